@@ -20,20 +20,20 @@ import {
   UNCONFIRMED_MAX_WAIT_MS,
 } from './timing.ts';
 
-/** Versions in memory, by their name; old ones may be gone. */
+/** Versions in memory, by name; old ones may be evicted. */
 export type Versions = {
   find(version: string): Definitions | undefined;
   keep(definitions: Definitions, sizeBytes: number): void;
 };
 
-/** What one source says to one account. */
+/** The definitions of one source for one account. */
 export type View =
   | { readonly kind: 'definitions'; readonly definitions: Definitions; readonly isStale: boolean }
   | (MissingDefinitions & { readonly retryAfterMs: number });
 
 export type CachedSource = {
   view(need: Need): Promise<View>;
-  /** How the source answered last. */
+  /** Result of the last fetch. */
   last(): 'known' | MissingDefinitions['kind'] | undefined;
 };
 

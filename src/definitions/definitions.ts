@@ -1,22 +1,24 @@
 import type { Caller } from '../protocol/job-api.ts';
 import type { ObjectInfo } from '../protocol/v1.ts';
 
-/** One version of the node definitions: its text as it came, and a view to look classes up in. */
+/**
+ * One version of the node definitions: its original text, and a view that parses single classes.
+ */
 export type Definitions = {
   /** Changes with the content and with nothing else. */
   readonly version: string;
   /** Each class as a member of the whole, `"name": {…}`, by its name. */
   readonly members: ReadonlyMap<string, Buffer>;
-  /** Read class by class, when somebody looks. */
+  /** Parses a class when it is read. */
   readonly info: ObjectInfo;
 };
 
-/** What is known at the moment, or why there is nothing. */
+/** The current definitions, or why there are none. */
 export type DefinitionsResult =
   | {
       readonly ok: true;
       readonly definitions: Definitions;
-      /** The embedded library in place of what a remote upstream does not tell. */
+      /** The embedded engine's definitions are shown because the remote upstream has none. */
       readonly isEmbeddedFallback: boolean;
       /** Its source could not be asked lately. */
       readonly isStale: boolean;
@@ -25,7 +27,9 @@ export type DefinitionsResult =
 
 /** Where node definitions come from. Nothing here rejects for what a source does. */
 export interface DefinitionSource {
-  /** For prompts: always an answer, if need be the last one known or the embedded library's. */
+  /**
+   * For prompts: always a result, if necessary the last known or the embedded engine's definitions.
+   */
   readonly info: (caller?: Caller) => Promise<ObjectInfo>;
   /** For those who ask for definitions. */
   current(caller: Caller): Promise<DefinitionsResult>;

@@ -8,11 +8,11 @@ import type { DefinitionsText } from './fetch-outcome.ts';
 export type CacheEntry = {
   read(): Promise<(DefinitionsText & { readonly confirmedAtMs: number }) | undefined>;
   write(text: DefinitionsText): Promise<void>;
-  /** The source says it still holds. */
+  /** Records that the source confirmed the version. */
   confirm(atMs: number): Promise<void>;
 };
 
-/** All copies; those not confirmed for longest make room. */
+/** All cached texts. The one that was confirmed longest ago is removed first. */
 export type DefinitionsCache = {
   entryFor(source: string, account: string): CacheEntry;
   /** Resolves when nothing is being written any more. */
@@ -21,7 +21,7 @@ export type DefinitionsCache = {
 
 const MAX_BYTES = 256 * 1024 * 1024;
 
-/** A copy is one file: a line that says where the text is from, then the text. */
+/** An entry is one file: a line with the origin of the text, then the text. */
 export function createDefinitionsCache(options: {
   readonly root: string;
   readonly log: Logger;

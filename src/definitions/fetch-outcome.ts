@@ -1,15 +1,15 @@
-/** What a source said of the version it sent, for asking whether that still holds. */
+/** Validators that the source sent with a version, for conditional requests. */
 export type Validators = { readonly etag?: string; readonly lastModified?: string };
 
 /** A text of definitions and where it came from. */
 export type DefinitionsText = {
   readonly bytes: Buffer;
-  /** Which of several addresses had it; addresses may carry secrets, this is kept on disk. */
+  /** Index of the address that had it. Addresses may carry secrets, and this is stored on disk. */
   readonly from: number;
   readonly validators: Validators;
 };
 
-/** How asking a source once went. */
+/** Result of one fetch. */
 export type FetchOutcome =
   | ({ readonly kind: 'text' } & DefinitionsText)
   | { readonly kind: 'same' }

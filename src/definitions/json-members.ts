@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
-/** One member of a JSON object, as places in its bytes. */
+/** One member of a JSON object, as byte offsets. */
 export type Member = { readonly start: number; readonly colon: number; readonly end: number };
 
 const QUOTE = 0x22;
@@ -15,9 +15,9 @@ const CLOSERS = new Set([CLOSE, 0x5d]);
 const MAX_BLOCKING_MS = 5;
 
 /**
- * Hands out the members of a JSON object one after the other, unparsed, and lets others have a
- * turn in between: a text of 10 MB must not be one long stop. Throws where it is no object; what
- * is wrong inside a member is its reader's to find.
+ * Yields the members of a JSON object one after the other, unparsed, and lets other work run in
+ * between: a text of 10 MB must not block the event loop. Throws when it is not an object. Faults
+ * inside a member are left to its parser.
  */
 export async function* membersOf(bytes: Buffer): AsyncGenerator<Member> {
   let position = skipBlanks(bytes, bytes.subarray(0, 3).equals(BOM) ? 3 : 0);

@@ -16,14 +16,14 @@ import {
 import { type Versions, createCachedSource } from './cached-source.ts';
 import { FILE_TIMING, type Need } from './timing.ts';
 
-/** The definitions of the house. */
+/** The node definitions of this server. */
 export type OpenDefinitions = DefinitionSource & {
-  /** Asks the source before somebody waits for it, and the log tells what is wrong with it. */
+  /** Fetches from the source before the first request, and logs its faults. */
   start(): void;
   close(): Promise<void>;
 };
 
-/** What of the upstream matters here: where it is, and whose key it takes. */
+/** The part of the upstream that matters here: its address and its key. */
 type DefinitionsUpstream =
   | { readonly kind: 'embedded' }
   | Pick<Upstream & { kind: 'remote' }, 'kind' | 'url' | 'key'>;
@@ -31,9 +31,9 @@ type DefinitionsUpstream =
 type OpenDefinitionsOptions = {
   readonly source: ObjectInfoSource;
   readonly upstream: DefinitionsUpstream;
-  /** The library shipped with the house. */
+  /** The definitions of the embedded engine. */
   readonly embedded: ObjectInfo;
-  /** Where copies of remote answers are kept. */
+  /** Folder of the cached answers of a remote source. */
   readonly cacheDir: string;
   readonly log: Logger;
   readonly now?: () => number;
@@ -139,7 +139,7 @@ function serveEmbedded(
   return { current, refreshed: current, info: async () => definitions.info };
 }
 
-/** Prompts are never held up by this; who asks for definitions hears when there are none. */
+/** Prompts never wait for this; a request for definitions gets an error when there are none. */
 function serveSource(
   source: RemoteDefinitions,
   embedded: Definitions,

@@ -12,7 +12,7 @@ import { withoutUploadFolders } from '../protocol/upload-folders.ts';
 import type { ClassInfo, ObjectInfo } from '../protocol/v1.ts';
 import { type Member, membersOf } from './json-members.ts';
 
-/** What a text turned out to hold, or why nobody can use it. */
+/** The parsed text, or why it cannot be used. */
 export type ParsedDefinitions =
   | { readonly ok: true; readonly definitions: Definitions; readonly ignoredClasses: number }
   | { readonly ok: false; readonly reason: string };
@@ -106,7 +106,10 @@ function lazyObjectInfo(members: ReadonlyMap<string, Buffer>): ObjectInfo {
   return info;
 }
 
-/** The parts everybody looks into have their shape, whatever the text says; the rest is as it came. */
+/**
+ * The members that other code reads have their shape, whatever the text says; the rest is
+ * unchanged.
+ */
 function classInfo(whole: Json, name: string): ClassInfo {
   const raw = (whole as JsonObject)[name] as JsonObject;
   const groups = isJsonObject(raw['input']) ? Object.entries(raw['input']) : [];

@@ -12,7 +12,7 @@ import {
 } from './cached-source.ts';
 import { type Need, REMOTE_TIMING } from './timing.ts';
 
-/** Whose key opens definitions that are not for everybody; nobody's where the key is not for this origin. */
+/** The key that opens protected definitions; none where the key is not for this origin. */
 export type KeyPolicy =
   | { readonly kind: 'nobodys' }
   | { readonly kind: 'callers' }
@@ -37,8 +37,8 @@ type RemoteDefinitionsOptions = {
 };
 
 /**
- * Asks without a key first: what anybody may see is fetched once for all. What needs a caller's
- * key is that caller's alone.
+ * Fetches without a key first: public definitions are fetched once for all. Definitions that need a
+ * caller's key are shown to that caller only.
  */
 export function createRemoteDefinitions(options: RemoteDefinitionsOptions): RemoteDefinitions {
   const { urls, keyPolicy, cache, now, log, versions } = options;
@@ -78,7 +78,7 @@ export function createRemoteDefinitions(options: RemoteDefinitionsOptions): Remo
       const account = sourceOf(caller);
       const isLocked = shared.last() === 'locked';
       if (!account || (open.kind === 'definitions' && !isLocked)) return open;
-      // Who cannot be reached without a key cannot be reached with one.
+      // A source that cannot be reached without a key cannot be reached with one.
       const view = await account.view(isLocked ? need : 'stored');
       return view.kind === 'definitions' || (isLocked && open.kind !== 'definitions') ? view : open;
     },
@@ -106,7 +106,7 @@ async function fetchFirst(
   return refusal ?? { kind: 'none', reason: 'nowhere to ask' };
 }
 
-/** What several addresses said, by how much it tells. */
+/** Precedence of the outcomes of several addresses. */
 const PRECEDENCE: { readonly [kind in FetchOutcome['kind']]: number } = {
   text: 4,
   same: 3,

@@ -2,7 +2,7 @@ import type { Logger } from '../observability/log.ts';
 import type { FetchOutcome } from './fetch-outcome.ts';
 import type { Timing } from './timing.ts';
 
-/** What is missing where a source gave no definitions. */
+/** Why a source has no definitions. */
 export type MissingDefinitions = {
   readonly kind: 'none' | 'locked' | 'failed';
   readonly isReachable: boolean;
@@ -14,12 +14,12 @@ export type SourceState = { readonly atMs: number; readonly waitMs: number } & (
   | (MissingDefinitions & { readonly reason: string })
 );
 
-/** After a failure, or after an answer somebody hopes will change. */
+/** After a failure, or after an answer that a client wants to change. */
 export const RETRY_MS = 5_000;
 const MAX_RETRY_MS = 60_000;
 const LOCKED_RETRY_MS = 10 * 60_000;
 
-/** What an outcome means for the next attempt. */
+/** The time of the next fetch and the state after an outcome. */
 export function stateAfter(
   outcome: FetchOutcome,
   {
@@ -41,7 +41,7 @@ export function stateAfter(
         waitMs: RETRY_MS,
       };
     case 'none':
-      // What it had a while ago may be back sooner.
+      // A source that had definitions may have them again soon.
       return {
         ...outcome,
         isReachable: true,

@@ -1,17 +1,17 @@
 /**
- * What somebody wants: to use definitions now, to show them, to show them after asking the source
- * once more, or only what is there already.
+ * The need of a request: `use` definitions now, `show` them, show them after a `refresh`, or only
+ * what is `stored` already.
  */
 export type Need = 'use' | 'show' | 'refresh' | 'stored';
 
 export type Timing = {
   /** A version is not asked about again for so long. */
   readonly freshMs: number;
-  /** The same when somebody demands it. */
+  /** The same for a refresh. */
   readonly refreshMs: number;
   /** A source that has none is not asked again for so long. */
   readonly absentMs: number;
-  /** How long somebody who could be served waits for the source to be asked. */
+  /** How long a request that could be served waits for the source. */
   readonly maxWaitMs: { readonly [need in Need]: number };
 };
 
@@ -23,7 +23,7 @@ export const REMOTE_TIMING: Timing = {
   maxWaitMs: { use: 0, show: 0, refresh: 10_000, stored: 0 },
 };
 
-/** A look at a file costs nothing. */
+/** Checking a file is cheap. */
 export const FILE_TIMING: Timing = {
   freshMs: 0,
   refreshMs: 0,
@@ -31,7 +31,7 @@ export const FILE_TIMING: Timing = {
   maxWaitMs: { use: 1_000, show: 5_000, refresh: 5_000, stored: 0 },
 };
 
-/** How long those wait for whom there is nothing. */
+/** How long requests wait while there are no definitions. */
 export const EMPTY_MAX_WAIT_MS: { readonly [need in Need]: number } = {
   use: 3_000,
   show: 60_000,
@@ -39,8 +39,8 @@ export const EMPTY_MAX_WAIT_MS: { readonly [need in Need]: number } = {
   stored: 0,
 };
 
-/** A version nobody confirmed for longer is not shown any more. */
+/** A version that was not confirmed for longer is not shown any more. */
 export const MAX_AGE_MS = 24 * 60 * 60_000;
 
-/** What a restart left is better confirmed before it is shown. */
+/** A version from before a restart is confirmed first, if that takes no longer than this. */
 export const UNCONFIRMED_MAX_WAIT_MS = 2_000;

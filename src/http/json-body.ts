@@ -39,7 +39,7 @@ type ReadOptions = {
   readonly withText?: true;
 };
 
-/** Reads bodies as JSON, whatever their content type says. */
+/** Reads bodies as JSON, whatever their content type is. */
 export type BodyReader = {
   read(httpExchange: HttpExchange, options?: ReadOptions): Promise<JsonBody>;
   /** Bytes reserved for bodies that are being worked on. */
@@ -50,7 +50,7 @@ export type BodyReader = {
 const MAX_JSON_DEPTH = 200;
 
 const DEFAULT_LIMITS = { maxValues: 500_000, maxNodes: 10_000 } as const;
-/** Bytes counted between two looks at the event loop. */
+/** Bytes that are scanned before other work may run. */
 const BYTES_PER_STEP = 1024 * 1024;
 const RETRY_AFTER_S = 5;
 /** First reservation of a body that announces no length. */
@@ -88,8 +88,8 @@ export function createBodyReader(readerOptions: {
 }
 
 /**
- * A text that has been received as a whole, as JSON and within the usual limits; `undefined`: it is
- * none, or holds too much. Built in turns of the event loop.
+ * Parses a complete text as JSON within the usual limits; `undefined` when it is not JSON or holds
+ * too much. Other work runs in between.
  */
 export async function parseWithinLimits(text: Buffer): Promise<Json | undefined> {
   const scanner = new JsonScanner({ ...DEFAULT_LIMITS, maxDepth: MAX_JSON_DEPTH });
@@ -102,7 +102,7 @@ export async function parseWithinLimits(text: Buffer): Promise<Json | undefined>
 }
 
 type BodyReservation = {
-  /** Makes room for so many bytes more; `false`: there is none. */
+  /** Reserves so many bytes more; `false` when there is no memory. */
   extend(bytes: number): Promise<boolean>;
 };
 

@@ -2,7 +2,7 @@ import type { Logger } from '../observability/log.ts';
 import { bodyMemoryBytes, createBodyMemory } from './json/body-memory.ts';
 import { type BodyReader, createBodyReader } from './json-body.ts';
 
-/** Opens the reader of all JSON bodies; one memory holds them, and what is kept of them later. */
+/** Creates the reader of all JSON bodies. One memory budget covers them and the queued prompts. */
 export function createBodies(
   config: {
     readonly maxUploadBytes: number;

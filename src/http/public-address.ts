@@ -10,7 +10,7 @@ export type PublicAddress = {
   readonly prefix: string;
   /** `origin` and `prefix`: links begin with it. */
   readonly base: string;
-  /** The operator or a trusted proxy states it; else it is what the request itself says. */
+  /** Stated by the operator or a trusted proxy; otherwise taken from the request itself. */
   readonly isStated: boolean;
 };
 

@@ -1,10 +1,10 @@
-/** A day: a longer wait is not worth it, and a client that is told so may believe it. */
+/** A day: a longer wait is of no use, and clients obey this value. */
 const MAX_SECONDS = 86_400;
 
 /**
- * Seconds a `Retry-After` asks to wait, from 0 to a day: a number, or a date, which counts from the
- * answer's own date, and without one from `nowMs`. `undefined`: there is none, or it says nothing
- * (`-1`, `1.5`, `soon`).
+ * Seconds of a `Retry-After`, from 0 to a day: a number, or a date, which counts from the answer's
+ * own date, or from `nowMs` without one. `undefined`: absent, or without meaning (`-1`, `1.5`,
+ * `soon`).
  */
 export function readRetryAfter(
   headers: {

@@ -18,7 +18,10 @@ const REFUSALS: { readonly [status: number]: readonly [Bucket, detail: string] }
   507: ['service_unavailable', 'There is no room left on the storage of this server.'],
 };
 
-/** What a refused call of the router's paths is told, in the usual words unless others are given; `undefined`: it is not one, or not refused so. */
+/**
+ * The answer to a refused call of the router's paths, with the default text unless `statedDetail`
+ * is given; `undefined` when the path or the status is not one of these.
+ */
 export function routerRefusal(
   url: string | undefined,
   status: number,
@@ -36,7 +39,7 @@ export function routerRefusal(
   return { headers, body: JSON.stringify({ detail, error_type: bucket }) };
 }
 
-/** Whether a request target, which may be a whole address, is one of the router's. */
+/** True when a request target, which may be an absolute URL, belongs to the router. */
 export function isRouterTarget(url = ''): boolean {
   return isRouterPath(readTarget(url).path);
 }

@@ -1,12 +1,15 @@
-/** What takes the place of a v1 call once its client speaks v2. */
+/** The v2 replacement of a v1 call. */
 export type Successor = {
   /** The v2 call, or `null` when there is none. */
   readonly call: string | null;
-  /** Where that is for this very call, if its address alone tells; `:id` is the v1 route's own. */
+  /**
+   * Its address for this very call, when the address of the v1 call suffices; `:id` is the v1
+   * route's own.
+   */
   readonly link?: string;
   /** `same`: it does what v1 did; `changes`: the client must work differently; `none`: only v1 can. */
   readonly fit: 'same' | 'changes' | 'none';
-  /** What v2 lacks of it. */
+  /** What v2 lacks. */
   readonly lacks?: string;
 };
 
@@ -58,7 +61,7 @@ const logs = none('lines of the server; GET /api/v2/jobs/{id}/logs has those of 
 const frontEnd = none('what a browser front end asks at its start');
 const forget = none('forgetting single jobs: they expire');
 
-/** Every v1 route and what takes its place. */
+/** Every v1 route and its replacement. */
 export const SUCCESSORS = {
   'POST /prompt': submit,
   'GET /prompt': { ...listing, lacks: 'the number of jobs left: it must be counted' },
@@ -136,15 +139,15 @@ export const SUCCESSORS = {
   'PATCH /internal/logs/subscribe': logs,
 } as const satisfies { readonly [route: string]: Successor };
 
-/** Method and path of a v1 route, without its `/api` twin. */
+/** Method and path of a v1 route, without its `/api` alias. */
 export type V1RouteName = keyof typeof SUCCESSORS;
 
-/** Whether a text names a v1 route: an older or newer Holdover may know others. */
+/** True when a text names a v1 route: an older or newer Holdover may have others. */
 export function isRouteName(name: string): name is V1RouteName {
   return Object.hasOwn(SUCCESSORS, name);
 }
 
-/** The twin's address for one call; `undefined` when the address alone does not tell it. */
+/** The replacement's address for one call; `undefined` when the v1 address does not suffice. */
 export function successorLink(
   name: V1RouteName,
   params: { readonly [name: string]: string },

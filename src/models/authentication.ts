@@ -4,20 +4,20 @@ import { type Grant, type ModelKeys, grantCovers } from './keys.ts';
 import type { ModelLimits } from './limits.ts';
 import { type ReplyError, replyError } from './reply.ts';
 
-/** Who calls the router, and what they may do. */
+/** A caller of the router and its rights. */
 export type ModelCaller = {
   readonly caller: Caller;
-  /** Who pays and whose running calls are counted together. */
+  /** The workspace that pays, and whose running calls are counted together. */
   readonly workspace: string;
   readonly mayUse: (id: string) => boolean;
   readonly inFlight: number;
   readonly committedCents: number;
   readonly requestsPerMinute: number;
-  /** `undefined`: nobody counts. */
+  /** `undefined`: not counted. */
   readonly creditsCents: number | undefined;
 };
 
-/** Tells who calls, or refuses him. */
+/** Identifies a caller, or refuses the call. */
 export type AuthenticateModelCaller = (
   request: Pick<IncomingMessage, 'headers'>,
 ) =>
@@ -25,7 +25,7 @@ export type AuthenticateModelCaller = (
   | { readonly ok: false; readonly refusal: ReplyError };
 
 type ModelAuthenticationOptions = {
-  /** The user behind a key, `undefined` when the house lets only others in. */
+  /** The user behind a key; `undefined` when this server does not know the key. */
   readonly callerOf: (key: string) => Caller | undefined;
   readonly keys: ModelKeys | undefined;
   readonly limits: Pick<ModelLimits, 'inFlight' | 'committedCents' | 'requestsPerMinute'>;

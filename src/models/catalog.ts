@@ -5,7 +5,7 @@ import type { Cursors } from './cursor.ts';
 import { type ModelDef, modelId } from './model-def.ts';
 import { type Reply, type ReplyError, replyError, replyJson } from './reply.ts';
 
-/** Whether a caller may see and run a model. */
+/** True when a caller may see and run a model. */
 type MayUse = (id: string) => boolean;
 
 /** The models that can be run, and how they are listed. */
@@ -53,7 +53,7 @@ export function modelEntry(def: ModelDef): ModelEntry {
   return { id: modelId(def), provider, model, billing };
 }
 
-/** Whether these segments can name a model at all. */
+/** True when these segments can name a model at all. */
 function isModelId(provider: string, model: string): boolean {
   return (
     provider.length <= MAX_PROVIDER_CHARS &&
@@ -86,7 +86,7 @@ function readQuery(query: URLSearchParams, cursors: Cursors): PageQuery | ReplyE
 
 function notFoundDetail(id: string, known: readonly string[]): string {
   const [provider = '', model = '', ...rest] = id.split('/');
-  // What cannot be an id is not repeated: people may look at it anywhere.
+  // An impossible id is not repeated in the message: the message may be shown anywhere.
   if (rest.length > 0 || !isModelId(provider, model)) return 'This id names no model.';
   const near = known
     .map((other) => ({ other, steps: distance(id, other) }))

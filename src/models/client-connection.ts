@@ -7,12 +7,12 @@ export type CallConnection = {
   readonly writable: boolean;
 };
 
-/** Whether nobody is left who could be answered. */
+/** True when the client has left. */
 export function isClientGone({ req, writable }: CallConnection): boolean {
   return !writable || req.socket.destroyed;
 }
 
-/** Tells once when the answer is over or the connection is; the result stops the watch. */
+/** Calls `onClose` once, when the answer or the connection is over. The result stops the watch. */
 export function onceClosed(
   { req: { socket }, res }: CallConnection,
   onClose: () => void,
@@ -25,7 +25,7 @@ export function onceClosed(
     stop();
     onClose();
   };
-  // Each of the calls that came one after another over this connection listens.
+  // Each pipelined call over this connection adds a listener.
   socket.setMaxListeners(0);
   res.once('close', handleClose);
   socket.once('close', handleClose);

@@ -10,7 +10,9 @@ export type Cursors = {
 const SIGNATURE_BYTES = 16;
 const MAX_CHARS = 512;
 
-/** Cursors name a place in the sort order, not an entry: they outlive changes of the catalogue. */
+/**
+ * Cursors name a position in the sort order, not an entry: they outlive changes of the catalogue.
+ */
 export function createCursors(secret: Buffer): Cursors {
   const sign = (id: string): Buffer =>
     createHmac('sha256', secret)

@@ -25,10 +25,10 @@ export type ModelRequest = {
 /** One call of a model as it came in. */
 export type Invocation = ModelRequest & { readonly def: ModelDef };
 
-/** What serves calls of models. */
+/** Serves calls of models. */
 export type ModelInvoker = {
   call(invocation: Invocation): Promise<Reply>;
-  /** Records a call that is refused before its model is known, and gives the refusal back. */
+  /** Records a call that is refused before its model is known, and returns the refusal. */
   refuse(request: ModelRequest & { readonly model: string }, refusal: ReplyError): Promise<Reply>;
   /** Ends the running calls; their keys are free again. */
   close(): Promise<void>;
@@ -57,7 +57,7 @@ type RefusedCall = ModelRequest & { readonly model: string; readonly startedAtMs
 
 const MAX_KEY_CHARS = 255;
 
-/** Runs models: once for each key, on checked input, the answer kept before it goes out. */
+/** Runs a model once for each key, on validated input. The answer is stored before it is sent. */
 export function createModelInvoker(options: InvokeOptions): ModelInvoker {
   const readInput = createReadInput(options.bodies, options.limits);
   const runner = createModelRunner({ ...options, ...options.limits });

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 
-/** What the owner of a key may do; what is left out is as for everybody. */
+/** Rights of a key; a member that is left out has the default for all callers. */
 export type Grant = {
   readonly workspace: string;
   /** False: the router is not switched on for this workspace. */
@@ -12,13 +12,13 @@ export type Grant = {
   readonly in_flight?: number | undefined;
   readonly committed_cents?: number | undefined;
   readonly requests_per_minute?: number | undefined;
-  /** What the workspace may be charged in all, in US cents; left out: nothing is counted. */
+  /** Most the workspace may be charged in all, in US cents; without it nothing is counted. */
   readonly credits_cents?: number | undefined;
 };
 
 /** The configured keys; only their digests are held. */
 export type ModelKeys = {
-  /** What marks a value as a key; any other is an identity provider's token. */
+  /** The prefix of all keys; any other value is a token of an identity provider. */
   readonly prefix: string;
   readonly find: (key: string) => Grant | undefined;
 };
@@ -37,7 +37,7 @@ export function readKeys(path: string): ModelKeys {
   return { prefix, find: (key) => grants.get(digest(key)) };
 }
 
-/** Whether a grant covers a model. */
+/** True when a grant covers a model. */
 export function grantCovers({ models }: Pick<Grant, 'models'>, id: string): boolean {
   if (models === undefined) return true;
   return models.some(
@@ -81,7 +81,7 @@ function parse(path: string): KeysFile {
   throw new Error(`--model-keys ${path}: ${where}: ${issue?.message ?? 'is not understood'}`);
 }
 
-/** What is no JSON is left to the schema to refuse: a parser would quote from the file. */
+/** Invalid JSON is refused by the schema: a parser error would quote the file. */
 function readJson(text: string): unknown {
   try {
     return JSON.parse(text) as unknown;

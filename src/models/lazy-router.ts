@@ -1,10 +1,10 @@
 import { MODEL_PATHS } from '../protocol/router.ts';
 import type { ModelRouter } from './router.ts';
 
-/** A router that opens with the first call of one of its paths, or when it is told to. */
+/** A router that loads with the first call of one of its paths, or when `open` is called. */
 export type LazyModelRouter = ModelRouter & { open(): Promise<void> };
 
-/** Stands in for a router whose modules are a fifth of all: nobody waits for them at the start. */
+/** Delays loading: the router's modules are a fifth of all, and would slow every start. */
 export function createLazyModelRouter(load: () => Promise<ModelRouter>): LazyModelRouter {
   let opened: Promise<ModelRouter> | undefined;
   const clearFailed = (): void => (opened = undefined);

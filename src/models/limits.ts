@@ -1,4 +1,4 @@
-/** How much the embedded model router takes on, and for how long. */
+/** Limits of the embedded model router. */
 export type ModelLimits = {
   /** Calls of one workspace that may run at the same time. */
   readonly inFlight: number;
@@ -10,9 +10,9 @@ export type ModelLimits = {
   readonly deadlineMs: number;
   /** How long an answer is replayed to the same `Idempotency-Key`. */
   readonly replayMs: number;
-  /** A larger answer is not kept for replay. */
+  /** A larger answer is not stored for replay. */
   readonly replayBytes: number;
-  /** Beyond it no further answer is kept for replay. */
+  /** Above this sum no further answer is stored for replay. */
   readonly replayBudgetBytes: number;
   readonly maxInputBytes: number;
   /** Inputs of all callers held in memory at a time. */
@@ -20,7 +20,7 @@ export type ModelLimits = {
   /** Worker threads, and the calls that may wait for one. */
   readonly threads: number;
   readonly maxWaiting: number;
-  /** How long audit records of calls that cost nothing are kept. */
+  /** How long audit records of calls without cost are stored. */
   readonly auditMs: number;
   readonly sweepIntervalMs: number;
 };

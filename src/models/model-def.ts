@@ -8,11 +8,11 @@ export type ModelCall = {
   /** The input as it came: numbers that a double cannot hold are whole only here. */
   readonly body: Json;
   readonly caller: Caller;
-  /** Aborts at the deadline and when nobody is listening any more. */
+  /** Aborts at the deadline and when the client leaves. */
   readonly signal: AbortSignal;
 };
 
-/** What a model came to: an answer, a refusal of its input, or a failure in the router's words. */
+/** Outcome of a model: an answer, a refusal of its input, or a failure in the router's terms. */
 export type ModelOutcome =
   | {
       readonly kind: 'answer';
@@ -33,7 +33,7 @@ export type ModelDef = {
   readonly input?: JsonObject;
   /** Content type → JSON Schema of what it answers. */
   readonly output: { readonly [contentType: string]: JsonObject };
-  /** What the call commits its workspace to; left out: nothing. */
+  /** The price the call commits its workspace to, in US cents; without it, 0. */
   priceCents?(input: JsonObject): number;
   run(call: ModelCall): Promise<ModelOutcome>;
 };

@@ -27,7 +27,7 @@ export function createReadInput(
     const input = await read(bodies, exchange, limits.maxInputBytes);
     release();
     if (!input.ok) return input;
-    // A length nobody declared was taken for the longest.
+    // A body without a declared length was counted with the maximum.
     bytes = Math.min(bytes, input.text.length);
     heldBytes += bytes;
     return { ...input, release };

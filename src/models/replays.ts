@@ -5,7 +5,7 @@ import { type Reply, type ReplyError, Unavailable, replyError } from './reply.ts
 
 /** A key held for a running call. */
 export type KeyHold = {
-  /** Keeps the answer for replay, or frees the key, before the answer goes out. */
+  /** Stores the answer for replay, or frees the key, before the answer is sent. */
   settle(reply: Reply): Promise<void>;
   /** The answer was sent, but not all of it arrived. */
   consume(): Promise<void>;
@@ -16,7 +16,7 @@ export type KeyHold = {
 
 /** The idempotency keys of all callers. */
 export type Replays = {
-  /** Holds the key for this call, or says what a retry is answered. */
+  /** Reserves the key for this call, or returns the reply to a retry. */
   hold(
     request: Omit<ReplayHolder, 'requestId'> & { requestId: string; fingerprint: string },
   ): Promise<
@@ -34,19 +34,23 @@ type ReplaysOptions = {
 
 type Reserved = Parameters<ReplayStore['reserve']>[0];
 
-/** How soon a retry may hope to find its original answered. */
+/** When a retry may find its original answered. */
 const IN_FLIGHT_RETRY_S = 2;
-/** Below 500, what charges nothing and may end otherwise: the caller tops up, waits, or was gone. */
+/**
+ * Statuses below 500 that charge nothing and may change at a retry: the caller adds credits, waits,
+ * or had left.
+ */
 const RELEASING_STATUSES: readonly number[] = [402, 408, 425, 429, 499];
 
 /**
- * The life of an `Idempotency-Key`. Reserved rows belong to calls of this process: one that runs
- * no longer was cut off by a kill, has answered nobody, and holds nothing.
+ * The lifetime of an `Idempotency-Key`. Reserved rows belong to calls of this process: a call that
+ * no longer runs was ended by a kill, was never answered, and holds nothing.
  */
 export function createReplays({ store, now, limits }: ReplaysOptions): Replays {
   /** When each call that runs here took its key. */
   const running = new Map<string, number>();
-  // Where clocks are put forward or calls may take long, a call outlasts what answers are kept for.
+  // When the clock is set forward, or calls may take long, a call outlives the time that answers
+  // are stored.
   const freeBeforeMs = (): number => Math.min(now() - limits.replayMs, ...running.values());
   const keyHoldFor = (holder: ReplayHolder): KeyHold => ({
     release: () => orUnavailable(store.release(holder)),
@@ -85,7 +89,7 @@ export function createReplays({ store, now, limits }: ReplaysOptions): Replays {
   };
 }
 
-/** Tells requests apart: what is asked of which model, to the byte. */
+/** Identifies a request: its model and its bytes. */
 export function fingerprintOf(parts: readonly string[]): string {
   const hash = createHash('sha256');
   for (const part of parts) hash.update(`${Buffer.byteLength(part)}:`).update(part);
@@ -122,7 +126,7 @@ function replyToRetry(row: ReplayRow, fingerprint: string): Reply {
   };
 }
 
-/** A recorded error says its bucket itself, except for the 422. */
+/** A recorded error contains its bucket, except for the 422. */
 function bucketOf({ body }: ReplayRow): ReplyError['bucket'] {
   const { error_type: bucket } = JSON.parse(Buffer.from(body ?? '{}').toString()) as {
     error_type?: ReplyError['bucket'];

@@ -7,7 +7,7 @@ import {
   routerHeaders,
 } from '../protocol/router.ts';
 
-/** An answer of the router before it is written; `bucket` says that it is an error. */
+/** An answer of the router before it is written; with a `bucket` it is an error. */
 export type Reply = {
   readonly status: number;
   readonly headers?: { readonly [name: string]: string };
@@ -36,7 +36,7 @@ export function replyJson(value: Json, headers: Reply['headers'] = {}): Reply {
   };
 }
 
-/** A refusal or failure; `status` differs from the bucket's own where the contract says so. */
+/** A refusal or failure; `status` differs from the bucket's own where the contract requires it. */
 export function replyError(
   bucket: Bucket,
   detail: string,
@@ -71,7 +71,7 @@ export function writeReply(ctx: Koa.Context, requestId: string, reply: Reply): v
   else
     ctx.body =
       typeof body === 'string' ? body : Buffer.from(body.buffer, body.byteOffset, body.byteLength);
-  // Koa's `null` turns a 304 into a 204 unless the status is said again.
+  // Koa turns a 304 with a `null` body into a 204 unless the status is set again.
   ctx.status = status;
   if (reply.contentType === undefined) ctx.remove('Content-Type');
   else ctx.set('Content-Type', reply.contentType);

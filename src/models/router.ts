@@ -26,7 +26,7 @@ import {
 } from './reply.ts';
 import { type ModelCaller, createModelAuthentication } from './authentication.ts';
 
-/** What the router needs of the house. */
+/** The services the router needs. */
 export type ModelRouterOptions = {
   readonly models: readonly ModelDef[];
   readonly ledger: Pick<Ledger, 'replays' | 'modelCalls'>;
@@ -34,9 +34,9 @@ export type ModelRouterOptions = {
   readonly now: () => number;
   /** Signs page cursors. */
   readonly secret: Buffer;
-  /** The user behind a key, `undefined` when the house lets only others in. */
+  /** The user behind a key; `undefined` when this server does not know the key. */
   readonly callerOf: (key: string) => Caller | undefined;
-  /** Who may call; left out, everybody with a credential. */
+  /** The file of keys; without it every credential may call. */
   readonly keysFile?: string | undefined;
   readonly limits: ModelLimits;
   readonly bodies: BodyReader;
@@ -44,9 +44,9 @@ export type ModelRouterOptions = {
   readonly addresses: PublicAddresses;
 };
 
-/** The router as the house uses it. */
+/** The model router. */
 export type ModelRouter = {
-  /** Serves the model routes; other paths go on to the next middleware. */
+  /** Serves the model routes; other paths continue to the next middleware. */
   readonly middleware: Koa.Middleware;
   close(): Promise<void>;
 };

@@ -3,7 +3,7 @@ import type { ModelCall, ModelDef, ModelOutcome } from './model-def.ts';
 /** Why a call is given up before its model is done. */
 export type StopReason = 'deadline' | 'disconnected' | 'closing';
 
-/** How a run ended; `crashed`: the model broke. */
+/** How a run ended; `crashed`: the model threw. */
 export type RunEnd =
   | ModelOutcome
   | { readonly kind: 'stopped'; readonly reason: StopReason }
@@ -31,7 +31,7 @@ export async function runModel({ def, call, stop, deadlineMs }: Run): Promise<Ru
   }
 }
 
-/** A turn of the event loop late, so that an answer committed at the same moment comes first. */
+/** Resolves one event loop iteration later, so that an answer committed at the same moment wins. */
 function whenStopped(signal: AbortSignal): Promise<RunEnd> {
   return new Promise((resolve) => {
     const resolveLater = (): void => void setImmediate(() => resolve(stopEnd(signal)));

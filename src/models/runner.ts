@@ -9,7 +9,7 @@ import { type ModelDef, modelId } from './model-def.ts';
 import { type Reply, replyError, replyInvalid } from './reply.ts';
 import { type RunEnd, type StopReason, runModel } from './run-model.ts';
 
-/** What a call came to, and what it costs. */
+/** Reply of a call and what it costs. */
 export type CallResult = {
   readonly reply: Reply;
   readonly cents: number;
@@ -22,9 +22,9 @@ type CheckedCall = Invocation & {
   readonly isKeyed: boolean;
 };
 
-/** What runs checked calls. */
+/** Runs validated calls. */
 export type ModelRunner = {
-  /** Takes room, runs the model on its checked input, gives the room back. */
+  /** Reserves a running call, runs the model on its validated input, then releases it. */
   run(call: CheckedCall): Promise<CallResult>;
   /** Ends what runs. */
   stop(): void;
@@ -39,7 +39,10 @@ type ModelRunnerOptions = {
 /** One call under way. */
 type PricedCall = CheckedCall & { readonly cents: number };
 
-/** Runs models within what their callers may spend, the time they have, and while somebody listens. */
+/**
+ * Runs models within the credits and the deadline of their callers, and while the client is
+ * connected.
+ */
 export function createModelRunner(options: ModelRunnerOptions): ModelRunner {
   const runningCalls = createRunningCalls();
   const stops = new Set<AbortController>();

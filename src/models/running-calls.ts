@@ -1,9 +1,9 @@
 import { type ReplyError, replyError } from './reply.ts';
 
-/** What one workspace may have running at a time. */
+/** Ceilings for the running calls of one workspace. */
 type CallCeilings = { readonly inFlight: number; readonly committedCents: number };
 
-/** A place among the running calls of a workspace, or why there is none. */
+/** A reservation for one running call of a workspace, or why it is refused. */
 export type Admission =
   | { readonly ok: true; release(): void }
   | { readonly ok: false; readonly refusal: ReplyError };
@@ -11,7 +11,7 @@ export type Admission =
 /** Where running calls are counted. */
 export type RunningCalls = {
   admit(workspace: string, cents: number, ceilings: CallCeilings): Admission;
-  /** What the running calls of a workspace are committed to. */
+  /** The sum the running calls of a workspace may cost, in US cents. */
   committedCents(workspace: string): number;
 };
 

@@ -6,7 +6,7 @@ import type { Reply } from './reply.ts';
 /** A model's schema document as it is served. */
 export type SchemaDocument = { readonly etag: string; readonly body: Buffer };
 
-/** What a model without a schema of its own accepts: any JSON object. */
+/** The input schema of a model without one: any JSON object. */
 const OPEN_INPUT: JsonObject = { type: 'object', additionalProperties: true };
 
 const ERROR_SCHEMA: JsonObject = {

@@ -37,7 +37,7 @@ export async function settle(call: SettledCall, options: SettleOptions): Promise
     chargedCents: result.cents,
     replayed: result.replayed ?? false,
   });
-  // Begun in one turn, and so one transaction: charged and kept, or neither.
+  // Started in one event loop iteration, and so in one transaction: charged and stored, or neither.
   const written = await Promise.allSettled([record, hold?.settle(result.reply)]);
   const failure = written.find((each) => each.status === 'rejected');
   if (failure) throw new Unavailable('the call could not be recorded', { cause: failure.reason });
@@ -50,9 +50,9 @@ export async function settle(call: SettledCall, options: SettleOptions): Promise
 }
 
 /**
- * Tells when an answer did not arrive whole, and whether any of it was sent. Node says `finish` of a
- * response whose connection broke, too: it counts only while the connection is there. It calls the
- * headers of a response sent that still waits for its turn, without a connection.
+ * Reports an answer that did not arrive completely, and whether part of it was sent. Node emits
+ * `finish` also for a response whose connection broke: it counts only while the connection exists.
+ * Node calls the headers sent for a pipelined response that still waits, without a connection.
  */
 function watchDelivery(ends: CallConnection, onUndelivered: (isPartlySent: boolean) => void): void {
   const { req, res } = ends;

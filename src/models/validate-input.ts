@@ -15,13 +15,13 @@ type Members = { readonly [step: string | number]: Json } | undefined;
 type ViolationText = Pick<ValidationDetail, 'type' | 'msg' | 'ctx'>;
 type SchemaViolation = ErrorObject<string, Record<string, Json>>;
 
-/** Nobody needs more; checking everything against a flood of fields would stop everyone else. */
+/** No model needs more. Validating very many fields would block the other calls. */
 const MAX_FIELDS = 256;
 /** Every field there may be, and those that are missing or deeper. */
 const MAX_DETAILS = 2 * MAX_FIELDS;
 const MAX_ECHO_CHARS = 1024;
 
-/** JSON types in the vocabulary that callers of such models know. */
+/** JSON types in terms that callers of such models know. */
 const TYPE_WORDS: { readonly [type: string]: readonly [string, string] } = {
   string: ['string_type', 'a valid string'],
   integer: ['int_type', 'a valid integer'],
@@ -31,7 +31,7 @@ const TYPE_WORDS: { readonly [type: string]: readonly [string, string] } = {
   array: ['list_type', 'a valid list'],
 };
 
-/** Which bound a schema keyword names, and how it is said. */
+/** The bound that a schema keyword names, and its message. */
 const BOUNDS: { readonly [keyword: string]: readonly [type: string, ctx: string, msg: string] } = {
   minimum: ['greater_than_equal', 'ge', 'Input should be greater than or equal to'],
   maximum: ['less_than_equal', 'le', 'Input should be less than or equal to'],
@@ -67,7 +67,7 @@ function validate(check: ValidateFunction, body: Json): Validated {
   for (const violation of (check.errors ?? []) as SchemaViolation[]) {
     const detail = detailOf(violation, body);
     const location = JSON.stringify(detail.loc);
-    // One entry for each field: what is said first is what has to be put right first.
+    // One entry for each field: the first error is the one to fix first.
     if (!byLocation.has(location) && byLocation.size < MAX_DETAILS)
       byLocation.set(location, detail);
   }

@@ -19,7 +19,10 @@ export type PreviewMetadata = {
   readonly image_type: PreviewMime;
 };
 
-/** The tag must agree with the bytes: clients decode by tag, so look at the bytes, not at a label. */
+/**
+ * Detects the format by the bytes: clients decode by the tag, so it must match the bytes, not a
+ * label.
+ */
 export function sniffPreview(image: Uint8Array): PreviewMime | undefined {
   if (image[0] === 0xff && image[1] === 0xd8 && image[2] === 0xff) return 'image/jpeg';
   if (image[0] === 0x89 && image[1] === 0x50 && image[2] === 0x4e && image[3] === 0x47) {

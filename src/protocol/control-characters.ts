@@ -7,7 +7,7 @@ const ENCODED = /%(?:[01][\da-f]|7f|c2%[89][\da-f])/i;
 const ENCODED_AGAIN = /%(?:25)*(?:[01][\da-f]|7f|c2%(?:25)*[89][\da-f])/i;
 
 /**
- * True when there is a control character in a name, an id, a key or a path. `as` says how the text is
+ * True when a name, an id, a key or a path has a control character. `as` states how the text is
  * written: plain, percent-encoded once, or percent-encoded any number of times.
  */
 export function hasControlCharacter(

@@ -1,6 +1,6 @@
 import { type Json, isJsonObject } from './json.ts';
 
-/** A file as the engine behind the self-hosted server knows it. */
+/** A file as the engine of the self-hosted server names it. */
 export type EngineFile = {
   readonly name: string;
   readonly subfolder: string;
@@ -10,8 +10,8 @@ export type EngineFile = {
 };
 
 /**
- * The self-hosted server keeps no records of outputs: their ids say where the engine has them, as a
- * payload and a signature.
+ * The self-hosted server stores no records of outputs: an output id is a payload that names the
+ * engine's file, and a signature.
  */
 export function engineFileOf(assetId: string): EngineFile | undefined {
   const [payload = '', signature] = assetId.split('.');

@@ -2,7 +2,10 @@ import type { Readable } from 'node:stream';
 import type { Json } from './json.ts';
 import type { Asset, Graph, Job, JobStatus, NodeUi, Output, Progress } from './v2.ts';
 
-/** Who asks. `user` tells users apart and is no secret; `credential` is, and lives in memory only. */
+/**
+ * A caller. `user` tells users apart and is not secret; `credential` is secret and held in memory
+ * only.
+ */
 export type Caller = { readonly user: string; readonly credential?: string };
 
 /** A v2 refusal as a value: `status` is the HTTP status it has or would have on the wire. */
@@ -13,19 +16,19 @@ export type V2Error = {
   readonly details: Json;
   readonly retryAfterSeconds?: number;
   /**
-   * Of a submission: it never left us, it made no job for certain and for good, it made none for
-   * certain but used its key up, it was refused after an attempt nobody knows the end of, or nobody
-   * knows. The last two may have left a job behind; they are never sent again under another key.
+   * Outcome of a submission: it was never sent; it made no job, finally; it made no job but used up
+   * its key; it was refused after an attempt with unknown outcome; or it is unknown. The last two
+   * may have made a job; they are never sent again under another key.
    */
   readonly outcome?: 'not_sent' | 'refused' | 'not_taken' | 'refused_late' | 'unknown';
-  /** The service itself says that it cannot reach the engine behind it. */
+  /** The service states that it cannot reach its engine. */
   readonly engineDown?: true;
 };
 
 const CONTENT_STATUSES = new Set([400, 413, 422]);
 const NOT_CONTENT = new Set(['idempotency_key_reuse', 'deployment_stopped']);
 
-/** Whether a submission was refused for what it is: it was no better at an earlier attempt. */
+/** True when a submission was refused for its content: an earlier attempt had the same fault. */
 export function isAboutContent({ status, code }: Pick<V2Error, 'status' | 'code'>): boolean {
   return CONTENT_STATUSES.has(status) && !NOT_CONTENT.has(code);
 }
@@ -48,17 +51,19 @@ export type SubmitRequest = {
   readonly metadata?: { readonly [name: string]: string };
   /** Queue order, lower runs first; ties by submission. Advisory. */
   readonly order?: number;
-  /** What saved files should carry as their `prompt` and `workflow` texts, when it is not `workflow`. */
+  /**
+   * The `prompt` and `workflow` texts to embed in saved files, when they differ from `workflow`.
+   */
   readonly provenance?: { readonly prompt: Json; readonly extraPngInfo: Json };
 };
 
 /**
- * One event of a job. On connect: `status`, the latest `progress`, the latest `preview`; then live;
- * a terminal `status` is the last one. `x_node` and `x_text` are Holdover's additive events:
- * a node `started`, or `finished` with what it shows (`ui` absent: it shows nothing and says
- * nothing; `null`: v1 says `executed` with `output: null`).
- * `x_with_step` says that the next `progress` of that node belongs to this picture. `x_ends` says
- * that the service called the job over, and that the job itself is being asked how it ended.
+ * One event of a job. On connect: `status`, the latest `progress`, the latest `preview`; then live
+ * events; a terminal `status` is the last one. `x_node` and `x_text` are Holdover's additive
+ * events: a node `started`, or `finished` with its output (`ui` absent: it has none; `null`: v1
+ * sends `executed` with `output: null`). `x_with_step`: the next `progress` of that node belongs to
+ * this picture. `x_ends`: the service reported the end of the job, and the job itself is being
+ * read.
  */
 export type JobEvent =
   | {
@@ -120,8 +125,8 @@ export type AssetUpload = {
 export type ByteRange = { readonly start: number; readonly end: number };
 
 /**
- * `range` is absent when these are all bytes, even if some of them were asked for; `totalBytes` is
- * `Infinity` when nobody says how many there are.
+ * `range` is absent when these are all bytes, even if a part was requested; `totalBytes` is
+ * `Infinity` when it is unknown.
  */
 export type ContentBytes = {
   readonly kind: 'bytes';
@@ -138,7 +143,7 @@ export type Content =
   | {
       readonly kind: 'redirect';
       readonly location: string;
-      /** Reads what is there, as anybody could who holds the link: no credential goes along. */
+      /** Reads the bytes behind the link. No credential is sent. */
       readonly open?: (range?: ByteRange) => Promise<Result<ContentBytes>>;
     };
 
@@ -151,11 +156,11 @@ export type JobListQuery = {
 
 /** A submission whose outcome is unknown, as far as it helps to find its job. */
 export type LostSubmission = Pick<SubmitRequest, 'workflow' | 'metadata'> & {
-  /** As it was sent, while that is known. */
+  /** The secrets it was sent with, while they are known. */
   readonly extraData?: SubmitRequest['extraData'];
   /** When its key was first sent, or earlier, by our clock. */
   readonly sentAtMs: number;
-  /** Whether a job is known to be another submission's. */
+  /** True when a job is known to belong to another submission. */
   readonly isClaimed?: (jobId: string) => Promise<boolean>;
 };
 
@@ -175,7 +180,7 @@ type Recovered = {
  */
 export interface JobApi {
   submit(caller: Caller, request: SubmitRequest): Promise<Result<Job>>;
-  /** Looks once for the job a submission of unknown outcome left behind. */
+  /** Searches once for the job of a submission with unknown outcome. */
   recover(caller: Caller, lost: LostSubmission): Promise<Result<Recovered>>;
   get(caller: Caller, jobId: string): Promise<Result<Job>>;
   workflow(
@@ -198,7 +203,7 @@ export interface JobApi {
     caller: Caller,
     request: Omit<AssetUpload, 'file' | 'contentType' | 'expectedHash' | 'filePath'> & {
       readonly hash: string;
-      /** Left out, the path the bytes are known by. */
+      /** Without it, the path of the stored bytes. */
       readonly filePath?: string;
     },
   ): Promise<Result<Asset>>;
@@ -219,12 +224,12 @@ const CAPACITY_CODES: ReadonlySet<string> = new Set([
   'rate_limited',
 ]);
 
-/** Whether a submission is refused for lack of room, which may be there later. */
+/** True when a submission is refused for lack of capacity, which may exist later. */
 export function isCapacityRefusal({ status, code }: V2Error): boolean {
   return status === 429 && CAPACITY_CODES.has(code);
 }
 
-/** Whether an error means that what was asked for is not there, now or any more. */
+/** True when an error means that the thing does not exist, or not any more. */
 export function isGone({ status }: Pick<V2Error, 'status'>): boolean {
   return status === 404 || status === 410;
 }

@@ -7,7 +7,7 @@ const CHARS_A_WEIGHT = 64;
 /** Of a long text. */
 const PIECE_CHARS = 256 * 1024;
 
-/** The text `stringifyJson` gives, in steps that say how much they wrote. */
+/** The text of `stringifyJson`, in steps that yield the amount written. */
 export function* stringifySteps(value: Json): Steps<string> {
   const pieces: string[] = [];
   yield* write(value, pieces);

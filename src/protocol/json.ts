@@ -1,6 +1,6 @@
 import { LosslessNumber, isSafeNumber, stringify } from 'lossless-json';
 
-/** JSON whose numbers survive to the digit: what a double cannot hold is kept as its source text. */
+/** JSON with exact numbers: a number that does not fit a double is held as its source text. */
 export type Json =
   | null
   | boolean
@@ -27,7 +27,7 @@ export function parseJson(text: string): Json {
 
 type Placeholders = ReadonlyMap<number, LosslessNumber | number>;
 
-/** Puts what was meant in the place of each stand-in, in a value nobody else has seen. */
+/** Puts the exact numbers in place of their placeholders; the value is not shared yet. */
 function restored(value: unknown, placeholders: Placeholders): unknown {
   // Not by a reviver: that takes five times as long as the parsing.
   if (typeof value === 'number') {
@@ -58,8 +58,8 @@ export function jsonFault(error: unknown): string {
 /** Compact JSON text, every number as it was read. */
 export function stringifyJson(value: Json): string {
   const losslessCount = countLossless(value);
-  // The native writer takes half the time; to it a kept number is an object of this one shape, which
-  // cannot be part of a text: there its quotes would be escaped.
+  // The native writer takes half the time. It writes a lossless number as an object of this one
+  // shape, which cannot be part of a text: there its quotes would be escaped.
   const native = JSON.stringify(value) ?? 'null';
   if (losslessCount === 0) return native;
   let found = 0;
@@ -67,7 +67,7 @@ export function stringifyJson(value: Json): string {
     found++;
     return digits;
   });
-  // More, when somebody's own object has that shape.
+  // More, when an object of the client has that shape.
   return found === losslessCount ? text : (stringify(value) ?? 'null');
 }
 
@@ -129,9 +129,9 @@ const QUOTE = 0x22;
 const NUMBER = /^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$/;
 
 /**
- * The text with a number in place of each that a double cannot hold, and of each that could be taken
- * for one of these. Workflows carry pictures as texts, and a parser that is not native takes seconds
- * for them. Refuses deep nesting; what else is wrong is the parser's to find.
+ * The text with a placeholder for each number that does not fit a double, and for each that equals
+ * a placeholder. Workflows carry pictures as texts, and a parser in JavaScript takes seconds for
+ * them. Refuses deep nesting; other faults are left to the parser.
  */
 function withPlaceholders(text: string): {
   readonly placeholders: Placeholders;
@@ -184,7 +184,7 @@ function placeholderAllocator(placeholders: Map<number, LosslessNumber | number>
   };
 }
 
-/** The number a text says, where it must be put back after the parsing. */
+/** The exact number of a token, when it must be restored after parsing. */
 function exactNumberOf(token: string): LosslessNumber | number | undefined {
   if (!NUMBER.test(token)) throw new SyntaxError('Unexpected character in a number');
   const value = Number(token);
@@ -229,7 +229,7 @@ function endOfString(text: string, start: number): number {
   }
 }
 
-/** A part of a text is a view that keeps all of it in memory; this is a text of its own. */
+/** A slice is a view that holds the whole text in memory; this is a copy. */
 function detachedText(digits: string): string {
   return Buffer.from(digits, 'latin1').toString('latin1');
 }

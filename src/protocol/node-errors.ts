@@ -10,7 +10,7 @@ export const UNKNOWN_CLASS: ContractNodeError = { field: 'class_type', reason: '
 /** Reason of a node that names no class. */
 export const MISSING_CLASS: ContractNodeError = { field: 'class_type', reason: 'missing_input' };
 
-/** v1's error types with the message of each, and the reason that says the same in v2. */
+/** v1's error types with their messages, and the v2 reason with the same meaning. */
 const TYPES = {
   required_input_missing: { reason: 'missing_input', message: 'Required input is missing' },
   value_not_in_list: { reason: 'value_not_in_list', message: 'Value not in list' },
@@ -78,7 +78,7 @@ export function v1ErrorOf(reason: string): Pick<NodeErrorEntry, 'type' | 'messag
   return type && { type, message: TYPES[type].message };
 }
 
-/** Whether one node's errors are in v1's own shape. */
+/** True when the errors of one node are in v1's own shape. */
 export function isNativeNodeError(value: Json | undefined): value is Json & NodeErrors[string] {
   return (
     isJsonObject(value) && Array.isArray(value.errors) && Array.isArray(value.dependent_outputs)
@@ -88,7 +88,7 @@ export function isNativeNodeError(value: Json | undefined): value is Json & Node
 function toContract({ type, details, extra_info: info }: NodeErrorEntry): ContractNodeError {
   const field = typeof info.input_name === 'string' ? info.input_name : '';
   if (Object.hasOwn(TYPES, type)) return { field, reason: TYPES[type as Type].reason };
-  // A node's own refusal: its text tells more than its type.
+  // A refusal by the node itself: its text says more than its type.
   const isPrefixed = field !== '' && details.startsWith(`${field} - `);
   const reason = isPrefixed ? details.slice(field.length + 3) : details;
   return { field, reason: reason || type };

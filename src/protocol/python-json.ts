@@ -1,8 +1,8 @@
 import { LosslessNumber, type Json } from './json.ts';
 
 /**
- * JSON text as Python's `json.dumps` spells it, which is what v1 writes into saved files: `, ` and
- * `: ` between items, everything outside ASCII as `\uXXXX`, number tokens kept as they were read.
+ * JSON text as Python's `json.dumps` writes it, which v1 writes into saved files: `, ` and `: `
+ * between items, everything outside ASCII as `\uXXXX`, number tokens as they were read.
  */
 export function pythonJson(value: Json): string {
   if (typeof value === 'string') return asciiString(value);

@@ -1,4 +1,4 @@
-/** What a call asks for, byte for byte: `query` with its question mark, or empty. */
+/** Path and query of a request, byte for byte: `query` with its question mark, or empty. */
 export type RequestTarget = { readonly path: string; readonly query: string };
 
 /** Splits a request target, which may be a whole address, without decoding anything. */

@@ -1,8 +1,8 @@
 import type { Json, JsonObject } from './json.ts';
 
 /**
- * The closed set of error buckets, in the contract's order, with the status each is answered with.
- * `client_disconnected` is written to the audit record only: nobody is left to receive it.
+ * The closed set of error buckets, in the contract's order, with the status of each answer.
+ * `client_disconnected` is written to the audit record only: there is no client left to receive it.
  */
 export const BUCKET_STATUS = {
   invalid_input: 400,
@@ -25,20 +25,20 @@ export const BUCKET_STATUS = {
 /** Why a call was not answered with a result. */
 export type Bucket = keyof typeof BUCKET_STATUS;
 
-/** Where models are, and all below it: the contract says `/v1`, the clients of today say `/v2`. */
+/** Paths of models: the contract uses `/v1`, today's clients use `/v2`. */
 export const MODEL_PATHS = /^\/v[12]\/models(?=\/|$)/;
 
-/** Whether a path is the router's: a model's, or a partner's beside them. */
+/** True when a path belongs to the router: a model's, or a partner's. */
 export function isRouterPath(path: string): boolean {
   return MODEL_PATHS.test(path) || path.startsWith('/proxy/');
 }
 
-/** Header names that must be said twice: by the contract's name and by the one real clients read. */
+/** Headers that must be sent under two names: the contract's and the one that clients read. */
 const REQUEST_ID_HEADERS = ['X-Service-Request-Id', 'X-Comfy-Request-Id'] as const;
-/** On every error; on a 422 the only place that names the bucket. */
+/** Sent with every error; on a 422 the only place that names the bucket. */
 const ERROR_TYPE_HEADERS = ['X-Service-Error-Type', 'X-Comfy-Error-Type'] as const;
 
-/** What every answer carries under both names; with a bucket it is an error. */
+/** Headers of every answer, under both names; with a bucket it is an error. */
 export function routerHeaders(requestId: string, bucket?: Bucket): { [name: string]: string } {
   const ids = REQUEST_ID_HEADERS.map((name) => [name, requestId]);
   const types = bucket === undefined ? [] : ERROR_TYPE_HEADERS.map((name) => [name, bucket]);
@@ -73,7 +73,7 @@ export type ModelPage = {
   readonly limit: number;
 };
 
-/** What either segment of a model id may be made of. */
+/** Pattern of both segments of a model id. */
 export const MODEL_SEGMENT = /^[a-z0-9]+([._-][a-z0-9]+)*$/;
 /** Longest first segment of a model id. */
 export const MAX_PROVIDER_CHARS = 64;

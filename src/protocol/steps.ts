@@ -1,7 +1,7 @@
-/** Work in steps: each `yield` says how many values were worked on since the one before. */
+/** Work in steps: each `yield` states how many values were processed since the previous one. */
 export type Steps<T> = Generator<number, T>;
 
-/** Runs the work to its end in this turn of the event loop. */
+/** Runs all steps without a pause. */
 export function runSteps<T>(steps: Steps<T>): T {
   for (;;) {
     const step = steps.next();

@@ -10,7 +10,7 @@ export function uploadFolder(digits: string): string {
   return FOLDER_PREFIX + digits;
 }
 
-/** In either case: some file systems do not tell them apart. */
+/** Case-insensitive, as some file systems are. */
 const FOLDER = /(?<![\w-])holdover-[0-9a-f]{16}(?![\w-])/gi;
 /** A pattern that such folders match. */
 const WILDCARD = /(?<![\w-])holdover-[0-9a-f]*[*?[{]/i;

@@ -1,6 +1,6 @@
 import { readTarget } from './request-target.ts';
 
-/** One `name=value` of a query: as it was written, and what it says. */
+/** One `name=value` of a query: its text, and the decoded name and value. */
 type QueryPart = { readonly text: string; readonly name: string; readonly value: string };
 
 /** The query parameter of v1 clients that cannot send a header. */
@@ -28,8 +28,8 @@ export function hasLogin(url: string): boolean {
 }
 
 /**
- * The query without the login; all else stays byte for byte. Where a `token` may be something else as
- * well, only one of these keys is taken out.
+ * The query without the login; everything else stays byte for byte. With `keys`, only a `token`
+ * that equals one of them is removed.
  */
 export function withoutLogin(query: string, keys?: readonly (string | undefined)[]): string {
   if (query === '') return '';
@@ -41,7 +41,7 @@ export function withoutLogin(query: string, keys?: readonly (string | undefined)
   return kept.length === 0 ? '' : `?${kept.map(({ text }) => text).join('&')}`;
 }
 
-/** A request target, or an address, as it may be logged and recorded: without what lets anybody in. */
+/** A request target or an address without its credentials, as it may be logged and recorded. */
 export function withoutCredentials(url: string): string {
   const plain = url.includes('@') ? withoutUserinfo(url) : url;
   const { query } = readTarget(plain);
@@ -52,7 +52,7 @@ export function withoutCredentials(url: string): string {
   return `${plain.slice(0, plain.length - query.length)}?${shown.join('&')}`;
 }
 
-/** Any text as it may be logged: addresses, headers and members in it lose what lets anybody in. */
+/** Any text without the credentials in its addresses, headers and members, as it may be logged. */
 export function withoutCredentialsIn(text: string): string {
   if (!SUSPICIOUS.test(text)) return text;
   return text

@@ -2,7 +2,7 @@ import { readTarget } from './request-target.ts';
 
 const PREFIX = '/api/v2';
 
-/** v1 has routes under `/v2` too; their `/api` twins are not v2's. */
+/** v1 has routes under `/v2` too; their `/api` aliases do not belong to v2. */
 const V1_ALIASES = /^\/api\/v2\/userdata(\/|$)/;
 
 /** True when v2 answers for a path: everything below its prefix but what is v1's, if only with a 404. */
@@ -12,7 +12,7 @@ export function isV2Path(path: string): boolean {
 
 const CONTENT = /^\/api\/v2\/assets\/([^/]+)\/content$/;
 
-/** Whether a request target is that of an asset's bytes with a signature, genuine or not. */
+/** True when a request target addresses the bytes of an asset with a signature, valid or not. */
 export function isSignedContent(url: string): boolean {
   const { path, query } = readTarget(url);
   return CONTENT.test(path) && new URLSearchParams(query).has('signature');

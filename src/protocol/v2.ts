@@ -1,6 +1,6 @@
 import type { Json } from './json.ts';
 
-/** One node of an API-format workflow; keys beyond these two are kept verbatim. */
+/** One node of an API-format workflow; other members are preserved. */
 export type GraphNode = {
   readonly class_type: string;
   readonly inputs: { readonly [name: string]: Json };
@@ -22,7 +22,7 @@ export const JOB_STATUSES = [
 ] as const;
 export type JobStatus = (typeof JOB_STATUSES)[number];
 
-/** Whether nothing more can happen to a job in this state. */
+/** True when the job cannot change any more. */
 export const IS_TERMINAL = {
   queued: false,
   running: false,
@@ -81,8 +81,8 @@ export type JobError = {
 };
 
 /**
- * What a node shows a v1 client, `executed.output` in v1's words: lists by key.
- * A file is written `{x_asset: "<output id>"}` and becomes a v1 file reference on the v1 side.
+ * The output of a node for v1 clients, `executed.output` in v1's terms: lists by key. A file is
+ * written `{x_asset: "<output id>"}` and becomes a v1 file reference on the v1 side.
  */
 export type NodeUi = { readonly [key: string]: readonly Json[] };
 
@@ -102,7 +102,7 @@ export type Job = {
   readonly metadata?: { readonly [name: string]: string };
   /** Nodes whose results were taken from the cache, once the job runs. */
   readonly x_cached_nodes?: readonly string[];
-  /** What each finished node shows, by node id. */
+  /** The output of each finished node, by node id. */
   readonly x_ui?: { readonly [nodeId: string]: NodeUi };
   /** The workflow after validation coerced its literal inputs; on the submit answer only. */
   readonly x_workflow?: Graph;

@@ -10,9 +10,10 @@ const LONG_LIST = 20;
 const UPLOADS = ['image_upload', 'audio_upload', 'video_upload', 'file_upload', 'remote'];
 
 /**
- * The errors v1 reports for outputs it left out of a prompt it took, worked out from node definitions:
- * one server runs the good outputs and says nothing of the rest. Nothing, when no output is good by
- * the definitions: then they are not those of the engine, which took the prompt.
+ * The errors v1 reports for outputs that it left out of an accepted prompt, derived from node
+ * definitions: one server runs the good outputs and does not mention the others. Empty when no
+ * output is good by the definitions: then they are not the definitions of the engine that accepted
+ * the prompt.
  */
 export function partialNodeErrors(
   graph: Graph,
@@ -58,7 +59,7 @@ function valueError(name: string, spec: Json, value: Json | undefined): NodeErro
 
 type About = { readonly input_name: string; readonly received_value: Json };
 
-/** Which files there are is the engine's to say. */
+/** Only the engine knows which files exist. */
 function listError(
   type: readonly Json[],
   config: JsonObject,

@@ -5,17 +5,18 @@
 const UPLOAD_PATH_TEXT = /(?<!\\)"holdover-[0-9a-f]{16}\/(?:[^"\\]|\\.)+"/g;
 const FOLDER = /^holdover-[0-9a-f]{16}\//;
 
-/** How a prompt names the upload of a path below `input/`, if it names it. */
+/** Returns the name that a prompt uses for the upload of a path below `input/`, if it uses it. */
 export type SubmittedName = (path: string) => string | undefined;
 
-/** Whether the JSON text of a prompt has paths in upload folders. */
+/** True when the JSON text of a prompt has paths in upload folders. */
 export function namesUploads(promptJson: string): boolean {
   return promptJson.search(UPLOAD_PATH_TEXT) >= 0;
 }
 
 /**
- * The JSON text of a prompt as an engine embeds it in a file, with uploads named as its client named
- * them. It keeps its length: spaces fill it. It stays as it is when the names are too long for it.
+ * The JSON text of a prompt as an engine embeds it in a file, with uploads under the names that the
+ * client used. The length does not change: spaces fill it. The text is unchanged when the names are
+ * too long for it.
  */
 export function withSubmittedNames(promptJson: string, submittedName: SubmittedName): string {
   const named = promptJson.replaceAll(UPLOAD_PATH_TEXT, (text) => {
@@ -25,7 +26,7 @@ export function withSubmittedNames(promptJson: string, submittedName: SubmittedN
   return named.length > promptJson.length ? promptJson : named.padEnd(promptJson.length);
 }
 
-/** Where the prompt is not known any more, the name the file was uploaded under. */
+/** When the prompt is not known any more, the name the file was uploaded under. */
 function clientNameOf(uploadPath: string, submittedName: SubmittedName): string {
   const path = uploadPath.replace(FOLDER, '');
   const nameStart = path.lastIndexOf('/') + 1;

@@ -12,15 +12,15 @@ export type DocumentedException =
 type Signs = {
   /** In v2's `code`, anywhere, any case. */
   readonly code: RegExp;
-  /** In class and message together, when the code says nothing. */
+  /** Matched against class and message together, when the code matches nothing. */
   readonly text: RegExp;
-  /** Whether running the same graph again can only fail again. */
+  /** True when running the same graph again fails again. */
   readonly isFinal: boolean;
 };
 
 const AFFIRM_DOWNLOAD = 'download|fetch|HTTP [45]\\d\\d|cannot identify image|UnidentifiedImage';
 
-/** How a failed job's v2 error is told in v1; the first row that matches wins. */
+/** How v1 names a failed job's v2 error; the first row that matches wins. */
 const EXCEPTION_SIGNS = {
   InsufficientFundsError: {
     code: /insufficient_(credits|funds)|payment_required/i,
@@ -86,7 +86,7 @@ export function exceptionTypes(error: JobError): ExceptionTypes {
   return { own, documented: documented ?? documentedIn(own) ?? 'ValidationError' };
 }
 
-/** Whether the code alone says that trying again is useless. */
+/** True when the code alone shows that a retry is useless. */
 export function isFinal(code: string): boolean {
   const name = byCode(code);
   return name === undefined ? POLICY.test(code) : EXCEPTION_SIGNS[name].isFinal;
@@ -101,7 +101,7 @@ export function tracebackLines(traceback: string | null | undefined): readonly s
     .map((line) => `${line}\n`);
 }
 
-/** The class where the service names none, as far as the text tells. */
+/** The class derived from the text, when the service names none. */
 function nativeOf(
   { message }: JobError,
   documented: DocumentedException | undefined,

@@ -12,7 +12,7 @@ export type FileMention = FileRef & {
   readonly value: string;
 };
 
-/** What is known of the file behind a name. */
+/** The asset behind a file name. */
 export type FoundAsset = {
   readonly id: string;
   readonly hash?: string | null;
@@ -79,7 +79,7 @@ export function resolvedMentions(
   return mentions.filter((mention) => found.has(fileKey(mention)));
 }
 
-/** The v2 workflow: v1's graph with `core/ASSET` in place of the file names that were found. */
+/** The v2 workflow: v1's graph with `core/ASSET` in place of the file names that were resolved. */
 export function withAssets(
   graph: Graph,
   mentions: readonly FileMention[],
@@ -161,7 +161,7 @@ function fileInputs(node: GraphNode, objectInfo: ObjectInfo): readonly string[] 
   return fileChoosersOf(info);
 }
 
-/** Known for each class once somebody asked: a class never changes, and every node comes by. */
+/** Cached for each class: a class never changes, and every node needs it. */
 const fileChoosers = new WeakMap<ObjectInfo[string], readonly string[]>();
 
 function fileChoosersOf(info: ObjectInfo[string]): readonly string[] {

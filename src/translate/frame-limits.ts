@@ -35,7 +35,9 @@ export function shortInputs(inputs: Values): Values {
   return Object.fromEntries(takeWhileFits(entries, PART_CHARS, costOf));
 }
 
-/** What a node shows, with its texts cut only when the whole would break a client's frame limit. */
+/**
+ * The output of a node, with its texts cut only when the whole would exceed a client's frame limit.
+ */
 export function frameOutput(output: Values): Values {
   if (costOf(output, OUTPUT_CHARS) <= OUTPUT_CHARS) return output;
   const entries = Object.entries(output).map(

@@ -32,7 +32,7 @@ export function pruneTo(graph: Graph, targets: Iterable<string>): Graph {
   return Object.fromEntries(Object.entries(graph).filter(([id]) => needed.has(id)));
 }
 
-/** Which of these output nodes fail when that node does. */
+/** The given output nodes that fail when that node does. */
 export function dependents(
   graph: Graph,
   nodeId: string,
@@ -69,8 +69,8 @@ function usersOf(graph: Graph): ReadonlyMap<string, readonly string[]> {
 }
 
 /**
- * The submitted node behind an id: nodes that exist only while the graph runs are called
- * `<parent>.<call>.<graph>.<n>`, and v1 clients only know the parent.
+ * The submitted node of an id: nodes that exist only while the graph runs have ids
+ * `<parent>.<call>.<graph>.<n>`, and v1 clients know the parent only.
  */
 export function displayNode(graph: Graph, id: string): string | undefined {
   let candidate = id;
@@ -82,7 +82,7 @@ export function displayNode(graph: Graph, id: string): string | undefined {
   return candidate;
 }
 
-/** The one node nobody takes a value from, if there is exactly one. */
+/** The one node that no other node takes a value from, if there is exactly one. */
 export function soleSink(graph: Graph): string | undefined {
   const used = new Set(Object.values(graph).flatMap((node) => [...sources(node)]));
   const sinks = Object.keys(graph).filter((id) => !used.has(id));

@@ -7,7 +7,7 @@ import type { ProgressState } from './progress-state.ts';
 import { endOfStoredEntry } from './stored-history-entry.ts';
 import { historyStatus } from './status.ts';
 
-/** What was submitted, as `/queue` and `/history` show it: secrets are gone already. */
+/** The submitted prompt as `/queue` and `/history` show it, without secrets. */
 export type Submitted = {
   readonly number: number;
   readonly promptId: string;

@@ -4,7 +4,7 @@ import type { FileRef, HistoryEntry, StatusWord } from '../protocol/v1.ts';
 import { type Submitted, workflowIdOf } from './history.ts';
 import { type ListedStatus, listedStatus } from './status.ts';
 
-/** A prompt as `/api/jobs` and `/api/job/{id}/status` look at it; `entry` once it has ended. */
+/** A prompt for `/api/jobs` and `/api/job/{id}/status`; `entry` once it has ended. */
 export type JobView = {
   readonly submitted: Submitted;
   readonly word: StatusWord;
@@ -93,7 +93,7 @@ function shownFiles(outputs: HistoryEntry['outputs']): readonly Shown[] {
 export const OUTPUT_TYPES = ['image', 'video', 'audio', '3d'] as const;
 export type OutputType = (typeof OUTPUT_TYPES)[number];
 
-/** True when a job has an output of this kind: told by the file's name, else by the list it is in. */
+/** True when a job has an output of this kind, by the name of the file, else by its list. */
 export function hasOutputOf(view: JobView, type: OutputType): boolean {
   const files = view.entry ? shownFiles(view.entry.outputs) : [];
   return files.some(({ filename, mediaType }) => outputTypeOf(filename, mediaType) === type);

@@ -9,7 +9,7 @@ import type { NodeErrorEntry, NodeErrors, PromptRefusal } from '../protocol/v1.t
 import type { Graph } from '../protocol/v2.ts';
 import { classOf, dependents, linkSource, nodeOf } from './graph.ts';
 
-/** What the caller knows of a refused submission. */
+/** Facts about a refused submission that only the caller knows. */
 export type MissingContext = {
   /** Output nodes that were to be executed. */
   readonly outputs?: readonly string[];
@@ -23,8 +23,8 @@ export type MissingContext = {
 };
 
 /**
- * v1's `node_errors` of a refusal, by its `details`: they are there whole in `x_native`, or passed
- * through in `node_errors` by some services, or told by the contract's lists of `{field, reason}`.
+ * v1's `node_errors` of a refusal, from its `details`: complete in `x_native`, passed through in
+ * `node_errors` by some services, or as the contract's lists of `{field, reason}`.
  */
 export function toNodeErrors(
   { node_errors: contractErrors, x_native: native }: JsonObject,

@@ -3,7 +3,10 @@ import type { FileRef, NodeOutput } from '../protocol/v1.ts';
 import type { Graph, Job, NodeUi, Output } from '../protocol/v2.ts';
 import { classOf, displayNode, soleSink } from './graph.ts';
 
-/** v1's name of an output; `text` is what a text file says, for clients that read texts in place. */
+/**
+ * v1's name of an output; `text` is the content of a text file, for clients that show texts in
+ * place.
+ */
 export type KnownFile = FileRef & { readonly text?: string };
 
 /** v1 names by v2 output id. */
@@ -18,7 +21,7 @@ const LIST_OF_FAMILY: Readonly<Record<string, string>> = {
   model: '3d',
 };
 
-/** What a node shows in v1's words; `undefined` while a file in it has no v1 name yet. */
+/** The output of a node in v1's terms; `undefined` while a file in it has no v1 name yet. */
 export function v1OutputOf(ui: NodeUi, files: KnownFiles): NodeOutput | undefined {
   const entries: [string, readonly Json[]][] = [];
   for (const [key, items] of Object.entries(ui)) {
@@ -29,13 +32,10 @@ export function v1OutputOf(ui: NodeUi, files: KnownFiles): NodeOutput | undefine
   return Object.fromEntries(entries);
 }
 
-/** Their pictures move, which v1 says beside the list and v2 does not. */
+/** Their pictures are animated: v1 states that beside the list, v2 does not. */
 const SAVES_ANIMATED = new Set(['SaveAnimatedWEBP', 'SaveAnimatedPNG']);
 
-/**
- * The files of a node of this class, grouped as v1 groups them, when v2 does not say what the node
- * shows.
- */
+/** The files of a node of this class, in v1's groups, when v2 does not send the node's output. */
 export function v1FilesOf(
   outputs: readonly Output[],
   files: KnownFiles,
@@ -53,7 +53,7 @@ export function v1FilesOf(
   return Object.fromEntries(lists);
 }
 
-/** Everything a job has to show so far, by node: what its nodes say, else their files. */
+/** All outputs of a job so far, by node: from the node's own output, else from its files. */
 export function v1OutputsOf(
   job: Pick<Job, 'outputs' | 'x_ui'>,
   files: KnownFiles,

@@ -1,13 +1,13 @@
 import type { JsonObject } from '../protocol/json.ts';
 import { isCredentialMember } from '../protocol/url-credentials.ts';
 
-/** What v2's closed `extra_data` may carry. */
+/** The members that v2's closed `extra_data` may have. */
 export type PartnerCredentials = {
   readonly api_key_comfy_org?: string;
   readonly auth_token_comfy_org?: string;
 };
 
-/** The caller's credentials for partner nodes: forwarded once, never kept. */
+/** The caller's credentials for partner nodes: forwarded once, never stored. */
 export function partnerCredentialsOf(extraData: JsonObject): PartnerCredentials {
   const key = extraData.api_key_comfy_org ?? extraData.api_key_service_org;
   const token = extraData.auth_token_comfy_org;

@@ -15,14 +15,14 @@ export type V1Refusal = {
 type ErrorRow = { readonly status: number; readonly type: string };
 
 /**
- * v2 error code to v1 status and `error.type`: the contract's codes in its order, then others seen.
- * v1 clients read 429 as "subscription not active", so waiting is told as 503.
+ * v2 error code to v1 status and `error.type`: the contract's codes in its order, then others that
+ * services use. v1 clients read 429 as "subscription not active", so a wait is answered 503.
  */
 const ERROR_TABLE = {
   invalid_workflow: { status: 400, type: 'prompt_outputs_failed_validation' },
   workflow_format_ui: { status: 400, type: 'invalid_prompt' },
   missing_asset: { status: 400, type: 'prompt_outputs_failed_validation' },
-  // The upload was damaged between us and v2; the client sent it well.
+  // The upload was damaged between this server and v2; the client sent it correctly.
   hash_mismatch: { status: 500, type: 'hash_mismatch' },
   blob_not_found: { status: 404, type: 'not_found' },
   // The key is ours: the client did nothing wrong, and whether the job exists is unknown.
@@ -50,10 +50,13 @@ const ERROR_TABLE = {
 /** Codes the table has a row for. */
 type KnownCode = keyof typeof ERROR_TABLE;
 
-/** v2's generic answer says nothing of its inside, neither do we. */
+/** v2's generic answer does not describe the fault, so this text does not either. */
 const UPSTREAM_FAILED = 'The job service failed. Please try again.';
 
-/** What `POST /prompt` answers when v2 refuses the job. `context` names what only the caller knows. */
+/**
+ * Answer of `POST /prompt` when v2 refuses the job. `context` names facts that only the caller
+ * knows.
+ */
 export function toPromptRefusal(
   error: V2Error,
   graph: Graph,
@@ -110,8 +113,8 @@ export function serverStalled(): V1Refusal {
 }
 
 /**
- * Nobody knows whether there is a job now. It is looked for in the background; `promptId` is where
- * what comes of it is shown.
+ * The outcome is unknown. A search for the job runs in the background; its result is shown under
+ * `promptId`.
  */
 export function submitUnknown(error: V2Error, promptId: string): V1Refusal {
   const message =
@@ -166,7 +169,7 @@ function errorRowOf(error: V2Error): ErrorRow {
 
 const MAY_BE_ABOUT_SUBSCRIPTION: ReadonlySet<number> = new Set([402, 403, 429]);
 
-/** By its code where that is one of its own, by its text where the code says only that it is refused. */
+/** By its code when that is specific, otherwise by its text. */
 function isAboutSubscription({ status, code, message }: V2Error): boolean {
   if (!MAY_BE_ABOUT_SUBSCRIPTION.has(status)) return false;
   if (code === 'forbidden') return /subscription/i.test(message);
@@ -177,14 +180,14 @@ function isKnown(code: string): code is KnownCode {
   return Object.hasOwn(ERROR_TABLE, code);
 }
 
-/** Status of a refusal with a code nobody has seen. */
+/** Status of a refusal with an unknown code. */
 function statusOf(status: number): number {
   if (status === 429) return 503;
   if (status === 409 || status < 400) return 500;
   return status === 422 || status === 413 ? 400 : status;
 }
 
-/** What is said of a refusal: of the service's inside, nothing. */
+/** The message of a refusal; it does not describe the inside of the service. */
 export function messageOf({ code, status, message }: V2Error): string {
   return code === 'upstream_error' && status >= 500 ? UPSTREAM_FAILED : message;
 }

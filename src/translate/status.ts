@@ -2,13 +2,13 @@ import type { HistoryEntry, StatusWord } from '../protocol/v1.ts';
 import type { JobStatus } from '../protocol/v2.ts';
 import { isFinal } from './exception-types.ts';
 
-/** How a prompt ended. `lost`: its job is gone without having told its end. */
+/** How a prompt ended. `lost`: its job is gone, and its end is unknown. */
 export type Outcome = 'succeeded' | 'failed' | 'canceled' | 'lost';
 
 /** The words of `/api/jobs`. */
 export type ListedStatus = 'pending' | 'in_progress' | 'completed' | 'failed' | 'cancelled';
 
-/** v2's status as `/api/job/{id}/status` words it when nothing else is known; v2's order. */
+/** The word of `/api/job/{id}/status` for a v2 status when nothing else is known; in v2's order. */
 const PLAIN_WORD = {
   queued: 'queued_waiting',
   running: 'preparing',
@@ -27,7 +27,7 @@ const OUTCOME_WORD = {
   lost: 'lost',
 } as const satisfies Record<Outcome, StatusWord>;
 
-/** v1 history knows only two words; an interruption is told apart by its message. */
+/** v1 history has two words only; its messages show an interruption. */
 const HISTORY_STATUS = {
   succeeded: 'success',
   failed: 'error',
@@ -49,13 +49,13 @@ const LISTED = {
   cancel_requested: 'cancelled',
 } as const satisfies Record<StatusWord, ListedStatus>;
 
-/** What is known of a prompt that has not ended. */
+/** Facts about a prompt that has not ended. */
 export type LiveFacts = {
   /** Absent while the submission is in flight or its answer is unknown. */
   readonly status?: JobStatus | undefined;
   /** A node, step, preview or output was seen. */
   readonly hasEvidence?: boolean;
-  /** v1 asked for the end; v2 may not have said so yet. */
+  /** The client asked for the end; v2 may not have confirmed it yet. */
   readonly cancelAsked?: boolean;
 };
 

@@ -8,7 +8,10 @@ import {
 import type { JobError } from '../protocol/v2.ts';
 import { type DocumentedException, exceptionTypes } from './exception-types.ts';
 
-/** The word of `exception_type` a client knows: the node's own language, or one of the documented six. */
+/**
+ * The `exception_type` a client understands: the node's own class, or one of the six documented
+ * names.
+ */
 export type ExceptionWord = keyof ReturnType<typeof exceptionTypes>;
 
 /**
@@ -49,7 +52,7 @@ function inDocumentedWord(message: Json, documented: DocumentedException | undef
   return [type, { ...data, exception_type: documented ?? documentedOf(data) }];
 }
 
-/** Entries of earlier versions kept one word only. */
+/** Entries of earlier versions have one name only. */
 function documentedOf(data: JsonObject): DocumentedException {
   const { exception_type: own, exception_message: message, node_type: classType } = data;
   return exceptionTypes({

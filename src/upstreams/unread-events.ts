@@ -2,7 +2,7 @@ import type { JobEvent } from '../protocol/job-api.ts';
 import type { Json } from '../protocol/json.ts';
 import { MAX_WAITING_PREVIEWS, isPreview } from './waiting-previews.ts';
 
-/** A reader that is so many events behind is told the latest progress only, not every one. */
+/** A reader that is so many events behind receives only the latest progress. */
 const MAX_UNREAD_PROGRESS = 100;
 /** Taken events are cut off in stretches of so many. */
 const COMPACT_EVERY = 1024;

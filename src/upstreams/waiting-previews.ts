@@ -1,6 +1,8 @@
 import type { JobEvent } from '../protocol/job-api.ts';
 
-/** As many pictures as a reader may be behind by: a burst that came in one piece is heard whole. */
+/**
+ * Most pictures that wait for a reader: a burst that arrives in one piece is delivered completely.
+ */
 export const MAX_WAITING_PREVIEWS = 8;
 
 /** Of the previews that wait, the oldest goes when there are too many; nothing else ever does. */

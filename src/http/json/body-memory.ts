@@ -3,9 +3,12 @@ import { getHeapStatistics } from 'node:v8';
 
 /** Memory set aside for what callers send and this process has not finished. */
 export type BodyMemory = {
-  /** Bytes of the largest body there is ever room for. */
+  /** Bytes of the largest body that is ever accepted. */
   readonly largestBody: number;
-  /** Waits a while for room; `undefined`: there is none. A body that announces no length is `grown`. */
+  /**
+   * Waits a while for memory; `undefined` when there is none. A body without a length is extended
+   * as it arrives.
+   */
   reserve(bytes: number): Promise<MemoryReservation | undefined>;
   /** Bytes reserved now. */
   readonly reservedBytes: () => number;
@@ -16,7 +19,7 @@ export type MemoryReservation = { release(): void };
 
 export type BodyMemoryOptions = {
   readonly limitBytes: number;
-  /** Bytes of bodies that were taken and are kept until their work is done. */
+  /** Bytes of accepted bodies that are held until their prompts end. */
   readonly queuedBytes?: () => number;
   readonly waitMs?: number;
 };
@@ -27,7 +30,7 @@ const MEMORY_PER_BODY_BYTE = 4;
 const MEMORY_PER_QUEUED_BYTE = 2;
 /** Memory the process needs without any body. */
 const BASE_MEMORY_BYTES = 96 * 1024 * 1024;
-/** Bodies up to here need no room of their own: there is a reserve for them. */
+/** Bodies up to this size have a reserve of their own. */
 const SMALL_BYTES = 64 * 1024;
 const SMALL_RESERVE = 1 / 8;
 const WAIT_MS = 5_000;
@@ -47,7 +50,7 @@ type Waiting = {
   readonly resolveWith: (reservation: MemoryReservation | undefined) => void;
 };
 
-/** First come, first served; a body that alone is there always has room. */
+/** First come, first served; a single body is always accepted. */
 export function createBodyMemory(options: BodyMemoryOptions): BodyMemory {
   const { limitBytes, queuedBytes = () => 0, waitMs = WAIT_MS } = options;
   const waiting: Waiting[] = [];

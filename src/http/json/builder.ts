@@ -48,7 +48,7 @@ class PartJoiner {
   #spine: Container[] = [];
   #open: readonly OpenContainer[] = [];
   #place: { readonly holder: Container | undefined; readonly name: string } | undefined;
-  /** Stands for the member that goes on; a name no client can have chosen. */
+  /** Placeholder name for the member that continues; a client cannot have chosen it. */
   readonly #goesOn = randomUUID();
 
   add(

@@ -1,4 +1,4 @@
-/** How much JSON one body may hold. */
+/** Most JSON that one body may hold. */
 export type JsonLimits = {
   readonly maxValues: number;
   readonly maxDepth: number;
@@ -10,8 +10,8 @@ export type JsonLimits = {
 export type ScanFault = { readonly kind: 'too much' | 'syntax'; readonly message: string };
 
 /**
- * A place where the text can be cut in two. The first part ends at `end`, the second one begins at
- * `next`. Offsets are bytes of the body.
+ * A position where the text can be cut in two. The first part ends at `end`, the second one begins
+ * at `next`. Offsets are bytes of the body.
  */
 export type Cut = {
   readonly end: number;
@@ -22,7 +22,7 @@ export type Cut = {
   readonly stillOpen: number;
   /** A long string lies between `end` and `next`. */
   readonly isLong: boolean;
-  /** A number of the part before it may need its digits kept. */
+  /** A number in the part before it may not fit a double. */
   readonly isExact: boolean;
 };
 
@@ -38,14 +38,14 @@ export type Scan = {
   readonly cuts: readonly Cut[];
   readonly bytes: number;
   readonly values: number;
-  /** A number of the last part may need its digits kept. */
+  /** A number in the last part may not fit a double. */
   readonly isExact: boolean;
 };
 
 export const OPEN_OBJECT = 0x7b;
 export const OPEN_LIST = 0x5b;
 
-/** How finely a text is cut. */
+/** Sizes of the parts. */
 export type PartSizes = {
   /** Parts are about as large, by whichever is reached first. */
   readonly bytes: number;

@@ -17,7 +17,7 @@ const SCAN_BYTES = 32;
 const MAX_SAFE_NUMBER_CHARS = 16;
 const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf];
 
-/** The last thing read, as far as it says what may come next. */
+/** The last token, as far as it decides which token may follow. */
 const Last = {
   Nothing: 0,
   OpenList: 1,

@@ -8,7 +8,7 @@ type Token = {
   readonly lemma: string;
 };
 
-/** What the English language model says of a text; computed as asked for. */
+/** Analysis of a text by the English language model; computed on demand. */
 type EnglishText = {
   /** From -1 to 1. */
   sentiment(): number;
@@ -22,7 +22,7 @@ export type English = (text: string) => Promise<EnglishText>;
 
 type NlpTrait = 'sentiment' | 'type' | 'pos' | 'lemma' | 'detail';
 
-/** wink-nlp with its small English model, loaded with the first text and kept. */
+/** wink-nlp with its small English model, loaded with the first text and then held. */
 export function createEnglish(): English {
   let loading: ReturnType<typeof load> | undefined;
   return async (text) => {

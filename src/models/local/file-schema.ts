@@ -1,6 +1,6 @@
 import type { Json, JsonObject } from '../../protocol/json.ts';
 
-/** How an input field takes a file. */
+/** Schema of an input field that takes a file. */
 export function fileField(what: string): JsonObject {
   return {
     type: 'string',
@@ -8,7 +8,7 @@ export function fileField(what: string): JsonObject {
   };
 }
 
-/** How the caller wants a file that was made; the first way is the default. */
+/** Schema of the field that chooses how a file is returned; the first way is the default. */
 export function outputField(...ways: readonly ('base64' | 'asset' | 'binary')[]): JsonObject {
   return {
     type: 'string',
@@ -35,7 +35,7 @@ export function answerSchema(properties: { readonly [name: string]: JsonObject }
   return { type: 'object', required: Object.keys(properties), properties };
 }
 
-/** What an answer says of a file under `name`, as JSON and as the bare bytes. */
+/** Schema of an answer with a file under `name`, as JSON and as the bare bytes. */
 export function fileAnswer(
   name: 'image' | 'audio',
   contentTypes: readonly string[],

@@ -66,7 +66,7 @@ const BITS: { readonly [algorithm: string]: (image: Sharp) => Promise<Bits> } = 
     const median = ((sorted[30] ?? 0) + (sorted[31] ?? 0) + (sorted[32] ?? 0)) / 3;
     return low.map((value) => value > median);
   },
-  /** Whether each pixel is brighter than its right neighbour. */
+  /** Compares each pixel with its right neighbour. */
   async dhash(image) {
     const grey = await greyLevels(image, 9, 8);
     return Array.from({ length: 64 }, (_, i) => {
@@ -74,7 +74,7 @@ const BITS: { readonly [algorithm: string]: (image: Sharp) => Promise<Bits> } = 
       return (grey[at] ?? 0) > (grey[at + 1] ?? 0);
     });
   },
-  /** Whether each pixel is brighter than the average. */
+  /** Compares each pixel with the average. */
   async ahash(image) {
     const grey = await greyLevels(image, 8, 8);
     const mean = grey.reduce((sum, level) => sum + level, 0) / grey.length;
@@ -110,7 +110,7 @@ function frequencies(grey: Uint8Array, size: number): number[] {
   });
 }
 
-/** The sums of what cancels out are not quite 0, and their signs say nothing of the picture. */
+/** Sums that cancel out are not exactly 0, and their signs mean nothing. */
 function withoutNoise(low: readonly number[]): number[] {
   const least = (low[0] ?? 0) * 1e-6;
   return low.map((value) => (Math.abs(value) < least ? 0 : value));

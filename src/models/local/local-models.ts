@@ -11,7 +11,7 @@ import { THREAD_MODELS } from './thread-models.ts';
 import type { Threads } from './threads.ts';
 
 export type LocalModelOptions = {
-  /** Whose assets pictures come from and go to. */
+  /** The job service that reads and stores the assets of callers. */
   readonly jobs: Pick<JobApi, 'content' | 'createAsset'>;
   readonly threads: Threads;
   readonly spoolDir: string;
@@ -87,7 +87,7 @@ async function readAssets(
   return { ok: true, files };
 }
 
-/** Makes an asset of what was made, and says where it is. */
+/** Stores a product as an asset and returns its id and address. */
 async function storeFile(
   model: string,
   { bytes, contentType, facts }: ModelProduct & { kind: 'file' },

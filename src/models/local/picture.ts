@@ -3,7 +3,7 @@ import type { JsonObject } from '../../protocol/json.ts';
 import { type Files, InputError, type ModelProduct } from './thread-model.ts';
 import { choice, integer } from './file-schema.ts';
 
-/** What decodes here; documents that could name other files do not. */
+/** Formats that are decoded; documents that could name other files are not. */
 const DECODABLE_FORMATS = new Set(['jpeg', 'png', 'webp', 'gif', 'tiff', 'heif']);
 const MAX_PIXELS = 40_000_000;
 /** Longest side of a picture that is made. */
@@ -11,10 +11,10 @@ export const MAX_SIDE = 4096;
 
 /** Content types a picture is written as. */
 export const IMAGE_TYPES = ['image/png', 'image/jpeg', 'image/webp'] as const;
-/** What an answer says of a picture beside its bytes. */
+/** Facts about a picture in an answer, beside its bytes. */
 export const IMAGE_FACTS = { width: { type: 'integer' }, height: { type: 'integer' } } as const;
 
-/** The two fields that say how a picture is written. */
+/** The two fields that choose how a picture is written. */
 export const ENCODING = {
   format: choice(['png', 'jpeg', 'webp'], 'file format of the picture'),
   quality: integer({ min: 1, max: 100, default: 90 }, 'of jpeg and webp'),

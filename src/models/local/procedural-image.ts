@@ -14,7 +14,7 @@ import type { ThreadModel } from './thread-model.ts';
 
 const MAX_SIDE = 2048;
 
-/** A value from 0 to 1 for each place of the plane. */
+/** A value from 0 to 1 for each point of the plane. */
 type Field = (x: number, y: number) => number;
 
 /** Whole numbers in, a number from 0 to 1 out, the same on every machine. */

@@ -1,6 +1,9 @@
 /** Code units looked at in one go: each segment costs the segmenter as much as the text it is in. */
 const WINDOW_CHARS = 512;
-/** How far the last boundary of a window is in doubt: what follows may still move or undo it. */
+/**
+ * The last segments of a window that are uncertain: the text after it may move or remove their
+ * boundary.
+ */
 const UNCERTAIN_SEGMENTS = 2;
 
 /**

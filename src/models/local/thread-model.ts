@@ -5,7 +5,7 @@ import type { English } from './english.ts';
 /** Files named by an input, by field. */
 export type Files = { readonly [field: string]: Uint8Array };
 
-/** What a computation made: facts, or a file with what is known of it. */
+/** Result of a computation: facts, or a file with its facts. */
 export type ModelProduct =
   | { readonly kind: 'json'; readonly value: JsonObject }
   | {
@@ -15,7 +15,7 @@ export type ModelProduct =
       readonly facts: JsonObject;
     };
 
-/** What a worker thread keeps between its tasks. */
+/** State of a worker thread between its tasks. */
 type ThreadContext = { readonly readEnglish: English };
 
 /** A model whose whole work is done on a worker thread. */
@@ -34,7 +34,7 @@ export type ThreadModel = {
 /** An order to a worker thread; files that came as assets are beside the input. */
 export type Task = { readonly model: string; readonly input: JsonObject; readonly files: Files };
 
-/** What a thread answers; a file is left to the caller only when it is to become an asset. */
+/** Result of a task; a file is left to the caller only when it becomes an asset. */
 export type TaskEnd =
   | { readonly kind: 'answer'; readonly contentType: string; readonly body: Uint8Array }
   | (ModelProduct & { readonly kind: 'file' })

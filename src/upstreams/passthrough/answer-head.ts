@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import type { ProxyRequest } from './proxy-call.ts';
 import { type RawHeaders, answerHeaders, toHeaderObject } from './headers.ts';
 
-/** How an answer begins. */
+/** Head of an answer. */
 export type AnswerHead = {
   readonly status: number;
   readonly reason: string;

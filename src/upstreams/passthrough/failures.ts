@@ -13,10 +13,10 @@ export type ProxyFailure =
   | 'unreachable'
   | 'lost';
 
-/** Says a failure of our own in the words of the API that was called. */
+/** Writes a failure of this server in the error format of the API that was called. */
 export type WriteFailure = (ctx: Koa.Context, failure: ProxyFailure) => void;
 
-/** What is said in either language: not where the upstream is. */
+/** The texts of both formats; they do not name the upstream. */
 const MESSAGES: Readonly<Record<ProxyFailure, string>> = {
   unauthorized: 'A valid key is needed: X-API-Key, or Authorization: Bearer.',
   foreign_key:

@@ -10,7 +10,7 @@ type Options = {
   readonly exchange: ProxyExchange;
   readonly order: ProxyRequest;
   readonly silenceMs: number;
-  /** Whether a connection is being broken off at this very moment. */
+  /** True while a connection is being reset. */
   readonly connectionError: { readonly isCurrent: boolean };
   readonly resolve: (outcome: ProxyOutcome) => void;
 };
@@ -23,7 +23,7 @@ export function createFastCall(options: Options): Dispatcher.DispatchHandler {
   let dispatchController: Dispatcher.DispatchController | undefined;
   let bodyCopy: BodyCopy | undefined;
   const countInterim = createInterimAnswerCounter();
-  /** Of the body; NaN: nobody has said. */
+  /** Bytes left of the body; NaN when the length is unknown. */
   let bytesLeft = Number.NaN;
   let lastChunk: Buffer | undefined;
 
@@ -70,9 +70,9 @@ export function createFastCall(options: Options): Dispatcher.DispatchHandler {
       const { 'content-length': length, 'content-encoding': coding } = headers;
       bodyCopy = order.observer?.onAnswer({ status, coding: coding?.toString() });
       res.on('error', () => res.destroy());
-      // What the library holds of its length is about another answer.
+      // The library applies its length check to another answer.
       if (status === 304 || status === 204) return void res.end();
-      // Whoever waits for events wants to know at once that they will come.
+      // A client that waits for events must see the headers at once.
       if (length === undefined) flushHead(res);
       else bytesLeft = Number(length);
     },

@@ -8,7 +8,7 @@ import { readSmallBody, smallLength } from './small-body.ts';
 
 /** The way of small calls to one upstream: each is sent when all of it is here. */
 export type FastRelay = {
-  /** Whether a call may go this way. */
+  /** True when a call may take this path. */
   accepts(request: IncomingMessage): boolean;
   /** Sends a call on once. */
   send(exchange: ProxyExchange, order: ProxyRequest): Promise<ProxyOutcome>;
@@ -21,7 +21,7 @@ type Options = {
   readonly keepAliveMs: number;
 };
 
-/** The pool looks at all its connections for a free one, and never has fewer. */
+/** The pool scans all its connections for a free one, and never closes idle ones early. */
 const MAX_CONCURRENT = 256;
 
 /** Of these the library sends exactly what it is given: no length of its own, no connection closed. */
@@ -81,8 +81,8 @@ export function createFastRelay(origin: string, options: Options): FastRelay {
 }
 
 /**
- * An answer that lasts until its connection ends is a whole one to the library even when that end
- * is a reset. It hears of a reset after us, within the same event.
+ * The library takes an answer without a length as complete even when its connection was reset. It
+ * notices a reset later than this listener, within the same event.
  */
 function trackingErrors(
   connectionError: { isCurrent: boolean },

@@ -1,12 +1,15 @@
 import { type RawHeaders, hasHeader } from './headers.ts';
 
-/** The contract says `X-Service-…`, the services and clients of today `X-Comfy-…`. */
+/** The contract names these headers `X-Service-…`; today's services and clients use `X-Comfy-…`. */
 const ALIASES = [
   ['x-comfy-', 'X-Service-'],
   ['x-service-', 'X-Comfy-'],
 ] as const;
 
-/** What the headers of an answer say under one of its two names only, under the other one. */
+/**
+ * The aliases that are missing: headers that an answer carries under one of the two names only,
+ * under the other one.
+ */
 export function missingAliases(lines: RawHeaders): RawHeaders {
   const missing: string[] = [];
   for (let i = 0; i + 1 < lines.length; i += 2) {

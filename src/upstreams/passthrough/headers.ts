@@ -1,23 +1,23 @@
 import type { IncomingMessage } from 'node:http';
 
-/** Names and values by turns; a repeated header keeps its lines. */
+/** Alternating names and values; a repeated header keeps its lines. */
 export type RawHeaders = readonly string[];
 
 /** By name, as they were written first; what Node and its libraries take. */
 export type Headers = { [name: string]: string | string[] };
 
-/** Said by one side of a connection to the other, and by nobody beyond it. */
+/** Between two neighbours of a connection only; never forwarded. */
 const HOP_BY_HOP =
   /^(connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|http2-settings)$/;
 
 /**
- * What is about the way to us and not about the call: keys, what browsers say of their page, where
- * a request came from and what it should be taken for. `Expect` has been answered.
+ * About this hop, not about the call: keys, facts of browsers about their page, origin and routing
+ * of the request. `Expect` was answered here.
  */
 const NOT_FORWARDED =
   /^(host|expect|content-length|authorization|x-api-key|cookie2?|origin|referer|sec-.*|access-control-.*|forwarded|x-forwarded(-.*)?|x-real-ip|x-(http-)?method-override|x-http-method|x-original-(url|host)|x-rewrite-url)$/;
 
-/** What a service says about its own address would be taken as said of ours. */
+/** The client would relate these headers of the service to this server. */
 const NOT_RETURNED =
   /^(set-cookie2?|access-control-.*|alt-svc|clear-site-data|strict-transport-security)$/;
 
@@ -33,7 +33,7 @@ export function requestHeaders(
 ): string[] {
   const lines = ['Host', host];
   addEndToEnd(lines, rawHeaders, isNotForwarded);
-  // A body goes on as it is framed here; a call without one must not get one.
+  // The framing of this side counts; a call without a body must not get one.
   const length = headers['content-length'];
   if (headers['transfer-encoding'] !== undefined) lines.push('Transfer-Encoding', 'chunked');
   else if (length !== undefined) lines.push('Content-Length', length);
@@ -41,7 +41,7 @@ export function requestHeaders(
   return lines;
 }
 
-/** The headers of an answer as they go to the client, and of `carries` what they do not say. */
+/** The headers of an answer as they go to the client, and those of `extraHeaders` that it lacks. */
 export function answerHeaders(raw: RawHeaders, ...extraHeaders: readonly RawHeaders[]): string[] {
   const lines: string[] = [];
   addEndToEnd(lines, raw, isNotReturned);
@@ -54,7 +54,7 @@ export function answerHeaders(raw: RawHeaders, ...extraHeaders: readonly RawHead
   return lines;
 }
 
-/** Whether a header is among these, however it is written. */
+/** True when the list has the header, in any case. */
 export function hasHeader(lines: RawHeaders, name: string): boolean {
   const lower = name.toLowerCase();
   for (let i = 0; i < lines.length; i += 2) {
@@ -80,7 +80,7 @@ export function toHeaderObject(lines: RawHeaders): Headers {
   return headers;
 }
 
-/** Whether the body comes as a kind of coding that would be lost on the way. */
+/** True when the transfer coding of the body would be lost on the way. */
 export function hasUnsupportedCoding({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
   const coding = headers['transfer-encoding'];
   return coding !== undefined && coding.trim().toLowerCase() !== 'chunked';
@@ -96,7 +96,7 @@ function addEndToEnd(lines: string[], raw: RawHeaders, isRefused: (name: string)
   }
 }
 
-/** What a connection says is about itself; hardly any says so. */
+/** The headers that `Connection` names; it is rarely set. */
 function namesInConnection(raw: RawHeaders): ReadonlySet<string> | undefined {
   let names: Set<string> | undefined;
   for (let i = 0; i + 1 < raw.length; i += 2) {
@@ -107,12 +107,12 @@ function namesInConnection(raw: RawHeaders): ReadonlySet<string> | undefined {
     names ??= new Set();
     for (const name of value.toLowerCase().split(',')) names.add(name.trim());
   }
-  // A length is no matter of the connection, whatever it says.
+  // `Content-Length` is never a header of the connection, whatever `Connection` says.
   names?.delete('content-length');
   return names;
 }
 
-/** Names are the same in call after call; whoever makes up new ones does not fill memory. */
+/** Calls repeat the same names; the size limit protects memory from a caller that invents names. */
 function memoized(predicate: (lowerName: string) => boolean): (name: string) => boolean {
   const results = new Map<string, boolean>();
   return (name) => {

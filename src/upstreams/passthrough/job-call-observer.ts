@@ -12,7 +12,7 @@ export type JobCall =
   | {
       readonly kind: 'submitted';
       readonly caller: Caller;
-      /** Reads what was sent; `undefined`: too long to be kept a copy of, or not to be read. */
+      /** Reads the request body; `undefined` when it is too long to copy, or not JSON. */
       readonly body: () => Promise<JsonObject | undefined>;
       readonly job: JsonObject;
       readonly response: ServerResponse;
@@ -25,7 +25,7 @@ export type JobCall =
       readonly request: IncomingMessage;
     };
 
-/** Hears what is said in a call, and is heard by nobody. */
+/** Observes one call; the call does not depend on it. */
 export type CallObserver = {
   /** The body is here as a whole, or begins to flow. */
   onRequest(body?: Buffer): void;
@@ -36,15 +36,15 @@ export type CallObserver = {
   }): BodyCopy | undefined;
 };
 
-/** What is kept of a message while it passes. */
+/** The copy of a message, made while it passes. */
 export type BodyCopy = {
   add(chunk: Buffer): void;
   end(how: 'whole' | 'cut off'): void;
 };
 
-/** A copy of what is said is kept up to here; bytes on their way are never held up. */
+/** Largest copy of a message; the bytes themselves are never delayed. */
 const MAX_COPY_BYTES = { body: 4 * 1024 * 1024, answer: 1024 * 1024 } as const;
-/** Copies of bodies kept at a time, of all callers; who comes later goes without. */
+/** Most request bodies copied at a time, of all callers; further ones are not copied. */
 const MAX_COPIES = 16;
 
 const JOBS_PATH = /\/api\/v2\/jobs\/?$/;
@@ -58,7 +58,7 @@ const DECODERS = {
   br: boundedDecoder(promisify(brotliDecompress)),
 } as const;
 
-/** Listens to the calls that make jobs, end them and read them; of all others it hears nothing. */
+/** Observes the calls that submit, cancel and read jobs, and no others. */
 export function createJobCallObserver(onJobCall: (heard: JobCall) => void) {
   let openCopies = 0;
 
@@ -99,7 +99,10 @@ export function createJobCallObserver(onJobCall: (heard: JobCall) => void) {
     };
   }
 
-  /** The ear for a call of this target (its path, and query), if anything is to be heard in it. */
+  /**
+   * The observer for a call of this target (path and query); `undefined` when there is nothing to
+   * observe.
+   */
   return (exchange: ProxyExchange, target: string, caller: Caller): CallObserver | undefined => {
     const { method } = exchange.req;
     if (method !== 'POST' && method !== 'GET') return undefined;
@@ -169,7 +172,7 @@ async function jsonOf(
     const value = await parseWithinLimits(text);
     return isJsonObject(value) ? value : undefined;
   } catch {
-    // Whoever it is for can make of it what he will.
+    // Not valid JSON: ignored here; the client still gets it unchanged.
     return undefined;
   }
 }

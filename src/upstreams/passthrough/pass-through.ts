@@ -25,51 +25,56 @@ import {
   v2TargetOf,
 } from './target.ts';
 
-/** What passing through needs of the house. */
+/** The services that passing through needs. */
 export type PassThroughOptions = {
   /** Of the upstream, which may have a mount prefix. */
   readonly baseUrl: string;
   /** The one key for all callers; `undefined`: each caller's own goes along. */
   readonly key: string | undefined;
-  /** Lets in whoever has it; it is not for the upstream. */
+  /** The token that lets callers in here; it is not sent upstream. */
   readonly localToken?: string | undefined;
   /** Where the upstream's model router is, below its base. */
   readonly routerPrefix: string;
-  /** Who calls; `undefined` is a 401. */
+  /** Returns the caller; `undefined` is answered 401. */
   readonly authenticate: (request: IncomingMessage) => Promise<Caller | undefined>;
-  /** The service's id of a job that a user's client gave one of its own; `undefined`: none is known. */
+  /**
+   * The service's id of a job that the user's client named itself; `undefined` when none is known.
+   */
   readonly jobIdOf?: (user: string, id: string) => Promise<string | undefined>;
   readonly log: Pick<Logger, 'warn'>;
-  /** Told of the jobs that are made and ended this way. */
+  /** Called for each job that is submitted, cancelled or fetched this way. */
   readonly onJobCall?: (heard: JobCall) => void;
   readonly limits?: Partial<RelayLimits>;
 };
 
 /** The APIs of a remote upstream at our own address, as it serves them. */
 export type PassThrough = {
-  /** `/api/v2/*`; other paths go on to the next middleware. */
+  /** Serves `/api/v2/*`; other paths continue to the next middleware. */
   readonly v2: Koa.Middleware;
-  /** `/v1/models`, all below it, and `/proxy/*`; other paths go on to the next middleware. */
+  /**
+   * Serves `/v1/models`, everything below it, and `/proxy/*`; other paths continue to the next
+   * middleware.
+   */
   readonly router: Koa.Middleware;
-  /** The way of a small call that nothing else needs to look at; `undefined`: it is not one. */
+  /** A small call that needs no middleware; `undefined` when the call is not one. */
   readonly fastCall: (exchange: ProxyExchange) => FastProxyCall | undefined;
   /** Calls on their way are cut off. */
   close(): void;
 };
 
-/** A call that may go on at once. */
+/** A call that can be sent at once. */
 export type FastProxyCall = {
-  /** Which of the two APIs it is for. */
+  /** The API that is called. */
   readonly api: 'v2' | 'router';
   /**
-   * Sends it on; its answer carries what it does not say itself. Tells whose call was answered.
-   * Rejects, or resolves with `undefined`, when the middleware is to say what became of it: what was
-   * sent is not sent again.
+   * Sends the call; its answer gets those `extraHeaders` that it lacks. Returns the caller whose
+   * call was answered. Rejects, or returns `undefined`, when the middleware must answer instead;
+   * the call is not sent again.
    */
   send(extraHeaders: RawHeaders): Promise<Caller | undefined>;
 };
 
-/** What differs between the APIs that are passed through. */
+/** The differences between the APIs that are passed through. */
 type Dialect = {
   readonly api: FastProxyCall['api'];
   readonly targetOf: TargetOf;
@@ -89,7 +94,7 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
   const mount = mountOf(options.baseUrl);
   const observerFor = options.onJobCall && createJobCallObserver(options.onJobCall);
 
-  /** Of calls that were sent ahead, to be said when they come by once more. */
+  /** Failures of calls that were sent already; reported when the middleware receives the call. */
   const failures = new WeakMap<IncomingMessage, ProxyFailure>();
 
   async function forward(
@@ -126,7 +131,7 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
   async function withServiceJobId(target: string, { user }: Caller): Promise<string> {
     const id = jobIdOfTarget(target);
     if (id === undefined || options.jobIdOf === undefined) return target;
-    // Whoever asks by the service's id must not suffer from what only the others need.
+    // A caller that uses the service's id must not fail because of this lookup.
     const jobId = await options.jobIdOf(user, id).catch(() => undefined);
     return jobId === undefined || jobId === id ? target : withJobId(target, jobId);
   }

@@ -12,23 +12,26 @@ export type ProxyExchange = {
   respond?: boolean | undefined;
 };
 
-/** What goes upstream instead of what came. */
+/** The request that goes upstream. */
 export type ProxyRequest = {
   /** Path and query, byte for byte. */
   readonly path: string;
   readonly headers: string[];
-  /** What an answer carries, unless it says so itself; `undefined`: it has been set already. */
+  /**
+   * Headers an answer gets unless the service sends them itself; `undefined` when they are set
+   * already.
+   */
   readonly extraHeaders: RawHeaders | undefined;
   /** Headers an answer gets beside its own. */
   readonly headerAliases: ((headers: RawHeaders) => RawHeaders) | undefined;
-  /** Listens in, without a say. */
+  /** Observes the call without changing it. */
   readonly observer: CallObserver | undefined;
 };
 
-/** `answered`: nothing is left to say, be it that the client is gone. `unreachable`: nothing was sent. */
+/** `answered`: nothing is left to send, or the client has left. `unreachable`: nothing was sent. */
 export type ProxyOutcome = 'answered' | 'unreachable' | 'lost';
 
-/** What the library is shown of a request. */
+/** The part of a request that the library sees. */
 type VisibleRequest = Pick<
   IncomingMessage,
   'headers' | 'url' | 'method' | 'socket' | 'httpVersion' | 'on'
@@ -50,7 +53,9 @@ type Options = {
   readonly resolve: (proxyOutcome: ProxyOutcome) => void;
 };
 
-/** How long the rest of an upload is read after its answer: closing at once would take that away. */
+/**
+ * How long the rest of an upload is read after its answer: closing at once would lose the answer.
+ */
 const DRAIN_TIMEOUT_MS = 10_000;
 
 export function createProxyCall({
@@ -82,12 +87,13 @@ export function createProxyCall({
     if (req.httpVersion === '1.0') req.socket.resetAndDestroy();
     else res.destroy();
   }
-  // The library hears of a client that leaves only while its request is still coming in.
+  // The library notices a client that leaves only while its request is still coming in.
   if (res.destroyed) end('answered');
   else res.once('close', () => end('answered'));
 
   return {
-    // Of a `DELETE` the library takes the framing away; the real method is said elsewhere.
+    // The library removes the framing of a `DELETE`, so it sees a `POST`; the real method is in the
+    // options.
     visibleRequest: {
       method: 'POST',
       url: proxyRequest.path,
@@ -118,7 +124,7 @@ export function createProxyCall({
       if (stage === 'over') return void answer.destroy();
       const { statusCode: status = 0, statusMessage: reason = '', rawHeaders: raw } = answer;
       if (!writeAnswerHead(res, proxyRequest, { status, reason, raw })) return end('lost');
-      // Whoever waits for events wants to know at once that they will come.
+      // A client that waits for events must see the headers at once.
       if (answer.headers['content-length'] === undefined) flushHead(res);
       stage = 'answering';
       const coding = answer.headers['content-encoding'];

@@ -10,18 +10,20 @@ import {
 } from './proxy-call.ts';
 import { createFastRelay } from './fast-relay.ts';
 
-/** How long the upstream may take. */
+/** Time limits of calls to the upstream. */
 export type RelayLimits = {
   readonly connectTimeoutMs: number;
-  /** Without a byte in either direction; a model may think for ten minutes before it says a word. */
+  /**
+   * Longest silence in both directions; a model may compute for ten minutes before its first byte.
+   */
   readonly silenceMs: number;
 };
 
 /** The way to one upstream, for calls that go there and come back as they are. */
 export type Relay = {
-  /** Sends a call on once; what the client has not been answered is for the caller to say. */
+  /** Sends a call once. The caller answers the client when this fails. */
   send(exchange: ProxyExchange, proxyRequest: ProxyRequest): Promise<ProxyOutcome>;
-  /** Whether a call is sent on when all of it is here. */
+  /** True when a call is sent after its whole body has arrived. */
   isSmall(request: IncomingMessage): boolean;
   close(): void;
 };
@@ -89,7 +91,7 @@ function createStreamingRelay(
           proxy.web(call.visibleRequest as IncomingMessage, res, options, (error) =>
             call.fail(error),
           );
-          // Not before the way is open: a listener makes the bytes flow.
+          // Not earlier: a listener makes the bytes flow.
           proxyRequest.observer?.onRequest();
         } catch (error) {
           call.fail(error as Error);

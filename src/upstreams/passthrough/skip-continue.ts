@@ -8,8 +8,9 @@ const MAX_HEAD_BYTES = 16 * 1024;
 const EMPTY = Buffer.alloc(0);
 
 /**
- * Some services say `100 Continue` unasked, before an answer. The library breaks such a connection
- * off, and with it a call that may have taken effect; here it never hears of it.
+ * Some services send `100 Continue` unasked, before an answer. The library closes such a
+ * connection, and loses a call that may have taken effect; so the interim answer is removed before
+ * the library sees it.
  */
 export function skippingContinue(connect: buildConnector.connector): buildConnector.connector {
   return (options, callback) =>
@@ -29,7 +30,7 @@ export function skipContinue(socket: Pick<Socket, 'read' | 'bytesWritten'>): voi
   let isAnswerStart = false;
   let held: Buffer = EMPTY;
   socket.read = (bytes?: number): Buffer | null => {
-    // The stream asks itself for nothing, to have more fetched, and does not look at what it gets.
+    // The stream reads 0 bytes to fetch more, and ignores the result.
     if (bytes !== undefined) return read(bytes);
     for (let chunk = read(); chunk !== null; chunk = read()) {
       if (socket.bytesWritten !== written) {

@@ -6,14 +6,16 @@ const MAX_SMALL_BODY_BYTES = 64 * 1024;
 /** `undefined`: it is cut off, and so is the client. */
 export type SmallBody = Promise<Buffer | undefined>;
 
-/** How long a body is going to be that is worth waiting for; `undefined`: nobody knows, or too long. */
+/**
+ * Length of a body that is small enough to wait for; `undefined` when it is unknown or too long.
+ */
 export function smallLength({ headers }: Pick<IncomingMessage, 'headers'>): number | undefined {
   if (headers['transfer-encoding'] !== undefined) return undefined;
   const length = Number(headers['content-length'] ?? 0);
   return length <= MAX_SMALL_BODY_BYTES ? length : undefined;
 }
 
-/** Reads a body of a known length; most have come along with their head. */
+/** Reads a body of known length; most arrive together with their head. */
 export function readSmallBody(request: IncomingMessage, length: number): SmallBody {
   const chunks: Buffer[] = [];
   let size = 0;

@@ -2,7 +2,7 @@ import { MODEL_PATHS, isRouterPath } from '../../protocol/router.ts';
 
 const V2_PATH = '/api/v2';
 
-/** v1 has routes under `/v2` too; their `/api` twins are not the upstream's. */
+/** v1 has routes under `/v2` too; their `/api` aliases do not belong to the upstream. */
 const V1_ALIASES = /^\/api\/v2\/userdata(\/|$)/;
 
 /** Where a call goes upstream; `undefined`: it is not for the upstream. */
@@ -57,7 +57,10 @@ function isBelow(prefix: string, path: string): boolean {
 
 const DOT_SEGMENTS = /(^|\/|\\|%2f|%5c)(\.|%2e){1,2}($|\/|\\|;|%2f|%5c|%3b)/i;
 
-/** Whether a path climbs: somebody on the way may resolve it, and it would leave where it was let in. */
+/**
+ * True when a path has dot segments: a proxy on the way may resolve them, and the call would leave
+ * the allowed prefix.
+ */
 export function hasDotSegments(path: string): boolean {
   return DOT_SEGMENTS.test(path) || path.includes('#');
 }

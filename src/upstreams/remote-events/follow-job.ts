@@ -34,14 +34,14 @@ export type FollowedJob = {
 export type FollowedStream = {
   /** Resolves when the job is over, or `signal` aborts. */
   readonly done: Promise<void>;
-  /** Some other call was told that the job is over: it is looked at now. */
+  /** Another call reported the end of the job: read the job now. */
   readonly reportEnd: () => void;
 };
 
 /**
- * Tells a job's audience all there is to tell until the job is over: from a stream while one can be
- * had, from polls while not. A stream that says of the end no more than its status is not believed
- * until the job says it.
+ * Publishes everything about a job until it ends: from a stream when there is a slot for one, from
+ * polls otherwise. A stream that reports the end by a status alone is not trusted until the job
+ * itself shows it.
  */
 export function follow(options: FollowOptions, followedJob: FollowedJob): FollowedStream {
   const follower = createFollower(options, followedJob);
@@ -100,7 +100,7 @@ function createFollower(options: FollowOptions, followedJob: FollowedJob) {
     wakeUp = () => {};
   }
 
-  /** What was told of the job just now needs no question; whoever has rested asks. */
+  /** A job that was just read needs no request. After a pause it is read again. */
   async function readUnlessFresh(): Promise<boolean> {
     const isFresh = cycles++ === 0 || isEndReported;
     isEndReported = false;
@@ -110,7 +110,7 @@ function createFollower(options: FollowOptions, followedJob: FollowedJob) {
     return IS_TERMINAL[freshJob.status];
   }
 
-  /** One question now and then, by whoever comes first, tells whether the key is good again. */
+  /** While the credential is refused, one caller at a time checks whether that is over. */
   async function readUnlessRefused(): Promise<Result<Job> | undefined> {
     const { credentialRefusal } = account;
     if (credentialRefusal === undefined) return snapshots.refresh(account, jobId);
@@ -134,18 +134,20 @@ function createFollower(options: FollowOptions, followedJob: FollowedJob) {
     return IS_TERMINAL[read.value.status];
   }
 
-  /** The end is the job's to tell, once all its outputs are told: it may come along with the status. */
+  /**
+   * The job itself reports its end, after all its outputs. The terminal status may carry the job.
+   */
   function handleEvent(event: JobEvent): void {
     if (event.event !== 'status') return subscribers.publish(event);
     snapshots.invalidate(account, jobId);
     const { status, job } = event.data;
     if (!IS_TERMINAL[status]) return subscribers.publish(event);
-    // `expired` is asked about: one server says it of a job it is moving between two lists.
+    // `expired` is checked: one server sends it for a job that it moves between two lists.
     if (job?.id === jobId && status !== 'expired') snapshots.store(account, job);
     else subscribers.publishEnding();
   }
 
-  /** Even a stream that seems well may have missed the end. */
+  /** Even a healthy stream may have missed the end. */
   function readBesideStream(current: AbortController): void {
     readAndPublish().then(
       (isOver) => isOver && current.abort(),
@@ -174,7 +176,7 @@ function createFollower(options: FollowOptions, followedJob: FollowedJob) {
       });
       streamSlots.release(candidate);
       if (streamed.kind === 'crowded') streamSlots.noteLimit(streamed.forMs);
-      // At the second time it would say the same again; the job is polled meanwhile.
+      // A second attempt would receive the same event; the job is polled meanwhile.
       if (streamed.kind === 'read' && streamed.end === 'too large' && tooLargeCount++ > 0) {
         noStreamUntilMs = clock() + limits.oddStreamMs;
       }
@@ -187,7 +189,7 @@ function createFollower(options: FollowOptions, followedJob: FollowedJob) {
     }
   }
 
-  /** How long the account, or this job alone, is not asked about. */
+  /** How long no request is made for the account, or for this job alone. */
   function refusedForMs(): number {
     const ofJob = snapshots.refusedUntilMs(account, jobId) ?? 0;
     return Math.max(account.credentialRefusal?.untilMs ?? 0, ofJob) - clock();

@@ -7,22 +7,24 @@ import { IS_TERMINAL, type Job, type NodeUi } from '../../protocol/v2.ts';
 import { type Secrets, redactEvent } from '../remote/redact.ts';
 import { readJob, readOutput, readProgress, readStatus } from '../remote/schemas.ts';
 
-/** Why a stream is over. None of it says anything about the job. */
+/** Why a stream ended. It says nothing about the job. */
 export type StreamEnd = 'ended' | 'told to ask' | 'idle' | 'broken' | 'too large';
 
 export type StreamOptions = {
   readonly onEvent: (event: JobEvent) => void;
-  /** Taken out of what is told. */
+  /** Texts that are removed from every event. */
   readonly secrets: Secrets;
   /** Without a whole event or comment for so long the stream is dead, trickling bytes or not. */
   readonly idleTimeoutMs: number;
-  /** What comes after a terminal status is read for so long. */
+  /** How long the stream is read after a terminal status. */
   readonly afterTerminalMs: number;
   readonly maxEventChars: number;
 };
 
 const BYTE_ORDER_MARK = '\ufeff';
-/** Lines without an event among them, comments included. Each line of data costs far more than it says. */
+/**
+ * Most lines without an event, comments included: each data line costs much more than its bytes.
+ */
 const MAX_LINES = 100_000;
 
 /** Reads one event stream to its end; aborting is destroying the body. */
@@ -111,13 +113,13 @@ const EVENT_READERS: { readonly [name in JobEvent['event']]: Reader } = {
     const read = readOutput(parseJson(data));
     return read && { event: 'output', data: read };
   },
-  // Not `parseJson`: among base64 it always finds something that looks like a long number.
+  // Not `parseJson`: in base64 it always finds something like a long number.
   preview: (data) => previewEvent(JSON.parse(data) as Json),
   x_node: (data) => nodeEvent(parseJson(data)),
   x_text: (data) => textEvent(JSON.parse(data) as Json),
 };
 
-/** One frame; nothing when its name is unknown or its data are not what the contract says. */
+/** One event; `undefined` when its name is unknown or its data do not fit the contract. */
 function readEvent(name: string, data: string): JobEvent | undefined {
   if (!Object.hasOwn(EVENT_READERS, name)) return undefined;
   try {

@@ -10,12 +10,12 @@ import type { HttpAnswer } from '../remote/connections.ts';
 import type { Secrets } from '../remote/redact.ts';
 import { readRefusal } from '../remote/read-refusal.ts';
 
-/** How an attempt at a stream went. */
+/** Result of one attempt to stream. */
 export type StreamAttempt =
   | { readonly kind: 'read'; readonly end: StreamEnd }
-  /** No room: `forMs` is when to ask again. */
+  /** The upstream has no more streams: try again after `forMs`. */
   | { readonly kind: 'crowded'; readonly forMs: number }
-  /** No stream this time; the next poll says why. */
+  /** No stream this time; the next poll shows why. */
   | { readonly kind: 'none' };
 
 type StreamReadOptions = {
@@ -34,7 +34,7 @@ type StreamRequest = {
   readonly secrets: Secrets;
 };
 
-/** Opens one event stream and reads it; learns from the refusal when there are none here. */
+/** Opens one event stream and reads it. A refusal updates the capabilities. */
 export async function readStreamOnce(
   options: StreamReadOptions,
   request: StreamRequest,
@@ -63,7 +63,7 @@ export async function readStreamOnce(
   return readStreamRefusal(options, account, answer);
 }
 
-/** What the refusal says of the upstream. */
+/** Reads a refusal and updates the capabilities. */
 async function readStreamRefusal(
   { calls, capabilities, limits, clock }: StreamReadOptions,
   account: Account,

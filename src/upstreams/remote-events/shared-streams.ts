@@ -4,7 +4,7 @@ import type { Account } from '../remote/accounts.ts';
 import { type Subscribers, createSubscribers, statusEventOf } from './subscribers.ts';
 import { type FollowOptions, follow } from './follow-job.ts';
 
-/** Everybody who listens to a job of one account shares one stream, or one poller, of it. */
+/** All subscribers to a job of one account share one stream, or one poller. */
 export type SharedStreams = {
   events(
     account: Account,
@@ -14,7 +14,7 @@ export type SharedStreams = {
 };
 
 type SharedStreamsOptions = FollowOptions & {
-  /** Whether somebody looks at this job right now. */
+  /** True while a client watches this job. */
   readonly isWatched: (user: string, jobId: string) => boolean;
 };
 
@@ -58,7 +58,7 @@ export function createSharedStreams(options: SharedStreamsOptions): SharedStream
 
   return {
     async events(account, { caller, jobId, signal }) {
-      // A job we know of needs no question first: its stream begins with its status.
+      // A known job needs no request first: its stream begins with its status.
       const latest = options.snapshots.latest(account, jobId);
       const read = latest ? ok(latest) : await options.snapshots.get(account, jobId);
       if (!read.ok) return read;
@@ -74,7 +74,7 @@ export function createSharedStreams(options: SharedStreamsOptions): SharedStream
   };
 }
 
-/** All there is to hear of a job that is over. */
+/** The events of a job that has ended. */
 function endedJobEvents(job: Job, signal: AbortSignal): AsyncIterable<JobEvent> {
   const subscribers = createSubscribers({ onEmpty: () => {} });
   const events = subscribers.subscribe(signal);

@@ -1,4 +1,4 @@
-/** How many questions one upstream is asked because its streams are silent. */
+/** Limits how often jobs of one upstream are read because their streams are silent. */
 export type CheckRate = {
   /** Counts one question in; how many ms to wait before it is asked. */
   reserve(): number;
@@ -25,15 +25,15 @@ export function createCheckRate(options: {
 
 /** Watches one open stream. */
 export type SilenceWatch = {
-  /** The stream said something: the next silence begins. */
+  /** The stream sent something: the silence starts anew. */
   noteActivity(): void;
   close(): void;
 };
 
 /**
- * Calls `ask` when a stream has said nothing for `first` ms, and again after twice the time, up to
- * every `last` ms. One server opens its own connection to the engine only after it has read the
- * job's state: what happens in between is on no stream.
+ * Calls `onSilence` when a stream was silent for `first` ms, then after twice the time, up to every
+ * `last` ms. One server opens its own connection to the engine only after it has read the job's
+ * state: events in between are on no stream.
  */
 export function watchSilence(
   options: {

@@ -10,27 +10,32 @@ import type { UpstreamLinks } from '../remote/upstream-links.ts';
 import { type Secrets, redactJob } from '../remote/redact.ts';
 import { readJob } from '../remote/schemas.ts';
 
-/** Reads jobs for all who ask: one request serves everybody who asks about the same time. */
+/** Reads jobs. One request serves all callers that ask at about the same time. */
 export type Snapshots = {
   /** A snapshot no older than a moment. */
   get(account: Account, jobId: string): Promise<Result<Job>>;
-  /** A new request, whatever is known. */
+  /** Makes a new request, whatever is cached. */
   refresh(account: Account, jobId: string): Promise<Result<Job>>;
-  /** The same after an answer that said the job is over or gone: it is not doubted a second time. */
+  /**
+   * The same after an answer that said the job is over or gone: it is not confirmed a second time.
+   */
   confirm(account: Account, jobId: string): Promise<Result<Job>>;
-  /** Called whenever an answer, of whatever call, says that a job is over or gone. */
+  /**
+   * Registers a listener that is called whenever an answer of any call says that a job is over or
+   * gone.
+   */
   onEnd(listener: (account: Account, jobId: string) => void): void;
   /** Takes in a job another call answered with; the job as it may be shown. */
   store(account: Account, job: Job): Job;
   /** The same, of a prompt that was sent with keys of its own. */
   storeSecrets(account: Account, job: Job, secrets: Secrets): Job;
-  /** What is to be read nowhere in what the service says of a job. */
+  /** The texts that must be removed from everything the service says about a job. */
   secretsOf(account: Account, jobId: string): Secrets;
-  /** A list says that the job is over; how it ended is to be read. */
+  /** A list reported the end of the job; its final state is still to be read. */
   noteListedEnd(account: Account, jobId: string): void;
   /** Something has happened since: the next who asks gets a new snapshot. */
   invalidate(account: Account, jobId: string): void;
-  /** Where an operation of a job is: its own link where one is known. */
+  /** The request target of an operation of a job: the job's own link when it has one. */
   target(account: Account, jobId: string, link: 'self' | 'events' | 'cancel'): string;
   /** Until when a job the account may not read is not asked about; it may not until it is read again. */
   refusedUntilMs(account: Account, jobId: string): number | undefined;
@@ -50,14 +55,17 @@ type SnapshotsOptions = {
 type CachedJob = {
   job?: { readonly value: Job; readAtMs: number };
   pendingRead?: Promise<Result<Job>>;
-  /** The upstream does not have it, and has said so twice. */
+  /** The upstream does not have the job, and has said so twice. */
   gone?: { readonly error: V2Error; readonly readAtMs: number };
   /** The keys its prompt was sent with. */
   secrets?: Secrets;
   refused?: Pick<CredentialRefusal, 'error' | 'untilMs'>;
 };
 
-/** An answer may arrive after the event that ended the job. Servers say `expired` too early, so that one may change. */
+/**
+ * An answer may arrive after the event that ended the job. Servers report `expired` too early, so
+ * that status may change.
+ */
 function isOutdated(latest: Job | undefined, answer: Job): boolean {
   const isOver = latest !== undefined && latest.status !== 'expired' && IS_TERMINAL[latest.status];
   return isOver && !IS_TERMINAL[answer.status];
@@ -146,7 +154,7 @@ export function createSnapshots(options: SnapshotsOptions): Snapshots {
   const confirm = async (account: Account, jobId: string): Promise<Result<Job>> =>
     accept(account, jobId, await readJobOnce(account, jobId));
 
-  /** One server says `expired`, or nothing at all, of a job it is just moving between two lists. */
+  /** One server says `expired`, or nothing at all, about a job that it moves between two lists. */
   async function readConfirmed(account: Account, jobId: string): Promise<Result<Job>> {
     const first = await readJobOnce(account, jobId);
     const needsConfirmation = first.ok ? first.value.status === 'expired' : isGone(first.error);
@@ -194,7 +202,7 @@ export function createSnapshots(options: SnapshotsOptions): Snapshots {
       }
       const { credentialRefusal: refused } = account;
       if (refused && clock() < refused.untilMs) return { ok: false, error: refused.error };
-      // Older news is better than none while the account has to pause.
+      // An older snapshot is better than none while the account is paused.
       if (job && account.gate.waitMs() > 0) return ok(job.value);
       return pendingRead ?? refresh(account, jobId);
     },

@@ -2,25 +2,28 @@
 export type StreamCandidate = {
   /** Lower goes first: watched before unwatched, running before queued. */
   readonly rank: () => number;
-  /** Told when a stream may be had. */
+  /** Called when a stream slot may be free. */
   readonly wake: () => void;
-  /** Told to give its stream up to someone of a lower rank. */
+  /** Called when the stream must be given up for a candidate of lower rank. */
   readonly preempt: () => void;
 };
 
-/** The event streams of one upstream: so many at a time, given to the jobs somebody watches, and to running ones. */
+/**
+ * The event streams of one upstream: a limited number, given to watched jobs and to running jobs
+ * first.
+ */
 export type StreamSlots = {
   /** True: open a stream, and call `leave` when it is over. */
   acquire(candidate: StreamCandidate): boolean;
   release(candidate: StreamCandidate): void;
   /** No longer interested. */
   remove(candidate: StreamCandidate): void;
-  /** The upstream has no more streams for us for so long; the candidate has left its seat. */
+  /** The upstream opens no more streams for this time; the candidate has released its slot. */
   noteLimit(forMs: number): void;
   readonly openCount: () => number;
 };
 
-/** Whether somebody watches is in the rank's tens. */
+/** The tens of a rank state whether a client watches the job. */
 export const RANK = { unwatched: 10, queued: 1 } as const;
 
 export function createStreamSlots(options: {
@@ -39,7 +42,10 @@ export function createStreamSlots(options: {
     return knownLimit;
   }
 
-  /** Whether fewer than so many of those who wait go before this one; equals as they came. */
+  /**
+   * True when fewer than `count` waiting candidates precede this one; equal ranks keep their order
+   * of arrival.
+   */
   function isAmongFirst(candidate: StreamCandidate, count: number): boolean {
     const rank = candidate.rank();
     let preceding = 0;

@@ -2,15 +2,18 @@ import type { JobEvent } from '../../protocol/job-api.ts';
 import { createUnreadEvents } from '../unread-events.ts';
 import { IS_TERMINAL, type Job, type JobStatus, type Progress } from '../../protocol/v2.ts';
 
-/** The listeners of one job: all hear the same, who comes late first hears how things stand. */
+/**
+ * The subscribers of one job. All receive the same events; a late subscriber first receives the
+ * current state.
+ */
 export type Subscribers = {
-  /** Ends when the job has, when `signal` aborts, or when the listener stops listening. */
+  /** Ends when the job ends, when `signal` aborts, or when the subscriber stops reading. */
   subscribe(signal: AbortSignal): AsyncIterable<JobEvent>;
-  /** Something a stream said. */
+  /** Publishes an event of the stream. */
   publish(event: JobEvent): void;
-  /** The job is said to be over; how it ended is yet to be shown. */
+  /** The stream reported the end of the job; the final state is still to be read. */
   publishEnding(): void;
-  /** What a snapshot shows and nobody has heard yet. */
+  /** Publishes everything in a snapshot that was not published yet. */
   publishSnapshot(job: Job): void;
   /** Nothing more will come. */
   end(): void;
@@ -36,7 +39,7 @@ export function createSubscribers(options: { readonly onEmpty: () => void }): Su
     sendToAll(event);
   }
 
-  /** One server never says `running`: whatever a queued job does shows that it is. */
+  /** One server never sends `running`: any event of a queued job shows that it runs. */
   function inferRunning(): void {
     if (latest.status?.data.status === 'queued') {
       publishStatus({ event: 'status', data: { status: 'running' } });
@@ -62,7 +65,7 @@ export function createSubscribers(options: { readonly onEmpty: () => void }): Su
     status: () => latest.status?.data.status,
     publish,
     publishEnding() {
-      // Its end alone does not say that it ever began.
+      // The end alone does not show that the job ever started.
       const { status = 'queued' } = latest.status?.data ?? {};
       publish({ event: 'status', data: { status, x_ends: true } });
     },
@@ -106,7 +109,10 @@ export function createSubscribers(options: { readonly onEmpty: () => void }): Su
 
 type StatusEvent = Extract<JobEvent, { event: 'status' }>;
 
-/** Events one listener has not taken yet: everything in order, but of previews and progress the latest only. */
+/**
+ * Events one subscriber has not read yet, in order. Of previews and progress, only the latest is
+ * held.
+ */
 function createEventQueue(initialEvents: readonly JobEvent[]) {
   const unread = createUnreadEvents();
   let isOver = false;
@@ -118,7 +124,10 @@ function createEventQueue(initialEvents: readonly JobEvent[]) {
   for (const event of initialEvents) unread.push(event);
   return {
     end,
-    /** False when the listener is hopelessly behind: it is let go with what is held, and may join again. */
+    /**
+     * False when the subscriber is too far behind: its queue ends with what it holds, and it may
+     * subscribe again.
+     */
     push(event: JobEvent): boolean {
       unread.push(event);
       if (unread.isOverLimit()) end();
@@ -144,7 +153,7 @@ function createEventQueue(initialEvents: readonly JobEvent[]) {
   };
 }
 
-/** What a snapshot says of the job's state. */
+/** The status event of a snapshot. */
 export function statusEventOf(job: Job): StatusEvent {
   const { status, queue_position, x_cached_nodes } = job;
   return {
@@ -163,7 +172,10 @@ function isNew(seen: Set<string>, id: string): boolean {
   return true;
 }
 
-/** One server answers every poll of a running job with zeros; they must not replace what a stream said. */
+/**
+ * One server answers every poll of a running job with zeros; they must not replace progress from
+ * the stream.
+ */
 function isEmptyProgress({ value, nodes_total, current_node, step }: Progress): boolean {
   return value === 0 && nodes_total === 0 && !current_node && !step;
 }

@@ -7,7 +7,10 @@ import { BlockList, type LookupFunction, isIP } from 'node:net';
  */
 export type AddressScope = 'public' | 'private' | 'forbidden';
 
-/** Single addresses are hosts that tell cloud machines their secrets. */
+/**
+ * The single addresses are metadata services of cloud providers: they return secrets of the
+ * machine.
+ */
 const SUBNETS: readonly (readonly [AddressScope, string, number])[] = [
   ['forbidden', '169.254.0.0', 16],
   ['forbidden', 'fe80::', 10],
@@ -20,7 +23,7 @@ const SUBNETS: readonly (readonly [AddressScope, string, number])[] = [
   ['forbidden', '224.0.0.0', 3],
   ['forbidden', '::', 128],
   ['forbidden', 'ff00::', 8],
-  // Forms of IPv6 that carry an IPv4 address to somebody who unpacks it.
+  // IPv6 forms that carry an IPv4 address for a gateway that unpacks it.
   ['forbidden', '64:ff9b::', 96],
   ['forbidden', '64:ff9b:1::', 48],
   ['forbidden', '2001::', 32],
@@ -35,7 +38,7 @@ const SUBNETS: readonly (readonly [AddressScope, string, number])[] = [
   ['private', '100.64.0.0', 10],
   ['private', 'fc00::', 7],
   ['private', 'fec0::', 10],
-  // For documentation, and for packets that are thrown away.
+  // Documentation ranges and discard ranges.
   ['forbidden', '192.0.2.0', 24],
   ['forbidden', '198.51.100.0', 24],
   ['forbidden', '203.0.113.0', 24],

@@ -48,14 +48,14 @@ type RemoteAssetsOptions = {
 
 const ATTEMPTS = 2;
 
-/** Who asks whether bytes are known uploads them right away if they are not. */
+/** A caller that asks whether bytes exist uploads them right away when they do not. */
 const ABSENT_CACHE = { max: 1_000, ttl: 5_000 };
 /** Some servers do nothing with a file before all of it is there; then they take their time. */
 const SLOWEST_BYTES_PER_MS = 10_000;
 
 export function createAssets(options: RemoteAssetsOptions): RemoteAssets {
   const { calls, links, capabilities, limits, clock } = options;
-  /** Each is believed once, by the next upload. */
+  /** Each entry is used once, by the next upload. */
   const recentlyAbsent = new LRUCache<string, true>(ABSENT_CACHE);
 
   async function lookUpHash(account: Account, hash: string): Promise<Result<boolean>> {
@@ -85,7 +85,7 @@ export function createAssets(options: RemoteAssetsOptions): RemoteAssets {
     return assetOf(await calls.callIdempotent(account, call));
   }
 
-  /** Bytes the upstream has need not travel; every doubt means that they do. */
+  /** Bytes the upstream already has are not sent. Every doubt means that they are sent. */
   async function reuseBytes(account: Account, upload: AssetUpload): Promise<Asset | undefined> {
     // A key is for the very request it comes with.
     if (capabilities.hashLookup === 'no' || upload.idempotencyKey !== undefined) return undefined;

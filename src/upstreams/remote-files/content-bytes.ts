@@ -19,14 +19,14 @@ type BytesRequest = {
 
 type BytePart = ByteRange & { readonly totalBytes: number };
 
-/** How often broken-off bytes are taken up again. */
+/** How often an interrupted transfer is resumed. */
 const MAX_RESUMES = 3;
 
 export function rangeHeader({ start, end }: ByteRange): { readonly range: string } {
   return { range: `bytes=${start}-${Number.isFinite(end) ? end : ''}` };
 }
 
-/** What a 200 or a 206 brings; nothing when it is not the part that was asked for. */
+/** The bytes of a 200 or 206; `undefined` when it is not the requested part. */
 export function contentBytes(
   options: ContentReadOptions,
   answer: OpenAnswer,
@@ -39,7 +39,7 @@ export function contentBytes(
     body.destroy();
     return undefined;
   }
-  // Asked for as they are; whoever packs them all the same says nothing of their length.
+  // `identity` was requested; a server that compresses all the same states no usable length.
   if ((headers['content-encoding'] ?? 'identity') !== 'identity') {
     body.destroy();
     return invalidAnswer();
@@ -53,7 +53,7 @@ export function contentBytes(
 
 type ResumablePart = { readonly part: BytePart; readonly refetch: BytesRequest['refetch'] };
 
-/** Only a strong validator tells that the rest is of the same bytes. */
+/** Only a strong validator shows that the rest belongs to the same bytes. */
 function resumingStream(
   { limits }: ContentReadOptions,
   { headers, body }: OpenAnswer,

@@ -64,7 +64,7 @@ export async function openContent(
   };
   const bytes = contentBytes(options, head, { range, refetch });
   if (bytes) return bytes;
-  // What some servers call a part is none: then all of it.
+  // Some servers answer a part that is none: request all bytes.
   return range ? openContent(options, { account, assetId }) : invalidAnswer();
 }
 
@@ -103,7 +103,7 @@ function contentPath({ links }: Pick<ContentOptions, 'links'>, assetId: string):
 const ATTEMPTS = 2;
 const USABLE_STATUSES = new Set([200, 206, 301, 302, 303, 307, 308]);
 
-/** A link authorizes whoever holds it; one that holds the key itself is nothing to hand out. */
+/** A link authorizes its holder, so a link that contains the key itself is not handed out. */
 function redirectContent(
   options: ContentOptions,
   request: ContentRequest,
@@ -155,7 +155,7 @@ async function openLink(
     return true;
   }
 
-  /** Clocks differ, so a link is tried whatever it says of its end. */
+  /** Clocks differ, so a link is tried whatever expiry it states. */
   async function fetchLink(headers: Headers): Promise<Result<OpenAnswer>> {
     const head = await options.foreignLinks.open(location, headers);
     if (head.ok && (head.status === 200 || head.status === 206)) return ok(head);
@@ -182,7 +182,7 @@ async function openLink(
   return range ? openLink(options, { ...request, location, range: undefined }) : invalidAnswer();
 }
 
-/** The client is not told where that is: it is a place of the operator's network. */
+/** The client does not learn the host: it is inside the operator's network. */
 function redirectRefused({ log }: Pick<ContentOptions, 'log'>, reason: string): Result<never> {
   log.warn({ event: 'upstream.redirect_refused', reason }, 'a redirect of a file is not followed');
   const message =
@@ -190,7 +190,7 @@ function redirectRefused({ log }: Pick<ContentOptions, 'log'>, reason: string): 
   return refuse(502, 'bad_upstream_response', message);
 }
 
-/** Whoever keeps the files has its own words, which say nothing to a client of ours. */
+/** The storage host has its own error texts, which mean nothing to a v1 client. */
 function linkFailed(status: number): Result<never> {
   if (isGone({ status })) return refuse(404, 'not_found', 'The file is gone.');
   if (status === 416) return refuse(416, 'range_not_satisfiable', 'The file has no such part.');

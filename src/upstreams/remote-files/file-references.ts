@@ -7,12 +7,12 @@ import type { UpstreamCapabilities } from '../remote/capabilities.ts';
 
 const REFERENCE = 'core/ASSET';
 
-/** Most submissions name no file, and a text that was written already says so sooner than a walk. */
+/** Most submissions name no file. A search in the prepared JSON text is faster than a walk. */
 export function namesNoFile({ workflowJson }: Pick<SubmitRequest, 'workflowJson'>): boolean {
   return workflowJson !== undefined && !workflowJson.includes(REFERENCE);
 }
 
-/** Whether a submission names a file by a reference that could also be written as its path. */
+/** True when a submission has a file reference that could also be written as a path. */
 export function hasFileRefs(request: Pick<SubmitRequest, 'workflow' | 'workflowJson'>): boolean {
   if (namesNoFile(request)) return false;
   return someRef(request.workflow, (ref) => filePathOf(ref) !== undefined);
@@ -25,7 +25,7 @@ export function inAssetMode(workflow: Graph, mode: UpstreamCapabilities['assetMo
   return mapRefs(workflow, (ref) => engineReferenceOf(ref) ?? ref) as Graph;
 }
 
-/** The workflow with what its file references say of their files changed. */
+/** The workflow with `change` applied to the info of each file reference. */
 export function mapFileRefs(
   workflow: Graph,
   change: (info: AssetRef['info']) => AssetRef['info'],
@@ -44,7 +44,7 @@ export function mapFileRefs(
 }
 
 /**
- * Whether two workflows are the same submission. One server keeps the names it put in place of
+ * True when two workflows are the same submission. One server stores the names it put in place of
  * file references, so a reference and a text count as equal.
  */
 export function isSameWorkflow(sent: Json, stored: Json): boolean {
@@ -111,7 +111,7 @@ function infoText(value: Json, name: 'id' | 'hash' | 'file_path'): string | unde
   return typeof text === 'string' ? text : undefined;
 }
 
-/** As a v1 engine finds it in an input: without the folder it would look among the uploads. */
+/** As a v1 engine finds it: without the folder it would search among the uploads. */
 function annotatedName({ name, subfolder, type }: EngineFile): string {
   return `${posix.join(subfolder, name)} [${type}]`;
 }

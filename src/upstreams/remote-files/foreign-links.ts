@@ -11,7 +11,7 @@ export type RedirectHost = { readonly hostname: string; readonly port?: string |
 
 /** Reads what the links of an upstream lead to, as a stranger: no credential, no header of a caller's. */
 export type ForeignLinks = {
-  /** Why a link may not be followed, as far as its text tells; `undefined`: it may. */
+  /** Why the text of a link shows that it may not be followed; `undefined` when it may. */
   refusalReason(link: string): string | undefined;
   /**
    * The head of the answer at the end of the link. A link that leads where it must not is a lost call

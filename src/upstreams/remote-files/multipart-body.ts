@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { type FileHandle, open } from 'node:fs/promises';
 import type { AssetUpload, SpooledFile } from '../../protocol/job-api.ts';
 
-/** A multipart body of known length, read from disk as fast as it is taken. */
+/** A multipart body of known length, read from disk at the speed of the receiver. */
 export type MultipartBody = {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: AsyncIterable<Buffer>;
@@ -43,8 +43,8 @@ async function* bodyParts(head: Buffer, file: SpooledFile, tail: Buffer): AsyncG
 }
 
 /**
- * Two buffers take turns: one is read while the other is sent. Whoever asks for the next part has
- * sent the one before, since no socket calls so much at a time taken until it is.
+ * Two buffers alternate: one is read while the other is sent. A request for the next part means
+ * that the previous one was sent: no socket accepts a chunk of this size before it is sent.
  */
 async function* readFileChunks({ path, sizeBytes }: SpooledFile): AsyncGenerator<Buffer> {
   const bufferBytes = Math.min(CHUNK_BYTES, sizeBytes + 1);
@@ -54,7 +54,7 @@ async function* readFileChunks({ path, sizeBytes }: SpooledFile): AsyncGenerator
     let reading = fillBuffer(handle, next);
     for (let bytes = await reading; bytes.length > 0; bytes = await reading) {
       reading = fillBuffer(handle, other);
-      // Awaited in the next turn, if there is one.
+      // Awaited by the next iteration, if there is one.
       reading.catch(() => {});
       [next, other] = [other, next];
       yield bytes;

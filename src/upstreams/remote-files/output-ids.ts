@@ -4,12 +4,12 @@ import { type EngineFile, engineFileOf } from '../../protocol/engine-file.ts';
 import type { Snapshots } from '../remote-events/snapshots.ts';
 
 /**
- * Present ids of outputs. The self-hosted server signs the ids of outputs with a secret that it
- * forgets at a restart, unless it has a state directory; the job then tells of the same files
- * under other ids.
+ * Current ids of outputs. The self-hosted server signs the ids of outputs with a secret that it
+ * loses at a restart, unless it has a state directory. The job then lists the same files under
+ * other ids.
  */
 export type OutputIds = {
-  /** The id the file has now, as far as is known. */
+  /** The id the file has now, as far as it is known here. */
   current(account: Account, assetId: string): string;
   /** Reads the job that made the file; `undefined`: it has no other id. */
   renew(account: Account, assetId: string): Promise<string | undefined>;

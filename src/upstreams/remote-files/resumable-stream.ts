@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** How to go on with bytes that broke off. */
+/** How to continue an interrupted transfer. */
 export type ResumePlan = {
   readonly startByte: number;
   /** The last one, inclusive. */

@@ -24,8 +24,9 @@ const FOLDER_CHARS = 16;
 const INPUT_PATH = /^input\/(.+)$/s;
 
 /**
- * Upstream our users may share an account, or there may be no accounts: a name there would be
- * anybody's. Each file gets a folder that nobody can guess, and other bytes get another.
+ * Users of this server may share one account upstream, or there may be no accounts, so a plain name
+ * would belong to every user. Each file gets a folder that cannot be guessed; other bytes get
+ * another folder.
  */
 export function createUploadPaths(secret: Buffer | undefined): UploadPaths {
   function folderOf({ user, filePath, hash }: RequestedUpload): string | undefined {
@@ -58,8 +59,8 @@ const QUOTED_CHOICE =
 const FOLDER = /holdover-[0-9a-f]{16}/g;
 
 /**
- * The message of an upstream about a file, with the file named as its user did. Choices that lie in upload
- * folders are left out: they may be anybody's.
+ * The upstream's message about a file, with the name that the user gave the file. Choices inside
+ * upload folders are left out: they may belong to other users.
  */
 export function withoutFolders(text: string): string {
   if (!text.includes('holdover-')) return text;

@@ -6,7 +6,7 @@ export class AnswerTooLarge extends Error {
   override readonly name = 'AnswerTooLarge';
 }
 
-/** Which part of an answer was too large; `undefined`: it failed in another way. */
+/** The part of an answer that was too large; `undefined` when it failed for another reason. */
 export function tooLargePart(
   cause: Error & { readonly code?: unknown },
 ): 'body' | 'headers' | undefined {
@@ -21,7 +21,7 @@ const EVENTS = {
   headers: 'upstream.headers_too_large',
 } as const;
 
-/** Logs an answer that was cut off for its size; tells whether it was one. */
+/** Logs an answer that was cut off for its size; false when that was not the reason. */
 export function logTooLarge(
   log: Pick<Logger, 'warn'>,
   call: { readonly method: string; readonly path: string },
@@ -37,7 +37,7 @@ export function logTooLarge(
 
 /** Bytes that all answers being read hold together. */
 export type ByteBudget = {
-  /** Adds to it; false: there is no room for so much. */
+  /** Reserves bytes; false when the budget has no room for them. */
   reserve(bytes: number): boolean;
   release(bytes: number): void;
 };

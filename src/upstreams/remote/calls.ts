@@ -16,7 +16,7 @@ type UpstreamCall = Pick<HttpRequest, 'method' | 'path'> & {
   readonly timeoutMs?: number;
 };
 
-/** How one attempt went: a whole answer, or why there is none. */
+/** Result of one attempt: a complete answer, or the reason there is none. */
 export type CallOutcome =
   | { readonly kind: 'reply'; readonly reply: Reply }
   | { readonly kind: 'lost'; readonly wasSent: boolean; readonly cause: Error };
@@ -25,14 +25,17 @@ export type CallOutcome =
 export type Calls = {
   /** One attempt; the answer is read to its end. */
   once(account: Account | undefined, call: UpstreamCall): Promise<CallOutcome>;
-  /** A call that does no harm twice: waits for the account's turn, tries a lost one again. */
+  /**
+   * For calls that are safe to repeat: waits while the account is paused, and retries a lost call
+   * once.
+   */
   callIdempotent(account: Account, call: UpstreamCall): Promise<Result<Reply>>;
   /** The head of an answer; the body is the caller's to read. */
   open(
     account: Account,
     call: UpstreamCall & { readonly pool?: HttpRequest['pool']; readonly signal?: AbortSignal },
   ): Promise<HttpAnswer>;
-  /** What a refusal says, after the account has heard it. */
+  /** Turns a refusal into an error and records it on the account. */
   recordRefusal(account: Account, reply: Reply): V2Error;
 };
 
@@ -57,7 +60,7 @@ export function createCalls(options: CallsOptions): Calls {
     const { status, headers } = answer;
     const dateMs = Date.parse(String(headers.date));
     if (!Number.isNaN(dateMs)) capabilities.clockAheadMs = dateMs - Date.now();
-    // Whoever hears that something is not there was let in.
+    // A 404 also shows that the credential was accepted.
     if (account && (status < 400 || status === 404)) account.credentialRefusal = undefined;
     const json = jsonOf(answer.text);
     const parsedBody = json === undefined ? { isPage: answer.text !== '' } : { json };
@@ -117,7 +120,7 @@ export function createCalls(options: CallsOptions): Calls {
   };
 }
 
-/** Whether all calls of the account have to wait. */
+/** True when all calls of the account have to wait. */
 export function isAccountWide({ status, code }: Pick<V2Error, 'status' | 'code'>): boolean {
   return status === 429 && !NOT_ACCOUNT_WIDE.has(code) && !/subscription/i.test(code);
 }
@@ -165,7 +168,7 @@ function jsonOf(text: string): Json | undefined {
   }
 }
 
-/** What is told instead of asking. */
+/** The error that is returned instead of calling while the account is paused. */
 export function pausedError({ gate }: Account): V2Error {
   const retryAfterSeconds = Math.max(1, Math.ceil(gate.waitMs() / 1000));
   const message = 'The job service asked for a pause.';

@@ -1,14 +1,14 @@
-/** What an upstream turned out to be; discovered on the way, never asked for in advance. */
+/** What the upstream supports. Discovered from its answers, never asked in advance. */
 export type UpstreamCapabilities = {
-  /** How workflows name files: as `core/ASSET` objects, or as the paths they were uploaded under. */
+  /** How workflows name files: as `core/ASSET` objects, or by the path of the upload. */
   assetMode: 'unknown' | 'object' | 'string';
-  /** How labels are taken: as a map, as one text, or not at all. */
+  /** How the upstream takes labels: as a map, as one text, or not at all. */
   labels: 'unknown' | 'map' | 'string' | 'none';
-  /** Whether `extra_data` may hold the token of a caller who is logged in. */
+  /** `no`: `extra_data` may not hold the token of a logged-in caller. */
   authToken: 'unknown' | 'no';
-  /** Whether `GET /jobs` is there. */
+  /** The upstream has `GET /jobs`. */
   listing: 'unknown' | 'yes' | 'no';
-  /** Whether bytes can be found by their hash. */
+  /** The upstream finds bytes by their hash. */
   hashLookup: 'unknown' | 'yes' | 'no';
   /** It has answered a cancel with success, and the job waited on. */
   ignoresCancel: boolean;
@@ -16,7 +16,7 @@ export type UpstreamCapabilities = {
   pollOnlyUntilMs: number;
   /** Another Holdover with its own engine takes what it marks with `x_`. */
   holdover: { readonly isOne: boolean; readonly untilMs: number } | undefined;
-  /** How far the upstream's clock is ahead of ours. */
+  /** How far the upstream's clock is ahead of this one. */
   clockAheadMs: number;
 };
 

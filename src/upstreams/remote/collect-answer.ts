@@ -3,7 +3,7 @@ import type { Dispatcher } from 'undici';
 import { createInterimAnswerCounter } from '../../http/interim-answers.ts';
 import { AnswerTooLarge, type ByteBudget } from './answer-limits.ts';
 
-/** An answer read to its end, or why there is none and whether the upstream may know of the request. */
+/** A complete answer, or why there is none and whether the upstream may know of the request. */
 export type WholeAnswer =
   | {
       readonly ok: true;
@@ -54,7 +54,7 @@ export function collectAnswer(
     size += bytes;
   }
   return {
-    // A request that never got a connection was not sent, whatever the error says of it.
+    // A request that never got a connection was not sent, whatever its error says.
     onRequestStart: () => void (wasSent = true),
     onResponseStart(controller, statusCode, answeredHeaders) {
       if (statusCode < 200) return countInterim();

@@ -14,14 +14,17 @@ export type HttpRequest = {
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: Body | undefined;
   readonly headersTimeoutMs: number;
-  /** Silence allowed inside the body; 0: whoever reads it watches over it. */
+  /** Most silence within the body; 0: the reader of the body watches for it. */
   readonly bodyTimeoutMs: number;
   /** `bodies` last: they must not take the connections of calls. */
   readonly pool: 'calls' | 'bodies';
   readonly signal?: AbortSignal;
 };
 
-/** An answer whose body is still to be read, or why there is none and whether the upstream may know of the request. */
+/**
+ * An answer whose body is not read yet, or why there is none and whether the upstream may know of
+ * the request.
+ */
 export type HttpAnswer =
   | {
       readonly ok: true;
@@ -74,7 +77,8 @@ export function createConnections(
           opaque: sendState,
         });
         const { statusCode: status, headers, body } = answer;
-        // Whoever reads the body hears of its end; one nobody reads must not end the process.
+        // The reader of a body receives its error; a body without a reader must not end the
+        // process.
         body.on('error', () => {});
         return { ok: true, status, headers, body };
       } catch (error) {
@@ -104,7 +108,7 @@ function optionsOf(request: HttpRequest): Dispatcher.RequestOptions<null> {
   return options;
 }
 
-/** A request that never got a connection was not sent, whatever the error says of it. */
+/** A request that never got a connection was not sent, whatever its error says. */
 function trackSending(dispatch: Dispatcher['dispatch']): Dispatcher['dispatch'] {
   return (options, handler) => {
     const { opaque } = options as { readonly opaque?: SendState };
@@ -114,7 +118,7 @@ function trackSending(dispatch: Dispatcher['dispatch']): Dispatcher['dispatch'] 
 
 type Handler = Dispatcher.DispatchHandler;
 
-/** Its methods are there, only its type does not say so. */
+/** The methods exist; only the type lacks them. */
 const Decorator = DecoratorHandler as unknown as new (handler: Handler) => {
   onRequestStart(controller: Dispatcher.DispatchController, context: unknown): void;
   onResponseStart(

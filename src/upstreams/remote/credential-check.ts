@@ -3,7 +3,10 @@ import type { Account } from './accounts.ts';
 import type { Calls } from './calls.ts';
 import type { UpstreamLinks } from './upstream-links.ts';
 
-/** Whether the upstream lets an account in at all; asked once, not with every call of ours. */
+/**
+ * Checks whether the upstream accepts an account. The answer is cached, so that not every call
+ * asks.
+ */
 export type CredentialCheck = { isAccepted(account: Account): Promise<boolean> };
 
 type CredentialCheckOptions = {
@@ -13,10 +16,10 @@ type CredentialCheckOptions = {
   readonly timeoutMs: number;
 };
 
-/** No service has it: whoever is let in hears 404, at no cost. */
+/** No service has this job: an accepted credential is answered 404, at no cost. */
 const UNKNOWN_JOB_ID = '00000000-0000-4000-8000-000000000000';
 const ACCEPTED_TTL_MS = 5 * 60_000;
-/** Nothing was learned: who asks is let in as far as this server goes, and asked about again. */
+/** No answer arrived: the credential counts as accepted and is checked again after this time. */
 const UNREACHABLE_TTL_MS = 5_000;
 const MAX_ACCOUNTS = 10_000;
 

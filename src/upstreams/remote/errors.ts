@@ -11,14 +11,14 @@ export type Reply = {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly json?: Json;
-  /** There is a body and it is no JSON: somebody in between may be speaking. */
+  /** The body is not JSON: it may come from a proxy on the way. */
   readonly isPage?: boolean;
 };
 
 /** Of a page these are no word about what was asked for: the service itself may not even be there. */
 const PROXY_PAGE_STATUSES = new Set([403, 404, 405, 410]);
 
-/** What a status means when the body does not say it in the contract's words. */
+/** The code of a status when the body has no code of the contract. */
 const CODE_OF_STATUS: { readonly [status: number]: string } = {
   400: 'invalid_request',
   401: 'unauthorized',
@@ -37,7 +37,7 @@ const CODE_ALIASES: { readonly [code: string]: string } = {
   asset_not_found: 'not_found',
 };
 
-/** An answer that refuses, as a value; pages of somebody in between are never repeated. */
+/** A refusal as a value. Pages of proxies on the way are never repeated to the client. */
 export function toError(reply: Reply, secret?: string): V2Error {
   const { status, headers, json } = reply;
   const envelope = isJsonObject(json) ? (isJsonObject(json['error']) ? json['error'] : json) : {};
@@ -82,7 +82,7 @@ export function tooLargeAnswer<T>(): Result<T> {
   return refuse(502, 'bad_upstream_response', message);
 }
 
-/** How long to wait really: what is absent, silly or huge is made bearable. */
+/** The wait to use: a missing, senseless or very long one is replaced by a bound. */
 export function retryAfterMs(
   seconds: number | undefined,
   limits: Pick<RemoteLimits, 'minRetryAfterMs' | 'maxRetryAfterMs' | 'defaultRetryAfterMs'>,
@@ -99,7 +99,7 @@ function fallbackCode(status: number): string {
   return CODE_OF_STATUS[status] ?? (status >= 500 ? 'upstream_error' : 'bad_upstream_response');
 }
 
-/** Some refusals say more beside the contract's three fields. */
+/** Some refusals carry more members than the contract's three. */
 function detailsOf(envelope: JsonObject): Json {
   const { code: _code, message: _message, details = null, ...extraMembers } = envelope;
   const extra =

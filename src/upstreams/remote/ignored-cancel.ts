@@ -2,9 +2,9 @@ import type { Logger } from '../../observability/log.ts';
 import type { UpstreamCapabilities } from './capabilities.ts';
 
 /**
- * Says once that a cancel was answered with success and the job waits on. The self-hosted server
- * asks its engine and does not look at the answer: an engine without that route cancels nothing.
- * Taking a job out of a queue is done when it is answered; one that runs may go on for a while.
+ * Warns once that a cancel was answered with success and the job still waits. The self-hosted
+ * server asks its engine and ignores the answer: an engine without that route cancels nothing. A
+ * queued job is removed when the cancel is answered; a running job may continue for a while.
  */
 export function warnIgnoredCancel({
   capabilities,

@@ -3,7 +3,7 @@ import type { JobStatus } from '../../protocol/v2.ts';
 /** Every time and bound of the remote client. */
 export type RemoteLimits = {
   readonly connectTimeoutMs: number;
-  /** A shorter one makes outcomes unknown that would have been known. */
+  /** A shorter one makes outcomes unknown that the answer would have shown. */
   readonly submitTimeoutMs: number;
   readonly readTimeoutMs: number;
   /** Silence in a body that is being read; a slow body that moves is left alone. */
@@ -15,7 +15,7 @@ export type RemoteLimits = {
   /** Connections for calls; streams, uploads and downloads have their own. */
   readonly connections: number;
 
-  /** How long one submission waits for the upstream to take it, `429` answers included. */
+  /** How long one submission waits until the upstream takes it, `429` answers included. */
   readonly submitBudgetMs: number;
   /** Waits before a submission that never left is tried again. */
   readonly unsentRetryMs: readonly number[];
@@ -27,9 +27,9 @@ export type RemoteLimits = {
   /** Submissions of one account on their way at a time. */
   readonly submitsAtOnce: number;
 
-  /** How long an upload waits for an account that has to pause. */
+  /** How long an upload waits while the account is paused. */
   readonly uploadBudgetMs: number;
-  /** How long a read waits for an account that has to pause. */
+  /** How long a read waits while the account is paused. */
   readonly readBudgetMs: number;
   readonly readRetryMs: number;
   readonly minRetryAfterMs: number;
@@ -37,19 +37,19 @@ export type RemoteLimits = {
   readonly defaultRetryAfterMs: number;
   /** After a refused credential its jobs are not asked about for so long. */
   readonly refusedPauseMs: number;
-  /** A job's snapshot serves everybody who asks within this time. */
+  /** A snapshot of a job answers every request within this time. */
   readonly snapshotMs: number;
-  /** `expired` and `404` are believed when they are still there after so long. */
+  /** `expired` and `404` count when the answer after this time is the same. */
   readonly secondLookMs: number;
 
   /** Event streams in all; never more than six. */
   readonly maxStreams: number;
   readonly streamIdleTimeoutMs: number;
-  /** What still comes after a terminal status is read for so long. */
+  /** How long a stream is read after a terminal status. */
   readonly afterTerminalMs: number;
   /** Largest single event. */
   readonly maxEventChars: number;
-  /** How long a stream may be silent before the job itself is asked; then more and more seldom. */
+  /** How long a stream may be silent before the job is read; the interval doubles up to `last`. */
   readonly streamCheckMs: { readonly first: number; readonly last: number };
   /** All these questions together, of one upstream. */
   readonly streamChecks: { readonly perSecond: number; readonly burst: number };
@@ -58,7 +58,7 @@ export type RemoteLimits = {
   readonly healthyStreamMs: number;
   /** An upstream without streams is not asked again for so long. */
   readonly pollOnlyMs: number;
-  /** The same after an answer that may be a passing page of somebody in between. */
+  /** The same after an answer that may be a temporary page of a proxy. */
   readonly oddStreamMs: number;
   readonly pollMs: {
     readonly [pace in 'watched' | 'unwatched' | 'queued']: {
@@ -120,7 +120,7 @@ export const DEFAULT_REMOTE_LIMITS: RemoteLimits = {
 
 const POLL_GROWTH = 1.5;
 
-/** How long to wait before a job in this state is read again, before jitter. */
+/** How long to wait before a job in this state is read again, without jitter. */
 export function pollDelayMs(
   limits: Pick<RemoteLimits, 'pollMs'>,
   job: { readonly status: JobStatus; readonly isWatched: boolean; readonly polls: number },

@@ -24,14 +24,14 @@ export type Recovery = {
   /** The job of a lost submission; `null` when there is none to be seen. */
   find(account: Account, lost: LostSubmission): Promise<Result<FoundJob>>;
   /**
-   * Looks for a while: the first request may still be on its way. `absent`: every request was
-   * answered, and the service's whole list lacks the job again and again.
+   * Searches for a while, as the first request may still be under way. `absent`: every request was
+   * answered, and the complete list of the service lacks the job twice in a row.
    */
   search(
     account: Account,
     lost: LostSubmission & { readonly isAnswered: boolean },
   ): Promise<Job | 'absent' | 'engine down' | 'not seen'>;
-  /** A job somebody has is not another submission's. */
+  /** Records that a job belongs to a submission: another one cannot claim it. */
   claim(jobId: string): void;
 };
 
@@ -92,7 +92,7 @@ export function createRecovery(options: RecoveryOptions): Recovery {
     return oldestMs < sentAtMs - CLOCK_SLACK_MS;
   }
 
-  /** A label says it for certain, whatever became of the clocks; a workflow may be sent again. */
+  /** A label is proof, whatever the clocks say. The same workflow may be submitted twice. */
   function isCandidate(job: Job, lost: LostSubmission): boolean {
     if (claimed.has(job.id)) return false;
     if (lost.metadata !== undefined && hasLabels(job, lost.metadata)) return true;

@@ -2,7 +2,7 @@ import type { JobEvent, V2Error } from '../../protocol/job-api.ts';
 import { type Json, isJsonObject } from '../../protocol/json.ts';
 import type { Job } from '../../protocol/v2.ts';
 
-/** What was sent along and may be repeated, but is nobody's to read. */
+/** Secrets that were sent with a call and may be repeated in its answers. */
 export type Secrets = readonly string[];
 
 /** Shorter ones are words, or nothing at all. */
@@ -58,7 +58,7 @@ export function redactEvent(event: JobEvent, secrets: Secrets): JobEvent {
 /** Events with texts of the service's own. */
 const EVENTS_WITH_TEXT: ReadonlySet<JobEvent['event']> = new Set(['progress', 'x_node', 'x_text']);
 
-/** The contract's names stay, whatever a key looks like. */
+/** Member names of the contract are not changed, even when they equal a key. */
 function redactMembers<T extends object>(value: T, secrets: Secrets): T {
   const entries = Object.entries(value);
   return Object.fromEntries(

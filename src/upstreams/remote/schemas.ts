@@ -16,7 +16,7 @@ import { engineFileOf } from '../../protocol/engine-file.ts';
 import { withoutFoldersIn } from '../remote-files/upload-paths.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
-/** Stands for an expiry nobody told: such a link is never kept. */
+/** Used when the service states no expiry: such a link is never stored. */
 const EPOCH = new Date(0).toISOString();
 
 const number = z.preprocess(
@@ -24,7 +24,7 @@ const number = z.preprocess(
   z.number(),
 );
 const count = number.pipe(z.number().nonnegative()).catch(0);
-/** Names a record here as well, where a NUL would make it another one; all else is the service's own. */
+/** Used as a key here, where a NUL would change its meaning; otherwise any text of the service. */
 const id = z
   .string()
   .min(1)
@@ -60,7 +60,7 @@ const output = z.looseObject({
   name: z.string().catch(''),
   type: z.enum(OUTPUT_TYPES).optional().catch(undefined),
   content_type: mediaType,
-  // One server says 0 of every file.
+  // One server states 0 for every file.
   size_bytes: count,
   id,
   hash: maybeHash,
@@ -171,7 +171,7 @@ export function readOutput(json: unknown): Output | undefined {
   return { ...folder, ...rest, type: type ?? outputTypeOf(rest.content_type) } as unknown as Output;
 }
 
-/** v1 tells folders apart, v2 does not; one server's ids say more than its fields. */
+/** v1 has folders, v2 does not; the ids of one server state more than its fields. */
 function folderFields(id: string): Pick<Output, 'x_subfolder' | 'x_temp'> {
   const file = engineFileOf(id);
   if (!file) return {};

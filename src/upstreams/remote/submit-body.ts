@@ -8,11 +8,11 @@ export type SubmitFormat = {
   readonly assetMode: UpstreamCapabilities['assetMode'];
   readonly labels: UpstreamCapabilities['labels'];
   readonly authToken: UpstreamCapabilities['authToken'];
-  /** Vendor fields go to another Holdover only: others refuse what they do not know. */
+  /** Vendor fields are sent to another Holdover only: other servers refuse unknown fields. */
   readonly vendorFields: boolean;
 };
 
-/** Browser front ends send it with every prompt; some servers refuse all they do not know. */
+/** Browser front ends send it with every prompt; some servers refuse unknown fields. */
 export const AUTH_TOKEN = 'auth_token_comfy_org';
 
 /** The body of `POST /jobs`. */

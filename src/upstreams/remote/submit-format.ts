@@ -14,8 +14,8 @@ const NOT_ABOUT_FILES = new Set([
 ]);
 
 /**
- * How to write a refused submission instead, while it is not known what this upstream takes;
- * nothing when the refusal is about the submission itself.
+ * The next format to try for a refused submission while the upstream's formats are unknown;
+ * `undefined` when the refusal is about the submission itself.
  */
 export function nextFormat(
   capabilities: UpstreamCapabilities,
@@ -58,7 +58,7 @@ export function rememberFormat(
   }
 }
 
-/** A service that says which ids are missing knows what they are. */
+/** A service that lists missing ids understands ids. */
 function namesMissingIds({ code, details }: V2Error): boolean {
   const ids = isJsonObject(details) ? details['missing_ids'] : undefined;
   return code === 'missing_asset' && Array.isArray(ids) && ids.length > 0;
