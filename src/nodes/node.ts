@@ -103,8 +103,9 @@ export type NodeResult = {
 /** One node class, with v1's own names. */
 export type NodeDef = {
   readonly name: string;
-  readonly displayName: string | null;
-  readonly description: string;
+  /** Where it is another one than `name`. */
+  readonly displayName?: string | null;
+  readonly description?: string;
   readonly category: string;
   readonly pythonModule: string;
   /** Which of v1's two declaration styles `/object_info` shows it in. */

@@ -23,7 +23,7 @@ function classInfo(def: NodeDef): ClassInfo {
     name: def.name,
     // A 1.4.13 front end's search throws on the `null` that the original sends (row `display-name`).
     display_name: def.displayName ?? def.name,
-    description: def.description,
+    description: def.description ?? '',
     python_module: def.pythonModule,
     category: def.category,
     output_node: def.outputNode ?? false,

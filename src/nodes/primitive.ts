@@ -42,7 +42,6 @@ export const PRIMITIVE_NODES: readonly NodeDef[] = PRIMITIVES.map(
   ({ name, displayName, type, value }) => ({
     name,
     displayName,
-    description: '',
     category: 'utils/primitive',
     pythonModule: 'comfy_extras.nodes_primitive',
     style: 'v3',

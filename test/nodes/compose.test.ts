@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { COMPOSE_NODES } from '../../src/nodes/image/compose.ts';
 import type { ImageValue, Inputs, MaskValue } from '../../src/nodes/node.ts';
-import { upscale, upscaleMask } from '../../src/nodes/resample/resample.ts';
+import { upscale, fittedMask } from '../../src/nodes/resample/resample.ts';
 import { nodeNamed, picture, runNode, runToImage } from '../support/graphs/pictures.ts';
 import { fakeContext } from '../support/graphs/pixels.ts';
 
@@ -64,7 +64,7 @@ describe('ImageCompositeMasked', () => {
   test('fits a mask of another size to the source, bilinearly', async () => {
     const mask = maskOf(3, 1, [0, 1, 0.5]);
     const size = { width: 5, height: 4, method: 'bilinear', crop: 'disabled' } as const;
-    const fitted = upscaleMask(fakeContext({}), mask, size);
+    const fitted = fittedMask(fakeContext({}), mask, size, size);
     const layers = { destination: flat(0, size), source: flat(1, size), mask };
     const { data } = await laid(layers);
     expect(data.filter((_, i) => i % 3 === 0)).toEqual(fitted.data);
@@ -149,7 +149,7 @@ describe('JoinImageWithAlpha and SplitImageWithAlpha', () => {
   test('joining fits a mask of another size to the picture, bilinearly', async () => {
     const mask = maskOf(2, 2, [0, 1, 1, 0]);
     const size = { width: 3, height: 5, method: 'bilinear', crop: 'disabled' } as const;
-    const fitted = upscaleMask(fakeContext({}), mask, size);
+    const fitted = fittedMask(fakeContext({}), mask, size, size);
     const { data } = await runToImage(join, { image: flat(0, size), alpha: mask });
     expect(data.filter((_, i) => i % 4 === 3)).toEqual(fitted.data.map((level) => 1 - level));
   });

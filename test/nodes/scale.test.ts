@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { Cancelled } from '../../src/nodes/node.ts';
-import { RESAMPLE_METHODS, upscale, upscaleMask } from '../../src/nodes/resample/resample.ts';
+import { RESAMPLE_METHODS, upscale, fittedMask } from '../../src/nodes/resample/resample.ts';
 import { SCALE_NODES } from '../../src/nodes/image/scale.ts';
 import { frameOf } from '../../src/nodes/tensor.ts';
 import { nodeNamed, picture, runToImage } from '../support/graphs/pictures.ts';
@@ -78,7 +78,7 @@ test('a mask is scaled as one channel of a picture', () => {
   const image = picture({ width: 9, height: 8, channels: 1 });
   const mask = { kind: 'mask', batch: 1, height: 8, width: 9, data: image.data } as const;
   const options = { width: 5, height: 5, method: 'bilinear', crop: 'disabled' } as const;
-  expect(upscaleMask(fakeContext({}), mask, options)).toEqual({
+  expect(fittedMask(fakeContext({}), mask, options, options)).toEqual({
     kind: 'mask',
     batch: 1,
     height: 5,

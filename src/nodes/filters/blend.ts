@@ -1,4 +1,4 @@
-import { upscale } from '../resample/resample.ts';
+import { fitted } from '../resample/resample.ts';
 import { NodeFailure } from '../node.ts';
 import type { ImageValue, NodeContext, NodeDef } from '../node.ts';
 import { floatInput, imageInput, newImage, stringInput } from '../tensor.ts';
@@ -55,16 +55,6 @@ const requireSameBatch = (first: ImageValue, second: ImageValue): number => {
   throw new NodeFailure('RuntimeError', `Cannot blend a batch of ${a} with a batch of ${b}`);
 };
 
-/** v1 fits the second picture to the first: bicubic, the middle kept. */
-const fitted = (
-  context: NodeContext,
-  image: ImageValue,
-  { width, height }: ImageValue,
-): ImageValue =>
-  image.width === width && image.height === height
-    ? image
-    : upscale(context, image, { width, height, method: 'bicubic', crop: 'center' });
-
 type BlendTask = {
   readonly first: ImageValue;
   readonly second: ImageValue;
@@ -97,8 +87,6 @@ const blend = (context: NodeContext, { first, second, mix, factor }: BlendTask):
 /** Mixing two pictures. */
 export const imageBlend: NodeDef = {
   name: 'ImageBlend',
-  displayName: null,
-  description: '',
   category: 'image/postprocessing',
   pythonModule: 'comfy_extras.nodes_post_processing',
   style: 'v3',
@@ -114,7 +102,8 @@ export const imageBlend: NodeDef = {
     const given = imageInput(inputs, 'image2');
     const mix = mixOf(stringInput(inputs, 'blend_mode'));
     requireSameChannels(first, given);
-    const second = fitted(context, given, first);
+    // v1 fits the second picture to the first: bicubic, the middle kept.
+    const second = fitted(context, given, first, { method: 'bicubic', crop: 'center' });
     return {
       outputs: [blend(context, { first, second, mix, factor: floatInput(inputs, 'blend_factor') })],
     };

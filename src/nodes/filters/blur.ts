@@ -4,8 +4,6 @@ import type { NodeDef } from '../node.ts';
 import { floatInput, imageInput, intInput } from '../tensor.ts';
 
 const COMMON = {
-  displayName: null,
-  description: '',
   category: 'image/postprocessing',
   pythonModule: 'comfy_extras.nodes_post_processing',
   style: 'v3',

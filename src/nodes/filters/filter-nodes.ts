@@ -7,7 +7,6 @@ import { imageInput, newImage } from '../tensor.ts';
 const imageInvert: NodeDef = {
   name: 'ImageInvert',
   displayName: 'Invert Image',
-  description: '',
   category: 'image',
   pythonModule: 'nodes',
   style: 'legacy',

@@ -113,8 +113,6 @@ const truncateToBytes = (levels: Float32Array): Uint8Array => {
 /** Fewer colours. */
 export const imageQuantize: NodeDef = {
   name: 'ImageQuantize',
-  displayName: null,
-  description: '',
   category: 'image/postprocessing',
   pythonModule: 'comfy_extras.nodes_post_processing',
   style: 'v3',

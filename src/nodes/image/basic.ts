@@ -1,14 +1,13 @@
-import { upscale } from '../resample/resample.ts';
+import { fitted } from '../resample/resample.ts';
 import type { ImageValue, NodeContext, NodeDef } from '../node.ts';
 import { fillAlpha, frameOf, imageInput, intInput, levelOf, newImage } from '../tensor.ts';
 
-const LEGACY = { description: '', pythonModule: 'nodes', style: 'legacy' } as const;
+const LEGACY = { pythonModule: 'nodes', style: 'legacy' } as const;
 const EXTRAS = { ...LEGACY, pythonModule: 'comfy_extras.nodes_images' } as const;
 
 const emptyImage: NodeDef = {
   ...LEGACY,
   name: 'EmptyImage',
-  displayName: 'EmptyImage',
   category: 'image',
   required: {
     width: ['INT', { default: 512, min: 1, max: 16384, step: 1 }],
@@ -60,19 +59,11 @@ const imageBatch: NodeDef = {
     const channels = Math.max(given[0].channels, given[1].channels);
     const first = fillAlpha(context, given[0], channels);
     const second = fillAlpha(context, given[1], channels);
-    return { outputs: [concatenate(context, first, fitTo(context, second, first))] };
+    // v1 fits the second picture to the first: bilinear, the middle kept.
+    const level = fitted(context, second, first, { method: 'bilinear', crop: 'center' });
+    return { outputs: [concatenate(context, first, level)] };
   },
 };
-
-/** v1 fits the second picture to the first: bilinear, the middle kept. */
-const fitTo = (
-  context: NodeContext,
-  image: ImageValue,
-  { width, height }: ImageValue,
-): ImageValue =>
-  image.width === width && image.height === height
-    ? image
-    : upscale(context, image, { width, height, method: 'bilinear', crop: 'center' });
 
 const concatenate = (context: NodeContext, first: ImageValue, second: ImageValue): ImageValue => {
   const joined = newImage(context, { ...first, batch: first.batch + second.batch });
@@ -84,7 +75,6 @@ const concatenate = (context: NodeContext, first: ImageValue, second: ImageValue
 const repeatImageBatch: NodeDef = {
   ...EXTRAS,
   name: 'RepeatImageBatch',
-  displayName: 'RepeatImageBatch',
   category: 'image/batch',
   required: { image: ['IMAGE'], amount: ['INT', { default: 1, min: 1, max: 4096 }] },
   outputs: [{ type: 'IMAGE' }],
@@ -100,7 +90,6 @@ const repeatImageBatch: NodeDef = {
 const imageFromBatch: NodeDef = {
   ...EXTRAS,
   name: 'ImageFromBatch',
-  displayName: 'ImageFromBatch',
   category: 'image/batch',
   required: {
     image: ['IMAGE'],

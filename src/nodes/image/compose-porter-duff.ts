@@ -2,7 +2,7 @@ import { MODE_NAMES, modeOf } from './compose-modes.ts';
 import type { Coverage } from './compose-modes.ts';
 import { NodeFailure } from '../node.ts';
 import type { ImageValue, MaskValue, NodeContext, NodeDef } from '../node.ts';
-import { upscale, upscaleMask } from '../resample/resample.ts';
+import { fitted, fittedMask } from '../resample/resample.ts';
 import { frameOf, imageInput, maskInput, newImage, newMask, stringInput } from '../tensor.ts';
 
 const { fround } = Math;
@@ -14,7 +14,6 @@ const LEAST_ALPHA = fround(1e-5);
 export const porterDuffImageComposite: NodeDef = {
   name: 'PorterDuffImageComposite',
   displayName: 'Porter-Duff Image Composite',
-  description: '',
   category: 'mask/compositing',
   pythonModule: 'comfy_extras.nodes_compositing',
   style: 'v3',
@@ -31,9 +30,9 @@ export const porterDuffImageComposite: NodeDef = {
     const destination = imageInput(inputs, 'destination');
     const given = imageInput(inputs, 'source');
     requireSameChannels(given, destination);
-    const source = fitted(context, given, destination);
-    const sourceMask = fittedMask(context, maskInput(inputs, 'source_alpha'), destination);
-    const mask = fittedMask(context, maskInput(inputs, 'destination_alpha'), destination);
+    const source = fitted(context, given, destination, FIT);
+    const sourceMask = fittedMask(context, maskInput(inputs, 'source_alpha'), destination, FIT);
+    const mask = fittedMask(context, maskInput(inputs, 'destination_alpha'), destination, FIT);
     // The shortest batch decides how many pictures come out.
     const batch = Math.min(...[source, sourceMask, destination, mask].map((one) => one.batch));
     const image = newImage(context, { ...destination, batch });
@@ -56,24 +55,6 @@ const requireSameChannels = (source: ImageValue, destination: ImageValue): void 
 
 /** v1 fits everything to the destination picture: bicubic, the middle kept. */
 const FIT = { method: 'bicubic', crop: 'center' } as const;
-
-const fitted = (
-  context: NodeContext,
-  image: ImageValue,
-  { width, height }: ImageValue,
-): ImageValue =>
-  image.width === width && image.height === height
-    ? image
-    : upscale(context, image, { ...FIT, width, height });
-
-const fittedMask = (
-  context: NodeContext,
-  mask: MaskValue,
-  { width, height }: ImageValue,
-): MaskValue =>
-  mask.width === width && mask.height === height
-    ? mask
-    : upscaleMask(context, mask, { ...FIT, width, height });
 
 type Frames = {
   readonly source: ImageValue;

@@ -3,7 +3,7 @@ import { NodeFailure } from '../node.ts';
 import type { ImageValue, MaskValue, NodeContext, NodeDef } from '../node.ts';
 import { copyOf, overlapOf } from './region.ts';
 import type { Overlap, Point } from './region.ts';
-import { upscale, upscaleMask } from '../resample/resample.ts';
+import { fitted, fittedMask } from '../resample/resample.ts';
 import {
   boolInput,
   imageInput,
@@ -20,8 +20,6 @@ const OFFSET = ['INT', { default: 0, min: 0, max: 16384, step: 1 }] as const;
 
 const imageCompositeMasked: NodeDef = {
   name: 'ImageCompositeMasked',
-  displayName: 'ImageCompositeMasked',
-  description: '',
   category: 'image',
   pythonModule: 'comfy_extras.nodes_mask',
   style: 'legacy',
@@ -38,11 +36,17 @@ const imageCompositeMasked: NodeDef = {
     const destination = imageInput(inputs, 'destination');
     const given = imageInput(inputs, 'source');
     requireChannels(destination, given);
-    const source = boolInput(inputs, 'resize_source') ? fitted(context, given, destination) : given;
+    const source = boolInput(inputs, 'resize_source')
+      ? fitted(context, given, destination, STRETCHED)
+      : given;
     const mask = optionalInput(inputs, 'mask', maskInput);
     const at = { x: intInput(inputs, 'x'), y: intInput(inputs, 'y') };
     const result = copyOf(context, destination);
-    composite(context, result, { source, at, mask: mask && fittedMask(context, mask, source) });
+    composite(context, result, {
+      source,
+      at,
+      mask: mask && fittedMask(context, mask, source, STRETCHED),
+    });
     return { outputs: [result] };
   },
 };
@@ -61,15 +65,8 @@ const requireChannels = (destination: ImageValue, source: ImageValue): void => {
 
 type Sides = { readonly width: number; readonly height: number };
 
-const fitted = (context: NodeContext, image: ImageValue, { width, height }: Sides): ImageValue =>
-  image.width === width && image.height === height
-    ? image
-    : upscale(context, image, { width, height, method: 'bilinear', crop: 'disabled' });
-
-const fittedMask = (context: NodeContext, mask: MaskValue, { width, height }: Sides): MaskValue =>
-  mask.width === width && mask.height === height
-    ? mask
-    : upscaleMask(context, mask, { width, height, method: 'bilinear', crop: 'disabled' });
+/** Pictures and masks are stretched to the other one's sides. */
+const STRETCHED = { method: 'bilinear', crop: 'disabled' } as const;
 
 type Layer = {
   readonly source: ImageValue;
@@ -118,7 +115,6 @@ const pixelAt = ({ height, width }: Sides, frame: number, { x, y }: Point): numb
   (frame * height + y) * width + x;
 
 const COMPOSITING = {
-  description: '',
   category: 'mask/compositing',
   pythonModule: 'comfy_extras.nodes_compositing',
   style: 'v3',
@@ -132,7 +128,7 @@ const joinImageWithAlpha: NodeDef = {
   outputs: [{ type: 'IMAGE' }],
   run: (inputs, context) => {
     const image = imageInput(inputs, 'image');
-    const mask = fittedMask(context, maskInput(inputs, 'alpha'), image);
+    const mask = fittedMask(context, maskInput(inputs, 'alpha'), image, STRETCHED);
     const colours = Math.min(3, image.channels);
     const batch = Math.min(image.batch, mask.batch);
     const joined = newImage(context, { ...image, batch, channels: colours + 1 });

@@ -27,7 +27,6 @@ export const LOAD_NODES: readonly NodeDef[] = [
   {
     name: 'LoadImage',
     displayName: 'Load Image',
-    description: '',
     category: 'image',
     pythonModule: 'nodes',
     style: 'legacy',
@@ -39,7 +38,6 @@ export const LOAD_NODES: readonly NodeDef[] = [
   {
     name: 'LoadImageMask',
     displayName: 'Load Image (as Mask)',
-    description: '',
     category: 'mask',
     pythonModule: 'nodes',
     style: 'legacy',

@@ -23,8 +23,6 @@ const OFFSET = ['INT', { default: 0, min: 0, max: 16384, step: 1 }] as const;
 /** Combining a mask with another one laid over a part of it. */
 export const maskComposite: NodeDef = {
   name: 'MaskComposite',
-  displayName: 'MaskComposite',
-  description: '',
   category: 'mask',
   pythonModule: 'comfy_extras.nodes_mask',
   style: 'legacy',

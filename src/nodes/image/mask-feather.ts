@@ -8,8 +8,6 @@ const WIDTH = ['INT', { default: 0, min: 0, max: 16384, step: 1 }] as const;
 /** Fading a mask out towards its edges. */
 export const featherMask: NodeDef = {
   name: 'FeatherMask',
-  displayName: 'FeatherMask',
-  description: '',
   category: 'mask',
   pythonModule: 'comfy_extras.nodes_mask',
   style: 'legacy',

@@ -4,8 +4,6 @@ import { boolInput, frameOf, intInput, maskInput, newMask } from '../tensor.ts';
 /** Grows or shrinks the area of a mask, pixel by pixel. */
 export const growMask: NodeDef = {
   name: 'GrowMask',
-  displayName: 'GrowMask',
-  description: '',
   category: 'mask',
   pythonModule: 'comfy_extras.nodes_mask',
   style: 'legacy',

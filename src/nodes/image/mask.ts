@@ -18,7 +18,6 @@ import {
 const { fround } = Math;
 
 const COMMON = {
-  description: '',
   category: 'mask',
   pythonModule: 'comfy_extras.nodes_mask',
   style: 'legacy',
@@ -75,7 +74,6 @@ const maskToImage: NodeDef = {
 const imageColorToMask: NodeDef = {
   ...TO_MASK,
   name: 'ImageColorToMask',
-  displayName: 'ImageColorToMask',
   required: {
     image: ['IMAGE'],
     color: ['INT', { default: 0, min: 0, max: 0xffffff, step: 1, display: 'color' }],
@@ -101,7 +99,6 @@ const byteOf = (level: number): number =>
 const solidMask: NodeDef = {
   ...TO_MASK,
   name: 'SolidMask',
-  displayName: 'SolidMask',
   required: {
     value: ['FLOAT', { default: 1.0, min: 0.0, max: 1.0, step: 0.01 }],
     width: SIDE,
@@ -134,7 +131,6 @@ const eachLevel = (
 const invertMask: NodeDef = {
   ...TO_MASK,
   name: 'InvertMask',
-  displayName: 'InvertMask',
   required: { mask: ['MASK'] },
   run: (inputs, context) => ({
     outputs: [eachLevel(context, maskInput(inputs, 'mask'), (level) => 1 - level)],
@@ -144,7 +140,6 @@ const invertMask: NodeDef = {
 const thresholdMask: NodeDef = {
   ...TO_MASK,
   name: 'ThresholdMask',
-  displayName: 'ThresholdMask',
   required: {
     mask: ['MASK'],
     value: ['FLOAT', { default: 0.5, min: 0.0, max: 1.0, step: 0.01 }],
@@ -160,7 +155,6 @@ const thresholdMask: NodeDef = {
 const cropMask: NodeDef = {
   ...TO_MASK,
   name: 'CropMask',
-  displayName: 'CropMask',
   required: { mask: ['MASK'], x: OFFSET, y: OFFSET, width: SIDE, height: SIDE },
   run: (inputs, context) => {
     const mask = asPicture(maskInput(inputs, 'mask'));

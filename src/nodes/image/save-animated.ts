@@ -20,8 +20,6 @@ const EFFORT: { readonly [method: string]: number } = { default: 4, fastest: 0, 
 export const SAVE_ANIMATED_NODES: readonly NodeDef[] = [
   {
     name: 'SaveAnimatedWEBP',
-    displayName: 'SaveAnimatedWEBP',
-    description: '',
     category: 'image/animation',
     pythonModule: 'comfy_extras.nodes_images',
     style: 'legacy',
@@ -38,8 +36,6 @@ export const SAVE_ANIMATED_NODES: readonly NodeDef[] = [
   },
   {
     name: 'SaveAnimatedPNG',
-    displayName: 'SaveAnimatedPNG',
-    description: '',
     category: 'image/animation',
     pythonModule: 'comfy_extras.nodes_images',
     style: 'legacy',

@@ -53,7 +53,6 @@ export const SAVE_NODES: readonly NodeDef[] = [
   },
   {
     name: 'MaskPreview',
-    displayName: 'MaskPreview',
     description: 'Shows masks as grey pictures without keeping them.',
     category: 'mask',
     pythonModule: 'comfy_extras.nodes_mask',
@@ -66,8 +65,6 @@ export const SAVE_NODES: readonly NodeDef[] = [
   },
   {
     name: 'SaveImageWebsocket',
-    displayName: 'SaveImageWebsocket',
-    description: '',
     category: 'api/image',
     pythonModule: 'custom_nodes.websocket_image_save',
     style: 'legacy',

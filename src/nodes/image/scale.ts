@@ -3,7 +3,6 @@ import type { ImageValue, NodeDef } from '../node.ts';
 import { floatInput, imageInput, intInput, roundHalfEven, stringInput } from '../tensor.ts';
 
 const COMMON = {
-  description: '',
   category: 'image/upscaling',
   outputs: [{ type: 'IMAGE' }],
 } as const;
@@ -67,7 +66,6 @@ const imageScaleBy: NodeDef = {
 const imageScaleToTotalPixels: NodeDef = {
   ...COMMON,
   name: 'ImageScaleToTotalPixels',
-  displayName: null,
   pythonModule: 'comfy_extras.nodes_post_processing',
   style: 'v3',
   required: {
@@ -87,7 +85,6 @@ const imageScaleToTotalPixels: NodeDef = {
 const imageScaleToMaxDimension: NodeDef = {
   ...COMMON,
   name: 'ImageScaleToMaxDimension',
-  displayName: 'ImageScaleToMaxDimension',
   pythonModule: 'comfy_extras.nodes_images',
   style: 'legacy',
   required: {

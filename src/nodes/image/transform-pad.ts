@@ -16,7 +16,6 @@ const EDGE = ['INT', { default: 0, min: 0, max: 16384, step: 8 }] as const;
 const imagePadForOutpaint: NodeDef = {
   name: 'ImagePadForOutpaint',
   displayName: 'Pad Image for Outpainting',
-  description: '',
   category: 'image',
   pythonModule: 'nodes',
   style: 'legacy',
@@ -103,8 +102,6 @@ const featherRow = (row: Float32Array, { across, down, feathering }: FeatherRow)
 
 const resizeAndPadImage: NodeDef = {
   name: 'ResizeAndPadImage',
-  displayName: 'ResizeAndPadImage',
-  description: '',
   category: 'image/transform',
   pythonModule: 'comfy_extras.nodes_images',
   style: 'legacy',

@@ -5,7 +5,6 @@ import { PAD_NODES } from './transform-pad.ts';
 import { imageStitch } from './transform-stitch.ts';
 
 const COMMON = {
-  description: '',
   category: 'image/transform',
   pythonModule: 'comfy_extras.nodes_images',
   style: 'legacy',
@@ -120,7 +119,6 @@ const copyRow = ({ image, result, row, first, step }: CopyTask): void => {
 const imageFlip: NodeDef = {
   ...COMMON,
   name: 'ImageFlip',
-  displayName: 'ImageFlip',
   required: { image: ['IMAGE'], flip_method: [[...FLIPS.keys()]] },
   run: (inputs, context) => {
     const route = FLIPS.get(stringInput(inputs, 'flip_method'));
@@ -131,7 +129,6 @@ const imageFlip: NodeDef = {
 const imageRotate: NodeDef = {
   ...COMMON,
   name: 'ImageRotate',
-  displayName: 'ImageRotate',
   required: { image: ['IMAGE'], rotation: [[...ROTATIONS.keys()]] },
   run: (inputs, context) => {
     const route = ROTATIONS.get(stringInput(inputs, 'rotation'));

@@ -4,7 +4,8 @@ import { resampleLanczos } from './lanczos.ts';
 import { resampleNearest } from './nearest.ts';
 import { NodeFailure } from '../node.ts';
 import type { ImageValue, MaskValue, NodeContext } from '../node.ts';
-import { newImage, roundHalfEven } from '../tensor.ts';
+import { asMask, asPicture, cutOut } from '../image/region.ts';
+import { roundHalfEven } from '../tensor.ts';
 
 /** The part of the context that a resampling loop needs. */
 export type ResampleContext = Pick<NodeContext, 'reserve' | 'check'>;
@@ -53,16 +54,26 @@ export const upscale = (
   return RESAMPLERS[options.method](context, source, options);
 };
 
-/** `upscale` for masks. */
-export const upscaleMask = (
+type Fit = Omit<UpscaleOptions, keyof Size>;
+
+/** A picture at the size of another one; it is itself where it has that size. */
+export const fitted = (
+  context: ResampleContext,
+  image: ImageValue,
+  { width, height }: Size,
+  fit: Fit,
+): ImageValue =>
+  image.width === width && image.height === height
+    ? image
+    : upscale(context, image, { ...fit, width, height });
+
+/** `fitted` for masks. */
+export const fittedMask = (
   context: ResampleContext,
   mask: MaskValue,
-  options: UpscaleOptions,
-): MaskValue => {
-  const scaled = upscale(context, { ...mask, kind: 'image', channels: 1 }, options);
-  const { batch, height, width, data } = scaled;
-  return { kind: 'mask', batch, height, width, data };
-};
+  size: Size,
+  fit: Fit,
+): MaskValue => asMask(fitted(context, asPicture(mask), size, fit));
 
 const cropToAspect = (
   context: ResampleContext,
@@ -74,25 +85,8 @@ const cropToAspect = (
   const y =
     before < after ? roundHalfEven((image.height - image.height * (before / after)) / 2) : 0;
   if (x === 0 && y === 0) return image;
-  return cutMargins(context, image, { x, y });
-};
-
-const cutMargins = (
-  context: ResampleContext,
-  image: ImageValue,
-  { x, y }: { readonly x: number; readonly y: number },
-): ImageValue => {
-  const cut = newImage(context, {
-    ...image,
-    width: image.width - 2 * x,
-    height: image.height - 2 * y,
+  return cutOut(context, image, {
+    columns: { start: x, end: image.width - x },
+    rows: { start: y, end: image.height - y },
   });
-  const [stride, length] = [image.width * image.channels, cut.width * image.channels];
-  for (let row = 0; row < cut.batch * cut.height; row++) {
-    const from =
-      (Math.floor(row / cut.height) * image.height + (row % cut.height) + y) * stride +
-      x * image.channels;
-    cut.data.set(image.data.subarray(from, from + length), row * length);
-  }
-  return cut;
 };

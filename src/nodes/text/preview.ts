@@ -8,7 +8,6 @@ import type { ImageValue, MaskValue, NodeContext, NodeDef, Value } from '../node
 export const PREVIEW_ANY: NodeDef = {
   name: 'PreviewAny',
   displayName: 'Preview Any',
-  description: '',
   category: 'utils',
   pythonModule: 'comfy_extras.nodes_preview_any',
   style: 'legacy',

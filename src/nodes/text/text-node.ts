@@ -18,7 +18,6 @@ export function stringNode(parts: {
 }): NodeDef {
   const { output, evaluate, ...rest } = parts;
   return {
-    description: '',
     ...rest,
     category: 'utils/string',
     pythonModule: 'comfy_extras.nodes_string',
