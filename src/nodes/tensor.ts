@@ -188,3 +188,15 @@ export const fillAlpha = (context: Reserver, image: ImageValue, channels: number
   }
   return filled;
 };
+
+/** Goes over the rows of all pictures of a batch; between two of them a job can be stopped. */
+export const eachRow = (
+  context: Pick<NodeContext, 'check'>,
+  { batch, height }: Pick<MaskShape, 'batch' | 'height'>,
+  act: (row: number) => void,
+): void => {
+  for (let row = 0; row < batch * height; row++) {
+    context.check();
+    act(row);
+  }
+};

@@ -1,7 +1,7 @@
 import type { Kernel } from './kernel.ts';
 import { NodeFailure } from '../node.ts';
 import type { ImageValue, NodeContext } from '../node.ts';
-import { newImage } from '../tensor.ts';
+import { eachRow, newImage } from '../tensor.ts';
 
 type Context = Pick<NodeContext, 'reserve' | 'check'>;
 
@@ -33,10 +33,7 @@ export const convolveDirectly = (
   kernel: Kernel,
 ): ImageValue => {
   const result = newImage(context, image);
-  for (let row = 0; row < image.batch * image.height; row++) {
-    context.check();
-    convolveRow({ image, result, kernel, row });
-  }
+  eachRow(context, image, (row) => convolveRow({ image, result, kernel, row }));
   return result;
 };
 
@@ -106,14 +103,8 @@ export const convolveSeparably = (
   const flat = kernel.profile.reduce((sum, weight) => sum + weight, 0) ** 2;
   const white = kernel.weights.reduce((sum, weight) => Math.fround(sum + weight), 0);
   const parts = { ...kernel, gain: (white - kernel.own) / flat };
-  for (let row = 0; row < image.batch * image.height; row++) {
-    context.check();
-    blurAcross({ image, result: wide, kernel: parts, row });
-  }
-  for (let row = 0; row < image.batch * image.height; row++) {
-    context.check();
-    blurDown({ image, wide, result, kernel: parts, row });
-  }
+  eachRow(context, image, (row) => blurAcross({ image, result: wide, kernel: parts, row }));
+  eachRow(context, image, (row) => blurDown({ image, wide, result, kernel: parts, row }));
   return result;
 };
 

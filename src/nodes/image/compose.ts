@@ -2,10 +2,11 @@ import { porterDuffImageComposite } from './compose-porter-duff.ts';
 import { NodeFailure } from '../node.ts';
 import type { ImageValue, MaskValue, NodeContext, NodeDef } from '../node.ts';
 import { copyOf, overlapOf } from './region.ts';
-import type { Overlap, Point } from './region.ts';
+import type { Point } from './region.ts';
 import { fitted, fittedMask } from '../resample/resample.ts';
 import {
   boolInput,
+  eachRow,
   imageInput,
   intInput,
   maskInput,
@@ -76,39 +77,22 @@ type Layer = {
 
 /** A source or mask batch shorter than the target repeats; superfluous pictures are ignored. */
 const composite = (context: NodeContext, target: ImageValue, { source, at, mask }: Layer): void => {
-  const overlap = overlapOf(target, source, at);
-  for (let frame = 0; frame < target.batch; frame++) {
-    for (let line = 0; line < overlap.height; line++) {
-      context.check();
-      mixRow({ target, source, mask, overlap, frame, line });
+  const { inTarget, inSource, width, height } = overlapOf(target, source, at);
+  eachRow(context, { batch: target.batch, height }, (row) => {
+    const [frame, line] = [Math.floor(row / height), row % height];
+    const y = inSource.y + line;
+    let to = pixelAt(target, frame, { x: inTarget.x, y: inTarget.y + line }) * target.channels;
+    let from = pixelAt(source, frame % source.batch, { x: inSource.x, y }) * source.channels;
+    const maskFrom = mask ? pixelAt(mask, frame % mask.batch, { x: inSource.x, y }) : 0;
+    for (let x = 0; x < width; x++, to += target.channels, from += source.channels) {
+      const share = mask ? (mask.data[maskFrom + x] as number) : 1;
+      const rest = fround(1 - share);
+      for (let c = 0; c < target.channels; c++) {
+        const below = fround(rest * (target.data[to + c] as number));
+        target.data[to + c] = fround(share * (source.data[from + c] as number)) + below;
+      }
     }
-  }
-};
-
-type RowTask = {
-  readonly target: ImageValue;
-  readonly source: ImageValue;
-  readonly mask: MaskValue | undefined;
-  readonly overlap: Overlap;
-  readonly frame: number;
-  readonly line: number;
-};
-
-const mixRow = ({ target, source, mask, overlap, frame, line }: RowTask): void => {
-  const { inTarget, inSource, width } = overlap;
-  const sourceFrame = frame % source.batch;
-  const y = inSource.y + line;
-  let to = pixelAt(target, frame, { x: inTarget.x, y: inTarget.y + line }) * target.channels;
-  let from = pixelAt(source, sourceFrame, { x: inSource.x, y }) * source.channels;
-  const maskFrom = mask ? pixelAt(mask, frame % mask.batch, { x: inSource.x, y }) : 0;
-  for (let x = 0; x < width; x++, to += target.channels, from += source.channels) {
-    const share = mask ? (mask.data[maskFrom + x] as number) : 1;
-    const rest = fround(1 - share);
-    for (let c = 0; c < target.channels; c++) {
-      const below = fround(rest * (target.data[to + c] as number));
-      target.data[to + c] = fround(share * (source.data[from + c] as number)) + below;
-    }
-  }
+  });
 };
 
 const pixelAt = ({ height, width }: Sides, frame: number, { x, y }: Point): number =>

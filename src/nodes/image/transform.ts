@@ -1,6 +1,6 @@
 import type { ImageValue, NodeContext, NodeDef } from '../node.ts';
 import { cutOut, spanWithin } from './region.ts';
-import { imageInput, intInput, newImage, stringInput } from '../tensor.ts';
+import { eachRow, imageInput, intInput, newImage, stringInput } from '../tensor.ts';
 import { PAD_NODES } from './transform-pad.ts';
 import { imageStitch } from './transform-stitch.ts';
 
@@ -91,29 +91,17 @@ const rearrange = (context: NodeContext, image: ImageValue, route?: Route): Imag
   const walk = route(image);
   const result = newImage(context, { ...image, width: walk.width, height: walk.height });
   const pixels = image.width * image.height;
-  for (let row = 0; row < result.batch * result.height; row++) {
-    context.check();
-    const frame = Math.floor(row / result.height);
-    const first = frame * pixels + walk.origin + (row % result.height) * walk.perRow;
-    copyRow({ image, result, row, first, step: walk.perColumn });
-  }
-  return result;
-};
-
-type CopyTask = {
-  readonly image: ImageValue;
-  readonly result: ImageValue;
-  readonly row: number;
-  readonly first: number;
-  readonly step: number;
-};
-
-const copyRow = ({ image, result, row, first, step }: CopyTask): void => {
   const { channels, data } = image;
-  let to = row * result.width * channels;
-  for (let x = 0, from = first * channels; x < result.width; x++, from += step * channels) {
-    for (let c = 0; c < channels; c++) result.data[to++] = data[from + c] as number;
-  }
+  const step = walk.perColumn * channels;
+  eachRow(context, result, (row) => {
+    const frame = Math.floor(row / result.height);
+    let from = (frame * pixels + walk.origin + (row % result.height) * walk.perRow) * channels;
+    let to = row * result.width * channels;
+    for (let x = 0; x < result.width; x++, from += step) {
+      for (let c = 0; c < channels; c++) result.data[to++] = data[from + c] as number;
+    }
+  });
+  return result;
 };
 
 const imageFlip: NodeDef = {

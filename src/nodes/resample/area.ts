@@ -1,6 +1,6 @@
 import type { ImageValue } from '../node.ts';
 import type { ResampleContext, Size } from './resample.ts';
-import { newImage } from '../tensor.ts';
+import { eachRow, newImage } from '../tensor.ts';
 
 type Window = { readonly start: number; readonly end: number };
 
@@ -13,13 +13,20 @@ export const resampleArea = (
   const scaled = newImage(context, { ...image, ...size });
   const columns = windows(image.width, size.width);
   const rows = windows(image.height, size.height);
-  for (let row = 0; row < scaled.batch * scaled.height; row++) {
-    context.check();
+  const { channels } = image;
+  eachRow(context, scaled, (row) => {
     const top = Math.floor(row / size.height) * image.height;
     const { start, end } = rows[row % size.height] as Window;
-    const target = scaled.data.subarray(row * size.width * image.channels);
-    averageRow({ image, target, columns, top: top + start, bottom: top + end });
-  }
+    const height = end - start;
+    for (let i = 0; i < size.width * channels; i++) {
+      const column = columns[Math.floor(i / channels)] as Window;
+      const width = column.end - column.start;
+      const first = ((top + start) * image.width + column.start) * channels + (i % channels);
+      const sum = sumOver(image, { first, columns: width, rows: height });
+      // Two divisions, each rounded to single precision, as the original's pooling does.
+      scaled.data[row * size.width * channels + i] = Math.fround(sum / height) / width;
+    }
+  });
   return scaled;
 };
 
@@ -28,27 +35,6 @@ const windows = (source: number, target: number): readonly Window[] =>
     start: Math.floor((i * source) / target),
     end: Math.ceil(((i + 1) * source) / target),
   }));
-
-type RowTask = {
-  readonly image: ImageValue;
-  readonly target: Float32Array;
-  readonly columns: readonly Window[];
-  readonly top: number;
-  readonly bottom: number;
-};
-
-const averageRow = ({ image, target, columns, top, bottom }: RowTask): void => {
-  const { channels } = image;
-  for (let x = 0; x < columns.length; x++) {
-    const { start, end } = columns[x] as Window;
-    for (let c = 0; c < channels; c++) {
-      const first = (top * image.width + start) * channels + c;
-      const sum = sumOver(image, { first, columns: end - start, rows: bottom - top });
-      // Two divisions, each rounded to single precision, as the original's pooling does.
-      target[x * channels + c] = Math.fround(sum / (bottom - top)) / (end - start);
-    }
-  }
-};
 
 type Patch = { readonly first: number; readonly columns: number; readonly rows: number };
 

@@ -2,7 +2,7 @@ import { cubicAxis, linearAxis } from './axis.ts';
 import type { Axis, Tapper } from './axis.ts';
 import type { ImageValue } from '../node.ts';
 import type { ResampleContext, Size } from './resample.ts';
-import { newImage } from '../tensor.ts';
+import { eachRow, newImage } from '../tensor.ts';
 
 const { fround } = Math;
 
@@ -35,61 +35,55 @@ const resampleSeparably = (
 ): ImageValue => {
   const wide = newImage(context, { ...image, width: size.width });
   const scaled = newImage(context, { ...image, ...size });
-  const columns = tapper(image.width, size.width);
-  for (let row = 0; row < image.batch * image.height; row++) {
-    context.check();
-    stretchRow({ image, wide, row, axis: columns });
-  }
-  const rows = tapper(image.height, size.height);
-  for (let row = 0; row < image.batch * size.height; row++) {
-    context.check();
-    mixRows({ wide, scaled, row, axis: rows });
-  }
+  stretchRows(context, image, { wide, axis: tapper(image.width, size.width) });
+  mixRows(context, wide, { scaled, axis: tapper(image.height, size.height) });
   return scaled;
 };
 
-type StretchTask = {
-  readonly image: ImageValue;
-  readonly wide: ImageValue;
-  readonly row: number;
-  readonly axis: Axis;
-};
+type Stretch = { readonly wide: ImageValue; readonly axis: Axis };
 
-const stretchRow = ({ image, wide, row, axis }: StretchTask): void => {
+const stretchRows = (
+  context: ResampleContext,
+  image: ImageValue,
+  { wide, axis: { taps, indices, weights } }: Stretch,
+): void => {
   const { channels, data } = image;
-  const from = row * image.width * channels;
-  const to = row * wide.width * channels;
-  for (let x = 0; x < wide.width; x++) {
-    for (let c = 0; c < channels; c++) {
-      let sum = 0;
-      for (let tap = x * axis.taps; tap < (x + 1) * axis.taps; tap++) {
-        const value = data[from + (axis.indices[tap] as number) * channels + c] as number;
-        sum = fround(value * (axis.weights[tap] as number) + sum);
+  eachRow(context, image, (row) => {
+    const from = row * image.width * channels;
+    const to = row * wide.width * channels;
+    for (let x = 0; x < wide.width; x++) {
+      for (let c = 0; c < channels; c++) {
+        let sum = 0;
+        for (let tap = x * taps; tap < (x + 1) * taps; tap++) {
+          const value = data[from + (indices[tap] as number) * channels + c] as number;
+          sum = fround(value * (weights[tap] as number) + sum);
+        }
+        wide.data[to + x * channels + c] = sum;
       }
-      wide.data[to + x * channels + c] = sum;
     }
-  }
+  });
 };
 
-type MixTask = {
-  readonly wide: ImageValue;
-  readonly scaled: ImageValue;
-  readonly row: number;
-  readonly axis: Axis;
-};
+type Mix = { readonly scaled: ImageValue; readonly axis: Axis };
 
-const mixRows = ({ wide, scaled, row, axis }: MixTask): void => {
+const mixRows = (
+  context: ResampleContext,
+  wide: ImageValue,
+  { scaled, axis: { taps, indices, weights } }: Mix,
+): void => {
   const length = wide.width * wide.channels;
-  const top = Math.floor(row / scaled.height) * wide.height;
-  const target = scaled.data.subarray(row * length, (row + 1) * length);
-  const first = (row % scaled.height) * axis.taps;
-  for (let tap = first; tap < first + axis.taps; tap++) {
-    const weight = axis.weights[tap] as number;
-    const from = (top + (axis.indices[tap] as number)) * length;
-    for (let i = 0; i < length; i++) {
-      target[i] = (wide.data[from + i] as number) * weight + (target[i] as number);
+  eachRow(context, scaled, (row) => {
+    const top = Math.floor(row / scaled.height) * wide.height;
+    const target = scaled.data.subarray(row * length, (row + 1) * length);
+    const first = (row % scaled.height) * taps;
+    for (let tap = first; tap < first + taps; tap++) {
+      const weight = weights[tap] as number;
+      const from = (top + (indices[tap] as number)) * length;
+      for (let i = 0; i < length; i++) {
+        target[i] = (wide.data[from + i] as number) * weight + (target[i] as number);
+      }
     }
-  }
+  });
 };
 
 /** All four corners at once with products of weights: the original's loop for small or RGBA targets. */
@@ -97,38 +91,28 @@ const resampleByCorners = (context: ResampleContext, image: ImageValue, size: Si
   const scaled = newImage(context, { ...image, ...size });
   const columns = linearAxis(image.width, size.width);
   const rows = linearAxis(image.height, size.height);
-  for (let row = 0; row < image.batch * size.height; row++) {
-    context.check();
-    cornerRow({ image, scaled, row, columns, rows });
-  }
-  return scaled;
-};
-
-type CornerTask = {
-  readonly image: ImageValue;
-  readonly scaled: ImageValue;
-  readonly row: number;
-  readonly columns: Axis;
-  readonly rows: Axis;
-};
-
-const cornerRow = ({ image, scaled, row, columns, rows }: CornerTask): void => {
   const { channels, data, width } = image;
-  const y = (row % scaled.height) * 2;
-  const top = Math.floor(row / scaled.height) * image.height;
-  const [lower, upper] = [rows.indices[y] as number, rows.indices[y + 1] as number];
-  const [down, up] = [rows.weights[y] as number, rows.weights[y + 1] as number];
-  for (let x = 0; x < scaled.width; x++) {
-    const [right, left] = [columns.indices[x * 2] as number, columns.indices[x * 2 + 1] as number];
-    const [east, west] = [columns.weights[x * 2] as number, columns.weights[x * 2 + 1] as number];
-    for (let c = 0; c < channels; c++) {
-      const at = (line: number, column: number): number =>
-        data[((top + line) * width + column) * channels + c] as number;
-      let sum = fround(at(upper, right) * fround(up * east));
-      sum = fround(at(upper, left) * fround(up * west) + sum);
-      sum = fround(at(lower, left) * fround(down * west) + sum);
-      sum = fround(at(lower, right) * fround(down * east) + sum);
-      scaled.data[(row * scaled.width + x) * channels + c] = sum;
+  eachRow(context, scaled, (row) => {
+    const y = (row % scaled.height) * 2;
+    const top = Math.floor(row / scaled.height) * image.height;
+    const [lower, upper] = [rows.indices[y] as number, rows.indices[y + 1] as number];
+    const [down, up] = [rows.weights[y] as number, rows.weights[y + 1] as number];
+    for (let x = 0; x < scaled.width; x++) {
+      const [right, left] = [
+        columns.indices[x * 2] as number,
+        columns.indices[x * 2 + 1] as number,
+      ];
+      const [east, west] = [columns.weights[x * 2] as number, columns.weights[x * 2 + 1] as number];
+      for (let c = 0; c < channels; c++) {
+        const at = (line: number, column: number): number =>
+          data[((top + line) * width + column) * channels + c] as number;
+        let sum = fround(at(upper, right) * fround(up * east));
+        sum = fround(at(upper, left) * fround(up * west) + sum);
+        sum = fround(at(lower, left) * fround(down * west) + sum);
+        sum = fround(at(lower, right) * fround(down * east) + sum);
+        scaled.data[(row * scaled.width + x) * channels + c] = sum;
+      }
     }
-  }
+  });
+  return scaled;
 };

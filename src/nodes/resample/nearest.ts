@@ -1,6 +1,6 @@
 import type { ImageValue } from '../node.ts';
 import type { ResampleContext, Size } from './resample.ts';
-import { newImage } from '../tensor.ts';
+import { eachRow, newImage } from '../tensor.ts';
 
 /** Every target pixel takes the source pixel its centre falls into (v1's `nearest-exact`). */
 export const resampleNearest = (
@@ -12,8 +12,7 @@ export const resampleNearest = (
   const columns = nearestIndices(image.width, size.width);
   const rows = nearestIndices(image.height, size.height);
   const { channels } = image;
-  for (let row = 0; row < scaled.batch * scaled.height; row++) {
-    context.check();
+  eachRow(context, scaled, (row) => {
     const sourceRow =
       Math.floor(row / size.height) * image.height + (rows[row % size.height] as number);
     for (let x = 0; x < size.width; x++) {
@@ -21,7 +20,7 @@ export const resampleNearest = (
       const to = (row * size.width + x) * channels;
       for (let c = 0; c < channels; c++) scaled.data[to + c] = image.data[from + c] as number;
     }
-  }
+  });
   return scaled;
 };
 
