@@ -2,37 +2,17 @@ import type { Reserver } from '../tensor.ts';
 import { CHUNK_CHARS } from './pieces.ts';
 import type { NodeContext } from '../node.ts';
 
-/** Longer texts are searched with Knuth, Morris and Pratt. */
-const SHORT_CHARS = 256;
-
 type Watched = Reserver & Pick<NodeContext, 'check'>;
 
-/** Returns the next index of a text at or after an index; -1 when there is none. */
+/** Answers where a text stands next, at or behind a place; -1: nowhere. */
 export type Finder = (from: number) => number;
 
 /**
- * Searches `find` in a text. `String.prototype.indexOf` compares every pair of characters of two
- * repetitive texts and cannot be interrupted: it gets small pieces only.
+ * Looks for `find` in a text by the way of Knuth, Morris and Pratt: each character of the text is looked
+ * at twice at most. `String.prototype.indexOf` compares every character of the one with every character
+ * of the other where both repeat themselves, and nothing can end it meanwhile.
  */
 export function createFinder(text: string, find: string, context: Watched): Finder {
-  return find.length > SHORT_CHARS
-    ? createLinearFinder(text, find, context)
-    : createShortFinder(text, find, context);
-}
-
-function createShortFinder(text: string, find: string, context: Watched): Finder {
-  return (from) => {
-    for (let at = from; at + find.length <= text.length; at += CHUNK_CHARS) {
-      context.check();
-      const found = text.slice(at, at + CHUNK_CHARS + find.length - 1).indexOf(find);
-      if (found >= 0) return at + found;
-    }
-    return -1;
-  };
-}
-
-/** Knuth, Morris and Pratt: each character of the text is compared twice at most. */
-function createLinearFinder(text: string, find: string, context: Watched): Finder {
   context.reserve(find.length * Int32Array.BYTES_PER_ELEMENT);
   const borders = bordersOf(find, context);
   return (from) => {
