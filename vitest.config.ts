@@ -1,4 +1,5 @@
-import { defineConfig } from 'vitest/config';
+import { configDefaults, defineConfig } from 'vitest/config';
+import { fastTests } from './test/fast-tests.ts';
 
 /** What v1 clients rely on, whoever runs the jobs. */
 const CLIENT_SET = [
@@ -9,6 +10,8 @@ const CLIENT_SET = [
   'test/acceptance/requirements*.test.ts',
 ];
 
+const FAST = [...fastTests()];
+
 export default defineConfig({
   test: {
     testTimeout: 20_000,
@@ -18,7 +21,24 @@ export default defineConfig({
     // Most of the time is other processes starting and clocks running out, not this one at work.
     maxWorkers: 3,
     projects: [
-      { extends: true, test: { name: 'embedded', include: ['test/**/*.test.ts'] } },
+      {
+        extends: true,
+        test: {
+          name: 'fast',
+          include: FAST,
+          setupFiles: ['test/support/fast-guard.ts'],
+          // They leave nothing behind, so that one process can run them all.
+          isolate: false,
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'embedded',
+          include: ['test/**/*.test.ts'],
+          exclude: [...configDefaults.exclude, ...FAST],
+        },
+      },
       {
         extends: true,
         test: {
