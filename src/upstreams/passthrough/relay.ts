@@ -1,6 +1,5 @@
 import { Agent as HttpAgent, type IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
-import httpProxy from 'http-proxy';
 import {
   type ProxyCall,
   type ProxyExchange,
@@ -9,6 +8,7 @@ import {
   createProxyCall,
 } from './proxy-call.ts';
 import { createFastRelay } from './fast-relay.ts';
+import { loadHttpProxy } from './load-http-proxy.ts';
 
 /** Time limits of calls to the upstream. */
 export type RelayLimits = {
@@ -19,7 +19,7 @@ export type RelayLimits = {
   readonly silenceMs: number;
 };
 
-/** The way to one upstream, for calls that go there and come back as they are. */
+/** Sends calls to one upstream unchanged and brings back its answers. */
 export type Relay = {
   /** Sends a call once. The caller answers the client when this fails. */
   send(exchange: ProxyExchange, proxyRequest: ProxyRequest): Promise<ProxyOutcome>;
@@ -28,18 +28,18 @@ export type Relay = {
   close(): void;
 };
 
-/**
- * Of a call, unless something else is said.
- * @internal
- */
-export const RELAY_LIMITS: RelayLimits = { connectTimeoutMs: 5_000, silenceMs: 15 * 60_000 };
+/** @internal */
+export const DEFAULT_RELAY_LIMITS: RelayLimits = {
+  connectTimeoutMs: 5_000,
+  silenceMs: 15 * 60_000,
+};
 
-/** Servers close idle connections after five seconds or more; one that is closed under a call loses it. */
+/** Servers close idle connections after five seconds or more; a call on a closing connection is lost. */
 const KEEP_ALIVE_MS = 4_000;
 
-/** Small calls go a quick way of their own, all others through `http-proxy`. */
+/** Sends small calls through undici and all others through `http-proxy`: see docs/decisions. */
 export function createRelay(origin: string, limits: Partial<RelayLimits> = {}): Relay {
-  const allLimits = { ...RELAY_LIMITS, ...limits };
+  const allLimits = { ...DEFAULT_RELAY_LIMITS, ...limits };
   const streaming = createStreamingRelay(origin, allLimits);
   const fast = createFastRelay(origin, { ...allLimits, keepAliveMs: KEEP_ALIVE_MS });
   return {
@@ -62,7 +62,7 @@ function createStreamingRelay(
   const Agent = protocol === 'https:' ? HttpsAgent : HttpAgent;
   const agent = new Agent({ keepAlive: true, timeout: KEEP_ALIVE_MS, scheduling: 'lifo' });
   const host = hostname.replace(/^\[|\]$/g, '');
-  const proxy = httpProxy.createProxyServer({
+  const proxy = loadHttpProxy().createProxyServer({
     target: { protocol, host, hostname: host, port },
     agent,
     proxyTimeout: silenceMs,

@@ -3,7 +3,7 @@ import { EventEmitter, once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { type AddressInfo, type Server, type Socket, createServer } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { RELAY_LIMITS } from '../../../src/upstreams/passthrough/relay.ts';
+import { DEFAULT_RELAY_LIMITS } from '../../../src/upstreams/passthrough/relay.ts';
 import { type Holdover, startHoldover } from '../../support/processes/holdover.ts';
 import { dial, requestText, say } from '../../support/clients/raw-socket.ts';
 import { expectHealthy } from '../../support/processes/expect-healthy.ts';
@@ -145,7 +145,7 @@ describe('an answer that breaks off is never a whole one', () => {
   });
 
   test('a model that thinks for ten minutes is waited for', () => {
-    expect(RELAY_LIMITS.silenceMs).toBeGreaterThan(660_000);
+    expect(DEFAULT_RELAY_LIMITS.silenceMs).toBeGreaterThan(660_000);
   });
 });
 
