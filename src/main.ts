@@ -36,7 +36,7 @@ try {
   const { startServer } = await import('./app/server.ts');
   const server = await startServer(parsed.config, log);
   const stop = (signal: NodeJS.Signals): void => {
-    log.info({ signal }, 'stopping');
+    log.info({ event: 'server.stopping', signal }, 'stopping');
     // A second signal of either kind means now.
     for (const other of SIGNALS)
       process.removeAllListeners(other).once(other, () => process.exit(1));
@@ -53,6 +53,6 @@ try {
 } catch (error) {
   const message = error instanceof Error ? error.message : String(error);
   process.stderr.write(`error: ${withoutCredentialsIn(message)}\n`);
-  log.debug({ err: error }, 'start failed');
+  log.debug({ event: 'server.start_failed', err: error }, 'the start failed');
   process.exit(1);
 }

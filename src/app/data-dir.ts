@@ -13,7 +13,7 @@ export type DataDir = {
   readonly userData: string;
   /** Copies of node definitions, for the time after a restart. */
   readonly objectInfo: string;
-  /** Signs download addresses and tells users apart; made once, readable by the owner only. */
+  /** Signs download links and derives user ids from keys; made once, readable by the owner only. */
   readonly secret: Buffer;
 };
 

@@ -58,7 +58,7 @@ function touchesTexts(range: ByteRange | undefined): boolean {
   return range === undefined || (range.start < HEAD_BYTES && range.end >= FIRST_TEXT_BYTE);
 }
 
-/** A part of the text can be told only by all of it. */
+/** A part of the text can be restored only from all of it. */
 function fromStart({ end }: ByteRange): ByteRange {
   return { start: 0, end: Math.max(end, HEAD_BYTES - 1) };
 }
@@ -87,7 +87,7 @@ function restoreAnswer(
 
 /** An end or an error of one is one of the other. */
 function piped(source: Readable, transform: Transform): Readable {
-  // The reader hears of the error.
+  // The reader of `transform` gets the error.
   pipeline(source, transform, () => {});
   return transform;
 }

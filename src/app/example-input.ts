@@ -42,7 +42,7 @@ export function withExampleInput({ config, upstream, dir }: ExampleOptions): Led
   };
 }
 
-/** Lists the example, and stores it for a user who asks for it by name. */
+/** Lists the example, and stores it for a user on the first request for it by name. */
 function addExample(
   files: FileStore,
   services: ExampleServices & { readonly hasSharedInput: (user: string) => boolean },

@@ -5,7 +5,7 @@ import { type PublicAddresses, createPublicAddresses } from '../http/public-addr
 import { type Guard, createGuard } from '../auth/guard.ts';
 import { pagePaths } from '../pages/page-files.ts';
 
-/** The public address of each call, and the calls that are let in. */
+/** The public address of each call, and the guard that refuses calls. */
 export type HttpEntry = {
   readonly addresses: PublicAddresses;
   readonly guard: Guard;

@@ -70,12 +70,12 @@ export async function openEmbeddedRouter(
       callerOf: (key) => identify({ headers: { 'x-api-key': key }, url: '' }),
     });
   });
-  // A broken file of keys is told of at the start.
+  // A broken file of keys is reported at the start.
   if (config.models.keysFile !== undefined) await models.open();
   return models;
 }
 
-/** What a remote service serves, at our address as it is. */
+/** The v2 and model routes of a remote service, passed through unchanged. */
 export async function openPassThrough(deps: MountOptions): Promise<PassThrough | undefined> {
   const { config, authenticate, log, externalJobs } = deps;
   const { upstream } = config;

@@ -8,7 +8,7 @@ import { type PromptEventLog, createLocalEventLog } from '../prompts/prompt-even
 import { type SharedCounter, createCounter } from '../prompts/submission.ts';
 import type { Prompts } from '../prompts/prompts.ts';
 
-/** What happens to prompts, told to nobody else or to all processes of this ledger. */
+/** The prompt event log: of this process alone, or shared by all processes of this ledger. */
 export async function openPromptEventLog(
   { links, instance, useWriteTokens: writeUnder }: Store,
   log: Logger,
@@ -21,7 +21,7 @@ export async function openPromptEventLog(
   return journal;
 }
 
-/** What is logged, told to nobody else or to the sockets at all processes of this ledger. */
+/** Log lines for clients: of this process alone, or of all processes of this ledger. */
 export async function openSharedLogOf(
   { links, instance }: Store,
   { logFeed, journal }: { readonly logFeed: LogFeed; readonly journal: LogBuffer },
@@ -46,7 +46,7 @@ export async function openPromptCounter({
   return openSharedCounter(links, first);
 }
 
-/** A new socket is told what is so now, and what nobody else was told. */
+/** Prepares what a new socket of a user must be sent: the current state and undelivered frames. */
 export function createSocketPreparation({
   hub,
   prompts,
@@ -56,7 +56,7 @@ export function createSocketPreparation({
 }): (user: string) => Promise<void> {
   return async (user) => {
     await prompts.whenCurrent(user);
-    // What a socket of theirs received a moment ago, elsewhere, is told after the first time only.
+    // What a socket at another process received a moment ago is known only after the first round.
     await prompts.whenCurrent(user);
     await hub.preload(user);
   };

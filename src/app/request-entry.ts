@@ -19,7 +19,7 @@ type RequestEntryOptions = {
   /** Something about a request that must be refused. */
   readonly guard: (request: IncomingMessage) => object | undefined;
   readonly config: { readonly corsOrigin: string | undefined };
-  /** Whoever notes each call notes these too. */
+  /** Present: each call must be recorded, so none takes the fast path. */
   readonly sessionRecorder: object | undefined;
   readonly metrics: Pick<Metrics, 'note'>;
   readonly addresses: Pick<PublicAddresses, 'clientOf'>;
@@ -27,7 +27,7 @@ type RequestEntryOptions = {
   readonly answers: Logger;
 };
 
-/** What calls are counted under, whichever way they go. */
+/** Route labels of passed-through calls in the metrics, on the fast path and off it. */
 export const PASS_THROUGH_ROUTES = {
   v2: '/api/v2/*',
   router: '/v1/models/*',

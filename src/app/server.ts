@@ -54,11 +54,11 @@ import { UPLOAD_LIMITS, createUploadQuota } from '../http/upload-quota.ts';
 import { createUserDataStore } from '../files/user-data-store.ts';
 import { scheduleWarmUp } from './warm-up.ts';
 
-/** A running server; `close` returns when everything is recorded and every socket told. */
+/** A running server; `close` resolves when everything is recorded and every socket is closed. */
 export type RunningServer = {
   readonly url: string;
   readonly port: number;
-  /** Resolves when its ledger has lost what clients were told: there is nothing left to serve. */
+  /** Resolves when its ledger has lost acknowledged data: there is nothing left to serve. */
   readonly lost: Promise<Error>;
   close(): Promise<void>;
 };
@@ -66,7 +66,7 @@ export type RunningServer = {
 const MAX_DECODERS = 2;
 const START_LINE = `Holdover ${packageVersion()} started`;
 
-/** Builds the house from its parts and opens the door. */
+/** Builds the services and opens the server. */
 export async function startServer(
   config: Config,
   log: Logger,
@@ -111,10 +111,8 @@ export async function startServer(
   const port = await listen(server, config);
   const upstream = upstreamName(config.upstream);
   const stopAnnouncing = appServices.deprecation.startAnnouncing(appServices.hub.notifyClients);
-  log.info(
-    { port, version: appServices.version, dataDir: appServices.dir.root, upstream },
-    'listening',
-  );
+  const { version, dir } = appServices;
+  log.info({ event: 'server.listening', port, version, dataDir: dir.root, upstream }, 'listening');
   // Only now: the threads it starts load as much as has been loaded so far.
   appServices.upstream.start();
   appServices.definitions.start();
@@ -145,7 +143,7 @@ export async function startServer(
 type AppServices = Awaited<ReturnType<typeof openAppServices>>;
 type LiveServices = Awaited<ReturnType<typeof createLiveServices>>;
 
-/** What is there before anybody knocks: files, ledger, engine, and who may come in. */
+/** The services that exist before the first call: files, ledger, engine, authentication. */
 async function openAppServices(
   config: Config,
   operatorLog: Logger,
@@ -237,7 +235,7 @@ async function openAppServices(
   };
 }
 
-/** Prompts on their way with the sockets that hear of them, and model calls on theirs. */
+/** The services of live prompts and of model calls. */
 async function createLiveServices(appServices: AppServices, counter: SharedCounter) {
   const prompts = promptsOf(appServices, counter);
   return {

@@ -15,7 +15,7 @@ const WAL_FILE = 'holdover.db-wal';
 /** Folders of a data directory that hold files of users. */
 const USER_FILE_FOLDERS = ['blobs', 'blobs-leaving', 'userdata'];
 const UNRECORDED_FOLDER = 'blobs-unrecorded';
-/** Everything of one ledger. A moved `folder.id` tells running processes that their files are gone. */
+/** Everything of one ledger. Running processes notice a moved `folder.id` and stop. */
 const MOVED_NAMES = [
   'folder.id',
   'ledger.id',

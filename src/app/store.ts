@@ -17,7 +17,7 @@ import type { RedisConnections } from '../lib/redis.ts';
 import { openSpool, openSharedSpool } from './spool-folder.ts';
 import type { Logger } from '../observability/log.ts';
 
-/** All that is kept: the ledger and the data directory, of this process alone or shared. */
+/** The ledger and the data directory, of this process alone or shared. */
 export type Store = {
   readonly ledger: Ledger;
   /** Its `spool` is this process's own, and was empty when it was opened. */
@@ -28,7 +28,7 @@ export type Store = {
   readonly useWriteTokens: SharedRedis['useWriteTokens'];
   /** Tells this process from others, and from itself after a restart. */
   readonly instance: string;
-  /** The ledger, or the data directory, no longer has the things clients were told are kept. */
+  /** Resolves when the ledger or the data directory has lost acknowledged data. */
   readonly lost: Promise<Error>;
   /** Throws when the data directory is gone or was replaced: nothing may be promised any more. */
   checkDataDir(this: void): void;
@@ -110,7 +110,7 @@ function setFilesAside({ dataDir, log }: Pick<OpenStoreOptions, 'dataDir' | 'log
 async function openSharedStore(url: string, options: OpenStoreOptions): Promise<Store> {
   const { log } = options;
   const instance = randomUUID();
-  // Whoever has the ledger to itself starts sooner without a client of Redis.
+  // A process with its own ledger starts sooner without the Redis client.
   const { openSharedRedis } = await import('../ledger/redis/open-shared.ts');
   const redis = await openSharedRedis({ url, log });
   try {

@@ -17,7 +17,7 @@ import type { RemoteJobs } from '../upstreams/remote/remote-jobs.ts';
 import type { RemoteLimits } from '../upstreams/remote/limits.ts';
 import type { Caller, JobApi } from '../protocol/job-api.ts';
 
-/** What runs the jobs, opened, and the plain folders over its files. */
+/** The upstream that runs the jobs, and the shared folders over its files. */
 export type OpenedUpstream = JobRunner & {
   readonly folders: SharedFolders;
   /** Sends a file once more from where a copy of it is, if there is one: the id of its new asset. */
@@ -27,9 +27,9 @@ export type OpenedUpstream = JobRunner & {
 type JobRunner = {
   readonly jobs: JobApi;
   readonly reupload?: UploadCopies['reupload'];
-  /** Whether it lets this caller in. */
+  /** True when the upstream accepts this caller's key. */
   readonly acceptsCaller: (caller: Caller) => Promise<boolean>;
-  /** Whether jobs can be looked after before their owner has called: keys are never stored. */
+  /** True when the jobs of this user can be followed only after the user has called: keys are never stored. */
   readonly needsCallerKey: (user: string) => boolean;
   /** The folder an upload lies in there, where each has one of its own. */
   readonly uploadFolderOf?: RemoteJobs['uploadFolderOf'];
@@ -108,7 +108,7 @@ async function openEmbedded({
   };
 }
 
-/** Whoever is alone need not load it. */
+/** Loaded on demand: a process with its own queue does not need it. */
 async function openQueuedEngine(options: DistributedEngineOptions): Promise<Engine> {
   const { createDistributedEngine: createQueuedEngine } =
     await import('../upstreams/distributed/distributed-engine.ts');
@@ -119,7 +119,7 @@ async function openRemote(
   options: OpenUpstreamOptions,
   upstream: Upstream & { kind: 'remote' },
 ): Promise<JobRunner> {
-  // A third of all modules; who runs jobs here starts sooner without them.
+  // A third of all modules: the embedded engine starts sooner without them.
   const { createRemoteJobs } = await import('../upstreams/remote/remote-jobs.ts');
   const { createUploadCopies: keepUploads } = await import('./upload-copies.ts');
   const { restoreEmbeddedNames } = await import('./embedded-prompts.ts');
@@ -135,7 +135,7 @@ async function openRemote(
     labels,
     redirectHosts,
     isWatched,
-    // Submissions that find no room wait in the outbox, where everybody can see them.
+    // Submissions without capacity wait in the outbox, where clients can see them.
     limits: {
       submitBudgetMs: 0,
       maxStreams: streams,

@@ -12,7 +12,8 @@ export function scheduleWarmUp({ models }: WarmedServices, log: Logger): NodeJS.
       await import('sharp');
       await models?.open();
     } catch (error) {
-      log.error({ err: error }, 'picture codecs or models could not be loaded');
+      const text = 'image codecs or models could not be loaded; the next call tries again';
+      log.error({ event: 'warm_up.failed', err: error }, text);
     }
   }
   return setTimeout(() => void warmUp(), DELAY_MS).unref();

@@ -20,7 +20,7 @@ const ABSENT_CODES: ReadonlySet<unknown> = new Set(['ENOENT', 'ENOTDIR', 'ESTALE
 class DataDirLost extends Error {}
 
 /**
- * Watches the directory, its `folder.id`, and files of it that this process keeps open. The directory
+ * Watches the directory, its `folder.id`, and files of it that this process has open. The directory
  * is held open as well, so that the system cannot give its number to another one.
  */
 export function watchDataDir(root: string, openFiles: readonly string[] = []): DataDirWatch {

@@ -13,14 +13,14 @@ export function agentOf({ headers }: Pick<IncomingMessage, 'headers'>): string {
   return withoutCredentialsIn(text).slice(0, MAX_AGENT_CHARS) || '(none)';
 }
 
-/** Whether a browser calls: each names itself so, and programs rarely do. */
+/** True when a browser calls: browsers send `Mozilla/`, and programs rarely do. */
 export function isBrowser({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
   return headers['user-agent']?.startsWith('Mozilla/') ?? false;
 }
 
 const MAX_CLIENT_ID_CHARS = 128;
 
-/** Whether a client may call itself so. */
+/** True when a client id is allowed. */
 export function isUsableClientId(clientId: string): boolean {
   return clientId.length <= MAX_CLIENT_ID_CHARS && !hasControlCharacter(clientId);
 }

@@ -6,7 +6,7 @@ import { readTarget } from '../protocol/request-target.ts';
 import { isSignedContent } from '../protocol/v2-paths.ts';
 import { SIGNED_VIEW_PATH } from './signed-view.ts';
 
-/** Why a request is refused before anybody looks at what it asks. */
+/** A refusal of the guard, made before routing and authentication. */
 export type GuardRefusal = {
   readonly status: GuardStatus;
   /** Stable: clients and operators go by it. */
@@ -14,7 +14,7 @@ export type GuardRefusal = {
   readonly message: string;
 };
 
-/** Each rule, with the status it refuses with and what it tells the caller. */
+/** Each rule with its status and its message to the caller. */
 const RULES = {
   too_many_headers: [431, 'There are too many headers.'],
   invalid_host: [400, 'The Host header is missing, repeated, or no host.'],
@@ -76,7 +76,7 @@ type AllowedHost = {
 const DEFAULT_PORTS: ReadonlySet<string> = new Set(['80', '443']);
 const LOOPBACK_NAMES = new Set(['localhost', '[::1]']);
 
-/** Addresses people follow links to: pages, and signed links, which let in only those who were given one. */
+/** Paths people follow links to: pages, and signed links, which carry their own authorization. */
 const LINK_TARGETS: ReadonlySet<string> = new Set([
   '/',
   '/holdover',
@@ -122,10 +122,10 @@ export function createGuard(options: GuardOptions): Guard {
   };
 }
 
-/** Whether a page is the server's own, by its origin. */
+/** True when an origin is the server's own. */
 type IsOwn = (origin: URL) => boolean;
 
-/** v1 names an origin in CORS mode and serves everybody; here that one and our own pages are served. */
+/** v1 names an origin in CORS mode and serves all of them; here only that one and our own pages are served. */
 function corsRefusal(
   request: IncomingMessage,
   isOwn: IsOwn,

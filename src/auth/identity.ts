@@ -3,10 +3,10 @@ import type { IncomingMessage } from 'node:http';
 import type { Caller } from '../protocol/job-api.ts';
 import { loginIn } from '../protocol/url-credentials.ts';
 
-/** Everyone who presents no key. */
+/** The user of all callers without a key. */
 export const LOCAL_USER = 'local';
 
-/** Who is let in: `undefined` is a 401, on HTTP and before the WebSocket upgrade. */
+/** Authenticates a request: `undefined` is a 401, on HTTP and before the WebSocket upgrade. */
 export type Authenticate = (
   request: Pick<IncomingMessage, 'headers' | 'url'>,
 ) => Promise<Caller | undefined>;
@@ -37,11 +37,11 @@ export function createIdentify(options: {
   };
 }
 
-/** A caller is who says so and whom the service behind takes. */
+/** A caller is authenticated by its key, which the upstream must accept. */
 export function createAuthenticate(options: {
   readonly identify: Identify;
   readonly acceptsCaller: (caller: Caller) => Promise<boolean>;
-  /** Hears of everybody who was let in. */
+  /** Called for every authenticated caller. */
   readonly onCaller: (caller: Caller) => void;
 }): Authenticate {
   return async (request) => {

@@ -6,7 +6,7 @@ export type Keyring = {
   readonly remember: (caller: Caller) => void;
   /** The user with the key they came with, if they came at all. */
   readonly callerOf: (user: string) => Caller;
-  /** Told of everybody who calls. */
+  /** Calls the listener for every authenticated caller. */
   readonly onCaller: (listener: (caller: Caller) => void) => void;
 };
 

@@ -78,7 +78,7 @@ async function uploadFile(options: UploadOptions, { mention, path }: LocalFile) 
   return { assetId: answer.value.id, hash: file.hash };
 }
 
-/** A copy: whoever uploads a spooled file removes it. */
+/** A copy, since the upload removes the spooled file. */
 async function spoolFile(path: string, dir: string): Promise<SpooledFile> {
   const spoolResult = await spoolStream(createReadStream(path), { dir, maxBytes: Infinity });
   if (!spoolResult.ok) throw new Error(`${path}: ${spoolResult.message}`);

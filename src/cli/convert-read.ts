@@ -20,7 +20,7 @@ const HOW_TO_EXPORT =
   'it is a workflow as the editor saves it, and v2 runs the API format: in the editor, ' +
   'Workflow > Export (API), or "Save (API Format)" of older ones';
 
-/** What has no twin in v2, and what there is instead. */
+/** Fields without a counterpart in v2, and what v2 has instead. */
 const NO_V2_FIELD: Readonly<Record<string, string>> = {
   client_id: 'v2 has no sockets: follow the job by its id',
   prompt_id: 'v2 gives the job its id',

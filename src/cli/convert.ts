@@ -131,7 +131,7 @@ async function submissionOf(prompt: ConvertiblePrompt, context: ConvertContext):
   }
 }
 
-/** Those of the upstream, since they tell which inputs are files; else the library shipped here. */
+/** The upstream's definitions, which say which inputs are files; else those of the embedded library. */
 async function loadDefinitions({ settings, target, workDir }: ConvertContext): Promise<ObjectInfo> {
   const embedded = objectInfo([...ALL_NODES.values()]);
   const source = openDefinitions({

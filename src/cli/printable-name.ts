@@ -1,4 +1,4 @@
-/** What a terminal would act on instead of showing it. */
+/** Control characters that a terminal would act on. */
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029]/gu;
 
 /** A file's name as a terminal can show it, whatever is in it. */

@@ -12,7 +12,7 @@ import { reportText } from '../migration/usage-report-text.ts';
 
 type Flags = { readonly dataDir: string; readonly ledger: string; readonly json?: boolean };
 
-/** `holdover report`: who still needs v1, while the server runs or not. Gives the exit code. */
+/** `holdover report`: lists the clients that still use v1; the server may be running. Resolves with the exit code. */
 export async function reportCommand(argv: readonly string[]): Promise<number> {
   const command = new Command('holdover report')
     .description('Shows which clients still call v1, what they call, and what v2 has in its place.')

@@ -19,7 +19,7 @@ export async function runCommand(command: readonly string[], run: CommandRun): P
     stdio: ['inherit', stdout, 'inherit'],
     env: { ...process.env, ...addresses(run.url) },
   });
-  // A terminal sends Ctrl-C to both; who asked for the end by hand meant the script, too.
+  // A terminal sends Ctrl-C to both; a signal sent to this process alone is passed on to the script.
   void stopped.then((signal) => child.kill(signal));
   const [code, signal] = (await once(child, 'exit').catch((cause: unknown) => {
     throw new Error(`${program} cannot be run`, { cause });

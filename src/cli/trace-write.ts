@@ -7,7 +7,7 @@ import type { LocalFile, Plan } from '../migration/session-plan.ts';
 import type { V1Call } from '../migration/session.ts';
 import type { SessionRecorder } from '../migration/session-recorder.ts';
 
-/** What is to be written down. */
+/** The code of a recorded session. */
 export type SessionCode = {
   readonly plan: Plan;
   readonly languages: readonly Language[];

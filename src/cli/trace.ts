@@ -19,7 +19,7 @@ type TraceOptions = {
   readonly command: readonly string[];
 };
 
-/** What differs from a server's own settings, where nobody said anything. */
+/** Defaults that differ from those of the server. */
 const TRACE_DEFAULTS = { port: 0, logLevel: 'warn' } as const;
 
 /** `holdover trace -- COMMAND`: writes a v1 session down as v2 code. Resolves with the exit code. */
@@ -60,7 +60,7 @@ export async function traceCommand(argv: readonly string[]): Promise<number> {
   }
 }
 
-/** Nothing of it is kept. */
+/** Runs with a temporary data directory, which is removed afterwards. */
 async function traceInTempDir(config: Config, options: TraceOptions): Promise<number> {
   const dataDir = await mkdtemp(join(tmpdir(), 'holdover-trace-'));
   try {

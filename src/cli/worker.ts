@@ -11,7 +11,7 @@ const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 const MEBIBYTE = 1024 * 1024;
 const DAY_MS = 24 * 60 * 60 * 1000;
 
-/** `holdover worker`: takes jobs from the queue until it is told to stop; gives the exit code. */
+/** `holdover worker`: takes jobs from the queue until a signal stops it; resolves with the exit code. */
 export async function workerCommand(argv: readonly string[]): Promise<number> {
   const parsed = parseWorkerConfig(argv);
   if (parsed.kind === 'exit') {
@@ -25,7 +25,7 @@ export async function workerCommand(argv: readonly string[]): Promise<number> {
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
     process.stderr.write(`error: ${withoutCredentialsIn(message)}\n`);
-    log.debug({ err: error }, 'start failed');
+    log.debug({ event: 'worker.start_failed', err: error }, 'the start failed');
     return 1;
   }
 }
@@ -48,13 +48,13 @@ async function runWorker(settings: WorkerSettings, log: Logger): Promise<number>
   });
   worker.start();
   process.stdout.write('Holdover worker is waiting for jobs\n');
-  log.info({ concurrency, dataDir: dir.root }, 'waiting for jobs');
+  log.info({ event: 'worker.started', concurrency, dataDir: dir.root }, 'waiting for jobs');
   const lost = await Promise.race([stopSignal.then(() => undefined), store.lost]);
   if (lost) {
     log.fatal({ event: 'storage.lost', err: lost }, `stopping: ${lost.message}`);
     return 1;
   }
-  log.info('stopping');
+  log.info({ event: 'worker.stopping' }, 'stopping');
   // A second signal means now.
   for (const signal of SIGNALS) process.once(signal, () => process.exit(1));
   await worker.close();

@@ -25,14 +25,14 @@ import { type TlsFiles, readTls } from './tls.ts';
 import { type ObjectInfoSource, type Upstream, objectInfoSource, upstreamOf } from './upstream.ts';
 import { packageVersion } from './version.ts';
 
-/** Everything a start is told, parsed once and frozen. */
+/** All settings, parsed once and frozen. */
 export type Config = {
   readonly listen: string;
   readonly port: number;
   readonly upstream: Upstream;
   /** Where node definitions come from; `auto`: the upstream's own, else the embedded library's. */
   readonly objectInfo: ObjectInfoSource;
-  /** Prompts of one user that may wait for the upstream to have room. */
+  /** Prompts of one user that may wait until the upstream has capacity. */
   readonly outboxLimit: number;
   readonly dataDir: string;
   readonly ledger: LedgerSource;
@@ -125,7 +125,7 @@ export function parseConfig(
   }
 }
 
-/** Whether an address can only be reached from this machine. */
+/** True when an address can only be reached from this machine. */
 export function isLoopback(address: string): boolean {
   return address === 'localhost' || address === '::1' || /^127\.\d+\.\d+\.\d+$/.test(address);
 }
@@ -195,7 +195,7 @@ function refuseInsecureBind(listen: string, flags: Flags): void {
   );
 }
 
-/** Requests are compared with it, so that anything but an origin would let nobody in. */
+/** Requests are compared with it: anything but an origin would refuse every page. */
 function requireOrigin(text: string): void {
   if (text === '*' || (URL.canParse(text) && /^https?:$/.test(new URL(text).protocol))) return;
   throw new InvalidSetting(

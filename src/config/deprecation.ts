@@ -1,7 +1,7 @@
 import type { Flags } from './flags.ts';
 import { InvalidSetting } from './invalid-setting.ts';
 
-/** One rehearsal of the end of v1. */
+/** A brownout: v1 calls are refused or delayed for a while, as a rehearsal of its end. */
 type Brownout = {
   /** Without one it begins at once. */
   readonly fromMs: number | undefined;
@@ -15,7 +15,7 @@ type Brownout = {
   readonly client: string | undefined;
 };
 
-/** How v1 clients are told that their API is on its way out. */
+/** Settings of the deprecation of v1: headers and brownouts. */
 export type DeprecationSettings = {
   readonly deprecatedAtMs: number;
   readonly sunsetAtMs: number | undefined;

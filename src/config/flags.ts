@@ -17,7 +17,7 @@ export const LABEL_MODES = ['auto', 'map', 'string', 'none'] as const;
 /** No known upstream refuses so many. */
 const MAX_STREAMS = 6;
 
-/** What commander collects; names follow the flags. */
+/** Parsed flags; commander derives the names from the flags. */
 export type Flags = {
   listen: string | true;
   port: number;
@@ -76,7 +76,7 @@ export type Flags = {
   brownout?: readonly string[];
 };
 
-/** One row per setting: flag, environment twin, help, default, parser. v1's own names where it has them. */
+/** One row per setting: flag, environment variable, help, default, parser. Names are v1's where v1 has the setting. */
 export const OPTIONS: readonly Option[] = [
   setting('--listen [ADDR]', 'address to bind; bare: 0.0.0.0').default('127.0.0.1'),
   setting('--port <PORT>', 'port to bind; 0 picks a free one')
@@ -86,7 +86,7 @@ export const OPTIONS: readonly Option[] = [
     '--upstream <URL>',
     'what runs the jobs: "embedded", or the address of a v2 service',
   ).default('embedded'),
-  // Without a twin of its own: in the environment it is the key itself, not a file's name.
+  // No environment variable of its own: HOLDOVER_UPSTREAM_KEY is the key itself, not a file's name.
   new Option(
     '--upstream-key <FILE>',
     'file with the one key used for all callers (env: HOLDOVER_UPSTREAM_KEY, the key itself)',

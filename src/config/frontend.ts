@@ -2,7 +2,7 @@ import { type Stats, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { InvalidSetting } from './invalid-setting.ts';
 
-/** The folder of a front end, looked at before anybody waits for a page that is not there. */
+/** The folder of a front end; refused at the start when it has no `index.html`. */
 export function readFrontendRoot(folder: string | undefined): string | undefined {
   if (folder === undefined) return undefined;
   const root = resolve(folder);

@@ -7,7 +7,7 @@ export type LedgerSource =
   /** One that several processes share; the address may carry a password. */
   | { readonly kind: 'redis'; readonly url: string };
 
-/** What the address may begin with → what the client library knows. */
+/** Accepted URL schemes → the scheme the client library knows. */
 const SCHEMES: { readonly [scheme: string]: string } = {
   'redis:': 'redis:',
   'rediss:': 'rediss:',
@@ -33,7 +33,7 @@ export function ledgerSource(text: string): LedgerSource {
   return { kind: 'redis', url: scheme + url.href.slice(url.protocol.length) };
 }
 
-/** What of it is no secret for certain. */
+/** The parts of the address that are certainly no secret. */
 function withoutLogin(text: string, url: URL | undefined): string {
   if (url && url.host !== '') return `${url.protocol}//${url.host}${url.pathname}`;
   return text.replace(/^([a-z]+:\/\/)?.*[:@?].*$/is, '$1…');
@@ -48,12 +48,12 @@ export function workerLimits(text: string): WorkerLimits {
     const value: unknown = JSON.parse(text);
     if (typeof value === 'object' && value !== null) return value as WorkerLimits;
   } catch {
-    // told below
+    // refused below
   }
   throw new InvalidSetting("option '--worker-limits' must be a JSON object");
 }
 
-/** Without a queue that others can see, nobody would ever run a job. */
+/** Without a shared queue no other process could run the jobs. */
 export function requireConcurrency(concurrency: number, { kind }: LedgerSource): void {
   if (concurrency > 0 || kind === 'redis') return;
   throw new InvalidSetting(

@@ -2,9 +2,9 @@ import { existsSync } from 'node:fs';
 import type { Flags } from './flags.ts';
 import { InvalidSetting } from './invalid-setting.ts';
 
-/** What the embedded model router is told. */
+/** Settings of the embedded model router. */
 export type ModelSettings = {
-  /** Who may call it; `undefined`: everybody with a credential, each for himself. */
+  /** File of the keys that may call it; `undefined`: any key may, each as a workspace of its own. */
   readonly keysFile: string | undefined;
   readonly limits: {
     readonly inFlight: number;
@@ -38,7 +38,7 @@ function parseOverrides(text: string): { readonly [name: string]: number } {
     const value: unknown = JSON.parse(text);
     if (typeof value === 'object' && value !== null) return value as { [name: string]: number };
   } catch {
-    // told below
+    // refused below
   }
   throw new InvalidSetting("option '--model-limits' must be a JSON object");
 }

@@ -6,7 +6,7 @@ import { InvalidSetting } from './invalid-setting.ts';
 /** A private key and the certificate chain that belongs to it, as PEM. */
 export type TlsFiles = { readonly key: Buffer; readonly cert: Buffer };
 
-/** Both files or none; a pair that cannot work is refused before anybody connects. */
+/** Both files or none; a pair that cannot work is refused at the start. */
 export function readTls({ tlsKeyfile, tlsCertfile }: Flags): TlsFiles | undefined {
   if (tlsKeyfile === undefined && tlsCertfile === undefined) return undefined;
   if (tlsKeyfile === undefined || tlsCertfile === undefined) {

@@ -3,7 +3,7 @@ import type { ASSET_MODES, Flags, LABEL_MODES } from './flags.ts';
 import { type RedirectHost, redirectHosts } from './upstream-redirects.ts';
 import { InvalidSetting } from './invalid-setting.ts';
 
-/** What runs the jobs. */
+/** The upstream that runs the jobs. */
 export type Upstream =
   | { readonly kind: 'embedded' }
   | {
@@ -28,7 +28,7 @@ export type ObjectInfoSource =
   | { readonly kind: 'file'; readonly path: string }
   | { readonly kind: 'url'; readonly url: string };
 
-/** What people may know of it: where it is, not what its address may carry. */
+/** The upstream's name for logs and pages: its origin, without a path or a login. */
 export function upstreamName(upstream: Upstream): string {
   return upstream.kind === 'embedded' ? 'embedded' : new URL(upstream.url).origin;
 }
@@ -128,7 +128,7 @@ function parseLimits(text: string): { readonly [name: string]: unknown } {
     const value: unknown = JSON.parse(text);
     if (typeof value === 'object' && value !== null) return value as { [name: string]: unknown };
   } catch {
-    // told below
+    // refused below
   }
   throw new InvalidSetting("option '--upstream-limits' must be a JSON object");
 }

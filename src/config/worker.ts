@@ -38,7 +38,7 @@ export type ParsedWorkerConfig =
   | { readonly kind: 'settings'; readonly settings: WorkerSettings }
   | { readonly kind: 'exit'; readonly code: number; readonly text: string };
 
-/** Reads the flags of `holdover worker`, and their twins in the environment. */
+/** Reads the flags of `holdover worker` and their environment variables. */
 export function parseWorkerConfig(argv: readonly string[]): ParsedWorkerConfig {
   let text = '';
   const command = new Command('holdover worker')

@@ -59,7 +59,7 @@ export function faultOf(status: number, localBody?: Json, message?: string): Fau
   return { code: CODES[status] ?? 'internal_error', message: message ?? text, localBody };
 }
 
-/** An error that the original answers with an empty body; hosted clients are told what is wrong. */
+/** An error that the original answers with an empty body; hosted clients get the message. */
 export function emptyError(status: number, message: string): V1Error {
   return new V1Error(status, faultOf(status, undefined, message));
 }

@@ -9,7 +9,7 @@ import {
   refuse,
 } from '../protocol/job-api.ts';
 
-/** An asset, and who asks for it. */
+/** An asset and the caller that asks for it. */
 export type WantedAsset = { readonly caller: Caller; readonly assetId: string };
 
 type ContentApi = Pick<JobApi, 'content'>;

@@ -3,7 +3,7 @@ import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { safeName, withinRoot } from './safe-name.ts';
 
-/** What is at a path of a user's folder; `blocked`: a link, a device, or a file where a folder should be. */
+/** The state of a path in a user's folder; `blocked`: a link, a device, or a file where a folder should be. */
 export type PathStatus =
   | { readonly kind: 'file'; readonly path: string; readonly stats: Stats }
   | { readonly kind: 'folder' | 'absent' | 'blocked'; readonly path: string };
@@ -16,7 +16,7 @@ export type FolderEntry = {
   readonly stats: Stats;
 };
 
-/** A name a client gave: below the folder, outside of it, or one that is not kept. */
+/** A path a client gave: safe, outside of the folder, or with an unsafe name. */
 export type SafePath =
   | { readonly ok: true; readonly path: string }
   | { readonly ok: false; readonly reason: 'outside' | 'unsafe' };
@@ -25,7 +25,7 @@ const MAX_PATH_BYTES = 1024;
 const MAX_DEPTH = 32;
 const ABSENT_CODES = new Set(['ENOENT', 'ENOTDIR', 'ENAMETOOLONG']);
 
-/** v1 resolves `.` and `..`. Names begin with a dot where front ends keep their own lists. */
+/** v1 resolves `.` and `..`. Front ends store lists of their own under names that begin with a dot. */
 export function safePathBelow(requestedPath: string): SafePath {
   const path = withinRoot(requestedPath);
   if (path === undefined) return { ok: false, reason: 'outside' };
@@ -37,7 +37,7 @@ export function safePathBelow(requestedPath: string): SafePath {
   return isSafe ? { ok: true, path } : { ok: false, reason: 'unsafe' };
 }
 
-/** Looks at every step of the way, so that no link is ever followed. */
+/** Checks every step of the path, so that no link is ever followed. */
 export async function statPath(root: string, path: string): Promise<PathStatus> {
   const steps = path === '' ? [] : path.split('/');
   let current = root;

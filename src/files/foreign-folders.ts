@@ -18,7 +18,7 @@ type UploadFolderOf = (upload: {
 
 type FolderCheckOptions = {
   readonly files: Pick<FileStore, 'list'>;
-  /** Absent: the job service keeps no such folders. */
+  /** Absent: the job service has no such folders. */
   readonly uploadFolderOf?: UploadFolderOf | undefined;
 };
 
@@ -31,7 +31,7 @@ type FolderMention = {
 
 /**
  * Refuses graphs that name the upload folder of another user, in any input of any node. An engine
- * tells nobody's files apart; these folders do, as long as no other user can name them.
+ * does not separate users; these folders do, as long as no other user can name them.
  */
 export function createFolderCheck({ files, uploadFolderOf }: FolderCheckOptions) {
   return async (

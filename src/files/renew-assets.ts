@@ -7,7 +7,7 @@ import { uploadPathOf } from './upload-path.ts';
 type AssetRenewalServices = {
   readonly jobs: Pick<JobApi, 'asset' | 'assetFromHash'>;
   readonly files: Pick<FileStore, 'get' | 'put'>;
-  /** Sends a file once more from where the user keeps it, if they do: the id of its new asset. */
+  /** Uploads a file again from a copy, if there is one: the id of its new asset. */
   readonly resend?:
     | ((caller: Caller, file: ResolvedFile) => Promise<string | undefined>)
     | undefined;

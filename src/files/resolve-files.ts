@@ -29,7 +29,7 @@ export type FileResolver = {
 
 export function createFileResolver(options: {
   readonly files: FileStore;
-  /** Whether v2 may know a file of somebody else by a name its user does not have. */
+  /** True when v2 may find another user's file by a name this user does not have. */
   readonly mayAcceptPartially: boolean;
   readonly objectInfo: (caller: Caller) => Promise<ObjectInfo>;
 }): FileResolver {
@@ -59,7 +59,7 @@ export function createFileResolver(options: {
   };
 }
 
-/** The hosted service keeps no folders: a name is found in any of them. */
+/** The hosted service has no folders: a name is found in any of them. */
 async function rowOf(
   files: FileStore,
   { user }: Caller,
@@ -71,13 +71,13 @@ async function rowOf(
   return await files.newestNamed(user, mention);
 }
 
-/** Looked up between two looks at the event loop. */
+/** Files looked up before other work gets its turn. */
 const FILES_PER_TURN = 100;
 
-/** No service has it: the answer is v1's own to a name nobody has. */
+/** An id no service has, so that the answer is v1's for an unknown file. */
 export const MISSING_ASSET_ID = '00000000-0000-4000-8000-000000000000';
 
-/** Runs name what they make in an order anybody can count; uploads of others lie in secret places. */
+/** Output names are counted and can be guessed; uploads of other users are in secret folders. */
 function isGuessableName({ type, value }: FileMention): boolean {
   return type !== 'input' || value.split(/[\\/]/).includes('..');
 }

@@ -17,7 +17,7 @@ const PATH_LIKE = /[\\/]|::/;
 
 const FILE_TYPES: ReadonlySet<string> = new Set(['input', 'output', 'temp'] satisfies FileType[]);
 
-/** Whether v1 has a folder of that name. */
+/** True when v1 has a folder of that name. */
 export function isFileType(type: string): type is FileType {
   return FILE_TYPES.has(type);
 }

@@ -12,7 +12,7 @@ import { toV1FileError } from '../dialects/file-error.ts';
 import { contentTypeOf } from '../http/file-headers.ts';
 import { uploadPathOf } from './upload-path.ts';
 
-/** What keeping a file needs of the house. */
+/** Services for storing a file. */
 export type FileStoringServices = {
   readonly jobs: Pick<
     JobApi,
@@ -26,7 +26,7 @@ export type FileStoringServices = {
 export type NewFile = Pick<FileRow, 'type' | 'subfolder' | 'filename'> & {
   readonly caller: Caller;
   readonly file: SpooledFile;
-  /** Whether a name that holds the same bytes already is answered instead of a new one. */
+  /** `same bytes`: a name that already has the same bytes is returned instead of a new one. */
   readonly reuse: 'same bytes' | 'never';
 };
 
@@ -63,7 +63,7 @@ export async function storeUnderFreeName(
   }
 }
 
-/** The name {@link storeUnderFreeName} would find free now; nothing is kept. */
+/** The name {@link storeUnderFreeName} would choose now; nothing is stored. */
 export async function findFreeName(
   { files }: Pick<FileStoringServices, 'files'>,
   newFile: FileName,
@@ -88,7 +88,7 @@ async function reuseExisting(
 ): Promise<void> {
   const current = await services.jobs.asset(candidate.caller, existing.assetId);
   if (current.ok) {
-    // One upstream has one record for equal bytes, whoever sends them again.
+    // One upstream has one record for equal bytes, however often they are sent.
     const isUnneeded = asset !== undefined && asset.id !== existing.assetId;
     return void (isUnneeded && (await services.jobs.deleteAsset(candidate.caller, asset.id)));
   }
@@ -139,7 +139,7 @@ function rowOf({ now }: Pick<FileStoringServices, 'now'>, newFile: NewFile, asse
   };
 }
 
-/** What a file is served as when nothing else is known of it. */
+/** The content type of a file, by its name alone. */
 export function contentTypeFor(filename: string): string {
   return contentTypeOf(filename) ?? 'application/octet-stream';
 }

@@ -143,7 +143,7 @@ function refusalFor(target: PathStatus, { overwrite }: Overwrite): Unchanged | u
   return target.kind === 'absent' ? undefined : 'blocked';
 }
 
-/** Users are told apart by hex digests and plain words; anything else is digested too. */
+/** User ids are hex digests or plain words; any other id is hashed. */
 function folderNameOf(user: string): string {
   if (/^\w{1,64}$/.test(user)) return user;
   return `_${createHash('sha256').update(user).digest('hex')}`;

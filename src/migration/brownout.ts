@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 
-/** One rehearsal of the end of v1. */
+/** A brownout: v1 calls are refused or delayed for a while, as a rehearsal of its end. */
 export type Brownout = {
   readonly fromMs: number | undefined;
   readonly toMs: number | undefined;
@@ -12,18 +12,18 @@ export type Brownout = {
   readonly client: string | undefined;
 };
 
-/** Who calls, as far as it decides whether a rehearsal is theirs. */
+/** The part of a caller that decides whether a brownout affects it. */
 export type BrownoutClient = { readonly user: string; readonly agent: string };
 
-/** What becomes of a call. */
+/** The effect of a brownout on a call. */
 export type BrownoutEffect =
   | { readonly kind: 'refused'; readonly untilMs: number }
   | { readonly kind: 'delayed'; readonly delayMs: number };
 
-/** Of a rehearsal without an end each hour is a window: a client is told when to come again. */
+/** A brownout without an end has a window each hour, so that `Retry-After` has an end to name. */
 const HOUR_MS = 60 * 60_000;
 
-/** What the rehearsals that are on mean for a client; a refusal counts before any delay. */
+/** The combined effect of the active brownouts on a client; a refusal counts before any delay. */
 export function effectOf(
   brownouts: readonly Brownout[],
   client: BrownoutClient,
@@ -44,7 +44,7 @@ export function effectOf(
 }
 
 /**
- * Whether some call of a client falls to this rehearsal. One without an end is for other clients each
+ * True when this brownout affects some call of a client. One without an end affects other clients each
  * hour, and so for all that it names.
  */
 export function affects(brownout: Brownout, client: BrownoutClient): boolean {

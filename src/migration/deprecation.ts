@@ -5,7 +5,7 @@ import { type Brownout, type BrownoutClient, effectOf } from './brownout.ts';
 import type { UsageCounter } from './usage-counter.ts';
 import { V1Error, plainError } from '../dialects/errors.ts';
 
-/** How clients hear that v1 is on its way out. */
+/** Tells v1 clients that their API is deprecated: headers, notices and brownouts. */
 export type Deprecation = {
   /** Headers of every answer of a route; they change nothing else of it. */
   headersFor(
@@ -14,15 +14,15 @@ export type Deprecation = {
     /** Public path in front of the server's own. */
     prefix?: string,
   ): { readonly [name: string]: string };
-  /** Rehearses the end: holds a call up, or throws its refusal, when one is on for this client. */
+  /** Delays the call, or throws its refusal, when a brownout affects this client. */
   checkBrownout(route: V1RouteName, client: BrownoutClient): Promise<void>;
-  /** What a client is told of the next rehearsal that is for it; `undefined`: none lies ahead. */
+  /** The notice about the next brownout that affects a client; `undefined`: there is none. */
   nextBrownoutNotice(client: BrownoutClient): string | undefined;
-  /** Has clients that are connected told of each rehearsal shortly before. Returns what ends that. */
+  /** Notifies connected clients shortly before each brownout. Returns a function that stops it. */
   startAnnouncing(notifyClients: NotifyClients): () => void;
-  /** Whether there is a rehearsal for anybody, some day. */
+  /** True when any brownout is configured. */
   readonly hasBrownouts: boolean;
-  /** Notes that a call was made, whatever came of it. */
+  /** Counts a call, whatever its outcome. */
   readonly countCall: UsageCounter['count'];
 };
 
@@ -36,7 +36,7 @@ type DeprecationOptions = {
   readonly countCall: UsageCounter['count'];
 };
 
-/** What a page of another origin may read of it. */
+/** The headers a page of another origin may read. */
 export const DEPRECATION_HEADERS = 'Deprecation, Sunset, Link';
 
 export function createDeprecation({

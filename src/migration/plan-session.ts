@@ -5,7 +5,7 @@ import { type ReferenceInfo, workflowText } from './workflow-text.ts';
 
 type EventOf<Kind> = SessionEvent & { readonly kind: Kind };
 
-/** What v2's `extra_data` takes from the official clients. */
+/** The member of `extra_data` that the official v2 clients can send. */
 const PARTNER_KEY = 'api_key_comfy_org';
 
 /** The v2 steps that do what a client did in v1. */
@@ -62,7 +62,7 @@ function createPlanner(session: Session) {
     return file;
   }
 
-  /** A job nobody waited for to its end has no outputs to wait for. */
+  /** Waits for a job once, when its end was recorded. */
   function wait(jobId: string): void {
     const job = jobs.get(jobId);
     const ended = session.jobs.get(jobId)?.status;

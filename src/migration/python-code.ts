@@ -105,7 +105,7 @@ function refusedLines(step: StepOf<'refused'>, workflows: CodeOptions['workflows
   ];
 }
 
-/** Events are for the eyes; whether a job has ended only polling tells for sure. */
+/** Events are shown only; polling decides when a job has ended. */
 function waitLines({ job, ended }: StepOf<'wait'>, usedSocket: boolean): string[] {
   const watch = usedSocket
     ? [`for event in ${job}.events():`, `${INDENT}print("${job}:", type(event).__name__)`]

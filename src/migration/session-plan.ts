@@ -1,12 +1,12 @@
 import type { JobStatus } from '../protocol/v2.ts';
 
-/** A file the client sent, kept beside the code. */
+/** A file the client sent, stored beside the code. */
 export type LocalFile = {
   readonly assetId: string;
   readonly variable: string;
   /** Relative to the code. */
   readonly path: string;
-  /** What v2 is told of its name. */
+  /** The `file_path` v2 gets. */
   readonly filePath: string;
   readonly contentType: string;
 };
@@ -56,6 +56,6 @@ export type Plan = {
   readonly steps: readonly Step[];
   readonly files: readonly LocalFile[];
   readonly usedSocket: boolean;
-  /** What the v2 code does not do as the client did. */
+  /** Differences between the v2 code and the client's session. */
   readonly notes: readonly string[];
 };

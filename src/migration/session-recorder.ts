@@ -9,17 +9,17 @@ import { withoutCredentials } from '../protocol/url-credentials.ts';
 import type { Graph } from '../protocol/v2.ts';
 import type { Caller, Content, JobApi, Result } from '../protocol/job-api.ts';
 
-/** Listens in on a house: what v1 clients call, and what becomes of it in v2. */
+/** Records a session: the v1 calls of a client and the v2 calls they became. */
 export type SessionRecorder = {
-  /** Sees every v1 call. */
+  /** Records every v1 call. */
   readonly serve: Koa.Middleware;
-  /** Sees every call on the port. */
+  /** The same port; every call on it is recorded. */
   wrap(jobs: JobApi): JobApi;
-  /** Sees who asks for a socket. */
+  /** Records that a socket was opened. */
   onUpgrade(request: { readonly url?: string | undefined }): void;
   /** All there was so far; asks how its jobs ended. */
   session(): Promise<Session>;
-  /** The bytes of a file of the session, with the key of whoever it belongs to. */
+  /** The bytes of a file of the session, read with its owner's key. */
   content(assetId: string): Promise<Result<Content> | undefined>;
   /** Keys that were used; nothing that is written may hold them. */
   secrets(): readonly string[];
@@ -134,7 +134,7 @@ type ArgsOf<Method extends keyof JobApi> =
 type ValueOf<Method extends keyof JobApi> =
   Awaited<ReturnType<JobApi[Method]>> extends Result<infer Value> ? Value : never;
 
-/** What of the calls makes the session. */
+/** One recorder for each v2 call that is a part of the session. */
 function createRecorders(draft: SessionDraft) {
   const { owners } = draft;
 
@@ -265,7 +265,7 @@ function* referencesIn(workflow: object): Generator<string> {
   }
 }
 
-/** Also those that nobody waited for to the end; a job that is gone is as one never seen. */
+/** The jobs and their ends, also of those the client did not wait for; jobs that are gone are left out. */
 async function endedJobs(
   draft: SessionDraft,
   watchedJobs: JobApi | undefined,

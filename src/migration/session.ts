@@ -9,7 +9,7 @@ export type V1Call = {
   readonly v2: readonly string[];
 };
 
-/** What happened in v2, in the order of the v1 calls behind it. */
+/** One v2 action of a session, in the order of the v1 calls behind it. */
 export type SessionEvent =
   | {
       readonly kind: 'upload';
@@ -17,7 +17,7 @@ export type SessionEvent =
       /** As v1 names it in an input: `sub/cat.png`. */
       readonly path: string;
       readonly contentType: string;
-      /** Of its bytes, where v2 tells it. */
+      /** Hash of its bytes, where v2 gives it. */
       readonly hash?: string | undefined;
     }
   | {
@@ -27,7 +27,7 @@ export type SessionEvent =
       readonly workflow: Graph;
       /** Names of the secrets that went along; their values are nowhere here. */
       readonly secrets: readonly string[];
-      /** What saved files carried beyond the workflow, which v2 has no field for. */
+      /** The client sent `extra_pnginfo`, which v2 has no field for. */
       readonly hasExtraPngInfo: boolean;
       /** v1 wrote more nodes into saved files than v2 got: those that no chosen output needs. */
       readonly isPartial: boolean;
@@ -57,7 +57,7 @@ export type SessionEvent =
       readonly rendering: string | undefined;
     };
 
-/** What a job of the session came to. */
+/** The end of a job of the session. */
 export type SessionJob = {
   readonly status: JobStatus;
   /** How long it waited until it ran; `null`: it never ran. */
@@ -72,7 +72,7 @@ export type SessionJob = {
   }[];
 };
 
-/** What a legacy client did, from its first call to its last. */
+/** The actions of a legacy client, from its first call to its last. */
 export type Session = {
   readonly calls: readonly V1Call[];
   readonly events: readonly SessionEvent[];

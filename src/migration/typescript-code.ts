@@ -124,7 +124,7 @@ function workflowCode(workflow: WorkflowFile, workflows: CodeOptions['workflows'
     : `await client.workflows.fromFile(here(${text(path)}))`;
 }
 
-/** Events are for the eyes; whether a job has ended only polling tells for sure. */
+/** Events are shown only; polling decides when a job has ended. */
 function waitLines({ job, ended }: StepOf<'wait'>, usedSocket: boolean): string[] {
   const watch = usedSocket
     ? [`for await (const event of ${job}.events()) console.log('${job}:', event.kind);`]

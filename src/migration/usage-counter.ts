@@ -14,7 +14,7 @@ export type CountedCall = {
   readonly route: V1RouteName;
 };
 
-/** Counts who still calls v1. */
+/** Counts the v1 calls of each client. */
 export type UsageCounter = {
   /** In memory only: what a call costs is not to be seen. */
   readonly count: (call: CountedCall) => void;
@@ -29,17 +29,17 @@ type UsageCounterOptions = {
   readonly now: () => number;
 };
 
-/** What is yet to be written down; each call comes by. */
+/** A count that is not flushed yet. */
 type MutableCallCount = { -readonly [name in keyof CallCount]: CallCount[name] };
 
-/** Stands for whoever is not told apart any more. */
+/** The name under which further clients are counted together. */
 export const OTHER_CLIENTS = '(others)';
 
-/** Counts lost by a kill -9 are those of so long; they are no promise to anybody. */
+/** A kill -9 loses the counts since the last flush; they are statistics, not acknowledged data. */
 const FLUSH_INTERVAL_MS = 3000;
 const DAY_MS = 24 * 60 * 60_000;
 const RETENTION_MS = 90 * DAY_MS;
-/** Told apart, so that nobody can fill the disk with made-up names. */
+/** Upper bounds, so that made-up names cannot fill the disk. */
 const LIMITS = { clients: 1000, idsOfClient: 20 } as const;
 
 export async function openUsageCounter({
@@ -79,7 +79,7 @@ export async function openUsageCounter({
       expiresAtMs = now() + DAY_MS;
       await calls.expire(now() - RETENTION_MS);
     } catch (error) {
-      log.warn({ err: error }, 'counts of v1 calls are lost');
+      log.warn({ event: 'usage.counts_lost', err: error }, 'counts of v1 calls are lost');
     }
   }
 

@@ -28,7 +28,7 @@ function titleOf({ agent, socket_agents: socketAgents }: ReportedClient): string
   return socketAgents.length === 0 ? agent : `${agent}, sockets by ${socketAgents.join(', ')}`;
 }
 
-/** What is lost even where v2 does the same. */
+/** Differences of v2 calls that otherwise do the same. */
 function notesOn(routes: readonly ReportedCall[]): string[] {
   return routes.flatMap(({ route, fit, lacks }) =>
     fit === 'same' && lacks !== null ? [`${route}, unless it needs ${lacks}`] : [],

@@ -2,25 +2,25 @@ import type { CallCount } from '../ledger/ledger.ts';
 import { type ClientRows, clientsIn } from './usage-report-clients.ts';
 import { SUCCESSORS, type Successor, isRouteName } from './successors.ts';
 
-/** What a client still uses of v1, call by call. */
+/** One v1 route that a client still calls. */
 export type ReportedCall = {
   readonly route: string;
   readonly calls: number;
   readonly last_seen: string;
-  /** What takes its place, if anything does. */
+  /** The v2 call in its place, or `null`. */
   readonly v2: string | null;
   readonly fit: Successor['fit'];
   readonly lacks: string | null;
 };
 
-/** Whether a client could speak v2 today. */
+/** How ready a client is to use v2. */
 type Verdict = 'ready' | 'ready with changes' | 'needs v1';
 
 /** One client: a user with a program. */
 export type ReportedClient = {
   readonly user: string;
   readonly agent: string;
-  /** What its WebSocket library calls itself, where that is something else. */
+  /** The `User-Agent` of its WebSocket library, where it differs. */
   readonly socket_agents: readonly string[];
   readonly client_ids: readonly string[];
   readonly calls: number;
@@ -38,7 +38,7 @@ const UNKNOWN_ROUTE: Successor = {
   lacks: 'a route this version does not know',
 };
 
-/** Who still needs v1, who was seen last first. */
+/** The clients that called v1, the one seen last first. */
 export function reportOf(rows: readonly CallCount[]): readonly ReportedClient[] {
   return clientsIn(rows)
     .map(clientOf)

@@ -10,7 +10,7 @@ const REDACTED = 'KEY-LEFT-OUT';
 
 /**
  * The same session with no key in what its client said: a graph may have one among its inputs, where
- * nobody can tell it from any other text. What holds a graph together stays: its keys and links, the
+ * it looks like any other text. The structure of a graph stays: its keys and links, the
  * classes of its nodes and the ids of files.
  */
 export function withoutSecrets(session: Session, secrets: readonly string[]): Session {

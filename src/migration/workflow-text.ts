@@ -2,7 +2,7 @@ import { type Json, LosslessNumber, isJsonObject, prettyJson } from '../protocol
 import type { Graph } from '../protocol/v2.ts';
 import type { FileInput, WorkflowFile } from './session-plan.ts';
 
-/** What a workflow's reference says of its file. */
+/** The file a workflow's asset reference names. */
 export type ReferenceInfo = { readonly id: string; readonly filePath: string | undefined };
 
 /** The workflow with a mark in place of each file reference. */

@@ -29,7 +29,7 @@ export type AnsweredCall = {
 
 type OnCall = (call: AnsweredCall) => void;
 
-/** Notes which v2 calls a v1 call became, for the log and for people who are leaving v1. */
+/** Lists the v2 calls each v1 call became, for the log and for migration. */
 export type CallLog = {
   /**
    * From now until `end`, v2 calls in the name of this very object are added to the list: each
@@ -38,7 +38,7 @@ export type CallLog = {
    */
   begin(caller: Caller, calls: string[]): void;
   end(caller: Caller): void;
-  /** The same port, with every call noted, and its outcome told to whoever counts. */
+  /** The same port; every call is listed, and `onCall` gets its outcome. */
   wrap(jobs: JobApi, onCall?: OnCall): JobApi;
 };
 
@@ -66,7 +66,7 @@ export function createCallLog(): CallLog {
 
 type PortCall = (...args: readonly unknown[]) => Promise<Result<unknown>>;
 
-/** All but one operation say first for whom they are. */
+/** All operations but `health` have the caller as their first argument. */
 function isCaller(value: unknown): value is object {
   return typeof value === 'object' && value !== null;
 }

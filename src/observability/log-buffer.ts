@@ -6,16 +6,16 @@ import { type LogFields, lineText, isShownToClients } from './log-line.ts';
 export type LogEntry = { readonly t: string; readonly m: string };
 
 /**
- * The last lines of the log for each user. A line belongs to whoever it names as its `user`;
- * lines about nobody are for the operator's log only.
+ * The last lines of the log for each user. A line belongs to the user its field `user` names;
+ * lines without one are in the operator's log only.
  */
 export type LogBuffer = {
-  /** The same log, with every line noted for its user. */
+  /** The same log; every line is also recorded for its user. */
   wrap(log: Logger): Logger;
   entries(user: string): readonly LogEntry[];
 };
 
-/** As many as v1 keeps. */
+/** The number v1 has. */
 export const MAX_ENTRIES = 300;
 const MAX_USERS = 100;
 const LEVELS: ReadonlySet<string> = new Set(['info', 'warn', 'error', 'fatal']);
@@ -37,7 +37,7 @@ export function createLogBuffer(options: {
     const { user } = fields;
     if (typeof user !== 'string') return;
     const text = message ?? String(given);
-    if (!isShownToClients(fields, text)) return;
+    if (!isShownToClients(fields)) return;
     const entry = entryFrom(level, fields, text);
     const userEntries = entriesByUser.get(user) ?? [];
     userEntries.push(entry);
@@ -46,11 +46,11 @@ export function createLogBuffer(options: {
     options.onEntry(user, entry);
   }
 
-  /** What a client is never shown is not kept; most lines nobody ever reads. */
+  /** Only fields a client may see are stored; the text is made when it is read, which is rare. */
   function entryFrom(level: string, fields: LogFields, text: string): () => LogEntry {
     const atMs = options.now();
-    const { method, url, path, status, ms, promptId } = fields;
-    const shown = { method, url, path, status, ms, promptId };
+    const { event, method, url, path, status, ms, promptId } = fields;
+    const shown = { event, method, url, path, status, ms, promptId };
     return () => ({
       t: new Date(atMs).toISOString(),
       m: `${lineText(level, shown, text)}\n`,

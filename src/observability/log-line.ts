@@ -1,5 +1,6 @@
-/** What lines of the log carry; only the members named here are ever shown to a client. */
+/** Fields of a log line that may be shown to a client; no other field ever is. */
 export type LogFields = {
+  readonly event?: unknown;
   readonly user?: unknown;
   readonly method?: unknown;
   readonly url?: unknown;
@@ -12,24 +13,24 @@ export type LogFields = {
 const MAX_CHARS = 1000;
 
 /**
- * Whether a line is of interest to a client. Pollers come many times a second: what only reads, and
- * succeeds, would push out everything else.
+ * True when a line is of interest to a client. Pollers call many times a second: calls that only read and
+ * succeed would push out everything else.
  */
-export function isShownToClients({ method, url, status }: LogFields, message: string): boolean {
-  if (message !== 'request answered') return true;
+export function isShownToClients({ event, method, url, status }: LogFields): boolean {
+  if (event !== 'request.answered') return true;
   const isRead = method === 'GET' || method === 'HEAD' || method === 'OPTIONS';
-  // What is missing is told once, as unknown.
+  // An unknown route has its own line, logged once.
   if (isRead && (Number(status) < 400 || status === 404)) return false;
   return !String(url).startsWith('/internal/logs');
 }
 
 /** A line of the log in words a client may see. */
 export function lineText(level: string, fields: LogFields, message: string): string {
-  if (message === 'request answered') return callText(fields);
-  if (message === 'prompt executed') {
+  if (fields.event === 'request.answered') return callText(fields);
+  if (fields.event === 'prompt.executed' || message === 'prompt executed') {
     return `Prompt executed in ${(Number(fields.ms) / 1000).toFixed(2)} seconds`;
   }
-  if (message === 'unknown route')
+  if (fields.event === 'route.unknown')
     return withoutControlCharacters(`${String(fields.method)} ${String(fields.path)}: unknown`);
   const promptSuffix = typeof fields.promptId === 'string' ? ` (prompt ${fields.promptId})` : '';
   return withoutControlCharacters(

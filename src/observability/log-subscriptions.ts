@@ -8,14 +8,14 @@ export type LogFeed = {
   /** Resolves when all processes know. */
   subscribe(user: string, clientId: string): Promise<void>;
   unsubscribe(user: string, clientId: string): Promise<void>;
-  /** From now on other processes are told, and heard. */
+  /** Connects to the logs of other processes. */
   connect(sharedLog: SharedLog): void;
   readonly handlers: Omit<SharedLogHandlers, 'entries'>;
   readonly push: (user: string, entry: () => LogEntry) => void;
   close(): void;
 };
 
-/** v1 tells the size of its terminal; ours has none and says what v1's is without one. */
+/** v1 sends the size of its terminal; this is its size without one. */
 export const TERMINAL_SIZE = { cols: 80, rows: 24 } as const;
 
 /** Lines that come close together share a frame. */
@@ -43,7 +43,7 @@ export function createLogFeed(options: {
       if (sendToSubscribers(user, entries) > 0) sharedLog.publish(user, entries);
   }
 
-  /** The number of those who asked for them, wherever their sockets are. */
+  /** Sends entries to the subscribed sockets here; returns the number of subscriptions at all processes. */
   function sendToSubscribers(user: string, entries: readonly LogEntry[]): number {
     const subscribed = [...subscriptions.values()].filter((one) => one.user === user);
     for (const subscription of subscribed) send(subscription, entries);
@@ -59,7 +59,7 @@ export function createLogFeed(options: {
     subscriptions.delete(keyOf(user, clientId));
   }
 
-  /** The size is told when it changes, which is once. */
+  /** The size is sent when it changes, which is once. */
   function send(subscription: Subscription, entries: readonly LogEntry[]): void {
     const size = subscription.hasSize ? null : TERMINAL_SIZE;
     subscription.hasSize = true;

@@ -29,7 +29,7 @@ export function createLogger(options: { readonly level: string }): Logger {
   );
 }
 
-/** Messages of libraries name addresses and headers; what lets anybody in leaves every line. */
+/** Messages of libraries may contain addresses and headers: credentials are removed from every line. */
 function redactLine(line: string): string {
   return line.endsWith(REQUEST_ANSWERED_END) ? line : withoutCredentialsIn(line);
 }
@@ -39,15 +39,15 @@ const REQUEST_ANSWERED = 'request answered';
 const REQUEST_ANSWERED_END = `"msg":"${REQUEST_ANSWERED}"}\n`;
 
 /**
- * What goes wrong in the process itself has the form of all other lines: warnings (of what Node
- * deprecates, say), and the error nobody caught, which ends it.
+ * Logs process errors as JSON lines: warnings (deprecations of Node,
+ * say) and the uncaught exception that ends the process.
  */
 export function logProcessErrors(log: Pick<Logger, 'warn' | 'fatal'>): void {
   process.removeAllListeners('warning').on('warning', (warning) => {
-    log.warn({ err: warning }, 'node warns');
+    log.warn({ event: 'process.warning', err: warning }, 'Node.js warns');
   });
   process.on('uncaughtException', (error) => {
-    log.fatal({ err: error }, 'uncaught exception');
+    log.fatal({ event: 'process.uncaught_exception', err: error }, 'uncaught exception');
     process.exit(1);
   });
 }
@@ -108,5 +108,6 @@ export function logRequest(
   const { id, user, client, method, status, v2 } = request;
   const ms = Math.round(performance.now() - request.startedAt);
   const url = withoutCredentials(request.url);
-  log.info({ id, user, client, method, url, status, ms, v2 }, REQUEST_ANSWERED);
+  const fields = { event: 'request.answered', id, user, client, method, url, status, ms, v2 };
+  log.info(fields, REQUEST_ANSWERED);
 }

@@ -22,7 +22,7 @@ export type Metrics = {
     response: ServerResponse,
     counted: CountedRequest,
   ) => void;
-  /** `GET /metrics`, for whoever is let in; others go on and are refused as anywhere. */
+  /** `GET /metrics` for authenticated callers; others fall through and get 401. */
   readonly serve: Koa.Middleware;
   readonly onUpgrade: (status: number) => void;
   readonly onAnswer: (call: AnsweredCall) => void;
@@ -37,7 +37,7 @@ type CountedRequest = { readonly route: string; readonly startedAt: number };
 type MetricsOptions = {
   readonly version: string;
   readonly config: { readonly upstream: { readonly kind: string } };
-  /** `undefined`: nobody we let in. */
+  /** `undefined`: not authenticated. */
   readonly identify: (request: IncomingMessage) => object | undefined;
 };
 
@@ -180,7 +180,7 @@ function watch(registry: Registry, { livePrompts, hub, prompts, upstream }: Mete
   });
 }
 
-/** Says in the counts who answered, where that is not a router. */
+/** Labels the metrics of a middleware that is not a router. */
 export function withRouteLabel(route: string, middleware: Koa.Middleware): Koa.Middleware {
   return (ctx, next) => {
     let isPassedOn = false;
@@ -201,7 +201,7 @@ export function withRouteLabel(route: string, middleware: Koa.Middleware): Koa.M
   };
 }
 
-/** Patterns only: a path is whatever somebody asks for, and there is no end to those. */
+/** Route patterns only: paths are chosen by callers and unbounded. */
 function routeOf(ctx: Koa.Context): string {
   const { _matchedRoute: matched } = ctx as { readonly _matchedRoute?: unknown };
   if (typeof matched === 'string') return matched;

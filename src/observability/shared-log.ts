@@ -1,10 +1,10 @@
 import type { LogEntry } from './log-buffer.ts';
 
-/** What other processes tell this one about their logs, and ask of its own. */
+/** Handlers for messages of other processes about logs. */
 export type SharedLogHandlers = {
   onSubscribe(user: string, clientId: string): void;
   onUnsubscribe(user: string, clientId: string): void;
-  /** Another process has logged these. */
+  /** Another process has logged these entries. */
   onEntries(user: string, entries: readonly LogEntry[]): void;
   /** The last lines of this process. */
   entries(user: string): readonly LogEntry[];

@@ -15,7 +15,7 @@ import { type Templates, serveTemplateList } from './templates.ts';
 export type Frontend = {
   /** Serves its files where no route of the old API answers. */
   readonly serve: Koa.Middleware;
-  /** What `/extensions` lists. */
+  /** The list of `/extensions`. */
   readonly extensions: () => Promise<readonly string[]>;
   /** The lists of `/workflow_templates`. */
   readonly workflowTemplates: Templates['packs'];

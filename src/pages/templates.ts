@@ -20,13 +20,13 @@ export type Templates = {
 
 type TemplateOptions = {
   readonly definitions: Pick<DefinitionSource, 'current'>;
-  /** Whether inputs hold the `example.png` that some of the workflows load. */
+  /** True when inputs have the `example.png` that some of the workflows load. */
   readonly hasExample: boolean;
 };
 
 type Category = { readonly templates: readonly { readonly name: string }[] };
 
-/** What a workflow needs of the server that runs it. */
+/** The node classes and files a workflow needs. */
 type Requirements = { readonly classes: readonly string[]; readonly needsExample: boolean };
 
 const FOLDER = packageUrl('fixtures/templates/');
@@ -36,14 +36,14 @@ const PACK_NAME = 'holdover';
 const NOTE_CLASSES = new Set(['Note', 'MarkdownNote']);
 const URL_PREFIX = /^\/(?:api\/)?(?:templates|workflow_templates)(?=\/)/;
 
-/** Reads the workflows once: what each of them needs decides who is shown it. */
+/** Reads the workflows once; each is listed only for callers whose upstream can run it. */
 export function openTemplates({ definitions, hasExample }: TemplateOptions): Templates {
   const index = JSON.parse(readFileSync(new URL('index.json', FOLDER), 'utf8')) as Category[];
   const requirements = new Map(workflowNames().map((name) => [name, requirementsOf(name)]));
 
   async function runnableBy(caller: Caller): Promise<(name: string) => boolean> {
     const known = await definitions.current(caller);
-    // A stand-in tells what this server could run, not what the service can.
+    // The embedded fallback says what this server could run, not what the service can.
     if (!known.ok || known.isEmbeddedFallback) return () => false;
     const { members } = known.definitions;
     return (name) => {

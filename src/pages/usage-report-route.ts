@@ -8,7 +8,7 @@ import { reportOf } from '../migration/usage-report.ts';
 
 const PATH = '/holdover/report.json';
 
-/** What Holdover's page of this name shows: the callers see their own clients, nobody else's. */
+/** Data of the usage report page: each caller sees only its own clients. */
 export function reportRoute(services: {
   readonly calls: Pick<CallStore, 'list'>;
   readonly usageCounter: Pick<UsageCounter, 'flush'>;

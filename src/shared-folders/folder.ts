@@ -26,15 +26,15 @@ export type Folder = {
   /** Tells it from other folders. */
   readonly id: string;
   readonly root: string;
-  /** Whether it can be looked at: a disk may be gone for a while. */
+  /** True when the folder can be read: a disk may be unmounted for a while. */
   isAvailable(): Promise<boolean>;
   /** A file of that name; links are never followed. */
   look(name: FileName): Promise<Stats | undefined>;
-  /** Whether anything at all has that name. */
+  /** True when anything has that name, a link or folder included. */
   exists(name: FileName): Promise<boolean>;
   open(name: FileName): Promise<FileHandle>;
   list(): Promise<readonly FolderFile[]>;
-  /** What lies directly in a subfolder. */
+  /** Names directly in a subfolder. */
   listNames(subfolder: string): Promise<readonly string[]>;
   /** Writes a file, whole or not at all. */
   place(name: FileName, content: FileContent): Promise<'placed' | 'taken'>;
@@ -44,10 +44,10 @@ type FileContent = {
   readonly source: Readable;
   /** Tells it from what other servers write to the folder. */
   readonly tag: string;
-  /** Absent: nobody knows. */
+  /** Absent: unknown. */
   readonly sizeBytes: number | undefined;
   readonly modifiedAtMs: number;
-  /** `keep`: whatever has the name stays. */
+  /** `keep`: an existing file of the name stays. */
   readonly existing: 'keep' | 'replace';
 };
 
@@ -81,7 +81,7 @@ export async function openFolder(path: string): Promise<Folder> {
   };
 }
 
-/** Whether a file of the folder is the one a record is about: the record has its time. */
+/** True when a file is the one a row records: size and modification time agree. */
 export function matchesRow(
   row: { readonly sizeBytes: number; readonly modifiedAtMs: number },
   stats: Stats,

@@ -49,13 +49,13 @@ export function createInputs(options: InputFolderOptions): Inputs {
     if (row === undefined) return stats && (await readOnce(name));
     if (stats && matchesRow(row, stats)) return row;
     if ((await writer.isPending(row)) && isOlderOrAbsent(row, stats)) return row;
-    // What is not owed any more may have been written since.
+    // A file that is no longer pending may have been written since.
     const found = await folder.look(name);
     if (found) return matchesRow(row, found) ? row : await readOnce(name);
     return (await folder.isAvailable()) ? undefined : row;
   }
 
-  /** Nobody else is about to write a file of that name. */
+  /** Records a name that no other process is about to write. */
   async function recordName(row: FileRow): Promise<boolean> {
     if (await folder.exists(row)) return false;
     if ((await files.get(user, row)) === undefined) return files.claim(row);
@@ -125,7 +125,7 @@ function inputName({ subfolder, filename }: FileName) {
   return { type: 'input', subfolder, filename } as const;
 }
 
-/** Whether the folder has something older than the record is about, or nothing. */
+/** True when the folder has an older file than the row, or none. */
 function isOlderOrAbsent(row: FileRow, stats: Stats | undefined): boolean {
   return stats === undefined || !isNewer(row, stats);
 }
@@ -134,7 +134,7 @@ function isNewer(row: FileRow, stats: Stats): boolean {
   return Math.round(stats.mtimeMs) > row.modifiedAtMs;
 }
 
-/** A file nobody has asked for yet: it has a name, and no bytes anywhere but in the folder. */
+/** The row of a file that was not read yet: its bytes are only in the folder. */
 function unreadRow(user: string, { subfolder, filename }: FileName, stats: Stats): FileRow {
   return {
     ...inputName({ subfolder, filename }),

@@ -10,7 +10,7 @@ export type FolderFile = {
   readonly stats: Stats;
 };
 
-/** A folder that is a whole disk would keep every caller waiting. */
+/** Listing a folder that is a whole disk would block every caller. */
 const MAX_ENTRIES = 100_000;
 
 /** Plain files with safe names, in this folder and below; links and what cannot be read are not there. */

@@ -6,7 +6,7 @@ import { type Folder, type FileName, openFolder } from './folder.ts';
 import { type Inputs, createInputs, shareExisting } from './inputs.ts';
 import { type FolderWriter, openFolderWriter } from './writer.ts';
 
-/** The plain folders of this machine, and whose files lie in them; everybody else's are the ledger's. */
+/** The shared folders of this machine and the user whose files are in them; other users' files are in the ledger only. */
 export type SharedFolderDisks = {
   readonly user: string;
   readonly input: Folder | undefined;
@@ -21,7 +21,7 @@ type CounterQuestion = {
   readonly prefix: string;
 };
 
-/** One user's files shared with whoever works in the plain folders. */
+/** One user's files, shared through the plain folders with other programs. */
 export type SharedFolders = {
   /** The ledger, in which the names of that user's files are the folders'. */
   readonly ledger: Ledger;
@@ -29,7 +29,7 @@ export type SharedFolders = {
     user: string,
     name: FileName & Pick<FileRow, 'type'>,
   ) => Promise<string | undefined>;
-  /** From now on the folders get what they are owed. */
+  /** Starts writing pending files to the folders. */
   start(): void;
   close(): Promise<void>;
 };
@@ -108,7 +108,7 @@ async function openOutputs({ disks, ledger, ...deps }: FolderOptions) {
   return { mirror, store: outputStore(ledger.files, mirror, deps.folder) };
 }
 
-/** What is recorded as an output is written to the folder, too; reading is the ledger's business. */
+/** An output store that also writes to the folder; reads come from the ledger. */
 function outputStore(files: FileStore, mirror: FolderWriter, folder: Folder): Partial<FileStore> {
   return {
     /** An upload that is to overwrite, as on the v1 server. */

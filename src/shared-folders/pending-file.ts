@@ -6,15 +6,15 @@ import { type JobApi, isGone } from '../protocol/job-api.ts';
 import { type Folder, type FileName, matchesRow } from './folder.ts';
 
 /**
- * What to do where something has the name already. `keep-both`: the file is written under v1's
+ * The rule for a name that is taken. `keep-both`: the file is written under v1's
  * next name; `theirs`: it is not written; `newer`: the one that was changed last stays.
  */
 export type ConflictRule = 'keep-both' | 'theirs' | 'newer';
 
-/** A file a folder is owed. */
+/** A file that is still to be written to a folder. */
 export type PendingFile = { readonly row: FileRow; readonly rule: ConflictRule };
 
-/** What writing needs of the house. */
+/** Services for writing to a shared folder. */
 export type FolderWriteServices = {
   readonly folder: Folder;
   readonly jobs: Pick<JobApi, 'content'>;
@@ -22,12 +22,12 @@ export type FolderWriteServices = {
   readonly user: string;
 };
 
-/** What a name is called among those that are owed. */
+/** The key of a name among the pending files. */
 export function pathKeyOf({ subfolder, filename }: FileName): string {
   return subfolder === '' ? filename : `${subfolder}/${filename}`;
 }
 
-/** Writes what is owed; returns when nothing is any more, which is not to say that it was written. */
+/** Writes a pending file. Returns when it is no longer pending, written or not. */
 export async function writePendingFile(
   services: FolderWriteServices,
   { row, rule }: PendingFile,
@@ -45,7 +45,8 @@ export async function writePendingFile(
       : await copyContent(services, { row, rule }, { name, signal });
     if (outcome !== 'taken') return;
     if (rule === 'theirs') return;
-    services.log.warn({ file: pathKeyOf(name) }, 'another program took the name of an output');
+    const fields = { event: 'shared_folder.name_taken', file: pathKeyOf(name) };
+    services.log.warn(fields, 'another program took the name of an output');
   }
 }
 
@@ -60,7 +61,8 @@ async function copyContent(
   const content = await orAborted(signal, openContent(jobs, wantedAsset));
   if (!content.ok) {
     if (!isGone(content.error)) throw new Error(content.error.message);
-    log.warn({ file: pathKeyOf(name) }, 'a file was gone before it could be written to its folder');
+    const fields = { event: 'shared_folder.file_gone', file: pathKeyOf(name) };
+    log.warn(fields, 'a file was gone before it could be written to its folder');
     return 'gone';
   }
   if (content.value.kind === 'redirect') throw new Error('it cannot be read from here');

@@ -10,22 +10,22 @@ import {
   writePendingFile,
 } from './pending-file.ts';
 
-/** Writes files a folder is owed, at once or as soon as its disk lets it, also after a restart. */
+/** Writes pending files to a folder, at once or as soon as its disk allows, also after a restart. */
 export type FolderWriter = {
   /**
-   * Owes a file from the moment its name is recorded; false when `record` refused the name. It may
-   * wait for whether nobody else, of all processes, owes a file of that name; `newer` never does.
+   * Makes a file pending from the moment its name is recorded; false when `record` refused the name. It may
+   * wait until it is certain that no other process has a pending file of that name; `newer` never waits.
    */
   writeAfter(row: FileRow, rule: ConflictRule, record: RecordName): Promise<boolean>;
-  /** Owes files that have their names already. */
+  /** Makes files pending that have their names already. */
   addPending(rows: readonly FileRow[], rule: ConflictRule): Promise<void>;
-  /** Whether any process owes it; who is told that none does finds it in the folder, or it was removed. */
+  /** True while any process has the file pending. After `false` it is in the folder, or was removed. */
   isPending(row: Pick<FileRow, 'type' | 'subfolder' | 'filename'>): Promise<boolean>;
-  /** The keys of all that is owed. */
+  /** The keys of all pending files. */
   owed(): Promise<ReadonlySet<string>>;
-  /** Takes up what an earlier process owed. */
+  /** Starts writing the pending files of earlier processes. */
   start(): void;
-  /** What is not written by now is owed still. */
+  /** Files that are not written by now stay pending. */
   close(): Promise<void>;
 };
 
@@ -37,7 +37,7 @@ type RecordName = (isOurs: Promise<boolean>) => Promise<boolean>;
 const MAX_WAIT_MS = 30_000;
 const RETRY_MS = { first: 5_000, last: 5 * 60_000 } as const;
 
-/** The debts are names of a user nobody can be: one ledger holds them and what they are about. */
+/** Pending files are rows of an impossible user, so that they are in one ledger with the files. */
 export async function openFolderWriter(deps: FolderWriterOptions): Promise<FolderWriter> {
   const { folder, files, log } = deps;
   const folderOwner = folderUser(folder);
@@ -47,7 +47,7 @@ export async function openFolderWriter(deps: FolderWriterOptions): Promise<Folde
   let retryMs: number = RETRY_MS.first;
   let timer: NodeJS.Timeout | undefined;
 
-  /** One writer for each name; whoever comes second writes what is owed by then. */
+  /** One write at a time for each name; the second one writes the file pending by then. */
   function writeInOrder(key: string): Promise<void> {
     const turn = (writesByKey.get(key) ?? Promise.resolve()).then(() => tryWrite(key));
     writesByKey.set(key, turn);
@@ -67,10 +67,11 @@ export async function openFolderWriter(deps: FolderWriterOptions): Promise<Folde
       const { code, message } = error as NodeJS.ErrnoException;
       log.warn(
         {
+          event: 'shared_folder.write_failed',
           folder: pendingFile.row.type,
           file: pathKeyOf(pendingFile.row),
           reason: code ?? message,
-          owed: pending.size,
+          pending: pending.size,
         },
         'a file could not be written to its folder, trying again later',
       );
@@ -130,7 +131,7 @@ export async function openFolderWriter(deps: FolderWriterOptions): Promise<Folde
     // Both writes may begin in the same turn of the event loop: one transaction.
     const [isOurs, isRecorded] = await Promise.all([saving, record(saving)]);
     reached('folder-owed');
-    // Whoever owes a file whose name was refused owes nothing.
+    // A file whose name was refused is not pending.
     if (isRecorded && !isOurs) await savePending(pendingFile);
     else if (!isRecorded && isOurs) await removePending(pendingFile);
     else if (!isRecorded && pending.get(pathKeyOf(pendingFile.row)) === pendingFile)
@@ -167,7 +168,7 @@ export async function openFolderWriter(deps: FolderWriterOptions): Promise<Folde
   };
 }
 
-/** The user under which a folder's debts and other notes are kept. */
+/** The user under which a folder's pending files and notes are stored. */
 export function folderUser({ id }: Pick<Folder, 'id'>): string {
   return `folder ${id}`;
 }

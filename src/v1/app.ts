@@ -26,7 +26,7 @@ type V1AppOptions = ServingOptions & {
   readonly dialects: Dialects;
   readonly guard: Guard;
   readonly routes: readonly V1Route[];
-  /** Asked before any route, and before authentication: signed downloads. */
+  /** Runs before any route and before authentication: signed downloads. */
   readonly beforeAuthentication?: readonly Koa.Middleware[];
   /** Served before authentication as well: health, pages, models, v2 itself. */
   readonly publicMiddleware?: readonly Koa.Middleware[];
@@ -34,9 +34,9 @@ type V1AppOptions = ServingOptions & {
   readonly log: Logger;
   /** For the line of each request. */
   readonly answers: Logger;
-  /** Throws when nothing can be kept any more. */
+  /** Throws when the data directory is lost and nothing can be stored any more. */
   readonly checkDataDir?: () => void;
-  /** Sees every request before all others, and its answer after them. */
+  /** The outermost middleware: counts every request and its answer. */
   readonly countRequests?: Koa.Middleware | undefined;
 };
 
@@ -55,7 +55,7 @@ export function createApp(deps: V1AppOptions): Koa {
   for (const middleware of deps.beforeAuthentication ?? []) app.use(middleware);
   app.use(exactRoutes);
   for (const middleware of deps.publicMiddleware ?? []) app.use(middleware);
-  // What is no route of v1's may still be a file of a front end: that is asked for below.
+  // A path without a v1 route may still be a file of a front end, which is looked up below.
   app.use(router.routes());
   app.use((ctx, next) =>
     withCaller(deps, ctx, async () => {
@@ -66,11 +66,13 @@ export function createApp(deps: V1AppOptions): Koa {
   if (deps.frontEnd) app.use(frontendFallback(deps.frontEnd));
   app.use(logUnknownRoutes(deps.log));
   app.use(notFound(router));
-  app.on('error', (error: unknown) => deps.log.debug({ error }, 'response was cut short'));
+  app.on('error', (error: unknown) =>
+    deps.log.debug({ event: 'response.aborted', err: error }, 'the response was cut short'),
+  );
   return app;
 }
 
-/** v1 serves every route twice; `ctx.state.apiPrefixed` tells which twin was called. */
+/** v1 serves every route also below `/api`; `ctx.state.apiPrefixed` is true for such a call. */
 function routerOf(deps: V1AppOptions): {
   readonly router: Router;
   readonly exactRoutes: Koa.Middleware;
@@ -122,12 +124,12 @@ function renderErrors(log: Logger): Koa.Middleware {
 
 function unexpectedError(log: Logger, ctx: Koa.Context, error: unknown): V1Error {
   const { caller, requestId: id } = ctx.state as { caller?: Caller; requestId: string };
-  log.error({ id, user: caller?.user, err: error }, 'request failed');
+  log.error({ event: 'request.failed', id, user: caller?.user, err: error }, 'request failed');
   const { status, code, message } = isStorageFull(error) ? STORAGE_EXHAUSTED : INTERNAL_ERROR;
   return new V1Error(status, plainError(code, message));
 }
 
-/** A change is acknowledged only while the place it is kept in is still there. */
+/** A change is acknowledged only while the data directory is still there. */
 function confirmStorage(checkDataDir = (): void => {}): Koa.Middleware {
   return async (ctx, next) => {
     await next();
@@ -148,7 +150,7 @@ const STORAGE_EXHAUSTED = {
   message: STORAGE_FULL,
 } as const;
 
-/** Whether it was for the router to say; then it has been said in its words. */
+/** Answers in the model router's format when the call was for it; returns whether it did. */
 function answerAsRouter(ctx: Koa.Context, { status, headers }: V1Error): boolean {
   const refusal = routerRefusal(ctx.url, status, randomUUID);
   if (refusal === undefined) return false;
@@ -170,20 +172,20 @@ function enforceGuard(deps: V1AppOptions): Koa.Middleware {
   };
 }
 
-/** What clients of either API really send. */
+/** Request headers that clients of either API send. */
 const ALLOWED_REQUEST_HEADERS = [
   'Content-Type, Authorization, X-API-Key, Comfy-User, Range',
   'Idempotency-Key, If-None-Match, Last-Event-ID, Comfy-Usage-Source, User-Agent',
   'X-Comfy-Router-Fallback-Provider, X-Service-Router-Fallback-Provider',
 ].join(', ');
 
-/** What a page may read; passed-on and router answers name theirs themselves. */
+/** Response headers that a page may read; passed-through and router answers list their own. */
 const EXPOSED_RESPONSE_HEADERS = [
   'Content-Disposition, Content-Range, Accept-Ranges, ETag, Location, Retry-After, X-Request-Id',
   DEPRECATION_HEADERS,
 ].join(', ');
 
-/** v1's four headers, and what a page may read. */
+/** v1's four CORS headers, and the response headers that a page may read. */
 function cors(corsOrigin: string | undefined): Koa.Middleware {
   return (ctx, next) => {
     if (corsOrigin !== undefined) {

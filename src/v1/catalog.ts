@@ -7,14 +7,14 @@ import { type SettingServices, settingRoutes } from './userdata/settings.ts';
 import { type UserDataServices, userDataRoutes } from './userdata/userdata.ts';
 import { userRoutes } from './userdata/users.ts';
 
-/** What the catalogue needs of the house. */
+/** Services of the catalog routes. */
 export type CatalogServices = SettingServices &
   ServerInfoOptions &
   LogServices &
   UserDataServices &
   ObjectInfoServices;
 
-/** What the old API tells about the server and keeps for its users, beside jobs and their files. */
+/** Routes about the server itself and what it stores for users, other than jobs and their files. */
 export function catalogRoutes(services: CatalogServices): readonly V1Route[] {
   return [
     ...objectInfoRoutes(services),

@@ -12,7 +12,7 @@ export type FastCall = {
   /** The pattern it is counted under. */
   readonly route: string;
   /**
-   * Answers it, with these headers (names and values by turns) beside its own, and tells whose call
+   * Answers it, with these headers (names and values by turns) beside its own, and returns its caller
    * it was. Rejects, or resolves with `undefined`, when the framework is to say what became of it.
    */
   send(extraHeaders: readonly string[]): Promise<Caller | undefined>;

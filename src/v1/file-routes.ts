@@ -6,7 +6,7 @@ import { SIGNED_VIEW_PATH } from '../auth/signed-view.ts';
 import { type UploadServices, uploadImage, uploadMask } from './files/upload.ts';
 import { type ViewServices, serveSignedView, view } from './files/view.ts';
 
-/** What the file routes need of the house. */
+/** Services of the file routes. */
 export type FileServices = UploadServices & ViewServices;
 
 /** Uploads, downloads and listings of the old API. */

@@ -8,7 +8,7 @@ import type { Graph } from '../protocol/v2.ts';
 import type { LivePrompt } from '../prompts/live-prompts.ts';
 import { parseEntry } from './history.ts';
 
-/** A prompt on its way, as `/api/jobs` looks at it. */
+/** A live prompt as `/api/jobs` shows it. */
 export function liveView(prompt: LivePrompt): JobView {
   const { createdAtMs, startedAtMs } = prompt;
   return {

@@ -60,7 +60,7 @@ async function getJobStatus(services: JobServices, request: V1Request): Promise<
   sendJson(ctx, jobStatus(view));
 }
 
-/** Never a 404: an id nobody knows was not cancelled. */
+/** Never a 404: an unknown id is answered `cancelled: false`. */
 async function cancelOne(services: JobServices, { ctx, caller, params }: V1Request): Promise<void> {
   const prompt = services.livePrompts.find(caller.user, params.id ?? '');
   if (prompt) await services.cancel([prompt], caller);

@@ -8,7 +8,7 @@ import type { SharedLog } from '../observability/shared-log.ts';
 import { requirePrintable } from '../dialects/printable.ts';
 import type { V1Request, V1Route } from './routes.ts';
 
-/** What the log routes need of the house. */
+/** Services of the log routes. */
 export type LogServices = {
   readonly journal: Pick<LogBuffer, 'entries'>;
   readonly logShare: Pick<SharedLog, 'gather'>;

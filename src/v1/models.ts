@@ -35,7 +35,7 @@ const FOLDER_NAMES = Object.keys(MODEL_FOLDERS);
 const NOT_MODELS = new Set(['configs', 'custom_nodes']);
 const EXPERIMENT_FOLDERS = FOLDER_NAMES.filter((name) => !NOT_MODELS.has(name));
 
-/** Lists of models: what the node definitions offer, since the files lie with whoever runs the jobs. */
+/** Lists of models, read from the node definitions: the files themselves are at the upstream. */
 export function modelRoutes(services: ModelServices): readonly V1Route[] {
   return [
     { method: 'GET', path: '/models', handle: ({ ctx }) => sendJson(ctx, FOLDER_NAMES) },
@@ -57,7 +57,7 @@ export function modelRoutes(services: ModelServices): readonly V1Route[] {
   ];
 }
 
-/** The hosted form: paths of this machine are nobody's business. */
+/** The hosted form. Paths of this machine are not shown. */
 const HOSTED_FOLDERS: Json = EXPERIMENT_FOLDERS.map((name) => ({ name, folders: [name] }));
 
 async function listModelFiles(

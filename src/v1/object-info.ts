@@ -7,7 +7,7 @@ import { sendJsonText } from '../http/json-text.ts';
 import { type UserObjectInfo, createUserObjectInfo } from '../definitions/user-object-info.ts';
 import type { FastAnswer, V1Request, V1Route } from './routes.ts';
 
-/** What the definitions of node classes are told from. */
+/** Services of the `/object_info` routes. */
 export type ObjectInfoServices = {
   readonly definitions: DefinitionSource;
   readonly files: Pick<FileStore, 'list'>;
@@ -75,7 +75,7 @@ type ObjectInfoCall = {
   readonly ifNoneMatch: string;
 };
 
-/** Every class, or the news that nothing has changed. */
+/** Every class, or 304 when the client's copy is current. */
 async function answerWhole(
   userObjectInfo: UserObjectInfo,
   call: ObjectInfoCall,

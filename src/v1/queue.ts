@@ -86,7 +86,7 @@ function byStart(a: LivePrompt, b: LivePrompt): number {
   return (a.startedAtMs ?? Infinity) - (b.startedAtMs ?? Infinity) || byCreation(a, b);
 }
 
-/** A client that takes its time must not keep prompts in memory that have ended. */
+/** A slow reader of the answer must not hold ended prompts in memory. */
 type WeakPrompt = WeakRef<LivePrompt>;
 
 function weakRef(prompt: LivePrompt): WeakPrompt {
@@ -151,7 +151,7 @@ function* itemPieces(prompts: readonly WeakPrompt[], tuple: TupleOf): Generator<
 
 /**
  * The hosted service cancels pending and running jobs (spec 3), the original only pending ones:
- * its clients look at the queue again and interrupt what still runs.
+ * its clients read the queue again and interrupt the prompts that still run.
  */
 async function editQueue(services: QueueServices, { ctx, caller }: V1Request): Promise<void> {
   const body = requireObject(await readJson(ctx, services.bodies));

@@ -1,7 +1,7 @@
 import { freemem, totalmem } from 'node:os';
 import type { JsonObject } from '../protocol/json.ts';
 
-/** The v1 server whose behaviour this one keeps; clients compare versions with it. */
+/** Version of the v1 server that this one behaves like; clients compare it. */
 const V1_VERSION = '0.3.64';
 
 /**

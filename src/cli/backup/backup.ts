@@ -21,7 +21,7 @@ import {
 import { type ListedFile, type MissingFile, writeManifest } from './manifest.ts';
 import { type BackupRecords, blobPath } from './records.ts';
 
-/** Small files at the top of a data folder that a restore needs: who its users are, whose files it has. */
+/** Small files at the top of a data folder that a restore needs: its secret and its ids. */
 const IDENTITY_FILES = ['secret.key', 'folder.id', 'ledger.id'] as const;
 
 export type BackupOptions = {
@@ -33,7 +33,7 @@ export type BackupOptions = {
   /** Complete backups to keep; `undefined`: all. */
   readonly keep: number | undefined;
   readonly now: () => number;
-  /** Asked once, when it is known how much there is. */
+  /** Called once, when the total is known. */
   readonly progress: (total: { files: number; bytes: number }) => (bytes: number) => void;
   /** Tests let the process die there. */
   readonly reached: (moment: CrashPoint) => void;

@@ -32,7 +32,7 @@ export async function copyTo(
     const why = await copyFrom(from, path);
     if (why) return { ok: false, why };
     await chmod(path, 0o600);
-    // The copy is read, not the original: what is verified is what is kept.
+    // The copy is read, not the original, so that the stored bytes are the verified ones.
     const read = await hashFile(path);
     if (options.hash !== undefined && read.hash !== options.hash) {
       return { ok: false, why: 'not the bytes of its name' };
@@ -83,7 +83,7 @@ export async function syncFolder(path: string): Promise<void> {
   }
 }
 
-/** Trouble with the original is told; trouble with the disk that is written ends the whole work. */
+/** An error reading the original is returned; an error writing the copy is thrown. */
 async function copyFrom(from: string, to: string): Promise<'absent' | 'unreadable' | undefined> {
   try {
     await copyFile(from, to, constants.COPYFILE_FICLONE | constants.COPYFILE_EXCL);

@@ -36,7 +36,7 @@ export function sqliteRecords(dataDir: string): BackupRecords {
   };
 }
 
-/** A Redis keeps its records itself, and is backed up by its own means. */
+/** The records of a Redis ledger stay in Redis and are backed up by its own means. */
 export function redisRecords(ledger: Pick<Ledger, 'assets'>): BackupRecords {
   const recorded = recordedInRedis(ledger);
   const list = (): Promise<readonly RecordedBlob[]> => recorded.list();

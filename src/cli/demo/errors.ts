@@ -7,14 +7,14 @@ const NO_KEY =
   'The upstream does not take this key, or wants one: put it into HOLDOVER_UPSTREAM_KEY, ' +
   'or into a file for --upstream-key.';
 
-/** What to tell when the picture was not taken. */
+/** The error shown when the upload was refused. */
 export function uploadError(status: number, answer: string): DemoError {
   if (status === 401) return new DemoError(NO_KEY);
   if (status >= 500) return new DemoError(`The upstream cannot be used now: ${reasonIn(answer)}`);
   return new DemoError(`The picture was refused with ${status}: ${reasonIn(answer)}`);
 }
 
-/** What to tell when the workflow was not taken. */
+/** The error shown when the workflow was refused. */
 export function runError(
   status: number,
   { answer, workflow }: { readonly answer: string; readonly workflow: string },

@@ -17,7 +17,7 @@ export type DemoServer = {
   stop(): Promise<void>;
 };
 
-/** A real server process on a free port; its log tells which v2 calls it made. */
+/** A real server process on a free port; its log lists the v2 calls it made. */
 export async function startServer(args: readonly string[]): Promise<DemoServer> {
   const dataDir = await mkdtemp(join(tmpdir(), 'holdover-demo-'));
   const main = fileURLToPath(packageUrl('dist/main.js'));

@@ -14,7 +14,7 @@ import { type FoundFile, type LeftOut, isErrorOf, reasonOf } from './scan.ts';
 /** A file of v1's `input` or `output`, and what v1 clients call it. */
 export type FileToImport = FoundFile & { readonly type: 'input' | 'output' };
 
-/** What became of the files. */
+/** The outcome of importing the files. */
 export type FilesImportResult = {
   files: number;
   bytes: number;
@@ -33,7 +33,7 @@ type FilesImportOptions = {
   readonly onFile: (file: FoundFile) => void;
 };
 
-/** The disk is told to keep each of them: while it does, others are read. */
+/** Each file is fsynced; meanwhile others are read. */
 const MAX_CONCURRENT = 8;
 /** Recorded together: what a kill costs is to copy so much again. */
 const BATCH = { files: 64, bytes: 256 * 1024 * 1024 } as const;
@@ -74,7 +74,7 @@ function* batchesOf(files: readonly FileToImport[]): Generator<readonly FileToIm
   yield batch;
 }
 
-/** Whether an earlier import, or an upload of the very same file, has brought it. */
+/** True when the row is this file: imported earlier, or uploaded. */
 export function isSameFile(row: FileRow | undefined, found: FoundFile): boolean {
   return row?.sizeBytes === found.sizeBytes && row.modifiedAtMs === found.modifiedAtMs;
 }
@@ -111,7 +111,7 @@ const ALREADY_HERE = 'known';
 
 type NamedFile = { readonly existing: FileRow; readonly name: string; readonly file: SpooledFile };
 
-/** What a client was told under this name stays what it is. */
+/** A name keeps the file it already has. */
 async function compareExisting(
   { existing, name, file }: NamedFile,
   result: FilesImportResult,

@@ -9,7 +9,7 @@ import { megabytes } from '../printable-name.ts';
 /** How much is taken. */
 export type ImportLimits = Pick<Flags, 'maxUploadSize' | 'diskBudget' | 'userdataQuota'>;
 
-/** A reason not to begin, in a sentence for whoever typed the command. */
+/** The import is refused before it begins; the message is printed. */
 export class ImportRefused extends Error {}
 
 const MEBIBYTE = 1024 * 1024;
@@ -37,7 +37,7 @@ export async function scanFiles(
   };
 }
 
-/** Imported files are never swept, so all of them have to fit, and leave some room. */
+/** Imported files are never removed automatically, so all of them must fit and leave some space. */
 export async function budgetWarnings(
   {
     settings,

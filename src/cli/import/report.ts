@@ -15,7 +15,7 @@ export type ImportOutcome = {
   readonly warnings: readonly string[];
 };
 
-/** What a person reads at the end; nothing that was left out goes unsaid. */
+/** The text printed at the end; it lists everything that was left out. */
 export function reportText(outcome: ImportOutcome): string {
   const { source, dataDir, files, account, user, others, warnings } = outcome;
   const lines = [
@@ -34,7 +34,7 @@ export function reportText(outcome: ImportOutcome): string {
   return `${lines.join('\n')}\n`;
 }
 
-/** What another try may bring. */
+/** Files that another run may be able to import. */
 export function failuresOf({
   files,
   user,

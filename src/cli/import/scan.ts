@@ -20,11 +20,11 @@ export type LeftOut = { readonly name: string; readonly why: string };
 export type Scan = {
   readonly found: readonly FoundFile[];
   readonly leftOut: readonly LeftOut[];
-  /** What the disk would not let us look at: another try may. */
+  /** Files that could not be read: another run may. */
   readonly failed: readonly LeftOut[];
 };
 
-/** Which names are kept; a folder is asked about with its whole path. */
+/** Which names are imported; a folder is checked with its whole path. */
 export type ScanRules = {
   readonly maxBytes: number;
   readonly isKeptName: (name: string) => boolean;
@@ -53,18 +53,18 @@ export async function scan(root: string, label: string, rules: ScanRules): Promi
   return lists;
 }
 
-/** What the disk complained about, in a few words. */
+/** The reason of a file system error, in a few words. */
 export function reasonOf(error: unknown): string {
   const { code, message } = error as NodeJS.ErrnoException;
   return code === undefined ? message : `cannot be read (${code})`;
 }
 
-/** Whether it is the original that cannot be read, and not our own disk that cannot be written. */
+/** True when the original cannot be read; false when our own disk cannot be written. */
 export function isErrorOf({ path }: Pick<FoundFile, 'path'>, error: unknown): boolean {
   return (error as NodeJS.ErrnoException).path === path;
 }
 
-/** The folder itself may be a link to another disk: whoever ran the server put it there. */
+/** The folder itself may be a link to another disk. */
 async function realRoot(
   root: string,
   label: string,

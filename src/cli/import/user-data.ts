@@ -9,7 +9,7 @@ import { isJsonObject, parseJson, stringifyJson } from '../../protocol/json.ts';
 import type { FileCopier } from './copy.ts';
 import { type FoundFile, type LeftOut, type Scan, isErrorOf, reasonOf, scan } from './scan.ts';
 
-/** What became of the settings and saved files of one user. */
+/** The outcome of importing the settings and saved files of one user. */
 export type UserImportResult = {
   settings: number;
   /** Settings and files that are there already, perhaps in another version. */
@@ -26,7 +26,7 @@ type UserImportOptions = {
   readonly user: string;
   /** Where the files of that user lie here. */
   readonly targetFolder: string;
-  /** What the folder of the v1 server is called in the report. */
+  /** Name of the v1 server's folder in the report. */
   readonly label: string;
   readonly onFile: (file: FoundFile) => void;
 };
@@ -136,7 +136,7 @@ function isSame({ size, mtimeMs }: Stats, file: FoundFile): boolean {
   return size === file.sizeBytes && Math.round(mtimeMs) === file.modifiedAtMs;
 }
 
-/** Front ends keep lists of their own under names that begin with a dot. */
+/** Front ends store lists of their own under names that begin with a dot. */
 function isKeptName(name: string): boolean {
   return safeName(name.replace(/^\.+/, '')) !== undefined;
 }

@@ -53,7 +53,7 @@ export async function serveRendered(
   ctx.body = image.bytes;
 }
 
-/** Where the upstream keeps a file for whoever holds the link, if it does so; a file that is gone is thrown. */
+/** The upstream's own link to a file, `undefined` if it has none; throws when the file is gone. */
 export async function locationOf(
   jobs: ContentApi,
   { caller, row }: Omit<Download, 'ctx'>,
@@ -119,7 +119,7 @@ function isFresh(ctx: Koa.Context, row: FileRow): boolean {
 /** Stands for a size that is not known: 0 is also what one upstream says of every file. */
 const UNKNOWN_SIZE = Number.MAX_SAFE_INTEGER;
 
-/** One range is served; several, or one nobody can read, get the whole file. */
+/** One range is served; several ranges, or an unreadable one, get the whole file. */
 async function rangeOf(
   jobs: ContentApi,
   download: Download,

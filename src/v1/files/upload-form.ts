@@ -14,14 +14,14 @@ import type { UploadQuota } from '../../http/upload-quota.ts';
 /** Where a form's files land first, and how large they may be. */
 export type FormLimits = {
   readonly spoolDir: string;
-  /** What becomes of them once they are with whoever runs the jobs. */
+  /** Whether the spooled files are fsynced; not needed where they are only sent on. */
   readonly durability?: Durability;
   readonly maxUploadBytes: number;
-  /** Absent: there is always room. */
+  /** Absent: uploads are not limited in number or bytes. */
   readonly quota?: UploadQuota;
 };
 
-/** What a form asks for: the file, where it goes, and what to answer about that. */
+/** A parsed upload form: the file, its target, and the fields to echo in the answer. */
 export type UploadRequest = {
   readonly file: SpooledFile;
   readonly type: FileType;
@@ -40,7 +40,7 @@ const CLOSE_CONNECTION = { headers: { Connection: 'close' } };
 /** Where the file was on a Windows machine, which some clients send along. */
 const WINDOWS_FOLDER = /^[a-z]:\\.*\\/i;
 
-/** Receives the form when there is room, works with it, and leaves none of its files behind. */
+/** Receives the form when the quota allows it, passes it to `work`, and removes its files afterwards. */
 export async function withForm(
   limits: FormLimits,
   { ctx, caller }: Pick<V1Request, 'ctx' | 'caller'>,
@@ -51,7 +51,7 @@ export async function withForm(
   const { quota, maxUploadBytes } = limits;
   const bytes = ctx.request.length ?? maxUploadBytes;
   const receive = () => receiveForm(limits, ctx, work);
-  // What is too large is refused before it is read, and needs no room.
+  // A body that is too large is refused before it is read, so it needs no quota.
   if (!quota || bytes > maxUploadBytes) return receive();
   await quota.withRoom({ user: caller.user, bytes }, receive);
 }
@@ -110,7 +110,7 @@ export async function readUploadRequest(
     throw uploadError('There is no such folder.');
   }
   const asksToOverwrite = TRUE_VALUES.has((await textField(form, 'overwrite')) ?? '');
-  // Of files that the client keeps in two folders, neither replaces the other.
+  // Where folders are ignored, a file of one subfolder must not replace that of another.
   const overwrite = asksToOverwrite && !(ignoresFolders && path !== '');
   // "The subfolder is returned in the response", and the name is the one to ask for.
   const shown = ignoresFolders ? { ...requested, folder: '' } : requested;

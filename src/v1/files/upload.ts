@@ -30,7 +30,7 @@ import {
 } from './upload-form.ts';
 import { readImageBytes } from '../../files/asset-content.ts';
 
-/** What the uploads need of the house. */
+/** Services of the upload routes. */
 export type UploadServices = FileStoringServices &
   FormLimits & {
     readonly jobs: FileStoringServices['jobs'] & Pick<JobApi, 'content'>;

@@ -18,18 +18,18 @@ import {
 } from '../../files/safe-name.ts';
 import { SIGNED_VIEW_PATH, type ViewSigner } from '../../auth/signed-view.ts';
 
-/** What the downloads need of the house. */
+/** Services of the download routes. */
 export type ViewServices = {
   readonly jobs: Pick<JobApi, 'content'>;
   readonly files: FileStore;
-  /** `auto`: `/api/view` redirects everybody but browsers, `/view` streams. */
+  /** `auto`: `/api/view` redirects all callers but browsers, `/view` streams. */
   readonly view: 'auto' | 'redirect' | 'stream';
   readonly signer: ViewSigner;
   /** Where callers reach the server. */
   readonly addresses: PublicAddresses;
   /** Shared by everything that decodes pictures. */
   readonly decoding: Semaphore;
-  /** Who a signed link was made for, with the key that is still in memory. */
+  /** The caller a signed link was made for, with the key if it is still in memory. */
   readonly callerOf?: (user: string) => Caller;
 };
 
@@ -56,13 +56,13 @@ export async function view(
   if (!address || !shouldRedirect(services.view, ctx, query))
     return serveView(services, download, rendering);
   ctx.vary('Sec-Fetch-Site, Sec-Fetch-Dest, Comfy-User');
-  // What is drawn anew is drawn here.
+  // A rendered picture exists only here, so it has no location upstream.
   const location = rendering ? undefined : await locationOf(services.jobs, download);
   if (location !== undefined) return sendLocation(ctx, location);
   sendLink(services.signer, { ctx, row, query, address });
 }
 
-/** `GET /signed/view`: what a link made by `/api/view` opens, for whoever holds it, until it expires. */
+/** `GET /signed/view`: serves a link made by `/api/view` to any holder until it expires. */
 export async function serveSignedView(services: ViewServices, ctx: Koa.Context): Promise<void> {
   const query = new URLSearchParams(ctx.querystring);
   const grant = services.signer.verify(query);
@@ -78,7 +78,7 @@ export async function serveSignedView(services: ViewServices, ctx: Koa.Context):
   }
 }
 
-/** Keys are not kept: after a restart there is none for the upstream until the owner calls. */
+/** Keys are never stored: after a restart there is none for the upstream until the owner calls. */
 function expiredLinkError(error: unknown): unknown {
   if (!(error instanceof V1Error) || (error.status !== 401 && error.status !== 403)) return error;
   const message = 'This link is no longer valid: its owner has to ask for a new one.';
@@ -95,7 +95,7 @@ type FileQuery = {
 
 /**
  * v1's checks in v1's order: no name 404, an impossible one or a bad type 400, a folder outside 403,
- * a directory in the name dropped, nothing there 404. What could never be there is 400 as well.
+ * a directory in the name dropped, nothing there 404. A name that no file can have is 400 as well.
  */
 async function findFile(files: FileStore, fileQuery: FileQuery): Promise<FileRow> {
   const { user, query, querystring, ignoresFolders } = fileQuery;
@@ -126,7 +126,7 @@ function isPossibleName(filename: string): boolean {
   return filename === '' || safeName(filename) !== undefined;
 }
 
-/** Clients that forget to encode still find `100%.png`; only a name nobody has is blamed on the `%`. */
+/** Clients that forget to encode still find `100%.png`; only a name that is not found is blamed on the `%`. */
 function isWellEncoded(querystring: string): boolean {
   const isHalf = /%(?![0-9a-f]{2})/i.test(querystring);
   return !isHalf && !hasControlCharacter(querystring, 'encoded again');

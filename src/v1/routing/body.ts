@@ -3,7 +3,7 @@ import type { BodyReader, BodyRefusal } from '../../http/json-body.ts';
 import type { Json } from '../../protocol/json.ts';
 import { V1Error, plainError } from '../../dialects/errors.ts';
 
-/** What kind of refusal a status of the body reader is, in a word. */
+/** The error code for each status of the body reader. */
 const ERROR_CODES = {
   400: 'invalid_json',
   413: 'payload_too_large',

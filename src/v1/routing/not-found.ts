@@ -16,7 +16,7 @@ export function frontendFallback(frontEnd: Koa.Middleware): Koa.Middleware {
 
 const MAX_REMEMBERED = 1000;
 
-/** What clients miss is worth a line, not one for each time they ask. */
+/** Logs each unknown route once, however often it is called. */
 export function logUnknownRoutes(log: Logger): Koa.Middleware {
   const seen = new LRUCache<string, true>({ max: MAX_REMEMBERED });
   return async (ctx, next) => {
@@ -26,7 +26,8 @@ export function logUnknownRoutes(log: Logger): Koa.Middleware {
     if (seen.has(key)) return;
     seen.set(key, true);
     const user = (ctx.state as { readonly caller?: Caller }).caller?.user;
-    log.info({ user, method, path: path.slice(0, 200), status }, 'unknown route');
+    const route = { user, method, path: path.slice(0, 200), status };
+    log.info({ event: 'route.unknown', ...route }, 'unknown route');
   };
 }
 

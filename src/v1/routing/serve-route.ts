@@ -13,7 +13,7 @@ export type ServingOptions = {
   readonly authenticate: Authenticate;
   /** Where callers reach the server. */
   readonly addresses: PublicAddresses;
-  /** Lists the v2 calls made for a caller while a request of his is served. */
+  /** Lists the v2 calls made for a caller while a request is served. */
   readonly trace: {
     readonly begin: (caller: Caller, calls: string[]) => void;
     readonly end: (caller: Caller) => void;
@@ -49,7 +49,7 @@ export function serveRoute(
 type Alias = { readonly apiPrefixed: boolean };
 type CallHandler = (ctx: Koa.Context, caller: Caller) => Promise<void>;
 
-/** Holdover's own page and commands are not counted, nor held up by a rehearsal of the end. */
+/** Holdover's own page and commands are not counted, and no brownout refuses or delays them. */
 function withDeprecation(
   deprecation: Deprecation,
   route: V1RouteName,
@@ -74,7 +74,7 @@ function paramsOf(ctx: object): { readonly [name: string]: string } {
   return (ctx as { readonly params?: { readonly [name: string]: string } }).params ?? {};
 }
 
-/** Serves a call in the name of whoever makes it, or refuses it. */
+/** Authenticates the call and serves it, or answers 401. */
 export async function withCaller(
   options: ServingOptions,
   ctx: Koa.Context,

@@ -14,7 +14,7 @@ export function userDataListings(userData: UserDataStore): readonly V1Route[] {
   ];
 }
 
-/** What v1 tells of a file; times are seconds, as Python has them. */
+/** The fields v1 gives for a file; times are seconds, as in Python. */
 export function fileInfoOf(path: string, stats: Stats): JsonObject {
   return {
     path,
@@ -71,7 +71,7 @@ function isVisible({ path, isFolder }: FolderEntry): boolean {
   return !isFolder && !path.split('/').some((part) => part.startsWith('.'));
 }
 
-/** What is known of a file wins over the parts of its path, as on the v1 server. */
+/** `full_info` wins over `split`, as on the v1 server. */
 function entryForm(query: URLSearchParams): (entry: FolderEntry) => Json {
   if (isTrue(query, 'full_info')) return ({ path, stats }) => fileInfoOf(path, stats);
   if (isTrue(query, 'split')) return ({ path }) => [path, ...path.split('/')];

@@ -7,7 +7,7 @@ import { sendJsonText } from '../../http/json-text.ts';
 import { requirePrintable } from '../../dialects/printable.ts';
 import type { V1Request, V1Route } from '../routes.ts';
 
-/** What the settings need of the house. */
+/** Services of the settings routes. */
 export type SettingServices = { readonly settings: SettingStore; readonly bodies: BodyReader };
 
 /** Of one user; front ends have a few hundred, of a few characters each. */

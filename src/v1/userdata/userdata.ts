@@ -10,14 +10,14 @@ import { fileInfoOf, userDataListings } from './listings.ts';
 import { type PathStatus, safePathBelow } from '../../files/folder-paths.ts';
 import type { Unchanged, UserDataStore } from '../../files/user-data-store.ts';
 
-/** What the user data routes need of the house. */
+/** Services of the user data routes. */
 export type UserDataServices = {
   readonly userData: UserDataStore;
   readonly spoolDir: string;
   readonly maxUploadBytes: number;
 };
 
-/** Workflows and other files of a front end, kept for each user; a name is one encoded segment. */
+/** Workflows and other files that a front end stores for each user; a name is one encoded segment. */
 export function userDataRoutes(services: UserDataServices): readonly V1Route[] {
   return [
     ...userDataListings(services.userData),
@@ -54,7 +54,7 @@ async function putFile(
   const path = pathOf(params['file']);
   const how = { overwrite: query.get('overwrite') !== 'false' };
   const status = await services.userData.look(caller.user, path);
-  // Said before the body is read; what counts is whether it exists when the file is put there.
+  // Refused early, before the body is read; `put` checks again when the file is moved into place.
   if (status.kind === 'file' && !how.overwrite) throw unchangedError('exists');
   const file = await receiveBody(services, ctx);
   try {
@@ -97,7 +97,7 @@ function sendFileInfo(
   sendJson(ctx, wantsInfo && status.kind === 'file' ? fileInfoOf(path, status.stats) : path);
 }
 
-/** An escape is an empty 403, as on the v1 server; what no file should be called is told in words. */
+/** A path outside the folder is an empty 403, as on the v1 server; an unsafe name is a 400 with a message. */
 function pathOf(encodedName = ''): string {
   const safePath = safePathBelow(encodedName);
   if (safePath.ok && safePath.path !== '') return safePath.path;
@@ -137,7 +137,7 @@ async function receiveBody(
 
 const CLOSE_CONNECTION = { Connection: 'close' };
 
-/** What a browser could run is sent as bytes to be saved; style sheets are what pages ask for. */
+/** Files that a browser could run are sent as an attachment; style sheets are served as such, since pages load them. */
 function headersOf(path: string): { readonly [header: string]: string } {
   const filename = path.slice(path.lastIndexOf('/') + 1);
   if (filename.endsWith('.css')) return { 'Content-Type': 'text/css; charset=utf-8' };
@@ -145,6 +145,6 @@ function headersOf(path: string): { readonly [header: string]: string } {
   const { 'Content-Disposition': disposition = '', ...headers } = fileHeaders(file, '');
   if (disposition.startsWith('attachment'))
     return { ...headers, 'Content-Disposition': disposition };
-  // Else pictures would be said to be anybody's.
+  // Without this header pictures would get `Cache-Control: public`.
   return PICTURE.test(path) ? { ...headers, 'Cache-Control': 'private, no-cache' } : headers;
 }

@@ -1,7 +1,7 @@
 import { V1Error, plainError, sendJson } from '../../dialects/errors.ts';
 import type { V1Route } from '../routes.ts';
 
-/** Who may choose between users: nobody, here a key is what makes one. */
+/** The user list of v1. It is fixed: here each key is a user, and no account can be made. */
 export function userRoutes(): readonly V1Route[] {
   return [
     {
@@ -13,7 +13,7 @@ export function userRoutes(): readonly V1Route[] {
   ];
 }
 
-/** The original makes an account that only its multi-user mode would ever look at. */
+/** The original makes an account here, which only its multi-user mode uses. */
 function refuseAccounts(): never {
   const message = 'This server keeps no accounts: whoever presents a key is a user.';
   throw new V1Error(400, plainError('no_accounts', message));
