@@ -2,15 +2,12 @@ import { join } from 'node:path';
 import type { UploadCopies } from './upload-copies.ts';
 import type { Config, Upstream } from '../config/config.ts';
 import type { DataDir } from './data-dir.ts';
-import {
-  type Engine,
-  type EngineOptions,
-  createEmbeddedEngine,
-} from '../upstreams/embedded/embedded-engine.ts';
+import { createEmbeddedEngine } from '../upstreams/embedded/embedded-engine.ts';
+import type { Engine, EngineOptions } from '../upstreams/job-engine.ts';
 import { DEFAULT_LIMITS } from '../upstreams/engine-limits.ts';
 import { type SharedFolders, openFolderDisks, openSharedFolders } from '../shared-folders/open.ts';
 import type { Ledger } from '../ledger/ledger.ts';
-import type { DistributedEngineOptions } from '../upstreams/distributed/distributed-engine.ts';
+import type { DistributedEngineOptions } from '../upstreams/distributed/shared-services.ts';
 import type { RedisConnections } from '../lib/redis.ts';
 import type { Logger } from '../observability/log.ts';
 import type { RemoteJobs } from '../upstreams/remote/remote-jobs.ts';

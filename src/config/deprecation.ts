@@ -22,9 +22,6 @@ export type DeprecationSettings = {
   readonly brownouts: readonly Brownout[];
 };
 
-/** By this day the documentation of the hosted v1 API called it deprecated. */
-export const DEPRECATION_DATE = '2026-08-21';
-
 const MAX_DELAY_MS = 60_000;
 const KEYS = ['from', 'to', 'percent', 'delay-ms', 'client'] as const;
 type Key = (typeof KEYS)[number];

@@ -1,5 +1,7 @@
 import { InvalidArgumentError, Option } from 'commander';
-import { DEPRECATION_DATE } from './deprecation.ts';
+
+/** By this day the documentation of the hosted v1 API called it deprecated. */
+const DEPRECATION_DATE = '2026-08-21';
 
 export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 export const VIEW_MODES = ['auto', 'redirect', 'stream'] as const;

@@ -1,4 +1,5 @@
 import { type Brownout, type BrownoutClient, affects } from './brownout.ts';
+import type { NotifyClients } from '../sockets/hub.ts';
 import { NOTIFICATION_TEXTS } from '../translate/notification-texts.ts';
 
 /** Open sockets are told of a brownout this long before it begins. */
@@ -7,9 +8,6 @@ const NOTICE_MS = 10 * 60_000;
 const MAX_TIMER_MS = 60_000;
 
 type ScheduledBrownout = Brownout & { readonly fromMs: number };
-
-/** Sends each client its text; `undefined`: nothing for this client. */
-export type NotifyClients = (textFor: (client: BrownoutClient) => string | undefined) => void;
 
 /** The text about the next brownout for this client; `undefined`: there is none. */
 export function announcementFor(

@@ -1,5 +1,11 @@
-import type { CodeOptions } from './session-code.ts';
-import type { FileInput, OutputRef, Plan, Step, WorkflowFile } from './session-plan.ts';
+import type {
+  CodeOptions,
+  FileInput,
+  OutputRef,
+  Plan,
+  Step,
+  WorkflowFile,
+} from './session-plan.ts';
 
 type StepOf<Kind> = Step & { readonly kind: Kind };
 

@@ -1,19 +1,11 @@
 import { curlCode } from './curl-code.ts';
-import type { Plan } from './session-plan.ts';
+import type { Plan, CodeOptions } from './session-plan.ts';
 import { pythonCode } from './python-code.ts';
 import { typescriptCode } from './typescript-code.ts';
 
 /** In which tongue a session is written down. */
 export const LANGUAGES = ['curl', 'python', 'typescript'] as const;
 export type Language = (typeof LANGUAGES)[number];
-
-/** Where the code finds what it needs. */
-export type CodeOptions = {
-  /** Of the v2 service, unless `COMFY_BASE_URL` says otherwise when the code runs. */
-  readonly baseUrl: string;
-  /** Files lie `beside` the code, or workflows stand `inside` it. */
-  readonly workflows: 'beside' | 'inside';
-};
 
 /** File names follow the runners: Node takes `.mts` for a module in any folder. */
 export const CODE_FILES = {

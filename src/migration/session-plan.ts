@@ -59,3 +59,11 @@ export type Plan = {
   /** Differences between the v2 code and the client's session. */
   readonly notes: readonly string[];
 };
+
+/** Where the code finds what it needs. */
+export type CodeOptions = {
+  /** Of the v2 service, unless `COMFY_BASE_URL` says otherwise when the code runs. */
+  readonly baseUrl: string;
+  /** Files lie `beside` the code, or workflows stand `inside` it. */
+  readonly workflows: 'beside' | 'inside';
+};

@@ -1,6 +1,12 @@
 import { posix } from 'node:path';
-import type { CodeOptions } from './session-code.ts';
-import type { LocalFile, OutputRef, Plan, Step, WorkflowFile } from './session-plan.ts';
+import type {
+  CodeOptions,
+  LocalFile,
+  OutputRef,
+  Plan,
+  Step,
+  WorkflowFile,
+} from './session-plan.ts';
 
 type StepOf<Kind> = Step & { readonly kind: Kind };
 

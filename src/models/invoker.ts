@@ -1,10 +1,11 @@
 import type Koa from 'koa';
+import type { ModelRequest, Invocation } from './invocation.ts';
 import type { ModelCallStore } from '../ledger/ledger.ts';
 import type { BodyReader } from '../http/json-body.ts';
 import type { Logger } from '../observability/log.ts';
 import { hasControlCharacter } from '../protocol/control-characters.ts';
 import { type Json, isJsonObject } from '../protocol/json.ts';
-import { isClientGone } from './client-connection.ts';
+import { isClientGone } from '../http/client-connection.ts';
 import { createReadInput } from './read-input.ts';
 import type { ModelLimits } from './limits.ts';
 import { type ModelDef, modelId } from './model-def.ts';
@@ -13,17 +14,6 @@ import { type Replays, fingerprintOf } from './replays.ts';
 import { type Reply, type ReplyError, replyError, replyInvalid } from './reply.ts';
 import { settle } from './settle-call.ts';
 import { type Validate, createValidate } from './validate-input.ts';
-import type { ModelCaller } from './authentication.ts';
-
-/** One request that may be served. */
-export type ModelRequest = {
-  readonly ctx: Koa.Context;
-  readonly modelCaller: ModelCaller;
-  readonly requestId: string;
-};
-
-/** One call of a model as it came in. */
-export type Invocation = ModelRequest & { readonly def: ModelDef };
 
 /** Serves calls of models. */
 export type ModelInvoker = {

@@ -8,7 +8,8 @@ import { MAX_MODEL_CHARS, MAX_PROVIDER_CHARS, MODEL_PATHS } from '../protocol/ro
 import { createCatalog, modelEntry } from './catalog.ts';
 import { createCursors } from './cursor.ts';
 import { replyDocument, writeDocument } from './schema-document.ts';
-import { type ModelRequest, createModelInvoker } from './invoker.ts';
+import { createModelInvoker } from './invoker.ts';
+import type { ModelRequest } from './invocation.ts';
 import { readKeys } from './keys.ts';
 import type { BodyReader } from '../http/json-body.ts';
 import type { PublicAddress, PublicAddresses } from '../http/public-address.ts';

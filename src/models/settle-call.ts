@@ -1,8 +1,8 @@
 import type { ModelCallStore } from '../ledger/ledger.ts';
 import type { Logger } from '../observability/log.ts';
 import type { Bucket } from '../protocol/router.ts';
-import { type CallConnection, isClientGone, onceClosed } from './client-connection.ts';
-import type { ModelRequest } from './invoker.ts';
+import { type CallConnection, isClientGone, onceClosed } from '../http/client-connection.ts';
+import type { ModelRequest } from './invocation.ts';
 import type { CallResult } from './runner.ts';
 import type { KeyHold } from './replays.ts';
 import { Unavailable } from './reply.ts';

@@ -148,3 +148,6 @@ export class Cancelled extends Error {
 export class OutOfMemory extends Error {
   override readonly name = 'OutOfMemory';
 }
+
+/** Bytes a character counts against the job's memory; V8 keeps Latin-1 texts in half of it. */
+export const BYTES_PER_CHAR = 2;

@@ -4,7 +4,6 @@ import type { Caller } from '../protocol/job-api.ts';
 import type { PromptSources } from './find-by-prompt-id.ts';
 import type { Hub } from '../sockets/hub.ts';
 import type { PromptEventLog } from './prompt-event-log.ts';
-import type { V1Request } from '../v1/routes.ts';
 import { isBrowser, isOwnCall } from '../auth/calling-client.ts';
 
 /**
@@ -12,7 +11,7 @@ import { isBrowser, isOwnCall } from '../auth/calling-client.ts';
  * `listed`: the client did not ask for them by id.
  */
 export type MarkFetched = (
-  request: { readonly ctx: Pick<V1Request['ctx'], 'req'>; readonly caller: Caller },
+  request: { readonly ctx: { readonly req: IncomingMessage }; readonly caller: Caller },
   source: 'by id' | 'listed',
   promptIds: readonly string[],
 ) => void;

@@ -1,3 +1,4 @@
+import type { ReceiverGroup, ReceivedUpTo, SubscribedSince } from '../sockets/receivers.ts';
 import type { ProgressInput } from '../translate/progress-state.ts';
 
 /**
@@ -26,19 +27,6 @@ export type PromptLogEntry =
  * picture has.
  */
 export const PREVIEW_HEAD_BYTES = 4;
-
-/**
- * The sockets that get all frames of a prompt: those of its client id (`client`), and the other
- * hosted ones of its user (`hosted`). A frame received by `client` is delivered; one received by
- * `hosted` is still kept for `client`.
- */
-export type ReceiverGroup = 'client' | 'hosted';
-
-/** For each group, the position in the prompt's log up to which it has everything. */
-export type ReceivedUpTo = { readonly [group in ReceiverGroup]: number };
-
-/** When a process subscribed to a prompt: at its first entry, or later. */
-export type SubscribedSince = 'its start' | 'later';
 
 /** A process that subscribes to the log of one prompt. */
 export type LogSubscriber = {

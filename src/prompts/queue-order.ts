@@ -1,6 +1,4 @@
-import type { LivePrompt } from './live-prompts.ts';
-
-type Created = Pick<LivePrompt, 'createdAtMs' | 'key'>;
+type Created = { readonly createdAtMs: number; readonly key: string };
 
 /** Oldest first. All processes must order two prompts in the same way, whichever they saw first. */
 export function byCreation(a: Created, b: Created): number {

@@ -1,11 +1,9 @@
 import {
-  type ReceiverGroup,
   type PromptLogEntry,
-  type SubscribedSince,
   type LogSubscriber,
   LeadershipLost,
-  type ReceivedUpTo,
 } from '../prompts/prompt-event-log.ts';
+import type { ReceiverGroup, SubscribedSince, ReceivedUpTo } from '../sockets/receivers.ts';
 import { decodeEntry, encodeEntry } from './entry-codec.ts';
 
 /** The log of one prompt, as this process receives it. */

@@ -14,7 +14,7 @@ import {
   activeNodeIn,
 } from './frame.ts';
 import { type PreviewMethod, acceptsPicture } from './preview-method.ts';
-import type { ReceiverGroup, SubscribedSince, ReceivedUpTo } from '../prompts/prompt-event-log.ts';
+import type { ReceiverGroup, SubscribedSince, ReceivedUpTo } from './receivers.ts';
 import { type SocketConnection, encodeMessage } from './connection.ts';
 
 /** The prompt these frames belong to, and the `client_id` it named. */

@@ -1,14 +1,13 @@
-import { monotonicNow } from '../lib/clock.ts';
 import { randomBytes } from 'node:crypto';
+import { monotonicNow } from '../lib/clock.ts';
 import type { Logger } from '../observability/log.ts';
 import type { JsonObject } from '../protocol/json.ts';
 import type { V1Message } from '../protocol/v1.ts';
-import type { NotifyClients } from '../migration/announce-brownout.ts';
 import { frameScopeFor } from './frame-scope.ts';
 import { type Address, type Channel, createChannel } from './channel.ts';
 import { type Dialect, rulesOf } from '../dialects/dialect.ts';
 import type { PreviewMethod } from './preview-method.ts';
-import type { ReceiverGroup } from '../prompts/prompt-event-log.ts';
+import type { ReceiverGroup } from './receivers.ts';
 import { toWireFrame } from './wire-frame.ts';
 import {
   type UpgradedSocket,
@@ -44,6 +43,11 @@ type NewConnection = {
   /** Text for the people who connect now. */
   readonly notice?: string | undefined;
 };
+
+/** Sends each client its text; `undefined`: nothing for this client. */
+export type NotifyClients = (
+  textFor: (client: { readonly user: string; readonly agent: string }) => string | undefined,
+) => void;
 
 /** All WebSockets of all users, and the channels of their prompts. */
 export type Hub = {

@@ -1,6 +1,10 @@
-import type { Brownout } from '../migration/brownout.ts';
-
-type ScheduledBrownout = Pick<Brownout, 'toMs' | 'delayMs'> & { readonly fromMs: number };
+type ScheduledBrownout = {
+  readonly fromMs: number;
+  /** `undefined`: it has no end. */
+  readonly toMs: number | undefined;
+  /** `undefined`: calls are refused. */
+  readonly delayMs: number | undefined;
+};
 
 /** Texts of `notification` messages: they tell people why their prompt waits. */
 export const NOTIFICATION_TEXTS = {

@@ -7,7 +7,7 @@ import { jobStore } from '../../src/ledger/sqlite/jobs.ts';
 import { promptStore } from '../../src/ledger/sqlite/prompts.ts';
 import { MIGRATIONS } from '../../src/ledger/sqlite/schema.ts';
 import { createWriter } from '../../src/ledger/sqlite/writer.ts';
-import type { Database } from '../../src/ledger/sqlite/sqlite-ledger.ts';
+import type { Database } from '../../src/ledger/sqlite/database.ts';
 import { file, prompt } from './ledger.suite.ts';
 
 let db: Database;

@@ -2,7 +2,7 @@ import type { AssetClaim, AssetRow, AssetStore, ClaimedAsset } from '../ledger.t
 import { assetKeyLookup } from './idempotency-keys.ts';
 import type { FileListCache } from './file-list-cache.ts';
 import type { Writer } from './writer.ts';
-import type { Database } from './sqlite-ledger.ts';
+import type { Database } from './database.ts';
 
 const COLUMNS = `id, user, hash, size_bytes AS sizeBytes, content_type AS contentType,
   file_path AS filePath, tags_json AS tagsJson, created_at_ms AS createdAtMs,

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { DatabaseSync } from '@photostructure/sqlite';
 import type { CallCount, CallStore } from '../ledger.ts';
 import type { Writer } from './writer.ts';
-import type { Database } from './sqlite-ledger.ts';
+import type { Database } from './database.ts';
 
 const LIST = `SELECT user, agent, client_id AS clientId, route, count, first_at_ms AS firstAtMs,
   last_at_ms AS lastAtMs FROM v1_calls ORDER BY user, agent, route, client_id`;

@@ -1,7 +1,7 @@
 import type { FileRow, FileStore, SettingStore } from '../ledger.ts';
 import type { FileListCache } from './file-list-cache.ts';
 import type { Writer } from './writer.ts';
-import type { Database } from './sqlite-ledger.ts';
+import type { Database } from './database.ts';
 
 const COLUMNS = `user, type, subfolder, filename, asset_id AS assetId, hash,
   size_bytes AS sizeBytes, content_type AS contentType, modified_at_ms AS modifiedAtMs`;

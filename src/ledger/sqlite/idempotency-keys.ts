@@ -1,6 +1,6 @@
 import type { ClaimedAsset, KeyStore } from '../ledger.ts';
 import type { Writer } from './writer.ts';
-import type { Database } from './sqlite-ledger.ts';
+import type { Database } from './database.ts';
 
 /** Single-use idempotency keys, of jobs and of assets. */
 export function keyStore(db: Database, writer: Writer): KeyStore {

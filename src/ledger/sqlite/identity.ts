@@ -1,5 +1,5 @@
 import type { LedgerIdentity } from '../identity.ts';
-import type { Database } from './sqlite-ledger.ts';
+import type { Database } from './database.ts';
 import type { Writer } from './writer.ts';
 
 /** The row of the table `identity`. */

@@ -1,7 +1,8 @@
 import { statSync } from 'node:fs';
 import { DatabaseSync } from '@photostructure/sqlite';
 import type { AssetRow, FileRow } from '../ledger.ts';
-import { type Database, isDamage } from './sqlite-ledger.ts';
+import { isDamage } from './sqlite-ledger.ts';
+import type { Database } from './database.ts';
 
 /** Bytes that some asset record names: each hash once. */
 export type RecordedBlob = { readonly hash: string; readonly sizeBytes: number };

@@ -1,7 +1,7 @@
 import type { JobRow, JobStore } from '../ledger.ts';
 import { longTexts } from './long-texts.ts';
 import type { Writer } from './writer.ts';
-import type { Database } from './sqlite-ledger.ts';
+import type { Database } from './database.ts';
 
 /** Property of a row → its column, in the order the schema has them. */
 const COLUMN = {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { yieldToEventLoop } from '../../lib/event-loop.ts';
 import type { Writer } from './writer.ts';
-import type { Database } from './sqlite-ledger.ts';
+import type { Database } from './database.ts';
 
 /**
  * Texts too long to be written in one turn of the event loop, stored in parts beside their row. The

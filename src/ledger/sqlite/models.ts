@@ -1,6 +1,6 @@
 import type { ModelCallRow, ModelCallStore, ReplayRow, ReplayStore } from '../ledger.ts';
 import type { Writer } from './writer.ts';
-import type { Database } from './sqlite-ledger.ts';
+import type { Database } from './database.ts';
 
 /** The idempotency keys of the model router and their stored answers. */
 export function replayStore(db: Database, writer: Writer): ReplayStore {

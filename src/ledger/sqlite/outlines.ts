@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import type { PromptOutline } from '../ledger.ts';
-import type { Database } from './sqlite-ledger.ts';
+import type { Database } from './database.ts';
 
 /** Outlines of done prompts, cached for the users whose front ends poll them. */
 export type OutlineCache = {

@@ -2,7 +2,7 @@ import type { LinkedJob, PromptRow, PromptStore } from '../ledger.ts';
 import { createOutlineCache } from './outlines.ts';
 import { longTexts } from './long-texts.ts';
 import type { Writer } from './writer.ts';
-import type { Database } from './sqlite-ledger.ts';
+import type { Database } from './database.ts';
 
 const COLUMNS = `key, user, prompt_id AS promptId, job_id AS jobId, number, client_id AS clientId,
   created_at_ms AS createdAtMs, graph_json AS graphJson, extra_data_json AS extraDataJson,

@@ -1,4 +1,4 @@
-import type { Database } from './sqlite-ledger.ts';
+import type { Database } from './database.ts';
 
 type Method = (...parameters: unknown[]) => unknown;
 

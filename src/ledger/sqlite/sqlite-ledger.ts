@@ -1,7 +1,8 @@
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 // The same API as node:sqlite, which Node 20 does not have: once it may go, this line is the change.
-import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
+import { DatabaseSync } from '@photostructure/sqlite';
+import type { Database } from './database.ts';
 import type { LedgerIdentity } from '../identity.ts';
 import type { Ledger } from '../ledger.ts';
 import { assetStore } from './assets.ts';
@@ -17,9 +18,6 @@ import { refuseNulTexts } from './refuse-nul.ts';
 import { promptStore } from './prompts.ts';
 import { MIGRATIONS } from './schema.ts';
 import { createWriter } from './writer.ts';
-
-/** An open SQLite database. */
-export type Database = DatabaseSyncInstance;
 
 /** A ledger and the identity that is stored in it. */
 export type SqliteLedger = Ledger & { readonly identity: LedgerIdentity };

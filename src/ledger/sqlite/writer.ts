@@ -1,4 +1,4 @@
-import type { Database } from './sqlite-ledger.ts';
+import type { Database } from './database.ts';
 
 /** Group commit: writes of one turn of the event loop share a transaction and its one fsync. */
 export type Writer = {

@@ -1,5 +1,5 @@
 import type { ImageValue } from '../node.ts';
-import type { ResampleContext, Size } from './resample.ts';
+import type { ResampleContext, Size } from './resample-context.ts';
 import { eachRow, newImage } from '../tensor.ts';
 
 type Window = { readonly start: number; readonly end: number };

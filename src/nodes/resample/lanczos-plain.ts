@@ -1,4 +1,4 @@
-import type { ResampleContext, Size } from './resample.ts';
+import type { ResampleContext, Size } from './resample-context.ts';
 import { type Bytes, PRECISION, PRECISION_BITS, lanczosTaps } from './lanczos-taps.ts';
 
 /** Scales one picture, columns first; used where the processor has no vector instructions. */

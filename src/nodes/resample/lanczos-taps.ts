@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import type { Size } from './resample.ts';
+import type { Size } from './resample-context.ts';
 
 const LOBES = 3;
 

@@ -1,6 +1,6 @@
 import { type Bytes, type Taps, lanczosTaps } from './lanczos-taps.ts';
 import { PIECE, type PixelRoom, layOut, openPixels } from '../pixels.ts';
-import type { ResampleContext, Size } from './resample.ts';
+import type { ResampleContext, Size } from './resample-context.ts';
 
 const MOST_CHANNELS = 4;
 /** Weights that are taken at a time. */

@@ -1,5 +1,5 @@
 import type { ImageValue } from '../node.ts';
-import type { ResampleContext, Size } from './resample.ts';
+import type { ResampleContext, Size } from './resample-context.ts';
 import { scalePlainly } from './lanczos-plain.ts';
 import type { Bytes } from './lanczos-taps.ts';
 import { scaleWithVectors } from './lanczos-vectors.ts';

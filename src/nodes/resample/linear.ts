@@ -1,7 +1,6 @@
-import { cubicAxis, linearAxis } from './axis.ts';
-import type { Axis, Tapper } from './axis.ts';
+import { type Axis, type Tapper, cubicAxis, linearAxis } from './axis.ts';
 import type { ImageValue } from '../node.ts';
-import type { ResampleContext, Size } from './resample.ts';
+import type { ResampleContext, Size } from './resample-context.ts';
 import { eachRow, newImage } from '../tensor.ts';
 
 const { fround } = Math;

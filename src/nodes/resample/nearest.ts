@@ -1,5 +1,5 @@
 import type { ImageValue } from '../node.ts';
-import type { ResampleContext, Size } from './resample.ts';
+import type { ResampleContext, Size } from './resample-context.ts';
 import { eachRow, newImage } from '../tensor.ts';
 
 /** Every target pixel takes the source pixel its centre falls into (v1's `nearest-exact`). */

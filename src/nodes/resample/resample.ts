@@ -1,16 +1,12 @@
+import type { ResampleContext, Size } from './resample-context.ts';
 import { resampleArea } from './area.ts';
 import { resampleBicubic, resampleBilinear } from './linear.ts';
 import { resampleLanczos } from './lanczos.ts';
 import { resampleNearest } from './nearest.ts';
 import { NodeFailure } from '../node.ts';
-import type { ImageValue, MaskValue, NodeContext } from '../node.ts';
+import type { ImageValue, MaskValue } from '../node.ts';
 import { asMask, asPicture, cutOut } from '../image/region.ts';
 import { roundHalfEven } from '../tensor.ts';
-
-/** The part of the context that a resampling loop needs. */
-export type ResampleContext = Pick<NodeContext, 'reserve' | 'check'>;
-
-export type Size = { readonly width: number; readonly height: number };
 
 type Resampler = (context: ResampleContext, image: ImageValue, size: Size) => ImageValue;
 

@@ -1,9 +1,6 @@
 import { constants } from 'node:buffer';
-import { type NodeContext, OutOfMemory } from '../node.ts';
+import { type NodeContext, OutOfMemory, BYTES_PER_CHAR } from '../node.ts';
 import type { Reserver } from '../tensor.ts';
-
-/** Bytes a character counts against the job's memory; V8 keeps Latin-1 texts in half of it. */
-export const BYTES_PER_CHAR = 2;
 
 /** Characters that are processed between two checks of the stop flag. */
 export const CHUNK_CHARS = 65_536;

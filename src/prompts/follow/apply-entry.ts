@@ -1,4 +1,4 @@
-import type { PromptRow } from '../../ledger/ledger.ts';
+import type { Ledger, PromptRow } from '../../ledger/ledger.ts';
 import {
   type ProgressEffect,
   type ProgressInput,
@@ -10,10 +10,11 @@ import { idleDueMs, reduceProgress } from '../../translate/progress.ts';
 import { parseJson } from '../../protocol/json.ts';
 import { type Graph, IS_TERMINAL, type JobStatus } from '../../protocol/v2.ts';
 import type { LivePrompts, LivePrompt } from '../live-prompts.ts';
-import type { FollowerOptions } from './follower.ts';
 import { NOTIFICATION_TEXTS } from '../../translate/notification-texts.ts';
-import type { ReceiverGroup, PromptLogEntry } from '../prompt-event-log.ts';
-import { createFrameSender } from './send-frames.ts';
+import type { PromptEventLog, PromptLogEntry } from '../prompt-event-log.ts';
+import type { ReceiverGroup } from '../../sockets/receivers.ts';
+import type { Hub } from '../../sockets/hub.ts';
+import { type FrameSenderOptions, createFrameSender } from './send-frames.ts';
 
 /** Applies the log entries of one prompt: sends its frames, and updates what the queue shows. */
 export type EntryApplier = {
@@ -24,11 +25,11 @@ export type EntryApplier = {
   readonly nextDueMs: () => number | null;
 };
 
-export type EntryApplierOptions = Pick<
-  FollowerOptions,
-  'jobs' | 'ledger' | 'livePrompts' | 'hub' | 'log'
-> & {
-  readonly promptEventLog: Pick<FollowerOptions['promptEventLog'], 'markReceived' | 'isLeader'>;
+export type EntryApplierOptions = FrameSenderOptions & {
+  readonly ledger: Pick<Ledger, 'prompts'>;
+  readonly livePrompts: LivePrompts;
+  readonly hub: Hub;
+  readonly promptEventLog: Pick<PromptEventLog, 'markReceived' | 'isLeader'>;
 };
 
 export function createEntryApplier(deps: EntryApplierOptions, prompt: LivePrompt): EntryApplier {

@@ -1,11 +1,9 @@
 import { setMaxListeners } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { HistoryLimits, Ledger } from '../../ledger/ledger.ts';
-import type { Logger } from '../../observability/log.ts';
-import type { Caller, JobApi, JobEvent, Result } from '../../protocol/job-api.ts';
+import type { Caller, JobEvent, Result } from '../../protocol/job-api.ts';
 import type { Graph } from '../../protocol/v2.ts';
 import { completesWithin } from '../../lib/completes-within.ts';
-import type { LivePrompts, LivePrompt, PromptDraft } from '../live-prompts.ts';
+import type { LivePrompt, PromptDraft } from '../live-prompts.ts';
 import { createEndingPrompts } from './ending-prompts.ts';
 import type { Hub } from '../../sockets/hub.ts';
 import { type EndWithoutJob, type JobConsumerOptions, createJobConsumer } from './job-consumer.ts';
@@ -15,10 +13,8 @@ import {
   type PromptLogEntry,
   type LogSubscriber,
   LeadershipLost,
-  type PromptEventLog,
   ifLeadershipLost,
 } from '../prompt-event-log.ts';
-import type { Resend } from '../submit/resend.ts';
 import { type EntryApplier, createEntryApplier } from './apply-entry.ts';
 
 /** Turns the events of jobs into v1 frames, until each prompt has its history. */
@@ -51,22 +47,8 @@ export type Follower = {
   close(): Promise<void>;
 };
 
-export type FollowerOptions = {
-  readonly jobs: JobApi;
-  readonly ledger: Ledger;
-  readonly promptEventLog: PromptEventLog;
-  readonly livePrompts: LivePrompts;
+export type FollowerOptions = Omit<JobConsumerOptions, 'endingPrompts' | 'onStored'> & {
   readonly hub: Hub;
-  readonly log: Logger;
-  readonly now: () => number;
-  /** Limits of each user's history, and of one prompt's graph in it. */
-  readonly history: HistoryLimits & { readonly graphBytes: number };
-  /** True when the upstream may lose jobs it accepted. */
-  readonly mayLoseJobs: boolean;
-  /** Decides about a prompt whose job was lost, or failed, before it started. */
-  readonly resend: Resend;
-  /** Called with v1's status word of each ended prompt. */
-  readonly onEnded?: (statusWord: string) => void;
 };
 
 type JobEventStream = Promise<Result<AsyncIterable<JobEvent>>>;

@@ -2,16 +2,18 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { reached } from '../../lib/crash-point.ts';
 import { yieldEvery } from '../../lib/yield-every.ts';
 import type { ProgressInput } from '../../translate/progress-state.ts';
-import { type JobEvent, isGone } from '../../protocol/job-api.ts';
+import { type JobApi, type JobEvent, isGone } from '../../protocol/job-api.ts';
 import type { FileRef } from '../../protocol/v1.ts';
 import { IS_TERMINAL, type Job, type Output } from '../../protocol/v2.ts';
-import type { LivePrompt } from '../live-prompts.ts';
+import type { LivePrompt, LivePrompts } from '../live-prompts.ts';
 import type { EndingPrompts } from './ending-prompts.ts';
-import type { FollowerOptions } from './follower.ts';
 import { endsJob, isKnown, showsActivity, startsJob } from '../state/progress-input-kinds.ts';
 import { nameOutput } from '../../files/name-output.ts';
 import { locationOf } from '../../files/output-name.ts';
-import { LeadershipLost } from '../prompt-event-log.ts';
+import { LeadershipLost, type PromptEventLog } from '../prompt-event-log.ts';
+import type { HistoryLimits, Ledger } from '../../ledger/ledger.ts';
+import type { Logger } from '../../observability/log.ts';
+import type { Resend } from './missing-job.ts';
 import { toOutcome } from '../state/outcome.ts';
 import type { EntryApplier } from './apply-entry.ts';
 
@@ -32,19 +34,21 @@ export type JobConsumer = {
   finish(): Promise<void>;
 };
 
-export type JobConsumerOptions = Pick<
-  FollowerOptions,
-  | 'livePrompts'
-  | 'jobs'
-  | 'ledger'
-  | 'promptEventLog'
-  | 'log'
-  | 'now'
-  | 'onEnded'
-  | 'mayLoseJobs'
-  | 'resend'
-  | 'history'
-> & {
+export type JobConsumerOptions = {
+  readonly jobs: JobApi;
+  readonly ledger: Ledger;
+  readonly promptEventLog: PromptEventLog;
+  readonly livePrompts: LivePrompts;
+  readonly log: Logger;
+  readonly now: () => number;
+  /** Limits of each user's history, and of one prompt's graph in it. */
+  readonly history: HistoryLimits & { readonly graphBytes: number };
+  /** True when the upstream may lose jobs it accepted. */
+  readonly mayLoseJobs: boolean;
+  /** Decides about a prompt whose job was lost, or failed, before it started. */
+  readonly resend: Resend;
+  /** Called with v1's status word of each ended prompt. */
+  readonly onEnded?: (statusWord: string) => void;
   readonly endingPrompts: EndingPrompts;
   /** Called with the stored bytes of each ended prompt. */
   readonly onStored: (bytes: number) => void;

@@ -2,8 +2,9 @@ import type { ProgressEffect, PictureEffect } from '../../translate/progress-sta
 import { sniffPreview } from '../../protocol/binary-frames.ts';
 import type { LivePrompt } from '../live-prompts.ts';
 import type { Frame, Picture } from '../../sockets/frame.ts';
-import { PREVIEW_HEAD_BYTES } from '../prompt-event-log.ts';
-import type { EntryApplierOptions } from './apply-entry.ts';
+import { PREVIEW_HEAD_BYTES, type PromptEventLog } from '../prompt-event-log.ts';
+import type { JobApi } from '../../protocol/job-api.ts';
+import type { Logger } from '../../observability/log.ts';
 import { readImageBytes } from '../../files/asset-content.ts';
 
 /** Sends the effects of a prompt to its channel, all but the end. */
@@ -11,7 +12,13 @@ export type FrameSender = { send(effect: FrameEffect, position: number): Promise
 
 type FrameEffect = Exclude<ProgressEffect, { kind: 'end' }>;
 
-export function createFrameSender(deps: EntryApplierOptions, prompt: LivePrompt): FrameSender {
+export type FrameSenderOptions = {
+  readonly jobs: JobApi;
+  readonly promptEventLog: Pick<PromptEventLog, 'isLeader'>;
+  readonly log: Logger;
+};
+
+export function createFrameSender(deps: FrameSenderOptions, prompt: LivePrompt): FrameSender {
   const { log } = deps;
   const { channel } = prompt;
 

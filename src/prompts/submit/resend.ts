@@ -1,8 +1,9 @@
+import type { MissingJob, Resend } from '../follow/missing-job.ts';
 import { reached } from '../../lib/crash-point.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
 import type { Logger } from '../../observability/log.ts';
 import { type JobApi, isGone } from '../../protocol/job-api.ts';
-import { type Job, IS_TERMINAL } from '../../protocol/v2.ts';
+import { IS_TERMINAL } from '../../protocol/v2.ts';
 import type { LivePrompts, LivePrompt } from '../live-prompts.ts';
 import type { Outbox } from './outbox.ts';
 import type { RetryPolicy } from './retry-policy.ts';
@@ -13,22 +14,6 @@ import {
   resendCount,
   withNewKey,
 } from './plan.ts';
-
-/** A job that was lost or ended before it started. `job` absent: its service does not have it. */
-type MissingJob = {
-  readonly job: Job | undefined;
-  /** When this job was last reported as queued; `undefined`: not since this process follows it. */
-  readonly lastQueuedAtMs: number | undefined;
-};
-
-/** `final`: the job has ended; `not yet`: the service could not say, or has the job after all. */
-type ResendResult = 'sent' | 'final' | 'not yet';
-
-/**
- * Sends a prompt again whose job was lost before it started, because the engine behind the service
- * died. The prompt goes to the outbox with another key, since the old one may be used up.
- */
-export type Resend = (prompt: LivePrompt, missing: MissingJob) => Promise<ResendResult>;
 
 type ResendOptions = {
   readonly ledger: Pick<Ledger, 'prompts'>;

@@ -1,35 +1,21 @@
-import path from 'node:path';
-import { createBlobs } from '../blobs.ts';
-import type { Engine, EngineOptions } from '../embedded/embedded-engine.ts';
-import { type JobFiles, createAssetApi, createJobFiles } from '../assets/job-files.ts';
-import type { JobRow, Ledger } from '../../ledger/ledger.ts';
-import type { RedisConnections } from '../../lib/redis.ts';
+import {
+  type DistributedEngineOptions,
+  openSharedServices,
+  type SharedServices,
+} from './shared-services.ts';
+import type { Engine } from '../job-engine.ts';
+import { type JobFiles, createAssetApi } from '../assets/job-files.ts';
+import type { Ledger } from '../../ledger/ledger.ts';
 import { ok, refuse } from '../../protocol/job-api.ts';
 import { completesWithin } from '../../lib/completes-within.ts';
-import { createPubSub } from './pubsub.ts';
-import { type SharedBlobs, createSharedBlobs, createSharedOutputNames } from './shared-blobs.ts';
+import type { SharedBlobs } from './shared-blobs.ts';
 import { createJobApi } from './job-api.ts';
-import { createQueueKeys } from './redis-keys.ts';
 import { createLocalWorker } from './local-worker.ts';
 import { createEventMirrors } from './event-mirror.ts';
-import { createRunStateStore } from './run-state.ts';
 import { createTicketQueue } from './ticket-queue.ts';
-import { createJanitor, inputAssetIdsOf } from './janitor.ts';
-import type { TakeoverTimes } from './queue-worker.ts';
+import { createJanitor } from './janitor.ts';
 
-const SOCKET_TIMEOUT_MS = 10_000;
 const CLOSE_WITHIN_MS = 10_000;
-
-export type DistributedEngineOptions = Omit<EngineOptions, 'clock' | 'spoolDir'> & {
-  readonly links: RedisConnections;
-  /** A folder where only this process writes incomplete files. */
-  readonly spoolDir: string;
-  readonly clock?: () => number;
-  readonly takeover?: Partial<TakeoverTimes>;
-};
-
-/** The services that the request side and the worker side of this process share. */
-export type SharedServices = ReturnType<typeof openSharedServices>;
 
 /** A process that only runs jobs. */
 export type WorkerProcess = { start(): void; close(): Promise<void> };
@@ -100,45 +86,6 @@ export async function createDistributedEngine(deps: DistributedEngineOptions): P
       await background.close();
     },
   };
-}
-
-function openSharedServices(deps: DistributedEngineOptions) {
-  const { links, ledger, dataDir, limits, log, nodes, clock = Date.now } = deps;
-  // A connection that stays silent with commands pending is closed and opened again.
-  const redis = links.connect({ socketTimeout: SOCKET_TIMEOUT_MS });
-  const keys = createQueueKeys(links);
-  const blobs = createSharedBlobs({
-    redis,
-    keys,
-    blobs: createBlobs(path.join(dataDir, 'blobs')),
-    dataDir,
-    ledger,
-    clock,
-  });
-  const jobFiles = createJobFiles({
-    ledger,
-    nodes,
-    blobs,
-    clock,
-    names: createSharedOutputNames(redis, keys),
-    highestUsedElsewhere: deps.highestUsedElsewhere,
-    retentionMs: limits.retentionMs,
-    isInUse: async (id) => (await ledger.jobs.unfinished()).some((row) => readsAsset(row, id)),
-  });
-  const pubsub = createPubSub(links.connect({ socketTimeout: SOCKET_TIMEOUT_MS }), log);
-  return {
-    redis,
-    keys,
-    pubsub,
-    blobs,
-    jobFiles,
-    runState: createRunStateStore({ redis, keys }),
-    clock,
-  };
-}
-
-function readsAsset(row: JobRow, assetId: string): boolean {
-  return inputAssetIdsOf(row).includes(assetId);
 }
 
 /** Another process may be removing the bytes of a known hash. */

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { HandleWorkerRequest } from '../jobs/worker-requests.ts';
 import type { Assets } from '../assets/assets.ts';
-import { type WorkerAssignment, chooseWorker } from '../embedded/dispatcher.ts';
+import { type WorkerAssignment, chooseWorker } from '../jobs/worker-assignment.ts';
 import { jobError } from '../jobs/job-error.ts';
 import type { OutputRetention } from '../assets/output-retention.ts';
 import { type LiveJob, type StopReason, jobFromRow, toEndPatch } from '../jobs/live-job.ts';

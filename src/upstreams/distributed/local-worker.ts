@@ -5,7 +5,7 @@ import type { LiveJob } from '../jobs/live-job.ts';
 import { resolveFiles } from '../jobs/resolve-files.ts';
 import { nodeLibraryUrl } from '../assets/job-files.ts';
 import { createWorkerThread } from '../jobs/worker-thread.ts';
-import type { DistributedEngineOptions, SharedServices } from './distributed-engine.ts';
+import type { DistributedEngineOptions, SharedServices } from './shared-services.ts';
 import { type JobRuns, createJobRuns } from './job-runs.ts';
 import { TAKEN_OVER, withFence } from './fence.ts';
 import { type QueueWorker, TAKEOVER, createQueueWorker } from './queue-worker.ts';

@@ -1,3 +1,4 @@
+import { type WorkerAssignment, chooseWorker } from '../jobs/worker-assignment.ts';
 import type { Logger } from '../../observability/log.ts';
 import { jobError } from '../jobs/job-error.ts';
 import type { LiveJob, StopReason } from '../jobs/live-job.ts';
@@ -28,13 +29,6 @@ export type Dispatcher = {
   readonly nextOrder: () => number;
   start(): void;
   close(): Promise<void>;
-};
-
-/** A worker thread, its current job, and the user of its previous job. */
-export type WorkerAssignment = {
-  readonly thread: WorkerThread;
-  job: LiveJob | undefined;
-  lastUser: string | undefined;
 };
 
 /** Nothing runs before `start`. */
@@ -145,17 +139,4 @@ function emitPositions(waiting: readonly LiveJob[]): void {
     job.position = position;
     job.feed.emit({ event: 'status', data: { status: 'queued', queue_position: position } });
   }
-}
-
-/** Prefers the worker that last served this user, because it holds that user's cache. */
-export function chooseWorker(
-  assignments: readonly WorkerAssignment[],
-  user: string,
-): WorkerAssignment | undefined {
-  const free = assignments.filter((assignment) => !assignment.job);
-  return (
-    free.find((assignment) => assignment.lastUser === user) ??
-    free.find((assignment) => assignment.lastUser === undefined) ??
-    free[0]
-  );
 }

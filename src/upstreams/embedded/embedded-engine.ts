@@ -1,17 +1,14 @@
 import { mkdir, rm } from 'node:fs/promises';
 import path from 'node:path';
-import type { Ledger } from '../../ledger/ledger.ts';
-import type { NodeDef } from '../../nodes/node.ts';
-import type { Logger } from '../../observability/log.ts';
+import type { EngineOptions, Engine } from '../job-engine.ts';
 import { type JobApi, ok } from '../../protocol/job-api.ts';
 import { createWorkerRequestHandler } from '../jobs/worker-requests.ts';
 import { createBlobs } from '../blobs.ts';
 import { createDispatcher, type Dispatcher } from './dispatcher.ts';
 import { createJobReader } from '../jobs/job-reader.ts';
 import { createPeriodicTask } from '../../lib/periodic-task.ts';
-import type { EngineLimits } from '../engine-limits.ts';
 import { type LiveJob, showJob } from '../jobs/live-job.ts';
-import { type OutputOptions, createOutputNames } from '../assets/outputs.ts';
+import { createOutputNames } from '../assets/outputs.ts';
 import type { WorkerSetup } from '../jobs/worker-protocol.ts';
 import { recoverJobs } from '../jobs/recover-jobs.ts';
 import { createJobLifecycle } from '../jobs/job-lifecycle.ts';
@@ -25,29 +22,6 @@ import {
 } from '../assets/job-files.ts';
 import { acceptJob } from '../jobs/accept-job.ts';
 import { createWorkerThread } from '../jobs/worker-thread.ts';
-
-export type EngineOptions = {
-  readonly ledger: Ledger;
-  readonly dataDir: string;
-  /** An empty folder of this process; by default a folder of the data directory is emptied. */
-  readonly spoolDir?: string;
-  /** Submissions are validated against these; the workers run the classes of `nodesModule`. */
-  readonly nodes: ReadonlyMap<string, NodeDef>;
-  /** URL of a compiled module that exports the same classes as `ALL_NODES`; this server's library by default. */
-  readonly nodesModule?: string;
-  readonly log: Logger;
-  readonly clock?: () => number;
-  readonly limits: EngineLimits;
-  readonly highestUsedElsewhere?: OutputOptions['highestUsedElsewhere'];
-};
-
-/** The embedded v2 service. */
-export interface Engine extends JobApi {
-  /** Starts to run queued jobs, including those of an earlier process. */
-  start(): void;
-  /** Stops in order: running jobs are recorded as queued, and the next start runs them again. */
-  close(): Promise<void>;
-}
 
 /**
  * Opens the engine over its ledger and files, and queues the jobs that an earlier process left

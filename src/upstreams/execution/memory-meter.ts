@@ -1,6 +1,11 @@
 import { byteImageSize } from '../../nodes/tensor.ts';
-import { BYTES_PER_CHAR } from '../../nodes/text/pieces.ts';
-import { type ImageValue, type MaskValue, OutOfMemory, type Value } from '../../nodes/node.ts';
+import {
+  BYTES_PER_CHAR,
+  type ImageValue,
+  type MaskValue,
+  OutOfMemory,
+  type Value,
+} from '../../nodes/node.ts';
 
 /**
  * Limits the memory of a job: the reservations of the running call, and the pixels and texts that

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import type { ProxyRequest } from './proxy-call.ts';
+import type { ProxyRequest } from './proxy-exchange.ts';
 import { type RawHeaders, answerHeaders, toHeaderObject } from './headers.ts';
 
 /** Head of an answer. */

@@ -1,10 +1,10 @@
-import { createInterimAnswerCounter } from '../../http/interim-answers.ts';
 import { STATUS_CODES } from 'node:http';
 import type { Dispatcher } from 'undici';
-import type { ProxyExchange, ProxyRequest, ProxyOutcome } from './proxy-call.ts';
+import { createInterimAnswerCounter } from '../../http/interim-answers.ts';
+import type { ProxyOutcome } from './proxy-call.ts';
+import type { ProxyRequest, ProxyExchange, BodyCopy } from './proxy-exchange.ts';
 import { writeAnswerHead, flushHead } from './answer-head.ts';
 import type { RawHeaders } from './headers.ts';
-import type { BodyCopy } from './job-call-observer.ts';
 
 type Options = {
   readonly exchange: ProxyExchange;

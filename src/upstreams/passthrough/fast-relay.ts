@@ -1,7 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import { createRequire } from 'node:module';
 import type { buildConnector } from 'undici';
-import type { ProxyExchange, ProxyRequest, ProxyOutcome } from './proxy-call.ts';
+import type { ProxyOutcome } from './proxy-call.ts';
+import type { ProxyRequest, ProxyExchange } from './proxy-exchange.ts';
 import { skippingContinue } from './skip-continue.ts';
 import { createFastCall } from './fast-call.ts';
 import { readSmallBody, smallLength } from './small-body.ts';

@@ -3,7 +3,7 @@ import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate } from 'node:zlib';
 import { parseWithinLimits } from '../../http/json-body.ts';
 import type { Caller } from '../../protocol/job-api.ts';
-import type { ProxyExchange } from './proxy-call.ts';
+import type { ProxyExchange, BodyCopy, CallObserver } from './proxy-exchange.ts';
 import { type JsonObject, isJsonObject } from '../../protocol/json.ts';
 import { IS_TERMINAL, type JobStatus } from '../../protocol/v2.ts';
 
@@ -24,23 +24,6 @@ export type JobCall =
       readonly jobId: string;
       readonly request: IncomingMessage;
     };
-
-/** Observes one call; the call does not depend on it. */
-export type CallObserver = {
-  /** The body is here as a whole, or begins to flow. */
-  onRequest(body?: Buffer): void;
-  /** Where a copy of the answer is to go, if it is of interest. */
-  onAnswer(head: {
-    readonly status: number;
-    readonly coding: string | undefined;
-  }): BodyCopy | undefined;
-};
-
-/** The copy of a message, made while it passes. */
-export type BodyCopy = {
-  add(chunk: Buffer): void;
-  end(how: 'whole' | 'cut off'): void;
-};
 
 /** Largest copy of a message; the bytes themselves are never delayed. */
 const MAX_COPY_BYTES = { body: 4 * 1024 * 1024, answer: 1024 * 1024 } as const;

@@ -5,7 +5,7 @@ import type { Caller } from '../../protocol/job-api.ts';
 import { readTarget } from '../../protocol/request-target.ts';
 import { withoutLogin } from '../../protocol/url-credentials.ts';
 import { missingAliases } from './header-aliases.ts';
-import type { ProxyExchange, ProxyRequest } from './proxy-call.ts';
+import type { ProxyRequest, ProxyExchange } from './proxy-exchange.ts';
 import { type RawHeaders, hasUnsupportedCoding, requestHeaders } from './headers.ts';
 import {
   type ProxyFailure,

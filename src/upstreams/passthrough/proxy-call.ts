@@ -1,32 +1,9 @@
-import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http';
+import type { ProxyExchange, ProxyRequest } from './proxy-exchange.ts';
+import type { ClientRequest, IncomingMessage } from 'node:http';
 import { createInterimAnswerCounter } from '../../http/interim-answers.ts';
 import { writeAnswerHead, flushHead } from './answer-head.ts';
-import { type RawHeaders, toHeaderObject } from './headers.ts';
-import { type CallObserver, copyBody } from './job-call-observer.ts';
-
-/** A call and where its answer goes, with or without a framework around it. */
-export type ProxyExchange = {
-  readonly req: IncomingMessage;
-  readonly res: ServerResponse;
-  /** Set to false: a framework has nothing to add. */
-  respond?: boolean | undefined;
-};
-
-/** The request that goes upstream. */
-export type ProxyRequest = {
-  /** Path and query, byte for byte. */
-  readonly path: string;
-  readonly headers: string[];
-  /**
-   * Headers an answer gets unless the service sends them itself; `undefined` when they are set
-   * already.
-   */
-  readonly extraHeaders: RawHeaders | undefined;
-  /** Headers an answer gets beside its own. */
-  readonly headerAliases: ((headers: RawHeaders) => RawHeaders) | undefined;
-  /** Observes the call without changing it. */
-  readonly observer: CallObserver | undefined;
-};
+import { toHeaderObject } from './headers.ts';
+import { copyBody } from './job-call-observer.ts';
 
 /** `answered`: nothing is left to send, or the client has left. `unreachable`: nothing was sent. */
 export type ProxyOutcome = 'answered' | 'unreachable' | 'lost';

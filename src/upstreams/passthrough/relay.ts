@@ -1,12 +1,7 @@
 import { Agent as HttpAgent, type IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
-import {
-  type ProxyCall,
-  type ProxyExchange,
-  type ProxyRequest,
-  type ProxyOutcome,
-  createProxyCall,
-} from './proxy-call.ts';
+import { type ProxyCall, type ProxyOutcome, createProxyCall } from './proxy-call.ts';
+import type { ProxyRequest, ProxyExchange } from './proxy-exchange.ts';
 import { createFastRelay } from './fast-relay.ts';
 import { loadHttpProxy } from './load-http-proxy.ts';
 

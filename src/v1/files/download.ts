@@ -7,7 +7,7 @@ import { V1Error, plainError, sendEmpty } from '../../dialects/errors.ts';
 import { toV1FileError } from '../../dialects/file-error.ts';
 import { type Rendering, render } from './render.ts';
 import { fileHeaders } from '../../http/file-headers.ts';
-import { failIfShorter } from '../../http/fail-if-shorter.ts';
+import { failIfShorter } from './fail-if-shorter.ts';
 import { openContent, readImageBytes } from '../../files/asset-content.ts';
 
 /** One file on its way to one caller. */

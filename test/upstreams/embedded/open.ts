@@ -2,11 +2,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { onTestFinished } from 'vitest';
-import {
-  createEmbeddedEngine,
-  type Engine,
-  type EngineOptions,
-} from '../../../src/upstreams/embedded/embedded-engine.ts';
+import { createEmbeddedEngine } from '../../../src/upstreams/embedded/embedded-engine.ts';
+import type { Engine, EngineOptions } from '../../../src/upstreams/job-engine.ts';
 import { DEFAULT_LIMITS, type EngineLimits } from '../../../src/upstreams/engine-limits.ts';
 import { createMemoryLedger } from '../../support/app/memory-ledger.ts';
 import { silentLogger } from '../../../src/observability/log.ts';

@@ -1,0 +1,65 @@
+import path from 'node:path';
+import { createBlobs } from '../blobs.ts';
+import type { EngineOptions } from '../job-engine.ts';
+import { createJobFiles } from '../assets/job-files.ts';
+import type { JobRow } from '../../ledger/ledger.ts';
+import type { RedisConnections } from '../../lib/redis.ts';
+import { createPubSub } from './pubsub.ts';
+import { createSharedBlobs, createSharedOutputNames } from './shared-blobs.ts';
+import { createQueueKeys } from './redis-keys.ts';
+import { createRunStateStore } from './run-state.ts';
+import { inputAssetIdsOf } from './janitor.ts';
+import type { TakeoverTimes } from './queue-worker.ts';
+
+const SOCKET_TIMEOUT_MS = 10_000;
+
+export type DistributedEngineOptions = Omit<EngineOptions, 'clock' | 'spoolDir'> & {
+  readonly links: RedisConnections;
+  /** A folder where only this process writes incomplete files. */
+  readonly spoolDir: string;
+  readonly clock?: () => number;
+  readonly takeover?: Partial<TakeoverTimes>;
+};
+
+/** Opens what all parts of this process use of the shared Redis and data folder. */
+export function openSharedServices(deps: DistributedEngineOptions) {
+  const { links, ledger, dataDir, limits, log, nodes, clock = Date.now } = deps;
+  // A connection that stays silent with commands pending is closed and opened again.
+  const redis = links.connect({ socketTimeout: SOCKET_TIMEOUT_MS });
+  const keys = createQueueKeys(links);
+  const blobs = createSharedBlobs({
+    redis,
+    keys,
+    blobs: createBlobs(path.join(dataDir, 'blobs')),
+    dataDir,
+    ledger,
+    clock,
+  });
+  const jobFiles = createJobFiles({
+    ledger,
+    nodes,
+    blobs,
+    clock,
+    names: createSharedOutputNames(redis, keys),
+    highestUsedElsewhere: deps.highestUsedElsewhere,
+    retentionMs: limits.retentionMs,
+    isInUse: async (id) => (await ledger.jobs.unfinished()).some((row) => readsAsset(row, id)),
+  });
+  const pubsub = createPubSub(links.connect({ socketTimeout: SOCKET_TIMEOUT_MS }), log);
+  return {
+    redis,
+    keys,
+    pubsub,
+    blobs,
+    jobFiles,
+    runState: createRunStateStore({ redis, keys }),
+    clock,
+  };
+}
+
+/** The services that the request side and the worker side of this process share. */
+export type SharedServices = ReturnType<typeof openSharedServices>;
+
+function readsAsset(row: JobRow, assetId: string): boolean {
+  return inputAssetIdsOf(row).includes(assetId);
+}

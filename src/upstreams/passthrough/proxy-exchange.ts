@@ -1,0 +1,43 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { RawHeaders } from './headers.ts';
+
+/** A call and where its answer goes, with or without a framework around it. */
+export type ProxyExchange = {
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
+  /** Set to false: a framework has nothing to add. */
+  respond?: boolean | undefined;
+};
+
+/** The copy of a message, made while it passes. */
+export type BodyCopy = {
+  add(chunk: Buffer): void;
+  end(how: 'whole' | 'cut off'): void;
+};
+
+/** Observes one call; the call does not depend on it. */
+export type CallObserver = {
+  /** The body is here as a whole, or begins to flow. */
+  onRequest(body?: Buffer): void;
+  /** Where a copy of the answer is to go, if it is of interest. */
+  onAnswer(head: {
+    readonly status: number;
+    readonly coding: string | undefined;
+  }): BodyCopy | undefined;
+};
+
+/** The request that goes upstream. */
+export type ProxyRequest = {
+  /** Path and query, byte for byte. */
+  readonly path: string;
+  readonly headers: string[];
+  /**
+   * Headers an answer gets unless the service sends them itself; `undefined` when they are set
+   * already.
+   */
+  readonly extraHeaders: RawHeaders | undefined;
+  /** Headers an answer gets beside its own. */
+  readonly headerAliases: ((headers: RawHeaders) => RawHeaders) | undefined;
+  /** Observes the call without changing it. */
+  readonly observer: CallObserver | undefined;
+};
