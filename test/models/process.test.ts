@@ -228,12 +228,10 @@ describe('a start', () => {
     expect(stderr).not.toContain('sk-secret');
   });
 
-  test('the curl of the README works', async () => {
+  test('the curl commands of docs/model-router.md work', async () => {
     await start();
-    const readme = await readFile(new URL('../../README.md', import.meta.url), 'utf8');
-    const commands = [...readme.matchAll(/^curl (.*\/v1\/models.*)$/gm)].map(
-      ([, rest = '']) => rest,
-    );
+    const page = await readFile(new URL('../../docs/model-router.md', import.meta.url), 'utf8');
+    const commands = [...page.matchAll(/^curl (.*\/v1\/models.*)$/gm)].map(([, rest = '']) => rest);
     expect(commands.length).toBeGreaterThan(0);
     for (const command of commands) {
       const url = /http:\/\/127\.0\.0\.1:8188([^\s']*)/.exec(command)?.[1] ?? '';

@@ -40,6 +40,11 @@ const MARKS = {
 
 const runnable = await openRunners({ cwd: tmpdir(), env: {} });
 
+/** The graph that all of them run is a file of its own. */
+const SECTIONS = [
+  ...new Set(BLOCKS.filter(({ kind }) => kind !== 'json workflow.json').map(({ under }) => under)),
+];
+
 test('no block is of a kind that is not run', () => {
   const fences = [...PAGE.matchAll(/^```\S/gm)].length;
   const kinds = new Set(['json workflow.json', ...PROGRAMS.map(({ kind }) => kind)]);
@@ -47,13 +52,10 @@ test('no block is of a kind that is not run', () => {
   expect(BLOCKS.filter(({ kind }) => !kinds.has(kind))).toEqual([]);
 });
 
-test.each([...new Set(BLOCKS.map(({ under }) => under).filter((title) => title !== ''))])(
-  '%s has both versions in every language',
-  (title) => {
-    const kinds = BLOCKS.filter(({ under }) => under === title).map(({ kind }) => kind);
-    expect(kinds).toEqual(PROGRAMS.map(({ kind }) => kind));
-  },
-);
+test.each(SECTIONS)('%s has both versions in every language', (title) => {
+  const kinds = BLOCKS.filter(({ under }) => under === title).map(({ kind }) => kind);
+  expect(kinds).toEqual(PROGRAMS.map(({ kind }) => kind));
+});
 
 describe.each(PROGRAMS)('$kind', ({ kind, runner: language, file, picture }) => {
   const blocks = BLOCKS.filter((block) => block.kind === kind);
