@@ -1,174 +1,189 @@
 import { readFileSync, readdirSync } from 'node:fs';
-import { dirname, join, relative, resolve } from 'node:path';
+import { dirname, join, normalize } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 
-const SRC = fileURLToPath(new URL('../src', import.meta.url));
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
-/** What each room may import besides itself; root files by their name. */
-const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
-  lib: ['wire'],
-  wire: [],
-  nodes: ['wire', 'lib'],
-  translate: ['wire'],
-  ledger: ['wire', 'lib', 'redis', 'telemetry', 'within'],
-  http: ['wire', 'lib', 'spool', 'telemetry'],
-  engine: [
-    'crash-point',
-    'lib',
-    'http',
-    'wire',
-    'nodes',
-    'ledger',
-    'telemetry',
-    'hash',
-    'spool',
-    'multipart',
-  ],
-  v1: [
-    'crash-point',
-    'lib',
-    'wire',
-    'translate',
-    'ledger',
-    'telemetry',
-    'spool',
-    'multipart',
-    'http',
-    'within',
-  ],
-  v2: ['lib', 'wire', 'telemetry', 'hash'],
-  'object-info': ['wire', 'telemetry', 'config', 'within'],
-  models: ['lib', 'wire', 'http', 'ledger', 'telemetry', 'hash', 'spool'],
-  passthrough: ['wire', 'http', 'telemetry'],
-  folders: [
-    'crash-point',
-    'wire',
-    'translate',
-    'v1',
-    'ledger',
-    'telemetry',
-    'spool',
-    'new-name',
-    'within',
-  ],
-  config: [],
-  telemetry: ['wire'],
-  hash: [],
-  spool: ['wire', 'hash', 'new-name'],
-  'new-name': [],
-  multipart: ['wire', 'spool'],
-  backup: [
-    'wire',
-    'app',
-    'ledger',
-    'engine',
-    'hash',
-    'spool',
-    'data-dir',
-    'lib',
-    'config',
-    'crash-point',
-  ],
-  within: [],
-  'crash-point': [],
-  'http-server': ['wire'],
-  trace: ['wire'],
-  metrics: ['trace'],
-  front: ['wire', 'http', 'metrics', 'passthrough', 'telemetry', 'v1'],
-  session: ['wire'],
-  tap: ['lib', 'wire', 'session', 'telemetry', 'trace'],
-  'data-dir': ['app', 'ledger'],
-  'spool-dir': [],
-  redis: ['telemetry'],
-  queued: [
-    'crash-point',
-    'lib',
-    'wire',
-    'nodes',
-    'ledger',
-    'engine',
-    'telemetry',
-    'redis',
-    'within',
-  ],
-  'warm-up': ['telemetry', 'models'],
-  cluster: ['lib', 'wire', 'translate', 'telemetry', 'redis', 'v1', 'within'],
+/** A folder imports only from folders with a lower number. docs/architecture.md says what is in each. */
+const FLOORS: Readonly<Record<string, number>> = {
+  main: 11,
+  demo: 11,
+  cli: 10,
+  app: 9,
+  v1: 8,
+  v2: 8,
+  pages: 8,
+  replication: 8,
+  prompts: 7,
+  'shared-folders': 7,
+  files: 6,
+  migration: 6,
+  models: 6,
+  upstreams: 6,
+  auth: 5,
+  definitions: 5,
+  http: 4,
+  ledger: 4,
+  nodes: 4,
+  sockets: 4,
+  dialects: 3,
+  lib: 3,
+  observability: 2,
+  translate: 2,
+  config: 1,
+  protocol: 1,
 };
 
-/** Beyond their room these rooms see the ledger's interface only, never a store. */
-const INTERFACE_ONLY = ['engine', 'queued', 'v1', 'models', 'folders'];
+/** Only `app` and `cli` name one of these; all other code sees the port. */
+const DRIVERS = [
+  /^ledger\/redis\//,
+  /^ledger\/sqlite\//,
+  /^upstreams\/distributed\//,
+  /^upstreams\/embedded\//,
+  /^upstreams\/passthrough\//,
+  /^upstreams\/remote(-events|-files)?\//,
+];
 
-/** They assemble the rest. */
-const KNOWS_EVERYONE = new Set([
-  'app',
-  'replicas',
-  'cli',
-  'server',
-  'same-address',
-  'store',
-  'upstream',
-  'main',
-  'cli',
-  'demo',
-  'cli',
-]);
+const MAX_FILES = 20;
+/** Folders with more files, and the reason. */
+const LARGE_FOLDERS: Readonly<Record<string, string>> = {};
 
-const FILES = readdirSync(SRC, { recursive: true, encoding: 'utf8' })
+const MAX_LINES = 300;
+
+type Source = { readonly name: string; readonly text: string; readonly imports: readonly string[] };
+
+const SOURCES: readonly Source[] = readdirSync(join(ROOT, 'src'), {
+  recursive: true,
+  encoding: 'utf8',
+})
   .filter((name) => name.endsWith('.ts'))
-  .map((name) => ({ name, text: readFileSync(join(SRC, name), 'utf8') }));
-
-function roomOf(name: string): string {
-  return name.split('/')[0]?.replace(/\.ts$/, '') ?? '';
-}
-
-function importsOf(file: { name: string; text: string }): string[] {
-  return [...file.text.matchAll(/(?:from|import)\s*\(?'(\.[^']+)'/g)].map(([, target = '']) =>
-    relative(SRC, resolve(SRC, dirname(file.name), target)),
-  );
-}
-
-describe('the folder list is the architecture', () => {
-  test('there are files to check, and their imports are found', () => {
-    expect(FILES.length).toBeGreaterThan(30);
-    expect(FILES.flatMap(importsOf).length).toBeGreaterThan(100);
+  .map((name) => {
+    const text = readFileSync(join(ROOT, 'src', name), 'utf8');
+    return { name, text, imports: importsOf(name, text) };
   });
 
-  test.each(FILES.filter(({ name }) => !KNOWS_EVERYONE.has(roomOf(name))))(
-    '$name imports only what its room may',
-    (file) => {
-      const room = roomOf(file.name);
-      const allowed = [room, ...(MAY_IMPORT[room] ?? [])];
-      expect(importsOf(file).filter((target) => !allowed.includes(roomOf(target)))).toEqual([]);
-    },
-  );
+/** Type imports, exports of other files and imports at run time count too. */
+function importsOf(name: string, text: string): readonly string[] {
+  const targets = text.matchAll(/\b(?:from|import)\s*\(?\s*'(\.[^']+)'/g);
+  return [...targets].map(([, target = '']) => normalize(join(dirname(name), target)));
+}
 
-  test.each(FILES.filter(({ name }) => INTERFACE_ONLY.includes(roomOf(name))))(
-    '$name knows no store',
-    (file) => {
-      const stores = importsOf(file).filter((target) => roomOf(target) === 'ledger');
-      expect(stores.filter((target) => target !== 'ledger/ledger.ts')).toEqual([]);
-    },
-  );
+/** The folder directly below `src`, or the name of a file there. */
+function topOf(name: string): string {
+  return name.replace(/(\/.*|\.ts)$/, '');
+}
 
-  test('of the old surface the cluster knows two ports only', () => {
-    const theirs = FILES.filter(({ name }) => roomOf(name) === 'cluster').flatMap(importsOf);
-    const surface = new Set(theirs.filter((target) => roomOf(target) === 'v1'));
-    expect([...surface].toSorted()).toEqual(['v1/log-share.ts', 'v1/prompt-journal.ts']);
+function driverOf(name: string): RegExp | undefined {
+  return DRIVERS.find((driver) => driver.test(name));
+}
+
+/** `from > to` for every import that `isWrong`. */
+function wrongImports(isWrong: (from: string, to: string) => boolean): readonly string[] {
+  return SOURCES.flatMap(({ name, imports }) =>
+    imports.filter((target) => isWrong(name, target)).map((target) => `${name} > ${target}`),
+  );
+}
+
+const FOLDERS = [...new Set(SOURCES.map(({ name }) => dirname(name)))].filter(
+  (folder) => folder !== '.',
+);
+
+describe('the three rules of the map', () => {
+  test('imports are found, and every folder has a floor', () => {
+    expect(SOURCES.flatMap(({ imports }) => imports).length).toBeGreaterThan(1000);
+    expect([...new Set(SOURCES.map(({ name }) => topOf(name)))].toSorted()).toEqual(
+      Object.keys(FLOORS).toSorted(),
+    );
   });
 
-  test('translate and wire do no I/O and know no clock or randomness', () => {
-    const pure = FILES.filter(({ name }) => ['translate', 'wire'].includes(roomOf(name)));
+  test('a folder imports only from folders on lower floors', () => {
+    const floor = (name: string) => FLOORS[topOf(name)] ?? 0;
+    const isUp = (from: string, to: string) =>
+      topOf(from) !== topOf(to) && floor(to) >= floor(from);
+    expect(wrongImports(isUp)).toEqual([]);
+  });
+
+  test('only app and cli name a driver', () => {
+    const isForeign = (from: string, to: string) => {
+      const driver = driverOf(to);
+      return driver !== undefined && !driver.test(from) && !['app', 'cli'].includes(topOf(from));
+    };
+    expect(wrongImports(isForeign)).toEqual([]);
+  });
+
+  test('code outside a folder imports the files of the folder, not of its sub-folders', () => {
+    const isInside = (from: string, to: string) =>
+      topOf(from) !== topOf(to) && to.split('/').length > 2 && driverOf(to) === undefined;
+    expect(wrongImports(isInside)).toEqual([]);
+  });
+});
+
+describe('the shape of the tree', () => {
+  test('no file imports itself through others, by types either', () => {
+    expect(circles()).toEqual([]);
+  });
+
+  test('only main.ts and demo.ts are directly in src, and folders have two levels at most', () => {
+    const loose = SOURCES.filter(({ name }) => dirname(name) === '.').map(({ name }) => name);
+    expect(loose.toSorted()).toEqual(['demo.ts', 'main.ts']);
+    expect(FOLDERS.filter((folder) => folder.split('/').length > 2)).toEqual([]);
+  });
+
+  test(`a folder has ${MAX_FILES} files at most, or a reason`, () => {
+    const countOf = (folder: string) =>
+      SOURCES.filter(({ name }) => dirname(name) === folder).length;
+    const large = FOLDERS.filter((folder) => countOf(folder) > MAX_FILES);
+    expect(large.toSorted()).toEqual(Object.keys(LARGE_FOLDERS).toSorted());
+  });
+
+  test(`a file has ${MAX_LINES} lines at most`, () => {
+    const long = SOURCES.filter(({ text }) => text.split('\n').length > MAX_LINES + 1);
+    expect(long.map(({ name }) => name)).toEqual([]);
+  });
+
+  test('translate and protocol do no I/O and know no clock or randomness', () => {
     const impure =
       /from 'node:(?!stream')|\bDate\.now\(|new Date\(\)|Math\.random\(|setTimeout\(|\bfetch\(/;
+    const pure = SOURCES.filter(({ name }) => ['translate', 'protocol'].includes(topOf(name)));
     expect(pure.filter(({ text }) => impure.test(text)).map(({ name }) => name)).toEqual([]);
   });
 
-  test.each(FILES)('$name is at most 300 lines', ({ text }) => {
-    expect(text.split('\n').length).toBeLessThanOrEqual(301);
-  });
-
-  test('no room has a second floor', () => {
-    expect(FILES.map(({ name }) => name).filter((name) => name.split('/').length > 2)).toEqual([]);
+  test('docs/architecture.md says of every folder in one sentence what is in it', () => {
+    const page = readFileSync(join(ROOT, 'docs/architecture.md'), 'utf8');
+    const described = [...page.matchAll(/^\| `([a-z0-9/-]+)` \| [^|]*\| [^|]+ \|$/gm)];
+    expect(described.map(([, folder]) => folder).toSorted()).toEqual(FOLDERS.toSorted());
   });
 });
+
+/** Groups of files that reach each other (Tarjan's strongly connected components). */
+function circles(): readonly string[] {
+  const importsBy = new Map(SOURCES.map(({ name, imports }) => [name, imports]));
+  const order = new Map<string, number>();
+  const lowest = new Map<string, number>();
+  const stack: string[] = [];
+  const found: string[] = [];
+  const visit = (name: string): number => {
+    const place = order.size;
+    order.set(name, place);
+    lowest.set(name, place);
+    stack.push(name);
+    for (const target of importsBy.get(name) ?? []) {
+      if (!importsBy.has(target)) continue;
+      const reached = order.has(target) ? order.get(target) : visit(target);
+      const isOpen = stack.includes(target);
+      if (isOpen)
+        lowest.set(
+          name,
+          Math.min(lowest.get(name) ?? place, lowest.get(target) ?? 0, reached ?? 0),
+        );
+    }
+    if (lowest.get(name) === place) {
+      const group = stack.splice(stack.indexOf(name));
+      if (group.length > 1) found.push(group.join(' '));
+    }
+    return lowest.get(name) ?? place;
+  };
+  for (const { name } of SOURCES) if (!order.has(name)) visit(name);
+  return found;
+}

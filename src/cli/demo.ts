@@ -1,0 +1,134 @@
+import { once } from 'node:events';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import { WebSocket } from 'ws';
+import { type Message, type Workflow, createProgress } from './demo/progress.ts';
+import { startServer } from './demo/server.ts';
+import { packageUrl } from '../lib/package-url.ts';
+import { ownUserAgent } from '../lib/own-user-agent.ts';
+import { DemoError, runError, uploadError } from './demo/errors.ts';
+
+const OUTPUT_FOLDER = packageUrl('demo-output/');
+const IMAGE = packageUrl('fixtures/demo/evening-hills.jpg');
+const WORKFLOW = packageUrl('fixtures/workflows/demo.json');
+const CLIENT_ID = 'holdover-demo';
+/** The usage report of a ledger that the demo runs on leaves it out. */
+const headers = { 'User-Agent': ownUserAgent('demo') };
+const PREVIEW_IMAGE_OFFSET = 8;
+
+type FileRef = { filename: string; subfolder: string; type: string };
+
+/**
+ * `npm run demo`: runs the main job once, as a v1 client would (upload, socket, prompt, previews,
+ * result). An error that the user can mend is printed as one sentence, with exit code 1.
+ */
+export async function demoCommand(args: readonly string[]): Promise<void> {
+  try {
+    await runDemo(args);
+  } catch (error) {
+    if (!(error instanceof DemoError)) throw error;
+    console.error(`\n${error.message}`);
+    process.exitCode = 1;
+  }
+}
+
+async function runDemo(args: readonly string[]): Promise<void> {
+  await mkdir(OUTPUT_FOLDER, { recursive: true });
+  const server = await startServer(args);
+  try {
+    console.log(`Holdover is running at ${server.url}\n`);
+    const name = await upload(server.url);
+    console.log(`Uploaded ${name}`);
+    const { files, preview } = await runWorkflow(server.url);
+    for (const file of files) await download(server.url, file);
+    if (preview) {
+      await writeFile(new URL('last-preview.jpg', OUTPUT_FOLDER), preview);
+      console.log(`Saved ${fileURLToPath(new URL('last-preview.jpg', OUTPUT_FOLDER))}`);
+    }
+    if (files.length === 0) throw new DemoError('The workflow ran, but saved nothing.');
+  } finally {
+    await server.stop();
+  }
+  console.log('\nWhat each v1 call became in v2:');
+  for (const { method, url, v2 } of server.requests) {
+    const path = url.split('?', 1)[0] ?? url;
+    console.log(
+      `  ${`${method} ${path}`.padEnd(22)} → ${v2.join(', ') || '(answered by Holdover itself)'}`,
+    );
+  }
+}
+
+async function upload(url: string): Promise<string> {
+  const form = new FormData();
+  form.append(
+    'image',
+    new Blob([await readFile(IMAGE)], { type: 'image/jpeg' }),
+    'evening-hills.jpg',
+  );
+  form.append('overwrite', 'true');
+  const response = await fetch(`${url}/upload/image`, { method: 'POST', body: form, headers });
+  if (!response.ok) throw uploadError(response.status, await response.text());
+  return ((await response.json()) as { name: string }).name;
+}
+
+/** Posts the prompt and follows it to v1's last word, `executing` with node null. */
+async function runWorkflow(
+  url: string,
+): Promise<{ files: FileRef[]; preview: Buffer | undefined }> {
+  const workflow = await readFile(WORKFLOW, 'utf8');
+  const socket = new WebSocket(`${url.replace(/^http/, 'ws')}/ws?clientId=${CLIENT_ID}`, {
+    headers,
+  });
+  const frames = followFrames(socket, JSON.parse(workflow) as Workflow);
+  await once(socket, 'open');
+  // The seed is 2^64-1: the workflow is spliced in as text, so that no digit is lost on the way.
+  const otherFields = `"client_id":"${CLIENT_ID}","extra_data":{"preview_method":"auto"}`;
+  const body = `{${otherFields},"prompt":${workflow}}`;
+  const response = await fetch(`${url}/prompt`, { method: 'POST', body, headers });
+  if (response.status !== 200)
+    throw runError(response.status, { answer: await response.text(), workflow });
+  const { prompt_id: promptId } = (await response.json()) as { prompt_id: string };
+  console.log(`Prompt ${promptId} accepted\n`);
+  await frames.done;
+  socket.close();
+  const history = (await (await fetch(`${url}/history/${promptId}`, { headers })).json()) as {
+    [id: string]: {
+      outputs: { [node: string]: { images?: FileRef[] } };
+      status: { status_str: string };
+    };
+  };
+  const entry = history[promptId];
+  if (entry?.status.status_str !== 'success')
+    throw new DemoError(`The run failed: ${frames.reason() ?? JSON.stringify(entry?.status)}`);
+  const files = Object.values(entry.outputs).flatMap(({ images = [] }) => images);
+  return { files, preview: frames.preview() };
+}
+
+function followFrames(
+  socket: WebSocket,
+  workflow: Workflow,
+): { done: Promise<void>; preview(): Buffer | undefined; reason(): string | undefined } {
+  const progress = createProgress(workflow);
+  let preview: Buffer | undefined;
+  let reason: string | undefined;
+  const done = new Promise<void>((resolve, reject) => {
+    socket.on('error', reject);
+    socket.on('message', (bytes: Buffer, isBinary) => {
+      if (isBinary) return void (preview = bytes.subarray(PREVIEW_IMAGE_OFFSET));
+      const message = JSON.parse(bytes.toString()) as Message;
+      progress(message);
+      reason ??= message.data.exception_message;
+      if (message.type === 'executing' && message.data.node === null) resolve();
+    });
+  });
+  return { done, preview: () => preview, reason: () => reason };
+}
+
+async function download(url: string, file: FileRef): Promise<void> {
+  const query = new URLSearchParams(file);
+  const response = await fetch(`${url}/view?${query.toString()}`, { headers });
+  if (!response.ok) throw new DemoError(`GET /view of the result answered ${response.status}.`);
+  const targetUrl = new URL(file.filename, OUTPUT_FOLDER);
+  await writeFile(targetUrl, Buffer.from(await response.arrayBuffer()));
+  console.log(`Saved ${fileURLToPath(targetUrl)}`);
+}
