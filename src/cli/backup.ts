@@ -2,13 +2,8 @@ import { Command, InvalidArgumentError } from 'commander';
 import { type BackupResult, backUp } from './backup/backup.ts';
 import { redisRecords, sqliteRecords } from './backup/records.ts';
 import { reached } from '../lib/crash-point.ts';
-import {
-  type DataLocation,
-  addServerOptions,
-  createBar,
-  runCommand,
-  withRedis,
-} from './shared-options.ts';
+import { addServerOptions } from '../config/command-line.ts';
+import { type DataLocation, createBar, runCommand, withRedis } from './shared-options.ts';
 import { megabytes, printableName } from './printable-name.ts';
 
 type Settings = DataLocation & { readonly keep?: number };

@@ -16,13 +16,8 @@ import { openStore } from '../app/store.ts';
 import { silentLogger } from '../observability/log.ts';
 import { LOCAL_USER } from '../auth/identity.ts';
 import { checkText } from './check-text.ts';
-import {
-  type DataLocation,
-  addServerOptions,
-  createBar,
-  runCommand,
-  withRedis,
-} from './shared-options.ts';
+import { addServerOptions } from '../config/command-line.ts';
+import { type DataLocation, createBar, runCommand, withRedis } from './shared-options.ts';
 
 type Settings = DataLocation & {
   readonly repair?: boolean;

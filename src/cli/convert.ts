@@ -1,8 +1,9 @@
 import { access, constants, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { Command, CommanderError } from 'commander';
-import { type Flags, OPTIONS } from '../config/flags.ts';
+import { Command } from 'commander';
+import { addServerOptions } from '../config/command-line.ts';
+import type { Flags } from '../config/flags.ts';
 import { InvalidSetting } from '../config/invalid-setting.ts';
 import { objectInfoSource, upstreamOf } from '../config/upstream.ts';
 import { ALL_NODES } from '../nodes/library.ts';
@@ -18,6 +19,7 @@ import { type Json, prettyJson } from '../protocol/json.ts';
 import type { ObjectInfo } from '../protocol/v1.ts';
 import { type ConvertiblePrompt, readPrompt } from './convert-read.ts';
 import { uploadFiles } from './convert-files.ts';
+import { runCommand } from './shared-options.ts';
 import { Unconvertible } from './unconvertible.ts';
 
 type Settings = Pick<Flags, 'upstream' | 'upstreamKey' | 'upstreamAssets' | 'objectInfo'> & {
@@ -39,19 +41,7 @@ const RUNNING_HOLDOVER = 'http://127.0.0.1:8188';
 const CALLER = { user: 'convert' };
 
 /** `holdover convert FILE`: prints the v2 submission of a v1 prompt. Resolves with the exit code. */
-export async function convertCommand(argv: readonly string[]): Promise<number> {
-  try {
-    const command = commandLine().parse([...argv], { from: 'user' });
-    await convert(command.args[0] ?? '', command.opts<Settings>());
-    return 0;
-  } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-    print(`error: ${error instanceof Error ? error.message : String(error)}`);
-    return error instanceof InvalidSetting ? 2 : 1;
-  }
-}
-
-function commandLine(): Command {
+export function convertCommand(argv: readonly string[]): Promise<number> {
   const command = new Command('holdover convert')
     .description(
       'Turns a body of POST /prompt or a workflow in API format into the body of POST /api/v2/jobs. ' +
@@ -59,11 +49,13 @@ function commandLine(): Command {
     )
     .argument('<FILE>', 'the prompt or workflow')
     .option('--input-directory <DIR>', "v1's input folder; else that of FILE")
-    .option('--out <FILE>', 'where to write the submission; else standard output')
-    .exitOverride();
-  for (const option of OPTIONS)
-    if (SERVER_OPTIONS.includes(option.name())) command.addOption(option);
-  return command;
+    .option('--out <FILE>', 'where to write the submission; else standard output');
+  return runCommand(addServerOptions(command, SERVER_OPTIONS), argv, run, String);
+}
+
+async function run(command: Command): Promise<number> {
+  await convert(command.args[0] ?? '', command.opts<Settings>());
+  return 0;
 }
 
 async function convert(file: string, settings: Settings): Promise<void> {

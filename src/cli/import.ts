@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { Command, CommanderError } from 'commander';
-import { type Flags, OPTIONS } from '../config/flags.ts';
+import { Command } from 'commander';
+import { addServerOptions } from '../config/command-line.ts';
+import type { Flags } from '../config/flags.ts';
 import { ledgerSource } from '../config/ledger.ts';
-import { InvalidSetting } from '../config/invalid-setting.ts';
 import type { DataDir } from '../app/data-dir.ts';
 import { createBlobs } from '../upstreams/blobs.ts';
 import type { Ledger } from '../ledger/ledger.ts';
@@ -25,6 +25,7 @@ import { createProgress } from './import/progress.ts';
 import { type ImportOutcome, failuresOf, reportText } from './import/report.ts';
 import { type Account, accountsIn, importUser, scanUserFolder } from './import/user-data.ts';
 import { printableName } from './printable-name.ts';
+import { runCommand } from './shared-options.ts';
 
 /** Flags the import shares with the server. */
 type Settings = ImportLimits &
@@ -40,32 +41,20 @@ const SERVER_OPTIONS = [
 ];
 
 /** `holdover import DIR`: adopts what a v1 server has. Resolves with the exit code. */
-export async function importCommand(argv: readonly string[]): Promise<number> {
-  try {
-    const command = commandLine().parse([...argv], { from: 'user' });
-    return await run(command.args[0] ?? '', command.opts<Settings>());
-  } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-    process.stderr.write(`error: ${error instanceof Error ? error.message : String(error)}\n`);
-    return error instanceof ImportRefused || error instanceof InvalidSetting ? 2 : 1;
-  }
-}
-
-function commandLine(): Command {
+export function importCommand(argv: readonly string[]): Promise<number> {
   const command = new Command('holdover import')
     .description(
       'Adopts inputs, outputs, settings and workflows of a v1 server. Nothing of it is changed; ' +
         'run again, it goes on where it stopped.',
     )
     .argument('<DIR>', 'folder of the v1 server, with input, output and user in it')
-    .option('--user <ID>', 'whose settings and workflows, by the name of the folder', 'default')
-    .exitOverride();
-  for (const option of OPTIONS)
-    if (SERVER_OPTIONS.includes(option.name())) command.addOption(option);
-  return command;
+    .option('--user <ID>', 'whose settings and workflows, by the name of the folder', 'default');
+  return runCommand(addServerOptions(command, SERVER_OPTIONS), argv, run, String);
 }
 
-async function run(source: string, settings: Settings): Promise<number> {
+async function run(command: Command): Promise<number> {
+  const [source = ''] = command.args;
+  const settings = command.opts<Settings>();
   const folders = ['input', 'output', 'user'].map((name) => join(source, name));
   if (!folders.some((folder) => existsSync(folder))) {
     throw new ImportRefused(`${printableName(source)} has neither input nor output nor user in it`);

@@ -1,19 +1,16 @@
 import { resolve } from 'node:path';
-import { Command, CommanderError, Option } from 'commander';
-import { ledgerSource } from '../config/ledger.ts';
-import { InvalidSetting } from '../config/invalid-setting.ts';
+import { Command, Option } from 'commander';
 import { databasePath } from '../app/data-dir.ts';
 import type { CallCount } from '../ledger/ledger.ts';
-import { openSharedRedis } from '../ledger/redis/open-shared.ts';
 import { readCallCounts } from '../ledger/sqlite/call-counts.ts';
-import { silentLogger } from '../observability/log.ts';
 import { reportOf } from '../migration/usage-report.ts';
 import { reportText } from '../migration/usage-report-text.ts';
+import { runCommand, withRedis } from './shared-options.ts';
 
 type Flags = { readonly dataDir: string; readonly ledger: string; readonly json?: boolean };
 
 /** `holdover report`: lists the clients that still use v1; the server may be running. Resolves with the exit code. */
-export async function reportCommand(argv: readonly string[]): Promise<number> {
+export function reportCommand(argv: readonly string[]): Promise<number> {
   const command = new Command('holdover report')
     .description('Shows which clients still call v1, what they call, and what v2 has in its place.')
     .addOption(
@@ -24,37 +21,21 @@ export async function reportCommand(argv: readonly string[]): Promise<number> {
         .default('sqlite')
         .env('HOLDOVER_LEDGER'),
     )
-    .option('--json', 'for programs')
-    .exitOverride();
-  try {
-    command.parse([...argv], { from: 'user' });
-  } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-    throw error;
-  }
-  return printReport(command.opts<Flags>());
+    .option('--json', 'for programs');
+  return runCommand(command, argv, printReport, String);
 }
 
-async function printReport({ json, ...location }: Flags): Promise<number> {
-  try {
-    const clients = reportOf(await callsIn(location));
-    process.stdout.write(json ? `${JSON.stringify({ clients }, null, 2)}\n` : reportText(clients));
-    return 0;
-  } catch (error) {
-    process.stderr.write(`error: ${(error as Error).message}\n`);
-    return error instanceof InvalidSetting ? 2 : 1;
-  }
+async function printReport(command: Command): Promise<number> {
+  const { json, ...location } = command.opts<Flags>();
+  const clients = reportOf(await callsIn(location));
+  process.stdout.write(json ? `${JSON.stringify({ clients }, null, 2)}\n` : reportText(clients));
+  return 0;
 }
 
 async function callsIn({ dataDir, ledger }: Flags): Promise<readonly CallCount[]> {
-  const source = ledgerSource(ledger);
-  if (source.kind === 'sqlite') return callsInDatabase(databasePath(dataDir));
-  const shared = await openSharedRedis({ url: source.url, log: silentLogger() });
-  try {
-    return await shared.ledger.calls.list();
-  } finally {
-    await shared.close();
-  }
+  return withRedis({ dataDir, ledger }, async (redis) =>
+    redis ? redis.ledger.calls.list() : callsInDatabase(databasePath(dataDir)),
+  );
 }
 
 function callsInDatabase(path: string): readonly CallCount[] {

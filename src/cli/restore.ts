@@ -1,7 +1,8 @@
 import { Command } from 'commander';
 import { type RestoreResult, restore } from './backup/restore.ts';
 import { reached } from '../lib/crash-point.ts';
-import { addServerOptions, createBar, runCommand } from './shared-options.ts';
+import { addServerOptions } from '../config/command-line.ts';
+import { createBar, runCommand } from './shared-options.ts';
 import { printableName } from './printable-name.ts';
 
 type Settings = { readonly dataDir: string; readonly at?: string; readonly replace?: boolean };

@@ -1,5 +1,4 @@
-import { Command, CommanderError } from 'commander';
-import { OPTIONS } from '../config/flags.ts';
+import { type Command, CommanderError } from 'commander';
 import { type LedgerSource, ledgerSource } from '../config/ledger.ts';
 import { InvalidSetting } from '../config/invalid-setting.ts';
 import type { SharedRedis } from '../ledger/redis/open-shared.ts';
@@ -15,6 +14,8 @@ export async function runCommand(
   command: Command,
   argv: readonly string[],
   run: (command: Command) => Promise<number>,
+  /** How a message is made fit for a terminal. */
+  shown: (message: string) => string = printableName,
 ): Promise<number> {
   try {
     command.exitOverride().parse([...argv], { from: 'user' });
@@ -22,15 +23,10 @@ export async function runCommand(
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
     process.stderr.write(
-      `error: ${printableName(error instanceof Error ? error.message : String(error))}\n`,
+      `error: ${shown(error instanceof Error ? error.message : String(error))}\n`,
     );
     return error instanceof InvalidSetting ? 2 : 1;
   }
-}
-
-export function addServerOptions(command: Command, names: readonly string[]): Command {
-  for (const option of OPTIONS) if (names.includes(option.name())) command.addOption(option);
-  return command;
 }
 
 /** Works with the Redis of these settings; `undefined` is given when the ledger is a database. */

@@ -1,5 +1,7 @@
 import { isIP } from 'node:net';
-import { Command, CommanderError } from 'commander';
+import { Command } from 'commander';
+import { type CommandExit, exitFor } from './command-line.ts';
+import { parseJsonObject } from './parse-values.ts';
 import {
   type Flags,
   type LOG_LEVELS,
@@ -15,7 +17,6 @@ import {
   type WorkerLimits,
   ledgerSource,
   requireConcurrency,
-  workerLimits,
 } from './ledger.ts';
 import { type DeprecationSettings, deprecationSettings } from './deprecation.ts';
 import { type ModelSettings, modelSettings } from './models.ts';
@@ -73,10 +74,7 @@ export type Config = {
 
 export type { Upstream } from './upstream.ts';
 
-export type ParsedConfig =
-  | { readonly kind: 'config'; readonly config: Config }
-  /** `--help`, `--version`, or a wrong flag: `text` is what to print. */
-  | { readonly kind: 'exit'; readonly code: number; readonly text: string };
+export type ParsedConfig = { readonly kind: 'config'; readonly config: Config } | CommandExit;
 
 const MEBIBYTE = 1024 * 1024;
 const DAY_MS = 24 * 60 * 60 * 1000;
@@ -115,13 +113,7 @@ export function parseConfig(
     withEnvironment(env, () => command.parse([...argv], { from: 'user' }));
     return { kind: 'config', config: configFrom(command.opts<Flags>(), env) };
   } catch (error) {
-    if (error instanceof CommanderError) {
-      if (error.exitCode === 0) return { kind: 'exit', code: 0, text };
-      return { kind: 'exit', code: 2, text: `${error.message.replaceAll('\n', ' ')}\n` };
-    }
-    if (error instanceof InvalidSetting)
-      return { kind: 'exit', code: 2, text: `error: ${error.message}\n` };
-    throw error;
+    return exitFor(error, text);
   }
 }
 
@@ -149,7 +141,7 @@ function configFrom(flags: Flags, env: NodeJS.ProcessEnv): Config {
     dataDir: flags.dataDir,
     ledger,
     startAnew: flags.startAnew ?? false,
-    workerLimits: workerLimits(flags.workerLimits),
+    workerLimits: parseJsonObject('--worker-limits', flags.workerLimits) as WorkerLimits,
     maxUploadBytes: Math.round(flags.maxUploadSize * MEBIBYTE),
     maxJsonValues: flags.maxJsonValues,
     maxNodes: flags.maxNodes,

@@ -42,17 +42,6 @@ function withoutLogin(text: string, url: URL | undefined): string {
 /** When a worker counts as dead: how long it may be silent, and how often that is looked at. */
 export type WorkerLimits = { readonly lockMs?: number; readonly checkMs?: number };
 
-/** Single times, for tests. */
-export function workerLimits(text: string): WorkerLimits {
-  try {
-    const value: unknown = JSON.parse(text);
-    if (typeof value === 'object' && value !== null) return value as WorkerLimits;
-  } catch {
-    // refused below
-  }
-  throw new InvalidSetting("option '--worker-limits' must be a JSON object");
-}
-
 /** Without a shared queue no other process could run the jobs. */
 export function requireConcurrency(concurrency: number, { kind }: LedgerSource): void {
   if (concurrency > 0 || kind === 'redis') return;

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import type { Flags } from './flags.ts';
 import { InvalidSetting } from './invalid-setting.ts';
+import { parseJsonObject } from './parse-values.ts';
 
 /** Settings of the embedded model router. */
 export type ModelSettings = {
@@ -27,18 +28,7 @@ export function modelSettings(flags: Flags): ModelSettings {
       committedCents: flags.modelSpend,
       requestsPerMinute: flags.modelRate,
       deadlineMs: flags.modelTimeout * 1000,
-      ...parseOverrides(flags.modelLimits),
+      ...parseJsonObject('--model-limits', flags.modelLimits),
     },
   };
-}
-
-/** Single times and amounts, for tests. */
-function parseOverrides(text: string): { readonly [name: string]: number } {
-  try {
-    const value: unknown = JSON.parse(text);
-    if (typeof value === 'object' && value !== null) return value as { [name: string]: number };
-  } catch {
-    // refused below
-  }
-  throw new InvalidSetting("option '--model-limits' must be a JSON object");
 }

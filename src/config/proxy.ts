@@ -1,6 +1,7 @@
 import proxyAddr from 'proxy-addr';
 import type { Flags } from './flags.ts';
 import { InvalidSetting } from './invalid-setting.ts';
+import { parseHost, splitList } from './parse-values.ts';
 
 /** A host that calls may name; without a port: all of its ports. */
 type AllowedHost = {
@@ -39,11 +40,6 @@ export function proxySettings({ publicUrl, trustProxy, allowedHosts }: Flags): P
   };
 }
 
-/** The environment has several of them in one text. */
-function splitList(texts: readonly string[] = []): readonly string[] {
-  return texts.flatMap((text) => text.split(/[\s,;]+/)).filter((text) => text !== '');
-}
-
 function readPublicUrl(text: string): ProxySettings['publicUrl'] {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   const isPlainUrl = url && /^https?:$/.test(url.protocol) && url.username + url.password === '';
@@ -78,16 +74,12 @@ function trustedProxy(text: string): string {
   }
 }
 
-const HOST_FORM = /^(\.?)(\[[\da-f:.]+\]|[^:/?#@\s[\]*]+)(?::(\d{1,5}))?$/i;
-
 function allowedHost(text: string): AllowedHost {
-  const [, dot = '', host = '', port] = HOST_FORM.exec(text) ?? [];
-  const url = URL.canParse(`http://${host}`) ? new URL(`http://${host}`) : undefined;
-  if (host === '' || url === undefined || Number(port ?? 1) > 65_535) {
-    throw new InvalidSetting(
-      `option '--allowed-hosts' takes hosts such as comfy.example.com, comfy.example.com:8443 or ` +
-        `.example.com (with all hosts below it), not '${text}'`,
-    );
-  }
-  return { hostname: url.hostname, port, hasSubdomains: dot !== '' };
+  const hasSubdomains = text.startsWith('.');
+  const host = parseHost(hasSubdomains ? text.slice(1) : text);
+  if (host) return { ...host, hasSubdomains };
+  throw new InvalidSetting(
+    `option '--allowed-hosts' takes hosts such as comfy.example.com, comfy.example.com:8443 or ` +
+      `.example.com (with all hosts below it), not '${text}'`,
+  );
 }

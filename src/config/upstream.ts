@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import type { ASSET_MODES, Flags, LABEL_MODES } from './flags.ts';
 import { type RedirectHost, redirectHosts } from './upstream-redirects.ts';
 import { InvalidSetting } from './invalid-setting.ts';
+import { parseJsonObject } from './parse-values.ts';
 
 /** The upstream that runs the jobs. */
 export type Upstream =
@@ -55,7 +56,7 @@ export function upstreamOf(flags: Flags, env: NodeJS.ProcessEnv): Upstream {
     labels: flags.upstreamLabels,
     streams: flags.upstreamStreams,
     redirectHosts: hosts,
-    limits: parseLimits(flags.upstreamLimits),
+    limits: parseJsonObject('--upstream-limits', flags.upstreamLimits),
   };
 }
 
@@ -121,16 +122,6 @@ function parseKey(text: string | undefined, source: string): string | undefined 
   if (key === '') return undefined;
   if (/^[\x21-\x7e]+$/.test(key)) return key;
   throw new InvalidSetting(`the key in ${source} has characters that no key has`);
-}
-
-function parseLimits(text: string): { readonly [name: string]: unknown } {
-  try {
-    const value: unknown = JSON.parse(text);
-    if (typeof value === 'object' && value !== null) return value as { [name: string]: unknown };
-  } catch {
-    // refused below
-  }
-  throw new InvalidSetting("option '--upstream-limits' must be a JSON object");
 }
 
 /** An address as it may be repeated: without a login. */

@@ -1,6 +1,8 @@
-import { Command, CommanderError } from 'commander';
-import { type Flags, OPTIONS } from './flags.ts';
-import { type LedgerSource, type WorkerLimits, ledgerSource, workerLimits } from './ledger.ts';
+import { Command } from 'commander';
+import { type CommandExit, addServerOptions, exitFor } from './command-line.ts';
+import type { Flags } from './flags.ts';
+import { type LedgerSource, type WorkerLimits, ledgerSource } from './ledger.ts';
+import { parseJsonObject } from './parse-values.ts';
 import { InvalidSetting } from './invalid-setting.ts';
 
 /** Settings of the server that mean the same to a process that only runs jobs. */
@@ -36,7 +38,7 @@ export type WorkerSettings = WorkerFlags & {
 
 export type ParsedWorkerConfig =
   | { readonly kind: 'settings'; readonly settings: WorkerSettings }
-  | { readonly kind: 'exit'; readonly code: number; readonly text: string };
+  | CommandExit;
 
 /** Reads the flags of `holdover worker` and their environment variables. */
 export function parseWorkerConfig(argv: readonly string[]): ParsedWorkerConfig {
@@ -48,18 +50,11 @@ export function parseWorkerConfig(argv: readonly string[]): ParsedWorkerConfig {
       writeOut: (chunk) => (text += chunk),
       writeErr: (chunk) => (text += chunk),
     });
-  for (const option of OPTIONS) {
-    if (WORKER_OPTIONS.includes(option.name())) command.addOption(option);
-  }
   try {
-    command.parse([...argv], { from: 'user' });
+    addServerOptions(command, WORKER_OPTIONS).parse([...argv], { from: 'user' });
     return { kind: 'settings', settings: settingsOf(command.opts<WorkerFlags>()) };
   } catch (error) {
-    if (error instanceof InvalidSetting)
-      return { kind: 'exit', code: 2, text: `error: ${error.message}\n` };
-    if (!(error instanceof CommanderError)) throw error;
-    if (error.exitCode === 0) return { kind: 'exit', code: 0, text };
-    return { kind: 'exit', code: 2, text: `${error.message.replaceAll('\n', ' ')}\n` };
+    return exitFor(error, text);
   }
 }
 
@@ -71,5 +66,9 @@ function settingsOf(flags: WorkerFlags): WorkerSettings {
     throw new InvalidSetting("a worker needs a '--concurrency' of 1 or more");
   if (flags.dataDir === '')
     throw new InvalidSetting("option '--data-dir' needs the name of a folder");
-  return { ...flags, source, takeover: workerLimits(flags.workerLimits) };
+  return {
+    ...flags,
+    source,
+    takeover: parseJsonObject('--worker-limits', flags.workerLimits) as WorkerLimits,
+  };
 }

@@ -1,3 +1,4 @@
+import { InvalidSetting } from '../../config/invalid-setting.ts';
 import { join } from 'node:path';
 import type { Flags } from '../../config/flags.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
@@ -10,7 +11,7 @@ import { megabytes } from '../printable-name.ts';
 export type ImportLimits = Pick<Flags, 'maxUploadSize' | 'diskBudget' | 'userdataQuota'>;
 
 /** The import is refused before it begins; the message is printed. */
-export class ImportRefused extends Error {}
+export class ImportRefused extends InvalidSetting {}
 
 const MEBIBYTE = 1024 * 1024;
 /** Of the budget; with less left, new results would soon push each other out. */

@@ -1,0 +1,29 @@
+import { InvalidSetting } from './invalid-setting.ts';
+
+/** Single times and amounts that tests set otherwise. */
+export function parseJsonObject(flag: string, text: string): { readonly [name: string]: unknown } {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === 'object' && value !== null) return value as { [name: string]: unknown };
+  } catch {
+    // Refused below.
+  }
+  throw new InvalidSetting(`option '${flag}' must be a JSON object`);
+}
+
+/** An environment variable holds several values in one text. */
+export function splitList(texts: readonly string[] = []): readonly string[] {
+  return texts.flatMap((text) => text.split(/[\s,;]+/)).filter((text) => text !== '');
+}
+
+const HOST_FORM = /^(\[[\da-f:.]+\]|[^:/?#@\s[\]*]+)(?::(\d{1,5}))?$/i;
+
+/** Reads `HOST` and `HOST:PORT`; `undefined`: it is neither. */
+export function parseHost(
+  text: string,
+): { readonly hostname: string; readonly port: string | undefined } | undefined {
+  const [, host = '', port] = HOST_FORM.exec(text) ?? [];
+  if (host === '' || Number(port ?? 1) > 65_535 || !URL.canParse(`http://${host}`))
+    return undefined;
+  return { hostname: new URL(`http://${host}`).hostname, port };
+}
