@@ -19,11 +19,11 @@ type ExampleServices = {
 
 type ExampleOptions = {
   readonly config: Pick<Config, 'upstream' | 'folders'>;
-  readonly upstream: {
+  readonly runner: {
     readonly jobs: FileStoringServices['jobs'];
     readonly folders: { readonly ledger: Ledger };
   };
-  readonly dir: { readonly spool: string };
+  readonly spoolDir: string;
 };
 
 /**
@@ -31,14 +31,14 @@ type ExampleOptions = {
  * every new `LoadImage`. Here each user has one, as long as the embedded engine runs the jobs; a
  * plain input folder is what its owner makes it.
  */
-export function withExampleInput({ config, upstream, dir }: ExampleOptions): Ledger {
-  const { ledger } = upstream.folders;
+export function withExampleInput({ config, runner, spoolDir }: ExampleOptions): Ledger {
+  const { ledger } = runner.folders;
   if (config.upstream.kind !== 'embedded') return ledger;
   const hasSharedInput = (user: string): boolean =>
     config.folders.inputDirectory !== undefined && user === LOCAL_USER;
   return {
     ...ledger,
-    files: addExample(ledger.files, { jobs: upstream.jobs, spoolDir: dir.spool, hasSharedInput }),
+    files: addExample(ledger.files, { jobs: runner.jobs, spoolDir, hasSharedInput }),
   };
 }
 

@@ -6,13 +6,13 @@ import { type Guard, createGuard } from '../auth/guard.ts';
 import { pagePaths } from '../pages/page-files.ts';
 
 /** The public address of each call, and the guard that refuses calls. */
-export type HttpEntry = {
+export type HttpAccess = {
   readonly addresses: PublicAddresses;
   readonly guard: Guard;
   readonly prefix: PrefixRemover;
 };
 
-export function createHttpEntry({ listen, corsOrigin, proxy }: Config): HttpEntry {
+export function createHttpAccess({ listen, corsOrigin, proxy }: Config): HttpAccess {
   const addresses = createPublicAddresses(proxy);
   const ownPaths = pagePaths();
   return {

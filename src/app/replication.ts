@@ -1,8 +1,7 @@
 import type { Store } from './store.ts';
 import type { Logger } from '../observability/log.ts';
 import type { Hub } from '../sockets/hub.ts';
-import type { LogBuffer } from '../observability/log-buffer.ts';
-import type { LogFeed } from '../observability/log-subscriptions.ts';
+import type { Logs } from './logs.ts';
 import { type SharedLog, createLocalSharedLog } from '../observability/shared-log.ts';
 import { type PromptEventLog, createLocalEventLog } from '../prompts/prompt-event-log.ts';
 import { type SharedCounter, createCounter } from '../prompts/submission.ts';
@@ -10,28 +9,26 @@ import type { Prompts } from '../prompts/prompts.ts';
 
 /** The prompt event log: of this process alone, or shared by all processes of this ledger. */
 export async function openPromptEventLog(
-  { links, instance, useWriteTokens: writeUnder }: Store,
+  { links, instance, useWriteTokens }: Store,
   log: Logger,
 ): Promise<PromptEventLog> {
   if (!links) return createLocalEventLog();
-  const { createSharedEventLog: createSharedJournal } =
-    await import('../replication/shared-event-log.ts');
-  const { promptEventLog: journal, leadership } = createSharedJournal({ links, instance, log });
-  writeUnder(leadership);
-  return journal;
+  const { createSharedEventLog } = await import('../replication/shared-event-log.ts');
+  const { promptEventLog, leadership } = createSharedEventLog({ links, instance, log });
+  useWriteTokens(leadership);
+  return promptEventLog;
 }
 
 /** Log lines for clients: of this process alone, or of all processes of this ledger. */
 export async function openSharedLogOf(
   { links, instance }: Store,
-  { logFeed, journal }: { readonly logFeed: LogFeed; readonly journal: LogBuffer },
-  log: Logger,
+  { feed, buffer, log }: Pick<Logs, 'feed' | 'buffer' | 'log'>,
 ): Promise<SharedLog> {
   if (!links) return createLocalSharedLog();
   const { openSharedLog } = await import('../replication/shared-log-lines.ts');
-  const handlers = { ...logFeed.handlers, entries: (user: string) => journal.entries(user) };
-  const shared = await openSharedLog({ links, instance, handlers: handlers, log });
-  logFeed.connect(shared);
+  const handlers = { ...feed.handlers, entries: (user: string) => buffer.entries(user) };
+  const shared = await openSharedLog({ links, instance, handlers, log });
+  feed.connect(shared);
   return shared;
 }
 

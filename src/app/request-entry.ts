@@ -18,13 +18,13 @@ type RequestEntryOptions = {
   readonly fastPath: FastPath;
   /** Something about a request that must be refused. */
   readonly guard: (request: IncomingMessage) => object | undefined;
-  readonly config: { readonly corsOrigin: string | undefined };
+  readonly corsOrigin: string | undefined;
   /** Present: each call must be recorded, so none takes the fast path. */
   readonly sessionRecorder: object | undefined;
   readonly metrics: Pick<Metrics, 'note'>;
   readonly addresses: Pick<PublicAddresses, 'clientOf'>;
   /** For the line of each request. */
-  readonly answers: Logger;
+  readonly requestLog: Logger;
 };
 
 /** Route labels of passed-through calls in the metrics, on the fast path and off it. */
@@ -35,7 +35,7 @@ export const PASS_THROUGH_ROUTES = {
 
 /**
  * Lets small calls to the service behind pass without a framework, which costs as much as the call
- * itself, and answers those whose answer lies ready. They are guarded, logged and counted as any
+ * itself, and answers those that have an answer ready. They are guarded, logged and counted as any
  * other; what is unusual about one is for others to deal with.
  */
 export function createRequestEntry({
@@ -45,7 +45,7 @@ export function createRequestEntry({
   guard,
   ...deps
 }: RequestEntryOptions): RequestListener {
-  const needsApp = deps.sessionRecorder !== undefined || deps.config.corsOrigin !== undefined;
+  const needsApp = deps.sessionRecorder !== undefined || deps.corsOrigin !== undefined;
   if (needsApp) return serveWithApp;
   const passThroughPath = passThrough && createPassThroughPath(passThrough);
   return (req, res) => {
@@ -72,7 +72,7 @@ export function createRequestEntry({
     const { method = '', url = '' } = req;
     const status = res.headersSent ? res.statusCode : CLIENT_CLOSED_REQUEST;
     const { user } = caller;
-    logRequest(deps.answers, { id, user, client, method, url, status, startedAt, v2: [] });
+    logRequest(deps.requestLog, { id, user, client, method, url, status, startedAt, v2: [] });
     deps.metrics.note(req, res, { route: fastCall.route, startedAt });
   }
 }

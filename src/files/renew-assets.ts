@@ -8,7 +8,7 @@ type AssetRenewalServices = {
   readonly jobs: Pick<JobApi, 'asset' | 'assetFromHash'>;
   readonly files: Pick<FileStore, 'get' | 'put'>;
   /** Uploads a file again from a copy, if there is one: the id of its new asset. */
-  readonly resend?:
+  readonly reupload?:
     | ((caller: Caller, file: ResolvedFile) => Promise<string | undefined>)
     | undefined;
 };
@@ -62,7 +62,7 @@ async function renewFile(
 ): Promise<string | undefined> {
   const renewed =
     (await createFromHash(services, caller, file)) ??
-    (await services.resend?.(caller, file)) ??
+    (await services.reupload?.(caller, file)) ??
     (await findCurrentId(services, caller, file));
   return renewed === file.assetId ? undefined : renewed;
 }

@@ -20,7 +20,7 @@ export type ResolvedFile = FileMention & { readonly assetId: string; readonly ha
 
 /** Finds the files a graph names among those of its user. */
 export type FileResolver = {
-  placed(
+  resolve(
     caller: Caller,
     graph: Graph,
     subfolder?: DialectRules['subfolder'],
@@ -30,11 +30,11 @@ export type FileResolver = {
 export function createFileResolver(options: {
   readonly files: FileStore;
   /** True when v2 may find another user's file by a name this user does not have. */
-  readonly mayAcceptPartially: boolean;
+  readonly mayFindOthersFiles: boolean;
   readonly objectInfo: (caller: Caller) => Promise<ObjectInfo>;
 }): FileResolver {
   return {
-    async placed(caller, graph, subfolder) {
+    async resolve(caller, graph, subfolder) {
       const mentionsInGraph = fileMentions(graph, await options.objectInfo(caller));
       const mentions: FileMention[] = [];
       const found = new Map<string, FoundAsset>();
@@ -47,7 +47,7 @@ export function createFileResolver(options: {
         const mention = row ? { ...one, subfolder: row.subfolder } : one;
         mentions.push(mention);
         if (row) found.set(fileKey(mention), { id: row.assetId, hash: row.hash });
-        else if (options.mayAcceptPartially && isGuessableName(mention)) {
+        else if (options.mayFindOthersFiles && isGuessableName(mention)) {
           found.set(fileKey(mention), { id: MISSING_ASSET_ID });
         }
       }

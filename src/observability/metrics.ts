@@ -25,8 +25,8 @@ export type Metrics = {
   /** `GET /metrics` for authenticated callers; others fall through and get 401. */
   readonly serve: Koa.Middleware;
   readonly onUpgrade: (status: number) => void;
-  readonly onAnswer: (call: AnsweredCall) => void;
-  readonly onEnded: (statusWord: string) => void;
+  readonly onUpstreamCall: (call: AnsweredCall) => void;
+  readonly onPromptEnded: (statusWord: string) => void;
   /** From now on these are read at each scrape. */
   readonly watch: (services: MeteredServices) => void;
 };
@@ -36,7 +36,7 @@ type CountedRequest = { readonly route: string; readonly startedAt: number };
 
 type MetricsOptions = {
   readonly version: string;
-  readonly config: { readonly upstream: { readonly kind: string } };
+  readonly upstreamKind: string;
   /** `undefined`: not authenticated. */
   readonly identify: (request: IncomingMessage) => object | undefined;
 };
@@ -46,14 +46,14 @@ const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIO
 /** It wakes the process so often, and delays are as exact. */
 const EVENT_LOOP_RESOLUTION_MS = 20;
 
-export function createMetrics({ version, config, identify }: MetricsOptions): Metrics {
+export function createMetrics({ version, upstreamKind, identify }: MetricsOptions): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({
     register: registry,
     eventLoopMonitoringPrecision: EVENT_LOOP_RESOLUTION_MS,
   });
   const { build, requests, durations, calls, callDurations, ended } = createInstruments(registry);
-  build.set({ version, upstream: config.upstream.kind }, 1);
+  build.set({ version, upstream: upstreamKind }, 1);
   const note: Metrics['note'] = ({ method = '' }, response, { route, startedAt }) => {
     const methodLabel = METHODS.has(method) ? method : 'other';
     requests.inc({ method: methodLabel, route, outcome: outcomeOf(response) });
@@ -80,11 +80,11 @@ export function createMetrics({ version, config, identify }: MetricsOptions): Me
       return sendMetrics(ctx);
     },
     onUpgrade: (status) => requests.inc({ method: 'GET', route: '/ws', outcome: classOf(status) }),
-    onAnswer({ operation, outcome, ms }) {
+    onUpstreamCall({ operation, outcome, ms }) {
       calls.inc({ operation, outcome });
       callDurations.observe({ operation }, ms / 1000);
     },
-    onEnded: (outcome) => ended.inc({ outcome }),
+    onPromptEnded: (outcome) => ended.inc({ outcome }),
     watch: (services) => watch(registry, services),
   };
 }

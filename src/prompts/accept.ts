@@ -52,7 +52,7 @@ type AcceptorOptions = {
   readonly promptEventLog: Pick<PromptEventLog, 'claim' | 'discard' | 'isLeader'>;
   readonly duplicateIds: DuplicateIds;
   readonly follower: Follower;
-  readonly rewriter: FileResolver;
+  readonly fileResolver: FileResolver;
   readonly refuseForeignFolders: ReturnType<typeof createFolderCheck>;
   readonly sender: SubmissionSender;
   readonly linkJob: LinkJob;
@@ -90,7 +90,7 @@ export function createAcceptor(deps: AcceptorOptions): Acceptor {
     const misshapen = refuseShape(submission.graph as JsonObject);
     if (misshapen) throw toV1Error(misshapen);
     const outputs = chooseOutputs(submission, await deps.objectInfo(caller));
-    const placed = await deps.rewriter.placed(caller, submission.graph, submission.subfolder);
+    const placed = await deps.fileResolver.resolve(caller, submission.graph, submission.subfolder);
     await deps.refuseForeignFolders(caller, {
       graph: submission.graph,
       resolvedFiles: placed,

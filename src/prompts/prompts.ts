@@ -45,9 +45,10 @@ export type Prompts = {
 type PromptsOptions = Omit<FollowerOptions, 'resend'> &
   Omit<Parameters<typeof createFileResolver>[0], 'files'> &
   Omit<Parameters<typeof createFolderCheck>[0], 'files'> &
-  Pick<Parameters<typeof createSubmissionSender>[0], 'resend'> & {
+  Pick<Parameters<typeof createSubmissionSender>[0], 'reupload'> & {
     readonly keyring: Keyring;
     readonly needsOwner: (user: string) => boolean;
+    readonly mayAcceptPartially: boolean;
     readonly counter: SharedCounter;
     readonly outboxLimit: number;
     readonly retryPolicy: Partial<RetryPolicy>;
@@ -96,7 +97,7 @@ export function createPrompts(options: PromptsOptions): Prompts {
     acceptor: createAcceptor({
       ...services,
       duplicateIds,
-      rewriter: createFileResolver({ ...options, files }),
+      fileResolver: createFileResolver({ ...options, files }),
       refuseForeignFolders: createFolderCheck({ ...options, files }),
     }),
     cancel,

@@ -33,7 +33,7 @@ type V1AppOptions = ServingOptions & {
   readonly corsOrigin: string | undefined;
   readonly log: Logger;
   /** For the line of each request. */
-  readonly answers: Logger;
+  readonly requestLog: Logger;
   /** Throws when the data directory is lost and nothing can be stored any more. */
   readonly checkDataDir?: () => void;
   /** The outermost middleware: counts every request and its answer. */
@@ -63,7 +63,7 @@ export function createApp(deps: V1AppOptions): Koa {
       setCacheHeaders(ctx);
     }),
   );
-  if (deps.frontEnd) app.use(frontendFallback(deps.frontEnd));
+  if (deps.frontend) app.use(frontendFallback(deps.frontend));
   app.use(logUnknownRoutes(deps.log));
   app.use(notFound(router));
   app.on('error', (error: unknown) =>
@@ -91,7 +91,7 @@ function routerOf(deps: V1AppOptions): {
   return { router, exactRoutes: exact.serve };
 }
 
-function logRequests({ answers, dialects, addresses }: V1AppOptions): Koa.Middleware {
+function logRequests({ requestLog, dialects, addresses }: V1AppOptions): Koa.Middleware {
   return async (ctx, next) => {
     const startedAt = performance.now();
     const id = requestId(ctx.get('X-Request-Id') || undefined);
@@ -105,7 +105,7 @@ function logRequests({ answers, dialects, addresses }: V1AppOptions): Koa.Middle
     await next();
     const { method, status, url } = ctx;
     const user = (ctx.state.caller as Caller | undefined)?.user;
-    logRequest(answers, { id, user, client, method, url, status, startedAt, v2: v2Calls });
+    logRequest(requestLog, { id, user, client, method, url, status, startedAt, v2: v2Calls });
   };
 }
 
@@ -179,7 +179,7 @@ const ALLOWED_REQUEST_HEADERS = [
   'X-Comfy-Router-Fallback-Provider, X-Service-Router-Fallback-Provider',
 ].join(', ');
 
-/** Response headers that a page may read; passed-through and router answers list their own. */
+/** Response headers that a page may read; passed-through and router requestLog list their own. */
 const EXPOSED_RESPONSE_HEADERS = [
   'Content-Disposition, Content-Range, Accept-Ranges, ETag, Location, Retry-After, X-Request-Id',
   DEPRECATION_HEADERS,

@@ -7,10 +7,10 @@ import { type UploadServices, uploadImage, uploadMask } from './files/upload.ts'
 import { type ViewServices, serveSignedView, view } from './files/view.ts';
 
 /** Services of the file routes. */
-export type FileServices = UploadServices & ViewServices;
+export type FileRouteServices = UploadServices & ViewServices;
 
 /** Uploads, downloads and listings of the old API. */
-export function fileRoutes(services: FileServices): readonly V1Route[] {
+export function fileRoutes(services: FileRouteServices): readonly V1Route[] {
   return [
     { method: 'POST', path: '/upload/image', handle: (request) => uploadImage(services, request) },
     { method: 'POST', path: '/upload/mask', handle: (request) => uploadMask(services, request) },
@@ -44,7 +44,7 @@ const WRONG_TYPE = 'Invalid directory type';
 
 /** Newest first, top level only. */
 async function listFiles(
-  services: FileServices,
+  services: FileRouteServices,
   { ctx, caller, params }: V1Request,
 ): Promise<void> {
   const { type = '' } = params;

@@ -10,8 +10,8 @@ import type { V1Request, V1Route } from './routes.ts';
 
 /** Services of the log routes. */
 export type LogServices = {
-  readonly journal: Pick<LogBuffer, 'entries'>;
-  readonly logShare: Pick<SharedLog, 'gather'>;
+  readonly logBuffer: Pick<LogBuffer, 'entries'>;
+  readonly sharedLog: Pick<SharedLog, 'gather'>;
   readonly logFeed: Pick<LogFeed, 'subscribe' | 'unsubscribe'>;
   readonly bodies: BodyReader;
 };
@@ -46,10 +46,10 @@ async function getLogEntries(services: LogServices, { ctx, caller }: V1Request):
 }
 
 async function collectEntries(
-  { journal, logShare }: LogServices,
+  { logBuffer, sharedLog }: LogServices,
   user: string,
 ): Promise<LogEntry[]> {
-  const all = [...(await logShare.gather(user)), ...journal.entries(user)];
+  const all = [...(await sharedLog.gather(user)), ...logBuffer.entries(user)];
   return all.toSorted((a, b) => (a.t < b.t ? -1 : Number(a.t > b.t))).slice(-MAX_ENTRIES);
 }
 

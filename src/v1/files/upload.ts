@@ -35,7 +35,7 @@ export type UploadServices = FileStoringServices &
   FormLimits & {
     readonly jobs: FileStoringServices['jobs'] & Pick<JobApi, 'content'>;
     /** Shared by everything that decodes pictures. */
-    readonly decoding: Semaphore;
+    readonly decodeSlots: Semaphore;
   };
 
 /** `POST /upload/image`: any file, despite the name. */
@@ -80,7 +80,7 @@ async function storeMask(
   if (original === undefined) {
     return upload.overwrite ? upload.filename : findFreeName(services, { ...upload, caller });
   }
-  const bytes = await services.decoding(() =>
+  const bytes = await services.decodeSlots(() =>
     composeFile(services, { caller, row: original }, upload.file),
   );
   const file = await spoolBytes(services, bytes);

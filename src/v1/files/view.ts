@@ -28,7 +28,7 @@ export type ViewServices = {
   /** Where callers reach the server. */
   readonly addresses: PublicAddresses;
   /** Shared by everything that decodes pictures. */
-  readonly decoding: Semaphore;
+  readonly decodeSlots: Semaphore;
   /** The caller a signed link was made for, with the key if it is still in memory. */
   readonly callerOf?: (user: string) => Caller;
 };
@@ -189,5 +189,5 @@ async function serveView(
   rendering: Rendering | undefined,
 ): Promise<void> {
   if (rendering === undefined) return serveFile(services.jobs, download);
-  await services.decoding(() => serveRendered(services.jobs, download, rendering));
+  await services.decodeSlots(() => serveRendered(services.jobs, download, rendering));
 }

@@ -14,14 +14,14 @@ export type ServingOptions = {
   /** Where callers reach the server. */
   readonly addresses: PublicAddresses;
   /** Lists the v2 calls made for a caller while a request is served. */
-  readonly trace: {
+  readonly callLog: {
     readonly begin: (caller: Caller, calls: string[]) => void;
     readonly end: (caller: Caller) => void;
   };
   /** Tells v1 clients of the end of their API. */
   readonly deprecation?: Deprecation | undefined;
   /** Serves files where no route answers. */
-  readonly frontEnd?: Koa.Middleware | undefined;
+  readonly frontend?: Koa.Middleware | undefined;
 };
 
 /** All that happens to a call of a route: one step, because each costs every call a promise. */
@@ -80,22 +80,22 @@ export async function withCaller(
   ctx: Koa.Context,
   serve: CallHandler,
 ): Promise<void> {
-  const { authenticate, trace, frontEnd } = options;
+  const { authenticate, callLog, frontend } = options;
   const caller = await authenticate(ctx.req);
   if (caller === undefined) {
     const body = plainError(
       'unauthorized',
       'A valid key is needed: X-API-Key, or Authorization: Bearer.',
     );
-    const challenge = frontEnd !== undefined && opensPage(ctx) ? BASIC_OR_BEARER : 'Bearer';
+    const challenge = frontend !== undefined && opensPage(ctx) ? BASIC_OR_BEARER : 'Bearer';
     throw new V1Error(401, body, { headers: { 'WWW-Authenticate': challenge } });
   }
   ctx.state.caller = caller;
-  trace.begin(caller, ctx.state.v2Calls as string[]);
+  callLog.begin(caller, ctx.state.v2Calls as string[]);
   try {
     await serve(ctx, caller);
   } finally {
-    trace.end(caller);
+    callLog.end(caller);
   }
 }
 

@@ -11,7 +11,7 @@ import { createApp } from '../../../src/v1/app.ts';
 import { createDialects } from '../../../src/dialects/dialect.ts';
 import { type CatalogServices, catalogRoutes } from '../../../src/v1/catalog.ts';
 import {
-  type FileServices,
+  type FileRouteServices,
   fileRoutes,
   signedViewMiddleware,
 } from '../../../src/v1/file-routes.ts';
@@ -43,7 +43,7 @@ export type AskOptions = {
 export type TestApp = {
   readonly url: string;
   readonly assets: FakeAssets;
-  readonly files: FileServices['files'];
+  readonly files: FileRouteServices['files'];
   /** A clock that only moves when told to. */
   readonly clock: { now: number };
   ask(path: string, options?: AskOptions): Promise<Answer>;
@@ -53,7 +53,7 @@ export type TestApp = {
 };
 
 export async function createTestApp(
-  change: Partial<FileServices & CatalogServices> = {},
+  change: Partial<FileRouteServices & CatalogServices> = {},
 ): Promise<TestApp> {
   const assets = fakeAssets();
   const dir = await mkdtemp(join(tmpdir(), 'holdover-v1-'));
@@ -61,7 +61,7 @@ export async function createTestApp(
   await mkdir(spoolDir);
   const clock = { now: NOW };
   const now = (): number => clock.now;
-  const deps: FileServices & CatalogServices = {
+  const deps: FileRouteServices & CatalogServices = {
     jobs: assets,
     files: fakeFiles(),
     settings: fakeSettings(),
@@ -71,14 +71,14 @@ export async function createTestApp(
     view: 'stream',
     addresses: createPublicAddresses(),
     signer: createViewSigner({ secret: Buffer.from('test secret'), lifetimeMs: 60_000, now }),
-    decoding: createSemaphore(2),
+    decodeSlots: createSemaphore(2),
     now,
     definitions: fixedDefinitions({}),
     features: {},
     version: '1.2.3',
-    journal: { entries: () => [] },
+    logBuffer: { entries: () => [] },
     logFeed: { subscribe: async () => {}, unsubscribe: async () => {} },
-    logShare: createLocalSharedLog(),
+    sharedLog: createLocalSharedLog(),
     userData: createUserDataStore({ root: join(dir, 'userdata'), quotaBytes: 1024 * 1024 }),
     ...change,
   };
@@ -91,8 +91,8 @@ export async function createTestApp(
     beforeAuthentication: [signedViewMiddleware(deps)],
     corsOrigin: undefined,
     log: silentLogger(),
-    answers: silentLogger(),
-    trace: createCallLog(),
+    requestLog: silentLogger(),
+    callLog: createCallLog(),
   });
   const handle = app.callback();
   const server = createServer((incoming, outgoing) => void handle(incoming, outgoing));

@@ -1,0 +1,65 @@
+import { type ViewSigner, createViewSigner } from '../auth/signed-view.ts';
+import type { Config } from '../config/config.ts';
+import { type UserDataStore, createUserDataStore } from '../files/user-data-store.ts';
+import { UPLOAD_LIMITS, createUploadQuota } from '../http/upload-quota.ts';
+import type { FileStore, Ledger } from '../ledger/ledger.ts';
+import { type Semaphore, createSemaphore } from '../lib/concurrency.ts';
+import type { FileRouteServices } from '../v1/file-routes.ts';
+import type { Auth, Upstream } from './services.ts';
+import type { Store } from './store.ts';
+
+/** Files of users: uploads, outputs, and what front ends store. */
+export type FileServices = {
+  readonly names: FileStore;
+  readonly userData: UserDataStore;
+  readonly spoolDir: string;
+  readonly maxUploadBytes: number;
+  /** Limits how many images are decoded at once. */
+  readonly decodeSlots: Semaphore;
+  readonly signer: ViewSigner;
+  /** The services of the v1 routes for uploads and downloads. */
+  readonly routes: FileRouteServices;
+};
+
+const MAX_DECODERS = 2;
+
+type FileParts = {
+  readonly store: Store;
+  readonly ledger: Ledger;
+  readonly auth: Auth;
+  readonly upstream: Upstream;
+  readonly now: () => number;
+};
+
+export function openFileServices(
+  config: Config,
+  { store, ledger, auth, upstream, now }: FileParts,
+): FileServices {
+  const { dir } = store;
+  const { maxUploadBytes } = config;
+  const decodeSlots = createSemaphore(MAX_DECODERS);
+  const signer = createViewSigner({ secret: dir.secret, now });
+  return {
+    names: ledger.files,
+    userData: createUserDataStore({ root: dir.userData, quotaBytes: config.userdataQuotaBytes }),
+    spoolDir: dir.spool,
+    maxUploadBytes,
+    decodeSlots,
+    signer,
+    routes: {
+      jobs: upstream.jobs,
+      files: ledger.files,
+      view: config.view,
+      signer,
+      decodeSlots,
+      quota: createUploadQuota(UPLOAD_LIMITS),
+      // A remote service stores the bytes: here they need not survive a power loss.
+      durability: config.upstream.kind === 'remote' ? 'goes on' : 'stays',
+      callerOf: auth.keyring.callerOf,
+      addresses: auth.addresses,
+      spoolDir: dir.spool,
+      maxUploadBytes,
+      now,
+    },
+  };
+}

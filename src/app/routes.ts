@@ -1,0 +1,101 @@
+import type Koa from 'koa';
+import { upstreamName } from '../config/upstream.ts';
+import { packageVersion } from '../config/version.ts';
+import type { LazyModelRouter } from '../models/lazy-router.ts';
+import { withRouteLabel } from '../observability/metrics.ts';
+import type { Frontend } from '../pages/frontend.ts';
+import { homePage } from '../pages/home-page.ts';
+import { reportRoute } from '../pages/usage-report-route.ts';
+import type { PassThrough } from '../upstreams/passthrough/pass-through.ts';
+import { catalogRoutes } from '../v1/catalog.ts';
+import { fileRoutes, signedViewMiddleware } from '../v1/file-routes.ts';
+import { healthRoutes } from '../v1/health.ts';
+import { historyRoutes } from '../v1/history.ts';
+import { jobRoutes } from '../v1/jobs.ts';
+import { promptRoutes } from '../v1/prompt.ts';
+import { queueRoutes } from '../v1/queue.ts';
+import { type V1Route, afterCatchUp } from '../v1/routes.ts';
+import { PLAIN_SOCKET_ROUTES } from '../v1/upgrade.ts';
+import { mountEmbeddedV2 } from './mount-v2.ts';
+import { PASS_THROUGH_ROUTES } from './request-entry.ts';
+import { type Services, featuresOf } from './services.ts';
+
+/** Mounted beside the v1 routes, where there are any. */
+export type Mounts = {
+  readonly frontend: Frontend | undefined;
+  readonly models: LazyModelRouter | undefined;
+  readonly passThrough: PassThrough | undefined;
+};
+
+/** Every route of v1. */
+export function v1Routes(services: Services, { frontend }: Mounts): readonly V1Route[] {
+  const { bodies, ledger, files, prompts, upstream, logs, config } = services;
+  const { live, life, counter } = prompts;
+  const { cancel, markFetched, acceptor } = life;
+  return [
+    ...afterCatchUp(life, [
+      ...promptRoutes({ acceptor, livePrompts: live, counter, bodies }),
+      ...queueRoutes({ livePrompts: live, cancel, bodies }),
+      ...jobRoutes({ cancel, ledger, livePrompts: live, bodies, markFetched }),
+    ]),
+    ...historyRoutes({ ledger, bodies, markFetched }),
+    ...fileRoutes(files.routes),
+    ...PLAIN_SOCKET_ROUTES,
+    ...catalogRoutes({
+      definitions: upstream.definitions,
+      files: files.names,
+      settings: ledger.settings,
+      bodies,
+      userData: files.userData,
+      spoolDir: files.spoolDir,
+      maxUploadBytes: files.maxUploadBytes,
+      features: featuresOf(config),
+      version: packageVersion(),
+      extensions: frontend?.extensions,
+      workflowTemplates: frontend?.workflowTemplates,
+      logBuffer: logs.buffer,
+      sharedLog: logs.shared,
+      logFeed: logs.feed,
+    }),
+  ];
+}
+
+/** Signed links, and the recorder of a traced session: both come before authentication. */
+export function earlyMiddleware({ sessionRecorder, files }: Services): readonly Koa.Middleware[] {
+  const signedView = signedViewMiddleware(files.routes);
+  const recorder = sessionRecorder ? [sessionRecorder.serve] : [];
+  return [...recorder, withRouteLabel('/view', signedView)];
+}
+
+/** Routes that authenticate their callers themselves, or serve all of them. */
+export function publicMiddleware(
+  services: Services,
+  { frontend, models, passThrough }: Mounts,
+): readonly Koa.Middleware[] {
+  const { upstream, metrics, config, auth, ledger, usageCounter } = services;
+  const startPage = homePage({
+    version: packageVersion(),
+    upstream: upstreamName(config.upstream),
+    path: frontend ? '/holdover' : '/',
+    addresses: auth.addresses,
+  });
+  const report = reportRoute({
+    calls: ledger.calls,
+    usageCounter,
+    authenticate: auth.authenticate,
+  });
+  return [
+    withRouteLabel('/(healthz|readyz)', healthRoutes({ jobs: upstream.runner.jobs })),
+    metrics.serve,
+    withRouteLabel('/holdover', report),
+    withRouteLabel('/holdover', startPage),
+    ...mountEmbeddedV2(services).map((v2) => withRouteLabel('/api/v2/*', v2)),
+    ...(passThrough
+      ? [
+          withRouteLabel(PASS_THROUGH_ROUTES.v2, passThrough.v2),
+          withRouteLabel(PASS_THROUGH_ROUTES.router, passThrough.router),
+        ]
+      : []),
+    ...(models ? [withRouteLabel('/v1/models/*', models.middleware)] : []),
+  ];
+}

@@ -1,0 +1,246 @@
+import {
+  type Authenticate,
+  type Identify,
+  LOCAL_USER,
+  createAuthenticate,
+  createIdentify,
+} from '../auth/identity.ts';
+import { type Keyring, createKeyring } from '../auth/keyring.ts';
+import type { Config } from '../config/config.ts';
+import { packageVersion } from '../config/version.ts';
+import { openDefinitions } from '../definitions/open-definitions.ts';
+import { type Dialects, createDialects } from '../dialects/dialect.ts';
+import type { BodyReader } from '../http/json-body.ts';
+import { createBodies } from '../http/open-bodies.ts';
+import type { Ledger } from '../ledger/ledger.ts';
+import { type Deprecation, createDeprecation } from '../migration/deprecation.ts';
+import type { SessionRecorder } from '../migration/session-recorder.ts';
+import { type UsageCounter, ignoreUsage, openUsageCounter } from '../migration/usage-counter.ts';
+import { objectInfo } from '../nodes/object-info.ts';
+import { createCallLog } from '../observability/call-log.ts';
+import { type Metrics, createMetrics } from '../observability/metrics.ts';
+import { type LivePrompts, createLivePrompts } from '../prompts/live-prompts.ts';
+import type { PromptEventLog } from '../prompts/prompt-event-log.ts';
+import { type Prompts, createPrompts } from '../prompts/prompts.ts';
+import type { SharedCounter } from '../prompts/submission.ts';
+import type { JobApi } from '../protocol/job-api.ts';
+import { type Hub, createHub } from '../sockets/hub.ts';
+import { withExampleInput } from './example-input.ts';
+import { type FileServices, openFileServices } from './file-services.ts';
+import { type HttpAccess, createHttpAccess } from './http-access.ts';
+import { type Logs, connectLogs, openLogs } from './logs.ts';
+import type { ServerOptions } from './server.ts';
+import { openPromptCounter, openPromptEventLog } from './replication.ts';
+import { type Store, openStore } from './store.ts';
+import { type OpenedUpstream, openUpstream } from './upstream.ts';
+
+/** Who may call, and from where. */
+export type Auth = HttpAccess & {
+  readonly identify: Identify;
+  readonly authenticate: Authenticate;
+  readonly keyring: Keyring;
+  readonly dialects: Dialects;
+};
+
+/** The upstream that runs the jobs. */
+export type Upstream = {
+  readonly runner: OpenedUpstream;
+  /** Its port for v1 calls: each call on it is counted, logged and recorded. */
+  readonly jobs: JobApi;
+  readonly callLog: Pick<ReturnType<typeof createCallLog>, 'begin' | 'end'>;
+  readonly definitions: ReturnType<typeof openDefinitions>;
+};
+
+/** Prompts from their `POST` to their history. */
+export type PromptServices = {
+  readonly life: Prompts;
+  readonly live: LivePrompts;
+  readonly eventLog: PromptEventLog;
+  readonly counter: SharedCounter;
+};
+
+/** The services of one server. Each is built once, here, and passed on by its name. */
+export type Services = {
+  readonly config: Config;
+  readonly now: () => number;
+  readonly logs: Logs;
+  readonly metrics: Metrics;
+  readonly store: Store;
+  readonly bodies: BodyReader;
+  readonly deprecation: Deprecation;
+  readonly usageCounter: UsageCounter;
+  readonly sessionRecorder: SessionRecorder | undefined;
+  readonly auth: Auth;
+  readonly ledger: Ledger;
+  readonly upstream: Upstream;
+  readonly sockets: Hub;
+  readonly files: FileServices;
+  readonly prompts: PromptServices;
+};
+
+/** Opens the ledger, the upstream and everything above them; no call is served yet. */
+export async function openServices(
+  config: Config,
+  { log: operatorLog, nodeLibrary, sessionRecorder }: ServerOptions,
+): Promise<Services> {
+  const now = Date.now;
+  const logs = openLogs(operatorLog, { now, sendTo: (...lines) => sockets.sendTo(...lines) });
+  const { log } = logs;
+  const store = await openStore(config, log);
+  const live = createLivePrompts();
+  const eventLog = await openPromptEventLog(store, log);
+  const sockets = createSockets(config, { live, eventLog, log });
+  await connectLogs(logs, store);
+  const access = createHttpAccess(config);
+  const identify = createIdentify({ secret: store.dir.secret, localToken: config.localToken });
+  const metrics = createMetrics({
+    version: packageVersion(),
+    upstreamKind: config.upstream.kind,
+    identify,
+  });
+  const upstream = await openUpstreamServices(
+    { config, nodeLibrary, sessionRecorder },
+    { log, store, metrics, sockets, live, eventLog },
+  );
+  const auth = createAuth({ config, access, identify, runner: upstream.runner });
+  const usageCounter = await openUsageCounter({ calls: store.ledger.calls, log, now });
+  const ledger = withExampleInput({ config, runner: upstream.runner, spoolDir: store.dir.spool });
+  const counter = await openPromptCounter({ links: store.links, ledger });
+  const base = { config, now, log, metrics, auth, ledger, upstream, sockets };
+  return {
+    config,
+    now,
+    logs,
+    metrics,
+    store,
+    bodies: createBodies(config, live, log),
+    deprecation: createDeprecation({
+      deprecatedAtMs: config.deprecationSettings.deprecatedAtMs,
+      sunsetAtMs: config.deprecationSettings.sunsetAtMs,
+      brownouts: config.deprecationSettings.brownouts,
+      now,
+      countCall: sessionRecorder ? ignoreUsage : usageCounter.count,
+    }),
+    usageCounter,
+    sessionRecorder,
+    auth,
+    ledger,
+    upstream,
+    sockets,
+    files: openFileServices(config, { store, ledger, auth, upstream, now }),
+    prompts: { life: openPrompts(base, { live, eventLog, counter }), live, eventLog, counter },
+  };
+}
+
+/** Feature flags of the server, in `/features` and on every WebSocket. */
+export function featuresOf({ maxUploadBytes }: Pick<Config, 'maxUploadBytes'>) {
+  return { supports_preview_metadata: true, max_upload_size: maxUploadBytes };
+}
+
+function createSockets(
+  config: Config,
+  {
+    live,
+    eventLog,
+    log,
+  }: Pick<PromptServices, 'live' | 'eventLog'> & { readonly log: Logs['log'] },
+): Hub {
+  return createHub({
+    remaining: live.count,
+    serverFlags: featuresOf(config),
+    previewMethod: config.previewMethod,
+    onPresenceChange: (user, isThere) => eventLog.watch(user, isThere),
+    log,
+  });
+}
+
+type AuthParts = {
+  readonly config: Config;
+  readonly access: HttpAccess;
+  readonly identify: Identify;
+  readonly runner: OpenedUpstream;
+};
+
+function createAuth({ config, access, identify, runner }: AuthParts): Auth {
+  const { addresses, guard, prefix } = access;
+  const keyring = createKeyring();
+  const { acceptsCaller } = runner;
+  return {
+    addresses,
+    guard,
+    prefix,
+    identify,
+    authenticate: createAuthenticate({ identify, acceptsCaller, onCaller: keyring.remember }),
+    keyring,
+    dialects: createDialects(config.dialect),
+  };
+}
+
+type UpstreamParts = Pick<Services, 'store' | 'metrics' | 'sockets'> &
+  Pick<PromptServices, 'live' | 'eventLog'> & { readonly log: Logs['log'] };
+
+async function openUpstreamServices(
+  { config, nodeLibrary, sessionRecorder }: Omit<ServerOptions, 'log'> & { config: Config },
+  { log, store, metrics, sockets, live, eventLog }: UpstreamParts,
+): Promise<Upstream> {
+  const runner = await openUpstream({
+    config,
+    log,
+    library: nodeLibrary,
+    ledger: store.ledger,
+    links: store.links,
+    dir: store.dir,
+    keylessUser: LOCAL_USER,
+    isWatched(user, jobId) {
+      const prompt = live.find(user, jobId);
+      if (prompt === undefined) return false;
+      return sockets.hasListener(user, prompt.clientId) || eventLog.isWatched(user);
+    },
+  });
+  const definitions = openDefinitions({
+    source: config.objectInfo,
+    upstream: config.upstream,
+    embedded: objectInfo([...nodeLibrary.nodes.values()]),
+    cacheDir: store.dir.objectInfo,
+    log,
+  });
+  const callLog = createCallLog();
+  const recorded = sessionRecorder?.wrap(runner.jobs) ?? runner.jobs;
+  return { runner, jobs: callLog.wrap(recorded, metrics.onUpstreamCall), callLog, definitions };
+}
+
+type PromptParts = Omit<PromptServices, 'life'>;
+type PromptBase = Pick<
+  Services,
+  'config' | 'now' | 'metrics' | 'auth' | 'ledger' | 'upstream' | 'sockets'
+> & { readonly log: Logs['log'] };
+
+function openPrompts(
+  { config, now, log, metrics, auth, ledger, upstream, sockets }: PromptBase,
+  { live, eventLog, counter }: PromptParts,
+): Prompts {
+  const { runner, jobs, definitions } = upstream;
+  const isRemote = config.upstream.kind === 'remote';
+  return createPrompts({
+    jobs,
+    ledger,
+    promptEventLog: eventLog,
+    livePrompts: live,
+    hub: sockets,
+    log,
+    now,
+    history: config.history,
+    mayLoseJobs: isRemote,
+    mayAcceptPartially: isRemote,
+    mayFindOthersFiles: isRemote,
+    onEnded: metrics.onPromptEnded,
+    objectInfo: definitions.info,
+    uploadFolderOf: runner.uploadFolderOf,
+    reupload: runner.reupload,
+    keyring: auth.keyring,
+    needsOwner: runner.needsCallerKey,
+    counter,
+    outboxLimit: config.outboxLimit,
+    retryPolicy: config.upstream.kind === 'remote' ? (config.upstream.limits['outbox'] ?? {}) : {},
+  });
+}
