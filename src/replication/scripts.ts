@@ -1,3 +1,5 @@
+import { LEADERS_LUA } from '../ledger/leaders.ts';
+import { type Scripts as DefinedScripts, defineScripts } from '../lib/redis-scripts.ts';
 import type { Redis, RedisConnections } from '../lib/redis.ts';
 
 type RedisNames = Pick<RedisConnections, 'prefix' | 'channels'>;
@@ -19,15 +21,15 @@ local C = '${channels}'
 local call = redis.call
 local function nowMs() local t = call('TIME') return t[1] * 1000 + math.floor(t[2] / 1000) end
 local function at(key) return P .. 'entries:' .. key end
-local function leads(key, token) return call('HGET', P .. 'leaders', key) == token end
+${LEADERS_LUA}
 local function free(key)
-  call('HDEL', P .. 'leaders', key)
+  clearLeader(key)
   call('ZREM', P .. 'leases', key)
   call('PEXPIRE', at(key), ${ENDED_TTL_MS})
 end
 local function take(key, instance)
   local token = instance .. ':' .. call('INCR', P .. 'fence')
-  call('HSET', P .. 'leaders', key, token)
+  setLeader(key, token)
   call('ZADD', P .. 'leases', nowMs() + ${LEASE_MS}, key)
   return token
 end
@@ -41,8 +43,8 @@ local key, instance = ARGV[1], ARGV[2]
 local untilMs = call('ZSCORE', P .. 'leases', key)
 if not untilMs then return false end
 if tonumber(untilMs) <= nowMs() then return take(key, instance) end
-local token = call('HGET', P .. 'leaders', key)
-if token and string.sub(token, 1, #instance) == instance then return token end
+local token = leaderOf(key)
+if token ~= '' and string.sub(token, 1, #instance) == instance then return token end
 return false`;
 
 // Run twice, the entry exists the second time; after the last entry the leader is gone as well.
@@ -50,7 +52,7 @@ const append = `
 local key, token, n, text, user, isLast, picture = unpack(ARGV)
 local known = #call('XRANGE', at(key), n .. '-0', n .. '-0') > 0
 if not leads(key, token) then
-  if known and isLast == '1' and not call('HGET', P .. 'leaders', key) then return 0 end
+  if known and isLast == '1' and leaderOf(key) == '' then return 0 end
   return -1
 end
 if not known then
@@ -104,19 +106,9 @@ const SCRIPTS = {
   received,
 } as const;
 
-type Argument = string | number | Uint8Array;
-
 /** Atomic operations. The scripts build key names, so they need one Redis, not a Redis cluster. */
-export type Scripts = {
-  readonly [name in keyof typeof SCRIPTS]: (...args: Argument[]) => Promise<unknown>;
-};
+export type Scripts = DefinedScripts<keyof typeof SCRIPTS>;
 
-export function defineScripts(redis: Redis, names: RedisNames): Scripts {
-  const commands = Object.entries(SCRIPTS).map(([name, lua]) => {
-    const command = `holdover_cluster_${name}`;
-    redis.defineCommand(command, { numberOfKeys: 0, lua: `${PRELUDE(names)}${lua}` });
-    const run = Reflect.get(redis, command) as (...args: Argument[]) => Promise<unknown>;
-    return [name, (...args: Argument[]) => run.apply(redis, args)];
-  });
-  return Object.fromEntries(commands) as Scripts;
+export function defineReplicationScripts(redis: Redis, names: RedisNames): Scripts {
+  return defineScripts(redis, SCRIPTS, { namespace: 'replication', prelude: PRELUDE(names) });
 }

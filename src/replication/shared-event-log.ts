@@ -6,7 +6,7 @@ import { completesWithin } from '../lib/completes-within.ts';
 import { createLeadership } from './leadership.ts';
 import { type LogStream, createLogStream } from './log-stream.ts';
 import { createSubscription, encodeWord } from './subscription.ts';
-import { LEASE_MS, defineScripts } from './scripts.ts';
+import { LEASE_MS, defineReplicationScripts } from './scripts.ts';
 import { createEntryStore } from './entry-store.ts';
 import { createPreviewWatchers } from './preview-watchers.ts';
 
@@ -41,10 +41,10 @@ const CATCH_UP_TIMEOUT_MS = 2000;
 export function createSharedEventLog({ links, instance, log }: Options): SharedEventLog {
   const redis = links.connect();
   const { prefix, channels } = links;
-  const scripts = defineScripts(redis, links);
+  const scripts = defineReplicationScripts(redis, links);
   // Runs on the other connection, since a client waits for it. If it succeeds late, its lease
   // expires and the prompt is removed.
-  const { claim } = defineScripts(links.commands, links);
+  const { claim } = defineReplicationScripts(links.commands, links);
   const streams = new Map<string, LogStream>();
   const discoveries = new Map<string, Promise<void>>();
   /** Prompts in discovery whose first entry was received. */

@@ -1,9 +1,5 @@
+import { type Scripts, defineScripts } from '../../lib/redis-scripts.ts';
 import type { Redis } from '../../lib/redis.ts';
-
-/** An argument of a script; texts and numbers alike arrive as texts. */
-export type Argument = string | number | Uint8Array;
-
-type Reply = unknown;
 
 /** The connection of a ledger. Commands run in the order they are sent, awaited or not. */
 export type LedgerConnection = {
@@ -11,14 +7,14 @@ export type LedgerConnection = {
   readonly prefix: string;
   /** Sends at once; an error says that the ledger could not be read, or written. */
   readonly read: <T>(send: () => Promise<T>) => Promise<T>;
-  readonly write: (send: () => Promise<Reply>) => Promise<void>;
+  readonly write: (send: () => Promise<unknown>) => Promise<void>;
   /** A write that returns a reply. */
   readonly ask: <T>(send: () => Promise<T>) => Promise<T>;
   /** Scripts, which run whole or not at all; texts of a reply are Buffers. */
   readonly scripts: <Name extends string>(
     store: string,
     lua: { readonly [name in Name]: string },
-  ) => { readonly [name in Name]: (...args: Argument[]) => Promise<Reply> };
+  ) => Scripts<Name>;
 };
 
 /** Joins two parts of a key. Clients choose the parts: the length says where the first one ends. */
@@ -41,18 +37,8 @@ export function createLedgerConnection(redis: Redis, prefix: string): LedgerConn
     read: (send) => withReason('read', send),
     write: async (send) => void (await withReason('written', send)),
     ask: (send) => withReason('written', send),
-    scripts(store, lua) {
-      const names = Object.keys(lua) as (keyof typeof lua)[];
-      const defined = names.map((name) => {
-        const command = `holdover_${store}_${name}`;
-        redis.defineCommand(command, { numberOfKeys: 0, lua: `${prelude(prefix)}${lua[name]}` });
-        const run = Reflect.get(redis, `${command}Buffer`) as (
-          ...args: Argument[]
-        ) => Promise<Reply>;
-        return [name, (...args: Argument[]) => run.apply(redis, args)];
-      });
-      return Object.fromEntries(defined) as ReturnType<typeof this.scripts<keyof typeof lua>>;
-    },
+    scripts: (store, lua) =>
+      defineScripts(redis, lua, { namespace: store, prelude: prelude(prefix), reply: 'bytes' }),
   };
 }
 

@@ -1,6 +1,8 @@
-import { LEAD_COMMON } from './write-tokens.ts';
+import { LEADERS_LUA } from '../leaders.ts';
+import { NOT_LEADER } from './write-tokens.ts';
 
-const COMMON = `${LEAD_COMMON}
+const COMMON = `${LEADERS_LUA}
+local NOT_LEADER = ${NOT_LEADER}
 local function at(key) return P .. 'prompt:' .. key end
 local function value(key, name) return call('HGET', at(key), name) end
 local function crowd(user)
@@ -78,7 +80,7 @@ if call('EXISTS', at(key)) == 1 then
   return redis.error_reply('TAKEN prompts.key must be unique')
 end
 if call('EXISTS', P .. 'revoked:' .. token) == 1 then return end
-if not leads(key, leader) then return LOST end
+if not mayWrite(key, leader) then return NOT_LEADER end
 local seq = next()
 set(at(key), 4)
 call('HSET', at(key), 'seq', seq, 'token', token)
@@ -98,13 +100,13 @@ if value(key, 'token') == token then forget(key) end`;
 
 const setState = `${COMMON}
 local key, token, state = ARGV[1], ARGV[2], ARGV[3]
-if not leads(key, token) then return LOST end
+if not mayWrite(key, token) then return NOT_LEADER end
 local was = value(key, 'state')
 if was and was ~= 'done' then call('HSET', at(key), 'state', state) end`;
 
 const setIntent = `${COMMON}
 local key, token = ARGV[1], ARGV[2]
-if not leads(key, token) then return LOST end
+if not mayWrite(key, token) then return NOT_LEADER end
 local was = call('HMGET', at(key), 'state', 'jobId')
 if was[1] and was[1] ~= 'done' and not was[2] then set(at(key), 3) end`;
 
@@ -115,7 +117,7 @@ if value(key, 'user') then set(at(key), 2) end`;
 // When sent twice, another process may have finished the prompt before the second time.
 const attach = `${COMMON}
 local key, token = ARGV[1], ARGV[2]
-if not leads(key, token) then return LOST end
+if not mayWrite(key, token) then return NOT_LEADER end
 local was = value(key, 'state')
 if not was or was == 'done' then return end
 unname(key)
@@ -124,7 +126,7 @@ name(key)`;
 
 const detach = `${COMMON}
 local key, token = ARGV[1], ARGV[2]
-if not leads(key, token) then return LOST end
+if not mayWrite(key, token) then return NOT_LEADER end
 if value(key, 'state') ~= 'live' then return end
 unname(key)
 set(at(key), 3)
@@ -132,14 +134,14 @@ name(key)`;
 
 const begin = `${COMMON}
 local key, token, atMs = ARGV[1], ARGV[2], ARGV[3]
-if not leads(key, token) then return LOST end
+if not mayWrite(key, token) then return NOT_LEADER end
 local was = value(key, 'state')
 if was and was ~= 'done' then call('HSETNX', at(key), 'startedAtMs', atMs) end`;
 
 // When sent twice, the prompt keeps its position in history.
 const finish = `${COMMON}
 local key, token = ARGV[1], ARGV[2]
-if not leads(key, token) then return LOST end
+if not mayWrite(key, token) then return NOT_LEADER end
 local user = value(key, 'user')
 if not user then return end
 set(at(key), 3)
@@ -147,7 +149,7 @@ finished(key, user)`;
 
 const remove = `${COMMON}
 local key, token = ARGV[1], ARGV[2]
-if not leads(key, token) then return LOST end
+if not mayWrite(key, token) then return NOT_LEADER end
 forget(key)`;
 
 const deleteHistory = `${COMMON}

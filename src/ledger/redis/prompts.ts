@@ -1,7 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { LinkedJob, PromptRow, PromptStore } from '../ledger.ts';
 import { type WriteTokens, NOT_LEADER } from './write-tokens.ts';
-import { type Argument, type LedgerConnection, joinKey } from './connection.ts';
+import type { ScriptArgument } from '../../lib/redis-scripts.ts';
+import { type LedgerConnection, joinKey } from './connection.ts';
 import { createOutlines } from './outlines.ts';
 import { PROMPT_SCRIPTS } from './prompts-scripts.ts';
 import { type Columns, createTable, newToken } from './table.ts';
@@ -42,7 +43,11 @@ export function promptStore(
   const doneRows = async (user: string, { from = 0, to = -1 }): Promise<PromptRow[]> =>
     table.rows(await ids(`done:${user}`, from, to));
   type LeaderAct = 'setState' | 'setIntent' | 'attach' | 'detach' | 'begin' | 'remove' | 'finish';
-  async function writeAsLeader(act: LeaderAct, key: string, ...args: Argument[]): Promise<void> {
+  async function writeAsLeader(
+    act: LeaderAct,
+    key: string,
+    ...args: ScriptArgument[]
+  ): Promise<void> {
     const token = writeTokens().token(key);
     const reply = await ask(() => lua[act](key, token, ...args));
     if (reply === NOT_LEADER) throw writeTokens().refused(key, token);

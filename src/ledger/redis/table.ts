@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import type { Argument, LedgerConnection } from './connection.ts';
+import type { ScriptArgument } from '../../lib/redis-scripts.ts';
+import type { LedgerConnection } from './connection.ts';
 
 type ColumnType = 'text' | 'number' | 'flag' | 'bytes';
 
@@ -9,7 +10,7 @@ export type Columns<Row> = { readonly [name in keyof Row]: ColumnType };
 /** Rows of one kind, each a hash; a null property has no field. */
 export type Table<Row> = {
   /** The arguments for `set` of the scripts, for a whole row or a change of one. */
-  fields(values: Partial<Row>): Argument[];
+  fields(values: Partial<Row>): ScriptArgument[];
   /** A row from the reply of `HMGET` with these names. */
   decode(values: unknown): Row | undefined;
   readonly get: (id: string) => Promise<Row | undefined>;
@@ -43,7 +44,7 @@ export function createTable<Row>(
   const names = Object.keys(columns) as Name[];
   const scripts = connection.scripts(kind, { rows: ROWS, at: AT });
 
-  function encodeCell(name: Name, value: unknown): Argument {
+  function encodeCell(name: Name, value: unknown): ScriptArgument {
     if (Number.isNaN(value)) throw new Error(`${kind}s.${name} must be a number`);
     if (typeof value === 'boolean') return value ? '1' : '';
     return value instanceof Uint8Array ? Buffer.from(value) : String(value);

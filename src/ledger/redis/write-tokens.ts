@@ -18,11 +18,5 @@ export const NO_LEADER: WriteTokens = {
   refused: () => new Error('another process looks after this prompt'),
 };
 
-/** Lua of the scripts that only a leader may run. */
-export const LEAD_COMMON = `
-local LOST = 0
-local function leads(key, token) return (call('HGET', P .. 'leaders', key) or '') == token end
-`;
-
-/** The reply of such a script when it refused the write. */
+/** The reply of a script that refused a write because the process does not lead the prompt. */
 export const NOT_LEADER = 0;

@@ -1,0 +1,38 @@
+import type { Redis } from './redis.ts';
+
+/** Texts and numbers alike arrive in Lua as texts. */
+export type ScriptArgument = string | number | Uint8Array;
+
+export type Script = (...args: ScriptArgument[]) => Promise<unknown>;
+
+export type Scripts<Name extends string> = { readonly [name in Name]: Script };
+
+/**
+ * Defines Lua scripts on a connection. Redis runs each of them whole or not at all. The client sends
+ * the hash of a script, and its text when Redis does not know the hash, as after a restart.
+ */
+export function defineScripts<Name extends string>(
+  redis: Redis,
+  scripts: { readonly [name in Name]: string },
+  options: {
+    /** Distinguishes scripts of the same name on one connection. */
+    readonly namespace: string;
+    /** Lua that precedes every script: its constants and local functions. */
+    readonly prelude?: string;
+    /** `keys`: a call begins with the number of its keys, then the keys. By default it has none. */
+    readonly arguments?: 'keys' | 'values';
+    /** `bytes`: texts of the reply are Buffers. */
+    readonly reply?: 'text' | 'bytes';
+  },
+): Scripts<Name> {
+  const { namespace, prelude = '', reply = 'text' } = options;
+  const numberOfKeys = options.arguments === 'keys' ? {} : { numberOfKeys: 0 };
+  const defined = Object.entries<string>(scripts).map(([name, lua]) => {
+    const command = `holdover_${namespace}_${name}`;
+    redis.defineCommand(command, { ...numberOfKeys, lua: prelude + lua });
+    const method = reply === 'bytes' ? `${command}Buffer` : command;
+    const run = Reflect.get(redis, method) as Script;
+    return [name, (...args: ScriptArgument[]) => run.apply(redis, args)];
+  });
+  return Object.fromEntries(defined) as Scripts<Name>;
+}
