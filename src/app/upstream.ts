@@ -1,3 +1,4 @@
+import { systemClock } from '../lib/clock.ts';
 import { join } from 'node:path';
 import type { UploadCopies } from './upload-copies.ts';
 import type { Config, Upstream } from '../config/config.ts';
@@ -91,7 +92,7 @@ async function openEmbedded({
 }: OpenUpstreamOptions & Pick<EngineOptions, 'highestUsedElsewhere'>): Promise<JobRunner> {
   const limits = { ...DEFAULT_LIMITS, ...engineLimits(config) };
   const places = { dataDir: dir.root, spoolDir: dir.spool };
-  const base = { ledger, ...places, log, clock: Date.now, limits, highestUsedElsewhere };
+  const base = { ledger, ...places, log, clock: systemClock, limits, highestUsedElsewhere };
   const engine = links
     ? await openQueuedEngine({ ...library, ...base, links, takeover: config.workerLimits })
     : await createEmbeddedEngine({ ...library, ...base });

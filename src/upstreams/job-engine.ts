@@ -1,3 +1,4 @@
+import type { Clock } from '../lib/clock.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import type { NodeDef } from '../nodes/node.ts';
 import type { Logger } from '../observability/log.ts';
@@ -15,7 +16,7 @@ export type EngineOptions = {
   /** URL of a compiled module that exports the same classes as `ALL_NODES`; this server's library by default. */
   readonly nodesModule?: string;
   readonly log: Logger;
-  readonly clock?: () => number;
+  readonly clock?: Clock;
   readonly limits: EngineLimits;
   readonly highestUsedElsewhere?: OutputOptions['highestUsedElsewhere'];
 };

@@ -1,3 +1,4 @@
+import type { Clock } from '../../lib/clock.ts';
 import { randomUUID } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import { reached } from '../../lib/crash-point.ts';
@@ -25,7 +26,7 @@ export type AssetOptions = {
   readonly ledger: Ledger;
   readonly blobs: Blobs;
   readonly withLock: KeyedMutex;
-  readonly clock: () => number;
+  readonly clock: Clock;
   /** True when an unfinished job reads this asset. */
   readonly isInUse: (assetId: string) => boolean | Promise<boolean>;
 };
@@ -50,7 +51,8 @@ export type Assets = {
 /** Assets over content-addressed files: every create makes a record of its own, equal bytes are stored once. */
 export function createAssets(deps: AssetOptions): Assets {
   const { ledger, blobs, withLock, clock } = deps;
-  const isLive = (row: AssetRow): boolean => row.expiresAtMs === null || row.expiresAtMs > clock();
+  const isLive = (row: AssetRow): boolean =>
+    row.expiresAtMs === null || row.expiresAtMs > clock.now();
   const find = async (user: string, id: string): Promise<AssetRow | undefined> => {
     const row = await ledger.assets.get(id);
     return row && row.user === user && isLive(row) ? row : undefined;
@@ -61,7 +63,7 @@ export function createAssets(deps: AssetOptions): Assets {
   };
   const repeatFirstAnswer = async (keyed: KeyedRequest, user: string, first: ClaimedAsset) => {
     const row = await find(user, first.assetId);
-    return repeatAnswer(keyed, first, { row, show: showAsset, nowMs: clock() });
+    return repeatAnswer(keyed, first, { row, show: showAsset, nowMs: clock.now() });
   };
   const findFirstAnswer = async (user: string, keyed: KeyedRequest | undefined) => {
     const first = keyed && (await ledger.keys.ofAsset(user, keyed.key));
@@ -106,7 +108,7 @@ export function createAssets(deps: AssetOptions): Assets {
         const createdNew = (await findByHash(user, file.hash)) === undefined;
         await blobs.moveIntoPlace(file);
         reached('after-bytes-stored');
-        const row = newRow(user, { ...upload, ...file }, clock());
+        const row = newRow(user, { ...upload, ...file }, clock.now());
         const created = await record(row, { keyed, createdNew });
         reached('after-asset-recorded');
         // Where the key was claimed meanwhile these bytes may have no record.
@@ -123,7 +125,7 @@ export function createAssets(deps: AssetOptions): Assets {
         if (first) return first;
         const known = await findByHash(user, request.hash);
         if (!known) return refuse(404, 'blob_not_found', 'no bytes with this hash');
-        const row = newRow(user, { ...known, ...request }, clock());
+        const row = newRow(user, { ...known, ...request }, clock.now());
         // "a dedup hit against bytes the platform already had (false)"
         return await record(row, { keyed, createdNew: false });
       });
@@ -133,7 +135,7 @@ export function createAssets(deps: AssetOptions): Assets {
     },
     async get(user, id) {
       const row = await find(user, id);
-      return row ? ok(showAsset(row, clock())) : notFound();
+      return row ? ok(showAsset(row, clock.now())) : notFound();
     },
     async remove(user, id) {
       const row = await find(user, id);

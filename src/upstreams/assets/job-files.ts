@@ -1,3 +1,4 @@
+import type { Clock } from '../../lib/clock.ts';
 import { packageUrl } from '../../lib/package-url.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
 import type { NodeDef } from '../../nodes/node.ts';
@@ -16,7 +17,7 @@ export type JobFilesOptions = Pick<AssetOptions, 'isInUse'> &
     readonly blobs: Blobs;
     readonly names: OutputNames;
     readonly retentionMs: number;
-    readonly clock: () => number;
+    readonly clock: Clock;
   };
 
 /** The files that jobs read and make, their names, and their retention. */

@@ -1,3 +1,4 @@
+import type { Clock } from '../../lib/clock.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
 import type { LiveJob } from '../jobs/live-job.ts';
 import type { KeyedMutex } from '../../lib/concurrency.ts';
@@ -19,7 +20,7 @@ export function createOutputRetention(deps: {
   readonly ledger: Ledger;
   readonly withLock: KeyedMutex;
   readonly retentionMs: number;
-  readonly clock: () => number;
+  readonly clock: Clock;
 }): OutputRetention {
   const { ledger, withLock } = deps;
   const extendTo = (jobId: string, untilMs: number): Promise<boolean> =>
@@ -31,7 +32,7 @@ export function createOutputRetention(deps: {
     });
   return {
     async retain(outputs, user) {
-      const untilMs = deps.clock() + deps.retentionMs;
+      const untilMs = deps.clock.now() + deps.retentionMs;
       const retained: string[] = [];
       for (const { id, job_id: producer } of outputs) {
         const isExtended = await extendTo(producer, untilMs);

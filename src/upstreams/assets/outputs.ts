@@ -1,3 +1,4 @@
+import type { Clock } from '../../lib/clock.ts';
 import { randomUUID } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { reached } from '../../lib/crash-point.ts';
@@ -34,7 +35,7 @@ export type OutputOptions = {
   readonly blobs: Blobs;
   readonly withLock: KeyedMutex;
   readonly names: OutputNames;
-  readonly clock: () => number;
+  readonly clock: Clock;
   /** Highest counter of files that share the names but are not in the ledger. */
   readonly highestUsedElsewhere?:
     | ((user: string, request: CounterRequest) => Promise<number>)
@@ -86,9 +87,10 @@ export function createOutputs(deps: OutputOptions): Outputs {
   ): Promise<number> => {
     const key = JSON.stringify([jobId, counterPrefix(request)]);
     const known = recentFloors.get(key);
-    const isRecent = known && clock() - known.atMs < FLOOR_VALID_MS && clock() >= known.atMs;
+    const isRecent =
+      known && clock.now() - known.atMs < FLOOR_VALID_MS && clock.now() >= known.atMs;
     const floor = isRecent ? known.floor : await highestUsed(user, request);
-    if (!isRecent) recentFloors.set(key, { floor, atMs: clock() });
+    if (!isRecent) recentFloors.set(key, { floor, atMs: clock.now() });
     return await names.reserveCounter(user, counterPrefix(request), floor);
   };
   const isNameTaken = async (user: string, filePath: string): Promise<boolean> =>
@@ -121,7 +123,7 @@ export function createOutputs(deps: OutputOptions): Outputs {
             contentType: file.contentType,
             filePath: `${folderOf(file)}${name}`,
             tagsJson: null,
-            createdAtMs: clock(),
+            createdAtMs: clock.now(),
             expiresAtMs: null,
             jobId,
           });

@@ -1,3 +1,4 @@
+import type { Clock } from '../../lib/clock.ts';
 import type { AssetRow, Ledger } from '../../ledger/ledger.ts';
 import { type Assets, removeBlobIfUnused } from './assets.ts';
 import type { Blobs } from '../blobs.ts';
@@ -8,13 +9,19 @@ const KEY_LIFETIME_MS = 24 * 60 * 60 * 1000;
 /** Assets considered in one sweep when the disk budget is exceeded. */
 const BUDGET_BATCH = 1000;
 
+/** The log line of a sweep that fails. */
+export const SWEEP_FAILURE = {
+  event: 'retention.sweep_failed',
+  message: 'a sweep of expired jobs and assets failed',
+} as const;
+
 export type RetentionOptions = {
   readonly ledger: Ledger;
   readonly assets: Assets;
   readonly blobs: Blobs;
   readonly withLock: KeyedMutex;
   readonly assetBudgetBytes: number;
-  readonly clock: () => number;
+  readonly clock: Pick<Clock, 'now'>;
   /** True when an unfinished job reads or lists this asset. */
   readonly isInUse: (assetId: string) => boolean;
   readonly isLive: (jobId: string) => boolean;
@@ -31,7 +38,7 @@ export async function sweepWithUnrecorded(deps: RetentionOptions): Promise<void>
 
 /** The same except for bytes that another process may be recording. */
 export async function sweep(deps: RetentionOptions): Promise<void> {
-  const nowMs = deps.clock();
+  const nowMs = deps.clock.now();
   for (const row of await deps.ledger.jobs.expiredBy(nowMs)) await expireJob(row.id, deps);
   for (const row of await deps.ledger.assets.expiredBy(nowMs)) {
     if (!deps.isInUse(row.id)) await deps.assets.removeAsset(row);
@@ -60,7 +67,7 @@ async function expireJob(
 ): Promise<void> {
   await withLock(jobLock(id), async () => {
     const row = await ledger.jobs.get(id);
-    if (!row || row.expiresAtMs > clock()) return;
+    if (!row || row.expiresAtMs > clock.now()) return;
     for (const asset of await ledger.assets.ofJob(id)) await assets.removeAsset(asset);
     await ledger.jobs.remove(id);
   });

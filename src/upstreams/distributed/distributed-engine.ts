@@ -11,9 +11,9 @@ import { completesWithin } from '../../lib/completes-within.ts';
 import type { SharedBlobs } from './shared-blobs.ts';
 import { createJobApi } from './job-api.ts';
 import { createLocalWorker } from './local-worker.ts';
-import { createEventMirrors } from './event-mirror.ts';
+import { EventMirrors } from './event-mirrors.ts';
 import { createTicketQueue } from './ticket-queue.ts';
-import { createJanitor } from './janitor.ts';
+import { Janitor } from './janitor.ts';
 
 const CLOSE_WITHIN_MS = 10_000;
 
@@ -32,7 +32,7 @@ export function openWorkerProcess(deps: DistributedEngineOptions): WorkerProcess
 function openBackgroundWork(deps: DistributedEngineOptions, shared: SharedServices) {
   const { log, limits, ledger } = deps;
   const ticketQueue = createTicketQueue({ ...shared, log });
-  const janitor = createJanitor({ ...limits, ...shared, ledger, ticketQueue, log });
+  const janitor = new Janitor({ ...limits, ...shared, ledger, ticketQueue, log });
   const worker = createLocalWorker(deps, shared);
   const closeAll = async (): Promise<void> => {
     await worker?.close();
@@ -43,7 +43,7 @@ function openBackgroundWork(deps: DistributedEngineOptions, shared: SharedServic
     ticketQueue,
     start() {
       worker?.start();
-      janitor.start(async () => {});
+      janitor.start();
     },
     async close() {
       // Commands wait for an unavailable Redis; closing does not.
@@ -66,7 +66,7 @@ export async function createDistributedEngine(deps: DistributedEngineOptions): P
   const shared = openSharedServices(deps);
   const { log, limits, ledger } = deps;
   const { redis, keys, pubsub, runState, jobFiles, blobs } = shared;
-  const eventMirrors = createEventMirrors({ redis, keys, pubsub, runState, log });
+  const eventMirrors = new EventMirrors({ redis, keys, pubsub, runState, log });
   const { ticketQueue, ...background } = openBackgroundWork(deps, shared);
   return {
     ...createJobApi({

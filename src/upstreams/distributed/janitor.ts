@@ -1,6 +1,7 @@
+import type { Clock } from '../../lib/clock.ts';
 import { randomUUID } from 'node:crypto';
-import { type PeriodicTask, createPeriodicTask } from '../../lib/periodic-task.ts';
-import { sweep } from '../assets/retention.ts';
+import { PeriodicTask } from '../../lib/periodic-task.ts';
+import { SWEEP_FAILURE, sweep } from '../assets/retention.ts';
 import type { JobFiles } from '../assets/job-files.ts';
 import type { JobRow, Ledger } from '../../ledger/ledger.ts';
 import type { Redis } from '../../lib/redis.ts';
@@ -10,7 +11,7 @@ import type { SharedBlobs } from './shared-blobs.ts';
 import type { QueueKeys } from './redis-keys.ts';
 import { type JobStatus, IS_TERMINAL } from '../../protocol/v2.ts';
 import type { RunStateStore } from './run-state.ts';
-import { UNLOCK, runScript } from './run-scripts.ts';
+import { type QueueScripts, defineQueueScripts } from './run-scripts.ts';
 import type { TicketQueue } from './ticket-queue.ts';
 
 const LOCK_MS = 5 * 60_000;
@@ -25,85 +26,97 @@ export type JanitorOptions = {
   readonly jobFiles: JobFiles;
   readonly blobs: SharedBlobs;
   readonly ticketQueue: TicketQueue;
-  readonly runState: Pick<RunStateStore, 'enqueue' | 'waiting' | 'held' | 'drop'>;
+  readonly runState: Pick<RunStateStore, 'enqueue' | 'waiting' | 'heldJobs' | 'drop'>;
   readonly assetBudgetBytes: number;
   readonly sweepIntervalMs: number;
-  readonly clock: () => number;
+  readonly clock: Clock;
   readonly log: Logger;
 };
 
 /** Cleans up for all processes, in one process at a time. */
-export function createJanitor(deps: JanitorOptions): PeriodicTask {
-  const { redis, keys, ledger, ticketQueue, runState, blobs, jobFiles, clock } = deps;
+export class Janitor {
+  readonly #options: JanitorOptions;
+  readonly #scripts: QueueScripts;
+  readonly #periodicTask: PeriodicTask;
+
+  constructor(options: JanitorOptions) {
+    const { redis, clock, log, sweepIntervalMs: everyMs } = options;
+    this.#options = options;
+    this.#scripts = defineQueueScripts(redis);
+    const failure = SWEEP_FAILURE;
+    this.#periodicTask = new PeriodicTask(() => this.#run(), { log, clock, everyMs, failure });
+  }
 
   /**
-   * A process that crashed between the ledger and the queue left a job without a queue entry or a
-   * ticket.
+   * Restores the queue, then cleans up at an interval. The process that starts may be the one that
+   * crashed; the lock of a crashed janitor lasts for minutes.
    */
-  async function restoreQueue(rows: readonly JobRow[]): Promise<void> {
+  start(): void {
+    this.#periodicTask.start(async () =>
+      this.#restoreQueue(await this.#options.ledger.jobs.unfinished()),
+    );
+  }
+
+  close(): Promise<void> {
+    return this.#periodicTask.close();
+  }
+
+  async #run(): Promise<void> {
+    const { redis, keys } = this.#options;
+    // In an emptied Redis no file has a record: all files would be removed.
+    if ((await redis.exists(keys.ledgerId)) === 0) return;
+    const holder = randomUUID();
+    if ((await redis.set(keys.janitorLock, holder, 'PX', LOCK_MS, 'NX')) !== 'OK') return;
+    try {
+      await this.#cleanUp();
+    } finally {
+      await this.#scripts.unlock(1, keys.janitorLock, holder);
+    }
+  }
+
+  async #cleanUp(): Promise<void> {
+    const { redis, keys, ledger, blobs } = this.#options;
+    const unfinished = await ledger.jobs.unfinished();
+    await this.#restoreQueue(unfinished);
+    await this.#dropEndedJobs(new Set(unfinished.map(({ id }) => id)));
+    await this.#sweep(unfinished);
+    await blobs.finishRemovals();
+    const isTime = await redis.set(keys.unrecordedSweep, '1', 'PX', UNRECORDED_EVERY_MS, 'NX');
+    if (isTime === 'OK') await blobs.removeUnrecorded();
+  }
+
+  /** A process that crashed between the ledger and the queue left a job without a queue entry or a ticket. */
+  async #restoreQueue(rows: readonly JobRow[]): Promise<void> {
+    const { runState, ticketQueue } = this.#options;
     for (const row of rows) await runState.enqueue(row);
     if (rows.length === 0) return;
     await ticketQueue.add(rows);
     await ticketQueue.fill(await runState.waiting());
   }
 
-  /**
-   * Releases jobs of workers that crashed after the end of the job: they would count as running for
-   * their user.
-   */
-  async function dropEndedJobs(live: ReadonlySet<string>): Promise<void> {
-    for (const id of await runState.held()) {
+  /** Releases jobs of workers that crashed after the end of the job: they would count as running for their user. */
+  async #dropEndedJobs(live: ReadonlySet<string>): Promise<void> {
+    const { runState, ledger } = this.#options;
+    for (const id of await runState.heldJobs()) {
       const row = live.has(id) ? undefined : await ledger.jobs.get(id);
       const isOver = row === undefined || IS_TERMINAL[row.status as JobStatus];
       if (!live.has(id) && isOver) await runState.drop(id);
     }
   }
 
-  async function sweepAll(): Promise<void> {
-    const rows = await ledger.jobs.unfinished();
-    await restoreQueue(rows);
-    const ids = new Set(rows.map(({ id }) => id));
-    await dropEndedJobs(ids);
-    const read = new Set(rows.flatMap(inputAssetIdsOf));
+  async #sweep(unfinished: readonly JobRow[]): Promise<void> {
+    const { jobFiles, ledger, assetBudgetBytes, clock } = this.#options;
+    const ids = new Set(unfinished.map(({ id }) => id));
+    const inputs = new Set(unfinished.flatMap(inputAssetIdsOf));
     await sweep({
       ...jobFiles,
       ledger,
-      assetBudgetBytes: deps.assetBudgetBytes,
-      clock: () => clock() - GRACE_MS,
-      isInUse: (id) => read.has(id),
+      assetBudgetBytes,
+      clock: { now: () => clock.now() - GRACE_MS },
+      isInUse: (id) => inputs.has(id),
       isLive: (id) => ids.has(id),
     });
-    await blobs.finishRemovals();
-    const isTime = await redis.set(keys.unrecordedSweep, '1', 'PX', UNRECORDED_EVERY_MS, 'NX');
-    if (isTime === 'OK') await blobs.removeUnrecorded();
   }
-
-  async function runOnce(): Promise<void> {
-    // In an emptied Redis no file has a record: all files would be removed.
-    if ((await redis.exists(keys.ledgerId)) === 0) return;
-    const holder = randomUUID();
-    if ((await redis.set(keys.janitor, holder, 'PX', LOCK_MS, 'NX')) !== 'OK') return;
-    try {
-      await sweepAll();
-    } finally {
-      await runScript(redis, UNLOCK, { keys: [keys.janitor], args: [holder] });
-    }
-  }
-
-  const periodicTask = createPeriodicTask(runOnce, {
-    log: deps.log,
-    everyMs: deps.sweepIntervalMs,
-  });
-  return {
-    // The process that starts may be the one that crashed; the lock of a crashed janitor lasts for
-    // minutes.
-    start: (first) =>
-      periodicTask.start(async () => {
-        await first();
-        await restoreQueue(await ledger.jobs.unfinished());
-      }),
-    close: () => periodicTask.close(),
-  };
 }
 
 /** Ids of the assets that an unfinished job reads. */

@@ -8,7 +8,7 @@ import { toEndedJob } from '../jobs/job-lifecycle.ts';
 import { type AcceptOptions, acceptJob } from '../jobs/accept-job.ts';
 import { hasQueueCapacity } from '../jobs/fair-order.ts';
 import type { JobRow, Ledger } from '../../ledger/ledger.ts';
-import type { EventMirrors } from './event-mirror.ts';
+import type { EventMirrors } from './event-mirrors.ts';
 import { type DistributedReaderOptions, createDistributedReader } from './job-reader.ts';
 import type { RunStateStore } from './run-state.ts';
 import type { TicketQueue } from './ticket-queue.ts';
@@ -51,7 +51,7 @@ export function createJobApi(deps: JobApiOptions): JobOperations {
     const job = jobFromRow(row);
     const at = {
       end: { status: 'canceled' },
-      atMs: clock(),
+      atMs: clock.now(),
       retentionMs: deps.retentionMs,
     } as const;
     const patch = toPatch(toEndedJob(job, at));
@@ -79,7 +79,7 @@ export function createJobApi(deps: JobApiOptions): JobOperations {
       const job = accepted.value;
       await enqueue(job);
       const position = await runState.position(job.id);
-      return ok({ ...showJob({ ...job, position }, clock()), x_workflow: job.workflow });
+      return ok({ ...showJob({ ...job, position }, clock.now()), x_workflow: job.workflow });
     },
     async recover(caller, { metadata }) {
       const page = await reader.list(caller, { limit: 1, ...(metadata && { metadata }) });

@@ -1,3 +1,4 @@
+import type { Clock } from '../../lib/clock.ts';
 import { endedJobEvents } from '../job-feed.ts';
 import { listJobs, notFound } from '../jobs/job-reader.ts';
 import { jobStateOf, type JobState, showJob } from '../jobs/live-job.ts';
@@ -5,12 +6,13 @@ import type { JobRow, Ledger } from '../../ledger/ledger.ts';
 import { type Caller, type JobApi, ok } from '../../protocol/job-api.ts';
 import { parseJson } from '../../protocol/json.ts';
 import { type Graph, type JobStatus, IS_TERMINAL } from '../../protocol/v2.ts';
-import type { EventMirrors } from './event-mirror.ts';
-import type { RunState, RunStateStore } from './run-state.ts';
+import type { EventMirrors } from './event-mirrors.ts';
+import type { RunState } from './run-fields.ts';
+import type { RunStateStore } from './run-state.ts';
 
 export type DistributedReaderOptions = {
   readonly ledger: Ledger;
-  readonly clock: () => number;
+  readonly clock: Clock;
   readonly runState: Pick<RunStateStore, 'read'>;
   readonly eventMirrors: Pick<EventMirrors, 'subscribe' | 'prepared'>;
 };
@@ -45,7 +47,7 @@ export function createDistributedReader(
   return {
     async get(caller, jobId) {
       const job = await find(caller, jobId);
-      return job ? ok(showJob(job, clock())) : notFound();
+      return job ? ok(showJob(job, clock.now())) : notFound();
     },
     async workflow(caller, jobId) {
       const row = await rowOf(caller, jobId);
@@ -58,7 +60,7 @@ export function createDistributedReader(
       const job = await find(caller, jobId);
       if (!job) return notFound();
       if (!IS_TERMINAL[job.status]) return ok(await eventMirrors.subscribe(jobId, signal));
-      const { status, x_cached_nodes: cached } = showJob(job, clock());
+      const { status, x_cached_nodes: cached } = showJob(job, clock.now());
       const more = cached && { x_cached_nodes: cached };
       return ok(endedJobEvents({ status, queue_position: null, ...more }));
     },

@@ -6,15 +6,18 @@ import { resolveFiles } from '../jobs/resolve-files.ts';
 import { nodeLibraryUrl } from '../assets/job-files.ts';
 import { createWorkerThread } from '../jobs/worker-thread.ts';
 import type { DistributedEngineOptions, SharedServices } from './shared-services.ts';
-import { type JobRuns, createJobRuns } from './job-runs.ts';
+import { JobRuns } from './job-runs.ts';
 import { TAKEN_OVER, withFence } from './fence.ts';
-import { type QueueWorker, TAKEOVER, createQueueWorker } from './queue-worker.ts';
+import { QueueWorker, TAKEOVER } from './queue-worker.ts';
+
+/** The worker threads of this process, which run jobs of the queue. */
+export type LocalWorker = { start(): void; close(): Promise<void> };
 
 /** Runs jobs of the queue in threads of this process, as many as `concurrency` says. */
 export function createLocalWorker(
   deps: DistributedEngineOptions,
   shared: SharedServices,
-): QueueWorker | undefined {
+): LocalWorker | undefined {
   const { ledger, limits, log, nodesModule = nodeLibraryUrl() } = deps;
   const { jobFiles, runState, clock } = shared;
   if (limits.concurrency === 0) return undefined;
@@ -32,7 +35,7 @@ export function createLocalWorker(
     if (fencedJob === undefined || (await runState.begin(fencedJob)) === 'stale')
       throw new Error(TAKEN_OVER);
   };
-  const jobRuns: JobRuns = createJobRuns({
+  const jobRuns = new JobRuns({
     ...jobFiles,
     ledger,
     runState,
@@ -51,7 +54,7 @@ export function createLocalWorker(
   });
   const { concurrency } = limits;
   const takeover = { ...TAKEOVER, ...deps.takeover };
-  const worker = createQueueWorker({ ...shared, jobRuns, concurrency, takeover, log });
+  const worker = new QueueWorker({ ...shared, jobRuns, concurrency, takeover, log });
   return {
     start() {
       for (const thread of threads) thread.start();

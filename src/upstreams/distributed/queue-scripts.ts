@@ -3,7 +3,7 @@
  * one job; the job is chosen when a worker is free. KEYS of every script that begins with this:
  * run, waiting, turns, turn, held, tickets, waiting-of.
  */
-const QUEUE_PRELUDE = `
+export const QUEUE_PRELUDE = `
 local run, waiting, turns, turn, held, tickets, lines = unpack(KEYS, 1, 7)
 local function userOf(key) return redis.call('HGET', key, 'user') or '' end
 local function join(id, user, score)
@@ -35,7 +35,7 @@ end`;
  * as long as the ticket exists with which it was taken. KEYS queue, entered, highest. ARGV id,
  * priority, order, channel, user, key prefix of tickets.
  */
-export const ENQUEUE = `${QUEUE_PRELUDE}
+const enqueue = `${QUEUE_PRELUDE}
 if redis.call('HEXISTS', run, 'end') == 1 then return 0 end
 if redis.call('HSETNX', run, 'fence', 0) == 1 then
   redis.call('HSET', run, 'status', 'queued')
@@ -64,7 +64,7 @@ return 1`;
  * is the next job of the user with the fewest jobs at workers, among equals of the one who has
  * waited longest. KEYS queue, with the key prefix of runs first. ARGV ticket.
  */
-export const TAKE = `${QUEUE_PRELUDE}
+const take = `${QUEUE_PRELUDE}
 local function hold(id, user)
   redis.call('HSET', held, id, user)
   redis.call('HSET', tickets, ARGV[1], id)
@@ -101,11 +101,11 @@ leave(id, chosen)
 return hold(id, chosen)`;
 
 /** Removes a waiting job: no worker will get it. KEYS queue. ARGV id. */
-export const WITHDRAW = `${QUEUE_PRELUDE}
+const withdraw = `${QUEUE_PRELUDE}
 return leave(ARGV[1], userOf(run))`;
 
 /** A worker has finished with a job. KEYS queue. ARGV id, its ticket. */
-export const DROP = `${QUEUE_PRELUDE}
+const drop = `${QUEUE_PRELUDE}
 if redis.call('HGET', tickets, ARGV[2]) == ARGV[1] then redis.call('HDEL', tickets, ARGV[2]) end
 local user = userOf(run)
 leave(ARGV[1], user)
@@ -116,7 +116,7 @@ return 1`;
  * The positions of waiting jobs: how many will be taken before each if none is added or removed; -1
  * when it does not wait. KEYS queue, with the key prefix of runs first. ARGV ids.
  */
-export const POSITIONS = `${QUEUE_PRELUDE}
+const positions = `${QUEUE_PRELUDE}
 local running = {}
 for _, user in ipairs(redis.call('HVALS', held)) do running[user] = (running[user] or 0) + 1 end
 local users, at, jobs = redis.call('ZRANGE', turns, 0, -1), {}, {}
@@ -152,5 +152,5 @@ for i, id in ipairs(ARGV) do
 end
 return places`;
 
-/** For scripts that change the state of a run and its position in the queue. */
-export const WITH_QUEUE = QUEUE_PRELUDE;
+/** Scripts that change the queue alone. */
+export const QUEUE_SCRIPTS = { enqueue, take, withdraw, drop, positions };

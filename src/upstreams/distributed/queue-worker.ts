@@ -1,10 +1,10 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { type Job as Ticket, WaitingError, Worker } from 'bullmq';
 import { LRUCache } from 'lru-cache';
+import type { Clock } from '../../lib/clock.ts';
 import type { Redis } from '../../lib/redis.ts';
 import type { Logger } from '../../observability/log.ts';
+import type { JobRuns, Outcome } from './job-runs.ts';
 import type { PubSub } from './pubsub.ts';
-import type { JobRuns } from './job-runs.ts';
 import type { QueueKeys } from './redis-keys.ts';
 import type { RunStateStore } from './run-state.ts';
 import { QUEUE_NAME } from './ticket-queue.ts';
@@ -37,90 +37,116 @@ export type QueueWorkerOptions = {
   readonly jobRuns: JobRuns;
   readonly concurrency: number;
   readonly takeover: TakeoverTimes;
+  readonly clock: Clock;
   readonly log: Logger;
 };
 
 /** Takes jobs from the queue while a worker thread is free. */
-export type QueueWorker = { start(): void; close(): Promise<void> };
+export class QueueWorker {
+  readonly #options: QueueWorkerOptions;
+  readonly #worker: Worker;
+  readonly #recentlyLogged = new LRUCache<string, true>({ max: MAX_REASONS, ttl: LOG_REPEAT_MS });
+  #timer: NodeJS.Timeout | undefined;
+  #isClosing = false;
 
-export function createQueueWorker(deps: QueueWorkerOptions): QueueWorker {
-  const { jobRuns, runState, pubsub, log, takeover } = deps;
-  let isClosing = false;
+  constructor(options: QueueWorkerOptions) {
+    this.#options = options;
+    this.#worker = new Worker(QUEUE_NAME, (ticket, token) => this.#take(ticket, token), {
+      ...workerOptions(options),
+      autorun: false,
+    });
+    this.#worker.on('error', (error) => this.#onError(error));
+    this.#worker.on('lockRenewalFailed', (ids) =>
+      ids.forEach((id) => options.jobRuns.onLeaseLost(id)),
+    );
+  }
 
-  /**
-   * A job that could not be run for an internal reason is tried again, like one whose worker
-   * crashed.
-   */
-  async function runTicket(id: string): Promise<'over' | 'interrupted'> {
-    if (isClosing) return 'interrupted';
+  start(): void {
+    const { pubsub, keys, log } = this.#options;
+    this.#timer = setInterval(() => this.#pollCancels(), CANCEL_POLL_MS).unref();
+    pubsub.onReconnect(() => this.#pollCancels());
+    pubsub
+      .subscribe(keys.queueChannel, (message) => this.#onMessage(message))
+      // Cancels that were requested before the subscription.
+      .then(() => this.#pollCancels())
+      .catch((error: unknown) =>
+        log.error(
+          { event: 'cancel.subscription_failed', err: error },
+          'could not subscribe to cancels',
+        ),
+      );
+    this.#worker.run().catch((error: unknown) => {
+      if (this.#isClosing) return;
+      log.fatal(
+        { event: 'queue.worker_stopped', err: error },
+        'the worker of the job queue has stopped',
+      );
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#isClosing = true;
+    clearInterval(this.#timer);
+    const closed = this.#worker.close();
+    this.#options.jobRuns.interruptAll();
+    await closed;
+  }
+
+  async #take(ticket: Ticket, token?: string): Promise<void> {
+    if ((await this.#run(ticket.id ?? '')) === 'over') return;
+    await this.#return(ticket, token);
+    // BullMQ takes every other thrown error for the end of the ticket.
+    throw new WaitingError();
+  }
+
+  /** A job that could not be run for an internal reason is tried again, like one whose worker crashed. */
+  async #run(ticketId: string): Promise<Outcome> {
+    if (this.#isClosing) return 'interrupted';
     try {
-      return await jobRuns.run(id);
+      return await this.#options.jobRuns.run(ticketId);
     } catch (error) {
-      log.error(
-        { event: 'queue.ticket_failed', err: error, job: id },
+      this.#options.log.error(
+        { event: 'queue.ticket_failed', err: error, job: ticketId },
         'a ticket of the job queue could not be processed',
       );
-      if (!isClosing) await delay(RETRY_DELAY_MS);
+      if (!this.#isClosing) await this.#options.clock.sleep(RETRY_DELAY_MS);
       return 'interrupted';
     }
   }
 
-  async function take(ticket: Ticket, token?: string): Promise<void> {
-    const id = ticket.id ?? '';
-    if ((await runTicket(id)) === 'over') return;
-    await returnTicket(ticket, token);
-    throw new WaitingError();
-  }
-
-  /** BullMQ takes every thrown error except `WaitingError` for the end of the ticket. */
-  async function returnTicket(ticket: Ticket, token?: string): Promise<void> {
+  async #return(ticket: Ticket, token?: string): Promise<void> {
     for (;;) {
       try {
         return void (await ticket.moveToWait(token));
       } catch (error) {
         // BullMQ's own error, with a number: another worker has the ticket now.
         const isDecided = typeof (error as { code?: unknown }).code === 'number';
-        if (isDecided || isClosing) return;
-        await delay(RETRY_DELAY_MS);
+        if (isDecided || this.#isClosing) return;
+        await this.#options.clock.sleep(RETRY_DELAY_MS);
       }
     }
   }
 
-  const worker = new Worker(QUEUE_NAME, take, {
-    connection: deps.redis,
-    prefix: deps.keys.bullPrefix,
-    autorun: false,
-    concurrency: deps.concurrency,
-    lockDuration: takeover.lockMs,
-    lockRenewTime: Math.min(RENEW_MS, takeover.lockMs / 2),
-    stalledInterval: takeover.checkMs,
-    // Attempts are counted in the run state, where orderly stops do not count.
-    maxStalledCount: Number.MAX_SAFE_INTEGER,
-    drainDelay: IDLE_POLL_S,
-    runRetryDelay: RETRY_DELAY_MS,
-  });
-  const recentlyLogged = new LRUCache<string, true>({ max: MAX_REASONS, ttl: LOG_REPEAT_MS });
-  worker.on('error', ({ name, message: reason }) => {
-    if (name === 'ReplyError') void pauseBriefly();
-    // BullMQ tries again every second.
-    if (!recentlyLogged.has(reason))
-      log.warn({ event: 'queue.unavailable', reason }, 'the job queue reports an error');
-    recentlyLogged.set(reason, true);
-  });
-  /**
-   * BullMQ retries without a delay when Redis refuses a command, as a full Redis does: 9,000 times
-   * a second.
-   */
-  async function pauseBriefly(): Promise<void> {
-    if (worker.isPaused()) return;
-    await worker.pause(true);
-    await delay(RETRY_DELAY_MS, undefined, { ref: false });
-    if (!isClosing) await worker.resume();
+  #onError({ name, message: reason }: Error): void {
+    if (name === 'ReplyError') void this.#pause();
+    if (!this.#recentlyLogged.has(reason)) {
+      // BullMQ tries again every second.
+      const event = 'queue.unavailable';
+      this.#options.log.warn({ event, reason }, 'the job queue reports an error');
+    }
+    this.#recentlyLogged.set(reason, true);
   }
 
-  worker.on('lockRenewalFailed', (ids) => ids.forEach((id) => jobRuns.onLeaseLost(id)));
+  /** BullMQ retries without a delay when Redis refuses a command, as a full Redis does: 9,000 times a second. */
+  async #pause(): Promise<void> {
+    if (this.#worker.isPaused()) return;
+    await this.#worker.pause(true);
+    await this.#options.clock.sleep(RETRY_DELAY_MS);
+    if (!this.#isClosing) await this.#worker.resume();
+  }
 
-  function pollCancels(): void {
+  #pollCancels(): void {
+    const { jobRuns, runState, log } = this.#options;
     for (const id of jobRuns.ids()) {
       runState.isCancelAsked(id).then(
         (isAsked) => isAsked && jobRuns.cancel(id),
@@ -133,40 +159,23 @@ export function createQueueWorker(deps: QueueWorkerOptions): QueueWorker {
     }
   }
 
-  function onMessage(message: Buffer): void {
+  #onMessage(message: Buffer): void {
     const [word, id = ''] = message.toString().split(' ');
-    if (word === 'cancel') jobRuns.cancel(id);
+    if (word === 'cancel') this.#options.jobRuns.cancel(id);
   }
+}
 
-  let timer: NodeJS.Timeout | undefined;
+function workerOptions({ redis, keys, concurrency, takeover }: QueueWorkerOptions) {
   return {
-    start() {
-      timer = setInterval(pollCancels, CANCEL_POLL_MS).unref();
-      pubsub.onReconnect(pollCancels);
-      pubsub
-        .subscribe(deps.keys.pubsub, onMessage)
-        // Cancels that were requested before the subscription.
-        .then(pollCancels)
-        .catch((error: unknown) =>
-          log.error(
-            { event: 'cancel.subscription_failed', err: error },
-            'could not subscribe to cancels',
-          ),
-        );
-      worker.run().catch((error: unknown) => {
-        if (!isClosing)
-          log.fatal(
-            { event: 'queue.worker_stopped', err: error },
-            'the worker of the job queue has stopped',
-          );
-      });
-    },
-    async close() {
-      isClosing = true;
-      clearInterval(timer);
-      const closed = worker.close();
-      jobRuns.interruptAll();
-      await closed;
-    },
+    connection: redis,
+    prefix: keys.bullPrefix,
+    concurrency,
+    lockDuration: takeover.lockMs,
+    lockRenewTime: Math.min(RENEW_MS, takeover.lockMs / 2),
+    stalledInterval: takeover.checkMs,
+    // Attempts are counted in the run state, where orderly stops do not count.
+    maxStalledCount: Number.MAX_SAFE_INTEGER,
+    drainDelay: IDLE_POLL_S,
+    runRetryDelay: RETRY_DELAY_MS,
   };
 }

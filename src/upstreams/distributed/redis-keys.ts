@@ -18,7 +18,7 @@ export function createQueueKeys({
     /** The channel of its events. */
     eventChannel: (id: string): string => `${channels}run:${id}:live`,
     /** The channel for changes of the queue and for cancels. */
-    pubsub: `${channels}queue:bus`,
+    queueChannel: `${channels}queue:bus`,
     /** Waiting jobs, a sorted set. */
     waiting: `${prefix}queue:waiting`,
     /** Prefix before the user's name: the waiting jobs of one user, a sorted set. */
@@ -30,15 +30,15 @@ export function createQueueKeys({
     /** Jobs that workers have, a hash of job id to user. */
     heldJobs: `${prefix}queue:held`,
     /** The job that a worker took with a ticket. */
-    ticketQueue: `${prefix}queue:tickets`,
+    tickets: `${prefix}queue:tickets`,
     /** Prefix before the id of a job: `run`. */
-    runState: `${prefix}run:`,
+    runPrefix: `${prefix}run:`,
     /** Counter of the jobs that ever entered the queue. */
     entryCounter: `${prefix}queue:entered`,
     /** The highest `order` that ever entered the queue. */
     highestOrder: `${prefix}queue:highest`,
     /** Lock of the process that runs the janitor. */
-    janitor: `${prefix}queue:upkeep`,
+    janitorLock: `${prefix}queue:upkeep`,
     unrecordedSweep: `${prefix}queue:orphans`,
     nameCounter: (user: string, start: string): string => `${prefix}names:counter:${user}:${start}`,
     nameClaim: (user: string, path: string): string => `${prefix}names:claim:${user}:${path}`,

@@ -1,29 +1,12 @@
-import { createHash } from 'node:crypto';
+import { type Scripts, defineScripts } from '../../lib/redis-scripts.ts';
 import type { Redis } from '../../lib/redis.ts';
-import { WITH_QUEUE } from './queue-scripts.ts';
-
-type Arg = string | number | Buffer;
-
-/** Runs a script by its hash. Redis forgets scripts when it restarts. */
-export async function runScript(
-  redis: Redis,
-  script: string,
-  { keys, args }: { readonly keys: readonly string[]; readonly args: readonly Arg[] },
-): Promise<unknown> {
-  const sha = createHash('sha1').update(script).digest('hex');
-  try {
-    return await redis.evalsha(sha, keys.length, ...keys, ...args);
-  } catch (error) {
-    if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error;
-    return await redis.eval(script, keys.length, ...keys, ...args);
-  }
-}
+import { QUEUE_PRELUDE, QUEUE_SCRIPTS } from './queue-scripts.ts';
 
 /**
  * A worker claims a job: later writes of an earlier worker have a stale fence. KEYS queue. ARGV id,
  * now, most attempts (empty: only to end it), channel.
  */
-export const CLAIM = `${WITH_QUEUE}
+const claim = `${QUEUE_PRELUDE}
 local finish = redis.call('HGET', KEYS[1], 'end')
 if finish then return {'ended', finish} end
 local fence = redis.call('HINCRBY', KEYS[1], 'fence', 1)
@@ -42,7 +25,7 @@ return {'run', fence, attempts}`;
  * The first node of a job begins: from now on a crash of its worker counts. It is counted once for
  * each fence, however often the command is sent. KEYS run. ARGV fence.
  */
-export const BEGIN = `
+const begin = `
 if redis.call('HGET', KEYS[1], 'fence') ~= ARGV[1] then return 'stale' end
 if redis.call('HEXISTS', KEYS[1], 'end') == 1 then return 'stale' end
 if redis.call('HSETNX', KEYS[1], 'begun:' .. ARGV[1], 1) == 1 then
@@ -56,7 +39,7 @@ if redis.call('HDEL', KEYS[1], 'begun:' .. ARGV[1]) == 1 then
 end`;
 
 /** A worker that was considered dead is alive: its run does not count. KEYS run. ARGV its fence. */
-export const STILL_ALIVE = `
+const stillAlive = `
 if redis.call('HEXISTS', KEYS[1], 'end') == 1 then return 'ok' end
 ${UNDO_BEGIN}
 return 'ok'`;
@@ -66,7 +49,7 @@ return 'ok'`;
  * most entries, lifetime of a preview, number of fields, fields and values, then (kind, n, text)
  * each; a preview numbered 1 is stored for later subscribers.
  */
-export const APPEND = `
+const append = `
 if redis.call('HGET', KEYS[1], 'fence') ~= ARGV[1] then return 'stale' end
 if redis.call('HEXISTS', KEYS[1], 'end') == 1 then return 'stale' end
 local told = tonumber(redis.call('HGET', KEYS[1], 'told') or 0)
@@ -94,7 +77,7 @@ return redis.call('HEXISTS', KEYS[1], 'cancel') == 1 and 'cancel' or 'ok'`;
  * The end of a job, decided once. KEYS queue, events. ARGV fence, channel, id, status, end, status
  * event, channel of the queue.
  */
-export const END = `${WITH_QUEUE}
+const end = `${QUEUE_PRELUDE}
 if redis.call('HGET', KEYS[1], 'fence') ~= ARGV[1] then return 'stale' end
 if redis.call('HEXISTS', KEYS[1], 'end') == 1 then return 'ok' end
 if ARGV[4] ~= 'canceled' and redis.call('HEXISTS', KEYS[1], 'cancel') == 1 then
@@ -115,7 +98,7 @@ return 'ok'`;
  * is next again. KEYS queue, events. ARGV fence, channel, id, score, status event, channel of the
  * queue, attempts returned.
  */
-export const REQUEUE = `${WITH_QUEUE}
+const requeue = `${QUEUE_PRELUDE}
 if redis.call('HGET', KEYS[1], 'fence') ~= ARGV[1] then return 'stale' end
 if redis.call('HEXISTS', KEYS[1], 'end') == 1 then return 'stale' end
 local id = ARGV[1] .. '-' .. (tonumber(redis.call('HGET', KEYS[1], 'told') or 0) + 1)
@@ -135,20 +118,40 @@ redis.call('PUBLISH', ARGV[6], 'moved')
 return 'ok'`;
 
 /** A client asks to cancel a job. KEYS run. ARGV channel, id. */
-export const ASK_CANCEL = `
+const askCancel = `
 if redis.call('HEXISTS', KEYS[1], 'end') == 1 then return 'ended' end
 redis.call('HSET', KEYS[1], 'cancel', 1)
 redis.call('PUBLISH', ARGV[1], 'cancel ' .. ARGV[2])
 return 'ok'`;
 
 /** A counter above the floor that was never reserved before. KEYS counter. ARGV floor, lifetime. */
-export const RESERVE_COUNTER = `
+const reserveCounter = `
 local last = tonumber(redis.call('GET', KEYS[1]) or 0)
 local next = math.max(last, tonumber(ARGV[1])) + 1
 redis.call('SET', KEYS[1], next, 'PX', ARGV[2])
 return next`;
 
 /** Releases a lock that the holder still has. KEYS lock. ARGV holder. */
-export const UNLOCK = `
+const unlock = `
 if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
 return 1`;
+
+const SCRIPTS = {
+  ...QUEUE_SCRIPTS,
+  claim,
+  begin,
+  stillAlive,
+  append,
+  end,
+  requeue,
+  askCancel,
+  reserveCounter,
+  unlock,
+};
+
+export type QueueScripts = Scripts<keyof typeof SCRIPTS>;
+
+/** The scripts of the distributed queue. Each call begins with the number of its KEYS. */
+export function defineQueueScripts(redis: Redis): QueueScripts {
+  return defineScripts(redis, SCRIPTS, { namespace: 'queue', arguments: 'keys' });
+}

@@ -1,3 +1,4 @@
+import type { Clock } from '../../lib/clock.ts';
 import { randomUUID } from 'node:crypto';
 import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
@@ -7,7 +8,7 @@ import type { OutputNames } from '../assets/outputs.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
 import type { Redis } from '../../lib/redis.ts';
 import type { QueueKeys } from './redis-keys.ts';
-import { RESERVE_COUNTER, runScript } from './run-scripts.ts';
+import { defineQueueScripts } from './run-scripts.ts';
 
 const COUNTER_TTL_MS = 24 * 60 * 60_000;
 /** Longer than it takes from a claimed name, or from stored bytes, to their record. */
@@ -19,13 +20,10 @@ const UNRECORDED_AGE_MS = 60 * 60_000;
 
 /** File names for several processes. */
 export function createSharedOutputNames(redis: Redis, keys: QueueKeys): OutputNames {
+  const scripts = defineQueueScripts(redis);
   return {
-    async reserveCounter(user, start, floor) {
-      const args = [floor, COUNTER_TTL_MS];
-      return Number(
-        await runScript(redis, RESERVE_COUNTER, { keys: [keys.nameCounter(user, start)], args }),
-      );
-    },
+    reserveCounter: async (user, start, floor) =>
+      Number(await scripts.reserveCounter(1, keys.nameCounter(user, start), floor, COUNTER_TTL_MS)),
     claimName: async (user, filePath) =>
       (await redis.set(keys.nameClaim(user, filePath), '1', 'PX', CLAIM_TTL_MS, 'NX')) === 'OK',
   };
@@ -45,7 +43,7 @@ type SharedBlobsOptions = {
   readonly blobs: Blobs;
   readonly dataDir: string;
   readonly ledger: Ledger;
-  readonly clock: () => number;
+  readonly clock: Clock;
 };
 
 /**
@@ -86,13 +84,13 @@ export function createSharedBlobs(deps: SharedBlobsOptions): SharedBlobs {
     remove,
     async finishRemovals() {
       for (const name of await readdir(removalDir).catch(() => [])) {
-        if ((await ageMs(path.join(removalDir, name), clock())) > REMOVAL_MS)
+        if ((await ageMs(path.join(removalDir, name), clock.now())) > REMOVAL_MS)
           await finishRemoval(name);
       }
     },
     async removeUnrecorded() {
       for await (const { hash, sinceMs } of blobs.listUnrecorded()) {
-        if (clock() - sinceMs <= UNRECORDED_AGE_MS) continue;
+        if (clock.now() - sinceMs <= UNRECORDED_AGE_MS) continue;
         await removeBlobIfUnused(hash, { ledger, blobs: { ...blobs, remove } });
       }
     },

@@ -1,3 +1,4 @@
+import { type Clock, systemClock } from '../../lib/clock.ts';
 import path from 'node:path';
 import { createBlobs } from '../blobs.ts';
 import type { EngineOptions } from '../job-engine.ts';
@@ -7,7 +8,7 @@ import type { RedisConnections } from '../../lib/redis.ts';
 import { createPubSub } from './pubsub.ts';
 import { createSharedBlobs, createSharedOutputNames } from './shared-blobs.ts';
 import { createQueueKeys } from './redis-keys.ts';
-import { createRunStateStore } from './run-state.ts';
+import { RunStateStore } from './run-state.ts';
 import { inputAssetIdsOf } from './janitor.ts';
 import type { TakeoverTimes } from './queue-worker.ts';
 
@@ -17,13 +18,13 @@ export type DistributedEngineOptions = Omit<EngineOptions, 'clock' | 'spoolDir'>
   readonly links: RedisConnections;
   /** A folder where only this process writes incomplete files. */
   readonly spoolDir: string;
-  readonly clock?: () => number;
+  readonly clock?: Clock;
   readonly takeover?: Partial<TakeoverTimes>;
 };
 
 /** Opens what all parts of this process use of the shared Redis and data folder. */
 export function openSharedServices(deps: DistributedEngineOptions) {
-  const { links, ledger, dataDir, limits, log, nodes, clock = Date.now } = deps;
+  const { links, ledger, dataDir, limits, log, nodes, clock = systemClock } = deps;
   // A connection that stays silent with commands pending is closed and opened again.
   const redis = links.connect({ socketTimeout: SOCKET_TIMEOUT_MS });
   const keys = createQueueKeys(links);
@@ -52,7 +53,7 @@ export function openSharedServices(deps: DistributedEngineOptions) {
     pubsub,
     blobs,
     jobFiles,
-    runState: createRunStateStore({ redis, keys }),
+    runState: new RunStateStore({ redis, keys }),
     clock,
   };
 }

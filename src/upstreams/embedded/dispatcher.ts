@@ -1,4 +1,5 @@
-import { type WorkerAssignment, chooseWorker } from '../jobs/worker-assignment.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { type WorkerAssignment, chooseWorker, idleWorkers } from '../jobs/worker-assignment.ts';
 import type { Logger } from '../../observability/log.ts';
 import { jobError } from '../jobs/job-error.ts';
 import type { LiveJob, StopReason } from '../jobs/live-job.ts';
@@ -16,7 +17,7 @@ export type DispatcherOptions = {
   readonly threads: readonly WorkerThread[];
   readonly maxQueued: number;
   readonly runner: RunnerOptions;
-  readonly clock: () => number;
+  readonly clock: Clock;
   /** Called when a job has ended: the files it lists must be retained as long as the job. */
   onEnd(job: LiveJob): Promise<void>;
 };
@@ -34,11 +35,7 @@ export type Dispatcher = {
 /** Nothing runs before `start`. */
 export function createDispatcher(deps: DispatcherOptions): Dispatcher {
   const { lifecycle, clock, live } = deps;
-  const assignments = deps.threads.map((thread): WorkerAssignment => ({
-    thread,
-    job: undefined,
-    lastUser: undefined,
-  }));
+  const assignments = idleWorkers(deps.threads);
   const queue = createJobQueue<LiveJob>(emitPositions);
   const running = new Set<Promise<void>>();
   const reservations: string[] = [];
@@ -47,7 +44,7 @@ export function createDispatcher(deps: DispatcherOptions): Dispatcher {
   const runJobOn = async (assignment: WorkerAssignment, job: LiveJob): Promise<void> => {
     job.status = 'running';
     job.position = null;
-    job.startedAtMs = clock();
+    job.startedAtMs = clock.now();
     const end = await runOnWorker(job, assignment.thread, deps.runner);
     if (end.status === 'interrupted') return await lifecycle.suspend(job);
     await lifecycle.finish(job, end);

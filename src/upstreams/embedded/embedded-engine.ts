@@ -1,3 +1,4 @@
+import { type Clock, systemClock } from '../../lib/clock.ts';
 import { mkdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { EngineOptions, Engine } from '../job-engine.ts';
@@ -6,14 +7,14 @@ import { createWorkerRequestHandler } from '../jobs/worker-requests.ts';
 import { createBlobs } from '../blobs.ts';
 import { createDispatcher, type Dispatcher } from './dispatcher.ts';
 import { createJobReader } from '../jobs/job-reader.ts';
-import { createPeriodicTask } from '../../lib/periodic-task.ts';
+import { PeriodicTask } from '../../lib/periodic-task.ts';
 import { type LiveJob, showJob } from '../jobs/live-job.ts';
 import { createOutputNames } from '../assets/outputs.ts';
 import type { WorkerSetup } from '../jobs/worker-protocol.ts';
 import { recoverJobs } from '../jobs/recover-jobs.ts';
 import { createJobLifecycle } from '../jobs/job-lifecycle.ts';
 import { resolveFiles } from '../jobs/resolve-files.ts';
-import { importedBytes, sweepWithUnrecorded } from '../assets/retention.ts';
+import { SWEEP_FAILURE, importedBytes, sweepWithUnrecorded } from '../assets/retention.ts';
 import {
   type JobFiles,
   createAssetApi,
@@ -28,7 +29,7 @@ import { createWorkerThread } from '../jobs/worker-thread.ts';
  * unfinished.
  */
 export async function createEmbeddedEngine(deps: EngineOptions): Promise<Engine> {
-  const { ledger, limits, clock = Date.now } = deps;
+  const { ledger, limits, clock = systemClock } = deps;
   const live = new Map<string, LiveJob>();
   const jobFiles = openJobFiles({ ...deps, clock, live });
   const spoolDir = path.resolve(deps.spoolDir ?? (await makeEmptySpool(deps.dataDir)));
@@ -41,9 +42,11 @@ export async function createEmbeddedEngine(deps: EngineOptions): Promise<Engine>
   });
   for (const job of unfinished) dispatcher.add(job);
   const sweeps = createSweeps({ ...deps, clock, live }, jobFiles);
-  const periodicSweep = createPeriodicTask(sweeps.chore, {
+  const periodicSweep = new PeriodicTask(sweeps.all, {
     log: deps.log,
+    clock,
     everyMs: limits.sweepIntervalMs,
+    failure: SWEEP_FAILURE,
   });
   return {
     ...createJobApi({ ...deps, clock, live }, jobFiles, dispatcher),
@@ -51,7 +54,7 @@ export async function createEmbeddedEngine(deps: EngineOptions): Promise<Engine>
     health: async () => ok({ status: 'healthy', upstream: 'embedded' }),
     start() {
       dispatcher.start();
-      periodicSweep.start(sweeps.first);
+      periodicSweep.start(sweeps.checkImports);
     },
     async close() {
       await periodicSweep.close();
@@ -62,7 +65,7 @@ export async function createEmbeddedEngine(deps: EngineOptions): Promise<Engine>
 
 type OpenedEngineOptions = EngineOptions & {
   readonly live: Map<string, LiveJob>;
-  readonly clock: () => number;
+  readonly clock: Clock;
 };
 
 function openJobFiles(deps: OpenedEngineOptions): JobFiles {
@@ -115,15 +118,15 @@ function openDispatcher(
 function createSweeps(
   deps: OpenedEngineOptions,
   jobFiles: JobFiles,
-): { readonly [K in 'chore' | 'first']: () => Promise<void> } {
+): { readonly [K in 'all' | 'checkImports']: () => Promise<void> } {
   const { ledger, limits, live, clock, log } = deps;
   const isLive = (jobId: string): boolean => live.has(jobId);
   const isInUse = isUsedByLiveJob(live);
   const { assetBudgetBytes } = limits;
   const retention = { ...jobFiles, ledger, clock, isLive, isInUse, assetBudgetBytes };
   return {
-    chore: () => sweepWithUnrecorded(retention),
-    async first() {
+    all: () => sweepWithUnrecorded(retention),
+    async checkImports() {
       const bytes = await importedBytes(retention);
       if (bytes >= assetBudgetBytes)
         log.warn({ event: 'disk_budget.used_by_imports', bytes }, IMPORTS_FILL_BUDGET);
@@ -163,7 +166,7 @@ function createJobApi(
       if (!accepted.ok) return accepted;
       const job = accepted.value;
       dispatcher.add(job);
-      return ok({ ...showJob(job, clock()), x_workflow: job.workflow });
+      return ok({ ...showJob(job, clock.now()), x_workflow: job.workflow });
     },
     async recover(caller, { metadata }) {
       const page = await reader.list(caller, { limit: 1, ...(metadata && { metadata }) });

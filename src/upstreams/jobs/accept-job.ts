@@ -1,3 +1,4 @@
+import type { Clock } from '../../lib/clock.ts';
 import { randomUUID } from 'node:crypto';
 import { reached } from '../../lib/crash-point.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
@@ -28,7 +29,7 @@ export type AcceptOptions = {
   readonly ledger: Ledger;
   readonly nodes: ReadonlyMap<string, NodeDef>;
   readonly retentionMs: number;
-  readonly clock: () => number;
+  readonly clock: Clock;
   readonly fileLookupOf: (user: string) => FileLookup;
   /** Reserves capacity in the bounded queue; `undefined` when it is full. `release` returns it. */
   readonly reserve: (
@@ -75,7 +76,7 @@ type AcceptedJob = Pick<LiveJob, 'user' | 'workflow' | 'targets' | 'reads'> & {
 async function insertJob(accepted: AcceptedJob, deps: AcceptOptions): Promise<Result<LiveJob>> {
   const { user, request } = accepted;
   const key = request.idempotencyKey;
-  const nowMs = deps.clock();
+  const nowMs = deps.clock.now();
   const job = newJob({
     id: randomUUID(),
     user,

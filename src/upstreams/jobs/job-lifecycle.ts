@@ -1,3 +1,4 @@
+import type { Clock } from '../../lib/clock.ts';
 import { setTimeout as delay } from 'node:timers/promises';
 import { reached } from '../../lib/crash-point.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
@@ -30,7 +31,7 @@ export type JobLifecycleOptions = {
   /** By id; a job is removed when it is over. */
   readonly live: Map<string, LiveJob>;
   readonly retentionMs: number;
-  readonly clock: () => number;
+  readonly clock: Clock;
   readonly log: Logger;
 };
 
@@ -69,7 +70,7 @@ export function createJobLifecycle(deps: JobLifecycleOptions): JobLifecycle {
     finish: (job, end) =>
       withLock(jobLock(job.id), async () => {
         endingIds.add(job.id);
-        const final = toEndedJob(job, { end, atMs: clock(), retentionMs: deps.retentionMs });
+        const final = toEndedJob(job, { end, atMs: clock.now(), retentionMs: deps.retentionMs });
         const patch = await toEndPatch(final);
         await writeUntilStored(() => ledger.jobs.update(job.id, patch));
         reached('after-job-end');

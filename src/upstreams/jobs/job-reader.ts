@@ -1,3 +1,4 @@
+import type { Clock } from '../../lib/clock.ts';
 import type { JobRow, Ledger } from '../../ledger/ledger.ts';
 import {
   type Caller,
@@ -17,7 +18,7 @@ const SCAN_PAGE = 100;
 
 export type JobReaderOptions = {
   readonly ledger: Ledger;
-  readonly clock: () => number;
+  readonly clock: Clock;
   /** An unfinished job. */
   readonly find: (id: string) => LiveJob | undefined;
 };
@@ -39,7 +40,7 @@ export function createJobReader(
   return {
     async get(caller, jobId) {
       const job = await facts(caller, jobId);
-      return job ? ok(showJob(job, clock())) : notFound();
+      return job ? ok(showJob(job, clock.now())) : notFound();
     },
     async workflow({ user }, jobId) {
       const row = await ledger.jobs.get(jobId);
@@ -51,7 +52,7 @@ export function createJobReader(
       if (live?.user === caller.user) return ok(live.feed.subscribe(signal));
       const job = await facts(caller, jobId);
       if (!job) return notFound();
-      const { status, x_cached_nodes: cached } = showJob(job, clock());
+      const { status, x_cached_nodes: cached } = showJob(job, clock.now());
       return ok(
         endedJobEvents({ status, queue_position: null, ...(cached && { x_cached_nodes: cached }) }),
       );
@@ -86,13 +87,13 @@ export async function listJobs(
       limit: SCAN_PAGE,
       ...(before !== undefined && { before }),
     });
-    for (const job of await facts(rows)) if (matches(job, query, clock())) found.push(job);
+    for (const job of await facts(rows)) if (matches(job, query, clock.now())) found.push(job);
     before = rows.at(-1)?.id;
     if (rows.length < SCAN_PAGE || found.length > limit) break;
   }
   const page = found.slice(0, limit);
   const last = found.length > limit ? page.at(-1) : undefined;
-  const jobs = page.map((job) => showJob(job, clock()));
+  const jobs = page.map((job) => showJob(job, clock.now()));
   return ok({ jobs, ...(last && { next_cursor: last.id }) });
 }
 

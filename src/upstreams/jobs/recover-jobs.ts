@@ -1,3 +1,4 @@
+import type { Clock } from '../../lib/clock.ts';
 import type { JobRow, Ledger } from '../../ledger/ledger.ts';
 import { stringifyJson } from '../../protocol/json.ts';
 
@@ -15,7 +16,7 @@ export type RecoverOptions = {
   readonly ledger: Ledger;
   readonly assets: Pick<Assets, 'removeAsset'>;
   readonly retentionMs: number;
-  readonly clock: () => number;
+  readonly clock: Clock;
 };
 
 /**
@@ -49,7 +50,7 @@ async function end(
   outcome: Pick<JobRow, 'status' | 'errorJson'>,
   { ledger, retentionMs, clock }: RecoverOptions,
 ): Promise<void> {
-  const completedAtMs = clock();
+  const completedAtMs = clock.now();
   await ledger.jobs.update(row.id, {
     ...outcome,
     completedAtMs,

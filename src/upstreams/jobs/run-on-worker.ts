@@ -1,3 +1,4 @@
+import type { Clock } from '../../lib/clock.ts';
 import { runInSteps } from '../../lib/event-loop.ts';
 import type { NodeDef } from '../../nodes/node.ts';
 import type { Logger } from '../../observability/log.ts';
@@ -28,7 +29,7 @@ export type RunnerOptions = {
   readonly stopGraceMs: number;
   /** Some node classes have a shorter grace period. */
   readonly nodes: ReadonlyMap<string, NodeDef>;
-  readonly clock: () => number;
+  readonly clock: Clock;
   resolve(job: LiveJob): Promise<ResolvedWorkflow>;
   readonly answer: HandleWorkerRequest;
   readonly log: Logger;

@@ -1,3 +1,4 @@
+import type { Clock } from '../../lib/clock.ts';
 import { parseJson } from '../../protocol/json.ts';
 import type { JobEvent } from '../../protocol/job-api.ts';
 import type { NodeUi, Progress } from '../../protocol/v2.ts';
@@ -24,7 +25,7 @@ type State = {
 };
 
 /** Reports one run of a job. */
-export function createRunReporter(job: LiveJob, clock: () => number): RunReporter {
+export function createRunReporter(job: LiveJob, clock: Clock): RunReporter {
   const state: State = { done: 0, total: 0, value: 0, node: null };
   const emit = (event: JobEvent): void => job.feed.emit(event);
   const progress = (at: { readonly step?: number; readonly steps?: number } = {}): void => {
@@ -34,7 +35,7 @@ export function createRunReporter(job: LiveJob, clock: () => number): RunReporte
   const output = (stored: StoredOutput): void => {
     job.outputs.push(stored);
     const withStep = stored.x_websocket === true && { x_with_step: true };
-    emit({ event: 'output', data: { ...showOutput(stored, job.id, clock()), ...withStep } });
+    emit({ event: 'output', data: { ...showOutput(stored, job.id, clock.now()), ...withStep } });
   };
   const begin = ({ cached, total, done }: Extract<WorkerEvent, { type: 'begin' }>): void => {
     job.cachedNodes = cached;

@@ -8,6 +8,11 @@ export type WorkerAssignment = {
   lastUser: string | undefined;
 };
 
+/** The worker threads before their first job. */
+export function idleWorkers(threads: readonly WorkerThread[]): readonly WorkerAssignment[] {
+  return threads.map((thread) => ({ thread, job: undefined, lastUser: undefined }));
+}
+
 /** Prefers the worker that last served this user, because it holds that user's cache. */
 export function chooseWorker(
   assignments: readonly WorkerAssignment[],

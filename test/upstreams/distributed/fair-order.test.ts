@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createJobQueue } from '../../../src/upstreams/embedded/job-queue.ts';
 import { createQueueKeys } from '../../../src/upstreams/distributed/redis-keys.ts';
-import { createRunStateStore } from '../../../src/upstreams/distributed/run-state.ts';
+import { RunStateStore } from '../../../src/upstreams/distributed/run-state.ts';
 import { openRedis } from '../../../src/lib/redis.ts';
 import { silentLogger } from '../../../src/observability/log.ts';
 import { TINY_WORKFLOWS } from '../embedded/open.ts';
@@ -26,7 +26,7 @@ describe.skipIf(redisMissing() !== '')(`turns over Redis${redisMissing()}`, () =
     return {
       raw: links.commands,
       keys,
-      runs: createRunStateStore({ redis: links.commands, keys }),
+      runs: new RunStateStore({ redis: links.commands, keys }),
     };
   }
 
@@ -50,7 +50,14 @@ describe.skipIf(redisMissing() !== '')(`turns over Redis${redisMissing()}`, () =
       ['b0', -7],
     ] as const)
       await runs.enqueue({ id, user: 'ben', order });
-    expect(await runs.places(['a3', 'a4', 'b0', 'b1', 'b2', 'a1'])).toEqual([2, 4, 0, 1, 3, null]);
+    expect(await runs.positions(['a3', 'a4', 'b0', 'b1', 'b2', 'a1'])).toEqual([
+      2,
+      4,
+      0,
+      1,
+      3,
+      null,
+    ]);
     await runs.end(first!, { status: 'succeeded' });
     expect((await begin(setup, 'a3'))?.id).toBe('b0');
     // One runs of each; Anna's latest has just ended.
@@ -97,7 +104,7 @@ describe.skipIf(redisMissing() !== '')(`turns over Redis${redisMissing()}`, () =
             expect(await setup.runs.withdraw(last.id)).toBe(true);
           }
           const ids = queue.waiting().map(({ id }) => id);
-          expect(await setup.runs.places(ids)).toEqual(ids.map((_, place) => place));
+          expect(await setup.runs.positions(ids)).toEqual(ids.map((_, place) => place));
         }
       }),
       { numRuns: 25 },
@@ -121,11 +128,11 @@ describe.skipIf(redisMissing() !== '')(`turns over Redis${redisMissing()}`, () =
     ]);
     // Their tickets are not in the library's queue: nobody would ever run them.
     for (const id of ['b', 'c']) await runs.enqueue({ id, user: 'anna', order: 0 });
-    expect(await runs.places(['b', 'c'])).toEqual([0, 1]);
+    expect(await runs.positions(['b', 'c'])).toEqual([0, 1]);
     await raw.set(`${keys.bullPrefix}:jobs:w`, 'there');
     expect(await runs.take('w')).toBe('b');
     await runs.enqueue({ id: 'b', user: 'anna', order: 0 });
-    expect(await runs.places(['b', 'c'])).toEqual([null, 0]);
+    expect(await runs.positions(['b', 'c'])).toEqual([null, 0]);
   });
 
   test('a job whose ticket is with a worker for another one gets another', async () => {
@@ -161,7 +168,7 @@ describe.skipIf(redisMissing() !== '')(`turns over Redis${redisMissing()}`, () =
       raw.zcard(keys.waiting),
       raw.zcard(keys.userTurns),
       raw.hlen(keys.heldJobs),
-      raw.hlen(keys.ticketQueue),
+      raw.hlen(keys.tickets),
       raw.zcard(`${keys.waitingOf}anna`),
     ]);
     expect(left).toEqual([0, 0, 0, 0, 0]);

@@ -1,3 +1,4 @@
+import { systemClock } from '../../../src/lib/clock.ts';
 import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
@@ -5,8 +6,8 @@ import { createBlobs } from '../../../src/upstreams/blobs.ts';
 import { openRedisLedger } from '../../../src/ledger/redis/redis-ledger.ts';
 import { createSharedBlobs } from '../../../src/upstreams/distributed/shared-blobs.ts';
 import { createQueueKeys } from '../../../src/upstreams/distributed/redis-keys.ts';
-import { createRunStateStore } from '../../../src/upstreams/distributed/run-state.ts';
-import { createJanitor } from '../../../src/upstreams/distributed/janitor.ts';
+import { RunStateStore } from '../../../src/upstreams/distributed/run-state.ts';
+import { Janitor } from '../../../src/upstreams/distributed/janitor.ts';
 import { openRedis } from '../../../src/lib/redis.ts';
 import { silentLogger } from '../../../src/observability/log.ts';
 import { tempDir } from '../embedded/open.ts';
@@ -43,16 +44,16 @@ test.skipIf(!redis).each([
   await mkdir(join(dataDir, 'blobs-unrecorded'));
   await writeFile(join(dataDir, 'blobs-unrecorded', HEX), '');
   const shared = { redis: links.commands, keys: createQueueKeys(links), ledger };
-  const clock = (): number => Date.now() + 2 * 60 * 60_000;
+  const clock = { ...systemClock, now: () => Date.now() + 2 * 60 * 60_000 };
   const blobs = createSharedBlobs({
     ...shared,
     dataDir,
     clock,
     blobs: createBlobs(join(dataDir, 'blobs')),
   });
-  const upkeep = createJanitor({
+  const upkeep = new Janitor({
     ...shared,
-    runState: createRunStateStore(shared),
+    runState: new RunStateStore(shared),
     blobs,
     clock,
     log,
@@ -66,7 +67,7 @@ test.skipIf(!redis).each([
     assetBudgetBytes: Infinity,
     sweepIntervalMs: 100_000,
   });
-  upkeep.start(async () => {});
+  upkeep.start();
   await upkeep.close();
   expect(await readdir(folder)).toEqual(left);
 });

@@ -1,21 +1,20 @@
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import type { LiveJob } from '../../../src/upstreams/jobs/live-job.ts';
-import { createEventPublisher } from '../../../src/upstreams/distributed/event-publisher.ts';
+import { EventPublisher } from '../../../src/upstreams/distributed/event-publisher.ts';
 import type { PublishItem } from '../../../src/upstreams/distributed/run-state.ts';
 import type { NodeUi } from '../../../src/protocol/v2.ts';
-
-beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] }));
-afterEach(() => void vi.useRealTimers());
+import { createFakeClock } from '../../support/fake-clock.ts';
 
 function open() {
+  const clock = createFakeClock();
   const ui: { [id: string]: NodeUi } = {};
   const job = { status: 'running', progress: null, outputs: [], ui, cachedNodes: [] };
   const told: PublishItem[] = [];
   const written: string[] = [];
-  const publisher = createEventPublisher({
+  const publisher = new EventPublisher({
     fencedJob: { id: 'j', fence: 1 },
     job: () => job as unknown as LiveJob,
-    clock: Date.now,
+    clock,
     onResult() {},
     onError(error) {
       throw error;
@@ -35,7 +34,7 @@ function open() {
     // Each event goes out by itself: the worst case.
     for (let i = 0; i < 5; i++) await Promise.resolve();
   };
-  return { told, written, publisher, finish };
+  return { clock, told, written, publisher, finish };
 }
 
 test('what a small job shows is on record at every change', async () => {
@@ -55,9 +54,9 @@ test('what a large job shows is written as often as it grows, not whole for each
 });
 
 test('the last of it is written a second later, without another event', async () => {
-  const { written, finish } = open();
+  const { clock, written, finish } = open();
   for (let i = 1; i <= 500; i++) await finish(String(i));
   expect(Object.keys(JSON.parse(written.at(-1) ?? '{}')).length).toBeLessThan(500);
-  await vi.advanceTimersByTimeAsync(1000);
+  await clock.advance(1000);
   expect(Object.keys(JSON.parse(written.at(-1) ?? '{}'))).toHaveLength(500);
 });

@@ -1,3 +1,4 @@
+import { systemClock } from '../../../src/lib/clock.ts';
 import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 
@@ -11,7 +12,7 @@ import { openRedisLedger } from '../../../src/ledger/redis/redis-ledger.ts';
 import { createSharedBlobs } from '../../../src/upstreams/distributed/shared-blobs.ts';
 import { createQueueKeys } from '../../../src/upstreams/distributed/redis-keys.ts';
 import { priorityOf } from '../../../src/upstreams/distributed/priority.ts';
-import { createRunStateStore } from '../../../src/upstreams/distributed/run-state.ts';
+import { RunStateStore } from '../../../src/upstreams/distributed/run-state.ts';
 import { openRedis } from '../../../src/lib/redis.ts';
 import { silentLogger } from '../../../src/observability/log.ts';
 import { TINY_WORKFLOWS } from '../embedded/open.ts';
@@ -61,7 +62,7 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
       redis: links.commands,
       keys,
       ledger,
-      runs: createRunStateStore({ redis: links.commands, keys }),
+      runs: new RunStateStore({ redis: links.commands, keys }),
     };
   }
 
@@ -308,7 +309,7 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
       },
     };
     const shared = (ledger: typeof hands.ledger) =>
-      createSharedBlobs({ ...hands, ...setup, blobs, ledger, clock: Date.now });
+      createSharedBlobs({ ...hands, ...setup, blobs, ledger, clock: systemClock });
     await shared({ ...hands.ledger, assets }).remove(file.hash);
     expect(existsSync(blobs.pathOf(file.hash))).toBe(true);
     await hands.ledger.assets.remove('a');

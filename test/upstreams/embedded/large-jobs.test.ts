@@ -1,3 +1,4 @@
+import { systemClock } from '../../../src/lib/clock.ts';
 import { expect, test } from 'vitest';
 import { createMemoryLedger } from '../../support/app/memory-ledger.ts';
 import type { Graph } from '../../../src/protocol/v2.ts';
@@ -26,7 +27,10 @@ test('a job that saves many files does not have all names listed for each', asyn
       return memory.assets.outputPaths(...args);
     },
   };
-  const engine = await startEngine({ ledger: { ...memory, assets }, clock: () => 1000 });
+  const engine = await startEngine({
+    ledger: { ...memory, assets },
+    clock: { ...systemClock, now: () => 1000 },
+  });
   const nodes: Nodes = {};
   for (let i = 1; i <= saves; i++) {
     nodes[`n${i}`] = ['Number', { value: i }];

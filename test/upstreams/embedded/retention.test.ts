@@ -1,3 +1,4 @@
+import { systemClock } from '../../../src/lib/clock.ts';
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test, vi } from 'vitest';
@@ -14,7 +15,7 @@ async function engineWithClock(limits: { assetBudgetBytes?: number; retentionMs?
   const dataDir = await tempDir();
   const engine = await startEngine({
     dataDir,
-    clock: () => time.nowMs,
+    clock: { ...systemClock, now: () => time.nowMs },
     limits: { sweepIntervalMs: 5, retentionMs: 7 * DAY_MS, ...limits },
   });
   const blobs = async (): Promise<number> => {

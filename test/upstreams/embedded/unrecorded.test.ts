@@ -1,3 +1,4 @@
+import { systemClock } from '../../../src/lib/clock.ts';
 // Bytes between the disk and the ledger: a note says so, and only noted bytes are ever cleared up.
 import { existsSync } from 'node:fs';
 import { mkdir, readdir, writeFile } from 'node:fs/promises';
@@ -25,7 +26,7 @@ async function setup(dies: Partial<AssetStore> = {}) {
       ledger,
       blobs,
       withLock: createKeyedMutex(),
-      clock: () => 0,
+      clock: { ...systemClock, now: () => 0 },
       isInUse: () => false,
     };
     const assets = createAssets(common);
