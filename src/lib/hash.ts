@@ -1,3 +1,4 @@
+import { createReadStream } from 'node:fs';
 import { createRequire } from 'node:module';
 
 /** BLAKE3, fed piece by piece. */
@@ -35,6 +36,26 @@ export function hashOf(bytes: Uint8Array): string {
   const hasher = createHasher();
   hasher.update(bytes);
   return hasher.digest();
+}
+
+const READ_BYTES = 1024 * 1024;
+
+/** Reads a file piece by piece; small pieces save memory where many small files are read. */
+export async function hashFile(
+  path: string,
+  pieceBytes = READ_BYTES,
+): Promise<{ readonly hash: string; readonly sizeBytes: number }> {
+  const hasher = createHasher();
+  let sizeBytes = 0;
+  try {
+    for await (const chunk of createReadStream(path, { highWaterMark: pieceBytes })) {
+      hasher.update(chunk as Buffer);
+      sizeBytes += (chunk as Buffer).length;
+    }
+    return { hash: hasher.digest(), sizeBytes };
+  } finally {
+    hasher.discard();
+  }
 }
 
 /** Native code, eight times as fast, is an optional package: not every platform has it. */

@@ -7,7 +7,8 @@ import type { RecordedBlob } from '../../ledger/sqlite/inspect.ts';
 import { LedgerInUse, lockFile } from '../../ledger/sqlite/sqlite-ledger.ts';
 import { forEachConcurrently } from '../../lib/for-each-concurrently.ts';
 import { type BlobCopier, createBlobCopier, manifestFields } from './blobs.ts';
-import { copyTo, hashFile, linkTo, syncFolder } from './copy.ts';
+import { hashFile } from '../../lib/hash.ts';
+import { copyTo, linkTo, syncFolder } from './copy.ts';
 import { filesBelow, refuseNested } from './files.ts';
 import {
   BACKUP_LOCK,

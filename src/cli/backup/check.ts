@@ -4,7 +4,7 @@ import { basename, join } from 'node:path';
 import { UNFINISHED_RESTORE } from '../../app/data-dir.ts';
 import type { DatabaseState, RecordedBlob } from '../../ledger/sqlite/inspect.ts';
 import { forEachConcurrently } from '../../lib/for-each-concurrently.ts';
-import { hashFile } from './copy.ts';
+import { hashFile } from '../../lib/hash.ts';
 import { filesBelow } from './files.ts';
 import type { RecordedFiles } from './recorded-files.ts';
 import { blobPath } from './records.ts';

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { constants, createReadStream } from 'node:fs';
+import { constants } from 'node:fs';
 import { chmod, copyFile, link, lstat, mkdir, open, rm, utimes } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { createHasher } from '../../lib/hash.ts';
+import { hashFile } from '../../lib/hash.ts';
 import { moveIntoPlace } from '../../lib/spool.ts';
 
 /** Bytes that were read: how many, and their hash. */
@@ -12,8 +12,6 @@ export type CopyResult =
   | (HashedBytes & { readonly ok: true; readonly modifiedAtMs: number })
   /** `absent`: there is no such file; else why its bytes were not taken. */
   | { readonly ok: false; readonly why: 'absent' | 'not the bytes of its name' | 'unreadable' };
-
-const READ_BYTES = 1024 * 1024;
 
 /**
  * Copies a file to its place: whole, on disk and with the expected bytes, or not at all. A file
@@ -55,21 +53,6 @@ export async function linkTo(from: string, to: string, sizeBytes: number): Promi
   } catch {
     // No hard links on this file system, too many of one file, or the older file is gone.
     return false;
-  }
-}
-
-/** Reads a file piece by piece. */
-export async function hashFile(path: string): Promise<HashedBytes> {
-  const hasher = createHasher();
-  let sizeBytes = 0;
-  try {
-    for await (const chunk of createReadStream(path, { highWaterMark: READ_BYTES })) {
-      hasher.update(chunk as Buffer);
-      sizeBytes += (chunk as Buffer).length;
-    }
-    return { hash: hasher.digest(), sizeBytes };
-  } finally {
-    hasher.discard();
   }
 }
 

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { constants, createReadStream } from 'node:fs';
+import { constants } from 'node:fs';
 import { chmod, copyFile, open, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { createHasher } from '../../lib/hash.ts';
+import { hashFile } from '../../lib/hash.ts';
 import { spoolStream } from '../../lib/spool.ts';
 import type { SpooledFile } from '../../protocol/job-api.ts';
 import type { FoundFile } from './scan.ts';
@@ -39,7 +39,7 @@ export function createFileCopier(dir: string): FileCopier {
       await rm(copy, { force: true });
       return undefined;
     }
-    return await hashCopy(copy, expected);
+    return { path: copy, ...(await hashFile(copy, bufferFor(expected))) };
   }
 
   return async (found) => {
@@ -62,21 +62,6 @@ async function copyBytes({ path, sizeBytes }: FoundFile, dir: string): Promise<C
     return { ok: false, why: CHANGED_WHILE_READ };
   } finally {
     source.destroy();
-  }
-}
-
-async function hashCopy(path: string, expectedBytes: number): Promise<SpooledFile> {
-  const hasher = createHasher();
-  const highWaterMark = bufferFor(expectedBytes);
-  let sizeBytes = 0;
-  try {
-    for await (const chunk of createReadStream(path, { highWaterMark })) {
-      hasher.update(chunk as Buffer);
-      sizeBytes += (chunk as Buffer).length;
-    }
-    return { path, sizeBytes, hash: hasher.digest() };
-  } finally {
-    hasher.discard();
   }
 }
 

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { createReadStream } from 'node:fs';
 import { LRUCache } from 'lru-cache';
-import { createHasher } from '../../lib/hash.ts';
+import { hashFile } from '../../lib/hash.ts';
 import {
   type AssetUpload,
   type JobApi,
@@ -194,15 +193,6 @@ function mismatch(): Result<never> {
 }
 
 async function rehashed(upload: AssetUpload): Promise<AssetUpload> {
-  const hasher = createHasher();
-  try {
-    let sizeBytes = 0;
-    for await (const chunk of createReadStream(upload.file.path)) {
-      sizeBytes += (chunk as Buffer).length;
-      hasher.update(chunk as Buffer);
-    }
-    return { ...upload, file: { ...upload.file, sizeBytes, hash: hasher.digest() } };
-  } finally {
-    hasher.discard();
-  }
+  const { path } = upload.file;
+  return { ...upload, file: { path, ...(await hashFile(path)) } };
 }

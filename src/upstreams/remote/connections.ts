@@ -2,9 +2,8 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
 import { DecoratorHandler, type Dispatcher, Pool } from 'undici';
 import { createInterimAnswerCounter } from '../../http/interim-answers.ts';
-import { createByteBudget } from './answer-limits.ts';
+import { AnswerTooLarge, type ByteBudget, createByteBudget } from './answer-limits.ts';
 import type { RemoteLimits } from './limits.ts';
-import { type WholeAnswer, collectAnswer } from './collect-answer.ts';
 
 type Body = string | AsyncIterable<Buffer>;
 
@@ -33,6 +32,16 @@ export type HttpAnswer =
       readonly body: Readable;
     }
   | { readonly ok: false; readonly wasSent: boolean; readonly cause: Error };
+
+/** An answer read to its end, or why there is none and whether the upstream may know of the request. */
+export type WholeAnswer =
+  | {
+      readonly ok: true;
+      readonly status: number;
+      readonly headers: IncomingHttpHeaders;
+      readonly text: string;
+    }
+  | Extract<HttpAnswer, { ok: false }>;
 
 /** The connections to one origin. */
 export type Connections = {
@@ -64,32 +73,71 @@ export function createConnections(
     budget: createByteBudget(limits.maxAnswersBytes),
     maxBodyMs: limits.readTimeoutMs * 2,
   };
+  async function send(request: HttpRequest): Promise<HttpAnswer> {
+    const sendState: SendState = { wasSent: false };
+    try {
+      const answer = await trackedPools[request.pool].request({
+        ...optionsOf(request),
+        opaque: sendState,
+      });
+      const { statusCode: status, headers, body } = answer;
+      // The reader of a body receives its error; a body without a reader must not end the
+      // process.
+      body.on('error', () => {});
+      return { ok: true, status, headers, body };
+    } catch (error) {
+      const cause = error instanceof Error ? error : new Error(String(error));
+      return { ok: false, wasSent: sendState.wasSent, cause };
+    }
+  }
   return {
-    sendAndCollect: (request) =>
-      new Promise((resolve) => {
-        pools[request.pool].dispatch(optionsOf(request), collectAnswer(bounds, resolve));
-      }),
-    async send(request) {
-      const sendState: SendState = { wasSent: false };
-      try {
-        const answer = await trackedPools[request.pool].request({
-          ...optionsOf(request),
-          opaque: sendState,
-        });
-        const { statusCode: status, headers, body } = answer;
-        // The reader of a body receives its error; a body without a reader must not end the
-        // process.
-        body.on('error', () => {});
-        return { ok: true, status, headers, body };
-      } catch (error) {
-        const cause = error instanceof Error ? error : new Error(String(error));
-        return { ok: false, wasSent: sendState.wasSent, cause };
-      }
+    send,
+    async sendAndCollect(request) {
+      const answer = await send(request);
+      return answer.ok ? collectAnswer(answer, bounds) : answer;
     },
     async close() {
       await Promise.all([pools.calls.destroy(), pools.bodies.destroy()]);
     },
   };
+}
+
+type AnswerBounds = {
+  readonly maxBytes: number;
+  /** Most bytes that the answers of all calls may hold together. */
+  readonly budget: ByteBudget;
+  /** For all of the body, however it trickles in. */
+  readonly maxBodyMs: number;
+};
+
+/** Reads a body to its end; one that passes a bound fails with `AnswerTooLarge`. */
+async function collectAnswer(
+  { status, headers, body }: Extract<HttpAnswer, { ok: true }>,
+  { maxBytes, budget, maxBodyMs }: AnswerBounds,
+): Promise<WholeAnswer> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  const tooLate = new Error('the answer took too long');
+  const timer = setTimeout(() => body.destroy(tooLate), maxBodyMs);
+  try {
+    if (Number(headers['content-length']) > maxBytes)
+      throw new AnswerTooLarge(`it has ${headers['content-length']} bytes`);
+    for await (const chunk of body as AsyncIterable<Buffer>) {
+      if (size + chunk.length > maxBytes)
+        throw new AnswerTooLarge(`it has more than ${maxBytes} bytes`);
+      if (!budget.reserve(chunk.length))
+        throw new AnswerTooLarge('the answers that are being read have too many bytes');
+      size += chunk.length;
+      chunks.push(chunk);
+    }
+    return { ok: true, status, headers, text: Buffer.concat(chunks, size).toString('utf8') };
+  } catch (error) {
+    body.destroy();
+    return { ok: false, wasSent: true, cause: error as Error };
+  } finally {
+    clearTimeout(timer);
+    budget.release(size);
+  }
 }
 
 type SendState = { wasSent: boolean };
