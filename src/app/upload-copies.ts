@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { copyFile, link, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { createMutex } from '../lib/concurrency.ts';
 import type { Blobs } from '../upstreams/blobs.ts';
 import type { AssetRow, FileRow, Ledger } from '../ledger/ledger.ts';
 import type { Logger } from '../observability/log.ts';
@@ -45,14 +46,8 @@ const UNAVAILABLE_CODES = new Set(['upstream_unreachable', 'upstream_error']);
 
 export function createUploadCopies(options: UploadCopiesOptions): UploadCopies {
   const { jobs, ledger, blobs, spoolDir, log, now } = options;
-  let lastTask: Promise<unknown> = Promise.resolve();
-
-  /** One after the other: what is written must not be what is just being removed. */
-  function inOrder<T>(task: () => Promise<T>): Promise<T> {
-    const done = lastTask.then(task);
-    lastTask = done.catch(() => {});
-    return done;
-  }
+  // A copy that is being written must not be removed meanwhile.
+  const inOrder = createMutex();
 
   async function storeCopy({ user }: Caller, upload: AssetUpload): Promise<void> {
     const { file, contentType, filePath } = upload;

@@ -80,8 +80,8 @@ export function createCachedSource(options: CachedSourceOptions): CachedSource {
     const { version, members } = definitions;
     heldVersion = { from, validators, version, digest, confirmedAtMs, isConfirmed: false };
     log.info(
-      { source: name, classes: members.size, leftOut: ignoredClasses },
-      'node definitions read',
+      { event: 'definitions.read', source: name, classes: members.size, leftOut: ignoredClasses },
+      'read node definitions',
     );
     return { kind: 'text', ...text };
   }
@@ -139,7 +139,10 @@ export function createCachedSource(options: CachedSourceOptions): CachedSource {
   }
 
   const onFailure = (error: unknown): void => {
-    log.error({ err: error, source: name }, 'node definitions could not be read');
+    log.error(
+      { event: 'definitions.read_failed', err: error, source: name },
+      'could not read node definitions',
+    );
     recordOutcome({ kind: 'failed', reason: 'it cannot be read' });
   };
   const clearPendingFetch = (): void => {

@@ -1,6 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { mkdir, open, readFile, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
+import { createMutex } from '../lib/concurrency.ts';
 import type { Logger } from '../observability/log.ts';
 import type { DefinitionsText } from './fetch-outcome.ts';
 
@@ -29,24 +30,27 @@ export function createDefinitionsCache(options: {
 }): DefinitionsCache {
   const { root, log, maxBytes = MAX_BYTES } = options;
   const logFailure = (error: unknown): void => {
-    log.warn({ err: error }, 'node definitions could not be kept on disk');
+    log.warn(
+      { event: 'definitions.cache_failed', err: error },
+      'could not store node definitions on disk',
+    );
   };
-  let writing = Promise.resolve();
+  // One text at a time: each may be large.
+  const inOrder = createMutex();
+  const store = async (path: string, text: DefinitionsText): Promise<void> => {
+    await writeEntry({ root, path, text });
+    await prune(root, maxBytes);
+  };
   return {
     entryFor(source, account) {
       const path = join(root, fileNameFor(source, account));
       return {
         read: () => readEntry(path),
-        // One after the other: each may be large.
-        write: (text) =>
-          (writing = writing
-            .then(() => writeEntry({ root, path, text }))
-            .then(() => prune(root, maxBytes))
-            .catch(logFailure)),
+        write: (text) => inOrder(() => store(path, text)).catch(logFailure),
         confirm: (atMs) => utimes(path, new Date(atMs), new Date(atMs)).catch(() => {}),
       };
     },
-    idle: () => writing,
+    idle: () => inOrder(async () => {}),
   };
 }
 

@@ -66,16 +66,22 @@ export function logChange(
 ): void {
   if (after.kind === 'known') {
     if (before && before.kind !== 'known')
-      log.info({ source: name }, 'node definitions can be had again');
+      log.info(
+        { event: 'definitions.available', source: name },
+        'node definitions are available again',
+      );
     return;
   }
   if (before?.kind === after.kind) return;
   const { kind, reason } = after;
-  log[kind === 'failed' ? 'warn' : 'info']({ source: name, reason }, MISSING_MESSAGES[kind]);
+  log[kind === 'failed' ? 'warn' : 'info'](
+    { event: 'definitions.missing', source: name, reason },
+    MISSING_MESSAGES[kind],
+  );
 }
 
 const MISSING_MESSAGES: { readonly [kind in MissingDefinitions['kind']]: string } = {
-  none: 'no node definitions there',
-  locked: 'node definitions need a key',
-  failed: 'node definitions could not be fetched',
+  none: 'the source has no node definitions',
+  locked: 'the source wants a key for its node definitions',
+  failed: 'could not fetch node definitions',
 };

@@ -3,6 +3,7 @@ import { lstat, unlink } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { LRUCache } from 'lru-cache';
 import { moveIntoPlace } from '../lib/spool.ts';
+import { createKeyedMutex } from '../lib/concurrency.ts';
 import type { SpooledFile } from '../protocol/job-api.ts';
 import { type FolderEntry, type PathStatus, listBelow, statPath } from './folder-paths.ts';
 
@@ -47,7 +48,8 @@ export function createUserDataStore(options: {
   readonly quotaBytes: number;
 }): UserDataStore {
   const root = resolve(options.root);
-  const inUserOrder = createUserQueue();
+  // Other processes may still change the files of the user meanwhile.
+  const inUserOrder = createKeyedMutex();
   const usages = new LRUCache<string, Usage>({ max: MAX_USAGES });
 
   function folderFor(user: string): string {
@@ -149,23 +151,6 @@ function folderNameOf(user: string): string {
   return `_${createHash('sha256').update(user).digest('hex')}`;
 }
 
-/** Runs the changes of one user one after the other; other processes change them meanwhile. */
-function createUserQueue(): <T>(user: string, task: () => Promise<T>) => Promise<T> {
-  const tails = new Map<string, Promise<unknown>>();
-  return async (user, task) => {
-    const run = (tails.get(user) ?? Promise.resolve()).then(task);
-    const tail = run.then(noop, noop);
-    tails.set(user, tail);
-    try {
-      return await run;
-    } finally {
-      if (tails.get(user) === tail) tails.delete(user);
-    }
-  };
-}
-
 function codeOf(error: unknown): string {
   return (error as NodeJS.ErrnoException).code ?? '';
 }
-
-function noop(): void {}

@@ -22,4 +22,4 @@ export function createBodies(
 }
 
 const SMALL_MEMORY =
-  'this process has too little memory for a JSON body of --max-upload-size: larger ones than largestBody are refused';
+  'this process has too little memory for a JSON body of --max-upload-size: it refuses bodies larger than largestBody';

@@ -117,7 +117,7 @@ export function createModelRouter(options: ModelRouterOptions): ModelRouter {
   };
   const sweeping = setInterval(() => {
     sweep().catch((error: unknown) =>
-      log.error({ err: error }, 'old model calls were not removed'),
+      log.error({ event: 'models.sweep_failed', err: error }, 'could not remove old model calls'),
     );
   }, limits.sweepIntervalMs).unref();
 
@@ -130,6 +130,7 @@ export function createModelRouter(options: ModelRouterOptions): ModelRouter {
     );
     log.info(
       {
+        event: 'models.call_answered',
         requestId,
         method: ctx.method,
         path: ctx.path.slice(0, 256),
@@ -172,7 +173,7 @@ function notAllowed(methods: string): Reply {
 }
 
 function failureReply(log: Logger, requestId: string, error: unknown): Reply {
-  log.error({ err: error, requestId }, 'a model call could not be served');
+  log.error({ event: 'models.call_failed', err: error, requestId }, 'could not serve a model call');
   // The contract has no bucket for it: the nearest one, with the status every route has for it.
   if (isStorageFull(error)) return replyError('service_unavailable', STORAGE_FULL, { status: 507 });
   return error instanceof Unavailable

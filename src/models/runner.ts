@@ -115,7 +115,10 @@ function resultOf(
         cents: costOfFailure(pricedCall, end.bucket),
       };
     case 'crashed':
-      log.error({ err: end.cause, requestId, model: modelId(def) }, 'a model failed');
+      log.error(
+        { event: 'models.model_failed', err: end.cause, requestId, model: modelId(def) },
+        'a model failed',
+      );
       return { reply: replyError('provider_error', 'The model failed.'), cents: 0 };
     case 'stopped':
       return { reply: stopReply(end.reason, deadlineMs), cents: 0 };

@@ -44,7 +44,10 @@ export async function settle(call: SettledCall, options: SettleOptions): Promise
   watchDelivery(ctx, (isPartlySent) => {
     recordUndelivered({ requestId, isPartlySent, cents: result.cents, hold }, options).catch(
       (error: unknown) =>
-        options.log.error({ err: error, requestId }, 'an undelivered answer could not be recorded'),
+        options.log.error(
+          { event: 'models.record_failed', err: error, requestId },
+          'could not record an undelivered answer',
+        ),
     );
   });
 }

@@ -1,3 +1,4 @@
+import { createMutex } from '../lib/concurrency.ts';
 import {
   type PromptLogEntry,
   type LogSubscriber,
@@ -48,18 +49,12 @@ export type EntryStore = {
 
 /** Runs everything of one prompt in order. */
 export function createLogStream(key: string, store: EntryStore): LogStream {
-  let chain: Promise<unknown> = Promise.resolve();
+  const enqueue = createMutex();
   let subscriber: LogSubscriber | undefined;
   let user = '';
   let token: string | undefined;
   let lastRead = 0;
   let hasEnded = false;
-
-  function enqueue<T>(act: () => Promise<T>): Promise<T> {
-    const task = chain.then(act);
-    chain = task.catch(() => {});
-    return task;
-  }
 
   async function apply(n: number, entry: PromptLogEntry): Promise<void> {
     lastRead = n;
@@ -131,7 +126,7 @@ export function createLogStream(key: string, store: EntryStore): LogStream {
         if (!hasEnded && token === undefined) await apply(lastRead + 1, { kind });
       }),
     receivedElsewhere: (audience, upTo) => subscriber?.onReceivedElsewhere(audience, upTo),
-    whenIdle: async () => void (await chain),
+    whenIdle: () => enqueue(async () => {}),
     hasEnded: () => hasEnded,
   };
   return stream;

@@ -1,4 +1,5 @@
 import { reached } from '../lib/crash-point.ts';
+import { createKeyedMutex } from '../lib/concurrency.ts';
 import type { FileRow, FileStore } from '../ledger/ledger.ts';
 import { completesWithin } from '../lib/completes-within.ts';
 import type { Folder } from './folder.ts';
@@ -43,15 +44,16 @@ export async function openFolderWriter(deps: FolderWriterOptions): Promise<Folde
   const folderOwner = folderUser(folder);
   const stopController = new AbortController();
   const pending = await loadPending(files, folderOwner);
-  const writesByKey = new Map<string, Promise<void>>();
+  const inKeyOrder = createKeyedMutex();
+  const writes = new Set<Promise<void>>();
   let retryMs: number = RETRY_MS.first;
   let timer: NodeJS.Timeout | undefined;
 
   /** One write at a time for each name; the second one writes the file pending by then. */
   function writeInOrder(key: string): Promise<void> {
-    const turn = (writesByKey.get(key) ?? Promise.resolve()).then(() => tryWrite(key));
-    writesByKey.set(key, turn);
-    return turn.finally(() => writesByKey.get(key) === turn && writesByKey.delete(key));
+    const write = inKeyOrder(key, () => tryWrite(key));
+    writes.add(write);
+    return write.finally(() => writes.delete(write));
   }
 
   async function tryWrite(key: string): Promise<void> {
@@ -163,7 +165,7 @@ export async function openFolderWriter(deps: FolderWriterOptions): Promise<Folde
     async close() {
       stopController.abort();
       clearTimeout(timer);
-      await Promise.all(writesByKey.values());
+      await Promise.all(writes);
     },
   };
 }

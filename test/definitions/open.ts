@@ -60,9 +60,9 @@ export async function origin(answer: Hook, port = 0): Promise<Origin> {
 /** Class names and marks of an answer, short enough for tables. */
 export function outline(known: DefinitionsResult): string {
   if (!known.ok) return `nothing, again after ${known.retryAfterSeconds} s`;
-  const { definitions, isStale, isEmbeddedFallback: isStandIn } = known;
+  const { definitions, isStale, isEmbeddedFallback } = known;
   const names = [...definitions.members.keys()].join('+');
-  return [names, isStale && 'stale', isStandIn && 'stand-in'].filter(Boolean).join(' ');
+  return [names, isStale && 'stale', isEmbeddedFallback && 'stand-in'].filter(Boolean).join(' ');
 }
 
 /** Waits until something that goes on in the background is seen. */

@@ -119,7 +119,7 @@ test('what is served is read once, however many ask for it', async () => {
   expect(new Set(all.map(({ status: one, names }) => `${one} ${names.length}`))).toEqual(
     new Set(['200 2000']),
   );
-  expect(holdover.log().match(/node definitions read/g)?.length).toBe(1);
+  expect(holdover.log().match(/"event":"definitions.read"/g)?.length).toBe(1);
   expect(there.lines().filter((line) => line.includes('object_info')).length).toBe(1);
   await eventually(async () => (await fetch(`${holdover.url}/queue`)).status, 200);
 });

@@ -152,9 +152,12 @@ describe('/object_info', () => {
   });
 
   test.each([
-    [{ isStandIn: true, isStale: false }, ['embedded', undefined, undefined]],
-    [{ isStandIn: false, isStale: true }, [undefined, '1', '110 holdover "Response is Stale"']],
-    [{ isStandIn: false, isStale: false }, [undefined, undefined, undefined]],
+    [{ isEmbeddedFallback: true, isStale: false }, ['embedded', undefined, undefined]],
+    [
+      { isEmbeddedFallback: false, isStale: true },
+      [undefined, '1', '110 holdover "Response is Stale"'],
+    ],
+    [{ isEmbeddedFallback: false, isStale: false }, [undefined, undefined, undefined]],
   ])('%j is said in headers, of one class as of all', async (marks, wanted) => {
     const fixed = known;
     known = async () => ({ ...(await fixed()), ...marks }) as DefinitionsResult;

@@ -49,6 +49,8 @@ function openPool(threads: number, log: Pick<Logger, 'error'>): Tinypool {
     execArgv: [],
     resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB },
   });
-  pool.on('error', (error: unknown) => log.error({ err: error }, 'a model thread failed'));
+  pool.on('error', (error: unknown) =>
+    log.error({ event: 'models.thread_failed', err: error }, 'a model thread failed'),
+  );
   return pool;
 }

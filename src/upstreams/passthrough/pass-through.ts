@@ -166,7 +166,7 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
     if (failure === 'unreachable' || failure === 'lost') {
       const id = ctx.state.requestId as string;
       const event = 'upstream.call_not_passed';
-      log.warn({ event, id, failure }, 'a call could not be passed through');
+      log.warn({ event, id, failure }, 'could not pass a call through');
     }
     route.dialect.writeFailure(ctx, failure);
   }

@@ -151,7 +151,11 @@ function createFollower(options: FollowOptions, followedJob: FollowedJob) {
   function readBesideStream(current: AbortController): void {
     readAndPublish().then(
       (isOver) => isOver && current.abort(),
-      (error: unknown) => options.log.debug({ err: error }, 'a look beside the stream failed'),
+      (error: unknown) =>
+        options.log.debug(
+          { event: 'upstream.read_failed', err: error },
+          'could not read a job beside its stream',
+        ),
     );
   }
 

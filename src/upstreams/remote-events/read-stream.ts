@@ -55,8 +55,8 @@ export async function readStreamOnce(
     });
     if (end === 'too large') {
       const limit = limits.maxEventChars;
-      const capabilities = { event: 'upstream.event_too_large', path, limit };
-      log.warn(capabilities, 'an event stream was cut off: an event of it is too large');
+      const fields = { event: 'upstream.event_too_large', path, limit };
+      log.warn(fields, 'cut off an event stream: one event is too large');
     }
     return { kind: 'read', end };
   }

@@ -47,7 +47,12 @@ export function createSharedStreams(options: SharedStreamsOptions): SharedStream
       signal: stop.signal,
     });
     const done = following.done
-      .catch((error: unknown) => options.log.error({ err: error, jobId }, 'following a job failed'))
+      .catch((error: unknown) =>
+        options.log.error(
+          { event: 'upstream.follow_failed', err: error, jobId },
+          'could not follow a job',
+        ),
+      )
       .finally(removeStream);
     const stream: SharedStream = { subscribers, stop, done, reportEnd: following.reportEnd };
     streams.set(key, stream);

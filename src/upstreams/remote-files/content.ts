@@ -184,7 +184,10 @@ async function openLink(
 
 /** The client does not learn the host: it is inside the operator's network. */
 function redirectRefused({ log }: Pick<ContentOptions, 'log'>, reason: string): Result<never> {
-  log.warn({ event: 'upstream.redirect_refused', reason }, 'a redirect of a file is not followed');
+  log.warn(
+    { event: 'upstream.redirect_refused', reason },
+    'does not follow the redirect of a file',
+  );
   const message =
     'The job service keeps this file on a host that Holdover may not read. The operator of Holdover can allow it with --upstream-redirects.';
   return refuse(502, 'bad_upstream_response', message);

@@ -31,7 +31,7 @@ export function logTooLarge(
   if (part === undefined) return false;
   const [path = ''] = call.path.split('?', 1);
   const fields = { event: EVENTS[part], method: call.method, path, reason: cause.message };
-  log.warn(fields, 'an answer of the job service was cut off: it is too large');
+  log.warn(fields, 'cut off an answer of the job service: it is too large');
   return true;
 }
 

@@ -54,7 +54,9 @@ export function createCalls(options: CallsOptions): Calls {
     const answer = await connections.sendAndCollect(requestOf(account, call, limits));
     if (!answer.ok) {
       logTooLarge(log, call, answer.cause);
-      log.debug({ method: call.method, reason: codeOf(answer.cause) }, 'upstream call failed');
+      const event = 'upstream.call_failed';
+      const reason = codeOf(answer.cause);
+      log.debug({ event, method: call.method, reason }, 'a call to the job service failed');
       return { kind: 'lost', wasSent: answer.wasSent, cause: answer.cause };
     }
     const { status, headers } = answer;

@@ -139,7 +139,8 @@ function decide(options: SubmitOptions, { state, request, result }: FailedAttemp
     if (afterMs !== undefined) return { kind: 'again', afterMs };
     return giveUp(state, 'not_sent', unreachable());
   }
-  log.warn({ status: result.error.status }, 'the outcome of a submission is unknown');
+  const event = 'upstream.submission_outcome_unknown';
+  log.warn({ event, status: result.error.status }, 'the outcome of a submission is unknown');
   state.isAnswerMissing ||= !result.isAnswered;
   const afterMs = limits.unknownRetryMs[state.unknown++];
   return afterMs === undefined ? SEARCH : { kind: 'again', afterMs };
