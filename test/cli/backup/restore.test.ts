@@ -1,9 +1,21 @@
 // holdover restore: verified first, never over anything, and whole or not at all.
-import { mkdir, readFile, readdir, rename, rm, stat, truncate, writeFile } from 'node:fs/promises';
+import {
+  cp,
+  mkdir,
+  mkdtemp,
+  readFile,
+  readdir,
+  rename,
+  rm,
+  stat,
+  truncate,
+  writeFile,
+} from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { hashOf } from '../../../src/lib/hash.ts';
-import { runHoldover } from '../../support/processes/holdover.ts';
+import { runHoldover, startHoldover } from '../../support/processes/holdover.ts';
 import { uploadInput } from '../../support/clients/client-helpers.ts';
 import { fill, snapshot, tempFolder } from '../../support/graphs/v1-folders.ts';
 import * as own from './open.ts';
@@ -16,16 +28,27 @@ let into: string;
 let only: string;
 let before: own.ServerState;
 
-/** A stopped server with something of each kind, and one backup of it. */
-beforeEach(async () => {
-  ({ dataDir, into } = await own.folders());
-  const server = await own.serve(dataDir);
+let template: string;
+
+/** A stopped server with something of each kind, and one backup of it; each test gets a copy. */
+beforeAll(async () => {
+  template = await mkdtemp(join(tmpdir(), 'holdover-template-'));
+  const filled = join(template, 'data');
+  const server = await startHoldover({ dataDir: filled, upstream: 'embedded' });
   await own.fillServer(server);
   before = await own.serverStateOf(server);
   await server.terminate();
-  await own.backup(dataDir, into);
-  only = join(into, (await own.backupsIn(into))[0] ?? '');
+  await own.backup(filled, join(template, 'backups'));
 }, 60_000);
+afterAll(() => rm(template, { recursive: true, force: true }));
+
+beforeEach(async () => {
+  ({ dataDir, into } = await own.folders());
+  const options = { recursive: true, preserveTimestamps: true };
+  await cp(join(template, 'data'), dataDir, options);
+  await cp(join(template, 'backups'), into, options);
+  only = join(into, (await own.backupsIn(into))[0] ?? '');
+});
 
 describe('into a folder', () => {
   test('that is absent, or empty but for a lock: a server goes on as if nothing had been', async () => {
