@@ -1,6 +1,7 @@
 // A ledger that is damaged or gone, in every way: no file of a user is ever removed for it.
 import {
   copyFile,
+  cp,
   mkdir,
   mkdtemp,
   readFile,
@@ -13,7 +14,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from '@photostructure/sqlite';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterAll, afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { type Holdover, runHoldover, startHoldover } from '../support/processes/holdover.ts';
 import { type RedisServer, redisMissing, startRedis } from '../support/processes/redis.ts';
 import { MIGRATIONS } from '../../src/ledger/sqlite/schema.ts';
@@ -48,8 +49,25 @@ const shared = () => [
 const refused = (args: readonly string[] = [], env: NodeJS.ProcessEnv = {}) =>
   runHoldover(['--port', '0', '--data-dir', dataDir, ...shared(), ...args], env);
 
+let template: string | undefined;
+afterAll(() => template && rm(template, { recursive: true, force: true }));
+
+/** What a server leaves, as a copy of what one left for the first test that wanted it. */
+async function fill(): Promise<void> {
+  const options = { recursive: true, preserveTimestamps: true };
+  if (template) {
+    await cp(join(template, 'data'), dataDir, options);
+    await cp(join(template, 'plain'), plain, options);
+    return;
+  }
+  await fillByServer();
+  template = await mkdtemp(join(tmpdir(), 'holdover-lost-template-'));
+  await cp(dataDir, join(template, 'data'), options);
+  await cp(plain, join(template, 'plain'), options);
+}
+
 /** Uploads, a saved workflow and files in the shared folders, as a server leaves them. */
-async function fill(env: NodeJS.ProcessEnv = {}): Promise<void> {
+async function fillByServer(env: NodeJS.ProcessEnv = {}): Promise<void> {
   server = await start([], env);
   for (const name of ['a', 'b', 'c']) {
     const stored = await uploadInput(server.url, {
@@ -230,7 +248,7 @@ describe.skipIf(missing !== '')(`with ledgers in Redis${missing}`, () => {
     ['another one', () => ({ HOLDOVER_LEDGER: other.url }), 'another ledger in Redis'],
     ['a new database', () => ({}), 'a ledger in Redis recorded them, see --ledger'],
   ])('files of one are refused to %s, and stay', async (_, env, whose) => {
-    await fill({ HOLDOVER_LEDGER: redis.url });
+    await fillByServer({ HOLDOVER_LEDGER: redis.url });
     const before = await filesIn(dataDir);
     expect(before.size).toBe(4);
     const { code, stderr } = await refused([], env());
@@ -243,10 +261,10 @@ describe.skipIf(missing !== '')(`with ledgers in Redis${missing}`, () => {
   });
 
   test('two data directories that are swapped by mistake are refused, and keep their files', async () => {
-    await fill({ HOLDOVER_LEDGER: redis.url });
+    await fillByServer({ HOLDOVER_LEDGER: redis.url });
     const [mine, theirs] = [dataDir, `${dataDir}-other`];
     dataDir = theirs;
-    await fill({ HOLDOVER_LEDGER: other.url });
+    await fillByServer({ HOLDOVER_LEDGER: other.url });
     const swapped = { HOLDOVER_LEDGER: redis.url };
     const before = await filesIn(theirs);
     expect((await refused(['--start-anew'], swapped)).stderr).toContain('is not the folder');
