@@ -17,11 +17,11 @@ const rowsUsed = [
   ),
   DEPRECATION_ROW,
 ];
-const rowsWritten = [...PAGE.matchAll(/^\| `([\w-]+)` \|/gm)].map(([, row]) => row ?? '');
+const rowsWritten = [...PAGE.matchAll(/^\| `([\w-]+)` +\|/gm)].map(([, row]) => row ?? '');
 
 describe('docs/differences.md', () => {
-  test.each(rowsUsed)('explains %s', (row) => {
-    expect(rowsWritten).toContain(row);
+  test('explains each row that a comparison uses', () => {
+    expect(rowsUsed.filter((row) => !rowsWritten.includes(row))).toEqual([]);
   });
 
   test('says what the original does, what ours does and why, once each', () => {
@@ -46,19 +46,25 @@ const isHere = existsSync(ORIGINALS);
 const whether = isHere ? '' : ' (skipped: ../shared/golden is not on this machine)';
 
 describe.skipIf(!isHere)(`fixtures equal the recordings they were copied from${whether}`, () => {
-  test.each(readdirSync(`${FIXTURES}ws`))('ws/%s', (file) => {
-    const [ours, theirs] = [FIXTURES, ORIGINALS].map((root) => readFileSync(`${root}ws/${file}`));
-    expect(ours?.equals(theirs ?? Buffer.alloc(0))).toBe(true);
+  const filesThatDiffer = (folder: string, original: string) =>
+    readdirSync(FIXTURES + folder).filter((file) => {
+      const ours = readFileSync(`${FIXTURES}${folder}/${file}`);
+      return !ours.equals(readFileSync(`${ORIGINALS}${original}/${file}`));
+    });
+
+  test('those of sockets, byte for byte', () => {
+    expect(filesThatDiffer('ws', 'ws')).toEqual([]);
   });
 
-  test.each(readdirSync(`${FIXTURES}http`))('http/%s, but for words', (file) => {
-    const [ours, theirs] = [FIXTURES, ORIGINALS].map((root) => parsed(`${root}http/${file}`));
-    expect(withoutWords(ours)).toEqual(withoutWords(theirs));
+  test('those of calls, but for words', () => {
+    const jsonIn = (root: string, files: readonly string[]) =>
+      Object.fromEntries(files.map((file) => [file, withoutWords(parsed(`${root}http/${file}`))]));
+    const files = readdirSync(`${FIXTURES}http`);
+    expect(jsonIn(FIXTURES, files)).toEqual(jsonIn(ORIGINALS, files));
   });
 
-  test.each(readdirSync(`${FIXTURES}files`))('files/%s', (file) => {
-    const ours = readFileSync(`${FIXTURES}files/${file}`);
-    expect(ours.equals(readFileSync(`${ORIGINALS}http/files/${file}`))).toBe(true);
+  test('files that calls returned, byte for byte', () => {
+    expect(filesThatDiffer('files', 'http/files')).toEqual([]);
   });
 });
 

@@ -289,7 +289,7 @@ describe('19: cancelling', () => {
   test.each([
     ['{delete: [id]}', (id: string) => ({ delete: [id] })],
     ['{clear: true}', () => ({ clear: true })],
-  ])('POST /queue %s ends a waiting prompt so that nobody hangs', async (_body, body) => {
+  ])('POST /queue %s ends a waiting prompt, so that no client hangs', async (_body, body) => {
     const socket = await open();
     const head = await post(endless({ seed: 191 }));
     const waiting = await post(endless({ seed: 192 }));
@@ -313,7 +313,7 @@ describe('19: cancelling', () => {
     await untilRunning(holdover.url);
     await fetch(`${holdover.url}/interrupt`, {
       method: 'POST',
-      body: '{"prompt_id":"somebody-else"}',
+      body: '{"prompt_id":"another-users"}',
     });
     expect((await getJson(`${holdover.url}/api/job/${head}/status`)).status).toBe('executing');
     await interrupt(holdover.url);
@@ -550,7 +550,7 @@ describe('30: sockets', () => {
   );
 
   test('a socket of another client id does not hear what it missed', async () => {
-    const id = await post(flat({ color: 302 }), { client_id: 'nobody-listens' });
+    const id = await post(flat({ color: 302 }), { client_id: 'no-listener' });
     await ended();
     const stranger = await open({ clientId: 'stranger' });
     await handedAll(stranger);

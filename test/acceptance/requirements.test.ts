@@ -70,7 +70,7 @@ describe('1: POST /prompt answers exactly 200 with prompt_id, number and node_er
   test.each([
     ['/prompt', {}],
     ['/api/prompt', {}],
-    ['/prompt?clientId=abc', { a_key_nobody_knows: [1, { x: null }] }],
+    ['/prompt?clientId=abc', { an_unknown_key: [1, { x: null }] }],
     ['/prompt?7f3ca1b2', { extra_data: { comfy_usage_source: 'x', unknown: {} } }],
   ])('%s with %j', async (path, extra) => {
     const { status, body } = await postPrompt(
@@ -91,7 +91,7 @@ describe('2: every route answers with and without /api', () => {
     '/prompt',
     '/queue',
     '/history',
-    '/history/nobody',
+    '/history/unknown',
     '/object_info/SaveImage',
     '/system_stats',
     '/embeddings',
@@ -121,7 +121,7 @@ describe('2: every route answers with and without /api', () => {
   );
 
   test.each(['/ws', '/api/ws'])('the socket opens at %s', async (path) => {
-    const opened = await connect(holdover.wsUrl, { path, clientId: 'twin' });
+    const opened = await connect(holdover.wsUrl, { path, clientId: 'alias' });
     expect((await opened.until((frame) => frame.kind === 'text')) as object).toMatchObject({
       type: 'status',
     });
@@ -518,9 +518,9 @@ describe('32: refusals', () => {
     ['POST', '/queue', '[]'],
     ['POST', '/history', 'nonsense'],
     ['GET', '/history?max_items=many', undefined],
-    ['GET', '/api/job/nobody/status', undefined],
-    ['GET', '/api/history_v2/nobody', undefined],
-    ['GET', '/api/jobs/nobody', undefined],
+    ['GET', '/api/job/unknown/status', undefined],
+    ['GET', '/api/history_v2/unknown', undefined],
+    ['GET', '/api/jobs/unknown', undefined],
   ])('%s %s with %s is an error in JSON', async (method, path, body) => {
     const answer = await raw(path, { method, ...(body === undefined ? {} : { body }) });
     expect(answer.status).toBeGreaterThanOrEqual(400);
@@ -577,7 +577,7 @@ describe('37: hosted routes', () => {
     });
   });
 
-  test('an id nobody knows is 404', async () => {
+  test('an unknown id is 404', async () => {
     for (const path of ['/api/job/x/status', '/api/history_v2/x', '/api/jobs/x']) {
       expect((await raw(path)).status).toBe(404);
     }

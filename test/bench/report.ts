@@ -47,7 +47,7 @@ function commit(): string {
   }
 }
 
-/** Lines for whoever waits. */
+/** Progress lines while the bench runs. */
 export function asText(rows: readonly Row[]): string {
   return rows
     .map((row) => {

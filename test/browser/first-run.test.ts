@@ -9,7 +9,7 @@ import {
   olderFrontEnd,
 } from '../support/browser/official-front-end.ts';
 
-// What somebody sees who opens a front end here for the first time: something that runs. 1.27 and
+// A user who opens a front end here for the first time sees something that runs. 1.27 and
 // later show templates first, older ones a graph.
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 });

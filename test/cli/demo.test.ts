@@ -64,7 +64,7 @@ describe('the demo', () => {
     ]);
   });
 
-  test('says in one sentence that nobody is at that address', async () => {
+  test('says in one sentence that no server is at that address', async () => {
     const { code, err } = await demo(['--upstream', 'http://127.0.0.1:1']);
     expect([code, err.trim()]).toEqual([
       1,

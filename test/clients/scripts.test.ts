@@ -52,7 +52,7 @@ describe('hosted style: submit, then connect with a random client id', () => {
   });
 
   test.each([[[]], [['--wait-before-connecting']]])(
-    'the whole run is heard although nobody listened at its start %j',
+    'the whole run is received although no socket was open at its start %j',
     async (flags) => {
       const run = await hosted(growing({ prefix: 'whole', seed: 50 + flags.length }), ...flags);
       expect(run.told.nodes.slice(0, 2)).toEqual(['1', '9']);

@@ -167,7 +167,7 @@ describe('in every mode of waiting', () => {
     await client.waitForPrompt(head.prompt_id, 20);
   });
 
-  test('enqueue_polling rejects when somebody interrupts the workflow', async () => {
+  test('enqueue_polling rejects when another client interrupts the workflow', async () => {
     const outcome = expect(
       client.enqueue_polling(asGraph(endless({ seed: 63 })), { polling_ms: 50 }),
     ).rejects.toThrow('failed with status: error');

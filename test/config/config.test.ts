@@ -63,7 +63,7 @@ describe('flags', () => {
     ['HOLDOVER_ENABLE_CORS_HEADER', 'https://a.example', { corsOrigin: 'https://a.example' }],
     ['HOLDOVER_CONCURRENCY', '3', { concurrency: 3 }],
     ['HOLDOVER_LEDGER', 'redis://h', { ledger: { kind: 'redis', url: 'redis://h' } }],
-  ])('the environment twin %s is read', (name, value, expected) => {
+  ])('the environment variable %s is read', (name, value, expected) => {
     expect(configOf([], { [name]: value })).toMatchObject(expected);
   });
 
@@ -84,7 +84,7 @@ describe('flags', () => {
     expect(configOf(upstream)).toMatchObject({ upstream: { redirectHosts: [] } });
   });
 
-  test('a flag wins over its environment twin', () => {
+  test('a flag wins over its environment variable', () => {
     expect(configOf(['--port', '1234'], { HOLDOVER_PORT: '9000' }).port).toBe(1234);
   });
 
@@ -156,7 +156,7 @@ describe('flags', () => {
     expect(configOf([], env).listen).toBe('0.0.0.0');
   });
 
-  test('--help shows every flag with its environment twin', () => {
+  test('--help shows every flag with its environment variable', () => {
     const { code, text } = exitOf(['--help']);
     expect(code).toBe(0);
     const flags = text.match(/^\s+--[a-z-]+/gm)?.map((flag) => flag.trim()) ?? [];

@@ -51,7 +51,7 @@ describe('the image', () => {
   }, 300_000);
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-  test('is made in two stages and runs as nobody in particular', () => {
+  test('is made in two stages and runs without root', () => {
     expect(stages).toHaveLength(2);
     expect(['', '0', 'root', '0:0']).not.toContain(image.user);
   });
@@ -68,7 +68,7 @@ describe('the image', () => {
     expect(Object.keys(manifest.devDependencies).filter(has)).toEqual([]);
   });
 
-  test('does not start for everybody: without a token it says what is missing', async () => {
+  test('does not start open to all: without a token it says what is missing', async () => {
     const env = { PATH: process.env['PATH'], ...image.env };
     const refused = start(image, { env });
     const [code] = (await once(refused.child, 'exit')) as [number];

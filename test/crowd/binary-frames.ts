@@ -76,7 +76,7 @@ export function mispreviewed(group: ClientGroup): string[] {
         ),
     );
     const faults = {
-      'gets previews nobody asked for': wanted.length === 0 && previews.length > 0,
+      'gets previews it did not ask for': wanted.length === 0 && previews.length > 0,
       'gets no previews': isSure && previews.length === 0,
       'gets previews with metadata it did not negotiate':
         !socket.negotiated && previews.some(({ type }) => type === 4),

@@ -180,7 +180,7 @@ async function submitSample(
   return { earlier, last: await group.post(caller, 'grown') };
 }
 
-/** The client stops at the first `executing` with node null it hears, whoever's it is. */
+/** The client stops at the first `executing` with node null it receives, of any prompt. */
 async function untilFirstEnd(recorder: Recorder, from: number): Promise<void> {
   await frameFrom(recorder, from, isEnd);
 }

@@ -127,7 +127,7 @@ const WHOLE = [
   'progress_state',
 ];
 
-const promptIdOf = (user: string): string => `prompt-of-${user || 'nobody'}`;
+const promptIdOf = (user: string): string => `prompt-of-${user || 'anonymous'}`;
 
 function opened(holdover: Holdover, [path, headers]: Form): Promise<Recorder> {
   const [base, query = ''] = path.split('?') as [string, string?];

@@ -49,7 +49,7 @@ const BROADCASTS = new Set(['progress', 'progress_state', 'execution_interrupted
 
 export function isShared(share: Delivery, type: string, { kind }: Pick<GroupJob, 'kind'>): boolean {
   if (share === 'everything') return true;
-  // A prompt that is taken out of the queue before its start is told to nobody by the original.
+  // A prompt that is taken out of the queue before its start is announced to no socket by the original.
   return share === 'broadcasts' && kind !== 'unstarted' && BROADCASTS.has(type);
 }
 

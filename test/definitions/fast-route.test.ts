@@ -54,7 +54,7 @@ describe('/object_info answers the same either way', () => {
     }
   });
 
-  test('with the files of whoever asks, and nobody else’s', async () => {
+  test('with the files of the caller, and of no other user', async () => {
     const of = async (key: string) =>
       (await call(holdover.url, '/object_info', { headers: { 'X-API-Key': key } })).text;
     expect(await of('ann')).toContain('of-ann.png');
@@ -100,7 +100,7 @@ test('who has no key where one is needed hears so', async () => {
   }
 });
 
-test('a rehearsal of the end reaches it', async () => {
+test('a brownout reaches it', async () => {
   const soon = new Date(Date.now() + 60_000).toISOString();
   const past = new Date(Date.now() - 60_000).toISOString();
   const args = ['--brownout', `from=${past},to=${soon}`];

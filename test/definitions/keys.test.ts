@@ -61,7 +61,7 @@ describe('a key', () => {
     expect(outline(await restarted.current(LOCAL))).toMatch(/^nothing/);
   });
 
-  test('that is refused gets what nobody’s gets, never somebody else’s', async () => {
+  test('that is refused gets what a call without a key gets, never another user’s', async () => {
     const there = await origin((req, res) =>
       (keyOf(req) === ANNA.credential ? keyed : status(403))(req, res),
     );
@@ -70,7 +70,7 @@ describe('a key', () => {
     expect(outline(await definitions.current(BEN))).toBe('Embedded stand-in');
   });
 
-  test('that is fixed serves everybody, after asking without', async () => {
+  test('that is fixed serves all callers, after asking without', async () => {
     const there = await origin(keyed);
     const definitions = await open({ upstreamUrl: there.url, key: 'ours' });
     for (const caller of [ANNA, LOCAL]) {

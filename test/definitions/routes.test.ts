@@ -113,7 +113,7 @@ describe('/object_info', () => {
     expect(textOf(mine)).not.toContain('theirs.png');
   });
 
-  test('lists nobody’s files but the caller’s, packed or not', async () => {
+  test('lists only the caller’s files, packed or not', async () => {
     await place(app, 'mine.png', 'x');
     await place(app, 'others.png', 'x', { user: 'other' });
     for (const encoding of ['br', 'gzip', 'identity']) {
@@ -180,7 +180,7 @@ describe('/object_info', () => {
 });
 
 describe('/object_info/{class}', () => {
-  test.each(['A', 'Plain', 'Chooser', 'Nobody'])(
+  test.each(['A', 'Plain', 'Chooser', 'Unknown'])(
     '%s has an ETag and is known again',
     async (name) => {
       const answer = await ask({}, `/object_info/${name}`);

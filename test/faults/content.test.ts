@@ -111,7 +111,7 @@ describe('uploads', () => {
     own.upstream.always('upload', ({ req }) => {
       const body = JSON.stringify(error('payload_too_large'));
       const head = `HTTP/1.1 413 Payload Too Large\r\nContent-Type: application/json\r\n`;
-      // It reads no more, but lingers: what it said must get through.
+      // It reads no more, but stays open: its answer must get through.
       req.socket.write(`${head}Content-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`);
       setTimeout(() => req.socket.destroy(), 1_000).unref();
     });
@@ -214,7 +214,7 @@ describe('uploads', () => {
     expect(theirs(client).requests('submit')).toHaveLength(2);
   });
 
-  /** The answer to a workflow that names an asset nobody has. */
+  /** The answer to a workflow that names an unknown asset. */
   function lostAsset(): Hook {
     return ({ body, json }) => {
       const ids = [...body.toString().matchAll(/"id":"([^"]+)"/g)].map(([, id]) => id);

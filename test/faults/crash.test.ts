@@ -235,7 +235,7 @@ describe('kill -9', () => {
       const submits = upstream.requests('submit').length;
       await call(client);
       const jobs = [...upstream.jobs.values()];
-      // Some were over while nobody looked.
+      // Some ended while no server followed them.
       for (const job of jobs.slice(0, 50)) finish(upstream, job);
       await expect.poll(async () => (await client.queue()).running.length).toBeGreaterThan(0);
       for (const job of jobs.slice(50)) finish(upstream, job);

@@ -204,7 +204,7 @@ describe('of events', () => {
     ['many lines of data', endless(`${SSE}event: preview\n`, 'data: x\n')],
     ['empty lines of data', endless(SSE, 'data:\n')],
     ['a name of an event', endless(`${SSE}event: `, 'x')],
-    ['a field nobody knows', endless(SSE, 'x')],
+    ['an unknown field', endless(SSE, 'x')],
   ])('%s: the stream is left, and the job ends as its own record says', async (_what, hook) => {
     const before = lines('upstream.event_too_large').length;
     upstream.script(staysRunning);

@@ -66,7 +66,7 @@ test('waiting prompts keep their order and stay in the queue while they are sent
     return [...running, ...pending];
   };
   await expect.poll(shown).toEqual(ids);
-  // The engine is down for a while: nobody can say what became of them.
+  // The engine is down for a while: no call can tell what became of them.
   setup.upstream.always('get', fault.refuse(503, 'upstream_unreachable'));
   setup.upstream.always('events', fault.refuse(503, 'upstream_unreachable'));
   setup.upstream.jobs.clear();

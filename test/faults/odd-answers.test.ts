@@ -113,7 +113,7 @@ describe('how a job ends', () => {
     expect(await client.word(promptId)).toBe('cancelled');
   });
 
-  test('canceled although nobody asked is an interruption', async () => {
+  test('canceled without a request is an interruption', async () => {
     const client = await setup.client();
     setup.upstream.script(async (job, server) => {
       await staysRunning(job, server);
@@ -377,7 +377,7 @@ describe('what things are called', () => {
     expect(texts).toEqual(made);
   });
 
-  test('fields nobody knows, and events nobody knows, are passed over', async () => {
+  test('unknown fields and unknown events are ignored', async () => {
     const client = await setup.client();
     setup.upstream.script(async (job, server) => {
       await sleep(60);
@@ -446,7 +446,7 @@ describe('where things are', () => {
     });
   });
 
-  test('a redirect of a call is followed by nobody, whatever it is', async () => {
+  test('a redirect of a call is never followed, whatever it is', async () => {
     const elsewhere = await openHostileV2();
     const client = await setup.client();
     for (const route of ['submit', 'get', 'events', 'cancel', 'list'] as const) {

@@ -87,7 +87,7 @@ export type FaultSetup = {
   readonly upstream: HostileV2;
   readonly proxy: FaultProxy;
   readonly holdover: () => Holdover;
-  /** A v1 client with a key nobody else has. */
+  /** A v1 client with a key of its own. */
   client(options?: { readonly key?: string; readonly clientId?: string }): Promise<Client>;
   /** SIGKILL, or nothing if it is gone already; then another process on what it stored. */
   restart(options?: { readonly env?: NodeJS.ProcessEnv }): Promise<void>;

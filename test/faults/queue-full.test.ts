@@ -166,7 +166,7 @@ describe('no room for more', () => {
     await client.ended(promptId, 3_000);
   });
 
-  test('F26 a cold start keeps nobody busy: the prompt waits, and the pause is kept', async () => {
+  test('F26 a cold start is not polled: the prompt waits, and the pause is kept', async () => {
     const client = await setup.client();
     const cold = theirs(client);
     cold.always('submit', fault.refuse(429, 'deployment_not_ready', { 'Retry-After': '180' }));

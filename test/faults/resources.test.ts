@@ -313,12 +313,12 @@ const GARBAGE: readonly (readonly [string, string])[] = [
     'HTTP/1.1 200 OK\r\nTrailer: X-End\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nX-End: 1\r\n\r\n',
   ],
   [
-    'an upgrade nobody asked for',
+    'an upgrade without a request',
     'HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n\r\n',
   ],
   ['a bad chunk', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\n{}\r\n0\r\n\r\n'],
   [
-    'a compressed body nobody asked for',
+    'a compressed body without a request',
     'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Encoding: gzip\r\nContent-Length: 4\r\n\r\n\x1f\x00\x01\x02',
   ],
   [
@@ -370,7 +370,7 @@ describe('F45 an upstream that answers with', () => {
   );
 });
 
-test('I5 streams nobody reads to their end do not pile up over a hundred prompts', async () => {
+test('I5 streams that are not read to their end do not pile up over a hundred prompts', async () => {
   const client = await setup.client();
   theirs(client).always('events', async (exchange) => {
     startSse(exchange.res);

@@ -1,5 +1,5 @@
 // Matrix D, rows F37 and F38 in detail: what may have been sent before a kill -9, and what the next
-// process makes of it. Never a second job, never a job nobody knows.
+// process makes of it. Never a second job, never an unknown job.
 import { FormData } from 'undici';
 import { describe, expect, test, vi } from 'vitest';
 import { type Hook, error, fault } from '../support/upstreams/hostile-v2.ts';
@@ -75,7 +75,7 @@ const NOT_ABOUT_THE_JOB: readonly (readonly [string, Hook])[] = [
 const withoutJobs = (times: number) =>
   Array.from({ length: times }, () => fault.refuse(501, 'not_implemented'));
 
-describe('a job nobody knows of, after a kill -9', () => {
+describe('an unknown job, after a kill -9', () => {
   test('is looked for before anything is sent', async () => {
     const setup = await openOwnSetup({ env: FIXED, firstEnv: AFTER_SUBMIT });
     setup.upstream.script(runsToCompletion());
@@ -170,7 +170,7 @@ describe('a prompt that came with a key of its own, after a kill -9', () => {
     const setup = await openOwnSetup({ env: { ...env }, firstEnv: AFTER_SUBMIT });
     setup.upstream.script(runsToCompletion());
     const client = await setup.client();
-    const more = { prompt_id: 'found', ...withKey('of-somebody-else') };
+    const more = { prompt_id: 'found', ...withKey('of-another-user') };
     await postUntilKilled(client, 'found', { more });
     await setup.restart();
     await client.reconnect();
@@ -185,7 +185,7 @@ describe('a prompt that came with a key of its own, after a kill -9', () => {
     upstream.always('list', fault.refuse(503, 'upstream_unreachable'));
     upstream.once('submit', fault.claimAndDie({ withJob: true }));
     const client = await setup.client();
-    const { promptId, marker } = await client.post({ more: withKey('of-somebody-else') });
+    const { promptId, marker } = await client.post({ more: withKey('of-another-user') });
     await setup.restart();
     upstream.always('list', (exchange) => exchange.honestly());
     await client.reconnect();
@@ -199,7 +199,7 @@ describe('a prompt that came with a key of its own, after a kill -9', () => {
     upstream.always('submit', fault.refuse(429, 'queue_full', { 'Retry-After': '30' }));
     const client = await setup.client();
     const own = await client.post({ more: withKey(client.key) });
-    const foreign = await client.post({ more: withKey('of-somebody-else') });
+    const foreign = await client.post({ more: withKey('of-another-user') });
     await setup.restart();
     upstream.always('submit', (exchange) => exchange.honestly());
     await client.reconnect();

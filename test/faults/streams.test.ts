@@ -231,7 +231,7 @@ describe('too much', () => {
 
 /** What no honest server says, each before the run goes on honestly. */
 const NONSENSE = [
-  'event: unheard_of\ndata: {"a":1}\n\n',
+  'event: undocumented\ndata: {"a":1}\n\n',
   'event: progress\ndata: {not json\n\n',
   'event: progress\ndata: null\n\n',
   'event: progress\ndata: {"value":"much"}\n\n',

@@ -103,7 +103,7 @@ async function upload(client: Client): Promise<void> {
   expect((await client.ask('/upload/image', { method: 'POST', body })).status).toBe(200);
 }
 
-describe('nobody knows', () => {
+describe('an unknown outcome', () => {
   test.each(DEATHS)(
     '%s, and the job is there: its prompt is accepted and runs',
     async (_, last) => {
@@ -252,7 +252,7 @@ describe('refused', () => {
     const sinceMs = performance.now();
     await sleep(900);
     const asked = seen.requests('get').length + seen.requests('events').length - before;
-    // One question in 400 ms, by whoever asks first.
+    // One question in 400 ms, by the first who asks.
     expect(asked).toBeLessThanOrEqual(1 + Math.ceil((performance.now() - sinceMs) / 400));
     const refused = await client.post();
     expect(refused.status).toBe(401);

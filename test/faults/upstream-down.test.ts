@@ -1,4 +1,4 @@
-// Matrix A, the rows about an upstream that is away while nobody submits: what still works, and how
+// Matrix A, the rows about an upstream that is away while no prompt is submitted: what still works, and how
 // it goes on when it is back.
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { pngOf, uploadInput } from '../support/clients/client-helpers.ts';
@@ -23,7 +23,7 @@ async function disconnect(): Promise<() => Promise<void>> {
   return () => setup.proxy.up();
 }
 
-/** A prompt that runs until somebody says otherwise. */
+/** A prompt that runs until the test ends it. */
 async function running(client: Client) {
   setup.upstream.script(staysRunning, client.key);
   const { promptId, marker } = await client.post();
@@ -50,7 +50,7 @@ describe('an upstream that is not there', () => {
     ]) {
       expect([path, (await client.ask(path)).status]).toEqual([path, 200]);
     }
-    // Nobody has ever heard which nodes it has.
+    // No answer has ever said which nodes it has.
     const unknown = await client.ask('/object_info');
     expect([unknown.status, unknown.headers.get('retry-after')]).toEqual([
       503,
@@ -64,7 +64,7 @@ describe('an upstream that is not there', () => {
     await own.check();
   });
 
-  test('F02 does not keep /object_info from being answered, and is not asked for it by everybody', async () => {
+  test('F02 does not keep /object_info from being answered, and is not asked for it by each caller', async () => {
     const own = await openOwnSetup();
     own.upstream.always('objectInfo', ({ json }) => json(200, OBJECT_INFO));
     await own.restart();

@@ -71,13 +71,13 @@ test('a name that was overwritten meanwhile keeps its new bytes', async () => {
 });
 
 test.each([
-  ['bytes nobody has any more', {}, (a: ResolvedFile) => refusal({ missing_ids: [a.assetId] })],
+  ['bytes that are gone', {}, (a: ResolvedFile) => refusal({ missing_ids: [a.assetId] })],
   [
     'a file whose hash is unknown',
     { hash: null },
     (a: ResolvedFile) => refusal({ missing_ids: [a.assetId] }),
   ],
-  ['an asset of somebody else', {}, () => refusal({ missing_ids: ['another'] })],
+  ['an asset of another user', {}, () => refusal({ missing_ids: ['another'] })],
   ['another refusal', {}, () => ({ ...refusal(), code: 'invalid_workflow' })],
 ] as const)('%s cannot be healed', async (_what, change, errorFor) => {
   const one = await app(['a.png']);

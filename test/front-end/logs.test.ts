@@ -72,7 +72,7 @@ describe('/internal/logs', () => {
     await socket.close();
   });
 
-  test('shows nobody the lines, the files or the key of another', async () => {
+  test('shows no user the lines, the files or the key of another', async () => {
     await call(holdover.url, '/userdata/of-alice.json', {
       method: 'POST',
       headers: withKey('alice-secret'),
@@ -96,7 +96,7 @@ describe('/internal/logs', () => {
     expect(JSON.stringify(entries)).not.toContain('hidden');
   });
 
-  test('has no twin under /api', async () => {
+  test('has no alias under /api', async () => {
     expect((await call(holdover.url, '/api/internal/logs')).status).toBe(404);
   });
 });

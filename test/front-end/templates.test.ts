@@ -106,7 +106,7 @@ describe('a front end finds them', () => {
   });
 });
 
-describe('nobody is shown a workflow that cannot run', () => {
+describe('no user is shown a workflow that cannot run', () => {
   async function inFront(args: readonly string[]): Promise<Holdover> {
     const front = await startHoldover({
       args: ['--front-end-root', web.root, '--upstream', holdover.url, ...args],

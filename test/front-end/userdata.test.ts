@@ -317,7 +317,7 @@ describe('/userdata?dir=', () => {
   });
 
   test('/v2/userdata of who has nothing yet is empty', async () => {
-    expect(await json('/v2/userdata', as('key of nobody'))).toEqual([]);
+    expect(await json('/v2/userdata', as('unused key'))).toEqual([]);
   });
 });
 
@@ -381,7 +381,7 @@ describe('two users', () => {
     expect((await ask('GET', '/userdata/hers.json', undefined, pretender)).status).toBe(404);
   });
 
-  test('leave no key in the names of folders, which nobody else can read', async () => {
+  test('leave no key in the names of folders, which no other user can read', async () => {
     const root = join(holdover.dataDir, 'userdata');
     expect((await readdir(root)).join(' ')).not.toContain('key of');
     expect(((await stat(root)).mode & 0o077).toString(8)).toBe('0');

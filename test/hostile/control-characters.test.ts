@@ -42,7 +42,7 @@ const ROUTER = ['/v1/models', '/v2/models'].flatMap((models) => [
 
 /** What any route reads of a query, and one name that none does. */
 const PARAMETERS =
-  'filename subfolder type clientId token dir path max_items offset status sort_by preview channel overwrite cursor limit user signature nobody_reads_this'.split(
+  'filename subfolder type clientId token dir path max_items offset status sort_by preview channel overwrite cursor limit user signature ignored_name'.split(
     ' ',
   );
 
@@ -146,7 +146,7 @@ describe.each(ROUTES)('%s $method $path', (form, { method, path }) => {
     for (const [at, parameter] of PARAMETERS.entries()) {
       const odd = ENCODINGS[at % ENCODINGS.length] ?? '';
       const isName = parameter === 'filename' || parameter === 'subfolder';
-      // Decoded once this is a name like others, and only a name that nobody has is refused for it.
+      // Decoded once this is a name like others, and only an unknown name is refused for it.
       const encoding = isName ? `a${once(CONTROLS[at % CONTROLS.length] ?? '')}b` : odd;
       for (const query of [`${parameter}=${encoding}`, `${odd}=1`]) {
         const target = `${plain}?${query}`;

@@ -1,4 +1,4 @@
-// What lets somebody in is read and removed by one parser: however a login is written in an address,
+// Credentials are read and removed by one parser: however a login is written in an address,
 // it is in no line of the log, in no file, and in no answer.
 import { readFileSync, readdirSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';

@@ -1,4 +1,4 @@
-// RFC 9110 7.8: whoever offers a protocol that nobody takes up is served over HTTP/1.1.
+// RFC 9110 7.8: a client that offers a protocol which the server does not take is served over HTTP/1.1.
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { type Echoed, type Origin, openBehindOrigin } from '../upstreams/passthrough/origin.ts';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';

@@ -100,7 +100,7 @@ describe('POST /prompt answers 400 with error and node_errors to', () => {
       graph('{"class_type":"constructor","inputs":{}}'),
       'invalid_prompt',
     ],
-    ['a class nobody knows', graph('{"class_type":"Nope","inputs":{}}'), 'invalid_prompt'],
+    ['an unknown class', graph('{"class_type":"Nope","inputs":{}}'), 'invalid_prompt'],
     ['a number that is none', '{"prompt":{},"number":"x"}', 'invalid_prompt'],
     ['a number that is null', '{"prompt":{},"number":null}', 'invalid_prompt'],
     ['a number that is a list', '{"prompt":{},"number":[1]}', 'invalid_prompt'],
@@ -151,7 +151,7 @@ describe('POST /prompt answers 400 with error and node_errors to', () => {
       '{"class_type":"SaveImage","inputs":{"images":[{},[]],"filename_prefix":"x"}}',
     ],
     [
-      'a link to nobody',
+      'a link to an unknown node',
       '{"class_type":"SaveImage","inputs":{"images":["77",0],"filename_prefix":"x"}}',
     ],
     [
@@ -229,13 +229,20 @@ describe('POST /prompt answers 400 with error and node_errors to', () => {
   });
 
   test('the same number under the same id', async () => {
-    const save = flat({ prefix: 'twin' });
-    const first = await postPrompt(server.url, { prompt: slow(), prompt_id: 'twin', number: 3 });
+    const save = flat({ prefix: 'duplicate' });
+    const first = await postPrompt(server.url, { prompt: slow(), prompt_id: 'same-id', number: 3 });
     expect(first.status).toBe(200);
-    const twin = await postPrompt(server.url, { prompt: save, prompt_id: 'twin', number: 3 });
-    expect(twin).toMatchObject({ status: 400, body: { error: { type: 'duplicate_prompt_id' } } });
+    const duplicate = await postPrompt(server.url, {
+      prompt: save,
+      prompt_id: 'same-id',
+      number: 3,
+    });
+    expect(duplicate).toMatchObject({
+      status: 400,
+      body: { error: { type: 'duplicate_prompt_id' } },
+    });
     await fetch(`${server.url}/interrupt`, { method: 'POST' });
-    await ended('twin');
+    await ended('same-id');
   });
 });
 
@@ -413,7 +420,7 @@ test.each([
   ['/queue', '{"clear":"no"}', 200],
   ['/history', '{"delete":{"a":1}}', 400],
   ['/history', `{"delete":[${'"x",'.repeat(10_000)}"x"]}`, 400],
-  ['/history', '{"delete":["nobody"],"clear":[]}', 200],
+  ['/history', '{"delete":["unknown"],"clear":[]}', 200],
   ['/interrupt', '{"prompt_id":{}}', 200],
   ['/interrupt', 'garbage', 200],
   ['/interrupt', '[]', 400],

@@ -50,7 +50,7 @@ describe('408 and the end of the connection for', () => {
     ['a body of which nothing comes', post('/', 'Content-Length: 10')],
     ['a body that stops', `${post('/', 'Content-Length: 10')}12345`],
     ['a body in chunks that stops', `${post('/', 'Transfer-Encoding: chunked')}5\r\n12345\r\n`],
-    ['a body nobody reads that stops', `${post('/deaf', 'Content-Length: 10')}12345`],
+    ['an unread body that stops', `${post('/deaf', 'Content-Length: 10')}12345`],
   ])('%s', async (_, text) => {
     const wire = await start(text);
     expect(await wire.answer()).toMatchObject({ status: 408 });

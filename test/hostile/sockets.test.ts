@@ -92,7 +92,7 @@ test.each([
   ['/ws?clientId=a%20b', 'a b'],
   ['/ws?clientId=%E7%8C%AB', '猫'],
   ['/ws?clientId=__proto__', '__proto__'],
-  ['/api/ws?clientId=twin', 'twin'],
+  ['/api/ws?clientId=alias', 'alias'],
 ])('%s is the client id %s', async (target, sid) => {
   const wire = await open(target);
   expect((await wire.received(0)).toString()).toContain(`"sid":"${sid}"`);

@@ -167,7 +167,7 @@ test('lists show nothing of another user', async () => {
 });
 
 describe('a picture of another user', () => {
-  test.each(['/view', '/api/view'])('is 404 under %s, as one nobody has', async (route) => {
+  test.each(['/view', '/api/view'])('is 404 under %s, as an unknown one', async (route) => {
     for (const file of [result, { filename: 'secret.png', subfolder: '', type: 'input' }]) {
       const path = (filename: string) => `${route}?${new URLSearchParams({ ...file, filename })}`;
       const [theirs, unknown] = await pair(path, [file.filename, 'nobodys.png']);
@@ -280,7 +280,7 @@ test('a socket under the client id of another user hears nothing of them', async
   await bob.close();
 });
 
-test('an id another user has is free for everybody', async () => {
+test('an id another user has is free for all others', async () => {
   const { status, body } = await postPrompt(
     server.url,
     { prompt: flat(), prompt_id: WAITS, number: 2 },
@@ -292,7 +292,7 @@ test('an id another user has is free for everybody', async () => {
   await fetch(`${server.url}/queue`, { method: 'POST', body: '{"clear":true}', headers: BOB });
 });
 
-test('an Idempotency-Key another user has used is free for everybody', async () => {
+test('an Idempotency-Key another user has used is free for all others', async () => {
   const submit = (headers: Record<string, string>) =>
     fetch(`${server.url}/api/v2/jobs`, {
       method: 'POST',

@@ -14,7 +14,7 @@ function calls(more: Partial<CallCount> = {}): CallCount {
   };
 }
 
-/** What every ledger promises to whoever counts calls. */
+/** What every ledger promises about counted calls. */
 export function callStoreSuite(ledgerOf: () => Ledger): void {
   let ledger: Ledger;
   beforeEach(() => {

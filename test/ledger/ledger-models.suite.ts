@@ -128,7 +128,7 @@ export function modelStoresSuite(ledgerOf: () => Ledger): void {
       await ledger.modelCalls.insert(modelCall('r2', { chargedCents: 7, user: 'ben' }));
       await ledger.modelCalls.insert(modelCall('r3', { chargedCents: 9, workspace: 'other' }));
       expect(await ledger.modelCalls.chargedCents('studio')).toBe(12);
-      expect(await ledger.modelCalls.chargedCents('nobody')).toBe(0);
+      expect(await ledger.modelCalls.chargedCents('unknown')).toBe(0);
     });
 
     test('an answer that got lost is put right', async () => {

@@ -132,8 +132,8 @@ export function ledgerSuite(name: string, open: () => Ledger | Promise<Ledger>):
         await ledger.prompts.insert(prompt('a'));
         await ledger.prompts.setIntent('a', intent);
         expect(await ledger.prompts.get('a')).toEqual(prompt('a', intent));
-        await ledger.prompts.setIntent('nobody', intent);
-        expect(await ledger.prompts.get('nobody')).toBeUndefined();
+        await ledger.prompts.setIntent('unknown', intent);
+        expect(await ledger.prompts.get('unknown')).toBeUndefined();
         await ledger.prompts.linkJob('a', { promptId: 'a', jobId: 'j1', targetsJson: '["2"]' });
         await ledger.prompts.setIntent('a', intent);
         expect((await ledger.prompts.get('a'))?.targetsJson).toBe('["2"]');
@@ -208,7 +208,7 @@ export function ledgerSuite(name: string, open: () => Ledger | Promise<Ledger>):
         expect((await ledger.prompts.find('ann', 'same'))?.key).toBe('new');
       });
 
-      test('nobody finds the prompt of another user', async () => {
+      test('no user finds the prompt of another', async () => {
         await ledger.prompts.insert(prompt('a', { jobId: 'j1' }));
         await ledger.prompts.finish('a', OUTCOME);
         expect(await ledger.prompts.find('bob', 'p-a')).toBeUndefined();
@@ -216,7 +216,7 @@ export function ledgerSuite(name: string, open: () => Ledger | Promise<Ledger>):
         expect(await ledger.prompts.history('bob', {})).toEqual([]);
       });
 
-      test('a job is known to be taken whoever’s prompt has it, live or done, until that is forgotten', async () => {
+      test('a job is known to be taken by any user’s prompt, live or done, until that is forgotten', async () => {
         await ledger.prompts.insert(prompt('none'));
         await ledger.prompts.insert(prompt('live', { user: 'bob' }));
         await ledger.prompts.linkJob('live', { promptId: 'j1', jobId: 'j1', targetsJson: '[]' });
@@ -341,7 +341,7 @@ export function ledgerSuite(name: string, open: () => Ledger | Promise<Ledger>):
           { key: 'a', promptId: 'p-a', ...rest },
         ]);
         expect(await ledger.prompts.get('c')).toEqual(prompt('c'));
-        expect(await ledger.prompts.get('nobody')).toBeUndefined();
+        expect(await ledger.prompts.get('unknown')).toBeUndefined();
       });
 
       test('clearing empties the history of that user only', async () => {

@@ -140,7 +140,7 @@ describe.skipIf(missing !== '')(`over a real Redis${missing}`, () => {
     });
   });
 
-  test('closing writes what nobody waited for', async () => {
+  test('closing writes what no call waited for', async () => {
     const ledger = openRedisLedger({ links });
     const written = ledger.prompts.insert(prompt('a'));
     await ledger.close();
@@ -191,7 +191,7 @@ describe.skipIf(missing !== '')(`over a real Redis${missing}`, () => {
 
   test('what was not sent in time is not sent when Redis is back', async () => {
     const ledger = openRedisLedger({ links, timeoutMs: 300 });
-    await ledger.settings.all('nobody');
+    await ledger.settings.all('unknown');
     await server.kill9();
     await expect(ledger.settings.merge('ann', { a: '1' })).rejects.toThrow('timed out');
     await server.restart();
@@ -207,7 +207,7 @@ describe.skipIf(missing !== '')(`over a real Redis${missing}`, () => {
       lossy = await startLossy(server.port);
       lossyLinks = openRedis(`redis://127.0.0.1:${lossy.port}`, { log: silentLogger() });
       ledger = openRedisLedger({ links: lossyLinks });
-      await ledger.settings.all('nobody');
+      await ledger.settings.all('unknown');
       return async () => {
         await ledger.close();
         await lossyLinks.close();

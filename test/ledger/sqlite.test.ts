@@ -66,7 +66,7 @@ describe('reopening', () => {
     });
   });
 
-  test('closing commits what nobody waited for', async () => {
+  test('closing commits what no call waited for', async () => {
     const ledger = openSqliteLedger({ path });
     const written = ledger.prompts.insert(prompt('a'));
     await ledger.close();

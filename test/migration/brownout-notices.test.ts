@@ -1,4 +1,4 @@
-// A rehearsal of the end of v1 is announced to the hosted sockets of the clients it is for.
+// A brownout is announced to the hosted sockets of the clients it is for.
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { type Brownout, effectOf } from '../../src/migration/brownout.ts';
 import type { Dialect } from '../../src/dialects/dialect.ts';
@@ -67,7 +67,7 @@ describe('sockets that are open', () => {
     expect(told()).toHaveLength(times);
   });
 
-  test('are told of each rehearsal, however far it is', () => {
+  test('are told of each brownout, however far it is', () => {
     const far = { fromMs: NOW + 60 * DAY, toMs: NOW + 61 * DAY };
     const told: (string | undefined)[] = [];
     const client = { user: 'u', agent: 'a' };
@@ -153,7 +153,7 @@ describe('the timer', () => {
 describe('a client that connects', () => {
   const client = { user: 'u', agent: 'new-script/2' };
 
-  test('is told of the next rehearsal that is for it', () => {
+  test('is told of the next brownout that is for it', () => {
     const deprecation = leavingOf(
       brownout({ fromMs: NOW + 3 * DAY }),
       brownout({ fromMs: NOW + DAY, client: 'old-script' }),

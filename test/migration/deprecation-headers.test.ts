@@ -57,7 +57,7 @@ describe('with a date of its end', () => {
     ['HEAD', '/api/queue', 200, '/api/v2/jobs'],
     ['POST', '/prompt', 400, '/api/v2/jobs'],
     ['GET', '/history/a%20b', 200, '/api/v2/jobs/a%20b'],
-    ['GET', '/api/job/nobody/status', 404, '/api/v2/jobs/nobody'],
+    ['GET', '/api/job/unknown/status', 404, '/api/v2/jobs/unknown'],
     ['POST', '/api/jobs/x/cancel', 200, '/api/v2/jobs/x/cancel'],
     ['POST', '/upload/image', 400, '/api/v2/assets'],
     ['GET', '/system_stats', 200, '/api/v2/health'],

@@ -80,7 +80,7 @@ describe('whom a brownout hits', () => {
     expect(hit(rule, 6 * HOUR)).not.toEqual(first);
   });
 
-  test('nobody before and after its window; during it, until its end', () => {
+  test('no call before and after its window; during it, until its end', () => {
     const rule = { ...always, fromMs: 1000, toMs: 2000 };
     const fates = [999, 1000, 1999, 2000].map((at) => effectOf([rule], clients[0]!, at));
     const refused = { kind: 'refused', untilMs: 2000 };

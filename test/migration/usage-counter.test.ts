@@ -15,7 +15,7 @@ import { SUCCESSORS } from '../../src/migration/successors.ts';
 const DAY_MS = 24 * 60 * 60_000;
 const CALL: CountedCall = { user: 'ann', agent: 'script/1', clientId: '', route: 'GET /queue' };
 
-describe('the census', () => {
+describe('the usage counter', () => {
   let ledger: Ledger;
   let usage: UsageCounter;
   let nowMs = 1000;

@@ -37,7 +37,7 @@ const ROUTES = [
   ['GET', '/v1/models/test/echo/openapi.json'],
 ] as const;
 
-/** One of the four routes, by whoever these headers say. */
+/** One of the four routes, as the user of these headers. */
 async function visit(
   open: OpenRouter,
   [method, path]: readonly [string, string],
@@ -93,7 +93,7 @@ describe('without configured keys', () => {
     expect(row?.user).toBe('user of ann');
   });
 
-  test('a house that lets in only the holders of its own token is asked', async () => {
+  test('a server that lets in only the holders of its own token is asked', async () => {
     router = await openRouter({
       callerOf: (key) => (key === 'token' ? { user: 'local' } : undefined),
     });

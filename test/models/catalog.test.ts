@@ -171,7 +171,7 @@ describe('GET /v1/models/{provider}/{model}', () => {
 
   test.each([
     ['an unknown model', 'test/ecko'],
-    ['an unknown provider', 'nobody/echo'],
+    ['an unknown provider', 'unknown/echo'],
     ['a provider alone', 'test'],
     ['a variant', 'test/echo/fast'],
     ['capital letters', 'test/Echo'],

@@ -59,7 +59,7 @@ test('no text at all makes reading throw, and none is taken for a cursor', () =>
   );
 });
 
-test('a cursor of another house is not read', () => {
+test('a cursor of another server is not read', () => {
   const others = createCursors(Buffer.alloc(32, 8));
   fc.assert(
     fc.property(id, (each) => {

@@ -145,7 +145,7 @@ describe('an ordinary stop', () => {
     expect(server.log()).not.toMatch(/"level":[56]0/);
   });
 
-  test('does not wait for a model whose long text nobody is waiting for any more', async () => {
+  test('does not wait for a model whose long text no client waits for any more', async () => {
     await start();
     // The thread is there when the text comes.
     await run('digest', { text: '' }, 'first');

@@ -352,7 +352,7 @@ describe('buckets', () => {
     expect(router.lines.some((line) => line.err?.message === 'secret path /opt/x')).toBe(true);
   });
 
-  test('what nobody thought of is a 500 internal_error', async () => {
+  test('an unexpected failure is a 500 internal_error', async () => {
     router = await openRouter({
       callerOf: () => {
         throw new Error('unthought');

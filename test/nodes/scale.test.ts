@@ -112,7 +112,7 @@ test('a factor that leaves no pixel is an error, not an empty picture', async ()
   });
 });
 
-test('a method nobody knows is an error that names it', async () => {
+test('an unknown method is an error that names it', async () => {
   const inputs = { image: picture({ width: 9, height: 9 }), upscale_method: 'magic', scale_by: 2 };
   await expect(async () => runToImage(node('ImageScaleBy'), inputs)).rejects.toThrow(/magic/);
 });

@@ -17,7 +17,7 @@ test('v2 calls of a request are noted, in order, and those of no other', async (
   expect(calls).toEqual(['GET /api/v2/jobs/{id}', 'POST /api/v2/jobs/{id}/cancel']);
 });
 
-test('what came of each call is told to whoever counts', async () => {
+test('the outcome of each call is given to the counter', async () => {
   const told: string[] = [];
   const fake = fakeJobs();
   const jobs = createCallLog().wrap(fake, ({ operation, outcome }) => {

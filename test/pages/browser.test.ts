@@ -10,7 +10,7 @@ const notRun = chromium.ok ? '' : ` (NOT RUN: ${chromium.why})`;
 if (notRun) console.warn(`Holdover's own page is not tested in a browser${notRun}`);
 
 const SHOTS = new URL('../../test-output/page/', import.meta.url).pathname;
-const TOKEN = 'token-of-the-house';
+const TOKEN = 'token-of-the-server';
 /** The machine may be busy. */
 const WITHIN_MS = 60_000;
 const HOSTILE = `<img src=x onerror="document.title='taken'">`;

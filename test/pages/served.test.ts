@@ -3,7 +3,7 @@ import { call } from '../support/clients/raw-call.ts';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 import { type WebRoot, makeWebRoot } from '../support/browser/web-root.ts';
 
-const TOKEN = 'token-of-the-house';
+const TOKEN = 'token-of-the-server';
 
 let web: WebRoot;
 let bare: Holdover;
@@ -35,7 +35,7 @@ describe("Holdover's own page", () => {
     const { status, headers, text } = await call(holdoverOf[name]().url, path);
     expect([status, headers['content-type']]).toEqual([200, 'text/html; charset=utf-8']);
     expect(text).toContain('Holdover is running');
-    expect(text).not.toMatch(/\{\{|token-of-the-house/);
+    expect(text).not.toMatch(/\{\{|token-of-the-server/);
   });
 
   test('leaves `/` to a mounted front end', async () => {

@@ -28,7 +28,7 @@ describe('what logs in is what is removed', () => {
   });
 
   test.each(['/ws?Token=x', '/ws?tokens=x', '/ws??token=x', '/ws?a;token=x', '/token=x'])(
-    '%s logs nobody in',
+    '%s logs no user in',
     (url) => expect(loginIn(url)).toBeUndefined(),
   );
 

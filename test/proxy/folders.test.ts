@@ -44,7 +44,7 @@ describe.skipIf(notRun !== '')(`uploads behind comfy-api-proxy${notRun}`, () => 
     expect(status).toBe(200);
   });
 
-  test('and by nobody else’s, however the path is written', async () => {
+  test('and by no other user’s, however the path is written', async () => {
     const [folder = '', name = ''] = path.split('/');
     for (const value of [
       path,

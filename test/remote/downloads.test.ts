@@ -107,7 +107,7 @@ async function plain(url: string, headers: Record<string, string> = {}): Promise
 
 const contentCalls = (): number => pair.upstream.requests('content').length;
 
-describe('/api/view answers 302 for whoever fetches the link without a key', () => {
+describe('/api/view answers 302 to a client that fetches the link without a key', () => {
   test('an upstream’s own link is handed on as it is', async () => {
     linksTo('https://storage.example/bucket/a%20b.png?X-Sig=a%2Fb&e=1');
     const answer = await apiView(output);
@@ -349,7 +349,7 @@ describe('bytes that break off', () => {
         }),
     ],
     [
-      'and tell nobody what they were',
+      'and tell no caller what they were',
       () =>
         storage.always(({ res }) => {
           res.writeHead(200, { 'Content-Length': large.length });
@@ -440,7 +440,7 @@ test.each([
   ['down', fault.reset(), 502],
   ['refusing the key', fault.refuse(401, 'unauthorized'), 401],
   ['without the file', fault.refuse(404, 'not_found'), 404],
-  ['a page of somebody in between', fault.html(503), 503],
+  ['a page of a proxy in between', fault.html(503), 503],
 ])('/view of an upstream that is %s: %i', async (_how, hook, status) => {
   pair.upstream.always('content', hook);
   const answer = await view(output);

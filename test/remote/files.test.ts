@@ -70,9 +70,9 @@ describe('names of outputs', () => {
   });
 
   test('equal names within one job neither', async () => {
-    const twins = ['left', 'right'].map((id) => ({ id, name: 'twin.png' }));
-    const { files } = await madeOutputs(pair, twins, anna);
-    expect(files.map(({ filename }) => filename)).toEqual(['twin.png', 'twin (1).png']);
+    const sameNames = ['left', 'right'].map((id) => ({ id, name: 'same.png' }));
+    const { files } = await madeOutputs(pair, sameNames, anna);
+    expect(files.map(({ filename }) => filename)).toEqual(['same.png', 'same (1).png']);
     const read = reader(pair.holdover.url, anna);
     expect(await Promise.all(files.map(read))).toEqual([
       [200, 'bytes of left'],
@@ -80,7 +80,7 @@ describe('names of outputs', () => {
     ]);
   });
 
-  test('are nobody else’s', async () => {
+  test('are no other user’s', async () => {
     const { files } = await madeOutputs(pair, [{ id: 'hers', name: 'hers.png' }], anna);
     const [file = {}] = files;
     expect(await reader(pair.holdover.url, anna)(file)).toEqual([200, 'bytes of hers']);
@@ -92,8 +92,8 @@ describe('names of outputs', () => {
 
   test('with ids that differ at their ends only are told apart by their ETags', async () => {
     const long = 'x'.repeat(200);
-    const twins = ['1', '2'].map((end) => ({ id: long + end, name: `long-${end}.png` }));
-    const { files } = await madeOutputs(pair, twins, anna);
+    const sameNames = ['1', '2'].map((end) => ({ id: long + end, name: `long-${end}.png` }));
+    const { files } = await madeOutputs(pair, sameNames, anna);
     const tags = await Promise.all(
       files.map(async (file) => {
         const answer = await fetch(`${pair.holdover.url}/view?${viewQuery(file)}`, {
@@ -227,7 +227,7 @@ test('an upload is its owner’s under its own name, whatever path the upstream 
   });
   holdIds(pair);
   // One server keeps one record for equal bytes: the first.
-  const first = { ...output({ id: 'the-only-one' }), file_path: 'input/of-somebody-else.png' };
+  const first = { ...output({ id: 'the-only-one' }), file_path: 'input/of-another-user.png' };
   pair.upstream.always('upload', ({ json }) => json(200, { ...first, created_new: false }));
   pair.upstream.always('asset', ({ json }) => json(200, first));
   const bytes = Buffer.from('same bytes');

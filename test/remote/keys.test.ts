@@ -13,7 +13,7 @@ import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 import { connect, getJson, postPrompt } from '../support/clients/v1-client.ts';
 import { endless, flat, growing, loading } from '../support/graphs/workflows.ts';
 
-// Two real servers: one demands a key of whoever wants its jobs run, one is in front of it.
+// Two real servers: one demands a key for its jobs, one is in front of it.
 
 vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 });
 
@@ -78,11 +78,14 @@ describe('pass-through: each caller’s own key goes to the service', () => {
     ['X-API-Key', bare({ 'X-API-Key': KEY })],
     ['Authorization: Bearer', bare({ Authorization: `Bearer ${KEY}` })],
     ['?token=', { headers: {}, query: `token=${KEY}` }],
-  ] as const)('a prompt runs for whoever presents a good one as %s', async (_form, presented) => {
-    const { frames, view } = await wholeRun(holdover, presented);
-    expect(frames).toEqual(expect.arrayContaining(WHOLE));
-    expect(view).toBe(200);
-  });
+  ] as const)(
+    'a prompt runs for a caller that presents a good one as %s',
+    async (_form, presented) => {
+      const { frames, view } = await wholeRun(holdover, presented);
+      expect(frames).toEqual(expect.arrayContaining(WHOLE));
+      expect(view).toBe(200);
+    },
+  );
 
   test.each([
     ['none', bare({})],

@@ -81,7 +81,7 @@ test('a prompt whose outcome is unknown is said to be looked for, to hosted sock
   expect(notices(local)).toEqual([]);
 });
 
-test('a rehearsal of the end that lies ahead is announced on connecting', async () => {
+test('a brownout that lies ahead is announced on connecting', async () => {
   const from = `${NEXT_YEAR}-06-01T08:00:00Z`;
   const { hosted, local } = await open([
     '--brownout',
@@ -93,7 +93,7 @@ test('a rehearsal of the end that lies ahead is announced on connecting', async 
   expect(notices(local)).toEqual([]);
 });
 
-test('a rehearsal is announced to the program it is for, also on a socket that is open when it comes near', async () => {
+test('a brownout is announced to the program it is for, also on a socket that is open when it comes near', async () => {
   const announcedMs = Date.now() + 20_000;
   const from = new Date(announcedMs + 600_000).toISOString();
   const { holdover, hosted } = await open([

@@ -1,5 +1,5 @@
 // Behind a service that knows no users the uploads of all lie beside each other, each in a folder that
-// only its owner's prompts may name. An engine lists such folders to everybody.
+// only its owner's prompts may name. An engine lists such folders to all callers.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { pngOf, uploadInput } from '../support/clients/client-helpers.ts';
 import type { Holdover } from '../support/processes/holdover.ts';
@@ -130,7 +130,7 @@ describe('a graph that names the folder of another user is refused, and never se
     'holdover-0*/hers.png',
     'holdover-[0-9]/x',
   ];
-  const CLASSES = ['LoadImageSetFromFolderNode', 'LoadImage', 'AllFiles', 'NobodyKnowsThisOne'];
+  const CLASSES = ['LoadImageSetFromFolderNode', 'LoadImage', 'AllFiles', 'UnknownClass'];
 
   test.each(CLASSES)('by an input of %s', async (class_type) => {
     for (const input of ['folder', 'image', 'subfolder']) {
@@ -148,7 +148,7 @@ describe('a graph that names the folder of another user is refused, and never se
     expect(upstream.requests('submit')).toHaveLength(0);
   });
 
-  test('one that nobody has is nobody’s either', async () => {
+  test('one that does not exist is no user’s either', async () => {
     const { status } = await post(graphWith('LoadImage', { image: `${ANOTHER}/x.png` }), ALICE);
     expect(status).toBe(400);
     expect(upstream.requests('submit')).toHaveLength(0);
@@ -163,7 +163,7 @@ test('a user may name the folder of an upload of their own', async () => {
 test.each(['holdover-demo', 'my holdover', 'holdover-0123', 'xholdover-0123456789abcdef', 'a*b'])(
   'a text such as "%s" is a text',
   async (text) => {
-    const { status } = await post(graphWith('NobodyKnowsThisOne', { text }), BOB);
+    const { status } = await post(graphWith('UnknownClass', { text }), BOB);
     expect(status).toBe(200);
   },
 );

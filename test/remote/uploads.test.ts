@@ -34,7 +34,7 @@ const records = new Map<string, Buffer>();
 beforeAll(async () => {
   upstream = await openHostileV2();
   holdover = await startInFront(upstream);
-  fixed = await startInFront(upstream, { env: { HOLDOVER_UPSTREAM_KEY: 'key-of-the-house' } });
+  fixed = await startInFront(upstream, { env: { HOLDOVER_UPSTREAM_KEY: 'key-of-the-server' } });
 });
 afterAll(async () => {
   await Promise.all([holdover?.dispose(), fixed?.dispose()]);
@@ -192,7 +192,7 @@ describe('an upload', () => {
     ['bytes damaged twice', fault.refuse(409, 'hash_mismatch'), 502],
     ['a file too large for it', fault.refuse(413, 'payload_too_large'), 413],
     ['a name it does not take', fault.refuse(422, 'invalid_request'), 400],
-    ['a page of somebody in between', fault.html(200), 502],
+    ['a page of a proxy in between', fault.html(200), 502],
   ])('refused for %s: the name keeps its old bytes, nothing is left on disk', async (...row) => {
     const [what, hook, status] = row;
     const old = fresh();

@@ -61,7 +61,7 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
   };
 
   /** Without asking for its result. */
-  async function ranUnheard(who: TestUser, more: object = {}): Promise<string> {
+  async function runWithoutSockets(who: TestUser, more: object = {}): Promise<string> {
     const promptId = await who.post(url(0), more);
     await runToItsEnd(promptId);
     await expect.poll(() => isOver(who)).toBe(true);
@@ -121,7 +121,10 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
 
   test('a hosted socket is handed the last prompt only, once, wherever it comes', async () => {
     const who = someone();
-    const [first, last] = [await ranUnheard(who), await ranUnheard(who, { client_id: undefined })];
+    const [first, last] = [
+      await runWithoutSockets(who),
+      await runWithoutSockets(who, { client_id: undefined }),
+    ];
     const late = await who.hosted(2);
     await late.untilDone(last);
     expect(startsAndEnds(late, last)).toEqual(WHOLE);
@@ -132,7 +135,10 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
 
   test('a result that was fetched from one process is told to no late socket of another', async () => {
     const who = someone();
-    const [mine, none] = [await ranUnheard(who), await ranUnheard(who, { client_id: undefined })];
+    const [mine, none] = [
+      await runWithoutSockets(who),
+      await runWithoutSockets(who, { client_id: undefined }),
+    ];
     await who.get(`${url(0)}/history/${mine}`);
     await who.get(`${url(0)}/api/job/${none}/status`);
     for (const at of [1, 2, 0]) {

@@ -55,7 +55,7 @@ describe.skipIf(redisMissing() !== '')(`a Redis that was emptied${redisMissing()
     await expectEnds(SOON, 'redis has lost the data of this ledger');
   });
 
-  test('that dies and comes back with its data ends nobody', async () => {
+  test('that dies and comes back with its data ends no process', async () => {
     await redis.kill9();
     await redis.restart();
     const id = () => admin.get('holdover:id');

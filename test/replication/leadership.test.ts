@@ -22,7 +22,7 @@ const endOf = (word: string) => ({
 const JOB = { promptId: 'p', jobId: 'j', graphJson: '{}', targetsJson: '["9"]' };
 const INTENT = { intentJson: '{"where":"here"}', targetsJson: '["1"]' };
 
-/** What whoever looks after a prompt writes of it, and what then is there. */
+/** What the leader of a prompt writes of it, and what then is there. */
 const ACTS: readonly [string, (prompts: PromptStore) => Promise<void>, unknown][] = [
   ['finish', (prompts) => prompts.finish(KEY, endOf('error')), like(endOf('error'))],
   ['attach', (prompts) => prompts.linkJob(KEY, JOB), like({ ...JOB, state: 'live' })],
@@ -99,7 +99,7 @@ describe.skipIf(redisMissing() !== '')(`writes of a prompt's leader${redisMissin
   });
 
   test.each(ACTS)(
-    '%s is done where nobody leads, in a ledger nobody shares',
+    '%s is done without a leader, in a ledger that is not shared',
     async (_, act, is) => {
       await links.commands.del('holdover:leaders', 'holdover:leases');
       await act(openAlone());
@@ -161,7 +161,7 @@ describe.skipIf(redisMissing() !== '')(`writes of a prompt's leader${redisMissin
     expect(one.promptEventLog.isLeader('late')).toBe(false);
   });
 
-  test('a cancel is asked for and history is deleted by whoever is told to', async () => {
+  test('a cancel is asked for and history is deleted by any process', async () => {
     await takenOver();
     await one.prompts.askCancel(KEY, 7);
     expect(await other.prompts.get(KEY)).toMatchObject({ cancelAskedAtMs: 7 });

@@ -99,11 +99,11 @@ describe.skipIf(redisMissing() !== '')(`the log of replicas${redisMissing()}`, (
       const text = await call(url(at), '/internal/logs', { headers: withKey('reader') });
       expect(JSON.parse(text.text)).toBe(entries.map(({ t, m }) => `${t} - ${m}`).join(''));
     }
-    const strangers = (await raw(0, 'nobody')).entries;
+    const strangers = (await raw(0, 'unknown')).entries;
     expect(strangers.filter(({ m }) => !/^Holdover \S+ started\n$/.test(m))).toEqual([]);
   });
 
-  test('one that does not answer keeps nobody waiting for long', async () => {
+  test('one that does not answer keeps no caller waiting for long', async () => {
     const silent = new Redis(redis.url);
     onTestFinished(() => silent.disconnect());
     await silent.subscribe('holdover:logs');

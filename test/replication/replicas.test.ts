@@ -140,7 +140,7 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
     expect(await run('together', url(2), wsUrl(2))).toEqual(expected);
   });
 
-  test('a socket behind the balancer that comes late gets what it missed, and nobody twice', async () => {
+  test('a socket behind the balancer that comes late gets what it missed, and none gets a frame twice', async () => {
     const who = createTestUser();
     const promptId = await who.post(url(0));
     await jobOf(promptId);
@@ -331,7 +331,7 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
       expect(recorder.outline(promptId)).toContain('execution_interrupted');
     });
 
-    test('prompts of one user are submitted once, in their order, whoever took them and died', async () => {
+    test('prompts of one user are submitted once, in their order, whichever server took them and died', async () => {
       const who = createTestUser();
       const before = replicas.upstream.jobs.size;
       const admit = await crowd();
@@ -429,7 +429,7 @@ async function keyOf(redis: Redis, promptId: string): Promise<string> {
   for (const key of keys) {
     if ((await redis.hget(`holdover:prompt:${key}`, 'promptId')) === promptId) return key;
   }
-  throw new Error('nobody looks after that prompt');
+  throw new Error('no server leads that prompt');
 }
 
 async function cancelAt(url: string, promptId: string): Promise<void> {

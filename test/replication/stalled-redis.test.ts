@@ -36,7 +36,7 @@ describe.skipIf(redisMissing() !== '')(`a Redis that stands still${redisMissing(
     return { promptEventLog, ledger };
   }
 
-  /** As the house does it with a prompt the ledger does not know. */
+  /** As the server does with a prompt the ledger does not know. */
   function sweepers(promptEventLog: ReturnType<typeof open>['promptEventLog']): LogHandlers {
     return {
       async takeOverVacant(keys) {

@@ -79,7 +79,7 @@ describe.skipIf(missing !== '')(`with a ledger in Redis${missing}`, () => {
     }
   });
 
-  test('a Redis that dies in the middle of a run and comes back costs nobody anything', async () => {
+  test('a Redis that dies in the middle of a run and comes back costs no client anything', async () => {
     const socket = await connect(server.wsUrl);
     const client_id = 'test-client';
     const prompt = growing({ steps: 60, side: 128 });

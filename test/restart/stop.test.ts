@@ -89,7 +89,7 @@ describe('SIGTERM', () => {
   });
 });
 
-test('a second process on the same data directory refuses with one line, and harms nobody', async () => {
+test('a second process on the same data directory refuses with one line, and harms no other', async () => {
   const server = await start();
   const upload = await dial(server.port);
   const body =

@@ -13,7 +13,7 @@ vi.setConfig({ testTimeout: 120_000 });
 /** Machines that run tests are busy. */
 const PATIENTLY = { timeout: 30_000 };
 
-const KEY = { 'X-API-Key': 'somebody' };
+const KEY = { 'X-API-Key': 'anyone' };
 
 async function offered(server: Holdover, headers: Record<string, string> = {}): Promise<string[]> {
   const info = await getJson(`${server.url}/object_info/LoadImage`, headers);

@@ -38,7 +38,7 @@ describe.each(['embedded', 'remote'] as const)('with the %s upstream', (upstream
 
   test('only files of the keyless user; previews never', async () => {
     const { server, output } = await share({}, { upstream });
-    const key = { 'X-API-Key': 'somebody' };
+    const key = { 'X-API-Key': 'anyone' };
     await run(server, flat({ prefix: 'theirs' }), key);
     await run(server, flat({ color: 3, class_type: 'PreviewImage' }));
     expect(await filesIn(output)).toEqual([]);
@@ -70,7 +70,7 @@ test('killed between the end of a job and its file: the next start makes up for 
   await expect.poll(() => filesIn(first.output), PATIENTLY).toEqual([images[0].filename]);
 });
 
-test('what somebody removed from the folder does not come back, and can be viewed still', async () => {
+test('what was removed from the folder does not come back, and can be viewed still', async () => {
   const first = await share();
   const [image = {}] = await run(first.server, flat());
   await rm(join(first.output, 'flat_00001_.png'));
@@ -115,7 +115,7 @@ test('an upload of type output is there as well, and overwrites when it is told 
     const answer = await fetch(`${server.url}/upload/image`, { method: 'POST', body: form });
     return ((await answer.json()) as { name: string }).name;
   };
-  await fill(output, { 'note.txt': 'somebody else' });
+  await fill(output, { 'note.txt': 'another writer' });
   expect(await upload('first', 'false')).toBe('note (1).txt');
   expect(await upload('second', 'true')).toBe('note.txt');
   expect(await textOf(output, 'note (1).txt')).toBe('first');

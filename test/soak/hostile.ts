@@ -26,7 +26,7 @@ type AttackContext = {
   readonly sendRequest: (head: string, body?: string | Uint8Array) => Promise<number>;
 };
 
-/** A user of its own: what it does shows in nobody's accounts. */
+/** A user of its own: what it does shows in no other accounts. */
 const KEY = 'hostile-key';
 const PAUSE_MS = 200;
 /** A connection that never reads is held for so long. */

@@ -43,7 +43,7 @@ function withUpload(
   return { ...loadPrompt, end, upload: { name, bytes }, graph: loading(name, loadPrompt.prefix) };
 }
 
-/** A picture that goes out over the socket, for nobody to miss; then previews, for who has room. */
+/** A picture that every socket must receive; then previews, for sockets with room. */
 function loudOne(loadPrompt: Omit<LoadPrompt, 'graph'>, bytes: Buffer): LoadPrompt {
   const { prefix, index } = loadPrompt;
   const shown = {

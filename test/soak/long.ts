@@ -75,7 +75,7 @@ function wereSlow(watches: readonly Watch[]): boolean {
   return watches.some(({ samples }) => samples.some(({ droppedFrames }) => droppedFrames > 0));
 }
 
-/** What is still open when everybody has gone. */
+/** What is still open when all clients have gone. */
 function remains(seen: { base: Named<Footprint>; left: Named<Footprint> }): string[] {
   return Object.entries(seen.left).flatMap(([name, { files, sockets }]) => {
     const before = seen.base[name];

@@ -1,6 +1,6 @@
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 
-/** The processes of one load: who answers v1, and who runs the jobs when that is somebody else. */
+/** The processes of one load: the one that answers v1, and the one that runs the jobs when that is another. */
 export type SoakTopology = {
   readonly front: Holdover;
   readonly processes: Readonly<Record<string, Holdover>>;

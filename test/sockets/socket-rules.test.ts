@@ -104,7 +104,7 @@ function run(channel: Channel, frames: readonly Frame[] = RUN): void {
 describe('a prompt with a client_id', () => {
   test.each<[Dialect, string, string[]]>([
     ['local', 'its-own', WHOLE],
-    // The original sends TEXT frames to every socket, whoever submitted.
+    // The original sends TEXT frames to every socket, whichever client submitted.
     ['local', 'other', ['binary:3']],
     ['hosted', 'its-own', WHOLE],
     ['hosted', 'other', WHOLE],

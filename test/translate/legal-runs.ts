@@ -207,7 +207,7 @@ function endOf(job: Job, ending: Ending): Job {
 }
 
 function ending_(job: Job, ending: Ending): ProgressInput {
-  if (ending === 'lost') return { kind: 'lost', reason: 'nobody knows', atMs: 0 };
+  if (ending === 'lost') return { kind: 'lost', reason: 'unknown', atMs: 0 };
   return { kind: 'settled', job, files: filesOf(job), atMs: 0 };
 }
 

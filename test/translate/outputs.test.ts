@@ -67,7 +67,7 @@ describe('executed.output from v2 outputs', () => {
     expect(v1OutputsOf({ outputs }, new Map([['a', fileRef('a')]]), GRAPH).size).toBe(0);
   });
 
-  test('an output without a known node belongs to the only node nobody reads from', () => {
+  test('an output without a known node belongs to the only node without readers', () => {
     const outputs = [outputOf('a', '')];
     expect([...v1OutputsOf({ outputs }, new Map([['a', fileRef('a')]]), GRAPH).keys()]).toEqual([
       '2',

@@ -152,7 +152,7 @@ describe('an upstream that tells of progress only', () => {
     });
   });
 
-  test('a node nobody submitted is never named', () => {
+  test('a node that was not submitted is never named', () => {
     const { effects } = runScript(GRAPH, [
       progress('ghost', { step: 1, steps: 2 }),
       started('toString'),

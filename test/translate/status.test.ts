@@ -44,7 +44,7 @@ describe('GET /api/job/{id}/status', () => {
     ['failed', 'node_execution_error', 'error'],
     ['failed', 'timeout', 'error'],
     ['failed', 'out_of_memory', 'error'],
-    ['failed', 'a code nobody knows', 'error'],
+    ['failed', 'an unknown code', 'error'],
     ['failed', 'invalid_workflow', 'non_retryable_error'],
     ['failed', 'missing_asset', 'non_retryable_error'],
     ['failed', 'missing_model', 'non_retryable_error'],

@@ -83,7 +83,7 @@ describe('file names in inputs', () => {
     ['filename_prefix', one('SaveImage', { filename_prefix: 'a.png' })],
     ['a link', one('LoadImage', { image: ['2', 0] })],
     ['an empty name', one('LoadImage', { image: '' })],
-    ['a class nobody knows', one('constructor', { image: 'a.png' })],
+    ['an unknown class', one('constructor', { image: 'a.png' })],
     [
       'nodes that are none',
       { '1': null, '2': 'x', '3': { class_type: 'LoadImage' } } as unknown as Graph,

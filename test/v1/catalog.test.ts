@@ -166,7 +166,7 @@ describe('/internal/files/:type', () => {
     expect(await json('/internal/files/input')).toEqual(['newer.txt', 'older.png']);
   });
 
-  test('has no twin under /api', async () => {
+  test('has no alias under /api', async () => {
     expect((await app.ask('/api/internal/files/input')).status).toBe(404);
   });
 });
@@ -195,7 +195,7 @@ describe('/settings', () => {
   });
 
   test.each(['Comfy.Never', '__proto__', 'toString'])(
-    '%s, which nobody set, is null',
+    '%s, which was never set, is null',
     async (id) => {
       expect(await json(`/settings/${id}`)).toBeNull();
     },

@@ -25,14 +25,14 @@ function lazily() {
   };
 }
 
-test('events nobody came for are let go of', async () => {
+test('events without a reader are released', async () => {
   const jobs = lazily();
   await createEarlyEvents(jobs).open(ANNA, 'a');
   expect(jobs.held()).toBe(1);
   await expect.poll(jobs.held, { timeout: 10_000 }).toBe(0);
 });
 
-test('events somebody came for are his', async () => {
+test('events with a reader go to that reader', async () => {
   const jobs = lazily();
   const streams = createEarlyEvents(jobs);
   await streams.open(ANNA, 'a');

@@ -125,7 +125,7 @@ describe('assets by hash', () => {
     expect(app.jobs.fromHash).toEqual([{ hash: HASH }]);
   });
 
-  test('POST from-hash answers 404 for bytes nobody has', async () => {
+  test('POST from-hash answers 404 for unknown bytes', async () => {
     app.jobs.answers.assetFromHash = refuse(404, 'blob_not_found', 'no');
     const answer = await fromHash({ hash: HASH });
     expect([answer.status, answer.json()]).toEqual([404, errorOf('blob_not_found')]);

@@ -204,7 +204,7 @@ describe('a job its reader has just submitted', () => {
     expect((await other.rest()).map(({ event }) => event)).toEqual(['status']);
   });
 
-  test('is let go when nobody comes', async () => {
+  test('is released when no reader comes', async () => {
     await submit();
     await app.jobs.listeners(1);
     await app.jobs.listeners(0);

@@ -326,7 +326,7 @@ describe('who may call', () => {
     expect(answer.headers['www-authenticate']).toBe('Bearer');
   });
 
-  test('health asks nobody for a key', async () => {
+  test('health needs no key', async () => {
     expect((await app.ask('/api/v2/health', { user: '' })).status).toBe(200);
   });
 });

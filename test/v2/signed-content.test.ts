@@ -81,7 +81,7 @@ describe('the url of an output', () => {
     expect(leftMs).toBeGreaterThan(HOUR_MS / 2);
   });
 
-  test('altered, or for a file of somebody else, it is a 404', async () => {
+  test('altered, or for a file of another user, it is a 404', async () => {
     const theirs = pathOf((await outputOf(server, flat({ color: 2 }), bob)).url);
     const [annsFile, annsGrant] = path.split('?');
     const [bobsFile, bobsGrant] = theirs.split('?');

@@ -1,7 +1,7 @@
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** Listens on a free port and says where, as whoever started this program waits for. */
+/** Listens on a free port and prints its address, for which the bench waits. */
 export function serve(server: Server): void {
   server.keepAliveTimeout = 60_000;
   server.listen(0, '127.0.0.1', 4096, () => {
@@ -10,7 +10,7 @@ export function serve(server: Server): void {
   });
 }
 
-/** Answers what is asked over the channel; goes when whoever asks does. */
+/** Answers requests on the channel; exits when the bench exits. */
 export function answer<Request>(act: (request: Request) => unknown): void {
   process.on('disconnect', () => process.exit());
   process.on('message', (request) => {

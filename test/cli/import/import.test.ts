@@ -75,7 +75,7 @@ describe('what was there is there', () => {
     expect((await fetch(`${server.url}/userdata/comfy.settings.json`)).status).toBe(404);
   });
 
-  test('for the keyless user alone: whoever presents a key sees none of it', async () => {
+  test('for the keyless user alone: a caller with a key sees none of it', async () => {
     const { source, dataDir } = await folders();
     await fill(source, {
       'input/cat.png': await pngOf(),
@@ -84,7 +84,7 @@ describe('what was there is there', () => {
     });
     await importFrom(source, dataDir);
     const server = await serve(dataDir);
-    const headers = { 'X-API-Key': 'somebody' };
+    const headers = { 'X-API-Key': 'anyone' };
     const view = await fetch(`${server.url}/view?filename=cat.png&type=input`, { headers });
     expect(view.status).toBe(404);
     const info = await getJson(`${server.url}/object_info/LoadImage`, headers);
@@ -109,8 +109,8 @@ describe('what was there is there', () => {
     await importFrom(source, another, { args: ['--user', 'bob_1a2b'] });
     const server = await serve(another);
     expect(await getJson(`${server.url}/settings`)).toEqual({ who: 'bob' });
-    const nobody = await importFrom(source, another, { args: ['--user', 'carl'] });
-    expect([nobody.code, nobody.stderr]).toEqual([
+    const refused = await importFrom(source, another, { args: ['--user', 'carl'] });
+    expect([refused.code, refused.stderr]).toEqual([
       2,
       'error: there is no user carl; there are: bob_1a2b, default\n',
     ]);

@@ -14,7 +14,7 @@ test('nothing is waited for when nothing ends, or when it is over', async () => 
   expect(await isOver(endings.whenFinished('anna'))).toBe(true);
 });
 
-test('all endings of the user are waited for, and nobody else’s', async () => {
+test('all endings of the user are waited for, and of no other user', async () => {
   const endings = createEndingPrompts();
   endings.begin('anna', 'a');
   endings.begin('anna', 'b');

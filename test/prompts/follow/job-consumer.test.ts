@@ -62,7 +62,7 @@ test('progress that names a node that has begun is not written to the log of the
   expect(entries).toHaveLength(2);
 });
 
-test('progress that says something is: a node nobody named before, a step', async () => {
+test('progress that says something is: a node not named before, a step', async () => {
   const { entries, jobConsumer } = open();
   await jobConsumer.consume(
     streamOf([progress('1'), progress('1', 0), progress('1', 3), progress('2')]),

@@ -155,7 +155,7 @@ export function multipart(...parts: readonly Part[]): {
   };
 }
 
-/** Puts a file straight into the house, as an earlier upload or job would have. */
+/** Puts a file straight into the app, as an earlier upload or job would have. */
 export async function place(
   app: Pick<TestApp, 'assets' | 'files'>,
   name: string,

@@ -5,7 +5,7 @@ import { type Allowed } from './chromium.ts';
 export const NO_FAULTS: readonly Allowed[] = [
   {
     complaint: /userdata\/user\.css/,
-    why: 'nobody has written a style sheet: v1 answers 404, and its page asks all the same',
+    why: 'the user has no style sheet: v1 answers 404, and its page asks all the same',
   },
   {
     complaint: /404.*userdata\?dir=(workflows|subgraphs)&/,

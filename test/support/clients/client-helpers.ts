@@ -4,7 +4,7 @@ import { getJson } from './v1-client.ts';
 
 export const NOT_A_PICTURE = Buffer.from('this is not a picture');
 
-/** Uploads bytes as an input of whoever the headers say. */
+/** Uploads bytes as an input of the user of these headers. */
 export async function uploadInput(
   url: string,
   file: { bytes: Uint8Array; name: string; fields?: Record<string, string> },

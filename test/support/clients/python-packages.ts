@@ -36,7 +36,7 @@ async function pythonTag(): Promise<string> {
   return (await run('python3', ['-c', code])).stdout.trim();
 }
 
-/** Elsewhere first: nobody finds it half there. */
+/** Into another folder first: no test finds it half there. */
 async function install(packages: string, requirements: string): Promise<void> {
   await mkdir(TOOLS, { recursive: true });
   const half = await mkdtemp(join(TOOLS, 'installing-'));

@@ -12,7 +12,7 @@ import { recordedFile } from './recordings.ts';
 /** Every way in which our server differed, by what it differed in; empty when it did not. */
 export type Differences = { readonly [where: string]: readonly string[] };
 
-/** Headers that mean the same whoever sends them. */
+/** Headers that mean the same from either server. */
 const HEADERS = [
   'content-type',
   'allow',
@@ -117,7 +117,7 @@ function compareHeader(
   return theirs === mine ? [] : [`${name}: ${mine ?? 'none'}`];
 }
 
-/** Headers nobody recorded, that must be where docs/differences.md says and nowhere else. */
+/** Headers that no recording has, that must be where docs/differences.md says and nowhere else. */
 function compareDeprecationHeaders(
   { request }: GoldenExchange,
   { status, headers }: Answer,

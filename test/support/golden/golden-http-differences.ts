@@ -212,7 +212,7 @@ const UNROUTED = new Set([403, 404, 405]);
 const REFUSES = new RegExp(
   `^(/api)?/(view|(v2/)?userdata|userdata/[^/]+(/move/[^/]+)?|(object_info|models|experiment/models)/[^/]+|jobs/[^/]+|job/[^/]+/status|internal/files/[^/]+)$`,
 );
-/** Served as they are, to everybody. */
+/** Served as they are, to all. */
 const NO_ROUTE = new Set(['/']);
 
 /** What ours adds to the answer of a recorded call: nothing, or the two headers every answer has. */
@@ -237,7 +237,7 @@ export function deprecationHeadersOf(
   };
 }
 
-/** By method: the path, and where its v2 twin is. */
+/** By method: the path, and that of the v2 call. */
 const LINKS: readonly (readonly [string, RegExp, string])[] = [
   ['POST', /^\/prompt$/, '/api/v2/jobs'],
   ['GET', /^\/(prompt|queue|history|history_v2|jobs)$/, '/api/v2/jobs'],

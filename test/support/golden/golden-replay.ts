@@ -22,7 +22,7 @@ export type Replayed = {
   asRecorded(text: string): string;
 };
 
-/** A recording is a second long; whoever waits longer waits in vain. */
+/** A recording is a second long: waiting longer is of no use. */
 const PATIENCE_MS = 5000;
 
 type Stage = {
@@ -74,7 +74,7 @@ async function performOnSocket({ port, sockets }: Stage, record: WsRecord): Prom
   else sockets.get(label)?.send(record);
 }
 
-/** Until every socket has received what its recorded twin had by then. */
+/** Until every socket has received what the recorded one had by then. */
 async function catchUp(stage: Stage, step: Step | 'end'): Promise<void> {
   for (const [label, socket] of stage.sockets) {
     if (socket.closeCode() !== undefined) continue;

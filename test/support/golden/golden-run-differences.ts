@@ -70,7 +70,7 @@ export const RUN_CASES: readonly Case[] = [
   },
   {
     scenario: 'duplicate-prompt-id',
-    // What follows the second twin is a server whose worker is dead.
+    // What follows the second of the same id is a server whose worker is dead.
     tolerances: { without: ['a', 6, 8] },
     expectedDifferences: [
       expectedDifferences(

@@ -16,7 +16,7 @@ export function growing(
   } as Graph;
 }
 
-/** Runs until somebody stops it. */
+/** Runs until a client stops it. */
 export function endless(options: { seed?: number } = {}): Graph {
   return growing({ ...options, steps: 10_000, side: 256, prefix: 'endless' });
 }

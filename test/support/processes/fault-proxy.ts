@@ -13,7 +13,7 @@ export type Toxic = {
   readonly sliceBytes?: number;
   /** After so many more bytes of a connection it ends. */
   readonly limit?: { readonly bytes: number; readonly end: 'fin' | 'rst' };
-  /** Nothing is read and nothing is written, and nobody is told: a peer that vanished. */
+  /** Nothing is read, nothing is written, no end is sent: a peer that vanished. */
   readonly isBlackhole?: boolean;
   /** Its end is passed on so much later. */
   readonly slowCloseMs?: number;
@@ -31,7 +31,7 @@ export type FaultProxy = {
   set(direction: Direction, toxic: Toxic): void;
   /** Everything flows again. */
   heal(): void;
-  /** Nobody listens any more, and what was open is reset. */
+  /** The port is closed, and open connections are reset. */
   down(): Promise<void>;
   /** On the same port as before. */
   up(): Promise<void>;

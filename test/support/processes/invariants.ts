@@ -112,7 +112,7 @@ export async function onePromptOneEnd(run: Run): Promise<void> {
     for (const { frames, ...socket } of run.sockets) {
       if (socket.account !== account || !socket.isWhole()) continue;
       const ends = typesOf(frames, promptId).filter((type) => ENDS.has(type));
-      // What a process said to nobody goes with it when it is killed: history tells it.
+      // Frames that no socket received go with the process when it is killed: history has the result.
       const endWasMissed = run.oldLogs.length > 0 && endedAtMs(entry) < socket.openedAtMs;
       if (endWasMissed && ends.length === 0) continue;
       expect([marker, 'ends heard', ends.length]).toEqual([marker, 'ends heard', 1]);

@@ -15,7 +15,7 @@ export type RedisServer = {
   kill9(): Promise<void>;
   /** The same data on the same port. */
   restart(): Promise<void>;
-  /** Answers nobody, and nobody is told. */
+  /** Stops answering, with all connections open. */
   pause(): void;
   resume(): void;
   /** All it keeps on disk, and so all it was ever told to keep. */

@@ -1,5 +1,5 @@
 /**
- * The real v2 service of this house in a process of its own, over the tiny node library:
+ * Holdover's v2 service in a process of its own, over the tiny node library:
  * engine, routes and sockets are the built ones, callers are told apart by their Bearer key.
  */
 import { createServer } from 'node:http';

@@ -23,7 +23,7 @@ export type EngineProxy = {
    * and no socket is told.
    */
   forgetSilently(promptId: string): void;
-  /** Nobody listens any more, and what was open is reset. */
+  /** The port is closed, and open connections are reset. */
   down(): Promise<void>;
   /** On the same port as before. */
   up(): Promise<void>;

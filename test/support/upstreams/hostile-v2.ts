@@ -87,7 +87,7 @@ export type HostileV2 = {
   readonly contents: Map<string, Buffer>;
   /** Where contents are redirected to: links that expire after so long. */
   signing: { readonly origin: string; readonly forMs: number } | undefined;
-  /** Keys that are taken; everybody's while empty. */
+  /** Keys that are accepted; all of them while empty. */
   readonly admitted: Set<string>;
   readonly connections: () => number;
   /** What went wrong in the hooks themselves. */
@@ -377,7 +377,7 @@ async function tell(res: ServerResponse, job: WireJob, said: Said): Promise<void
       if (event === 'status') lastStatus = (data as { status: string }).status;
       res.write(frame(event, data));
     }
-    // Somebody changed it without a word.
+    // A test changed it without an event.
     if (lastStatus !== job.status) res.write(frame('status', { status: job.status }));
     lastStatus = job.status;
   }

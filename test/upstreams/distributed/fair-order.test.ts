@@ -126,7 +126,7 @@ describe.skipIf(redisMissing() !== '')(`turns over Redis${redisMissing()}`, () =
       'c',
       undefined,
     ]);
-    // Their tickets are not in the library's queue: nobody would ever run them.
+    // Their tickets are not in the library's queue: no worker would ever run them.
     for (const id of ['b', 'c']) await runs.enqueue({ id, user: 'anna', order: 0 });
     expect(await runs.positions(['b', 'c'])).toEqual([0, 1]);
     await raw.set(`${keys.bullPrefix}:jobs:w`, 'there');

@@ -27,7 +27,7 @@ test.skipIf(!redis).each([
     'an id',
     [STRANGE],
   ],
-])(`the upkeep of a ledger %s${redisMissing()}`, async (_, id, left) => {
+])(`the janitor of a ledger %s${redisMissing()}`, async (_, id, left) => {
   const log = silentLogger();
   const links = openRedis(redis?.().url ?? '', { log });
   await links.commands.flushall();
@@ -51,7 +51,7 @@ test.skipIf(!redis).each([
     clock,
     blobs: createBlobs(join(dataDir, 'blobs')),
   });
-  const upkeep = new Janitor({
+  const janitor = new Janitor({
     ...shared,
     runState: new RunStateStore(shared),
     blobs,
@@ -67,7 +67,7 @@ test.skipIf(!redis).each([
     assetBudgetBytes: Infinity,
     sweepIntervalMs: 100_000,
   });
-  upkeep.start();
-  await upkeep.close();
+  janitor.start();
+  await janitor.close();
   expect(await readdir(folder)).toEqual(left);
 });

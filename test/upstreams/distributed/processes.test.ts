@@ -21,7 +21,7 @@ vi.setConfig({ testTimeout: 150_000, hookTimeout: 60_000 });
 
 /** A worker that is silent for so long is dead. */
 const SOON = { lockMs: 3000, checkMs: 1000 };
-/** Nobody waits for it: what is taken over at once was handed over. */
+/** Longer than any test: what is taken over at once was handed over. */
 const NEVER = { lockMs: 600_000, checkMs: 1000 };
 
 describe.skipIf(redisMissing() !== '')(`workers on one Redis${redisMissing()}`, () => {

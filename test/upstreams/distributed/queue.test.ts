@@ -66,7 +66,7 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
     };
   }
 
-  test('runs the lowest order first, and tells everybody his place', async () => {
+  test('runs the lowest order first, and tells each caller its place', async () => {
     const setup = await openQueueSetup(redis());
     const front = await startQueued(setup, waitingOnly);
     const ids: string[] = [];
@@ -199,7 +199,7 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
       redis().pause();
       await delay(4700);
       redis().resume();
-      // Whoever holds it for dead looks twice in this time.
+      // A worker that takes it for dead looks twice in this time.
       await delay(3000);
     }
     expect(await raw.hmget(keys.run(id), 'attempts', 'fence')).toEqual(['1', '1']);
@@ -247,7 +247,7 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
     }
   });
 
-  test('whoever had a job before is not heard, and nobody is heard twice', async () => {
+  test('a former holder of a job cannot write, and no event is written twice', async () => {
     const setup = await openQueueSetup(redis());
     const { runs, redis: raw, keys } = handsOn(setup);
     await runs.enqueue({ id: 'a', user: 'anna', order: 0 });
@@ -302,7 +302,7 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
     await blobs.moveIntoPlace(file);
     const assets = {
       ...hands.ledger.assets,
-      // Between the count that said nobody and the removal.
+      // Between the count that said none and the removal.
       async countByHash(hash: string) {
         await hands.ledger.assets.insert(row);
         return await hands.ledger.assets.countByHash(hash);

@@ -397,7 +397,7 @@ describe('file names in workflows', () => {
     expect(job.x_ui?.['2']).toEqual({ text: ['found'] });
   });
 
-  test("a name nobody uploaded is refused in v1's words, and counts for the outputs behind it", async () => {
+  test("a name that was not uploaded is refused in v1's words, and counts for the outputs behind it", async () => {
     const engine = await startEngine();
     const workflow = graph({
       1: ['Load', { file: 'x.png' }],

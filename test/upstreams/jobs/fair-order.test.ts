@@ -77,7 +77,7 @@ describe('turns between users', () => {
     );
   });
 
-  test('nobody waits, nobody is next', () => {
+  test('without a waiting user there is no next one', () => {
     expect(nextUser([{ jobs: [], running: 0, since: 1 }])).toBeUndefined();
     expect(fairOrder([])).toEqual([]);
   });

@@ -81,7 +81,7 @@ describe('a call goes upstream as it is', () => {
     expect(origin.heard.length).toBe(before + 1);
   });
 
-  test('a body nobody announced is not made up', async () => {
+  test('a body that was not announced is not made up', async () => {
     const { rawHeaders } = await echoed('/api/v2/echo');
     expect(namesOf(rawHeaders)).not.toContain('content-length');
     expect(namesOf(rawHeaders)).not.toContain('transfer-encoding');

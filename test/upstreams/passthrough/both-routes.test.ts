@@ -1,4 +1,4 @@
-// Small calls and all others go upstream in two ways; nobody can tell which one a call went.
+// Small calls and all others go upstream in two ways; no client can tell which one a call went.
 import { once } from 'node:events';
 import { request } from 'node:http';
 import { gunzipSync, gzipSync } from 'node:zlib';
@@ -246,7 +246,7 @@ describe.each([
   });
 });
 
-test('where nobody listens both ways say so', async () => {
+test('where no server listens both ways say so', async () => {
   const args = ['--upstream', 'http://[::1]:9'];
   const alone = await startHoldover({ upstream: 'embedded', args });
   try {

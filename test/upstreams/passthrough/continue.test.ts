@@ -1,4 +1,4 @@
-// A service that says `100 Continue` though nobody asked: the answer is the one that follows.
+// A service that says `100 Continue` without a request: the answer is the one that follows.
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { skipContinue } from '../../../src/upstreams/passthrough/skip-continue.ts';
 import type { Holdover } from '../../support/processes/holdover.ts';

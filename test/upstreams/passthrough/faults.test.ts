@@ -1,4 +1,4 @@
-// Passing through when somebody breaks off or talks nonsense: said once, never smoothed over.
+// Passing through when one side breaks off or sends nonsense: reported once, never hidden.
 import { EventEmitter, once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { type AddressInfo, type Server, type Socket, createServer } from 'node:net';
@@ -28,7 +28,7 @@ describe('a service that cannot be reached is told from one that was lost', () =
   test.each([
     ['GET', ''],
     ['POST', '{"workflow":{}}'],
-  ])('nobody listens: %s is 503 upstream_unreachable', async (method, body) => {
+  ])('without a server: %s is 503 upstream_unreachable', async (method, body) => {
     const alone = await behind('http://127.0.0.1:9');
     try {
       const answer = await say(alone.port, requestText('/api/v2/jobs', { method, body }));

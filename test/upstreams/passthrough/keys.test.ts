@@ -8,9 +8,9 @@ import { type RawAnswer, requestText, say } from '../../support/clients/raw-sock
 import { expectHealthy } from '../../support/processes/expect-healthy.ts';
 import { type Echoed, type Origin, echo, startOrigin } from './origin.ts';
 
-const BAD = 'key-nobody-has-3f9a';
+const BAD = 'unknown-key-3f9a';
 const OWN = 'key-of-alice-77b1';
-const FIXED = 'key-of-the-house-c04d';
+const FIXED = 'key-of-the-server-c04d';
 const TOKEN = 'token-of-the-door-5e2f';
 
 let origin: Origin;
@@ -125,7 +125,7 @@ describe.each(DOORS)('one key for all callers: %s', (path, codeOf, beside) => {
     }
   });
 
-  test('it goes along for whoever has no other, never for whoever has', async () => {
+  test('it goes along with calls that have no other, never with those that have', async () => {
     const holdover = await withKey();
     const answer = await ask(holdover, path, []);
     expect(sentKeys(JSON.parse(answer.body) as Echoed)).toEqual([`Bearer ${FIXED}`]);

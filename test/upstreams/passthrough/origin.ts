@@ -17,7 +17,7 @@ export type Origin = {
   close(): Promise<void>;
 };
 
-/** Whoever is let in hears 404 of it. */
+/** A caller that is let in gets 404 from it. */
 const UNKNOWN_JOB = '00000000-0000-4000-8000-000000000000';
 
 export async function startOrigin(

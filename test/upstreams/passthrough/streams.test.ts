@@ -139,10 +139,10 @@ test('a client that does not read stops the service from sending', async () => {
 });
 
 test('a service that does not read stops the client from sending', async () => {
-  origin.on('/unheard', (req) => void req.pause());
+  origin.on('/paused', (req) => void req.pause());
   const wire = await dial(holdover.port);
   const headers = [`Content-Length: ${SIZE}`];
-  wire.send(requestText('/api/v2/unheard', { method: 'POST', headers }));
+  wire.send(requestText('/api/v2/paused', { method: 'POST', headers }));
   const growth = await growthMb(async () => {
     for (const piece of pieces()) wire.send(piece);
     let before = -1;

@@ -305,7 +305,7 @@ const LOOK_BYTES = 16 * 1024 * 1024;
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
 
-/** In buffers somebody still has; how long others lie about is the collector's business. */
+/** In buffers that are still referenced; when the others go is up to the collector. */
 function bytesHeld(): number {
   collectGarbage();
   return process.memoryUsage().arrayBuffers;

@@ -3,7 +3,7 @@ import { type Hook, error, fault, frame, output } from '../../support/upstreams/
 import { collect, value, words } from '../../support/app/jobs.ts';
 import { CALLER, asked, openRemote } from './open.ts';
 
-// An end that one call is told is the end for everybody who listens, though no stream says it.
+// An end that one call is told is the end for all who listen, though no stream says it.
 
 /** A stream that says how things stand and then nothing; nothing else asks for the job by itself. */
 async function openSilent(status: string, snapshotMs = 10_000) {
@@ -64,9 +64,9 @@ test('a job that a cancel makes the service forget is gone', async () => {
 });
 
 test.each([
-  ['a question of somebody else', (remote: Remote, id: string) => remote.get(CALLER, id)],
+  ['a question of another caller', (remote: Remote, id: string) => remote.get(CALLER, id)],
   ['a list', (remote: Remote) => remote.list(CALLER, {})],
-])('an end that %s is told is everybody’s', async (_, ask) => {
+])('an end that %s is told ends it for all', async (_, ask) => {
   const { upstream, remote, id, listening } = await openSilent('running', 40);
   Object.assign(upstream.jobs.get(id) ?? {}, { status: 'succeeded', outputs: [output()] });
   // What was read of it before is old by then.

@@ -139,12 +139,12 @@ describe('credentials', () => {
     ]);
   });
 
-  test('a fixed key is everybody’s', async () => {
-    const { upstream, remote } = await openRemote({ credential: { mode: 'fixed', key: 'house' } });
+  test('a fixed key is for all callers', async () => {
+    const { upstream, remote } = await openRemote({ credential: { mode: 'fixed', key: 'fixed' } });
     await remote.get(CALLER, upstream.addJob().id);
     await remote.get({ user: 'local' }, upstream.addJob().id);
     const keys = upstream.requests('get').map(({ headers }) => headers['authorization']);
-    expect(keys).toEqual(['Bearer house', 'Bearer house']);
+    expect(keys).toEqual(['Bearer fixed', 'Bearer fixed']);
   });
 
   test.each(['two\r\nlines', 'schlüssel', 'a b', ''])('the key %j is refused here', async (key) => {

@@ -203,7 +203,7 @@ describe('without a stream', () => {
 });
 
 describe('an account that has to pause', () => {
-  test('429 on one read holds back all of the account, and nobody else', async () => {
+  test('429 on one read holds back all of the account, and no other', async () => {
     const { upstream, remote } = await openRemote();
     const ids = [1, 2, 3].map(() => upstream.addJob().id);
     upstream.once('get', fault.refuse(429, 'rate_limited', { 'Retry-After': '1' }));

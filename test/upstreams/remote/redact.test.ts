@@ -30,7 +30,7 @@ function asFailed({ remote }: Opened, id: string): Promise<Job> {
   return vi.waitUntil(async () => (await read()).error && read(), PATIENT) as Promise<Job>;
 }
 
-describe('keys that a service repeats are told to nobody', () => {
+describe('keys that a service repeats are shown to no caller', () => {
   test('in what went wrong with a job, and how far it has come', async () => {
     const opened = await openRemote();
     const { upstream, remote } = opened;

@@ -56,7 +56,7 @@ describe('a job as the servers write it', () => {
     expect(readJob({ id: 'j', status: 'running', ...fields })).toMatchObject(expected);
   });
 
-  test('fields nobody knows are dropped', () => {
+  test('unknown fields are dropped', () => {
     expect(readJob({ id: 'j', status: 'queued', colour: 'red' })).not.toHaveProperty('colour');
   });
 

@@ -267,7 +267,7 @@ describe('what streams say', () => {
     ['null progress', frame('progress', 'null'), []],
     ['progress over 1', frame('progress', { ...step(2), value: 7 }), ['progress 0/1 9 2']],
     ['bad base64', frame('preview', { node_id: '9', data_base64: '!' }), []],
-    ['a preview of nobody', preview({ node_id: '' }), ['preview ']],
+    ['a preview of no node', preview({ node_id: '' }), ['preview ']],
     ['a preview', preview({ node_id: '9' }), ['preview 9']],
     ['an output without id', frame('output', output({ id: null })), []],
     ['an output twice', frame('output', output()) + frame('output', output()), ['output 9']],
@@ -426,7 +426,7 @@ describe('not enough streams', () => {
     expect(upstream.streams.most).toBe(6);
   });
 
-  test('too_many_streams: the cap is learned, the others are polled, nobody is lost', async () => {
+  test('too_many_streams: the cap is learned, the others are polled, none is lost', async () => {
     const { upstream, remote } = await openRemote();
     const ids = Array.from({ length: 10 }, () => upstream.addJob({ status: 'running' }).id);
     upstream.always('events', (exchange) =>
@@ -447,7 +447,7 @@ describe('not enough streams', () => {
   test.each([
     ['rate_limited', fault.refuse(429, 'rate_limited', { 'Retry-After': '1' })],
     ['a 429 page', fault.html(429)],
-  ])('%s: all of the account waits, and nobody else', async (_, hook) => {
+  ])('%s: all of the account waits, and no other', async (_, hook) => {
     const opened = await openRemote({ limits: { defaultRetryAfterMs: 300, readBudgetMs: 50 } });
     const { upstream, remote } = opened;
     upstream.always('events', holdUntilDone);
@@ -488,7 +488,7 @@ describe('not enough streams', () => {
     expect(Math.min(...after.map(({ atMs }) => atMs - refusedAtMs))).toBeGreaterThanOrEqual(280);
   });
 
-  test('a job somebody watches gets the stream of one nobody does', async () => {
+  test('a watched job gets the stream of an unwatched one', async () => {
     const watched = new Set<string>();
     const { upstream, remote } = await openRemote({
       limits: { maxStreams: 1, streamIdleTimeoutMs: 60_000 },

@@ -42,7 +42,7 @@ test.each(['models/loras/x.safetensors', 'x.png'])('%s stays where it wants to b
   expect(createUploadPaths(SECRET).pathOf({ ...FILE, filePath })).toBe(filePath);
 });
 
-test('nobody is shown the folder', () => {
+test('no caller is shown the folder', () => {
   const path = createUploadPaths(SECRET).pathOf(FILE);
   expect(withoutFolders(`cannot read ${path}, ${path}`)).toBe(
     'cannot read input/sub/x.png, input/sub/x.png',

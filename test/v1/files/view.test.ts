@@ -322,7 +322,7 @@ describe('/api/view with --view auto', () => {
 
   test('whose link serves the bytes without and with any credential, ranges included', async () => {
     const { pathname, search } = await link();
-    for (const user of ['local', 'nobody']) {
+    for (const user of ['local', 'unknown']) {
       const answer = await auto.ask(pathname + search, { user });
       expect(answer.status).toBe(200);
       expect(answer.body).toEqual(recordedFile('view-input-rgb.png'));
