@@ -24,7 +24,7 @@ import type { PromptEventLog } from '../prompts/prompt-event-log.ts';
 import { type Prompts, createPrompts } from '../prompts/prompts.ts';
 import type { SharedCounter } from '../prompts/submission.ts';
 import type { JobApi } from '../protocol/job-api.ts';
-import { type Hub, createHub } from '../sockets/hub.ts';
+import { Hub } from '../sockets/hub.ts';
 import { withExampleInput } from './example-input.ts';
 import { type FileServices, openFileServices } from './file-services.ts';
 import { type HttpAccess, createHttpAccess } from './http-access.ts';
@@ -145,7 +145,7 @@ function createSockets(
     log,
   }: Pick<PromptServices, 'live' | 'eventLog'> & { readonly log: Logs['log'] },
 ): Hub {
-  return createHub({
+  return new Hub({
     remaining: live.count,
     serverFlags: featuresOf(config),
     previewMethod: config.previewMethod,
@@ -216,7 +216,7 @@ type PromptBase = Pick<
 > & { readonly log: Logs['log'] };
 
 function openPrompts(
-  { config, now, log, metrics, auth, ledger, upstream, sockets }: PromptBase,
+  { config, log, metrics, auth, ledger, upstream, sockets }: PromptBase,
   { live, eventLog, counter }: PromptParts,
 ): Prompts {
   const { runner, jobs, definitions } = upstream;
@@ -228,7 +228,6 @@ function openPrompts(
     livePrompts: live,
     hub: sockets,
     log,
-    now,
     history: config.history,
     mayLoseJobs: isRemote,
     mayAcceptPartially: isRemote,

@@ -1,5 +1,4 @@
-import { monotonicNow } from '../lib/clock.ts';
-import { setTimeout as delay } from 'node:timers/promises';
+import type { Clock } from '../lib/clock.ts';
 import { reached } from '../lib/crash-point.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import type { Caller } from '../protocol/job-api.ts';
@@ -20,14 +19,17 @@ export type Cancel = {
 };
 
 type CancelOptions = {
-  readonly ledger: Pick<Ledger, 'prompts'>;
+  readonly ledger: { readonly prompts: Pick<Ledger['prompts'], 'askCancel'> };
   readonly promptEventLog: Pick<PromptEventLog, 'isLeader' | 'requestCancel'>;
-  readonly livePrompts: LivePrompts;
-  readonly outbox: Outbox;
+  readonly livePrompts: Pick<LivePrompts, 'has'>;
+  readonly outbox: Pick<Outbox, 'withdraw'>;
   readonly submissionRecovery: Pick<SubmissionRecovery, 'withdraw'>;
-  readonly follower: Follower;
-  readonly jobCanceller: JobCanceller;
-  readonly now: () => number;
+  readonly follower: Pick<Follower, 'find' | 'finishWithoutJob'>;
+  readonly jobCanceller: Pick<JobCanceller, 'cancelJob'>;
+  /** For times that are recorded. */
+  readonly clock: Pick<Clock, 'now'>;
+  /** For deadlines. */
+  readonly deadlineClock: Clock;
 };
 
 /** How long an answer waits until another process has removed a prompt from its outbox. */
@@ -46,12 +48,13 @@ export function createCancel(deps: CancelOptions): Cancel {
     submissionRecovery,
     follower,
     jobCanceller,
-    now,
+    clock,
+    deadlineClock,
   } = deps;
 
   async function cancelOne(prompt: LivePrompt, caller: Caller): Promise<void> {
     prompt.cancelRequested = true;
-    await ledger.prompts.askCancel(prompt.key, now());
+    await ledger.prompts.askCancel(prompt.key, clock.now());
     reached('after-cancel-asked');
     return promptEventLog.isLeader(prompt.key)
       ? cancelOwned(prompt, caller)
@@ -69,18 +72,18 @@ export function createCancel(deps: CancelOptions): Cancel {
   /** Without a job only the owner can act; with a job any process can cancel it. */
   async function cancelRemote(prompt: LivePrompt, caller: Caller): Promise<void> {
     promptEventLog.requestCancel(prompt.key);
-    const deadlineMs = monotonicNow() + REMOTE_WAIT_MS.max;
-    while (prompt.isInOutbox && livePrompts.has(prompt) && monotonicNow() < deadlineMs)
-      await delay(REMOTE_WAIT_MS.interval);
+    const deadlineMs = deadlineClock.now() + REMOTE_WAIT_MS.max;
+    while (prompt.isInOutbox && livePrompts.has(prompt) && deadlineClock.now() < deadlineMs)
+      await deadlineClock.sleep(REMOTE_WAIT_MS.interval);
     await jobCanceller.cancelJob(prompt, caller);
   }
 
   /** A job that runs on for a while does so in v1, too. */
   async function waitUntilRecorded(prompts: readonly LivePrompt[]): Promise<void> {
-    const deadlineMs = monotonicNow() + RECORD_WAIT_MS.max;
+    const deadlineMs = deadlineClock.now() + RECORD_WAIT_MS.max;
     const ended = prompts.filter(hasEnded);
-    while (ended.some((prompt) => livePrompts.has(prompt)) && monotonicNow() < deadlineMs)
-      await delay(RECORD_WAIT_MS.interval);
+    while (ended.some((prompt) => livePrompts.has(prompt)) && deadlineClock.now() < deadlineMs)
+      await deadlineClock.sleep(RECORD_WAIT_MS.interval);
   }
 
   return {

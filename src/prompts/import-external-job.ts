@@ -1,12 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import type { Ledger, PromptRow } from '../ledger/ledger.ts';
 import { outputNodes } from '../translate/file-mentions.ts';
+import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../observability/log.ts';
 import { type Json, stringifyJson } from '../protocol/json.ts';
 import type { Caller, JobApi } from '../protocol/job-api.ts';
 import type { ObjectInfo } from '../protocol/v1.ts';
 import type { Graph } from '../protocol/v2.ts';
-import { isPathSafeId } from './accept.ts';
+import { isPathSafeId } from './state/path-safe-id.ts';
 import type { LivePrompts, LivePrompt } from './live-prompts.ts';
 import type { Follower } from './follow/follower.ts';
 import { type ExternalJob, graphOf } from './external-job.ts';
@@ -36,11 +37,11 @@ type ExternalJobImporterOptions = {
   readonly counter: SharedCounter;
   readonly objectInfo: (caller: Caller) => Promise<ObjectInfo>;
   readonly log: Logger;
-  readonly now: () => number;
+  readonly clock: Pick<Clock, 'now'>;
 };
 
 export function createExternalJobImporter(deps: ExternalJobImporterOptions): ExternalJobImporter {
-  const { ledger, promptEventLog, livePrompts, follower, jobCanceller, counter, log, now } = deps;
+  const { ledger, promptEventLog, livePrompts, follower, jobCanceller, counter, log, clock } = deps;
   const tasks = new Set<Promise<void>>();
   const inProgress = new Set<string>();
 
@@ -61,7 +62,7 @@ export function createExternalJobImporter(deps: ExternalJobImporterOptions): Ext
         promptId: isPathSafeId(jobId) ? jobId : key,
         number,
         clientId: null,
-        createdAtMs: now(),
+        createdAtMs: clock.now(),
         graph,
         extraData,
         targets: [],
@@ -115,7 +116,7 @@ export function createExternalJobImporter(deps: ExternalJobImporterOptions): Ext
       if (!prompt || prompt.cancelRequested) return;
       prompt.cancelRequested = true;
       promptEventLog.requestCancel(prompt.key);
-      await ledger.prompts.askCancel(prompt.key, now()).catch((error: unknown) => {
+      await ledger.prompts.askCancel(prompt.key, clock.now()).catch((error: unknown) => {
         const facts = { event: 'cancel.record_failed', err: error, user, jobId };
         log.error(facts, 'could not record the cancel of a v2 job');
       });

@@ -1,4 +1,4 @@
-import type { ReceiverGroup, ReceivedUpTo, SubscribedSince } from '../sockets/receivers.ts';
+import type { ReceivedUpTo, ReceiverGroup, SubscribedSince } from '../sockets/receivers.ts';
 import type { ProgressInput } from '../translate/progress-state.ts';
 
 /**

@@ -1,30 +1,39 @@
-import { monotonicNow } from '../lib/clock.ts';
-import { type ExternalJobImporter, createExternalJobImporter } from './import-external-job.ts';
+import type { Keyring } from '../auth/keyring.ts';
+import { createFolderCheck } from '../files/foreign-folders.ts';
+import { type ResolvedFile, createFileResolver } from '../files/resolve-files.ts';
+import type { HistoryLimits, Ledger } from '../ledger/ledger.ts';
+import { type Clock, monotonicClock, systemClock } from '../lib/clock.ts';
+import type { Logger } from '../observability/log.ts';
+import type { Caller, JobApi } from '../protocol/job-api.ts';
+import type { ObjectInfo } from '../protocol/v1.ts';
+import type { Hub } from '../sockets/hub.ts';
 import { type Acceptor, createAcceptor } from './accept.ts';
-import { createLinkJob } from './submit/link-job.ts';
 import { type Cancel, createCancel } from './cancel.ts';
+import { createJobCanceller } from './follow/cancel-job.ts';
+import { Follower } from './follow/follower.ts';
+import type { Resend } from './follow/missing-job.ts';
+import { PromptResumption } from './follow/resume.ts';
+import { type ExternalJobImporter, createExternalJobImporter } from './import-external-job.ts';
+import type { LivePrompts } from './live-prompts.ts';
 import {
   type MarkFetched,
   type MarkJobFetched,
   createMarkFetched,
   createMarkJobFetched,
 } from './mark-fetched.ts';
-import { type FollowerOptions, createFollower } from './follow/follower.ts';
-import { createFolderCheck } from '../files/foreign-folders.ts';
+import type { PromptEventLog } from './prompt-event-log.ts';
 import { createRemovePrompt } from './state/remove-prompt.ts';
-import type { Keyring } from '../auth/keyring.ts';
-import { createLateJobs } from './submit/late-jobs.ts';
-import { createOutbox } from './submit/outbox.ts';
-import { DEFAULT_RETRY_POLICY, type RetryPolicy } from './submit/retry-policy.ts';
-import { createJobCanceller } from './follow/cancel-job.ts';
-import { createSubmissionRecovery } from './submit/recover.ts';
-import { createSubmissionRetry } from './submit/retry.ts';
-import { createResend } from './submit/resend.ts';
-import { createPromptResumption } from './follow/resume.ts';
-import { createFileResolver } from '../files/resolve-files.ts';
-import { createSubmissionSender } from './submit/send.ts';
 import type { SharedCounter } from './submission.ts';
 import { createDuplicateIds } from './submit/duplicate-ids.ts';
+import { createLateJobs } from './submit/late-jobs.ts';
+import { createLinkJob } from './submit/link-job.ts';
+import { Outbox } from './submit/outbox.ts';
+import { SubmissionRecovery } from './submit/recover.ts';
+import { createResend } from './submit/resend.ts';
+import { DEFAULT_RETRY_POLICY, type RetryPolicy } from './submit/retry-policy.ts';
+import { createSubmissionRetry } from './submit/retry.ts';
+import { createSubmissionSender } from './submit/send.ts';
+import { DraftSubmitter } from './submit/submit-draft.ts';
 
 /** The life of prompts from their `POST` to their history. */
 export type Prompts = {
@@ -42,71 +51,201 @@ export type Prompts = {
   close(): Promise<void>;
 };
 
-type PromptsOptions = Omit<FollowerOptions, 'resend'> &
-  Omit<Parameters<typeof createFileResolver>[0], 'files'> &
-  Omit<Parameters<typeof createFolderCheck>[0], 'files'> &
-  Pick<Parameters<typeof createSubmissionSender>[0], 'reupload'> & {
-    readonly keyring: Keyring;
-    readonly needsOwner: (user: string) => boolean;
-    readonly mayAcceptPartially: boolean;
-    readonly counter: SharedCounter;
-    readonly outboxLimit: number;
-    readonly retryPolicy: Partial<RetryPolicy>;
-  };
+export type PromptsOptions = {
+  readonly jobs: JobApi;
+  readonly ledger: Ledger;
+  readonly promptEventLog: PromptEventLog;
+  readonly livePrompts: LivePrompts;
+  readonly hub: Hub;
+  readonly keyring: Pick<Keyring, 'callerOf' | 'onCaller'>;
+  readonly counter: SharedCounter;
+  readonly objectInfo: (caller: Caller) => Promise<ObjectInfo>;
+  readonly uploadFolderOf?: Parameters<typeof createFolderCheck>[0]['uploadFolderOf'];
+  /** Sends a file again from where the user keeps it: returns the id of its new asset. */
+  readonly reupload?:
+    | ((caller: Caller, file: ResolvedFile) => Promise<string | undefined>)
+    | undefined;
+  /** The upstream is a service that may run only the valid outputs of a prompt. */
+  readonly mayAcceptPartially: boolean;
+  /** True when v2 may know a file of another user by a name its user does not have. */
+  readonly mayFindOthersFiles: boolean;
+  /** True when the upstream may lose jobs it accepted. */
+  readonly mayLoseJobs: boolean;
+  /** True when a user's prompts need a call of the user first: the key is never stored. */
+  readonly needsOwner: (user: string) => boolean;
+  /** Limits of each user's history, and of one prompt's graph in it. */
+  readonly history: HistoryLimits & { readonly graphBytes: number };
+  /** Maximum number of waiting submissions of one user. */
+  readonly outboxLimit: number;
+  readonly retryPolicy: Partial<RetryPolicy>;
+  /** Called with v1's status word of each ended prompt. */
+  readonly onEnded?: (statusWord: string) => void;
+  readonly log: Logger;
+  /** For times that are recorded. */
+  readonly clock?: Clock;
+  /** For waits and deadlines. */
+  readonly deadlineClock?: Clock;
+};
 
 export function createPrompts(options: PromptsOptions): Prompts {
+  const { jobs, ledger, promptEventLog, livePrompts, hub, keyring, objectInfo, log } = options;
+  const { mayLoseJobs, mayAcceptPartially, counter, onEnded, history } = options;
+  const { clock = systemClock, deadlineClock = monotonicClock } = options;
+  const { files, prompts } = ledger;
   const retryPolicy = { ...DEFAULT_RETRY_POLICY, ...options.retryPolicy };
-  const follower = createFollower({ ...options, resend: (...missing) => resend(...missing) });
-  const jobCanceller = createJobCanceller({ ...options, now: monotonicNow });
-  const { files, prompts } = options.ledger;
-  const sender = createSubmissionSender({ ...options, files, prompts });
-  const removePrompt = createRemovePrompt({ ...options, follower });
-  const submissionRetry = createSubmissionRetry({ ...options, sender });
-  const shared = {
-    ...options,
+
+  // follow: from the job to the history
+  const follower = new Follower({
+    jobs,
+    ledger,
+    promptEventLog,
+    livePrompts,
+    hub,
+    history,
+    mayLoseJobs,
+    resend: (...missing) => resend(...missing),
+    onEnded,
+    clock,
+    log,
+  });
+  const jobCanceller = createJobCanceller({ jobs, livePrompts, clock: deadlineClock, log });
+  const removePrompt = createRemovePrompt({ ledger, promptEventLog, follower });
+  const linkJob = createLinkJob({ ledger, follower, jobCanceller });
+
+  // submit: from the POST to the job
+  const sender = createSubmissionSender({
+    jobs,
+    files,
+    prompts,
+    reupload: options.reupload,
+  });
+  const submissionRetry = createSubmissionRetry({ jobs, ledger, sender, clock, log });
+  const lateJobs = createLateJobs({
+    jobs,
+    submissionRetry,
     retryPolicy,
+    clock: deadlineClock,
+    log,
+  });
+  const submissionRecovery = new SubmissionRecovery({
+    ledger,
+    submissionRetry,
+    follower,
+    linkJob,
+    promptEventLog,
+    removePrompt,
+    lateJobs,
+    retryPolicy,
+    clock: deadlineClock,
+    log,
+  });
+  const outbox = new Outbox({
+    ledger,
+    livePrompts,
+    promptEventLog,
+    follower,
+    sender,
+    submissionRetry,
+    submissionRecovery,
+    linkJob,
+    removePrompt,
+    retryPolicy,
+    limit: options.outboxLimit,
+    clock: deadlineClock,
+    log,
+  });
+  const resend: Resend = createResend({
+    ledger,
+    jobs,
+    livePrompts,
+    outbox,
+    retryPolicy,
+    mayLoseJobs,
+    clock,
+    log,
+  });
+  const draftSubmitter = new DraftSubmitter({
+    ledger,
+    promptEventLog,
+    follower,
+    sender,
+    linkJob,
+    outbox,
+    submissionRecovery,
+    retryPolicy,
+    objectInfo,
+    mayAcceptPartially,
+    log,
+  });
+
+  const { cancel, cancelRequested } = createCancel({
+    ledger,
+    promptEventLog,
+    livePrompts,
+    outbox,
+    submissionRecovery,
     follower,
     jobCanceller,
-    sender,
-    removePrompt,
-    submissionRetry,
-  };
-  const linkJob = createLinkJob(shared);
-  const lateJobs = createLateJobs({ ...shared, now: monotonicNow });
-  const submissionRecovery = createSubmissionRecovery({
-    ...shared,
-    linkJob,
-    lateJobs,
-    now: monotonicNow,
+    clock,
+    deadlineClock,
   });
-  const outbox = createOutbox({
-    ...shared,
-    linkJob,
+  const resumption = new PromptResumption({
+    ledger,
+    promptEventLog,
+    livePrompts,
+    follower,
+    outbox,
     submissionRecovery,
-    limit: options.outboxLimit,
+    jobCanceller,
+    removePrompt,
+    keyring,
+    hub,
+    onCancelRequested: cancelRequested,
+    needsOwner: options.needsOwner,
+    log,
   });
-  const resend = createResend({ ...shared, outbox });
-  const services = { ...shared, linkJob, submissionRecovery, outbox };
-  const { cancel, cancelRequested: cancelAsked } = createCancel(services);
-  const resumption = createPromptResumption({ ...services, cancelRequested: cancelAsked });
-  const externalJobs = createExternalJobImporter(services);
-  const markFetched = createMarkFetched(options);
-  const duplicateIds = createDuplicateIds({ ...services, discover: resumption.discover });
+  const externalJobs = createExternalJobImporter({
+    jobs,
+    ledger,
+    promptEventLog,
+    livePrompts,
+    follower,
+    jobCanceller,
+    counter,
+    objectInfo,
+    clock,
+    log,
+  });
+  const acceptor = createAcceptor({
+    duplicateIds: createDuplicateIds({
+      ledger,
+      promptEventLog,
+      livePrompts,
+      follower,
+      discover: (key) => resumption.discover(key),
+      clock: deadlineClock,
+    }),
+    fileResolver: createFileResolver({
+      files,
+      mayFindOthersFiles: options.mayFindOthersFiles,
+      objectInfo,
+    }),
+    refuseForeignFolders: createFolderCheck({ files, uploadFolderOf: options.uploadFolderOf }),
+    draftSubmitter,
+    objectInfo,
+    clock,
+  });
+  const markFetched = createMarkFetched({ hub, promptEventLog });
   return {
     externalJobs,
-    acceptor: createAcceptor({
-      ...services,
-      duplicateIds,
-      fileResolver: createFileResolver({ ...options, files }),
-      refuseForeignFolders: createFolderCheck({ ...options, files }),
-    }),
+    acceptor,
     cancel,
     markFetched,
-    markJobFetched: createMarkJobFetched({ ...options, markFetched }),
+    markJobFetched: createMarkJobFetched({ livePrompts, ledger, markFetched, log }),
     outboxDepth: () => outbox.depth(),
     resume: () => resumption.start(),
     async whenCurrent(user) {
-      await options.promptEventLog.whenCaughtUp(user);
+      await promptEventLog.whenCaughtUp(user);
       await resumption.whenResumed(user);
     },
     async close() {
@@ -115,7 +254,7 @@ export function createPrompts(options: PromptsOptions): Prompts {
       await Promise.all(
         [outbox, submissionRecovery, lateJobs, follower].map((part) => part.close()),
       );
-      await options.promptEventLog.close();
+      await promptEventLog.close();
     },
   };
 }

@@ -1,39 +1,20 @@
-import type { V1Message } from '../protocol/v1.ts';
+import {
+  DROP_ORDER,
+  type DropKind,
+  bytesOf,
+  dropKindOf,
+  progressStateIn,
+  withoutPreview,
+} from './frame-cost.ts';
 import { type Frame, activeNodeIn } from './frame.ts';
-import { encodeMessage } from './connection.ts';
-
-/** The frames of one prompt that a socket may still have to receive, in order. */
-export type UndeliveredFrames = {
-  /** `at`: position in the prompt's event log. `by`: whether a socket with another id got it. */
-  add(frame: Frame, at: number, by?: 'unheard' | 'heard'): void;
-  /** Adds a frame that is loaded only when a socket is about to connect. */
-  addLazy(loader: FrameLoader, at: number): void;
-  /** Loads the frames that were added with a loader. */
-  loadAll(): Promise<void>;
-  /**
-   * Removes frames up to this position: a socket of another process has them. Returns the last
-   * frame that named the running node.
-   */
-  discardUpTo(upTo: number): Frame | undefined;
-  /** Removes and returns all frames, with the position of the last. */
-  takeAll(): FrameBatch;
-  /** Returns the frames no socket got. They stay for the sockets of the prompt's client id. */
-  takeUnsent(): FrameBatch;
-  /** Marks frames up to this position as sent to some socket. */
-  markSentUpTo(at: number): void;
-  /** Drops all frames but starts, running nodes and ends. */
-  dropDetails(): void;
-  readonly size: () => number;
-  readonly bytes: () => number;
-};
 
 /** Frames in order, and the position of the last. */
-export type FrameBatch = { readonly frames: readonly Frame[]; readonly at: number };
+export type FrameBatch = { readonly frames: readonly Frame[]; readonly position: number };
 
 export type FrameLoader = () => Promise<Frame | undefined>;
 
 type Item = {
-  readonly at: number;
+  readonly position: number;
   frame: Frame | undefined;
   loader?: FrameLoader | undefined;
   bytes: number;
@@ -41,218 +22,196 @@ type Item = {
 };
 
 /** Maximum bytes of undelivered frames of one prompt. */
-const MAX_REPLAY_BYTES = 64 * 1024 * 1024;
+export const MAX_REPLAY_BYTES = 64 * 1024 * 1024;
 /** From this size on, only the latest `progress_state` is kept: each one names all nodes. */
 const ALL_STATES_BYTES = 256 * 1024;
 /** From this count on, only the latest of consecutive steps is kept. */
 const REPLAY_FRAMES = 2000;
-/** Overhead of one frame. */
-const FRAME_BYTES = 200;
 
-/** The kinds of frames that may be dropped, in the order they are dropped. */
-const DROP_ORDER = ['step', 'text', 'picture', 'executed'] as const;
-type Droppable = (typeof DROP_ORDER)[number];
+/** The frames of one prompt that a socket may still have to receive, in order. */
+export class UndeliveredFrames {
+  readonly #onDrop: () => void;
+  readonly #maxBytes: number;
+  #items: Item[] = [];
+  #states: Item[] = [];
+  #droppable = emptyQueues();
+  #size = 0;
+  #bytes = 0;
+  #hasDropped = false;
 
-/**
- * `onDrop` is called when a frame other than a step or state is dropped, once until the list is
- * empty again.
- */
-export function createUndeliveredFrames(
-  onDrop: () => void = () => {},
-  maxBytes = MAX_REPLAY_BYTES,
-): UndeliveredFrames {
-  let items: Item[] = [];
-  let size = 0;
-  let bytes = 0;
-  let hasDropped = false;
-  let states: Item[] = [];
-  let droppable = emptyQueues();
+  /** `onDrop` is called when a frame other than a step or state is dropped, once until the list is empty again. */
+  constructor(onDrop: () => void = () => {}, maxBytes = MAX_REPLAY_BYTES) {
+    this.#onDrop = onDrop;
+    this.#maxBytes = maxBytes;
+  }
 
-  function drop(item: Item): void {
-    if (item.frame === undefined && item.loader === undefined) return;
-    bytes -= item.bytes;
+  get size(): number {
+    return this.#size;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** `position`: in the prompt's event log. `sent`: a socket with another id got the frame. */
+  add(frame: Frame, position: number, state: 'unsent' | 'sent' = 'unsent'): void {
+    const content = withoutPreview(frame);
+    if (!content) return;
+    const item: Item = { position, frame: content, bytes: 0, isSent: state === 'sent' };
+    const isFull = this.#size >= REPLAY_FRAMES;
+    const merged = isFull ? this.#mergeStep(this.#items.at(-1), content) : content;
+    this.#items.push(item);
+    this.#size++;
+    this.#fill(item, merged);
+  }
+
+  /** Adds a frame that is loaded only when a socket is about to connect. */
+  addLazy(loader: FrameLoader, position: number): void {
+    this.#items.push({ frame: undefined, position, loader, bytes: 0, isSent: false });
+    this.#size++;
+  }
+
+  /** Loads the frames that were added with a loader. */
+  async loadAll(): Promise<void> {
+    for (const item of this.#items.filter(({ loader }) => loader)) {
+      const frame = await item.loader?.();
+      if (item.loader === undefined) continue;
+      item.loader = undefined;
+      const content = frame && withoutPreview(frame);
+      if (content) this.#fill(item, content);
+      else this.#size--;
+    }
+  }
+
+  /** Removes frames up to this position: a socket of another process has them. Returns the last frame that named the running node. */
+  discardUpTo(upTo: number): Frame | undefined {
+    if ((this.#items[0]?.position ?? Infinity) > upTo) return undefined;
+    const discarded = this.#items.filter(({ position }) => position <= upTo);
+    const last = discarded.findLast(({ frame }) => frame && activeNodeIn(frame) !== undefined);
+    const lastFrame = last?.frame;
+    for (const item of discarded) this.#drop(item);
+    this.#items = this.#items.filter(({ position }) => position > upTo);
+    return lastFrame;
+  }
+
+  /** Removes and returns all frames, with the position of the last. */
+  takeAll(): FrameBatch {
+    const items = this.#items.filter(hasContent);
+    this.#items = [];
+    this.#states = [];
+    this.#droppable = emptyQueues();
+    this.#size = 0;
+    this.#bytes = 0;
+    this.#hasDropped = false;
+    return toBatch(items);
+  }
+
+  /** Returns the frames no socket got. They stay for the sockets of the prompt's client id. */
+  takeUnsent(): FrameBatch {
+    const unsent = this.#items.filter((item) => hasContent(item) && !item.isSent);
+    for (const item of unsent) item.isSent = true;
+    return toBatch(unsent);
+  }
+
+  /** Marks frames up to this position as sent to some socket. */
+  markSentUpTo(upTo: number): void {
+    for (const item of this.#items) if (item.position <= upTo) item.isSent = true;
+  }
+
+  /** Drops all frames but starts, running nodes and ends. */
+  dropDetails(): void {
+    for (const item of this.#items) {
+      const isDetail = item.frame && (dropKindOf(item.frame) || progressStateIn(item.frame));
+      if (item.loader || isDetail) this.#drop(item);
+    }
+  }
+
+  #drop(item: Item): void {
+    if (!hasContent(item)) return;
+    this.#bytes -= item.bytes;
     item.bytes = 0;
     item.frame = undefined;
     item.loader = undefined;
-    size--;
-    if (items.length > 2 * size + REPLAY_FRAMES) items = items.filter(hasContent);
+    this.#size--;
+    if (this.#items.length > 2 * this.#size + REPLAY_FRAMES) {
+      this.#items = this.#items.filter(hasContent);
+    }
   }
 
-  function fill(item: Item, frame: Frame): void {
+  #fill(item: Item, frame: Frame): void {
+    this.#setFrame(item, frame);
+    const kind = dropKindOf(frame);
+    if (kind) this.#droppable[kind].push(item);
+    if (progressStateIn(frame)) this.#noteState(item);
+    this.#makeSpace();
+  }
+
+  #setFrame(item: Item, frame: Frame): void {
+    this.#bytes -= item.bytes;
     item.frame = frame;
     item.bytes = bytesOf(frame);
-    bytes += item.bytes;
-    const kind = dropKind(frame);
-    if (kind) droppable[kind].push(item);
-    if (progressStateIn(frame)) noteState(item);
-    makeRoom();
+    this.#bytes += item.bytes;
   }
 
-  function noteState(item: Item): void {
-    if (bytes > ALL_STATES_BYTES) for (const older of states.splice(0)) dropState(older);
-    states.push(item);
+  #noteState(item: Item): void {
+    if (this.#bytes > ALL_STATES_BYTES) {
+      for (const older of this.#states.splice(0)) this.#dropState(older);
+    }
+    this.#states.push(item);
   }
 
-  function dropState(item: Item): void {
+  #dropState(item: Item): void {
     const { frame } = item;
-    if (frame?.kind !== 'step') return drop(item);
-    const { state: _, ...rest } = frame;
-    bytes -= item.bytes;
-    item.frame = rest;
-    item.bytes = bytesOf(rest);
-    bytes += item.bytes;
+    if (frame?.kind !== 'step') return this.#drop(item);
+    const { state: _, ...step } = frame;
+    this.#setFrame(item, step);
   }
 
-  /**
-   * Replaces the previous frame when both are steps. The new step gets the previous one's
-   * `progress_state` if it has none.
-   */
-  function mergeStep(last: Item | undefined, frame: Frame): Frame {
+  /** Replaces the previous frame when both are steps. The new step gets the previous one's `progress_state` if it has none. */
+  #mergeStep(last: Item | undefined, frame: Frame): Frame {
     const before = last?.frame;
     if (frame.kind !== 'step' || before?.kind !== 'step' || !last || before.picture) return frame;
-    drop(last);
+    this.#drop(last);
     return frame.state || !before.state ? frame : { ...frame, state: before.state };
   }
 
   /** Frees more than needed, so that it does not run again for every frame. */
-  function makeRoom(): void {
-    if (bytes <= maxBytes) return;
-    const wantedBytes = 0.9 * maxBytes;
-    for (const kind of DROP_ORDER) {
-      const queue = droppable[kind];
-      let from = 0;
-      // The latest step tells the progress of the node.
-      const limit = kind === 'step' ? queue.length - 1 : queue.length;
-      for (; bytes > wantedBytes && from < limit; from++) {
-        const item = queue[from];
-        if (kind !== 'step' && item?.frame) noteDropped();
-        if (item) drop(item);
-      }
-      if (from > 0) droppable[kind] = queue.slice(from);
+  #makeSpace(): void {
+    if (this.#bytes <= this.#maxBytes) return;
+    const targetBytes = 0.9 * this.#maxBytes;
+    for (const kind of DROP_ORDER) this.#dropUntil(targetBytes, kind);
+  }
+
+  #dropUntil(targetBytes: number, kind: DropKind): void {
+    const queue = this.#droppable[kind];
+    // The latest step tells the progress of the node.
+    const limit = kind === 'step' ? queue.length - 1 : queue.length;
+    let from = 0;
+    for (; this.#bytes > targetBytes && from < limit; from++) {
+      const item = queue[from];
+      if (kind !== 'step' && item?.frame) this.#noteDropped();
+      if (item) this.#drop(item);
     }
+    if (from > 0) this.#droppable[kind] = queue.slice(from);
   }
 
-  function noteDropped(): void {
-    if (!hasDropped) onDrop();
-    hasDropped = true;
+  #noteDropped(): void {
+    if (!this.#hasDropped) this.#onDrop();
+    this.#hasDropped = true;
   }
-
-  function clear(): void {
-    items = [];
-    states = [];
-    droppable = emptyQueues();
-    size = 0;
-    bytes = 0;
-    hasDropped = false;
-  }
-
-  return {
-    add(frame, at, by = 'unheard') {
-      const content = withoutPreview(frame);
-      if (!content) return;
-      const item: Item = { at, frame: content, bytes: 0, isSent: by === 'heard' };
-      const isFull = size >= REPLAY_FRAMES;
-      const remaining = isFull ? mergeStep(items.at(-1), content) : content;
-      items.push(item);
-      size++;
-      fill(item, remaining);
-    },
-    addLazy(loader, at) {
-      items.push({ frame: undefined, at, loader, bytes: 0, isSent: false });
-      size++;
-    },
-    async loadAll() {
-      for (const item of items.filter(({ loader }) => loader)) {
-        const frame = await item.loader?.();
-        if (item.loader === undefined) continue;
-        item.loader = undefined;
-        const content = frame && withoutPreview(frame);
-        if (content) fill(item, content);
-        else size--;
-      }
-    },
-    discardUpTo(upTo) {
-      if ((items[0]?.at ?? Infinity) > upTo) return undefined;
-      const discarded = items.filter(({ at }) => at <= upTo);
-      const last = discarded.findLast(
-        ({ frame }) => frame && activeNodeIn(frame) !== undefined,
-      )?.frame;
-      for (const item of discarded) drop(item);
-      items = items.filter(({ at }) => at > upTo);
-      return last;
-    },
-    takeAll() {
-      const remaining = items.filter(hasContent);
-      clear();
-      return toBatch(remaining);
-    },
-    takeUnsent() {
-      const unsent = items.filter((item) => hasContent(item) && !item.isSent);
-      for (const item of unsent) item.isSent = true;
-      return toBatch(unsent);
-    },
-    markSentUpTo(upTo) {
-      for (const item of items) if (item.at <= upTo) item.isSent = true;
-    },
-    dropDetails() {
-      for (const item of items) {
-        if (item.loader || (item.frame && (dropKind(item.frame) || progressStateIn(item.frame)))) {
-          drop(item);
-        }
-      }
-    },
-    size: () => size,
-    bytes: () => bytes,
-  };
 }
 
 function toBatch(items: readonly Item[]): FrameBatch {
-  return { frames: items.flatMap(({ frame }) => frame ?? []), at: items.at(-1)?.at ?? 0 };
+  return {
+    frames: items.flatMap(({ frame }) => frame ?? []),
+    position: items.at(-1)?.position ?? 0,
+  };
 }
 
-function emptyQueues(): Record<Droppable, Item[]> {
+function emptyQueues(): Record<DropKind, Item[]> {
   return { step: [], text: [], picture: [], executed: [] };
 }
 
 function hasContent({ frame, loader }: Item): boolean {
   return frame !== undefined || loader !== undefined;
-}
-
-/** Removes a preview, which is worthless when late. `undefined`: nothing else is in the frame. */
-function withoutPreview(frame: Frame): Frame | undefined {
-  const isPreview =
-    'picture' in frame && frame.picture !== undefined && frame.picture.kind !== 'result';
-  if (!isPreview) return frame;
-  if (frame.kind !== 'step') return undefined;
-  const { picture: _, ...step } = frame;
-  return step;
-}
-
-function dropKind(frame: Frame): Droppable | undefined {
-  if ('picture' in frame && frame.picture) return 'picture';
-  if (frame.kind !== 'json') return frame.kind;
-  return frame.message.type === 'executed' ? 'executed' : undefined;
-}
-
-function progressStateIn(frame: Frame): V1Message | undefined {
-  if (frame.kind === 'step') return frame.state;
-  return frame.kind === 'json' && frame.message.type === 'progress_state'
-    ? frame.message
-    : undefined;
-}
-
-function bytesOf(frame: Frame): number {
-  switch (frame.kind) {
-    case 'json':
-      return FRAME_BYTES + encodeMessage(frame.message).length;
-    case 'text':
-      return FRAME_BYTES + frame.text.length;
-    case 'picture':
-      return FRAME_BYTES + frame.picture.bytes.length;
-    case 'step': {
-      const { state, picture } = frame;
-      const stateBytes = state ? encodeMessage(state).length : 0;
-      return 2 * FRAME_BYTES + stateBytes + (picture?.bytes.length ?? 0);
-    }
-  }
 }

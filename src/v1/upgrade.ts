@@ -24,7 +24,7 @@ const FRAGMENT_LIMITS = { maxFragments: 64, maxBufferedChunks: 4096 } as const;
 const FIRST_FRAME_DELAY_MS = 20;
 
 type UpgradeOptions = {
-  readonly hub: Hub;
+  readonly hub: Pick<Hub, 'addConnection' | 'count'>;
   readonly guard: Guard;
   readonly dialects: Dialects;
   readonly authenticate: Authenticate;

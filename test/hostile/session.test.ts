@@ -3,11 +3,7 @@ import { EventEmitter } from 'node:events';
 import { expect, test } from 'vitest';
 import { WebSocket } from 'ws';
 import { toWireFrame } from '../../src/sockets/wire-frame.ts';
-import {
-  type UpgradedSocket,
-  type SocketConnection,
-  createSocketConnection,
-} from '../../src/sockets/connection.ts';
+import { type UpgradedSocket, SocketConnection } from '../../src/sockets/connection.ts';
 
 const SECOND = 1000;
 const MEBIBYTE = 1024 * 1024;
@@ -49,7 +45,7 @@ function open() {
   const socket = new FakeSocket();
   const clock = { nowMs: 0 };
   const connection = { ws: socket, socket } as unknown as UpgradedSocket;
-  const session = createSocketConnection(connection, {
+  const session = new SocketConnection(connection, {
     user: 'u',
     sid: 's',
     dialect: 'local',

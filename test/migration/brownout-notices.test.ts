@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { type Brownout, effectOf } from '../../src/migration/brownout.ts';
 import type { Dialect } from '../../src/dialects/dialect.ts';
-import { type Hub, createHub } from '../../src/sockets/hub.ts';
+import { Hub } from '../../src/sockets/hub.ts';
 import { createDeprecation } from '../../src/migration/deprecation.ts';
 import { openFake } from '../support/clients/fake-socket.ts';
 
@@ -14,7 +14,7 @@ const DAY = 24 * HOUR;
 let hub: Hub;
 beforeEach(() => {
   vi.useFakeTimers({ now: NOW });
-  hub = createHub({ remaining: () => 0, serverFlags: {}, previewMethod: 'auto', now: Date.now });
+  hub = new Hub({ remaining: () => 0, serverFlags: {}, previewMethod: 'auto', now: Date.now });
 });
 afterEach(() => {
   hub.close();

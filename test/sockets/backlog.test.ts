@@ -1,7 +1,7 @@
 import { describe, expect, test, vi } from 'vitest';
-import { createUndeliveredFrames } from '../../src/sockets/undelivered-frames.ts';
+import { UndeliveredFrames } from '../../src/sockets/undelivered-frames.ts';
 import type { Frame } from '../../src/sockets/frame.ts';
-import { createHub } from '../../src/sockets/hub.ts';
+import { Hub } from '../../src/sockets/hub.ts';
 import type { V1Message } from '../../src/protocol/v1.ts';
 
 const KIB = 1024;
@@ -49,7 +49,7 @@ const step = (value: number, nodes = 0): Frame => ({
   progress: { type: 'progress', data: { value, max: 99, prompt_id: 'p', node: 'n' } },
 });
 
-function kept(backlog: ReturnType<typeof createUndeliveredFrames>): string[] {
+function kept(backlog: UndeliveredFrames): string[] {
   return backlog.takeAll().frames.map((frame) => {
     if (frame.kind === 'json') {
       const { type, data } = frame.message;
@@ -65,15 +65,15 @@ function kept(backlog: ReturnType<typeof createUndeliveredFrames>): string[] {
 
 describe('what no socket has received of a prompt', () => {
   test('is kept whole while it is little', () => {
-    const backlog = createUndeliveredFrames();
+    const backlog = new UndeliveredFrames();
     const frames = [json(state(1)), executing('1'), json(state(2)), step(1, 2), executed('1', 9)];
     for (const frame of frames) backlog.add(frame, 0);
     expect(backlog.takeAll().frames).toEqual(frames);
-    expect(backlog.bytes()).toBe(0);
+    expect(backlog.bytes).toBe(0);
   });
 
   test('names all nodes once when it is much, and loses nothing else', () => {
-    const backlog = createUndeliveredFrames();
+    const backlog = new UndeliveredFrames();
     const nodes = Array.from({ length: 200 }, (_, i) => String(i));
     for (const node of nodes) {
       backlog.add(json(state(100)), 0);
@@ -81,7 +81,7 @@ describe('what no socket has received of a prompt', () => {
       backlog.add(step(1, 100), 0);
       backlog.add(executed(node, 10), 0);
     }
-    expect(backlog.bytes()).toBeLessThan(1024 * KIB);
+    expect(backlog.bytes).toBeLessThan(1024 * KIB);
     const words = kept(backlog);
     expect(words.filter((word) => word.startsWith('executing'))).toHaveLength(200);
     expect(words.filter((word) => word.startsWith('executed'))).toHaveLength(200);
@@ -91,16 +91,16 @@ describe('what no socket has received of a prompt', () => {
   });
 
   test('of very many steps is the latest, with the latest nodes', () => {
-    const backlog = createUndeliveredFrames();
+    const backlog = new UndeliveredFrames();
     backlog.add(executing('n'), 0);
     for (let i = 1; i <= 5000; i++) backlog.add(step(i, i === 4000 ? 1 : 0), 0);
-    expect(backlog.size()).toBeLessThan(2100);
+    expect(backlog.size).toBeLessThan(2100);
     expect(kept(backlog).at(-1)).toBe('step 5000 with state');
   });
 
   test('goes by its bytes: steps, then texts, then pictures, then outputs; never a node or the end', () => {
     const onDrop = vi.fn();
-    const backlog = createUndeliveredFrames(onDrop, 110 * KIB);
+    const backlog = new UndeliveredFrames(onDrop, 110 * KIB);
     for (let i = 0; i < 20; i++) backlog.add(step(i), 0);
     backlog.add(executing('1'), 0);
     backlog.add(text('t', 30 * KIB), 0);
@@ -120,7 +120,7 @@ describe('what no socket has received of a prompt', () => {
     for (let i = 0; i < 50; i++) {
       backlog.add(executing(String(i)), 0);
       backlog.add(executed(String(i), 30 * KIB), 0);
-      expect(backlog.bytes()).toBeLessThanOrEqual(110 * KIB);
+      expect(backlog.bytes).toBeLessThanOrEqual(110 * KIB);
     }
     backlog.add(success, 0);
     const words = kept(backlog);
@@ -132,7 +132,7 @@ describe('what no socket has received of a prompt', () => {
 
 test('of all prompts together it is bounded too; those that are over go first, and it is logged', () => {
   const log = { warn: vi.fn() };
-  const hub = createHub({
+  const hub = new Hub({
     remaining: () => 0,
     serverFlags: {},
     previewMethod: 'auto',
@@ -140,7 +140,7 @@ test('of all prompts together it is bounded too; those that are over go first, a
     maxReplayBytes: 1000 * KIB,
     log,
   });
-  const open = (promptId: string) => hub.channel({ user: 'u', clientId: 'c', promptId });
+  const open = (promptId: string) => hub.openChannel({ user: 'u', clientId: 'c', promptId });
   const [live, over] = [open('live'), open('over')];
   for (let i = 0; i < 5; i++) over.send(executed(String(i), 100 * KIB), 0);
   over.send(success, 0);

@@ -9,7 +9,7 @@ import { afterEach, describe, expect, test, vi } from 'vitest';
 import type { V1Message } from '../../src/protocol/v1.ts';
 import { createPublicAddresses } from '../../src/http/public-address.ts';
 import { createDialects } from '../../src/dialects/dialect.ts';
-import { type Hub, createHub } from '../../src/sockets/hub.ts';
+import { Hub } from '../../src/sockets/hub.ts';
 import { createDeprecation } from '../../src/migration/deprecation.ts';
 import { createUpgrade } from '../../src/v1/upgrade.ts';
 import { silentLogger } from '../../src/observability/log.ts';
@@ -35,7 +35,7 @@ afterEach(() => {
 /** A hub behind a real HTTP server in this process; timers stand still. */
 async function listen(): Promise<Setup> {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-  const hub = createHub({ remaining: () => 0, serverFlags: {}, previewMethod: 'auto' });
+  const hub = new Hub({ remaining: () => 0, serverFlags: {}, previewMethod: 'auto' });
   const deps = {
     hub,
     guard: () => undefined,
@@ -100,7 +100,7 @@ function typesOf(bytes: Buffer): string[] {
 describe('after an upgrade', () => {
   test('the 101 comes alone, then the first frame alone, then what was missed', async () => {
     const setup = await listen();
-    const channel = setup.hub.channel(CHANNEL);
+    const channel = setup.hub.openChannel(CHANNEL);
     for (const node of ['1', '2']) channel.send({ kind: 'json', message: started(node) }, 0);
     const { wire, chunks } = await connect(setup);
     await settle();
@@ -118,10 +118,10 @@ describe('after an upgrade', () => {
   test('frames of the gap follow in order, and the socket counts at once', async () => {
     const setup = await listen();
     const { wire } = await connect(setup);
-    const channel = setup.hub.channel(CHANNEL);
+    const channel = setup.hub.openChannel(CHANNEL);
     expect([setup.hub.count(), channel.hasListener()]).toEqual([1, true]);
     channel.send({ kind: 'json', message: started('1') }, 0);
-    setup.hub.status('user');
+    setup.hub.sendStatus('user');
     expect(channel.hasUnreceived()).toBe(false);
     expect(setup.hub.pendingBytes()).toBeGreaterThan(100);
 
@@ -165,7 +165,7 @@ describe('after an upgrade', () => {
     await turnsUntil(() => setup.hub.count() === 0);
     vi.advanceTimersByTime(HOLD_MS);
     await settle();
-    const channel = setup.hub.channel(CHANNEL);
+    const channel = setup.hub.openChannel(CHANNEL);
     channel.send({ kind: 'json', message: started('1') }, 0);
     expect([channel.hasUnreceived(), setup.hub.pendingBytes()]).toEqual([true, 0]);
   });

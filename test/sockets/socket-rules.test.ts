@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { Channel } from '../../src/sockets/channel.ts';
 import type { Dialect } from '../../src/dialects/dialect.ts';
 import type { Frame } from '../../src/sockets/frame.ts';
-import { type Hub, createHub } from '../../src/sockets/hub.ts';
+import { Hub } from '../../src/sockets/hub.ts';
 import type { V1Message } from '../../src/protocol/v1.ts';
 import { fakeSocket, openFake } from '../support/clients/fake-socket.ts';
 
@@ -82,7 +82,7 @@ const BROADCASTS = [
 let hub: Hub;
 beforeEach(() => {
   vi.useFakeTimers();
-  hub = createHub({ remaining: () => 0, serverFlags: {}, previewMethod: 'auto', now: Date.now });
+  hub = new Hub({ remaining: () => 0, serverFlags: {}, previewMethod: 'auto', now: Date.now });
 });
 afterEach(() => {
   hub.close();
@@ -92,7 +92,7 @@ afterEach(() => {
 let made = 0;
 /** A prompt whose `POST` was answered. */
 function submit(clientId: string | null, more: object = {}): Channel {
-  const channel = hub.channel({ user: 'u', clientId, promptId: `${P}${++made}`, ...more });
+  const channel = hub.openChannel({ user: 'u', clientId, promptId: `${P}${++made}`, ...more });
   hub.submitted(channel);
   return channel;
 }
@@ -255,7 +255,7 @@ describe('a late hosted socket', () => {
 
   test('is handed nothing of one that was superseded, even if its own was never heard', () => {
     run(submit(null));
-    hub.submitted(hub.channel({ user: 'u', clientId: null, promptId: 'next' }));
+    hub.submitted(hub.openChannel({ user: 'u', clientId: null, promptId: 'next' }));
     expect(open().heard()).toEqual([]);
   });
 

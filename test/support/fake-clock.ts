@@ -25,9 +25,17 @@ export function createFakeClock(startMs = 1_000_000): FakeClock {
     sleep: (ms, signal) =>
       new Promise((resolve, reject) => {
         if (signal?.aborted) return reject(abortError());
-        const sleeper = { wakesAtMs: nowMs + ms, wake: resolve };
+        const sleeper = { wakesAtMs: nowMs + ms, wake };
+        function wake(): void {
+          signal?.removeEventListener('abort', stop);
+          resolve();
+        }
+        function stop(): void {
+          sleepers.delete(sleeper);
+          reject(abortError());
+        }
         sleepers.add(sleeper);
-        signal?.addEventListener('abort', () => sleepers.delete(sleeper) && reject(abortError()));
+        signal?.addEventListener('abort', stop);
       }),
     async advance(ms) {
       const untilMs = nowMs + ms;

@@ -1,4 +1,10 @@
-import type { Ledger, PromptRow } from '../../ledger/ledger.ts';
+import type { Ledger } from '../../ledger/ledger.ts';
+import type { Logger } from '../../observability/log.ts';
+import type { JobApi } from '../../protocol/job-api.ts';
+import { IS_TERMINAL, type JobStatus } from '../../protocol/v2.ts';
+import type { Hub } from '../../sockets/hub.ts';
+import type { ReceiverGroup } from '../../sockets/receivers.ts';
+import { NOTIFICATION_TEXTS } from '../../translate/notification-texts.ts';
 import {
   type ProgressEffect,
   type ProgressInput,
@@ -7,138 +13,160 @@ import {
   initialProgress,
 } from '../../translate/progress-state.ts';
 import { idleDueMs, reduceProgress } from '../../translate/progress.ts';
-import { parseJson } from '../../protocol/json.ts';
-import { type Graph, IS_TERMINAL, type JobStatus } from '../../protocol/v2.ts';
-import type { LivePrompts, LivePrompt } from '../live-prompts.ts';
-import { NOTIFICATION_TEXTS } from '../../translate/notification-texts.ts';
+import type { LivePrompt, LivePrompts } from '../live-prompts.ts';
 import type { PromptEventLog, PromptLogEntry } from '../prompt-event-log.ts';
-import type { ReceiverGroup } from '../../sockets/receivers.ts';
-import type { Hub } from '../../sockets/hub.ts';
-import { type FrameSenderOptions, createFrameSender } from './send-frames.ts';
+import { readLinkedJob } from '../state/linked-job.ts';
+import { FrameSender } from './send-frames.ts';
 
-/** Applies the log entries of one prompt: sends its frames, and updates what the queue shows. */
-export type EntryApplier = {
-  apply(entry: PromptLogEntry, position: number): Promise<void>;
-  readonly state: () => ProgressState;
-  readonly hasEnded: () => boolean;
-  /** When an `idle` input is due; `null`: none is. */
-  readonly nextDueMs: () => number | null;
-};
-
-export type EntryApplierOptions = FrameSenderOptions & {
-  readonly ledger: Pick<Ledger, 'prompts'>;
-  readonly livePrompts: LivePrompts;
-  readonly hub: Hub;
+export type EntryApplierOptions = {
+  readonly jobs: Pick<JobApi, 'content'>;
+  readonly ledger: { readonly prompts: Pick<Ledger['prompts'], 'get'> };
   readonly promptEventLog: Pick<PromptEventLog, 'markReceived' | 'isLeader'>;
+  readonly livePrompts: LivePrompts;
+  readonly hub: Pick<Hub, 'closeChannel' | 'sendStatus' | 'submitted' | 'notify'>;
+  readonly log: Logger;
 };
 
-export function createEntryApplier(deps: EntryApplierOptions, prompt: LivePrompt): EntryApplier {
-  const { livePrompts, hub, promptEventLog } = deps;
-  const { channel } = prompt;
-  const { user } = prompt.caller;
-  const frameSender = createFrameSender(deps, prompt);
-  let state: ProgressState | undefined;
-  const receivedUpTo = { client: 0, hosted: 0 };
+type EndEffect = ProgressEffect & { kind: 'end' };
+
+/**
+ * Third stage of the progress pipeline: applies the log entries of one prompt. Reduces inputs to
+ * frames, and updates what the queue shows.
+ */
+export class EntryApplier {
+  readonly #prompt: LivePrompt;
+  readonly #options: EntryApplierOptions;
+  readonly #frameSender: FrameSender;
+  readonly #receivedUpTo: Record<ReceiverGroup, number> = { client: 0, hosted: 0 };
+  #state: ProgressState | undefined;
   /** It had a job: it waits to be sent again. */
-  let hadJob = false;
-  let endEffect: (ProgressEffect & { kind: 'end' }) | undefined;
+  #hadJob = false;
+  #endEffect: EndEffect | undefined;
+
+  constructor(prompt: LivePrompt, options: EntryApplierOptions) {
+    this.#prompt = prompt;
+    this.#options = options;
+    this.#frameSender = new FrameSender(prompt, options);
+  }
+
+  /** `position`: of the entry in the log of the prompt. */
+  async apply(entry: PromptLogEntry, position: number): Promise<void> {
+    await this.#applyEntry(entry, position);
+    for (const group of this.#prompt.channel.receivedBy(position)) {
+      this.#markReceived(group, position);
+    }
+  }
 
   /** The graph is final only when the first input comes. */
-  function current(): ProgressState {
-    return state ?? initialProgress({ promptId: prompt.promptId, graph: prompt.graph });
+  state(): ProgressState {
+    const { promptId } = this.#prompt;
+    return this.#state ?? initialProgress({ promptId, graph: this.#prompt.graph });
   }
 
-  async function applyInput(input: ProgressInput, position: number): Promise<void> {
-    updateStatusFrom(input);
-    if (state === undefined && isStillQueued(input)) return;
-    const update = reduceProgress(current(), input);
-    state = update.state;
-    prompt.hasEvidence = hasEvidence(state);
-    prompt.startedAtMs = state.startedAtMs;
-    // Mark first: a client that gets the frame here may ask another process for the rest at once.
-    if (update.effects.length > 0 && update.effects.every(isSentNow)) {
-      for (const group of channel.receiverGroups()) markReceived(group, position);
-    }
-    for (const effect of update.effects) {
-      if (effect.kind === 'end') endEffect = effect;
-      else await frameSender.send(effect, position);
-    }
+  /** Asked often: a waiting prompt is not loaded for it. */
+  hasEnded(): boolean {
+    return this.#state?.phase === 'ended';
   }
 
-  function markReceived(group: ReceiverGroup, position: number): void {
-    if (position <= receivedUpTo[group]) return;
-    receivedUpTo[group] = position;
-    promptEventLog.markReceived(prompt.key, group, position);
+  /** When an `idle` input is due; `null`: none is. */
+  nextDueMs(): number | null {
+    return this.#state === undefined ? null : idleDueMs(this.#state);
   }
 
-  function updateStatusFrom(input: ProgressInput): void {
-    if (input.kind === 'event' && input.event.event === 'status') {
-      updateStatus(input.event.data.status);
-    } else if (input.kind === 'snapshot' && input.job.status === 'running') updateStatus('running');
-  }
-
-  /** v1 sends the count again when a prompt leaves the queue. */
-  function updateStatus(status: JobStatus): void {
-    const starts = status === 'running' && prompt.status === 'queued';
-    if (!IS_TERMINAL[status]) prompt.status = status;
-    if (starts) hub.status(user);
-  }
-
-  function notifyUser(text: Exclude<keyof typeof NOTIFICATION_TEXTS, 'brownout'>): void {
-    hub.notify(user, NOTIFICATION_TEXTS[text](prompt.promptId));
-  }
-
-  /** Most clients read the history at the same moment as v1's last frame. */
-  function sendClosing(position: number): void {
-    livePrompts.remove(prompt);
-    hub.status(user);
-    if (endEffect) channel.send({ kind: 'json', message: endEffect.closing }, position);
-    hub.closeChannel(channel);
-  }
-
-  async function applyEntry(entry: PromptLogEntry, position: number): Promise<void> {
+  async #applyEntry(entry: PromptLogEntry, position: number): Promise<void> {
+    const { livePrompts, hub } = this.#options;
+    const prompt = this.#prompt;
     switch (entry.kind) {
       case 'input':
-        return applyInput(entry.input, position);
+        return this.#applyInput(entry.input, position);
       case 'waits':
         // Where this process sends it again, its job is already cleared.
-        notifyUser(hadJob ? 'sentAgain' : 'noRoom');
+        this.#notify(this.#hadJob ? 'sentAgain' : 'noRoom');
         if (prompt.jobId !== null) livePrompts.clearJobId(prompt);
         return livePrompts.markWaiting(prompt);
       case 'sought':
-        notifyUser('outcomeUnknown');
+        this.#notify('outcomeUnknown');
         return livePrompts.clearWaiting(prompt);
       case 'attached':
-        hadJob = true;
-        livePrompts.clearWaiting(prompt);
-        if (prompt.jobId === null)
-          readLinkedJob(livePrompts, prompt, await deps.ledger.prompts.get(prompt.key));
-        return;
+        return this.#applyAttached();
       case 'released':
         prompt.isReleased = true;
-        hub.submitted(channel);
-        return hub.status(user);
+        hub.submitted(prompt.channel);
+        return hub.sendStatus(prompt.caller.user);
       case 'taken':
         prompt.isResumed = true;
         return;
       case 'recorded':
-        return sendClosing(position);
+        return this.#sendClosing(position);
       case 'removed':
         livePrompts.remove(prompt);
-        return hub.closeChannel(channel);
+        return hub.closeChannel(prompt.channel);
     }
   }
 
-  return {
-    state: current,
-    // Asked often: a waiting prompt is not loaded for it.
-    hasEnded: () => state?.phase === 'ended',
-    nextDueMs: () => (state === undefined ? null : idleDueMs(state)),
-    async apply(entry, position) {
-      await applyEntry(entry, position);
-      for (const group of channel.receivedBy(position)) markReceived(group, position);
-    },
-  };
+  async #applyAttached(): Promise<void> {
+    const { livePrompts, ledger } = this.#options;
+    this.#hadJob = true;
+    livePrompts.clearWaiting(this.#prompt);
+    if (this.#prompt.jobId !== null) return;
+    readLinkedJob(livePrompts, this.#prompt, await ledger.prompts.get(this.#prompt.key));
+  }
+
+  async #applyInput(input: ProgressInput, position: number): Promise<void> {
+    this.#updateStatusFrom(input);
+    if (this.#state === undefined && isStillQueued(input)) return;
+    const { state, effects } = reduceProgress(this.state(), input);
+    this.#state = state;
+    this.#prompt.hasEvidence = hasEvidence(state);
+    this.#prompt.startedAtMs = state.startedAtMs;
+    // Mark first: a client that gets the frame here may ask another process for the rest at once.
+    if (effects.length > 0 && effects.every(isSentNow)) {
+      for (const group of this.#prompt.channel.receiverGroups())
+        this.#markReceived(group, position);
+    }
+    for (const effect of effects) {
+      if (effect.kind === 'end') this.#endEffect = effect;
+      else await this.#frameSender.send(effect, position);
+    }
+  }
+
+  #markReceived(group: ReceiverGroup, position: number): void {
+    if (position <= this.#receivedUpTo[group]) return;
+    this.#receivedUpTo[group] = position;
+    this.#options.promptEventLog.markReceived(this.#prompt.key, group, position);
+  }
+
+  #updateStatusFrom(input: ProgressInput): void {
+    if (input.kind === 'event' && input.event.event === 'status') {
+      this.#updateStatus(input.event.data.status);
+    } else if (input.kind === 'snapshot' && input.job.status === 'running') {
+      this.#updateStatus('running');
+    }
+  }
+
+  /** v1 sends the count again when a prompt leaves the queue. */
+  #updateStatus(status: JobStatus): void {
+    const starts = status === 'running' && this.#prompt.status === 'queued';
+    if (!IS_TERMINAL[status]) this.#prompt.status = status;
+    if (starts) this.#options.hub.sendStatus(this.#prompt.caller.user);
+  }
+
+  #notify(text: Exclude<keyof typeof NOTIFICATION_TEXTS, 'brownout'>): void {
+    const { promptId, caller } = this.#prompt;
+    this.#options.hub.notify(caller.user, NOTIFICATION_TEXTS[text](promptId));
+  }
+
+  /** Most clients read the history at the same moment as v1's last frame. */
+  #sendClosing(position: number): void {
+    const { livePrompts, hub } = this.#options;
+    const { channel, caller } = this.#prompt;
+    livePrompts.remove(this.#prompt);
+    hub.sendStatus(caller.user);
+    if (this.#endEffect) {
+      channel.send({ kind: 'json', message: this.#endEffect.closing }, position);
+    }
+    hub.closeChannel(channel);
+  }
 }
 
 /** Nothing has happened to the prompt, nor to thousands that wait beside it. */
@@ -148,25 +176,8 @@ function isStillQueued(input: ProgressInput): boolean {
   return status === 'queued' && cached === undefined;
 }
 
-/**
- * True for an effect that is sent at once; the end is not, nor a picture that has to be fetched.
- */
+/** True for an effect that is sent at once; the end is not, nor a picture that has to be fetched. */
 function isSentNow(effect: ProgressEffect): boolean {
   if (effect.kind === 'end') return false;
   return !('picture' in effect && effect.picture && 'assetId' in effect.picture);
-}
-
-/** Another process linked the job of the prompt: reads it from its record. */
-export function readLinkedJob(
-  livePrompts: LivePrompts,
-  prompt: LivePrompt,
-  row: PromptRow | undefined,
-): void {
-  if (!row || row.jobId === null) return;
-  livePrompts.setJobId(prompt, row.jobId);
-  Object.assign(prompt, {
-    graph: parseJson(row.graphJson) as Graph,
-    targets: parseJson(row.targetsJson) as readonly string[],
-    status: 'queued',
-  });
 }

@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../observability/log.ts';
 import { type Caller, type JobApi, isGone } from '../../protocol/job-api.ts';
 import { IS_TERMINAL } from '../../protocol/v2.ts';
@@ -16,9 +16,9 @@ export type JobCanceller = {
 
 type JobCancellerOptions = {
   readonly jobs: Pick<JobApi, 'cancel'>;
-  readonly livePrompts: LivePrompts;
+  readonly livePrompts: Pick<LivePrompts, 'has'>;
   readonly log: Logger;
-  readonly now: () => number;
+  readonly clock: Clock;
 };
 
 const RETRY_MS = { first: 500, last: 10_000 } as const;
@@ -28,7 +28,7 @@ export function createJobCanceller({
   jobs,
   livePrompts,
   log,
-  now,
+  clock,
 }: JobCancellerOptions): JobCanceller {
   const stop = new AbortController();
 
@@ -49,11 +49,12 @@ export function createJobCanceller({
   }
 
   async function retryUntilDone(prompt: LivePrompt): Promise<void> {
-    const deadlineMs = now() + GIVE_UP_MS;
+    const deadlineMs = clock.now() + GIVE_UP_MS;
     for (let waitMs: number = RETRY_MS.first; ; waitMs = Math.min(waitMs * 2, RETRY_MS.last)) {
-      await delay(waitMs, undefined, { signal: stop.signal, ref: false });
+      await clock.sleep(waitMs, stop.signal);
       // A repeated cancel does no harm, nor does one of an ended job.
-      if (!livePrompts.has(prompt) || now() > deadlineMs || (await requestCancel(prompt))) return;
+      if (!livePrompts.has(prompt) || clock.now() > deadlineMs || (await requestCancel(prompt)))
+        return;
     }
   }
 

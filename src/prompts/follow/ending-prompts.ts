@@ -1,4 +1,5 @@
 import { completesWithin } from '../../lib/completes-within.ts';
+import { type Deferred, createDeferred } from './deferred.ts';
 
 /** Limit for an upstream that reports an end but never returns the ended job. */
 const MAX_WAIT_MS = 1000;
@@ -16,12 +17,12 @@ export type EndingPrompts = {
 };
 
 export function createEndingPrompts(): EndingPrompts {
-  const byUser = new Map<string, Map<string, EndingPrompt>>();
+  const byUser = new Map<string, Map<string, Deferred>>();
   return {
     begin(user, key) {
-      const prompts = byUser.get(user) ?? new Map<string, EndingPrompt>();
+      const prompts = byUser.get(user) ?? new Map<string, Deferred>();
       byUser.set(user, prompts);
-      if (!prompts.has(key)) prompts.set(key, createEndingPrompt());
+      if (!prompts.has(key)) prompts.set(key, createDeferred());
     },
     finish(user, key) {
       const prompts = byUser.get(user);
@@ -34,16 +35,8 @@ export function createEndingPrompts(): EndingPrompts {
       if (!prompts) return;
       await completesWithin(
         MAX_WAIT_MS,
-        Promise.all([...prompts.values()].map(({ finished }) => finished)),
+        Promise.all([...prompts.values()].map(({ promise }) => promise)),
       );
     },
   };
-}
-
-type EndingPrompt = { readonly finished: Promise<void>; readonly resolve: () => void };
-
-function createEndingPrompt(): EndingPrompt {
-  let resolve = (): void => {};
-  const finished = new Promise<void>((finish) => (resolve = finish));
-  return { finished, resolve };
 }

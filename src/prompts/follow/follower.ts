@@ -1,296 +1,286 @@
-import { setMaxListeners } from 'node:events';
-import { setTimeout as delay } from 'node:timers/promises';
-import type { Caller, JobEvent, Result } from '../../protocol/job-api.ts';
-import type { Graph } from '../../protocol/v2.ts';
+import type { HistoryLimits, Ledger } from '../../ledger/ledger.ts';
+import type { Clock } from '../../lib/clock.ts';
 import { completesWithin } from '../../lib/completes-within.ts';
-import type { LivePrompt, PromptDraft } from '../live-prompts.ts';
-import { createEndingPrompts } from './ending-prompts.ts';
+import type { Logger } from '../../observability/log.ts';
+import type { Caller, JobApi } from '../../protocol/job-api.ts';
+import type { Graph } from '../../protocol/v2.ts';
+import type { Channel } from '../../sockets/channel.ts';
 import type { Hub } from '../../sockets/hub.ts';
-import { type EndWithoutJob, type JobConsumerOptions, createJobConsumer } from './job-consumer.ts';
-import { createLivePrompt, unloadIfFar } from '../state/live-prompt.ts';
 import { previewMethodIn } from '../../sockets/preview-method.ts';
+import type { LivePrompt, LivePrompts, PromptDraft } from '../live-prompts.ts';
 import {
-  type PromptLogEntry,
-  type LogSubscriber,
   LeadershipLost,
+  type LogSubscriber,
+  type PromptEventLog,
+  type PromptLogEntry,
   ifLeadershipLost,
 } from '../prompt-event-log.ts';
-import { type EntryApplier, createEntryApplier } from './apply-entry.ts';
+import { HistoryPruner } from '../state/history-pruner.ts';
+import { createLivePrompt, unloadIfFar } from '../state/live-prompt.ts';
+import { EntryApplier } from './apply-entry.ts';
+import { type EndingPrompts, createEndingPrompts } from './ending-prompts.ts';
+import { FollowedPrompt, type JobEventStream } from './followed-prompt.ts';
+import { type EndWithoutJob, JobConsumer } from './job-consumer.ts';
+import type { Resend } from './missing-job.ts';
 
-/** Turns the events of jobs into v1 frames, until each prompt has its history. */
-export type Follower = {
-  /** Adds a prompt to the live prompts, unless it is there. */
-  trackPrompt(draft: PromptDraft, caller: Caller): LivePrompt;
-  find(key: string): LivePrompt | undefined;
-  /** Removes a prompt that another process knows by this other id. */
-  untrack(key: string, promptId: string | undefined): void;
-  /** Sets the job of the prompt and opens its event stream. */
-  attachJob(
-    prompt: LivePrompt,
-    job: {
-      readonly jobId: string;
-      readonly graph: Graph;
-      readonly targets: readonly string[];
-    },
-  ): void;
-  /** The job is recorded: its events are consumed as soon as the prompt is released. */
-  follow(prompt: LivePrompt): Promise<void>;
-  /** Lets the frames of the prompt reach sockets; none is sent before. */
-  releaseFrames(prompt: LivePrompt): void;
-  /** Appends an entry to the log of the prompt. `false`: another process owns the prompt. */
-  appendEntry(prompt: LivePrompt, kind: Exclude<PromptLogEntry['kind'], 'input'>): Promise<boolean>;
-  /** Ends a prompt that has no job; resolves when its history is written. */
-  finishWithoutJob(prompt: LivePrompt, ending: EndWithoutJob): Promise<void>;
-  /** Writes the history of a prompt whose end is in its log. `false`: it is not. */
-  resumeFinish(prompt: LivePrompt): boolean;
-  /** Stops following; live prompts stay live in the ledger. */
-  close(): Promise<void>;
+export type FollowerOptions = {
+  readonly jobs: JobApi;
+  readonly ledger: Ledger;
+  readonly promptEventLog: PromptEventLog;
+  readonly livePrompts: LivePrompts;
+  readonly hub: Pick<Hub, 'openChannel' | 'closeChannel' | 'sendStatus' | 'submitted' | 'notify'>;
+  /** Limits of each user's history, and of one prompt's graph in it. */
+  readonly history: HistoryLimits & { readonly graphBytes: number };
+  /** True when the upstream may lose jobs it accepted. */
+  readonly mayLoseJobs: boolean;
+  /** Decides about a prompt whose job was lost, or failed, before it started. */
+  readonly resend: Resend;
+  /** Called with v1's status word of each ended prompt. */
+  readonly onEnded?: ((statusWord: string) => void) | undefined;
+  readonly clock: Clock;
+  readonly log: Logger;
 };
 
-export type FollowerOptions = Omit<JobConsumerOptions, 'endingPrompts' | 'onStored'> & {
-  readonly hub: Hub;
-};
-
-type JobEventStream = Promise<Result<AsyncIterable<JobEvent>>>;
-
-/** A prompt that this process follows, and the conditions before its events are consumed. */
-type FollowedPrompt = {
-  readonly prompt: LivePrompt;
-  eventStream: JobEventStream | undefined;
-  isReleased: boolean;
-  readonly released: Promise<void>;
-  readonly releaseFrames: () => void;
-  readonly entryApplier: EntryApplier;
-  /** Entries of another process wait for this: the client is being answered here. */
-  blockedUntil: Promise<unknown> | undefined;
-  readonly answered: Promise<void>;
-  readonly markAnswered: () => void;
-  isUntracked: boolean;
-  /** Aborted when another process takes the prompt over, and when this one closes. */
-  stop: AbortController;
-};
+/** Entries that say where a prompt is; what its job does are the others. */
+type StateEntryKind = Exclude<PromptLogEntry['kind'], 'input'>;
 
 /** Wait between a stream that ended early and the next attempt. */
 const RETRY_MS = { first: 250, last: 5000 } as const;
 /** The longest time from taking a prompt to answering its client. */
 const ANSWER_TIMEOUT_MS = 10_000;
-/** History is pruned when it exceeds its limit by a hundredth, or after this many prompts. */
-const MAX_PROMPTS_BETWEEN_PRUNES = 50;
 
-export function createFollower(options: FollowerOptions): Follower {
-  const endingPrompts = createEndingPrompts();
-  let storedBytes = 0;
-  const onStored = (bytes: number): void => void (storedBytes += bytes);
-  const deps = { ...options, endingPrompts, onStored };
-  const { jobs, livePrompts, hub, log, promptEventLog } = deps;
-  const followedPrompts = new Map<string, FollowedPrompt>();
-  const tasks = new Set<Promise<void>>();
-  const { history } = deps;
-  const pruneEvery = Math.min(MAX_PROMPTS_BETWEEN_PRUNES, Math.ceil(history.count / 100));
-  let ended = 0;
-  let isClosed = false;
+/** Turns the events of jobs into v1 frames, until each prompt has its history. */
+export class Follower {
+  readonly #options: FollowerOptions;
+  readonly #followed = new Map<string, FollowedPrompt>();
+  readonly #tasks = new Set<Promise<void>>();
+  readonly #endingPrompts: EndingPrompts = createEndingPrompts();
+  readonly #pruner: HistoryPruner;
+  #isClosed = false;
 
-  async function prune(): Promise<void> {
-    const isDue = ++ended % pruneEvery === 0 || storedBytes > history.bytes / 100;
-    if (!isDue) return;
-    storedBytes = 0;
-    await deps.ledger.prompts.pruneHistory(history);
+  constructor(options: FollowerOptions) {
+    this.#options = options;
+    this.#pruner = new HistoryPruner(options.ledger.prompts, options.history);
   }
 
-  function track(
-    { stop }: FollowedPrompt,
-    action: (signal: AbortSignal) => Promise<void>,
-  ): Promise<void> {
-    const tracked = action(stop.signal)
-      .then(prune)
-      .catch((error: unknown) => {
-        if (stop.signal.aborted || error instanceof LeadershipLost) return;
-        log.error({ event: 'prompt.finish_failed', err: error }, 'could not finish a prompt');
-      })
-      .finally(() => tasks.delete(tracked));
-    tasks.add(tracked);
-    return tracked;
+  /** Adds a prompt to the live prompts, unless it is there. */
+  trackPrompt(draft: PromptDraft, caller: Caller): LivePrompt {
+    const existing = this.#followed.get(draft.key);
+    if (existing) return existing.prompt;
+    const { livePrompts, promptEventLog } = this.#options;
+    const { user } = caller;
+    const { key } = draft;
+    const prompt = createLivePrompt(draft, { caller, channel: this.#openChannel(draft, user) });
+    livePrompts.add(prompt);
+    const followed = new FollowedPrompt(prompt, new EntryApplier(prompt, this.#options));
+    this.#followed.set(key, followed);
+    promptEventLog.subscribe({ key, user }, this.#subscriberOf(followed));
+    return prompt;
   }
 
-  async function appendEntry(
+  find(key: string): LivePrompt | undefined {
+    return this.#followed.get(key)?.prompt;
+  }
+
+  /** Removes a prompt that another process knows by this other id. */
+  untrack(key: string, promptId: string | undefined): void {
+    const followed = this.#followed.get(key);
+    if (!followed || followed.prompt.promptId === promptId) return;
+    const { prompt } = followed;
+    followed.isUntracked = true;
+    followed.markAnswered();
+    this.#followed.delete(key);
+    this.#options.livePrompts.remove(prompt);
+    this.#options.hub.closeChannel(prompt.channel);
+  }
+
+  /** Sets the job of the prompt and opens its event stream. */
+  attachJob(
     prompt: LivePrompt,
-    kind: Exclude<PromptLogEntry['kind'], 'input'>,
-  ): Promise<boolean> {
-    const noted = promptEventLog.append(prompt.key, { kind }).then(() => true);
-    return await noted.catch(ifLeadershipLost(false));
+    {
+      jobId,
+      graph,
+      targets,
+    }: {
+      readonly jobId: string;
+      readonly graph: Graph;
+      readonly targets: readonly string[];
+    },
+  ): void {
+    const { livePrompts, jobs } = this.#options;
+    const status = prompt.jobId === jobId ? prompt.status : 'queued';
+    livePrompts.setJobId(prompt, jobId);
+    Object.assign(prompt, { graph, targets, status });
+    const followed = this.#followed.get(prompt.key);
+    if (followed) followed.eventStream = jobs.events(prompt.caller, jobId, followed.signal);
   }
 
-  function createSubscriber(
-    { key, channel, caller: { user } }: LivePrompt,
-    followed: FollowedPrompt,
-  ): LogSubscriber {
-    const isOwnNewPrompt = promptEventLog.isLeader(key);
+  /** The job is recorded: its events are consumed as soon as the prompt is released. */
+  async follow(prompt: LivePrompt): Promise<void> {
+    const followed = this.#followed.get(prompt.key);
+    if (!followed || !(await this.appendEntry(prompt, 'attached'))) return;
+    unloadIfFar(this.#options.livePrompts, prompt);
+    void this.#run(followed, async (signal) => {
+      await followed.released;
+      await this.#followToEnd(followed, signal);
+    });
+  }
+
+  /** Lets the frames of the prompt reach sockets; none is sent before. */
+  releaseFrames(prompt: LivePrompt): void {
+    const followed = this.#followed.get(prompt.key);
+    if (!followed || followed.isReleased) return;
+    followed.isReleased = true;
+    followed.markAnswered();
+    this.appendEntry(prompt, 'released').catch((error: unknown) => {
+      if (this.#isClosed) return;
+      const facts = { event: 'prompt.release_failed', err: error, user: prompt.caller.user };
+      this.#options.log.error(facts, 'could not release the frames of a prompt');
+    });
+  }
+
+  /** Appends an entry to the log of the prompt. `false`: another process owns the prompt. */
+  async appendEntry(prompt: LivePrompt, kind: StateEntryKind): Promise<boolean> {
+    const appended = this.#options.promptEventLog.append(prompt.key, { kind }).then(() => true);
+    return await appended.catch(ifLeadershipLost(false));
+  }
+
+  /** Ends a prompt that has no job; resolves when its history is written. */
+  async finishWithoutJob(prompt: LivePrompt, ending: EndWithoutJob): Promise<void> {
+    const followed = this.#followed.get(prompt.key);
+    if (!followed) return;
+    await this.#run(followed, async (signal) => {
+      await followed.released;
+      signal.throwIfAborted();
+      await this.#consumerOf(followed).endWithoutJob(ending);
+    });
+  }
+
+  /** Writes the history of a prompt whose end is in its log. `false`: it is not. */
+  resumeFinish(prompt: LivePrompt): boolean {
+    const followed = this.#followed.get(prompt.key);
+    if (!followed?.entryApplier.hasEnded()) return false;
+    void this.#run(followed, () => this.#consumerOf(followed).finish());
+    return true;
+  }
+
+  /** Stops following; live prompts stay live in the ledger. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    for (const followed of this.#followed.values()) {
+      followed.stop();
+      followed.release();
+    }
+    await Promise.all(this.#tasks);
+  }
+
+  #openChannel(
+    { key, clientId, promptId, extraData, isV2Job }: PromptDraft,
+    user: string,
+  ): Channel {
+    const { hub, promptEventLog } = this.#options;
+    const previewMethod = previewMethodIn(extraData.preview_method);
+    const address = { user, clientId, promptId, isV2Job: isV2Job ?? false, previewMethod };
+    return hub.openChannel(address, (group, position) =>
+      promptEventLog.markReceived(key, group, position),
+    );
+  }
+
+  #subscriberOf(followed: FollowedPrompt): LogSubscriber {
+    const { prompt, entryApplier } = followed;
+    const { key, channel } = prompt;
+    const isOwnNewPrompt = this.#options.promptEventLog.isLeader(key);
     return {
-      async apply(entry, at) {
+      apply: async (entry, position) => {
         if (followed.blockedUntil) await followed.blockedUntil;
         if (followed.isUntracked) return;
         if (entry.kind === 'released') followed.isReleased = true;
-        await followed.entryApplier.apply(entry, at);
-        if (entry.kind === 'released') followed.releaseFrames();
-        if (entry.kind === 'recorded' || entry.kind === 'removed') followedPrompts.delete(key);
+        await entryApplier.apply(entry, position);
+        if (entry.kind === 'released') followed.release();
+        if (entry.kind === 'recorded' || entry.kind === 'removed') this.#followed.delete(key);
       },
-      onLeadershipLost() {
-        endingPrompts.finish(user, key);
-        if (isOwnNewPrompt && !followed.isReleased)
+      onLeadershipLost: () => {
+        this.#endingPrompts.finish(prompt.caller.user, key);
+        if (isOwnNewPrompt && !followed.isReleased) {
           followed.blockedUntil = completesWithin(ANSWER_TIMEOUT_MS, followed.answered);
-        followed.stop.abort();
-        followed.stop = createStop();
-        followed.eventStream = undefined;
+        }
+        followed.stop();
+        followed.restart();
       },
       onSubscribed: (upTo, since) => channel.skipReceived(upTo, since),
-      onReceivedElsewhere: (audience, upTo) => channel.discardReceived(audience, upTo),
+      onReceivedElsewhere: (group, upTo) => channel.discardReceived(group, upTo),
     };
   }
 
-  return {
-    trackPrompt(draft, caller) {
-      const { user } = caller;
-      const { key, clientId, promptId } = draft;
-      const existing = followedPrompts.get(key);
-      if (existing) return existing.prompt;
-      const previewMethod = previewMethodIn(draft.extraData.preview_method);
-      const address = { user, clientId, promptId, isV2Job: draft.isV2Job ?? false, previewMethod };
-      const channel = hub.channel(address, (audience, at) =>
-        promptEventLog.markReceived(key, audience, at),
-      );
-      const prompt = createLivePrompt(draft, { caller, channel });
-      livePrompts.add(prompt);
-      const followed = createFollowedPrompt(prompt, createEntryApplier(deps, prompt));
-      followedPrompts.set(key, followed);
-      promptEventLog.subscribe({ key, user }, createSubscriber(prompt, followed));
-      return prompt;
-    },
-    find: (key) => followedPrompts.get(key)?.prompt,
-    untrack(key, promptId) {
-      const followed = followedPrompts.get(key);
-      if (!followed || followed.prompt.promptId === promptId) return;
-      const { prompt } = followed;
-      followed.isUntracked = true;
-      followed.markAnswered();
-      followedPrompts.delete(key);
-      livePrompts.remove(prompt);
-      hub.closeChannel(prompt.channel);
-    },
-    attachJob(prompt, { jobId, graph, targets }) {
-      const status = prompt.jobId === jobId ? prompt.status : 'queued';
-      livePrompts.setJobId(prompt, jobId);
-      Object.assign(prompt, { graph, targets, status });
-      const followed = followedPrompts.get(prompt.key);
-      if (followed) followed.eventStream = jobs.events(prompt.caller, jobId, followed.stop.signal);
-    },
-    async follow(prompt) {
-      const followed = followedPrompts.get(prompt.key);
-      if (!followed || !(await appendEntry(prompt, 'attached'))) return;
-      unloadIfFar(livePrompts, prompt);
-      void track(followed, (signal) =>
-        followed.released.then(() => followToEnd(deps, prompt, followed, signal)),
-      );
-    },
-    releaseFrames(prompt) {
-      const followed = followedPrompts.get(prompt.key);
-      if (!followed || followed.isReleased) return;
-      followed.isReleased = true;
-      followed.markAnswered();
-      appendEntry(prompt, 'released').catch((error: unknown) => {
-        if (!isClosed)
-          log.error(
-            { event: 'prompt.release_failed', err: error, user: prompt.caller.user },
-            'could not release the frames of a prompt',
-          );
-      });
-    },
-    appendEntry,
-    async finishWithoutJob(prompt, ending) {
-      const followed = followedPrompts.get(prompt.key);
-      if (!followed) return;
-      await track(followed, async (signal) => {
-        await followed.released;
-        signal.throwIfAborted();
-        await createJobConsumer(deps, prompt, followed.entryApplier).end(ending);
-      });
-    },
-    resumeFinish(prompt) {
-      const followed = followedPrompts.get(prompt.key);
-      if (!followed?.entryApplier.hasEnded()) return false;
-      void track(followed, () => createJobConsumer(deps, prompt, followed.entryApplier).finish());
-      return true;
-    },
-    async close() {
-      isClosed = true;
-      for (const { stop, releaseFrames } of followedPrompts.values()) {
-        stop.abort();
-        releaseFrames();
-      }
-      await Promise.all(tasks);
-    },
-  };
-}
-
-function createFollowedPrompt(prompt: LivePrompt, entryApplier: EntryApplier): FollowedPrompt {
-  let releaseFrames = (): void => {};
-  const released = new Promise<void>((resolve) => (releaseFrames = resolve));
-  let markAnswered = (): void => {};
-  const answered = new Promise<void>((resolve) => (markAnswered = resolve));
-  return {
-    prompt,
-    entryApplier,
-    eventStream: undefined,
-    isReleased: false,
-    released,
-    releaseFrames,
-    blockedUntil: undefined,
-    answered,
-    markAnswered,
-    isUntracked: false,
-    stop: createStop(),
-  };
-}
-
-function createStop(): AbortController {
-  const stop = new AbortController();
-  setMaxListeners(0, stop.signal);
-  return stop;
-}
-
-/**
- * Consumes the event stream, and polls the job when there is no stream, until the job has ended.
- */
-async function followToEnd(
-  deps: JobConsumerOptions,
-  prompt: LivePrompt,
-  { eventStream, entryApplier }: FollowedPrompt,
-  signal: AbortSignal,
-): Promise<void> {
-  const { jobId } = prompt;
-  signal.throwIfAborted();
-  if (jobId === null) return;
-  const jobConsumer = createJobConsumer(deps, prompt, entryApplier);
-  let source = eventStream;
-  for (let waitMs: number = RETRY_MS.first; ; waitMs = Math.min(waitMs * 2, RETRY_MS.last)) {
-    try {
-      const stream = await (source ?? deps.jobs.events(prompt.caller, jobId, signal));
-      if (stream.ok) await jobConsumer.consume(stream.value);
-      signal.throwIfAborted();
-      if (await jobConsumer.poll(jobId)) return;
-    } catch (error) {
-      signal.throwIfAborted();
-      if (error instanceof LeadershipLost) throw error;
-      deps.log.error(
-        {
-          event: 'prompt.follow_failed',
-          err: error,
-          user: prompt.caller.user,
-          promptId: prompt.promptId,
-        },
-        'following a job failed; retrying',
-      );
-    }
-    source = undefined;
-    await delay(waitMs, undefined, { signal });
+  #consumerOf({ prompt, entryApplier }: FollowedPrompt): JobConsumer {
+    const { jobs, ledger, livePrompts, promptEventLog, history, clock, log } = this.#options;
+    const { mayLoseJobs, resend, onEnded } = this.#options;
+    return new JobConsumer(prompt, entryApplier, {
+      jobs,
+      ledger,
+      livePrompts,
+      promptEventLog,
+      endingPrompts: this.#endingPrompts,
+      maxGraphBytes: history.graphBytes,
+      mayLoseJobs,
+      resend,
+      onEnded: ({ statusWord, entryJson }) => {
+        this.#pruner.noteStored(entryJson.length);
+        onEnded?.(statusWord);
+      },
+      clock,
+      log,
+    });
   }
+
+  #run({ signal }: FollowedPrompt, action: (signal: AbortSignal) => Promise<void>): Promise<void> {
+    const task = action(signal)
+      .then(() => this.#pruner.noteEnded())
+      .catch((error: unknown) => {
+        if (signal.aborted || error instanceof LeadershipLost) return;
+        const facts = { event: 'prompt.finish_failed', err: error };
+        this.#options.log.error(facts, 'could not finish a prompt');
+      })
+      .finally(() => this.#tasks.delete(task));
+    this.#tasks.add(task);
+    return task;
+  }
+
+  /** Consumes the event stream, and polls the job when there is no stream, until the job has ended. */
+  async #followToEnd(followed: FollowedPrompt, signal: AbortSignal): Promise<void> {
+    const { prompt } = followed;
+    signal.throwIfAborted();
+    const { jobId } = prompt;
+    if (jobId === null) return;
+    const consumer = this.#consumerOf(followed);
+    let stream = followed.eventStream;
+    for (let waitMs: number = RETRY_MS.first; ; waitMs = Math.min(waitMs * 2, RETRY_MS.last)) {
+      stream ??= this.#options.jobs.events(prompt.caller, jobId, signal);
+      const hasEnded = consumeThenPoll(consumer, stream, { jobId, signal });
+      if (await hasEnded.catch((error: unknown) => this.#noteFailure(error, prompt, signal)))
+        return;
+      stream = undefined;
+      await this.#options.clock.sleep(waitMs, signal);
+    }
+  }
+
+  #noteFailure(error: unknown, { caller, promptId }: LivePrompt, signal: AbortSignal): false {
+    signal.throwIfAborted();
+    if (error instanceof LeadershipLost) throw error;
+    const facts = { event: 'prompt.follow_failed', err: error, user: caller.user, promptId };
+    this.#options.log.error(facts, 'following a job failed; retrying');
+    return false;
+  }
+}
+
+/** Returns true when the job has ended. */
+async function consumeThenPoll(
+  consumer: JobConsumer,
+  stream: JobEventStream,
+  { jobId, signal }: { readonly jobId: string; readonly signal: AbortSignal },
+): Promise<boolean> {
+  const opened = await stream;
+  if (opened.ok) await consumer.consume(opened.value);
+  signal.throwIfAborted();
+  return consumer.poll(jobId);
 }

@@ -1,21 +1,19 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import type { Ledger, PromptOutcome } from '../../ledger/ledger.ts';
+import type { Clock } from '../../lib/clock.ts';
 import { reached } from '../../lib/crash-point.ts';
 import { yieldEvery } from '../../lib/yield-every.ts';
-import type { ProgressInput } from '../../translate/progress-state.ts';
-import { type JobApi, type JobEvent, isGone } from '../../protocol/job-api.ts';
-import type { FileRef } from '../../protocol/v1.ts';
-import { IS_TERMINAL, type Job, type Output } from '../../protocol/v2.ts';
-import type { LivePrompt, LivePrompts } from '../live-prompts.ts';
-import type { EndingPrompts } from './ending-prompts.ts';
-import { endsJob, isKnown, showsActivity, startsJob } from '../state/progress-input-kinds.ts';
-import { nameOutput } from '../../files/name-output.ts';
-import { locationOf } from '../../files/output-name.ts';
-import { LeadershipLost, type PromptEventLog } from '../prompt-event-log.ts';
-import type { HistoryLimits, Ledger } from '../../ledger/ledger.ts';
 import type { Logger } from '../../observability/log.ts';
-import type { Resend } from './missing-job.ts';
+import { type JobApi, type JobEvent, isGone } from '../../protocol/job-api.ts';
+import { IS_TERMINAL, type Job } from '../../protocol/v2.ts';
+import type { ProgressInput } from '../../translate/progress-state.ts';
+import type { LivePrompt, LivePrompts } from '../live-prompts.ts';
+import { LeadershipLost, type PromptEventLog } from '../prompt-event-log.ts';
 import { toOutcome } from '../state/outcome.ts';
+import { endsJob, isKnown, showsActivity, startsJob } from '../state/progress-input-kinds.ts';
 import type { EntryApplier } from './apply-entry.ts';
+import type { EndingPrompts } from './ending-prompts.ts';
+import { type Resend, placeholderJob, wasLostWhileQueued } from './missing-job.ts';
+import { OutputNames } from './output-names.ts';
 
 /** The end of a prompt that has no job to report it. */
 export type EndWithoutJob =
@@ -23,35 +21,21 @@ export type EndWithoutJob =
   | { readonly kind: 'failed'; readonly error: NonNullable<Job['error']> }
   | { readonly kind: 'lost'; readonly reason: string };
 
-/** Appends the events of one job to the log of its prompt, and writes its history. */
-export type JobConsumer = {
-  /** Consumes an event stream. */
-  consume(stream: AsyncIterable<JobEvent>): Promise<void>;
-  /** Reads the job; true when it has ended. */
-  poll(jobId: string): Promise<boolean>;
-  end(result: EndWithoutJob): Promise<void>;
-  /** Writes the history of a prompt whose end is in its log, then sends v1's last frame. */
-  finish(): Promise<void>;
-};
-
 export type JobConsumerOptions = {
-  readonly jobs: JobApi;
-  readonly ledger: Ledger;
-  readonly promptEventLog: PromptEventLog;
-  readonly livePrompts: LivePrompts;
-  readonly log: Logger;
-  readonly now: () => number;
-  /** Limits of each user's history, and of one prompt's graph in it. */
-  readonly history: HistoryLimits & { readonly graphBytes: number };
+  readonly jobs: Pick<JobApi, 'get' | 'asset'>;
+  readonly ledger: Pick<Ledger, 'prompts' | 'files'>;
+  readonly livePrompts: Pick<LivePrompts, 'hasEarlierQueued'>;
+  readonly promptEventLog: Pick<PromptEventLog, 'append' | 'isLeader'>;
+  readonly endingPrompts: EndingPrompts;
+  /** Limit of one prompt's graph in its history. */
+  readonly maxGraphBytes: number;
   /** True when the upstream may lose jobs it accepted. */
   readonly mayLoseJobs: boolean;
-  /** Decides about a prompt whose job was lost, or failed, before it started. */
   readonly resend: Resend;
-  /** Called with v1's status word of each ended prompt. */
-  readonly onEnded?: (statusWord: string) => void;
-  readonly endingPrompts: EndingPrompts;
-  /** Called with the stored bytes of each ended prompt. */
-  readonly onStored: (bytes: number) => void;
+  /** Called when the history of the prompt is written. */
+  readonly onEnded: (outcome: PromptOutcome) => void;
+  readonly clock: Clock;
+  readonly log: Logger;
 };
 
 /** Events of one prompt that are consumed before the event loop gets its turn. */
@@ -63,215 +47,175 @@ const HISTORY_RETRY_MS = 1000;
 /** Longest wait for a due input, in case the clock was set back. */
 const MAX_IDLE_MS = 5000;
 
-export function createJobConsumer(
-  deps: JobConsumerOptions,
-  prompt: LivePrompt,
-  entryApplier: Pick<EntryApplier, 'state' | 'hasEnded' | 'nextDueMs'>,
-): JobConsumer {
-  const { livePrompts, jobs, ledger, promptEventLog, endingPrompts, log, now } = deps;
-  const { user } = prompt.caller;
-  let lastQueuedAtMs: number | undefined;
-  let hasBegun = false;
-  /** Outputs that were named here, by id. */
-  const namedOutputs = new Map<string, { readonly output: Output; readonly file: FileRef }>();
+/**
+ * First stage of the progress pipeline: receives the events of one job, appends them to the log of
+ * its prompt, and writes the history when the job has ended.
+ */
+export class JobConsumer {
+  readonly #prompt: LivePrompt;
+  readonly #entryApplier: Pick<EntryApplier, 'state' | 'hasEnded' | 'nextDueMs'>;
+  readonly #options: JobConsumerOptions;
+  readonly #outputNames: OutputNames;
+  #lastQueuedAtMs: number | undefined;
+  #hasBegun = false;
 
-  async function receive(input: ProgressInput): Promise<void> {
-    if (endsJob(input)) endingPrompts.begin(user, prompt.key);
-    else {
-      // Any other input shows that it has not ended after all.
-      endingPrompts.finish(user, prompt.key);
-      if (startsJob(input) && prompt.status === 'queued') await waitForTurn();
-    }
-    await recordBegin(input);
-    await promptEventLog.append(prompt.key, { kind: 'input', input });
-    if (entryApplier.hasEnded()) await finish();
+  constructor(
+    prompt: LivePrompt,
+    entryApplier: Pick<EntryApplier, 'state' | 'hasEnded' | 'nextDueMs'>,
+    options: JobConsumerOptions,
+  ) {
+    const { ledger, jobs, clock } = options;
+    this.#prompt = prompt;
+    this.#entryApplier = entryApplier;
+    this.#options = options;
+    this.#outputNames = new OutputNames(prompt, {
+      files: ledger.files,
+      jobs,
+      now: () => clock.now(),
+    });
   }
 
-  /** Records that the job has started: such a job is never sent again, by any process. */
-  async function recordBegin(input: ProgressInput): Promise<void> {
-    if (!deps.mayLoseJobs || hasBegun || !showsActivity(input)) return;
-    hasBegun = true;
-    await ledger.prompts.begin(prompt.key, input.atMs);
+  /** Consumes an event stream. */
+  async consume(stream: AsyncIterable<JobEvent>): Promise<void> {
+    const events = stream[Symbol.asyncIterator]();
+    const pause = yieldEvery(EVENTS_PER_TURN);
+    let next = events.next();
+    for (;;) {
+      const event = await this.#nextOrIdle(next);
+      if (event === undefined) {
+        // Nothing awaits it any more if this throws.
+        next.catch(ignoreError);
+        await this.#receive({ kind: 'idle', atMs: this.#options.clock.now() });
+      } else if (event.done) return;
+      else {
+        await this.#receiveEvent(event.value);
+        await pause();
+        next = events.next();
+      }
+    }
+  }
+
+  /** Reads the job; true when it has ended. */
+  async poll(jobId: string): Promise<boolean> {
+    const { jobs, clock } = this.#options;
+    const read = await jobs.get(this.#prompt.caller, jobId);
+    const job = read.ok ? read.value : undefined;
+    const isMissing = read.ok ? read.value.status === 'expired' : isGone(read.error);
+    // One upstream forgets jobs that are deleted from its queue: a job we cancelled is not lost.
+    if (isMissing && this.#prompt.cancelRequested) {
+      return this.#receiveJob({ ...(job ?? placeholderJob(this.#prompt)), status: 'canceled' });
+    }
+    if (isMissing || (job && wasLostWhileQueued(job))) {
+      const missing = { job, lastQueuedAtMs: this.#lastQueuedAtMs };
+      const result = await this.#options.resend(this.#prompt, missing);
+      if (result !== 'final') return result === 'sent';
+    } else if (job) this.#lastQueuedAtMs = clock.now();
+    if (read.ok) return this.#receiveJob(read.value);
+    if (!isMissing) return false;
+    await this.#receive({ kind: 'lost', reason: read.error.message, atMs: clock.now() });
+    return true;
+  }
+
+  async endWithoutJob(ending: EndWithoutJob): Promise<void> {
+    const atMs = this.#options.clock.now();
+    if (ending.kind === 'lost') return this.#receive({ ...ending, atMs });
+    const error = ending.kind === 'failed' ? ending.error : null;
+    const job = { ...placeholderJob(this.#prompt), status: ending.kind, error };
+    await this.#receive({ kind: 'settled', job, files: new Map(), atMs });
+  }
+
+  /** Writes the history of a prompt whose end is in its log, then sends v1's last frame. */
+  async finish(): Promise<void> {
+    const { ledger, promptEventLog, endingPrompts, onEnded, log } = this.#options;
+    const { key, promptId, caller } = this.#prompt;
+    const state = this.#entryApplier.state();
+    const outcome = await toOutcome(this.#prompt, state, this.#options.maxGraphBytes);
+    await this.#retryWrite(() => ledger.prompts.finish(key, outcome));
+    reached('after-history');
+    await promptEventLog.append(key, { kind: 'recorded' });
+    endingPrompts.finish(caller.user, key);
+    onEnded(outcome);
+    const { startedAtMs, endedAtMs } = state;
+    const ms = Math.max(0, (endedAtMs ?? 0) - (startedAtMs ?? endedAtMs ?? 0));
+    log.info({ event: 'prompt.finished', user: caller.user, promptId, ms }, 'prompt executed');
+  }
+
+  /** The next event, or `undefined` when an `idle` input is due before. */
+  async #nextOrIdle<T>(next: Promise<T>): Promise<T | undefined> {
+    const dueMs = this.#entryApplier.nextDueMs();
+    if (dueMs === null) return next;
+    return nextOrTimeout(next, Math.min(dueMs - this.#options.clock.now(), MAX_IDLE_MS));
+  }
+
+  async #receiveEvent(event: JobEvent): Promise<void> {
+    const { endingPrompts, clock } = this.#options;
+    const atMs = clock.now();
+    if (event.event === 'status' && event.data.status === 'queued') this.#lastQueuedAtMs = atMs;
+    if (event.event === 'output') {
+      const file = await this.#outputNames.name(event.data);
+      reached('after-output-named');
+      return this.#receive({ kind: 'output', output: event.data, file, atMs });
+    }
+    if (!isKnown(event, this.#entryApplier.state())) {
+      return this.#receive({ kind: 'event', event, atMs });
+    }
+    endingPrompts.finish(this.#prompt.caller.user, this.#prompt.key);
+  }
+
+  async #receiveJob(job: Job): Promise<boolean> {
+    await this.#outputNames.removeReplaced(job);
+    if (this.#options.mayLoseJobs && this.#prompt.isResumed) {
+      await this.#outputNames.removeGone(job);
+    }
+    const kind = IS_TERMINAL[job.status] ? 'settled' : 'snapshot';
+    const files = await this.#outputNames.nameAll(job);
+    await this.#receive({ kind, job, files, atMs: this.#options.clock.now() });
+    return this.#entryApplier.hasEnded();
+  }
+
+  async #receive(input: ProgressInput): Promise<void> {
+    const { endingPrompts, promptEventLog } = this.#options;
+    const { key, caller } = this.#prompt;
+    if (endsJob(input)) endingPrompts.begin(caller.user, key);
+    else {
+      // Any other input shows that it has not ended after all.
+      endingPrompts.finish(caller.user, key);
+      if (startsJob(input) && this.#prompt.status === 'queued') await this.#waitForTurn();
+    }
+    await this.#recordBegin(input);
+    await promptEventLog.append(key, { kind: 'input', input });
+    if (this.#entryApplier.hasEnded()) await this.finish();
   }
 
   /** Streams that report at the same moment may be read in any order. */
-  async function waitForTurn(): Promise<void> {
-    if (livePrompts.hasEarlierQueued(prompt)) await delay(REORDER_WINDOW_MS);
-    await endingPrompts.whenFinished(user);
+  async #waitForTurn(): Promise<void> {
+    const { livePrompts, endingPrompts, clock } = this.#options;
+    if (livePrompts.hasEarlierQueued(this.#prompt)) await clock.sleep(REORDER_WINDOW_MS);
+    await endingPrompts.whenFinished(this.#prompt.caller.user);
   }
 
-  async function finish(): Promise<void> {
-    const state = entryApplier.state();
-    const outcome = await toOutcome(prompt, state, deps.history.graphBytes);
-    await retryWrite(() => ledger.prompts.finish(prompt.key, outcome));
-    reached('after-history');
-    await promptEventLog.append(prompt.key, { kind: 'recorded' });
-    endingPrompts.finish(user, prompt.key);
-    deps.onEnded?.(outcome.statusWord);
-    deps.onStored(outcome.entryJson.length);
-    const { startedAtMs, endedAtMs } = state;
-    const ms = Math.max(0, (endedAtMs ?? 0) - (startedAtMs ?? endedAtMs ?? 0));
-    const facts = { event: 'prompt.finished', user, promptId: prompt.promptId, ms };
-    log.info(facts, 'prompt executed');
+  /** Records that the job has started: such a job is never sent again, by any process. */
+  async #recordBegin(input: ProgressInput): Promise<void> {
+    const { mayLoseJobs, ledger } = this.#options;
+    if (!mayLoseJobs || this.#hasBegun || !showsActivity(input)) return;
+    this.#hasBegun = true;
+    await ledger.prompts.begin(this.#prompt.key, input.atMs);
   }
 
-  async function retryWrite(write: () => Promise<void>): Promise<void> {
-    while (promptEventLog.isLeader(prompt.key)) {
+  async #retryWrite(write: () => Promise<void>): Promise<void> {
+    const { promptEventLog, clock, log } = this.#options;
+    const { key, promptId, caller } = this.#prompt;
+    while (promptEventLog.isLeader(key)) {
       try {
         return await write();
       } catch (error) {
         if (error instanceof LeadershipLost) throw error;
-        log.error(
-          { event: 'prompt.history_failed', err: error, user, promptId: prompt.promptId },
-          'could not write the history of a prompt; retrying',
-        );
-        await delay(HISTORY_RETRY_MS);
+        const facts = { event: 'prompt.history_failed', err: error, user: caller.user, promptId };
+        log.error(facts, 'could not write the history of a prompt; retrying');
+        await clock.sleep(HISTORY_RETRY_MS);
       }
     }
   }
-
-  async function receiveEvent(event: JobEvent): Promise<void> {
-    const atMs = now();
-    if (event.event === 'status' && event.data.status === 'queued') lastQueuedAtMs = atMs;
-    if (event.event === 'output') {
-      const file = await nameOutput(ledger.files, user, event.data, atMs);
-      namedOutputs.set(event.data.id, { output: event.data, file });
-      reached('after-output-named');
-      return receive({ kind: 'output', output: event.data, file, atMs });
-    }
-    if (isKnown(event, entryApplier.state())) return endingPrompts.finish(user, prompt.key);
-    return receive({ kind: 'event', event, atMs });
-  }
-
-  async function nameOutputs(job: Job): Promise<Map<string, FileRef>> {
-    const files = new Map<string, FileRef>();
-    const pause = yieldEvery(EVENTS_PER_TURN);
-    for (const output of job.outputs) {
-      files.set(output.id, await nameOutput(ledger.files, user, output, now()));
-      await pause();
-    }
-    return files;
-  }
-
-  /**
-   * A service that restarts runs the job again from its start. The same file then has another id,
-   * and the first one is gone. Only the existing file keeps a name.
-   */
-  async function removeReplacedNames(job: Job): Promise<void> {
-    for (const { output, file } of namedOutputs.values()) {
-      const isPresent = job.outputs.some(({ id }) => id === output.id);
-      if (isPresent || !job.outputs.some((other) => isReplacedBy(output, other))) continue;
-      await ledger.files.remove(user, file);
-      namedOutputs.delete(output.id);
-    }
-  }
-
-  /** The same for a file that an earlier process named: only the upstream knows that it is gone. */
-  async function removeGoneName(output: Output): Promise<void> {
-    const place = locationOf(output.name, output.x_subfolder);
-    const existing = await ledger.files.get(user, {
-      ...place,
-      type: output.x_temp ? 'temp' : 'output',
-    });
-    if (!existing || existing.assetId === output.id || existing.modifiedAtMs < prompt.createdAtMs)
-      return;
-    const asset = await jobs.asset(prompt.caller, existing.assetId);
-    if (!asset.ok && isGone(asset.error)) await ledger.files.remove(user, existing);
-  }
-
-  async function receiveJob(job: Job): Promise<boolean> {
-    await removeReplacedNames(job);
-    if (deps.mayLoseJobs && prompt.isResumed) {
-      for (const output of job.outputs) await removeGoneName(output);
-    }
-    const kind = IS_TERMINAL[job.status] ? 'settled' : 'snapshot';
-    await receive({ kind, job, files: await nameOutputs(job), atMs: now() });
-    return entryApplier.hasEnded();
-  }
-
-  return {
-    async consume(stream) {
-      const events = stream[Symbol.asyncIterator]();
-      const pause = yieldEvery(EVENTS_PER_TURN);
-      let next = events.next();
-      for (;;) {
-        const dueMs = entryApplier.nextDueMs();
-        const received =
-          dueMs === null
-            ? await next
-            : await nextOrTimeout(next, Math.min(dueMs - now(), MAX_IDLE_MS));
-        if (received === undefined) {
-          // Nothing awaits it any more if this throws.
-          next.catch(ignoreError);
-          await receive({ kind: 'idle', atMs: now() });
-        } else if (received.done) return;
-        else {
-          await receiveEvent(received.value);
-          await pause();
-          next = events.next();
-        }
-      }
-    },
-    async poll(jobId) {
-      const read = await jobs.get(prompt.caller, jobId);
-      const gone = read.ok ? read.value.status === 'expired' : isGone(read.error);
-      // One upstream forgets jobs that are deleted from its queue: a job we cancelled is not lost.
-      if (gone && prompt.cancelRequested) return receiveJob(cancelled(prompt, read));
-      const isLost = gone || (read.ok && isLostWaiting(read.value));
-      if (isLost) {
-        const job = read.ok ? read.value : undefined;
-        const resendResult = await deps.resend(prompt, { job, lastQueuedAtMs });
-        if (resendResult !== 'final') return resendResult === 'sent';
-      } else if (read.ok) lastQueuedAtMs = now();
-      if (read.ok) return receiveJob(read.value);
-      if (gone) await receive({ kind: 'lost', reason: read.error.message, atMs: now() });
-      return gone;
-    },
-    finish,
-    async end(result) {
-      const atMs = now();
-      if (result.kind === 'lost') return receive({ kind: 'lost', reason: result.reason, atMs });
-      const error = result.kind === 'failed' ? result.error : null;
-      const job = { ...placeholderJob(prompt), status: result.kind, error };
-      await receive({ kind: 'settled', job, files: new Map(), atMs });
-    },
-  };
-}
-
-function isReplacedBy(one: Output, other: Output): boolean {
-  const isSameFile = one.name === other.name && one.x_subfolder === other.x_subfolder;
-  return one.id !== other.id && one.node_id === other.node_id && isSameFile;
-}
-
-/** A service that says its engine lost a job which was waiting there. */
-function isLostWaiting({ status, error, started_at: startedAt }: Job): boolean {
-  return status === 'failed' && error?.code === 'worker_lost' && startedAt === null;
-}
-
-function cancelled(
-  prompt: LivePrompt,
-  read: { readonly ok: true; readonly value: Job } | { readonly ok: false },
-): Job {
-  const job = read.ok ? read.value : placeholderJob(prompt);
-  return { ...job, status: 'canceled' };
-}
-
-/** Stands in for a job that was never made, or is gone. */
-function placeholderJob({ key, createdAtMs }: LivePrompt): Job {
-  const createdAt = new Date(createdAtMs).toISOString();
-  return {
-    id: key,
-    status: 'canceled',
-    created_at: createdAt,
-    started_at: null,
-    completed_at: null,
-    expires_at: createdAt,
-    queue_position: null,
-    progress: null,
-    outputs: [],
-    error: null,
-    urls: { self: '', events: '', cancel: '' },
-  };
 }
 
 /** The next event, or `undefined` after `ms` milliseconds. Leaves no timer behind. */

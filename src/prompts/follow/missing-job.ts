@@ -16,3 +16,26 @@ export type ResendResult = 'sent' | 'final' | 'not yet';
  * died. The prompt goes to the outbox with another key, since the old one may be used up.
  */
 export type Resend = (prompt: LivePrompt, missing: MissingJob) => Promise<ResendResult>;
+
+/** True when the service says that its engine lost a job which was queued there. */
+export function wasLostWhileQueued({ status, error, started_at: startedAt }: Job): boolean {
+  return status === 'failed' && error?.code === 'worker_lost' && startedAt === null;
+}
+
+/** Stands in for a job that was never made, or is gone. */
+export function placeholderJob({ key, createdAtMs }: LivePrompt): Job {
+  const createdAt = new Date(createdAtMs).toISOString();
+  return {
+    id: key,
+    status: 'canceled',
+    created_at: createdAt,
+    started_at: null,
+    completed_at: null,
+    expires_at: createdAt,
+    queue_position: null,
+    progress: null,
+    outputs: [],
+    error: null,
+    urls: { self: '', events: '', cancel: '' },
+  };
+}

@@ -1,176 +1,173 @@
+import type { Keyring } from '../../auth/keyring.ts';
 import type { Ledger, PromptRow } from '../../ledger/ledger.ts';
 import type { Logger } from '../../observability/log.ts';
 import { type JsonObject, parseJson } from '../../protocol/json.ts';
 import type { Graph } from '../../protocol/v2.ts';
-import type { LivePrompts, LivePrompt, PromptDraft } from '../live-prompts.ts';
-import type { Cancel } from '../cancel.ts';
-import type { Follower } from './follower.ts';
-import type { RemovePrompt } from '../state/remove-prompt.ts';
 import type { Hub } from '../../sockets/hub.ts';
-import type { Keyring } from '../../auth/keyring.ts';
-import type { Outbox } from '../submit/outbox.ts';
-import {
-  mayHaveBeenSent,
-  isSubmittedThroughV1,
-  needsCallerKey,
-  restorePlan,
-} from '../submit/plan.ts';
+import type { LivePrompt, LivePrompts, PromptDraft } from '../live-prompts.ts';
 import { LeadershipLost, type PromptEventLog } from '../prompt-event-log.ts';
-import type { JobCanceller } from './cancel-job.ts';
-import type { SubmissionRecovery } from '../submit/recover.ts';
-import { readLinkedJob } from './apply-entry.ts';
+import { readLinkedJob } from '../state/linked-job.ts';
+import { isSubmittedThroughV1, needsCallerKey } from '../submit/plan.ts';
+import type { Follower } from './follower.ts';
+import { type NextStep, type ResumePromptOptions, resumePrompt } from './resume-prompt.ts';
 
-type ResumptionOptions = {
-  readonly ledger: Ledger;
-  readonly promptEventLog: PromptEventLog;
-  readonly livePrompts: LivePrompts;
-  readonly follower: Follower;
-  readonly outbox: Outbox;
-  readonly submissionRecovery: SubmissionRecovery;
-  readonly jobCanceller: JobCanceller;
-  readonly removePrompt: RemovePrompt;
-  readonly keyring: Keyring;
+export type ResumptionOptions = ResumePromptOptions & {
+  readonly ledger: { readonly prompts: Pick<Ledger['prompts'], 'get' | 'live'> };
+  readonly promptEventLog: Pick<PromptEventLog, 'start' | 'takeOver' | 'append' | 'discard'>;
+  readonly livePrompts: Pick<LivePrompts, 'has' | 'setJobId'>;
+  readonly follower: Pick<Follower, 'find' | 'trackPrompt'>;
+  readonly keyring: Pick<Keyring, 'callerOf' | 'onCaller'>;
   readonly hub: Pick<Hub, 'discardFetched'>;
-  readonly cancelRequested: Cancel['cancelRequested'];
+  /** Another process has recorded a cancel request. */
+  readonly onCancelRequested: (key: string) => void;
   /** True when a user's prompts need a call of the user first: the key is never stored. */
   readonly needsOwner: (user: string) => boolean;
   readonly log: Logger;
 };
 
-/** Resumes the prompts of processes that have ended. */
-export type PromptResumption = {
-  /** Shows all live prompts, and takes over those without an owner. */
-  start(): Promise<void>;
-  /** Resolves when the prompts that waited for a call of this user are resumed. */
-  whenResumed(user: string): Promise<void>;
-  /** Shows a prompt of another process. */
-  readonly discover: (key: string) => Promise<void>;
-};
-
 /**
- * Prompts with a job are followed again. Prompts without one are submitted under the same key, or
- * their job is searched for.
+ * Resumes the prompts of processes that have ended. Prompts with a job are followed again. Prompts
+ * without one are submitted under the same key, or their job is searched for.
  */
-export function createPromptResumption(deps: ResumptionOptions): PromptResumption {
-  const { ledger, promptEventLog, follower, keyring, log } = deps;
-  /** Prompts that wait for a call of their user. */
-  const awaitingCaller = new Map<string, Set<string>>();
-  const withoutKey = new Map<string, Set<LivePrompt>>();
+export class PromptResumption {
+  readonly #options: ResumptionOptions;
+  /** Keys of prompts that wait for a call of their user. */
+  readonly #awaitingCaller = new Map<string, Set<string>>();
+  readonly #withoutKey = new Map<string, Set<LivePrompt>>();
   /** Prompts that can be sent only with their user's key. */
-  const needingCallerKey = new WeakSet<LivePrompt>();
-  const resuming = new Map<string, Promise<void>>();
+  readonly #needingCallerKey = new WeakSet<LivePrompt>();
+  readonly #resuming = new Map<string, Promise<void>>();
 
-  function trackRow(row: PromptRow): LivePrompt {
-    const { user } = row;
-    const prompt = follower.trackPrompt(toDraft(row), keyring.callerOf(user));
+  constructor(options: ResumptionOptions) {
+    this.#options = options;
+  }
+
+  /** Shows all live prompts, and takes over those without an owner. */
+  async start(): Promise<void> {
+    const { keyring, ledger, promptEventLog, hub, log } = this.#options;
+    keyring.onCaller(({ user }) => this.#resumeUser(user));
+    const rows = await ledger.prompts.live();
+    for (const row of rows) this.#track(row);
+    const handlers = {
+      takeOverVacant: (keys: readonly string[]) => this.#takeOverVacant(keys),
+      discover: (key: string) => this.discover(key),
+      endOf: (key: string) => this.#endOf(key),
+      cancelRequested: this.#options.onCancelRequested,
+      resultFetched: (user: string, id: string) => void hub.discardFetched(user, [id]),
+    };
+    await promptEventLog.start(
+      handlers,
+      rows.map(({ key }) => key),
+    );
+    if (rows.length === 0) return;
+    const waiting = this.#awaitingCaller.size;
+    log.info({ event: 'prompt.resumed', prompts: rows.length, waiting }, 'resumed live prompts');
+  }
+
+  /** Resolves when the prompts that waited for a call of this user are resumed. */
+  async whenResumed(user: string): Promise<void> {
+    await this.#resuming.get(user);
+  }
+
+  /** Shows a prompt of another process. */
+  async discover(key: string): Promise<void> {
+    const { follower, ledger } = this.#options;
+    if (follower.find(key)) return;
+    const row = await ledger.prompts.get(key);
+    if (row && row.state !== 'done') this.#track(row);
+  }
+
+  #track(row: PromptRow): LivePrompt {
+    const { follower, keyring, livePrompts } = this.#options;
+    const prompt = follower.trackPrompt(toDraft(row), keyring.callerOf(row.user));
     prompt.cancelRequested ||= row.cancelAskedAtMs !== null;
-    readLinkedJob(deps.livePrompts, prompt, row);
-    if (needsCallerKey(row)) needingCallerKey.add(prompt);
-    if (!canProceed(prompt)) withoutKey.set(user, (withoutKey.get(user) ?? new Set()).add(prompt));
+    readLinkedJob(livePrompts, prompt, row);
+    if (needsCallerKey(row)) this.#needingCallerKey.add(prompt);
+    if (!this.#canProceed(prompt)) addTo(this.#withoutKey, row.user, prompt);
     return prompt;
   }
 
-  function canProceed(prompt: LivePrompt): boolean {
+  #canProceed(prompt: LivePrompt): boolean {
+    const { keyring, needsOwner } = this.#options;
     const { user } = prompt.caller;
-    const needsKey = prompt.jobId === null && needingCallerKey.has(prompt);
-    if (!needsKey && !deps.needsOwner(user)) return true;
+    const needsKey = prompt.jobId === null && this.#needingCallerKey.has(prompt);
+    if (!needsKey && !needsOwner(user)) return true;
     return keyring.callerOf(user).credential !== undefined;
   }
 
+  async #takeOverVacant(keys: readonly string[]): Promise<void> {
+    const steps: NextStep[] = [];
+    for (const key of keys) {
+      const step = await this.#tryTakeOver(key);
+      if (step) steps.push(step);
+    }
+    // All at once: a submission must not be sent before an earlier one is in the outbox again.
+    await Promise.all(steps.map(async (runStep) => runStep()));
+  }
+
+  async #tryTakeOver(key: string): Promise<NextStep | undefined> {
+    try {
+      return await this.#takeOver(key);
+    } catch (error) {
+      if (error instanceof LeadershipLost) return undefined;
+      const facts = { event: 'prompt.takeover_failed', err: error };
+      this.#options.log.error(facts, 'could not take over a prompt');
+      return undefined;
+    }
+  }
+
   /** Takes over a prompt without an owner; returns the step that is then to be done. */
-  async function takeOverPrompt(key: string): Promise<NextStep | undefined> {
+  async #takeOver(key: string): Promise<NextStep | undefined> {
+    const { follower, ledger, promptEventLog, keyring } = this.#options;
     const known = follower.find(key);
     const row = known ? undefined : await ledger.prompts.get(key);
-    if (!known && (!row || row.state === 'done')) return discardLeftover(key, row);
-    const prompt = known ?? (row && trackRow(row));
+    if (!known && (!row || row.state === 'done')) return this.#discardLeftover(key, row);
+    const prompt = known ?? (row && this.#track(row));
     if (!prompt) return undefined;
     prompt.isResumed = true;
     const { user } = prompt.caller;
-    if (!canProceed(prompt)) {
-      awaitingCaller.set(user, (awaitingCaller.get(user) ?? new Set()).add(key));
+    if (!this.#canProceed(prompt)) {
+      addTo(this.#awaitingCaller, user, key);
       return undefined;
     }
-    return (await promptEventLog.takeOver(key)) ? resumePrompt(deps, prompt) : undefined;
+    if (!(await promptEventLog.takeOver(key))) return undefined;
+    return resumePrompt(this.#options, prompt, keyring.callerOf(user));
   }
 
   /** Its process died before the ledger had it, or after its history was written. */
-  async function discardLeftover(key: string, row: PromptRow | undefined): Promise<undefined> {
+  async #discardLeftover(key: string, row: PromptRow | undefined): Promise<undefined> {
+    const { promptEventLog } = this.#options;
     if (!(await promptEventLog.takeOver(key))) return undefined;
     if (row) await promptEventLog.append(key, { kind: 'recorded' });
     else await promptEventLog.discard(key);
     return undefined;
   }
 
-  async function tryTakeOver(key: string): Promise<NextStep | undefined> {
-    try {
-      return await takeOverPrompt(key);
-    } catch (error) {
-      if (!(error instanceof LeadershipLost))
-        log.error({ event: 'prompt.takeover_failed', err: error }, 'could not take over a prompt');
-      return undefined;
-    }
-  }
-
-  async function takeOverVacant(keys: readonly string[]): Promise<void> {
-    const steps: NextStep[] = [];
-    for (const key of keys) steps.push((await tryTakeOver(key)) ?? (() => undefined));
-    // All at once: a submission must not be sent before an earlier one is in the outbox again.
-    await Promise.all(steps.map(async (runStep) => runStep()));
-  }
-
-  function resumeUser(user: string): void {
-    for (const prompt of withoutKey.get(user) ?? []) prompt.caller = keyring.callerOf(user);
-    withoutKey.delete(user);
-    const keys = awaitingCaller.get(user);
+  #resumeUser(user: string): void {
+    const { keyring, log } = this.#options;
+    for (const prompt of this.#withoutKey.get(user) ?? []) prompt.caller = keyring.callerOf(user);
+    this.#withoutKey.delete(user);
+    const keys = this.#awaitingCaller.get(user);
     if (!keys) return;
-    awaitingCaller.delete(user);
-    const task = takeOverVacant([...keys])
+    this.#awaitingCaller.delete(user);
+    const task = this.#takeOverVacant([...keys])
       .catch((error: unknown) =>
         log.error({ event: 'prompt.resume_failed', err: error, user }, 'could not resume prompts'),
       )
-      .finally(() => resuming.delete(user));
-    resuming.set(user, task);
+      .finally(() => this.#resuming.delete(user));
+    this.#resuming.set(user, task);
   }
 
-  async function discover(key: string): Promise<void> {
-    if (follower.find(key)) return;
-    const row = await ledger.prompts.get(key);
-    if (row && row.state !== 'done') trackRow(row);
-  }
-
-  async function endOf(key: string): Promise<'recorded' | 'removed' | 'none'> {
-    const row = await ledger.prompts.get(key);
+  async #endOf(key: string): Promise<'recorded' | 'removed' | 'none'> {
+    const row = await this.#options.ledger.prompts.get(key);
     if (!row) return 'removed';
     return row.state === 'done' ? 'recorded' : 'none';
   }
-
-  return {
-    async start() {
-      keyring.onCaller(({ user }) => resumeUser(user));
-      const rows = await ledger.prompts.live();
-      for (const row of rows) trackRow(row);
-      const keys = rows.map(({ key }) => key);
-      const { cancelRequested } = deps;
-      const fetched = (user: string, promptId: string): void => {
-        deps.hub.discardFetched(user, [promptId]);
-      };
-      await promptEventLog.start(
-        { takeOverVacant, discover, endOf, cancelRequested, resultFetched: fetched },
-        keys,
-      );
-      if (keys.length === 0) return;
-      log.info(
-        { event: 'prompt.resumed', prompts: keys.length, waiting: awaitingCaller.size },
-        'resumed live prompts',
-      );
-    },
-    whenResumed: async (user) => resuming.get(user),
-    discover,
-  };
 }
 
-/** The rest of the work, done when all prompts are in place. */
-type NextStep = () => Promise<void> | void;
+function addTo<T>(sets: Map<string, Set<T>>, user: string, item: T): void {
+  sets.set(user, (sets.get(user) ?? new Set()).add(item));
+}
 
 function toDraft(row: PromptRow): PromptDraft {
   const { key, promptId, number, clientId, createdAtMs } = row;
@@ -189,81 +186,3 @@ function toDraft(row: PromptRow): PromptDraft {
     isV2Job: !isSubmittedThroughV1(row),
   };
 }
-
-/** Continues where the process ended. */
-async function resumePrompt(
-  deps: ResumptionOptions,
-  prompt: LivePrompt,
-): Promise<NextStep | undefined> {
-  const { ledger, livePrompts, follower, keyring, removePrompt } = deps;
-  prompt.caller = keyring.callerOf(prompt.caller.user);
-  // Its end is recorded, but not all that comes after it.
-  if (!livePrompts.has(prompt)) return () => removePrompt(prompt);
-  if (follower.resumeFinish(prompt)) return undefined;
-  const row = await ledger.prompts.get(prompt.key);
-  if (!row) return () => removePrompt(prompt);
-  if (!(await follower.appendEntry(prompt, 'taken'))) return undefined;
-  follower.releaseFrames(prompt);
-  return row.jobId === null
-    ? resumeSubmission(deps, prompt, row)
-    : resumeFollowing(deps, prompt, row.jobId);
-}
-
-function resumeFollowing(
-  { follower, jobCanceller }: ResumptionOptions,
-  prompt: LivePrompt,
-  jobId: string,
-): NextStep {
-  const { graph, targets, cancelRequested } = prompt;
-  follower.attachJob(prompt, { jobId, graph, targets });
-  return async () => {
-    await follower.follow(prompt);
-    if (cancelRequested) void jobCanceller.cancelJob(prompt);
-  };
-}
-
-function resumeSubmission(deps: ResumptionOptions, prompt: LivePrompt, row: PromptRow): NextStep {
-  const { outbox, submissionRecovery } = deps;
-  const plan = restorePlan(row, prompt.caller);
-  const clientKnows =
-    CLIENT_KNOWS_BY_STATE[
-      row.state === 'unknown' || row.state === 'outbox' ? row.state : 'submitting'
-    ];
-  const isAmbiguous = mayHaveBeenSent(row);
-  const { lacksSecrets } = plan;
-  if (prompt.cancelRequested && !isAmbiguous) {
-    return () => void deps.follower.finishWithoutJob(prompt, { kind: 'canceled' });
-  }
-  if (lacksSecrets && !isAmbiguous) return () => failWithoutSecrets(deps, prompt, clientKnows);
-  // A prompt whose end was requested is not sent again; it may have been sent already.
-  const isKeyUsed = prompt.cancelRequested || lacksSecrets;
-  if (clientKnows !== 'unknown' && !isKeyUsed) {
-    return () => outbox.add({ prompt, plan, clientKnows, mayHaveBeenSent: isAmbiguous });
-  }
-  return () => submissionRecovery.recover({ prompt, plan, clientKnows, isKeyUsed });
-}
-
-/** What the client knew when the process died, by the state in the ledger. */
-const CLIENT_KNOWS_BY_STATE = {
-  submitting: 'unheard',
-  outbox: 'accepted',
-  unknown: 'unknown',
-} as const;
-
-function failWithoutSecrets(
-  deps: ResumptionOptions,
-  prompt: LivePrompt,
-  clientKnows: 'unheard' | 'accepted' | 'unknown',
-): Promise<void> | void {
-  if (clientKnows === 'unheard') return deps.removePrompt(prompt);
-  const error = {
-    code: 'credentials_gone',
-    message: SECRETS_GONE,
-    x_exception_type: 'ServiceError',
-  };
-  void deps.follower.finishWithoutJob(prompt, { kind: 'failed', error });
-}
-
-const SECRETS_GONE =
-  'This prompt came with a key of its own. Keys are never stored, and the server was restarted ' +
-  'before the job could be submitted. Please submit it again.';

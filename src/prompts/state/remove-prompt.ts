@@ -7,9 +7,9 @@ import { type PromptEventLog, ifLeadershipLost } from '../prompt-event-log.ts';
 export type RemovePrompt = (prompt: LivePrompt) => Promise<void>;
 
 export function createRemovePrompt(deps: {
-  readonly ledger: Pick<Ledger, 'prompts'>;
+  readonly ledger: { readonly prompts: Pick<Ledger['prompts'], 'remove'> };
   readonly promptEventLog: Pick<PromptEventLog, 'discard'>;
-  readonly follower: Follower;
+  readonly follower: Pick<Follower, 'appendEntry'>;
 }): RemovePrompt {
   return async (prompt) => {
     if (!(await deps.follower.appendEntry(prompt, 'removed'))) return;

@@ -1,5 +1,4 @@
-import { monotonicNow } from '../../lib/clock.ts';
-import { setTimeout as delay } from 'node:timers/promises';
+import type { Clock } from '../../lib/clock.ts';
 import type { Ledger, PromptRow } from '../../ledger/ledger.ts';
 import { type Json, stringifyJson } from '../../protocol/json.ts';
 import type { Caller } from '../../protocol/job-api.ts';
@@ -22,19 +21,20 @@ export type DuplicateIds = {
 };
 
 type DuplicateIdOptions = {
-  readonly ledger: Pick<Ledger, 'prompts'>;
+  readonly ledger: { readonly prompts: Pick<Ledger['prompts'], 'get' | 'find'> };
   readonly promptEventLog: Pick<PromptEventLog, 'isLeader'>;
-  readonly livePrompts: LivePrompts;
+  readonly livePrompts: Pick<LivePrompts, 'find' | 'has'>;
   readonly follower: Pick<Follower, 'find' | 'untrack'>;
   /** Shows a prompt of another process. */
   readonly discover: (key: string) => Promise<void>;
+  readonly clock: Clock;
 };
 
 /** By then another process has taken over: its lease, the next check, and a margin. */
 const TAKEOVER_WAIT_MS = { interval: 50, max: 8000 } as const;
 
 export function createDuplicateIds(deps: DuplicateIdOptions): DuplicateIds {
-  const { ledger, promptEventLog, livePrompts, follower } = deps;
+  const { ledger, promptEventLog, livePrompts, follower, clock } = deps;
 
   async function discoverPrompt(key: string): Promise<LivePrompt | undefined> {
     if (!follower.find(key)) await deps.discover(key);
@@ -43,10 +43,10 @@ export function createDuplicateIds(deps: DuplicateIdOptions): DuplicateIds {
 
   /** Its process is about to answer, or has ended before it did. */
   async function waitForTakeover(prompt: LivePrompt): Promise<LivePrompt | undefined> {
-    const deadlineMs = monotonicNow() + TAKEOVER_WAIT_MS.max;
-    while (!prompt.isResumed && monotonicNow() < deadlineMs) {
+    const deadlineMs = clock.now() + TAKEOVER_WAIT_MS.max;
+    while (!prompt.isResumed && clock.now() < deadlineMs) {
       if (prompt.isReleased || !livePrompts.has(prompt)) return undefined;
-      await delay(TAKEOVER_WAIT_MS.interval);
+      await clock.sleep(TAKEOVER_WAIT_MS.interval);
       if (prompt.isResumed || (await ledger.prompts.get(prompt.key))) continue;
       // It was refused, and its owner tells no other process about that.
       follower.untrack(prompt.key, undefined);

@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../observability/log.ts';
 import { type JobApi, isGone } from '../../protocol/job-api.ts';
 import type { Job } from '../../protocol/v2.ts';
@@ -19,7 +19,7 @@ type LateJobsOptions = {
   readonly submissionRetry: Pick<SubmissionRetry, 'findJob'>;
   readonly retryPolicy: RetryPolicy;
   readonly log: Logger;
-  readonly now: () => number;
+  readonly clock: Clock;
 };
 
 export function createLateJobs({
@@ -27,23 +27,23 @@ export function createLateJobs({
   submissionRetry,
   retryPolicy,
   log,
-  now,
+  clock,
 }: LateJobsOptions): LateJobs {
   const stop = new AbortController();
   const tasks = new Set<Promise<void>>();
 
   /** Repeats the call with growing waits until it returns true or the search window ends. */
   async function retry(attempt: () => Promise<boolean>): Promise<void> {
-    const deadlineMs = now() + retryPolicy.searchWindowMs;
+    const deadlineMs = clock.now() + retryPolicy.searchWindowMs;
     const { first, last } = retryPolicy.searchMs;
-    for (let waitMs = first; now() <= deadlineMs; waitMs = Math.min(last, waitMs * 1.5)) {
+    for (let waitMs = first; clock.now() <= deadlineMs; waitMs = Math.min(last, waitMs * 1.5)) {
       try {
         if (await attempt()) return;
       } catch (error) {
         const facts = { event: 'submission.late_job_retry', err: error };
         log.debug(facts, 'handling a late job failed; retrying');
       }
-      await delay(withJitter(waitMs), undefined, { signal: stop.signal, ref: false });
+      await clock.sleep(withJitter(waitMs), stop.signal);
     }
   }
 

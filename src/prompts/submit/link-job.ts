@@ -14,9 +14,9 @@ import type { JobCanceller } from '../follow/cancel-job.ts';
 export type LinkJob = (prompt: LivePrompt, plan: SubmissionPlan, job: Job) => Promise<void>;
 
 export function createLinkJob(deps: {
-  readonly ledger: Ledger;
-  readonly follower: Follower;
-  readonly jobCanceller: JobCanceller;
+  readonly ledger: { readonly prompts: Pick<Ledger['prompts'], 'linkJob'> };
+  readonly follower: Pick<Follower, 'attachJob' | 'follow'>;
+  readonly jobCanceller: Pick<JobCanceller, 'cancelJob'>;
 }): LinkJob {
   const { ledger, follower, jobCanceller } = deps;
   return async (prompt, plan, job) => {

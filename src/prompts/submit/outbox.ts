@@ -1,281 +1,263 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Ledger } from '../../ledger/ledger.ts';
-import { jobErrorOf } from '../../translate/late-rejection.ts';
+import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../observability/log.ts';
-import type { LinkJob } from './link-job.ts';
-import type { LivePrompts, LivePrompt } from '../live-prompts.ts';
+import { jobErrorOf } from '../../translate/late-rejection.ts';
 import type { Follower } from '../follow/follower.ts';
-import { type RetryPolicy, withJitter, retryAfterMs } from './retry-policy.ts';
-import { type SubmissionPlan, toStoredPlan } from './plan.ts';
+import type { LivePrompt, LivePrompts } from '../live-prompts.ts';
 import { LeadershipLost, type PromptEventLog } from '../prompt-event-log.ts';
-import type { SubmissionRecovery, SubmissionRecoveryOptions } from './recover.ts';
-import type { SubmissionRetry, RetryResult } from './retry.ts';
-import type { SubmissionSender, SendResult } from './send.ts';
-import { byQueueOrder } from '../queue-order.ts';
+import type { RemovePrompt } from '../state/remove-prompt.ts';
+import type { LinkJob } from './link-job.ts';
+import {
+  OutboxQueue,
+  type QueuedSubmission,
+  type Reservation,
+  Reservations,
+} from './outbox-queue.ts';
+import { toStoredPlan } from './plan.ts';
+import type { SubmissionRecovery } from './recover.ts';
+import { type RetryPolicy, backoffMs, retryAfterMs, withJitter } from './retry-policy.ts';
+import type { RetryResult, SubmissionRetry } from './retry.ts';
+import type { SendResult, SubmissionSender } from './send.ts';
 
-/** A prompt that waits until the upstream has capacity; its plan is in the ledger. */
-type QueuedSubmission = {
-  readonly prompt: LivePrompt;
-  readonly plan: SubmissionPlan;
-  /** `unheard`: the process died before it answered the client. */
-  readonly clientKnows: 'accepted' | 'unheard';
-  /** An earlier process may have sent it, with an unknown outcome. */
-  readonly mayHaveBeenSent: boolean;
-};
-
-/** A slot in the outbox, held until the submission is added or given up. */
-export type Reservation = { release(): void };
-
-/**
- * Accepted prompts without a job. They are submitted one after the other, as the upstream admits
- * them.
- */
-export type Outbox = {
-  /** True when prompts of this user wait: later ones have to wait, too. */
-  hasWaiting(user: string): boolean;
-  /** Reserves a slot for a submission of this user; `undefined`: the outbox is full. */
-  reserve(user: string): Reservation | undefined;
-  /** Number of waiting submissions of all users. */
-  depth(): number;
-  /** Resolves when all processes know that the prompt waits. */
-  add(submission: QueuedSubmission, waitMs?: number): Promise<void>;
-  /** Removes a waiting prompt. False: it is not there, or may be on its way upstream. */
-  withdraw(prompt: LivePrompt): boolean;
-  close(): Promise<void>;
-};
-
-type OutboxOptions = Pick<SubmissionRecoveryOptions, 'removePrompt'> & {
-  readonly ledger: Pick<Ledger, 'prompts'>;
-  readonly submissionRetry: SubmissionRetry;
-  readonly livePrompts: LivePrompts;
+export type OutboxOptions = {
+  readonly ledger: { readonly prompts: Pick<Ledger['prompts'], 'setIntent'> };
+  readonly livePrompts: Pick<LivePrompts, 'waiting' | 'clearWaiting'>;
   readonly promptEventLog: Pick<PromptEventLog, 'isLeader'>;
-  readonly follower: Follower;
-  readonly sender: SubmissionSender;
+  readonly follower: Pick<Follower, 'appendEntry' | 'finishWithoutJob'>;
+  readonly sender: Pick<SubmissionSender, 'send'>;
+  readonly submissionRetry: SubmissionRetry;
+  readonly submissionRecovery: Pick<SubmissionRecovery, 'recover'>;
   readonly linkJob: LinkJob;
-  readonly submissionRecovery: SubmissionRecovery;
+  readonly removePrompt: RemovePrompt;
   readonly retryPolicy: RetryPolicy;
-  readonly log: Logger;
   /** Maximum number of waiting submissions of one user. */
   readonly limit: number;
+  readonly clock: Pick<Clock, 'sleep'>;
+  readonly log: Logger;
 };
-
-type Queue = { submissions: QueuedSubmission[]; sending: QueuedSubmission | undefined };
 
 /** Wait before checking again whether submissions of other processes come first. */
 const RECHECK_MS = 100;
 
-export function createOutbox(deps: OutboxOptions): Outbox {
-  const {
-    ledger,
-    livePrompts,
-    promptEventLog,
-    follower,
-    sender,
-    submissionRetry,
-    linkJob,
-    submissionRecovery,
-    retryPolicy,
-    log,
-  } = deps;
-  const stop = new AbortController();
-  const queues = new Map<string, Queue>();
-  const tasks = new Set<Promise<void>>();
-  const reservations = new Map<string, Set<Reservation>>();
+/**
+ * Accepted prompts without a job. They are submitted one after the other, as the upstream admits
+ * them; each user has a queue.
+ */
+export class Outbox {
+  readonly #options: OutboxOptions;
+  readonly #stop = new AbortController();
+  readonly #queues = new Map<string, OutboxQueue>();
+  readonly #tasks = new Set<Promise<void>>();
+  readonly #reservations = new Reservations();
 
-  async function sendAll(user: string, queue: Queue, firstWaitMs: number): Promise<void> {
+  constructor(options: OutboxOptions) {
+    this.#options = options;
+  }
+
+  /** True when prompts of this user wait already: later ones have to wait, too. */
+  hasWaiting(user: string): boolean {
+    return this.#count(user) > 0;
+  }
+
+  /** Number of waiting submissions of all users. */
+  depth(): number {
+    return [...this.#queues.values()].reduce((sum, { length }) => sum + length, 0);
+  }
+
+  /** Reserves a slot for a submission of this user; `undefined`: the outbox is full. */
+  reserve(user: string): Reservation | undefined {
+    const isFull = this.#count(user) + this.#reservations.count(user) >= this.#options.limit;
+    return isFull ? undefined : this.#reservations.add(user);
+  }
+
+  /** Sends the submission in its turn. Resolves when all processes know that the prompt waits. */
+  async add(submission: QueuedSubmission, waitMs = 0): Promise<void> {
+    const { user } = submission.prompt.caller;
+    const queue = this.#queues.get(user) ?? this.#start(user, waitMs);
+    queue.add(submission);
+    await this.#options.follower.appendEntry(submission.prompt, 'waits');
+  }
+
+  /** Removes a waiting prompt. False: it is not there, or may be on its way upstream. */
+  withdraw(prompt: LivePrompt): boolean {
+    const queue = this.#queues.get(prompt.caller.user);
+    const submission = queue?.find(prompt);
+    if (!queue || !submission || queue.sending === submission) return false;
+    this.#remove(queue, submission);
+    if (!submission.mayHaveBeenSent) return true;
+    this.#options.submissionRecovery.recover({ ...submission, isKeyUsed: true });
+    return false;
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort();
+    await Promise.all(this.#tasks);
+  }
+
+  #start(user: string, waitMs: number): OutboxQueue {
+    const queue = new OutboxQueue();
+    this.#queues.set(user, queue);
+    const task = Promise.resolve()
+      .then(() => this.#sendAll(user, queue, waitMs))
+      .catch((error: unknown) => {
+        if (this.#stop.signal.aborted) return;
+        const facts = { event: 'outbox.stopped', err: error, user };
+        this.#options.log.error(facts, 'the outbox of a user stopped');
+      })
+      .finally(() => this.#tasks.delete(task));
+    this.#tasks.add(task);
+    return queue;
+  }
+
+  async #sendAll(user: string, queue: OutboxQueue, firstWaitMs: number): Promise<void> {
+    const { clock, promptEventLog } = this.#options;
     let failures = 0;
     for (let waitMs = firstWaitMs; ;) {
-      if (waitMs > 0)
-        await delay(withJitter(waitMs), undefined, { signal: stop.signal, ref: false });
-      const submission = queue.submissions[0];
+      if (waitMs > 0) await clock.sleep(withJitter(waitMs), this.#stop.signal);
+      const submission = queue.first;
       if (submission === undefined) break;
-      if (!isNext(submission, queue)) {
-        if (!promptEventLog.isLeader(submission.prompt.key)) remove(queue, submission);
+      if (!this.#isNext(submission, queue)) {
+        if (!promptEventLog.isLeader(submission.prompt.key)) this.#remove(queue, submission);
         waitMs = RECHECK_MS;
         continue;
       }
-      queue.sending = submission;
-      const sent = await sendOnce(submission);
-      queue.sending = undefined;
-      failures = sent?.kind === 'unsent' ? failures + 1 : 0;
-      waitMs = await applySendResult(submission, sent, failures).catch((cause) =>
-        recoverAfterFailure(submission, cause),
+      const result = await this.#sendFirst(submission, queue);
+      failures = result?.kind === 'unsent' ? failures + 1 : 0;
+      waitMs = await this.#applySendResult(submission, result, failures).catch((cause: unknown) =>
+        this.#recoverAfterFailure(submission, cause),
       );
-      if (waitMs === 0) remove(queue, submission);
-      else if (sent?.kind === 'unsent') replacePlan(queue, submission, sent.plan);
+      if (waitMs === 0) this.#remove(queue, submission);
+      else if (result?.kind === 'unsent') queue.replacePlan(submission, result.plan);
     }
-    queues.delete(user);
+    this.#queues.delete(user);
   }
 
   /** Submissions of the same user in other processes have their turn, too. */
-  function isNext({ prompt }: QueuedSubmission, { submissions }: Queue): boolean {
+  #isNext({ prompt }: QueuedSubmission, queue: OutboxQueue): boolean {
+    const { promptEventLog, livePrompts } = this.#options;
     if (!promptEventLog.isLeader(prompt.key)) return false;
-    const ours = new Set(submissions.map((submission) => submission.prompt));
-    const others = [...livePrompts.waiting(prompt.caller.user)].filter((other) => !ours.has(other));
-    return others.every((other) => byQueueOrder(prompt, other) < 0);
+    return queue.isAheadOf(livePrompts.waiting(prompt.caller.user), prompt);
+  }
+
+  async #sendFirst(
+    submission: QueuedSubmission,
+    queue: OutboxQueue,
+  ): Promise<RetryResult | undefined> {
+    queue.sending = submission;
+    const result = await this.#send(submission);
+    queue.sending = undefined;
+    return result;
   }
 
   /** `undefined`: Holdover itself failed, or another process owns it now; there may be a job. */
-  async function sendOnce(submission: QueuedSubmission): Promise<RetryResult | undefined> {
-    const { prompt, plan, mayHaveBeenSent } = submission;
+  async #send(submission: QueuedSubmission): Promise<RetryResult | undefined> {
+    const { prompt, mayHaveBeenSent } = submission;
     try {
-      if (mayHaveBeenSent) return await retrySend(submission);
-      await ledger.prompts.setIntent(plan.label, toStoredPlan(plan, 'away'));
-      const sent = await sender.send(prompt.caller, plan);
-      const isNotTaken = sent.kind === 'crowded' || sent.kind === 'unsent' || isTemporary(sent);
-      const planLeft = sent.kind === 'unsent' ? sent.plan : plan;
-      if (isNotTaken) await ledger.prompts.setIntent(plan.label, toStoredPlan(planLeft, 'here'));
-      return sent;
+      return await (mayHaveBeenSent ? this.#retry(submission) : this.#sendNew(submission));
     } catch (error) {
+      if (error instanceof LeadershipLost) return undefined;
       const { promptId, caller } = prompt;
       const facts = { event: 'submission.send_failed', err: error, user: caller.user, promptId };
-      if (!(error instanceof LeadershipLost))
-        log.error(facts, 'sending a submission failed; its outcome is unknown');
+      this.#options.log.error(facts, 'sending a submission failed; its outcome is unknown');
       return undefined;
     }
   }
 
-  async function retrySend({ prompt, plan }: QueuedSubmission): Promise<RetryResult> {
-    const searchResult = await submissionRetry.findJob(prompt, plan);
-    if (typeof searchResult === 'object')
-      return { kind: 'accepted', plan, job: searchResult, nodeErrors: {} };
-    return submissionRetry.send(prompt, plan, searchResult);
+  async #sendNew({ prompt, plan }: QueuedSubmission): Promise<SendResult> {
+    const { ledger, sender } = this.#options;
+    await ledger.prompts.setIntent(plan.label, toStoredPlan(plan, 'away'));
+    const result = await sender.send(prompt.caller, plan);
+    const isNotTaken = result.kind === 'crowded' || result.kind === 'unsent' || isTemporary(result);
+    const planLeft = result.kind === 'unsent' ? result.plan : plan;
+    if (isNotTaken) await ledger.prompts.setIntent(plan.label, toStoredPlan(planLeft, 'here'));
+    return result;
+  }
+
+  async #retry({ prompt, plan }: QueuedSubmission): Promise<RetryResult> {
+    const { submissionRetry } = this.#options;
+    const found = await submissionRetry.findJob(prompt, plan);
+    if (typeof found === 'object') return { kind: 'accepted', plan, job: found, nodeErrors: {} };
+    return submissionRetry.send(prompt, plan, found);
   }
 
   /** Returns the wait before the same submission is sent again, in milliseconds; 0: it is done. */
-  async function applySendResult(
+  async #applySendResult(
     submission: QueuedSubmission,
-    sent: RetryResult | undefined,
+    result: RetryResult | undefined,
     failures: number,
   ): Promise<number> {
-    const { prompt, plan, clientKnows, mayHaveBeenSent } = submission;
-    if (sent?.kind === 'accepted') {
-      await linkJob(prompt, sent.plan, sent.job);
+    const { follower, linkJob, retryPolicy } = this.#options;
+    const { prompt, mayHaveBeenSent } = submission;
+    if (result?.kind === 'accepted') {
+      await linkJob(prompt, result.plan, result.job);
       return 0;
     }
-    const wasNotSent = !mayHaveBeenSent && (sent?.kind === 'crowded' || sent?.kind === 'unsent');
+    const wasNotSent =
+      !mayHaveBeenSent && (result?.kind === 'crowded' || result?.kind === 'unsent');
     if (prompt.cancelRequested && wasNotSent) {
       void follower.finishWithoutJob(prompt, { kind: 'canceled' });
       return 0;
     }
-    if (sent?.kind === 'crowded') return retryAfterMs(retryPolicy, sent.error);
-    if (sent?.kind === 'unsent')
-      return Math.min(
-        retryPolicy.retryMs.last,
-        retryPolicy.retryMs.first * 2 ** Math.min(failures, 10),
-      );
-    if (sent?.kind === 'later' || isTemporary(sent)) return retryPolicy.retryMs.last;
-    if (sent?.kind === 'refused') return finishRefused(submission, sent);
-    const isKeyUsed = sent?.isKeyUsed ?? false;
-    const isEngineDown = sent?.error.engineDown === true;
-    submissionRecovery.recover({
-      prompt,
-      plan: sent?.plan ?? plan,
-      clientKnows,
-      isKeyUsed,
-      isEngineDown,
-    });
+    if (result?.kind === 'crowded') return retryAfterMs(retryPolicy, result.error);
+    if (result?.kind === 'unsent') return backoffMs(retryPolicy, failures);
+    if (result?.kind === 'later' || isTemporary(result)) return retryPolicy.retryMs.last;
+    if (result?.kind === 'refused') await this.#finishRefused(submission, result);
+    else this.#recover(submission, result);
     return 0;
+  }
+
+  #recover(
+    { prompt, plan, clientKnows }: QueuedSubmission,
+    result: (SendResult & { kind: 'unknown' }) | undefined,
+  ): void {
+    this.#options.submissionRecovery.recover({
+      prompt,
+      plan: result?.plan ?? plan,
+      clientKnows,
+      isKeyUsed: result?.isKeyUsed ?? false,
+      isEngineDown: result?.error.engineDown === true,
+    });
   }
 
   /** The result could not be recorded: recovery searches for the job, and the queue goes on. */
-  function recoverAfterFailure(submission: QueuedSubmission, cause: unknown): number {
+  #recoverAfterFailure(submission: QueuedSubmission, cause: unknown): number {
     if (cause instanceof LeadershipLost) return 0;
-    const { prompt, plan, clientKnows } = submission;
-    log.error(
-      { event: 'submission.record_failed', err: cause, promptId: prompt.promptId },
-      'could not record the result of a submission; searching for its job',
-    );
-    submissionRecovery.recover({ prompt, plan, clientKnows, isKeyUsed: false });
+    const { promptId } = submission.prompt;
+    const facts = { event: 'submission.record_failed', err: cause, promptId };
+    this.#options.log.error(facts, 'could not record the result of a submission');
+    this.#recover(submission, undefined);
     return 0;
   }
 
-  async function finishRefused(
+  async #finishRefused(
     { prompt, clientKnows }: QueuedSubmission,
     { error, refusal, plan }: SendResult & { kind: 'refused' },
-  ): Promise<number> {
-    if (clientKnows === 'unheard') await deps.removePrompt(prompt);
-    else {
-      const failure = jobErrorOf(error, refusal, plan.graph);
-      void follower.finishWithoutJob(prompt, { kind: 'failed', error: failure });
-    }
-    return 0;
+  ): Promise<void> {
+    const { follower, removePrompt } = this.#options;
+    if (clientKnows === 'nothing') return removePrompt(prompt);
+    const failure = jobErrorOf(error, refusal, plan.graph);
+    void follower.finishWithoutJob(prompt, { kind: 'failed', error: failure });
   }
 
-  /** Replaces the plan: its key may be used up. */
-  function replacePlan(queue: Queue, submission: QueuedSubmission, plan: SubmissionPlan): void {
-    const next = { ...submission, plan };
-    queue.submissions = queue.submissions.map((other) => (other === submission ? next : other));
-  }
-
-  function remove(queue: Queue, submission: QueuedSubmission): void {
-    queue.submissions = queue.submissions.filter((other) => other !== submission);
+  #remove(queue: OutboxQueue, submission: QueuedSubmission): void {
+    const { promptEventLog, livePrompts } = this.#options;
+    queue.remove(submission);
     // The owner of a submission says whether it waits.
     if (promptEventLog.isLeader(submission.prompt.key)) livePrompts.clearWaiting(submission.prompt);
   }
 
   /** Counts the submissions here and those known from other processes. */
-  function count(user: string): number {
-    return Math.max(queues.get(user)?.submissions.length ?? 0, livePrompts.waiting(user).size);
+  #count(user: string): number {
+    const inOtherProcessesToo = this.#options.livePrompts.waiting(user).size;
+    return Math.max(this.#queues.get(user)?.length ?? 0, inOtherProcessesToo);
   }
-
-  function start(user: string, waitMs: number): Queue {
-    const queue: Queue = { submissions: [], sending: undefined };
-    queues.set(user, queue);
-    const task = Promise.resolve()
-      .then(() => sendAll(user, queue, waitMs))
-      .catch((error: unknown) => {
-        if (stop.signal.aborted) return;
-        log.error({ event: 'outbox.stopped', err: error, user }, 'the outbox of a user stopped');
-      })
-      .finally(() => tasks.delete(task));
-    tasks.add(task);
-    return queue;
-  }
-
-  return {
-    hasWaiting: (user) => count(user) > 0,
-    depth: () => [...queues.values()].reduce((sum, { submissions }) => sum + submissions.length, 0),
-    reserve(user) {
-      const held = reservations.get(user) ?? new Set();
-      if (count(user) + held.size >= deps.limit) return undefined;
-      const reserve: Reservation = {
-        release() {
-          if (held.delete(reserve) && held.size === 0) reservations.delete(user);
-        },
-      };
-      reservations.set(user, held.add(reserve));
-      return reserve;
-    },
-    async add(submission, waitMs = 0) {
-      const { user } = submission.prompt.caller;
-      const queue = queues.get(user) ?? start(user, waitMs);
-      queue.submissions = [...queue.submissions, submission].toSorted((a, b) =>
-        byQueueOrder(a.prompt, b.prompt),
-      );
-      await follower.appendEntry(submission.prompt, 'waits');
-    },
-    withdraw(prompt) {
-      const queue = queues.get(prompt.caller.user);
-      const submission = queue?.submissions.find((waiting) => waiting.prompt === prompt);
-      if (!queue || !submission || queue.sending === submission) return false;
-      remove(queue, submission);
-      if (!submission.mayHaveBeenSent) return true;
-      submissionRecovery.recover({ ...submission, isKeyUsed: true });
-      return false;
-    },
-    async close() {
-      stop.abort();
-      await Promise.all(tasks);
-    },
-  };
 }
 
 /**
  * True for a refusal that may pass: a refused key may be accepted tomorrow, and a page in place of
  * JSON comes from something in between. Accepted prompts are not dropped for either.
  */
-function isTemporary(sent: RetryResult | undefined): boolean {
-  if (sent?.kind !== 'refused') return false;
-  return sent.error.status === 401 || sent.error.code === 'bad_upstream_response';
+function isTemporary(result: RetryResult | undefined): boolean {
+  if (result?.kind !== 'refused') return false;
+  return result.error.status === 401 || result.error.code === 'bad_upstream_response';
 }

@@ -1,6 +1,6 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Ledger } from '../../ledger/ledger.ts';
 import { jobErrorOf } from '../../translate/late-rejection.ts';
+import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../observability/log.ts';
 import type { Job } from '../../protocol/v2.ts';
 import type { LinkJob } from './link-job.ts';
@@ -28,7 +28,7 @@ export type AmbiguousSubmission = {
   readonly plan: SubmissionPlan;
   /**
    * `accepted`: the client was told that it runs, so it is sent until it has a job. `unknown`: the
-   * client was told that its outcome is unknown. `unheard`: the process died before it answered.
+   * client was told that its outcome is unknown. `nothing`: the process died before it answered.
    */
   readonly clientKnows: ClientKnows;
   /**
@@ -40,25 +40,17 @@ export type AmbiguousSubmission = {
   readonly isEngineDown?: boolean;
 };
 
-/** Searches for the jobs of such prompts until they are found or given up. */
-export type SubmissionRecovery = {
-  recover(ambiguous: AmbiguousSubmission): void;
-  /** Cancels a prompt whose job is searched for. False: it is not, or its job was just found. */
-  withdraw(prompt: LivePrompt): Promise<boolean>;
-  close(): Promise<void>;
-};
-
 export type SubmissionRecoveryOptions = {
   readonly ledger: { readonly prompts: Pick<Ledger['prompts'], 'setIntent'> };
   readonly submissionRetry: SubmissionRetry;
-  readonly follower: Follower;
+  readonly follower: Pick<Follower, 'appendEntry' | 'finishWithoutJob'>;
   readonly linkJob: LinkJob;
   readonly promptEventLog: Pick<PromptEventLog, 'isLeader'>;
   readonly removePrompt: RemovePrompt;
   readonly lateJobs: Pick<LateJobs, 'cancelWhenFound'>;
   readonly retryPolicy: RetryPolicy;
+  readonly clock: Clock;
   readonly log: Logger;
-  readonly now: () => number;
 };
 
 type Recovery = {
@@ -76,36 +68,130 @@ type Recovery = {
   readonly wake: AbortController;
 };
 
+type Act = (recovery: Recovery, lastResult: JobNotFound) => Promise<boolean>;
+
 /** More new keys without a job than this are no accident. */
 const MAX_NEW_KEYS = 3;
 
-export function createSubmissionRecovery(deps: SubmissionRecoveryOptions): SubmissionRecovery {
-  const {
-    ledger,
-    submissionRetry,
-    follower,
-    promptEventLog,
-    linkJob,
-    lateJobs,
-    retryPolicy,
-    log,
-    now,
-  } = deps;
-  const stop = new AbortController();
-  const tasks = new Set<Promise<void>>();
-  const recoveries = new Map<LivePrompt, Recovery>();
+/** Searches for the jobs of ambiguous submissions until they are found or given up. */
+export class SubmissionRecovery {
+  readonly #options: SubmissionRecoveryOptions;
+  readonly #stop = new AbortController();
+  readonly #tasks = new Set<Promise<void>>();
+  readonly #recoveries = new Map<LivePrompt, Recovery>();
 
-  async function linkFoundJob(recovery: Recovery, plan: SubmissionPlan, job: Job): Promise<void> {
+  /** Each returns true when the outcome of the prompt is certain. */
+  readonly #actions = {
+    wait: async () => false,
+    send: (recovery, lastResult) => this.#send(recovery, lastResult),
+    'send with new key': (recovery) => this.#sendWithNewKey(recovery),
+    remove: (recovery) => this.#remove(recovery),
+    'not taken': (recovery) => this.#giveUp(recovery, NEVER_TAKEN),
+    'not known': (recovery) => this.#giveUp(recovery, OUTCOME_UNKNOWN),
+  } as const satisfies Record<RecoveryAction | 'wait', Act>;
+
+  constructor(options: SubmissionRecoveryOptions) {
+    this.#options = options;
+  }
+
+  recover(ambiguous: AmbiguousSubmission): void {
+    const { prompt } = ambiguous;
+    const recovery = createRecovery(ambiguous, this.#options.clock.now());
+    this.#recoveries.set(prompt, recovery);
+    const task = this.#options.follower
+      .appendEntry(prompt, 'sought')
+      .then(() => this.#searchUntilCertain(recovery))
+      .catch((error: unknown) => {
+        if (this.#stop.signal.aborted || error instanceof LeadershipLost) return;
+        const facts = { event: 'submission.recovery_stopped', err: error };
+        this.#options.log.error(facts, 'stopped searching for the job of a submission');
+      })
+      .finally(() => {
+        this.#tasks.delete(task);
+        if (this.#recoveries.get(prompt) === recovery) this.#recoveries.delete(prompt);
+      });
+    this.#tasks.add(task);
+  }
+
+  /** Cancels a prompt whose job is searched for. False: it is not, or its job was just found. */
+  async withdraw(prompt: LivePrompt): Promise<boolean> {
+    const recovery = this.#recoveries.get(prompt);
+    if (recovery?.state !== 'searching') return false;
+    await this.#cancel(recovery);
+    return true;
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort();
+    await Promise.all(this.#tasks);
+  }
+
+  async #searchUntilCertain(recovery: Recovery): Promise<void> {
+    const { promptEventLog, retryPolicy, clock } = this.#options;
+    const { prompt, wake } = recovery;
+    const { first, last } = retryPolicy.searchMs;
+    const signal = AbortSignal.any([this.#stop.signal, wake.signal]);
+    for (let waitMs = first; ; waitMs = Math.min(last, waitMs * 1.5)) {
+      if (recovery.state === 'ended' || !promptEventLog.isLeader(prompt.key)) return;
+      if (prompt.cancelRequested && recovery.state === 'searching') return this.#cancel(recovery);
+      if (await this.#searchAndLogErrors(recovery)) return;
+      await clock.sleep(withJitter(waitMs), signal).catch((error: unknown) => {
+        if (!wake.signal.aborted) throw error;
+      });
+    }
+  }
+
+  /** An error is logged and the search goes on: a ledger that is down may be back later. */
+  async #searchAndLogErrors(recovery: Recovery): Promise<boolean> {
+    try {
+      return await this.#searchOnce(recovery);
+    } catch (error) {
+      if (this.#stop.signal.aborted || error instanceof LeadershipLost) throw error;
+      const { promptId } = recovery.prompt;
+      const facts = { event: 'submission.recovery_failed', err: error, promptId };
+      this.#options.log.error(facts, 'searching for the job of a submission failed; retrying');
+      return false;
+    }
+  }
+
+  /** Searches once and acts on the result; true when the outcome of the prompt is certain. */
+  async #searchOnce(recovery: Recovery): Promise<boolean> {
+    const found = await this.#options.submissionRetry.findJob(recovery.prompt, recovery.plan);
+    if (typeof found === 'object') {
+      await this.#link(recovery, recovery.plan, found);
+      return true;
+    }
+    if (recovery.state === 'ended') return true;
+    const result = found === 'engine down' && !recovery.isEngineDown ? 'blind' : found;
+    return this.#actions[this.#nextAction(recovery, result)](recovery, result);
+  }
+
+  #nextAction(recovery: Recovery, result: JobNotFound): RecoveryAction | 'wait' {
+    const { retryPolicy, clock } = this.#options;
+    const nowMs = clock.now();
+    if (recovery.lastResult?.result !== result) recovery.lastResult = { result, sinceMs: nowMs };
+    return nextRecoveryAction(retryPolicy, {
+      clientKnows: recovery.clientKnows,
+      isKeyFree: recovery.isKeyFree,
+      lastResult: result,
+      unchangedForMs: nowMs - recovery.lastResult.sinceMs,
+      searchedForMs: nowMs - recovery.searchedSinceMs,
+    });
+  }
+
+  async #link(recovery: Recovery, plan: SubmissionPlan, job: Job): Promise<void> {
+    const { lateJobs, linkJob } = this.#options;
     if (recovery.state === 'ended') return lateJobs.cancelWhenFound(recovery.prompt, plan, job);
     recovery.state = 'linking';
     await linkJob(recovery.prompt, plan, job);
   }
 
   /** True: the prompt has its job, or was refused. */
-  async function send(recovery: Recovery, lastResult: JobNotFound): Promise<boolean> {
+  async #send(recovery: Recovery, lastResult: JobNotFound): Promise<boolean> {
+    const { submissionRetry, follower, clock } = this.#options;
     const { prompt } = recovery;
     const sent = await submissionRetry.send(prompt, recovery.plan, lastResult);
-    if (sent.kind === 'accepted') await linkFoundJob(recovery, sent.plan, sent.job);
+    if (sent.kind === 'accepted') await this.#link(recovery, sent.plan, sent.job);
     if (sent.kind === 'refused' && recovery.state === 'searching') {
       const error = jobErrorOf(sent.error, sent.refusal, recovery.plan.graph);
       await follower.finishWithoutJob(prompt, { kind: 'failed', error });
@@ -113,152 +199,68 @@ export function createSubmissionRecovery(deps: SubmissionRecoveryOptions): Submi
     recovery.isEngineDown = sent.kind === 'unknown' && sent.error.engineDown === true;
     if (sent.kind === 'unknown' && sent.isKeyUsed) {
       recovery.isKeyFree = 'no';
-      recovery.searchedSinceMs = now();
+      recovery.searchedSinceMs = clock.now();
     }
     if (sent.kind === 'unsent') recovery.plan = sent.plan;
     return sent.kind === 'accepted' || sent.kind === 'refused';
   }
 
   /** The old key certainly made no job: sends the prompt under a new one. */
-  async function sendWithNewKey(recovery: Recovery): Promise<boolean> {
+  async #sendWithNewKey(recovery: Recovery): Promise<boolean> {
     if (recovery.plan.lacksSecrets || recovery.newKeys++ >= MAX_NEW_KEYS) {
-      return abandon(recovery, { kind: 'lost', reason: NEVER_TAKEN });
+      return this.#giveUp(recovery, NEVER_TAKEN);
     }
     const plan = withNewKey(recovery.plan);
     // A process that takes over must know which key may have made a job.
-    await ledger.prompts.setIntent(plan.label, toStoredPlan(plan, 'away'));
+    await this.#options.ledger.prompts.setIntent(plan.label, toStoredPlan(plan, 'away'));
     Object.assign(recovery, { plan, isKeyFree: 'yes', lastResult: undefined });
-    return send(recovery, 'none');
+    return this.#send(recovery, 'none');
   }
 
-  async function abandon(
-    recovery: Recovery,
-    ending: { readonly kind: 'lost'; readonly reason: string } | { readonly kind: 'forgotten' },
-  ): Promise<true> {
-    const { prompt, plan, lastResult } = recovery;
+  async #remove(recovery: Recovery): Promise<true> {
     recovery.state = 'ended';
-    if (ending.kind === 'forgotten') await deps.removePrompt(prompt);
-    else {
-      const { caller, promptId } = prompt;
-      const facts = { event: 'submission.abandoned', user: caller.user, promptId };
-      log.warn({ ...facts, reason: ending.reason }, 'gave up a submission');
-      await follower.finishWithoutJob(prompt, ending);
-    }
-    if (lastResult?.result !== 'none') lateJobs.cancelWhenFound(prompt, plan);
+    await this.#options.removePrompt(recovery.prompt);
+    this.#cancelLateJob(recovery);
     return true;
   }
 
-  const actions = {
-    wait: async () => false,
-    send,
-    'send anew': sendWithNewKey,
-    forget: (recovery) => abandon(recovery, { kind: 'forgotten' }),
-    'not taken': (recovery) => abandon(recovery, { kind: 'lost', reason: NEVER_TAKEN }),
-    'not known': (recovery) => abandon(recovery, { kind: 'lost', reason: OUTCOME_UNKNOWN }),
-  } as const satisfies Record<
-    RecoveryAction | 'wait',
-    (recovery: Recovery, lastResult: JobNotFound) => Promise<boolean>
-  >;
-
-  /** Searches once and acts on the result; true when the outcome of the prompt is certain. */
-  async function searchOnce(recovery: Recovery): Promise<boolean> {
-    const searchResult = await submissionRetry.findJob(recovery.prompt, recovery.plan);
-    const notFound =
-      searchResult === 'engine down' && !recovery.isEngineDown ? 'blind' : searchResult;
-    if (typeof notFound === 'object') {
-      await linkFoundJob(recovery, recovery.plan, notFound);
-      return true;
-    }
-    if (recovery.state === 'ended') return true;
-    const nowMs = now();
-    if (recovery.lastResult?.result !== notFound)
-      recovery.lastResult = { result: notFound, sinceMs: nowMs };
-    const sameForMs = nowMs - recovery.lastResult.sinceMs;
-    const searchedForMs = nowMs - recovery.searchedSinceMs;
-    const action = nextRecoveryAction(retryPolicy, {
-      ...recovery,
-      lastResult: notFound,
-      unchangedForMs: sameForMs,
-      searchedForMs,
-    });
-    return actions[action](recovery, notFound);
+  async #giveUp(recovery: Recovery, reason: string): Promise<true> {
+    const { follower, log } = this.#options;
+    const { caller, promptId } = recovery.prompt;
+    recovery.state = 'ended';
+    const facts = { event: 'submission.abandoned', user: caller.user, promptId, reason };
+    log.warn(facts, 'gave up a submission');
+    await follower.finishWithoutJob(recovery.prompt, { kind: 'lost', reason });
+    this.#cancelLateJob(recovery);
+    return true;
   }
 
-  /** An error is logged and the search goes on: a ledger that is down may be back later. */
-  async function searchAndLogErrors(recovery: Recovery): Promise<boolean> {
-    try {
-      return await searchOnce(recovery);
-    } catch (error) {
-      if (stop.signal.aborted || error instanceof LeadershipLost) throw error;
-      const { promptId } = recovery.prompt;
-      const facts = { event: 'submission.recovery_failed', err: error, promptId };
-      log.error(facts, 'searching for the job of a submission failed; retrying');
-      return false;
-    }
+  #cancelLateJob({ prompt, plan, lastResult }: Recovery): void {
+    if (lastResult?.result !== 'none') this.#options.lateJobs.cancelWhenFound(prompt, plan);
   }
 
-  async function cancelRecovery(recovery: Recovery): Promise<void> {
+  async #cancel(recovery: Recovery): Promise<void> {
+    const { lateJobs, follower } = this.#options;
     recovery.state = 'ended';
     recovery.wake.abort();
     lateJobs.cancelWhenFound(recovery.prompt, recovery.plan);
     await follower.finishWithoutJob(recovery.prompt, { kind: 'canceled' });
   }
+}
 
-  async function run(recovery: Recovery): Promise<void> {
-    const { prompt, wake } = recovery;
-    const { first, last } = retryPolicy.searchMs;
-    const signal = AbortSignal.any([stop.signal, wake.signal]);
-    for (let waitMs = first; ; waitMs = Math.min(last, waitMs * 1.5)) {
-      if (recovery.state === 'ended' || !promptEventLog.isLeader(prompt.key)) return;
-      if (prompt.cancelRequested && recovery.state === 'searching') return cancelRecovery(recovery);
-      if (await searchAndLogErrors(recovery)) return;
-      await delay(withJitter(waitMs), undefined, { signal, ref: false }).catch((error: unknown) => {
-        if (!wake.signal.aborted) throw error;
-      });
-    }
-  }
-
-  function createRecovery({
+function createRecovery(ambiguous: AmbiguousSubmission, nowMs: number): Recovery {
+  const { prompt, clientKnows, plan, isKeyUsed, isEngineDown = false } = ambiguous;
+  return {
     prompt,
     clientKnows,
     plan,
-    isKeyUsed,
-    isEngineDown = false,
-  }: AmbiguousSubmission): Recovery {
-    const wake = new AbortController();
-    const isKeyFree = isKeyUsed ? 'no' : 'yes';
-    const since = { searchedSinceMs: now(), lastResult: undefined, newKeys: 0, isEngineDown };
-    return { prompt, clientKnows, plan, isKeyFree, ...since, state: 'searching', wake };
-  }
-
-  return {
-    recover(ambiguous) {
-      const recovery = createRecovery(ambiguous);
-      recoveries.set(ambiguous.prompt, recovery);
-      const task = follower
-        .appendEntry(ambiguous.prompt, 'sought')
-        .then(() => run(recovery))
-        .catch((error: unknown) => {
-          if (stop.signal.aborted || error instanceof LeadershipLost) return;
-          const facts = { event: 'submission.recovery_stopped', err: error };
-          log.error(facts, 'stopped searching for the job of a submission');
-        })
-        .finally(() => {
-          tasks.delete(task);
-          if (recoveries.get(ambiguous.prompt) === recovery) recoveries.delete(ambiguous.prompt);
-        });
-      tasks.add(task);
-    },
-    async withdraw(prompt) {
-      const recovery = recoveries.get(prompt);
-      if (recovery?.state !== 'searching') return false;
-      await cancelRecovery(recovery);
-      return true;
-    },
-    async close() {
-      stop.abort();
-      await Promise.all(tasks);
-    },
+    isKeyFree: isKeyUsed ? 'no' : 'yes',
+    searchedSinceMs: nowMs,
+    lastResult: undefined,
+    newKeys: 0,
+    isEngineDown,
+    state: 'searching',
+    wake: new AbortController(),
   };
 }
 

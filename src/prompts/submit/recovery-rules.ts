@@ -1,7 +1,7 @@
 import type { RetryPolicy } from './retry-policy.ts';
 
 /** What the client of a submission was told before its outcome became unknown. */
-export type ClientKnows = 'accepted' | 'unknown' | 'unheard';
+export type ClientKnows = 'accepted' | 'unknown' | 'nothing';
 
 /**
  * The result of a search that found no job. `none`: there will never be one; `not listed`: the
@@ -11,8 +11,8 @@ export type ClientKnows = 'accepted' | 'unknown' | 'unheard';
  */
 export type JobNotFound = 'none' | 'not listed' | 'not seen' | 'engine down' | 'blind';
 
-/** `send`: under the same key; `send anew`: under a new one. The others end the prompt. */
-export type RecoveryAction = 'send' | 'send anew' | 'forget' | 'not taken' | 'not known';
+/** `send`: under the same key; `send with new key`: under a new one. The others end the prompt. */
+export type RecoveryAction = 'send' | 'send with new key' | 'remove' | 'not taken' | 'not known';
 
 type WaitTime = 'now' | 'soon' | 'in flight' | 'window' | 'never';
 
@@ -53,8 +53,8 @@ const RULES = {
       blind: ['now', 'send'],
     },
     unknown: RULES_AFTER_ERROR_ANSWER,
-    unheard: {
-      none: ['now', 'forget'],
+    nothing: {
+      none: ['now', 'remove'],
       'not listed': ['now', 'send'],
       'not seen': ['now', 'send'],
       'engine down': ['now', 'send'],
@@ -63,15 +63,15 @@ const RULES = {
   },
   no: {
     accepted: {
-      none: ['now', 'send anew'],
-      'not listed': ['in flight', 'send anew'],
+      none: ['now', 'send with new key'],
+      'not listed': ['in flight', 'send with new key'],
       'not seen': ['window', 'not known'],
       'engine down': ['never', 'send'],
       blind: ['window', 'not known'],
     },
     unknown: RULES_AFTER_ERROR_ANSWER,
-    unheard: {
-      none: ['now', 'forget'],
+    nothing: {
+      none: ['now', 'remove'],
       'not listed': ['soon', 'not taken'],
       'not seen': ['window', 'not known'],
       'engine down': ['window', 'not known'],

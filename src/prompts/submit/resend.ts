@@ -1,12 +1,13 @@
-import type { MissingJob, Resend } from '../follow/missing-job.ts';
 import { reached } from '../../lib/crash-point.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
 import type { Logger } from '../../observability/log.ts';
 import { type JobApi, isGone } from '../../protocol/job-api.ts';
 import { IS_TERMINAL } from '../../protocol/v2.ts';
+import type { MissingJob, Resend } from '../follow/missing-job.ts';
+import type { Clock } from '../../lib/clock.ts';
 import type { LivePrompts, LivePrompt } from '../live-prompts.ts';
 import type { Outbox } from './outbox.ts';
-import type { RetryPolicy } from './retry-policy.ts';
+import { type RetryPolicy, backoffMs } from './retry-policy.ts';
 import {
   toStoredPlan,
   isSubmittedThroughV1,
@@ -16,13 +17,13 @@ import {
 } from './plan.ts';
 
 type ResendOptions = {
-  readonly ledger: Pick<Ledger, 'prompts'>;
+  readonly ledger: { readonly prompts: Pick<Ledger['prompts'], 'get' | 'unlinkJob'> };
   readonly jobs: Pick<JobApi, 'cancel'>;
-  readonly livePrompts: LivePrompts;
+  readonly livePrompts: Pick<LivePrompts, 'clearJobId'>;
   readonly outbox: Pick<Outbox, 'add'>;
   readonly retryPolicy: RetryPolicy;
   readonly log: Logger;
-  readonly now: () => number;
+  readonly clock: Pick<Clock, 'now'>;
   /**
    * True when the service may lose jobs it accepted. The embedded engine keeps them in the same
    * ledger.
@@ -36,7 +37,7 @@ const MAX_DROPS = 3;
 const MIN_RETENTION_MS = 20 * 60 * 60_000;
 
 export function createResend(deps: ResendOptions): Resend {
-  const { ledger, jobs, livePrompts, outbox, retryPolicy, log, now } = deps;
+  const { ledger, jobs, livePrompts, outbox, retryPolicy, log, clock } = deps;
 
   const dropCounts = new WeakMap<LivePrompt, number>();
 
@@ -51,7 +52,7 @@ export function createResend(deps: ResendOptions): Resend {
     const { status, hasEvidence, startedAtMs } = prompt;
     if (status !== 'queued' || hasEvidence || startedAtMs !== null) return true;
     if (job && (job.started_at !== null || job.outputs.length > 0)) return true;
-    return now() - (lastQueuedAtMs ?? prompt.createdAtMs) > MIN_RETENTION_MS;
+    return clock.now() - (lastQueuedAtMs ?? prompt.createdAtMs) > MIN_RETENTION_MS;
   }
 
   /** Cancels the old job, so that it cannot run beside the new one. */
@@ -81,10 +82,7 @@ export function createResend(deps: ResendOptions): Resend {
       'the job service lost a queued prompt; sending it again',
     );
     livePrompts.clearJobId(prompt);
-    const waitMs = Math.min(
-      retryPolicy.retryMs.last,
-      retryPolicy.retryMs.first * 2 ** (resendCount(plan) - 1),
-    );
+    const waitMs = backoffMs(retryPolicy, resendCount(plan) - 1);
     await outbox.add({ prompt, plan, clientKnows: 'accepted', mayHaveBeenSent: false }, waitMs);
     return 'sent';
   };

@@ -41,3 +41,8 @@ export function retryAfterMs(
 export function withJitter(ms: number): number {
   return ms * (1 + Math.random() * 0.2);
 }
+
+/** Returns the wait after so many failures in a row, before jitter: twice as long each time. */
+export function backoffMs({ retryMs }: RetryPolicy, failures: number): number {
+  return Math.min(retryMs.last, retryMs.first * 2 ** Math.min(failures, 10));
+}

@@ -1,4 +1,5 @@
 import type { Ledger } from '../../ledger/ledger.ts';
+import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../observability/log.ts';
 import { type JobApi, type V2Error, isAboutContent } from '../../protocol/job-api.ts';
 import type { Job } from '../../protocol/v2.ts';
@@ -26,10 +27,10 @@ export type SubmissionRetry = {
 
 type SubmissionRetryOptions = {
   readonly jobs: Pick<JobApi, 'recover'>;
-  readonly ledger: Ledger;
+  readonly ledger: { readonly prompts: Pick<Ledger['prompts'], 'hasJob'> };
   readonly sender: SubmissionSender;
   readonly log: Logger;
-  readonly now: () => number;
+  readonly clock: Pick<Clock, 'now'>;
 };
 
 /** Services keep an idempotency key for a day. Sent after that, it could make a second job. */
@@ -42,7 +43,7 @@ export function createSubmissionRetry({
   ledger,
   sender,
   log,
-  now,
+  clock,
 }: SubmissionRetryOptions): SubmissionRetry {
   return {
     async findJob(prompt, plan) {
@@ -63,7 +64,7 @@ export function createSubmissionRetry({
     },
     async send(prompt, plan, searchResult) {
       // A prompt whose end was requested is not sent again.
-      if (prompt.cancelRequested || now() - prompt.createdAtMs > KEY_LIFETIME_MS) {
+      if (prompt.cancelRequested || clock.now() - prompt.createdAtMs > KEY_LIFETIME_MS) {
         return { kind: 'unknown', plan, error: NOT_SENT, isKeyUsed: true };
       }
       if (searchResult === 'none') return sender.send(prompt.caller, plan);

@@ -5,14 +5,14 @@ import { createPublicAddresses } from '../../../src/http/public-address.ts';
 import type { V1Message } from '../../../src/protocol/v1.ts';
 import { createDialects } from '../../../src/dialects/dialect.ts';
 import { createGuard } from '../../../src/auth/guard.ts';
-import { createHub } from '../../../src/sockets/hub.ts';
+import { Hub } from '../../../src/sockets/hub.ts';
 import { createDeprecation } from '../../../src/migration/deprecation.ts';
 import { createUpgrade } from '../../../src/v1/upgrade.ts';
 import { silentLogger } from '../../../src/observability/log.ts';
 import { type Sending, PROGRESS, closedLoop, pictureBytes } from './closed-loop.ts';
 import { answer, serve } from './serve.ts';
 
-const hub = createHub({
+const hub = new Hub({
   remaining: () => 0,
   serverFlags: {},
   previewMethod: 'auto',
@@ -24,7 +24,7 @@ const limits = { maxSockets: 10_000, maxSocketsPerUser: 10_000 };
 const upgrade = createUpgrade({
   ...limits,
   hub: {
-    ...hub,
+    count: (user) => hub.count(user),
     addConnection(connection, who) {
       sockets.push(connection.ws);
       hub.addConnection(connection, who);
@@ -46,7 +46,7 @@ const upgrade = createUpgrade({
 server.on('upgrade', upgrade);
 serve(server);
 
-const channel = hub.channel({ user: 'local', clientId: null, promptId: 'a-prompt' });
+const channel = hub.openChannel({ user: 'local', clientId: null, promptId: 'a-prompt' });
 const bytes = pictureBytes();
 
 answer(({ kind, forMs }: Sending) =>

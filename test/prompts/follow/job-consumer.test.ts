@@ -2,13 +2,11 @@ import { expect, test } from 'vitest';
 import { initialProgress } from '../../../src/translate/progress-state.ts';
 import { reduceProgress } from '../../../src/translate/progress.ts';
 import { createEndingPrompts } from '../../../src/prompts/follow/ending-prompts.ts';
-import {
-  type JobConsumerOptions,
-  createJobConsumer,
-} from '../../../src/prompts/follow/job-consumer.ts';
+import { type JobConsumerOptions, JobConsumer } from '../../../src/prompts/follow/job-consumer.ts';
 import type { LivePrompt } from '../../../src/prompts/live-prompts.ts';
 import type { PromptLogEntry } from '../../../src/prompts/prompt-event-log.ts';
 import type { JobEvent } from '../../../src/protocol/job-api.ts';
+import { createFakeClock } from '../../support/fake-clock.ts';
 import { chain } from '../../translate/script.ts';
 
 function open() {
@@ -20,17 +18,22 @@ function open() {
       if (entry.kind === 'input') state = reduceProgress(state, entry.input).state;
     },
   };
-  const deps = {
+  const options = {
     promptEventLog,
     endingPrompts: createEndingPrompts(),
-    now: () => 1,
+    ledger: {},
+    clock: createFakeClock(1),
   } as unknown as JobConsumerOptions;
   const prompt = { key: 'k', caller: { user: 'u' }, status: 'running' } as LivePrompt;
-  const jobConsumer = createJobConsumer(deps, prompt, {
-    state: () => state,
-    hasEnded: () => false,
-    nextDueMs: () => null,
-  });
+  const jobConsumer = new JobConsumer(
+    prompt,
+    {
+      state: () => state,
+      hasEnded: () => false,
+      nextDueMs: () => null,
+    },
+    options,
+  );
   return { entries, jobConsumer };
 }
 

@@ -3,13 +3,13 @@ import { expect, onTestFinished, test } from 'vitest';
 import { silentLogger } from '../../../src/observability/log.ts';
 import type { RetryResult, JobSearchResult } from '../../../src/prompts/submit/retry.ts';
 import type { LivePrompt } from '../../../src/prompts/live-prompts.ts';
-import type { EndWithoutJob } from '../../../src/prompts/follow/job-consumer.ts';
 import { DEFAULT_RETRY_POLICY } from '../../../src/prompts/submit/retry-policy.ts';
 import type { SubmissionPlan } from '../../../src/prompts/submit/plan.ts';
 import {
   type AmbiguousSubmission,
-  createSubmissionRecovery,
+  SubmissionRecovery,
 } from '../../../src/prompts/submit/recover.ts';
+import { monotonicClock } from '../../../src/lib/clock.ts';
 import type { Job } from '../../../src/protocol/v2.ts';
 
 const prompt = { key: 'k', promptId: 'p', caller: { user: 'ann' } } as LivePrompt;
@@ -37,7 +37,7 @@ async function outcomeOf(
     return one;
   };
   const outcome = await new Promise<string>((resolve) => {
-    const submissionRecovery = createSubmissionRecovery({
+    const submissionRecovery = new SubmissionRecovery({
       submissionRetry: {
         findJob: async () => next(searches),
         async send() {
@@ -47,8 +47,8 @@ async function outcomeOf(
       },
       follower: {
         appendEntry: async () => true,
-        finishWithoutJob: async (_: LivePrompt, how: EndWithoutJob) => resolve(how.kind),
-      } as unknown as Parameters<typeof createSubmissionRecovery>[0]['follower'],
+        finishWithoutJob: async (_, { kind }) => resolve(kind),
+      },
       linkJob: async (_prompt, _plan, { id }) => resolve(`has ${id}`),
       removePrompt: async () => resolve('forgotten'),
       promptEventLog: { isLeader: () => true },
@@ -56,7 +56,7 @@ async function outcomeOf(
       lateJobs: { cancelWhenFound: () => {} },
       retryPolicy: { ...DEFAULT_RETRY_POLICY, searchMs: { first: 1, last: 1 } },
       log: silentLogger(),
-      now: () => 0,
+      clock: { ...monotonicClock, now: () => 0 },
     });
     onTestFinished(() => submissionRecovery.close());
     submissionRecovery.recover({ prompt, plan, clientKnows, isKeyUsed: false });
@@ -96,7 +96,7 @@ test('one whose keys leave no job again and again is lost', async () => {
 
 test.each([
   ['unknown', 'lost'],
-  ['unheard', 'forgotten'],
+  ['nothing', 'forgotten'],
 ] as const)('one whose client was told %s is not sent by itself', async (clientKnows, outcome) => {
   expect(await outcomeOf(clientKnows, { searches: ['none'], sends: [ACCEPTED] })).toEqual({
     outcome: outcome,

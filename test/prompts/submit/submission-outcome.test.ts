@@ -1,17 +1,18 @@
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { silentLogger } from '../../../src/observability/log.ts';
 import type { JobSearchResult } from '../../../src/prompts/submit/retry.ts';
 import type { LivePrompt } from '../../../src/prompts/live-prompts.ts';
 import { createLateJobs } from '../../../src/prompts/submit/late-jobs.ts';
 import { DEFAULT_RETRY_POLICY } from '../../../src/prompts/submit/retry-policy.ts';
 import { KEY_LABEL, type SubmissionPlan, withNewKey } from '../../../src/prompts/submit/plan.ts';
-import { createSubmissionRecovery } from '../../../src/prompts/submit/recover.ts';
+import { SubmissionRecovery } from '../../../src/prompts/submit/recover.ts';
 import {
   type ClientKnows,
   type JobNotFound,
   nextRecoveryAction,
 } from '../../../src/prompts/submit/recovery-rules.ts';
 import type { Job } from '../../../src/protocol/v2.ts';
+import { createFakeClock } from '../../support/fake-clock.ts';
 
 // One table says what becomes of a submission of unknown outcome.
 
@@ -42,16 +43,16 @@ test.each([
   ['unknown', 'blind', 'no', WINDOW, 'not known'],
   // It was told that the prompt is accepted: it is sent until it has a job.
   ['accepted', 'none', 'yes', 0, 'send'],
-  ['accepted', 'none', 'no', 0, 'send anew'],
+  ['accepted', 'none', 'no', 0, 'send with new key'],
   ['accepted', 'not listed', 'yes', 0, 'send'],
   ['accepted', 'not listed', 'no', 30 * SECOND, 'wait'],
-  ['accepted', 'not listed', 'no', 61 * SECOND, 'send anew'],
+  ['accepted', 'not listed', 'no', 61 * SECOND, 'send with new key'],
   ['accepted', 'engine down', 'no', 100 * WINDOW, 'wait'],
   ['accepted', 'blind', 'no', WINDOW, 'not known'],
   // It was told nothing, as the process died.
-  ['unheard', 'none', 'yes', 0, 'forget'],
-  ['unheard', 'not listed', 'yes', 0, 'send'],
-  ['unheard', 'not listed', 'no', 3 * SECOND, 'not taken'],
+  ['nothing', 'none', 'yes', 0, 'remove'],
+  ['nothing', 'not listed', 'yes', 0, 'send'],
+  ['nothing', 'not listed', 'no', 3 * SECOND, 'not taken'],
 ] as const)(
   'told %s, %s, key free: %s, for %i ms: %s',
   (clientKnows, seen, isKeyFree, forMs, what) => {
@@ -61,10 +62,10 @@ test.each([
 
 test('no row but that of an accepted prompt sends under another key', () => {
   const seen: JobNotFound[] = ['none', 'not listed', 'not seen', 'engine down', 'blind'];
-  for (const clientKnows of ['unknown', 'unheard'] as const)
+  for (const clientKnows of ['unknown', 'nothing'] as const)
     for (const what of seen)
       for (const key of ['yes', 'no'] as const)
-        expect(fate(clientKnows, what, key, 100 * WINDOW)).not.toBe('send anew');
+        expect(fate(clientKnows, what, key, 100 * WINDOW)).not.toBe('send with new key');
 });
 
 test('a new key is another one each time, and says whose it is', () => {
@@ -84,6 +85,7 @@ describe('a prompt that is looked for and deleted', () => {
   const late = { id: 'late', metadata: { [KEY_LABEL]: 'k' } } as unknown as Job;
 
   async function withdrawn(looks: JobSearchResult[]) {
+    const clock = createFakeClock();
     const ends: string[] = [];
     const cancelled: string[] = [];
     const retryPolicy = { ...DEFAULT_RETRY_POLICY, searchMs: { first: 1, last: 1 } };
@@ -100,15 +102,15 @@ describe('a prompt that is looked for and deleted', () => {
         return { ok: true as const, value: late };
       },
     };
-    const common = { submissionRetry, retryPolicy, log: silentLogger(), now: Date.now };
+    const common = { submissionRetry, retryPolicy, log: silentLogger(), clock };
     const lateJobs = createLateJobs({ ...common, jobs });
-    const submissionRecovery = createSubmissionRecovery({
+    const submissionRecovery = new SubmissionRecovery({
       ...common,
       lateJobs,
       follower: {
         appendEntry: async () => true,
-        finishWithoutJob: async (_: LivePrompt, how: { kind: string }) => void ends.push(how.kind),
-      } as unknown as Parameters<typeof createSubmissionRecovery>[0]['follower'],
+        finishWithoutJob: async (_, { kind }) => void ends.push(kind),
+      },
       linkJob: async () => void ends.push('linked'),
       removePrompt: async () => void ends.push('forgotten'),
       promptEventLog: { isLeader: () => true },
@@ -122,19 +124,17 @@ describe('a prompt that is looked for and deleted', () => {
     expect(await submissionRecovery.withdraw(prompt)).toBe(true);
     expect(ends).toEqual(['canceled']);
     expect(await submissionRecovery.withdraw(prompt)).toBe(false);
+    await clock.advance(1000);
     return { ends, cancelled };
   }
 
   test('has ended at once, and the job that turns up later is cancelled, once', async () => {
     const { ends, cancelled } = await withdrawn(['blind', 'engine down', 'not listed', late]);
-    await vi.waitUntil(() => cancelled.length > 0);
-    await new Promise((resolve) => setTimeout(resolve, 20));
     expect([ends, cancelled]).toEqual([['canceled'], ['late']]);
   });
 
   test('has ended at once, and a job without its label is left alone', async () => {
     const { ends, cancelled } = await withdrawn(['blind', { id: 'theirs' } as Job]);
-    await new Promise((resolve) => setTimeout(resolve, 20));
     expect([ends, cancelled]).toEqual([['canceled'], []]);
   });
 });

@@ -1,0 +1,67 @@
+import { setMaxListeners } from 'node:events';
+import { createDeferred } from './deferred.ts';
+import type { JobEvent, Result } from '../../protocol/job-api.ts';
+import type { LivePrompt } from '../live-prompts.ts';
+import type { EntryApplier } from './apply-entry.ts';
+
+export type JobEventStream = Promise<Result<AsyncIterable<JobEvent>>>;
+
+/** A prompt that this process follows, and the conditions before its events are consumed. */
+export class FollowedPrompt {
+  readonly prompt: LivePrompt;
+  readonly entryApplier: EntryApplier;
+  /** Opened as soon as the job is known. */
+  eventStream: JobEventStream | undefined;
+  /** Its client has been answered by this process. */
+  isReleased = false;
+  isUntracked = false;
+  /** Entries of another process wait for this: the client is being answered here. */
+  blockedUntil: Promise<unknown> | undefined;
+  readonly #released = createDeferred();
+  readonly #answered = createDeferred();
+  #stop = createStop();
+
+  constructor(prompt: LivePrompt, entryApplier: EntryApplier) {
+    this.prompt = prompt;
+    this.entryApplier = entryApplier;
+  }
+
+  /** Resolves when frames of the prompt may reach sockets. */
+  get released(): Promise<void> {
+    return this.#released.promise;
+  }
+
+  /** Resolves when the client of the prompt has been answered. */
+  get answered(): Promise<void> {
+    return this.#answered.promise;
+  }
+
+  /** Aborted when another process takes the prompt over, and when this one closes. */
+  get signal(): AbortSignal {
+    return this.#stop.signal;
+  }
+
+  release(): void {
+    this.#released.resolve();
+  }
+
+  markAnswered(): void {
+    this.#answered.resolve();
+  }
+
+  /** Stops consuming events; the prompt can be followed again after `restart`. */
+  stop(): void {
+    this.#stop.abort();
+  }
+
+  restart(): void {
+    this.#stop = createStop();
+    this.eventStream = undefined;
+  }
+}
+
+function createStop(): AbortController {
+  const stop = new AbortController();
+  setMaxListeners(0, stop.signal);
+  return stop;
+}

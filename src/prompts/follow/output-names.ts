@@ -1,0 +1,84 @@
+import { nameOutput } from '../../files/name-output.ts';
+import { locationOf } from '../../files/output-name.ts';
+import type { FileStore } from '../../ledger/ledger.ts';
+import { yieldEvery } from '../../lib/yield-every.ts';
+import { type JobApi, isGone } from '../../protocol/job-api.ts';
+import type { FileRef } from '../../protocol/v1.ts';
+import type { Job, Output } from '../../protocol/v2.ts';
+import type { LivePrompt } from '../live-prompts.ts';
+
+type OutputNamesOptions = {
+  readonly files: FileStore;
+  readonly jobs: Pick<JobApi, 'asset'>;
+  readonly now: () => number;
+};
+
+/** Outputs that are named before the event loop gets its turn. */
+const OUTPUTS_PER_TURN = 32;
+
+/** The v1 names of one job's outputs. */
+export class OutputNames {
+  readonly #prompt: Pick<LivePrompt, 'caller' | 'createdAtMs'>;
+  readonly #options: OutputNamesOptions;
+  /** Outputs that were named here, by id. */
+  readonly #named = new Map<string, { readonly output: Output; readonly file: FileRef }>();
+
+  constructor(prompt: Pick<LivePrompt, 'caller' | 'createdAtMs'>, options: OutputNamesOptions) {
+    this.#prompt = prompt;
+    this.#options = options;
+  }
+
+  async name(output: Output): Promise<FileRef> {
+    const { files, now } = this.#options;
+    const file = await nameOutput(files, this.#prompt.caller.user, output, now());
+    this.#named.set(output.id, { output, file });
+    return file;
+  }
+
+  /** Names all outputs of the job, by id. */
+  async nameAll(job: Job): Promise<Map<string, FileRef>> {
+    const { files, now } = this.#options;
+    const named = new Map<string, FileRef>();
+    const pause = yieldEvery(OUTPUTS_PER_TURN);
+    for (const output of job.outputs) {
+      named.set(output.id, await nameOutput(files, this.#prompt.caller.user, output, now()));
+      await pause();
+    }
+    return named;
+  }
+
+  /**
+   * A service that restarts runs the job again from its start. The same file then has another id,
+   * and the first one is gone. Only the existing file keeps a name.
+   */
+  async removeReplaced(job: Job): Promise<void> {
+    for (const { output, file } of this.#named.values()) {
+      const isPresent = job.outputs.some(({ id }) => id === output.id);
+      if (isPresent || !job.outputs.some((other) => isReplacedBy(output, other))) continue;
+      await this.#options.files.remove(this.#prompt.caller.user, file);
+      this.#named.delete(output.id);
+    }
+  }
+
+  /** The same for files that an earlier process named: only the upstream knows that they are gone. */
+  async removeGone(job: Job): Promise<void> {
+    for (const output of job.outputs) await this.#removeIfGone(output);
+  }
+
+  async #removeIfGone(output: Output): Promise<void> {
+    const { files, jobs } = this.#options;
+    const { caller, createdAtMs } = this.#prompt;
+    const location = locationOf(output.name, output.x_subfolder);
+    const type = output.x_temp ? 'temp' : 'output';
+    const existing = await files.get(caller.user, { ...location, type });
+    if (!existing || existing.assetId === output.id) return;
+    if (existing.modifiedAtMs < createdAtMs) return;
+    const asset = await jobs.asset(caller, existing.assetId);
+    if (!asset.ok && isGone(asset.error)) await files.remove(caller.user, existing);
+  }
+}
+
+function isReplacedBy(one: Output, other: Output): boolean {
+  const isSameFile = one.name === other.name && one.x_subfolder === other.x_subfolder;
+  return one.id !== other.id && one.node_id === other.node_id && isSameFile;
+}

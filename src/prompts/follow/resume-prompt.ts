@@ -1,0 +1,105 @@
+import type { Ledger, PromptRow } from '../../ledger/ledger.ts';
+import type { Caller } from '../../protocol/job-api.ts';
+import type { LivePrompt, LivePrompts } from '../live-prompts.ts';
+import type { RemovePrompt } from '../state/remove-prompt.ts';
+import type { Outbox } from '../submit/outbox.ts';
+import { mayHaveBeenSent, restorePlan } from '../submit/plan.ts';
+import type { SubmissionRecovery } from '../submit/recover.ts';
+import type { ClientKnows } from '../submit/recovery-rules.ts';
+import type { JobCanceller } from './cancel-job.ts';
+import type { Follower } from './follower.ts';
+
+export type ResumePromptOptions = {
+  readonly ledger: { readonly prompts: Pick<Ledger['prompts'], 'get'> };
+  readonly livePrompts: Pick<LivePrompts, 'has'>;
+  readonly follower: Pick<
+    Follower,
+    'appendEntry' | 'attachJob' | 'finishWithoutJob' | 'follow' | 'releaseFrames' | 'resumeFinish'
+  >;
+  readonly outbox: Pick<Outbox, 'add'>;
+  readonly submissionRecovery: Pick<SubmissionRecovery, 'recover'>;
+  readonly jobCanceller: Pick<JobCanceller, 'cancelJob'>;
+  readonly removePrompt: RemovePrompt;
+};
+
+/** The rest of the work, done when all prompts are in place. */
+export type NextStep = () => Promise<void> | void;
+
+/** Continues a prompt, which this process owns now, where its process ended. */
+export async function resumePrompt(
+  options: ResumePromptOptions,
+  prompt: LivePrompt,
+  caller: Caller,
+): Promise<NextStep | undefined> {
+  const { ledger, livePrompts, follower, removePrompt } = options;
+  prompt.caller = caller;
+  // Its end is recorded, but not all that comes after it.
+  if (!livePrompts.has(prompt)) return () => removePrompt(prompt);
+  if (follower.resumeFinish(prompt)) return undefined;
+  const row = await ledger.prompts.get(prompt.key);
+  if (!row) return () => removePrompt(prompt);
+  if (!(await follower.appendEntry(prompt, 'taken'))) return undefined;
+  follower.releaseFrames(prompt);
+  return row.jobId === null
+    ? resumeSubmission(options, prompt, row)
+    : resumeFollowing(options, prompt, row.jobId);
+}
+
+function resumeFollowing(
+  { follower, jobCanceller }: ResumePromptOptions,
+  prompt: LivePrompt,
+  jobId: string,
+): NextStep {
+  const { graph, targets, cancelRequested } = prompt;
+  follower.attachJob(prompt, { jobId, graph, targets });
+  return async () => {
+    await follower.follow(prompt);
+    if (cancelRequested) void jobCanceller.cancelJob(prompt);
+  };
+}
+
+function resumeSubmission(
+  options: ResumePromptOptions,
+  prompt: LivePrompt,
+  row: PromptRow,
+): NextStep {
+  const { outbox, submissionRecovery, follower } = options;
+  const plan = restorePlan(row, prompt.caller);
+  const clientKnows = clientKnowsOf(row);
+  const isAmbiguous = mayHaveBeenSent(row);
+  const { lacksSecrets } = plan;
+  if (prompt.cancelRequested && !isAmbiguous) {
+    return () => void follower.finishWithoutJob(prompt, { kind: 'canceled' });
+  }
+  if (lacksSecrets && !isAmbiguous) return () => failWithoutSecrets(options, prompt, clientKnows);
+  // A prompt whose end was requested is not sent again; it may have been sent already.
+  const isKeyUsed = prompt.cancelRequested || lacksSecrets;
+  if (clientKnows !== 'unknown' && !isKeyUsed) {
+    return () => outbox.add({ prompt, plan, clientKnows, mayHaveBeenSent: isAmbiguous });
+  }
+  return () => submissionRecovery.recover({ prompt, plan, clientKnows, isKeyUsed });
+}
+
+/** What the client knew when the process died. */
+function clientKnowsOf({ state }: Pick<PromptRow, 'state'>): ClientKnows {
+  if (state === 'outbox') return 'accepted';
+  return state === 'unknown' ? 'unknown' : 'nothing';
+}
+
+function failWithoutSecrets(
+  { removePrompt, follower }: ResumePromptOptions,
+  prompt: LivePrompt,
+  clientKnows: ClientKnows,
+): Promise<void> | void {
+  if (clientKnows === 'nothing') return removePrompt(prompt);
+  const error = {
+    code: 'credentials_gone',
+    message: SECRETS_GONE,
+    x_exception_type: 'ServiceError',
+  };
+  void follower.finishWithoutJob(prompt, { kind: 'failed', error });
+}
+
+const SECRETS_GONE =
+  'This prompt came with a key of its own. Keys are never stored, and the server was restarted ' +
+  'before the job could be submitted. Please submit it again.';

@@ -1,0 +1,19 @@
+import type { PromptRow } from '../../ledger/ledger.ts';
+import { parseJson } from '../../protocol/json.ts';
+import type { Graph } from '../../protocol/v2.ts';
+import type { LivePrompt, LivePrompts } from '../live-prompts.ts';
+
+/** Another process linked the job of the prompt: reads it from its record. */
+export function readLinkedJob(
+  livePrompts: Pick<LivePrompts, 'setJobId'>,
+  prompt: LivePrompt,
+  row: PromptRow | undefined,
+): void {
+  if (!row || row.jobId === null) return;
+  livePrompts.setJobId(prompt, row.jobId);
+  Object.assign(prompt, {
+    graph: parseJson(row.graphJson) as Graph,
+    targets: parseJson(row.targetsJson) as readonly string[],
+    status: 'queued',
+  });
+}

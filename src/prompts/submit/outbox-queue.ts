@@ -1,0 +1,76 @@
+import type { LivePrompt } from '../live-prompts.ts';
+import { byQueueOrder } from '../queue-order.ts';
+import type { SubmissionPlan } from './plan.ts';
+
+/** A prompt that waits until the upstream has capacity; its plan is in the ledger. */
+export type QueuedSubmission = {
+  readonly prompt: LivePrompt;
+  readonly plan: SubmissionPlan;
+  /** `nothing`: the process died before it answered the client. */
+  readonly clientKnows: 'accepted' | 'nothing';
+  /** An earlier process may have sent it, with an unknown outcome. */
+  readonly mayHaveBeenSent: boolean;
+};
+
+/** A slot in the outbox, held until the submission is added or given up. */
+export type Reservation = { release(): void };
+
+/** The waiting submissions of one user, in the order they run. */
+export class OutboxQueue {
+  #submissions: readonly QueuedSubmission[] = [];
+  /** The submission that is on its way upstream. */
+  sending: QueuedSubmission | undefined;
+
+  get first(): QueuedSubmission | undefined {
+    return this.#submissions[0];
+  }
+
+  get length(): number {
+    return this.#submissions.length;
+  }
+
+  add(submission: QueuedSubmission): void {
+    this.#submissions = [...this.#submissions, submission].toSorted((a, b) =>
+      byQueueOrder(a.prompt, b.prompt),
+    );
+  }
+
+  remove(submission: QueuedSubmission): void {
+    this.#submissions = this.#submissions.filter((other) => other !== submission);
+  }
+
+  replacePlan(submission: QueuedSubmission, plan: SubmissionPlan): void {
+    const next = { ...submission, plan };
+    this.#submissions = this.#submissions.map((other) => (other === submission ? next : other));
+  }
+
+  find(prompt: LivePrompt): QueuedSubmission | undefined {
+    return this.#submissions.find((submission) => submission.prompt === prompt);
+  }
+
+  /** True when the prompt runs before those of the user that wait in other processes. */
+  isAheadOf(others: ReadonlySet<LivePrompt>, prompt: LivePrompt): boolean {
+    const own = new Set(this.#submissions.map((submission) => submission.prompt));
+    return [...others].every((other) => own.has(other) || byQueueOrder(prompt, other) < 0);
+  }
+}
+
+/** Slots that are held for submissions which are not in the outbox yet, by user. */
+export class Reservations {
+  readonly #byUser = new Map<string, Set<Reservation>>();
+
+  count(user: string): number {
+    return this.#byUser.get(user)?.size ?? 0;
+  }
+
+  add(user: string): Reservation {
+    const held = this.#byUser.get(user) ?? new Set();
+    const reservation: Reservation = {
+      release: () => {
+        if (held.delete(reservation) && held.size === 0) this.#byUser.delete(user);
+      },
+    };
+    this.#byUser.set(user, held.add(reservation));
+    return reservation;
+  }
+}

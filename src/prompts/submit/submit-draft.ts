@@ -1,0 +1,256 @@
+import { V1Error, promptFault } from '../../dialects/errors.ts';
+import type { Ledger } from '../../ledger/ledger.ts';
+import { reached } from '../../lib/crash-point.ts';
+import type { Logger } from '../../observability/log.ts';
+import type { Caller, V2Error } from '../../protocol/job-api.ts';
+import type { NodeErrors, ObjectInfo } from '../../protocol/v1.ts';
+import { partialNodeErrors } from '../../translate/definition-errors.ts';
+import {
+  type V1Refusal,
+  serverStalled,
+  submitUnknown,
+  unreachableUpstream,
+} from '../../translate/prompt-refusal.ts';
+import type { Follower } from '../follow/follower.ts';
+import type { LivePrompt } from '../live-prompts.ts';
+import { LeadershipLost, type PromptEventLog, ifLeadershipLost } from '../prompt-event-log.ts';
+import { isPathSafeId } from '../state/path-safe-id.ts';
+import { type SubmissionDraft, initialPromptId, recordPrompt, toPromptRow } from './draft.ts';
+import type { LinkJob } from './link-job.ts';
+import type { Reservation } from './outbox-queue.ts';
+import type { Outbox } from './outbox.ts';
+import { toStoredPlan } from './plan.ts';
+import type { SubmissionRecovery } from './recover.ts';
+import { type RetryPolicy, retryAfterMs } from './retry-policy.ts';
+import { type SendResult, type SubmissionSender, toRefusal } from './send.ts';
+
+/** The answer to `POST /prompt`. `release` lets the frames of the prompt reach sockets. */
+export type Accepted = {
+  readonly promptId: string;
+  readonly number: number;
+  readonly nodeErrors: NodeErrors;
+  readonly release: () => void;
+};
+
+export type DraftSubmitterOptions = {
+  readonly ledger: {
+    readonly prompts: Pick<
+      Ledger['prompts'],
+      'insert' | 'get' | 'remove' | 'setIntent' | 'setState'
+    >;
+  };
+  readonly promptEventLog: Pick<PromptEventLog, 'claim' | 'discard' | 'isLeader'>;
+  readonly follower: Pick<Follower, 'trackPrompt' | 'untrack' | 'releaseFrames'>;
+  readonly sender: Pick<SubmissionSender, 'send'>;
+  readonly linkJob: LinkJob;
+  readonly outbox: Pick<Outbox, 'hasWaiting' | 'reserve' | 'add'>;
+  readonly submissionRecovery: Pick<SubmissionRecovery, 'recover'>;
+  readonly retryPolicy: RetryPolicy;
+  readonly objectInfo: (caller: Caller) => Promise<ObjectInfo>;
+  /** The upstream is a service that may run only the valid outputs of a prompt. */
+  readonly mayAcceptPartially: boolean;
+  readonly log: Logger;
+};
+
+type Result<Kind extends SendResult['kind']> = SendResult & { readonly kind: Kind };
+
+/**
+ * Submits a checked prompt: makes a v2 job of it, or puts it into the outbox. Records the plan
+ * before the first byte goes upstream, and the client's answer before the client gets it.
+ */
+export class DraftSubmitter {
+  readonly #options: DraftSubmitterOptions;
+
+  constructor(options: DraftSubmitterOptions) {
+    this.#options = options;
+  }
+
+  async submit(draft: SubmissionDraft): Promise<Accepted> {
+    if (this.#options.outbox.hasWaiting(draft.caller.user)) return this.#queueBehindOthers(draft);
+    await this.#record(draft, 'submitting');
+    reached('after-intent');
+    const result = await this.#send(draft);
+    reached('after-submit');
+    try {
+      return await this.#apply(draft, result);
+    } catch (error) {
+      if (error instanceof LeadershipLost) return await this.#answerForOtherProcess(draft, result);
+      throw error;
+    }
+  }
+
+  /** Prompts of this user wait already: this one waits behind them. */
+  async #queueBehindOthers(draft: SubmissionDraft): Promise<Accepted> {
+    const reservation = this.#options.outbox.reserve(draft.caller.user);
+    if (!reservation) throw toV1Error(toRefusal(OUTBOX_FULL, draft.plan));
+    try {
+      await this.#record(draft, 'outbox');
+      return await this.#putInOutbox(draft, reservation, 0);
+    } finally {
+      reservation.release();
+    }
+  }
+
+  /** Rejects with a 503 when another process has taken the prompt over before it was recorded. */
+  async #record(draft: SubmissionDraft, state: 'submitting' | 'outbox'): Promise<void> {
+    try {
+      await recordPrompt(toPromptRow(draft, state), this.#options);
+    } catch (error) {
+      throw error instanceof LeadershipLost ? toV1Error(serverStalled()) : error;
+    }
+  }
+
+  /** A failure inside Holdover leaves the outcome unknown: the request may have been sent. */
+  async #send({ caller, plan, graphJson }: SubmissionDraft): Promise<SendResult> {
+    try {
+      return await this.#options.sender.send(caller, plan, graphJson);
+    } catch (cause) {
+      if (!(cause instanceof LeadershipLost)) {
+        const facts = { event: 'submission.send_failed', err: cause, user: caller.user };
+        this.#options.log.error(facts, 'sending a submission failed; its outcome is unknown');
+      }
+      return { kind: 'unknown', plan, error: SUBMISSION_FAILED, isKeyUsed: false };
+    }
+  }
+
+  async #apply(draft: SubmissionDraft, result: SendResult): Promise<Accepted> {
+    switch (result.kind) {
+      case 'accepted':
+        return this.#linkJob(draft, result);
+      case 'crowded':
+        return this.#queueUntilCapacity(draft, result);
+      case 'unsent':
+        throw await this.#removeRefused(draft, unreachableUpstream());
+      case 'refused':
+        throw await this.#removeRefused(draft, result.refusal);
+      case 'unknown':
+        return this.#startRecovery(draft, result);
+    }
+  }
+
+  async #linkJob(draft: SubmissionDraft, result: Result<'accepted'>): Promise<Accepted> {
+    const { promptEventLog, linkJob } = this.#options;
+    const { label } = draft.plan;
+    if (!promptEventLog.isLeader(label)) throw new LeadershipLost();
+    const jobId = isPathSafeId(result.job.id) ? result.job.id : label;
+    const prompt = this.#track(draft, draft.submission.promptId ?? jobId);
+    await linkJob(prompt, result.plan, result.job);
+    reached('after-attach');
+    return this.#toAccepted(prompt, await this.#nodeErrorsOf(draft, result));
+  }
+
+  /** A service that runs the valid outputs of a prompt may not report the invalid ones. */
+  async #nodeErrorsOf(
+    { caller, plan }: SubmissionDraft,
+    { nodeErrors }: Result<'accepted'>,
+  ): Promise<NodeErrors> {
+    const { mayAcceptPartially, objectInfo } = this.#options;
+    if (!mayAcceptPartially || Object.keys(nodeErrors).length > 0) return nodeErrors;
+    return partialNodeErrors(plan.graph, await objectInfo(caller), plan.outputs);
+  }
+
+  /** The upstream has no capacity, and nothing else of this user waits. */
+  async #queueUntilCapacity(
+    draft: SubmissionDraft,
+    { plan, error }: Result<'crowded'>,
+  ): Promise<Accepted> {
+    const { outbox, ledger, retryPolicy } = this.#options;
+    const reservation = outbox.reserve(draft.caller.user);
+    if (!reservation) throw await this.#removeRefused(draft, toRefusal(error, plan));
+    try {
+      const { label } = plan;
+      const isStored = ledger.prompts.setIntent(label, toStoredPlan(plan, 'here'));
+      await Promise.all([ledger.prompts.setState(label, 'outbox'), isStored]);
+      const waitMs = retryAfterMs(retryPolicy, error);
+      return await this.#putInOutbox({ ...draft, plan }, reservation, waitMs);
+    } finally {
+      reservation.release();
+    }
+  }
+
+  async #putInOutbox(
+    draft: SubmissionDraft,
+    reservation: Reservation,
+    waitMs: number,
+  ): Promise<Accepted> {
+    const prompt = this.#track(draft, initialPromptId(draft));
+    reservation.release();
+    const submission = { prompt, plan: draft.plan, clientKnows: 'accepted' } as const;
+    await this.#options.outbox.add({ ...submission, mayHaveBeenSent: false }, waitMs);
+    reached('after-outbox');
+    return this.#toAccepted(prompt, {});
+  }
+
+  /** The refusal is final: removes the prompt. */
+  async #removeRefused(draft: SubmissionDraft, refusal: V1Refusal): Promise<V1Error> {
+    const { ledger, promptEventLog } = this.#options;
+    const { label } = draft.plan;
+    const isRemoved = ledger.prompts.remove(label).then(() => true);
+    if (await isRemoved.catch(ifLeadershipLost(false))) await promptEventLog.discard(label);
+    else await this.#trackOtherProcessPrompt(draft);
+    return toV1Error(refusal);
+  }
+
+  async #startRecovery(draft: SubmissionDraft, result: Result<'unknown'>): Promise<never> {
+    const { ledger, follower, submissionRecovery } = this.#options;
+    const { plan, isKeyUsed, error } = result;
+    await ledger.prompts.setState(draft.plan.label, 'unknown').catch(ifLeadershipLost(undefined));
+    const prompt = this.#track(draft, initialPromptId(draft));
+    follower.releaseFrames(prompt);
+    const isEngineDown = error.engineDown === true;
+    submissionRecovery.recover({ prompt, plan, clientKnows: 'unknown', isKeyUsed, isEngineDown });
+    throw toV1Error(submitUnknown(error, prompt.promptId));
+  }
+
+  /** Another process has taken the prompt over. It may have found a job, or none. */
+  async #answerForOtherProcess(draft: SubmissionDraft, result: SendResult): Promise<Accepted> {
+    const prompt = await this.#trackOtherProcessPrompt(draft);
+    const error = 'error' in result ? result.error : SUBMISSION_FAILED;
+    if (!prompt) throw toV1Error(submitUnknown(error, initialPromptId(draft)));
+    return this.#toAccepted(prompt, 'nodeErrors' in result ? result.nodeErrors : {});
+  }
+
+  /** Another process has taken the prompt over: sockets get it under the id in the ledger. */
+  async #trackOtherProcessPrompt(draft: SubmissionDraft): Promise<LivePrompt | undefined> {
+    const { ledger, follower } = this.#options;
+    const { label } = draft.plan;
+    const row = await ledger.prompts.get(label);
+    follower.untrack(label, row?.promptId);
+    return row && this.#track(draft, row.promptId);
+  }
+
+  #track(draft: SubmissionDraft, promptId: string): LivePrompt {
+    const { plan, createdAtMs, caller, graphJson, extraDataJson } = draft;
+    const { number, clientId } = draft.submission;
+    const { label: key, graph, extraData, outputs: targets } = plan;
+    const identity = { key, promptId, number, clientId, createdAtMs, isResumed: false };
+    const content = { graph, graphJson, extraData, extraDataJson, targets };
+    return this.#options.follower.trackPrompt(Object.assign(identity, content), caller);
+  }
+
+  #toAccepted(prompt: LivePrompt, nodeErrors: NodeErrors): Accepted {
+    const { promptId, number } = prompt;
+    const release = (): void => this.#options.follower.releaseFrames(prompt);
+    return { promptId, number, nodeErrors, release };
+  }
+}
+
+const SUBMISSION_FAILED: V2Error = {
+  status: 500,
+  code: 'internal_error',
+  message: 'The submission broke off.',
+  details: null,
+};
+const OUTBOX_FULL: V2Error = {
+  status: 429,
+  code: 'queue_full',
+  message: 'Too many prompts are waiting for the job service to have room.',
+  details: null,
+  retryAfterSeconds: 10,
+};
+
+export function toV1Error({ status, body, retryAfterSeconds }: V1Refusal): V1Error {
+  const headers: { [name: string]: string } =
+    retryAfterSeconds === undefined ? {} : { 'Retry-After': String(retryAfterSeconds) };
+  return new V1Error(status, promptFault(body), { headers, blames: 'job service' });
+}

@@ -1,0 +1,133 @@
+import type { Logger } from '../observability/log.ts';
+import { ByUser } from './by-user.ts';
+import { type Address, Channel } from './channel.ts';
+import type { SocketConnection } from './connection.ts';
+import type { PreviewMethod } from './preview-method.ts';
+import type { ReceiverGroup } from './receivers.ts';
+
+/** How long frames are kept for a socket that should have received them. */
+const REPLAY_MS = 120_000;
+/** Maximum bytes of undelivered frames of all prompts together. */
+const MAX_REPLAY_BYTES = 256 * 1024 * 1024;
+/** The total is recounted after this many added bytes. */
+const RECOUNT_EVERY_BYTES = 4 * 1024 * 1024;
+
+type OpenChannelsOptions = {
+  readonly connectionsOf: (user: string) => Iterable<SocketConnection>;
+  readonly previewMethod: PreviewMethod;
+  readonly maxReplayBytes?: number | undefined;
+  readonly log?: Pick<Logger, 'warn'> | undefined;
+};
+
+/** The channels of all prompts, and of ended ones while a socket still has to receive frames. */
+export class OpenChannels {
+  readonly #options: OpenChannelsOptions;
+  readonly #channels = new ByUser<Channel>();
+  readonly #closing = new Map<Channel, NodeJS.Timeout>();
+  #uncountedBytes = 0;
+
+  constructor(options: OpenChannelsOptions) {
+    this.#options = options;
+  }
+
+  open(address: Address, onCaughtUp?: (group: ReceiverGroup, position: number) => void): Channel {
+    const channel = new Channel(address, {
+      connections: () => this.#options.connectionsOf(address.user),
+      previewMethod: this.#options.previewMethod,
+      onCaughtUp,
+      onAdd: (bytes) => this.#enforceLimit(bytes),
+      onDrop: () => this.#logDropped(address),
+    });
+    this.#channels.add(address.user, channel);
+    return channel;
+  }
+
+  /** The prompt has ended. Frames that a socket still has to receive are kept for a while. */
+  close(channel: Channel): void {
+    const timer = setTimeout(() => this.#remove(channel), REPLAY_MS);
+    timer.unref();
+    this.#closing.set(channel, timer);
+    this.#removeIfDone(channel);
+  }
+
+  async preload(user: string): Promise<void> {
+    await Promise.all([...this.#channels.of(user)].map((channel) => channel.preload()));
+  }
+
+  /** Sends a new connection what it missed of each prompt of its user. */
+  replayTo(connection: SocketConnection): void {
+    for (const channel of this.#channels.of(connection.user)) {
+      channel.replayTo(connection);
+      this.#removeIfDone(channel);
+    }
+  }
+
+  /** This prompt is the last one of its user now. */
+  supersedeOthers(channel: Channel): void {
+    if (channel.address.isV2Job) return;
+    for (const other of this.#channels.of(channel.address.user)) {
+      if (other !== channel) other.supersede();
+      this.#removeIfDone(other);
+    }
+  }
+
+  /** Returns the ids of which other processes may keep frames. */
+  discardFetched(user: string, promptIds: readonly string[]): readonly string[] {
+    const fetched = new Set(promptIds);
+    const channels = [...this.#channels.of(user)].filter(({ address }) =>
+      fetched.has(address.promptId),
+    );
+    for (const channel of channels) {
+      channel.markFetched();
+      this.#removeIfDone(channel);
+    }
+    return channels.map(({ address }) => address.promptId);
+  }
+
+  /** Bytes of undelivered frames of all prompts. */
+  unreceivedBytes(): number {
+    let bytes = 0;
+    for (const channel of this.#channels.all()) bytes += channel.unreceivedBytes();
+    return bytes;
+  }
+
+  stopTimers(): void {
+    for (const timer of this.#closing.values()) clearTimeout(timer);
+  }
+
+  /** Ended prompts lose their frames first, the oldest of them first. */
+  #enforceLimit(addedBytes: number): void {
+    const { maxReplayBytes = MAX_REPLAY_BYTES } = this.#options;
+    this.#uncountedBytes += addedBytes;
+    if (this.#uncountedBytes < Math.min(RECOUNT_EVERY_BYTES, maxReplayBytes / 10)) return;
+    this.#uncountedBytes = 0;
+    let excessBytes = this.unreceivedBytes() - maxReplayBytes;
+    if (excessBytes <= 0) return;
+    for (const channel of new Set([...this.#closing.keys(), ...this.#channels.all()])) {
+      if (excessBytes <= 0) return;
+      const before = channel.unreceivedBytes();
+      channel.dropDetails();
+      const freedBytes = before - channel.unreceivedBytes();
+      if (freedBytes > 0) this.#logDropped(channel.address);
+      excessBytes -= freedBytes;
+    }
+  }
+
+  #logDropped({ user, promptId }: Address): void {
+    const facts = { event: 'socket.undelivered_dropped', user, promptId };
+    this.#options.log?.warn(facts, UNDELIVERED_DROPPED);
+  }
+
+  #removeIfDone(channel: Channel): void {
+    if (this.#closing.has(channel) && !channel.hasUnreceived()) this.#remove(channel);
+  }
+
+  #remove(channel: Channel): void {
+    clearTimeout(this.#closing.get(channel));
+    this.#closing.delete(channel);
+    this.#channels.delete(channel.address.user, channel);
+  }
+}
+
+const UNDELIVERED_DROPPED =
+  'dropped frames that no socket received, because they are too many; the results are in the history';

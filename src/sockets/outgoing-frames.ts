@@ -1,0 +1,167 @@
+import type { Duplex } from 'node:stream';
+import { WebSocket } from 'ws';
+import { type FirstFrames, createFirstFrames } from './first-frames.ts';
+import type { WireFrame } from './wire-frame.ts';
+
+/** While more bytes than this are pending for a socket, only the latest preview is kept. */
+const PREVIEW_PENDING_BYTES = 256 * 1024;
+/** Up to this many pending bytes no preview is delayed, so writes need no callback. */
+const UNTRACKED_BYTES = PREVIEW_PENDING_BYTES / 2;
+/** Frames below this size do not delay anything. */
+const UNTRACKED_CHARS = 16 * 1024;
+/**
+ * JSON and results are never dropped. A socket that accepts nothing for this long while this much
+ * is pending is closed, and so is one with more pending bytes than `maxBytes`: a late socket gets a
+ * whole run at once.
+ */
+const STALLED = { bytes: 1024 * 1024, forMs: 30_000, maxBytes: 64 * 1024 * 1024 } as const;
+
+/** A WebSocket and its connection. Frames are also written to the connection directly. */
+export type UpgradedSocket = {
+  readonly ws: WebSocket;
+  readonly socket: Duplex;
+  /** How long after the 101 the first frame is sent. Absent: at once. */
+  readonly firstFrameDelayMs?: number;
+};
+
+type OutgoingFramesOptions = {
+  readonly now: () => number;
+  /** A preview was dropped: a newer one or the end of its node came first. */
+  readonly onDrop?: (() => void) | undefined;
+};
+
+/** The frames on their way to one socket: writes them, and delays what a slow socket can miss. */
+export class OutgoingFrames {
+  readonly #ws: WebSocket;
+  readonly #socket: Duplex;
+  readonly #options: OutgoingFramesOptions;
+  readonly #firstFrames: FirstFrames | undefined;
+  readonly #pendingStates = new Map<string, () => WireFrame>();
+  #pendingPreview: { readonly promptId: string; readonly frame: WireFrame } | undefined;
+  #flushedAtMs: number;
+  #lastTextAtMs: number;
+
+  constructor({ ws, socket, firstFrameDelayMs }: UpgradedSocket, options: OutgoingFramesOptions) {
+    this.#ws = ws;
+    this.#socket = socket;
+    this.#options = options;
+    this.#flushedAtMs = options.now();
+    this.#lastTextAtMs = options.now();
+    this.#firstFrames =
+      firstFrameDelayMs === undefined
+        ? undefined
+        : createFirstFrames((frame, done) => this.#writeNow(frame, done), firstFrameDelayMs);
+  }
+
+  get lastTextAtMs(): number {
+    return this.#lastTextAtMs;
+  }
+
+  /** True while the first frames are delayed. */
+  isHolding(): boolean {
+    return this.#firstFrames?.isHolding() ?? false;
+  }
+
+  /** Bytes the socket has not accepted yet, with a delayed preview. */
+  pendingBytes(): number {
+    return this.#unsentBytes() + (this.#pendingPreview?.frame.length ?? 0);
+  }
+
+  sendText(text: string | WireFrame): void {
+    this.#lastTextAtMs = this.#options.now();
+    this.send(text);
+  }
+
+  /** Sends a frame that must not be dropped. */
+  send(frame: string | WireFrame): void {
+    const unsentBytes = this.#unsentBytes();
+    if (unsentBytes === 0) {
+      this.#flushedAtMs = this.#options.now();
+      // Too small to delay anything; a larger frame after it is tracked.
+      if (frame.length < UNTRACKED_CHARS) return this.#write(frame);
+    }
+    const isStalled =
+      unsentBytes > STALLED.bytes && this.#options.now() - this.#flushedAtMs > STALLED.forMs;
+    if (isStalled || unsentBytes > STALLED.maxBytes) return this.#ws.terminate();
+    this.#write(frame, () => {
+      this.#flushedAtMs = this.#options.now();
+      this.#sendPending();
+    });
+  }
+
+  /** Sends a preview when few bytes are pending; else the next one replaces it. */
+  sendPreview(promptId: string, frame: WireFrame): void {
+    const unsentBytes = this.#unsentBytes();
+    if (unsentBytes + frame.length <= UNTRACKED_BYTES) return this.#write(frame);
+    if (unsentBytes <= PREVIEW_PENDING_BYTES) {
+      return this.#write(frame, () => this.#sendPending());
+    }
+    this.#dropPendingPreview();
+    this.#pendingPreview = { promptId, frame };
+  }
+
+  /** The same for the `progress_state` of a prompt, which is encoded only when it is sent. */
+  sendState(promptId: string, frame: () => WireFrame): void {
+    if (this.#unsentBytes() > PREVIEW_PENDING_BYTES) this.#pendingStates.set(promptId, frame);
+    else this.sendText(frame());
+  }
+
+  /** Sends a delayed `progress_state` in any case, because the prompt has ended. */
+  flushState(promptId: string): void {
+    const frame = this.#pendingStates.get(promptId);
+    this.#pendingStates.delete(promptId);
+    if (frame) this.sendText(frame());
+  }
+
+  /** Drops a delayed preview: its node has ended. */
+  discardPreview(promptId: string): void {
+    if (this.#pendingPreview?.promptId === promptId) this.#dropPendingPreview();
+  }
+
+  /** Writes delayed first frames now, because the socket is about to be closed. */
+  flush(): void {
+    this.#firstFrames?.flush();
+  }
+
+  /** The socket is gone. */
+  discard(): void {
+    this.#firstFrames?.discard();
+  }
+
+  #sendPending(): void {
+    for (const [promptId, frame] of this.#pendingStates) {
+      if (this.#unsentBytes() > PREVIEW_PENDING_BYTES) return;
+      this.#pendingStates.delete(promptId);
+      this.sendText(frame());
+    }
+    if (!this.#pendingPreview || this.#unsentBytes() > PREVIEW_PENDING_BYTES) return;
+    const { frame } = this.#pendingPreview;
+    this.#pendingPreview = undefined;
+    this.#write(frame, () => this.#sendPending());
+  }
+
+  #dropPendingPreview(): void {
+    if (this.#pendingPreview) this.#options.onDrop?.();
+    this.#pendingPreview = undefined;
+  }
+
+  #unsentBytes(): number {
+    return this.#ws.bufferedAmount + (this.#firstFrames?.bytes() ?? 0);
+  }
+
+  #write(frame: string | WireFrame, done?: () => void): void {
+    if (!this.#firstFrames?.hold(frame, done)) this.#writeNow(frame, done);
+  }
+
+  /** `ws` frames a message anew for each socket: a fifth of the cost of a broadcast. */
+  #writeNow(frame: string | WireFrame, done?: () => void): void {
+    if (typeof frame === 'string') return this.#ws.send(frame, done);
+    if (this.#ws.readyState !== WebSocket.OPEN) return;
+    const [first, second] = frame.pieces;
+    if (second === undefined) return void this.#socket.write(first, done);
+    this.#socket.cork();
+    this.#socket.write(first);
+    this.#socket.write(second, done);
+    this.#socket.uncork();
+  }
+}

@@ -1,0 +1,278 @@
+// The outbox sends the waiting prompts of a user one after the other, at the pace of the upstream.
+import { expect, onTestFinished, test } from 'vitest';
+import { silentLogger } from '../../../src/observability/log.ts';
+import { Outbox, type OutboxOptions } from '../../../src/prompts/submit/outbox.ts';
+import type { SubmissionPlan } from '../../../src/prompts/submit/plan.ts';
+import { LeadershipLost } from '../../../src/prompts/prompt-event-log.ts';
+import { DEFAULT_RETRY_POLICY } from '../../../src/prompts/submit/retry-policy.ts';
+import type { SendResult } from '../../../src/prompts/submit/send.ts';
+import type { LivePrompt } from '../../../src/prompts/live-prompts.ts';
+import type { V2Error } from '../../../src/protocol/job-api.ts';
+import type { Job } from '../../../src/protocol/v2.ts';
+import { createFakeClock } from '../../support/fake-clock.ts';
+
+const JOB = { id: 'job' } as Job;
+const error: V2Error = { status: 429, code: 'queue_full', message: '', details: null };
+const BUSY_FOR_5_S = { ...error, retryAfterSeconds: 5 };
+const REFUSAL = { status: 400, body: { error: {}, node_errors: {} } };
+
+type Result = (plan: SubmissionPlan) => SendResult;
+
+const accepted: Result = (plan) => ({ kind: 'accepted', plan, job: JOB, nodeErrors: {} });
+const busy: Result = (plan) => ({ kind: 'crowded', plan, error: BUSY_FOR_5_S });
+const unreachable: Result = (plan) => ({ kind: 'unsent', plan, error });
+const unknown: Result = (plan) => ({ kind: 'unknown', plan, error, isKeyUsed: true });
+const refused =
+  (status: number): Result =>
+  (plan) =>
+    ({ kind: 'refused', plan, error: { ...error, status }, refusal: REFUSAL }) as SendResult;
+
+/** An outbox whose upstream answers with these results, the last one again and again. */
+function open(results: readonly (Result | Error)[] = [accepted], limit = 10) {
+  const clock = createFakeClock(0);
+  const waits: number[] = [];
+  const events: string[] = [];
+  const waiting = new Set<LivePrompt>();
+  const lost = new Set<string>();
+  const answers = [...results];
+  const note = (event: string) => async (prompt: LivePrompt) =>
+    void events.push(`${event} ${prompt.key}`);
+  const options = {
+    ledger: {
+      prompts: {
+        async setIntent(key: string, { intentJson }: { intentJson: string }) {
+          events.push(`store ${key} ${(JSON.parse(intentJson) as { where: string }).where}`);
+        },
+      },
+    },
+    livePrompts: {
+      waiting: () => waiting,
+      clearWaiting: (prompt: LivePrompt) => void waiting.delete(prompt),
+    },
+    promptEventLog: { isLeader: (key: string) => !lost.has(key) },
+    follower: {
+      async appendEntry(prompt: LivePrompt) {
+        waiting.add(prompt);
+        return true;
+      },
+      async finishWithoutJob({ key }: LivePrompt, { kind }: { kind: string }) {
+        events.push(`finish ${key} ${kind}`);
+      },
+    },
+    sender: {
+      async send(_caller: unknown, plan: SubmissionPlan) {
+        const answer = answers.length > 1 ? answers.shift() : answers[0];
+        if (answer instanceof Error || !answer) throw answer ?? new Error('no answer');
+        events.push(`send ${plan.label} at ${Math.floor(clock.now() / 1000)} s`);
+        return answer(plan);
+      },
+    },
+    submissionRetry: {
+      findJob: async () => 'none',
+      async send(prompt: LivePrompt, plan: SubmissionPlan) {
+        events.push(`retry ${prompt.key}`);
+        return (answers[0] as Result)(plan);
+      },
+    },
+    submissionRecovery: {
+      recover: ({ prompt, isKeyUsed }: { prompt: LivePrompt; isKeyUsed: boolean }) =>
+        void events.push(`recover ${prompt.key} ${isKeyUsed ? 'key used' : 'key free'}`),
+    },
+    linkJob: note('link'),
+    removePrompt: note('remove'),
+    retryPolicy: DEFAULT_RETRY_POLICY,
+    limit,
+    clock: {
+      sleep(ms: number, signal?: AbortSignal) {
+        waits.push(ms);
+        return clock.sleep(ms, signal);
+      },
+    },
+    log: silentLogger(),
+  } as unknown as OutboxOptions;
+  const outbox = new Outbox(options);
+  onTestFinished(() => outbox.close());
+  const settled = () => clock.advance(0);
+  return { outbox, clock, events, waits, settled, waiting, lost };
+}
+
+function submissionOf(key: string, number = 0, more: object = {}) {
+  const prompt = { key, promptId: key, number, createdAtMs: 0, caller: { user: 'ann' } };
+  const plan = {
+    label: key,
+    key,
+    placed: [],
+    outputs: [],
+    secrets: {},
+    ownKeys: [],
+    isWhole: true,
+  };
+  return {
+    prompt: prompt as unknown as LivePrompt,
+    plan: plan as unknown as SubmissionPlan,
+    clientKnows: 'accepted' as const,
+    mayHaveBeenSent: false,
+    ...more,
+  };
+}
+
+test('stores that a prompt is being sent, sends it and links its job', async () => {
+  const { outbox, events, settled } = open();
+  await outbox.add(submissionOf('a'));
+  await settled();
+  expect(events).toEqual(['store a away', 'send a at 0 s', 'link a']);
+  expect(outbox.depth()).toBe(0);
+});
+
+test('sends in the order of the queue, one at a time', async () => {
+  const { outbox, events, clock } = open([busy, accepted]);
+  await outbox.add(submissionOf('last', 2));
+  await outbox.add(submissionOf('first', -1));
+  await outbox.add(submissionOf('second', 1));
+  await clock.advance(10_000);
+  expect(events.filter((event) => event.startsWith('link'))).toEqual([
+    'link first',
+    'link second',
+    'link last',
+  ]);
+});
+
+test('waits as long as the upstream asks for, and up to a fifth more', async () => {
+  const { outbox, clock, events } = open([busy, accepted]);
+  await outbox.add(submissionOf('a'));
+  await clock.advance(4999);
+  expect(events).not.toContain('link a');
+  await clock.advance(1001);
+  expect(events).toEqual([
+    'store a away',
+    'send a at 0 s',
+    'store a here',
+    'store a away',
+    expect.stringMatching(/^send a at [56] s$/),
+    'link a',
+  ]);
+});
+
+test('waits twice as long after each attempt at an unreachable upstream, at most 30 s', async () => {
+  const { outbox, clock, waits } = open([unreachable]);
+  await outbox.add(submissionOf('a'));
+  await clock.advance(180_000);
+  for (const [i, leastMs] of [2000, 4000, 8000, 16_000, 30_000, 30_000].entries()) {
+    expect(waits[i]).toBeGreaterThanOrEqual(leastMs);
+    expect(waits[i]).toBeLessThanOrEqual(leastMs * 1.2);
+  }
+});
+
+test('leaves a submission with an unknown outcome to recovery', async () => {
+  const { outbox, events, settled } = open([unknown, accepted]);
+  await outbox.add(submissionOf('a', 1));
+  await outbox.add(submissionOf('b', 2));
+  await settled();
+  expect(events).toContain('recover a key used');
+  expect(events).toContain('link b');
+});
+
+test('leaves a submission to recovery when Holdover itself fails', async () => {
+  const { outbox, events, settled } = open([new Error('broken')]);
+  await outbox.add(submissionOf('a'));
+  await settled();
+  expect(events).toEqual(['store a away', 'recover a key free']);
+});
+
+test('ends a refused prompt, or removes it when its client never got an answer', async () => {
+  const { outbox, events, settled } = open([refused(400)]);
+  await outbox.add(submissionOf('told', 1));
+  await outbox.add(submissionOf('untold', 2, { clientKnows: 'nothing' }));
+  await settled();
+  expect(events).toContain('finish told failed');
+  expect(events).toContain('remove untold');
+});
+
+test('keeps a prompt whose key is refused: the key may be accepted later', async () => {
+  const { outbox, clock, events } = open([refused(401), accepted]);
+  await outbox.add(submissionOf('a'));
+  await clock.advance(29_000);
+  expect(events).toEqual(['store a away', 'send a at 0 s', 'store a here']);
+  await clock.advance(8000);
+  expect(events).toContain('link a');
+});
+
+test('searches for the job of a prompt that may have been sent before', async () => {
+  const { outbox, events, settled } = open();
+  await outbox.add(submissionOf('a', 0, { mayHaveBeenSent: true }));
+  await settled();
+  expect(events).toEqual(['retry a', 'link a']);
+});
+
+test('withdraws a waiting prompt, but not the one that is being sent', async () => {
+  const { outbox, clock, events, settled } = open([busy]);
+  const [first, second] = [submissionOf('a', 1), submissionOf('b', 2)];
+  await outbox.add(first);
+  await outbox.add(second);
+  await settled();
+  expect(outbox.withdraw(second.prompt)).toBe(true);
+  expect(outbox.withdraw(second.prompt)).toBe(false);
+  expect(outbox.withdraw(first.prompt)).toBe(true);
+  await clock.advance(10_000);
+  expect(events.filter((event) => event.startsWith('send'))).toEqual(['send a at 0 s']);
+});
+
+test('hands a withdrawn prompt to recovery when it may have been sent', async () => {
+  const { outbox, events, settled } = open([busy]);
+  const submission = submissionOf('b', 2, { mayHaveBeenSent: true });
+  await outbox.add(submissionOf('a', 1));
+  await outbox.add(submission);
+  await settled();
+  expect(outbox.withdraw(submission.prompt)).toBe(false);
+  expect(events).toContain('recover b key used');
+});
+
+test('ends a prompt whose end was requested while it was being refused for lack of capacity', async () => {
+  const { outbox, events, settled } = open([busy]);
+  const submission = submissionOf('a');
+  submission.prompt.cancelRequested = true;
+  await outbox.add(submission);
+  await settled();
+  expect(events).toContain('finish a canceled');
+  expect(outbox.depth()).toBe(0);
+});
+
+test('waits for prompts of other processes that come first', async () => {
+  const { outbox, clock, events, waiting } = open();
+  const { prompt: other } = submissionOf('other', -5);
+  waiting.add(other);
+  await outbox.add(submissionOf('a'));
+  await clock.advance(1000);
+  expect(events).toEqual([]);
+  waiting.delete(other);
+  await clock.advance(200);
+  expect(events).toContain('link a');
+});
+
+test('drops a prompt that another process has taken over', async () => {
+  const { outbox, clock, events, lost } = open([new LeadershipLost()]);
+  lost.add('a');
+  await outbox.add(submissionOf('a'));
+  await clock.advance(1000);
+  expect(events).toEqual([]);
+  expect(outbox.depth()).toBe(0);
+});
+
+test('has as many slots as its limit, waiting and reserved ones together', async () => {
+  const { outbox } = open([busy], 2);
+  await outbox.add(submissionOf('a'));
+  const reservation = outbox.reserve('ann');
+  expect(reservation).toBeDefined();
+  expect(outbox.reserve('ann')).toBeUndefined();
+  expect(outbox.reserve('bob')).toBeDefined();
+  reservation?.release();
+  expect(outbox.reserve('ann')).toBeDefined();
+});
+
+test('stops at once when it is closed', async () => {
+  const { outbox, clock, settled } = open([busy]);
+  await outbox.add(submissionOf('a'));
+  await settled();
+  await outbox.close();
+  expect(clock.sleeping()).toBe(0);
+});
