@@ -56,14 +56,14 @@ export type LiveFacts = {
   /** A node, step, preview or output was seen. */
   readonly hasEvidence?: boolean;
   /** The client asked for the end; v2 may not have confirmed it yet. */
-  readonly cancelAsked?: boolean;
+  readonly cancelRequested?: boolean;
 };
 
 /** The status word of a prompt without a history entry. */
-export function liveWord({ status, hasEvidence, cancelAsked }: LiveFacts): StatusWord {
-  if (status === undefined) return cancelAsked ? 'cancel_requested' : 'submitted';
+export function liveWord({ status, hasEvidence, cancelRequested }: LiveFacts): StatusWord {
+  if (status === undefined) return cancelRequested ? 'cancel_requested' : 'submitted';
   const isOpen = status === 'queued' || status === 'running';
-  if (isOpen && cancelAsked) return 'cancel_requested';
+  if (isOpen && cancelRequested) return 'cancel_requested';
   return status === 'running' && hasEvidence ? 'executing' : PLAIN_WORD[status];
 }
 

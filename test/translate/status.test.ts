@@ -15,13 +15,13 @@ describe('GET /api/job/{id}/status', () => {
     ],
     [
       'queued, cancel asked',
-      { status: 'queued', cancelAsked: true },
+      { status: 'queued', cancelRequested: true },
       'cancel_requested',
       'cancelled',
     ],
     [
       'running, cancel asked',
-      { status: 'running', hasEvidence: true, cancelAsked: true },
+      { status: 'running', hasEvidence: true, cancelRequested: true },
       'cancel_requested',
       'cancelled',
     ],
@@ -29,7 +29,7 @@ describe('GET /api/job/{id}/status', () => {
     ['canceled', { status: 'canceled' }, 'cancelled', 'cancelled'],
     [
       'succeeded though cancel was asked',
-      { status: 'succeeded', cancelAsked: true },
+      { status: 'succeeded', cancelRequested: true },
       'success',
       'completed',
     ],
