@@ -22,6 +22,7 @@ const FLOORS: Readonly<Record<string, number>> = {
   models: 6,
   upstreams: 6,
   auth: 5,
+  'data-folder': 5,
   definitions: 5,
   http: 4,
   ledger: 4,
@@ -39,7 +40,7 @@ const FLOORS: Readonly<Record<string, number>> = {
 const DRIVERS = [
   /^ledger\/redis\//,
   /^ledger\/sqlite\//,
-  /^upstreams\/distributed\//,
+  /^upstreams\/distributed(-state)?\//,
   /^upstreams\/embedded\//,
   /^upstreams\/passthrough\//,
   /^upstreams\/remote(-events|-files)?\//,

@@ -19,7 +19,7 @@ import {
   refuse,
 } from '../protocol/job-api.ts';
 import { type Json, isJsonObject, parseJson } from '../protocol/json.ts';
-import { FIRST_TEXT_BYTE, findPngText, pngTextAt, withPngText } from '../lib/png-text.ts';
+import { FIRST_TEXT_BYTE, findPngText, pngTextAt, withPngText } from './png-text.ts';
 
 type RestoreServices = {
   readonly jobs: JobApi;

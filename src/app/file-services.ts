@@ -5,7 +5,8 @@ import { UPLOAD_LIMITS, createUploadQuota } from '../http/upload-quota.ts';
 import type { FileStore, Ledger } from '../ledger/ledger.ts';
 import { type Semaphore, createSemaphore } from '../lib/concurrency.ts';
 import type { FileRouteServices } from '../v1/file-routes.ts';
-import type { Auth, Upstream } from './services.ts';
+import type { Upstream } from './upstream-services.ts';
+import type { Auth } from './auth.ts';
 import type { Store } from './store.ts';
 
 /** Files of users: uploads, outputs, and what front ends store. */

@@ -1,7 +1,8 @@
 import type { Store } from './store.ts';
 import type { Logger } from '../observability/log.ts';
 import type { Hub } from '../sockets/hub.ts';
-import type { Logs } from './logs.ts';
+import type { LogBuffer } from '../observability/log-buffer.ts';
+import type { LogFeed } from '../observability/log-subscriptions.ts';
 import { type SharedLog, createLocalSharedLog } from '../observability/shared-log.ts';
 import { type PromptEventLog, createLocalEventLog } from '../prompts/prompt-event-log.ts';
 import { type SharedCounter, createCounter } from '../prompts/submission.ts';
@@ -22,7 +23,11 @@ export async function openPromptEventLog(
 /** Log lines for clients: of this process alone, or of all processes of this ledger. */
 export async function openSharedLogOf(
   { links, instance }: Store,
-  { feed, buffer, log }: Pick<Logs, 'feed' | 'buffer' | 'log'>,
+  {
+    feed,
+    buffer,
+    log,
+  }: { readonly feed: LogFeed; readonly buffer: LogBuffer; readonly log: Logger },
 ): Promise<SharedLog> {
   if (!links) return createLocalSharedLog();
   const { openSharedLog } = await import('../replication/shared-log-lines.ts');

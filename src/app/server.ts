@@ -3,7 +3,6 @@ import type { Config } from '../config/config.ts';
 import { upstreamName } from '../config/upstream.ts';
 import { packageVersion } from '../config/version.ts';
 import { createHttpServer, listen, onWebSocket, urlOf } from '../http/server.ts';
-import type { SessionRecorder } from '../migration/session-recorder.ts';
 import { ALL_NODES } from '../nodes/library.ts';
 import type { Logger } from '../observability/log.ts';
 import { withRouteLabel } from '../observability/metrics.ts';
@@ -16,7 +15,7 @@ import { openEmbeddedRouter, openPassThrough } from './mount-v2.ts';
 import { createSocketPreparation } from './replication.ts';
 import { createRequestEntry } from './request-entry.ts';
 import { type Mounts, earlyMiddleware, publicMiddleware, v1Routes } from './routes.ts';
-import { type Services, openServices } from './services.ts';
+import { type Services, openServices, type ServerOptions } from './services.ts';
 import type { NodeLibrary } from './upstream.ts';
 import { scheduleWarmUp } from './warm-up.ts';
 
@@ -27,13 +26,6 @@ export type RunningServer = {
   /** Resolves when its ledger has lost acknowledged data: there is nothing left to serve. */
   readonly lost: Promise<Error>;
   close(): Promise<void>;
-};
-
-/** Where a server logs, what its engine can compute, and the recorder of a traced session. */
-export type ServerOptions = {
-  readonly log: Logger;
-  readonly nodeLibrary: NodeLibrary;
-  readonly sessionRecorder?: SessionRecorder | undefined;
 };
 
 /** Builds the services and opens the server. */

@@ -1,55 +1,28 @@
-import {
-  type Authenticate,
-  type Identify,
-  LOCAL_USER,
-  createAuthenticate,
-  createIdentify,
-} from '../auth/identity.ts';
-import { type Keyring, createKeyring } from '../auth/keyring.ts';
+import type { Logger } from '../observability/log.ts';
+import type { NodeLibrary } from './upstream.ts';
+import { type Upstream, openUpstreamServices } from './upstream-services.ts';
+import { type Auth, createAuth } from './auth.ts';
+import { createIdentify } from '../auth/identity.ts';
 import type { Config } from '../config/config.ts';
 import { packageVersion } from '../config/version.ts';
-import { openDefinitions } from '../definitions/open-definitions.ts';
-import { type Dialects, createDialects } from '../dialects/dialect.ts';
 import type { BodyReader } from '../http/json-body.ts';
 import { createBodies } from '../http/open-bodies.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import { type Deprecation, createDeprecation } from '../migration/deprecation.ts';
 import type { SessionRecorder } from '../migration/session-recorder.ts';
 import { type UsageCounter, ignoreUsage, openUsageCounter } from '../migration/usage-counter.ts';
-import { objectInfo } from '../nodes/object-info.ts';
-import { createCallLog } from '../observability/call-log.ts';
 import { type Metrics, createMetrics } from '../observability/metrics.ts';
 import { type LivePrompts, createLivePrompts } from '../prompts/live-prompts.ts';
 import type { PromptEventLog } from '../prompts/prompt-event-log.ts';
 import { type Prompts, createPrompts } from '../prompts/prompts.ts';
 import type { SharedCounter } from '../prompts/submission.ts';
-import type { JobApi } from '../protocol/job-api.ts';
 import { Hub } from '../sockets/hub.ts';
 import { withExampleInput } from './example-input.ts';
 import { type FileServices, openFileServices } from './file-services.ts';
-import { type HttpAccess, createHttpAccess } from './http-access.ts';
+import { createHttpAccess } from './http-access.ts';
 import { type Logs, connectLogs, openLogs } from './logs.ts';
-import type { ServerOptions } from './server.ts';
 import { openPromptCounter, openPromptEventLog } from './replication.ts';
 import { type Store, openStore } from './store.ts';
-import { type OpenedUpstream, openUpstream } from './upstream.ts';
-
-/** Who may call, and from where. */
-export type Auth = HttpAccess & {
-  readonly identify: Identify;
-  readonly authenticate: Authenticate;
-  readonly keyring: Keyring;
-  readonly dialects: Dialects;
-};
-
-/** The upstream that runs the jobs. */
-export type Upstream = {
-  readonly runner: OpenedUpstream;
-  /** Its port for v1 calls: each call on it is counted, logged and recorded. */
-  readonly jobs: JobApi;
-  readonly callLog: Pick<ReturnType<typeof createCallLog>, 'begin' | 'end'>;
-  readonly definitions: ReturnType<typeof openDefinitions>;
-};
 
 /** Prompts from their `POST` to their history. */
 export type PromptServices = {
@@ -98,10 +71,17 @@ export async function openServices(
     upstreamKind: config.upstream.kind,
     identify,
   });
-  const upstream = await openUpstreamServices(
-    { config, nodeLibrary, sessionRecorder },
-    { log, store, metrics, sockets, live, eventLog },
-  );
+  const upstream = await openUpstreamServices({
+    config,
+    nodeLibrary,
+    sessionRecorder,
+    log,
+    store,
+    metrics,
+    sockets,
+    live,
+    eventLog,
+  });
   const auth = createAuth({ config, access, identify, runner: upstream.runner });
   const usageCounter = await openUsageCounter({ calls: store.ledger.calls, log, now });
   const ledger = withExampleInput({ config, runner: upstream.runner, spoolDir: store.dir.spool });
@@ -154,61 +134,6 @@ function createSockets(
   });
 }
 
-type AuthParts = {
-  readonly config: Config;
-  readonly access: HttpAccess;
-  readonly identify: Identify;
-  readonly runner: OpenedUpstream;
-};
-
-function createAuth({ config, access, identify, runner }: AuthParts): Auth {
-  const { addresses, guard, prefix } = access;
-  const keyring = createKeyring();
-  const { acceptsCaller } = runner;
-  return {
-    addresses,
-    guard,
-    prefix,
-    identify,
-    authenticate: createAuthenticate({ identify, acceptsCaller, onCaller: keyring.remember }),
-    keyring,
-    dialects: createDialects(config.dialect),
-  };
-}
-
-type UpstreamParts = Pick<Services, 'store' | 'metrics' | 'sockets'> &
-  Pick<PromptServices, 'live' | 'eventLog'> & { readonly log: Logs['log'] };
-
-async function openUpstreamServices(
-  { config, nodeLibrary, sessionRecorder }: Omit<ServerOptions, 'log'> & { config: Config },
-  { log, store, metrics, sockets, live, eventLog }: UpstreamParts,
-): Promise<Upstream> {
-  const runner = await openUpstream({
-    config,
-    log,
-    library: nodeLibrary,
-    ledger: store.ledger,
-    links: store.links,
-    dir: store.dir,
-    keylessUser: LOCAL_USER,
-    isWatched(user, jobId) {
-      const prompt = live.find(user, jobId);
-      if (prompt === undefined) return false;
-      return sockets.hasListener(user, prompt.clientId) || eventLog.isWatched(user);
-    },
-  });
-  const definitions = openDefinitions({
-    source: config.objectInfo,
-    upstream: config.upstream,
-    embedded: objectInfo([...nodeLibrary.nodes.values()]),
-    cacheDir: store.dir.objectInfo,
-    log,
-  });
-  const callLog = createCallLog();
-  const recorded = sessionRecorder?.wrap(runner.jobs) ?? runner.jobs;
-  return { runner, jobs: callLog.wrap(recorded, metrics.onUpstreamCall), callLog, definitions };
-}
-
 type PromptParts = Omit<PromptServices, 'life'>;
 type PromptBase = Pick<
   Services,
@@ -243,3 +168,10 @@ function openPrompts(
     retryPolicy: config.upstream.kind === 'remote' ? (config.upstream.limits['outbox'] ?? {}) : {},
   });
 }
+
+/** Where a server logs, what its engine can compute, and the recorder of a traced session. */
+export type ServerOptions = {
+  readonly log: Logger;
+  readonly nodeLibrary: NodeLibrary;
+  readonly sessionRecorder?: SessionRecorder | undefined;
+};

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { lacksDatabase, setAside, setWalAside } from './set-aside.ts';
-import { LedgerLacksFiles, newLedgerText } from './bind-data-dir.ts';
-import { watchDataDir } from './watch-data-dir.ts';
+import { lacksDatabase, setAside, setWalAside } from '../data-folder/set-aside.ts';
+import { LedgerLacksFiles, newLedgerText } from '../data-folder/bind-ledger.ts';
+import { watchDataDir } from '../data-folder/watch.ts';
 import type { Config } from '../config/config.ts';
 import {
   type DataDir,
@@ -9,12 +9,12 @@ import {
   makeDataDir,
   openDataDir,
   refuseUnfinishedRestore,
-} from './data-dir.ts';
+} from '../data-folder/data-dir.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import type { SharedRedis } from '../ledger/redis/open-shared.ts';
 import { DamagedLedger, lockDatabase, openSqliteLedger } from '../ledger/sqlite/sqlite-ledger.ts';
 import type { RedisConnections } from '../lib/redis.ts';
-import { openSpool, openSharedSpool } from './spool-folder.ts';
+import { openSpool, openSharedSpool } from '../data-folder/spool-folder.ts';
 import type { Logger } from '../observability/log.ts';
 
 /** The ledger and the data directory, of this process alone or shared. */

@@ -1,8 +1,8 @@
-import { systemClock } from '../lib/clock.ts';
 import { join } from 'node:path';
+import { systemClock } from '../lib/clock.ts';
 import type { UploadCopies } from './upload-copies.ts';
 import type { Config, Upstream } from '../config/config.ts';
-import type { DataDir } from './data-dir.ts';
+import type { DataDir } from '../data-folder/data-dir.ts';
 import { createEmbeddedEngine } from '../upstreams/embedded/embedded-engine.ts';
 import type { Engine, EngineOptions } from '../upstreams/job-engine.ts';
 import { DEFAULT_LIMITS } from '../upstreams/engine-limits.ts';

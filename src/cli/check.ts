@@ -9,7 +9,7 @@ import {
   recordedInRedis,
 } from './backup/recorded-files.ts';
 import { ledgerSource } from '../config/ledger.ts';
-import { databasePath } from '../app/data-dir.ts';
+import { databasePath } from '../data-folder/data-dir.ts';
 import type { SharedRedis } from '../ledger/redis/open-shared.ts';
 import { LedgerInUse, lockFile } from '../ledger/sqlite/sqlite-ledger.ts';
 import { openStore } from '../app/store.ts';

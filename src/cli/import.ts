@@ -4,7 +4,7 @@ import { Command } from 'commander';
 import { addServerOptions } from '../config/command-line.ts';
 import type { Flags } from '../config/flags.ts';
 import { ledgerSource } from '../config/ledger.ts';
-import type { DataDir } from '../app/data-dir.ts';
+import type { DataDir } from '../data-folder/data-dir.ts';
 import { createBlobs } from '../upstreams/blobs.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import { openStore } from '../app/store.ts';

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { Command, Option } from 'commander';
-import { databasePath } from '../app/data-dir.ts';
+import { databasePath } from '../data-folder/data-dir.ts';
 import type { CallCount } from '../ledger/ledger.ts';
 import { readCallCounts } from '../ledger/sqlite/call-counts.ts';
 import { reportOf } from '../migration/usage-report.ts';

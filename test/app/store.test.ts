@@ -2,10 +2,10 @@ import { cp, mkdir, mkdtemp, readdir, rm, utimes, writeFile } from 'node:fs/prom
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { LedgerLacksFiles } from '../../src/app/bind-data-dir.ts';
-import { openDataDir } from '../../src/app/data-dir.ts';
+import { LedgerLacksFiles } from '../../src/data-folder/bind-ledger.ts';
+import { openDataDir } from '../../src/data-folder/data-dir.ts';
 import type { LedgerIdentity } from '../../src/ledger/identity.ts';
-import { openSpool, openSharedSpool } from '../../src/app/spool-folder.ts';
+import { openSpool, openSharedSpool } from '../../src/data-folder/spool-folder.ts';
 
 let root: string;
 const folders = new Map<string, string>();

@@ -1,7 +1,7 @@
 // Redis has its channels in common for all databases: what is said in one is not for another's ears.
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { createSharedEventLog } from '../../src/replication/shared-event-log.ts';
-import { createQueueKeys } from '../../src/upstreams/distributed/redis-keys.ts';
+import { createQueueKeys } from '../../src/upstreams/distributed-state/redis-keys.ts';
 import { openRedis } from '../../src/lib/redis.ts';
 import { silentLogger } from '../../src/observability/log.ts';
 import { type RedisServer, redisMissing, startRedis } from '../support/processes/redis.ts';

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { lstat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { UNFINISHED_RESTORE } from '../../app/data-dir.ts';
+import { UNFINISHED_RESTORE } from '../../data-folder/data-dir.ts';
 import type { DatabaseState, RecordedBlob } from '../../ledger/sqlite/inspect.ts';
 import { forEachConcurrently } from '../../lib/for-each-concurrently.ts';
 import { hashFile } from '../../lib/hash.ts';

@@ -7,7 +7,7 @@ import {
   inspectDatabase,
   recordedBlobs,
 } from '../../ledger/sqlite/inspect.ts';
-import { databasePath } from '../../app/data-dir.ts';
+import { databasePath } from '../../data-folder/data-dir.ts';
 import { recordedInRedis } from './recorded-files.ts';
 
 /** The records of a ledger that stays in use while a backup is made. */

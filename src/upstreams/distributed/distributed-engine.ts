@@ -8,11 +8,11 @@ import { type JobFiles, createAssetApi } from '../assets/job-files.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
 import { ok, refuse } from '../../protocol/job-api.ts';
 import { completesWithin } from '../../lib/completes-within.ts';
-import type { SharedBlobs } from './shared-blobs.ts';
+import type { SharedBlobs } from '../distributed-state/shared-blobs.ts';
 import { createJobApi } from './job-api.ts';
 import { createLocalWorker } from './local-worker.ts';
 import { EventMirrors } from './event-mirrors.ts';
-import { createTicketQueue } from './ticket-queue.ts';
+import { createTicketQueue } from '../distributed-state/ticket-queue.ts';
 import { Janitor } from './janitor.ts';
 
 const CLOSE_WITHIN_MS = 10_000;

@@ -11,10 +11,10 @@ import {
   decodePreview,
   decodePublished,
   isAfter,
-} from './event-codec.ts';
-import type { PubSub } from './pubsub.ts';
-import type { QueueKeys } from './redis-keys.ts';
-import type { RunStateStore } from './run-state.ts';
+} from '../distributed-state/event-codec.ts';
+import type { PubSub } from '../distributed-state/pubsub.ts';
+import type { QueueKeys } from '../distributed-state/redis-keys.ts';
+import type { RunStateStore } from '../distributed-state/run-state.ts';
 
 export type EventMirrorSources = {
   readonly redis: Redis;

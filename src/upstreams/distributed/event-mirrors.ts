@@ -3,7 +3,7 @@ import type { Logger } from '../../observability/log.ts';
 import type { Caller, JobEvent } from '../../protocol/job-api.ts';
 import { drainEvents, endedJobEvents } from '../job-feed.ts';
 import { EventMirror, type EventMirrorSources } from './event-mirror.ts';
-import type { RunStateStore } from './run-state.ts';
+import type { RunStateStore } from '../distributed-state/run-state.ts';
 
 /** How long the events of a new job are buffered for its submitter. */
 const BUFFER_MS = 30_000;

@@ -3,9 +3,14 @@ import type { JobEvent } from '../../protocol/job-api.ts';
 import { dropOldestPreview } from '../waiting-previews.ts';
 import { createJobFeed, type JobFeed } from '../job-feed.ts';
 import type { LiveJob } from '../jobs/live-job.ts';
-import { encodeEvent, encodePreview } from './event-codec.ts';
-import { fieldsOf } from './run-fields.ts';
-import type { FencedJob, PublishItem, RunStateStore, WriteResult } from './run-state.ts';
+import { encodeEvent, encodePreview } from '../distributed-state/event-codec.ts';
+import { fieldsOf } from '../distributed-state/run-fields.ts';
+import type {
+  FencedJob,
+  PublishItem,
+  RunStateStore,
+  WriteResult,
+} from '../distributed-state/run-state.ts';
 import { SNAPSHOT, SnapshotSchedule } from './snapshot-schedule.ts';
 
 /** A stored preview is written to the log of a durable Redis. */

@@ -4,7 +4,7 @@ import type { LiveJob } from '../jobs/live-job.ts';
 import type { StoredOutput } from '../jobs/worker-protocol.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
 import type { JobRuns } from './job-runs.ts';
-import type { RunStateStore } from './run-state.ts';
+import type { RunStateStore } from '../distributed-state/run-state.ts';
 
 export type FenceOptions = {
   readonly ledger: Ledger;

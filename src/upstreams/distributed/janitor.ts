@@ -1,18 +1,18 @@
-import type { Clock } from '../../lib/clock.ts';
 import { randomUUID } from 'node:crypto';
-import { PeriodicTask } from '../../lib/periodic-task.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { PeriodicTask } from '../periodic-task.ts';
 import { SWEEP_FAILURE, sweep } from '../assets/retention.ts';
 import type { JobFiles } from '../assets/job-files.ts';
 import type { JobRow, Ledger } from '../../ledger/ledger.ts';
 import type { Redis } from '../../lib/redis.ts';
 import type { Logger } from '../../observability/log.ts';
 import { isJsonObject, parseJson } from '../../protocol/json.ts';
-import type { SharedBlobs } from './shared-blobs.ts';
-import type { QueueKeys } from './redis-keys.ts';
+import type { SharedBlobs } from '../distributed-state/shared-blobs.ts';
+import type { QueueKeys } from '../distributed-state/redis-keys.ts';
 import { type JobStatus, IS_TERMINAL } from '../../protocol/v2.ts';
-import type { RunStateStore } from './run-state.ts';
-import { type QueueScripts, defineQueueScripts } from './run-scripts.ts';
-import type { TicketQueue } from './ticket-queue.ts';
+import type { RunStateStore } from '../distributed-state/run-state.ts';
+import { type QueueScripts, defineQueueScripts } from '../distributed-state/run-scripts.ts';
+import type { TicketQueue } from '../distributed-state/ticket-queue.ts';
 
 const LOCK_MS = 5 * 60_000;
 const UNRECORDED_EVERY_MS = 60 * 60_000;

@@ -10,8 +10,8 @@ import { hasQueueCapacity } from '../jobs/fair-order.ts';
 import type { JobRow, Ledger } from '../../ledger/ledger.ts';
 import type { EventMirrors } from './event-mirrors.ts';
 import { type DistributedReaderOptions, createDistributedReader } from './job-reader.ts';
-import type { RunStateStore } from './run-state.ts';
-import type { TicketQueue } from './ticket-queue.ts';
+import type { RunStateStore } from '../distributed-state/run-state.ts';
+import type { TicketQueue } from '../distributed-state/ticket-queue.ts';
 
 export type JobApiOptions = Omit<AcceptOptions, 'reserve' | 'nextOrder'> &
   DistributedReaderOptions & {

@@ -7,8 +7,8 @@ import { jobError } from '../jobs/job-error.ts';
 import { type FinalEnd, toEndedJob } from '../jobs/job-lifecycle.ts';
 import { type LiveJob, toEndPatch } from '../jobs/live-job.ts';
 import type { JobRun } from './job-run.ts';
-import type { EndPatch } from './run-fields.ts';
-import type { FencedJob, RunStateStore, WriteResult } from './run-state.ts';
+import type { EndPatch } from '../distributed-state/run-fields.ts';
+import type { FencedJob, RunStateStore, WriteResult } from '../distributed-state/run-state.ts';
 
 export type JobEndsOptions = {
   readonly ledger: Ledger;

@@ -7,8 +7,8 @@ import { type Caller, type JobApi, ok } from '../../protocol/job-api.ts';
 import { parseJson } from '../../protocol/json.ts';
 import { type Graph, type JobStatus, IS_TERMINAL } from '../../protocol/v2.ts';
 import type { EventMirrors } from './event-mirrors.ts';
-import type { RunState } from './run-fields.ts';
-import type { RunStateStore } from './run-state.ts';
+import type { RunState } from '../distributed-state/run-fields.ts';
+import type { RunStateStore } from '../distributed-state/run-state.ts';
 
 export type DistributedReaderOptions = {
   readonly ledger: Ledger;

@@ -3,7 +3,7 @@ import type { JobRow } from '../../ledger/ledger.ts';
 import type { Logger } from '../../observability/log.ts';
 import { type LiveJob, type StopReason, jobFromRow } from '../jobs/live-job.ts';
 import { EventPublisher } from './event-publisher.ts';
-import type { FencedJob, RunStateStore, WriteResult } from './run-state.ts';
+import type { FencedJob, RunStateStore, WriteResult } from '../distributed-state/run-state.ts';
 
 export type JobRunOptions = {
   readonly row: JobRow;

@@ -8,7 +8,7 @@ import { type JobEnd, type RunnerOptions, runOnWorker } from '../jobs/run-on-wor
 import type { WorkerThread } from '../jobs/worker-thread.ts';
 import { CANCELED, INTERNAL_ERROR, JobEnds, type JobEndsOptions, workerLost } from './job-ends.ts';
 import { JobRun } from './job-run.ts';
-import type { Claim, FencedJob } from './run-state.ts';
+import type { Claim, FencedJob } from '../distributed-state/run-state.ts';
 
 export type JobRunsOptions = JobEndsOptions & {
   readonly threads: readonly WorkerThread[];

@@ -4,10 +4,10 @@ import type { Clock } from '../../lib/clock.ts';
 import type { Redis } from '../../lib/redis.ts';
 import type { Logger } from '../../observability/log.ts';
 import type { JobRuns, Outcome } from './job-runs.ts';
-import type { PubSub } from './pubsub.ts';
-import type { QueueKeys } from './redis-keys.ts';
-import type { RunStateStore } from './run-state.ts';
-import { QUEUE_NAME } from './ticket-queue.ts';
+import type { PubSub } from '../distributed-state/pubsub.ts';
+import type { QueueKeys } from '../distributed-state/redis-keys.ts';
+import type { RunStateStore } from '../distributed-state/run-state.ts';
+import { QUEUE_NAME } from '../distributed-state/ticket-queue.ts';
 
 /** How soon other workers take over the jobs of a crashed worker. */
 export type TakeoverTimes = { readonly lockMs: number; readonly checkMs: number };

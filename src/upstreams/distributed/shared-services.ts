@@ -1,14 +1,14 @@
-import { type Clock, systemClock } from '../../lib/clock.ts';
 import path from 'node:path';
+import { type Clock, systemClock } from '../../lib/clock.ts';
 import { createBlobs } from '../blobs.ts';
 import type { EngineOptions } from '../job-engine.ts';
 import { createJobFiles } from '../assets/job-files.ts';
 import type { JobRow } from '../../ledger/ledger.ts';
 import type { RedisConnections } from '../../lib/redis.ts';
-import { createPubSub } from './pubsub.ts';
-import { createSharedBlobs, createSharedOutputNames } from './shared-blobs.ts';
-import { createQueueKeys } from './redis-keys.ts';
-import { RunStateStore } from './run-state.ts';
+import { createPubSub } from '../distributed-state/pubsub.ts';
+import { createSharedBlobs, createSharedOutputNames } from '../distributed-state/shared-blobs.ts';
+import { createQueueKeys } from '../distributed-state/redis-keys.ts';
+import { RunStateStore } from '../distributed-state/run-state.ts';
 import { inputAssetIdsOf } from './janitor.ts';
 import type { TakeoverTimes } from './queue-worker.ts';
 

@@ -1,13 +1,13 @@
-import { type Clock, systemClock } from '../../lib/clock.ts';
 import { mkdir, rm } from 'node:fs/promises';
 import path from 'node:path';
+import { type Clock, systemClock } from '../../lib/clock.ts';
 import type { EngineOptions, Engine } from '../job-engine.ts';
 import { type JobApi, ok } from '../../protocol/job-api.ts';
 import { createWorkerRequestHandler } from '../jobs/worker-requests.ts';
 import { createBlobs } from '../blobs.ts';
 import { createDispatcher, type Dispatcher } from './dispatcher.ts';
 import { createJobReader } from '../jobs/job-reader.ts';
-import { PeriodicTask } from '../../lib/periodic-task.ts';
+import { PeriodicTask } from '../periodic-task.ts';
 import { type LiveJob, showJob } from '../jobs/live-job.ts';
 import { createOutputNames } from '../assets/outputs.ts';
 import type { WorkerSetup } from '../jobs/worker-protocol.ts';

@@ -2,8 +2,8 @@
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createJobQueue } from '../../../src/upstreams/embedded/job-queue.ts';
-import { createQueueKeys } from '../../../src/upstreams/distributed/redis-keys.ts';
-import { RunStateStore } from '../../../src/upstreams/distributed/run-state.ts';
+import { createQueueKeys } from '../../../src/upstreams/distributed-state/redis-keys.ts';
+import { RunStateStore } from '../../../src/upstreams/distributed-state/run-state.ts';
 import { openRedis } from '../../../src/lib/redis.ts';
 import { silentLogger } from '../../../src/observability/log.ts';
 import { TINY_WORKFLOWS } from '../embedded/open.ts';

@@ -1,12 +1,12 @@
-import { systemClock } from '../../../src/lib/clock.ts';
 import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import { systemClock } from '../../../src/lib/clock.ts';
 import { createBlobs } from '../../../src/upstreams/blobs.ts';
 import { openRedisLedger } from '../../../src/ledger/redis/redis-ledger.ts';
-import { createSharedBlobs } from '../../../src/upstreams/distributed/shared-blobs.ts';
-import { createQueueKeys } from '../../../src/upstreams/distributed/redis-keys.ts';
-import { RunStateStore } from '../../../src/upstreams/distributed/run-state.ts';
+import { createSharedBlobs } from '../../../src/upstreams/distributed-state/shared-blobs.ts';
+import { createQueueKeys } from '../../../src/upstreams/distributed-state/redis-keys.ts';
+import { RunStateStore } from '../../../src/upstreams/distributed-state/run-state.ts';
 import { Janitor } from '../../../src/upstreams/distributed/janitor.ts';
 import { openRedis } from '../../../src/lib/redis.ts';
 import { silentLogger } from '../../../src/observability/log.ts';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { LiveJob } from '../../../src/upstreams/jobs/live-job.ts';
 import { EventPublisher } from '../../../src/upstreams/distributed/event-publisher.ts';
-import type { PublishItem } from '../../../src/upstreams/distributed/run-state.ts';
+import type { PublishItem } from '../../../src/upstreams/distributed-state/run-state.ts';
 import type { NodeUi } from '../../../src/protocol/v2.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
 

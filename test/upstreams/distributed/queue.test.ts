@@ -1,4 +1,3 @@
-import { systemClock } from '../../../src/lib/clock.ts';
 import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 
@@ -6,13 +5,14 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { systemClock } from '../../../src/lib/clock.ts';
 import { createBlobs } from '../../../src/upstreams/blobs.ts';
 import type { AssetRow } from '../../../src/ledger/ledger.ts';
 import { openRedisLedger } from '../../../src/ledger/redis/redis-ledger.ts';
-import { createSharedBlobs } from '../../../src/upstreams/distributed/shared-blobs.ts';
-import { createQueueKeys } from '../../../src/upstreams/distributed/redis-keys.ts';
-import { priorityOf } from '../../../src/upstreams/distributed/priority.ts';
-import { RunStateStore } from '../../../src/upstreams/distributed/run-state.ts';
+import { createSharedBlobs } from '../../../src/upstreams/distributed-state/shared-blobs.ts';
+import { createQueueKeys } from '../../../src/upstreams/distributed-state/redis-keys.ts';
+import { priorityOf } from '../../../src/upstreams/distributed-state/priority.ts';
+import { RunStateStore } from '../../../src/upstreams/distributed-state/run-state.ts';
 import { openRedis } from '../../../src/lib/redis.ts';
 import { silentLogger } from '../../../src/observability/log.ts';
 import { TINY_WORKFLOWS } from '../embedded/open.ts';

@@ -1,7 +1,7 @@
-import type { Clock } from '../../lib/clock.ts';
 import { randomUUID } from 'node:crypto';
 import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
+import type { Clock } from '../../lib/clock.ts';
 import { removeBlobIfUnused } from '../assets/assets.ts';
 import type { Blobs } from '../blobs.ts';
 import type { OutputNames } from '../assets/outputs.ts';

@@ -1,5 +1,5 @@
 import type { Logger } from '../observability/log.ts';
-import type { Clock } from './clock.ts';
+import type { Clock } from '../lib/clock.ts';
 
 export type PeriodicTaskOptions = {
   readonly everyMs: number;

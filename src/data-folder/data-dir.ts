@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type BindOptions, bindDataDir } from './bind-data-dir.ts';
+import { type BindOptions, bindDataDir } from './bind-ledger.ts';
 import type { LedgerIdentity } from '../ledger/identity.ts';
 import { writeFileAtomically } from './atomic-write.ts';
 

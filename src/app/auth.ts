@@ -1,0 +1,36 @@
+import { type Authenticate, type Identify, createAuthenticate } from '../auth/identity.ts';
+import { type Keyring, createKeyring } from '../auth/keyring.ts';
+import type { Config } from '../config/config.ts';
+import { type Dialects, createDialects } from '../dialects/dialect.ts';
+import type { HttpAccess } from './http-access.ts';
+import type { OpenedUpstream } from './upstream.ts';
+
+/** Who may call, and from where. */
+export type Auth = HttpAccess & {
+  readonly identify: Identify;
+  readonly authenticate: Authenticate;
+  readonly keyring: Keyring;
+  readonly dialects: Dialects;
+};
+
+type AuthParts = {
+  readonly config: Config;
+  readonly access: HttpAccess;
+  readonly identify: Identify;
+  readonly runner: OpenedUpstream;
+};
+
+export function createAuth({ config, access, identify, runner }: AuthParts): Auth {
+  const { addresses, guard, prefix } = access;
+  const keyring = createKeyring();
+  const { acceptsCaller } = runner;
+  return {
+    addresses,
+    guard,
+    prefix,
+    identify,
+    authenticate: createAuthenticate({ identify, acceptsCaller, onCaller: keyring.remember }),
+    keyring,
+    dialects: createDialects(config.dialect),
+  };
+}
