@@ -2,75 +2,20 @@ import { isIP } from 'node:net';
 import { Command } from 'commander';
 import { type CommandExit, exitFor } from './command-line.ts';
 import { parseJsonObject } from './parse-values.ts';
-import {
-  type Flags,
-  type LOG_LEVELS,
-  OPTIONS,
-  type DIALECTS,
-  type PREVIEW_METHODS,
-  type VIEW_MODES,
-} from './flags.ts';
-import { type SharedDirectories, sharedDirectories } from './shared-folders.ts';
+import { type Flags, OPTIONS } from './flags.ts';
+import { sharedDirectories } from './shared-folders.ts';
 import { readFrontendRoot } from './frontend.ts';
-import {
-  type LedgerSource,
-  type WorkerLimits,
-  ledgerSource,
-  requireConcurrency,
-} from './ledger.ts';
-import { type DeprecationSettings, deprecationSettings } from './deprecation.ts';
-import { type ModelSettings, modelSettings } from './models.ts';
-import { type ProxySettings, proxySettings } from './proxy.ts';
+import { type WorkerLimits, ledgerSource, requireConcurrency } from './ledger.ts';
+import { deprecationSettings } from './deprecation.ts';
+import { modelSettings } from './models.ts';
+import { proxySettings } from './proxy.ts';
 import { InvalidSetting } from './invalid-setting.ts';
-import { type TlsFiles, readTls } from './tls.ts';
-import { type ObjectInfoSource, type Upstream, objectInfoSource, upstreamOf } from './upstream.ts';
+import { readTls } from './tls.ts';
+import { objectInfoSource, upstreamOf } from './upstream.ts';
 import { packageVersion } from './version.ts';
 
 /** All settings, parsed once and frozen. */
-export type Config = {
-  readonly listen: string;
-  readonly port: number;
-  readonly upstream: Upstream;
-  /** Where node definitions come from; `auto`: the upstream's own, else the embedded library's. */
-  readonly objectInfo: ObjectInfoSource;
-  /** Prompts of one user that may wait until the upstream has capacity. */
-  readonly outboxLimit: number;
-  readonly dataDir: string;
-  readonly ledger: LedgerSource;
-  /** Files that no ledger knows are moved aside instead of being refused. */
-  readonly startAnew: boolean;
-  readonly workerLimits: WorkerLimits;
-  readonly maxUploadBytes: number;
-  readonly maxJsonValues: number;
-  /** Of one graph. */
-  readonly maxNodes: number;
-  /** `undefined`: the origin check is on; else the value of `Access-Control-Allow-Origin`. */
-  readonly corsOrigin: string | undefined;
-  readonly logLevel: (typeof LOG_LEVELS)[number];
-  readonly localToken: string | undefined;
-  readonly view: (typeof VIEW_MODES)[number];
-  readonly dialect: (typeof DIALECTS)[number];
-  readonly previewMethod: (typeof PREVIEW_METHODS)[number];
-  readonly concurrency: number;
-  readonly queueLimit: number;
-  readonly jobTimeoutMs: number;
-  readonly jobMemoryBytes: number;
-  /** Of each user: entries, their bytes, and the bytes of one entry's graph. */
-  readonly history: { readonly count: number; readonly bytes: number; readonly graphBytes: number };
-  readonly diskBudgetBytes: number;
-  readonly retentionMs: number;
-  readonly maxSockets: number;
-  readonly maxSocketsPerUser: number;
-  /** Folder of the browser front end served at `/`; `undefined`: Holdover's own page is there. */
-  readonly frontEndRoot: string | undefined;
-  readonly userdataQuotaBytes: number;
-  readonly folders: SharedDirectories;
-  readonly models: ModelSettings;
-  readonly deprecationSettings: DeprecationSettings;
-  readonly proxy: ProxySettings;
-  /** `undefined`: plain HTTP. */
-  readonly tls: TlsFiles | undefined;
-};
+export type Config = ReturnType<typeof configFrom>;
 
 export type { Upstream } from './upstream.ts';
 
@@ -122,7 +67,7 @@ export function isLoopback(address: string): boolean {
   return address === 'localhost' || address === '::1' || /^127\.\d+\.\d+\.\d+$/.test(address);
 }
 
-function configFrom(flags: Flags, env: NodeJS.ProcessEnv): Config {
+function configFrom(flags: Flags, env: NodeJS.ProcessEnv) {
   const listen = flags.listen === true ? '0.0.0.0' : flags.listen;
   requireListenAddress(listen);
   refuseInsecureBind(listen, flags);
@@ -136,15 +81,20 @@ function configFrom(flags: Flags, env: NodeJS.ProcessEnv): Config {
     listen,
     port: flags.port,
     upstream: upstreamOf(flags, env),
+    /** Where node definitions come from; `auto`: the upstream's own, else the embedded library's. */
     objectInfo: objectInfoSource(flags.objectInfo),
+    /** Prompts of one user that may wait until the upstream has capacity. */
     outboxLimit: flags.outboxLimit,
     dataDir: flags.dataDir,
     ledger,
+    /** Files that no ledger knows are moved aside instead of being refused. */
     startAnew: flags.startAnew ?? false,
     workerLimits: parseJsonObject('--worker-limits', flags.workerLimits) as WorkerLimits,
     maxUploadBytes: Math.round(flags.maxUploadSize * MEBIBYTE),
     maxJsonValues: flags.maxJsonValues,
+    /** Of one graph. */
     maxNodes: flags.maxNodes,
+    /** `undefined`: the origin check is on; else the value of `Access-Control-Allow-Origin`. */
     corsOrigin: corsFlag === true ? '*' : originOf(corsFlag),
     logLevel: flags.logLevel,
     localToken: flags.localToken === '' ? undefined : flags.localToken,
@@ -155,6 +105,7 @@ function configFrom(flags: Flags, env: NodeJS.ProcessEnv): Config {
     queueLimit: flags.queueLimit,
     jobTimeoutMs: flags.jobTimeout * 1000,
     jobMemoryBytes: flags.jobMemory * MEBIBYTE,
+    /** Of each user: entries, their bytes, and the bytes of one entry's graph. */
     history: {
       count: flags.historyLimit,
       bytes: Math.round(flags.historySize * MEBIBYTE),
@@ -164,12 +115,14 @@ function configFrom(flags: Flags, env: NodeJS.ProcessEnv): Config {
     retentionMs: flags.retentionDays * DAY_MS,
     maxSockets: flags.maxSockets,
     maxSocketsPerUser: flags.maxSocketsPerUser,
+    /** Folder of the browser front end served at `/`; `undefined`: Holdover's own page is there. */
     frontEndRoot: readFrontendRoot(flags.frontEndRoot),
     userdataQuotaBytes: flags.userdataQuota * MEBIBYTE,
     folders: sharedDirectories(flags),
     models: modelSettings(flags),
     deprecationSettings: deprecationSettings(flags),
     proxy: proxySettings(flags),
+    /** `undefined`: plain HTTP. */
     tls: readTls(flags),
   });
 }

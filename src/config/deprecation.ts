@@ -2,7 +2,7 @@ import type { Flags } from './flags.ts';
 import { InvalidSetting } from './invalid-setting.ts';
 
 /** A brownout: v1 calls are refused or delayed for a while, as a rehearsal of its end. */
-type Brownout = {
+export type Brownout = {
   /** Without one it begins at once. */
   readonly fromMs: number | undefined;
   /** Without one it does not end. */

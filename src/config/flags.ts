@@ -3,17 +3,10 @@ import { InvalidArgumentError, Option } from 'commander';
 /** By this day the documentation of the hosted v1 API called it deprecated. */
 const DEPRECATION_DATE = '2026-08-21';
 
-export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
-export const VIEW_MODES = ['auto', 'redirect', 'stream'] as const;
-export const DIALECTS = ['auto', 'local', 'hosted'] as const;
-export const PREVIEW_METHODS = [
-  'default',
-  'auto',
-  'latent2rgb',
-  'taesd',
-  'negotiated',
-  'none',
-] as const;
+const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
+const VIEW_MODES = ['auto', 'redirect', 'stream'] as const;
+const DIALECTS = ['auto', 'local', 'hosted'] as const;
+const PREVIEW_METHODS = ['default', 'auto', 'latent2rgb', 'taesd', 'negotiated', 'none'] as const;
 export const ASSET_MODES = ['auto', 'object', 'string'] as const;
 export const LABEL_MODES = ['auto', 'map', 'string', 'none'] as const;
 /** No known upstream refuses so many. */

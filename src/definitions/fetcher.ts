@@ -3,6 +3,7 @@ import { type Readable, pipeline } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import type { Dispatcher } from 'undici';
 import type { FetchOutcome, Validators } from './fetch-outcome.ts';
+import { readAtMost } from '../lib/read-at-most.ts';
 import { readRetryAfter } from '../http/retry-after.ts';
 
 export type FetchLimits = {
@@ -94,7 +95,7 @@ async function outcomeOf(
   { maxBytes }: FetchLimits,
 ): Promise<FetchOutcome> {
   if (status === 200) {
-    const bytes = await readBounded(decodedBody(body, headers['content-encoding']), maxBytes);
+    const bytes = await readAtMost(maxBytes, decodedBody(body, headers['content-encoding']));
     if (!bytes)
       return { kind: 'failed', reason: `it is larger than ${maxBytes} bytes`, isReachable: true };
     const etag = headers['etag'];
@@ -125,18 +126,6 @@ function decodedBody(body: Readable, encoding: string | string[] | undefined): R
   if (encoding === 'gzip') return pipeline(body, createGunzip(), () => {});
   body.on('error', () => {}).destroy();
   throw new Error('it answers in an encoding nobody asked for');
-}
-
-async function readBounded(stream: Readable, maxBytes: number): Promise<Buffer | undefined> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of stream) {
-    size += (chunk as Buffer).length;
-    // Leaving the loop ends the transfer.
-    if (size > maxBytes) return undefined;
-    chunks.push(chunk as Buffer);
-  }
-  return Buffer.concat(chunks);
 }
 
 function retryAfter(headers: Dispatcher.ResponseData['headers']): { retryAfterMs?: number } {

@@ -1,3 +1,4 @@
+import { readAtMost } from '../lib/read-at-most.ts';
 import {
   type ByteRange,
   type Caller,
@@ -42,25 +43,13 @@ export async function readImageBytes(
 }
 
 async function collect({ stream, totalBytes }: ContentBytes): Promise<Result<Buffer>> {
-  const chunks: Buffer[] = [];
-  let sizeBytes = 0;
+  const isTooLarge = Number.isFinite(totalBytes) && totalBytes > MAX_PICTURE_BYTES;
   try {
-    for await (const chunk of stream) {
-      sizeBytes += (chunk as Buffer).length;
-      // Leaving the loop ends the stream.
-      if (Math.max(sizeBytes, announcedBytes(totalBytes)) > MAX_PICTURE_BYTES) return tooLarge();
-      chunks.push(chunk as Buffer);
-    }
+    const bytes = await readAtMost(isTooLarge ? 0 : MAX_PICTURE_BYTES, stream);
+    return bytes ? ok(bytes) : refuse(400, 'file_too_large', TOO_LARGE);
   } catch {
     return refuse(502, 'bad_upstream_response', 'The file broke off while it was read.');
   }
-  return ok(Buffer.concat(chunks));
 }
 
-function announcedBytes(totalBytes: number): number {
-  return Number.isFinite(totalBytes) ? totalBytes : 0;
-}
-
-function tooLarge(): Result<never> {
-  return refuse(400, 'file_too_large', 'The file is too large to be shown as a picture.');
-}
+const TOO_LARGE = 'The file is too large to be shown as a picture.';

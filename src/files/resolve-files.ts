@@ -1,5 +1,5 @@
 import type { FileRow, FileStore } from '../ledger/ledger.ts';
-import { yieldEvery } from '../lib/yield-every.ts';
+import { yieldEvery } from '../lib/event-loop.ts';
 import {
   type FileMention,
   type FoundAsset,

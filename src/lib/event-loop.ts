@@ -32,3 +32,33 @@ export async function runInSteps<T>(steps: Steps<T>): Promise<T> {
     left = VALUES_PER_STEP;
   }
 }
+
+/**
+ * Divides long work into pieces of `count` steps: call it after each step and await its result.
+ * Other work runs between two pieces. A step that does the work of several passes its `weight`.
+ */
+export function yieldEvery(count: number): (weight?: number) => Promise<void> | undefined {
+  let left = count;
+  return (weight = 1) => {
+    left -= weight;
+    if (left > 0) return undefined;
+    left = count;
+    return yieldToEventLoop();
+  };
+}
+
+/** Characters written before other work may run; each piece counts as some characters. */
+const CHARS_PER_STEP = 256 * 1024;
+const CHARS_PER_PIECE = 200;
+
+/** One text of many pieces, with pauses in between. */
+export async function joinInSteps(pieces: Iterable<string>): Promise<string> {
+  const pause = yieldEvery(CHARS_PER_STEP);
+  const parts: string[] = [];
+  for (const piece of pieces) {
+    parts.push(piece);
+    const step = pause(CHARS_PER_PIECE + piece.length);
+    if (step) await step;
+  }
+  return parts.join('');
+}

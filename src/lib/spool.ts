@@ -77,13 +77,13 @@ export async function moveIntoPlace(
 ): Promise<'adopted' | 'taken'> {
   const folder = dirname(resolve(target));
   const createdFolder = await mkdir(folder, { recursive: true, mode: 0o700 });
-  await sync(file.path);
+  await syncPath(file.path);
   if (existing === 'replace') await rename(file.path, target);
   else if ((await renameNew(file.path, target)) === 'taken') return 'taken';
   // A new folder is only there for good once the one above it knows.
   const top = createdFolder === undefined ? folder : dirname(resolve(createdFolder));
   for (let at = folder; at.length >= top.length; at = dirname(at)) {
-    await sync(at);
+    await syncPath(at);
     if (at === top) break;
   }
   return 'adopted';
@@ -219,7 +219,8 @@ async function openNew(path: string): Promise<FileHandle> {
   return open(path, WRITE_NEW, 0o600);
 }
 
-async function sync(path: string): Promise<void> {
+/** Makes what is at a path, a file or the names in a folder, survive a loss of power. */
+export async function syncPath(path: string): Promise<void> {
   const handle = await open(path, constants.O_RDONLY);
   try {
     await handle.sync();

@@ -1,4 +1,5 @@
-import { type Brownout, type BrownoutClient, affects } from './brownout.ts';
+import type { Brownout } from '../config/deprecation.ts';
+import { type BrownoutClient, affects } from './brownout.ts';
 import type { NotifyClients } from '../sockets/hub.ts';
 import { NOTIFICATION_TEXTS } from '../translate/notification-texts.ts';
 

@@ -1,16 +1,5 @@
 import { createHash } from 'node:crypto';
-
-/** A brownout: v1 calls are refused or delayed for a while, as a rehearsal of its end. */
-export type Brownout = {
-  readonly fromMs: number | undefined;
-  readonly toMs: number | undefined;
-  /** How many of the clients it is for, in hundredths. */
-  readonly percent: number;
-  /** Calls are held up for so long; without one they are refused. */
-  readonly delayMs: number | undefined;
-  /** Part of the user agents it is for. */
-  readonly client: string | undefined;
-};
+import type { Brownout } from '../config/deprecation.ts';
 
 /** The part of a caller that decides whether a brownout affects it. */
 export type BrownoutClient = { readonly user: string; readonly agent: string };

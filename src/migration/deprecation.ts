@@ -1,8 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { SUCCESSORS, type V1RouteName, successorLink } from './successors.ts';
+import type { Brownout } from '../config/deprecation.ts';
 import { scheduleAnnouncements, announcementFor } from './announce-brownout.ts';
 import type { NotifyClients } from '../sockets/hub.ts';
-import { type Brownout, type BrownoutClient, effectOf } from './brownout.ts';
+import { type BrownoutClient, effectOf } from './brownout.ts';
 import type { UsageCounter } from './usage-counter.ts';
 import { V1Error, plainError } from '../dialects/errors.ts';
 

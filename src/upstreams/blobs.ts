@@ -1,4 +1,5 @@
 import { constants } from 'node:fs';
+import { syncPath } from '../lib/spool.ts';
 import { access, mkdir, open, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
 import path from 'node:path';
@@ -46,10 +47,10 @@ export function createBlobs(dir: string): Blobs {
       // them.
       if (!(await exists(target))) await writeMarker(markerOf(file.hash));
       await mkdir(path.dirname(target), { recursive: true });
-      await sync(file.path);
+      await syncPath(file.path);
       await rename(file.path, target);
-      await sync(path.dirname(target));
-      await sync(dir);
+      await syncPath(path.dirname(target));
+      await syncPath(dir);
     },
     async open(hash) {
       try {
@@ -88,13 +89,4 @@ function exists(target: string): Promise<boolean> {
     () => true,
     () => false,
   );
-}
-
-async function sync(target: string): Promise<void> {
-  const handle = await open(target, 'r');
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
 }

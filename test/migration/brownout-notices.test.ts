@@ -1,6 +1,7 @@
 // A brownout is announced to the hosted sockets of the clients it is for.
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { type Brownout, effectOf } from '../../src/migration/brownout.ts';
+import type { Brownout } from '../../src/config/deprecation.ts';
+import { effectOf } from '../../src/migration/brownout.ts';
 import type { Dialect } from '../../src/dialects/dialect.ts';
 import { Hub } from '../../src/sockets/hub.ts';
 import { createDeprecation } from '../../src/migration/deprecation.ts';

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { type Config, parseConfig } from '../../src/config/config.ts';
-import { type Brownout, effectOf } from '../../src/migration/brownout.ts';
+import type { Brownout } from '../../src/config/deprecation.ts';
+import { effectOf } from '../../src/migration/brownout.ts';
 
 const read = (...argv: string[]) => parseConfig(argv, {});
 const endOf = (argv: string[], env: NodeJS.ProcessEnv = {}): Config['deprecationSettings'] => {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { joinInSteps } from '../../src/lib/join-in-steps.ts';
+import { joinInSteps } from '../../src/lib/event-loop.ts';
 import { type Json, isSameJson, parseJson, stringifyJson } from '../../src/protocol/json.ts';
 import { jsonPieces } from '../../src/protocol/json-pieces.ts';
 

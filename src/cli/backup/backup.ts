@@ -8,7 +8,8 @@ import { LedgerInUse, lockFile } from '../../ledger/sqlite/sqlite-ledger.ts';
 import { forEachConcurrently } from '../../lib/for-each-concurrently.ts';
 import { type BlobCopier, createBlobCopier, manifestFields } from './blobs.ts';
 import { hashFile } from '../../lib/hash.ts';
-import { copyTo, linkTo, syncFolder } from './copy.ts';
+import { syncPath } from '../../lib/spool.ts';
+import { copyTo, linkTo } from './copy.ts';
 import { filesBelow, refuseNested } from './files.ts';
 import {
   BACKUP_LOCK,
@@ -104,9 +105,9 @@ async function backUpLocked(options: OpenedBackup): Promise<BackupResult> {
   const createdAt = new Date(createdAtMs).toISOString();
   await writeManifest(partial, { ...common, createdAt, source, files, missing });
   reached('backup-listed');
-  await syncFolder(partial);
+  await syncPath(partial);
   const name = await finishPartial(into, createdAtMs);
-  await syncFolder(into);
+  await syncPath(into);
   const removed = await removeOld(into, options.keep);
   return { name, files: files.length, copied: blobs.copied, missing, removed };
 }
@@ -229,10 +230,10 @@ async function removeUnlisted(partial: string, listed: ReadonlySet<string>): Pro
 /** The database was written by SQLite, which does not sync a copy; links are in folders only. */
 async function syncAll(partial: string): Promise<void> {
   const database = join(partial, 'holdover.db');
-  if (existsSync(database)) await syncFolder(database);
+  if (existsSync(database)) await syncPath(database);
   const folders = new Set((await filesBelow(partial)).map((path) => dirname(join(partial, path))));
-  for (const folder of folders) await syncFolder(folder);
-  if (existsSync(join(partial, 'blobs'))) await syncFolder(join(partial, 'blobs'));
+  for (const folder of folders) await syncPath(folder);
+  if (existsSync(join(partial, 'blobs'))) await syncPath(join(partial, 'blobs'));
 }
 
 async function removeOld(into: string, keep: number | undefined): Promise<readonly string[]> {

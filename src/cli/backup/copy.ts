@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { constants } from 'node:fs';
-import { chmod, copyFile, link, lstat, mkdir, open, rm, utimes } from 'node:fs/promises';
+import { chmod, copyFile, link, lstat, mkdir, rm, utimes } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { hashFile } from '../../lib/hash.ts';
 import { moveIntoPlace } from '../../lib/spool.ts';
 
 /** Bytes that were read: how many, and their hash. */
-export type HashedBytes = { readonly hash: string; readonly sizeBytes: number };
+type HashedBytes = { readonly hash: string; readonly sizeBytes: number };
 
 export type CopyResult =
   | (HashedBytes & { readonly ok: true; readonly modifiedAtMs: number })
@@ -53,16 +53,6 @@ export async function linkTo(from: string, to: string, sizeBytes: number): Promi
   } catch {
     // No hard links on this file system, too many of one file, or the older file is gone.
     return false;
-  }
-}
-
-/** Makes the names in the folder survive a loss of power. */
-export async function syncFolder(path: string): Promise<void> {
-  const handle = await open(path, constants.O_RDONLY);
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
   }
 }
 

@@ -1,13 +1,14 @@
 import { existsSync, mkdirSync, readdirSync, statSync } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
+import { syncPath } from '../../lib/spool.ts';
 import type { CrashPoint } from '../../lib/crash-point.ts';
 import { makeAsideFolder } from '../../data-folder/set-aside.ts';
 import { UNFINISHED_RESTORE, databasePath } from '../../data-folder/data-dir.ts';
 import { inspectDatabase, recordedBlobs } from '../../ledger/sqlite/inspect.ts';
 import { LedgerInUse, lockFile } from '../../ledger/sqlite/sqlite-ledger.ts';
 import { forEachConcurrently } from '../../lib/for-each-concurrently.ts';
-import { copyTo, syncFolder } from './copy.ts';
+import { copyTo } from './copy.ts';
 import { filesBelow, refuseNested } from './files.ts';
 import { type Backup, backupsIn } from './backups.ts';
 import type { Manifest } from './manifest.ts';
@@ -161,7 +162,7 @@ async function copyVerified(
   );
   await rm(dir, { recursive: true });
   if (manifest.ledger === 'sqlite') verifyDatabase(copying, name, manifest);
-  for (const folder of await foldersOf(copying)) await syncFolder(folder);
+  for (const folder of await foldersOf(copying)) await syncPath(folder);
 }
 
 /** All bytes it names are in the backup, or were lost before it was made. */
@@ -200,7 +201,7 @@ async function swapContent(
   const unfinishedCopies = existingContent.filter((name) => name === UNFINISHED_RESTORE);
   for (const name of unfinishedCopies) await rename(join(root, name), join(aside ?? root, name));
   await rename(join(root, COPYING_FOLDER), unfinished);
-  await syncFolder(root);
+  await syncPath(root);
   for (const name of existingContent) {
     if (!unfinishedCopies.includes(name)) await rename(join(root, name), join(aside ?? root, name));
     reached('restore-aside');
@@ -210,7 +211,7 @@ async function swapContent(
     reached('restore-placed');
   }
   await rm(unfinished, { recursive: true });
-  await syncFolder(root);
+  await syncPath(root);
   return aside;
 }
 

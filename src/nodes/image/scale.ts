@@ -1,5 +1,5 @@
 import { RESAMPLE_METHODS, resampleMethod, upscale } from '../resample/resample.ts';
-import type { ImageValue, NodeDef } from '../node.ts';
+import type { ImageValue, Inputs, NodeDef } from '../node.ts';
 import { floatInput, imageInput, intInput, roundHalfEven, stringInput } from '../tensor.ts';
 
 const COMMON = {
@@ -44,6 +44,16 @@ const scaledSize = (image: ImageValue, factor: number): Size => ({
   height: roundHalfEven(image.height * factor),
 });
 
+/** Scales to the size that the inputs ask for, by the method they name. */
+const scaleTo =
+  (sizeOf: (image: ImageValue, inputs: Inputs) => Size): NodeDef['run'] =>
+  (inputs, context) => {
+    const image = imageInput(inputs, 'image');
+    const method = resampleMethod(stringInput(inputs, 'upscale_method'));
+    const size = sizeOf(image, inputs);
+    return { outputs: [upscale(context, image, { ...size, method, crop: 'disabled' })] };
+  };
+
 const imageScaleBy: NodeDef = {
   ...COMMON,
   name: 'ImageScaleBy',
@@ -55,12 +65,7 @@ const imageScaleBy: NodeDef = {
     upscale_method: [RESAMPLE_METHODS],
     scale_by: ['FLOAT', { default: 1.0, min: 0.01, max: 8.0, step: 0.01 }],
   },
-  run: (inputs, context) => {
-    const image = imageInput(inputs, 'image');
-    const method = resampleMethod(stringInput(inputs, 'upscale_method'));
-    const size = scaledSize(image, floatInput(inputs, 'scale_by'));
-    return { outputs: [upscale(context, image, { ...size, method, crop: 'disabled' })] };
-  },
+  run: scaleTo((image, inputs) => scaledSize(image, floatInput(inputs, 'scale_by'))),
 };
 
 const imageScaleToTotalPixels: NodeDef = {
@@ -73,13 +78,10 @@ const imageScaleToTotalPixels: NodeDef = {
     upscale_method: ['COMBO', { multiselect: false, options: RESAMPLE_METHODS }],
     megapixels: ['FLOAT', { default: 1.0, min: 0.01, max: 16.0, step: 0.01 }],
   },
-  run: (inputs, context) => {
-    const image = imageInput(inputs, 'image');
-    const method = resampleMethod(stringInput(inputs, 'upscale_method'));
+  run: scaleTo((image, inputs) => {
     const total = Math.trunc(floatInput(inputs, 'megapixels') * 1024 * 1024);
-    const size = scaledSize(image, Math.sqrt(total / (image.width * image.height)));
-    return { outputs: [upscale(context, image, { ...size, method, crop: 'disabled' })] };
-  },
+    return scaledSize(image, Math.sqrt(total / (image.width * image.height)));
+  }),
 };
 
 const imageScaleToMaxDimension: NodeDef = {
@@ -93,12 +95,7 @@ const imageScaleToMaxDimension: NodeDef = {
     upscale_method: [['area', 'lanczos', 'bilinear', 'nearest-exact', 'bilinear', 'bicubic']],
     largest_size: ['INT', { default: 512, min: 0, max: 16384, step: 1 }],
   },
-  run: (inputs, context) => {
-    const image = imageInput(inputs, 'image');
-    const method = resampleMethod(stringInput(inputs, 'upscale_method'));
-    const size = fittedSize(image, intInput(inputs, 'largest_size'));
-    return { outputs: [upscale(context, image, { ...size, method, crop: 'disabled' })] };
-  },
+  run: scaleTo((image, inputs) => fittedSize(image, intInput(inputs, 'largest_size'))),
 };
 
 const fittedSize = ({ width, height }: Size, largest: number): Size => ({

@@ -1,7 +1,7 @@
 import type { Ledger, PromptOutcome } from '../../ledger/ledger.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { reached } from '../../lib/crash-point.ts';
-import { yieldEvery } from '../../lib/yield-every.ts';
+import { yieldEvery } from '../../lib/event-loop.ts';
 import type { Logger } from '../../observability/log.ts';
 import { type JobApi, type JobEvent, isGone } from '../../protocol/job-api.ts';
 import { IS_TERMINAL, type Job } from '../../protocol/v2.ts';

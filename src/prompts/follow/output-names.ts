@@ -1,7 +1,7 @@
 import { nameOutput } from '../../files/name-output.ts';
 import { locationOf } from '../../files/output-name.ts';
 import type { FileStore } from '../../ledger/ledger.ts';
-import { yieldEvery } from '../../lib/yield-every.ts';
+import { yieldEvery } from '../../lib/event-loop.ts';
 import { type JobApi, isGone } from '../../protocol/job-api.ts';
 import type { FileRef } from '../../protocol/v1.ts';
 import type { Job, Output } from '../../protocol/v2.ts';

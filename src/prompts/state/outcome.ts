@@ -1,4 +1,4 @@
-import { joinInSteps } from '../../lib/join-in-steps.ts';
+import { joinInSteps } from '../../lib/event-loop.ts';
 import type { PromptOutcome } from '../../ledger/ledger.ts';
 import { type Submitted, historyPieces } from '../../translate/history.ts';
 import { withinLimit } from '../../translate/history-limit.ts';

@@ -1,7 +1,6 @@
 import type { JobRow } from '../../ledger/ledger.ts';
-import { runInSteps } from '../../lib/event-loop.ts';
+import { joinInSteps, runInSteps } from '../../lib/event-loop.ts';
 import type { SubmitRequest } from '../../protocol/job-api.ts';
-import { joinInSteps } from '../../lib/join-in-steps.ts';
 import { isJsonObject, type Json, parseJson, stringifyJson } from '../../protocol/json.ts';
 import { jsonPieces } from '../../protocol/json-pieces.ts';
 import { stringifySteps } from '../../protocol/json-steps.ts';

@@ -1,7 +1,7 @@
 import { hasControlCharacter } from '../../protocol/control-characters.ts';
 import type { AssetRow } from '../../ledger/ledger.ts';
 import type { NodeDef } from '../../nodes/node.ts';
-import { yieldEvery } from '../../lib/yield-every.ts';
+import { yieldEvery } from '../../lib/event-loop.ts';
 import { isJsonObject, type Json, type JsonObject, stringifyJson } from '../../protocol/json.ts';
 import { ANNOTATED_NAME, MAX_NAME_CHARS } from '../../protocol/v1.ts';
 import type { Graph, GraphNode } from '../../protocol/v2.ts';

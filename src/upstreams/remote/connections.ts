@@ -34,7 +34,7 @@ export type HttpAnswer =
   | { readonly ok: false; readonly wasSent: boolean; readonly cause: Error };
 
 /** An answer read to its end, or why there is none and whether the upstream may know of the request. */
-export type WholeAnswer =
+type WholeAnswer =
   | {
       readonly ok: true;
       readonly status: number;

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
+import { readAtMost } from '../../lib/read-at-most.ts';
 import { parseJson } from '../../protocol/json.ts';
 import type { Reply } from './errors.ts';
 
@@ -15,20 +16,10 @@ export async function readRefusal(answer: {
   const { status, headers, body } = answer;
   const timer = setTimeout(() => body.destroy(), READ_TIMEOUT_MS);
   try {
-    return { status, headers, json: parseJson(await readText(body)) };
+    return { status, headers, json: parseJson(String(await readAtMost(MAX_BYTES, body))) };
   } catch {
     return { status, headers };
   } finally {
     clearTimeout(timer);
   }
-}
-
-async function readText(body: Readable): Promise<string> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of body) {
-    chunks.push(chunk as Buffer);
-    if ((size += (chunk as Buffer).length) > MAX_BYTES) break;
-  }
-  return Buffer.concat(chunks).toString('utf8');
 }
