@@ -1,25 +1,13 @@
+import { ASSET_COLUMNS } from '../columns.ts';
 import type { AssetRow, AssetStore } from '../ledger.ts';
 import { FILES_COMMON } from './files.ts';
 import { assetKeyTable } from './idempotency-keys.ts';
 import { type LedgerConnection, idsOf, joinKey } from './connection.ts';
-import { type Columns, createTable, newToken } from './table.ts';
-
-const COLUMNS: Columns<AssetRow> = {
-  id: 'text',
-  user: 'text',
-  hash: 'text',
-  sizeBytes: 'number',
-  contentType: 'text',
-  filePath: 'text',
-  tagsJson: 'text',
-  createdAtMs: 'number',
-  expiresAtMs: 'number',
-  jobId: 'text',
-};
+import { createTable, newToken } from './table.ts';
 
 /** The asset records of the embedded engine; the bytes are files of their own. */
 export function assetStore(connection: LedgerConnection): AssetStore {
-  const table = createTable<AssetRow>(connection, 'asset', COLUMNS);
+  const table = createTable<AssetRow>(connection, 'asset', ASSET_COLUMNS);
   const lua = connection.scripts('assets', { insert, remove, paths });
   const claimed = assetKeyTable(connection);
   const { ask, read, write, redis, prefix } = connection;

@@ -1,20 +1,11 @@
+import { CALL_COUNT_COLUMNS } from '../columns.ts';
 import type { CallCount, CallStore } from '../ledger.ts';
 import { type LedgerConnection, joinKey } from './connection.ts';
-import { type Columns, createTable, newToken } from './table.ts';
-
-const COLUMNS: Columns<CallCount> = {
-  user: 'text',
-  agent: 'text',
-  clientId: 'text',
-  route: 'text',
-  count: 'number',
-  firstAtMs: 'number',
-  lastAtMs: 'number',
-};
+import { createTable, newToken } from './table.ts';
 
 /** Counts of v1 calls by client. */
 export function callCountStore(connection: LedgerConnection): CallStore {
-  const table = createTable<CallCount>(connection, 'call', COLUMNS);
+  const table = createTable<CallCount>(connection, 'call', CALL_COUNT_COLUMNS);
   const lua = connection.scripts('calls', { add, expire });
   const { read, write, redis, prefix } = connection;
   return {

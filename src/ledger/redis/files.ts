@@ -1,19 +1,8 @@
+import { FILE_COLUMNS } from '../columns.ts';
 import { LRUCache } from 'lru-cache';
 import type { FileRow, FileStore, SettingStore } from '../ledger.ts';
 import { type LedgerConnection, idsOf, joinKey } from './connection.ts';
-import { type Columns, createTable, newToken } from './table.ts';
-
-const COLUMNS: Columns<FileRow> = {
-  user: 'text',
-  type: 'text',
-  subfolder: 'text',
-  filename: 'text',
-  assetId: 'text',
-  hash: 'text',
-  sizeBytes: 'number',
-  contentType: 'text',
-  modifiedAtMs: 'number',
-};
+import { createTable, newToken } from './table.ts';
 
 /** A list of files at a version; every change of the list increases the version. */
 type CachedList = { readonly version: string | null; readonly rows: readonly FileRow[] };
@@ -23,7 +12,7 @@ const MAX_CACHED_FILES = 100_000;
 
 /** v1 file names and the assets behind them. */
 export function fileStore(connection: LedgerConnection): FileStore {
-  const table = createTable<FileRow>(connection, 'file', COLUMNS);
+  const table = createTable<FileRow>(connection, 'file', FILE_COLUMNS);
   const lua = connection.scripts('files', { put, claim, remove });
   const cached = new LRUCache<string, CachedList>({
     maxSize: MAX_CACHED_FILES,

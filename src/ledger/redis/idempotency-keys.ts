@@ -1,13 +1,7 @@
+import { CLAIMED_ASSET_COLUMNS } from '../columns.ts';
 import type { ClaimedAsset, KeyStore } from '../ledger.ts';
 import { type LedgerConnection, joinKey } from './connection.ts';
-import { type Columns, type Table, createTable } from './table.ts';
-
-const COLUMNS: Columns<ClaimedAsset> = {
-  assetId: 'text',
-  fingerprint: 'text',
-  createdNew: 'flag',
-  claimedAtMs: 'number',
-};
+import { type Table, createTable } from './table.ts';
 
 /** Single-use idempotency keys, of jobs and of assets. */
 export function keyStore(connection: LedgerConnection): KeyStore {
@@ -21,7 +15,7 @@ export function keyStore(connection: LedgerConnection): KeyStore {
 
 /** The keys of assets. */
 export function assetKeyTable(connection: LedgerConnection): Table<ClaimedAsset> {
-  return createTable<ClaimedAsset>(connection, 'asset-key', COLUMNS);
+  return createTable<ClaimedAsset>(connection, 'asset-key', CLAIMED_ASSET_COLUMNS);
 }
 
 const expire = `

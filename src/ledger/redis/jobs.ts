@@ -1,27 +1,11 @@
+import { JOB_COLUMNS } from '../columns.ts';
 import type { JobRow, JobStore } from '../ledger.ts';
 import { type LedgerConnection, idsOf, joinKey } from './connection.ts';
-import { type Columns, createTable, newToken } from './table.ts';
-
-const COLUMNS: Columns<JobRow> = {
-  id: 'text',
-  user: 'text',
-  status: 'text',
-  order: 'number',
-  createdAtMs: 'number',
-  startedAtMs: 'number',
-  completedAtMs: 'number',
-  expiresAtMs: 'number',
-  workflowJson: 'text',
-  provenanceJson: 'text',
-  metadataJson: 'text',
-  outputsJson: 'text',
-  errorJson: 'text',
-  extrasJson: 'text',
-};
+import { createTable, newToken } from './table.ts';
 
 /** The jobs of the embedded engine. */
 export function jobStore(connection: LedgerConnection): JobStore {
-  const table = createTable<JobRow>(connection, 'job', COLUMNS);
+  const table = createTable<JobRow>(connection, 'job', JOB_COLUMNS);
   const lua = connection.scripts('jobs', { insert, update, list, remove });
   const { read, write, ask, redis, prefix } = connection;
   return {

@@ -1,32 +1,8 @@
+import { MODEL_CALL_COLUMNS, REPLAY_COLUMNS } from '../columns.ts';
 import type { ModelCallRow, ModelCallStore, ReplayRow, ReplayStore } from '../ledger.ts';
 import { type LedgerConnection, joinKey } from './connection.ts';
 import { MODEL_CALL_SCRIPTS, REPLAY_SCRIPTS } from './models-scripts.ts';
-import { type Columns, createTable, newToken } from './table.ts';
-
-const REPLAY_COLUMNS: Columns<ReplayRow> = {
-  scope: 'text',
-  key: 'text',
-  fingerprint: 'text',
-  requestId: 'text',
-  state: 'text',
-  atMs: 'number',
-  status: 'number',
-  contentType: 'text',
-  body: 'bytes',
-};
-
-const CALL_COLUMNS: Columns<ModelCallRow> = {
-  requestId: 'text',
-  workspace: 'text',
-  user: 'text',
-  model: 'text',
-  startedAtMs: 'number',
-  endedAtMs: 'number',
-  status: 'number',
-  errorType: 'text',
-  chargedCents: 'number',
-  replayed: 'flag',
-};
+import { createTable, newToken } from './table.ts';
 
 const NO_ANSWER = { status: null, contentType: null, body: null } as const;
 
@@ -70,7 +46,7 @@ export function replayStore(connection: LedgerConnection): ReplayStore {
 
 /** The audit records of the model router. */
 export function modelCallStore(connection: LedgerConnection): ModelCallStore {
-  const table = createTable<ModelCallRow>(connection, 'model-call', CALL_COLUMNS);
+  const table = createTable<ModelCallRow>(connection, 'model-call', MODEL_CALL_COLUMNS);
   const lua = connection.scripts('model_calls', MODEL_CALL_SCRIPTS);
   const { read, write, redis, prefix } = connection;
   return {

@@ -1,3 +1,4 @@
+import { PROMPT_COLUMNS } from '../columns.ts';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { LinkedJob, PromptRow, PromptStore } from '../ledger.ts';
 import { type WriteTokens, NOT_LEADER } from './write-tokens.ts';
@@ -5,27 +6,7 @@ import type { ScriptArgument } from '../../lib/redis-scripts.ts';
 import { type LedgerConnection, joinKey } from './connection.ts';
 import { createOutlines } from './outlines.ts';
 import { PROMPT_SCRIPTS } from './prompts-scripts.ts';
-import { type Columns, createTable, newToken } from './table.ts';
-
-const COLUMNS: Columns<PromptRow> = {
-  key: 'text',
-  user: 'text',
-  promptId: 'text',
-  jobId: 'text',
-  number: 'number',
-  clientId: 'text',
-  createdAtMs: 'number',
-  graphJson: 'text',
-  extraDataJson: 'text',
-  targetsJson: 'text',
-  state: 'text',
-  intentJson: 'text',
-  cancelAskedAtMs: 'number',
-  entryJson: 'text',
-  statusWord: 'text',
-  startedAtMs: 'number',
-  endedAtMs: 'number',
-};
+import { createTable, newToken } from './table.ts';
 
 /** Delay between attempts to revoke an insertion. */
 const RETRY_MS = 1000;
@@ -35,7 +16,7 @@ export function promptStore(
   connection: LedgerConnection,
   writeTokens: () => WriteTokens,
 ): PromptStore {
-  const table = createTable<PromptRow>(connection, 'prompt', COLUMNS);
+  const table = createTable<PromptRow>(connection, 'prompt', PROMPT_COLUMNS);
   const lua = connection.scripts('prompts', PROMPT_SCRIPTS);
   const { write, ask, read, redis, prefix } = connection;
   const ids = (index: string, from: number, to: number): Promise<string[]> =>

@@ -1,11 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { ScriptArgument } from '../../lib/redis-scripts.ts';
+import type { ColumnType, Columns } from '../columns.ts';
 import type { LedgerConnection } from './connection.ts';
-
-type ColumnType = 'text' | 'number' | 'flag' | 'bytes';
-
-/** Property of a row → how it is stored. */
-export type Columns<Row> = { readonly [name in keyof Row]: ColumnType };
 
 /** Rows of one kind, each a hash; a null property has no field. */
 export type Table<Row> = {
@@ -53,7 +49,10 @@ export function createTable<Row>(
   function decode(values: unknown): Row | undefined {
     const cells = values as readonly Cell[] | null;
     if (!cells || cells[0] === null) return undefined;
-    const entries = names.map((name, i) => [name, decodeCell(columns[name], cells[i] ?? null)]);
+    const entries = names.map((name, i) => [
+      name,
+      decodeCell(columns[name].type, cells[i] ?? null),
+    ]);
     return Object.fromEntries(entries) as Row;
   }
 

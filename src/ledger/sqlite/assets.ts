@@ -1,12 +1,13 @@
+import { ASSET_COLUMNS } from '../columns.ts';
+import { sqlColumns } from './sql-columns.ts';
 import type { AssetClaim, AssetRow, AssetStore, ClaimedAsset } from '../ledger.ts';
 import { assetKeyLookup } from './idempotency-keys.ts';
 import type { FileListCache } from './file-list-cache.ts';
 import type { Writer } from './writer.ts';
 import type { Database } from './database.ts';
 
-const COLUMNS = `id, user, hash, size_bytes AS sizeBytes, content_type AS contentType,
-  file_path AS filePath, tags_json AS tagsJson, created_at_ms AS createdAtMs,
-  expires_at_ms AS expiresAtMs, job_id AS jobId`;
+const SQL = sqlColumns<AssetRow>(ASSET_COLUMNS);
+const COLUMNS = SQL.select();
 
 /** The asset records of the embedded engine; the bytes are files of their own. */
 export function assetStore(db: Database, writer: Writer, lists: FileListCache): AssetStore {
@@ -25,7 +26,7 @@ export function assetStore(db: Database, writer: Writer, lists: FileListCache): 
     insert: (asset, claim) =>
       writer.write(() => {
         const holder = claim && claimKey(asset, claim);
-        if (!holder) sql.insert.run({ ...asset });
+        if (!holder) sql.insert.run(...SQL.values(asset));
         return holder;
       }),
     get: async (id) => row(sql.get.get(id)),
@@ -59,9 +60,7 @@ function afterPrefix(prefix: string): string {
 function statements(db: Database) {
   const named = 'user = (SELECT user FROM assets WHERE id = :id) AND asset_id = :id';
   return {
-    insert: db.prepare(`INSERT INTO assets (id, user, hash, size_bytes, content_type, file_path,
-      tags_json, created_at_ms, expires_at_ms, job_id) VALUES (:id, :user, :hash, :sizeBytes,
-      :contentType, :filePath, :tagsJson, :createdAtMs, :expiresAtMs, :jobId)`),
+    insert: db.prepare(`INSERT INTO assets ${SQL.insert}`),
     claim: db.prepare(`INSERT OR IGNORE INTO asset_keys (user, key, fingerprint, asset_id,
       created_new, claimed_at_ms) VALUES (:user, :key, :fingerprint, :assetId, :createdNew,
       :claimedAtMs)`),

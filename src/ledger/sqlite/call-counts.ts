@@ -1,23 +1,25 @@
 import { existsSync } from 'node:fs';
 import { DatabaseSync } from '@photostructure/sqlite';
+import { CALL_COUNT_COLUMNS } from '../columns.ts';
 import type { CallCount, CallStore } from '../ledger.ts';
+import { sqlColumns } from './sql-columns.ts';
 import type { Writer } from './writer.ts';
 import type { Database } from './database.ts';
 
-const LIST = `SELECT user, agent, client_id AS clientId, route, count, first_at_ms AS firstAtMs,
-  last_at_ms AS lastAtMs FROM v1_calls ORDER BY user, agent, route, client_id`;
+const SQL = sqlColumns<CallCount>(CALL_COUNT_COLUMNS);
+
+const LIST = `SELECT ${SQL.select()} FROM v1_calls ORDER BY user, agent, route, client_id`;
 
 /** Counts of v1 calls by client. */
 export function callCountStore(db: Database, writer: Writer): CallStore {
-  const add = db.prepare(`INSERT INTO v1_calls (user, agent, client_id, route, count, first_at_ms,
-    last_at_ms) VALUES (:user, :agent, :clientId, :route, :count, :firstAtMs, :lastAtMs)
+  const add = db.prepare(`INSERT INTO v1_calls ${SQL.insert}
     ON CONFLICT (user, agent, client_id, route) DO UPDATE SET count = count + excluded.count,
     first_at_ms = min(first_at_ms, excluded.first_at_ms),
     last_at_ms = max(last_at_ms, excluded.last_at_ms)`);
   const list = db.prepare(LIST);
   const expire = db.prepare('DELETE FROM v1_calls WHERE last_at_ms < ?');
   return {
-    add: (rows) => writer.write(() => rows.forEach((row) => add.run({ ...row }))),
+    add: (rows) => writer.write(() => rows.forEach((row) => add.run(...SQL.values(row)))),
     list: async () => list.all() as unknown as CallCount[],
     expire: (beforeMs) => writer.write(() => void expire.run(beforeMs)),
   };

@@ -1,19 +1,18 @@
+import { FILE_COLUMNS } from '../columns.ts';
+import { sqlColumns } from './sql-columns.ts';
 import type { FileRow, FileStore, SettingStore } from '../ledger.ts';
 import type { FileListCache } from './file-list-cache.ts';
 import type { Writer } from './writer.ts';
 import type { Database } from './database.ts';
 
-const COLUMNS = `user, type, subfolder, filename, asset_id AS assetId, hash,
-  size_bytes AS sizeBytes, content_type AS contentType, modified_at_ms AS modifiedAtMs`;
-const VALUES = `(user, type, subfolder, filename, asset_id, hash, size_bytes, content_type,
-  modified_at_ms) VALUES (:user, :type, :subfolder, :filename, :assetId, :hash, :sizeBytes,
-  :contentType, :modifiedAtMs)`;
+const SQL = sqlColumns<FileRow>(FILE_COLUMNS);
+const COLUMNS = SQL.select();
 
 /** v1 file names and the assets behind them. */
 export function fileStore(db: Database, writer: Writer, lists: FileListCache): FileStore {
   const named = `user = ? AND type = ? AND subfolder = ? AND filename = ?`;
-  const put = db.prepare(`INSERT OR REPLACE INTO files ${VALUES}`);
-  const claim = db.prepare(`INSERT OR IGNORE INTO files ${VALUES}`);
+  const put = db.prepare(`INSERT OR REPLACE INTO files ${SQL.insert}`);
+  const claim = db.prepare(`INSERT OR IGNORE INTO files ${SQL.insert}`);
   const get = db.prepare(`SELECT ${COLUMNS} FROM files WHERE ${named}`);
   const byAsset = db.prepare(`SELECT ${COLUMNS} FROM files WHERE user = ? AND asset_id = ?
     ORDER BY rowid LIMIT 1`);
@@ -25,8 +24,8 @@ export function fileStore(db: Database, writer: Writer, lists: FileListCache): F
   const write = <T>(apply: () => T, of: Pick<FileRow, 'user' | 'type'>): Promise<T> =>
     lists.change(() => writer.write(apply), of);
   return {
-    put: (row) => write(() => void put.run({ ...row }), row),
-    claim: (row) => write(() => claim.run({ ...row }).changes === 1, row),
+    put: (row) => write(() => void put.run(...SQL.values(row)), row),
+    claim: (row) => write(() => claim.run(...SQL.values(row)).changes === 1, row),
     get: async (user, { type, subfolder, filename }) =>
       get.get(user, type, subfolder, filename) as FileRow | undefined,
     byAsset: async (user, assetId) => byAsset.get(user, assetId) as FileRow | undefined,

@@ -1,6 +1,10 @@
+import { CLAIMED_ASSET_COLUMNS } from '../columns.ts';
 import type { ClaimedAsset, KeyStore } from '../ledger.ts';
+import { sqlColumns } from './sql-columns.ts';
 import type { Writer } from './writer.ts';
 import type { Database } from './database.ts';
+
+const SQL = sqlColumns<ClaimedAsset>(CLAIMED_ASSET_COLUMNS);
 
 /** Single-use idempotency keys, of jobs and of assets. */
 export function keyStore(db: Database, writer: Writer): KeyStore {
@@ -21,10 +25,6 @@ export function keyStore(db: Database, writer: Writer): KeyStore {
 export function assetKeyLookup(
   db: Database,
 ): (user: string, key: string) => ClaimedAsset | undefined {
-  const find = db.prepare(`SELECT asset_id AS assetId, fingerprint, created_new AS createdNew,
-    claimed_at_ms AS claimedAtMs FROM asset_keys WHERE user = ? AND key = ?`);
-  return (user, key) => {
-    const found = find.get(user, key) as ClaimedAsset | undefined;
-    return found && { ...found, createdNew: Boolean(found.createdNew) };
-  };
+  const find = db.prepare(`SELECT ${SQL.select()} FROM asset_keys WHERE user = ? AND key = ?`);
+  return (user, key) => SQL.row(find.get(user, key));
 }

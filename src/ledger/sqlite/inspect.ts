@@ -1,3 +1,5 @@
+import { FILE_COLUMNS } from '../columns.ts';
+import { sqlColumns } from './sql-columns.ts';
 import { statSync } from 'node:fs';
 import { DatabaseSync } from '@photostructure/sqlite';
 import type { AssetRow, FileRow } from '../ledger.ts';
@@ -81,8 +83,7 @@ export function rememberedNames(path: string): readonly RememberedName[] {
   return withDatabase(path, (db) => {
     const outputs = db.prepare(`SELECT user, outputs_json AS outputsJson FROM jobs
       WHERE outputs_json <> '[]' ORDER BY rowid`);
-    const files = db.prepare(`SELECT user, type, subfolder, filename, asset_id AS assetId, hash,
-      size_bytes AS sizeBytes, content_type AS contentType, modified_at_ms AS modifiedAtMs
+    const files = db.prepare(`SELECT ${sqlColumns<FileRow>(FILE_COLUMNS).select()}
       FROM files WHERE asset_id <> '' AND hash IS NOT NULL
       AND asset_id NOT IN (SELECT id FROM assets) ORDER BY rowid`);
     return [

@@ -1,28 +1,12 @@
+import { JOB_COLUMNS } from '../columns.ts';
+import { sqlColumns } from './sql-columns.ts';
 import type { JobRow, JobStore } from '../ledger.ts';
 import { longTexts } from './long-texts.ts';
 import type { Writer } from './writer.ts';
 import type { Database } from './database.ts';
 
-/** Property of a row → its column, in the order the schema has them. */
-const COLUMN = {
-  id: 'id',
-  user: 'user',
-  status: 'status',
-  order: 'turn',
-  createdAtMs: 'created_at_ms',
-  startedAtMs: 'started_at_ms',
-  completedAtMs: 'completed_at_ms',
-  expiresAtMs: 'expires_at_ms',
-  workflowJson: 'workflow_json',
-  provenanceJson: 'provenance_json',
-  metadataJson: 'metadata_json',
-  outputsJson: 'outputs_json',
-  errorJson: 'error_json',
-  extrasJson: 'extras_json',
-} as const satisfies Record<keyof JobRow, string>;
-
-const NAMES = Object.keys(COLUMN) as (keyof JobRow)[];
-const COLUMNS = NAMES.map((name) => `${COLUMN[name]} AS "${name}"`).join(', ');
+const SQL = sqlColumns<JobRow>(JOB_COLUMNS);
+const COLUMNS = SQL.select();
 
 const LONG_COLUMNS = ['workflowJson', 'provenanceJson'] as const;
 
@@ -46,7 +30,7 @@ export function jobStore(db: Database, writer: Writer): JobStore {
       const { id: jobId, user, createdAtMs } = row;
       const isFree =
         key === undefined || sql.claim.run({ user, key, createdAtMs, jobId }).changes === 1;
-      if (isFree) sql.insert.run({ ...row });
+      if (isFree) sql.insert.run(...SQL.values(row));
       return isFree;
     });
   return {
@@ -73,20 +57,17 @@ export function jobStore(db: Database, writer: Writer): JobStore {
 function createUpdate(db: Database) {
   const prepared = new Map<string, ReturnType<Database['prepare']>>();
   return (id: string, patch: Partial<JobRow>): void => {
-    const given = NAMES.filter((name) => patch[name] !== undefined);
-    if (given.length === 0) return;
-    const assignments = given.map((name) => `${COLUMN[name]} = ?`).join(', ');
-    const statement =
-      prepared.get(assignments) ?? db.prepare(`UPDATE jobs SET ${assignments} WHERE id = ?`);
-    prepared.set(assignments, statement);
-    statement.run(...given.map((name) => patch[name] as string | number | null), id);
+    const { sql, values } = SQL.assignments(patch);
+    if (values.length === 0) return;
+    const statement = prepared.get(sql) ?? db.prepare(`UPDATE jobs SET ${sql} WHERE id = ?`);
+    prepared.set(sql, statement);
+    statement.run(...values, id);
   };
 }
 
 function statements(db: Database) {
-  const values = NAMES.map((name) => `:${name}`).join(', ');
   return {
-    insert: db.prepare(`INSERT INTO jobs (${Object.values(COLUMN).join(', ')}) VALUES (${values})`),
+    insert: db.prepare(`INSERT INTO jobs ${SQL.insert}`),
     // Versions that claimed a key first and inserted its job later left keys without a job behind.
     claim: db.prepare(`INSERT INTO keys (user, key, claimed_at_ms, job_id)
       VALUES (:user, :key, :createdAtMs, :jobId) ON CONFLICT (user, key) DO UPDATE

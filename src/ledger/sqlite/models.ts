@@ -1,6 +1,11 @@
+import { MODEL_CALL_COLUMNS, REPLAY_COLUMNS } from '../columns.ts';
+import { sqlColumns } from './sql-columns.ts';
 import type { ModelCallRow, ModelCallStore, ReplayRow, ReplayStore } from '../ledger.ts';
 import type { Writer } from './writer.ts';
 import type { Database } from './database.ts';
+
+const REPLAYS = sqlColumns<ReplayRow>(REPLAY_COLUMNS);
+const CALLS = sqlColumns<ModelCallRow>(MODEL_CALL_COLUMNS);
 
 /** The idempotency keys of the model router and their stored answers. */
 export function replayStore(db: Database, writer: Writer): ReplayStore {
@@ -30,8 +35,7 @@ function pick({ scope, key, requestId }: Pick<ReplayRow, 'scope' | 'key' | 'requ
 function replayStatements(db: Database) {
   const held = 'scope = :scope AND key = :key AND request_id = :requestId';
   return {
-    get: db.prepare(`SELECT scope, key, fingerprint, request_id AS requestId, state,
-      at_ms AS atMs, status, content_type AS contentType, body
+    get: db.prepare(`SELECT ${REPLAYS.select()}
       FROM model_replays WHERE scope = ? AND key = ?`),
     expireOne: db.prepare(`DELETE FROM model_replays WHERE scope = ? AND key = ? AND at_ms < ?`),
     reserve: db.prepare(`INSERT OR IGNORE INTO model_replays (scope, key, fingerprint, request_id,
@@ -50,27 +54,18 @@ function replayStatements(db: Database) {
 
 /** The audit records of the model router. */
 export function modelCallStore(db: Database, writer: Writer): ModelCallStore {
-  const insert = db.prepare(`INSERT INTO model_calls (request_id, workspace, user, model,
-    started_at_ms, ended_at_ms, status, error_type, charged_cents, replayed) VALUES (:requestId,
-    :workspace, :user, :model, :startedAtMs, :endedAtMs, :status, :errorType, :chargedCents,
-    :replayed)`);
+  const insert = db.prepare(`INSERT INTO model_calls ${CALLS.insert}`);
   const amend = db.prepare(`UPDATE model_calls SET error_type = :errorType,
     charged_cents = :chargedCents WHERE request_id = :requestId`);
-  const get = db.prepare(`SELECT request_id AS requestId, workspace, user, model,
-    started_at_ms AS startedAtMs, ended_at_ms AS endedAtMs, status, error_type AS errorType,
-    charged_cents AS chargedCents, replayed FROM model_calls WHERE request_id = ?`);
+  const get = db.prepare(`SELECT ${CALLS.select()} FROM model_calls WHERE request_id = ?`);
   const charged = db.prepare(`SELECT coalesce(sum(charged_cents), 0) AS n FROM model_calls
     WHERE workspace = ? AND charged_cents > 0`);
   const expire = db.prepare('DELETE FROM model_calls WHERE ended_at_ms < ? AND charged_cents = 0');
   return {
-    insert: (row) =>
-      writer.write(() => void insert.run({ ...row, replayed: row.replayed ? 1 : 0 })),
+    insert: (row) => writer.write(() => void insert.run(...CALLS.values(row))),
     amend: (requestId, { errorType, chargedCents }) =>
       writer.write(() => void amend.run({ requestId, errorType, chargedCents })),
-    async get(requestId) {
-      const found = get.get(requestId) as ModelCallRow | undefined;
-      return found && { ...found, replayed: Boolean(found.replayed) };
-    },
+    get: async (requestId) => CALLS.row(get.get(requestId)),
     chargedCents: async (workspace) => (charged.get(workspace) as { n: number }).n,
     expire: (beforeMs) => writer.write(() => void expire.run(beforeMs)),
   };

@@ -1,5 +1,7 @@
 import { LRUCache } from 'lru-cache';
-import type { PromptOutline } from '../ledger.ts';
+import { PROMPT_COLUMNS } from '../columns.ts';
+import type { PromptOutline, PromptRow } from '../ledger.ts';
+import { sqlColumns } from './sql-columns.ts';
 import type { Database } from './database.ts';
 
 /** Outlines of done prompts, cached for the users whose front ends poll them. */
@@ -12,9 +14,14 @@ export type OutlineCache = {
   forget(user?: string): void;
 };
 
-const COLUMNS = `key, prompt_id AS promptId, status_word AS statusWord,
-  created_at_ms AS createdAtMs, started_at_ms AS startedAtMs, ended_at_ms AS endedAtMs,
-  stored_bytes AS storedBytes`;
+const COLUMNS = `${sqlColumns<PromptRow>(PROMPT_COLUMNS).select([
+  'key',
+  'promptId',
+  'statusWord',
+  'createdAtMs',
+  'startedAtMs',
+  'endedAtMs',
+])}, stored_bytes AS storedBytes`;
 
 /** Each may have as many outlines as history has entries. */
 const MAX_CACHED_USERS = 20;

@@ -1,14 +1,13 @@
+import { PROMPT_COLUMNS } from '../columns.ts';
+import { sqlColumns } from './sql-columns.ts';
 import type { LinkedJob, PromptRow, PromptStore } from '../ledger.ts';
 import { createOutlineCache } from './outlines.ts';
 import { longTexts } from './long-texts.ts';
 import type { Writer } from './writer.ts';
 import type { Database } from './database.ts';
 
-const COLUMNS = `key, user, prompt_id AS promptId, job_id AS jobId, number, client_id AS clientId,
-  created_at_ms AS createdAtMs, graph_json AS graphJson, extra_data_json AS extraDataJson,
-  targets_json AS targetsJson, state, intent_json AS intentJson,
-  cancel_asked_at_ms AS cancelAskedAtMs, entry_json AS entryJson, status_word AS statusWord,
-  started_at_ms AS startedAtMs, ended_at_ms AS endedAtMs`;
+const SQL = sqlColumns<PromptRow>(PROMPT_COLUMNS);
+const COLUMNS = SQL.select();
 
 /** Beyond this a number does not come from the counter: a client sent it to mean last or first. */
 const HIGHEST_COUNTED = 1e9;
@@ -25,7 +24,7 @@ export function promptStore(db: Database, writer: Writer): PromptStore {
     return row && texts.withTexts(row.key, row, LONG_COLUMNS);
   };
   const rows = (found: unknown[]) => found.flatMap((row) => withTexts(row) ?? []);
-  const insert = (row: PromptRow) => writer.writeOne(() => void sql.insert.run(...valuesOf(row)));
+  const insert = (row: PromptRow) => writer.writeOne(() => void sql.insert.run(...SQL.values(row)));
   const attach = (key: string, { promptId, jobId, graphJson, targetsJson }: LinkedJob) =>
     writer.writeOne(
       () => void sql.attach.run(promptId, jobId, graphJson ?? null, targetsJson, key),
@@ -120,37 +119,11 @@ export function promptStore(db: Database, writer: Writer): PromptStore {
   };
 }
 
-/** In the order of the columns: binding by name costs a third of the whole write. */
-function valuesOf(row: PromptRow) {
-  return [
-    row.key,
-    row.user,
-    row.promptId,
-    row.jobId,
-    row.number,
-    row.clientId,
-    row.createdAtMs,
-    row.graphJson,
-    row.extraDataJson,
-    row.targetsJson,
-    row.state,
-    row.intentJson,
-    row.cancelAskedAtMs,
-    row.entryJson,
-    row.statusWord,
-    row.startedAtMs,
-    row.endedAtMs,
-  ];
-}
-
 function statements(db: Database) {
   const done = `FROM prompts WHERE user = ? AND state = 'done'`;
   const ended = `FROM prompts INDEXED BY prompts_done WHERE state = 'done'`;
   return {
-    insert: db.prepare(`INSERT INTO prompts (key, user, prompt_id, job_id, number, client_id,
-      created_at_ms, graph_json, extra_data_json, targets_json, state, intent_json,
-      cancel_asked_at_ms, entry_json, status_word, started_at_ms, ended_at_ms) VALUES
-      (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`),
+    insert: db.prepare(`INSERT INTO prompts ${SQL.insert}`),
     setState: db.prepare(`UPDATE prompts SET state = ? WHERE key = ? AND state <> 'done'`),
     setIntent: db.prepare(`UPDATE prompts SET intent_json = ?, targets_json = ? WHERE key = ?
       AND job_id IS NULL AND state <> 'done'`),

@@ -17,6 +17,8 @@ import { modelCallStore, replayStore } from './models.ts';
 import { refuseNulTexts } from './refuse-nul.ts';
 import { promptStore } from './prompts.ts';
 import { MIGRATIONS } from './schema.ts';
+import { addMissingColumns } from './sql-columns.ts';
+import { JOB_COLUMNS, PROMPT_COLUMNS } from '../columns.ts';
 import { createWriter } from './writer.ts';
 
 /** A ledger and the identity that is stored in it. */
@@ -166,11 +168,14 @@ function migrate(db: Database): void {
   if (version > MIGRATIONS.length) {
     throw new Error(`it was written by a newer Holdover (schema ${version})`);
   }
-  if (version === MIGRATIONS.length) return;
-  db.exec('BEGIN IMMEDIATE');
-  for (const step of MIGRATIONS.slice(version)) db.exec(step);
-  db.exec(`PRAGMA user_version = ${MIGRATIONS.length}`);
-  db.exec('COMMIT');
+  if (version < MIGRATIONS.length) {
+    db.exec('BEGIN IMMEDIATE');
+    for (const step of MIGRATIONS.slice(version)) db.exec(step);
+    db.exec(`PRAGMA user_version = ${MIGRATIONS.length}`);
+    db.exec('COMMIT');
+  }
+  addMissingColumns(db, 'prompts', PROMPT_COLUMNS);
+  addMissingColumns(db, 'jobs', JOB_COLUMNS);
 }
 
 /** The rest of the message that begins with "the ledger <path>". */

@@ -1,0 +1,61 @@
+import type { Column, Columns } from '../columns.ts';
+import type { Database } from './database.ts';
+
+type SqlValue = string | number | Uint8Array | null;
+
+/** The SQL of one kind of record, made from its columns. */
+export type SqlColumns<Row> = {
+  /** Columns under the names of their properties, for `SELECT`; all of them, or those named. */
+  select(names?: readonly (keyof Row & string)[]): string;
+  /** `(columns) VALUES (?, …)`, for an `INSERT` that runs with `values(row)`. */
+  readonly insert: string;
+  values(row: Row): SqlValue[];
+  /** `column = ?, …` for an `UPDATE`, and its values; properties that are `undefined` stay as they are. */
+  assignments(patch: Partial<Row>): { readonly sql: string; readonly values: SqlValue[] };
+  /** A selected row, its flags as booleans. */
+  row(selected: unknown): Row | undefined;
+};
+
+export function sqlColumns<Row>(columns: Columns<Row>): SqlColumns<Row> {
+  type Name = keyof Row & string;
+  const names = Object.keys(columns) as Name[];
+  const flags = names.filter((name) => columns[name].type === 'flag');
+  const selected = (name: Name): string => `${columns[name].sql} AS "${name}"`;
+  const value = (row: Partial<Row>, name: Name): SqlValue => {
+    const given: unknown = row[name];
+    return typeof given === 'boolean' ? Number(given) : (given as SqlValue);
+  };
+  const sqlNames = names.map((name) => columns[name].sql);
+  return {
+    select: (some = names) => some.map(selected).join(', '),
+    insert: `(${sqlNames.join(', ')}) VALUES (${names.map(() => '?').join(', ')})`,
+    values: (row) => names.map((name) => value(row, name)),
+    assignments(patch) {
+      const given = names.filter((name) => patch[name] !== undefined);
+      return {
+        sql: given.map((name) => `${columns[name].sql} = ?`).join(', '),
+        values: given.map((name) => value(patch, name)),
+      };
+    },
+    row(found) {
+      if (found === undefined || flags.length === 0) return found as Row | undefined;
+      const row = found as Record<string, unknown>;
+      return { ...row, ...Object.fromEntries(flags.map((name) => [name, row[name] === 1])) } as Row;
+    },
+  };
+}
+
+/** Adds the columns that a table of an earlier version does not have; older versions ignore them. */
+export function addMissingColumns(
+  db: Database,
+  table: string,
+  columns: { readonly [name: string]: Column },
+): void {
+  const found = db.prepare(`SELECT name FROM pragma_table_info('${table}')`).all();
+  const existing = new Set((found as { name: string }[]).map(({ name }) => name));
+  for (const { sql, added } of Object.values(columns)) {
+    if (!existing.has(sql) && added !== undefined) {
+      db.exec(`ALTER TABLE ${table} ADD COLUMN ${sql} ${added}`);
+    }
+  }
+}
