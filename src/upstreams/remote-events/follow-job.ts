@@ -1,3 +1,4 @@
+import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../observability/log.ts';
 import { type JobEvent, type Result, isGone } from '../../protocol/job-api.ts';
 import { IS_TERMINAL, type Job } from '../../protocol/v2.ts';
@@ -17,7 +18,7 @@ export type FollowOptions = {
   readonly streamSlots: StreamSlots;
   readonly capabilities: UpstreamCapabilities;
   readonly limits: RemoteLimits;
-  readonly clock: () => number;
+  readonly clock: Clock;
   readonly log: Logger;
   /** Of the questions that silent streams give rise to. */
   readonly checkRate: CheckRate;
@@ -114,7 +115,8 @@ function createFollower(options: FollowOptions, followedJob: FollowedJob) {
   async function readUnlessRefused(): Promise<Result<Job> | undefined> {
     const { credentialRefusal } = account;
     if (credentialRefusal === undefined) return snapshots.refresh(account, jobId);
-    if (credentialRefusal.isBeingChecked || clock() < credentialRefusal.untilMs) return undefined;
+    if (credentialRefusal.isBeingChecked || clock.now() < credentialRefusal.untilMs)
+      return undefined;
     credentialRefusal.isBeingChecked = true;
     try {
       return await snapshots.refresh(account, jobId);
@@ -162,7 +164,7 @@ function createFollower(options: FollowOptions, followedJob: FollowedJob) {
   async function readStreamUntilEnd(): Promise<number> {
     const current = new AbortController();
     stream = current;
-    const startedAtMs = clock();
+    const startedAtMs = clock.now();
     const silence = watchSilence(
       { ...limits.streamCheckMs, rate: options.checkRate, jitter: jittered },
       () => readBesideStream(current),
@@ -182,9 +184,10 @@ function createFollower(options: FollowOptions, followedJob: FollowedJob) {
       if (streamed.kind === 'crowded') streamSlots.noteLimit(streamed.forMs);
       // A second attempt would receive the same event; the job is polled meanwhile.
       if (streamed.kind === 'read' && streamed.end === 'too large' && tooLargeCount++ > 0) {
-        noStreamUntilMs = clock() + limits.oddStreamMs;
+        noStreamUntilMs = clock.now() + limits.oddStreamMs;
       }
-      if (clock() - startedAtMs >= limits.healthyStreamMs) reconnectMs = limits.reconnectMs.first;
+      if (clock.now() - startedAtMs >= limits.healthyStreamMs)
+        reconnectMs = limits.reconnectMs.first;
       return streamed.kind === 'crowded' ? nextPollMs() : nextReconnectMs();
     } finally {
       silence.close();
@@ -196,13 +199,13 @@ function createFollower(options: FollowOptions, followedJob: FollowedJob) {
   /** How long no request is made for the account, or for this job alone. */
   function refusedForMs(): number {
     const ofJob = snapshots.refusedUntilMs(account, jobId) ?? 0;
-    return Math.max(account.credentialRefusal?.untilMs ?? 0, ofJob) - clock();
+    return Math.max(account.credentialRefusal?.untilMs ?? 0, ofJob) - clock.now();
   }
 
   function mayStream(): boolean {
     const refusedUntil = account.credentialRefusal ?? snapshots.refusedUntilMs(account, jobId);
     const mayCall = refusedUntil === undefined && account.gate.waitMs() === 0;
-    return mayCall && clock() >= Math.max(capabilities.pollOnlyUntilMs, noStreamUntilMs);
+    return mayCall && clock.now() >= Math.max(capabilities.pollOnlyUntilMs, noStreamUntilMs);
   }
 
   function nextReconnectMs(): number {

@@ -1,3 +1,4 @@
+import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../observability/log.ts';
 import type { JobEvent } from '../../protocol/job-api.ts';
 import type { Account } from '../remote/accounts.ts';
@@ -22,7 +23,7 @@ type StreamReadOptions = {
   readonly calls: Calls;
   readonly limits: RemoteLimits;
   readonly capabilities: UpstreamCapabilities;
-  readonly clock: () => number;
+  readonly clock: Clock;
   readonly log: Pick<Logger, 'warn'>;
 };
 
@@ -80,8 +81,8 @@ async function readStreamRefusal(
   const isJson = /\bjson\b/i.test(headers['content-type'] ?? '');
   // A 404 in the contract's words is about the job; any other is a server that has no such route.
   const hasNoStreams = status === 501 || status === 405 || (status === 404 && !isJson);
-  if (hasNoStreams) capabilities.pollOnlyUntilMs = clock() + limits.pollOnlyMs;
-  else if (status < 400) capabilities.pollOnlyUntilMs = clock() + limits.oddStreamMs;
+  if (hasNoStreams) capabilities.pollOnlyUntilMs = clock.now() + limits.pollOnlyMs;
+  else if (status < 400) capabilities.pollOnlyUntilMs = clock.now() + limits.oddStreamMs;
   return { kind: 'none' };
 }
 

@@ -1,3 +1,4 @@
+import type { Clock } from '../../lib/clock.ts';
 /** Limits how often jobs of one upstream are read because their streams are silent. */
 export type CheckRate = {
   /** Counts one question in; how many ms to wait before it is asked. */
@@ -9,13 +10,13 @@ export function createCheckRate(options: {
   readonly perSecond: number;
   /** Questions that may be asked at once after a quiet time. */
   readonly burst: number;
-  readonly clock: () => number;
+  readonly clock: Clock;
 }): CheckRate {
   const slotMs = 1000 / options.perSecond;
   let nextMs = Number.NEGATIVE_INFINITY;
   return {
     reserve() {
-      const nowMs = options.clock();
+      const nowMs = options.clock.now();
       const slotAtMs = Math.max(nextMs, nowMs - (options.burst - 1) * slotMs);
       nextMs = slotAtMs + slotMs;
       return Math.max(0, slotAtMs - nowMs);

@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import type { Clock } from '../../lib/clock.ts';
 import { LRUCache } from 'lru-cache';
 import { type Result, type V2Error, isGone, ok } from '../../protocol/job-api.ts';
 import { IS_TERMINAL, type Job } from '../../protocol/v2.ts';
@@ -49,7 +49,7 @@ type SnapshotsOptions = {
   readonly calls: Calls;
   readonly links: UpstreamLinks;
   readonly limits: RemoteLimits;
-  readonly clock: () => number;
+  readonly clock: Clock;
 };
 
 type CachedJob = {
@@ -96,7 +96,7 @@ export function createSnapshots(options: SnapshotsOptions): Snapshots {
     const value = isOutdated(entry.job?.value, job)
       ? entry.job!.value
       : redactJob(job, secretsOf(account, job.id));
-    entry.job = { value, readAtMs: clock() };
+    entry.job = { value, readAtMs: clock.now() };
     delete entry.gone;
     if (IS_TERMINAL[value.status]) notifyEnd(account, job.id);
     return value;
@@ -117,19 +117,19 @@ export function createSnapshots(options: SnapshotsOptions): Snapshots {
 
   function fresh(account: Account, jobId: string): Job | undefined {
     const job = entries.get(`${account.id} ${jobId}`)?.job;
-    return job && clock() - job.readAtMs < limits.snapshotMs ? job.value : undefined;
+    return job && clock.now() - job.readAtMs < limits.snapshotMs ? job.value : undefined;
   }
 
   /** A key that is good may still not be good for this job. */
   function recordJobRefusal(entry: CachedJob, error: V2Error): Result<never> {
     const isAboutJob = error.status === 403 && error.code !== 'sso_required';
-    if (isAboutJob) entry.refused = { error, untilMs: clock() + limits.refusedPauseMs };
+    if (isAboutJob) entry.refused = { error, untilMs: clock.now() + limits.refusedPauseMs };
     return { ok: false, error };
   }
 
   async function readJobOnce(account: Account, jobId: string): Promise<Result<Job>> {
     const entry = entryOf(account, jobId);
-    if (entry.refused && clock() < entry.refused.untilMs) {
+    if (entry.refused && clock.now() < entry.refused.untilMs) {
       return { ok: false, error: entry.refused.error };
     }
     const answer = await calls.callIdempotent(account, {
@@ -145,7 +145,7 @@ export function createSnapshots(options: SnapshotsOptions): Snapshots {
   function accept(account: Account, jobId: string, read: Result<Job>): Result<Job> {
     if (read.ok) return ok(store(account, read.value));
     if (isGone(read.error)) {
-      entryOf(account, jobId).gone = { error: read.error, readAtMs: clock() };
+      entryOf(account, jobId).gone = { error: read.error, readAtMs: clock.now() };
       notifyEnd(account, jobId);
     }
     return read;
@@ -159,7 +159,7 @@ export function createSnapshots(options: SnapshotsOptions): Snapshots {
     const first = await readJobOnce(account, jobId);
     const needsConfirmation = first.ok ? first.value.status === 'expired' : isGone(first.error);
     if (!needsConfirmation) return accept(account, jobId, first);
-    await delay(limits.secondLookMs);
+    await clock.sleep(limits.secondLookMs);
     return confirm(account, jobId);
   }
 
@@ -197,11 +197,11 @@ export function createSnapshots(options: SnapshotsOptions): Snapshots {
       const latest = fresh(account, jobId);
       if (latest) return ok(latest);
       const { job, gone, pendingRead } = entryOf(account, jobId);
-      if (gone && clock() - gone.readAtMs < limits.snapshotMs) {
+      if (gone && clock.now() - gone.readAtMs < limits.snapshotMs) {
         return { ok: false, error: gone.error };
       }
       const { credentialRefusal: refused } = account;
-      if (refused && clock() < refused.untilMs) return { ok: false, error: refused.error };
+      if (refused && clock.now() < refused.untilMs) return { ok: false, error: refused.error };
       // An older snapshot is better than none while the account is paused.
       if (job && account.gate.waitMs() > 0) return ok(job.value);
       return pendingRead ?? refresh(account, jobId);

@@ -1,3 +1,4 @@
+import type { Clock } from '../../lib/clock.ts';
 /** One who would like an event stream. */
 export type StreamCandidate = {
   /** Lower goes first: watched before unwatched, running before queued. */
@@ -28,7 +29,7 @@ export const RANK = { unwatched: 10, queued: 1 } as const;
 
 export function createStreamSlots(options: {
   readonly max: number;
-  readonly clock: () => number;
+  readonly clock: Clock;
 }): StreamSlots {
   const holders = new Set<StreamCandidate>();
   const waiting = new Set<StreamCandidate>();
@@ -38,7 +39,7 @@ export function createStreamSlots(options: {
 
   /** After a refusal one more is tried now and then. */
   function currentLimit(): number {
-    if (knownLimit < options.max && options.clock() >= growsAtMs) return knownLimit + 1;
+    if (knownLimit < options.max && options.clock.now() >= growsAtMs) return knownLimit + 1;
     return knownLimit;
   }
 
@@ -78,7 +79,7 @@ export function createStreamSlots(options: {
       // A probe: refused, it lowers the number again.
       if (holders.size > knownLimit) {
         knownLimit = holders.size;
-        growsAtMs = options.clock() + pauseMs;
+        growsAtMs = options.clock.now() + pauseMs;
       }
       return true;
     },
@@ -90,7 +91,7 @@ export function createStreamSlots(options: {
     noteLimit(forMs) {
       knownLimit = Math.min(knownLimit, holders.size);
       pauseMs = forMs;
-      growsAtMs = options.clock() + forMs;
+      growsAtMs = options.clock.now() + forMs;
     },
     openCount: () => holders.size,
   };

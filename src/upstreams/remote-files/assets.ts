@@ -1,3 +1,4 @@
+import type { Clock } from '../../lib/clock.ts';
 import { randomUUID } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { hashFile } from '../../lib/hash.ts';
@@ -42,7 +43,7 @@ type RemoteAssetsOptions = {
   readonly capabilities: UpstreamCapabilities;
   readonly outputIds: OutputIds;
   readonly limits: Pick<RemoteLimits, 'submitTimeoutMs' | 'uploadBudgetMs'>;
-  readonly clock: () => number;
+  readonly clock: Clock;
 };
 
 const ATTEMPTS = 2;
@@ -121,8 +122,8 @@ export function createAssets(options: RemoteAssetsOptions): RemoteAssets {
 
   async function create(account: Account, given: AssetUpload): Promise<Result<Asset>> {
     let upload = given;
-    const deadlineMs = clock() + limits.uploadBudgetMs;
-    const mayCall = () => account.gate.waitUntilOpen({ budgetMs: deadlineMs - clock() });
+    const deadlineMs = clock.now() + limits.uploadBudgetMs;
+    const mayCall = () => account.gate.waitUntilOpen({ budgetMs: deadlineMs - clock.now() });
     let error: V2Error | undefined;
     for (let failures = 0; ;) {
       if (!(await mayCall())) break;

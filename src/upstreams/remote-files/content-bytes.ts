@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
+import type { Clock } from '../../lib/clock.ts';
 import { type ByteRange, type ContentBytes, type Result, ok } from '../../protocol/job-api.ts';
 import { invalidAnswer } from '../remote/errors.ts';
 import type { RemoteLimits } from '../remote/limits.ts';
@@ -9,7 +10,10 @@ import { resumable } from './resumable-stream.ts';
 /** An answer whose body is still to be read. */
 export type OpenAnswer = Extract<HttpAnswer, { ok: true }>;
 
-export type ContentReadOptions = { readonly limits: Pick<RemoteLimits, 'readRetryMs'> };
+export type ContentReadOptions = {
+  readonly limits: Pick<RemoteLimits, 'readRetryMs'>;
+  readonly clock: Clock;
+};
 
 type BytesRequest = {
   readonly range?: ByteRange | undefined;
@@ -55,7 +59,7 @@ type ResumablePart = { readonly part: BytePart; readonly refetch: BytesRequest['
 
 /** Only a strong validator shows that the rest belongs to the same bytes. */
 function resumingStream(
-  { limits }: ContentReadOptions,
+  { limits, clock }: ContentReadOptions,
   { headers, body }: OpenAnswer,
   { part, refetch }: ResumablePart,
 ): Readable {
@@ -66,6 +70,7 @@ function resumingStream(
     endByte: part.end,
     tries: MAX_RESUMES,
     waitMs: limits.readRetryMs,
+    clock,
     async reopen(start) {
       const rest = { start, end: part.end };
       const answer = await refetch({ ...rangeHeader(rest), 'if-range': etag });

@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from '../../observability/log.ts';
 import {
   type ByteRange,
@@ -70,14 +69,14 @@ export async function openContent(
 
 /** The answer to one question: bytes, or where they are. */
 async function fetchContent(
-  { calls, links, limits }: ContentOptions,
+  { calls, links, limits, clock }: ContentOptions,
   { account, assetId }: ContentRequest,
   headers: Headers = {},
 ): Promise<Result<OpenAnswer>> {
   const path = contentPath({ links }, assetId);
   let answer: Result<OpenAnswer> = { ok: false, error: unreachable() };
   for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
-    if (attempt > 1) await delay(limits.readRetryMs);
+    if (attempt > 1) await clock.sleep(limits.readRetryMs);
     if (!(await account.gate.waitUntilOpen({ budgetMs: limits.readBudgetMs }))) {
       return { ok: false, error: pausedError(account) };
     }

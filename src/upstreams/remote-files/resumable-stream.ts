@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream';
-import { setTimeout as delay } from 'node:timers/promises';
+import type { Clock } from '../../lib/clock.ts';
 
 /** How to continue an interrupted transfer. */
 export type ResumePlan = {
@@ -10,6 +10,7 @@ export type ResumePlan = {
   readonly reopen: (fromByte: number) => Promise<Readable | 'changed' | 'failed'>;
   readonly tries: number;
   readonly waitMs: number;
+  readonly clock: Clock;
 };
 
 /** One stream out of a body and its continuations; what cannot be completed ends in an error. */
@@ -46,7 +47,7 @@ export function resumable(first: Readable, plan: ResumePlan): Readable {
 
   async function reopenBody(cause: Error): Promise<void> {
     while (!output.destroyed && triesLeft-- > 0) {
-      await delay(plan.waitMs);
+      await plan.clock.sleep(plan.waitMs);
       const next = output.destroyed ? 'changed' : await plan.reopen(nextByte);
       if (next === 'changed') break;
       if (next === 'failed') continue;

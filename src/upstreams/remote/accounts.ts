@@ -1,3 +1,4 @@
+import type { Clock } from '../../lib/clock.ts';
 import { createHmac, randomBytes } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { type AdaptiveSemaphore, createAdaptiveSemaphore } from '../../lib/concurrency.ts';
@@ -41,7 +42,7 @@ const HEADER_VALUE = /^[\x21-\x7e]+$/;
 
 export function createAccounts(
   credential: Credential,
-  options: { readonly clock: () => number; readonly maxConcurrentSubmissions: number },
+  options: { readonly clock: Clock; readonly maxConcurrentSubmissions: number },
 ): Accounts {
   const secret = randomBytes(32);
   const accounts = new LRUCache<string, Account>({ max: MAX_ACCOUNTS });
@@ -67,5 +68,16 @@ export function createAccounts(
       accounts.set(id, account);
       return { ok: true, value: account };
     },
+  };
+}
+
+/** Runs work with the account of a caller; a caller without a usable key is refused. */
+export function withAccount(accounts: Accounts) {
+  return async <T>(
+    caller: Caller,
+    work: (account: Account) => Promise<Result<T>>,
+  ): Promise<Result<T>> => {
+    const account = accounts.of(caller);
+    return account.ok ? work(account.value) : account;
   };
 }

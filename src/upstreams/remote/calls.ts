@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../observability/log.ts';
 import { type Result, type V2Error, ok } from '../../protocol/job-api.ts';
 import { type Json, parseJson } from '../../protocol/json.ts';
@@ -42,7 +42,7 @@ export type Calls = {
 type CallsOptions = {
   readonly connections: Connections;
   readonly limits: RemoteLimits;
-  readonly clock: () => number;
+  readonly clock: Clock;
   readonly log: Logger;
   readonly capabilities: Pick<UpstreamCapabilities, 'clockAheadMs'>;
 };
@@ -77,7 +77,7 @@ export function createCalls(options: CallsOptions): Calls {
     if (error.status === 401 || error.code === 'sso_required') {
       account.credentialRefusal = {
         error,
-        untilMs: clock() + limits.refusedPauseMs,
+        untilMs: clock.now() + limits.refusedPauseMs,
         isBeingChecked: false,
       };
     }
@@ -85,10 +85,10 @@ export function createCalls(options: CallsOptions): Calls {
   }
 
   async function callIdempotent(account: Account, call: UpstreamCall): Promise<Result<Reply>> {
-    const deadlineMs = clock() + limits.readBudgetMs;
+    const deadlineMs = clock.now() + limits.readBudgetMs;
     let error: V2Error | undefined;
     for (let lostAttempts = 0; lostAttempts < 2;) {
-      const budgetMs = deadlineMs - clock();
+      const budgetMs = deadlineMs - clock.now();
       if (!(await account.gate.waitUntilOpen({ budgetMs }))) break;
       const outcome = await once(account, call);
       // A second one would be as large.
@@ -96,7 +96,7 @@ export function createCalls(options: CallsOptions): Calls {
       if (outcome.kind === 'lost') {
         error = unreachable();
         lostAttempts += 1;
-        if (lostAttempts < 2) await delay(limits.readRetryMs);
+        if (lostAttempts < 2) await clock.sleep(limits.readRetryMs);
         continue;
       }
       if (outcome.reply.status < 300) return ok(outcome.reply);

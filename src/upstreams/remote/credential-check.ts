@@ -1,3 +1,4 @@
+import type { Clock } from '../../lib/clock.ts';
 import { LRUCache } from 'lru-cache';
 import type { Account } from './accounts.ts';
 import type { Calls } from './calls.ts';
@@ -12,7 +13,7 @@ export type CredentialCheck = { isAccepted(account: Account): Promise<boolean> }
 type CredentialCheckOptions = {
   readonly calls: Pick<Calls, 'once' | 'recordRefusal'>;
   readonly links: UpstreamLinks;
-  readonly clock: () => number;
+  readonly clock: Clock;
   readonly timeoutMs: number;
 };
 
@@ -50,7 +51,7 @@ export function createCredentialCheck({
   return {
     async isAccepted(account) {
       if (account.credentialRefusal?.error.status === 401) {
-        if (clock() < account.credentialRefusal.untilMs) return false;
+        if (clock.now() < account.credentialRefusal.untilMs) return false;
         accepted.delete(account.id);
       }
       if (accepted.has(account.id)) return true;

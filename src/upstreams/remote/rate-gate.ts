@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import type { Clock } from '../../lib/clock.ts';
 
 /** Stops the calls of an account until the upstream accepts them again. */
 export type RateGate = {
@@ -14,17 +14,17 @@ export type RateGate = {
 /** Waiters come back spread over a fifth of the wait, not all at once. */
 const JITTER = 0.2;
 
-export function createRateGate(clock: () => number): RateGate {
+export function createRateGate(clock: Clock): RateGate {
   let opensAtMs = Number.NEGATIVE_INFINITY;
-  const waitMs = (): number => Math.max(0, opensAtMs - clock());
+  const waitMs = (): number => Math.max(0, opensAtMs - clock.now());
   return {
     waitMs,
-    closeFor: (forMs) => void (opensAtMs = Math.max(opensAtMs, clock() + forMs)),
+    closeFor: (forMs) => void (opensAtMs = Math.max(opensAtMs, clock.now() + forMs)),
     async waitUntilOpen({ budgetMs, signal }) {
-      const deadlineMs = clock() + budgetMs;
+      const deadlineMs = clock.now() + budgetMs;
       for (let ms = waitMs(); ms > 0; ms = waitMs()) {
-        if (clock() + ms > deadlineMs) return false;
-        await delay(ms * (1 + Math.random() * JITTER), undefined, signal && { signal });
+        if (clock.now() + ms > deadlineMs) return false;
+        await clock.sleep(ms * (1 + Math.random() * JITTER), signal);
       }
       return true;
     },

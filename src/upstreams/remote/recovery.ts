@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import type { Clock } from '../../lib/clock.ts';
 import { LRUCache } from 'lru-cache';
 import { type JobListQuery, type LostSubmission, type Result, ok } from '../../protocol/job-api.ts';
 import { isJsonObject } from '../../protocol/json.ts';
@@ -41,7 +41,7 @@ type RecoveryOptions = {
   readonly snapshots: Snapshots;
   readonly capabilities: UpstreamCapabilities;
   readonly limits: RemoteLimits;
-  readonly clock: () => number;
+  readonly clock: Clock;
 };
 
 const MAX_CLAIMED = 50_000;
@@ -133,7 +133,7 @@ export function createRecovery(options: RecoveryOptions): Recovery {
     find,
     claim: (jobId) => void claimed.set(jobId, true),
     async search(account, lost) {
-      const deadlineMs = clock() + limits.recoverBudgetMs;
+      const deadlineMs = clock.now() + limits.recoverBudgetMs;
       for (let absentReads = 0; ;) {
         if (capabilities.listing === 'no') return 'not seen';
         const found = await find(account, lost);
@@ -142,8 +142,8 @@ export function createRecovery(options: RecoveryOptions): Recovery {
         if (!found.ok && found.error.engineDown) return 'engine down';
         absentReads = found.ok && found.value.isListed ? absentReads + 1 : 0;
         if (lost.isAnswered && absentReads >= READS_TO_CONFIRM_ABSENCE) return 'absent';
-        if (clock() + limits.recoverEveryMs > deadlineMs) return 'not seen';
-        await delay(limits.recoverEveryMs);
+        if (clock.now() + limits.recoverEveryMs > deadlineMs) return 'not seen';
+        await clock.sleep(limits.recoverEveryMs);
       }
     },
   };

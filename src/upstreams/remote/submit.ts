@@ -1,5 +1,5 @@
+import type { Clock } from '../../lib/clock.ts';
 import { randomUUID } from 'node:crypto';
-import { setTimeout as delay } from 'node:timers/promises';
 import type { AttemptEnd } from '../../lib/concurrency.ts';
 import type { Logger } from '../../observability/log.ts';
 import {
@@ -43,7 +43,7 @@ export type SubmitOptions = {
   readonly recovery: Recovery;
   readonly capabilities: UpstreamCapabilities;
   readonly limits: RemoteLimits;
-  readonly clock: () => number;
+  readonly clock: Clock;
   readonly log: Logger;
 };
 
@@ -86,7 +86,7 @@ export async function submitJob(
   const submission = { account, request, key: request.idempotencyKey ?? randomUUID() };
   // Compared with times of the service, which has its own clock.
   const sentAtMs = Date.now();
-  const deadlineMs = options.clock() + options.limits.submitBudgetMs;
+  const deadlineMs = options.clock.now() + options.limits.submitBudgetMs;
   const state: SubmitState = {
     format,
     deadlineMs,
@@ -105,7 +105,7 @@ export async function submitJob(
     next = decide(options, { state, request, result });
     if (next.kind === 'give up') return refuseWithOutcome(next.outcome, next.error);
     if (next.kind === 'search') break;
-    await delay(next.afterMs);
+    await options.clock.sleep(next.afterMs);
   }
   const { workflow, metadata } = request;
   const isAnswered = state.unknown > 0 && !state.isAnswerMissing;
@@ -129,7 +129,7 @@ function decide(options: SubmitOptions, { state, request, result }: FailedAttemp
   const { limits, clock, log } = options;
   if (result.kind === 'refused') return afterRefusal(options, state, { request, ...result });
   if (result.kind === 'wait') {
-    if (clock() + result.forMs <= state.deadlineMs) return { kind: 'again', afterMs: 0 };
+    if (clock.now() + result.forMs <= state.deadlineMs) return { kind: 'again', afterMs: 0 };
     // A key is in the way only where it came before.
     if (result.error.status === 409) return SEARCH;
     return giveUp(state, 'refused', result.error);
@@ -202,7 +202,7 @@ async function attempt(
   await semaphore.acquire();
   let end: AttemptEnd = 'other';
   try {
-    const budgetMs = deadlineMs - options.clock();
+    const budgetMs = deadlineMs - options.clock.now();
     const mayCall =
       (await gate.waitUntilOpen({ budgetMs })) && (await account.gate.waitUntilOpen({ budgetMs }));
     if (!mayCall) return { kind: 'refused', error: tooBusy(account) };

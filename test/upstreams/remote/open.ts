@@ -3,11 +3,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, onTestFinished, vi } from 'vitest';
-import {
-  type RemoteOptions,
-  type RemoteJobs,
-  createRemoteJobs,
-} from '../../../src/upstreams/remote/remote-jobs.ts';
+import { type RemoteJobs, createRemoteJobs } from '../../../src/upstreams/remote/remote-jobs.ts';
+import type { RemoteOptions } from '../../../src/upstreams/remote/remote-services.ts';
 import type { RemoteLimits } from '../../../src/upstreams/remote/limits.ts';
 import { silentLogger } from '../../../src/observability/log.ts';
 import type { Caller } from '../../../src/protocol/job-api.ts';

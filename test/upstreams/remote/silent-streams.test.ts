@@ -3,12 +3,12 @@ import {
   createCheckRate,
   watchSilence,
 } from '../../../src/upstreams/remote-events/silence-watch.ts';
+import { monotonicClock } from '../../../src/lib/clock.ts';
 
 // When a stream says nothing the job itself is asked: soon once, then more and more seldom.
 
 const WAITS = { first: 1_500, last: 15_000, jitter: (ms: number) => ms };
-const generous = () =>
-  createCheckRate({ perSecond: 1_000, burst: 1_000, clock: () => performance.now() });
+const generous = () => createCheckRate({ perSecond: 1_000, burst: 1_000, clock: monotonicClock });
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
@@ -52,7 +52,7 @@ test('a closed watch asks nothing', async () => {
 });
 
 test('all questions about one upstream together stay within its rate, and every stream has its turn', async () => {
-  const rate = createCheckRate({ perSecond: 2, burst: 6, clock: () => performance.now() });
+  const rate = createCheckRate({ perSecond: 2, burst: 6, clock: monotonicClock });
   const streams = Array.from({ length: 100 }, () => watched({ rate }));
   await vi.advanceTimersByTimeAsync(10_000);
   const inTenSeconds = streams.flatMap(({ askedAt }) => askedAt);
@@ -66,7 +66,11 @@ test('all questions about one upstream together stay within its rate, and every 
 
 test('the rate is whole again after a quiet time', () => {
   let nowMs = 0;
-  const rate = createCheckRate({ perSecond: 2, burst: 3, clock: () => nowMs });
+  const rate = createCheckRate({
+    perSecond: 2,
+    burst: 3,
+    clock: { ...monotonicClock, now: () => nowMs },
+  });
   const reserved = () => Array.from({ length: 5 }, () => rate.reserve());
   expect(reserved()).toEqual([0, 0, 0, 500, 1000]);
   nowMs = 1_000;

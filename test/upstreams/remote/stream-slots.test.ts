@@ -5,6 +5,7 @@ import {
   type StreamSlots,
   createStreamSlots,
 } from '../../../src/upstreams/remote-events/stream-slots.ts';
+import { createFakeClock } from '../../support/fake-clock.ts';
 
 const CLASSES = {
   'watched, running': 0,
@@ -34,7 +35,7 @@ test.each(
 )(
   'with one stream, a job that is $asking gets that of one that is $seated: $gets',
   ({ seated, asking, gets }) => {
-    const seats: StreamSlots = createStreamSlots({ max: 1, clock: () => 0 });
+    const seats: StreamSlots = createStreamSlots({ max: 1, clock: createFakeClock() });
     const [one, other] = [candidate(() => seats, seated), candidate(() => seats, asking)];
     expect(seats.acquire(one.self)).toBe(true);
     seats.acquire(other.self);

@@ -1,0 +1,47 @@
+import { rm } from 'node:fs/promises';
+import type { JobApi } from '../../protocol/job-api.ts';
+import { openContent } from '../remote-files/content.ts';
+import { withAccount } from './accounts.ts';
+import type { RemoteServices } from './remote-services.ts';
+
+/** The calls of the port that are about assets. */
+export type AssetCalls = Pick<
+  JobApi,
+  'createAsset' | 'assetFromHash' | 'hasBlob' | 'asset' | 'deleteAsset' | 'content'
+>;
+
+export function createAssetCalls(services: RemoteServices): AssetCalls {
+  const { accounts, assets, uploadPaths } = services;
+  const forAccount = withAccount(accounts);
+  return {
+    async createAsset(caller, upload) {
+      try {
+        const { filePath, file } = upload;
+        const uploadPath = uploadPaths.pathOf({ user: caller.user, filePath, hash: file.hash });
+        return await forAccount(caller, (account) =>
+          assets.create(account, { ...upload, filePath: uploadPath }),
+        );
+      } finally {
+        // Neither a sent nor a refused upload needs its file any more.
+        await rm(upload.file.path, { force: true });
+      }
+    },
+    assetFromHash(caller, request) {
+      const { filePath, hash } = request;
+      const uploadPath = filePath && {
+        filePath: uploadPaths.pathOf({ user: caller.user, filePath, hash }),
+      };
+      return forAccount(caller, (account) =>
+        assets.fromHash(account, { ...request, ...uploadPath }),
+      );
+    },
+    hasBlob: (caller, hash) => forAccount(caller, (account) => assets.hasBlob(account, hash)),
+    asset: (caller, assetId) => forAccount(caller, (account) => assets.get(account, assetId)),
+    deleteAsset: (caller, assetId) =>
+      forAccount(caller, (account) => assets.remove(account, assetId)),
+    content: (caller, assetId, range) =>
+      forAccount(caller, (account) =>
+        openContent(services, { account, assetId, ...(range && { range }) }),
+      ),
+  };
+}

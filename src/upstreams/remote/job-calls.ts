@@ -1,0 +1,140 @@
+import {
+  type JobApi,
+  type Result,
+  type SubmitRequest,
+  isGone,
+  ok,
+} from '../../protocol/job-api.ts';
+import { isJsonObject } from '../../protocol/json.ts';
+import type { Graph, Job } from '../../protocol/v2.ts';
+import { type Account, withAccount } from './accounts.ts';
+import { invalidAnswer } from './errors.ts';
+import { redactError } from './redact.ts';
+import { readJob, readWorkflow } from './schemas.ts';
+import { warnIgnoredCancel } from './ignored-cancel.ts';
+import type { SubmitFormat } from './submit-body.ts';
+import { submitJob } from './submit.ts';
+import { namesNoFile } from '../remote-files/file-references.ts';
+import type { RemoteServices } from './remote-services.ts';
+
+/** The calls of the port that are about jobs. */
+export type JobCalls = Pick<
+  JobApi,
+  'submit' | 'recover' | 'get' | 'workflow' | 'events' | 'cancel' | 'list'
+>;
+
+export function createJobCalls(services: RemoteServices): JobCalls {
+  const { accounts, calls, snapshots, recovery, sharedStreams, uploadPaths } = services;
+  const forAccount = withAccount(accounts);
+  return {
+    submit: (caller, request) =>
+      forAccount(caller, async (account) => {
+        if (namesNoFile(request)) return submit(services, account, request);
+        const workflow = uploadPaths.rewriteWorkflow(request.workflow, caller.user);
+        return submit(services, account, withWorkflow(request, workflow));
+      }),
+    recover: (caller, lost) =>
+      forAccount(caller, async (account) => {
+        const recovered = await recovery.find(account, {
+          ...lost,
+          workflow: uploadPaths.rewriteWorkflow(lost.workflow, caller.user),
+        });
+        if (!recovered.ok) return recovered;
+        const secrets = Object.values(lost.extraData ?? {});
+        const { job, isListed } = recovered.value;
+        const guarded = job && snapshots.storeSecrets(account, job, secrets);
+        return ok({ job: guarded, isCertain: false, isListed });
+      }),
+    get: (caller, jobId) => forAccount(caller, (account) => snapshots.get(account, jobId)),
+    list: (caller, query) => forAccount(caller, (account) => recovery.list(account, query)),
+    events: (caller, jobId, signal) =>
+      forAccount(caller, (account) => sharedStreams.events(account, { caller, jobId, signal })),
+    workflow: (caller, jobId) =>
+      forAccount(caller, async (account) => {
+        const path = `${snapshots.target(account, jobId, 'self')}/workflow`;
+        const answer = await calls.callIdempotent(account, { method: 'GET', path });
+        if (!answer.ok) return answer;
+        const read = readWorkflow(answer.value.json);
+        return read ? ok(read) : invalidAnswer();
+      }),
+    cancel: (caller, jobId) =>
+      forAccount(caller, async (account) => {
+        // Its links come with it.
+        if (!snapshots.latest(account, jobId)) {
+          const read = await snapshots.get(account, jobId);
+          if (!read.ok) return read;
+        }
+        const path = snapshots.target(account, jobId, 'cancel');
+        const answer = await calls.callIdempotent(account, { method: 'POST', path });
+        if (!answer.ok) {
+          if (isGone(answer.error)) await snapshots.confirm(account, jobId);
+          return answer;
+        }
+        const job = readJob(answer.value.json);
+        if (!job) return snapshots.refresh(account, jobId);
+        // Removed from the queue, or between two lists of the server: the next answer decides.
+        if (job.status === 'expired') return snapshots.confirm(account, jobId);
+        if (job.status === 'queued') warnIgnoredCancel(services);
+        return ok(snapshots.store(account, job));
+      }),
+  };
+}
+
+/** The keys a prompt was sent with are removed from everything the service returns. */
+async function submit(
+  services: RemoteServices,
+  account: Account,
+  request: SubmitRequest,
+): Promise<Result<Job>> {
+  const format = await submitFormatFor(services, request);
+  const submitted = await submitJob(services, { account, request, format });
+  const secrets = Object.values(request.extraData);
+  if (!submitted.ok) return { ok: false, error: redactError(submitted.error, secrets) };
+  return ok(services.snapshots.storeSecrets(account, submitted.value, secrets));
+}
+
+/** The prepared JSON text is of the old workflow, so it is left out. */
+function withWorkflow(request: SubmitRequest, workflow: Graph): SubmitRequest {
+  const { extraData, idempotencyKey, metadata, order, provenance } = request;
+  return {
+    workflow,
+    extraData,
+    ...(idempotencyKey !== undefined && { idempotencyKey }),
+    ...(metadata && { metadata }),
+    ...(order !== undefined && { order }),
+    ...(provenance && { provenance }),
+  };
+}
+
+async function submitFormatFor(
+  services: RemoteServices,
+  request: SubmitRequest,
+): Promise<SubmitFormat> {
+  const { assetMode, labels, authToken } = services.capabilities;
+  const wantsVendor = request.order !== undefined || request.provenance !== undefined;
+  return {
+    assetMode,
+    labels,
+    authToken,
+    vendorFields: wantsVendor && (await isHoldover(services)),
+  };
+}
+
+/** Only a Holdover with its own engine reports `embedded` as its upstream. */
+async function isHoldover({
+  calls,
+  links,
+  capabilities,
+  limits,
+  clock,
+}: RemoteServices): Promise<boolean> {
+  if (capabilities.holdover && clock.now() < capabilities.holdover.untilMs)
+    return capabilities.holdover.isOne;
+  const path = links.target('health');
+  const timeoutMs = limits.discoverTimeoutMs;
+  const outcome = await calls.once(undefined, { method: 'GET', path, timeoutMs });
+  const json = outcome.kind === 'reply' ? outcome.reply.json : undefined;
+  const isOne = isJsonObject(json) && json['upstream'] === 'embedded';
+  capabilities.holdover = { isOne, untilMs: clock.now() + limits.discoverAgainMs };
+  return isOne;
+}
