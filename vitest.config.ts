@@ -20,13 +20,14 @@ export default defineConfig({
     expect: { poll: { timeout: 15_000 } },
     // Most of the time is other processes starting and clocks running out, not this one at work.
     maxWorkers: 3,
+    setupFiles: ['test/support/bytes-equality.ts'],
     projects: [
       {
         extends: true,
         test: {
           name: 'fast',
           include: FAST,
-          setupFiles: ['test/support/fast-guard.ts'],
+          setupFiles: ['test/support/bytes-equality.ts', 'test/support/fast-guard.ts'],
           // They leave nothing behind, so that one process can run them all.
           isolate: false,
         },
