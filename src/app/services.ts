@@ -25,7 +25,7 @@ import { openPromptCounter, openPromptEventLog } from './replication.ts';
 import { type Store, openStore } from './store.ts';
 
 /** Prompts from their `POST` to their history. */
-export type PromptServices = {
+type PromptServices = {
   readonly life: Prompts;
   readonly live: LivePrompts;
   readonly eventLog: PromptEventLog;

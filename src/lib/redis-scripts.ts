@@ -3,7 +3,7 @@ import type { Redis } from './redis.ts';
 /** Texts and numbers alike arrive in Lua as texts. */
 export type ScriptArgument = string | number | Uint8Array;
 
-export type Script = (...args: ScriptArgument[]) => Promise<unknown>;
+type Script = (...args: ScriptArgument[]) => Promise<unknown>;
 
 export type Scripts<Name extends string> = { readonly [name in Name]: Script };
 

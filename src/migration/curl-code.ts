@@ -5,9 +5,8 @@ import type {
   Plan,
   Step,
   WorkflowFile,
+  StepOf,
 } from './session-plan.ts';
-
-type StepOf<Kind> = Step & { readonly kind: Kind };
 
 /** The session as a bash script around curl and jq. */
 export function curlCode(plan: Plan, options: CodeOptions): string {

@@ -6,9 +6,8 @@ import type {
   Plan,
   Step,
   WorkflowFile,
+  StepOf,
 } from './session-plan.ts';
-
-type StepOf<Kind> = Step & { readonly kind: Kind };
 
 const INDENT = '    ';
 

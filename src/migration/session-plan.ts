@@ -51,6 +51,8 @@ export type Step =
   | { readonly kind: 'wait'; readonly job: string; readonly ended: JobStatus }
   | { readonly kind: 'download'; readonly place: OutputRef; readonly path: string };
 
+export type StepOf<Kind> = Step & { readonly kind: Kind };
+
 /** A session as v2 steps, in their order. */
 export type Plan = {
   readonly steps: readonly Step[];

@@ -6,9 +6,8 @@ import type {
   Plan,
   Step,
   WorkflowFile,
+  StepOf,
 } from './session-plan.ts';
-
-type StepOf<Kind> = Step & { readonly kind: Kind };
 
 /** The session as a program for `@comfyorg/sdk`. */
 export function typescriptCode(plan: Plan, options: CodeOptions): string {

@@ -108,8 +108,8 @@ export type NodeDef = {
   readonly description?: string;
   readonly category: string;
   readonly pythonModule: string;
-  /** Which of v1's two declaration styles `/object_info` shows it in. */
-  readonly style: 'legacy' | 'v3';
+  /** The declaration style of v1 that `/object_info` shows it in; `legacy` unless it is given. */
+  readonly style?: 'legacy' | 'v3';
   readonly required: { readonly [name: string]: InputSpec };
   readonly optional?: { readonly [name: string]: InputSpec };
   /** Legacy: `{"prompt": "PROMPT"}`; v3: the same, shown as 1-arrays. */

@@ -22,7 +22,7 @@ type Item = {
 };
 
 /** Maximum bytes of undelivered frames of one prompt. */
-export const MAX_REPLAY_BYTES = 64 * 1024 * 1024;
+const MAX_REPLAY_BYTES = 64 * 1024 * 1024;
 /** From this size on, only the latest `progress_state` is kept: each one names all nodes. */
 const ALL_STATES_BYTES = 256 * 1024;
 /** From this count on, only the latest of consecutive steps is kept. */

@@ -1,6 +1,5 @@
 import { pythonJson } from '../../protocol/python-json.ts';
-import { NodeFailure } from '../node.ts';
-import type { ImageValue, NodeContext } from '../node.ts';
+import { type ImageValue, type NodeContext, NodeFailure } from '../node.ts';
 import { readPngChunks, textChunk, writePng, type PngChunk } from './png-chunks.ts';
 import { packPixels } from './png-pack.ts';
 import { toBytes } from '../tensor.ts';

@@ -1,6 +1,5 @@
 import { fitted } from '../resample/resample.ts';
-import { NodeFailure } from '../node.ts';
-import type { ImageValue, NodeContext, NodeDef } from '../node.ts';
+import { type ImageValue, type NodeContext, type NodeDef, NodeFailure } from '../node.ts';
 import { floatInput, imageInput, newImage, stringInput } from '../tensor.ts';
 
 const { fround } = Math;

@@ -1,6 +1,5 @@
 import type { Kernel } from './kernel.ts';
-import { NodeFailure } from '../node.ts';
-import type { ImageValue, NodeContext } from '../node.ts';
+import { type ImageValue, type NodeContext, NodeFailure } from '../node.ts';
 import { eachRow, newImage } from '../tensor.ts';
 
 type Context = Pick<NodeContext, 'reserve' | 'check'>;

@@ -9,7 +9,6 @@ const imageInvert: NodeDef = {
   displayName: 'Invert Image',
   category: 'image',
   pythonModule: 'nodes',
-  style: 'legacy',
   required: { image: ['IMAGE'] },
   outputs: [{ type: 'IMAGE' }],
   run: (inputs, context) => {

@@ -1,7 +1,5 @@
-import { medianCut, nearestIn } from './palette.ts';
-import type { Palette } from './palette.ts';
-import { NodeFailure } from '../node.ts';
-import type { NodeContext, NodeDef } from '../node.ts';
+import { medianCut, nearestIn, type Palette } from './palette.ts';
+import { type NodeContext, type NodeDef, NodeFailure } from '../node.ts';
 import { frameOf, fromBytes, imageInput, intInput, newImage, stringInput } from '../tensor.ts';
 
 /** RGB bytes of one picture. */

@@ -2,7 +2,7 @@ import { fitted } from '../resample/resample.ts';
 import type { ImageValue, NodeContext, NodeDef } from '../node.ts';
 import { fillAlpha, frameOf, imageInput, intInput, levelOf, newImage } from '../tensor.ts';
 
-const LEGACY = { pythonModule: 'nodes', style: 'legacy' } as const;
+const LEGACY = { pythonModule: 'nodes' } as const;
 const EXTRAS = { ...LEGACY, pythonModule: 'comfy_extras.nodes_images' } as const;
 
 const emptyImage: NodeDef = {

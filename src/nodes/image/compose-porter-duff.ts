@@ -1,5 +1,4 @@
-import { MODE_NAMES, modeOf } from './compose-modes.ts';
-import type { Coverage } from './compose-modes.ts';
+import { type Coverage, MODE_NAMES, modeOf } from './compose-modes.ts';
 import { NodeFailure } from '../node.ts';
 import type { ImageValue, MaskValue, NodeContext, NodeDef } from '../node.ts';
 import { fitted, fittedMask } from '../resample/resample.ts';

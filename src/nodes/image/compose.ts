@@ -1,8 +1,7 @@
 import { porterDuffImageComposite } from './compose-porter-duff.ts';
 import { NodeFailure } from '../node.ts';
 import type { ImageValue, MaskValue, NodeContext, NodeDef } from '../node.ts';
-import { copyOf, overlapOf } from './region.ts';
-import type { Point } from './region.ts';
+import { copyOf, overlapOf, type Point } from './region.ts';
 import { fitted, fittedMask } from '../resample/resample.ts';
 import {
   boolInput,
@@ -23,7 +22,6 @@ const imageCompositeMasked: NodeDef = {
   name: 'ImageCompositeMasked',
   category: 'image',
   pythonModule: 'comfy_extras.nodes_mask',
-  style: 'legacy',
   required: {
     destination: ['IMAGE'],
     source: ['IMAGE'],

@@ -29,7 +29,6 @@ export const LOAD_NODES: readonly NodeDef[] = [
     displayName: 'Load Image',
     category: 'image',
     pythonModule: 'nodes',
-    style: 'legacy',
     required: { image: UPLOADED },
     outputs: [{ type: 'IMAGE' }, { type: 'MASK' }],
     fileInputs: ['image'],
@@ -40,7 +39,6 @@ export const LOAD_NODES: readonly NodeDef[] = [
     displayName: 'Load Image (as Mask)',
     category: 'mask',
     pythonModule: 'nodes',
-    style: 'legacy',
     required: { image: UPLOADED, channel: [CHANNELS] },
     outputs: [{ type: 'MASK' }],
     fileInputs: ['image'],
@@ -52,7 +50,6 @@ export const LOAD_NODES: readonly NodeDef[] = [
     description: 'Reads back a picture that an earlier run saved.',
     category: 'image',
     pythonModule: 'nodes',
-    style: 'legacy',
     required: {
       image: [
         'COMBO',

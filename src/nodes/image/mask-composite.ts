@@ -1,7 +1,5 @@
-import { NodeFailure } from '../node.ts';
-import type { MaskValue, NodeContext, NodeDef } from '../node.ts';
-import { asMask, asPicture, copyOf, overlapOf } from './region.ts';
-import type { Point } from './region.ts';
+import { type MaskValue, type NodeContext, type NodeDef, NodeFailure } from '../node.ts';
+import { asMask, asPicture, copyOf, overlapOf, type Point } from './region.ts';
 import { intInput, maskInput, stringInput } from '../tensor.ts';
 
 type Operation = (destination: number, source: number) => number;
@@ -25,7 +23,6 @@ export const maskComposite: NodeDef = {
   name: 'MaskComposite',
   category: 'mask',
   pythonModule: 'comfy_extras.nodes_mask',
-  style: 'legacy',
   required: {
     destination: ['MASK'],
     source: ['MASK'],

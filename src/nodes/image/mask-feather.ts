@@ -10,7 +10,6 @@ export const featherMask: NodeDef = {
   name: 'FeatherMask',
   category: 'mask',
   pythonModule: 'comfy_extras.nodes_mask',
-  style: 'legacy',
   required: { mask: ['MASK'], left: WIDTH, top: WIDTH, right: WIDTH, bottom: WIDTH },
   outputs: [{ type: 'MASK' }],
   run: (inputs, context) => {

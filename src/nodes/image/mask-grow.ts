@@ -6,7 +6,6 @@ export const growMask: NodeDef = {
   name: 'GrowMask',
   category: 'mask',
   pythonModule: 'comfy_extras.nodes_mask',
-  style: 'legacy',
   required: {
     mask: ['MASK'],
     expand: ['INT', { default: 0, min: -16384, max: 16384, step: 1 }],

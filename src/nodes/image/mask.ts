@@ -1,5 +1,4 @@
-import { NodeFailure } from '../node.ts';
-import type { MaskValue, NodeContext, NodeDef } from '../node.ts';
+import { type MaskValue, type NodeContext, type NodeDef, NodeFailure } from '../node.ts';
 import { maskComposite } from './mask-composite.ts';
 import { featherMask } from './mask-feather.ts';
 import { growMask } from './mask-grow.ts';
@@ -20,7 +19,6 @@ const { fround } = Math;
 const COMMON = {
   category: 'mask',
   pythonModule: 'comfy_extras.nodes_mask',
-  style: 'legacy',
 } as const;
 
 const TO_MASK = { ...COMMON, outputs: [{ type: 'MASK' }] } as const;

@@ -1,5 +1,4 @@
-import { NodeFailure } from '../node.ts';
-import type { ImageValue, MaskValue, NodeContext } from '../node.ts';
+import { type ImageValue, type MaskValue, type NodeContext, NodeFailure } from '../node.ts';
 import { newImage } from '../tensor.ts';
 
 /** Positions `start` up to but without `end`. */

@@ -22,7 +22,6 @@ export const SAVE_ANIMATED_NODES: readonly NodeDef[] = [
     name: 'SaveAnimatedWEBP',
     category: 'image/animation',
     pythonModule: 'comfy_extras.nodes_images',
-    style: 'legacy',
     required: {
       ...COMMON,
       lossless: ['BOOLEAN', { default: true }],
@@ -38,7 +37,6 @@ export const SAVE_ANIMATED_NODES: readonly NodeDef[] = [
     name: 'SaveAnimatedPNG',
     category: 'image/animation',
     pythonModule: 'comfy_extras.nodes_images',
-    style: 'legacy',
     required: { ...COMMON, compress_level: ['INT', { default: 4, min: 0, max: 9 }] },
     hidden: HIDDEN,
     outputs: [],

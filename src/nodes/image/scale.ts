@@ -12,7 +12,6 @@ const imageScale: NodeDef = {
   name: 'ImageScale',
   displayName: 'Upscale Image',
   pythonModule: 'nodes',
-  style: 'legacy',
   required: {
     image: ['IMAGE'],
     upscale_method: [RESAMPLE_METHODS],
@@ -59,7 +58,6 @@ const imageScaleBy: NodeDef = {
   name: 'ImageScaleBy',
   displayName: 'Upscale Image By',
   pythonModule: 'nodes',
-  style: 'legacy',
   required: {
     image: ['IMAGE'],
     upscale_method: [RESAMPLE_METHODS],
@@ -88,7 +86,6 @@ const imageScaleToMaxDimension: NodeDef = {
   ...COMMON,
   name: 'ImageScaleToMaxDimension',
   pythonModule: 'comfy_extras.nodes_images',
-  style: 'legacy',
   required: {
     image: ['IMAGE'],
     // v1 lists `bilinear` twice, and so does its answer to /object_info.

@@ -18,7 +18,6 @@ const imagePadForOutpaint: NodeDef = {
   displayName: 'Pad Image for Outpainting',
   category: 'image',
   pythonModule: 'nodes',
-  style: 'legacy',
   required: {
     image: ['IMAGE'],
     left: EDGE,
@@ -104,7 +103,6 @@ const resizeAndPadImage: NodeDef = {
   name: 'ResizeAndPadImage',
   category: 'image/transform',
   pythonModule: 'comfy_extras.nodes_images',
-  style: 'legacy',
   required: {
     image: ['IMAGE'],
     target_width: ['INT', { default: 512, min: 1, max: 16384, step: 1 }],

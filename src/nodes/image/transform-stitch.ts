@@ -1,5 +1,4 @@
-import { NodeFailure } from '../node.ts';
-import type { ImageValue, NodeContext, NodeDef } from '../node.ts';
+import { type ImageValue, type NodeContext, type NodeDef, NodeFailure } from '../node.ts';
 import { place } from './region.ts';
 import { upscale } from '../resample/resample.ts';
 import {
@@ -40,7 +39,6 @@ export const imageStitch: NodeDef = {
   description: 'Puts the second picture beside the first one, with a coloured gap if wanted.',
   category: 'image/transform',
   pythonModule: 'comfy_extras.nodes_images',
-  style: 'legacy',
   required: {
     image1: ['IMAGE'],
     direction: [['right', 'down', 'left', 'up'], { default: 'right' }],

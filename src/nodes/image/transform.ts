@@ -7,7 +7,6 @@ import { imageStitch } from './transform-stitch.ts';
 const COMMON = {
   category: 'image/transform',
   pythonModule: 'comfy_extras.nodes_images',
-  style: 'legacy',
   outputs: [{ type: 'IMAGE' }],
 } as const;
 

@@ -2,8 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { LosslessNumber } from '../../protocol/json.ts';
 import { NodeFailure } from '../node.ts';
 import type { ImageValue, Inputs, NodeContext, NodeDef } from '../node.ts';
-import { emptyField, react, sowSpots } from './field.ts';
-import type { Field, Rates } from './field.ts';
+import { emptyField, type Field, type Rates, react, sowSpots } from './field.ts';
 import { paintField, previewOf } from './picture.ts';
 import { splitMix64 } from './random.ts';
 import { floatInput, intInput, newImage } from '../tensor.ts';
@@ -35,7 +34,6 @@ export const createReactionDiffusion = (now: () => number): NodeDef => ({
     'Grows a Gray–Scott pattern from a seed, step by step, with previews. Feed and kill choose the kind of pattern.',
   category: 'holdover',
   pythonModule: 'holdover',
-  style: 'legacy',
   required: {
     width: SIDE,
     height: SIDE,

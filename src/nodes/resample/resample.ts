@@ -3,8 +3,7 @@ import { resampleArea } from './area.ts';
 import { resampleBicubic, resampleBilinear } from './linear.ts';
 import { resampleLanczos } from './lanczos.ts';
 import { resampleNearest } from './nearest.ts';
-import { NodeFailure } from '../node.ts';
-import type { ImageValue, MaskValue } from '../node.ts';
+import { type ImageValue, type MaskValue, NodeFailure } from '../node.ts';
 import { asMask, asPicture, cutOut } from '../image/region.ts';
 import { roundHalfEven } from '../tensor.ts';
 

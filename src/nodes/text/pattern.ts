@@ -1,5 +1,4 @@
-import { NodeFailure } from '../node.ts';
-import type { Inputs, NodeContext, NodeDef, Value } from '../node.ts';
+import { type Inputs, type NodeContext, type NodeDef, NodeFailure, type Value } from '../node.ts';
 import { boolInput, intInput, optionalInput, stringInput } from '../tensor.ts';
 import { MULTILINE, stringNode } from './text-node.ts';
 import { createTextPieces } from './pieces.ts';

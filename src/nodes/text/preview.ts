@@ -10,7 +10,6 @@ export const PREVIEW_ANY: NodeDef = {
   displayName: 'Preview Any',
   category: 'utils',
   pythonModule: 'comfy_extras.nodes_preview_any',
-  style: 'legacy',
   required: { source: ['*', {}] },
   outputs: [],
   outputNode: true,

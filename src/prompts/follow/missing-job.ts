@@ -9,7 +9,7 @@ export type MissingJob = {
 };
 
 /** `final`: the job has ended; `not yet`: the service could not say, or has the job after all. */
-export type ResendResult = 'sent' | 'final' | 'not yet';
+type ResendResult = 'sent' | 'final' | 'not yet';
 
 /**
  * Sends a prompt again whose job was lost before it started, because the engine behind the service

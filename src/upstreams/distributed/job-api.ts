@@ -1,7 +1,6 @@
 import { reached } from '../../lib/crash-point.ts';
 import { ok, type JobApi } from '../../protocol/job-api.ts';
-import type { JobStatus } from '../../protocol/v2.ts';
-import { IS_TERMINAL } from '../../protocol/v2.ts';
+import { IS_TERMINAL, type JobStatus } from '../../protocol/v2.ts';
 import { type LiveJob, jobFromRow, showJob, toPatch } from '../jobs/live-job.ts';
 import { notFound } from '../jobs/job-reader.ts';
 import { toEndedJob } from '../jobs/job-lifecycle.ts';

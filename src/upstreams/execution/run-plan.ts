@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { InputSpec, NodeDef } from '../../nodes/node.ts';
-import type { Json } from '../../protocol/json.ts';
-import { stringifyJson } from '../../protocol/json.ts';
+import { type Json, stringifyJson } from '../../protocol/json.ts';
 import type { Graph } from '../../protocol/v2.ts';
 import type { ReadableFile } from '../jobs/worker-protocol.ts';
 
