@@ -43,7 +43,7 @@ const DRIVERS = [
   /^upstreams\/distributed(-state)?\//,
   /^upstreams\/embedded\//,
   /^upstreams\/passthrough\//,
-  /^upstreams\/remote(-events|-files)?\//,
+  /^upstreams\/remote(-calls|-events|-files)?\//,
 ];
 
 const MAX_FILES = 20;

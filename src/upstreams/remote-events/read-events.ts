@@ -4,7 +4,7 @@ import { createParser } from 'eventsource-parser';
 import type { JobEvent } from '../../protocol/job-api.ts';
 import { type Json, type JsonObject, isJsonObject, parseJson } from '../../protocol/json.ts';
 import { IS_TERMINAL, type Job, type NodeUi } from '../../protocol/v2.ts';
-import { type Secrets, redactEvent } from '../remote/redact.ts';
+import { type Secrets, redactEvent } from '../remote-calls/redact.ts';
 import { readJob, readOutput, readProgress, readStatus } from '../remote/schemas.ts';
 
 /** Why a stream ended. It says nothing about the job. */

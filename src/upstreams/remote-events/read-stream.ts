@@ -1,15 +1,15 @@
 import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../observability/log.ts';
 import type { JobEvent } from '../../protocol/job-api.ts';
-import type { Account } from '../remote/accounts.ts';
-import { type Calls, isAccountWide } from '../remote/calls.ts';
-import { retryAfterMs } from '../remote/errors.ts';
+import type { Account } from '../remote-calls/accounts.ts';
+import { type Calls, isAccountWide } from '../remote-calls/calls.ts';
+import { retryAfterMs } from '../remote-calls/errors.ts';
 import { type StreamEnd, readStream } from './read-events.ts';
 import type { UpstreamCapabilities } from '../remote/capabilities.ts';
 import type { RemoteLimits } from '../remote/limits.ts';
-import type { HttpAnswer } from '../remote/connections.ts';
-import type { Secrets } from '../remote/redact.ts';
-import { readRefusal } from '../remote/read-refusal.ts';
+import type { HttpAnswer } from '../remote-calls/connections.ts';
+import type { Secrets } from '../remote-calls/redact.ts';
+import { readRefusal } from '../remote-calls/read-refusal.ts';
 
 /** Result of one attempt to stream. */
 export type StreamAttempt =

@@ -1,6 +1,6 @@
 import { type Caller, type JobApi, type JobEvent, ok } from '../../protocol/job-api.ts';
 import { IS_TERMINAL, type Job } from '../../protocol/v2.ts';
-import type { Account } from '../remote/accounts.ts';
+import type { Account } from '../remote-calls/accounts.ts';
 import { type Subscribers, createSubscribers, statusEventOf } from './subscribers.ts';
 import { type FollowOptions, follow } from './follow-job.ts';
 

@@ -2,12 +2,12 @@ import type { Clock } from '../../lib/clock.ts';
 import { LRUCache } from 'lru-cache';
 import { type Result, type V2Error, isGone, ok } from '../../protocol/job-api.ts';
 import { IS_TERMINAL, type Job } from '../../protocol/v2.ts';
-import type { Account, CredentialRefusal } from '../remote/accounts.ts';
-import type { Calls } from '../remote/calls.ts';
-import { invalidAnswer } from '../remote/errors.ts';
+import type { Account, CredentialRefusal } from '../remote-calls/accounts.ts';
+import type { Calls } from '../remote-calls/calls.ts';
+import { invalidAnswer } from '../remote-calls/errors.ts';
 import type { RemoteLimits } from '../remote/limits.ts';
-import type { UpstreamLinks } from '../remote/upstream-links.ts';
-import { type Secrets, redactJob } from '../remote/redact.ts';
+import type { UpstreamLinks } from '../remote-calls/upstream-links.ts';
+import { type Secrets, redactJob } from '../remote-calls/redact.ts';
 import { readJob } from '../remote/schemas.ts';
 
 /** Reads jobs. One request serves all callers that ask at about the same time. */

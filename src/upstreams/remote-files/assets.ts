@@ -13,13 +13,13 @@ import {
 } from '../../protocol/job-api.ts';
 import { type Json, stringifyJson } from '../../protocol/json.ts';
 import type { Asset } from '../../protocol/v2.ts';
-import type { Account } from '../remote/accounts.ts';
-import { type Calls, isAccountWide, pausedError } from '../remote/calls.ts';
-import { tooLargePart } from '../remote/answer-limits.ts';
-import { type Reply, invalidAnswer, tooLargeAnswer, unreachable } from '../remote/errors.ts';
+import type { Account } from '../remote-calls/accounts.ts';
+import { type Calls, isAccountWide, pausedError } from '../remote-calls/calls.ts';
+import { tooLargePart } from '../remote-calls/answer-limits.ts';
+import { type Reply, invalidAnswer, tooLargeAnswer, unreachable } from '../remote-calls/errors.ts';
 import type { UpstreamCapabilities } from '../remote/capabilities.ts';
 import type { RemoteLimits } from '../remote/limits.ts';
-import type { UpstreamLinks } from '../remote/upstream-links.ts';
+import type { UpstreamLinks } from '../remote-calls/upstream-links.ts';
 import { uploadBody } from './multipart-body.ts';
 import type { OutputIds } from './output-ids.ts';
 import { readAsset } from '../remote/schemas.ts';

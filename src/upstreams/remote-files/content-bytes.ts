@@ -2,9 +2,9 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
 import type { Clock } from '../../lib/clock.ts';
 import { type ByteRange, type ContentBytes, type Result, ok } from '../../protocol/job-api.ts';
-import { invalidAnswer } from '../remote/errors.ts';
+import { invalidAnswer } from '../remote-calls/errors.ts';
 import type { RemoteLimits } from '../remote/limits.ts';
-import type { HttpAnswer } from '../remote/connections.ts';
+import type { HttpAnswer } from '../remote-calls/connections.ts';
 import { resumable } from './resumable-stream.ts';
 
 /** An answer whose body is still to be read. */

@@ -8,9 +8,9 @@ import {
   ok,
   refuse,
 } from '../../protocol/job-api.ts';
-import type { Account } from '../remote/accounts.ts';
-import { tooLargePart } from '../remote/answer-limits.ts';
-import { type Calls, isAccountWide, pausedError } from '../remote/calls.ts';
+import type { Account } from '../remote-calls/accounts.ts';
+import { tooLargePart } from '../remote-calls/answer-limits.ts';
+import { type Calls, isAccountWide, pausedError } from '../remote-calls/calls.ts';
 import {
   type ContentReadOptions,
   type OpenAnswer,
@@ -19,10 +19,10 @@ import {
 } from './content-bytes.ts';
 import { AddressRefused } from './address-scope.ts';
 import type { ForeignLinks } from './foreign-links.ts';
-import { invalidAnswer, tooLargeAnswer, unreachable } from '../remote/errors.ts';
+import { invalidAnswer, tooLargeAnswer, unreachable } from '../remote-calls/errors.ts';
 import type { RemoteLimits } from '../remote/limits.ts';
-import { type UpstreamLinks, redirectTarget } from '../remote/upstream-links.ts';
-import { readRefusal } from '../remote/read-refusal.ts';
+import { type UpstreamLinks, redirectTarget } from '../remote-calls/upstream-links.ts';
+import { readRefusal } from '../remote-calls/read-refusal.ts';
 import type { OutputIds } from './output-ids.ts';
 
 type ContentOptions = ContentReadOptions & {

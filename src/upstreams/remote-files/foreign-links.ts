@@ -3,8 +3,8 @@ import { isIP } from 'node:net';
 import { Agent } from 'undici';
 import { AddressRefused, type AddressScope, guardedLookup, addressScope } from './address-scope.ts';
 import type { RemoteLimits } from '../remote/limits.ts';
-import { redirectTarget } from '../remote/upstream-links.ts';
-import type { HttpAnswer } from '../remote/connections.ts';
+import { redirectTarget } from '../remote-calls/upstream-links.ts';
+import type { HttpAnswer } from '../remote-calls/connections.ts';
 
 /** A host the operator lets an upstream redirect to; without a port: all of its ports. */
 export type RedirectHost = { readonly hostname: string; readonly port?: string | undefined };

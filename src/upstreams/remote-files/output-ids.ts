@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import type { Account } from '../remote/accounts.ts';
+import type { Account } from '../remote-calls/accounts.ts';
 import { type EngineFile, engineFileOf } from '../../protocol/engine-file.ts';
 import type { Snapshots } from '../remote-events/snapshots.ts';
 

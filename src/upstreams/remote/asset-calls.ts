@@ -1,7 +1,7 @@
 import { rm } from 'node:fs/promises';
 import type { JobApi } from '../../protocol/job-api.ts';
 import { openContent } from '../remote-files/content.ts';
-import { withAccount } from './accounts.ts';
+import { withAccount } from '../remote-calls/accounts.ts';
 import type { RemoteServices } from './remote-services.ts';
 
 /** The calls of the port that are about assets. */

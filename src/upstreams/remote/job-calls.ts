@@ -7,9 +7,9 @@ import {
 } from '../../protocol/job-api.ts';
 import { isJsonObject } from '../../protocol/json.ts';
 import type { Graph, Job } from '../../protocol/v2.ts';
-import { type Account, withAccount } from './accounts.ts';
-import { invalidAnswer } from './errors.ts';
-import { redactError } from './redact.ts';
+import { type Account, withAccount } from '../remote-calls/accounts.ts';
+import { invalidAnswer } from '../remote-calls/errors.ts';
+import { redactError } from '../remote-calls/redact.ts';
 import { readJob, readWorkflow } from './schemas.ts';
 import { warnIgnoredCancel } from './ignored-cancel.ts';
 import type { SubmitFormat } from './submit-body.ts';

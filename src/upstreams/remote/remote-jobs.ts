@@ -1,5 +1,5 @@
 import { type Caller, type JobApi, ok } from '../../protocol/job-api.ts';
-import { toError, unreachable } from './errors.ts';
+import { toError, unreachable } from '../remote-calls/errors.ts';
 import type { UpstreamCapabilities } from './capabilities.ts';
 import type { UploadPaths } from '../remote-files/upload-paths.ts';
 import {

@@ -1,9 +1,9 @@
 import { type Clock, monotonicClock } from '../../lib/clock.ts';
 import type { Logger } from '../../observability/log.ts';
-import { type Accounts, type Credential, createAccounts } from './accounts.ts';
-import { type CredentialCheck, createCredentialCheck } from './credential-check.ts';
+import { type Accounts, type Credential, createAccounts } from '../remote-calls/accounts.ts';
+import { type CredentialCheck, createCredentialCheck } from '../remote-calls/credential-check.ts';
 import { type RemoteAssets, createAssets } from '../remote-files/assets.ts';
-import { type Calls, createCalls } from './calls.ts';
+import { type Calls, createCalls } from '../remote-calls/calls.ts';
 import {
   type ForeignLinks,
   type RedirectHost,
@@ -11,9 +11,9 @@ import {
 } from '../remote-files/foreign-links.ts';
 import { type UpstreamCapabilities, unknownCapabilities } from './capabilities.ts';
 import { DEFAULT_REMOTE_LIMITS, type RemoteLimits } from './limits.ts';
-import { type UpstreamLinks, createLinks } from './upstream-links.ts';
+import { type UpstreamLinks, createLinks } from '../remote-calls/upstream-links.ts';
 import { type UploadPaths, createUploadPaths } from '../remote-files/upload-paths.ts';
-import { type Connections, createConnections } from './connections.ts';
+import { type Connections, createConnections } from '../remote-calls/connections.ts';
 import { type Recovery, createRecovery } from './recovery.ts';
 import { type OutputIds, createOutputIds } from '../remote-files/output-ids.ts';
 import { createStreamSlots } from '../remote-events/stream-slots.ts';

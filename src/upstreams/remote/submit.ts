@@ -11,12 +11,12 @@ import {
   ok,
 } from '../../protocol/job-api.ts';
 import { IS_TERMINAL, type Job } from '../../protocol/v2.ts';
-import type { Account } from './accounts.ts';
-import type { Calls, CallOutcome } from './calls.ts';
-import { retryAfterMs, toError, unreachable } from './errors.ts';
+import type { Account } from '../remote-calls/accounts.ts';
+import type { Calls, CallOutcome } from '../remote-calls/calls.ts';
+import { retryAfterMs, toError, unreachable } from '../remote-calls/errors.ts';
 import type { UpstreamCapabilities } from './capabilities.ts';
 import type { RemoteLimits } from './limits.ts';
-import type { UpstreamLinks } from './upstream-links.ts';
+import type { UpstreamLinks } from '../remote-calls/upstream-links.ts';
 import type { Recovery } from './recovery.ts';
 import { readJob } from './schemas.ts';
 import type { Snapshots } from '../remote-events/snapshots.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { createRemoteJobs } from '../../../src/upstreams/remote/remote-jobs.ts';
-import { createLinks } from '../../../src/upstreams/remote/upstream-links.ts';
+import { createLinks } from '../../../src/upstreams/remote-calls/upstream-links.ts';
 import { createLogger, silentLogger } from '../../../src/observability/log.ts';
 import { error, fault, output } from '../../support/upstreams/hostile-v2.ts';
 import { collect, graph, spooled, value } from '../../support/app/jobs.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { DEFAULT_REMOTE_LIMITS } from '../../../src/upstreams/remote/limits.ts';
-import { retryAfterMs, toError } from '../../../src/upstreams/remote/errors.ts';
+import { retryAfterMs, toError } from '../../../src/upstreams/remote-calls/errors.ts';
 import { readRetryAfter } from '../../../src/http/retry-after.ts';
 import { openRemote, CALLER } from './open.ts';
 

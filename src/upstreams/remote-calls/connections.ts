@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream';
 import { DecoratorHandler, type Dispatcher, Pool } from 'undici';
 import { createInterimAnswerCounter } from '../../http/interim-answers.ts';
 import { AnswerTooLarge, type ByteBudget, createByteBudget } from './answer-limits.ts';
-import type { RemoteLimits } from './limits.ts';
+import type { RemoteLimits } from '../remote/limits.ts';
 
 type Body = string | AsyncIterable<Buffer>;
 

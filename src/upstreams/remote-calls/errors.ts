@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { type Result, type V2Error, refuse } from '../../protocol/job-api.ts';
 import { type Json, type JsonObject, isJsonObject } from '../../protocol/json.ts';
 import { readRetryAfter } from '../../http/retry-after.ts';
-import type { RemoteLimits } from './limits.ts';
+import type { RemoteLimits } from '../remote/limits.ts';
 import { withoutFolders, withoutFoldersIn } from '../remote-files/upload-paths.ts';
 import { redactError } from './redact.ts';
 

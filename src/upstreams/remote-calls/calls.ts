@@ -6,8 +6,8 @@ import { readRetryAfter } from '../../http/retry-after.ts';
 import type { Account } from './accounts.ts';
 import { logTooLarge, tooLargePart } from './answer-limits.ts';
 import { type Reply, retryAfterMs, toError, tooLargeAnswer, unreachable } from './errors.ts';
-import type { UpstreamCapabilities } from './capabilities.ts';
-import type { RemoteLimits } from './limits.ts';
+import type { UpstreamCapabilities } from '../remote/capabilities.ts';
+import type { RemoteLimits } from '../remote/limits.ts';
 import type { Connections, HttpAnswer, HttpRequest } from './connections.ts';
 
 type UpstreamCall = Pick<HttpRequest, 'method' | 'path'> & {
