@@ -1,4 +1,4 @@
-FROM node:24-slim AS build
+FROM node:24.21.0-bookworm-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --ignore-scripts
@@ -6,7 +6,7 @@ COPY tsconfig.json bundle.js ./
 COPY src src
 RUN npm run build && npm prune --omit=dev --ignore-scripts && mkdir -p volumes/data
 
-FROM node:24-slim
+FROM node:24.21.0-bookworm-slim
 ENV NODE_ENV=production HOLDOVER_LISTEN=0.0.0.0 HOLDOVER_DATA_DIR=/data
 WORKDIR /app
 COPY --from=build /app/package.json ./

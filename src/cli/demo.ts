@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
-import { fileURLToPath } from 'node:url';
+import { join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { WebSocket } from 'ws';
 import { type Message, type Workflow, createProgress } from './demo/progress.ts';
 import { startServer } from './demo/server.ts';
@@ -8,7 +9,8 @@ import { packageUrl } from '../lib/package-url.ts';
 import { ownUserAgent } from '../lib/own-user-agent.ts';
 import { DemoError, runError, uploadError } from './demo/errors.ts';
 
-const OUTPUT_FOLDER = packageUrl('demo-output/');
+/** Beside where it was started: the package may be read-only, or inside `node_modules`. */
+const OUTPUT_FOLDER = pathToFileURL(join(process.cwd(), 'demo-output/'));
 const IMAGE = packageUrl('fixtures/demo/evening-hills.jpg');
 const WORKFLOW = packageUrl('fixtures/workflows/demo.json');
 const CLIENT_ID = 'holdover-demo';

@@ -8,7 +8,9 @@ import { parse } from 'yaml';
 
 const PROJECT = fileURLToPath(new URL('../..', import.meta.url));
 const textOf = (path: string) => readFileSync(join(PROJECT, path), 'utf8');
-const compose = parse(textOf('compose.yaml'));
+const compose = parse(textOf('compose.yaml'), { merge: true });
+/** Templates of services; compose ignores them. */
+for (const name of Object.keys(compose)) if (name.startsWith('x-')) delete compose[name];
 const { redis, holdover, worker, balancer } = compose.services;
 
 /** The published schema names its parts as an older draft does, which the validator refuses. */
@@ -18,7 +20,43 @@ const schema = JSON.parse(JSON.stringify(composeSchema), (key, value: unknown) =
 });
 const validate = new Ajv2019({ strict: false, validateFormats: false }).compile(schema);
 
+/** With a password that the start requires. */
+const LEDGER = /^redis:\/\/:\$\{HOLDOVER_REDIS_PASSWORD:\?.*\}@redis:6379$/;
+
 describe('compose.yaml', () => {
+  test('sets the password of Redis without an argument that shows it', () => {
+    expect(redis.environment.REDISCLI_AUTH).toMatch(/^\$\{HOLDOVER_REDIS_PASSWORD:\?/);
+    expect(redis.command.join(' ')).toMatch(
+      /"requirepass \$\$REDISCLI_AUTH" \| exec redis-server - /,
+    );
+  });
+
+  test.each(Object.keys(compose.services))(
+    '%s has limits and no rights it does not need',
+    (name) => {
+      const service = compose.services[name];
+      expect(service).toMatchObject({
+        read_only: true,
+        cap_drop: ['ALL'],
+        security_opt: ['no-new-privileges:true'],
+        deploy: { resources: { limits: { cpus: expect.any(String), memory: expect.any(String) } } },
+      });
+    },
+  );
+
+  test('uses images of one exact version', () => {
+    const images = [
+      redis.image,
+      balancer.image,
+      ...textOf('Dockerfile').match(/(?<=^FROM )\S+/gm)!,
+    ];
+    expect(images.filter((image) => !/:\d+\.\d+\.\d+-/.test(image))).toEqual([]);
+  });
+
+  test('checks the health of workers', () => {
+    expect(worker.healthcheck.test).toEqual(['CMD', 'node', 'health.mjs', 'worker']);
+  });
+
   test('is valid by the published schema of compose files', () => {
     validate(compose);
     expect(validate.errors).toBeNull();
@@ -34,7 +72,8 @@ describe('compose.yaml', () => {
   });
 
   test('has Redis that keeps what it acknowledged, and evicts nothing', () => {
-    const { command, volumes } = redis;
+    const { volumes } = redis;
+    const command = redis.command.join(' ');
     for (const setting of [
       '--appendonly yes',
       '--appendfsync always',
@@ -46,7 +85,7 @@ describe('compose.yaml', () => {
 
   test('has three replicas on one ledger and one volume, and they need a token', () => {
     expect(holdover.deploy.replicas).toBe(3);
-    expect(holdover.command).toEqual(['--ledger', 'redis://redis:6379']);
+    expect(holdover.environment.HOLDOVER_LEDGER).toMatch(LEDGER);
     expect(holdover.volumes).toEqual(['data:/data']);
     expect(holdover.environment.HOLDOVER_LOCAL_TOKEN).toMatch(/^\$\{HOLDOVER_LOCAL_TOKEN:\?/);
     expect(holdover.ports).toBeUndefined();
@@ -59,7 +98,8 @@ describe('compose.yaml', () => {
   });
 
   test('has workers on the same ledger and volume', () => {
-    expect(worker.command).toEqual(['worker', '--ledger', 'redis://redis:6379']);
+    expect(worker.command).toEqual(['worker']);
+    expect(worker.environment.HOLDOVER_LEDGER).toBe(holdover.environment.HOLDOVER_LEDGER);
     expect(worker.volumes).toEqual(holdover.volumes);
     expect([worker.image, worker.build]).toEqual([holdover.image, holdover.build]);
   });
