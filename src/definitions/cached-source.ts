@@ -51,11 +51,11 @@ type CachedSourceOptions = {
   readonly cacheEntry?: CacheEntry | undefined;
   readonly now: () => number;
   readonly log: Logger;
-  /** Of the source, as people may see it. */
+  /** Name of the source for the log. */
   readonly name: string;
 };
 
-/** Asks its source one question at a time, and serves the last good answer meanwhile and after. */
+/** Makes one fetch at a time, and serves the last good version meanwhile and afterwards. */
 export function createCachedSource(options: CachedSourceOptions): CachedSource {
   const { versions, timing, cacheEntry, now, log, name } = options;
   let heldVersion: HeldVersion | undefined;

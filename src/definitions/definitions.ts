@@ -20,7 +20,7 @@ export type DefinitionsResult =
       readonly definitions: Definitions;
       /** The embedded engine's definitions are shown because the remote upstream has none. */
       readonly isEmbeddedFallback: boolean;
-      /** Its source could not be asked lately. */
+      /** The source could not be reached lately. */
       readonly isStale: boolean;
     }
   | { readonly ok: false; readonly retryAfterSeconds: number };
@@ -33,6 +33,6 @@ export interface DefinitionSource {
   readonly info: (caller?: Caller) => Promise<ObjectInfo>;
   /** For those who ask for definitions. */
   current(caller: Caller): Promise<DefinitionsResult>;
-  /** The same, after the source was asked once more, unless it just was. */
+  /** The same after a new fetch, unless one just ended. */
   refreshed(caller: Caller): Promise<DefinitionsResult>;
 }

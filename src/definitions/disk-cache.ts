@@ -59,7 +59,7 @@ function fileNameFor(source: string, account: string): string {
   return `${digest.slice(0, 32)}.json`;
 }
 
-/** No copy, or one that is damaged: both mean to start without. */
+/** A missing and a damaged entry both return `undefined`. */
 async function readEntry(
   path: string,
 ): Promise<(DefinitionsText & { confirmedAtMs: number }) | undefined> {

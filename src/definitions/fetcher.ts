@@ -14,7 +14,7 @@ export type FetchLimits = {
   readonly bodyIdleTimeoutMs: number;
   /** For the whole answer, however steadily it drips. */
   readonly wholeTimeoutMs: number;
-  /** Larger answers are refused; counted after unpacking. */
+  /** Larger answers are refused; bytes after decompression. */
   readonly maxBytes: number;
 };
 
@@ -46,7 +46,7 @@ const CONNECTIONS = 4;
 
 /** It talks to this origin only and follows no redirect, so that a key cannot leave it. */
 export function createFetcher(origin: string, limits: FetchLimits): Fetcher {
-  // Loaded only where there is a host to be asked: it would slow every start.
+  // Loaded on demand: it would slow every start.
   const { Pool } = createRequire(import.meta.url)('undici') as typeof import('undici');
   const connect = { timeout: limits.connectTimeoutMs };
   const pool = new Pool(origin, { connect, connections: CONNECTIONS, pipelining: 1 });
@@ -125,7 +125,7 @@ function decodedBody(body: Readable, encoding: string | string[] | undefined): R
   if (encoding === undefined || encoding === 'identity') return body;
   if (encoding === 'gzip') return pipeline(body, createGunzip(), () => {});
   body.on('error', () => {}).destroy();
-  throw new Error('it answers in an encoding nobody asked for');
+  throw new Error('it answers in an encoding that was not requested');
 }
 
 function retryAfter(headers: Dispatcher.ResponseData['headers']): { retryAfterMs?: number } {

@@ -45,7 +45,7 @@ function memberAt(bytes: Buffer, start: number): Member {
   return { start, colon, end };
 }
 
-/** Where a value ends: behind its last bracket, or before what follows it. */
+/** The end of a value: behind its last bracket, or before the next character. */
 function endOfValue(bytes: Buffer, start: number): number {
   let depth = 0;
   for (let position = start; position < bytes.length;) {

@@ -95,7 +95,7 @@ function keyPolicyFor(origin: string, upstream: DefinitionsUpstream): KeyPolicy 
   return upstream.key === undefined ? { kind: 'callers' } : { kind: 'fixed', key: upstream.key };
 }
 
-/** Beside the service itself where it is mounted somewhere, then where v1 servers have them. */
+/** Below the service's mount prefix first, then at the paths of v1 servers. */
 function candidateUrls(upstreamUrl: string): readonly string[] {
   const { origin, pathname } = new URL(upstreamUrl);
   const mount = pathname.replace(/\/+$/, '').replace(/\/api\/v2$/, '');

@@ -93,7 +93,7 @@ function readClass(bytes: Buffer, member: Member): { name?: string; raw?: JsonOb
   }
 }
 
-/** Of thousands of classes a graph names a few; only those become objects that stay. */
+/** A graph names a few of thousands of classes; only those are parsed and held. */
 function lazyObjectInfo(members: ReadonlyMap<string, Buffer>): ObjectInfo {
   const info = Object.create(null) as { [name: string]: ClassInfo };
   for (const [name, member] of members) {

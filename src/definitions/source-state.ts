@@ -8,7 +8,7 @@ export type MissingDefinitions = {
   readonly isReachable: boolean;
 };
 
-/** The last word of a source, and how long it is not asked again. */
+/** The last outcome of a source, and the time before the next fetch. */
 export type SourceState = { readonly atMs: number; readonly waitMs: number } & (
   | { readonly kind: 'known' }
   | (MissingDefinitions & { readonly reason: string })

@@ -5,11 +5,11 @@
 export type Need = 'use' | 'show' | 'refresh' | 'stored';
 
 export type Timing = {
-  /** A version is not asked about again for so long. */
+  /** A version is not fetched again during this time. */
   readonly freshMs: number;
   /** The same for a refresh. */
   readonly refreshMs: number;
-  /** A source that has none is not asked again for so long. */
+  /** A source without definitions is not asked again during this time. */
   readonly absentMs: number;
   /** How long a request that could be served waits for the source. */
   readonly maxWaitMs: { readonly [need in Need]: number };

@@ -6,7 +6,7 @@ import { contentTypeOf } from '../http/file-headers.ts';
 /** A user's files that some upload button offers, sorted. */
 export type UploadNames = readonly string[];
 
-/** Which kinds of file an upload button offers. */
+/** The kinds of file an upload button offers. */
 const MEDIA_TYPES_BY_FLAG: { readonly [flag: string]: readonly string[] } = {
   image_upload: ['image'],
   audio_upload: ['audio', 'video'],
@@ -39,14 +39,14 @@ function offeredNames(rows: readonly FileRow[]): UploadNames {
     .toSorted();
 }
 
-/** Whether a class lets its user choose among uploaded files. */
+/** True when a class lets its user choose among uploaded files. */
 export function takesUploads({ input }: ClassInfo): boolean {
   return Object.values(input).some((group) =>
     Object.values(group).some((spec) => mediaTypesOf(spec) !== undefined),
   );
 }
 
-/** The class with a user's files in place of whoever's its source listed. */
+/** The class with the files of one user, instead of those its source listed. */
 export function withUploadChoices(info: ClassInfo, files: UploadNames): ClassInfo {
   const groups = Object.entries(info.input).map(([name, group]) => {
     const specs = Object.entries(group).map(
@@ -57,7 +57,7 @@ export function withUploadChoices(info: ClassInfo, files: UploadNames): ClassInf
   return { ...info, input: Object.fromEntries(groups) };
 }
 
-/** A legacy combo is a list in place of the type; a newer one has it under `options`. */
+/** A legacy combo is a list instead of a type; a newer one has the list under `options`. */
 function withChoices(spec: Json, files: UploadNames): Json {
   const mediaTypes = mediaTypesOf(spec);
   if (mediaTypes === undefined || !isList(spec)) return spec;

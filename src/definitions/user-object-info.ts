@@ -12,18 +12,18 @@ import {
   withUploadChoices,
 } from './upload-choices.ts';
 
-/** An answer as it travels: one that is known to be the same is not sent again. */
+/** An answer to send; an unchanged one is not sent again. */
 type TaggedBody = { readonly etag: string; readonly body: Buffer };
 
 /** `/object_info` as one user sees it, ready to be sent. */
 export type UserObjectInfo = {
   /** Every class. Users whose files make no difference share the bytes. */
   everyClass(definitions: Definitions, user: string): Promise<ObjectInfoVariant>;
-  /** One class by its name, or `{}`: v1 answers 200 for a class nobody has. */
+  /** One class by its name, or `{}`: v1 answers 200 for an unknown class. */
   oneClass(definitions: Definitions, user: string, name: string): Promise<TaggedBody>;
 };
 
-/** The whole text for certain files, and its compressed forms once somebody asked. */
+/** The whole text for certain files, and its compressed forms once they were requested. */
 type ObjectInfoVariant = TaggedBody & { compressed(encoding: Encoding): Promise<TaggedBody> };
 
 const CACHE_BYTES = 128 * 1024 * 1024;
@@ -53,7 +53,9 @@ export function createUserObjectInfo(options: {
     UploadNames,
     { readonly version: string; readonly name: string }
   >();
-  /** The same text has the same name, whoever asks: definitions and the files that can be chosen. */
+  /**
+   * The same text has the same name for every user: definitions and the files that can be chosen.
+   */
   const variantNameOf = ({ version }: Definitions, uploads: UploadNames): string => {
     const last = variantNames.get(uploads);
     if (last?.version === version) return last.name;
@@ -119,7 +121,7 @@ function digestOf(content: string | Buffer): string {
   return createHash('sha256').update(content).digest('base64url').slice(0, 27);
 }
 
-/** The classes with a file chooser; most are told from their text alone. */
+/** The classes with a file chooser; most are recognised by their text alone. */
 function findUploadClasses({ members, info }: Definitions): ReadonlySet<string> {
   const names = [...members].flatMap(([name, member]) => {
     const known = member.includes('_upload"') ? info[name] : undefined;

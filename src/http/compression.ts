@@ -17,12 +17,12 @@ export type Compressor = (
   file: StaticFile,
 ) => Promise<CompressedFile | undefined>;
 
-/** What lies beside the file is preferred to what has to be made. */
+/** A compressed file beside the original is preferred to compressing it here. */
 const SUFFIXES: { readonly [name in Encoding]: string } = { br: '.br', gzip: '.gz' };
 
 const CACHE_BYTES = 64 * 1024 * 1024;
 const MIN_BYTES = 1024;
-/** Larger files travel as they are: they would fill memory while they are made small. */
+/** Larger files are sent uncompressed: compressing them would fill memory. */
 const MAX_BYTES = 16 * 1024 * 1024;
 const MAX_CONCURRENT = 2;
 /** Archives and checkouts round times; a sibling that much older is of an earlier build. */

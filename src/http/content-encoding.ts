@@ -3,7 +3,7 @@ import { brotliCompress, constants, gzip } from 'node:zlib';
 import type Koa from 'koa';
 import { LRUCache } from 'lru-cache';
 
-/** What texts are made smaller with; best first. */
+/** The content codings of compressed texts; best first. */
 const ENCODINGS = ['br', 'gzip'] as const;
 
 export type Encoding = (typeof ENCODINGS)[number];
@@ -16,10 +16,10 @@ export const COMPRESS: { readonly [name in Encoding]: (bytes: Buffer) => Promise
   gzip: promisify<Buffer, Buffer>(gzip),
 };
 
-/** Clients say the same in call after call. */
+/** Clients send the same header in call after call. */
 const cache = new LRUCache<string, readonly Encoding[]>({ max: 200 });
 
-/** The same, without a framework to read the header; `undefined`: nobody has sent that one lately. */
+/** The same from the cache; `undefined` when that header was not seen lately. */
 export function cachedEncodingsFor(header: string): readonly Encoding[] | undefined {
   return cache.get(header);
 }

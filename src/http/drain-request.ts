@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import type Koa from 'koa';
 
-/** How long an unwanted body is still read: in all, and while no bytes come. */
+/** How long an unwanted body is still read: in total, and without any bytes. */
 const DRAIN_MS = { max: 10_000, idle: 2000 } as const;
 
 /**

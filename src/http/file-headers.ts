@@ -4,7 +4,7 @@ import { lookup } from 'mime-types';
 
 const UNKNOWN_TYPE = 'application/octet-stream';
 
-/** Where v1's table says something else than ours. */
+/** Types where v1's table differs from the library's. */
 const V1_TYPES: { readonly [extension: string]: string } = { '.flac': 'audio/flac' };
 
 /** Types a browser may run: v1's list of five, and what newer servers and caution add to it. */
@@ -16,7 +16,7 @@ export const PICTURE = /\.(jpe?g|png|ppm|bmp|pgm|tiff?|webp)$/;
 
 const SVG = 'image/svg+xml';
 
-/** The type v1 tells by a file's extension, if it knows one. */
+/** The type v1 derives from a file's extension, if it has one. */
 export function contentTypeOf(filename: string): string | undefined {
   const extension = extname(filename).toLowerCase();
   if (extension === '') return undefined;
@@ -24,8 +24,8 @@ export function contentTypeOf(filename: string): string | undefined {
 }
 
 /**
- * Headers that say what a file is. What a browser could run is sent as bytes to be saved, in a
- * sandbox; an SVG is a picture to an `<img>` and to nobody else.
+ * Headers for the content of a file. Content that a browser could run is sent as bytes to save, in
+ * a sandbox; an SVG is a picture only inside an `<img>`.
  */
 export function fileHeaders(
   file: { readonly filename: string; readonly contentType: string },

@@ -29,7 +29,7 @@ export function createForwardedReader(
     address !== undefined && isTrusted(address, 0);
   return ({ headers, socket }) => {
     if (!trusts(socket.remoteAddress)) return undefined;
-    // The usual proxies set these and hand on a `Forwarded` of their client's as it came.
+    // Common proxies set these, and pass on the client's own `Forwarded` unchanged.
     const isXForwarded = X_FORWARDED.some((name) => headers[name] !== undefined);
     return isXForwarded ? readXForwarded(headers, trusts) : readForwarded(headers, trusts);
   };
@@ -44,7 +44,7 @@ const X_FORWARDED = [
   'x-forwarded-prefix',
 ] as const;
 
-/** Each proxy adds its value at the end; those before the first trusted one are the client's words. */
+/** Each proxy appends its value; values before the first trusted one come from the client. */
 function readXForwarded(headers: IncomingMessage['headers'], trusts: Trusts): Forwarded {
   const addresses = listOf(headers['x-forwarded-for']);
   const proxies = countProxies(addresses, trusts);
@@ -56,7 +56,7 @@ function readXForwarded(headers: IncomingMessage['headers'], trusts: Trusts): Fo
   return {
     scheme: schemeOf(statedValue('x-forwarded-proto')),
     host: statedValue('x-forwarded-host'),
-    // Each proxy names what it took off itself.
+    // Each proxy names the prefix that it removed.
     prefix: prefixOf(prefixes.map((prefix) => prefix.replace(/\/$/, '')).join('')),
     client: clientOf(addresses.at(-proxies)),
   };

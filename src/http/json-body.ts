@@ -166,7 +166,7 @@ async function receive(
   return 'kind' in scan ? refusedScan(scan) : scan;
 }
 
-/** Not `for await`: leaving that loop early destroys the socket, and the answer with it. */
+/** `for await` is not used: leaving that loop early destroys the socket, and the answer with it. */
 function eachChunk(
   request: IncomingMessage,
   takeChunk: (chunk: Buffer) => Promise<BodyRefusal | undefined>,

@@ -9,8 +9,8 @@ const CHUNK_CHARS = 64 * 1024;
 type JsonPieces = Iterator<string> | AsyncIterator<string>;
 
 /**
- * Sends JSON that is text in pieces. However large it is, no more of it is in memory than one piece;
- * the next one is asked for when the client has taken the one before.
+ * Sends JSON text piece by piece. Only one piece is in memory: the next one is produced when the
+ * client has taken the previous one.
  */
 export async function sendJsonPieces(ctx: Koa.Context, pieces: JsonPieces): Promise<void> {
   let start = '';

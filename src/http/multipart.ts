@@ -28,7 +28,7 @@ export type Form = {
 export type MultipartOptions = {
   readonly dir: string;
   readonly durability?: Durability | undefined;
-  /** Of the whole body, as v1 counts. */
+  /** Most bytes of the whole body, as v1 counts. */
   readonly maxFileBytes: number;
   readonly maxFields?: number;
   readonly maxFieldBytes?: number;
@@ -37,7 +37,9 @@ export type MultipartOptions = {
 
 export type ReceivedForm = { readonly ok: true; readonly value: Form } | SpoolRefusal;
 
-/** How much of a refused body is still read, and for how long, so that its sender gets to the answer. */
+/**
+ * How much of a refused body is still read, and for how long, so that its sender reads the answer.
+ */
 const DRAIN_LIMITS = { maxBytes: 1024 * 1024, timeoutMs: 1000 };
 
 /**
@@ -58,7 +60,7 @@ export async function receiveMultipart(
     return malformedBody('The body is not multipart/form-data.');
   }
   const byteCounter = createByteCounter(options.maxFileBytes);
-  // Not the parser: that one must not be destroyed from inside its own events.
+  // The parser itself must not be destroyed inside its own events.
   const form = createForm(options, (cause) => void byteCounter.destroy(cause));
   form.attach(parser);
   let failure: unknown;
@@ -74,15 +76,15 @@ export async function receiveMultipart(
 
 class LimitExceeded extends Error {}
 
-/** A file could not be kept; its own refusal says why. */
+/** A file could not be stored; its own refusal says why. */
 class NotStored extends Error {}
 
 function parserConfig(request: IncomingMessage, options: MultipartOptions): busboy.BusboyConfig {
   return {
     headers: request.headers,
-    // JavaScript parsers read names as latin1 unless told; v1 clients send UTF-8.
+    // JavaScript parsers read names as latin1 by default; v1 clients send UTF-8.
     defParamCharset: 'utf8',
-    // Folders in a file name are v1's business: it keeps some and refuses others.
+    // v1 decides about folders in a file name: it accepts some and refuses others.
     preservePath: true,
     limits: {
       fieldSize: options.maxFieldBytes ?? 64 * 1024,
@@ -130,7 +132,7 @@ function createForm(options: MultipartOptions, stop: (cause: Error) => void) {
   const limit = (): void => stop(new LimitExceeded());
 
   async function spoolPart(stream: Readable, part: Omit<FormFile, 'file'>) {
-    // The parser fails a cut-off part before anybody reads it.
+    // The parser fails a cut-off part before it is read.
     stream.on('error', () => {});
     stream.once('limit', limit);
     const { dir, durability, maxFileBytes: maxBytes } = options;
@@ -143,7 +145,7 @@ function createForm(options: MultipartOptions, stop: (cause: Error) => void) {
     attach(parser: busboy.Busboy): void {
       parser.on('file', (field, stream, info) => {
         const { filename, mimeType: contentType } = info;
-        // A part without a name has none here, whatever its type says.
+        // A part without a name has no file name here, whatever its type is.
         files.push(
           spoolPart(stream, { field: field ?? '', filename: filename ?? '', contentType }),
         );

@@ -3,7 +3,7 @@ import type { PublicAddresses } from './public-address.ts';
 
 type Options = {
   readonly addresses: Pick<PublicAddresses, 'prefixOf'>;
-  /** A path that is the server's own as it stands, although it begins with the prefix. */
+  /** True when a path that begins with the prefix belongs to the server itself. */
   readonly isOwnPath: (path: string, prefix: string) => boolean;
 };
 

@@ -15,7 +15,7 @@ export function readRetryAfter(
 ): number | undefined {
   const { 'retry-after': given = '', date = '' } = headers;
   const statedValue = String(given).trim();
-  // Of any length: four hundred digits are a long time, not none.
+  // Any number of digits counts: four hundred digits mean a long wait, not an absent one.
   if (/^\d+$/.test(statedValue)) return Math.min(Number(statedValue), MAX_SECONDS);
   if (!/^[a-z]{3,9}, /i.test(statedValue)) return undefined;
   const answeredAtMs = Date.parse(String(date));

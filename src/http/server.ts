@@ -12,11 +12,11 @@ import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { routerRefusal } from './router-refusal.ts';
 
-/** How long a peer may take; a slow one that keeps sending is spared. */
+/** Time limits for a peer; a slow peer that keeps sending is not cut off. */
 export type HttpTimeouts = {
-  /** From the first byte of a request, or from connecting, to the end of its headers. */
+  /** Time from the first byte of a request, or from the connection, to the end of its headers. */
   readonly headersMs: number;
-  /** Without a byte of the body. */
+  /** Time without a byte of the body. */
   readonly bodyIdleMs: number;
 };
 
@@ -37,7 +37,8 @@ export function createHttpServer(
     headersTimeout: timeouts.headersMs,
     connectionsCheckingInterval: Math.min(5000, timeouts.headersMs),
     requestTimeout: 0,
-    // Pollers come every five seconds and more rarely; closing under them looks like a reset.
+    // Clients poll every five seconds or less often; closing a connection during a poll looks like
+    // a reset.
     keepAliveTimeout: 80_000,
   };
   const server: Server = tls
@@ -50,8 +51,8 @@ export function createHttpServer(
 }
 
 /**
- * Ends requests whose body has stopped coming, as Node does for headers. One timer looks after all
- * of them: a body that stops is noticed after once to twice the time.
+ * Ends requests whose body has stopped, as Node does for headers. One timer checks all of them: a
+ * stopped body is noticed after once to twice the time.
  */
 function createBodyTimeouts(server: Server, idleMs: number): RequestListener {
   const openBodies = new Map<
@@ -96,7 +97,7 @@ function endStalledRequest({ url, socket }: IncomingMessage, response: ServerRes
   socket.destroySoon();
 }
 
-/** Of another expectation than `100-continue`. */
+/** The answer to an expectation other than `100-continue`. */
 function refuseExpectation({ url }: IncomingMessage, response: ServerResponse): void {
   const refusal = routerRefusal(url, 417, randomUUID);
   response.writeHead(417, refusal?.headers).end(refusal?.body);
@@ -105,8 +106,8 @@ function refuseExpectation({ url }: IncomingMessage, response: ServerResponse): 
 type OnUpgrade = (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
 
 /**
- * Hands over who asks for a WebSocket. Whoever offers another protocol (`h2c`: curl, Java) is served
- * as if he had not, which is what an offer nobody takes up means.
+ * Passes on WebSocket upgrades. A request that offers another protocol (`h2c`: curl, Java) is
+ * served without the upgrade, as the standard allows.
  */
 export function onWebSocket(server: Server, onOpen: OnUpgrade): void {
   const responses = new WeakMap<Duplex, ServerResponse>();
@@ -117,7 +118,7 @@ export function onWebSocket(server: Server, onOpen: OnUpgrade): void {
     const reparse = (): void => reparseRequest(server, socket, [headWithoutUpgrade(request), head]);
     // Answers go out in the order of their requests.
     if (earlier === undefined || earlier.closed) return reparse();
-    // Meanwhile nobody else listens; without a listener an error ends the process.
+    // Nothing else listens meanwhile; without a listener an error ends the process.
     socket.on('error', destroy);
     earlier.once('close', reparse);
   });
@@ -126,7 +127,7 @@ export function onWebSocket(server: Server, onOpen: OnUpgrade): void {
 /** Lets the server read what it has read, as of a new connection. */
 function reparseRequest(server: Server, socket: Socket, bytes: readonly Buffer[]): void {
   if (socket.destroyed) return;
-  // Each time the server listens once more.
+  // Each time the server starts to listen again.
   socket.off('error', destroy).removeAllListeners('timeout').setTimeout(0);
   socket.unshift(Buffer.concat(bytes));
   server.emit('encrypted' in socket ? 'secureConnection' : 'connection', socket);

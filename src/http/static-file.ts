@@ -16,7 +16,7 @@ export type StaticFile = {
   readonly etag: string;
 };
 
-/** What a decoded segment of an address must not hold: separators, controls, a leading dot. */
+/** Characters a decoded path segment must not have: separators, controls, a leading dot. */
 const UNSERVABLE = /[/\\]|^\./;
 const ABSENT_CODES = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'ENAMETOOLONG', 'EACCES']);
 
@@ -54,10 +54,10 @@ export function fileOf(root: string, path: string, stats: Stats): StaticFile {
   };
 }
 
-/** Streams a file with its validators, whole or the ranges asked for; the type is set before. */
+/** Streams a file, or the requested ranges of it, with its validators; the caller sets the type. */
 export function sendFile(ctx: Koa.Context, file: StaticFile): Promise<void> {
   ctx.status = 200;
-  // Koa has said "OK"; whatever else it will be, Node knows the words.
+  // Koa has set "OK"; for any other status Node supplies the text.
   ctx.res.statusMessage = '';
   ctx.set('ETag', file.etag);
   const urlPath = relative(file.root, file.path).split(sep).map(encodeURIComponent).join('/');
@@ -80,7 +80,7 @@ export function sendFile(ctx: Koa.Context, file: StaticFile): Promise<void> {
   });
 }
 
-/** The file went away meanwhile, or the ranges or conditions asked for do not fit it. */
+/** The file was removed meanwhile, or the ranges or conditions of the request do not fit it. */
 function sendRefusal(ctx: Koa.Context, status: number, headers: { [name: string]: string }): void {
   if (ctx.res.headersSent) return void ctx.res.destroy();
   ctx.respond = true;

@@ -1,8 +1,8 @@
 import { V1Error, plainError } from '../dialects/errors.ts';
 
-/** Room for bodies on their way: on the disk for all, in number for each user. */
+/** Limits bodies that are being received: bytes on disk for all users, bodies for each user. */
 export type UploadQuota = {
-  /** Works once there is room; refuses with 503 when there is none for too long. */
+  /** Runs the work once there is capacity; refuses with 503 when there is none for too long. */
   withRoom<T>(upload: { user: string; bytes: number }, work: () => Promise<T>): Promise<T>;
 };
 
@@ -11,11 +11,11 @@ type QueuedUpload = { readonly user: string; readonly bytes: number; readonly en
 /** Disk for bodies of all users, and bodies of one user, at a time. */
 export const UPLOAD_LIMITS = { maxBytes: 2 * 1024 ** 3, maxPerUser: 8 } as const;
 
-/** Less than what an idle body is given: while it waits nobody reads it. */
+/** Shorter than the limit of an idle body: the body is not read while it waits. */
 const MAX_WAIT_MS = 20_000;
 const RETRY_AFTER = { headers: { 'Retry-After': '5', Connection: 'close' } };
 
-/** A single body larger than the room may still come, alone. */
+/** A single body larger than the capacity is still accepted, alone. */
 export function createUploadQuota(limits: {
   readonly maxBytes: number;
   readonly maxPerUser: number;

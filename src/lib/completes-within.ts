@@ -1,6 +1,7 @@
 /**
- * Waits for work that goes on anyway, but only so long. True when it was done in time; rejects when
- * it failed in time. (An abortable delay makes an error with a stack each time it is not needed.)
+ * Waits for work that continues anyway, for a limited time. True when it finished in time; rejects
+ * when it failed in time. (An abortable delay creates an error with a stack each time it is not
+ * needed.)
  */
 export async function completesWithin(timeoutMs: number, work: Promise<unknown>): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;

@@ -33,7 +33,7 @@ export function createKeyedMutex(): KeyedMutex {
   };
 }
 
-/** How an attempt ended: `crowded` means that the other side has no room for more. */
+/** The end of an attempt: `crowded` means that the other side has no room for more. */
 export type AttemptEnd = 'passed' | 'crowded' | 'other';
 
 /**
@@ -52,7 +52,7 @@ export function createAdaptiveSemaphore(max: number): AdaptiveSemaphore {
     acquire: async () => void (await semaphore.acquire()),
     release(end) {
       const next = nextLimit(limit, max, end);
-      // The free places may be negative for a while: the limit has sunk below what runs.
+      // The value may be negative for a while, when the limit has sunk below the running attempts.
       semaphore.setValue(semaphore.getValue() + 1 + next - limit);
       limit = next;
     },

@@ -1,6 +1,6 @@
 /**
- * Every moment between two durable steps at which tests let a process die: what the first step
- * stored must be enough for the next process to go on.
+ * The moments between two durable steps at which tests kill a process: the first step must store
+ * enough for the next process to continue.
  */
 const CRASH_POINTS = [
   // The way of a prompt to its job.

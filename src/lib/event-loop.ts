@@ -51,7 +51,7 @@ export function yieldEvery(count: number): (weight?: number) => Promise<void> | 
 const CHARS_PER_STEP = 256 * 1024;
 const CHARS_PER_PIECE = 200;
 
-/** One text of many pieces, with pauses in between. */
+/** Joins many pieces into one text; other work runs in between. */
 export async function joinInSteps(pieces: Iterable<string>): Promise<string> {
   const pause = yieldEvery(CHARS_PER_STEP);
   const parts: string[] = [];

@@ -10,18 +10,18 @@ export type Hasher = {
   discard(): void;
 };
 
-/** What both implementations have in common. */
+/** The part both implementations share. */
 type Blake3 = {
   update(chunk: Uint8Array): unknown;
   digest(encoding: 'hex'): string;
-  /** Only what lives in WebAssembly's memory has to be given back. */
+  /** Only state in WebAssembly's memory has to be released. */
   dispose?(): void;
 };
 
 type NativeModule = { readonly Blake3Hasher: new () => Blake3 };
 type PortableModule = { readonly createHash: () => Blake3 };
 
-/** The one place that knows how BLAKE3 is computed; nothing of it is loaded before it is needed. */
+/** The only module that computes BLAKE3; the implementation is loaded when it is first needed. */
 export function createHasher(): Hasher {
   const hash = createBlake3();
   return {

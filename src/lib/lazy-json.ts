@@ -22,7 +22,7 @@ export function setValue<T>(lazy: LazyJson<T>, value: T): void {
   lazy.json = undefined;
 }
 
-/** Keeps the JSON of a value, unless the value was replaced meanwhile. */
+/** Stores the JSON of a value, unless the value was replaced meanwhile. */
 export function rememberJson<T>(lazy: LazyJson<T>, value: T, json: string): void {
   if (lazy.value === value) lazy.json = json;
 }

@@ -10,7 +10,10 @@ type ConnectionOptions = Pick<
 
 /** Connections to the one Redis (or Valkey) that several processes share. */
 export type RedisConnections = {
-  /** For commands somebody waits for: while the connection is away they wait so long and no longer. */
+  /**
+   * For commands with a waiting caller: while the connection is down they wait this long and no
+   * longer.
+   */
   readonly commands: IoRedis;
   /** A connection of one's own, for subscriptions and blocking reads; closed with the others. */
   connect(options?: ConnectionOptions): IoRedis;
@@ -26,7 +29,8 @@ class ReconnectingRedis extends IoRedis {
     // The library sends a command that timed out all the same, once Redis is back.
     if (command.isSettled) return command.promise;
     const reply = super.sendCommand(command, ...more);
-    // Refused its database, the library goes on in another one: what waits is not sent there.
+    // When the selected database is refused, the library continues in another one: waiting commands
+    // are not sent there.
     if (command.name === 'select') {
       command.promise.catch(({ name }: Error) => name === 'ReplyError' && this.disconnect(true));
     }
@@ -84,7 +88,8 @@ export function openRedis(
     commands,
     connect,
     prefix,
-    // Processes of earlier versions hear each other in the first database, as most are in.
+    // Pub/sub channels are not separated by database, and processes of earlier versions use the
+    // first one.
     channels: db === 0 ? prefix : `${prefix}${db}:`,
     async close() {
       for (const redis of opened) redis.disconnect();
@@ -93,7 +98,10 @@ export function openRedis(
   };
 }
 
-/** A connection that is silent for half of that time is given up, and what it owes is sent again. */
+/**
+ * A connection that is silent for half of this time is closed, and its unanswered commands are sent
+ * again.
+ */
 export function withTimeouts(
   timeoutMs: number,
 ): Pick<ConnectionOptions, 'commandTimeout' | 'socketTimeout'> {

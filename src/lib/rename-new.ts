@@ -13,7 +13,9 @@ const NO_HARD_LINK_CODES = new Set([
 /** `linked`: the file has its old name, too. */
 export type RenameOutcome = 'linked' | 'renamed' | 'taken';
 
-/** Gives a file a name that nothing has, whoever else wants it now, also on another machine. */
+/**
+ * Gives a file an unused name atomically, even when other processes or machines want the same name.
+ */
 export async function linkOrRenameNew(from: string, to: string): Promise<RenameOutcome> {
   try {
     await link(from, to);
@@ -36,7 +38,7 @@ export async function renameNew(
     await unlink(from);
     return 'renamed';
   } catch (error) {
-    // Whoever took the old name away meanwhile was told that the file is theirs, or gone.
+    // The process that removed the old name meanwhile was told that the file is its own, or gone.
     await rm(to, { force: true });
     throw error;
   }

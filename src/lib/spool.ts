@@ -8,7 +8,7 @@ import { type Hasher, createHasher } from './hash.ts';
 import { renameNew } from './rename-new.ts';
 import type { SpooledFile } from '../protocol/job-api.ts';
 
-/** Why bytes were not taken: too many, no room or another trouble with the disk, or cut off. */
+/** Why bytes were not accepted: too many, a full disk or another disk fault, or a cut-off body. */
 export type SpoolRefusal = {
   readonly ok: false;
   readonly status: 400 | 413 | 415 | 507;
@@ -17,7 +17,7 @@ export type SpoolRefusal = {
 
 export type SpoolResult = { readonly ok: true; readonly value: SpooledFile } | SpoolRefusal;
 
-/** What becomes of a spooled file: one that is sent on need never get to the disk itself. */
+/** The durability of a spooled file: a file that is only sent on need not reach the disk. */
 export type Durability = 'stays' | 'goes on';
 
 const WRITE_NEW =
@@ -31,8 +31,8 @@ const HASH_SLICE_BYTES = 1024 * 1024;
 const FULL_DISK_CODES = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
 
 /**
- * Writes a stream to a new file below `dir`, hashing on the way; memory stays flat, failures leave
- * nothing. A refused source is left open and paused: whoever owns it drains or closes it.
+ * Writes a stream to a new file below `dir` and hashes it meanwhile. Memory stays constant; a
+ * failure leaves no file. A refused source is left open and paused: its owner drains or closes it.
  */
 export async function spoolStream(
   source: Readable,
@@ -50,7 +50,7 @@ export async function spoolStream(
     await pipeInto(source, file.sink);
     return { ok: true, value: { path, sizeBytes: file.sizeBytes(), hash: hasher.digest() } };
   } catch (error) {
-    // What cannot be removed now goes at the next start; why it came to this matters more.
+    // A file that cannot be removed now is removed at the next start; the first error matters more.
     await rm(path, { force: true }).catch(() => {});
     return refusalOf(error, maxBytes);
   } finally {
@@ -69,7 +69,7 @@ export async function spoolBytes(
   return spooled.value;
 }
 
-/** Moves a spooled file to its place for good: on disk, under its name, before this resolves. */
+/** Moves a spooled file to its final name; the move is on disk before this resolves. */
 export async function moveIntoPlace(
   file: Pick<SpooledFile, 'path'>,
   target: string,
@@ -80,7 +80,7 @@ export async function moveIntoPlace(
   await syncPath(file.path);
   if (existing === 'replace') await rename(file.path, target);
   else if ((await renameNew(file.path, target)) === 'taken') return 'taken';
-  // A new folder is only there for good once the one above it knows.
+  // A new folder is durable only when its parent folder is synced.
   const top = createdFolder === undefined ? folder : dirname(resolve(createdFolder));
   for (let at = folder; at.length >= top.length; at = dirname(at)) {
     await syncPath(at);
@@ -89,12 +89,12 @@ export async function moveIntoPlace(
   return 'adopted';
 }
 
-/** What the v1 server says when a body is over the limit. */
+/** The text the v1 server answers when a body is over the limit. */
 export function tooLargeText(maxBytes: number): string {
   return `Maximum request body size ${maxBytes} exceeded.`;
 }
 
-/** The sender went away before the end. */
+/** The sender left before the end. */
 class SourceEndedEarly extends Error {
   override readonly name = 'CutOff';
 }
@@ -132,7 +132,7 @@ function createSpoolWriter({ path, hasher, maxBytes, durability }: SinkOptions) 
   let isSyncing = false;
   let unsyncedBytes = 0;
 
-  /** Resolves once there is room for another batch, not when this one is on disk. */
+  /** Resolves when another batch fits into memory, not when this one is on disk. */
   async function flush(): Promise<void> {
     const full = batch;
     unsyncedBytes += batchBytes;
@@ -147,12 +147,12 @@ function createSpoolWriter({ path, hasher, maxBytes, durability }: SinkOptions) 
   function syncAhead(opened: FileHandle): void {
     unsyncedBytes = 0;
     isSyncing = true;
-    // The disk tells of a failure once: here, or never.
+    // The disk reports a failure once: here, or never.
     syncing = writing.then(() => opened.datasync());
     syncing.then(() => (isSyncing = false), abortWith);
   }
 
-  /** What goes wrong must not wait for a sender who is slow with the next batch. */
+  /** A failure must not wait for a sender that is slow with the next batch. */
   function abortWith(error: Error): void {
     sink.destroy(error);
   }
@@ -236,7 +236,7 @@ function refusalOf(error: unknown, maxBytes: number): SpoolRefusal {
     return { ok: false, status: 400, message: 'The upload was cut off.' };
   }
   const { code = '', syscall } = error as NodeJS.ErrnoException;
-  // Several files of one form are spooled at a time: what the disk says has to be a value.
+  // Several files of one form are spooled at a time, so a disk fault has to be a value.
   if (syscall === undefined) throw error;
   const full = 'There is no room left to keep this file.';
   const message = FULL_DISK_CODES.has(code) ? full : `The file could not be stored (${code}).`;

@@ -69,7 +69,7 @@ function assertModelId({ provider, model }: ModelDef): void {
 
 type PageQuery = { readonly after: string | undefined; readonly limit: number };
 
-/** A walk never restarts silently: what is not understood is refused. */
+/** An unknown cursor is refused: it must not restart a listing silently. */
 function readQuery(query: URLSearchParams, cursors: Cursors): PageQuery | ReplyError {
   const [given, ...others] = query.getAll('cursor');
   const after = given === undefined ? undefined : cursors.read(given);

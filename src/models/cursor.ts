@@ -1,9 +1,9 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 
-/** Page cursors: the id a page ended with, signed, so that only what was handed out comes back. */
+/** Page cursors: the last id of a page, signed, so that only issued cursors are accepted. */
 export type Cursors = {
   write(lastId: string): string;
-  /** The id a cursor stands after; `undefined`: it is none of ours. */
+  /** The id before the next page; `undefined` when this server did not issue the cursor. */
   read(cursor: string): string | undefined;
 };
 

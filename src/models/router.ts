@@ -102,7 +102,7 @@ export function createModelRouter(options: ModelRouterOptions): ModelRouter {
     ctx.state.modelWorkspace = modelCaller.workspace;
     const allowance = rates.take(modelCaller.caller.user, modelCaller.requestsPerMinute);
     if (!allowance.ok) return tooMany(modelCaller, allowance.retryAfterSeconds);
-    // Not decoded: no id has anything to encode.
+    // The path is not decoded: no id needs encoding.
     const [, ...path] = ctx.path.replace(MODEL_PATHS, '').split('/');
     if (path.length === 0) {
       if (ctx.method !== 'GET' && ctx.method !== 'HEAD') return notAllowed('GET, HEAD');
@@ -122,7 +122,7 @@ export function createModelRouter(options: ModelRouterOptions): ModelRouter {
   }, limits.sweepIntervalMs).unref();
 
   const answer = async (ctx: Koa.Context): Promise<void> => {
-    // Made here, never taken over: it names the audit record.
+    // Always generated here: it names the audit record.
     const requestId = randomUUID();
     const startedAtMs = now();
     const reply = await serve(ctx, requestId).catch((error: unknown) =>

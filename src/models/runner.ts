@@ -36,7 +36,7 @@ type ModelRunnerOptions = {
   readonly log: Logger;
 };
 
-/** One call under way. */
+/** A validated call and its price. */
 type PricedCall = CheckedCall & { readonly cents: number };
 
 /**

@@ -14,7 +14,7 @@ type SettleOptions = {
 };
 
 type SettledCall = ModelRequest & {
-  /** As it was asked for: there may be no such model. */
+  /** The requested id; there may be no such model. */
   readonly model: string;
   readonly startedAtMs: number;
   readonly result: CallResult;
@@ -22,7 +22,10 @@ type SettledCall = ModelRequest & {
   readonly hold?: KeyHold;
 };
 
-/** Puts the end of a call on disk before its answer goes out, and puts it right if that gets lost. */
+/**
+ * Records the end of a call before its answer is sent, and corrects the record when the answer is
+ * lost.
+ */
 export async function settle(call: SettledCall, options: SettleOptions): Promise<void> {
   const { ctx, model, requestId, modelCaller, startedAtMs, result, hold } = call;
   const record = options.modelCalls.insert({

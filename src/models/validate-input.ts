@@ -74,7 +74,7 @@ function validate(check: ValidateFunction, body: Json): Validated {
   return { ok: false, detail: [...byLocation.values()] };
 }
 
-/** Without a schema there is nothing to object to; what is no object is refused before. */
+/** Without a schema every object is accepted; other values were refused before. */
 const acceptObject: Validate = (body) => ({
   ok: true,
   input: withPlainNumbers(body) as JsonObject,
@@ -137,7 +137,7 @@ function violationText({ keyword, params, schema, message }: SchemaViolation): V
   }
 }
 
-/** Only what is short: a picture is not sent back because its width is wrong. */
+/** Echoes short values only, so that a picture is not sent back because its width is wrong. */
 function echo(body: Json, path: readonly (string | number)[]): { readonly input?: Json } {
   let value: Json | undefined = body;
   for (const step of path) value = (value as Members)?.[step];

@@ -19,7 +19,7 @@ export function hasControlCharacter(
   return (as === 'encoded' ? ENCODED : ENCODED_AGAIN).test(text);
 }
 
-/** Bodies of partners' calls are not ours to judge, and neither are the parameters beside them. */
+/** Bodies and parameters of partners' calls are not checked. */
 const PARTNER_PATHS = /^\/proxy\//;
 /** A file may be called `frame_%05d.png`: what is left after decoding once is its name. */
 const FILE_NAMES: ReadonlySet<string> = new Set(['filename', 'subfolder']);

@@ -121,7 +121,7 @@ export type AssetUpload = {
   readonly idempotencyKey?: string;
 };
 
-/** `end` is inclusive, as in HTTP; of a range that is asked for it may be `Infinity`. */
+/** `end` is inclusive, as in HTTP; in a requested range it may be `Infinity`. */
 export type ByteRange = { readonly start: number; readonly end: number };
 
 /**

@@ -4,7 +4,7 @@ import type { Steps } from './steps.ts';
 /** Most that is written at once; a value counts one, and each 64 characters of a text. */
 const WEIGHT_AT_ONCE = 4_000;
 const CHARS_A_WEIGHT = 64;
-/** Of a long text. */
+/** Characters of a long text that are written at once. */
 const PIECE_CHARS = 256 * 1024;
 
 /** The text of `stringifyJson`, in steps that yield the amount written. */
@@ -71,7 +71,7 @@ function* writeObject(members: { readonly [name: string]: Json }, pieces: string
   pieces.push(before === '{' ? '{}' : '}');
 }
 
-/** Of a value and all in it; stops counting above `most`. */
+/** The weight of a value with all its members; stops counting above `most`. */
 function weightOf(value: Json | undefined, most: number): number {
   if (typeof value === 'string') return 1 + value.length / CHARS_A_WEIGHT;
   if (typeof value !== 'object' || value === null || value instanceof LosslessNumber) return 1;

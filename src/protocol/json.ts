@@ -29,7 +29,7 @@ type Placeholders = ReadonlyMap<number, LosslessNumber | number>;
 
 /** Puts the exact numbers in place of their placeholders; the value is not shared yet. */
 function restored(value: unknown, placeholders: Placeholders): unknown {
-  // Not by a reviver: that takes five times as long as the parsing.
+  // A reviver would take five times as long as the parsing.
   if (typeof value === 'number') {
     const size = Math.abs(value);
     return size < FIRST_PLACEHOLDER ? value : (placeholders.get(size) ?? value);
@@ -78,7 +78,7 @@ function countLossless(value: Json | undefined): number {
   if (value instanceof LosslessNumber) return 1;
   const members = value as JsonObject;
   let count = 0;
-  // Not over a list of its members: every prompt comes by.
+  // Builds no list of members: this runs for every prompt.
   for (const name in members) {
     const item = members[name];
     if (typeof item === 'object') count += countLossless(item);
@@ -165,7 +165,7 @@ function withPlaceholders(text: string): {
   return { placeholders, replaced: from === 0 ? text : replaced + text.slice(from) };
 }
 
-/** Gives the number that stands for another, if there must be one; a text may repeat one very often. */
+/** Returns the placeholder of a number, if it needs one; a text may repeat a number very often. */
 function placeholderAllocator(placeholders: Map<number, LosslessNumber | number>) {
   const known = new Map<string, string | undefined>();
   let last = '';

@@ -66,7 +66,7 @@ export function nodeErrorDetails(native: NodeErrors): {
 } {
   const entries = Object.entries(native).map(([id, { errors }]) => [id, errors.map(toContract)]);
   return {
-    // Not by assignment: a node may be called `__proto__`.
+    // Built without assignment: a node may be called `__proto__`.
     node_errors: Object.fromEntries(entries) as Json,
     x_native: native,
   };

@@ -21,8 +21,9 @@ const MAX_DECODINGS = 3;
 const ESCAPES = /%([0-9a-f]{2})|\\u00([0-9a-f]{2})|\\x([0-9a-f]{2})/gi;
 
 /**
- * The upload folders a text names, in small letters, however it is written: in a path with slashes or
- * back-slashes, annotated (`x [input]`), percent-encoded. `*` stands for a pattern of them.
+ * The upload folders in a text, in lower case, in any spelling: in a path with slashes or
+ * backslashes, annotated (`x [input]`), percent-encoded. `*` stands for a pattern that matches such
+ * folders.
  */
 export function uploadFoldersIn(text: string): readonly string[] {
   if (text.length > MAX_CHARS) return [];

@@ -78,7 +78,7 @@ const URL_END = String.raw`\s"'<>\\`;
 const URL_IN_TEXT = new RegExp(String.raw`\b[a-z][a-z0-9+.-]*:\/\/[^${URL_END}]+`, 'gi');
 const TARGET_IN_TEXT = new RegExp(String.raw`(?<![\w/:.\]])\/[^${URL_END}?]*\?[^${URL_END}]+`, 'g');
 const SCHEME_IN_TEXT = /\b(bearer|basic)\s+[\w.~+/=-]{6,}/gi;
-/** Of JSON, and of JSON in a text of JSON. */
+/** Members of JSON, and of JSON inside a JSON string. */
 const MEMBER_IN_TEXT = new RegExp(String.raw`((\\*["'])(?:${MEMBERS})\2\s*:\s*\2)[^"'\\]+`, 'gi');
 const HEADER_IN_TEXT = new RegExp(
   String.raw`(\b(?:${MEMBERS})\s*[:=]\s*)(?=[^\s"'\\[])[^"'\\\n,;]+`,
@@ -90,7 +90,7 @@ function partsOf(query: string): QueryPart[] {
     .slice(1)
     .split('&')
     .map((text) => {
-      // Of a text that begins with a question mark this reader drops that.
+      // `URLSearchParams` drops a leading question mark, hence the `&`.
       const [[name, value] = ['', '']] = new URLSearchParams(`&${text}`);
       return { text, name, value };
     });

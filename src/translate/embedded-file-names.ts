@@ -1,6 +1,6 @@
 /**
- * A text of JSON that is a path in an upload folder. In JSON a quotation mark behind a backslash
- * begins no text.
+ * A JSON string that is a path in an upload folder. A quotation mark behind a backslash does not
+ * begin a string.
  */
 const UPLOAD_PATH_TEXT = /(?<!\\)"holdover-[0-9a-f]{16}\/(?:[^"\\]|\\.)+"/g;
 const FOLDER = /^holdover-[0-9a-f]{16}\//;
@@ -61,7 +61,7 @@ function parsed(text: string): string | undefined {
   }
 }
 
-/** As engines write it, in letters that every kind of text chunk can hold. */
+/** JSON in ASCII, as engines write it: every kind of text chunk can hold it. */
 function asciiJson(text: string): string {
   return JSON.stringify(text).replaceAll(
     /[\u007f-\uffff]/g,

@@ -54,7 +54,7 @@ export function parseFileName(value: string): FileRef {
   };
 }
 
-/** One text for one file, for maps. */
+/** A key for a file, for maps. */
 export function fileKey({ type, subfolder, filename }: FileRef): string {
   return `${type}/${subfolder}/${filename}`;
 }

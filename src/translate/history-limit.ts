@@ -34,7 +34,7 @@ function shortenTexts(value: Json): Json {
 
 function shortText(text: string): string {
   if (text.length <= WHOLE_CHARS) return text;
-  // No half of a character at the end.
+  // Removes half a surrogate pair at the end.
   const start = text.slice(0, START_CHARS).replace(/[\uD800-\uDBFF]$/, '');
   return `${start}… (${text.length - start.length} more characters are left out of the history)`;
 }

@@ -25,7 +25,8 @@ const ERROR_TABLE = {
   // The upload was damaged between this server and v2; the client sent it correctly.
   hash_mismatch: { status: 500, type: 'hash_mismatch' },
   blob_not_found: { status: 404, type: 'not_found' },
-  // The key is ours: the client did nothing wrong, and whether the job exists is unknown.
+  // This server chose the key: the client did nothing wrong, and it is unknown whether the job
+  // exists.
   idempotency_key_reuse: { status: 500, type: 'outcome_unknown' },
   queue_full: { status: 503, type: 'queue_full' },
   insufficient_credits: { status: 402, type: 'insufficient_credits' },
@@ -126,8 +127,8 @@ export function submitUnknown(error: V2Error, promptId: string): V1Refusal {
 }
 
 /**
- * Outputs that nothing stands in the way of; v1 runs them and reports the rest. A refusal that
- * names no node condemns all of them.
+ * Outputs without errors: v1 runs them and reports the others. A refusal that names no node applies
+ * to all outputs.
  */
 export function goodOutputs(nodeErrors: NodeErrors, outputs: readonly string[]): readonly string[] {
   const failed = Object.entries(nodeErrors);

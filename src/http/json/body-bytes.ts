@@ -7,7 +7,7 @@ export class BodyBytes {
   #chunks: Buffer[] = [];
   #block: Buffer | undefined;
   #blockUsed = 0;
-  /** Of the first chunk that is still held. */
+  /** Offset of the first chunk that is still held. */
   #offset = 0;
   #first = 0;
 
@@ -27,7 +27,7 @@ export class BodyBytes {
     }
   }
 
-  /** From `start` to `end`; lets go of all that lies before. */
+  /** The bytes from `start` to `end`; earlier bytes are released. */
   take(start: number, end: number): Buffer {
     this.#closeBlock();
     this.#dropBefore(start);

@@ -9,7 +9,7 @@ export class NotUtf8 extends Error {
   override readonly name = 'NotText';
 }
 
-/** Gives the bytes from `start` to `end`; asked for in order, each byte once. */
+/** Returns the bytes from `start` to `end`; called in order, each byte once. */
 export type TakeBytes = (start: number, end: number) => Buffer;
 
 type Container = Json[] | { [name: string]: Json };
@@ -47,7 +47,7 @@ class PartJoiner {
   root: Json = null;
   #spine: Container[] = [];
   #open: readonly OpenContainer[] = [];
-  #place: { readonly holder: Container | undefined; readonly name: string } | undefined;
+  #lastMember: { readonly holder: Container | undefined; readonly name: string } | undefined;
   /** Placeholder name for the member that continues; a client cannot have chosen it. */
   readonly #goesOn = randomUUID();
 
@@ -70,7 +70,7 @@ class PartJoiner {
     const top = this.#spine.at(-1);
     const innermost = open.at(-1);
     const isNamed = innermost !== undefined && innermost.nameAt >= offset;
-    this.#place = { holder: top, name: isNamed ? name(innermost) : '' };
+    this.#lastMember = { holder: top, name: isNamed ? name(innermost) : '' };
   }
 
   addLast(text: string, isExact: boolean): void {
@@ -79,7 +79,7 @@ class PartJoiner {
 
   /** The string that was left out at the end of the part before. */
   replaceLast(text: string): void {
-    const { holder, name = '' } = this.#place ?? {};
+    const { holder, name = '' } = this.#lastMember ?? {};
     if (holder === undefined) this.root = text;
     else if (Array.isArray(holder)) holder[holder.length - 1] = text;
     else setMember(holder, name, text);
@@ -122,7 +122,7 @@ function lastOf(
   return Array.isArray(holder) ? holder.at(-1) : holder[nameOf(at)];
 }
 
-/** Of a list from `first` on. */
+/** Moves the members of an object, or the items of a list from `first` on. */
 function moveMembers(target: Container, from: Container, first: 0 | 1): void {
   if (Array.isArray(target)) {
     const list = from as Json[];
@@ -165,7 +165,7 @@ async function longText(bytes: Buffer): Promise<string> {
   return pieces.join('');
 }
 
-/** Not within a character, nor within an escape. */
+/** The end of a piece, which is not inside a character or an escape. */
 function pieceEnd(bytes: Buffer, start: number, isPlain: boolean): number {
   let end = start + PIECE_BYTES;
   if (!isPlain) {

@@ -50,7 +50,7 @@ export type PartSizes = {
   /** Parts are about as large, by whichever is reached first. */
   readonly bytes: number;
   readonly values: number;
-  /** Longer strings are taken out of the text and read for themselves. */
+  /** Longer strings are cut out of the text and read separately. */
   readonly longBytes: number;
 };
 

@@ -28,7 +28,7 @@ const Last = {
   Name: 6,
 } as const;
 
-/** No name is longer: it could not be read in pieces. */
+/** Longest member name: names cannot be read in pieces. */
 const MAX_NAME_BYTES = 256 * 1024;
 
 /**
@@ -53,7 +53,7 @@ export class JsonScanner {
   #isExact = false;
   #isAfterLong = false;
   #fault: ScanFault | undefined;
-  /** Of the string, number or word that is not over yet; -1: none. */
+  /** Start of the unfinished string, number or word; -1 when there is none. */
   #stringAt = -1;
   #isEscaped = false;
   #tokenAt = -1;
@@ -219,7 +219,7 @@ export class JsonScanner {
     }
   }
 
-  /** From somewhere in a string to its end, or to that of the chunk. */
+  /** Reads on inside a string, to its end or the end of the chunk. */
   #string(chunk: Uint8Array, start: number): number {
     let i = start;
     const isRootName = this.#last === Last.Name && this.#types.length === 1;
@@ -243,7 +243,7 @@ export class JsonScanner {
     return i;
   }
 
-  /** From a character that is none of an escape to the next quote, or behind it where it is escaped. */
+  /** Skips from an unescaped character to the next quote, or behind it when it is escaped. */
   #leap(chunk: Uint8Array, from: number): number {
     const found = chunk.indexOf(QUOTE, from);
     const end = found < 0 ? chunk.length : found;

@@ -88,7 +88,7 @@ export function decimal(
   return number('number', range, description);
 }
 
-/** One of several words; the first is the default. */
+/** A choice of several words; the first is the default. */
 export function choice(options: readonly string[], description: string): JsonObject {
   return { type: 'string', enum: [...options], default: options[0] ?? '', description };
 }

@@ -1,4 +1,4 @@
-/** Code units looked at in one go: each segment costs the segmenter as much as the text it is in. */
+/** Code units in one window: each segment costs the segmenter as much as the text it is in. */
 const WINDOW_CHARS = 512;
 /**
  * The last segments of a window that are uncertain: the text after it may move or remove their

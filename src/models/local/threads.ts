@@ -11,7 +11,7 @@ export type Threads = {
   close(): Promise<void>;
 };
 
-/** Of one thread's own objects; pictures are outside of it. */
+/** Heap limit of one thread; pictures are outside the heap. */
 const MAX_HEAP_MB = 512;
 
 /** Threads start with the first task, and stay. */
@@ -39,7 +39,10 @@ export function createThreads(deps: {
   };
 }
 
-/** As few as many: a pool that may shrink leaves waiting tasks without a thread after an abort. */
+/**
+ * A fixed number of threads: a pool that may shrink leaves waiting tasks without a thread after an
+ * abort.
+ */
 function openPool(threads: number, log: Pick<Logger, 'error'>): Tinypool {
   const pool = new Tinypool({
     filename: packageUrl('dist/models/local/thread-worker.js').href,

@@ -24,7 +24,7 @@ const WAVES: { readonly [wave: string]: (phase: number) => number } = {
   sawtooth: (phase) => 2 * ((phase + 0.5) % 1) - 1,
 };
 
-/** Above half the sample rate there are other tones, or silence. */
+/** A tone above half the sample rate would be another tone, or silence. */
 function refuseAboveNyquist(frequency: number, le: number): void {
   if (frequency <= le) return;
   const msg = `Input should be less than or equal to ${le}, half the sample rate`;

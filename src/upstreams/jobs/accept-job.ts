@@ -152,7 +152,7 @@ function* refuseFiles(
       class_type: workflow[id]?.class_type ?? '',
     },
   ]);
-  // Not by assignment: a node may be called `__proto__`.
+  // Built without assignment: a node may be called `__proto__`.
   const details = nodeErrorDetails(Object.fromEntries(entries));
   return refuse(422, 'invalid_workflow', 'Prompt outputs failed validation', { details });
 }

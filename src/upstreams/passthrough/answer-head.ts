@@ -9,7 +9,7 @@ export type AnswerHead = {
   readonly raw: RawHeaders;
 };
 
-/** Files of users are among what comes back; none is a page that may act as ours. */
+/** Answers may contain files of users; no such file may act as a page of this server. */
 const SANDBOX_HEADER = ['Content-Security-Policy', "default-src 'none'; sandbox"] as const;
 
 /** Writes the head of an answer, with what `beside` makes of it; whether it could be written. */
@@ -40,7 +40,7 @@ function putLengthLast(lines: string[]): void {
   if (at >= 0) lines.push(...lines.splice(at, 2));
 }
 
-/** Some headers have been set before. */
+/** Middleware has set headers before; they are merged. */
 function mergeHead(res: ServerResponse, { status, reason, raw }: AnswerHead): void {
   const headers = toHeaderObject(raw);
   for (const name in headers) res.setHeader(name, headers[name] ?? '');

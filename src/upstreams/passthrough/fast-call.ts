@@ -40,7 +40,7 @@ export function createFastCall(options: Options): Dispatcher.DispatchHandler {
     if (req.httpVersion === '1.0') req.socket.resetAndDestroy();
     else res.destroy();
   }
-  /** A client that does not read may be as silent as a service. */
+  /** A client that does not read has the same time limit as the service. */
   function pauseUntilDrained(): void {
     dispatchController?.pause();
     const drainTimer = setTimeout(() => res.destroy(), silenceMs);
@@ -60,7 +60,7 @@ export function createFastCall(options: Options): Dispatcher.DispatchHandler {
       else stage = 'sent';
     },
     onResponseStart(controller, status, headers, text = '') {
-      // Of another answer, that is still to come.
+      // An interim answer: the real one follows.
       if (status >= 100 && status < 200) return countInterim();
       const raw = rawHeaderTexts(controller.rawHeaders);
       const reason = reasonPhrase(status, text);

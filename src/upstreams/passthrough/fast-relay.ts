@@ -25,7 +25,7 @@ type Options = {
 /** The pool scans all its connections for a free one, and never closes idle ones early. */
 const MAX_CONCURRENT = 256;
 
-/** Of these the library sends exactly what it is given: no length of its own, no connection closed. */
+/** For these methods the library adds no length and closes no connection. */
 const WITH_BODY: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH']);
 const WITHOUT_BODY: ReadonlySet<string> = new Set(['GET', 'DELETE']);
 

@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 /** Alternating names and values; a repeated header keeps its lines. */
 export type RawHeaders = readonly string[];
 
-/** By name, as they were written first; what Node and its libraries take. */
+/** Headers by name, in their first spelling, as Node and its libraries take them. */
 export type Headers = { [name: string]: string | string[] };
 
 /** Between two neighbours of a connection only; never forwarded. */
@@ -26,7 +26,7 @@ const MAX_MEMOIZED_NAMES = 500;
 const isNotForwarded = memoized((name) => HOP_BY_HOP.test(name) || NOT_FORWARDED.test(name));
 const isNotReturned = memoized((name) => HOP_BY_HOP.test(name) || NOT_RETURNED.test(name));
 
-/** The headers of a call as they go upstream: end to end, with the only key that may go along. */
+/** The end-to-end headers of a call for the upstream, with the only key that may be sent. */
 export function requestHeaders(
   { rawHeaders, headers }: Pick<IncomingMessage, 'rawHeaders' | 'headers'>,
   { host, key }: { readonly host: string; readonly key: string | undefined },

@@ -42,7 +42,7 @@ const DECODERS = {
 } as const;
 
 /** Observes the calls that submit, cancel and read jobs, and no others. */
-export function createJobCallObserver(onJobCall: (heard: JobCall) => void) {
+export function createJobCallObserver(onJobCall: (call: JobCall) => void) {
   let openCopies = 0;
 
   function observeSubmission({ req, res }: ProxyExchange, caller: Caller): CallObserver {

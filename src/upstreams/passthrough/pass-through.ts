@@ -27,9 +27,9 @@ import {
 
 /** The services that passing through needs. */
 export type PassThroughOptions = {
-  /** Of the upstream, which may have a mount prefix. */
+  /** Base URL of the upstream, which may have a mount prefix. */
   readonly baseUrl: string;
-  /** The one key for all callers; `undefined`: each caller's own goes along. */
+  /** The one key for all callers; `undefined` when each caller's own key is sent. */
   readonly key: string | undefined;
   /** The token that lets callers in here; it is not sent upstream. */
   readonly localToken?: string | undefined;
@@ -43,7 +43,7 @@ export type PassThroughOptions = {
   readonly jobIdOf?: (user: string, id: string) => Promise<string | undefined>;
   readonly log: Pick<Logger, 'warn'>;
   /** Called for each job that is submitted, cancelled or fetched this way. */
-  readonly onJobCall?: (heard: JobCall) => void;
+  readonly onJobCall?: (call: JobCall) => void;
   readonly limits?: Partial<RelayLimits>;
 };
 
@@ -82,7 +82,7 @@ type Dialect = {
   readonly headerAliases?: NonNullable<ProxyRequest['headerAliases']>;
 };
 
-/** Where a call goes. */
+/** The target of a call. */
 type ProxyRoute = { readonly target: string; readonly dialect: Dialect };
 
 type ProxyResult = { readonly caller?: Caller; readonly failure?: ProxyFailure };
@@ -136,7 +136,7 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
     return jobId === undefined || jobId === id ? target : withJobId(target, jobId);
   }
 
-  /** To a partner a `token` may be anything, a signature for instance. */
+  /** In a partner's call a `token` may be something else, such as a signature. */
   function withoutCallerKeys({ credential }: Caller, target: string): string {
     const { path, query } = readTarget(target);
     return path + withoutLogin(query, [credential, options.key, options.localToken]);
@@ -206,7 +206,7 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
   };
 }
 
-/** `TRACE` would show the key that goes along; `OPTIONS` asks about this server. */
+/** `TRACE` would return the key that is added; `OPTIONS` is about this server. */
 function refusalOf(req: IncomingMessage): ProxyFailure | undefined {
   if (hasDotSegments(readTarget(req.url ?? '').path)) return 'bad_path';
   if (req.method === 'TRACE' || req.method === 'OPTIONS') return 'bad_method';

@@ -14,7 +14,7 @@ type VisibleRequest = Pick<
   'headers' | 'url' | 'method' | 'socket' | 'httpVersion' | 'on'
 >;
 
-/** One call on its way. */
+/** One call that is being passed through. */
 export type ProxyCall = {
   readonly visibleRequest: VisibleRequest;
   /** A connection, new or used before, has been found for it. */
@@ -54,7 +54,8 @@ export function createProxyCall({
     resolve(proxyOutcome);
   }
   function fail(cause?: Error): void {
-    // One that lasts until its connection ends would be a whole one, however that ends.
+    // Without a length the client takes the end of the connection as the end of the answer, so a
+    // broken answer must reset the connection.
     if (stage === 'answering' && cause) return abortAnswer();
     if (req.socket.destroyed) end('answered');
     else if (stage === 'unsent') end('unreachable');
@@ -106,7 +107,8 @@ export function createProxyCall({
       stage = 'answering';
       const coding = answer.headers['content-encoding'];
       copyBody(answer, proxyRequest.observer?.onAnswer({ status, coding }));
-      // Not `pipeline`: it makes an error with a stack for every answer, a large part of a small one.
+      // `pipeline` would create an error with a stack for every answer, a large part of a small
+      // call's cost.
       answer.on('error', abortAnswer);
       res.on('error', () => res.destroy());
       res.once('finish', () => {

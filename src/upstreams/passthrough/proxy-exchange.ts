@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { RawHeaders } from './headers.ts';
 
-/** A call and where its answer goes, with or without a framework around it. */
+/** A call and its response, with or without Koa. */
 export type ProxyExchange = {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
@@ -19,7 +19,7 @@ export type BodyCopy = {
 export type CallObserver = {
   /** The body is here as a whole, or begins to flow. */
   onRequest(body?: Buffer): void;
-  /** Where a copy of the answer is to go, if it is of interest. */
+  /** Returns the receiver of a copy of the answer, if the answer matters. */
   onAnswer(head: {
     readonly status: number;
     readonly coding: string | undefined;

@@ -3,7 +3,7 @@ import type { buildConnector } from 'undici';
 
 const CONTINUE = 'HTTP/1.1 100';
 const END_OF_HEAD = '\r\n\r\n';
-/** Of a head that is waited for to its end. */
+/** Most bytes of a head that is held until it is complete. */
 const MAX_HEAD_BYTES = 16 * 1024;
 const EMPTY = Buffer.alloc(0);
 

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 
-/** Larger ones flow through. */
+/** Larger bodies are streamed. */
 const MAX_SMALL_BODY_BYTES = 64 * 1024;
 
 /** `undefined`: it is cut off, and so is the client. */

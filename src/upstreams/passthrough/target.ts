@@ -5,7 +5,7 @@ const V2_PATH = '/api/v2';
 /** v1 has routes under `/v2` too; their `/api` aliases do not belong to the upstream. */
 const V1_ALIASES = /^\/api\/v2\/userdata(\/|$)/;
 
-/** Where a call goes upstream; `undefined`: it is not for the upstream. */
+/** The upstream's target for a path; `undefined` when the path is not for the upstream. */
 export type TargetOf = (path: string) => string | undefined;
 
 /** The path below which the upstream's services lie, without `/api/v2` and a slash at its end. */

@@ -63,7 +63,7 @@ export function createAccounts(
         return refuse(401, 'unauthorized', 'This key cannot be one.', { outcome: 'refused' });
       }
       const id =
-        key === undefined ? 'nobody' : createHmac('sha256', secret).update(key).digest('hex');
+        key === undefined ? 'no-key' : createHmac('sha256', secret).update(key).digest('hex');
       const account = accounts.get(id) ?? createAccount(id, key);
       accounts.set(id, account);
       return { ok: true, value: account };

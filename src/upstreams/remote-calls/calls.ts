@@ -23,7 +23,7 @@ export type CallOutcome =
 
 /** The calls of one upstream. */
 export type Calls = {
-  /** One attempt; the answer is read to its end. */
+  /** Makes one attempt and reads the answer to its end. */
   once(account: Account | undefined, call: UpstreamCall): Promise<CallOutcome>;
   /**
    * For calls that are safe to repeat: waits while the account is paused, and retries a lost call
@@ -127,7 +127,10 @@ export function isAccountWide({ status, code }: Pick<V2Error, 'status' | 'code'>
   return status === 429 && !NOT_ACCOUNT_WIDE.has(code) && !/subscription/i.test(code);
 }
 
-/** Of these `429` only calls of the same kind have to wait; that of a subscription asks for no pause. */
+/**
+ * After these `429` codes only calls of the same kind have to wait. A `429` about a subscription
+ * requests no pause.
+ */
 const NOT_ACCOUNT_WIDE = new Set(['queue_full', 'deployment_not_ready', 'too_many_streams']);
 
 function requestOf(
@@ -147,7 +150,7 @@ function requestOf(
   };
 }
 
-/** Put together name by name: every prompt comes by, and spreading is slow. */
+/** Built without spreads, which are slow: this runs for every prompt. */
 function headersOf(
   account: Account | undefined,
   { body, headers }: UpstreamCall,

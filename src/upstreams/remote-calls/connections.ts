@@ -177,16 +177,16 @@ const Decorator = DecoratorHandler as unknown as new (handler: Handler) => {
 };
 
 class SendTracker extends Decorator {
-  readonly #fate: SendState;
+  readonly #sendState: SendState;
   readonly #countInterim = createInterimAnswerCounter();
 
   constructor(handler: Handler, sendState: SendState) {
     super(handler);
-    this.#fate = sendState;
+    this.#sendState = sendState;
   }
 
   override onRequestStart(controller: Dispatcher.DispatchController, context: unknown): void {
-    this.#fate.wasSent = true;
+    this.#sendState.wasSent = true;
     super.onRequestStart(controller, context);
   }
 

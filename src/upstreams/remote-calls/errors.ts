@@ -15,7 +15,7 @@ export type Reply = {
   readonly isPage?: boolean;
 };
 
-/** Of a page these are no word about what was asked for: the service itself may not even be there. */
+/** With a page as the body these statuses may come from a proxy, even when the service is down. */
 const PROXY_PAGE_STATUSES = new Set([403, 404, 405, 410]);
 
 /** The code of a status when the body has no code of the contract. */
@@ -58,7 +58,7 @@ export function toError(reply: Reply, secret?: string): V2Error {
   return redactError(error, secret === undefined ? [] : [secret]);
 }
 
-/** No whole answer arrived. */
+/** The error when no complete answer arrived. */
 export function unreachable(outcome?: NonNullable<V2Error['outcome']>): V2Error {
   const message = 'The job service could not be reached.';
   return {

@@ -1,9 +1,9 @@
-/** Where the calls of one upstream go. */
+/** Builds the request targets of one upstream. */
 export type UpstreamLinks = {
   readonly origin: string;
   /** The request target of an operation no link leads to; segments are encoded. */
   target(...segments: readonly string[]): string;
-  /** The request target a link of an answer stands for; nothing when it leads elsewhere. */
+  /** The request target of a link; `undefined` when it leads to another origin. */
   targetOf(link: string | undefined): string | undefined;
 };
 

@@ -20,7 +20,7 @@ export type FollowOptions = {
   readonly limits: RemoteLimits;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Of the questions that silent streams give rise to. */
+  /** The rate of the reads that silent streams cause. */
   readonly checkRate: CheckRate;
 };
 
@@ -221,7 +221,7 @@ function createFollower(options: FollowOptions, followedJob: FollowedJob) {
 
   signal.addEventListener('abort', wake, { once: true });
   return {
-    /** One stream or one poll, and the rest after it; true when the job is over. */
+    /** Reads one stream or polls once, then waits; true when the job is over. */
     async cycle(): Promise<boolean> {
       const waitMs =
         mayStream() && streamSlots.acquire(candidate) ? await readStreamUntilEnd() : undefined;

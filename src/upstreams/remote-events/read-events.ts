@@ -8,13 +8,13 @@ import { type Secrets, redactEvent } from '../remote-calls/redact.ts';
 import { readJob, readOutput, readProgress, readStatus } from '../remote/schemas.ts';
 
 /** Why a stream ended. It says nothing about the job. */
-export type StreamEnd = 'ended' | 'told to ask' | 'idle' | 'broken' | 'too large';
+export type StreamEnd = 'ended' | 'error event' | 'idle' | 'broken' | 'too large';
 
 export type StreamOptions = {
   readonly onEvent: (event: JobEvent) => void;
   /** Texts that are removed from every event. */
   readonly secrets: Secrets;
-  /** Without a whole event or comment for so long the stream is dead, trickling bytes or not. */
+  /** A stream without a complete event or comment for this time counts as dead. */
   readonly idleTimeoutMs: number;
   /** How long the stream is read after a terminal status. */
   readonly afterTerminalMs: number;
@@ -46,7 +46,7 @@ export async function readStream(body: Readable, options: StreamOptions): Promis
       lines = 0;
       if (end !== undefined) return;
       // The service gives up on the stream, not on the job.
-      if (event === 'error') return stop('told to ask');
+      if (event === 'error') return stop('error event');
       const read = readEvent(event, data);
       if (!read) return;
       options.onEvent(redactEvent(read, options.secrets));

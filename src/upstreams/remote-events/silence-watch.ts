@@ -1,14 +1,17 @@
 import type { Clock } from '../../lib/clock.ts';
 /** Limits how often jobs of one upstream are read because their streams are silent. */
 export type CheckRate = {
-  /** Counts one question in; how many ms to wait before it is asked. */
+  /** Reserves one read; returns the ms to wait before it. */
   reserve(): number;
 };
 
-/** `clock` must not be one that people set: a slot far in the future would never come. */
+/**
+ * `clock` must be monotonic: after a wall clock is set back, the next slot would be far in the
+ * future.
+ */
 export function createCheckRate(options: {
   readonly perSecond: number;
-  /** Questions that may be asked at once after a quiet time. */
+  /** Reads that may follow one another at once after a quiet time. */
   readonly burst: number;
   readonly clock: Clock;
 }): CheckRate {

@@ -37,7 +37,7 @@ export type Snapshots = {
   invalidate(account: Account, jobId: string): void;
   /** The request target of an operation of a job: the job's own link when it has one. */
   target(account: Account, jobId: string, link: 'self' | 'events' | 'cancel'): string;
-  /** Until when a job the account may not read is not asked about; it may not until it is read again. */
+  /** The time before which a job that the account may not read is not read again. */
   refusedUntilMs(account: Account, jobId: string): number | undefined;
   /** A snapshot no older than a moment, if there is one. */
   fresh(account: Account, jobId: string): Job | undefined;

@@ -1,7 +1,7 @@
 import type { Clock } from '../../lib/clock.ts';
-/** One who would like an event stream. */
+/** A job that wants an event stream. */
 export type StreamCandidate = {
-  /** Lower goes first: watched before unwatched, running before queued. */
+  /** Lower ranks go first: watched before unwatched, running before queued. */
   readonly rank: () => number;
   /** Called when a stream slot may be free. */
   readonly wake: () => void;
@@ -17,7 +17,7 @@ export type StreamSlots = {
   /** True: open a stream, and call `leave` when it is over. */
   acquire(candidate: StreamCandidate): boolean;
   release(candidate: StreamCandidate): void;
-  /** No longer interested. */
+  /** Removes a candidate that needs no stream any more. */
   remove(candidate: StreamCandidate): void;
   /** The upstream opens no more streams for this time; the candidate has released its slot. */
   noteLimit(forMs: number): void;

@@ -61,7 +61,7 @@ export function addressScope(address: string): AddressScope {
 
 /** A name or an address that is refused for where it leads. */
 export class AddressRefused extends Error {
-  override readonly name = 'PlaceRefused';
+  override readonly name = 'AddressRefused';
 }
 
 /**

@@ -50,7 +50,7 @@ const ATTEMPTS = 2;
 
 /** A caller that asks whether bytes exist uploads them right away when they do not. */
 const ABSENT_CACHE = { max: 1_000, ttl: 5_000 };
-/** Some servers do nothing with a file before all of it is there; then they take their time. */
+/** Some servers process a file only when it has arrived completely, and that takes time. */
 const SLOWEST_BYTES_PER_MS = 10_000;
 
 export function createAssets(options: RemoteAssetsOptions): RemoteAssets {

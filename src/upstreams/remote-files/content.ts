@@ -42,7 +42,7 @@ type ContentRequest = {
 
 type Headers = Readonly<Record<string, string>>;
 
-/** Bytes as they come, or where they are; with the key only the upstream itself is asked. */
+/** Returns the bytes, or a link to them. The key is sent to the upstream itself only. */
 export async function openContent(
   options: ContentOptions,
   original: ContentRequest,
@@ -67,7 +67,7 @@ export async function openContent(
   return range ? openContent(options, { account, assetId }) : invalidAnswer();
 }
 
-/** The answer to one question: bytes, or where they are. */
+/** Makes one request: the answer is the bytes, or a redirect to them. */
 async function fetchContent(
   { calls, links, limits, clock }: ContentOptions,
   { account, assetId }: ContentRequest,
@@ -111,7 +111,7 @@ function redirectContent(
   body.destroy();
   const { key } = request.account;
   const { origin } = options.links;
-  // Relative to what was asked for, mount prefix and all.
+  // `Location` may be relative to the requested URL, mount prefix included.
   const contentUrl = new URL(contentPath(options, request.assetId), origin).href;
   const location = redirectTarget(headers.location, contentUrl);
   if (location === undefined) return invalidAnswer();
@@ -138,7 +138,7 @@ type LinkRequest = Omit<ContentRequest, 'range'> & {
   readonly range: ByteRange | undefined;
 };
 
-/** Reads what a link leads to; one that has expired meanwhile is asked for once more. */
+/** Reads the target of a link; an expired link is requested once more. */
 async function openLink(
   options: ContentOptions,
   request: LinkRequest,

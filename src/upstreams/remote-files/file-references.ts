@@ -71,7 +71,7 @@ function mapRefs(workflow: Json, change: (ref: Json) => Json): Json {
   return someRef(workflow, isFileRef) ? mapValue(workflow, change) : workflow;
 }
 
-/** Without lists of members on the way: graphs are large. */
+/** Builds no list of members: graphs are large. */
 function someRef(value: Json, matches: (value: Json) => boolean): boolean {
   if (typeof value !== 'object' || value === null) return false;
   if (Array.isArray(value))

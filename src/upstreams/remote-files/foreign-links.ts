@@ -15,7 +15,7 @@ export type ForeignLinks = {
   refusalReason(link: string): string | undefined;
   /**
    * The head of the answer at the end of the link. A link that leads where it must not is a lost call
-   * with the cause `PlaceRefused`.
+   * with the cause `AddressRefused`.
    */
   open(link: string, headers: Readonly<Record<string, string>>): Promise<HttpAnswer>;
   close(): Promise<void>;

@@ -64,7 +64,7 @@ async function* readFileChunks({ path, sizeBytes }: SpooledFile): AsyncGenerator
   }
 }
 
-/** Only the end of the file leaves a buffer short. */
+/** Only the last buffer of a file is not full. */
 async function fillBuffer(handle: FileHandle, buffer: Buffer): Promise<Buffer> {
   let length = 0;
   for (;;) {
@@ -78,7 +78,7 @@ function fieldPart(boundary: string, name: string, value: string): string {
   return `--${boundary}\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`;
 }
 
-/** As browsers write names that would end the header early. */
+/** Escapes a name as browsers do. */
 function quoted(name: string): string {
   return name.replaceAll('\r', '%0D').replaceAll('\n', '%0A').replaceAll('"', '%22');
 }

@@ -13,7 +13,7 @@ export type ResumePlan = {
   readonly clock: Clock;
 };
 
-/** One stream out of a body and its continuations; what cannot be completed ends in an error. */
+/** Joins a body and its continuations into one stream; it fails when it cannot be completed. */
 export function resumable(first: Readable, plan: ResumePlan): Readable {
   let current = first;
   let nextByte = plan.startByte;

@@ -16,7 +16,7 @@ export type UploadPaths = {
   pathOf(upload: RequestedUpload): string;
   /** The folder of its own that it lies in, if it does. */
   folderOf(upload: RequestedUpload): string | undefined;
-  /** The workflow with the paths its files really have, for upstreams that go by them. */
+  /** The workflow with the real paths of its files, for upstreams that use paths. */
   rewriteWorkflow(workflow: Graph, user: string): Graph;
 };
 

@@ -12,7 +12,7 @@ export type UpstreamCapabilities = {
   hashLookup: 'unknown' | 'yes' | 'no';
   /** It has answered a cancel with success, and the job waited on. */
   ignoresCancel: boolean;
-  /** Until when no event streams are tried. */
+  /** No event stream is opened before this time. */
   pollOnlyUntilMs: number;
   /** Another Holdover with its own engine takes what it marks with `x_`. */
   holdover: { readonly isOne: boolean; readonly untilMs: number } | undefined;

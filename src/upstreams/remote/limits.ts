@@ -35,7 +35,7 @@ export type RemoteLimits = {
   readonly minRetryAfterMs: number;
   readonly maxRetryAfterMs: number;
   readonly defaultRetryAfterMs: number;
-  /** After a refused credential its jobs are not asked about for so long. */
+  /** After a refused credential no request is made for its jobs during this time. */
   readonly refusedPauseMs: number;
   /** A snapshot of a job answers every request within this time. */
   readonly snapshotMs: number;
@@ -51,12 +51,12 @@ export type RemoteLimits = {
   readonly maxEventChars: number;
   /** How long a stream may be silent before the job is read; the interval doubles up to `last`. */
   readonly streamCheckMs: { readonly first: number; readonly last: number };
-  /** All these questions together, of one upstream. */
+  /** The limit for all these reads of one upstream. */
   readonly streamChecks: { readonly perSecond: number; readonly burst: number };
   readonly reconnectMs: { readonly first: number; readonly last: number };
   /** A stream that lived so long was a good one: the next wait is short again. */
   readonly healthyStreamMs: number;
-  /** An upstream without streams is not asked again for so long. */
+  /** An upstream without streams gets no new attempt during this time. */
   readonly pollOnlyMs: number;
   /** The same after an answer that may be a temporary page of a proxy. */
   readonly oddStreamMs: number;

@@ -46,7 +46,7 @@ type RecoveryOptions = {
 
 const MAX_CLAIMED = 50_000;
 const PAGE_SIZE = 100;
-/** One list may have been read while the job was written. */
+/** A single list may have been read just before the job was written. */
 const READS_TO_CONFIRM_ABSENCE = 2;
 /** Clocks of two machines, and the whole seconds of a `Date` header. */
 const CLOCK_SLACK_MS = 2_000;
@@ -152,7 +152,7 @@ export function createRecovery(options: RecoveryOptions): Recovery {
 type Page = {
   readonly jobs: readonly Job[];
   readonly nextCursor: string | undefined;
-  /** There may be older ones. */
+  /** There may be older jobs on later pages. */
   readonly hasMore: boolean;
 };
 
@@ -166,7 +166,7 @@ function queryText({ limit, cursor, status, metadata = {} }: JobListQuery): stri
   return text === '' ? '' : `?${text}`;
 }
 
-/** Three labels may be asked for at a time. */
+/** A query may contain three labels. */
 function firstLabels(
   metadata: NonNullable<LostSubmission['metadata']>,
 ): NonNullable<LostSubmission['metadata']> {

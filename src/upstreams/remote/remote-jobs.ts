@@ -17,7 +17,7 @@ export interface RemoteJobs extends JobApi {
    * reached.
    */
   acceptsCaller(caller: Caller): Promise<boolean>;
-  /** The folder an upload of a user lies in, of its own. */
+  /** The folder of an upload, which holds no other file. */
   uploadFolderOf: UploadPaths['folderOf'];
   /** The discovered capabilities of the upstream. */
   capabilities(): Readonly<UpstreamCapabilities> & { readonly openStreams: number };
@@ -33,7 +33,7 @@ export function createRemoteJobs(options: RemoteOptions): RemoteJobs {
     health: () => checkHealth(services),
     uploadFolderOf: (upload) => services.uploadPaths.folderOf(upload),
     async acceptsCaller(caller) {
-      // With a key of our own it is ours that counts, and callers are not to blame for it.
+      // With a fixed key the upstream checks that key, which is not the caller's.
       if (options.credential.mode === 'fixed') return true;
       const account = services.accounts.of(caller);
       return account.ok && services.credentialCheck.isAccepted(account.value);

@@ -22,7 +22,7 @@ import { type Snapshots, createSnapshots } from '../remote-events/snapshots.ts';
 import { type SharedStreams, createSharedStreams } from '../remote-events/shared-streams.ts';
 
 export type RemoteOptions = {
-  /** Of the service; `/api/v2` is appended unless it ends so. */
+  /** Base URL of the service; `/api/v2` is appended unless it is there. */
   readonly baseUrl: string;
   readonly credential: Credential;
   /** Hides uploads of one user from the others, where the upstream does not. */

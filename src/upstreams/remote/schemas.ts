@@ -130,7 +130,7 @@ export function readJob(json: unknown): Job | undefined {
   const fields = parsed.data;
   const createdAt = fields.created_at ?? fields.create_time ?? new Date().toISOString();
   const labelMap = readLabels(fields.metadata as Json | undefined);
-  // Put together member by member: every prompt and every poll comes by, and spreading is slow.
+  // Built without spreads, which are slow: this runs for every prompt and every poll.
   const result: { [member: string]: unknown } = {
     id: fields.id,
     status: fields.status,

@@ -46,7 +46,7 @@ export function nextFormat(
   return mayUsePaths ? { ...format, assetMode: 'string' } : undefined;
 }
 
-/** Remembers a spelling the upstream has taken. */
+/** Remembers a format that the upstream has accepted. */
 export function rememberFormat(
   capabilities: UpstreamCapabilities,
   format: SubmitFormat,

@@ -44,7 +44,7 @@ function* refuseOutputs(workflow: Graph, validation: GraphValidation): Steps<Res
     const className = workflow[id]?.class_type ?? '';
     return [id, { errors, dependent_outputs: outputs, class_type: className }];
   });
-  // Not by assignment: a node may be called `__proto__`.
+  // Built without assignment: a node may be called `__proto__`.
   const nodeErrors: NodeErrors = Object.fromEntries(byNode);
   const outputErrors = byNode
     .filter(([id]) => validation.failingOutputs.has(id))
