@@ -1,0 +1,148 @@
+// A cancel is recorded first, and reaches the job even when the upstream is down for a while.
+import { expect, onTestFinished, test } from 'vitest';
+import { silentLogger } from '../../src/observability/log.ts';
+import { createCancel } from '../../src/prompts/cancel.ts';
+import { createJobCanceller } from '../../src/prompts/follow/cancel-job.ts';
+import type { LivePrompt } from '../../src/prompts/live-prompts.ts';
+import { createFakeClock } from '../support/fake-clock.ts';
+
+const CALLER = { user: 'ann' };
+
+function promptOf(more: object = {}): LivePrompt {
+  const prompt = { key: 'k', promptId: 'p', caller: CALLER, jobId: 'j', status: 'queued' };
+  return { ...prompt, ...more } as unknown as LivePrompt;
+}
+
+type Given = {
+  readonly isOwner?: boolean;
+  readonly isInOutbox?: boolean;
+  readonly isSearched?: boolean;
+};
+
+function openCancel({ isOwner = true, isInOutbox = false, isSearched = false }: Given = {}) {
+  const clock = createFakeClock(5);
+  const events: string[] = [];
+  const live = new Set<LivePrompt>();
+  const { cancel } = createCancel({
+    ledger: {
+      prompts: {
+        askCancel: async (key: string, atMs: number) => void events.push(`${key} at ${atMs}`),
+      },
+    },
+    promptEventLog: {
+      isLeader: () => isOwner,
+      requestCancel: () => void events.push('ask the owner'),
+    },
+    livePrompts: { has: (prompt: LivePrompt) => live.has(prompt) },
+    outbox: { withdraw: () => isInOutbox },
+    submissionRecovery: { withdraw: async () => isSearched },
+    follower: {
+      find: () => undefined,
+      finishWithoutJob: async (_: unknown, { kind }: { kind: string }) =>
+        void events.push(`finish ${kind}`),
+    },
+    jobCanceller: { cancelJob: async () => void events.push('cancel the job') },
+    clock,
+    deadlineClock: clock,
+  } as unknown as Parameters<typeof createCancel>[0]);
+  return { cancel, clock, events, live };
+}
+
+test.each<[string, Given, string[]]>([
+  ['in the outbox ends at once', { isInOutbox: true }, ['k at 5', 'finish canceled']],
+  ['whose job is searched for ends with the search', { isSearched: true }, ['k at 5']],
+  ['with a job is cancelled upstream', {}, ['k at 5', 'cancel the job']],
+  [
+    'of another process is cancelled there and upstream',
+    { isOwner: false },
+    ['k at 5', 'ask the owner', 'cancel the job'],
+  ],
+])('a prompt %s', async (_, given, events) => {
+  const opened = openCancel(given);
+  const prompt = promptOf();
+  await opened.cancel([prompt], CALLER);
+  expect(prompt.cancelRequested).toBe(true);
+  expect(opened.events).toEqual(events);
+});
+
+test('the answer waits two seconds at most for the owner to remove a prompt from its outbox', async () => {
+  const { cancel, clock, live } = openCancel({ isOwner: false });
+  const prompt = promptOf({ isInOutbox: true, jobId: null, status: undefined });
+  live.add(prompt);
+  let isAnswered = false;
+  const answered = cancel([prompt], CALLER).then(() => (isAnswered = true));
+  await clock.advance(1900);
+  expect(isAnswered).toBe(false);
+  await clock.advance(200);
+  await answered;
+});
+
+test('the answer waits for the history of a job that has ended', async () => {
+  const { cancel, clock, live } = openCancel();
+  const prompt = promptOf({ status: 'canceled' });
+  live.add(prompt);
+  let isAnswered = false;
+  const answered = cancel([prompt], CALLER).then(() => (isAnswered = true));
+  await clock.advance(500);
+  expect(isAnswered).toBe(false);
+  live.delete(prompt);
+  await clock.advance(20);
+  await answered;
+});
+
+/** A canceller whose upstream answers with these statuses; 0: cancelled. */
+function openCanceller(statuses: number[]) {
+  const clock = createFakeClock(0);
+  const calls: number[] = [];
+  const live = new Set<LivePrompt>();
+  const canceller = createJobCanceller({
+    jobs: {
+      async cancel() {
+        calls.push(clock.now());
+        const status = statuses.length > 1 ? statuses.shift() : statuses[0];
+        if (!status) return { ok: true, value: { status: 'canceled' } };
+        return { ok: false, error: { status, code: 'x', message: '', details: null } };
+      },
+    },
+    livePrompts: { has: (prompt: LivePrompt) => live.has(prompt) },
+    clock,
+    log: silentLogger(),
+  } as unknown as Parameters<typeof createJobCanceller>[0]);
+  onTestFinished(() => canceller.close());
+  const prompt = promptOf();
+  live.add(prompt);
+  return { canceller, clock, calls, prompt, live };
+}
+
+test('a cancel the upstream accepts tells the status of the job', async () => {
+  const { canceller, prompt, calls, clock } = openCanceller([0]);
+  await canceller.cancelJob(prompt);
+  await clock.advance(60_000);
+  expect([calls, prompt.status]).toEqual([[0], 'canceled']);
+});
+
+test('a cancel is retried with growing waits while the upstream is down', async () => {
+  const { canceller, prompt, calls, clock } = openCanceller([503, 503, 503, 503, 503, 503, 0]);
+  await canceller.cancelJob(prompt);
+  await clock.advance(60_000);
+  expect(calls).toEqual([0, 500, 1500, 3500, 7500, 15_500, 25_500]);
+});
+
+test('a refused cancel is not repeated', async () => {
+  const { canceller, prompt, calls, clock } = openCanceller([409]);
+  await canceller.cancelJob(prompt);
+  await clock.advance(60_000);
+  expect(calls).toEqual([0]);
+});
+
+test('retries end with the prompt, and after ten minutes', async () => {
+  const { canceller, prompt, calls, clock, live } = openCanceller([503]);
+  await canceller.cancelJob(prompt);
+  await clock.advance(20 * 60_000);
+  expect(calls.at(-1)).toBeLessThanOrEqual(610_000);
+  const before = calls.length;
+  await canceller.cancelJob(prompt);
+  live.delete(prompt);
+  await clock.advance(60_000);
+  expect(calls).toHaveLength(before + 1);
+});

@@ -1,0 +1,236 @@
+// A follower consumes a prompt's events only after its client was answered, and goes on until its history is written.
+import { expect, onTestFinished, test } from 'vitest';
+import type { Ledger } from '../../../src/ledger/ledger.ts';
+import { silentLogger } from '../../../src/observability/log.ts';
+import { Follower, type FollowerOptions } from '../../../src/prompts/follow/follower.ts';
+import { createLivePrompts } from '../../../src/prompts/live-prompts.ts';
+import {
+  type LogSubscriber,
+  type PromptEventLog,
+  type PromptLogEntry,
+  createLocalEventLog,
+} from '../../../src/prompts/prompt-event-log.ts';
+import type { JobEvent } from '../../../src/protocol/job-api.ts';
+import type { Job, JobStatus } from '../../../src/protocol/v2.ts';
+import { Hub } from '../../../src/sockets/hub.ts';
+import { createFakeClock } from '../../support/fake-clock.ts';
+import { fakeSocket } from '../../support/clients/fake-socket.ts';
+
+const GRAPH = { '1': { class_type: 'Save', inputs: {} } };
+const jobOf = (status: JobStatus): Job => ({
+  id: 'j',
+  status,
+  created_at: '2026-01-01T00:00:00Z',
+  started_at: status === 'queued' ? null : '2026-01-01T00:00:00Z',
+  completed_at: null,
+  expires_at: '2026-01-02T00:00:00Z',
+  queue_position: null,
+  progress: null,
+  outputs: [],
+  error: null,
+  urls: { self: '', events: '', cancel: '' },
+});
+
+type Answer = JobEvent[] | Error;
+
+/** A follower whose upstream gives these streams, and answers polls with these jobs. */
+function open({ streams = [], jobs = [] }: { streams?: Answer[]; jobs?: (Job | Error)[] }) {
+  const clock = createFakeClock(0);
+  const livePrompts = createLivePrompts();
+  const entries: string[] = [];
+  const histories: string[] = [];
+  const polls: number[] = [];
+  const ended: string[] = [];
+  let isBroken = false;
+  const subscribers: LogSubscriber[] = [];
+  const localLog = createLocalEventLog();
+  const promptEventLog: PromptEventLog = {
+    ...localLog,
+    subscribe(prompt, subscriber) {
+      subscribers.push(subscriber);
+      localLog.subscribe(prompt, subscriber);
+    },
+    async append(key: string, entry: PromptLogEntry) {
+      entries.push(entry.kind === 'input' ? `input ${entry.input.kind}` : entry.kind);
+      await localLog.append(key, entry);
+    },
+  };
+  const hub = new Hub({
+    remaining: livePrompts.count,
+    serverFlags: {},
+    previewMethod: 'auto',
+    now: () => 0,
+  });
+  const options = {
+    jobs: {
+      async events() {
+        const stream = streams.shift();
+        if (stream instanceof Error) throw stream;
+        return stream ? { ok: true, value: toStream(stream) } : { ok: false, error: {} };
+      },
+      async get() {
+        polls.push(clock.now());
+        const job = jobs.length > 1 ? jobs.shift() : jobs[0];
+        if (job instanceof Error || !job) throw job ?? new Error('no job');
+        return { ok: true, value: job };
+      },
+    },
+    ledger: {
+      prompts: {
+        async finish(key: string, { statusWord }: { statusWord: string }) {
+          if (isBroken) throw new Error('the disk is full');
+          histories.push(`${key} ${statusWord}`);
+        },
+        pruneHistory: async () => {},
+      } as unknown as Ledger['prompts'],
+      files: {},
+    },
+    promptEventLog,
+    livePrompts,
+    hub,
+    history: { count: 100, bytes: 1e9, graphBytes: 1e6 },
+    mayLoseJobs: false,
+    resend: async () => 'final',
+    onEnded: (word: string) => ended.push(word),
+    clock,
+    log: silentLogger(),
+  } as unknown as FollowerOptions;
+  const follower = new Follower(options);
+  onTestFinished(async () => {
+    await follower.close();
+    hub.close();
+  });
+  const prompt = follower.trackPrompt(
+    {
+      key: 'k',
+      promptId: 'p',
+      number: 1,
+      clientId: 'c',
+      createdAtMs: 0,
+      graph: GRAPH,
+      extraData: {},
+      targets: ['1'],
+      isResumed: false,
+    },
+    { user: 'u' },
+  );
+  const socket = fakeSocket();
+  hub.addConnection(socket.connection, { user: 'u', clientId: 'c', dialect: 'local' });
+  async function followJob(): Promise<void> {
+    follower.attachJob(prompt, { jobId: 'j', graph: GRAPH, targets: ['1'] });
+    await follower.follow(prompt);
+  }
+  return {
+    follower,
+    prompt,
+    clock,
+    socket,
+    entries,
+    histories,
+    polls,
+    ended,
+    livePrompts,
+    subscribers,
+    followJob,
+    breakDisk: (broken: boolean) => (isBroken = broken),
+  };
+}
+
+async function* toStream(events: readonly JobEvent[]): AsyncGenerator<JobEvent> {
+  yield* events;
+}
+
+const RUNNING: JobEvent = { event: 'status', data: { status: 'running' } } as JobEvent;
+
+test('no event of a job is consumed before the client was answered', async () => {
+  const { follower, prompt, clock, socket, followJob, entries } = open({
+    streams: [[RUNNING]],
+    jobs: [jobOf('succeeded')],
+  });
+  await followJob();
+  await clock.advance(1000);
+  expect(entries).toEqual(['attached']);
+  expect(socket.heard()).toEqual([]);
+  follower.releaseFrames(prompt);
+  await clock.advance(0);
+  expect(entries).toEqual(['attached', 'released', 'input event', 'input settled', 'recorded']);
+  expect(socket.heard().at(0)).toBe('execution_start');
+  expect(socket.heard().at(-1)).toBe('executing:null');
+});
+
+test('a finished prompt has its history and is not live any more', async () => {
+  const { follower, prompt, clock, followJob, histories, ended, livePrompts } = open({
+    streams: [[RUNNING]],
+    jobs: [jobOf('succeeded')],
+  });
+  follower.releaseFrames(prompt);
+  await followJob();
+  await clock.advance(0);
+  expect(histories).toEqual([`k ${ended[0]}`]);
+  expect(livePrompts.has(prompt)).toBe(false);
+  expect(follower.find('k')).toBeUndefined();
+});
+
+test('a stream that ends early is opened again after growing waits', async () => {
+  const { follower, prompt, clock, followJob, polls } = open({
+    streams: [new Error('reset'), [], new Error('reset')],
+    jobs: [jobOf('running')],
+  });
+  follower.releaseFrames(prompt);
+  await followJob();
+  await clock.advance(16_000);
+  expect(polls).toEqual([250, 1750, 3750, 7750, 12_750]);
+});
+
+test('a history that cannot be written is written when there is space again', async () => {
+  const { follower, prompt, clock, followJob, histories, breakDisk } = open({
+    jobs: [jobOf('succeeded')],
+  });
+  breakDisk(true);
+  follower.releaseFrames(prompt);
+  await followJob();
+  await clock.advance(5000);
+  expect(histories).toEqual([]);
+  breakDisk(false);
+  await clock.advance(1000);
+  expect(histories).toHaveLength(1);
+});
+
+test('a prompt without a job ends when its client was answered', async () => {
+  const { follower, prompt, clock, histories, socket } = open({});
+  const finished = follower.finishWithoutJob(prompt, { kind: 'canceled' });
+  await clock.advance(1000);
+  expect(histories).toEqual([]);
+  follower.releaseFrames(prompt);
+  await finished;
+  expect(histories).toHaveLength(1);
+  expect(socket.heard()).toEqual(['execution_interrupted', 'executing:null']);
+});
+
+test('a prompt that another process takes over is not consumed any more', async () => {
+  const { follower, prompt, clock, followJob, subscribers, polls } = open({
+    jobs: [jobOf('running')],
+  });
+  follower.releaseFrames(prompt);
+  await followJob();
+  await clock.advance(100);
+  subscribers[0]?.onLeadershipLost();
+  const before = polls.length;
+  await clock.advance(60_000);
+  expect(polls).toHaveLength(before);
+});
+
+test('a prompt that another process knows by another id is removed', () => {
+  const { follower, prompt, livePrompts } = open({});
+  follower.untrack('k', 'p');
+  expect(livePrompts.has(prompt)).toBe(true);
+  follower.untrack('k', 'other');
+  expect(livePrompts.has(prompt)).toBe(false);
+  expect(follower.find('k')).toBeUndefined();
+});
+
+test('the same prompt is tracked once', () => {
+  const { follower, prompt } = open({});
+  const draft = { key: 'k' } as Parameters<Follower['trackPrompt']>[0];
+  expect(follower.trackPrompt(draft, { user: 'u' })).toBe(prompt);
+});

@@ -1,0 +1,115 @@
+// A prompt continues where its process ended, by what the ledger knows of it.
+import { expect, test } from 'vitest';
+import type { PromptRow } from '../../../src/ledger/ledger.ts';
+import {
+  type ResumePromptOptions,
+  resumePrompt,
+} from '../../../src/prompts/follow/resume-prompt.ts';
+import type { LivePrompt } from '../../../src/prompts/live-prompts.ts';
+
+type Case = {
+  readonly row?: Partial<PromptRow> | null;
+  readonly intent?: object;
+  readonly prompt?: object;
+  readonly isLive?: boolean;
+  readonly hasEnded?: boolean;
+  readonly isLost?: boolean;
+};
+
+/** What is done with a prompt, in order. */
+async function resumed({ row = {}, intent = {}, ...more }: Case): Promise<string[]> {
+  const events: string[] = [];
+  const note = (event: string) => async () => void events.push(event);
+  const stored = {
+    key: 'k',
+    jobId: null,
+    state: 'submitting',
+    intentJson: JSON.stringify({ where: 'away', key: 'k', placed: [], ...intent }),
+    graphJson: '{}',
+    targetsJson: '[]',
+    extraDataJson: '{}',
+    ...row,
+  };
+  const options = {
+    ledger: { prompts: { get: async () => (row === null ? undefined : stored) } },
+    livePrompts: { has: () => more.isLive ?? true },
+    follower: {
+      appendEntry: async () => !more.isLost,
+      resumeFinish: () => more.hasEnded ?? false,
+      releaseFrames: () => void events.push('release'),
+      attachJob: (_: unknown, { jobId }: { jobId: string }) => void events.push(`attach ${jobId}`),
+      follow: note('follow'),
+      finishWithoutJob: async (_: unknown, { kind }: { kind: string }) =>
+        void events.push(`finish ${kind}`),
+    },
+    outbox: {
+      add: async ({ clientKnows, mayHaveBeenSent }: Record<string, unknown>) =>
+        void events.push(`outbox: ${String(clientKnows)}, sent: ${String(mayHaveBeenSent)}`),
+    },
+    submissionRecovery: {
+      recover: ({ clientKnows, isKeyUsed }: Record<string, unknown>) =>
+        void events.push(`recover: ${String(clientKnows)}, key used: ${String(isKeyUsed)}`),
+    },
+    jobCanceller: { cancelJob: note('cancel') },
+    removePrompt: note('remove'),
+  } as unknown as ResumePromptOptions;
+  const prompt = { key: 'k', cancelRequested: false, ...more.prompt } as LivePrompt;
+  const step = await resumePrompt(options, prompt, { user: 'ann' });
+  await step?.();
+  return events;
+}
+
+test.each<[string, Case, string[]]>([
+  ['with a job: it is followed', { row: { jobId: 'j' } }, ['release', 'attach j', 'follow']],
+  [
+    'with a job that is to end: it is followed and cancelled',
+    { row: { jobId: 'j' }, prompt: { cancelRequested: true } },
+    ['release', 'attach j', 'follow', 'cancel'],
+  ],
+  [
+    'that was being sent: it is sent after a search',
+    {},
+    ['release', 'outbox: nothing, sent: true'],
+  ],
+  [
+    'in the outbox: it waits again',
+    { row: { state: 'outbox' }, intent: { where: 'here' } },
+    ['release', 'outbox: accepted, sent: false'],
+  ],
+  [
+    'with an unknown outcome: its job is searched for',
+    { row: { state: 'unknown' } },
+    ['release', 'recover: unknown, key used: false'],
+  ],
+  [
+    'that was sent and is to end: it is not sent again',
+    { prompt: { cancelRequested: true } },
+    ['release', 'recover: nothing, key used: true'],
+  ],
+  [
+    'in the outbox that is to end: it ends',
+    { row: { state: 'outbox' }, intent: { where: 'here' }, prompt: { cancelRequested: true } },
+    ['release', 'finish canceled'],
+  ],
+  [
+    'whose secrets are gone, and its client was answered: it fails',
+    { row: { state: 'outbox' }, intent: { where: 'here', hasSecrets: true } },
+    ['release', 'finish failed'],
+  ],
+  [
+    'whose secrets are gone, and its client was not answered: it is removed',
+    { intent: { where: 'here', hasSecrets: true } },
+    ['release', 'remove'],
+  ],
+  [
+    'whose secrets are gone, and that was sent: its job is searched for',
+    { row: { state: 'outbox' }, intent: { hasSecrets: true } },
+    ['release', 'recover: accepted, key used: true'],
+  ],
+  ['without a record: it is removed', { row: null }, ['remove']],
+  ['that was removed from the live prompts: it is removed', { isLive: false }, ['remove']],
+  ['whose end is in its log: its history is written', { hasEnded: true }, []],
+  ['that another process took meanwhile: nothing is done', { isLost: true }, []],
+])('a prompt %s', async (_, given, events) => {
+  expect(await resumed(given)).toEqual(events);
+});

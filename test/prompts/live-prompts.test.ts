@@ -1,0 +1,106 @@
+// What `/queue` shows is read from the live prompts of a user.
+import { describe, expect, test } from 'vitest';
+import { type LivePrompt, createLivePrompts } from '../../src/prompts/live-prompts.ts';
+
+function promptOf(key: string, more: object = {}): LivePrompt {
+  return {
+    key,
+    promptId: key,
+    number: 1,
+    createdAtMs: 0,
+    jobId: null,
+    status: undefined,
+    isInOutbox: false,
+    caller: { user: 'ann' },
+    lazy: { graph: { json: '12345' }, extraData: { json: '{}' } },
+    ...more,
+  } as unknown as LivePrompt;
+}
+
+const keys = (prompts: Iterable<LivePrompt>): string[] => [...prompts].map(({ key }) => key);
+
+describe('the queue of a user', () => {
+  test('is in the order of numbers, then of age, then of keys', () => {
+    const live = createLivePrompts();
+    live.add(promptOf('young', { createdAtMs: 2 }));
+    live.add(promptOf('b', { createdAtMs: 1 }));
+    live.add(promptOf('a', { createdAtMs: 1 }));
+    live.add(promptOf('front', { number: -1, createdAtMs: 3 }));
+    live.add(promptOf('foreign', { caller: { user: 'bob' } }));
+    expect(keys(live.list('ann'))).toEqual(['front', 'a', 'b', 'young']);
+    expect(live.count('ann')).toBe(4);
+  });
+
+  test('shows what runs as running, else the oldest prompt that has a job', () => {
+    const live = createLivePrompts();
+    const old = promptOf('old', { status: 'queued', createdAtMs: 1 });
+    const young = promptOf('young', { status: 'queued', createdAtMs: 2, number: 0 });
+    live.add(promptOf('jobless'));
+    live.add(old);
+    live.add(young);
+    expect(keys(live.running('ann'))).toEqual(['old']);
+    young.status = 'running';
+    expect(keys(live.running('ann'))).toEqual(['young']);
+    young.status = 'succeeded';
+    expect(keys(live.running('ann'))).toEqual(['old']);
+  });
+
+  test('knows of an earlier prompt whose job is still queued', () => {
+    const live = createLivePrompts();
+    const [first, second] = [promptOf('1', { number: 1 }), promptOf('2', { number: 2 })];
+    live.add(first);
+    live.add(second);
+    expect(live.hasEarlierQueued(second)).toBe(false);
+    first.status = 'queued';
+    expect(live.hasEarlierQueued(second)).toBe(true);
+    expect(live.hasEarlierQueued(first)).toBe(false);
+  });
+});
+
+describe('a prompt is found', () => {
+  test('by its own id and by the id of its job, while it has one', () => {
+    const live = createLivePrompts();
+    const prompt = promptOf('k', { promptId: 'p' });
+    live.add(prompt);
+    live.setJobId(prompt, 'j');
+    expect([live.find('ann', 'p'), live.find('ann', 'j')]).toEqual([prompt, prompt]);
+    live.clearJobId(prompt);
+    expect([live.find('ann', 'p'), live.find('ann', 'j')]).toEqual([prompt, undefined]);
+    live.remove(prompt);
+    expect(live.find('ann', 'p')).toBeUndefined();
+  });
+
+  test('by an id that is used twice: the newest one', () => {
+    const live = createLivePrompts();
+    live.add(promptOf('new', { promptId: 'p', createdAtMs: 2 }));
+    live.add(promptOf('old', { promptId: 'p', createdAtMs: 1 }));
+    expect(live.find('ann', 'p')?.key).toBe('new');
+  });
+
+  test('by no other user', () => {
+    const live = createLivePrompts();
+    live.add(promptOf('p'));
+    expect(live.find('bob', 'p')).toBeUndefined();
+  });
+});
+
+test('prompts in the outbox are known by user', () => {
+  const live = createLivePrompts();
+  const prompt = promptOf('k');
+  live.add(prompt);
+  live.markWaiting(prompt);
+  expect([keys(live.waiting('ann')), prompt.isInOutbox]).toEqual([['k'], true]);
+  live.clearWaiting(prompt);
+  expect([keys(live.waiting('ann')), prompt.isInOutbox]).toEqual([[], false]);
+});
+
+test('counts prompts by state, and the bytes that clients sent', () => {
+  const live = createLivePrompts();
+  const statuses = [undefined, 'queued', 'running', 'failed'];
+  const prompts = statuses.map((status, i) => promptOf(String(i), { status }));
+  for (const prompt of prompts) live.add(prompt);
+  expect(live.countByState()).toEqual({ waiting: 1, queued: 1, running: 1, ending: 1 });
+  expect(live.bytes()).toBe(4 * 7);
+  for (const prompt of prompts) live.remove(prompt);
+  expect(live.bytes()).toBe(0);
+});
