@@ -28,8 +28,6 @@ export default defineConfig({
           name: 'fast',
           include: FAST,
           setupFiles: ['test/support/bytes-equality.ts', 'test/support/fast-guard.ts'],
-          // They leave nothing behind, so that one process can run them all.
-          isolate: false,
         },
       },
       {
