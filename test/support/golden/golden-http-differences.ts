@@ -204,7 +204,7 @@ export const CALL_CASES: readonly Case[] = [
 ];
 
 /** Its row of `docs/differences.md`: headers that only ours sends, on answers of v1 routes alone. */
-export const DEPRECATION_ROW = 'farewell';
+export const DEPRECATION_ROW = 'deprecation-headers';
 
 /** Where no route answers: the caller is refused, or there is no such path or method. */
 const UNROUTED = new Set([403, 404, 405]);

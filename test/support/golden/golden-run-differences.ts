@@ -74,7 +74,7 @@ export const RUN_CASES: readonly Case[] = [
     tolerances: { without: ['a', 6, 8] },
     expectedDifferences: [
       expectedDifferences(
-        'twin-prompt-id',
+        'duplicate-prompt-id',
         '5 POST /prompt',
         'status 400',
         'prompt_id absent',

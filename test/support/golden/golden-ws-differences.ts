@@ -65,7 +65,7 @@ export const SOCKET_CASES: readonly Case[] = [
     scenario: 'identical-nodes',
     expectedDifferences: [
       expectedDifferences(
-        'twin-meta',
+        'identical-node-meta',
         `1 GET /history/${FIRST}`,
         ...['4', '5'].flatMap((id) =>
           ['node_id', 'display_node', 'real_node_id'].map(
