@@ -1,3 +1,4 @@
+import { type Clock, systemClock } from '../lib/clock.ts';
 import type { Caller, JobApi, JobEvent } from '../protocol/job-api.ts';
 import { drainEvents } from '../upstreams/job-feed.ts';
 
@@ -15,13 +16,16 @@ export type EarlyEvents = {
   take(caller: Caller, jobId: string, signal: AbortSignal): AsyncIterable<JobEvent> | undefined;
 };
 
-export function createEarlyEvents(jobs: Pick<JobApi, 'events'>): EarlyEvents {
+export function createEarlyEvents(
+  jobs: Pick<JobApi, 'events'>,
+  clock: Clock = systemClock,
+): EarlyEvents {
   const streams = new Map<string, EarlyStream>();
 
   function remove(name: string): EarlyStream | undefined {
     const stream = streams.get(name);
     streams.delete(name);
-    clearTimeout(stream?.timer);
+    stream?.expiry.abort();
     return stream;
   }
 
@@ -30,8 +34,12 @@ export function createEarlyEvents(jobs: Pick<JobApi, 'events'>): EarlyEvents {
       const name = nameOf(caller, jobId);
       if (streams.has(name)) return;
       const controller = new AbortController();
-      const timer = setTimeout(() => close(remove(name)), BUFFER_MS).unref();
-      const stream: EarlyStream = { controller, timer };
+      const expiry = new AbortController();
+      const stream: EarlyStream = { controller, expiry };
+      clock.sleep(BUFFER_MS, expiry.signal).then(
+        () => close(remove(name)),
+        () => {},
+      );
       streams.set(name, stream);
       try {
         const events = await jobs.events(caller, jobId, controller.signal);
@@ -56,7 +64,8 @@ export function createEarlyEvents(jobs: Pick<JobApi, 'events'>): EarlyEvents {
 
 type EarlyStream = {
   readonly controller: AbortController;
-  readonly timer: NodeJS.Timeout;
+  /** Aborted when the stream is taken before it expires. */
+  readonly expiry: AbortController;
   events?: AsyncIterable<JobEvent>;
 };
 

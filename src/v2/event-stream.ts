@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
+import type { Clock } from '../lib/clock.ts';
 import { yieldEvery } from '../lib/event-loop.ts';
 import type { JobEvent } from '../protocol/job-api.ts';
 import { type Json, stringifyJson } from '../protocol/json.ts';
@@ -17,6 +18,7 @@ const STALLED_HEARTBEATS = 4;
 
 export type StreamOptions = {
   readonly heartbeatMs: number;
+  readonly clock: Clock;
   /** Aborts when the reader disconnects. */
   readonly signal: AbortSignal;
 };
@@ -33,16 +35,31 @@ export async function streamEvents(
 ): Promise<void> {
   const backlog = createEventBacklog();
   response.write(KEEP_ALIVE);
-  const heartbeat = setInterval(() => {
-    if (!response.writableNeedDrain && !options.signal.aborted) response.write(KEEP_ALIVE);
-  }, options.heartbeatMs);
+  const ended = new AbortController();
+  void sendHeartbeats(response, options, ended.signal);
   const [filling, writing] = await Promise.allSettled([
     fillBacklog(backlog, events, response),
     writeBacklog(response, backlog, options),
   ]);
-  clearInterval(heartbeat);
+  ended.abort();
   response.end();
   for (const part of [filling, writing]) if (part.status === 'rejected') throw part.reason;
+}
+
+/** Writes a comment line at every interval until the stream has ended. */
+async function sendHeartbeats(
+  response: ServerResponse,
+  { heartbeatMs, clock, signal }: StreamOptions,
+  ended: AbortSignal,
+): Promise<void> {
+  const wait = (): Promise<boolean> =>
+    clock.sleep(heartbeatMs, ended).then(
+      () => !ended.aborted,
+      () => false,
+    );
+  while (await wait()) {
+    if (!response.writableNeedDrain && !signal.aborted) response.write(KEEP_ALIVE);
+  }
 }
 
 /** The bytes of one event. */
@@ -89,16 +106,20 @@ async function writeBacklog(
 
 async function waitForDrain(
   response: ServerResponse,
-  { heartbeatMs, signal }: StreamOptions,
+  { heartbeatMs, clock, signal }: StreamOptions,
 ): Promise<void> {
   if (signal.aborted) return;
-  const stallTimer = setTimeout(() => response.destroy(), STALLED_HEARTBEATS * heartbeatMs);
+  const drained = new AbortController();
+  clock.sleep(STALLED_HEARTBEATS * heartbeatMs, drained.signal).then(
+    () => response.destroy(),
+    () => {},
+  );
   try {
     await once(response, 'drain', { signal });
   } catch (error) {
     if (!signal.aborted) throw error;
   } finally {
-    clearTimeout(stallTimer);
+    drained.abort();
   }
 }
 

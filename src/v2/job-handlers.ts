@@ -1,3 +1,4 @@
+import { systemClock } from '../lib/clock.ts';
 import type Koa from 'koa';
 import {
   type Caller,
@@ -33,7 +34,7 @@ export function createJobHandlers(deps: V2RouteOptions): {
   readonly [name in JobOperation]: Handler;
 } {
   const { jobs, bodies } = deps;
-  const earlyEvents = createEarlyEvents(jobs);
+  const earlyEvents = createEarlyEvents(jobs, deps.clock);
   return {
     async submit({ ctx, caller, links }) {
       const key = readIdempotencyKey(ctx);
@@ -83,6 +84,7 @@ type JobOperation = 'submit' | 'list' | 'get' | 'workflow' | 'cancel' | 'logs' |
 
 function createEventsHandler(deps: V2RouteOptions, earlyEvents: EarlyEvents): Handler {
   const { jobs, streamCap = DEFAULT_STREAM_CAP, heartbeatMs = DEFAULT_HEARTBEAT_MS } = deps;
+  const { clock = systemClock } = deps;
   const open = new Map<string, number>();
   return async ({ ctx, caller, params, links }) => {
     if (ctx.method === 'HEAD') {
@@ -100,6 +102,7 @@ function createEventsHandler(deps: V2RouteOptions, earlyEvents: EarlyEvents): Ha
       const job = (): Promise<Result<Job>> => jobs.get(caller, idOf(params));
       await streamEvents(ctx.res, clientEvents(events.value, { links, job }), {
         heartbeatMs,
+        clock,
         signal,
       });
       return ok('sent');

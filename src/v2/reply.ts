@@ -1,3 +1,4 @@
+import type { Clock } from '../lib/clock.ts';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
 import type Koa from 'koa';
@@ -29,6 +30,7 @@ export type V2RouteOptions = {
   /** Event streams that one caller may have open. */
   readonly streamCap?: number;
   readonly heartbeatMs?: number;
+  readonly clock?: Clock;
   /** The public addresses of this server. */
   readonly addresses: PublicAddresses;
   /** Links to bytes work without a key; left out, they need one. */

@@ -1,5 +1,4 @@
 import type { Clock } from '../../lib/clock.ts';
-import { setTimeout as delay } from 'node:timers/promises';
 import { reached } from '../../lib/crash-point.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
 import { type LiveJob, toEndPatch, toPatch } from './live-job.ts';
@@ -55,7 +54,7 @@ export function createJobLifecycle(deps: JobLifecycleOptions): JobLifecycle {
           { event: 'job.end_store_failed', err: error },
           'the end of a job could not be stored: trying again',
         );
-        await delay(RETRY_WRITE_MS);
+        await clock.sleep(RETRY_WRITE_MS);
       }
     }
   }

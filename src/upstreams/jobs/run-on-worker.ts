@@ -94,30 +94,29 @@ async function exchangeMessages(
   return end;
 }
 
-type StopOptions = Pick<RunnerOptions, 'timeLimitMs' | 'stopGraceMs' | 'nodes'> & {
+type StopOptions = Pick<RunnerOptions, 'timeLimitMs' | 'stopGraceMs' | 'nodes' | 'clock'> & {
   readonly stop: SharedArrayBuffer;
   readonly thread: WorkerThread;
   readonly reporter: RunReporter;
 };
 
 /**
- * A stop first sets a flag that the node checks; after the grace period it terminates the thread.
+ * Stops the job at its time limit. A stop first sets a flag that the node checks; after the grace
+ * period it terminates the thread. Call the result when the run has ended.
  */
-function enforceStop(
-  job: LiveJob,
-  { stop, thread, timeLimitMs, ...deps }: StopOptions,
-): () => void {
-  const timers = [setTimeout(() => job.stop.abort('timeout' satisfies StopReason), timeLimitMs)];
+function enforceStop(job: LiveJob, options: StopOptions): () => void {
+  const { stop, thread, timeLimitMs, clock } = options;
+  const ended = new AbortController();
+  const after = (ms: number, act: () => void): void =>
+    void clock.sleep(ms, ended.signal).then(act, () => {});
   const onStop = (): void => {
     Atomics.store(new Int32Array(stop), 0, 1);
-    timers.push(setTimeout(() => void thread.terminate(), graceMsOf(job, deps)));
+    after(graceMsOf(job, options), () => void thread.terminate());
   };
+  after(timeLimitMs, () => job.stop.abort('timeout' satisfies StopReason));
   if (job.stop.signal.aborted) onStop();
-  job.stop.signal.addEventListener('abort', onStop);
-  return () => {
-    job.stop.signal.removeEventListener('abort', onStop);
-    for (const timer of timers) clearTimeout(timer);
-  };
+  job.stop.signal.addEventListener('abort', onStop, { signal: ended.signal });
+  return () => ended.abort();
 }
 
 /**
