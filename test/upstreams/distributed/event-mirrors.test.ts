@@ -1,0 +1,136 @@
+// The events of a job that another process runs: published ones in order, missed ones from its stream.
+import { expect, onTestFinished, test } from 'vitest';
+import { silentLogger } from '../../../src/observability/log.ts';
+import type { JobEvent } from '../../../src/protocol/job-api.ts';
+import { EventMirrors } from '../../../src/upstreams/distributed/event-mirrors.ts';
+import { encodeEvent } from '../../../src/upstreams/distributed-state/event-codec.ts';
+import { createQueueKeys } from '../../../src/upstreams/distributed-state/redis-keys.ts';
+
+const ANNA = { user: 'anna' };
+const KEYS = createQueueKeys({ prefix: 'p:', channels: 'p:' });
+
+const running: JobEvent = { event: 'status', data: { status: 'running', queue_position: null } };
+const ended: JobEvent = { event: 'status', data: { status: 'succeeded', queue_position: null } };
+const step = (n: number): JobEvent => ({
+  event: 'x_text',
+  data: { node_id: '1', text: String(n) },
+});
+
+/** A Redis with one stream, and a publisher that may lose messages. */
+function open(positions: readonly (number | null)[] = [null]) {
+  const stream: [id: string, fields: string[]][] = [];
+  const handlers = new Map<string, (message: Buffer) => void>();
+  let reconnected = (): void => {};
+  const send = (channel: string, text: string): void => handlers.get(channel)?.(Buffer.from(text));
+  const mirrors = new EventMirrors({
+    redis: {
+      xrange: async (_key: string, after: string) =>
+        stream.filter(([id]) => numberOf(id) > numberOf(after.slice(1))),
+      getBuffer: async () => null,
+    } as never,
+    keys: KEYS,
+    pubsub: {
+      async subscribe(channel, onMessage) {
+        handlers.set(channel, onMessage);
+        return () => void handlers.delete(channel);
+      },
+      onReconnect: (recheck) => void (reconnected = recheck),
+      close() {},
+    },
+    runState: { read: async () => [undefined], positions: async () => positions },
+    log: silentLogger(),
+  });
+  onTestFinished(() => mirrors.close());
+  let n = 0;
+  return {
+    mirrors,
+    handlers,
+    reconnect: () => reconnected(),
+    moved: () => send(KEYS.queueChannel, 'moved'),
+    /** Writes an event to the stream, and publishes it unless it is lost on the way. */
+    write: (
+      event: Exclude<JobEvent, { event: 'preview' }>,
+      way: 'published' | 'lost' = 'published',
+    ): void => {
+      const id = `1-${++n}`;
+      stream.push([id, ['e', encodeEvent(event)]]);
+      if (way === 'published') send(KEYS.eventChannel('j'), `e${id}\n${encodeEvent(event)}`);
+    },
+  };
+}
+
+function numberOf(id: string): number {
+  const [fence = 0, n = 0] = id.split('-').map(Number);
+  return fence * 1000 + n;
+}
+
+async function textsOf(events: AsyncIterable<JobEvent>): Promise<string[]> {
+  const texts: string[] = [];
+  for await (const { event, data } of events) {
+    if (event === 'status') texts.push(`${data.status} ${data.queue_position ?? ''}`.trim());
+    if (event === 'x_text') texts.push(data.text);
+  }
+  return texts;
+}
+
+const never = new AbortController().signal;
+
+test('published events arrive in order, and the end closes the subscription', async () => {
+  const { mirrors, handlers, write } = open();
+  const texts = textsOf(await mirrors.subscribe('j', never));
+  for (const event of [running, step(1), step(2), ended]) write(event as never);
+  expect(await texts).toEqual(['queued', 'running', '1', '2', 'succeeded']);
+  expect(handlers.has(KEYS.eventChannel('j'))).toBe(false);
+});
+
+test('a gap in the numbers is filled from the stream', async () => {
+  const { mirrors, write } = open();
+  const texts = textsOf(await mirrors.subscribe('j', never));
+  write(running as never);
+  write(step(1) as never, 'lost');
+  write(step(2) as never);
+  write(ended as never);
+  expect(await texts).toEqual(['queued', 'running', '1', '2', 'succeeded']);
+});
+
+test('after a lost connection the stream has what was not published', async () => {
+  const { mirrors, write, reconnect } = open();
+  const texts = textsOf(await mirrors.subscribe('j', never));
+  for (const event of [running, step(1), ended]) write(event as never, 'lost');
+  reconnect();
+  expect(await texts).toEqual(['queued', 'running', '1', 'succeeded']);
+});
+
+test('a move of the queue is shown to jobs that wait', async () => {
+  const { mirrors, write, moved } = open([4]);
+  const texts = textsOf(await mirrors.subscribe('j', never));
+  moved();
+  await new Promise((resolve) => setImmediate(resolve));
+  write(ended as never);
+  expect(await texts).toEqual(['queued', 'queued 4', 'succeeded']);
+});
+
+test('events are buffered for the submitter alone, and once', async () => {
+  const { mirrors, write } = open();
+  await mirrors.prepare('anna', 'j');
+  write(running as never);
+  expect(mirrors.prepared({ user: 'bob' }, 'j', never)).toBeUndefined();
+  const events = mirrors.prepared(ANNA, 'j', never);
+  expect(mirrors.prepared(ANNA, 'j', never)).toBeUndefined();
+  write(ended as never);
+  expect(events && (await textsOf(events))).toEqual(['queued', 'running', 'succeeded']);
+});
+
+test('a mirror goes with its last subscriber', async () => {
+  const { mirrors, handlers, write } = open();
+  const stops = [new AbortController(), new AbortController()];
+  const all = await Promise.all(stops.map(({ signal }) => mirrors.subscribe('j', signal)));
+  const read = all.map(textsOf);
+  write(running as never);
+  stops[0]?.abort();
+  await read[0];
+  expect(handlers.has(KEYS.eventChannel('j'))).toBe(true);
+  stops[1]?.abort();
+  await read[1];
+  expect(handlers.has(KEYS.eventChannel('j'))).toBe(false);
+});
