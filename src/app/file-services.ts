@@ -55,7 +55,7 @@ export function openFileServices(
       decodeSlots,
       quota: createUploadQuota(UPLOAD_LIMITS),
       // A remote service stores the bytes: here they need not survive a power loss.
-      durability: config.upstream.kind === 'remote' ? 'goes on' : 'stays',
+      durability: config.upstream.kind === 'remote' ? 'transient' : 'fsync',
       callerOf: auth.keyring.callerOf,
       addresses: auth.addresses,
       spoolDir: dir.spool,

@@ -18,7 +18,7 @@ export type SpoolRefusal = {
 export type SpoolResult = { readonly ok: true; readonly value: SpooledFile } | SpoolRefusal;
 
 /** The durability of a spooled file: a file that is only sent on need not reach the disk. */
-export type Durability = 'stays' | 'goes on';
+export type Durability = 'fsync' | 'transient';
 
 const WRITE_NEW =
   constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | (constants.O_NOFOLLOW ?? 0);
@@ -42,7 +42,7 @@ export async function spoolStream(
     readonly durability?: Durability | undefined;
   },
 ): Promise<SpoolResult> {
-  const { dir, maxBytes, durability = 'stays' } = options;
+  const { dir, maxBytes, durability = 'fsync' } = options;
   const path = join(dir, randomUUID());
   const hasher = createHasher();
   try {
@@ -122,7 +122,7 @@ type SinkOptions = {
 
 /** Chunks are hashed as they come, while they are still in the processor's cache. */
 function createSpoolWriter({ path, hasher, maxBytes, durability }: SinkOptions) {
-  const mustSync = durability === 'stays';
+  const mustSync = durability === 'fsync';
   let handle: FileHandle | undefined;
   let sizeBytes = 0;
   let batch: Buffer[] = [];
