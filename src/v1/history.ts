@@ -1,17 +1,18 @@
 import type { BodyReader } from '../http/json-body.ts';
-import type { Ledger, PromptOutline, PromptRow } from '../ledger/ledger.ts';
+import type { Ledger, PromptOutline } from '../ledger/ledger.ts';
 import { historyV2Detail, historyV2Item } from '../translate/history.ts';
 import { type ExceptionWord, shownEntry } from '../translate/stored-history-entry.ts';
-import { parseJson, stringifyJson } from '../protocol/json.ts';
+import { stringifyJson } from '../protocol/json.ts';
 import { isTruthyInPython } from '../protocol/python-text.ts';
-import type { HistoryEntry } from '../protocol/v1.ts';
+
 import { readJson } from './routing/body.ts';
 import { rulesFor } from '../dialects/dialect.ts';
 import { V1Error, plainError, sendEmpty, sendJson } from '../dialects/errors.ts';
 import type { MarkFetched } from '../prompts/mark-fetched.ts';
 import { readEntryBatches, historyChunks, paginate } from './history-page.ts';
 import { sendJsonPieces } from '../http/json-stream.ts';
-import { readIdList, requireObject } from './queue.ts';
+import { findEndedPrompt, parseEntry } from './ended-prompts.ts';
+import { integerParam, readIdList, requireObject } from './routing/parameters.ts';
 import type { V1Request, V1Route } from './routes.ts';
 
 type HistoryServices = {
@@ -37,32 +38,6 @@ export function historyRoutes(services: HistoryServices): readonly V1Route[] {
       handle: (request) => getHistoryV2(services, request),
     },
   ];
-}
-
-/** The entry of a done row; what is stored there came from us. */
-export function parseEntry(
-  row: Pick<PromptRow, 'entryJson'>,
-  exceptionWord: ExceptionWord = 'own',
-): HistoryEntry {
-  return parseJson(shownEntry(row.entryJson ?? 'null', exceptionWord)) as unknown as HistoryEntry;
-}
-
-/** A done prompt under its v1 id or its v2 id. */
-export async function findEndedPrompt(
-  { prompts }: Ledger,
-  user: string,
-  id: string,
-): Promise<PromptRow | undefined> {
-  const row = (await prompts.find(user, id)) ?? (await prompts.findByJob(user, id));
-  return row?.state === 'done' ? row : undefined;
-}
-
-/** An integer of the query; the original answers 500 to anything else. */
-export function integerParam(query: URLSearchParams, name: string): number | undefined {
-  const text = query.get(name);
-  if (text === null) return undefined;
-  if (/^\s*[+-]?\d{1,15}\s*$/.test(text)) return Number(text);
-  throw new V1Error(400, plainError('invalid_request', `"${name}" must be an integer.`));
 }
 
 async function listHistory(

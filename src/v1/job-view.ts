@@ -6,7 +6,7 @@ import { type JsonObject, parseJson } from '../protocol/json.ts';
 import type { StatusWord } from '../protocol/v1.ts';
 import type { Graph } from '../protocol/v2.ts';
 import type { LivePrompt } from '../prompts/live-prompts.ts';
-import { parseEntry } from './history.ts';
+import { parseEntry } from './ended-prompts.ts';
 
 /** A live prompt as `/api/jobs` shows it. */
 export function liveView(prompt: LivePrompt): JobView {

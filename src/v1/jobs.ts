@@ -7,10 +7,10 @@ import type { Cancel } from '../prompts/cancel.ts';
 import { rulesFor } from '../dialects/dialect.ts';
 import { V1Error, faultOf, plainError, sendJson } from '../dialects/errors.ts';
 import type { MarkFetched } from '../prompts/mark-fetched.ts';
-import { findEndedPrompt } from './history.ts';
+import { findEndedPrompt } from './ended-prompts.ts';
 import { listJobs } from './job-list.ts';
 import { endedView, liveView } from './job-view.ts';
-import { readIdList, requireObject } from './queue.ts';
+import { readIdList, requireObject } from './routing/parameters.ts';
 import type { V1Request, V1Route } from './routes.ts';
 
 type JobServices = {

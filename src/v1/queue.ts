@@ -1,5 +1,5 @@
 import type { BodyReader } from '../http/json-body.ts';
-import { type Json, type JsonObject, isJsonObject } from '../protocol/json.ts';
+import type { Json } from '../protocol/json.ts';
 import { isTruthyInPython } from '../protocol/python-text.ts';
 import {
   type LivePrompts,
@@ -10,11 +10,12 @@ import {
 import { readJson, readJsonOrUndefined } from './routing/body.ts';
 import type { Cancel } from '../prompts/cancel.ts';
 import { type DialectRules, rulesFor } from '../dialects/dialect.ts';
-import { V1Error, plainError, sendEmpty, sendJson } from '../dialects/errors.ts';
+import { sendEmpty, sendJson } from '../dialects/errors.ts';
 import { byCreation } from '../prompts/queue-order.ts';
 import { sendJsonPieces } from '../http/json-stream.ts';
 import { toJsonText } from '../lib/lazy-json.ts';
 import { requirePrintable } from '../dialects/printable.ts';
+import { readIdList, requireObject } from './routing/parameters.ts';
 import type { V1Request, V1Route } from './routes.ts';
 
 type QueueServices = {
@@ -22,9 +23,6 @@ type QueueServices = {
   readonly cancel: Cancel['cancel'];
   readonly bodies: BodyReader;
 };
-
-/** More ids than this in one call is not a queue any client could show. */
-const MAX_IDS = 10_000;
 
 /** `/queue`, `/interrupt`, `/free`: v1's way of looking at and stopping jobs. */
 export function queueRoutes(services: QueueServices): readonly V1Route[] {
@@ -38,18 +36,6 @@ export function queueRoutes(services: QueueServices): readonly V1Route[] {
     },
     { method: 'POST', path: '/free', handle: (request) => freeMemory(services, request) },
   ];
-}
-
-/** Ids in a body's list member, refused when it is no list of strings. */
-export function readIdList(value: Json | undefined, name: string): readonly string[] {
-  if (value === undefined || value === null) return [];
-  if (!Array.isArray(value) || value.length > MAX_IDS) {
-    throw new V1Error(
-      400,
-      plainError('invalid_request', `"${name}" must be a list of at most ${MAX_IDS} ids.`),
-    );
-  }
-  return value.map((id) => requirePrintable(String(id), name));
 }
 
 async function getQueue({ livePrompts }: QueueServices, { ctx, caller }: V1Request): Promise<void> {
@@ -208,9 +194,4 @@ async function interruptPrompts(
 async function freeMemory(services: QueueServices, { ctx }: V1Request): Promise<void> {
   requireObject(await readJson(ctx, services.bodies));
   sendEmpty(ctx);
-}
-
-export function requireObject(value: Json): JsonObject {
-  if (isJsonObject(value)) return value;
-  throw new V1Error(400, plainError('invalid_request', 'The body must be a JSON object.'));
 }
