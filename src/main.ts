@@ -28,7 +28,10 @@ if (parsed.kind === 'exit') {
   process.exit(parsed.code);
 }
 
-const log = createLogger({ level: parsed.config.logLevel });
+const log = createLogger({
+  level: parsed.config.logLevel,
+  tracePrompt: parsed.config.tracePrompt,
+});
 logProcessErrors(log);
 
 try {

@@ -2,6 +2,7 @@ import { type Authenticate, type Identify, createAuthenticate } from '../auth/id
 import { type Keyring, createKeyring } from '../auth/keyring.ts';
 import type { Config } from '../config/config.ts';
 import { type Dialects, createDialects } from '../dialects/dialect.ts';
+import type { SecretRedactor } from '../observability/secret-redactor.ts';
 import type { HttpAccess } from './http-access.ts';
 import type { OpenedUpstream } from './upstream.ts';
 
@@ -17,10 +18,12 @@ type AuthParts = {
   readonly config: Config;
   readonly access: HttpAccess;
   readonly identify: Identify;
+  /** Gets each presented key, so that no log line shows it. */
+  readonly secrets: Pick<SecretRedactor, 'add'>;
   readonly runner: OpenedUpstream;
 };
 
-export function createAuth({ config, access, identify, runner }: AuthParts): Auth {
+export function createAuth({ config, access, identify, secrets, runner }: AuthParts): Auth {
   const { addresses, guard, prefix } = access;
   const keyring = createKeyring();
   const { acceptsCaller } = runner;
@@ -29,7 +32,14 @@ export function createAuth({ config, access, identify, runner }: AuthParts): Aut
     guard,
     prefix,
     identify,
-    authenticate: createAuthenticate({ identify, acceptsCaller, onCaller: keyring.remember }),
+    authenticate: createAuthenticate({
+      identify,
+      acceptsCaller,
+      onCaller(caller) {
+        keyring.remember(caller);
+        secrets.add(caller.credential);
+      },
+    }),
     keyring,
     dialects: createDialects(config.dialect),
   };

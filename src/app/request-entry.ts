@@ -21,6 +21,8 @@ type RequestEntryOptions = {
   readonly corsOrigin: string | undefined;
   /** Present: each call must be recorded, so none takes the fast path. */
   readonly sessionRecorder: object | undefined;
+  /** Present: each call is traced, so none takes the fast path. */
+  readonly trafficLog: object | undefined;
   readonly metrics: Pick<Metrics, 'note'>;
   readonly addresses: Pick<PublicAddresses, 'clientOf'>;
   /** For the line of each request. */
@@ -45,7 +47,7 @@ export function createRequestEntry({
   guard,
   ...deps
 }: RequestEntryOptions): RequestListener {
-  const needsApp = deps.sessionRecorder !== undefined || deps.corsOrigin !== undefined;
+  const needsApp = [deps.sessionRecorder, deps.trafficLog, deps.corsOrigin].some(isPresent);
   if (needsApp) return serveWithApp;
   const passThroughPath = passThrough && createPassThroughPath(passThrough);
   return (req, res) => {
@@ -102,4 +104,8 @@ async function tryAnswer(
     // Others find out why, and say so.
     return undefined;
   }
+}
+
+function isPresent(value: unknown): boolean {
+  return value !== undefined;
 }

@@ -34,7 +34,13 @@ export function v1Routes(services: Services, { frontend }: Mounts): readonly V1R
   const { cancel, markFetched, acceptor } = life;
   return [
     ...afterCatchUp(life, [
-      ...promptRoutes({ acceptor, livePrompts: live, counter, bodies }),
+      ...promptRoutes({
+        acceptor,
+        livePrompts: live,
+        counter,
+        bodies,
+        onSubmission: services.trafficLog?.submission,
+      }),
       ...queueRoutes({ livePrompts: live, cancel, bodies }),
       ...jobRoutes({ cancel, ledger, livePrompts: live, bodies, markFetched }),
     ]),

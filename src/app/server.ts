@@ -1,4 +1,5 @@
 import type { RequestListener, Server } from 'node:http';
+import { LOCAL_USER } from '../auth/identity.ts';
 import type { Config } from '../config/config.ts';
 import { upstreamName } from '../config/upstream.ts';
 import { packageVersion } from '../config/version.ts';
@@ -51,6 +52,7 @@ export async function startServer(
   const port = await listen(server, config);
   const stopAnnouncing = deprecation.startAnnouncing(sockets.notifyClients);
   logStart(log, services, port);
+  await logTracedPrompt(services);
   // Only now: the threads it starts load as much as has been loaded so far.
   upstream.runner.start();
   upstream.definitions.start();
@@ -91,6 +93,7 @@ function createServer(services: Services, mounts: Mounts): Server {
     guard: auth.guard,
     corsOrigin: config.corsOrigin,
     sessionRecorder,
+    trafficLog: services.trafficLog,
     metrics,
     addresses: auth.addresses,
     requestLog: logs.requestLog,
@@ -119,6 +122,7 @@ function createKoaApp(
     corsOrigin: config.corsOrigin,
     log: logs.log,
     requestLog: logs.requestLog,
+    onAnswered: services.trafficLog?.httpCall,
     checkDataDir: store.checkDataDir,
     countRequests: metrics.count,
   });
@@ -156,6 +160,17 @@ function logStart(log: Logger, { config, store }: Services, port: number): void 
     upstream: upstreamName(config.upstream),
   };
   log.info(fields, 'listening');
+}
+
+/** States what is known of the prompt of `--trace-prompt`, so that a mistyped id is noticed. */
+async function logTracedPrompt({ config, ledger, logs }: Services): Promise<void> {
+  const { tracePrompt: promptId } = config;
+  if (promptId === undefined) return;
+  const row = await ledger.prompts.find(LOCAL_USER, promptId);
+  const text = row
+    ? `the traced prompt is on record: ${row.state}`
+    : 'no prompt without a key has this id so far: it is traced from its POST on';
+  logs.log.info({ event: 'trace.started', promptId, state: row?.state ?? 'unknown' }, text);
 }
 
 /** In this order: callers first, then what serves them, the ledger last. */

@@ -12,6 +12,8 @@ import { type Deprecation, createDeprecation } from '../migration/deprecation.ts
 import type { SessionRecorder } from '../migration/session-recorder.ts';
 import { type UsageCounter, ignoreUsage, openUsageCounter } from '../migration/usage-counter.ts';
 import { type Metrics, createMetrics } from '../observability/metrics.ts';
+import { type SecretRedactor, createSecretRedactor } from '../observability/secret-redactor.ts';
+import { type TrafficLog, createTrafficLog } from '../observability/traffic-log.ts';
 import { type LivePrompts, createLivePrompts } from '../prompts/live-prompts.ts';
 import type { PromptEventLog } from '../prompts/prompt-event-log.ts';
 import { type Prompts, createPrompts } from '../prompts/prompts.ts';
@@ -43,6 +45,8 @@ export type Services = {
   readonly deprecation: Deprecation;
   readonly usageCounter: UsageCounter;
   readonly sessionRecorder: SessionRecorder | undefined;
+  /** `undefined`: the log level does not need it. */
+  readonly trafficLog: TrafficLog | undefined;
   readonly auth: Auth;
   readonly ledger: Ledger;
   readonly upstream: Upstream;
@@ -62,7 +66,9 @@ export async function openServices(
   const store = await openStore(config, log);
   const live = createLivePrompts();
   const eventLog = await openPromptEventLog(store, log);
-  const sockets = createSockets(config, { live, eventLog, log });
+  const secrets = createSecretRedactor();
+  const trafficLog = openTrafficLog(config, { log, secrets, live });
+  const sockets = createSockets(config, { live, eventLog, log, trafficLog });
   await connectLogs(logs, store);
   const access = createHttpAccess(config);
   const identify = createIdentify({ secret: store.dir.secret, localToken: config.localToken });
@@ -81,8 +87,9 @@ export async function openServices(
     sockets,
     live,
     eventLog,
+    trafficLog,
   });
-  const auth = createAuth({ config, access, identify, runner: upstream.runner });
+  const auth = createAuth({ config, access, identify, secrets, runner: upstream.runner });
   const usageCounter = await openUsageCounter({ calls: store.ledger.calls, log, now });
   const ledger = withExampleInput({ config, runner: upstream.runner, spoolDir: store.dir.spool });
   const counter = await openPromptCounter({ links: store.links, ledger });
@@ -103,6 +110,7 @@ export async function openServices(
     }),
     usageCounter,
     sessionRecorder,
+    trafficLog,
     auth,
     ledger,
     upstream,
@@ -123,7 +131,9 @@ function createSockets(
     live,
     eventLog,
     log,
-  }: Pick<PromptServices, 'live' | 'eventLog'> & { readonly log: Logs['log'] },
+    trafficLog,
+  }: Pick<PromptServices, 'live' | 'eventLog'> &
+    Pick<Services, 'trafficLog'> & { readonly log: Logs['log'] },
 ): Hub {
   return new Hub({
     remaining: live.count,
@@ -131,7 +141,26 @@ function createSockets(
     previewMethod: config.previewMethod,
     onPresenceChange: (user, isThere) => eventLog.watch(user, isThere),
     log,
+    onFrame: trafficLog?.frame,
   });
+}
+
+type TrafficParts = Pick<PromptServices, 'live'> & {
+  readonly log: Logs['log'];
+  readonly secrets: SecretRedactor;
+};
+
+/** Traffic is logged at level `debug` only; above it nothing of this costs anything. */
+function openTrafficLog(
+  config: Config,
+  { log, secrets, live }: TrafficParts,
+): TrafficLog | undefined {
+  if (!log.isLevelEnabled('debug')) return undefined;
+  secrets.add(config.localToken);
+  if (config.upstream.kind === 'remote') secrets.add(config.upstream.key);
+  const promptIdOf = (user: string, id: string): string | undefined =>
+    (live.find(user, id) ?? live.list(user).find(({ key }) => key === id))?.promptId;
+  return createTrafficLog({ log, secrets, promptIdOf });
 }
 
 type PromptParts = Omit<PromptServices, 'life'>;

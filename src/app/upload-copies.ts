@@ -91,7 +91,7 @@ export function createUploadCopies(options: UploadCopiesOptions): UploadCopies {
   /** A copy is a help, not a promise: without it the upload is as good as it ever was. */
   async function tryToCopy(caller: Caller, upload: AssetUpload): Promise<void> {
     await inOrder(() => storeCopy(caller, upload)).catch((error: unknown) => {
-      log.warn({ event: 'uploads.copy_failed', err: error }, 'an upload could not be copied');
+      log.warn({ event: 'uploads.not_kept', err: error }, 'an upload could not be copied');
     });
   }
 

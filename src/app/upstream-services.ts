@@ -9,6 +9,7 @@ import type { Logger } from '../observability/log.ts';
 import type { LivePrompts } from '../prompts/live-prompts.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { PromptEventLog } from '../prompts/prompt-event-log.ts';
+import type { TrafficLog } from '../observability/traffic-log.ts';
 import type { SessionRecorder } from '../migration/session-recorder.ts';
 import type { Store } from './store.ts';
 import { type NodeLibrary, type OpenedUpstream, openUpstream } from './upstream.ts';
@@ -33,6 +34,7 @@ type UpstreamParts = {
   readonly sockets: Pick<Hub, 'hasListener'>;
   readonly live: LivePrompts;
   readonly eventLog: Pick<PromptEventLog, 'isWatched'>;
+  readonly trafficLog: Pick<TrafficLog, 'wrap'> | undefined;
 };
 
 export async function openUpstreamServices({
@@ -45,6 +47,7 @@ export async function openUpstreamServices({
   sockets,
   live,
   eventLog,
+  trafficLog,
 }: UpstreamParts): Promise<Upstream> {
   const runner = await openUpstream({
     config,
@@ -69,5 +72,6 @@ export async function openUpstreamServices({
   });
   const callLog = createCallLog();
   const recorded = sessionRecorder?.wrap(runner.jobs) ?? runner.jobs;
-  return { runner, jobs: callLog.wrap(recorded, metrics.onUpstreamCall), callLog, definitions };
+  const jobs = callLog.wrap(recorded, metrics.onUpstreamCall);
+  return { runner, jobs: trafficLog?.wrap(jobs) ?? jobs, callLog, definitions };
 }

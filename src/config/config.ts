@@ -97,6 +97,7 @@ function configFrom(flags: Flags, env: NodeJS.ProcessEnv) {
     /** `undefined`: the origin check is on; else the value of `Access-Control-Allow-Origin`. */
     corsOrigin: corsFlag === true ? '*' : originOf(corsFlag),
     logLevel: flags.logLevel,
+    tracePrompt: flags.tracePrompt === '' ? undefined : flags.tracePrompt,
     localToken: flags.localToken === '' ? undefined : flags.localToken,
     view: flags.view,
     dialect: flags.dialect,

@@ -35,6 +35,7 @@ export type Flags = {
   maxNodes: number;
   enableCorsHeader?: string | true;
   logLevel: (typeof LOG_LEVELS)[number];
+  tracePrompt?: string;
   localToken?: string;
   allowInsecureBind?: boolean;
   publicUrl?: string;
@@ -138,6 +139,10 @@ export const OPTIONS: readonly Option[] = [
     'allow this origin instead of checking origins; bare: *',
   ),
   setting('--log-level <LEVEL>', 'how much to log').choices(LOG_LEVELS).default('info'),
+  setting(
+    '--trace-prompt <ID>',
+    'log only lines about this prompt, with each of its calls, frames and events',
+  ),
   setting(
     '--local-token <TOKEN>',
     'only callers presenting this token are served; better set in the environment',

@@ -27,7 +27,7 @@ export function isShownToClients({ event, method, url, status }: LogFields): boo
 /** A line of the log in words a client may see. */
 export function lineText(level: string, fields: LogFields, message: string): string {
   if (fields.event === 'request.answered') return callText(fields);
-  if (fields.event === 'prompt.executed' || message === 'prompt executed') {
+  if (fields.event === 'prompt.finished') {
     return `Prompt executed in ${(Number(fields.ms) / 1000).toFixed(2)} seconds`;
   }
   if (fields.event === 'route.unknown')

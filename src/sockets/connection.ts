@@ -7,6 +7,7 @@ import {
   parseJson,
   stringifyJson,
 } from '../protocol/json.ts';
+import type { SocketFrame } from '../observability/socket-frame.ts';
 import type { V1Message } from '../protocol/v1.ts';
 import { OutgoingFrames, type UpgradedSocket } from './outgoing-frames.ts';
 import type { WireFrame } from './wire-frame.ts';
@@ -30,6 +31,8 @@ type SocketConnectionOptions = {
   readonly onClose: () => void;
   /** A preview was dropped: a newer one or the end of its node came first. */
   readonly onDrop?: () => void;
+  /** Called with each text frame that comes in and each frame that goes out. */
+  readonly onFrame?: ((frame: SocketFrame) => void) | undefined;
 };
 
 /** A connected socket: what it negotiated, and what it has not accepted yet. */
@@ -61,7 +64,9 @@ export class SocketConnection {
     this.isBrowser = isBrowser;
     this.#ws = upgraded.ws;
     this.#options = options;
-    this.#outgoing = new OutgoingFrames(upgraded, { now, onDrop: options.onDrop });
+    const { onDrop, onFrame } = options;
+    const onSent = onFrame && ((payload: SocketFrame['payload']) => this.#report('out', payload));
+    this.#outgoing = new OutgoingFrames(upgraded, { now, onDrop, onFrame: onSent });
     this.#flood = { since: now(), count: 0 };
     this.#listen();
   }
@@ -128,11 +133,20 @@ export class SocketConnection {
     setTimeout(() => this.#ws.terminate(), CLOSE_TIMEOUT_MS).unref();
   }
 
+  #report(direction: SocketFrame['direction'], data: RawData | string): void {
+    const { onFrame } = this.#options;
+    if (!onFrame) return;
+    const payload = direction === 'in' ? String(data as Buffer) : (data as string | Buffer);
+    onFrame({ direction, user: this.user, sid: this.sid, payload });
+  }
+
   #listen(): void {
     this.#ws.on('message', (data, isBinary) => {
       this.#isAlive = true;
       if (isFlooding(this.#flood, this.#options.now())) return this.close(1008);
-      if (!isBinary) this.#negotiate(data);
+      if (isBinary) return;
+      this.#report('in', data);
+      this.#negotiate(data);
     });
     this.#ws.on('pong', () => (this.#isAlive = true));
     this.#ws.on('error', ignoreError);

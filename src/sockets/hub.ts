@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { type Dialect, rulesOf } from '../dialects/dialect.ts';
 import { monotonicNow } from '../lib/clock.ts';
 import type { Logger } from '../observability/log.ts';
+import type { SocketFrame } from '../observability/socket-frame.ts';
 import type { JsonObject } from '../protocol/json.ts';
 import type { V1Message } from '../protocol/v1.ts';
 import { ByUser } from './by-user.ts';
@@ -48,6 +49,8 @@ export type HubOptions = {
   readonly onPresenceChange?: (user: string, isThere: boolean) => void;
   readonly log?: Pick<Logger, 'warn'>;
   readonly maxReplayBytes?: number;
+  /** Called with each frame of each socket. */
+  readonly onFrame?: ((frame: SocketFrame) => void) | undefined;
 };
 
 /** All WebSockets of all users, and the channels of their prompts. */
@@ -86,6 +89,7 @@ export class Hub {
       sid,
       ...traits,
       serverFlags: this.#options.serverFlags,
+      onFrame: this.#options.onFrame,
       now: this.#now,
       onClose: () => this.#removeConnection(user, connection),
       onDrop: () => this.#droppedFrames++,

@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream';
 import { WebSocket } from 'ws';
 import { type FirstFrames, createFirstFrames } from './first-frames.ts';
-import type { WireFrame } from './wire-frame.ts';
+import { type WireFrame, payloadOf } from './wire-frame.ts';
 
 /** While more bytes than this are pending for a socket, only the latest preview is kept. */
 const PREVIEW_PENDING_BYTES = 256 * 1024;
@@ -28,6 +28,8 @@ type OutgoingFramesOptions = {
   readonly now: () => number;
   /** A preview was dropped: a newer one or the end of its node came first. */
   readonly onDrop?: (() => void) | undefined;
+  /** Called with each frame that is written. */
+  readonly onFrame?: ((payload: string | Buffer) => void) | undefined;
 };
 
 /** The frames on their way to one socket: writes them, and delays what a slow socket can miss. */
@@ -155,6 +157,7 @@ export class OutgoingFrames {
 
   /** `ws` frames a message anew for each socket: a fifth of the cost of a broadcast. */
   #writeNow(frame: string | WireFrame, done?: () => void): void {
+    this.#options.onFrame?.(payloadOf(frame));
     if (typeof frame === 'string') return this.#ws.send(frame, done);
     if (this.#ws.readyState !== WebSocket.OPEN) return;
     const [first, second] = frame.pieces;

@@ -32,3 +32,12 @@ export function toWireFrame(message: Buffer, kind: keyof typeof OPCODE): WireFra
   const pieces = Sender.frame(message, options);
   return { pieces: length <= MAX_COPIED_BYTES ? [Buffer.concat(pieces)] : pieces, length };
 }
+
+/** The payload of a frame: text as it is, or its bytes. */
+export function payloadOf(frame: string | WireFrame): string | Buffer {
+  if (typeof frame === 'string') return frame;
+  const [first, second] = frame.pieces;
+  const payload = second ?? first.subarray(first.length - frame.length);
+  const opcode = (first[0] ?? 0) & 0x0f;
+  return opcode === OPCODE.text ? payload.toString() : payload;
+}

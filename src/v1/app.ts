@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import Router, { type RouterMiddleware } from '@koa/router';
 import Koa from 'koa';
 import { STORAGE_FULL, isStorageFull } from '../lib/storage-full.ts';
+import type { HttpCall } from '../observability/traffic-log.ts';
 import type { Caller } from '../protocol/job-api.ts';
 import { isRouterTarget, routerRefusal } from '../http/router-refusal.ts';
 import { type Logger, logRequest, requestId } from '../observability/log.ts';
@@ -34,6 +35,8 @@ type V1AppOptions = ServingOptions & {
   readonly log: Logger;
   /** For the line of each request. */
   readonly requestLog: Logger;
+  /** Called with each answered call, where calls are traced. */
+  readonly onAnswered?: ((call: HttpCall) => void) | undefined;
   /** Throws when the data directory is lost and nothing can be stored any more. */
   readonly checkDataDir?: () => void;
   /** The outermost middleware: counts every request and its answer. */
@@ -91,7 +94,12 @@ function routerOf(deps: V1AppOptions): {
   return { router, exactRoutes: exact.serve };
 }
 
-function logRequests({ requestLog, dialects, addresses }: V1AppOptions): Koa.Middleware {
+function logRequests({
+  requestLog,
+  dialects,
+  addresses,
+  onAnswered,
+}: V1AppOptions): Koa.Middleware {
   return async (ctx, next) => {
     const startedAt = performance.now();
     const id = requestId(ctx.get('X-Request-Id') || undefined);
@@ -106,7 +114,19 @@ function logRequests({ requestLog, dialects, addresses }: V1AppOptions): Koa.Mid
     const { method, status, url } = ctx;
     const user = (ctx.state.caller as Caller | undefined)?.user;
     logRequest(requestLog, { id, user, client, method, url, status, startedAt, v2: v2Calls });
+    const ms = Math.round(performance.now() - startedAt);
+    onAnswered?.({ method, url, status, ms, user, promptIds: promptIdsOf(ctx) });
   };
+}
+
+/** The prompts a call is about: those its route has named, and the id in its path. */
+function promptIdsOf(ctx: object): readonly string[] {
+  const { state, params } = ctx as {
+    readonly state: { readonly promptIds?: readonly string[] };
+    readonly params?: { readonly id?: string };
+  };
+  const inPath = params?.id === undefined ? [] : [params.id];
+  return [...(state.promptIds ?? []), ...inPath];
 }
 
 /** The one place where an error becomes an answer; nothing internal is ever shown. */

@@ -71,6 +71,7 @@ async function cancelMany(services: JobServices, { ctx, caller }: V1Request): Pr
   const body = requireObject(await readJson(ctx, services.bodies));
   const ids = readIdList(body.job_ids, 'job_ids');
   const prompts = ids.flatMap((id) => services.livePrompts.find(caller.user, id) ?? []);
+  ctx.state.promptIds = prompts.map(({ promptId }) => promptId);
   await services.cancel(prompts, caller);
   sendJson(ctx, { cancelled: prompts.length > 0 });
 }

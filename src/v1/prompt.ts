@@ -2,6 +2,7 @@ import type { BodyReader } from '../http/json-body.ts';
 import type { Json } from '../protocol/json.ts';
 import type { Accepted, Acceptor } from '../prompts/accept.ts';
 import type { LivePrompts } from '../prompts/live-prompts.ts';
+import type { Caller } from '../protocol/job-api.ts';
 import { readJson } from './routing/body.ts';
 import { rulesFor } from '../dialects/dialect.ts';
 import { sendJson } from '../dialects/errors.ts';
@@ -18,6 +19,8 @@ type PromptRouteOptions = {
   readonly livePrompts: LivePrompts;
   readonly counter: SharedCounter;
   readonly bodies: BodyReader;
+  /** Called with the id a client gives its new prompt, and the caller that submits it. */
+  readonly onSubmission?: ((caller: Caller, promptId: string) => void) | undefined;
 };
 
 /** `POST /prompt` submits a workflow; `GET /prompt` returns the number of prompts left. */
@@ -40,7 +43,9 @@ async function submit(deps: PromptRouteOptions, { ctx, caller }: V1Request): Pro
   const submission = { ...readSubmission(body, createCounter(count)), subfolder };
   // Read by the usage counter.
   ctx.state.clientId = submission.clientId ?? '';
+  if (submission.promptId !== undefined) deps.onSubmission?.(caller, submission.promptId);
   const accepted = await deps.acceptor.accept(caller, submission);
+  ctx.state.promptIds = [accepted.promptId];
   // Several clients lose a job for good when its frames overtake this answer.
   ctx.res.once('close', accepted.release);
   ctx.res.once('finish', accepted.release);

@@ -157,6 +157,7 @@ async function editQueue(services: QueueServices, { ctx, caller }: V1Request): P
         ? cancelsAll || isPending(prompt)
         : isTruthyInPython(body.clear) && isPending(prompt),
     );
+  ctx.state.promptIds = selected.map(({ promptId }) => promptId);
   await services.cancel(selected, caller);
   if (rules.queueAnswer === 'empty') return sendEmpty(ctx);
   const deleted = selected.map(({ promptId }) => promptId);
@@ -186,6 +187,7 @@ async function interruptPrompts(
   const selected = isTruthyInPython(body.prompt_id)
     ? interruptible.filter((prompt) => isNamed(namedIds, prompt))
     : running;
+  ctx.state.promptIds = selected.map(({ promptId }) => promptId);
   await services.cancel(selected, caller);
   sendEmpty(ctx);
 }

@@ -1,0 +1,148 @@
+import { LRUCache } from 'lru-cache';
+import type { Caller, JobApi, JobEvent, Result } from '../protocol/job-api.ts';
+import { withoutCredentials } from '../protocol/url-credentials.ts';
+import { V2_CALLS } from './call-log.ts';
+import type { Logger } from './log.ts';
+import { type SocketFrame, describeFrame } from './socket-frame.ts';
+import type { SecretRedactor } from './secret-redactor.ts';
+import { describeAnswer, describeArguments, describeEvent } from './v2-descriptions.ts';
+
+/** Logs v1 calls and frames, and the v2 calls and events behind them, at level `debug`. */
+export type TrafficLog = {
+  /** An HTTP call of a client that was answered. */
+  readonly httpCall: (call: HttpCall) => void;
+  /** From now on calls in the name of this very object are about this prompt. */
+  readonly submission: (caller: Caller, promptId: string) => void;
+  /** A frame of a v1 socket. */
+  readonly frame: (frame: SocketFrame) => void;
+  /** The same port; its calls and the events of its streams are logged. */
+  readonly wrap: (jobs: JobApi) => JobApi;
+};
+
+export type HttpCall = {
+  readonly method: string;
+  readonly url: string;
+  readonly status: number;
+  readonly ms: number;
+  readonly user: string | undefined;
+  /** The prompts the call is about, by the ids clients know. */
+  readonly promptIds: readonly string[];
+};
+
+type TrafficLogOptions = {
+  readonly log: Pick<Logger, 'debug'>;
+  readonly secrets: SecretRedactor;
+  /** The id clients know of the live prompt with this job id or key. */
+  readonly promptIdOf: (user: string, id: string) => string | undefined;
+};
+
+type Fields = { readonly [name: string]: unknown };
+
+const MAX_SOCKETS = 1000;
+const MAX_JOBS = 10_000;
+
+export function createTrafficLog({ log, secrets, promptIdOf }: TrafficLogOptions): TrafficLog {
+  /** The prompt of the last frame of each socket: binary frames carry no id. */
+  const lastPromptIds = new LRUCache<string, string>({ max: MAX_SOCKETS });
+  const promptIdsByCaller = new WeakMap<Caller, string>();
+  /** Prompt ids by job id, also of prompts that have ended. */
+  const promptIdsByJob = new LRUCache<string, string>({ max: MAX_JOBS });
+
+  function write(event: string, fields: Fields, message: string): void {
+    const shown = JSON.parse(secrets.redact(JSON.stringify(fields))) as Fields;
+    log.debug({ event, ...shown }, message);
+  }
+
+  function promptIdOfJob(user: string, jobId: string | undefined): string | undefined {
+    if (jobId === undefined) return undefined;
+    const promptId = promptIdOf(user, jobId) ?? promptIdsByJob.get(jobId);
+    if (promptId !== undefined) promptIdsByJob.set(jobId, promptId);
+    return promptId;
+  }
+
+  function callFields(method: keyof JobApi, caller: Caller, args: readonly unknown[]) {
+    const { user } = caller;
+    const { key, secrets: sent = [], ...fields } = describeArguments(method, args);
+    for (const secret of [caller.credential, ...sent]) secrets.add(secret);
+    const promptId = promptIdOfJob(user, fields.jobId ?? key) ?? promptIdsByCaller.get(caller);
+    return { operation: V2_CALLS[method], user, promptId, ...fields };
+  }
+
+  function logEvent(fields: Fields, event: JobEvent): void {
+    write('v2.event', { ...fields, ...describeEvent(event) }, 'v2 event');
+  }
+
+  async function logCall(method: keyof JobApi, call: PortCall, args: readonly unknown[]) {
+    const caller = method === 'health' ? NO_CALLER : (args[0] as Caller);
+    const fields = callFields(method, caller, args.slice(1));
+    const startedAt = performance.now();
+    const answer = await call(...args);
+    const ms = Math.round(performance.now() - startedAt);
+    const described = describeAnswer(method, answer);
+    const promptId = fields.promptId ?? promptIdOfJob(caller.user, described.jobId);
+    if (promptId !== undefined && described.jobId !== undefined) {
+      promptIdsByJob.set(described.jobId, promptId);
+    }
+    write('v2.call', { ...fields, ...described, promptId, ms }, 'v2 call');
+    if (method !== 'events' || !answer.ok) return answer;
+    const { jobId } = fields;
+    const onEvent = (event: JobEvent): void =>
+      logEvent({ user: caller.user, promptId: promptIdOfJob(caller.user, jobId), jobId }, event);
+    return { ...answer, value: observed(answer.value as AsyncIterable<JobEvent>, onEvent) };
+  }
+
+  return {
+    httpCall({ url, promptIds, ...call }) {
+      const isV2 = /^\/(api\/v2|v1\/models)(\/|$|\?)/.test(url);
+      const event = isV2 ? 'v2.client_call' : 'v1.call';
+      const [promptId] = promptIds;
+      const more = promptIds.length > 1 ? { promptIds } : {};
+      write(event, { ...call, url: withoutCredentials(url), promptId, ...more }, 'call answered');
+    },
+    submission: (caller, promptId) => void promptIdsByCaller.set(caller, promptId),
+    frame(frame) {
+      const described = describeFrame(frame);
+      const socket = `${frame.user} ${frame.sid}`;
+      const promptId =
+        described.promptId ?? (described.isBinary ? lastPromptIds.get(socket) : undefined);
+      if (promptId !== undefined) lastPromptIds.set(socket, promptId);
+      const { user, sid, direction } = frame;
+      const { type, text, bytes } = described;
+      write('v1.frame', { direction, user, sid, promptId, type, text, bytes }, 'v1 frame');
+    },
+    wrap: (jobs) =>
+      new Proxy(jobs, {
+        get(target, name, receiver) {
+          const member = Reflect.get(target, name, receiver) as unknown;
+          if (typeof name !== 'string' || !Object.hasOwn(V2_CALLS, name)) return member;
+          const call = (member as PortCall).bind(receiver);
+          return (...args: readonly unknown[]) => logCall(name as keyof JobApi, call, args);
+        },
+      }),
+  };
+}
+
+type PortCall = (...args: readonly unknown[]) => Promise<Result<unknown>>;
+
+const NO_CALLER: Caller = { user: '' };
+
+/** Calls `onEvent` with each event; ending the iteration ends the source at once. */
+function observed(
+  events: AsyncIterable<JobEvent>,
+  onEvent: (event: JobEvent) => void,
+): AsyncIterable<JobEvent> {
+  return {
+    [Symbol.asyncIterator]() {
+      const source = events[Symbol.asyncIterator]();
+      return {
+        async next() {
+          const result = await source.next();
+          if (result.done !== true) onEvent(result.value);
+          return result;
+        },
+        return: async (value: unknown) =>
+          (await source.return?.(value)) ?? { done: true, value: undefined },
+      };
+    },
+  };
+}

@@ -1,0 +1,140 @@
+import { expect, test } from 'vitest';
+import { createSecretRedactor } from '../../src/observability/secret-redactor.ts';
+import { createTrafficLog } from '../../src/observability/traffic-log.ts';
+import { type JobApi, type JobEvent, ok, refuse } from '../../src/protocol/job-api.ts';
+
+const CANARY = 'canary-key-0123456789';
+const caller = { user: 'ann', credential: CANARY };
+
+type Line = { readonly [name: string]: unknown };
+
+function open(events: readonly JobEvent[] = []) {
+  const lines: Line[] = [];
+  const secrets = createSecretRedactor();
+  const traffic = createTrafficLog({
+    log: { debug: (fields: unknown) => void lines.push(fields as Line) } as never,
+    secrets,
+    promptIdOf: (user, id) => (user === 'ann' && id === 'job-1' ? 'prompt-1' : undefined),
+  });
+  const jobs = traffic.wrap({
+    submit: async () => ok({ id: 'job-1', status: 'queued' }),
+    get: async () => refuse(404, 'not_found', `no such job, ${CANARY}`),
+    async events() {
+      return ok(
+        (async function* () {
+          yield* events;
+        })(),
+      );
+    },
+    health: async () => ok({ status: 'healthy', upstream: 'test' }),
+  } as unknown as JobApi);
+  return { lines, traffic, jobs };
+}
+
+test('a submission is logged with its prompt, without its graph and its keys', async () => {
+  const { lines, traffic, jobs } = open();
+  const submitter = { ...caller };
+  traffic.submission(submitter, 'prompt-7');
+  await jobs.submit(submitter, {
+    workflow: { 1: { class_type: 'Note', inputs: { text: 'private' } } },
+    extraData: { api_key_comfy_org: `${CANARY}-partner` },
+  });
+  expect(lines).toMatchObject([
+    {
+      event: 'v2.call',
+      operation: 'POST /api/v2/jobs',
+      promptId: 'prompt-7',
+      jobId: 'job-1',
+      nodes: 1,
+    },
+  ]);
+  expect(JSON.stringify(lines)).not.toMatch(/canary|private/);
+});
+
+test('a refusal is logged with its code, and a key quoted in it is removed', async () => {
+  const { lines, jobs } = open();
+  await jobs.get(caller, 'job-1');
+  expect(lines).toMatchObject([
+    { event: 'v2.call', promptId: 'prompt-1', outcome: 'refused', status: 404, code: 'not_found' },
+  ]);
+  expect(JSON.stringify(lines)).not.toContain('canary');
+});
+
+test('each event of a stream is logged with the prompt of its job, pictures by their size', async () => {
+  const events: JobEvent[] = [
+    { event: 'status', data: { status: 'running' } },
+    {
+      event: 'preview',
+      data: { node_id: '2', content_type: 'image/png', bytes: new Uint8Array(9) },
+    },
+  ];
+  const { lines, jobs } = open(events);
+  const stream = await jobs.events(caller, 'job-1', new AbortController().signal);
+  const seen: JobEvent[] = [];
+  for await (const event of stream.ok ? stream.value : []) seen.push(event);
+  expect(seen).toEqual(events);
+  expect(lines.slice(1)).toMatchObject([
+    { event: 'v2.event', promptId: 'prompt-1', jobId: 'job-1', kind: 'status', status: 'running' },
+    { event: 'v2.event', promptId: 'prompt-1', kind: 'preview', node_id: '2', bytes: 9 },
+  ]);
+});
+
+test('the end of an iteration ends the source', async () => {
+  let isEnded = false;
+  const { jobs } = open();
+  const endless = {
+    [Symbol.asyncIterator]: () => ({
+      next: () => new Promise<never>(() => {}),
+      async return() {
+        isEnded = true;
+        return { done: true as const, value: undefined };
+      },
+    }),
+  };
+  const source = jobs as unknown as { events: unknown };
+  expect(source.events).toBeTypeOf('function');
+  const traffic = open().traffic.wrap({ events: async () => ok(endless) } as unknown as JobApi);
+  const stream = await traffic.events(caller, 'job-1', new AbortController().signal);
+  const iterator = stream.ok ? stream.value[Symbol.asyncIterator]() : undefined;
+  void iterator?.next();
+  await iterator?.return?.();
+  expect(isEnded).toBe(true);
+});
+
+test('a frame is logged with its prompt; a binary one with that of the frame before', () => {
+  const { lines, traffic } = open();
+  const socket = { direction: 'out', user: 'ann', sid: 's1' } as const;
+  const executing = '{"type":"executing","data":{"node":"1","prompt_id":"prompt-1"}}';
+  traffic.frame({ ...socket, payload: executing });
+  traffic.frame({ ...socket, payload: Buffer.from([0, 0, 0, 1, 0, 0, 0, 2, 255]) });
+  traffic.frame({ ...socket, sid: 's2', payload: '{"type":"status","data":{}}' });
+  expect(lines).toMatchObject([
+    { event: 'v1.frame', sid: 's1', promptId: 'prompt-1', type: 'executing', text: executing },
+    { event: 'v1.frame', sid: 's1', promptId: 'prompt-1', type: 'binary 1', bytes: 9 },
+    { event: 'v1.frame', sid: 's2', type: 'status' },
+  ]);
+});
+
+test('a call is logged with the prompts it is about and without the login in its address', () => {
+  const { lines, traffic } = open();
+  const call = { method: 'POST', status: 200, ms: 3, user: 'ann' };
+  traffic.httpCall({ ...call, url: `/queue?token=${CANARY}`, promptIds: ['a', 'b'] });
+  traffic.httpCall({ ...call, url: '/api/v2/jobs', promptIds: [] });
+  expect(lines).toMatchObject([
+    { event: 'v1.call', url: '/queue?token=[removed]', promptId: 'a', promptIds: ['a', 'b'] },
+    { event: 'v2.client_call', url: '/api/v2/jobs' },
+  ]);
+});
+
+test.each([
+  ['as it is', (key: string) => key],
+  ['URL-encoded', encodeURIComponent],
+  ['in JSON', (key: string) => JSON.stringify(key)],
+])('a known secret is removed %s', (_name, spelling) => {
+  const key = 'key with "quotes" & more';
+  const secrets = createSecretRedactor();
+  secrets.add(key);
+  secrets.add('short');
+  expect(secrets.redact(`short ${spelling(key)}`)).not.toMatch(/quotes/);
+  expect(secrets.redact('short')).toBe('short');
+});
