@@ -36,7 +36,7 @@ export function isTruthyInPython(value: Json | undefined): boolean {
   if (typeof value === 'string') return value !== '';
   if (Array.isArray(value)) return value.length > 0;
   if (isJsonObject(value)) return Object.keys(value).length > 0;
-  // Compared as text: `value()` throws for a number that does not fit a double.
+  // Compared as text: `valueOf()` throws for a number that does not fit a double.
   return Number(pythonRepr(value)) !== 0;
 }
 

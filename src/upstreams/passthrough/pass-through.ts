@@ -14,7 +14,7 @@ import {
   writeV2Failure,
 } from './failures.ts';
 import { type JobCall, createJobCallObserver } from './job-call-observer.ts';
-import { type RelayLimits, createRelay } from './relay.ts';
+import { type Relay, type RelayLimits, createRelay } from './relay.ts';
 import {
   type TargetOf,
   withJobId,
@@ -87,15 +87,16 @@ type ProxyRoute = { readonly target: string; readonly dialect: Dialect };
 
 type ProxyResult = { readonly caller?: Caller; readonly failure?: ProxyFailure };
 
-export function createPassThrough(options: PassThroughOptions): PassThrough {
-  const { authenticate, log } = options;
-  const { origin, host } = new URL(options.baseUrl);
-  const relay = createRelay(origin, options.limits);
-  const mount = mountOf(options.baseUrl);
-  const observerFor = options.onJobCall && createJobCallObserver(options.onJobCall);
+/** Sends one call of a route upstream, or says why it is refused. */
+type Forward = (
+  exchange: ProxyExchange,
+  route: ProxyRoute,
+  extraHeaders?: RawHeaders,
+) => Promise<ProxyResult>;
 
-  /** Failures of calls that were sent already; reported when the middleware receives the call. */
-  const failures = new WeakMap<IncomingMessage, ProxyFailure>();
+function createForward(options: PassThroughOptions, relay: Relay): Forward {
+  const { host } = new URL(options.baseUrl);
+  const observerFor = options.onJobCall && createJobCallObserver(options.onJobCall);
 
   async function forward(
     exchange: ProxyExchange,
@@ -105,7 +106,7 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
     const { req } = exchange;
     const refused = refusalOf(req);
     if (refused) return { failure: refused };
-    const caller = await authenticate(req);
+    const caller = await options.authenticate(req);
     if (caller === undefined) return { failure: 'unauthorized' };
     if (options.key !== undefined && caller.credential !== undefined) {
       return { caller, failure: 'foreign_key' };
@@ -142,14 +143,25 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
     return path + withoutLogin(query, [credential, options.key, options.localToken]);
   }
 
-  function upstreamTarget(
-    { targetOf, api }: Dialect,
-    { url = '' }: IncomingMessage,
-  ): string | undefined {
-    const { path, query } = readTarget(url);
-    const target = targetOf(path);
-    return target === undefined ? undefined : target + (api === 'v2' ? withoutLogin(query) : query);
-  }
+  return forward;
+}
+
+function upstreamTarget(
+  { targetOf, api }: Dialect,
+  { url = '' }: IncomingMessage,
+): string | undefined {
+  const { path, query } = readTarget(url);
+  const target = targetOf(path);
+  return target === undefined ? undefined : target + (api === 'v2' ? withoutLogin(query) : query);
+}
+
+export function createPassThrough(options: PassThroughOptions): PassThrough {
+  const relay = createRelay(new URL(options.baseUrl).origin, options.limits);
+  const forward = createForward(options, relay);
+  const mount = mountOf(options.baseUrl);
+
+  /** Failures of calls that were sent already; reported when the middleware receives the call. */
+  const failures = new WeakMap<IncomingMessage, ProxyFailure>();
 
   const middlewareFor =
     (dialect: Dialect): Koa.Middleware =>
@@ -166,7 +178,7 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
     if (failure === 'unreachable' || failure === 'lost') {
       const id = ctx.state.requestId as string;
       const event = 'upstream.call_not_passed';
-      log.warn({ event, id, failure }, 'could not pass a call through');
+      options.log.warn({ event, id, failure }, 'could not pass a call through');
     }
     route.dialect.writeFailure(ctx, failure);
   }

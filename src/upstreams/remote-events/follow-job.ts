@@ -8,9 +8,10 @@ import type { Calls } from '../remote-calls/calls.ts';
 import type { UpstreamCapabilities } from '../remote/capabilities.ts';
 import { type RemoteLimits, jittered, pollDelayMs } from '../remote/limits.ts';
 import { type StreamCandidate, RANK, type StreamSlots } from './stream-slots.ts';
-import { type CheckRate, watchSilence } from './silence-watch.ts';
+import { type CheckRate, type SilenceWatch, watchSilence } from './silence-watch.ts';
 import type { Snapshots } from './snapshots.ts';
-import { readStreamOnce } from './read-stream.ts';
+import { type StreamAttempt, readStreamOnce } from './read-stream.ts';
+import { Alarm } from './alarm.ts';
 
 export type FollowOptions = {
   readonly calls: Calls;
@@ -45,7 +46,7 @@ export type FollowedStream = {
  * itself shows it.
  */
 export function follow(options: FollowOptions, followedJob: FollowedJob): FollowedStream {
-  const follower = createFollower(options, followedJob);
+  const follower = new JobFollower(options, followedJob);
   async function followToEnd(): Promise<void> {
     try {
       while (!followedJob.signal.aborted && !(await follower.cycle()));
@@ -59,184 +60,192 @@ export function follow(options: FollowOptions, followedJob: FollowedJob): Follow
   return { done: followToEnd(), reportEnd: () => follower.reportEnd() };
 }
 
-function createFollower(options: FollowOptions, followedJob: FollowedJob) {
-  const { snapshots, streamSlots, capabilities, limits, clock } = options;
-  const { account, jobId, subscribers, isWatched, signal } = followedJob;
-  let isAwake = false;
-  let wakeUp = (): void => {};
-  let stream: AbortController | undefined;
-  let reconnectMs = limits.reconnectMs.first;
-  let noStreamUntilMs = 0;
-  let tooLargeCount = 0;
-  let cycles = 0;
-  let polls = 0;
-  let isEndReported = false;
-  const candidate: StreamCandidate = {
-    rank: () =>
-      (isWatched() ? 0 : RANK.unwatched) + (subscribers.status() === 'running' ? 0 : RANK.queued),
-    wake,
-    preempt: () => stream?.abort(),
-  };
+/** Follows one job. Its state is the pace of streams and polls; the rest is read from the services. */
+class JobFollower {
+  readonly #options: FollowOptions;
+  readonly #job: FollowedJob;
+  readonly #alarm: Alarm;
+  readonly #candidate: StreamCandidate;
+  #stream: AbortController | undefined;
+  #reconnectMs: number;
+  #noStreamUntilMs = 0;
+  #tooLargeCount = 0;
+  #cycles = 0;
+  #polls = 0;
+  #isEndReported = false;
 
-  function wake(): void {
-    isAwake = true;
-    wakeUp();
+  constructor(options: FollowOptions, job: FollowedJob) {
+    this.#options = options;
+    this.#job = job;
+    this.#alarm = new Alarm(job.signal);
+    this.#reconnectMs = options.limits.reconnectMs.first;
+    this.#candidate = {
+      rank: () =>
+        (job.isWatched() ? 0 : RANK.unwatched) +
+        (job.subscribers.status() === 'running' ? 0 : RANK.queued),
+      wake: () => this.#alarm.ring(),
+      preempt: () => this.#stream?.abort(),
+    };
   }
 
-  /**
-   * Rests, but not past the moment when a stream is to be had; that may have come before. One plain
-   * timer: thousands of jobs rest at a time.
-   */
-  async function sleepUntilWoken(ms: number): Promise<void> {
-    if (!isAwake && !signal.aborted) {
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, ms);
-        wakeUp = () => {
-          clearTimeout(timer);
-          resolve();
-        };
-      });
-    }
-    isAwake = false;
-    wakeUp = () => {};
+  /** Reads one stream or polls once, then waits; true when the job is over. */
+  async cycle(): Promise<boolean> {
+    const isStreaming = this.#mayStream() && this.#options.streamSlots.acquire(this.#candidate);
+    const waitMs = isStreaming ? await this.#readStreamUntilEnd() : undefined;
+    if (this.#job.signal.aborted || (await this.#readUnlessFresh())) return true;
+    await this.#alarm.sleep(Math.max(jittered(waitMs ?? this.#nextPollMs()), this.#refusedForMs()));
+    return false;
+  }
+
+  close(): void {
+    this.#alarm.close();
+    this.#options.streamSlots.remove(this.#candidate);
+  }
+
+  reportEnd(): void {
+    this.#isEndReported = true;
+    this.#alarm.ring();
+    this.#stream?.abort();
   }
 
   /** A job that was just read needs no request. After a pause it is read again. */
-  async function readUnlessFresh(): Promise<boolean> {
-    const isFresh = cycles++ === 0 || isEndReported;
-    isEndReported = false;
-    const freshJob = isFresh ? snapshots.fresh(account, jobId) : undefined;
-    if (freshJob === undefined) return readAndPublish();
+  async #readUnlessFresh(): Promise<boolean> {
+    const { account, jobId, subscribers } = this.#job;
+    const isFresh = this.#cycles++ === 0 || this.#isEndReported;
+    this.#isEndReported = false;
+    const freshJob = isFresh ? this.#options.snapshots.fresh(account, jobId) : undefined;
+    if (freshJob === undefined) return this.#readAndPublish();
     subscribers.publishSnapshot(freshJob);
     return IS_TERMINAL[freshJob.status];
   }
 
   /** While the credential is refused, one caller at a time checks whether that is over. */
-  async function readUnlessRefused(): Promise<Result<Job> | undefined> {
-    const { credentialRefusal } = account;
-    if (credentialRefusal === undefined) return snapshots.refresh(account, jobId);
-    if (credentialRefusal.isBeingChecked || clock.now() < credentialRefusal.untilMs)
-      return undefined;
-    credentialRefusal.isBeingChecked = true;
+  async #readUnlessRefused(): Promise<Result<Job> | undefined> {
+    const { snapshots, clock } = this.#options;
+    const { account, jobId } = this.#job;
+    const { credentialRefusal: refusal } = account;
+    if (refusal === undefined) return snapshots.refresh(account, jobId);
+    if (refusal.isBeingChecked || clock.now() < refusal.untilMs) return undefined;
+    refusal.isBeingChecked = true;
     try {
       return await snapshots.refresh(account, jobId);
     } finally {
-      credentialRefusal.isBeingChecked = false;
+      refusal.isBeingChecked = false;
     }
   }
 
   /** Reads the job and shows it; true when that was the end. */
-  async function readAndPublish(): Promise<boolean> {
-    const read = await readUnlessRefused();
+  async #readAndPublish(): Promise<boolean> {
+    const { subscribers } = this.#job;
+    const read = await this.#readUnlessRefused();
     if (read === undefined) return false;
     if (!read.ok) return isGone(read.error);
     const before = subscribers.status();
     subscribers.publishSnapshot(read.value);
-    if (subscribers.status() !== before) polls = 0;
+    if (subscribers.status() !== before) this.#polls = 0;
     return IS_TERMINAL[read.value.status];
   }
 
   /**
    * The job itself reports its end, after all its outputs. The terminal status may carry the job.
    */
-  function handleEvent(event: JobEvent): void {
+  #handleEvent(event: JobEvent): void {
+    const { account, jobId, subscribers } = this.#job;
     if (event.event !== 'status') return subscribers.publish(event);
-    snapshots.invalidate(account, jobId);
+    this.#options.snapshots.invalidate(account, jobId);
     const { status, job } = event.data;
     if (!IS_TERMINAL[status]) return subscribers.publish(event);
     // `expired` is checked: one server sends it for a job that it moves between two lists.
-    if (job?.id === jobId && status !== 'expired') snapshots.store(account, job);
+    if (job?.id === jobId && status !== 'expired') this.#options.snapshots.store(account, job);
     else subscribers.publishEnding();
   }
 
   /** Even a healthy stream may have missed the end. */
-  function readBesideStream(current: AbortController): void {
-    readAndPublish().then(
+  #readBesideStream(current: AbortController): void {
+    this.#readAndPublish().then(
       (isOver) => isOver && current.abort(),
       (error: unknown) =>
-        options.log.debug(
+        this.#options.log.debug(
           { event: 'upstream.read_failed', err: error },
           'could not read a job beside its stream',
         ),
     );
   }
 
-  async function readStreamUntilEnd(): Promise<number> {
+  /** Returns the wait before the next attempt. */
+  async #readStreamUntilEnd(): Promise<number> {
+    const { limits, clock, checkRate, streamSlots } = this.#options;
     const current = new AbortController();
-    stream = current;
+    this.#stream = current;
     const startedAtMs = clock.now();
     const silence = watchSilence(
-      { ...limits.streamCheckMs, rate: options.checkRate, jitter: jittered },
-      () => readBesideStream(current),
+      { ...limits.streamCheckMs, rate: checkRate, jitter: jittered },
+      () => this.#readBesideStream(current),
     );
     try {
-      const streamed = await readStreamOnce(options, {
-        account,
-        path: snapshots.target(account, jobId, 'events'),
-        signal: AbortSignal.any([signal, current.signal]),
-        onEvent(event) {
-          silence.noteActivity();
-          handleEvent(event);
-        },
-        secrets: snapshots.secretsOf(account, jobId),
-      });
-      streamSlots.release(candidate);
-      if (streamed.kind === 'crowded') streamSlots.noteLimit(streamed.forMs);
-      // A second attempt would receive the same event; the job is polled meanwhile.
-      if (streamed.kind === 'read' && streamed.end === 'too large' && tooLargeCount++ > 0) {
-        noStreamUntilMs = clock.now() + limits.oddStreamMs;
-      }
-      if (clock.now() - startedAtMs >= limits.healthyStreamMs)
-        reconnectMs = limits.reconnectMs.first;
-      return streamed.kind === 'crowded' ? nextPollMs() : nextReconnectMs();
+      const attempt = await this.#readStream(current.signal, silence);
+      streamSlots.release(this.#candidate);
+      return this.#waitAfter(attempt, clock.now() - startedAtMs);
     } finally {
       silence.close();
-      streamSlots.release(candidate);
-      stream = undefined;
+      streamSlots.release(this.#candidate);
+      this.#stream = undefined;
     }
   }
 
+  #readStream(stop: AbortSignal, silence: SilenceWatch): Promise<StreamAttempt> {
+    const { snapshots } = this.#options;
+    const { account, jobId, signal } = this.#job;
+    return readStreamOnce(this.#options, {
+      account,
+      path: snapshots.target(account, jobId, 'events'),
+      signal: AbortSignal.any([signal, stop]),
+      onEvent: (event) => {
+        silence.noteActivity();
+        this.#handleEvent(event);
+      },
+      secrets: snapshots.secretsOf(account, jobId),
+    });
+  }
+
+  #waitAfter(attempt: StreamAttempt, livedMs: number): number {
+    const { limits, clock, streamSlots } = this.#options;
+    if (attempt.kind === 'crowded') streamSlots.noteLimit(attempt.forMs);
+    // A second attempt would receive the same event; the job is polled meanwhile.
+    const isTooLarge = attempt.kind === 'read' && attempt.end === 'too large';
+    if (isTooLarge && this.#tooLargeCount++ > 0) {
+      this.#noStreamUntilMs = clock.now() + limits.oddStreamMs;
+    }
+    if (livedMs >= limits.healthyStreamMs) this.#reconnectMs = limits.reconnectMs.first;
+    return attempt.kind === 'crowded' ? this.#nextPollMs() : this.#nextReconnectMs();
+  }
+
   /** How long no request is made for the account, or for this job alone. */
-  function refusedForMs(): number {
-    const ofJob = snapshots.refusedUntilMs(account, jobId) ?? 0;
-    return Math.max(account.credentialRefusal?.untilMs ?? 0, ofJob) - clock.now();
+  #refusedForMs(): number {
+    const { account, jobId } = this.#job;
+    const ofJob = this.#options.snapshots.refusedUntilMs(account, jobId) ?? 0;
+    return Math.max(account.credentialRefusal?.untilMs ?? 0, ofJob) - this.#options.clock.now();
   }
 
-  function mayStream(): boolean {
-    const refusedUntil = account.credentialRefusal ?? snapshots.refusedUntilMs(account, jobId);
-    const mayCall = refusedUntil === undefined && account.gate.waitMs() === 0;
-    return mayCall && clock.now() >= Math.max(capabilities.pollOnlyUntilMs, noStreamUntilMs);
+  #mayStream(): boolean {
+    const { snapshots, capabilities, clock } = this.#options;
+    const { account, jobId } = this.#job;
+    const refused = account.credentialRefusal ?? snapshots.refusedUntilMs(account, jobId);
+    const mayCall = refused === undefined && account.gate.waitMs() === 0;
+    const notBeforeMs = Math.max(capabilities.pollOnlyUntilMs, this.#noStreamUntilMs);
+    return mayCall && clock.now() >= notBeforeMs;
   }
 
-  function nextReconnectMs(): number {
-    const ms = reconnectMs;
-    reconnectMs = Math.min(reconnectMs * 2, limits.reconnectMs.last);
+  #nextReconnectMs(): number {
+    const ms = this.#reconnectMs;
+    this.#reconnectMs = Math.min(ms * 2, this.#options.limits.reconnectMs.last);
     return ms;
   }
 
-  function nextPollMs(): number {
+  #nextPollMs(): number {
+    const { subscribers, isWatched } = this.#job;
     const status = subscribers.status() ?? 'queued';
-    return pollDelayMs(limits, { status, isWatched: isWatched(), polls: polls++ });
+    const polls = this.#polls++;
+    return pollDelayMs(this.#options.limits, { status, isWatched: isWatched(), polls });
   }
-
-  signal.addEventListener('abort', wake, { once: true });
-  return {
-    /** Reads one stream or polls once, then waits; true when the job is over. */
-    async cycle(): Promise<boolean> {
-      const waitMs =
-        mayStream() && streamSlots.acquire(candidate) ? await readStreamUntilEnd() : undefined;
-      if (signal.aborted || (await readUnlessFresh())) return true;
-      await sleepUntilWoken(Math.max(jittered(waitMs ?? nextPollMs()), refusedForMs()));
-      return false;
-    },
-    close() {
-      signal.removeEventListener('abort', wake);
-      streamSlots.remove(candidate);
-    },
-    reportEnd() {
-      isEndReported = true;
-      wake();
-      stream?.abort();
-    },
-  };
 }

@@ -1,14 +1,14 @@
 import type { Clock } from '../../lib/clock.ts';
-import { LRUCache } from 'lru-cache';
 import { type Result, type V2Error, isGone, ok } from '../../protocol/job-api.ts';
-import { IS_TERMINAL, type Job } from '../../protocol/v2.ts';
-import type { Account, CredentialRefusal } from '../remote-calls/accounts.ts';
+import type { Job } from '../../protocol/v2.ts';
+import type { Account } from '../remote-calls/accounts.ts';
 import type { Calls } from '../remote-calls/calls.ts';
 import { invalidAnswer } from '../remote-calls/errors.ts';
 import type { RemoteLimits } from '../remote/limits.ts';
 import type { UpstreamLinks } from '../remote-calls/upstream-links.ts';
-import { type Secrets, redactJob } from '../remote-calls/redact.ts';
+import type { Secrets } from '../remote-calls/redact.ts';
 import { readJob } from '../remote/schemas.ts';
+import { type CachedJob, SnapshotStore } from './snapshot-store.ts';
 
 /** Reads jobs. One request serves all callers that ask at about the same time. */
 export type Snapshots = {
@@ -52,72 +52,14 @@ type SnapshotsOptions = {
   readonly clock: Clock;
 };
 
-type CachedJob = {
-  job?: { readonly value: Job; readAtMs: number };
-  pendingRead?: Promise<Result<Job>>;
-  /** The upstream does not have the job, and has said so twice. */
-  gone?: { readonly error: V2Error; readonly readAtMs: number };
-  /** The keys its prompt was sent with. */
-  secrets?: Secrets;
-  refused?: Pick<CredentialRefusal, 'error' | 'untilMs'>;
-};
-
-/**
- * An answer may arrive after the event that ended the job. Servers report `expired` too early, so
- * that status may change.
- */
-function isOutdated(latest: Job | undefined, answer: Job): boolean {
-  const isOver = latest !== undefined && latest.status !== 'expired' && IS_TERMINAL[latest.status];
-  return isOver && !IS_TERMINAL[answer.status];
-}
-
-const MAX_JOBS = 5_000;
 const SUFFIX = { self: [], events: ['events'], cancel: ['cancel'] } as const;
 
-export function createSnapshots(options: SnapshotsOptions): Snapshots {
-  const { calls, links, limits, clock } = options;
-  const entries = new LRUCache<string, CachedJob>({ max: MAX_JOBS });
-  let notifyEnd = (_account: Account, _jobId: string): void => {};
-
-  function entryOf(account: Account, jobId: string): CachedJob {
-    const key = `${account.id} ${jobId}`;
-    const entry = entries.get(key) ?? {};
-    entries.set(key, entry);
-    return entry;
-  }
-
-  function secretsOf({ id, key }: Account, jobId: string): Secrets {
-    const { secrets = [] } = entries.get(`${id} ${jobId}`) ?? {};
-    return key === undefined ? secrets : [key, ...secrets];
-  }
-
-  function store(account: Account, job: Job): Job {
-    const entry = entryOf(account, job.id);
-    const value = isOutdated(entry.job?.value, job)
-      ? entry.job!.value
-      : redactJob(job, secretsOf(account, job.id));
-    entry.job = { value, readAtMs: clock.now() };
-    delete entry.gone;
-    if (IS_TERMINAL[value.status]) notifyEnd(account, job.id);
-    return value;
-  }
-
-  function storeSecrets(account: Account, job: Job, secrets: Secrets): Job {
-    const entry = entryOf(account, job.id);
-    if (secrets.length > 0) entry.secrets = secrets;
-    const value = redactJob(job, secretsOf(account, job.id));
-    if (entry.job) entry.job = { ...entry.job, value };
-    return value;
-  }
+export function createSnapshots({ calls, links, limits, clock }: SnapshotsOptions): Snapshots {
+  const store = new SnapshotStore({ clock, maxAgeMs: limits.snapshotMs });
 
   function target(account: Account, jobId: string, link: keyof Job['urls']): string {
-    const urls = entries.get(`${account.id} ${jobId}`)?.job?.value.urls;
+    const urls = store.find(account, jobId)?.job?.value.urls;
     return links.targetOf(urls?.[link]) ?? links.target('jobs', jobId, ...SUFFIX[link]);
-  }
-
-  function fresh(account: Account, jobId: string): Job | undefined {
-    const job = entries.get(`${account.id} ${jobId}`)?.job;
-    return job && clock.now() - job.readAtMs < limits.snapshotMs ? job.value : undefined;
   }
 
   /** A key that is good may still not be good for this job. */
@@ -128,14 +70,12 @@ export function createSnapshots(options: SnapshotsOptions): Snapshots {
   }
 
   async function readJobOnce(account: Account, jobId: string): Promise<Result<Job>> {
-    const entry = entryOf(account, jobId);
+    const entry = store.entryOf(account, jobId);
     if (entry.refused && clock.now() < entry.refused.untilMs) {
       return { ok: false, error: entry.refused.error };
     }
-    const answer = await calls.callIdempotent(account, {
-      method: 'GET',
-      path: target(account, jobId, 'self'),
-    });
+    const path = target(account, jobId, 'self');
+    const answer = await calls.callIdempotent(account, { method: 'GET', path });
     if (!answer.ok) return recordJobRefusal(entry, answer.error);
     delete entry.refused;
     const job = readJob(answer.value.json);
@@ -143,11 +83,8 @@ export function createSnapshots(options: SnapshotsOptions): Snapshots {
   }
 
   function accept(account: Account, jobId: string, read: Result<Job>): Result<Job> {
-    if (read.ok) return ok(store(account, read.value));
-    if (isGone(read.error)) {
-      entryOf(account, jobId).gone = { error: read.error, readAtMs: clock.now() };
-      notifyEnd(account, jobId);
-    }
+    if (read.ok) return ok(store.store(account, read.value));
+    if (isGone(read.error)) store.storeGone(account, jobId, read.error);
     return read;
   }
 
@@ -164,7 +101,7 @@ export function createSnapshots(options: SnapshotsOptions): Snapshots {
   }
 
   function refresh(account: Account, jobId: string): Promise<Result<Job>> {
-    const entry = entryOf(account, jobId);
+    const entry = store.entryOf(account, jobId);
     const pendingRead = readConfirmed(account, jobId).finally(() => {
       if (entry.pendingRead === pendingRead) delete entry.pendingRead;
     });
@@ -172,39 +109,30 @@ export function createSnapshots(options: SnapshotsOptions): Snapshots {
     return pendingRead;
   }
 
+  async function get(account: Account, jobId: string): Promise<Result<Job>> {
+    const { job, gone, pendingRead } = store.entryOf(account, jobId);
+    if (job && store.isFresh(job)) return ok(job.value);
+    if (gone && store.isFresh(gone)) return { ok: false, error: gone.error };
+    const { credentialRefusal: refused } = account;
+    if (refused && clock.now() < refused.untilMs) return { ok: false, error: refused.error };
+    // An older snapshot is better than none while the account is paused.
+    if (job && account.gate.waitMs() > 0) return ok(job.value);
+    return pendingRead ?? refresh(account, jobId);
+  }
+
   return {
+    get,
     refresh,
     confirm,
-    onEnd: (listener) => void (notifyEnd = listener),
-    store,
-    storeSecrets,
-    secretsOf,
-    invalidate(account, jobId) {
-      const { job } = entryOf(account, jobId);
-      if (job) job.readAtMs = Number.NEGATIVE_INFINITY;
-    },
-    noteListedEnd(account, jobId) {
-      const { job } = entries.get(`${account.id} ${jobId}`) ?? {};
-      if (!job || IS_TERMINAL[job.value.status]) return;
-      job.readAtMs = Number.NEGATIVE_INFINITY;
-      notifyEnd(account, jobId);
-    },
     target,
-    refusedUntilMs: (account, jobId) => entries.get(`${account.id} ${jobId}`)?.refused?.untilMs,
-    fresh,
-    latest: (account, jobId) => entries.get(`${account.id} ${jobId}`)?.job?.value,
-    async get(account, jobId) {
-      const latest = fresh(account, jobId);
-      if (latest) return ok(latest);
-      const { job, gone, pendingRead } = entryOf(account, jobId);
-      if (gone && clock.now() - gone.readAtMs < limits.snapshotMs) {
-        return { ok: false, error: gone.error };
-      }
-      const { credentialRefusal: refused } = account;
-      if (refused && clock.now() < refused.untilMs) return { ok: false, error: refused.error };
-      // An older snapshot is better than none while the account is paused.
-      if (job && account.gate.waitMs() > 0) return ok(job.value);
-      return pendingRead ?? refresh(account, jobId);
-    },
+    onEnd: (listener) => store.onEnd(listener),
+    store: (account, job) => store.store(account, job),
+    storeSecrets: (account, job, secrets) => store.storeSecrets(account, job, secrets),
+    secretsOf: (account, jobId) => store.secretsOf(account, jobId),
+    invalidate: (account, jobId) => store.invalidate(account, jobId),
+    noteListedEnd: (account, jobId) => store.noteListedEnd(account, jobId),
+    refusedUntilMs: (account, jobId) => store.find(account, jobId)?.refused?.untilMs,
+    fresh: (account, jobId) => store.fresh(account, jobId),
+    latest: (account, jobId) => store.find(account, jobId)?.job?.value,
   };
 }

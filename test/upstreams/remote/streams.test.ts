@@ -165,7 +165,7 @@ describe('the end of a job', () => {
     const id = running(opened);
     upstream.always('events', fault.sse(STATUS.running));
     const listening = collect(remote, id, CALLER);
-    await sleep(60);
+    await asked(upstream, 'events', 1);
     upstream.jobs.delete(id);
     expect(statuses(await listening)).toEqual(['status running']);
     const before = upstream.requests('get').length;
