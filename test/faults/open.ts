@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { Agent, type RequestInit, fetch } from 'undici';
 import { afterAll, beforeAll, expect, onTestFinished, vi } from 'vitest';
 import type { RetryPolicy } from '../../src/prompts/submit/retry-policy.ts';
@@ -283,12 +284,7 @@ async function openClient(
       record.posts.push({ account: key, marker, promptId, status: answer.status });
       return { ...answer, marker, promptId };
     },
-    async ended(promptId, timeoutMs = 15_000) {
-      await expect
-        .poll(() => history(promptId), { timeout: timeoutMs, interval: 25, message: 'an end' })
-        .toBeDefined();
-      return history(promptId);
-    },
+    ended: (promptId, timeoutMs = 15_000) => pollForEnd(() => history(promptId), timeoutMs),
     word: async (promptId) =>
       (await ask(`/api/job/${encodeURIComponent(promptId)}/status`)).json?.status,
     async queue() {
@@ -306,6 +302,22 @@ async function openClient(
       return socket;
     },
   };
+}
+
+const POLL_MS = { first: 25, last: 200 } as const;
+
+/** Asks less and less often: hundreds of prompts waited for at once would only keep the server busy. */
+async function pollForEnd(history: () => Promise<any>, timeoutMs: number): Promise<any> {
+  const deadlineMs = Date.now() + timeoutMs;
+  let waitMs: number = POLL_MS.first;
+  for (;;) {
+    // A server that is just started again may refuse the connection.
+    const entry = await history().catch(() => undefined);
+    if (entry !== undefined) return entry;
+    if (Date.now() > deadlineMs) throw new Error(`the prompt has no end after ${timeoutMs} ms`);
+    await delay(waitMs);
+    waitMs = Math.min(waitMs * 1.5, POLL_MS.last);
+  }
 }
 
 function jsonOf(text: string): any {
