@@ -14,5 +14,7 @@ export function scheduleWarmUp(models: LazyModelRouter | undefined, log: Logger)
       log.error({ event: 'warm_up.failed', err: error }, text);
     }
   }
-  return setTimeout(() => void warmUp(), DELAY_MS).unref();
+  // The tests start hundreds of servers that soon end: loading takes as long as a start does.
+  const isWanted = process.env['HOLDOVER_WARM_UP'] !== 'off';
+  return setTimeout(() => void (isWanted && warmUp()), DELAY_MS).unref();
 }

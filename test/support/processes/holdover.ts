@@ -72,7 +72,12 @@ async function startOne(options: StartOptions): Promise<Holdover> {
     ...(options.args ?? []),
   ];
   const child = spawn(process.execPath, [MAIN, ...args], {
-    env: { ...process.env, HOLDOVER_LOG_LEVEL: 'info', ...options.env },
+    env: {
+      ...process.env,
+      HOLDOVER_LOG_LEVEL: 'info',
+      HOLDOVER_WARM_UP: 'off',
+      ...options.env,
+    },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const log: string[] = [];
