@@ -14,9 +14,9 @@ export async function openPromptEventLog(
   log: Logger,
 ): Promise<PromptEventLog> {
   if (!links) return createLocalEventLog();
-  const { createSharedEventLog } = await import('../replication/shared-event-log.ts');
-  const { promptEventLog, leadership } = createSharedEventLog({ links, instance, log });
-  useWriteTokens(leadership);
+  const { SharedEventLog } = await import('../replication/shared-event-log.ts');
+  const promptEventLog = new SharedEventLog({ links, instance, log });
+  useWriteTokens(promptEventLog.leadership);
   return promptEventLog;
 }
 

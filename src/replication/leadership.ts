@@ -2,9 +2,9 @@ import { LeadershipLost } from '../prompts/prompt-event-log.ts';
 import type { LogStream } from './log-stream.ts';
 
 /** Write tokens of the prompts that this process owns, for the ledger. */
-export function createLeadership(
-  streams: ReadonlyMap<string, Pick<LogStream, 'token' | 'loseLead'>>,
-) {
+export function createLeadership(streams: {
+  get(key: string): Pick<LogStream, 'token' | 'loseLead'> | undefined;
+}) {
   return {
     token(key: string): string {
       const token = streams.get(key)?.token();

@@ -1,34 +1,40 @@
-import { monotonicNow } from '../lib/clock.ts';
-import type { RedisConnections } from '../lib/redis.ts';
-import type { Logger } from '../observability/log.ts';
-import type { LogHandlers, PromptEventLog } from '../prompts/prompt-event-log.ts';
+import { type Clock, monotonicClock } from '../lib/clock.ts';
 import { completesWithin } from '../lib/completes-within.ts';
-import { createLeadership } from './leadership.ts';
-import { type LogStream, createLogStream } from './log-stream.ts';
-import { createSubscription, encodeWord } from './subscription.ts';
-import { LEASE_MS, defineReplicationScripts } from './scripts.ts';
+import type { Redis, RedisConnections } from '../lib/redis.ts';
+import type { Logger } from '../observability/log.ts';
+import type {
+  LogHandlers,
+  LogSubscriber,
+  PromptEventLog,
+  PromptLogEntry,
+} from '../prompts/prompt-event-log.ts';
+import type { ReceiverGroup } from '../sockets/receivers.ts';
 import { createEntryStore } from './entry-store.ts';
-import { createPreviewWatchers } from './preview-watchers.ts';
+import { createLeadership } from './leadership.ts';
+import type { LogStream } from './log-stream.ts';
+import { LogStreams } from './log-streams.ts';
+import { type PreviewWatchers, createPreviewWatchers } from './preview-watchers.ts';
+import { LEASE_MS, type Scripts, defineReplicationScripts } from './scripts.ts';
+import { singleFlight } from './single-flight.ts';
+import {
+  type Subscription,
+  type SubscriptionHandlers,
+  createSubscription,
+  encodeWord,
+} from './subscription.ts';
 
-type Options = {
+type SharedEventLogOptions = {
   readonly links: RedisConnections;
   /** Unique id of this process, new after each restart. */
   readonly instance: string;
   readonly log: Logger;
-};
-
-export type SharedEventLog = {
-  readonly promptEventLog: PromptEventLog;
-  /** The write tokens of the prompts that this process owns. */
-  readonly leadership: ReturnType<typeof createLeadership>;
+  readonly clock?: Pick<Clock, 'now'>;
 };
 
 /**
  * Intervals of renewing leases, of looking for prompts without an owner, and of a full comparison.
  */
 const INTERVAL_MS = { renew: LEASE_MS * 0.3, findVacant: 1000, resync: 30_000 } as const;
-/** Ended prompts are remembered this long, as their frames are. */
-const ENDED_TTL_MS = 120_000;
 /** A slower answer means that Redis was unreachable. */
 const SLOW_REDIS_MS = 1000;
 /** A call waits this long at most, then it is answered from what is known. */
@@ -38,227 +44,245 @@ const CATCH_UP_TIMEOUT_MS = 2000;
  * The event log that several processes share, in one Redis. The owner of a prompt's lease appends
  * to its stream. All processes receive the entries, and read the stream where they missed some.
  */
-export function createSharedEventLog({ links, instance, log }: Options): SharedEventLog {
-  const redis = links.connect();
-  const { prefix, channels } = links;
-  const scripts = defineReplicationScripts(redis, links);
-  // Runs on the other connection, since a client waits for it. If it succeeds late, its lease
-  // expires and the prompt is removed.
-  const { claim } = defineReplicationScripts(links.commands, links);
-  const streams = new Map<string, LogStream>();
-  const discoveries = new Map<string, Promise<void>>();
+export class SharedEventLog implements PromptEventLog {
+  readonly #links: RedisConnections;
+  readonly #instance: string;
+  readonly #log: Logger;
+  readonly #clock: Pick<Clock, 'now'>;
+  readonly #redis: Redis;
+  readonly #scripts: Scripts;
+  /**
+   * Runs on the other connection, since a client waits for it. If it succeeds late, its lease
+   * expires and the prompt is removed.
+   */
+  readonly #claim: Scripts['claim'];
+  readonly #watchers: PreviewWatchers;
+  readonly #streams: LogStreams;
+  readonly #subscription: Subscription;
+  readonly #discoveries = new Map<string, Promise<void>>();
   /** Prompts in discovery whose first entry was received. */
-  const withFirstEntry = new Set<string>();
-  const timers: NodeJS.Timeout[] = [];
-  let handlers: LogHandlers | undefined;
-  let takeoverAllowedAtMs = 0;
-  let isClosed = false;
+  readonly #withFirstEntry = new Set<string>();
+  readonly #timers: NodeJS.Timeout[] = [];
+  #handlers: LogHandlers | undefined;
+  #takeoverAllowedAtMs = 0;
+  #isClosed = false;
+  /** The write tokens of the prompts that this process owns. */
+  readonly leadership: ReturnType<typeof createLeadership>;
 
-  const watchers = createPreviewWatchers({ redis, channels });
-  const store = createEntryStore({ redis, prefix, scripts, ...watchers });
-  const subscription = createSubscription({
-    links,
-    handlers: {
-      onEntry(key, n, text, picture) {
-        const stream = streams.get(key);
-        if (!stream) {
-          if (n === 1) withFirstEntry.add(key);
-          return void discover(key);
-        }
-        if (stream.token() === undefined)
-          stream.receive(n, text, picture).catch(logFailure('an entry'));
-      },
-      onReceived(key, audience, upTo, sender) {
-        if (sender !== instance) streams.get(key)?.receivedElsewhere(audience, upTo);
-      },
-      onFetched: (user, promptId) => handlers?.resultFetched(user, promptId),
-      onCancel: (key) => handlers?.cancelRequested(key),
-      onVacant: () => void findVacant(),
-      onListening() {
-        if (timers.length > 0) delayTakeover();
-        void resync();
-      },
-    },
-  });
-
-  function logFailure(what: string): (error: unknown) => void {
-    return (error) => {
-      if (isClosed) return;
-      log.warn({ event: 'replication.failed', err: error, what }, `could not share ${what}`);
-    };
+  constructor({ links, instance, log, clock = monotonicClock }: SharedEventLogOptions) {
+    const redis = links.connect();
+    const { prefix, channels } = links;
+    this.#links = links;
+    this.#instance = instance;
+    this.#log = log;
+    this.#clock = clock;
+    this.#redis = redis;
+    this.#scripts = defineReplicationScripts(redis, links);
+    this.#claim = defineReplicationScripts(links.commands, links).claim;
+    this.#watchers = createPreviewWatchers({ redis, channels });
+    const { isWatched, onWatchers } = this.#watchers;
+    const scripts = this.#scripts;
+    this.#streams = new LogStreams(
+      createEntryStore({ redis, prefix, scripts, isWatched, onWatchers }),
+    );
+    this.leadership = createLeadership(this.#streams);
+    this.#subscription = createSubscription({ links, handlers: this.#subscriptionHandlers() });
   }
 
-  function streamOf(key: string): LogStream {
-    const known = streams.get(key);
-    if (known) return known;
-    const stream = createLogStream(key, store);
-    streams.set(key, stream);
-    return stream;
-  }
-
-  function discover(key: string): Promise<void> {
-    const task =
-      discoveries.get(key) ??
-      Promise.resolve(handlers?.discover(key))
-        .catch(logFailure('a prompt'))
-        .finally(() => {
-          discoveries.delete(key);
-          withFirstEntry.delete(key);
-        });
-    discoveries.set(key, task);
-    return task;
-  }
-
-  function ownedStreams(): LogStream[] {
-    return [...streams.values()].filter((stream) => stream.token() !== undefined);
-  }
-
-  /** Keys and tokens, alternating. */
-  function keysAndTokens(): string[] {
-    return ownedStreams().flatMap((stream) => [stream.key, stream.token() ?? '']);
-  }
-
-  const renew = singleFlight(async () => {
-    const owned = ownedStreams();
-    const lostKeys =
-      owned.length > 0 ? ((await scripts.renew(...keysAndTokens())) as string[]) : [];
-    for (const key of lostKeys) streams.get(key)?.loseLead();
-    await watchers.refresh(owned.map((stream) => stream.user()));
-  }, logFailure('leases'));
-
-  const findVacant = singleFlight(async () => {
-    const askedAtMs = monotonicNow();
-    const keys = (await scripts.vacant()) as string[];
-    if (monotonicNow() - askedAtMs > SLOW_REDIS_MS) delayTakeover();
-    if (monotonicNow() < takeoverAllowedAtMs) return;
-    const vacantKeys = keys.filter((key) => streams.get(key)?.token() === undefined);
-    if (vacantKeys.length > 0) await handlers?.takeOverVacant(vacantKeys);
-    removeEnded();
-  }, logFailure('vacant prompts'));
-
-  /** After an outage of Redis, live processes need time to renew their leases. */
-  function delayTakeover(): void {
-    takeoverAllowedAtMs = monotonicNow() + LEASE_MS;
-  }
-
-  const resync = singleFlight(async () => {
-    const keys = await redis.zrange(`${prefix}leases`, 0, '-1');
-    for (const key of keys) if (!streams.has(key)) await discover(key);
-    for (const stream of streams.values()) if (!stream.hasEnded()) await stream.catchUp();
-    const leased = new Set(keys);
-    for (const stream of streams.values()) {
-      if (!stream.hasEnded() && !leased.has(stream.key)) await finishIfForgotten(stream);
-    }
-  }, logFailure('what was missed'));
-
-  /** It ended while this process received nothing, longer ago than entries are kept. */
-  async function finishIfForgotten(stream: LogStream): Promise<void> {
-    if (stream.token() !== undefined) return;
-    const isLeased = (await redis.zscore(`${prefix}leases`, stream.key)) !== null;
-    if (isLeased || (await redis.exists(`${prefix}entries:${stream.key}`)) > 0) return;
-    const end = await handlers?.endOf(stream.key);
-    if (end === 'none') await scripts.register(stream.key);
-    else if (end) await stream.finish(end);
-  }
-
-  const endedSince = new Map<LogStream, number>();
-
-  function removeEnded(): void {
-    for (const stream of streams.values()) {
-      if (stream.hasEnded() && !endedSince.has(stream)) endedSince.set(stream, monotonicNow());
-    }
-    for (const [stream, sinceMs] of endedSince) {
-      if (monotonicNow() - sinceMs < ENDED_TTL_MS) continue;
-      endedSince.delete(stream);
-      streams.delete(stream.key);
-    }
-  }
-
-  /** Waits until everything received so far is applied. */
-  async function whenCaughtUp(user: string): Promise<void> {
-    await subscription.whenCaughtUp();
-    await Promise.all(discoveries.values());
-    await Promise.all(
-      [...streams.values()]
-        .filter((stream) => stream.user() === user)
-        .map((stream) => stream.whenIdle()),
+  async start(handlers: LogHandlers, liveKeys: readonly string[]): Promise<void> {
+    this.#handlers = handlers;
+    if (liveKeys.length > 0) await this.#scripts.register(...liveKeys);
+    await this.#subscription.open();
+    await this.#findVacant();
+    this.#timers.push(
+      setInterval(() => void this.#renew(), INTERVAL_MS.renew),
+      setInterval(() => void this.#findVacant(), INTERVAL_MS.findVacant),
+      setInterval(() => void this.#resync(), INTERVAL_MS.resync),
     );
   }
 
-  const promptEventLog: PromptEventLog = {
-    async claim(key) {
-      const token = (await claim(key, instance)) as string;
-      streamOf(key).startNew(token);
-    },
-    async takeOver(key) {
-      const token = (await scripts.takeOver(key, instance)) as string | null;
-      if (token === null) return false;
-      await streamOf(key).takeLead(token);
-      return true;
-    },
-    async discard(key) {
-      const token = streams.get(key)?.token();
-      streams.delete(key);
-      if (token !== undefined) await scripts.drop(key, token);
-    },
-    subscribe({ key, user }, subscriber) {
-      const since = withFirstEntry.has(key) ? 'its start' : 'later';
-      streamOf(key).subscribe(user, subscriber, since).catch(logFailure('a prompt'));
-    },
-    append: (key, entry) => streamOf(key).append(entry),
-    isLeader: (key) => streams.get(key)?.token() !== undefined,
-    markReceived(key, audience, position) {
-      // Sent before the frame, so that other processes know who has it.
-      scripts.received(key, position, instance, audience).catch(logFailure('a receipt'));
-    },
-    resultFetched(user, promptId) {
-      redis
-        .publish(`${channels}events`, `f ${encodeWord(user)} ${encodeWord(promptId)}`)
-        .catch(logFailure('a fetched result'));
-    },
-    requestCancel(key) {
-      redis.publish(`${channels}events`, `c ${key}`).catch(logFailure('a cancel'));
-    },
-    isWatched: watchers.isWatched,
-    watch(user, isThere) {
-      watchers.setLocal(user, isThere);
-      subscription.watch(user, isThere);
-    },
-    async whenCaughtUp(user) {
-      await completesWithin(CATCH_UP_TIMEOUT_MS, whenCaughtUp(user));
-    },
-    async start(logHandlers, liveKeys) {
-      handlers = logHandlers;
-      if (liveKeys.length > 0) await scripts.register(...liveKeys);
-      await subscription.open();
-      await findVacant();
-      timers.push(
-        setInterval(() => void renew(), INTERVAL_MS.renew),
-        setInterval(() => void findVacant(), INTERVAL_MS.findVacant),
-        setInterval(() => void resync(), INTERVAL_MS.resync),
-      );
-    },
-    async close() {
-      isClosed = true;
-      for (const timer of timers) clearInterval(timer);
-      subscription.close();
-      await completesWithin(CATCH_UP_TIMEOUT_MS, scripts.giveBack(...keysAndTokens())).catch(
-        () => false,
-      );
-      redis.disconnect();
-    },
-  };
-  return { promptEventLog, leadership: createLeadership(streams) };
-}
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    for (const timer of this.#timers) clearInterval(timer);
+    this.#subscription.close();
+    const givenBack = this.#scripts.giveBack(...this.#streams.keysAndTokens());
+    await completesWithin(CATCH_UP_TIMEOUT_MS, givenBack).catch(() => false);
+    this.#redis.disconnect();
+  }
 
-/** Calls during a run share that run. */
-function singleFlight(
-  act: () => Promise<void>,
-  onError: (error: unknown) => void,
-): () => Promise<void> {
-  let running: Promise<void> | undefined;
-  return () =>
-    (running ??= act()
-      .catch(onError)
-      .finally(() => (running = undefined)));
+  async claim(key: string): Promise<void> {
+    const token = (await this.#claim(key, this.#instance)) as string;
+    this.#streams.open(key).startNew(token);
+  }
+
+  async takeOver(key: string): Promise<boolean> {
+    const token = (await this.#scripts.takeOver(key, this.#instance)) as string | null;
+    if (token === null) return false;
+    await this.#streams.open(key).takeLead(token);
+    return true;
+  }
+
+  async discard(key: string): Promise<void> {
+    const token = this.#streams.get(key)?.token();
+    this.#streams.delete(key);
+    if (token !== undefined) await this.#scripts.drop(key, token);
+  }
+
+  isLeader(key: string): boolean {
+    return this.#streams.isOwned(key);
+  }
+
+  subscribe(
+    { key, user }: { readonly key: string; readonly user: string },
+    subscriber: LogSubscriber,
+  ): void {
+    const since = this.#withFirstEntry.has(key) ? 'its start' : 'later';
+    const stream = this.#streams.open(key);
+    stream.subscribe(user, subscriber, since).catch(this.#logFailure('a prompt'));
+  }
+
+  append(key: string, entry: PromptLogEntry): Promise<void> {
+    return this.#streams.open(key).append(entry);
+  }
+
+  markReceived(key: string, group: ReceiverGroup, position: number): void {
+    // Sent before the frame, so that other processes know who has it.
+    const sent = this.#scripts.received(key, position, this.#instance, group);
+    sent.catch(this.#logFailure('a receipt'));
+  }
+
+  resultFetched(user: string, promptId: string): void {
+    this.#publish(`f ${encodeWord(user)} ${encodeWord(promptId)}`, 'a fetched result');
+  }
+
+  requestCancel(key: string): void {
+    this.#publish(`c ${key}`, 'a cancel');
+  }
+
+  isWatched(user: string): boolean {
+    return this.#watchers.isWatched(user);
+  }
+
+  watch(user: string, isThere: boolean): void {
+    this.#watchers.setLocal(user, isThere);
+    this.#subscription.watch(user, isThere);
+  }
+
+  /** Waits until everything received so far is applied. */
+  async whenCaughtUp(user: string): Promise<void> {
+    await completesWithin(CATCH_UP_TIMEOUT_MS, this.#catchUp(user));
+  }
+
+  async #catchUp(user: string): Promise<void> {
+    await this.#subscription.whenCaughtUp();
+    await Promise.all(this.#discoveries.values());
+    await Promise.all(this.#streams.ofUser(user).map((stream) => stream.whenIdle()));
+  }
+
+  #subscriptionHandlers(): SubscriptionHandlers {
+    return {
+      onEntry: (key, n, text, picture) => this.#onEntry(key, n, text, picture),
+      onReceived: (key, group, upTo, sender) => {
+        if (sender !== this.#instance) this.#streams.get(key)?.receivedElsewhere(group, upTo);
+      },
+      onFetched: (user, promptId) => this.#handlers?.resultFetched(user, promptId),
+      onCancel: (key) => this.#handlers?.cancelRequested(key),
+      onVacant: () => void this.#findVacant(),
+      onListening: () => {
+        if (this.#timers.length > 0) this.#delayTakeover();
+        void this.#resync();
+      },
+    };
+  }
+
+  #onEntry(key: string, n: number, text: string, picture: Uint8Array | undefined): void {
+    const stream = this.#streams.get(key);
+    if (!stream) {
+      if (n === 1) this.#withFirstEntry.add(key);
+      void this.#discover(key);
+    } else if (stream.token() === undefined) {
+      stream.receive(n, text, picture).catch(this.#logFailure('an entry'));
+    }
+  }
+
+  #discover(key: string): Promise<void> {
+    const task =
+      this.#discoveries.get(key) ??
+      Promise.resolve(this.#handlers?.discover(key))
+        .catch(this.#logFailure('a prompt'))
+        .finally(() => {
+          this.#discoveries.delete(key);
+          this.#withFirstEntry.delete(key);
+        });
+    this.#discoveries.set(key, task);
+    return task;
+  }
+
+  readonly #renew = singleFlight(
+    async () => {
+      const owned = this.#streams.owned();
+      const lostKeys =
+        owned.length > 0
+          ? ((await this.#scripts.renew(...this.#streams.keysAndTokens())) as string[])
+          : [];
+      for (const key of lostKeys) this.#streams.get(key)?.loseLead();
+      await this.#watchers.refresh(owned.map((stream) => stream.user()));
+    },
+    (error) => this.#logFailure('leases')(error),
+  );
+
+  readonly #findVacant = singleFlight(
+    async () => {
+      const askedAtMs = this.#clock.now();
+      const keys = (await this.#scripts.vacant()) as string[];
+      if (this.#clock.now() - askedAtMs > SLOW_REDIS_MS) this.#delayTakeover();
+      if (this.#clock.now() < this.#takeoverAllowedAtMs) return;
+      const vacantKeys = keys.filter((key) => !this.#streams.isOwned(key));
+      if (vacantKeys.length > 0) await this.#handlers?.takeOverVacant(vacantKeys);
+      this.#streams.removeEnded(this.#clock.now());
+    },
+    (error) => this.#logFailure('vacant prompts')(error),
+  );
+
+  readonly #resync = singleFlight(
+    async () => {
+      const keys = await this.#redis.zrange(`${this.#links.prefix}leases`, 0, '-1');
+      for (const key of keys) if (!this.#streams.get(key)) await this.#discover(key);
+      for (const stream of this.#streams.live()) await stream.catchUp();
+      const leased = new Set(keys);
+      for (const stream of this.#streams.live()) {
+        if (!leased.has(stream.key)) await this.#finishIfForgotten(stream);
+      }
+    },
+    (error) => this.#logFailure('what was missed')(error),
+  );
+
+  /** After an outage of Redis, live processes need time to renew their leases. */
+  #delayTakeover(): void {
+    this.#takeoverAllowedAtMs = this.#clock.now() + LEASE_MS;
+  }
+
+  /** It ended while this process received nothing, longer ago than entries are kept. */
+  async #finishIfForgotten(stream: LogStream): Promise<void> {
+    if (stream.token() !== undefined) return;
+    const { prefix } = this.#links;
+    const isLeased = (await this.#redis.zscore(`${prefix}leases`, stream.key)) !== null;
+    if (isLeased || (await this.#redis.exists(`${prefix}entries:${stream.key}`)) > 0) return;
+    const end = await this.#handlers?.endOf(stream.key);
+    if (end === 'none') await this.#scripts.register(stream.key);
+    else if (end) await stream.finish(end);
+  }
+
+  #publish(message: string, what: string): void {
+    const sent = this.#redis.publish(`${this.#links.channels}events`, message);
+    sent.catch(this.#logFailure(what));
+  }
+
+  #logFailure(what: string): (error: unknown) => void {
+    return (error) => {
+      if (this.#isClosed) return;
+      const facts = { event: 'replication.failed', err: error, what };
+      this.#log.warn(facts, `could not share ${what}`);
+    };
+  }
 }

@@ -1,6 +1,6 @@
 // Redis has its channels in common for all databases: what is said in one is not for another's ears.
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { createSharedEventLog } from '../../src/replication/shared-event-log.ts';
+import { SharedEventLog } from '../../src/replication/shared-event-log.ts';
 import { createQueueKeys } from '../../src/upstreams/distributed-state/redis-keys.ts';
 import { openRedis } from '../../src/lib/redis.ts';
 import { silentLogger } from '../../src/observability/log.ts';
@@ -17,7 +17,7 @@ describe.skipIf(redisMissing() !== '')(`two databases of one Redis${redisMissing
   /** A process that hears of prompts in this database, and what it has heard. */
   async function open(database: number) {
     const links = openRedis(`${server.url}/${database}`, { log });
-    const { promptEventLog } = createSharedEventLog({ links, instance: `in ${database}`, log });
+    const promptEventLog = new SharedEventLog({ links, instance: `in ${database}`, log });
     const heard: string[] = [];
     const hears = async (key: string): Promise<void> => void heard.push(`prompt ${key}`);
     const cancelRequested = (key: string): void => void heard.push(`cancel ${key}`);

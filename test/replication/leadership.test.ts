@@ -1,6 +1,6 @@
 // Who was taken for dead while another took its prompt over writes nothing more of it.
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { createSharedEventLog } from '../../src/replication/shared-event-log.ts';
+import { SharedEventLog } from '../../src/replication/shared-event-log.ts';
 import type { PromptStore } from '../../src/ledger/ledger.ts';
 import { openRedisLedger } from '../../src/ledger/redis/redis-ledger.ts';
 import { type RedisConnections, openRedis } from '../../src/lib/redis.ts';
@@ -59,7 +59,8 @@ describe.skipIf(redisMissing() !== '')(`writes of a prompt's leader${redisMissin
   });
 
   function open(instance: string, over = links): Process {
-    const { promptEventLog, leadership } = createSharedEventLog({ links: over, instance, log });
+    const promptEventLog = new SharedEventLog({ links: over, instance, log });
+    const { leadership } = promptEventLog;
     const ledger = openRedisLedger({ links: over, leadership: () => leadership });
     onTestFinished(async () => {
       await promptEventLog.close();

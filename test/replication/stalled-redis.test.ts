@@ -1,7 +1,7 @@
 // What a client waits for is given up after a while, and comes to nothing when Redis does it later.
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { openSharedCounter } from '../../src/replication/prompt-counter.ts';
-import { createSharedEventLog } from '../../src/replication/shared-event-log.ts';
+import { SharedEventLog } from '../../src/replication/shared-event-log.ts';
 import { openRedisLedger } from '../../src/ledger/redis/redis-ledger.ts';
 import { type RedisConnections, openRedis } from '../../src/lib/redis.ts';
 import { silentLogger } from '../../src/observability/log.ts';
@@ -27,7 +27,8 @@ describe.skipIf(redisMissing() !== '')(`a Redis that stands still${redisMissing(
   });
 
   function open() {
-    const { promptEventLog, leadership } = createSharedEventLog({ links, instance: 'one', log });
+    const promptEventLog = new SharedEventLog({ links, instance: 'one', log });
+    const { leadership } = promptEventLog;
     const ledger = openRedisLedger({ links, leadership: () => leadership, timeoutMs: patienceMs });
     onTestFinished(async () => {
       await promptEventLog.close();
@@ -83,7 +84,7 @@ describe.skipIf(redisMissing() !== '')(`a Redis that stands still${redisMissing(
     await ledger.prompts.live();
     const entering = recordPrompt(prompt(KEY), {
       ledger,
-      promptEventLog: { ...promptEventLog, claim },
+      promptEventLog: { claim, discard: (key) => promptEventLog.discard(key) },
     });
     await expect(entering).rejects.toThrow('the ledger could not be written');
     expect(promptEventLog.isLeader(KEY)).toBe(false);

@@ -1,0 +1,66 @@
+import { type EntryStore, LogStream } from './log-stream.ts';
+
+/** Ended prompts are remembered this long, as their frames are. */
+const ENDED_TTL_MS = 120_000;
+
+/** The logs of all prompts that this process knows. */
+export class LogStreams {
+  readonly #store: EntryStore;
+  readonly #streams = new Map<string, LogStream>();
+  readonly #endedSinceMs = new Map<LogStream, number>();
+
+  constructor(store: EntryStore) {
+    this.#store = store;
+  }
+
+  get(key: string): LogStream | undefined {
+    return this.#streams.get(key);
+  }
+
+  /** The log of this prompt, from now on known. */
+  open(key: string): LogStream {
+    const stream = this.#streams.get(key) ?? new LogStream(key, this.#store);
+    this.#streams.set(key, stream);
+    return stream;
+  }
+
+  delete(key: string): void {
+    this.#streams.delete(key);
+  }
+
+  isOwned(key: string): boolean {
+    return this.#streams.get(key)?.token() !== undefined;
+  }
+
+  /** The logs that this process owns. */
+  owned(): readonly LogStream[] {
+    return [...this.#streams.values()].filter((stream) => stream.token() !== undefined);
+  }
+
+  /** The logs of prompts that have not ended. */
+  live(): readonly LogStream[] {
+    return [...this.#streams.values()].filter((stream) => !stream.hasEnded());
+  }
+
+  ofUser(user: string): readonly LogStream[] {
+    return [...this.#streams.values()].filter((stream) => stream.user() === user);
+  }
+
+  /** Keys and tokens of owned logs, alternating. */
+  keysAndTokens(): string[] {
+    return this.owned().flatMap((stream) => [stream.key, stream.token() ?? '']);
+  }
+
+  /** Forgets prompts that ended a while ago. */
+  removeEnded(nowMs: number): void {
+    for (const stream of this.#streams.values()) {
+      const isNew = stream.hasEnded() && !this.#endedSinceMs.has(stream);
+      if (isNew) this.#endedSinceMs.set(stream, nowMs);
+    }
+    for (const [stream, sinceMs] of this.#endedSinceMs) {
+      if (nowMs - sinceMs < ENDED_TTL_MS) continue;
+      this.#endedSinceMs.delete(stream);
+      this.#streams.delete(stream.key);
+    }
+  }
+}

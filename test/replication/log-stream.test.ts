@@ -1,0 +1,124 @@
+// One prompt's log as one process sees it: entries in order, gaps read from the store, one owner.
+import { expect, test } from 'vitest';
+import {
+  type LogSubscriber,
+  type PromptLogEntry,
+  LeadershipLost,
+} from '../../src/prompts/prompt-event-log.ts';
+import { encodeEntry } from '../../src/replication/entry-codec.ts';
+import { LogStream } from '../../src/replication/log-stream.ts';
+import { LogStreams } from '../../src/replication/log-streams.ts';
+
+const ATTACHED: PromptLogEntry = { kind: 'attached' };
+const RELEASED: PromptLogEntry = { kind: 'released' };
+const RECORDED: PromptLogEntry = { kind: 'recorded' };
+
+/** A log, and what its subscriber was told; `stored` is what other processes have written. */
+function open(stored: PromptLogEntry[] = []) {
+  const events: string[] = [];
+  let isOwner = true;
+  const stream = new LogStream('k', {
+    async write(_stream, { text }) {
+      if (!isOwner) return false;
+      stored.push(JSON.parse(text) as PromptLogEntry);
+      return true;
+    },
+    after: async (_key, n) =>
+      stored.slice(n).map((entry, i) => ({ n: n + i + 1, text: encodeEntry(entry).text })),
+    receivedUpTo: async () => ({ client: 2, hosted: 0 }),
+  });
+  const subscriber: LogSubscriber = {
+    apply: async ({ kind }, position) => void events.push(`${position} ${kind}`),
+    onLeadershipLost: () => void events.push('lost'),
+    onSubscribed: ({ client }, since) => void events.push(`client has ${client}, since ${since}`),
+    onReceivedElsewhere: (group, upTo) => void events.push(`${group} received ${upTo}`),
+  };
+  const receive = (n: number, entry: PromptLogEntry) => stream.receive(n, encodeEntry(entry).text);
+  return { stream, stored, events, subscriber, receive, loseAtRedis: () => (isOwner = false) };
+}
+
+test('a late subscriber gets all entries, after what sockets have received', async () => {
+  const { stream, events, subscriber } = open([ATTACHED, RELEASED]);
+  await stream.subscribe('ann', subscriber, 'later');
+  expect(events).toEqual(['client has 2, since later', '1 attached', '2 released']);
+});
+
+test('entries are applied once and in order; a gap is read from the store', async () => {
+  const { stream, stored, events, subscriber, receive } = open();
+  await stream.subscribe('ann', subscriber, 'its start');
+  events.length = 0;
+  await receive(1, ATTACHED);
+  await receive(1, ATTACHED);
+  stored.push(ATTACHED, RELEASED, RECORDED);
+  await receive(3, RECORDED);
+  expect(events).toEqual(['1 attached', '2 released', '3 recorded']);
+  expect(stream.hasEnded()).toBe(true);
+});
+
+test('the owner writes entries, and ignores their echo', async () => {
+  const { stream, stored, events, subscriber, receive } = open();
+  stream.startNew('token');
+  await stream.subscribe('ann', subscriber, 'its start');
+  await stream.append(ATTACHED);
+  await receive(1, ATTACHED);
+  expect(events).toEqual(['1 attached']);
+  expect(stored).toEqual([ATTACHED]);
+});
+
+test('the last entry ends the ownership', async () => {
+  const { stream } = open();
+  stream.startNew('token');
+  await stream.append(RECORDED);
+  expect([stream.token(), stream.hasEnded()]).toEqual([undefined, true]);
+});
+
+test('a process that does not own the prompt appends nothing', async () => {
+  const { stream, stored } = open();
+  await expect(stream.append(ATTACHED)).rejects.toThrow(LeadershipLost);
+  expect(stored).toEqual([]);
+});
+
+test('a refused write ends the ownership, and entries of the new owner are read', async () => {
+  const { stream, stored, events, subscriber, loseAtRedis } = open();
+  stream.startNew('token');
+  await stream.subscribe('ann', subscriber, 'its start');
+  loseAtRedis();
+  stored.push({ kind: 'taken' });
+  await expect(stream.append(ATTACHED)).rejects.toThrow(LeadershipLost);
+  await stream.whenIdle();
+  expect(events).toEqual(['lost', '1 taken']);
+});
+
+test('a process reads what it missed before it owns the prompt', async () => {
+  const { stream, stored, events, subscriber } = open();
+  await stream.subscribe('ann', subscriber, 'its start');
+  events.length = 0;
+  stored.push(ATTACHED);
+  await stream.takeLead('token');
+  expect([events, stream.token()]).toEqual([['1 attached'], 'token']);
+});
+
+test('the end of a prompt whose entries are gone is applied once', async () => {
+  const { stream, events, subscriber } = open();
+  await stream.subscribe('ann', subscriber, 'its start');
+  events.length = 0;
+  await stream.finish('removed');
+  await stream.finish('removed');
+  expect(events).toEqual(['1 removed']);
+});
+
+test('ended prompts are remembered for two minutes', async () => {
+  const streams = new LogStreams({
+    write: async () => true,
+    after: async () => [],
+    receivedUpTo: async () => ({ client: 0, hosted: 0 }),
+  });
+  streams.open('live').startNew('token');
+  await streams.open('ended').finish('removed');
+  streams.removeEnded(0);
+  streams.removeEnded(119_000);
+  expect(streams.get('ended')).toBeDefined();
+  streams.removeEnded(121_000);
+  expect(streams.get('ended')).toBeUndefined();
+  expect(streams.keysAndTokens()).toEqual(['live', 'token']);
+});
