@@ -5,7 +5,7 @@ local function size(id)
   return held[1] == 'recorded' and held[2] and #held[2] or 0
 end
 local function count(bytes) if bytes ~= 0 then call('INCRBY', P .. 'replays:bytes', bytes) end end
-local function forget(id)
+local function removeReplay(id)
   count(-size(id))
   call('UNLINK', at(id))
   call('ZREM', P .. 'replays:age', id)
@@ -19,7 +19,7 @@ local id, token, before, n = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[
 local held = call('HMGET', at(id), 'token', 'atMs')
 if held[1] == token then return false end
 if held[1] and tonumber(held[2]) < before then
-  forget(id)
+  removeReplay(id)
   held[1] = false
 end
 if held[1] then return call('HMGET', at(id), unpack(ARGV, 5, 4 + n)) end
@@ -35,10 +35,10 @@ set(at(id), 3)
 count(size(id) - before)
 call('ZADD', P .. 'replays:age', call('HGET', at(id), 'atMs'), id)`,
   release: `${REPLAYS}
-if call('HGET', at(ARGV[1]), 'requestId') == ARGV[2] then forget(ARGV[1]) end`,
+if call('HGET', at(ARGV[1]), 'requestId') == ARGV[2] then removeReplay(ARGV[1]) end`,
   expire: `${REPLAYS}
 for _, id in ipairs(call('ZRANGEBYSCORE', P .. 'replays:age', '-inf', '(' .. ARGV[1])) do
-  forget(id)
+  removeReplay(id)
 end`,
 };
 

@@ -5,42 +5,42 @@ const COMMON = `${LEADERS_LUA}
 local NOT_LEADER = ${NOT_LEADER}
 local function at(key) return P .. 'prompt:' .. key end
 local function value(key, name) return call('HGET', at(key), name) end
-local function crowd(user)
+local function updateHistorySize(user)
   local n = call('ZCARD', P .. 'prompts:done:' .. user)
   if n > 0 then call('ZADD', P .. 'prompts:crowd', n, user)
   else call('ZREM', P .. 'prompts:crowd', user) end
 end
-local function wake(key, user)
+local function addLive(key, user)
   local seq = value(key, 'seq')
   call('ZADD', P .. 'prompts:live', seq, key)
   call('ZADD', P .. 'prompts:live:' .. user, seq, key)
 end
-local function rest(key, user)
+local function removeLive(key, user)
   call('ZREM', P .. 'prompts:live', key)
   call('ZREM', P .. 'prompts:live:' .. user, key)
 end
-local function name(key)
+local function addToIndexes(key)
   local r = call('HMGET', at(key), 'user', 'promptId', 'jobId', 'seq')
   call('ZADD', P .. 'prompts:id:' .. own(r[1], r[2]), r[4], key)
   if r[3] then call('ZADD', P .. 'prompts:job:' .. own(r[1], r[3]), r[4], key) end
 end
-local function unname(key)
+local function removeFromIndexes(key)
   local r = call('HMGET', at(key), 'user', 'promptId', 'jobId')
   call('ZREM', P .. 'prompts:id:' .. own(r[1], r[2]), key)
   if r[3] then call('ZREM', P .. 'prompts:job:' .. own(r[1], r[3]), key) end
 end
 -- Bytes of a prompt's texts as they were counted when it ended; an older version did not.
-local function weight(key, user)
+local function bytesOf(key, user)
   local outline = call('HGET', P .. 'prompts:outlines:' .. user, key)
   return outline and cjson.decode(outline)[7] or 0
 end
-local function weigh(user, change)
+local function addBytes(user, change)
   if change == 0 then return end
   local total = tonumber(call('ZINCRBY', P .. 'prompts:bytes', change, user))
   if total <= 0 then call('ZREM', P .. 'prompts:bytes', user) end
 end
-local function finished(key, user)
-  rest(key, user)
+local function addToHistory(key, user)
+  removeLive(key, user)
   local done = P .. 'prompts:done:' .. user
   if not call('ZSCORE', done, key) then call('ZADD', done, next(), key) end
   local r = call('HMGET', at(key), 'promptId', 'statusWord', 'createdAtMs', 'startedAtMs',
@@ -49,23 +49,23 @@ local function finished(key, user)
   for _, text in ipairs({'entryJson', 'graphJson', 'extraDataJson'}) do
     stored = stored + call('HSTRLEN', at(key), text)
   end
-  weigh(user, stored - weight(key, user))
+  addBytes(user, stored - bytesOf(key, user))
   local outline = cjson.encode({key, r[1], r[2], r[3], r[4], r[5], stored})
   call('HSET', P .. 'prompts:outlines:' .. user, key, outline)
-  crowd(user)
+  updateHistorySize(user)
 end
-local function forget(key)
+local function removePrompt(key)
   local user = value(key, 'user')
   if not user then return end
-  unname(key)
-  rest(key, user)
-  weigh(user, -weight(key, user))
+  removeFromIndexes(key)
+  removeLive(key, user)
+  addBytes(user, -bytesOf(key, user))
   call('HDEL', P .. 'prompts:outlines:' .. user, key)
   if call('ZREM', P .. 'prompts:done:' .. user, key) == 1 then
     call('HINCRBY', P .. 'prompts:removals', user, 1)
   end
   call('ZREM', P .. 'prompts:numbers', key)
-  crowd(user)
+  updateHistorySize(user)
   call('UNLINK', at(key))
 end
 `;
@@ -85,8 +85,8 @@ local seq = next()
 set(at(key), 4)
 call('HSET', at(key), 'seq', seq, 'token', token)
 local r = call('HMGET', at(key), 'user', 'state', 'number')
-name(key)
-if r[2] == 'done' then finished(key, r[1]) else wake(key, r[1]) end
+addToIndexes(key)
+if r[2] == 'done' then addToHistory(key, r[1]) else addLive(key, r[1]) end
 local number = math.abs(tonumber(r[3]))
 if number <= ${HIGHEST_COUNTED} then
   call('ZADD', P .. 'prompts:numbers', string.format('%.17g', number), key)
@@ -96,7 +96,7 @@ end`;
 const revoke = `${COMMON}
 local token, key = ARGV[1], ARGV[2]
 call('SET', P .. 'revoked:' .. token, 1, 'EX', 3600)
-if value(key, 'token') == token then forget(key) end`;
+if value(key, 'token') == token then removePrompt(key) end`;
 
 const setState = `${COMMON}
 local key, token, state = ARGV[1], ARGV[2], ARGV[3]
@@ -120,17 +120,17 @@ local key, token = ARGV[1], ARGV[2]
 if not mayWrite(key, token) then return NOT_LEADER end
 local was = value(key, 'state')
 if not was or was == 'done' then return end
-unname(key)
+removeFromIndexes(key)
 set(at(key), 3)
-name(key)`;
+addToIndexes(key)`;
 
 const detach = `${COMMON}
 local key, token = ARGV[1], ARGV[2]
 if not mayWrite(key, token) then return NOT_LEADER end
 if value(key, 'state') ~= 'live' then return end
-unname(key)
+removeFromIndexes(key)
 set(at(key), 3)
-name(key)`;
+addToIndexes(key)`;
 
 const begin = `${COMMON}
 local key, token, atMs = ARGV[1], ARGV[2], ARGV[3]
@@ -145,29 +145,29 @@ if not mayWrite(key, token) then return NOT_LEADER end
 local user = value(key, 'user')
 if not user then return end
 set(at(key), 3)
-finished(key, user)`;
+addToHistory(key, user)`;
 
 const remove = `${COMMON}
 local key, token = ARGV[1], ARGV[2]
 if not mayWrite(key, token) then return NOT_LEADER end
-forget(key)`;
+removePrompt(key)`;
 
 const deleteHistory = `${COMMON}
 local user = ARGV[1]
 for i = 2, #ARGV do
   for _, key in ipairs(call('ZRANGE', P .. 'prompts:id:' .. own(user, ARGV[i]), 0, -1)) do
-    if value(key, 'state') == 'done' then forget(key) end
+    if value(key, 'state') == 'done' then removePrompt(key) end
   end
 end`;
 
 const clearHistory = `${COMMON}
-for _, key in ipairs(call('ZRANGE', P .. 'prompts:done:' .. ARGV[1], 0, -1)) do forget(key) end`;
+for _, key in ipairs(call('ZRANGE', P .. 'prompts:done:' .. ARGV[1], 0, -1)) do removePrompt(key) end`;
 
 const pruneHistory = `${COMMON}
 local limit = tonumber(ARGV[1])
 for _, user in ipairs(call('ZRANGEBYSCORE', P .. 'prompts:crowd', '(' .. ARGV[1], '+inf')) do
   local keys = call('ZRANGE', P .. 'prompts:done:' .. user, 0, -1 - limit)
-  for _, key in ipairs(keys) do forget(key) end
+  for _, key in ipairs(keys) do removePrompt(key) end
 end
 local bytes = tonumber(ARGV[2])
 for _, user in ipairs(call('ZRANGEBYSCORE', P .. 'prompts:bytes', '(' .. ARGV[2], '+inf')) do
@@ -175,8 +175,8 @@ for _, user in ipairs(call('ZRANGEBYSCORE', P .. 'prompts:bytes', '(' .. ARGV[2]
   -- The newest stays however large it is.
   for _, key in ipairs(call('ZRANGE', P .. 'prompts:done:' .. user, 0, -2)) do
     if total <= bytes then break end
-    total = total - weight(key, user)
-    forget(key)
+    total = total - bytesOf(key, user)
+    removePrompt(key)
   end
 end`;
 

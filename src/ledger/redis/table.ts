@@ -56,8 +56,8 @@ export function createTable<Row>(
     return Object.fromEntries(entries) as Row;
   }
 
-  async function at(index: string, place: number): Promise<Row | undefined> {
-    return decode(await connection.read(() => scripts.at(kind, index, place, ...names)));
+  async function at(index: string, rank: number): Promise<Row | undefined> {
+    return decode(await connection.read(() => scripts.at(kind, index, rank, ...names)));
   }
 
   async function rows(ids: readonly string[]): Promise<Row[]> {
@@ -106,7 +106,7 @@ end
 return out`;
 
 const AT = `
-local kind, index, place = ARGV[1], ARGV[2], ARGV[3]
-local id = call('ZRANGE', P .. index, place, place)[1]
+local kind, index, rank = ARGV[1], ARGV[2], ARGV[3]
+local id = call('ZRANGE', P .. index, rank, rank)[1]
 if not id then return false end
 return call('HMGET', P .. kind .. ':' .. id, unpack(ARGV, 4))`;

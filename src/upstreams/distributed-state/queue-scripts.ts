@@ -4,22 +4,22 @@
  * run, waiting, turns, turn, held, tickets, waiting-of.
  */
 export const QUEUE_PRELUDE = `
-local run, waiting, turns, turn, held, tickets, lines = unpack(KEYS, 1, 7)
+local run, waiting, turns, turn, held, tickets, waitingPrefix = unpack(KEYS, 1, 7)
 local function userOf(key) return redis.call('HGET', key, 'user') or '' end
-local function join(id, user, score)
+local function addWaiting(id, user, score)
   redis.call('ZADD', waiting, score, id)
-  redis.call('ZADD', lines .. user, score, id)
+  redis.call('ZADD', waitingPrefix .. user, score, id)
   if not redis.call('ZSCORE', turns, user) then
     redis.call('ZADD', turns, redis.call('INCR', turn), user)
   end
 end
-local function leave(id, user)
+local function removeWaiting(id, user)
   redis.call('ZREM', waiting, id)
-  if redis.call('ZREM', lines .. user, id) == 0 then return 0 end
-  if redis.call('ZCARD', lines .. user) == 0 then redis.call('ZREM', turns, user) end
+  if redis.call('ZREM', waitingPrefix .. user, id) == 0 then return 0 end
+  if redis.call('ZCARD', waitingPrefix .. user) == 0 then redis.call('ZREM', turns, user) end
   return 1
 end
-local function letGo(id, user)
+local function releaseHeld(id, user)
   local ticket = redis.call('HGET', run, 'ticket')
   if ticket and redis.call('HGET', tickets, ticket) == id then
     redis.call('HDEL', tickets, ticket)
@@ -41,17 +41,17 @@ if redis.call('HSETNX', run, 'fence', 0) == 1 then
   redis.call('HSET', run, 'status', 'queued')
 end
 redis.call('HSET', run, 'user', ARGV[5])
-if redis.call('ZSCORE', lines .. ARGV[5], ARGV[1]) then return 0 end
+if redis.call('ZSCORE', waitingPrefix .. ARGV[5], ARGV[1]) then return 0 end
 local ticket = redis.call('HGET', run, 'ticket')
 if ticket then
   if redis.call('EXISTS', ARGV[6] .. ticket) == 1 then return 0 end
-  letGo(ARGV[1], ARGV[5])
+  releaseHeld(ARGV[1], ARGV[5])
   redis.call('HSET', run, 'status', 'queued')
 elseif redis.call('HGET', run, 'status') ~= 'queued' then
   return 0
 end
 local arrival = redis.call('INCR', KEYS[8]) % 4294967296
-join(ARGV[1], ARGV[5], ARGV[2] * 4294967296 + arrival)
+addWaiting(ARGV[1], ARGV[5], ARGV[2] * 4294967296 + arrival)
 local highest = redis.call('GET', KEYS[9])
 if not highest or tonumber(ARGV[3]) > tonumber(highest) then
   redis.call('SET', KEYS[9], ARGV[3])
@@ -65,7 +65,7 @@ return 1`;
  * waited longest. KEYS queue, with the key prefix of runs first. ARGV ticket.
  */
 const take = `${QUEUE_PRELUDE}
-local function hold(id, user)
+local function assign(id, user)
   redis.call('HSET', held, id, user)
   redis.call('HSET', tickets, ARGV[1], id)
   redis.call('HSET', run .. id, 'ticket', ARGV[1])
@@ -80,7 +80,7 @@ if before and not isOver(before) and redis.call('HGET', run .. before, 'ticket')
 end
 local status, ticket = unpack(redis.call('HMGET', run .. ARGV[1], 'status', 'ticket'))
 if status == 'running' and not ticket and not isOver(ARGV[1]) then
-  return hold(ARGV[1], userOf(run .. ARGV[1]))
+  return assign(ARGV[1], userOf(run .. ARGV[1]))
 end
 local running, count = {}, 0
 for _, user in ipairs(redis.call('HVALS', held)) do
@@ -96,20 +96,20 @@ if not chosen then
   redis.call('HDEL', tickets, ARGV[1])
   return false
 end
-local id = redis.call('ZRANGE', lines .. chosen, 0, 0)[1]
-leave(id, chosen)
-return hold(id, chosen)`;
+local id = redis.call('ZRANGE', waitingPrefix .. chosen, 0, 0)[1]
+removeWaiting(id, chosen)
+return assign(id, chosen)`;
 
 /** Removes a waiting job: no worker will get it. KEYS queue. ARGV id. */
 const withdraw = `${QUEUE_PRELUDE}
-return leave(ARGV[1], userOf(run))`;
+return removeWaiting(ARGV[1], userOf(run))`;
 
 /** A worker has finished with a job. KEYS queue. ARGV id, its ticket. */
 const drop = `${QUEUE_PRELUDE}
 if redis.call('HGET', tickets, ARGV[2]) == ARGV[1] then redis.call('HDEL', tickets, ARGV[2]) end
 local user = userOf(run)
-leave(ARGV[1], user)
-letGo(ARGV[1], user)
+removeWaiting(ARGV[1], user)
+releaseHeld(ARGV[1], user)
 return 1`;
 
 /**
@@ -122,7 +122,7 @@ for _, user in ipairs(redis.call('HVALS', held)) do running[user] = (running[use
 local users, at, jobs = redis.call('ZRANGE', turns, 0, -1), {}, {}
 for i, user in ipairs(users) do
   at[user] = i
-  jobs[i] = redis.call('ZCARD', lines .. user)
+  jobs[i] = redis.call('ZCARD', waitingPrefix .. user)
 end
 local rounds = {}
 local function roundOf(number)
@@ -139,18 +139,18 @@ local function roundOf(number)
   rounds[number] = round
   return round
 end
-local places = {}
+local found = {}
 for i, id in ipairs(ARGV) do
   local user = userOf(run .. id)
-  local own = at[user] and redis.call('ZRANK', lines .. user, id)
+  local own = at[user] and redis.call('ZRANK', waitingPrefix .. user, id)
   if own then
     local round = roundOf(own + (running[user] or 0))
-    places[i] = round.before + round.ahead[at[user]]
+    found[i] = round.before + round.ahead[at[user]]
   else
-    places[i] = -1
+    found[i] = -1
   end
 end
-return places`;
+return found`;
 
 /** Scripts that change the queue alone. */
 export const QUEUE_SCRIPTS = { enqueue, take, withdraw, drop, positions };

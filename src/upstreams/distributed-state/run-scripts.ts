@@ -12,7 +12,7 @@ if finish then return {'ended', finish} end
 local fence = redis.call('HINCRBY', KEYS[1], 'fence', 1)
 redis.call('HDEL', KEYS[1], 'progress', 'outputs', 'ui', 'cached', 'startedAtMs')
 redis.call('HSET', KEYS[1], 'told', 0)
-leave(ARGV[1], userOf(run))
+removeWaiting(ARGV[1], userOf(run))
 redis.call('PUBLISH', ARGV[4], 'moved')
 if ARGV[3] == '' then return {'run', fence} end
 if redis.call('HEXISTS', KEYS[1], 'cancel') == 1 then return {'cancel', fence} end
@@ -52,7 +52,7 @@ return 'ok'`;
 const append = `
 if redis.call('HGET', KEYS[1], 'fence') ~= ARGV[1] then return 'stale' end
 if redis.call('HEXISTS', KEYS[1], 'end') == 1 then return 'stale' end
-local told = tonumber(redis.call('HGET', KEYS[1], 'told') or 0)
+local lastNumber = tonumber(redis.call('HGET', KEYS[1], 'told') or 0)
 local at = 6
 for _ = 1, tonumber(ARGV[5]) do
   redis.call('HSET', KEYS[1], ARGV[at], ARGV[at + 1])
@@ -63,14 +63,14 @@ for item = at, #ARGV, 3 do
   if ARGV[item] == 'p' then
     if n == 1 then redis.call('SET', KEYS[3], ARGV[item + 2], 'PX', ARGV[4]) end
     redis.call('PUBLISH', ARGV[2], 'p' .. ARGV[item + 2])
-  elseif n > told then
+  elseif n > lastNumber then
     local id = ARGV[1] .. '-' .. n
     redis.call('XADD', KEYS[2], 'MAXLEN', '~', ARGV[3], id, 'e', ARGV[item + 2])
     redis.call('PUBLISH', ARGV[2], 'e' .. id .. '\\n' .. ARGV[item + 2])
-    told = n
+    lastNumber = n
   end
 end
-redis.call('HSET', KEYS[1], 'told', told)
+redis.call('HSET', KEYS[1], 'told', lastNumber)
 return redis.call('HEXISTS', KEYS[1], 'cancel') == 1 and 'cancel' or 'ok'`;
 
 /**
@@ -88,8 +88,8 @@ local id = ARGV[1] .. '-' .. (tonumber(redis.call('HGET', KEYS[1], 'told') or 0)
 redis.call('XADD', KEYS[8], id, 'e', ARGV[6])
 redis.call('PUBLISH', ARGV[2], 'e' .. id .. '\\n' .. ARGV[6])
 local user = userOf(run)
-leave(ARGV[3], user)
-letGo(ARGV[3], user)
+removeWaiting(ARGV[3], user)
+releaseHeld(ARGV[3], user)
 redis.call('PUBLISH', ARGV[7], 'moved')
 return 'ok'`;
 
@@ -111,8 +111,8 @@ end
 redis.call('HDEL', KEYS[1], 'progress', 'outputs', 'ui', 'cached', 'startedAtMs')
 redis.call('HSET', KEYS[1], 'status', 'queued')
 local user = userOf(run)
-letGo(ARGV[3], user)
-join(ARGV[3], user, ARGV[4])
+releaseHeld(ARGV[3], user)
+addWaiting(ARGV[3], user, ARGV[4])
 redis.call('ZADD', turns, 0, user)
 redis.call('PUBLISH', ARGV[6], 'moved')
 return 'ok'`;
