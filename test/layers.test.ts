@@ -125,6 +125,13 @@ describe('the shape of the tree', () => {
     expect(circles()).toEqual([]);
   });
 
+  test('prompts reads from submit through follow to state, and not back', () => {
+    const parts = ['prompts/state', 'prompts/follow', 'prompts/submit'];
+    const isBack = (from: string, to: string) =>
+      parts.includes(dirname(from)) && parts.indexOf(dirname(to)) > parts.indexOf(dirname(from));
+    expect(wrongImports(isBack)).toEqual([]);
+  });
+
   test('only main.ts and demo.ts are directly in src, and folders have two levels at most', () => {
     const loose = SOURCES.filter(({ name }) => dirname(name) === '.').map(({ name }) => name);
     expect(loose.toSorted()).toEqual(['demo.ts', 'main.ts']);

@@ -12,7 +12,7 @@ import { type Cancel, createCancel } from './cancel.ts';
 import { createJobCanceller } from './follow/cancel-job.ts';
 import { Follower } from './follow/follower.ts';
 import type { Resend } from './follow/missing-job.ts';
-import { PromptResumption } from './follow/resume.ts';
+import { PromptResumption } from './resume.ts';
 import { type ExternalJobImporter, createExternalJobImporter } from './import-external-job.ts';
 import type { LivePrompts } from './live-prompts.ts';
 import {
@@ -22,7 +22,7 @@ import {
   createMarkJobFetched,
 } from './mark-fetched.ts';
 import type { PromptEventLog } from './prompt-event-log.ts';
-import { createRemovePrompt } from './state/remove-prompt.ts';
+import { createRemovePrompt } from './follow/remove-prompt.ts';
 import type { SharedCounter } from './submission.ts';
 import { createDuplicateIds } from './submit/duplicate-ids.ts';
 import { createLateJobs } from './submit/late-jobs.ts';

@@ -5,7 +5,7 @@ import { jobErrorOf } from '../../translate/late-rejection.ts';
 import type { Follower } from '../follow/follower.ts';
 import type { LivePrompt, LivePrompts } from '../live-prompts.ts';
 import { LeadershipLost, type PromptEventLog } from '../prompt-event-log.ts';
-import type { RemovePrompt } from '../state/remove-prompt.ts';
+import type { RemovePrompt } from '../follow/remove-prompt.ts';
 import type { LinkJob } from './link-job.ts';
 import {
   OutboxQueue,

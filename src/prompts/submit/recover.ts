@@ -6,7 +6,7 @@ import type { Job } from '../../protocol/v2.ts';
 import type { LinkJob } from './link-job.ts';
 import type { LivePrompt } from '../live-prompts.ts';
 import type { Follower } from '../follow/follower.ts';
-import type { RemovePrompt } from '../state/remove-prompt.ts';
+import type { RemovePrompt } from '../follow/remove-prompt.ts';
 import type { LateJobs } from './late-jobs.ts';
 import { type RetryPolicy, withJitter } from './retry-policy.ts';
 import { type SubmissionPlan, toStoredPlan, withNewKey } from './plan.ts';

@@ -1,6 +1,6 @@
 import type { Ledger } from '../../ledger/ledger.ts';
 import type { LivePrompt } from '../live-prompts.ts';
-import type { Follower } from '../follow/follower.ts';
+import type { Follower } from './follower.ts';
 import { type PromptEventLog, ifLeadershipLost } from '../prompt-event-log.ts';
 
 /** Removes a prompt that no client knows and that made no job. */

@@ -1,13 +1,13 @@
-import type { Ledger, PromptRow } from '../../ledger/ledger.ts';
-import type { Caller } from '../../protocol/job-api.ts';
-import type { LivePrompt, LivePrompts } from '../live-prompts.ts';
-import type { RemovePrompt } from '../state/remove-prompt.ts';
-import type { Outbox } from '../submit/outbox.ts';
-import { mayHaveBeenSent, restorePlan } from '../submit/plan.ts';
-import type { SubmissionRecovery } from '../submit/recover.ts';
-import type { ClientKnows } from '../submit/recovery-rules.ts';
-import type { JobCanceller } from './cancel-job.ts';
-import type { Follower } from './follower.ts';
+import type { Ledger, PromptRow } from '../ledger/ledger.ts';
+import type { Caller } from '../protocol/job-api.ts';
+import type { LivePrompt, LivePrompts } from './live-prompts.ts';
+import type { RemovePrompt } from './follow/remove-prompt.ts';
+import type { Outbox } from './submit/outbox.ts';
+import { mayHaveBeenSent, restorePlan } from './submit/plan.ts';
+import type { SubmissionRecovery } from './submit/recover.ts';
+import type { ClientKnows } from './submit/recovery-rules.ts';
+import type { JobCanceller } from './follow/cancel-job.ts';
+import type { Follower } from './follow/follower.ts';
 
 export type ResumePromptOptions = {
   readonly ledger: { readonly prompts: Pick<Ledger['prompts'], 'get'> };

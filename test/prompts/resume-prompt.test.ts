@@ -1,11 +1,8 @@
 // A prompt continues where its process ended, by what the ledger knows of it.
 import { expect, test } from 'vitest';
-import type { PromptRow } from '../../../src/ledger/ledger.ts';
-import {
-  type ResumePromptOptions,
-  resumePrompt,
-} from '../../../src/prompts/follow/resume-prompt.ts';
-import type { LivePrompt } from '../../../src/prompts/live-prompts.ts';
+import type { PromptRow } from '../../src/ledger/ledger.ts';
+import { type ResumePromptOptions, resumePrompt } from '../../src/prompts/resume-prompt.ts';
+import type { LivePrompt } from '../../src/prompts/live-prompts.ts';
 
 type Case = {
   readonly row?: Partial<PromptRow> | null;

@@ -1,14 +1,14 @@
-import type { Keyring } from '../../auth/keyring.ts';
-import type { Ledger, PromptRow } from '../../ledger/ledger.ts';
-import type { Logger } from '../../observability/log.ts';
-import { type JsonObject, parseJson } from '../../protocol/json.ts';
-import type { Graph } from '../../protocol/v2.ts';
-import type { Hub } from '../../sockets/hub.ts';
-import type { LivePrompt, LivePrompts, PromptDraft } from '../live-prompts.ts';
-import { LeadershipLost, type PromptEventLog } from '../prompt-event-log.ts';
-import { readLinkedJob } from '../state/linked-job.ts';
-import { isSubmittedThroughV1, needsCallerKey } from '../submit/plan.ts';
-import type { Follower } from './follower.ts';
+import type { Keyring } from '../auth/keyring.ts';
+import type { Ledger, PromptRow } from '../ledger/ledger.ts';
+import type { Logger } from '../observability/log.ts';
+import { type JsonObject, parseJson } from '../protocol/json.ts';
+import type { Graph } from '../protocol/v2.ts';
+import type { Hub } from '../sockets/hub.ts';
+import type { LivePrompt, LivePrompts, PromptDraft } from './live-prompts.ts';
+import { LeadershipLost, type PromptEventLog } from './prompt-event-log.ts';
+import { readLinkedJob } from './state/linked-job.ts';
+import { isSubmittedThroughV1, needsCallerKey } from './submit/plan.ts';
+import type { Follower } from './follow/follower.ts';
 import { type NextStep, type ResumePromptOptions, resumePrompt } from './resume-prompt.ts';
 
 export type ResumptionOptions = ResumePromptOptions & {
