@@ -31,12 +31,6 @@ export type View =
   | { readonly kind: 'definitions'; readonly definitions: Definitions; readonly isStale: boolean }
   | (MissingDefinitions & { readonly retryAfterMs: number });
 
-export type CachedSource = {
-  view(need: Need): Promise<View>;
-  /** Result of the last fetch. */
-  last(): 'known' | MissingDefinitions['kind'] | undefined;
-};
-
 type HeldVersion = Omit<DefinitionsText, 'bytes'> & {
   readonly version: string;
   readonly digest: string;
@@ -56,21 +50,67 @@ type CachedSourceOptions = {
 };
 
 /** Makes one fetch at a time, and serves the last good version meanwhile and afterwards. */
-export function createCachedSource(options: CachedSourceOptions): CachedSource {
-  const { versions, timing, cacheEntry, now, log, name } = options;
-  let heldVersion: HeldVersion | undefined;
-  let state: SourceState | undefined;
-  let pendingFetch: Promise<void> | undefined;
-  let restoring: Promise<void> | undefined;
+export class CachedSource {
+  readonly #options: CachedSourceOptions;
+  #heldVersion: HeldVersion | undefined;
+  #state: SourceState | undefined;
+  #pendingFetch: Promise<void> | undefined;
+  #restoring: Promise<void> | undefined;
 
-  const currentDefinitions = (): Definitions | undefined =>
-    heldVersion && versions.find(heldVersion.version);
+  constructor(options: CachedSourceOptions) {
+    this.#options = options;
+  }
 
-  async function storeText(text: DefinitionsText, confirmedAtMs: number): Promise<FetchOutcome> {
+  /** Result of the last fetch. */
+  last(): 'known' | MissingDefinitions['kind'] | undefined {
+    return this.#state?.kind;
+  }
+
+  async view(need: Need): Promise<View> {
+    await (this.#restoring ??= this.#restore());
+    if (this.#isDue(need)) this.#pendingFetch ??= this.#fetch();
+    const waitMs = this.#maxWaitMs(need);
+    if (this.#pendingFetch && waitMs > 0) await completesWithin(waitMs, this.#pendingFetch);
+    return this.#current(need);
+  }
+
+  #definitions(): Definitions | undefined {
+    return this.#heldVersion && this.#options.versions.find(this.#heldVersion.version);
+  }
+
+  async #restore(): Promise<void> {
+    const text = await this.#options.cacheEntry?.read();
+    if (text) await this.#storeText(text, text.confirmedAtMs);
+  }
+
+  async #fetch(): Promise<void> {
+    try {
+      await this.#fetchAndStore();
+    } catch (error) {
+      const { log, name } = this.#options;
+      const event = 'definitions.read_failed';
+      log.error({ event, err: error, source: name }, 'could not read node definitions');
+      this.#recordOutcome({ kind: 'failed', reason: 'it cannot be read' });
+    } finally {
+      this.#pendingFetch = undefined;
+    }
+  }
+
+  async #fetchAndStore(): Promise<void> {
+    const { cacheEntry, now } = this.#options;
+    const fetched = await this.#options.fetch(this.#definitions() ? this.#heldVersion : undefined);
+    const outcome = fetched.kind === 'text' ? await this.#storeText(fetched, now()) : fetched;
+    if (outcome.kind === 'text') void cacheEntry?.write(outcome);
+    if (outcome.kind === 'same') void cacheEntry?.confirm(now());
+    this.#recordOutcome(outcome);
+  }
+
+  async #storeText(text: DefinitionsText, confirmedAtMs: number): Promise<FetchOutcome> {
+    const { versions, log, name } = this.#options;
     const digest = createHash('sha256').update(text.bytes).digest('base64');
     const { from, validators } = text;
-    if (heldVersion?.digest === digest && currentDefinitions()) {
-      heldVersion = { ...heldVersion, from, validators };
+    if (this.#heldVersion?.digest === digest && this.#definitions()) {
+      this.#heldVersion = { ...this.#heldVersion, from, validators };
       return { kind: 'same' };
     }
     const reading = await readDefinitions(text.bytes);
@@ -78,89 +118,52 @@ export function createCachedSource(options: CachedSourceOptions): CachedSource {
     const { definitions, ignoredClasses } = reading;
     versions.keep(definitions, text.bytes.length);
     const { version, members } = definitions;
-    heldVersion = { from, validators, version, digest, confirmedAtMs, isConfirmed: false };
-    log.info(
-      { event: 'definitions.read', source: name, classes: members.size, leftOut: ignoredClasses },
-      'read node definitions',
-    );
+    this.#heldVersion = { from, validators, version, digest, confirmedAtMs, isConfirmed: false };
+    const event = 'definitions.read';
+    const counts = { classes: members.size, leftOut: ignoredClasses };
+    log.info({ event, source: name, ...counts }, 'read node definitions');
     return { kind: 'text', ...text };
   }
 
-  async function restore(): Promise<void> {
-    const text = await cacheEntry?.read();
-    if (text) await storeText(text, text.confirmedAtMs);
-  }
-
-  async function attempt(): Promise<void> {
-    const fetched = await options.fetch(currentDefinitions() ? heldVersion : undefined);
-    const outcome = fetched.kind === 'text' ? await storeText(fetched, now()) : fetched;
-    if (outcome.kind === 'text') void cacheEntry?.write(outcome);
-    if (outcome.kind === 'same') void cacheEntry?.confirm(now());
-    recordOutcome(outcome);
-  }
-
-  function recordOutcome(outcome: FetchOutcome): void {
-    const next = stateAfter(outcome, { atMs: now(), timing, hasVersion: !!currentDefinitions() });
-    if (next.kind === 'known' && heldVersion) {
-      heldVersion = { ...heldVersion, confirmedAtMs: next.atMs, isConfirmed: true };
+  #recordOutcome(outcome: FetchOutcome): void {
+    const { now, timing, log, name } = this.#options;
+    const hasVersion = this.#definitions() !== undefined;
+    const next = stateAfter(outcome, { atMs: now(), timing, hasVersion });
+    if (next.kind === 'known' && this.#heldVersion) {
+      this.#heldVersion = { ...this.#heldVersion, confirmedAtMs: next.atMs, isConfirmed: true };
     }
-    logChange(state, next, { log, name });
-    state = next;
+    logChange(this.#state, next, { log, name });
+    this.#state = next;
   }
 
-  function isDue(need: Need): boolean {
+  #isDue(need: Need): boolean {
+    const { now, timing } = this.#options;
+    const state = this.#state;
     if (need === 'stored') return false;
     if (!state) return true;
     const ageMs = now() - state.atMs;
     const isConfirmedRefresh = need === 'refresh' && state.kind !== 'failed';
     const waitMs = isConfirmedRefresh ? timing.refreshMs : state.waitMs;
-    return ageMs < 0 || ageMs >= waitMs || (state.kind === 'known' && !currentDefinitions());
+    return ageMs < 0 || ageMs >= waitMs || (state.kind === 'known' && !this.#definitions());
   }
 
-  function maxWaitMs(need: Need): number {
-    if (!currentDefinitions()) return EMPTY_MAX_WAIT_MS[need];
-    const minWaitMs =
-      need === 'show' && heldVersion?.isConfirmed === false ? UNCONFIRMED_MAX_WAIT_MS : 0;
-    return Math.max(minWaitMs, timing.maxWaitMs[need]);
+  #maxWaitMs(need: Need): number {
+    if (!this.#definitions()) return EMPTY_MAX_WAIT_MS[need];
+    const isUnconfirmed = this.#heldVersion?.isConfirmed === false;
+    const minWaitMs = need === 'show' && isUnconfirmed ? UNCONFIRMED_MAX_WAIT_MS : 0;
+    return Math.max(minWaitMs, this.#options.timing.maxWaitMs[need]);
   }
 
-  function current(need: Need): View {
-    const definitions = currentDefinitions();
-    const isOld = heldVersion !== undefined && now() - heldVersion.confirmedAtMs > MAX_AGE_MS;
-    if (definitions && heldVersion && (need === 'use' || !isOld)) {
-      return {
-        kind: 'definitions',
-        definitions,
-        isStale: state?.kind !== 'known',
-      };
+  #current(need: Need): View {
+    const definitions = this.#definitions();
+    const [held, state] = [this.#heldVersion, this.#state];
+    const isOld = held !== undefined && this.#options.now() - held.confirmedAtMs > MAX_AGE_MS;
+    if (definitions && held && (need === 'use' || !isOld)) {
+      return { kind: 'definitions', definitions, isStale: state?.kind !== 'known' };
     }
     if (!state || state.kind === 'known') return NOT_YET;
     return { kind: state.kind, isReachable: state.isReachable, retryAfterMs: state.waitMs };
   }
-
-  const onFailure = (error: unknown): void => {
-    log.error(
-      { event: 'definitions.read_failed', err: error, source: name },
-      'could not read node definitions',
-    );
-    recordOutcome({ kind: 'failed', reason: 'it cannot be read' });
-  };
-  const clearPendingFetch = (): void => {
-    pendingFetch = undefined;
-  };
-
-  return {
-    last: () => state?.kind,
-    async view(need) {
-      await (restoring ??= restore());
-      if (isDue(need)) {
-        pendingFetch ??= attempt().catch(onFailure).finally(clearPendingFetch);
-      }
-      const waitMs = maxWaitMs(need);
-      if (pendingFetch && waitMs > 0) await completesWithin(waitMs, pendingFetch);
-      return current(need);
-    },
-  };
 }
 
 const NOT_YET: View = { kind: 'failed', isReachable: false, retryAfterMs: RETRY_MS };

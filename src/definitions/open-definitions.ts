@@ -13,7 +13,7 @@ import {
   type RemoteDefinitions,
   createRemoteDefinitions,
 } from './remote-definitions.ts';
-import { type Versions, createCachedSource } from './cached-source.ts';
+import { type Versions, CachedSource } from './cached-source.ts';
 import { FILE_TIMING, type Need } from './timing.ts';
 
 /** The node definitions of this server. */
@@ -107,7 +107,7 @@ function candidateUrls(upstreamUrl: string): readonly string[] {
 
 function fileDefinitions(options: OpenDefinitionsOptions, path: string): RemoteDefinitions {
   const { log, now = Date.now, limits } = options;
-  const source = createCachedSource({
+  const source = new CachedSource({
     fetch: (current) => readSourceFile(path, current?.validators, limits?.maxBytes),
     versions: createVersions(),
     timing: FILE_TIMING,

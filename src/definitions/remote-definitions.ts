@@ -4,12 +4,7 @@ import type { Caller } from '../protocol/job-api.ts';
 import type { DefinitionsCache } from './disk-cache.ts';
 import type { Fetcher } from './fetcher.ts';
 import type { FetchOutcome, DefinitionsText } from './fetch-outcome.ts';
-import {
-  type CachedSource,
-  type Versions,
-  type View,
-  createCachedSource,
-} from './cached-source.ts';
+import { type Versions, type View, CachedSource } from './cached-source.ts';
 import { type Need, REMOTE_TIMING } from './timing.ts';
 
 /** The key that opens protected definitions; none where the key is not for this origin. */
@@ -47,7 +42,7 @@ export function createRemoteDefinitions(options: RemoteDefinitionsOptions): Remo
     account: string,
     ask: (known?: KnownVersion) => Promise<FetchOutcome>,
   ): CachedSource =>
-    createCachedSource({
+    new CachedSource({
       fetch: ask,
       versions,
       timing: REMOTE_TIMING,

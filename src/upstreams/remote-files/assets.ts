@@ -1,30 +1,25 @@
 import type { Clock } from '../../lib/clock.ts';
 import { randomUUID } from 'node:crypto';
-import { LRUCache } from 'lru-cache';
 import { hashFile } from '../../lib/hash.ts';
 import {
   type AssetUpload,
-  type JobApi,
   type Result,
   type V2Error,
   isGone,
   ok,
   refuse,
 } from '../../protocol/job-api.ts';
-import { type Json, stringifyJson } from '../../protocol/json.ts';
 import type { Asset } from '../../protocol/v2.ts';
 import type { Account } from '../remote-calls/accounts.ts';
 import { type Calls, isAccountWide, pausedError } from '../remote-calls/calls.ts';
 import { tooLargePart } from '../remote-calls/answer-limits.ts';
-import { type Reply, invalidAnswer, tooLargeAnswer, unreachable } from '../remote-calls/errors.ts';
+import { tooLargeAnswer, unreachable } from '../remote-calls/errors.ts';
 import type { UpstreamCapabilities } from '../remote/capabilities.ts';
 import type { RemoteLimits } from '../remote/limits.ts';
 import type { UpstreamLinks } from '../remote-calls/upstream-links.ts';
 import { uploadBody } from './multipart-body.ts';
 import type { OutputIds } from './output-ids.ts';
-import { readAsset } from '../remote/schemas.ts';
-
-type FromHash = Parameters<JobApi['assetFromHash']>[1];
+import { type FromHash, assetOf, createKnownBytes } from './known-bytes.ts';
 
 /** The assets of one upstream, by account. */
 export type RemoteAssets = {
@@ -48,59 +43,16 @@ type RemoteAssetsOptions = {
 
 const ATTEMPTS = 2;
 
-/** A caller that asks whether bytes exist uploads them right away when they do not. */
-const ABSENT_CACHE = { max: 1_000, ttl: 5_000 };
 /** Some servers process a file only when it has arrived completely, and that takes time. */
 const SLOWEST_BYTES_PER_MS = 10_000;
 
 export function createAssets(options: RemoteAssetsOptions): RemoteAssets {
-  const { calls, links, capabilities, limits, clock } = options;
-  /** Each entry is used once, by the next upload. */
-  const recentlyAbsent = new LRUCache<string, true>(ABSENT_CACHE);
-
-  async function lookUpHash(account: Account, hash: string): Promise<Result<boolean>> {
-    // Lookups are by exact text, and hashes are written small.
-    const path = links.target('assets', 'by-hash', hash.toLowerCase());
-    const answer = await calls.callIdempotent(account, { method: 'HEAD', path });
-    if (answer.ok) return ok(true);
-    const { status } = answer.error;
-    if (status === 405 || status === 501) capabilities.hashLookup = 'no';
-    return status === 404 ? ok(false) : answer;
-  }
+  const { calls, links, limits, clock } = options;
+  const knownBytes = createKnownBytes(options);
 
   async function read(account: Account, assetId: string): Promise<Result<Asset>> {
     const path = links.target('assets', assetId);
     return assetOf(await calls.callIdempotent(account, { method: 'GET', path }));
-  }
-
-  async function createFromHash(account: Account, request: FromHash): Promise<Result<Asset>> {
-    const { hash, filePath, tags, expiresInSeconds, idempotencyKey } = request;
-    const body: { [name: string]: Json } = { hash: hash.toLowerCase() };
-    if (filePath !== undefined) body['file_path'] = filePath;
-    if (tags) body['tags'] = tags;
-    if (expiresInSeconds !== undefined) body['expires_in'] = expiresInSeconds;
-    const path = links.target('assets', 'from-hash');
-    const headers = idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey };
-    const call = { method: 'POST', path, body: stringifyJson(body), headers } as const;
-    return assetOf(await calls.callIdempotent(account, call));
-  }
-
-  /** Bytes the upstream already has are not sent. Every doubt means that they are sent. */
-  async function reuseBytes(account: Account, upload: AssetUpload): Promise<Asset | undefined> {
-    // A key is for the very request it comes with.
-    if (capabilities.hashLookup === 'no' || upload.idempotencyKey !== undefined) return undefined;
-    if (recentlyAbsent.delete(keyOf(account, upload.file.hash))) return undefined;
-    const { file, filePath, tags, expiresInSeconds } = upload;
-    const known = await lookUpHash(account, file.hash);
-    if (!known.ok || !known.value) return undefined;
-    const created = await createFromHash(account, {
-      hash: file.hash,
-      filePath,
-      ...(tags && { tags }),
-      ...(expiresInSeconds !== undefined && { expiresInSeconds }),
-    });
-    // The record is new, the bytes are not.
-    return created.ok ? { ...created.value, created_new: false } : undefined;
   }
 
   async function send(account: Account, upload: AssetUpload): Promise<Result<Asset>> {
@@ -127,7 +79,7 @@ export function createAssets(options: RemoteAssetsOptions): RemoteAssets {
     let error: V2Error | undefined;
     for (let failures = 0; ;) {
       if (!(await mayCall())) break;
-      const existing = await reuseBytes(account, upload);
+      const existing = await knownBytes.reuse(account, upload);
       if (existing) return ok(existing);
       // Asking may have been answered with a pause.
       if (!(await mayCall())) break;
@@ -147,17 +99,8 @@ export function createAssets(options: RemoteAssetsOptions): RemoteAssets {
   }
 
   return {
-    async hasBlob(account, hash) {
-      const known = await lookUpHash(account, hash);
-      if (known.ok && !known.value) recentlyAbsent.set(keyOf(account, hash), true);
-      return known;
-    },
-    async fromHash(account, request) {
-      const created = await createFromHash(account, request);
-      if (!created.ok && created.error.status === 404)
-        recentlyAbsent.set(keyOf(account, request.hash), true);
-      return created;
-    },
+    hasBlob: (account, hash) => knownBytes.has(account, hash),
+    fromHash: (account, request) => knownBytes.createAsset(account, request),
     create: async (account, upload) =>
       hasExpectedHash(upload) ? create(account, upload) : mismatch(),
     async get(account, assetId) {
@@ -173,16 +116,6 @@ export function createAssets(options: RemoteAssetsOptions): RemoteAssets {
       return answer.ok ? ok(null) : answer;
     },
   };
-}
-
-function keyOf({ id }: Account, hash: string): string {
-  return `${id} ${hash.toLowerCase()}`;
-}
-
-function assetOf(answer: Result<Reply>): Result<Asset> {
-  if (!answer.ok) return answer;
-  const asset = readAsset(answer.value.json);
-  return asset ? ok(asset) : invalidAnswer();
 }
 
 function hasExpectedHash({ expectedHash, file }: AssetUpload): boolean {
