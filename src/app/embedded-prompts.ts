@@ -124,7 +124,7 @@ function namesRestored(restore: Restore): Transform {
   });
 }
 
-/** Of bytes from the first one of a file. */
+/** Passes on one range of a file that is read from its first byte. */
 function onlyPart({ start, end }: ByteRange): Transform {
   let at = 0;
   return new Transform({

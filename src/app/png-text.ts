@@ -66,7 +66,7 @@ export function withPngText(head: Buffer, range: TextRange, text: string): Buffe
   return changed;
 }
 
-/** Of type and data, but not of the length. */
+/** The checksum covers type and data, but not the length. */
 function checksum(bytes: Buffer, chunkStart: number, dataEnd: number): number {
   return crc32(bytes.subarray(chunkStart + 4, dataEnd));
 }

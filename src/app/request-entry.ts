@@ -14,7 +14,7 @@ type RequestEntryOptions = {
   /** Serves everything else, and says what went wrong. */
   readonly serveWithApp: RequestListener;
   readonly passThrough: PassThrough | undefined;
-  /** Of calls that are answered here. */
+  /** Answers the calls that do not need the app. */
   readonly fastPath: FastPath;
   /** Something about a request that must be refused. */
   readonly guard: (request: IncomingMessage) => object | undefined;
@@ -91,7 +91,7 @@ function createPassThroughPath(passThrough: PassThrough): FastPath {
   };
 }
 
-/** Of a call whose client left before its answer came, as other servers log it. */
+/** The status logged for a client that left before its answer came, as other servers do. */
 const CLIENT_CLOSED_REQUEST = 499;
 
 async function tryAnswer(

@@ -39,7 +39,7 @@ export type StoreOptions = Pick<Config, 'ledger' | 'dataDir'> & {
   /** Files that no ledger knows, and a damaged ledger, are moved aside instead of being refused. */
   readonly startAnew?: boolean;
   /** A new ledger is tied to the files that are there, which it then knows nothing of. */
-  readonly adoptFiles?: boolean;
+  readonly acceptFiles?: boolean;
 };
 
 type OpenStoreOptions = StoreOptions & { readonly log: Logger };
@@ -83,16 +83,16 @@ async function openOwnStore(options: OpenStoreOptions): Promise<OwnStore> {
   }
 }
 
-async function openDatabase({ dataDir, adoptFiles = false }: OpenStoreOptions): Promise<OwnStore> {
+async function openDatabase({ dataDir, acceptFiles = false }: OpenStoreOptions): Promise<OwnStore> {
   makeDataDir(dataDir);
   // Before SQLite sees the folder: beside an absent database it deletes the log of the earlier one.
   if (lacksDatabase(dataDir)) {
-    if (!adoptFiles) throw new LedgerLacksFiles(newLedgerText(dataDir, 'folder'));
+    if (!acceptFiles) throw new LedgerLacksFiles(newLedgerText(dataDir, 'folder'));
     setWalAside(dataDir, new Date());
   }
   const ledger = openSqliteLedger({ path: databasePath(dataDir) });
   try {
-    return { ledger, dir: await openDataDir(dataDir, ledger.identity, { adoptFiles }) };
+    return { ledger, dir: await openDataDir(dataDir, ledger.identity, { acceptFiles }) };
   } catch (error) {
     await ledger.close();
     throw error;
@@ -147,7 +147,7 @@ async function openSharedDir(
 ) {
   const open = () => openDataDir(options.dataDir, identity, options);
   if (options.startAnew !== true) return open();
-  // Of several processes one moves the files; the others then find a folder that is theirs.
+  // Only one of several processes moves the files; the others then find a folder of this ledger.
   return exclusively(async () => {
     try {
       return await open();

@@ -33,7 +33,7 @@ type JobRunner = {
   readonly uploadFolderOf?: RemoteJobs['uploadFolderOf'];
   /** Event streams it holds open elsewhere. */
   readonly openStreams: () => number;
-  /** From now on jobs may run. */
+  /** Starts running jobs. */
   start(): void;
   close(): Promise<void>;
 };

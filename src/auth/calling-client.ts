@@ -3,13 +3,13 @@ import { hasControlCharacter } from '../protocol/control-characters.ts';
 import { isOwnUserAgent } from '../lib/own-user-agent.ts';
 import { withoutCredentialsIn } from '../protocol/url-credentials.ts';
 
-/** Longer ones say nothing more. */
+/** A longer user agent is cut off. */
 const MAX_AGENT_CHARS = 200;
 
 /** The program that calls, as it calls itself. */
 export function agentOf({ headers }: Pick<IncomingMessage, 'headers'>): string {
   const text = (headers['user-agent'] ?? '').replace(/[\p{Cc}\p{Cf}]/gu, ' ').trim();
-  // It is stored and shown in the report.
+  // The result is stored and shown in the report.
   return withoutCredentialsIn(text).slice(0, MAX_AGENT_CHARS) || '(none)';
 }
 

@@ -57,7 +57,7 @@ type GuardOptions = {
   readonly loopbackOnly: boolean;
   /** CORS mode replaces the origin check, as on the v1 server. */
   readonly corsOrigin: string | undefined;
-  /** Beside loopback names; once there are some, others are refused whatever the bind is. */
+  /** Allowed beside loopback names. When any is given, all other hosts are refused, whatever address is bound. */
   readonly allowedHosts?: readonly AllowedHost[];
   /** Address of the server as its operator gives it. */
   readonly publicOrigin?: string | undefined;

@@ -96,11 +96,11 @@ async function repair(
   const ledgerIsMissing = state === 'absent' || state === 'empty';
   const canRepair = orphans.some(({ whole }) => whole) || ledgerIsMissing || !belongs;
   if (state === 'damaged' || !canRepair) return [];
-  const adoptFiles = ledgerIsMissing || !belongs;
+  const acceptFiles = ledgerIsMissing || !belongs;
   const remembered = state === 'ok' ? recorded.remembered() : [];
   const source = ledgerSource(settings.ledger);
   const { dataDir, user } = settings;
-  const store = await openStore({ ledger: source, dataDir, adoptFiles }, silentLogger());
+  const store = await openStore({ ledger: source, dataDir, acceptFiles }, silentLogger());
   try {
     const { ledger } = store;
     return await recordOrphans({ dataDir, ledger, user, now: Date.now }, orphans, remembered);

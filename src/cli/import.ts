@@ -40,7 +40,7 @@ const SERVER_OPTIONS = [
   'ledger',
 ];
 
-/** `holdover import DIR`: adopts what a v1 server has. Resolves with the exit code. */
+/** `holdover import DIR`: imports the files of a v1 server. Resolves with the exit code. */
 export function importCommand(argv: readonly string[]): Promise<number> {
   const command = new Command('holdover import')
     .description(

@@ -149,7 +149,7 @@ function requireOrigin(text: string): void {
   );
 }
 
-/** As browsers spell it: they compare the answer letter by letter. */
+/** As browsers write it: they compare the answer character by character. */
 function originOf(text: string | undefined): string | undefined {
   return text === undefined || text === '*' ? text : new URL(text).origin;
 }

@@ -8,7 +8,7 @@ import { holdsFiles, findSetAside } from './set-aside.ts';
 
 export type BindOptions = {
   /** A new ledger takes the files that are there for its own, as `holdover check --repair` needs it. */
-  readonly adoptFiles?: boolean;
+  readonly acceptFiles?: boolean;
 };
 
 /** The ledger is new, and the data directory holds files that an earlier one recorded. */
@@ -25,7 +25,7 @@ const ID_WRITE_TIMEOUT_MS = 2000;
 export async function bindDataDir(
   root: string,
   ledger: LedgerIdentity,
-  { adoptFiles = false }: BindOptions = {},
+  { acceptFiles = false }: BindOptions = {},
 ): Promise<void> {
   // In this order: another process ties the ledger before it writes files.
   const hasFiles = holdsFiles(root);
@@ -34,8 +34,8 @@ export async function bindDataDir(
   if (boundFolderId !== undefined) refuseOtherFolder({ root, ledger, boundFolderId, hasFiles });
   if (hasFiles && recordedBy !== ledger.id) {
     const isLost = boundFolderId === undefined && !ledger.predatesFolders;
-    if (isLost && !adoptFiles) throw new LedgerLacksFiles(newLedgerText(root, ledger.storedIn));
-    if (recordedBy !== undefined && !adoptFiles) throw new Error(otherLedgerText(root));
+    if (isLost && !acceptFiles) throw new LedgerLacksFiles(newLedgerText(root, ledger.storedIn));
+    if (recordedBy !== undefined && !acceptFiles) throw new Error(otherLedgerText(root));
   }
   const folderId = await folderIdIn(root, boundFolderId);
   if ((await ledger.tie(folderId)) !== folderId) throw new Error(wrongFolderText(root, ledger));

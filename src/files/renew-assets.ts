@@ -46,7 +46,7 @@ export async function renewAssets(
   }));
 }
 
-/** Those the refusal names; one that names none may mean any. */
+/** The files the refusal names; all of them when it names none. */
 function missingFiles(resolvedFiles: readonly ResolvedFile[], { details }: V2Error) {
   const named = isJsonObject(details) ? details['missing_ids'] : undefined;
   if (!Array.isArray(named) || named.length === 0) return { areNamed: false, files: resolvedFiles };

@@ -29,7 +29,7 @@ export type WorkflowFile = {
   readonly path: string;
   readonly text: string;
   readonly inputs: readonly FileInput[];
-  /** It has numbers a double cannot hold. */
+  /** True when it has numbers that a double cannot hold. */
   readonly hasExactNumbers: boolean;
 };
 
@@ -64,7 +64,7 @@ export type Plan = {
 
 /** Where the code finds what it needs. */
 export type CodeOptions = {
-  /** Of the v2 service, unless `COMFY_BASE_URL` says otherwise when the code runs. */
+  /** Address of the v2 service; `COMFY_BASE_URL` overrides it when the code runs. */
   readonly baseUrl: string;
   /** Files lie `beside` the code, or workflows stand `inside` it. */
   readonly workflows: 'beside' | 'inside';

@@ -17,7 +17,7 @@ export type SessionRecorder = {
   wrap(jobs: JobApi): JobApi;
   /** Records that a socket was opened. */
   onUpgrade(request: { readonly url?: string | undefined }): void;
-  /** All there was so far; asks how its jobs ended. */
+  /** The session so far; reads how its jobs ended. */
   session(): Promise<Session>;
   /** The bytes of a file of the session, read with its owner's key. */
   content(assetId: string): Promise<Result<Content> | undefined>;

@@ -77,6 +77,6 @@ export type Session = {
   readonly calls: readonly V1Call[];
   readonly events: readonly SessionEvent[];
   readonly jobs: ReadonlyMap<string, SessionJob>;
-  /** It listened on `/ws`. */
+  /** True when the client opened `/ws`. */
   readonly usedSocket: boolean;
 };

@@ -120,7 +120,7 @@ export function logRequest(
     readonly method: string;
     readonly url: string;
     readonly status: number;
-    /** Of `performance`. */
+    /** By the clock of `performance`. */
     readonly startedAt: number;
     readonly v2: readonly string[];
   },

@@ -27,7 +27,7 @@ export type Metrics = {
   readonly onUpgrade: (status: number) => void;
   readonly onUpstreamCall: (call: AnsweredCall) => void;
   readonly onPromptEnded: (statusWord: string) => void;
-  /** From now on these are read at each scrape. */
+  /** Reads these services at each scrape. */
   readonly watch: (services: MeteredServices) => void;
 };
 
@@ -43,7 +43,7 @@ type MetricsOptions = {
 
 const DURATION_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60];
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
-/** It wakes the process so often, and delays are as exact. */
+/** The interval at which the event loop's delay is measured, which wakes the process. */
 const EVENT_LOOP_RESOLUTION_MS = 20;
 
 export function createMetrics({ version, upstreamKind, identify }: MetricsOptions): Metrics {

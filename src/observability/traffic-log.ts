@@ -11,7 +11,7 @@ import { describeAnswer, describeArguments, describeEvent } from './v2-descripti
 export type TrafficLog = {
   /** An HTTP call of a client that was answered. */
   readonly httpCall: (call: HttpCall) => void;
-  /** From now on calls in the name of this very object are about this prompt. */
+  /** Calls in the name of this very object are about this prompt. */
   readonly submission: (caller: Caller, promptId: string) => void;
   /** A frame of a v1 socket. */
   readonly frame: (frame: SocketFrame) => void;

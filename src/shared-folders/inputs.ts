@@ -68,17 +68,17 @@ export function createInputs(options: InputFolderOptions): Inputs {
     async list() {
       const rows = await files.list(user, 'input');
       if (!(await folder.isAvailable())) return rows;
-      // In this order: what is not owed any more is in the folder.
-      const owed = await writer.owed();
+      // In this order: a file that is no longer pending is in the folder.
+      const pendingKeys = await writer.pendingKeys();
       const rowsByKey = new Map(rows.map((row) => [pathKeyOf(row), row]));
       const presentRows = (await folder.list()).map((entry) => {
         const key = pathKeyOf(entry);
         const row = rowsByKey.get(key);
         rowsByKey.delete(key);
-        const isCurrent = row && (matchesRow(row, entry.stats) || owed.has(key));
+        const isCurrent = row && (matchesRow(row, entry.stats) || pendingKeys.has(key));
         return isCurrent && !isNewer(row, entry.stats) ? row : unreadRow(user, entry, entry.stats);
       });
-      const pendingRows = [...rowsByKey.values()].filter((row) => owed.has(pathKeyOf(row)));
+      const pendingRows = [...rowsByKey.values()].filter((row) => pendingKeys.has(pathKeyOf(row)));
       return [...presentRows, ...pendingRows].toSorted((a, b) => b.modifiedAtMs - a.modifiedAtMs);
     },
     async put(row) {

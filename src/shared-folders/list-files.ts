@@ -31,7 +31,7 @@ export async function listFilesBelow(root: string): Promise<readonly FolderFile[
   return found;
 }
 
-/** None when it was removed meanwhile. */
+/** Empty when the file was removed meanwhile. */
 async function fileAt(root: string, subfolder: string, filename: string): Promise<FolderFile[]> {
   const stats = await lstat(join(root, subfolder, filename)).catch(() => undefined);
   return stats?.isFile() ? [{ subfolder, filename, stats }] : [];

@@ -69,13 +69,13 @@ export async function openSharedFolders(deps: SharedFoldersOptions): Promise<Sha
   const outputs = disks.output && (await openOutputs({ ...deps, folder: disks.output }));
   const inputs = disks.input && (await openInputs({ ...deps, folder: disks.input }));
   const stores: StoresByType = { input: inputs?.store, output: outputs?.store };
-  const writers = [outputs?.mirror, inputs?.mirror].filter((mirror) => mirror !== undefined);
+  const writers = [outputs?.writer, inputs?.writer].filter((writer) => writer !== undefined);
   return {
     ledger: { ...ledger, files: withFolderStores(files, disks.user, stores) },
     reupload: async (user, name) =>
       user === disks.user && name.type === 'input' ? inputs?.inputs.reupload(name) : undefined,
-    start: () => writers.forEach((mirror) => mirror.start()),
-    close: async () => void (await Promise.all(writers.map((mirror) => mirror.close()))),
+    start: () => writers.forEach((writer) => writer.start()),
+    close: async () => void (await Promise.all(writers.map((writer) => writer.close()))),
   };
 }
 
@@ -84,10 +84,10 @@ type FolderOptions = SharedFoldersOptions & { readonly folder: Folder };
 
 async function openInputs({ disks, ledger, ...deps }: FolderOptions) {
   const common = { ...deps, user: disks.user, files: ledger.files };
-  const mirror = await openFolderWriter(common);
-  await shareExisting({ ...common, writer: mirror });
-  const inputs = createInputs({ ...common, writer: mirror });
-  return { mirror, inputs, store: inputStore(inputs) };
+  const writer = await openFolderWriter(common);
+  await shareExisting({ ...common, writer });
+  const inputs = createInputs({ ...common, writer });
+  return { writer, inputs, store: inputStore(inputs) };
 }
 
 function inputStore(inputs: Inputs): Partial<FileStore> {
@@ -104,18 +104,18 @@ function inputStore(inputs: Inputs): Partial<FileStore> {
 }
 
 async function openOutputs({ disks, ledger, ...deps }: FolderOptions) {
-  const mirror = await openFolderWriter({ ...deps, user: disks.user, files: ledger.files });
-  return { mirror, store: outputStore(ledger.files, mirror, deps.folder) };
+  const writer = await openFolderWriter({ ...deps, user: disks.user, files: ledger.files });
+  return { writer, store: outputStore(ledger.files, writer, deps.folder) };
 }
 
 /** An output store that also writes to the folder; reads come from the ledger. */
-function outputStore(files: FileStore, mirror: FolderWriter, folder: Folder): Partial<FileStore> {
+function outputStore(files: FileStore, writer: FolderWriter, folder: Folder): Partial<FileStore> {
   return {
     /** An upload that is to overwrite, as on the v1 server. */
     put: async (row) =>
-      void (await mirror.writeAfter(row, 'newer', () => files.put(row).then(() => true))),
+      void (await writer.writeAfter(row, 'newer', () => files.put(row).then(() => true))),
     claim: async (row) =>
-      !(await folder.exists(row)) && mirror.writeAfter(row, 'keep-both', () => files.claim(row)),
+      !(await folder.exists(row)) && writer.writeAfter(row, 'keep-both', () => files.claim(row)),
   };
 }
 

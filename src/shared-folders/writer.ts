@@ -23,7 +23,7 @@ export type FolderWriter = {
   /** True while any process has the file pending. After `false` it is in the folder, or was removed. */
   isPending(row: Pick<FileRow, 'type' | 'subfolder' | 'filename'>): Promise<boolean>;
   /** The keys of all pending files. */
-  owed(): Promise<ReadonlySet<string>>;
+  pendingKeys(): Promise<ReadonlySet<string>>;
   /** Starts writing the pending files of earlier processes. */
   start(): void;
   /** Files that are not written by now stay pending. */
@@ -64,7 +64,7 @@ export async function openFolderWriter(deps: FolderWriterOptions): Promise<Folde
       await removePending(pendingFile);
     } catch (error) {
       if (stopController.signal.aborted) return;
-      // Those behind it come first the next time.
+      // It goes to the end: the next attempt starts with the others.
       if (pending.get(key) === pendingFile && pending.delete(key)) pending.set(key, pendingFile);
       const { code, message } = error as NodeJS.ErrnoException;
       log.warn(
@@ -109,13 +109,13 @@ export async function openFolderWriter(deps: FolderWriterOptions): Promise<Folde
     return files.put(pendingRow(pendingFile));
   }
 
-  /** Two processes that owe one name would write over each other. */
+  /** Two processes with a pending file of one name would overwrite each other. */
   function claimPending(pendingFile: PendingFile): Promise<boolean> {
     pending.set(pathKeyOf(pendingFile.row), pendingFile);
     return files.claim(pendingRow(pendingFile));
   }
 
-  /** Unless more is owed under the name by now, here or by another process. */
+  /** Keeps it pending when a newer file of the name is pending by now, here or at another process. */
   async function removePending(pendingFile: PendingFile): Promise<void> {
     const { row } = pendingFile;
     const savedRow = await files.get(folderOwner, row);
@@ -144,7 +144,7 @@ export async function openFolderWriter(deps: FolderWriterOptions): Promise<Folde
   return {
     isPending: async (row) =>
       pending.has(pathKeyOf(row)) || (await files.get(folderOwner, row)) !== undefined,
-    owed: async () =>
+    pendingKeys: async () =>
       new Set([...pending.keys(), ...(await loadPending(files, folderOwner)).keys()]),
     async writeAfter(row, rule, record) {
       const key = pathKeyOf(row);

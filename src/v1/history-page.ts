@@ -8,7 +8,7 @@ export type HistoryQuery = {
 
 /** Entries read at a time: as many as fit in so many bytes, or one that is larger. */
 const BATCH_BYTES = 256 * 1024;
-/** Of an entry that an older version wrote to Redis. */
+/** The size assumed for an entry that an older version wrote to Redis. */
 const UNKNOWN_BYTES = BATCH_BYTES;
 
 /** The entries a client asks for, oldest first. */

@@ -39,7 +39,7 @@ type UpgradeOptions = {
   readonly onUpgrade?: (status: number) => void;
 };
 
-/** A plain `GET /ws`: a 400 with a message, so that a wrong client is told what is missing. */
+/** A plain `GET /ws`: a 400 with a message, so that the client learns what is missing. */
 export const PLAIN_SOCKET_ROUTES: readonly V1Route[] = [
   {
     method: 'GET',

@@ -17,7 +17,7 @@ export type DamagedFile = {
   readonly names: readonly { readonly user: string; readonly filePath: string }[];
 };
 
-/** A file no record names. `whole`: its bytes are those of its name, so that it can be adopted. */
+/** A file no record names. `whole`: its bytes are those of its name, so that it can be recorded again. */
 export type Orphan = {
   readonly hash: string;
   readonly path: string;
@@ -55,7 +55,7 @@ export type CheckOptions = {
 
 const MAX_CONCURRENT = 4;
 const SECRET_BYTES = 32;
-/** Of a file that a running server may be about to record. */
+/** The age up to which a running server may still record a file. */
 const RECENT_MS = 60_000;
 
 /** Reads everything there is and changes nothing; a server may be running meanwhile. */

@@ -25,7 +25,7 @@ const MANIFEST = z.object({
   format: z.literal(1),
   holdover: z.string(),
   createdAt: z.string(),
-  /** Of one data folder: backups of another one do not go beside it. */
+  /** Identifies the data folder: backups of another one are refused in the same folder. */
   source: z.string(),
   ledger: z.enum(['sqlite', 'redis']),
   files: z.array(LISTED_FILE),
@@ -37,7 +37,7 @@ const MANIFEST = z.object({
 export type ListedFile = Readonly<z.infer<typeof LISTED_FILE>>;
 export type MissingFile = Readonly<z.infer<typeof MISSING_FILE>>;
 
-/** All there is in one backup. It is written last: a backup without it is half a backup. */
+/** The files of one backup. It is written last: a backup without it is incomplete. */
 export type Manifest = Omit<Readonly<z.infer<typeof MANIFEST>>, 'files' | 'missing'> & {
   readonly files: readonly ListedFile[];
   readonly missing: readonly MissingFile[];

@@ -14,7 +14,7 @@ import { type Backup, backupsIn } from './backups.ts';
 import type { Manifest } from './manifest.ts';
 import { blobPath } from './records.ts';
 
-/** Not what was asked for can be done: nothing was changed. */
+/** The restore was refused; nothing was changed. */
 class RestoreRefused extends Error {}
 
 export type RestoreOptions = {

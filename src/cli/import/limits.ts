@@ -14,7 +14,7 @@ export type ImportLimits = Pick<Flags, 'maxUploadSize' | 'diskBudget' | 'userdat
 export class ImportRefused extends InvalidSetting {}
 
 const MEBIBYTE = 1024 * 1024;
-/** Of the budget; with less left, new results would soon push each other out. */
+/** The share of the budget to leave free; with less, new results soon remove each other. */
 const MIN_FREE_SHARE = 0.2;
 
 /** Files of `input` and `output`, and what is to be said of the rest. */

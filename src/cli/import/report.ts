@@ -3,7 +3,7 @@ import type { LeftOut } from './scan.ts';
 import type { Account, UserImportResult } from './user-data.ts';
 import { megabytes, printableName } from '../printable-name.ts';
 
-/** All there is to say of an import that came to its end. */
+/** The outcome of a finished import. */
 export type ImportOutcome = {
   readonly source: string;
   readonly dataDir: string;

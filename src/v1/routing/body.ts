@@ -38,7 +38,7 @@ function bodyError({ status, message, isSyntax, retryAfterSeconds }: BodyRefusal
   const body = status === 413 ? message : plainError(ERROR_CODES[status], message);
   const retryHeaders =
     retryAfterSeconds === undefined ? {} : { 'Retry-After': `${retryAfterSeconds}` };
-  // Of all but bad JSON the rest of the body is not worth reading.
+  // Only after bad JSON the rest of the body is read; all other refusals close the connection.
   const headers = isSyntax ? retryHeaders : { ...retryHeaders, Connection: 'close' };
   return new V1Error(status, body, { headers });
 }

@@ -2,7 +2,7 @@ import { V1Error, plainError } from '../../dialects/errors.ts';
 import { requirePrintable } from '../../dialects/printable.ts';
 import { type Json, type JsonObject, isJsonObject } from '../../protocol/json.ts';
 
-/** More ids than this in one call is not a queue any client could show. */
+/** The most ids in one call; no client shows a longer queue. */
 const MAX_IDS = 10_000;
 
 /** Ids in a body's list member, refused when it is no list of strings. */

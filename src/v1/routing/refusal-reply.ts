@@ -11,7 +11,7 @@ import { type FailedCall, errorBody } from '../../dialects/error-body.ts';
 import { faultOf, plainError } from '../../dialects/errors.ts';
 import type { GuardRefusal } from '../../auth/guard.ts';
 
-/** Of a header that the log repeats. */
+/** The most characters of a header that the log repeats. */
 const MAX_SHOWN_CHARS = 200;
 
 /** The answer to a refused request: in the form of the API it is for, with the rule that refused it. */

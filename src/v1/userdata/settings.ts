@@ -10,7 +10,7 @@ import type { V1Request, V1Route } from '../routes.ts';
 /** Services of the settings routes. */
 export type SettingServices = { readonly settings: SettingStore; readonly bodies: BodyReader };
 
-/** Of one user; front ends have a few hundred, of a few characters each. */
+/** Limits of one user's settings; front ends have a few hundred, of a few characters each. */
 const SETTINGS_LIMIT = { count: 10_000, chars: 16 * 1024 * 1024 } as const;
 
 /** A user's settings: one flat object of JSON values, merged shallowly. */
@@ -64,7 +64,7 @@ async function putSetting(
   sendEmpty(ctx);
 }
 
-/** They are read and sent as a whole, again and again: what is large belongs to the user data. */
+/** All settings are read and sent at once, often: large values belong to the user data. */
 async function saveSettings(
   { settings }: SettingServices,
   user: string,
