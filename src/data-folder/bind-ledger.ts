@@ -62,7 +62,7 @@ function readIdIn(root: string, name: string): string | undefined {
   return existsSync(path) ? readFileSync(path, 'utf8') : undefined;
 }
 
-/** Of all processes that come to an empty folder one makes its id, and the others wait for that. */
+/** One of the processes that start on an empty folder creates its id; the others wait for it. */
 async function folderIdIn(root: string, boundFolderId: string | undefined): Promise<string> {
   const path = join(root, 'folder.id');
   if (boundFolderId !== undefined && readIdIn(root, 'folder.id') !== boundFolderId)

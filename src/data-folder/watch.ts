@@ -71,7 +71,7 @@ export function watchDataDir(root: string, openFiles: readonly string[] = []): D
   };
 }
 
-/** Not by a handle: closing one of the database drops the locks that SQLite holds on it. */
+/** Uses no file handle: closing one of the database would drop the locks of SQLite. */
 function identityOf(path: string): Identity {
   const { dev, ino } = statSync(path);
   return { dev, ino };
