@@ -1,7 +1,7 @@
 import type { Flags } from './flags.ts';
 import { InvalidSetting } from './invalid-setting.ts';
 
-/** A brownout: v1 calls are refused or delayed for a while, as a rehearsal of its end. */
+/** A brownout: v1 calls are refused or delayed for a while, to show what its end will be like. */
 export type Brownout = {
   /** Without one it begins at once. */
   readonly fromMs: number | undefined;

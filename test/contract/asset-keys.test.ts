@@ -75,13 +75,13 @@ test('uploads of different bytes with one key at once: one is taken, the others 
 test('a key survives kill -9, of both ways to make an asset, for each user', async () => {
   const first = await start();
   const made = await upload(first, 'bytes');
-  const minted = await createFromHash(first, made.body.hash, { 'Idempotency-Key': 'mint-1' });
+  const created = await createFromHash(first, made.body.hash, { 'Idempotency-Key': 'from-hash-1' });
   await first.kill9();
   const next = await start({ dataDir: first.dataDir });
   const others = { ...KEY, Authorization: 'Bearer another-user' };
   expect(await upload(next, 'bytes')).toEqual(made);
-  expect(await createFromHash(next, made.body.hash, { 'Idempotency-Key': 'mint-1' })).toEqual(
-    minted,
+  expect(await createFromHash(next, made.body.hash, { 'Idempotency-Key': 'from-hash-1' })).toEqual(
+    created,
   );
   expect((await upload(next, 'bytes', others)).body.id).not.toBe(made.body.id);
 });

@@ -127,7 +127,7 @@ describe('uploads', () => {
     const bytes = randomBytes(700_000);
     own.proxy.set('up', { bytesPerSecond: 350_000, sliceBytes: 8_192 });
     expect((await upload(client, bytes)).status).toBe(200);
-    own.proxy.heal();
+    own.proxy.restore();
     expect(await shown(client, 'a.png', own.holdover())).toEqual(bytes);
   });
 

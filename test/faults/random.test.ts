@@ -82,7 +82,7 @@ test('eighty prompts of four users under random faults, then all is as it should
       if (what === 'down') await proxy.down();
       await tick(random() * 150);
       await proxy.up();
-      proxy.heal();
+      proxy.restore();
     }
   }
 

@@ -203,7 +203,7 @@ describe('F54 a kept connection whose other end has vanished', () => {
     const stopping = client.say('/api/queue', { clear: true });
     await tick(100);
     own.proxy.cut('rst');
-    own.proxy.heal();
+    own.proxy.restore();
     expect((await asked).status).toBe(404);
     expect((await stopping).status).toBe(200);
     await client.ended((await client.post()).promptId);
@@ -219,7 +219,7 @@ describe('F54 a kept connection whose other end has vanished', () => {
     const posting = client.post();
     await tick(250);
     own.proxy.cut('rst');
-    own.proxy.heal();
+    own.proxy.restore();
     const { status, promptId, marker } = await posting;
     expect([200, 500]).toContain(status);
     await client.ended(promptId);

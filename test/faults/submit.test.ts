@@ -35,7 +35,7 @@ describe('never sent', () => {
     const client = await setup.client();
     setup.proxy.cut('rst');
     setup.proxy.set('up', { limit: { bytes: 0, end: 'rst' } });
-    setTimeout(() => setup.proxy.heal(), 15);
+    setTimeout(() => setup.proxy.restore(), 15);
     const { status, promptId, marker } = await client.post();
     expect(status).toBe(200);
     await client.ended(promptId);

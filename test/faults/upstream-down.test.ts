@@ -191,9 +191,9 @@ describe('files', () => {
       const path = await picture(client, bytes);
       setup.proxy.cut('rst');
       setup.proxy.set('down', { limit: { bytes: 150_000, end: how } });
-      onTestFinished(() => setup.proxy.heal());
+      onTestFinished(() => setup.proxy.restore());
       await expect(client.ask(path)).rejects.toThrow();
-      setup.proxy.heal();
+      setup.proxy.restore();
       expect((await client.ask(path)).text.length).toBe(400_000);
     },
   );

@@ -40,10 +40,10 @@ test.each([
   const [a, b] = one.placed as [ResolvedFile, ResolvedFile];
   expire(one, b);
   const error = refusal(isNamed ? { missing_ids: [b.assetId] } : null);
-  const healed = await renewAssets(one.deps, CALLER, { resolvedFiles: one.placed, error });
-  expect(healed?.map(({ filename }) => filename)).toEqual(['a.png', 'b.png']);
-  expect(healed?.[0]).toEqual(a);
-  const id = healed?.[1]?.assetId ?? '';
+  const renewed = await renewAssets(one.deps, CALLER, { resolvedFiles: one.placed, error });
+  expect(renewed?.map(({ filename }) => filename)).toEqual(['a.png', 'b.png']);
+  expect(renewed?.[0]).toEqual(a);
+  const id = renewed?.[1]?.assetId ?? '';
   expect(one.assets.held.get(id)?.bytes.toString()).toBe('bytes 1');
   expect((await one.files.get('local', b))?.assetId).toBe(id);
 });
@@ -54,8 +54,8 @@ test('a file two nodes name gets one new record', async () => {
   expire(one, a);
   const placed = [a, { ...a, nodeId: '2' }];
   const error = refusal({ missing_ids: [a.assetId] });
-  const healed = await renewAssets(one.deps, CALLER, { resolvedFiles: placed, error });
-  expect(new Set(healed?.map(({ assetId }) => assetId)).size).toBe(1);
+  const renewed = await renewAssets(one.deps, CALLER, { resolvedFiles: placed, error });
+  expect(new Set(renewed?.map(({ assetId }) => assetId)).size).toBe(1);
   expect(one.assets.calls).toEqual(['assetFromHash']);
 });
 
@@ -65,8 +65,8 @@ test('a name that was overwritten meanwhile keeps its new bytes', async () => {
   await place(one, 'a.png', 'newer', { hash: HASH });
   expire(one, a);
   const error = refusal({ missing_ids: [a.assetId] });
-  const healed = await renewAssets(one.deps, CALLER, { resolvedFiles: one.placed, error });
-  expect(one.assets.held.get(healed?.[0]?.assetId ?? '')?.bytes.toString()).toBe('bytes 0');
+  const renewed = await renewAssets(one.deps, CALLER, { resolvedFiles: one.placed, error });
+  expect(one.assets.held.get(renewed?.[0]?.assetId ?? '')?.bytes.toString()).toBe('bytes 0');
   expect((await one.files.get('local', a))?.hash).toBe(HASH);
 });
 
@@ -79,7 +79,7 @@ test.each([
   ],
   ['an asset of another user', {}, () => refusal({ missing_ids: ['another'] })],
   ['another refusal', {}, () => ({ ...refusal(), code: 'invalid_workflow' })],
-] as const)('%s cannot be healed', async (_what, change, errorFor) => {
+] as const)('%s cannot be renewed', async (_what, change, errorFor) => {
   const one = await app(['a.png']);
   const [a] = one.placed as [ResolvedFile];
   one.assets.lose(a.assetId);

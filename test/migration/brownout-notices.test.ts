@@ -100,7 +100,7 @@ describe('sockets that are open', () => {
     const told = users.map((user) => open({ user, agent: 'a' }));
     vi.advanceTimersByTime(2 * HOUR);
     const hit = users.map((user) => effectOf([rule], { user, agent: 'a' }, rule.fromMs!));
-    expect(told.map((texts) => texts().length)).toEqual(hit.map((fate) => (fate ? 1 : 0)));
+    expect(told.map((texts) => texts().length)).toEqual(hit.map((isHit) => (isHit ? 1 : 0)));
     expect(new Set(told.map((texts) => texts().length))).toEqual(new Set([0, 1]));
   });
 

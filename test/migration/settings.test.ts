@@ -83,9 +83,9 @@ describe('whom a brownout hits', () => {
 
   test('no call before and after its window; during it, until its end', () => {
     const rule = { ...always, fromMs: 1000, toMs: 2000 };
-    const fates = [999, 1000, 1999, 2000].map((at) => effectOf([rule], clients[0]!, at));
+    const effects = [999, 1000, 1999, 2000].map((at) => effectOf([rule], clients[0]!, at));
     const refused = { kind: 'refused', untilMs: 2000 };
-    expect(fates).toEqual([undefined, refused, refused, undefined]);
+    expect(effects).toEqual([undefined, refused, refused, undefined]);
   });
 
   test('without an end, until the next full hour', () => {

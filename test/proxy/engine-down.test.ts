@@ -31,7 +31,7 @@ describe.skipIf(notRun !== '')(`while the engine behind comfy-api-proxy is down$
     expect(await getJson(`${stack.holdover.url}/history`)).toEqual({});
   });
 
-  test('a prompt whose fate the server cannot tell is given up within seconds', async () => {
+  test('a prompt whose outcome the server cannot tell is given up within seconds', async () => {
     const ran = await stack.post(flat({ color: 4 }));
     await expect.poll(() => entryOf(stack.holdover.url, ran), SOON).toBeDefined();
     await stack.front.down();

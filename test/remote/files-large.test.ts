@@ -73,7 +73,7 @@ async function growthMb(act: () => Promise<void>): Promise<number> {
 }
 
 /** Writes blocks as fast as they are taken. */
-async function pour(
+async function writeBlocks(
   to: { write(chunk: Buffer): boolean; once(event: 'drain', go: () => void): unknown },
   megabytes: number,
   seen: (block: Buffer) => void = () => {},
@@ -106,7 +106,7 @@ async function upload(megabytes: number): Promise<{ status: number; hash: string
   });
   const hasher = createHash();
   outgoing.write(open);
-  await pour(outgoing, megabytes, (block) => void hasher.update(block));
+  await writeBlocks(outgoing, megabytes, (block) => void hasher.update(block));
   outgoing.end(close);
   return { status: await answered, hash: `blake3:${hasher.digest('hex')}` };
 }
@@ -121,7 +121,7 @@ async function download(megabytes: number): Promise<void> {
 async function serve(res: ServerResponse, megabytes: number): Promise<void> {
   const headers = { 'Content-Length': megabytes * MEBIBYTE, ETag: '"large"' };
   res.writeHead(200, headers);
-  await pour(res, megabytes);
+  await writeBlocks(res, megabytes);
   res.end();
 }
 

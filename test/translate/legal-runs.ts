@@ -66,16 +66,18 @@ export const legalRuns: fc.Arbitrary<LegalRun> = fc
     upstream: fc.constantFrom('exact' as const, 'derived' as const),
     ending: fc.constantFrom<Ending[]>('succeeded', 'failed', 'canceled', 'expired', 'lost'),
     until: fc.nat(60),
-    fates: fc.array(fc.constantFrom(...OUTCOMES), { minLength: 80, maxLength: 80 }),
+    deliveries: fc.array(fc.constantFrom(...OUTCOMES), { minLength: 80, maxLength: 80 }),
     isPollOnly: fc.boolean(),
   })
-  .map(({ nodes, upstream, ending, until, fates, isPollOnly }) => {
+  .map(({ nodes, upstream, ending, until, deliveries, isPollOnly }) => {
     const graph = chain(...nodes.map((_, i) => [String(i + 1), `Class${i + 1}`] as const));
     const all = upstream === 'exact' ? exactMoments(nodes) : derivedMoments(nodes);
     const moments = ending === 'succeeded' ? all : all.slice(0, until);
     const last = moments.at(-1)?.job ?? jobOf({ status: 'queued', started_at: null });
     const job = endOf(last, ending);
-    const seen = isPollOnly ? moments.map((moment) => poll(moment.job)) : deliver(moments, fates);
+    const seen = isPollOnly
+      ? moments.map((moment) => poll(moment.job))
+      : deliver(moments, deliveries);
     const afterwards = [...all.slice(-3).map(({ input }) => input), ending_(job, ending)];
     return {
       graph,
@@ -171,10 +173,10 @@ function progressOf(current_node: string, step?: number, steps?: number): Progre
 
 function deliver(
   moments: readonly Moment[],
-  fates: readonly (typeof OUTCOMES)[number][],
+  deliveries: readonly (typeof OUTCOMES)[number][],
 ): ProgressInput[] {
   return moments.flatMap(({ input, job }, i): ProgressInput[] => {
-    switch (fates[i % fates.length] ?? 'keep') {
+    switch (deliveries[i % deliveries.length] ?? 'keep') {
       case 'keep':
         return [input];
       case 'drop':

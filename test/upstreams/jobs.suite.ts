@@ -343,9 +343,9 @@ export function jobsSuite(name: string, open: () => Promise<JobsUnderTest>): voi
       const { api } = await open();
       const asset = value(await api.createAsset(ANNA, await upload(randomUUID())));
       const request = { hash: asset.hash ?? '', filePath: 'input/copy.txt' };
-      const minted = value(await api.assetFromHash(ANNA, request));
-      expect(minted.created_new).toBe(false);
-      expect(minted).toMatchObject({ hash: asset.hash, file_path: 'input/copy.txt' });
+      const created = value(await api.assetFromHash(ANNA, request));
+      expect(created.created_new).toBe(false);
+      expect(created).toMatchObject({ hash: asset.hash, file_path: 'input/copy.txt' });
       expect(await api.assetFromHash(BEN, request)).toMatchObject({
         error: { status: 404, code: 'blob_not_found' },
       });

@@ -70,8 +70,8 @@ test('the same bytes are known by their hash, to their owner only', async () => 
   expect((await app.ask(path, { method: 'HEAD' })).status).toBe(200);
   expect((await app.ask(path, { method: 'HEAD', user: 'ben' })).status).toBe(404);
   const body = JSON.stringify({ hash });
-  const minted = await app.ask('/api/v2/assets/from-hash', { method: 'POST', body });
-  expect([minted.status, minted.json()]).toMatchObject([201, { hash, file_path: 'input/a.txt' }]);
+  const created = await app.ask('/api/v2/assets/from-hash', { method: 'POST', body });
+  expect([created.status, created.json()]).toMatchObject([201, { hash, file_path: 'input/a.txt' }]);
   expect((await app.ask('/api/v2/assets', form('7'))).status).toBe(200);
 });
 

@@ -1,4 +1,4 @@
-// A prompt its client was told of is sent again until its fate is certain.
+// A prompt its client was told of is sent again until its outcome is certain.
 import { expect, onTestFinished, test } from 'vitest';
 import { silentLogger } from '../../../src/observability/log.ts';
 import type { RetryResult, JobSearchResult } from '../../../src/prompts/submit/retry.ts';

@@ -19,7 +19,7 @@ import { createFakeClock } from '../../support/fake-clock.ts';
 const SECOND = 1000;
 const WINDOW = DEFAULT_RETRY_POLICY.searchWindowMs;
 
-const fate = (
+const outcome = (
   clientKnows: ClientKnows,
   seen: JobNotFound,
   isKeyFree: 'yes' | 'no',
@@ -56,7 +56,7 @@ test.each([
 ] as const)(
   'told %s, %s, key free: %s, for %i ms: %s',
   (clientKnows, seen, isKeyFree, forMs, what) => {
-    expect(fate(clientKnows, seen, isKeyFree, forMs)).toBe(what);
+    expect(outcome(clientKnows, seen, isKeyFree, forMs)).toBe(what);
   },
 );
 
@@ -65,7 +65,7 @@ test('no row but that of an accepted prompt sends under another key', () => {
   for (const clientKnows of ['unknown', 'nothing'] as const)
     for (const what of seen)
       for (const key of ['yes', 'no'] as const)
-        expect(fate(clientKnows, what, key, 100 * WINDOW)).not.toBe('send with new key');
+        expect(outcome(clientKnows, what, key, 100 * WINDOW)).not.toBe('send with new key');
 });
 
 test('a new key is another one each time, and says whose it is', () => {

@@ -39,7 +39,7 @@ function form(
 
 const IMAGE = { filename: 'a.png', data: 'no picture' };
 
-/** Calls below `/api` that are refused: the gist of the answer to local clients, and to hosted ones. */
+/** Calls below `/api` that are refused: the summary of the answer to local clients, and to hosted ones. */
 export const REFUSED_CALLS: readonly (readonly [
   call: HostileCall,
   local: string,

@@ -42,7 +42,7 @@ export function compareFrames(
   });
 }
 
-/** A socket id the server minted is as good as any other of its kind. */
+/** A socket id the server made is as good as any other of its kind. */
 function withoutGeneratedIds(frame: Json): Json {
   const sid = (frame as { data?: { sid?: string } }).data?.sid;
   if (sid === undefined || !/^[0-9a-f]{32}$/.test(sid)) return frame;

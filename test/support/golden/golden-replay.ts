@@ -147,7 +147,7 @@ function countOf(socket: GoldenSocket, summary: string): number {
   return socket.frames.filter((frame) => frameSummary(ownFrame(frame)) === summary).length;
 }
 
-/** Ids the server minted then, and the ones it mints now. */
+/** Ids the server made then, and the ones it makes now. */
 function mapId({ ids }: Stage, exchange: GoldenExchange, answer: Answer): void {
   const recorded = (exchange.response.body_json as { prompt_id?: string } | null | undefined)
     ?.prompt_id;

@@ -30,7 +30,7 @@ export type FaultProxy = {
   /** From now on; replaces what was said before of this direction. */
   set(direction: Direction, toxic: Toxic): void;
   /** Everything flows again. */
-  heal(): void;
+  restore(): void;
   /** The port is closed, and open connections are reset. */
   down(): Promise<void>;
   /** On the same port as before. */
@@ -121,7 +121,7 @@ export async function openFaultProxy(targetUrl: string): Promise<FaultProxy> {
     open: () => links.size,
     bytesUp: () => count.bytesUp,
     set: (direction, toxic) => void (toxics[direction] = toxic),
-    heal: () => void Object.assign(toxics, { up: {}, down: {} }),
+    restore: () => void Object.assign(toxics, { up: {}, down: {} }),
     down,
     up: async () => void (server?.listening || (await listen(port))),
     cut(how) {

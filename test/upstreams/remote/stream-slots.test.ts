@@ -16,33 +16,33 @@ const CLASSES = {
 type Class = keyof typeof CLASSES;
 const NAMES = Object.keys(CLASSES) as Class[];
 
-/** A candidate that gives its seat up when told to. */
-function candidate(seats: () => StreamSlots, name: Class) {
+/** A candidate that releases its slot when told to. */
+function candidate(slots: () => StreamSlots, name: Class) {
   const told: string[] = [];
   const self: StreamCandidate = {
     rank: () => CLASSES[name],
     wake: () => void told.push('wake'),
     preempt() {
       told.push('yield');
-      seats().release(self);
+      slots().release(self);
     },
   };
   return { self, told };
 }
 
 test.each(
-  NAMES.flatMap((seated, i) => NAMES.map((asking, j) => ({ seated, asking, gets: j < i }))),
+  NAMES.flatMap((holder, i) => NAMES.map((asking, j) => ({ holder, asking, gets: j < i }))),
 )(
-  'with one stream, a job that is $asking gets that of one that is $seated: $gets',
-  ({ seated, asking, gets }) => {
-    const seats: StreamSlots = createStreamSlots({ max: 1, clock: createFakeClock() });
-    const [one, other] = [candidate(() => seats, seated), candidate(() => seats, asking)];
-    expect(seats.acquire(one.self)).toBe(true);
-    seats.acquire(other.self);
+  'with one stream, a job that is $asking gets that of one that is $holder: $gets',
+  ({ holder, asking, gets }) => {
+    const slots: StreamSlots = createStreamSlots({ max: 1, clock: createFakeClock() });
+    const [one, other] = [candidate(() => slots, holder), candidate(() => slots, asking)];
+    expect(slots.acquire(one.self)).toBe(true);
+    slots.acquire(other.self);
     expect(one.told).toEqual(gets ? ['yield'] : []);
     // Told that there is room now, it asks again.
     expect(other.told).toEqual(gets ? ['wake'] : []);
-    expect(seats.acquire(other.self)).toBe(gets);
-    expect(seats.openCount()).toBe(1);
+    expect(slots.acquire(other.self)).toBe(gets);
+    expect(slots.openCount()).toBe(1);
   },
 );
