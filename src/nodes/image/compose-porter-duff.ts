@@ -1,8 +1,8 @@
 import { type Coverage, MODE_NAMES, modeOf } from './compose-modes.ts';
 import { NodeFailure } from '../node.ts';
-import type { ImageValue, MaskValue, NodeContext, NodeDef } from '../node.ts';
+import type { ImageValue, NodeDef } from '../node.ts';
 import { fitted, fittedMask } from '../resample/resample.ts';
-import { frameOf, imageInput, maskInput, newImage, newMask, stringInput } from '../tensor.ts';
+import { imageInput, maskInput, newImage, newMask, stringInput } from '../tensor.ts';
 
 const { fround } = Math;
 
@@ -36,9 +36,22 @@ export const porterDuffImageComposite: NodeDef = {
     const batch = Math.min(...[source, sourceMask, destination, mask].map((one) => one.batch));
     const image = newImage(context, { ...destination, batch });
     const alpha = newMask(context, image);
-    for (let index = 0; index < batch; index++) {
-      const frames = { source, sourceMask, destination, mask, image, alpha };
-      composite(context, frames, { index, mode });
+    const { channels, width } = image;
+    const [upper, lower] = [source.data, destination.data];
+    const cover: Coverage = { source: 0, destination: 0 };
+    for (let pixel = 0; pixel < alpha.data.length; pixel++) {
+      if (pixel % width === 0) context.check();
+      cover.source = fround(1 - (sourceMask.data[pixel] as number));
+      cover.destination = fround(1 - (mask.data[pixel] as number));
+      const covered = mode.alpha(cover.source, cover.destination);
+      alpha.data[pixel] = 1 - covered;
+      if (covered <= LEAST_ALPHA) continue;
+      for (let i = pixel * channels; i < (pixel + 1) * channels; i++) {
+        const above = fround((upper[i] as number) * cover.source);
+        const below = fround((lower[i] as number) * cover.destination);
+        const level = fround(mode.level(above, below, cover) / covered);
+        image.data[i] = Math.min(1, Math.max(0, level));
+      }
     }
     return { outputs: [image, alpha] };
   },
@@ -54,36 +67,3 @@ const requireSameChannels = (source: ImageValue, destination: ImageValue): void 
 
 /** v1 fits everything to the destination picture: bicubic, the middle kept. */
 const FIT = { method: 'bicubic', crop: 'center' } as const;
-
-type Frames = {
-  readonly source: ImageValue;
-  readonly sourceMask: MaskValue;
-  readonly destination: ImageValue;
-  readonly mask: MaskValue;
-  readonly image: ImageValue;
-  readonly alpha: MaskValue;
-};
-
-type CompositeTask = { readonly index: number; readonly mode: ReturnType<typeof modeOf> };
-
-const composite = (context: NodeContext, frames: Frames, { index, mode }: CompositeTask): void => {
-  const [source, destination] = [frameOf(frames.source, index), frameOf(frames.destination, index)];
-  const [above, below] = [frameOf(frames.sourceMask, index), frameOf(frames.mask, index)];
-  const [image, alpha] = [frameOf(frames.image, index), frameOf(frames.alpha, index)];
-  const { channels, width } = frames.image;
-  const cover: Coverage = { source: 0, destination: 0 };
-  for (let pixel = 0; pixel < alpha.length; pixel++) {
-    if (pixel % width === 0) context.check();
-    cover.source = fround(1 - (above[pixel] as number));
-    cover.destination = fround(1 - (below[pixel] as number));
-    const covered = mode.alpha(cover.source, cover.destination);
-    alpha[pixel] = 1 - covered;
-    if (covered <= LEAST_ALPHA) continue;
-    for (let i = pixel * channels; i < (pixel + 1) * channels; i++) {
-      const upper = fround((source[i] as number) * cover.source);
-      const lower = fround((destination[i] as number) * cover.destination);
-      const level = fround(mode.level(upper, lower, cover) / covered);
-      image[i] = Math.min(1, Math.max(0, level));
-    }
-  }
-};
