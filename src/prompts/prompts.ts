@@ -87,158 +87,31 @@ export type PromptsOptions = {
   readonly deadlineClock?: Clock;
 };
 
+/** The options with their defaults. */
+type Wiring = Omit<PromptsOptions, 'clock' | 'deadlineClock' | 'retryPolicy'> & {
+  readonly clock: Clock;
+  readonly deadlineClock: Clock;
+  readonly retryPolicy: RetryPolicy;
+};
+
 export function createPrompts(options: PromptsOptions): Prompts {
-  const { jobs, ledger, promptEventLog, livePrompts, hub, keyring, objectInfo, log } = options;
-  const { mayLoseJobs, mayAcceptPartially, counter, onEnded, history } = options;
-  const { clock = systemClock, deadlineClock = monotonicClock } = options;
-  const { files, prompts } = ledger;
-  const retryPolicy = { ...DEFAULT_RETRY_POLICY, ...options.retryPolicy };
-
-  // follow: from the job to the history
-  const follower = new Follower({
-    jobs,
-    ledger,
-    promptEventLog,
-    livePrompts,
-    hub,
-    history,
-    mayLoseJobs,
-    resend: (...missing) => resend(...missing),
-    onEnded,
-    clock,
-    log,
-  });
-  const jobCanceller = createJobCanceller({ jobs, livePrompts, clock: deadlineClock, log });
-  const removePrompt = createRemovePrompt({ ledger, promptEventLog, follower });
-  const linkJob = createLinkJob({ ledger, follower, jobCanceller });
-
-  // submit: from the POST to the job
-  const sender = createSubmissionSender({
-    jobs,
-    files,
-    prompts,
-    reupload: options.reupload,
-  });
-  const submissionRetry = createSubmissionRetry({ jobs, ledger, sender, clock, log });
-  const lateJobs = createLateJobs({
-    jobs,
-    submissionRetry,
-    retryPolicy,
-    clock: deadlineClock,
-    log,
-  });
-  const submissionRecovery = new SubmissionRecovery({
-    ledger,
-    submissionRetry,
-    follower,
-    linkJob,
-    promptEventLog,
-    removePrompt,
-    lateJobs,
-    retryPolicy,
-    clock: deadlineClock,
-    log,
-  });
-  const outbox = new Outbox({
-    ledger,
-    livePrompts,
-    promptEventLog,
-    follower,
-    sender,
-    submissionRetry,
-    submissionRecovery,
-    linkJob,
-    removePrompt,
-    retryPolicy,
-    limit: options.outboxLimit,
-    clock: deadlineClock,
-    log,
-  });
-  const resend: Resend = createResend({
-    ledger,
-    jobs,
-    livePrompts,
-    outbox,
-    retryPolicy,
-    mayLoseJobs,
-    clock,
-    log,
-  });
-  const draftSubmitter = new DraftSubmitter({
-    ledger,
-    promptEventLog,
-    follower,
-    sender,
-    linkJob,
-    outbox,
-    submissionRecovery,
-    retryPolicy,
-    objectInfo,
-    mayAcceptPartially,
-    log,
-  });
-
-  const { cancel, cancelRequested } = createCancel({
-    ledger,
-    promptEventLog,
-    livePrompts,
-    outbox,
-    submissionRecovery,
-    follower,
-    jobCanceller,
-    clock,
-    deadlineClock,
-  });
-  const resumption = new PromptResumption({
-    ledger,
-    promptEventLog,
-    livePrompts,
-    follower,
-    outbox,
-    submissionRecovery,
-    jobCanceller,
-    removePrompt,
-    keyring,
-    hub,
-    onCancelRequested: cancelRequested,
-    needsOwner: options.needsOwner,
-    log,
-  });
-  const externalJobs = createExternalJobImporter({
-    jobs,
-    ledger,
-    promptEventLog,
-    livePrompts,
-    follower,
-    jobCanceller,
-    counter,
-    objectInfo,
-    clock,
-    log,
-  });
-  const acceptor = createAcceptor({
-    duplicateIds: createDuplicateIds({
-      ledger,
-      promptEventLog,
-      livePrompts,
-      follower,
-      discover: (key) => resumption.discover(key),
-      clock: deadlineClock,
-    }),
-    fileResolver: createFileResolver({
-      files,
-      mayFindOthersFiles: options.mayFindOthersFiles,
-      objectInfo,
-    }),
-    refuseForeignFolders: createFolderCheck({ files, uploadFolderOf: options.uploadFolderOf }),
-    draftSubmitter,
-    objectInfo,
-    clock,
-  });
+  const wiring: Wiring = {
+    ...options,
+    clock: options.clock ?? systemClock,
+    deadlineClock: options.deadlineClock ?? monotonicClock,
+    retryPolicy: { ...DEFAULT_RETRY_POLICY, ...options.retryPolicy },
+  };
+  const { hub, promptEventLog, livePrompts, ledger, log } = wiring;
+  const following = createFollowing(wiring, (...missing) => submitting.resend(...missing));
+  const submitting = createSubmitting(wiring, following);
+  const { cancel, cancelRequested } = createCancelService(wiring, following, submitting);
+  const resumption = createResumption(wiring, following, submitting, cancelRequested);
+  const externalJobs = createImporter(wiring, following);
   const markFetched = createMarkFetched({ hub, promptEventLog });
+  const { outbox, submissionRecovery, lateJobs } = submitting;
   return {
     externalJobs,
-    acceptor,
+    acceptor: createAcceptService(wiring, following, submitting, resumption),
     cancel,
     markFetched,
     markJobFetched: createMarkJobFetched({ livePrompts, ledger, markFetched, log }),
@@ -250,11 +123,164 @@ export function createPrompts(options: PromptsOptions): Prompts {
     },
     async close() {
       await externalJobs.close();
-      jobCanceller.close();
-      await Promise.all(
-        [outbox, submissionRecovery, lateJobs, follower].map((part) => part.close()),
-      );
+      following.jobCanceller.close();
+      const parts = [outbox, submissionRecovery, lateJobs, following.follower];
+      await Promise.all(parts.map((part) => part.close()));
       await promptEventLog.close();
     },
   };
+}
+
+type Following = ReturnType<typeof createFollowing>;
+type Submitting = ReturnType<typeof createSubmitting>;
+
+/** From the job of a prompt to its history. */
+function createFollowing(wiring: Wiring, resend: Resend) {
+  const { jobs, ledger, promptEventLog, livePrompts, hub, history, log, clock } = wiring;
+  const { mayLoseJobs, onEnded, deadlineClock } = wiring;
+  const follower = new Follower({
+    jobs,
+    ledger,
+    promptEventLog,
+    livePrompts,
+    hub,
+    history,
+    mayLoseJobs,
+    resend,
+    onEnded,
+    clock,
+    log,
+  });
+  const jobCanceller = createJobCanceller({ jobs, livePrompts, clock: deadlineClock, log });
+  const removePrompt = createRemovePrompt({ ledger, promptEventLog, follower });
+  const linkJob = createLinkJob({ ledger, follower, jobCanceller });
+  return { follower, jobCanceller, removePrompt, linkJob };
+}
+
+/** From the `POST` of a prompt to its job. */
+function createSubmitting(wiring: Wiring, { follower, linkJob, removePrompt }: Following) {
+  const { jobs, ledger, promptEventLog, livePrompts, log, clock, reupload } = wiring;
+  const { retryPolicy, mayLoseJobs, outboxLimit, deadlineClock } = wiring;
+  const { files, prompts } = ledger;
+  const sender = createSubmissionSender({ jobs, files, prompts, reupload });
+  const submissionRetry = createSubmissionRetry({ jobs, ledger, sender, clock, log });
+  const search = { submissionRetry, retryPolicy, clock: deadlineClock, log };
+  const lateJobs = createLateJobs({ jobs, ...search });
+  const outcomes = { ledger, follower, linkJob, promptEventLog, removePrompt, ...search };
+  const submissionRecovery = new SubmissionRecovery({ ...outcomes, lateJobs });
+  const outbox = new Outbox({
+    ...outcomes,
+    livePrompts,
+    sender,
+    submissionRecovery,
+    limit: outboxLimit,
+  });
+  const resend = createResend({
+    ledger,
+    jobs,
+    livePrompts,
+    outbox,
+    retryPolicy,
+    mayLoseJobs,
+    clock,
+    log,
+  });
+  return { sender, submissionRecovery, outbox, lateJobs, resend };
+}
+
+function createAcceptService(
+  wiring: Wiring,
+  { follower, linkJob }: Following,
+  { sender, outbox, submissionRecovery }: Submitting,
+  resumption: PromptResumption,
+): Acceptor {
+  const { ledger, promptEventLog, livePrompts, objectInfo, retryPolicy, log } = wiring;
+  const { clock, deadlineClock, mayAcceptPartially, mayFindOthersFiles } = wiring;
+  const { files } = ledger;
+  return createAcceptor({
+    duplicateIds: createDuplicateIds({
+      ledger,
+      promptEventLog,
+      livePrompts,
+      follower,
+      discover: (key) => resumption.discover(key),
+      clock: deadlineClock,
+    }),
+    fileResolver: createFileResolver({ files, mayFindOthersFiles, objectInfo }),
+    refuseForeignFolders: createFolderCheck({ files, uploadFolderOf: wiring.uploadFolderOf }),
+    draftSubmitter: new DraftSubmitter({
+      ledger,
+      promptEventLog,
+      follower,
+      sender,
+      linkJob,
+      outbox,
+      submissionRecovery,
+      retryPolicy,
+      objectInfo,
+      mayAcceptPartially,
+      log,
+    }),
+    objectInfo,
+    clock,
+  });
+}
+
+function createCancelService(
+  { ledger, promptEventLog, livePrompts, clock, deadlineClock }: Wiring,
+  { follower, jobCanceller }: Following,
+  { outbox, submissionRecovery }: Submitting,
+): Cancel {
+  return createCancel({
+    ledger,
+    promptEventLog,
+    livePrompts,
+    outbox,
+    submissionRecovery,
+    follower,
+    jobCanceller,
+    clock,
+    deadlineClock,
+  });
+}
+
+function createResumption(
+  { ledger, promptEventLog, livePrompts, keyring, hub, needsOwner, log }: Wiring,
+  { follower, jobCanceller, removePrompt }: Following,
+  { outbox, submissionRecovery }: Submitting,
+  onCancelRequested: Cancel['cancelRequested'],
+): PromptResumption {
+  return new PromptResumption({
+    ledger,
+    promptEventLog,
+    livePrompts,
+    follower,
+    outbox,
+    submissionRecovery,
+    jobCanceller,
+    removePrompt,
+    keyring,
+    hub,
+    onCancelRequested,
+    needsOwner,
+    log,
+  });
+}
+
+function createImporter(
+  { jobs, ledger, promptEventLog, livePrompts, counter, objectInfo, clock, log }: Wiring,
+  { follower, jobCanceller }: Following,
+): ExternalJobImporter {
+  return createExternalJobImporter({
+    jobs,
+    ledger,
+    promptEventLog,
+    livePrompts,
+    follower,
+    jobCanceller,
+    counter,
+    objectInfo,
+    clock,
+    log,
+  });
 }

@@ -2,7 +2,7 @@ import type { ProgressInput, ProgressState } from '../../translate/progress-stat
 import type { JobEvent } from '../../protocol/job-api.ts';
 import { IS_TERMINAL, type JobStatus } from '../../protocol/v2.ts';
 
-/** It only names a node that has begun: every entry of a prompt's log is written and heard everywhere. */
+/** True when the event only names a node that has begun: such an entry would be written for nothing. */
 export function isKnown(event: JobEvent, { runs }: Pick<ProgressState, 'runs'>): boolean {
   if (event.event !== 'progress') return false;
   const { current_node: nodeId, step } = event.data;
