@@ -33,124 +33,151 @@ export type AssetOptions = {
 
 type FromHash = Parameters<JobApi['assetFromHash']>[1];
 
-/** The asset half of the port, by user. */
-export type Assets = {
-  create(user: string, upload: AssetUpload): Promise<Result<Asset>>;
-  fromHash(user: string, request: FromHash): Promise<Result<Asset>>;
-  hasBlob(user: string, hash: string): Promise<Result<boolean>>;
-  get(user: string, id: string): Promise<Result<Asset>>;
-  remove(user: string, id: string): Promise<Result<null>>;
-  content(user: string, id: string, range?: ByteRange): Promise<Result<Content>>;
-  /** The row behind an id, if it is this user's and has not expired. */
-  find(user: string, id: string): Promise<AssetRow | undefined>;
-  findByPath(user: string, filePath: string): Promise<AssetRow | undefined>;
-  /** Removes a record, and its bytes when no other record shares them. */
-  removeAsset(row: AssetRow): Promise<void>;
-};
+/**
+ * The asset half of the port, by user, over content-addressed files: every create makes a record of
+ * its own, equal bytes are stored once.
+ */
+export class Assets {
+  readonly #options: AssetOptions;
 
-/** Assets over content-addressed files: every create makes a record of its own, equal bytes are stored once. */
-export function createAssets(deps: AssetOptions): Assets {
-  const { ledger, blobs, withLock, clock } = deps;
-  const isLive = (row: AssetRow): boolean =>
-    row.expiresAtMs === null || row.expiresAtMs > clock.now();
-  const find = async (user: string, id: string): Promise<AssetRow | undefined> => {
-    const row = await ledger.assets.get(id);
-    return row && row.user === user && isLive(row) ? row : undefined;
-  };
-  const findByHash = async (user: string, hash: string): Promise<AssetRow | undefined> => {
-    const row = await ledger.assets.byHash(user, hash);
-    return row && isLive(row) ? row : undefined;
-  };
-  const repeatFirstAnswer = async (keyed: KeyedRequest, user: string, first: ClaimedAsset) => {
-    const row = await find(user, first.assetId);
-    return repeatAnswer(keyed, first, { row, show: showAsset, nowMs: clock.now() });
-  };
-  const findFirstAnswer = async (user: string, keyed: KeyedRequest | undefined) => {
-    const first = keyed && (await ledger.keys.ofAsset(user, keyed.key));
-    return keyed && first && (await repeatFirstAnswer(keyed, user, first));
-  };
-  /** Another process, or a request for other bytes, may have claimed the key by now. */
-  const record = async (
-    row: AssetRow,
-    { keyed, createdNew }: { keyed: KeyedRequest | undefined; createdNew: boolean },
-  ): Promise<Result<Asset>> => {
-    const first = await ledger.assets.insert(row, keyed && { ...keyed, createdNew });
-    if (keyed && first) return await repeatFirstAnswer(keyed, row.user, first);
-    return ok({ ...showAsset(row, row.createdAtMs), created_new: createdNew });
-  };
-  const removeAsset = (row: AssetRow): Promise<void> =>
-    withLock(row.hash, async () => {
+  constructor(options: AssetOptions) {
+    this.#options = options;
+  }
+
+  async create(user: string, upload: AssetUpload): Promise<Result<Asset>> {
+    const refusal = checkUpload(upload);
+    if (refusal) {
+      await rm(upload.file.path, { force: true });
+      return refusal;
+    }
+    const keyed = keyedRequest('upload', upload.file.hash, upload);
+    return await this.#options.withLock(upload.file.hash, async () => {
+      const first = await this.#findFirstAnswer(user, keyed);
+      if (!first) return await this.#store(user, upload, keyed);
+      await rm(upload.file.path, { force: true });
+      return first;
+    });
+  }
+
+  async fromHash(user: string, request: FromHash): Promise<Result<Asset>> {
+    const refusal = checkPathAndLifetime(request);
+    if (refusal) return refusal;
+    const keyed = keyedRequest('from-hash', request.hash, request);
+    return await this.#options.withLock(request.hash, async () => {
+      const first = await this.#findFirstAnswer(user, keyed);
+      if (first) return first;
+      const existing = await this.#findByHash(user, request.hash);
+      if (!existing) return refuse(404, 'blob_not_found', 'no bytes with this hash');
+      const row = newRow(user, { ...existing, ...request }, this.#nowMs());
+      // "a dedup hit against bytes the platform already had (false)"
+      return await this.#record(row, { keyed, createdNew: false });
+    });
+  }
+
+  async hasBlob(user: string, hash: string): Promise<Result<boolean>> {
+    return ok((await this.#findByHash(user, hash)) !== undefined);
+  }
+
+  async get(user: string, id: string): Promise<Result<Asset>> {
+    const row = await this.find(user, id);
+    return row ? ok(showAsset(row, this.#nowMs())) : notFound();
+  }
+
+  async remove(user: string, id: string): Promise<Result<null>> {
+    const { ledger } = this.#options;
+    const row = await this.find(user, id);
+    if (!row) return notFound();
+    const isRead = await this.#options.isInUse(id);
+    const isInUse = isRead || (row.jobId !== null && (await ledger.jobs.get(row.jobId)));
+    if (isInUse) return refuse(409, 'asset_in_use', 'this asset is in use and cannot be deleted');
+    await this.removeAsset(row);
+    return ok(null);
+  }
+
+  async content(user: string, id: string, range?: ByteRange): Promise<Result<Content>> {
+    const row = await this.find(user, id);
+    return row ? await readContent(row, this.#options.blobs, range) : notFound();
+  }
+
+  /** The row behind an id, if it is this user's and has not expired. */
+  async find(user: string, id: string): Promise<AssetRow | undefined> {
+    const row = await this.#options.ledger.assets.get(id);
+    return row && row.user === user && this.#isLive(row) ? row : undefined;
+  }
+
+  async findByPath(user: string, filePath: string): Promise<AssetRow | undefined> {
+    const row = await this.#options.ledger.assets.byFilePath(user, filePath);
+    return row && this.#isLive(row) ? row : undefined;
+  }
+
+  /** Removes a record, and its bytes when no other record shares them. */
+  async removeAsset(row: AssetRow): Promise<void> {
+    const { ledger, blobs, withLock } = this.#options;
+    await withLock(row.hash, async () => {
       await blobs.markUnrecorded(row.hash);
       await ledger.assets.remove(row.id);
-      await removeBlobIfUnused(row.hash, deps);
+      await removeBlobIfUnused(row.hash, this.#options);
     });
-  return {
-    find,
-    removeAsset,
-    async findByPath(user, filePath) {
-      const row = await ledger.assets.byFilePath(user, filePath);
-      return row && isLive(row) ? row : undefined;
-    },
-    async create(user, upload) {
-      const refusal = checkUpload(upload);
-      if (refusal) {
-        await rm(upload.file.path, { force: true });
-        return refusal;
-      }
-      const { file } = upload;
-      const keyed = keyedRequest('upload', file.hash, upload);
-      return await withLock(file.hash, async () => {
-        const first = await findFirstAnswer(user, keyed);
-        if (first) {
-          await rm(file.path, { force: true });
-          return first;
-        }
-        const createdNew = (await findByHash(user, file.hash)) === undefined;
-        await blobs.moveIntoPlace(file);
-        reached('after-bytes-stored');
-        const row = newRow(user, { ...upload, ...file }, clock.now());
-        const created = await record(row, { keyed, createdNew });
-        reached('after-asset-recorded');
-        // Where the key was claimed meanwhile these bytes may have no record.
-        await (keyed ? removeBlobIfUnused(row.hash, deps) : blobs.markRecorded(row.hash));
-        return created;
-      });
-    },
-    async fromHash(user, request) {
-      const refusal = checkPathAndLifetime(request);
-      if (refusal) return refusal;
-      const keyed = keyedRequest('from-hash', request.hash, request);
-      return await withLock(request.hash, async () => {
-        const first = await findFirstAnswer(user, keyed);
-        if (first) return first;
-        const known = await findByHash(user, request.hash);
-        if (!known) return refuse(404, 'blob_not_found', 'no bytes with this hash');
-        const row = newRow(user, { ...known, ...request }, clock.now());
-        // "a dedup hit against bytes the platform already had (false)"
-        return await record(row, { keyed, createdNew: false });
-      });
-    },
-    async hasBlob(user, hash) {
-      return ok((await findByHash(user, hash)) !== undefined);
-    },
-    async get(user, id) {
-      const row = await find(user, id);
-      return row ? ok(showAsset(row, clock.now())) : notFound();
-    },
-    async remove(user, id) {
-      const row = await find(user, id);
-      if (!row) return notFound();
-      const isInUse = await deps.isInUse(id);
-      const held = isInUse || (row.jobId !== null && (await ledger.jobs.get(row.jobId)));
-      if (held) return refuse(409, 'asset_in_use', 'this asset is in use and cannot be deleted');
-      await removeAsset(row);
-      return ok(null);
-    },
-    async content(user, id, range) {
-      const row = await find(user, id);
-      return row ? await readContent(row, blobs, range) : notFound();
-    },
-  };
+  }
+
+  async #store(
+    user: string,
+    upload: AssetUpload,
+    keyed: KeyedRequest | undefined,
+  ): Promise<Result<Asset>> {
+    const { blobs } = this.#options;
+    const { file } = upload;
+    const createdNew = (await this.#findByHash(user, file.hash)) === undefined;
+    await blobs.moveIntoPlace(file);
+    reached('after-bytes-stored');
+    const row = newRow(user, { ...upload, ...file }, this.#nowMs());
+    const created = await this.#record(row, { keyed, createdNew });
+    reached('after-asset-recorded');
+    // When the key was claimed meanwhile, these bytes may have no record.
+    await (keyed ? removeBlobIfUnused(row.hash, this.#options) : blobs.markRecorded(row.hash));
+    return created;
+  }
+
+  /** Another process, or a request for other bytes, may have claimed the key by now. */
+  async #record(
+    row: AssetRow,
+    { keyed, createdNew }: { keyed: KeyedRequest | undefined; createdNew: boolean },
+  ): Promise<Result<Asset>> {
+    const claim = keyed && { ...keyed, createdNew };
+    const first = await this.#options.ledger.assets.insert(row, claim);
+    if (keyed && first) return await this.#repeatFirstAnswer(keyed, row.user, first);
+    return ok({ ...showAsset(row, row.createdAtMs), created_new: createdNew });
+  }
+
+  async #findFirstAnswer(
+    user: string,
+    keyed: KeyedRequest | undefined,
+  ): Promise<Result<Asset> | undefined> {
+    const first = keyed && (await this.#options.ledger.keys.ofAsset(user, keyed.key));
+    return keyed && first && (await this.#repeatFirstAnswer(keyed, user, first));
+  }
+
+  async #repeatFirstAnswer(
+    keyed: KeyedRequest,
+    user: string,
+    first: ClaimedAsset,
+  ): Promise<Result<Asset>> {
+    const row = await this.find(user, first.assetId);
+    return repeatAnswer(keyed, first, { row, show: showAsset, nowMs: this.#nowMs() });
+  }
+
+  async #findByHash(user: string, hash: string): Promise<AssetRow | undefined> {
+    const row = await this.#options.ledger.assets.byHash(user, hash);
+    return row && this.#isLive(row) ? row : undefined;
+  }
+
+  #isLive({ expiresAtMs }: AssetRow): boolean {
+    return expiresAtMs === null || expiresAtMs > this.#nowMs();
+  }
+
+  #nowMs(): number {
+    return this.#options.clock.now();
+  }
 }
 
 /** Removes bytes without a record; they are among those that this ledger has had a hand in. */

@@ -3,7 +3,7 @@ import { packageUrl } from '../../lib/package-url.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
 import type { NodeDef } from '../../nodes/node.ts';
 import type { JobApi } from '../../protocol/job-api.ts';
-import { type AssetOptions, type Assets, createAssets } from './assets.ts';
+import { type AssetOptions, Assets } from './assets.ts';
 import type { Blobs } from '../blobs.ts';
 import { type OutputRetention, createOutputRetention } from './output-retention.ts';
 import { type KeyedMutex, createKeyedMutex } from '../../lib/concurrency.ts';
@@ -33,7 +33,7 @@ export type JobFiles = {
 export function createJobFiles(deps: JobFilesOptions): JobFiles {
   const { ledger, blobs, nodes } = deps;
   const withLock = createKeyedMutex();
-  const assets = createAssets({ ...deps, withLock });
+  const assets = new Assets({ ...deps, withLock });
   return {
     withLock,
     blobs,

@@ -22,48 +22,92 @@ export type DispatcherOptions = {
   onEnd(job: LiveJob): Promise<void>;
 };
 
-/** Owns the unfinished jobs: queues them, assigns them to workers and ends them. */
-export type Dispatcher = {
-  add(job: LiveJob): void;
-  cancel(job: LiveJob): Promise<void>;
-  readonly reserve: (user: string) => { release(): void } | undefined;
-  readonly nextOrder: () => number;
-  start(): void;
-  close(): Promise<void>;
-};
+/** Owns the unfinished jobs: queues them, assigns them to workers and ends them. Nothing runs before `start`. */
+export class Dispatcher {
+  readonly #options: DispatcherOptions;
+  readonly #assignments: readonly WorkerAssignment[];
+  readonly #queue = createJobQueue<LiveJob>(emitPositions);
+  readonly #running = new Set<Promise<void>>();
+  readonly #reservations: string[] = [];
+  #isOpen = false;
 
-/** Nothing runs before `start`. */
-export function createDispatcher(deps: DispatcherOptions): Dispatcher {
-  const { lifecycle, clock, live } = deps;
-  const assignments = idleWorkers(deps.threads);
-  const queue = createJobQueue<LiveJob>(emitPositions);
-  const running = new Set<Promise<void>>();
-  const reservations: string[] = [];
-  let isOpen = false;
+  constructor(options: DispatcherOptions) {
+    this.#options = options;
+    this.#assignments = idleWorkers(options.threads);
+  }
 
-  const runJobOn = async (assignment: WorkerAssignment, job: LiveJob): Promise<void> => {
-    job.status = 'running';
-    job.position = null;
-    job.startedAtMs = clock.now();
-    const end = await runOnWorker(job, assignment.thread, deps.runner);
-    if (end.status === 'interrupted') return await lifecycle.suspend(job);
-    await lifecycle.finish(job, end);
-    await deps.onEnd(job);
-  };
-  const failJob = async (job: LiveJob, cause: unknown): Promise<void> => {
-    deps.log.error({ event: 'job.run_failed', err: cause, job: job.id }, 'a job could not be run');
-    if (!live.has(job.id)) return;
-    const message = 'the engine failed to run this job';
-    await lifecycle.finish(job, {
-      status: 'failed',
-      error: jobError('internal_error', message, { exceptionType: 'RuntimeError' }),
-    });
-  };
-  const runAndRelease = async (assignment: WorkerAssignment, job: LiveJob): Promise<void> => {
+  start(): void {
+    this.#isOpen = true;
+    for (const { thread } of this.#assignments) thread.start();
+    this.#schedule();
+  }
+
+  async close(): Promise<void> {
+    this.#isOpen = false;
+    for (const { job } of this.#assignments) job?.stop.abort('shutdown' satisfies StopReason);
+    await Promise.all(this.#running);
+    await Promise.all(this.#assignments.map(({ thread }) => thread.terminate()));
+    for (const job of this.#options.live.values()) job.feed.end();
+  }
+
+  /** An order after everything queued so far. */
+  nextOrder(): number {
+    return this.#queue.nextOrder();
+  }
+
+  /** Reserves capacity in the queue for a job of this user; `undefined` when it is full. */
+  reserve(user: string): { release(): void } | undefined {
+    const reserved = this.#reservations;
+    const waiting = this.#queue.count() + reserved.length;
+    const ofUser = this.#queue.countOf(user) + reserved.filter((other) => other === user).length;
+    const limit = this.#options.maxQueued;
+    if (!hasQueueCapacity({ waiting, ofUser, limit })) return undefined;
+    reserved.push(user);
+    return { release: () => void reserved.splice(reserved.indexOf(user), 1) };
+  }
+
+  add(job: LiveJob): void {
+    this.#options.live.set(job.id, job);
+    this.#queue.add(job);
+    this.#schedule();
+  }
+
+  async cancel(job: LiveJob): Promise<void> {
+    const { lifecycle } = this.#options;
+    job.stop.abort('canceled' satisfies StopReason);
+    if (this.#queue.remove(job.id)) return await lifecycle.finish(job, { status: 'canceled' });
+    if (job.status === 'running' && !lifecycle.isEnding(job)) {
+      job.status = 'canceling';
+      job.feed.emit({ event: 'status', data: { ...job.feed.status(), status: 'canceling' } });
+    }
+    await lifecycle.save(job);
+  }
+
+  /** Deferred, so that the submitter can subscribe before its job starts. */
+  #schedule(): void {
+    setImmediate(() => this.#startWaitingJobs());
+  }
+
+  #startWaitingJobs(): void {
+    for (let job = this.#takeNext(); job; job = this.#takeNext()) {
+      const assignment = chooseWorker(this.#assignments, job.user);
+      if (!assignment) return;
+      assignment.job = job;
+      const run = this.#runAndRelease(assignment, job).finally(() => this.#running.delete(run));
+      this.#running.add(run);
+    }
+  }
+
+  #takeNext(): LiveJob | undefined {
+    const hasIdleWorker = this.#assignments.some(({ job }) => !job);
+    return this.#isOpen && hasIdleWorker ? this.#queue.take() : undefined;
+  }
+
+  async #runAndRelease(assignment: WorkerAssignment, job: LiveJob): Promise<void> {
     try {
-      await runJobOn(assignment, job).catch((cause) => failJob(job, cause));
+      await this.#run(assignment, job).catch((cause) => this.#fail(job, cause));
     } catch (cause) {
-      deps.log.error(
+      this.#options.log.error(
         { event: 'job.end_not_stored', err: cause, job: job.id },
         'the end of a job could not be stored',
       );
@@ -71,63 +115,30 @@ export function createDispatcher(deps: DispatcherOptions): Dispatcher {
     } finally {
       assignment.job = undefined;
       assignment.lastUser = job.user;
-      queue.ended(job);
-      schedule();
+      this.#queue.ended(job);
+      this.#schedule();
     }
-  };
-  const startWaitingJobs = (): void => {
-    for (let job = takeNext(); job; job = takeNext()) {
-      const assignment = chooseWorker(assignments, job.user);
-      if (!assignment) return;
-      assignment.job = job;
-      const run = runAndRelease(assignment, job).finally(() => running.delete(run));
-      running.add(run);
-    }
-  };
-  const takeNext = (): LiveJob | undefined =>
-    isOpen && assignments.some((assignment) => !assignment.job) ? queue.take() : undefined;
-  /** Deferred, so that the submitter can subscribe before its job starts. */
-  const schedule = (): void => {
-    setImmediate(startWaitingJobs);
-  };
+  }
 
-  return {
-    nextOrder: queue.nextOrder,
-    add(job) {
-      live.set(job.id, job);
-      queue.add(job);
-      schedule();
-    },
-    reserve(user) {
-      const waiting = queue.count() + reservations.length;
-      const ofUser = queue.countOf(user) + reservations.filter((other) => other === user).length;
-      if (!hasQueueCapacity({ waiting, ofUser, limit: deps.maxQueued })) return undefined;
-      reservations.push(user);
-      return { release: () => void reservations.splice(reservations.indexOf(user), 1) };
-    },
-    async cancel(job) {
-      job.stop.abort('canceled' satisfies StopReason);
-      if (queue.remove(job.id)) return await lifecycle.finish(job, { status: 'canceled' });
-      if (job.status === 'running' && !lifecycle.isEnding(job)) {
-        job.status = 'canceling';
-        job.feed.emit({ event: 'status', data: { ...job.feed.status(), status: 'canceling' } });
-      }
-      await lifecycle.save(job);
-    },
-    start() {
-      isOpen = true;
-      for (const { thread } of assignments) thread.start();
-      schedule();
-    },
-    async close() {
-      isOpen = false;
-      for (const assignment of assignments)
-        assignment.job?.stop.abort('shutdown' satisfies StopReason);
-      await Promise.all(running);
-      await Promise.all(assignments.map(({ thread }) => thread.terminate()));
-      for (const job of live.values()) job.feed.end();
-    },
-  };
+  async #run({ thread }: WorkerAssignment, job: LiveJob): Promise<void> {
+    const { clock, runner, lifecycle } = this.#options;
+    job.status = 'running';
+    job.position = null;
+    job.startedAtMs = clock.now();
+    const end = await runOnWorker(job, thread, runner);
+    if (end.status === 'interrupted') return await lifecycle.suspend(job);
+    await lifecycle.finish(job, end);
+    await this.#options.onEnd(job);
+  }
+
+  async #fail(job: LiveJob, cause: unknown): Promise<void> {
+    const { log, live, lifecycle } = this.#options;
+    log.error({ event: 'job.run_failed', err: cause, job: job.id }, 'a job could not be run');
+    if (!live.has(job.id)) return;
+    const message = 'the engine failed to run this job';
+    const error = jobError('internal_error', message, { exceptionType: 'RuntimeError' });
+    await lifecycle.finish(job, { status: 'failed', error });
+  }
 }
 
 function emitPositions(waiting: readonly LiveJob[]): void {

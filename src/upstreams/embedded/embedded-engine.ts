@@ -5,7 +5,7 @@ import type { EngineOptions, Engine } from '../job-engine.ts';
 import { type JobApi, ok } from '../../protocol/job-api.ts';
 import { createWorkerRequestHandler } from '../jobs/worker-requests.ts';
 import { createBlobs } from '../blobs.ts';
-import { createDispatcher, type Dispatcher } from './dispatcher.ts';
+import { Dispatcher } from './dispatcher.ts';
 import { createJobReader } from '../jobs/job-reader.ts';
 import { PeriodicTask } from '../periodic-task.ts';
 import { type LiveJob, showJob } from '../jobs/live-job.ts';
@@ -91,7 +91,7 @@ function openDispatcher(
   const { retentionMs } = limits;
   const lifecycle = createJobLifecycle({ ledger, clock, log, live, withLock, retentionMs });
   const setup: WorkerSetup = { nodesModule, spoolDir, cacheBytes: limits.cacheBytes };
-  return createDispatcher({
+  return new Dispatcher({
     log,
     clock,
     live,
@@ -149,15 +149,14 @@ function createJobApi(
 ): JobOperations {
   const { ledger, clock, live, limits } = deps;
   const reader = createJobReader({ ledger, clock, find: (id) => live.get(id) });
-  const { reserve, nextOrder } = dispatcher;
   const acceptOptions = {
     ledger,
     clock,
     fileLookupOf,
     nodes: deps.nodes,
     retentionMs: limits.retentionMs,
-    reserve,
-    nextOrder,
+    reserve: (user: string) => dispatcher.reserve(user),
+    nextOrder: () => dispatcher.nextOrder(),
   };
   return {
     ...reader,

@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { createAssets } from '../../../src/upstreams/assets/assets.ts';
+import { Assets } from '../../../src/upstreams/assets/assets.ts';
 import { createBlobs } from '../../../src/upstreams/blobs.ts';
 import { createKeyedMutex } from '../../../src/lib/concurrency.ts';
 import { sweepWithUnrecorded } from '../../../src/upstreams/assets/retention.ts';
@@ -29,7 +29,7 @@ async function setup(dies: Partial<AssetStore> = {}) {
       clock: { ...systemClock, now: () => 0 },
       isInUse: () => false,
     };
-    const assets = createAssets(common);
+    const assets = new Assets(common);
     return { ...common, assets, assetBudgetBytes: Infinity, isLive: () => false };
   };
   const spooled = async () => {
