@@ -15,17 +15,17 @@ export type Threads = {
 const MAX_HEAP_MB = 512;
 
 /** Threads start with the first task, and stay. */
-export function createThreads(deps: {
+export function createThreads(options: {
   readonly limits: Pick<ModelLimits, 'threads' | 'maxWaiting'>;
   readonly log: Pick<Logger, 'error'>;
 }): Threads {
-  const { threads, maxWaiting } = deps.limits;
+  const { threads, maxWaiting } = options.limits;
   let pool: Tinypool | undefined;
   let tasks = 0;
   return {
     async run(task, signal) {
       if (tasks >= threads + maxWaiting) return 'busy';
-      pool ??= openPool(threads, deps.log);
+      pool ??= openPool(threads, options.log);
       tasks++;
       try {
         return (await pool.run(task, { signal, name: 'runTask' })) as TaskEnd;

@@ -66,7 +66,7 @@ type SubmitState = {
 };
 
 type NextStep =
-  | { readonly kind: 'again'; readonly afterMs: number }
+  | { readonly kind: 'retry'; readonly afterMs: number }
   | { readonly kind: 'give up'; readonly outcome: Outcome; readonly error: V2Error }
   /** The error to return when no job is found. */
   | { readonly kind: 'search'; readonly outcome: Outcome; readonly error: V2Error };
@@ -129,21 +129,21 @@ function decide(options: SubmitOptions, { state, request, result }: FailedAttemp
   const { limits, clock, log } = options;
   if (result.kind === 'refused') return afterRefusal(options, state, { request, ...result });
   if (result.kind === 'wait') {
-    if (clock.now() + result.forMs <= state.deadlineMs) return { kind: 'again', afterMs: 0 };
+    if (clock.now() + result.forMs <= state.deadlineMs) return { kind: 'retry', afterMs: 0 };
     // A key is in the way only where it came before.
     if (result.error.status === 409) return SEARCH;
     return giveUp(state, 'refused', result.error);
   }
   if (result.kind === 'not_sent') {
     const afterMs = limits.unsentRetryMs[state.unsent++];
-    if (afterMs !== undefined) return { kind: 'again', afterMs };
+    if (afterMs !== undefined) return { kind: 'retry', afterMs };
     return giveUp(state, 'not_sent', unreachable());
   }
   const event = 'upstream.submission_outcome_unknown';
   log.warn({ event, status: result.error.status }, 'the outcome of a submission is unknown');
   state.isAnswerMissing ||= !result.isAnswered;
   const afterMs = limits.unknownRetryMs[state.unknown++];
-  return afterMs === undefined ? SEARCH : { kind: 'again', afterMs };
+  return afterMs === undefined ? SEARCH : { kind: 'retry', afterMs };
 }
 
 function afterRefusal(
@@ -159,7 +159,7 @@ function afterRefusal(
   }
   if (next.assetMode !== state.format.assetMode) state.firstRefusal = error;
   state.format = next;
-  return { kind: 'again', afterMs: 0 };
+  return { kind: 'retry', afterMs: 0 };
 }
 
 /**

@@ -1,0 +1,47 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { Alarm } from '../../../src/upstreams/remote-events/alarm.ts';
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+/** Whether a sleep has ended; `sleep` starts it. */
+function watch(alarm: Alarm, ms: number): () => boolean {
+  let isAwake = false;
+  void alarm.sleep(ms).then(() => (isAwake = true));
+  return () => isAwake;
+}
+
+test('a sleep lasts its time', async () => {
+  const isAwake = watch(new Alarm(new AbortController().signal), 1_000);
+  await vi.advanceTimersByTimeAsync(999);
+  expect(isAwake()).toBe(false);
+  await vi.advanceTimersByTimeAsync(1);
+  expect(isAwake()).toBe(true);
+});
+
+test('a ring ends a sleep, and leaves no timer', async () => {
+  const alarm = new Alarm(new AbortController().signal);
+  const isAwake = watch(alarm, 1_000);
+  alarm.ring();
+  await vi.advanceTimersByTimeAsync(0);
+  expect([isAwake(), vi.getTimerCount()]).toEqual([true, 0]);
+});
+
+test('a ring while nothing sleeps ends the next sleep only', async () => {
+  const alarm = new Alarm(new AbortController().signal);
+  alarm.ring();
+  await alarm.sleep(1_000);
+  const isAwake = watch(alarm, 1_000);
+  await vi.advanceTimersByTimeAsync(999);
+  expect(isAwake()).toBe(false);
+});
+
+test('an abort ends a sleep; afterwards none lasts', async () => {
+  const stop = new AbortController();
+  const alarm = new Alarm(stop.signal);
+  const isAwake = watch(alarm, 1_000);
+  stop.abort();
+  await vi.advanceTimersByTimeAsync(0);
+  expect(isAwake()).toBe(true);
+  await alarm.sleep(1_000);
+});
