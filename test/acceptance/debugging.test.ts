@@ -48,7 +48,10 @@ test('--log-level debug shows the whole way of a prompt, and no key', async () =
 });
 
 test('--trace-prompt writes only lines about that prompt', async () => {
-  const holdover = await startHoldover({ args: ['--trace-prompt', 'followed'] });
+  const holdover = await startHoldover({
+    upstream: 'embedded',
+    args: ['--trace-prompt', 'followed'],
+  });
   server = holdover;
   await run(holdover, 'other');
   await run(holdover, 'followed');
@@ -64,7 +67,10 @@ test('--trace-prompt writes only lines about that prompt', async () => {
 });
 
 test('--trace-prompt says when it knows no such prompt', async () => {
-  const holdover = await startHoldover({ args: ['--trace-prompt', 'mistyped'] });
+  const holdover = await startHoldover({
+    upstream: 'embedded',
+    args: ['--trace-prompt', 'mistyped'],
+  });
   server = holdover;
   await expect
     .poll(() => linesOf(holdover))
