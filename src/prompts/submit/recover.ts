@@ -19,10 +19,7 @@ import {
   nextRecoveryAction,
 } from './recovery-rules.ts';
 
-/**
- * A prompt whose submission may or may not have made a job.
- * @internal
- */
+/** A prompt whose submission may or may not have made a job. */
 export type AmbiguousSubmission = {
   readonly prompt: LivePrompt;
   readonly plan: SubmissionPlan;
