@@ -66,15 +66,17 @@ const outpaintMask = (
   const mask = newMask(context, { batch: 1, width, height });
   mask.data.fill(1);
   // Both sides must be at least two feathers wide, or there is no feathering.
-  const feathered = feathering > 0 && feathering * 2 < Math.min(image.width, image.height);
+  const reach = feathering * 2 < Math.min(image.width, image.height) ? feathering : 0;
   const across = edgeDistances(image.width, left, right);
   const down = edgeDistances(image.height, top, bottom);
   for (let y = 0; y < image.height; y++) {
     context.check();
     const start = (top + y) * width + left;
-    const row = mask.data.subarray(start, start + image.width);
-    if (feathered) featherRow(row, { across, down: down[y] as number, feathering });
-    else row.fill(0);
+    for (let x = 0; x < image.width; x++) {
+      const distance = Math.min(across[x] as number, down[y] as number);
+      const level = distance >= reach ? 0 : (reach - distance) / reach;
+      mask.data[start + x] = level * level;
+    }
   }
   return mask;
 };
@@ -84,20 +86,6 @@ const edgeDistances = (length: number, before: number, after: number): Float64Ar
   Float64Array.from({ length }, (_, i) =>
     Math.min(before === 0 ? Infinity : i, after === 0 ? Infinity : length - i),
   );
-
-type FeatherRow = {
-  readonly across: Float64Array;
-  readonly down: number;
-  readonly feathering: number;
-};
-
-const featherRow = (row: Float32Array, { across, down, feathering }: FeatherRow): void => {
-  for (let x = 0; x < row.length; x++) {
-    const distance = Math.min(across[x] as number, down);
-    const level = distance >= feathering ? 0 : (feathering - distance) / feathering;
-    row[x] = level * level;
-  }
-};
 
 const resizeAndPadImage: NodeDef = {
   name: 'ResizeAndPadImage',

@@ -2,7 +2,7 @@ import { reached } from '../../lib/crash-point.ts';
 import { ok, type JobApi } from '../../protocol/job-api.ts';
 import { IS_TERMINAL, type JobStatus } from '../../protocol/v2.ts';
 import { type LiveJob, jobFromRow, showJob, toPatch } from '../jobs/live-job.ts';
-import { notFound } from '../jobs/job-reader.ts';
+import { notFound, recoverJob } from '../jobs/job-reader.ts';
 import { toEndedJob } from '../jobs/job-lifecycle.ts';
 import { type AcceptOptions, acceptJob } from '../jobs/accept-job.ts';
 import { hasQueueCapacity } from '../jobs/fair-order.ts';
@@ -80,12 +80,7 @@ export function createJobApi(deps: JobApiOptions): JobOperations {
       const position = await runState.position(job.id);
       return ok({ ...showJob({ ...job, position }, clock.now()), x_workflow: job.workflow });
     },
-    async recover(caller, { metadata }) {
-      const page = await reader.list(caller, { limit: 1, ...(metadata && { metadata }) });
-      return page.ok
-        ? ok({ job: page.value.jobs[0] ?? null, isCertain: true, isListed: true })
-        : page;
-    },
+    recover: (caller, { metadata }) => recoverJob(reader, caller, metadata),
     async cancel(caller, jobId) {
       const row = await ledger.jobs.get(jobId);
       if (row?.user !== caller.user) return notFound();

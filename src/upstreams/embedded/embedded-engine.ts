@@ -6,7 +6,7 @@ import { type JobApi, ok } from '../../protocol/job-api.ts';
 import { createWorkerRequestHandler } from '../jobs/worker-requests.ts';
 import { createBlobs } from '../blobs.ts';
 import { Dispatcher } from './dispatcher.ts';
-import { createJobReader } from '../jobs/job-reader.ts';
+import { createJobReader, recoverJob } from '../jobs/job-reader.ts';
 import { PeriodicTask } from '../periodic-task.ts';
 import { type LiveJob, showJob } from '../jobs/live-job.ts';
 import { createOutputNames } from '../assets/outputs.ts';
@@ -167,12 +167,7 @@ function createJobApi(
       dispatcher.add(job);
       return ok({ ...showJob(job, clock.now()), x_workflow: job.workflow });
     },
-    async recover(caller, { metadata }) {
-      const page = await reader.list(caller, { limit: 1, ...(metadata && { metadata }) });
-      return page.ok
-        ? ok({ job: page.value.jobs[0] ?? null, isCertain: true, isListed: true })
-        : page;
-    },
+    recover: (caller, { metadata }) => recoverJob(reader, caller, metadata),
     async cancel(caller, jobId) {
       const job = live.get(jobId);
       if (job?.user === caller.user) await dispatcher.cancel(job);

@@ -65,6 +65,17 @@ export function createJobReader(
   };
 }
 
+/** The newest job with these labels; certain, because the ledger has all jobs. */
+export async function recoverJob(
+  { list }: Pick<JobApi, 'list'>,
+  caller: Caller,
+  metadata: JobListQuery['metadata'],
+): ReturnType<JobApi['recover']> {
+  const page = await list(caller, { limit: 1, ...(metadata && { metadata }) });
+  if (!page.ok) return page;
+  return ok({ job: page.value.jobs[0] ?? null, isCertain: true, isListed: true });
+}
+
 export type JobListOptions = Pick<JobReaderOptions, 'ledger' | 'clock'> & {
   /** The current state of these jobs. */
   readonly facts: (rows: readonly JobRow[]) => Promise<readonly JobState[]>;
