@@ -179,7 +179,7 @@ describe.skipIf(redisMissing() !== '')(`workers on one Redis${redisMissing()}`, 
     await expectOneEnd(socket, id);
     const heard = socket.outline(id).length;
     asleep.resume();
-    await expect.poll(() => asleep.log(), { timeout: 60_000 }).toContain('its lock is lost');
+    await expect.poll(() => asleep.log(), { timeout: 60_000 }).toContain('job.lease_lost');
     // It is awake, and works on.
     const next = await send(flat({ prefix: 'next' }));
     await socket.untilDone(next, 60_000);
