@@ -23,6 +23,11 @@ export type HttpTimeouts = {
 /** Key and certificate chain, as PEM; `undefined`: plain HTTP. */
 type Tls = { readonly key: Buffer; readonly cert: Buffer } | undefined;
 
+/**
+ * An idle connection is closed after this time: longer than a proxy keeps its own (75 s in nginx) and
+ * than clients pause between polls. A connection closed during a poll looks like a reset.
+ */
+const IDLE_CONNECTION_MS = 80_000;
 const DEFAULT_TIMEOUTS: HttpTimeouts = { headersMs: 10_000, bodyIdleMs: 30_000 };
 
 /** Limits that keep a slow or hostile peer from holding the server; honest slow uploads are spared. */
@@ -37,9 +42,7 @@ export function createHttpServer(
     headersTimeout: timeouts.headersMs,
     connectionsCheckingInterval: Math.min(5000, timeouts.headersMs),
     requestTimeout: 0,
-    // Clients poll every five seconds or less often; closing a connection during a poll looks like
-    // a reset.
-    keepAliveTimeout: 80_000,
+    keepAliveTimeout: IDLE_CONNECTION_MS,
   };
   const server: Server = tls
     ? createTlsServer({ ...limits, ...tls, handshakeTimeout: timeouts.headersMs }, handler)

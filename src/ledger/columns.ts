@@ -27,8 +27,10 @@ export type Column = {
 export type Columns<Row> = { readonly [Name in keyof Row]-?: Column };
 
 /**
- * To add a property to a prompt's record, add it to `PromptRow` and here. It must be nullable, or
- * `added` must have a default, because older rows have no value.
+ * To add a property to a prompt's record, add it to `PromptRow` and here, for example
+ * `note: { ...text('note'), added: 'TEXT' }`: `added` makes SQLite add the column to older files. It
+ * must be nullable, or `added` must have a default, because older rows have no value. The compiler
+ * then names the two functions that make rows.
  */
 export const PROMPT_COLUMNS = {
   key: text('key'),

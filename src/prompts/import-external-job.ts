@@ -83,7 +83,7 @@ export function createExternalJobImporter(deps: ExternalJobImporterOptions): Ext
     try {
       prompt.graph = externalJob.graph ?? (await fetchGraph(deps, externalJob));
       prompt.targets = await findTargets(deps, prompt);
-      await ledger.prompts.insert(toPromptRow(prompt, externalJob.jobId));
+      await ledger.prompts.insert(toExternalJobRow(prompt, externalJob.jobId));
     } finally {
       await follower.follow(prompt);
     }
@@ -146,7 +146,7 @@ async function findTargets(
   return outputNodes(prompt.graph, await deps.objectInfo(prompt.caller).catch(() => ({})));
 }
 
-function toPromptRow(prompt: LivePrompt, jobId: string): PromptRow {
+function toExternalJobRow(prompt: LivePrompt, jobId: string): PromptRow {
   const { key, promptId, number, clientId, createdAtMs, graph, extraData, targets } = prompt;
   return {
     key,

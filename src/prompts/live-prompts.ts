@@ -57,7 +57,7 @@ export type LivePrompt = Omit<PromptDraft, ReplacedMembers> & {
 };
 
 /** `waiting`: it has no job yet; `ending`: the job has ended, its history is being written. */
-type PromptState = 'waiting' | 'queued' | 'running' | 'ending';
+type LivePromptState = 'waiting' | 'queued' | 'running' | 'ending';
 
 /** All prompts that have not ended, by user: what `/queue` shows and `queue_remaining` counts. */
 export type LivePrompts = {
@@ -80,7 +80,7 @@ export type LivePrompts = {
   /** Bytes of the graphs and extra data of all live prompts. */
   readonly bytes: () => number;
   /** The number of prompts of all users in each state. */
-  countByState(): Readonly<Record<PromptState, number>>;
+  countByState(): Readonly<Record<LivePromptState, number>>;
   find(user: string, promptId: string): LivePrompt | undefined;
   /** The prompts of this user that are in the outbox. */
   waiting(user: string): ReadonlySet<LivePrompt>;
@@ -216,7 +216,7 @@ export function hasEnded({ status }: Pick<LivePrompt, 'status'>): boolean {
   return status !== undefined && IS_TERMINAL[status];
 }
 
-function stateOf(prompt: LivePrompt): PromptState {
+function stateOf(prompt: LivePrompt): LivePromptState {
   if (prompt.status === undefined) return 'waiting';
   if (hasEnded(prompt)) return 'ending';
   return prompt.status === 'queued' ? 'queued' : 'running';

@@ -7,18 +7,18 @@ import type { Deprecation } from '../migration/deprecation.ts';
 import { type FastHandler, type V1Route, routeNameOf, aliasesOf } from './routes.ts';
 import { agentOf, isOwnCall } from '../auth/calling-client.ts';
 
-/** A call that may be answered at once, without a framework around it. */
+/** A call that is answered without Koa. */
 export type FastCall = {
   /** The pattern it is counted under. */
   readonly route: string;
   /**
-   * Answers it, with these headers (names and values by turns) beside its own, and returns its caller
-   * it was. Rejects, or resolves with `undefined`, when the framework is to say what became of it.
+   * Answers it with these headers (names and values by turns) beside its own, and resolves with its
+   * caller. Resolves with `undefined`, or rejects, when Koa has to answer it.
    */
   send(extraHeaders: readonly string[]): Promise<Caller | undefined>;
 };
 
-/** Finds the calls that may; what is unusual about one is for the framework. */
+/** Finds calls that can be answered without Koa; `undefined`: anything about the call is unusual. */
 export type FastPath = (req: IncomingMessage, res: ServerResponse) => FastCall | undefined;
 
 type FastPathOptions = {
@@ -30,11 +30,11 @@ type FastPathOptions = {
 type FastRoute = {
   readonly name: V1RouteName;
   readonly fastAnswer: FastHandler;
-  /** Headers that say of the end of v1, below a public prefix. */
+  /** The headers that announce the end of v1, with links below a public prefix. */
   readonly headersBelow: (prefix: string) => readonly string[];
 };
 
-/** The way of usual calls to routes that have a quick answer; it says what the long way says. */
+/** Usual calls to routes with a `fastAnswer` skip Koa; the answer is the same. */
 export function createFastPath(deps: FastPathOptions, routes: readonly V1Route[]): FastPath {
   const { deprecation } = deps;
   const byPath = new Map<string, FastRoute>();

@@ -48,7 +48,7 @@ export function aliasesOf({ path }: Pick<V1Route, 'path'>): readonly string[] {
   return hasNoAlias ? [path] : [path, `/api${path}`];
 }
 
-/** The same routes, answered from a board that shows what this user did before, wherever that was. */
+/** The same routes, answered after the live prompts show everything this user did before, in any process. */
 export function afterCatchUp(
   { whenCurrent }: { readonly whenCurrent: (user: string) => Promise<void> },
   routes: readonly V1Route[],

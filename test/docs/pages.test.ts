@@ -41,12 +41,15 @@ function brokenLinksOf(page: string): readonly string[] {
     });
 }
 
-/** Files and folders that a page names in code marks. */
+/** Files and folders that a page names in code marks; files of `src` also without that word. */
 function missingFilesOf(page: string): readonly string[] {
-  const marked = [...proseOf(page).matchAll(/`((?:src|test|fixtures|deploy)\/[\w./*-]+)`/g)];
+  const marked = [
+    ...proseOf(page).matchAll(/`((?:src|test|fixtures|deploy)\/[\w./*-]+)`/g),
+    ...proseOf(page).matchAll(/`((?:[a-z0-9-]+\/)+[\w.-]+\.ts)`/g),
+  ];
   return marked
     .map(([, path = '']) => path)
-    .filter((path) => !existsPath(path) && !existsPath(`${path}.ts`));
+    .filter((path) => ![path, `${path}.ts`, `src/${path}`].some(existsPath));
 }
 
 function existsPath(path: string): boolean {
