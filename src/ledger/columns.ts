@@ -29,7 +29,7 @@ export type Columns<Row> = { readonly [Name in keyof Row]-?: Column };
 /**
  * To add a property to a prompt's record, add it to `PromptRow` and here, for example
  * `note: { ...text('note'), added: 'TEXT' }`: `added` makes SQLite add the column to older files. It
- * must be nullable, or `added` must have a default, because older rows have no value. The compiler
+ * must be nullable, or its `added` must have a default, because older rows have no value. The compiler
  * then names the two functions that make rows.
  */
 export const PROMPT_COLUMNS = {

@@ -139,7 +139,7 @@ export const SUCCESSORS = {
   'PATCH /internal/logs/subscribe': logs,
 } as const satisfies { readonly [route: string]: Successor };
 
-/** Method and path of a v1 route, without its `/api` alias. */
+/** Method and path of a v1 route: `GET /x` also stands for `GET /api/x`. */
 export type V1RouteName = keyof typeof SUCCESSORS;
 
 /** True when a text names a v1 route: an older or newer Holdover may have others. */

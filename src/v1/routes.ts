@@ -34,7 +34,7 @@ type RouteOf<Name extends V1RouteName> = Name extends `${infer Method} ${infer P
   ? { readonly method: Method; readonly path: Path } & RouteHandlers
   : never;
 
-/** One route of the old API. `path` has no prefix; the app serves it below `/api` as well. */
+/** One route of the old API. A `path` outside `/api` is served below `/api` as well; one in `/api` only there. */
 export type V1Route = RouteOf<V1RouteName>;
 
 /** Its row in the table of what takes the place of v1. */
