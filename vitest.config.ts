@@ -19,7 +19,7 @@ export default defineConfig({
     // A second, the default, is too short for a prompt on a busy machine.
     expect: { poll: { timeout: 15_000 } },
     // Most of the time is other processes starting and clocks running out, not this one at work.
-    maxWorkers: 4,
+    maxWorkers: 3,
     setupFiles: ['test/support/bytes-equality.ts'],
     projects: [
       {
