@@ -1,6 +1,12 @@
 /** Sets of items, one for each user that has any. */
 export class ByUser<T> {
   readonly #sets = new Map<string, Set<T>>();
+  #size = 0;
+
+  /** The number of items of all users. */
+  get size(): number {
+    return this.#size;
+  }
 
   of(user: string): ReadonlySet<T> {
     return this.#sets.get(user) ?? new Set();
@@ -11,15 +17,17 @@ export class ByUser<T> {
   }
 
   add(user: string, item: T): void {
-    const items = this.#sets.get(user);
-    if (items) items.add(item);
-    else this.#sets.set(user, new Set([item]));
+    const items = this.#sets.get(user) ?? new Set();
+    if (items.has(item)) return;
+    this.#sets.set(user, items.add(item));
+    this.#size += 1;
   }
 
   delete(user: string, item: T): void {
     const items = this.#sets.get(user);
-    items?.delete(item);
-    if (items?.size === 0) this.#sets.delete(user);
+    if (!items?.delete(item)) return;
+    this.#size -= 1;
+    if (items.size === 0) this.#sets.delete(user);
   }
 
   users(): Iterable<string> {

@@ -164,8 +164,7 @@ export class Hub {
 
   /** The number of sockets, of one user or of all. */
   count(user?: string): number {
-    if (user !== undefined) return this.#connections.of(user).size;
-    return [...this.#connections.all()].length;
+    return user === undefined ? this.#connections.size : this.#connections.of(user).size;
   }
 
   /** Bytes of undelivered frames of all prompts. */
