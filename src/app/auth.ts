@@ -6,7 +6,7 @@ import type { SecretRedactor } from '../observability/secret-redactor.ts';
 import type { HttpAccess } from './http-access.ts';
 import type { OpenedUpstream } from './upstream.ts';
 
-/** Who may call, and from where. */
+/** Identifies callers, and checks the host and origin of their calls. */
 export type Auth = HttpAccess & {
   readonly identify: Identify;
   readonly authenticate: Authenticate;

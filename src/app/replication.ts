@@ -58,7 +58,7 @@ export function createSocketPreparation({
 }): (user: string) => Promise<void> {
   return async (user) => {
     await prompts.whenCurrent(user);
-    // What a socket at another process received a moment ago is known only after the first round.
+    // The first round tells which frames a socket at another process received a moment ago.
     await prompts.whenCurrent(user);
     await hub.preload(user);
   };

@@ -5,7 +5,7 @@ import type { FileRow } from '../ledger/ledger.ts';
 export const SIGNED_VIEW_PATH = '/signed/view';
 
 /**
- * What a signed link grants: one file of one user, shown one way.
+ * The grant of a signed link: one file of one user, shown one way.
  * @internal
  */
 export type Grant = Pick<FileRow, 'user' | 'type' | 'subfolder' | 'filename'> & {
@@ -16,7 +16,7 @@ export type Grant = Pick<FileRow, 'user' | 'type' | 'subfolder' | 'filename'> & 
 export type ViewSigner = {
   /** The query of a link that opens this file until it expires. */
   sign(grant: Grant): string;
-  /** What the link grants; `undefined` when it was altered or its time is over. */
+  /** The grant of the link; `undefined` when it was altered or its time is over. */
   verify(query: URLSearchParams): Grant | undefined;
 };
 

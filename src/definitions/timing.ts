@@ -1,6 +1,6 @@
 /**
  * The need of a request: `use` definitions now, `show` them, show them after a `refresh`, or only
- * what is `stored` already.
+ * show the `stored` copy.
  */
 export type Need = 'use' | 'show' | 'refresh' | 'stored';
 

@@ -9,7 +9,7 @@ export type Successor = {
   readonly link?: string;
   /** `same`: it does what v1 did; `changes`: the client must work differently; `none`: only v1 can. */
   readonly fit: 'same' | 'changes' | 'none';
-  /** What v2 lacks. */
+  /** The feature that v2 lacks. */
   readonly lacks?: string;
 };
 

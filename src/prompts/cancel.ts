@@ -32,12 +32,11 @@ type CancelOptions = {
   readonly deadlineClock: Clock;
 };
 
-/** How long an answer waits until another process has removed a prompt from its outbox. */
-const REMOTE_WAIT_MS = { interval: 10, max: 2000 } as const;
 /**
- * How long an answer waits for the history of a job that has ended: v1 answers after removing it.
+ * How long an answer waits until another process has removed a prompt from its outbox, and for the
+ * history of a job that has ended: v1 answers after removing it.
  */
-const RECORD_WAIT_MS = { interval: 10, max: 2000 } as const;
+const WAIT_MS = { interval: 10, max: 2000 } as const;
 
 export function createCancel(deps: CancelOptions): Cancel {
   const {
@@ -51,6 +50,12 @@ export function createCancel(deps: CancelOptions): Cancel {
     clock,
     deadlineClock,
   } = deps;
+
+  async function waitWhile(isPending: () => boolean): Promise<void> {
+    const deadlineMs = deadlineClock.now() + WAIT_MS.max;
+    while (isPending() && deadlineClock.now() < deadlineMs)
+      await deadlineClock.sleep(WAIT_MS.interval);
+  }
 
   async function cancelOne(prompt: LivePrompt, caller: Caller): Promise<void> {
     prompt.cancelRequested = true;
@@ -72,18 +77,14 @@ export function createCancel(deps: CancelOptions): Cancel {
   /** Without a job only the owner can act; with a job any process can cancel it. */
   async function cancelRemote(prompt: LivePrompt, caller: Caller): Promise<void> {
     promptEventLog.requestCancel(prompt.key);
-    const deadlineMs = deadlineClock.now() + REMOTE_WAIT_MS.max;
-    while (prompt.isInOutbox && livePrompts.has(prompt) && deadlineClock.now() < deadlineMs)
-      await deadlineClock.sleep(REMOTE_WAIT_MS.interval);
+    await waitWhile(() => prompt.isInOutbox && livePrompts.has(prompt));
     await jobCanceller.cancelJob(prompt, caller);
   }
 
   /** A job that runs on for a while does so in v1, too. */
   async function waitUntilRecorded(prompts: readonly LivePrompt[]): Promise<void> {
-    const deadlineMs = deadlineClock.now() + RECORD_WAIT_MS.max;
     const ended = prompts.filter(hasEnded);
-    while (ended.some((prompt) => livePrompts.has(prompt)) && deadlineClock.now() < deadlineMs)
-      await deadlineClock.sleep(RECORD_WAIT_MS.interval);
+    await waitWhile(() => ended.some((prompt) => livePrompts.has(prompt)));
   }
 
   return {

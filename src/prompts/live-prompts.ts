@@ -5,7 +5,7 @@ import type { Channel } from '../sockets/channel.ts';
 import type { LazyJson } from '../lib/lazy-json.ts';
 import { byCreation, byQueueOrder } from './queue-order.ts';
 
-/** What is known about a prompt when it is submitted. */
+/** The part of a prompt that is known when it is submitted. */
 export type PromptDraft = {
   readonly key: string;
   readonly promptId: string;

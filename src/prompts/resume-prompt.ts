@@ -80,7 +80,7 @@ function resumeSubmission(
   return () => submissionRecovery.recover({ prompt, plan, clientKnows, isKeyUsed });
 }
 
-/** What the client knew when the process died. */
+/** The answer that the client had when the process died. */
 function clientKnowsOf({ state }: Pick<PromptRow, 'state'>): ClientKnows {
   if (state === 'outbox') return 'accepted';
   return state === 'unknown' ? 'unknown' : 'nothing';

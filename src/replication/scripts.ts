@@ -87,12 +87,12 @@ const register = `
 for _, key in ipairs(ARGV) do call('ZADD', P .. 'leases', 'NX', 0, key) end`;
 
 const received = `
-local key, upTo, instance, audience = unpack(ARGV)
+local key, upTo, instance, group = unpack(ARGV)
 local mark = P .. 'received:' .. key
-if audience ~= 'client' then mark = mark .. ':' .. audience end
+if group ~= 'client' then mark = mark .. ':' .. group end
 if tonumber(upTo) <= tonumber(call('GET', mark) or 0) then return end
 call('SET', mark, upTo, 'PX', ${RECEIVED_TTL_MS})
-call('PUBLISH', C .. 'events', table.concat({'r', key, upTo, instance, audience}, ' '))`;
+call('PUBLISH', C .. 'events', table.concat({'r', key, upTo, instance, group}, ' '))`;
 
 const SCRIPTS = {
   claim,

@@ -4,12 +4,7 @@ import type { ReceiverGroup } from '../sockets/receivers.ts';
 /** Handlers of the messages that processes send each other about prompts. */
 export type SubscriptionHandlers = {
   readonly onEntry: (key: string, n: number, text: string, picture?: Uint8Array) => void;
-  readonly onReceived: (
-    key: string,
-    audience: ReceiverGroup,
-    upTo: number,
-    instance: string,
-  ) => void;
+  readonly onReceived: (key: string, group: ReceiverGroup, upTo: number, instance: string) => void;
   readonly onFetched: (user: string, promptId: string) => void;
   readonly onCancel: (key: string) => void;
   /** A process gave up its prompts. */
@@ -64,9 +59,9 @@ export function createSubscription({
   function receiveEvent(message: string): void {
     const body = message.slice(2);
     if (message.startsWith('e')) return receiveEntry(body);
-    const [key = '', upTo = '', instance = '', audience = 'client'] = body.split(' ');
+    const [key = '', upTo = '', instance = '', group = 'client'] = body.split(' ');
     if (message.startsWith('r')) {
-      return handlers.onReceived(key, audience as ReceiverGroup, Number(upTo), instance);
+      return handlers.onReceived(key, group as ReceiverGroup, Number(upTo), instance);
     }
     if (message.startsWith('f')) return handlers.onFetched(decodeWord(key), decodeWord(upTo));
     if (message.startsWith('c')) return handlers.onCancel(key);

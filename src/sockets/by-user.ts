@@ -1,3 +1,5 @@
+const NO_ITEMS: ReadonlySet<never> = new Set<never>();
+
 /** Sets of items, one for each user that has any. */
 export class ByUser<T> {
   readonly #sets = new Map<string, Set<T>>();
@@ -9,7 +11,7 @@ export class ByUser<T> {
   }
 
   of(user: string): ReadonlySet<T> {
-    return this.#sets.get(user) ?? new Set();
+    return this.#sets.get(user) ?? NO_ITEMS;
   }
 
   has(user: string): boolean {

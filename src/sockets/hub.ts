@@ -186,8 +186,10 @@ export class Hub {
 
   /** True when a socket gets more than text frames of a prompt with this client id. */
   hasListener(user: string, clientId: string | null): boolean {
-    const ofUser = [...this.#connections.of(user)];
-    return ofUser.some((connection) => frameScopeFor(connection, clientId) !== 'texts');
+    for (const connection of this.#connections.of(user)) {
+      if (frameScopeFor(connection, clientId) !== 'texts') return true;
+    }
+    return false;
   }
 
   close(): void {

@@ -62,7 +62,7 @@ export type PictureEffect = {
 
 type MessageOf<T extends V1Message['type']> = Extract<V1Message, { type: T }>;
 
-/** What is to be sent, in order. */
+/** One thing to send; effects are sent in order. */
 export type ProgressEffect =
   | {
       readonly kind: 'json';

@@ -4,7 +4,7 @@ import { sendJson } from '../dialects/errors.ts';
 import type { V1Route } from './routes.ts';
 import { systemStats } from './system-stats.ts';
 
-/** What a front end asks about the server when it starts. */
+/** The answers to a front end that asks about the server when it starts. */
 export type ServerInfoOptions = {
   /** The same flags that the WebSocket sends. */
   readonly features: JsonObject;

@@ -1,6 +1,6 @@
 import type { RetryPolicy } from './retry-policy.ts';
 
-/** What the client of a submission was told before its outcome became unknown. */
+/** The answer that the client of a submission got before its outcome became unknown. */
 export type ClientKnows = 'accepted' | 'unknown' | 'nothing';
 
 /**

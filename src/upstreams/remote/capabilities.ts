@@ -1,4 +1,4 @@
-/** What the upstream supports. Discovered from its answers, never asked in advance. */
+/** Features that the upstream supports. Discovered from its answers, never asked in advance. */
 export type UpstreamCapabilities = {
   /** How workflows name files: as `core/ASSET` objects, or by the path of the upload. */
   assetMode: 'unknown' | 'object' | 'string';

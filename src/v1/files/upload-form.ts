@@ -14,7 +14,7 @@ import type { UploadQuota } from '../../http/upload-quota.ts';
 /** Where a form's files land first, and how large they may be. */
 export type FormLimits = {
   readonly spoolDir: string;
-  /** Whether the spooled files are fsynced; not needed where they are only sent on. */
+  /** `fsync` for the spooled files; `transient` where they are only sent on. */
   readonly durability?: Durability;
   readonly maxUploadBytes: number;
   /** Absent: uploads are not limited in number or bytes. */
