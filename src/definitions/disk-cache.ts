@@ -14,11 +14,7 @@ export type CacheEntry = {
 };
 
 /** All cached texts. The one that was confirmed longest ago is removed first. */
-export type DefinitionsCache = {
-  entryFor(source: string, account: string): CacheEntry;
-  /** Resolves when nothing is being written any more. */
-  idle(): Promise<void>;
-};
+export type DefinitionsCache = ReturnType<typeof createDefinitionsCache>;
 
 const MAX_BYTES = 256 * 1024 * 1024;
 
@@ -27,7 +23,7 @@ export function createDefinitionsCache(options: {
   readonly root: string;
   readonly log: Logger;
   readonly maxBytes?: number;
-}): DefinitionsCache {
+}) {
   const { root, log, maxBytes = MAX_BYTES } = options;
   const logFailure = (error: unknown): void => {
     log.warn(
@@ -42,7 +38,7 @@ export function createDefinitionsCache(options: {
     await prune(root, maxBytes);
   };
   return {
-    entryFor(source, account) {
+    entryFor(source: string, account: string): CacheEntry {
       const path = join(root, fileNameFor(source, account));
       return {
         read: () => readEntry(path),
@@ -50,7 +46,8 @@ export function createDefinitionsCache(options: {
         confirm: (atMs) => utimes(path, new Date(atMs), new Date(atMs)).catch(() => {}),
       };
     },
-    idle: () => inOrder(async () => {}),
+    /** Resolves when nothing is being written any more. */
+    idle: (): Promise<void> => inOrder(async () => {}),
   };
 }
 

@@ -33,11 +33,7 @@ type FetchRequest = {
 };
 
 /** Asks one origin for texts. */
-export type Fetcher = {
-  readonly origin: string;
-  fetch(request: FetchRequest): Promise<FetchOutcome>;
-  close(): Promise<void>;
-};
+export type Fetcher = ReturnType<typeof createFetcher>;
 
 /** Answers that mean there is nothing here; whatever else is wrong may pass. */
 const NO_DEFINITIONS_STATUSES = new Set([400, 404, 405, 406, 410, 501]);
@@ -45,14 +41,14 @@ const UNREACHABLE_STATUSES = new Set([502, 503, 504]);
 const CONNECTIONS = 4;
 
 /** It talks to this origin only and follows no redirect, so that a key cannot leave it. */
-export function createFetcher(origin: string, limits: FetchLimits): Fetcher {
+export function createFetcher(origin: string, limits: FetchLimits) {
   // Loaded on demand: it would slow every start.
   const { Pool } = createRequire(import.meta.url)('undici') as typeof import('undici');
   const connect = { timeout: limits.connectTimeoutMs };
   const pool = new Pool(origin, { connect, connections: CONNECTIONS, pipelining: 1 });
   return {
     origin,
-    async fetch({ url, key, validators }) {
+    async fetch({ url, key, validators }: FetchRequest): Promise<FetchOutcome> {
       const { pathname, search } = new URL(url);
       try {
         const answer = await pool.request({
@@ -68,7 +64,7 @@ export function createFetcher(origin: string, limits: FetchLimits): Fetcher {
         return { kind: 'failed', reason: (error as Error).message };
       }
     },
-    close: () => pool.destroy(),
+    close: (): Promise<void> => pool.destroy(),
   };
 }
 

@@ -14,9 +14,7 @@ export type KeyPolicy =
   | { readonly kind: 'fixed'; readonly key: string };
 
 /** Definitions of a remote source as each caller may see them. */
-export type RemoteDefinitions = {
-  view(caller: Caller | undefined, need: Need): Promise<View>;
-};
+export type RemoteDefinitions = ReturnType<typeof createRemoteDefinitions>;
 
 const MAX_ACCOUNTS = 1000;
 
@@ -35,7 +33,7 @@ type RemoteDefinitionsOptions = {
  * Fetches without a key first: public definitions are fetched once for all. Definitions that need a
  * caller's key are shown to that caller only.
  */
-export function createRemoteDefinitions(options: RemoteDefinitionsOptions): RemoteDefinitions {
+export function createRemoteDefinitions(options: RemoteDefinitionsOptions) {
   const { urls, keyPolicy, cache, now, log, versions } = options;
   const source = urls.join(' ');
   const createAccountSource = (
@@ -68,7 +66,7 @@ export function createRemoteDefinitions(options: RemoteDefinitionsOptions): Remo
   };
 
   return {
-    async view(caller, need) {
+    async view(caller: Caller | undefined, need: Need): Promise<View> {
       const open = await shared.view(need);
       const account = sourceOf(caller);
       const isLocked = shared.last() === 'locked';

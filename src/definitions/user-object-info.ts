@@ -16,12 +16,7 @@ import {
 type TaggedBody = { readonly etag: string; readonly body: Buffer };
 
 /** `/object_info` as one user sees it, ready to be sent. */
-export type UserObjectInfo = {
-  /** Every class. Users whose files make no difference share the bytes. */
-  everyClass(definitions: Definitions, user: string): Promise<ObjectInfoVariant>;
-  /** One class by its name, or `{}`: v1 answers 200 for an unknown class. */
-  oneClass(definitions: Definitions, user: string, name: string): Promise<TaggedBody>;
-};
+export type UserObjectInfo = ReturnType<typeof createUserObjectInfo>;
 
 /** The whole text for certain files, and its compressed forms once they were requested. */
 type ObjectInfoVariant = TaggedBody & { compressed(encoding: Encoding): Promise<TaggedBody> };
@@ -32,9 +27,7 @@ const MAX_CONCURRENT = 2;
 const NO_UPLOADS: UploadNames = [];
 
 /** Fills upload-flagged inputs with the user's files; all else is sent as its source wrote it. */
-export function createUserObjectInfo(options: {
-  readonly files: Pick<FileStore, 'list'>;
-}): UserObjectInfo {
+export function createUserObjectInfo(options: { readonly files: Pick<FileStore, 'list'> }) {
   const uploadsOf = createUploadLists(options.files);
   const withSlot = createSemaphore(MAX_CONCURRENT);
   const namesByText = new LRUCache<string, string>({
@@ -77,7 +70,8 @@ export function createUserObjectInfo(options: {
     return known;
   };
   return {
-    async everyClass(definitions, user) {
+    /** Every class. Users whose files make no difference share the bytes. */
+    async everyClass(definitions: Definitions, user: string): Promise<ObjectInfoVariant> {
       const dependsOnUploads = uploadClassesOf(definitions).size > 0;
       const uploads = dependsOnUploads ? await uploadsOf(user) : NO_UPLOADS;
       const key = variantNameOf(definitions, uploads);
@@ -96,7 +90,8 @@ export function createUserObjectInfo(options: {
         },
       };
     },
-    async oneClass(definitions, user, name) {
+    /** One class by its name, or `{}`: v1 answers 200 for an unknown class. */
+    async oneClass(definitions: Definitions, user: string, name: string): Promise<TaggedBody> {
       const member = definitions.members.get(name);
       if (!member) return tagged(Buffer.from('{}'));
       if (!uploadClassesOf(definitions).has(name)) return tagged(inBraces([member]));

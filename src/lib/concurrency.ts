@@ -40,17 +40,14 @@ export type AttemptEnd = 'passed' | 'crowded' | 'other';
  * A semaphore whose limit follows the answers of the other side: after `crowded` one attempt at a
  * time is made, and each `passed` doubles the limit again, up to the maximum.
  */
-export type AdaptiveSemaphore = {
-  acquire(): Promise<void>;
-  release(end: AttemptEnd): void;
-};
+export type AdaptiveSemaphore = ReturnType<typeof createAdaptiveSemaphore>;
 
-export function createAdaptiveSemaphore(max: number): AdaptiveSemaphore {
+export function createAdaptiveSemaphore(max: number) {
   const semaphore = new AsyncSemaphore(max);
   let limit = max;
   return {
-    acquire: async () => void (await semaphore.acquire()),
-    release(end) {
+    acquire: async (): Promise<void> => void (await semaphore.acquire()),
+    release(end: AttemptEnd): void {
       const next = nextLimit(limit, max, end);
       // The value may be negative for a while, when the limit has sunk below the running attempts.
       semaphore.setValue(semaphore.getValue() + 1 + next - limit);

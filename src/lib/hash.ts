@@ -2,13 +2,7 @@ import { createReadStream } from 'node:fs';
 import { createRequire } from 'node:module';
 
 /** BLAKE3, fed piece by piece. */
-export type Hasher = {
-  update(chunk: Uint8Array): void;
-  /** `blake3:<64 hex>`; the last thing to ask for. */
-  digest(): string;
-  /** Frees what an unfinished hash holds outside the garbage collector's reach. */
-  discard(): void;
-};
+export type Hasher = ReturnType<typeof createHasher>;
 
 /** The part both implementations share. */
 type Blake3 = {
@@ -22,12 +16,14 @@ type NativeModule = { readonly Blake3Hasher: new () => Blake3 };
 type PortableModule = { readonly createHash: () => Blake3 };
 
 /** The only module that computes BLAKE3; the implementation is loaded when it is first needed. */
-export function createHasher(): Hasher {
+export function createHasher() {
   const hash = createBlake3();
   return {
-    update: (chunk) => void hash.update(chunk),
-    digest: () => `blake3:${hash.digest('hex')}`,
-    discard: () => hash.dispose?.(),
+    update: (chunk: Uint8Array): void => void hash.update(chunk),
+    /** `blake3:<64 hex>`; the last thing to ask for. */
+    digest: (): string => `blake3:${hash.digest('hex')}`,
+    /** Frees what an unfinished hash holds outside the garbage collector's reach. */
+    discard: (): void => hash.dispose?.(),
   };
 }
 

@@ -1,24 +1,22 @@
 import { LRUCache } from 'lru-cache';
 
-/** A request allowance that refills continuously. */
-export type RateLimiter = {
-  /** Takes one request; otherwise returns the whole seconds until one is available. */
-  take(
-    caller: string,
-    perMinute: number,
-  ): { readonly ok: true } | { readonly ok: false; readonly retryAfterSeconds: number };
-};
-
 type Allowance = { left: number; atMs: number };
 
 const MAX_CALLERS = 100_000;
 const MINUTE_MS = 60_000;
 
-/** Callers are forgotten once their allowance is full again. */
-export function createRateLimiter(now: () => number): RateLimiter {
+/**
+ * A request allowance that refills continuously. Callers are forgotten once their allowance is full
+ * again.
+ */
+export function createRateLimiter(now: () => number) {
   const callers = new LRUCache<string, Allowance>({ max: MAX_CALLERS, ttl: MINUTE_MS });
   return {
-    take(caller, perMinute) {
+    /** Takes one request; otherwise returns the whole seconds until one is available. */
+    take(
+      caller: string,
+      perMinute: number,
+    ): { readonly ok: true } | { readonly ok: false; readonly retryAfterSeconds: number } {
       const atMs = now();
       const before = callers.get(caller) ?? { left: perMinute, atMs };
       const refilled = (Math.max(0, atMs - before.atMs) * perMinute) / MINUTE_MS;

@@ -9,20 +9,7 @@ type ConnectionOptions = Pick<
 >;
 
 /** Connections to the one Redis (or Valkey) that several processes share. */
-export type RedisConnections = {
-  /**
-   * For commands with a waiting caller: while the connection is down they wait this long and no
-   * longer.
-   */
-  readonly commands: IoRedis;
-  /** A connection of one's own, for subscriptions and blocking reads; closed with the others. */
-  connect(options?: ConnectionOptions): IoRedis;
-  /** Every key begins with this. */
-  readonly prefix: string;
-  /** Every channel begins with this: Redis has them in common for all its databases. */
-  readonly channels: string;
-  close(): Promise<void>;
-};
+export type RedisConnections = ReturnType<typeof openRedis>;
 
 class ReconnectingRedis extends IoRedis {
   override sendCommand(command: Command, ...more: [stream?: never]): unknown {
@@ -58,7 +45,7 @@ export function openRedis(
     log,
     commandTimeoutMs = COMMAND_TIMEOUT_MS,
   }: { readonly log: Logger; readonly commandTimeoutMs?: number },
-): RedisConnections {
+) {
   const opened = new Set<IoRedis>();
 
   function connect(options: ConnectionOptions = {}): IoRedis {
@@ -85,13 +72,21 @@ export function openRedis(
   const commands = connect(withTimeouts(commandTimeoutMs));
   const { db = 0 } = commands.options;
   return {
+    /**
+     * For commands with a waiting caller: while the connection is down they wait this long and no
+     * longer.
+     */
     commands,
+    /** A connection of one's own, for subscriptions and blocking reads; closed with the others. */
     connect,
+    /** Every key begins with this. */
     prefix,
-    // Pub/sub channels are not separated by database, and processes of earlier versions use the
-    // first one.
+    /**
+     * Every channel begins with this: Redis has them in common for all its databases. Processes of
+     * earlier versions use the first database.
+     */
     channels: db === 0 ? prefix : `${prefix}${db}:`,
-    async close() {
+    async close(): Promise<void> {
       for (const redis of opened) redis.disconnect();
       opened.clear();
     },

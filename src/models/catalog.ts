@@ -8,28 +8,21 @@ import { type Reply, type ReplyError, replyError, replyJson } from './reply.ts';
 /** True when a caller may see and run a model. */
 type MayUse = (id: string) => boolean;
 
-/** The models that can be run, and how they are listed. */
-export type Catalog = {
-  find(id: string): ModelDef | undefined;
-  /** One page of what the caller may see. */
-  page(query: URLSearchParams, mayUse: MayUse): Reply;
-  notFound(id: string, mayUse: MayUse): ReplyError;
-};
-
 const DEFAULT_LIMIT = 20;
 const MAX_LIMIT = 100;
 const MAX_SUGGESTIONS = 3;
 /** Beyond this part of its length a wrong id is no misspelling. */
 const MAX_DISTANCE_SHARE = 0.6;
 
-/** The models that can be run here, in the order of their ids. */
-export function createCatalog(models: readonly ModelDef[], cursors: Cursors): Catalog {
+/** The models that can be run here, listed in the order of their ids. */
+export function createCatalog(models: readonly ModelDef[], cursors: Cursors) {
   const byId = new Map(models.map((model) => [modelId(model), model]));
   const ids = [...byId.keys()].toSorted();
   for (const id of ids) assertModelId(byId.get(id) as ModelDef);
   return {
-    find: (id) => byId.get(id),
-    page(query, mayUse) {
+    find: (id: string): ModelDef | undefined => byId.get(id),
+    /** One page of what the caller may see. */
+    page(query: URLSearchParams, mayUse: MayUse): Reply {
       const parsedQuery = readQuery(query, cursors);
       if ('bucket' in parsedQuery) return parsedQuery;
       const rest = ids.filter((id) => mayUse(id) && (!parsedQuery.after || id > parsedQuery.after));
@@ -43,7 +36,8 @@ export function createCatalog(models: readonly ModelDef[], cursors: Cursors): Ca
         limit: parsedQuery.limit,
       } satisfies ModelPage);
     },
-    notFound: (id, mayUse) => replyError('model_not_found', notFoundDetail(id, ids.filter(mayUse))),
+    notFound: (id: string, mayUse: MayUse): ReplyError =>
+      replyError('model_not_found', notFoundDetail(id, ids.filter(mayUse))),
   };
 }
 

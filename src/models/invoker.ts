@@ -15,15 +15,6 @@ import { type Reply, type ReplyError, replyError, replyInvalid } from './reply.t
 import { settle } from './settle-call.ts';
 import { type Validate, createValidate } from './validate-input.ts';
 
-/** Serves calls of models. */
-export type ModelInvoker = {
-  call(invocation: Invocation): Promise<Reply>;
-  /** Records a call that is refused before its model is known, and returns the refusal. */
-  refuse(request: ModelRequest & { readonly model: string }, refusal: ReplyError): Promise<Reply>;
-  /** Ends the running calls; their keys are free again. */
-  close(): Promise<void>;
-};
-
 type InvokeOptions = {
   readonly models: readonly ModelDef[];
   readonly modelCalls: ModelCallStore;
@@ -47,8 +38,11 @@ type RefusedCall = ModelRequest & { readonly model: string; readonly startedAtMs
 
 const MAX_KEY_CHARS = 255;
 
-/** Runs a model once for each key, on validated input. The answer is stored before it is sent. */
-export function createModelInvoker(options: InvokeOptions): ModelInvoker {
+/**
+ * Serves calls of models: runs a model once for each key, on validated input. The answer is stored
+ * before it is sent.
+ */
+export function createModelInvoker(options: InvokeOptions) {
   const readInput = createReadInput(options.bodies, options.limits);
   const runner = createModelRunner({ ...options, ...options.limits });
   const validators = new Map<ModelDef, Validate>(options.models.map((m) => [m, createValidate(m)]));
@@ -129,9 +123,14 @@ export function createModelInvoker(options: InvokeOptions): ModelInvoker {
     }
   };
   return {
-    call: (invocation) => trackCall(serve(invocation)),
-    refuse: (request, refusal) => trackCall(refuse(request, refusal)),
-    async close() {
+    call: (invocation: Invocation): Promise<Reply> => trackCall(serve(invocation)),
+    /** Records a call that is refused before its model is known, and returns the refusal. */
+    refuse: (
+      request: ModelRequest & { readonly model: string },
+      refusal: ReplyError,
+    ): Promise<Reply> => trackCall(refuse(request, refusal)),
+    /** Ends the running calls; their keys are free again. */
+    async close(): Promise<void> {
       runner.stop();
       await Promise.allSettled(calls);
     },

@@ -17,15 +17,11 @@ export type Grant = {
 };
 
 /** The configured keys; only their digests are held. */
-export type ModelKeys = {
-  /** The prefix of all keys; any other value is a token of an identity provider. */
-  readonly prefix: string;
-  readonly find: (key: string) => Grant | undefined;
-};
+export type ModelKeys = ReturnType<typeof readKeys>;
 
 const DIGEST = /^sha256:[0-9a-f]{64}$/;
 /** Reads a keys file; throws with a sentence a person can act on, which never shows a key. */
-export function readKeys(path: string): ModelKeys {
+export function readKeys(path: string) {
   const { prefix, keys } = parse(path);
   const grants = new Map<string, Grant>();
   for (const [at, { key, ...grant }] of keys.entries()) {
@@ -34,7 +30,11 @@ export function readKeys(path: string): ModelKeys {
     }
     grants.set(DIGEST.test(key) ? key : digest(key), grant);
   }
-  return { prefix, find: (key) => grants.get(digest(key)) };
+  return {
+    /** The prefix of all keys; any other value is a token of an identity provider. */
+    prefix,
+    find: (key: string): Grant | undefined => grants.get(digest(key)),
+  };
 }
 
 /** True when a grant covers a model. */

@@ -15,16 +15,7 @@ export type KeyHold = {
 };
 
 /** The idempotency keys of all callers. */
-export type Replays = {
-  /** Reserves the key for this call, or returns the reply to a retry. */
-  hold(
-    request: Omit<ReplayHolder, 'requestId'> & { requestId: string; fingerprint: string },
-  ): Promise<
-    | { readonly kind: 'held'; readonly hold: KeyHold }
-    | { readonly kind: 'reply'; readonly reply: Reply }
-  >;
-  sweep(): Promise<void>;
-};
+export type Replays = ReturnType<typeof createReplays>;
 
 type ReplaysOptions = {
   readonly store: ReplayStore;
@@ -46,7 +37,7 @@ const RELEASING_STATUSES: readonly number[] = [402, 408, 425, 429, 499];
  * The lifetime of an `Idempotency-Key`. Reserved rows belong to calls of this process: a call that
  * no longer runs was ended by a kill, was never answered, and holds nothing.
  */
-export function createReplays({ store, now, limits }: ReplaysOptions): Replays {
+export function createReplays({ store, now, limits }: ReplaysOptions) {
   /** When each call that runs here took its key. */
   const running = new Map<string, number>();
   // When the clock is set forward, or calls may take long, a call outlives the time that answers
@@ -74,7 +65,13 @@ export function createReplays({ store, now, limits }: ReplaysOptions): Replays {
     return await orUnavailable(store.reserve(row, freeBeforeMs()));
   };
   return {
-    async hold(request) {
+    /** Reserves the key for this call, or returns the reply to a retry. */
+    async hold(
+      request: Omit<ReplayHolder, 'requestId'> & { requestId: string; fingerprint: string },
+    ): Promise<
+      | { readonly kind: 'held'; readonly hold: KeyHold }
+      | { readonly kind: 'reply'; readonly reply: Reply }
+    > {
       const row = { ...request, atMs: now() };
       running.set(request.requestId, row.atMs);
       const found = await reserve(row).catch((error: unknown) => {
@@ -85,7 +82,7 @@ export function createReplays({ store, now, limits }: ReplaysOptions): Replays {
       running.delete(request.requestId);
       return { kind: 'reply', reply: replyToRetry(found, request.fingerprint) };
     },
-    sweep: () => store.expire(freeBeforeMs()),
+    sweep: (): Promise<void> => store.expire(freeBeforeMs()),
   };
 }
 

@@ -46,16 +46,12 @@ export type ModelRouterOptions = {
 };
 
 /** The model router. */
-export type ModelRouter = {
-  /** Serves the model routes; other paths continue to the next middleware. */
-  readonly middleware: Koa.Middleware;
-  close(): Promise<void>;
-};
+export type ModelRouter = ReturnType<typeof createModelRouter>;
 
 const MAX_ID_CHARS = MAX_PROVIDER_CHARS + 1 + MAX_MODEL_CHARS;
 
 /** The synchronous model router, over the models that run here. */
-export function createModelRouter(options: ModelRouterOptions): ModelRouter {
+export function createModelRouter(options: ModelRouterOptions) {
   const { models, log, now, limits, ledger } = options;
   const catalog = createCatalog(models, createCursors(options.secret));
   const documents = new Map(models.map((def) => [modelId(def), writeDocument(def)]));
@@ -145,8 +141,10 @@ export function createModelRouter(options: ModelRouterOptions): ModelRouter {
   };
 
   return {
-    middleware: (ctx, next) => (MODEL_PATHS.test(ctx.path) ? answer(ctx) : next()),
-    async close() {
+    /** Serves the model routes; other paths continue to the next middleware. */
+    middleware: (ctx: Koa.Context, next: Koa.Next) =>
+      MODEL_PATHS.test(ctx.path) ? answer(ctx) : next(),
+    async close(): Promise<void> {
       clearInterval(sweeping);
       await invoke.close();
     },

@@ -22,14 +22,6 @@ type CheckedCall = Invocation & {
   readonly isKeyed: boolean;
 };
 
-/** Runs validated calls. */
-export type ModelRunner = {
-  /** Reserves a running call, runs the model on its validated input, then releases it. */
-  run(call: CheckedCall): Promise<CallResult>;
-  /** Ends what runs. */
-  stop(): void;
-};
-
 type ModelRunnerOptions = {
   readonly modelCalls: Pick<ModelCallStore, 'chargedCents'>;
   readonly deadlineMs: number;
@@ -40,10 +32,10 @@ type ModelRunnerOptions = {
 type PricedCall = CheckedCall & { readonly cents: number };
 
 /**
- * Runs models within the credits and the deadline of their callers, and while the client is
+ * Runs validated calls within the credits and the deadline of their callers, and while the client is
  * connected.
  */
-export function createModelRunner(options: ModelRunnerOptions): ModelRunner {
+export function createModelRunner(options: ModelRunnerOptions) {
   const runningCalls = createRunningCalls();
   const stops = new Set<AbortController>();
   const runUntilEnd = async (pricedCall: PricedCall): Promise<RunEnd> => {
@@ -62,7 +54,8 @@ export function createModelRunner(options: ModelRunnerOptions): ModelRunner {
     }
   };
   return {
-    async run(call) {
+    /** Reserves a running call, runs the model on its validated input, then releases it. */
+    async run(call: CheckedCall): Promise<CallResult> {
       const pricedCall = { ...call, cents: call.def.priceCents?.(call.input) ?? 0 };
       const admission = await admit(pricedCall, runningCalls, options);
       if (!admission.ok) return { reply: admission.refusal, cents: 0 };
@@ -72,7 +65,8 @@ export function createModelRunner(options: ModelRunnerOptions): ModelRunner {
         admission.release();
       }
     },
-    stop() {
+    /** Ends what runs. */
+    stop(): void {
       for (const stop of stops) stop.abort('closing' satisfies StopReason);
     },
   };

@@ -9,20 +9,17 @@ export type Admission =
   | { readonly ok: false; readonly refusal: ReplyError };
 
 /** Where running calls are counted. */
-export type RunningCalls = {
-  admit(workspace: string, cents: number, ceilings: CallCeilings): Admission;
-  /** The sum the running calls of a workspace may cost, in US cents. */
-  committedCents(workspace: string): number;
-};
+export type RunningCalls = ReturnType<typeof createRunningCalls>;
 
 type Running = { calls: number; cents: number };
 
 /** Counts the running calls of each workspace and what they are committed to pay. */
-export function createRunningCalls(): RunningCalls {
+export function createRunningCalls() {
   const workspaces = new Map<string, Running>();
   return {
-    committedCents: (workspace) => workspaces.get(workspace)?.cents ?? 0,
-    admit(workspace, cents, ceilings) {
+    /** The sum the running calls of a workspace may cost, in US cents. */
+    committedCents: (workspace: string): number => workspaces.get(workspace)?.cents ?? 0,
+    admit(workspace: string, cents: number, ceilings: CallCeilings): Admission {
       const running = workspaces.get(workspace) ?? { calls: 0, cents: 0 };
       const refusal = refuse(running, cents, ceilings);
       if (refusal) return { ok: false, refusal };

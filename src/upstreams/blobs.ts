@@ -6,29 +6,12 @@ import path from 'node:path';
 import type { SpooledFile } from '../protocol/job-api.ts';
 
 /** Content-addressed files: `<dir>/<2 hex>/<64 hex>`, complete or absent, never half-written. */
-export type Blobs = {
-  /**
-   * Moves a spooled file to its final path; it is durable once this resolves. Until `markRecorded`
-   * a marker file says that these bytes may have no record; a crash leaves the marker.
-   */
-  moveIntoPlace(file: SpooledFile): Promise<void>;
-  /** The ledger has a record of these bytes. */
-  markRecorded(hash: string): Promise<void>;
-  /**
-   * Call before the last record of these bytes is removed; then call `remove` or `markRecorded`.
-   */
-  markUnrecorded(hash: string): Promise<void>;
-  open(hash: string): Promise<FileHandle | undefined>;
-  readonly pathOf: (hash: string) => string;
-  remove(hash: string): Promise<void>;
-  /** Hashes with a marker, that is bytes which may have no record, and since when. */
-  listUnrecorded(): AsyncIterable<{ readonly hash: string; readonly sinceMs: number }>;
-};
+export type Blobs = ReturnType<typeof createBlobs>;
 
 const HASH = /^blake3:([0-9a-f]{64})$/;
 
 /** Opens the store. Folders are created when they are first needed. */
-export function createBlobs(dir: string): Blobs {
+export function createBlobs(dir: string) {
   const pathOf = (hash: string): string => {
     const hex = HASH.exec(hash)?.[1];
     if (!hex) throw new Error(`not a blake3 hash: ${JSON.stringify(hash)}`);
@@ -39,9 +22,17 @@ export function createBlobs(dir: string): Blobs {
   const markRecorded = (hash: string): Promise<void> => rm(markerOf(hash), { force: true });
   return {
     pathOf,
+    /** The ledger has a record of these bytes. */
     markRecorded,
-    markUnrecorded: (hash) => writeMarker(markerOf(hash)),
-    async moveIntoPlace(file) {
+    /**
+     * Call before the last record of these bytes is removed; then call `remove` or `markRecorded`.
+     */
+    markUnrecorded: (hash: string): Promise<void> => writeMarker(markerOf(hash)),
+    /**
+     * Moves a spooled file to its final path; it is durable once this resolves. Until `markRecorded`
+     * a marker file says that these bytes may have no record; a crash leaves the marker.
+     */
+    async moveIntoPlace(file: SpooledFile): Promise<void> {
       const target = pathOf(file.hash);
       // Existing bytes without a record may belong to another ledger: this one must never remove
       // them.
@@ -52,7 +43,7 @@ export function createBlobs(dir: string): Blobs {
       await syncPath(path.dirname(target));
       await syncPath(dir);
     },
-    async open(hash) {
+    async open(hash: string): Promise<FileHandle | undefined> {
       try {
         return await open(pathOf(hash), constants.O_RDONLY | constants.O_NOFOLLOW);
       } catch (error) {
@@ -60,11 +51,12 @@ export function createBlobs(dir: string): Blobs {
         throw error;
       }
     },
-    async remove(hash) {
+    async remove(hash: string): Promise<void> {
       await rm(pathOf(hash), { force: true });
       await markRecorded(hash);
     },
-    async *listUnrecorded() {
+    /** Hashes with a marker, that is bytes which may have no record, and since when. */
+    async *listUnrecorded(): AsyncIterable<{ readonly hash: string; readonly sinceMs: number }> {
       for (const name of await readdir(markersDir).catch(() => [])) {
         const stats = await stat(path.join(markersDir, name)).catch(() => undefined);
         const hash = `blake3:${name}`;

@@ -6,40 +6,35 @@ type ProgressEvent = Extract<JobEvent, { event: 'progress' }>;
 type PreviewEvent = Extract<JobEvent, { event: 'preview' }>;
 
 /** The events of one job, for any number of subscribers. */
-export type JobFeed = {
-  emit(event: JobEvent): void;
-  /**
-   * Subscribes synchronously. A subscriber gets the latest status, progress and preview first, then
-   * every new event.
-   */
-  subscribe(signal: AbortSignal): AsyncIterable<JobEvent>;
-  /** Ends the feed; subscribers end once they have read their remaining events. */
-  end(): void;
-  status(): StatusEvent['data'];
-};
+export type JobFeed = ReturnType<typeof createJobFeed>;
 
 /** Creates the feed of a job in the given state. */
-export function createJobFeed(initial: StatusEvent['data']): JobFeed {
+export function createJobFeed(initial: StatusEvent['data']) {
   const subscribers = new Set<FeedSubscriber>();
   let status: StatusEvent = { event: 'status', data: initial };
   let progress: ProgressEvent | undefined;
   let preview: PreviewEvent | undefined;
   return {
-    status: () => status.data,
-    emit(event) {
+    status: (): StatusEvent['data'] => status.data,
+    emit(event: JobEvent): void {
       if (event.event === 'status') status = event;
       if (event.event === 'progress') progress = event;
       if (event.event === 'preview') preview = withoutStep(event);
       for (const subscriber of subscribers) subscriber.push(event);
     },
-    subscribe(signal) {
+    /**
+     * Subscribes synchronously. A subscriber gets the latest status, progress and preview first, then
+     * every new event.
+     */
+    subscribe(signal: AbortSignal): AsyncIterable<JobEvent> {
       const subscriber = createSubscriber(() => subscribers.delete(subscriber), signal);
       for (const event of [status, progress, preview]) if (event) subscriber.push(event);
       subscribers.add(subscriber);
       if (signal.aborted) subscriber.end();
       return subscriber;
     },
-    end() {
+    /** Ends the feed; subscribers end once they have read their remaining events. */
+    end(): void {
       for (const subscriber of subscribers) subscriber.end();
     },
   };

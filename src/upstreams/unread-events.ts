@@ -11,17 +11,10 @@ const EVENT_BYTES = 200;
 /** More than any reader catches up with; a graph of 10 000 nodes has 20 000 events and more. */
 const LIMITS = { events: 50_000, bytes: 64 * 1024 * 1024 } as const;
 
-/** The events of a job that one reader has not taken, in order; of the previews the latest only. */
-export type UnreadEvents = {
-  push(event: JobEvent): void;
-  shift(): JobEvent | undefined;
-  clear(): void;
-  readonly size: () => number;
-  /** True when the reader is hopelessly behind. */
-  readonly isOverLimit: () => boolean;
-};
-
-export function createUnreadEvents(): UnreadEvents {
+/**
+ * The events of a job that one reader has not taken, in order; of the previews the latest only.
+ */
+export function createUnreadEvents() {
   let items: (JobEvent | undefined)[] = [];
   let taken = 0;
   let size = 0;
@@ -47,7 +40,7 @@ export function createUnreadEvents(): UnreadEvents {
   }
 
   return {
-    push(event) {
+    push(event: JobEvent): void {
       if (event.event === 'progress') {
         if (size >= MAX_UNREAD_PROGRESS && progressAt >= taken) remove(progressAt);
         progressAt = items.length;
@@ -60,7 +53,7 @@ export function createUnreadEvents(): UnreadEvents {
       size++;
       bytes += bytesOf(event);
     },
-    shift() {
+    shift(): JobEvent | undefined {
       while (taken < items.length) {
         const event = remove(taken++);
         compact();
@@ -68,11 +61,12 @@ export function createUnreadEvents(): UnreadEvents {
       }
       return undefined;
     },
-    clear() {
+    clear(): void {
       [items, taken, size, bytes, progressAt, previewsAt] = [[], 0, 0, 0, -1, []];
     },
-    size: () => size,
-    isOverLimit: () => size > LIMITS.events || bytes > LIMITS.bytes,
+    size: (): number => size,
+    /** True when the reader is hopelessly behind. */
+    isOverLimit: (): boolean => size > LIMITS.events || bytes > LIMITS.bytes,
   };
 }
 

@@ -5,11 +5,7 @@ import type { ModelLimits } from '../limits.ts';
 import type { Task, TaskEnd } from './thread-model.ts';
 
 /** The worker threads that run models. */
-export type Threads = {
-  /** Runs a task; `busy`: too many wait already. An abort ends the thread it runs on. */
-  run(task: Task, signal: AbortSignal): Promise<TaskEnd | 'busy'>;
-  close(): Promise<void>;
-};
+export type Threads = ReturnType<typeof createThreads>;
 
 /** Heap limit of one thread; pictures are outside the heap. */
 const MAX_HEAP_MB = 512;
@@ -18,12 +14,13 @@ const MAX_HEAP_MB = 512;
 export function createThreads(options: {
   readonly limits: Pick<ModelLimits, 'threads' | 'maxWaiting'>;
   readonly log: Pick<Logger, 'error'>;
-}): Threads {
+}) {
   const { threads, maxWaiting } = options.limits;
   let pool: Tinypool | undefined;
   let tasks = 0;
   return {
-    async run(task, signal) {
+    /** Runs a task; `busy`: too many wait already. An abort ends the thread it runs on. */
+    async run(task: Task, signal: AbortSignal): Promise<TaskEnd | 'busy'> {
       if (tasks >= threads + maxWaiting) return 'busy';
       pool ??= openPool(threads, options.log);
       tasks++;
@@ -33,7 +30,7 @@ export function createThreads(options: {
         tasks--;
       }
     },
-    async close() {
+    async close(): Promise<void> {
       await pool?.destroy();
     },
   };

@@ -5,9 +5,9 @@ import type { NodeDef } from '../../nodes/node.ts';
 import type { JobApi } from '../../protocol/job-api.ts';
 import { type AssetOptions, Assets } from './assets.ts';
 import type { Blobs } from '../blobs.ts';
-import { type OutputRetention, createOutputRetention } from './output-retention.ts';
-import { type KeyedMutex, createKeyedMutex } from '../../lib/concurrency.ts';
-import { type OutputNames, type OutputOptions, type Outputs, createOutputs } from './outputs.ts';
+import { createOutputRetention } from './output-retention.ts';
+import { createKeyedMutex } from '../../lib/concurrency.ts';
+import { type OutputNames, type OutputOptions, createOutputs } from './outputs.ts';
 import type { FileLookup } from '../jobs/resolve-files.ts';
 
 export type JobFilesOptions = Pick<AssetOptions, 'isInUse'> &
@@ -21,16 +21,9 @@ export type JobFilesOptions = Pick<AssetOptions, 'isInUse'> &
   };
 
 /** The files that jobs read and make, their names, and their retention. */
-export type JobFiles = {
-  readonly withLock: KeyedMutex;
-  readonly blobs: Blobs;
-  readonly assets: Assets;
-  readonly outputs: Outputs;
-  readonly outputRetention: OutputRetention;
-  readonly fileLookupOf: (user: string) => FileLookup;
-};
+export type JobFiles = ReturnType<typeof createJobFiles>;
 
-export function createJobFiles(deps: JobFilesOptions): JobFiles {
+export function createJobFiles(deps: JobFilesOptions) {
   const { ledger, blobs, nodes } = deps;
   const withLock = createKeyedMutex();
   const assets = new Assets({ ...deps, withLock });
@@ -40,7 +33,7 @@ export function createJobFiles(deps: JobFilesOptions): JobFiles {
     assets,
     outputs: createOutputs({ ...deps, withLock }),
     outputRetention: createOutputRetention({ ...deps, ledger, withLock }),
-    fileLookupOf: (user) => ({
+    fileLookupOf: (user: string): FileLookup => ({
       nodes,
       byId: (id) => assets.find(user, id),
       byPath: (filePath) => assets.findByPath(user, filePath),

@@ -6,14 +6,7 @@ import type { StoredOutput } from '../jobs/worker-protocol.ts';
 import { jobLock } from './retention.ts';
 
 /** Retains outputs that a later job reuses from the cache, by retaining the job that made them. */
-export type OutputRetention = {
-  /**
-   * Ids of the outputs that still exist. They are retained for the full retention time from now.
-   */
-  retain(outputs: readonly StoredOutput[], user: string): Promise<readonly string[]>;
-  /** Retains the jobs whose outputs this job lists at least as long as this job. */
-  extend(job: LiveJob): Promise<void>;
-};
+export type OutputRetention = ReturnType<typeof createOutputRetention>;
 
 /** The retention is stored as the `expires_at` of the producing job, so it survives a restart. */
 export function createOutputRetention(deps: {
@@ -21,7 +14,7 @@ export function createOutputRetention(deps: {
   readonly withLock: KeyedMutex;
   readonly retentionMs: number;
   readonly clock: Clock;
-}): OutputRetention {
+}) {
   const { ledger, withLock } = deps;
   const extendTo = (jobId: string, untilMs: number): Promise<boolean> =>
     withLock(jobLock(jobId), async () => {
@@ -31,7 +24,10 @@ export function createOutputRetention(deps: {
       return row !== undefined;
     });
   return {
-    async retain(outputs, user) {
+    /**
+     * Ids of the outputs that still exist. They are retained for the full retention time from now.
+     */
+    async retain(outputs: readonly StoredOutput[], user: string): Promise<readonly string[]> {
       const untilMs = deps.clock.now() + deps.retentionMs;
       const retained: string[] = [];
       for (const { id, job_id: producer } of outputs) {
@@ -41,7 +37,8 @@ export function createOutputRetention(deps: {
       }
       return retained;
     },
-    async extend(job) {
+    /** Retains the jobs whose outputs this job lists at least as long as this job. */
+    async extend(job: LiveJob): Promise<void> {
       const producers = new Set(job.outputs.map((output) => output.job_id));
       for (const producer of producers) {
         if (producer !== job.id) await extendTo(producer, job.expiresAtMs);

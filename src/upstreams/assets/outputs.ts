@@ -43,22 +43,7 @@ export type OutputOptions = {
 };
 
 /** Files that jobs make, named as v1 names them. */
-export type Outputs = {
-  /** Makes a written file an asset of the job; durable once this resolves. */
-  commit(saved: {
-    readonly user: string;
-    readonly jobId: string;
-    readonly nodeId: string;
-    readonly file: WrittenFile;
-  }): Promise<StoredOutput>;
-  /**
-   * The number after the highest one used or reserved, so that parallel jobs never get the same.
-   */
-  nextCounter(
-    maker: { readonly user: string; readonly jobId: string },
-    request: CounterRequest,
-  ): Promise<number>;
-};
+export type Outputs = ReturnType<typeof createOutputs>;
 
 const MAX_REMEMBERED_COUNTERS = 10_000;
 /** A job that saves thousands of files does not list all of them for each. */
@@ -66,7 +51,7 @@ const FLOOR_VALID_MS = 1000;
 const COUNTED_NAME = /^(.*)_\d{5,}_(\.[^.]*)?$/s;
 
 /** Creates files with names that are unique for each user. */
-export function createOutputs(deps: OutputOptions): Outputs {
+export function createOutputs(deps: OutputOptions) {
   const { ledger, blobs, withLock, names, clock, highestUsedElsewhere } = deps;
   const recentFloors = new LRUCache<string, { readonly floor: number; readonly atMs: number }>({
     max: MAX_REMEMBERED_COUNTERS,
@@ -106,9 +91,26 @@ export function createOutputs(deps: OutputOptions): Outputs {
     return name;
   };
   return {
-    nextCounter: (maker, request) =>
+    /**
+     * The number after the highest one used or reserved, so that parallel jobs never get the same.
+     */
+    nextCounter: (
+      maker: { readonly user: string; readonly jobId: string },
+      request: CounterRequest,
+    ): Promise<number> =>
       withLock(namesLockKey(maker.user), () => nextCounterOfJob(maker, request)),
-    commit: ({ user, jobId, nodeId, file }) =>
+    /** Makes a written file an asset of the job; durable once this resolves. */
+    commit: ({
+      user,
+      jobId,
+      nodeId,
+      file,
+    }: {
+      readonly user: string;
+      readonly jobId: string;
+      readonly nodeId: string;
+      readonly file: WrittenFile;
+    }): Promise<StoredOutput> =>
       withLock(namesLockKey(user), async () => {
         const name = await findFreeName(user, file);
         const id = randomUUID();

@@ -9,16 +9,10 @@ const PING_MS = 15_000;
  * Subscriptions to published messages, for any number of handlers in this process, over one
  * connection.
  */
-export type PubSub = {
-  /** Resolves once the subscription is active. Call the result to unsubscribe. */
-  subscribe(channel: string, onMessage: MessageHandler): Promise<() => void>;
-  /** Called after a lost connection: messages may have been missed. */
-  onReconnect(recheck: () => void): void;
-  close(): void;
-};
+export type PubSub = ReturnType<typeof createPubSub>;
 
 /** Uses a connection of its own. */
-export function createPubSub(subscriber: Redis, log: Logger): PubSub {
+export function createPubSub(subscriber: Redis, log: Logger) {
   const handlersByChannel = new Map<string, Set<MessageHandler>>();
   const reconnectHandlers = new Set<() => void>();
   let wasReady = false;
@@ -47,7 +41,8 @@ export function createPubSub(subscriber: Redis, log: Logger): PubSub {
   }
 
   return {
-    async subscribe(channel, onMessage) {
+    /** Resolves once the subscription is active. Call the result to unsubscribe. */
+    async subscribe(channel: string, onMessage: MessageHandler): Promise<() => void> {
       const handlers = handlersByChannel.get(channel) ?? new Set();
       handlersByChannel.set(channel, handlers.add(onMessage));
       // Also when other handlers exist: their subscription may not be confirmed yet.
@@ -64,7 +59,8 @@ export function createPubSub(subscriber: Redis, log: Logger): PubSub {
         });
       };
     },
-    onReconnect: (recheck) => void reconnectHandlers.add(recheck),
-    close: () => clearInterval(pingTimer),
+    /** Called after a lost connection: messages may have been missed. */
+    onReconnect: (recheck: () => void): void => void reconnectHandlers.add(recheck),
+    close: (): void => clearInterval(pingTimer),
   };
 }

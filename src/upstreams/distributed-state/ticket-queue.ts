@@ -18,24 +18,13 @@ type QueuedJob = { readonly id: string };
  * `RunStateStore.take` decides which. There are at least as many as waiting jobs, one with the id
  * of each.
  */
-export type TicketQueue = {
-  /** Adds a ticket for each job; does nothing for a job that has one. */
-  add(jobs: readonly QueuedJob[]): Promise<void>;
-  /**
-   * Adds the tickets that are missing for this many waiting jobs: a worker may have used the ticket
-   * of one job for another.
-   */
-  fill(waiting: number): Promise<void>;
-  /** True when the ticket was removed; false when a live worker has it. */
-  remove(id: string): Promise<boolean>;
-  close(): Promise<void>;
-};
+export type TicketQueue = ReturnType<typeof createTicketQueue>;
 
 export function createTicketQueue(deps: {
   readonly redis: Redis;
   readonly keys: QueueKeys;
   readonly log: Logger;
-}): TicketQueue {
+}) {
   const queue = new Queue(QUEUE_NAME, {
     connection: deps.redis,
     prefix: deps.keys.bullPrefix,
@@ -49,12 +38,18 @@ export function createTicketQueue(deps: {
     await queue.addBulk(jobs.map(({ id }) => ({ name: 'job', data: {}, opts: { jobId: id } })));
   };
   return {
+    /** Adds a ticket for each job; does nothing for a job that has one. */
     add,
-    async fill(waiting) {
+    /**
+     * Adds the tickets that are missing for this many waiting jobs: a worker may have used the ticket
+     * of one job for another.
+     */
+    async fill(waiting: number): Promise<void> {
       const missing = waiting - (await queue.getWaitingCount());
       if (missing > 0) await add(Array.from({ length: missing }, () => ({ id: randomUUID() })));
     },
-    remove: async (id) => (await queue.remove(id)) === 1,
-    close: () => queue.close(),
+    /** True when the ticket was removed; false when a live worker has it. */
+    remove: async (id: string): Promise<boolean> => (await queue.remove(id)) === 1,
+    close: (): Promise<void> => queue.close(),
   };
 }

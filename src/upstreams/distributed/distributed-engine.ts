@@ -18,14 +18,12 @@ import { Janitor } from './janitor.ts';
 const CLOSE_WITHIN_MS = 10_000;
 
 /** A process that only runs jobs. */
-export type WorkerProcess = { start(): void; close(): Promise<void> };
-
-export function openWorkerProcess(deps: DistributedEngineOptions): WorkerProcess {
+export function openWorkerProcess(deps: DistributedEngineOptions) {
   const shared = openSharedServices(deps);
   const background = openBackgroundWork(deps, shared);
   return {
-    start: () => background.start(),
-    close: () => background.close(),
+    start: (): void => background.start(),
+    close: (): Promise<void> => background.close(),
   };
 }
 

@@ -11,11 +11,7 @@ import {
  * Limits the memory of a job: the reservations of the running call, and the pixels and texts that
  * finished calls returned.
  */
-export type MemoryMeter = {
-  reserve(bytes: number): void;
-  /** The call is over: its reservations are replaced by the buffers and texts it returned. */
-  settle(values: readonly Value[]): void;
-};
+export type MemoryMeter = ReturnType<typeof createMemoryMeter>;
 
 /** Shorter texts are not worth counting: a job has only so many nodes. */
 const MIN_COUNTED_CHARS = 1024;
@@ -23,18 +19,19 @@ const MIN_COUNTED_CHARS = 1024;
 const MAX_TEXTS_PER_LENGTH = 4;
 
 /** Starts an empty meter. */
-export function createMemoryMeter(limitBytes: number): MemoryMeter {
+export function createMemoryMeter(limitBytes: number) {
   const counted = new Set<object>();
   const isNewText = createNewTextCheck();
   let heldBytes = 0;
   let reservedBytes = 0;
   return {
-    reserve(bytes) {
+    reserve(bytes: number): void {
       if (heldBytes + reservedBytes + bytes > limitBytes)
         throw outOfMemory(heldBytes + reservedBytes, bytes, limitBytes);
       reservedBytes += bytes;
     },
-    settle(values) {
+    /** The call is over: its reservations are replaced by the buffers and texts it returned. */
+    settle(values: readonly Value[]): void {
       reservedBytes = 0;
       for (const [buffer, bytes] of buffersOf(values)) {
         if (counted.has(buffer)) continue;

@@ -17,27 +17,24 @@ export type NodeRecord = {
 export type NodeRecords = Map<string, NodeRecord>;
 
 /** Keeps the results of each user's previous prompt, and of no earlier one, as v1 does. */
-export type NodeCache = {
-  take(user: string): NodeRecords;
-  put(user: string, records: NodeRecords): void;
-};
+export type NodeCache = ReturnType<typeof createNodeCache>;
 
 /** Counted for a value that is neither pixels nor text; it only has to be more than nothing. */
 const OVERHEAD_BYTES = 1024;
 
 /** Beyond `maxBytes` the results of the users idle for longest are dropped. */
-export function createNodeCache({ maxBytes }: { readonly maxBytes: number }): NodeCache {
+export function createNodeCache({ maxBytes }: { readonly maxBytes: number }) {
   const users = new LRUCache<string, NodeRecords>({
     maxSize: Math.max(1, maxBytes),
     sizeCalculation: sizeOf,
   });
   return {
-    take(user) {
+    take(user: string): NodeRecords {
       const records = users.get(user) ?? new Map();
       users.delete(user);
       return records;
     },
-    put(user, records) {
+    put(user: string, records: NodeRecords): void {
       users.set(user, records);
     },
   };

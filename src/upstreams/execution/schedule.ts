@@ -1,17 +1,14 @@
 import TinyQueue from 'tinyqueue';
 import type { PlannedNode } from './run-plan.ts';
 
-/** Returns the nodes whose inputs are all computed. */
-export type Schedule = {
-  next(): PlannedNode | undefined;
-  done(id: string): void;
-};
-
-/** v1 runs an output node as soon as it can; otherwise the order of the walk, which is that of `nodes`, decides. */
+/**
+ * Returns the nodes whose inputs are all computed. v1 runs an output node as soon as it can;
+ * otherwise the order of the walk, which is that of `nodes`, decides.
+ */
 export function createSchedule(
   nodes: ReadonlyMap<string, PlannedNode>,
   isOutput: (node: PlannedNode) => boolean,
-): Schedule {
+) {
   const dependents = new Map<string, Waiting[]>();
   const ready = { outputs: new TinyQueue([], byRank), others: new TinyQueue([], byRank) };
   const release = (waiting: Waiting): void => {
@@ -30,8 +27,8 @@ export function createSchedule(
     if (needs.size === 0) release(waiting);
   }
   return {
-    next: () => (ready.outputs.pop() ?? ready.others.pop())?.node,
-    done(id) {
+    next: (): PlannedNode | undefined => (ready.outputs.pop() ?? ready.others.pop())?.node,
+    done(id: string): void {
       for (const waiting of dependents.get(id) ?? [])
         if (--waiting.blockers === 0) release(waiting);
       dependents.delete(id);

@@ -11,18 +11,7 @@ import type { JobEnd } from './run-on-worker.ts';
 export type FinalEnd = Exclude<JobEnd, { status: 'interrupted' }>;
 
 /** Changes unfinished jobs, in memory and in the ledger alike. */
-export type JobLifecycle = {
-  /** Stores a job's current state, unless it is over. */
-  save(job: LiveJob): Promise<void>;
-  /** Counts an attempt when the first node begins: a crash from now on may be caused by the job. */
-  countAttempt(job: LiveJob): Promise<void>;
-  /** Ends a job: first durably, then for its subscribers. */
-  finish(job: LiveJob, end: FinalEnd): Promise<void>;
-  /** Leaves a job to the next process; an orderly stop is not a failed attempt. */
-  suspend(job: LiveJob): Promise<void>;
-  /** True while a job's end is being stored: nothing about the job changes any more. */
-  isEnding(job: LiveJob): boolean;
-};
+export type JobLifecycle = ReturnType<typeof createJobLifecycle>;
 
 export type JobLifecycleOptions = {
   readonly ledger: Ledger;
@@ -38,7 +27,7 @@ export type JobLifecycleOptions = {
 const RETRY_WRITE_MS = 1000;
 
 /** Changes of one job are written one after the other. */
-export function createJobLifecycle(deps: JobLifecycleOptions): JobLifecycle {
+export function createJobLifecycle(deps: JobLifecycleOptions) {
   const { ledger, withLock, live, clock } = deps;
   const endingIds = new Set<string>();
   const save = (job: LiveJob): Promise<void> =>
@@ -59,14 +48,18 @@ export function createJobLifecycle(deps: JobLifecycleOptions): JobLifecycle {
     }
   }
   return {
+    /** Stores a job's current state, unless it is over. */
     save,
-    async countAttempt(job) {
+    /** Counts an attempt when the first node begins: a crash from now on may be caused by the job. */
+    async countAttempt(job: LiveJob): Promise<void> {
       job.attempts++;
       job.hasBegun = true;
       await save(job);
     },
-    isEnding: (job) => endingIds.has(job.id),
-    finish: (job, end) =>
+    /** True while a job's end is being stored: nothing about the job changes any more. */
+    isEnding: (job: LiveJob): boolean => endingIds.has(job.id),
+    /** Ends a job: first durably, then for its subscribers. */
+    finish: (job: LiveJob, end: FinalEnd): Promise<void> =>
       withLock(jobLock(job.id), async () => {
         endingIds.add(job.id);
         const final = toEndedJob(job, { end, atMs: clock.now(), retentionMs: deps.retentionMs });
@@ -79,7 +72,8 @@ export function createJobLifecycle(deps: JobLifecycleOptions): JobLifecycle {
         job.feed.emit({ event: 'status', data: { status: job.status, queue_position: null } });
         job.feed.end();
       }),
-    async suspend(job) {
+    /** Leaves a job to the next process; an orderly stop is not a failed attempt. */
+    async suspend(job: LiveJob): Promise<void> {
       Object.assign(job, {
         status: 'queued',
         startedAtMs: null,

@@ -9,13 +9,7 @@ import type { FromWorker, StoredOutput } from './worker-protocol.ts';
 type WorkerEvent = Exclude<FromWorker, { type: 'end' | 'question' }>;
 
 /** Applies the messages of a worker to the job's state, and emits its events in the same order. */
-export type RunReporter = {
-  apply(message: WorkerEvent): void;
-  output(output: StoredOutput): void;
-  /** Emits the last progress of a job when all its nodes are done. */
-  complete(): void;
-  current(): { readonly nodeId: string | null; readonly classType: string | null };
-};
+export type RunReporter = ReturnType<typeof createRunReporter>;
 
 type State = {
   done: number;
@@ -25,7 +19,7 @@ type State = {
 };
 
 /** Reports one run of a job. */
-export function createRunReporter(job: LiveJob, clock: Clock): RunReporter {
+export function createRunReporter(job: LiveJob, clock: Clock) {
   const state: State = { done: 0, total: 0, value: 0, node: null };
   const emit = (event: JobEvent): void => job.feed.emit(event);
   const progress = (at: { readonly step?: number; readonly steps?: number } = {}): void => {
@@ -69,13 +63,18 @@ export function createRunReporter(job: LiveJob, clock: Clock): RunReporter {
     finished,
   };
   return {
-    apply: (message) => (handlers[message.type] as (message: WorkerEvent) => void)(message),
+    apply: (message: WorkerEvent): void =>
+      (handlers[message.type] as (message: WorkerEvent) => void)(message),
     output,
-    complete() {
+    /** Emits the last progress of a job when all its nodes are done. */
+    complete(): void {
       state.node = null;
       progress();
     },
-    current: () => ({ nodeId: state.node?.id ?? null, classType: state.node?.classType ?? null }),
+    current: (): { readonly nodeId: string | null; readonly classType: string | null } => ({
+      nodeId: state.node?.id ?? null,
+      classType: state.node?.classType ?? null,
+    }),
   };
 }
 

@@ -9,18 +9,7 @@ export type ThreadEnd =
   | { readonly kind: 'lost'; readonly reason: string; readonly outOfMemory: boolean };
 
 /** One worker thread, reused between jobs and started again when it exits. */
-export type WorkerThread = {
-  /** One job at a time. */
-  run(
-    request: RunRequest,
-    onMessage: (message: Exclude<FromWorker, { type: 'end' }>) => void,
-  ): Promise<ThreadEnd>;
-  reply(message: Extract<ToWorker, { type: 'reply' }>): void;
-  /** Starts the thread before its first job. */
-  start(): void;
-  /** Terminates the thread now; a running job ends as lost. */
-  terminate(): Promise<void>;
-};
+export type WorkerThread = ReturnType<typeof createWorkerThread>;
 
 type CurrentRun = {
   onMessage(message: Exclude<FromWorker, { type: 'end' }>): void;
@@ -28,7 +17,7 @@ type CurrentRun = {
 };
 
 /** No thread exists before `start` or `run`. */
-export function createWorkerThread(setup: WorkerSetup): WorkerThread {
+export function createWorkerThread(setup: WorkerSetup) {
   let worker: Worker | undefined;
   let current: CurrentRun | undefined;
   const finish = (end: ThreadEnd): void => {
@@ -55,16 +44,22 @@ export function createWorkerThread(setup: WorkerSetup): WorkerThread {
     return started;
   };
   return {
-    run(request, onMessage) {
+    /** One job at a time. */
+    run(
+      request: RunRequest,
+      onMessage: (message: Exclude<FromWorker, { type: 'end' }>) => void,
+    ): Promise<ThreadEnd> {
       worker ??= spawn();
       worker.postMessage(request);
       return new Promise((resolve) => (current = { onMessage, end: resolve }));
     },
-    reply: (message) => worker?.postMessage(message),
-    start() {
+    reply: (message: Extract<ToWorker, { type: 'reply' }>): void => worker?.postMessage(message),
+    /** Starts the thread before its first job. */
+    start(): void {
       worker ??= spawn();
     },
-    async terminate() {
+    /** Terminates the thread now; a running job ends as lost. */
+    async terminate(): Promise<void> {
       await worker?.terminate();
     },
   };

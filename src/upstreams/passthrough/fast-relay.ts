@@ -7,15 +7,6 @@ import { skippingContinue } from './skip-continue.ts';
 import { createFastCall } from './fast-call.ts';
 import { readSmallBody, smallLength } from './small-body.ts';
 
-/** The way of small calls to one upstream: each is sent when all of it is here. */
-export type FastRelay = {
-  /** True when a call may take this path. */
-  accepts(request: IncomingMessage): boolean;
-  /** Sends a call on once. */
-  send(exchange: ProxyExchange, order: ProxyRequest): Promise<ProxyOutcome>;
-  close(): void;
-};
-
 type Options = {
   readonly connectTimeoutMs: number;
   readonly silenceMs: number;
@@ -29,7 +20,8 @@ const MAX_CONCURRENT = 256;
 const WITH_BODY: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH']);
 const WITHOUT_BODY: ReadonlySet<string> = new Set(['GET', 'DELETE']);
 
-export function createFastRelay(origin: string, options: Options): FastRelay {
+/** The way of small calls to one upstream: each is sent when all of it is here. */
+export function createFastRelay(origin: string, options: Options) {
   // Loaded only where there is a service: it would slow every start.
   const undici = createRequire(import.meta.url)('undici') as typeof import('undici');
   const { connectTimeoutMs, silenceMs, keepAliveMs } = options;
@@ -63,13 +55,15 @@ export function createFastRelay(origin: string, options: Options): FastRelay {
   }
 
   return {
-    accepts({ method = '', headers }) {
+    /** True when a call may take this path. */
+    accepts({ method = '', headers }: IncomingMessage): boolean {
       if (active >= MAX_CONCURRENT || smallLength({ headers }) === undefined) return false;
       if (headers.accept?.includes('text/event-stream')) return false;
       if (WITH_BODY.has(method)) return true;
       return WITHOUT_BODY.has(method) && headers['content-length'] === undefined;
     },
-    async send(exchange, order) {
+    /** Sends a call on once. */
+    async send(exchange: ProxyExchange, order: ProxyRequest): Promise<ProxyOutcome> {
       active++;
       try {
         return await send(exchange, order);
@@ -77,7 +71,7 @@ export function createFastRelay(origin: string, options: Options): FastRelay {
         active--;
       }
     },
-    close: () => void pool.destroy(),
+    close: (): void => void pool.destroy(),
   };
 }
 

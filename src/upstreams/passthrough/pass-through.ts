@@ -48,19 +48,7 @@ export type PassThroughOptions = {
 };
 
 /** The APIs of a remote upstream at our own address, as it serves them. */
-export type PassThrough = {
-  /** Serves `/api/v2/*`; other paths continue to the next middleware. */
-  readonly v2: Koa.Middleware;
-  /**
-   * Serves `/v1/models`, everything below it, and `/proxy/*`; other paths continue to the next
-   * middleware.
-   */
-  readonly router: Koa.Middleware;
-  /** A small call that needs no middleware; `undefined` when the call is not one. */
-  readonly fastCall: (exchange: ProxyExchange) => FastProxyCall | undefined;
-  /** Calls on their way are cut off. */
-  close(): void;
-};
+export type PassThrough = ReturnType<typeof createPassThrough>;
 
 /** A call that can be sent at once. */
 export type FastProxyCall = {
@@ -155,7 +143,7 @@ function upstreamTarget(
   return target === undefined ? undefined : target + (api === 'v2' ? withoutLogin(query) : query);
 }
 
-export function createPassThrough(options: PassThroughOptions): PassThrough {
+export function createPassThrough(options: PassThroughOptions) {
   const relay = createRelay(new URL(options.baseUrl).origin, options.limits);
   const forward = createForward(options, relay);
   const mount = mountOf(options.baseUrl);
@@ -191,9 +179,15 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
     headerAliases: missingAliases,
   };
   return {
+    /** Serves `/api/v2/*`; other paths continue to the next middleware. */
     v2: middlewareFor(v2),
+    /**
+     * Serves `/v1/models`, everything below it, and `/proxy/*`; other paths continue to the next
+     * middleware.
+     */
     router: middlewareFor(router),
-    fastCall(exchange) {
+    /** A small call that needs no middleware; `undefined` when the call is not one. */
+    fastCall(exchange: ProxyExchange): FastProxyCall | undefined {
       const { req } = exchange;
       for (const dialect of [v2, router]) {
         const target = upstreamTarget(dialect, req);
@@ -214,7 +208,8 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
         };
       }
     },
-    close: () => relay.close(),
+    /** Calls on their way are cut off. */
+    close: (): void => relay.close(),
   };
 }
 

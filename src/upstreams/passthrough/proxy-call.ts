@@ -15,13 +15,7 @@ type VisibleRequest = Pick<
 >;
 
 /** One call that is being passed through. */
-export type ProxyCall = {
-  readonly visibleRequest: VisibleRequest;
-  /** A connection, new or used before, has been found for it. */
-  onConnection(request: ClientRequest): void;
-  onAnswer(answer: IncomingMessage): void;
-  fail(cause: Error): void;
-};
+export type ProxyCall = ReturnType<typeof createProxyCall>;
 
 type Options = {
   readonly proxyExchange: ProxyExchange;
@@ -40,7 +34,7 @@ export function createProxyCall({
   proxyRequest,
   connectTimeoutMs,
   resolve,
-}: Options): ProxyCall {
+}: Options) {
   const { req, res } = proxyExchange;
   let request: ClientRequest | undefined;
   let stage: 'unsent' | 'sent' | 'answering' | 'over' = 'unsent';
@@ -80,7 +74,8 @@ export function createProxyCall({
       socket: req.socket,
       on: req.on.bind(req) as VisibleRequest['on'],
     },
-    onConnection(opened) {
+    /** A connection, new or used before, has been found for it. */
+    onConnection(opened: ClientRequest): void {
       request = opened;
       if (stage === 'over') return void opened.destroy();
       // The library has tidied it up: `//` is one slash to it.
@@ -98,7 +93,7 @@ export function createProxyCall({
         if (stage === 'unsent') stage = 'sent';
       });
     },
-    onAnswer(answer) {
+    onAnswer(answer: IncomingMessage): void {
       if (stage === 'over') return void answer.destroy();
       const { statusCode: status = 0, statusMessage: reason = '', rawHeaders: raw } = answer;
       if (!writeAnswerHead(res, proxyRequest, { status, reason, raw })) return end('lost');

@@ -15,13 +15,7 @@ export type RelayLimits = {
 };
 
 /** Sends calls to one upstream unchanged and brings back its answers. */
-export type Relay = {
-  /** Sends a call once. The caller answers the client when this fails. */
-  send(exchange: ProxyExchange, proxyRequest: ProxyRequest): Promise<ProxyOutcome>;
-  /** True when a call is sent after its whole body has arrived. */
-  isSmall(request: IncomingMessage): boolean;
-  close(): void;
-};
+export type Relay = ReturnType<typeof createRelay>;
 
 /** @internal */
 export const DEFAULT_RELAY_LIMITS: RelayLimits = {
@@ -33,15 +27,17 @@ export const DEFAULT_RELAY_LIMITS: RelayLimits = {
 const KEEP_ALIVE_MS = 4_000;
 
 /** Sends small calls through undici and all others through `http-proxy`: see docs/decisions. */
-export function createRelay(origin: string, limits: Partial<RelayLimits> = {}): Relay {
+export function createRelay(origin: string, limits: Partial<RelayLimits> = {}) {
   const allLimits = { ...DEFAULT_RELAY_LIMITS, ...limits };
   const streaming = createStreamingRelay(origin, allLimits);
   const fast = createFastRelay(origin, { ...allLimits, keepAliveMs: KEEP_ALIVE_MS });
   return {
-    isSmall: (request) => fast.accepts(request),
-    send: (exchange, proxyRequest) =>
+    /** True when a call is sent after its whole body has arrived. */
+    isSmall: (request: IncomingMessage): boolean => fast.accepts(request),
+    /** Sends a call once. The caller answers the client when this fails. */
+    send: (exchange: ProxyExchange, proxyRequest: ProxyRequest): Promise<ProxyOutcome> =>
       (fast.accepts(exchange.req) ? fast : streaming).send(exchange, proxyRequest),
-    close() {
+    close(): void {
       fast.close();
       streaming.close();
     },

@@ -33,7 +33,7 @@ export type CredentialRefusal = {
   isBeingChecked: boolean;
 };
 
-export type Accounts = { of(caller: Caller): Result<Account> };
+export type Accounts = ReturnType<typeof createAccounts>;
 
 const MAX_ACCOUNTS = 10_000;
 
@@ -43,7 +43,7 @@ const HEADER_VALUE = /^[\x21-\x7e]+$/;
 export function createAccounts(
   credential: Credential,
   options: { readonly clock: Clock; readonly maxConcurrentSubmissions: number },
-): Accounts {
+) {
   const secret = randomBytes(32);
   const accounts = new LRUCache<string, Account>({ max: MAX_ACCOUNTS });
   const createAccount = (id: string, key: string | undefined): Account => ({
@@ -57,7 +57,7 @@ export function createAccounts(
     credentialRefusal: undefined,
   });
   return {
-    of(caller) {
+    of(caller: Caller): Result<Account> {
       const key = credential.mode === 'fixed' ? credential.key : caller.credential;
       if (key !== undefined && !HEADER_VALUE.test(key)) {
         return refuse(401, 'unauthorized', 'This key cannot be one.', { outcome: 'refused' });

@@ -36,20 +36,17 @@ export function logTooLarge(
 }
 
 /** Bytes that all answers being read hold together. */
-export type ByteBudget = {
-  /** Reserves bytes; false when the budget has no room for them. */
-  reserve(bytes: number): boolean;
-  release(bytes: number): void;
-};
+export type ByteBudget = ReturnType<typeof createByteBudget>;
 
-export function createByteBudget(maxBytes: number): ByteBudget {
+export function createByteBudget(maxBytes: number) {
   let reservedBytes = 0;
   return {
-    reserve(bytes) {
+    /** Reserves bytes; false when the budget has no room for them. */
+    reserve(bytes: number): boolean {
       if (reservedBytes + bytes > maxBytes) return false;
       reservedBytes += bytes;
       return true;
     },
-    release: (bytes) => void (reservedBytes -= bytes),
+    release: (bytes: number): void => void (reservedBytes -= bytes),
   };
 }

@@ -22,22 +22,7 @@ export type CallOutcome =
   | { readonly kind: 'lost'; readonly wasSent: boolean; readonly cause: Error };
 
 /** The calls of one upstream. */
-export type Calls = {
-  /** Makes one attempt and reads the answer to its end. */
-  once(account: Account | undefined, call: UpstreamCall): Promise<CallOutcome>;
-  /**
-   * For calls that are safe to repeat: waits while the account is paused, and retries a lost call
-   * once.
-   */
-  callIdempotent(account: Account, call: UpstreamCall): Promise<Result<Reply>>;
-  /** The head of an answer; the body is the caller's to read. */
-  open(
-    account: Account,
-    call: UpstreamCall & { readonly pool?: HttpRequest['pool']; readonly signal?: AbortSignal },
-  ): Promise<HttpAnswer>;
-  /** Turns a refusal into an error and records it on the account. */
-  recordRefusal(account: Account, reply: Reply): V2Error;
-};
+export type Calls = ReturnType<typeof createCalls>;
 
 type CallsOptions = {
   readonly connections: Connections;
@@ -47,7 +32,7 @@ type CallsOptions = {
   readonly capabilities: Pick<UpstreamCapabilities, 'clockAheadMs'>;
 };
 
-export function createCalls(options: CallsOptions): Calls {
+export function createCalls(options: CallsOptions) {
   const { connections, limits, clock, log, capabilities } = options;
 
   async function once(account: Account | undefined, call: UpstreamCall): Promise<CallOutcome> {
@@ -107,10 +92,20 @@ export function createCalls(options: CallsOptions): Calls {
   }
 
   return {
+    /** Makes one attempt and reads the answer to its end. */
     once,
+    /**
+     * For calls that are safe to repeat: waits while the account is paused, and retries a lost call
+     * once.
+     */
     callIdempotent,
+    /** Turns a refusal into an error and records it on the account. */
     recordRefusal,
-    open: async (account, call) => {
+    /** The head of an answer; the body is the caller's to read. */
+    open: async (
+      account: Account,
+      call: UpstreamCall & { readonly pool?: HttpRequest['pool']; readonly signal?: AbortSignal },
+    ): Promise<HttpAnswer> => {
       const { pool = 'bodies', signal } = call;
       const request = requestOf(account, call, limits);
       const bodyTimeoutMs = limits.bodyIdleTimeoutMs;

@@ -44,12 +44,7 @@ type WholeAnswer =
   | Extract<HttpAnswer, { ok: false }>;
 
 /** The connections to one origin. */
-export type Connections = {
-  send(request: HttpRequest): Promise<HttpAnswer>;
-  /** The same with the body read to its end. */
-  sendAndCollect(request: HttpRequest): Promise<WholeAnswer>;
-  close(): Promise<void>;
-};
+export type Connections = ReturnType<typeof createConnections>;
 
 /** Redirects are not followed by this client at all; credentials cannot leave the origin. */
 export function createConnections(
@@ -58,7 +53,7 @@ export function createConnections(
     RemoteLimits,
     'connectTimeoutMs' | 'connections' | 'maxAnswerBytes' | 'maxAnswersBytes' | 'readTimeoutMs'
   >,
-): Connections {
+) {
   const connect = { timeout: limits.connectTimeoutMs };
   const pools = {
     calls: new Pool(origin, { connect, connections: limits.connections, pipelining: 1 }),
@@ -92,11 +87,12 @@ export function createConnections(
   }
   return {
     send,
-    async sendAndCollect(request) {
+    /** The same with the body read to its end. */
+    async sendAndCollect(request: HttpRequest): Promise<WholeAnswer> {
       const answer = await send(request);
       return answer.ok ? collectAnswer(answer, bounds) : answer;
     },
-    async close() {
+    async close(): Promise<void> {
       await Promise.all([pools.calls.destroy(), pools.bodies.destroy()]);
     },
   };

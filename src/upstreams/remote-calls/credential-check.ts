@@ -8,7 +8,7 @@ import type { UpstreamLinks } from './upstream-links.ts';
  * Checks whether the upstream accepts an account. The answer is cached, so that not every call
  * asks.
  */
-export type CredentialCheck = { isAccepted(account: Account): Promise<boolean> };
+export type CredentialCheck = ReturnType<typeof createCredentialCheck>;
 
 type CredentialCheckOptions = {
   readonly calls: Pick<Calls, 'once' | 'recordRefusal'>;
@@ -24,12 +24,7 @@ const ACCEPTED_TTL_MS = 5 * 60_000;
 const UNREACHABLE_TTL_MS = 5_000;
 const MAX_ACCOUNTS = 10_000;
 
-export function createCredentialCheck({
-  calls,
-  links,
-  clock,
-  timeoutMs,
-}: CredentialCheckOptions): CredentialCheck {
+export function createCredentialCheck({ calls, links, clock, timeoutMs }: CredentialCheckOptions) {
   const accepted = new LRUCache<string, true>({ max: MAX_ACCOUNTS });
   const pendingChecks = new Map<string, Promise<boolean>>();
 
@@ -49,7 +44,7 @@ export function createCredentialCheck({
   }
 
   return {
-    async isAccepted(account) {
+    async isAccepted(account: Account): Promise<boolean> {
       if (account.credentialRefusal?.error.status === 401) {
         if (clock.now() < account.credentialRefusal.untilMs) return false;
         accepted.delete(account.id);

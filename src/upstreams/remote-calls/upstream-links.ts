@@ -1,16 +1,10 @@
 /** Builds the request targets of one upstream. */
-export type UpstreamLinks = {
-  readonly origin: string;
-  /** The request target of an operation no link leads to; segments are encoded. */
-  target(...segments: readonly string[]): string;
-  /** The request target of a link; `undefined` when it leads to another origin. */
-  targetOf(link: string | undefined): string | undefined;
-};
+export type UpstreamLinks = ReturnType<typeof createLinks>;
 
 const API_PATH = '/api/v2';
 
 /** Throws on an address that is no plain http(s) URL. */
-export function createLinks(baseUrl: string): UpstreamLinks {
+export function createLinks(baseUrl: string) {
   const base = new URL(baseUrl);
   if (!isPlainHttp(base))
     throw new Error('an upstream must be an http or https URL without a login');
@@ -18,8 +12,11 @@ export function createLinks(baseUrl: string): UpstreamLinks {
   const prefix = mount.endsWith(API_PATH) ? mount : mount + API_PATH;
   return {
     origin: base.origin,
-    target: (...segments) => [prefix, ...segments.map(encodeURIComponent)].join('/'),
-    targetOf(link) {
+    /** The request target of an operation no link leads to; segments are encoded. */
+    target: (...segments: readonly string[]): string =>
+      [prefix, ...segments.map(encodeURIComponent)].join('/'),
+    /** The request target of a link; `undefined` when it leads to another origin. */
+    targetOf(link: string | undefined): string | undefined {
       // `//host/…` is another host, and what starts otherwise is in no contract.
       if (link === undefined || !/^(https?:\/\/|\/(?!\/))/i.test(link)) return undefined;
       const url = resolveUrl(link, base.origin);

@@ -33,19 +33,12 @@ export type FollowedJob = {
   readonly signal: AbortSignal;
 };
 
-export type FollowedStream = {
-  /** Resolves when the job is over, or `signal` aborts. */
-  readonly done: Promise<void>;
-  /** Another call reported the end of the job: read the job now. */
-  readonly reportEnd: () => void;
-};
-
 /**
  * Publishes everything about a job until it ends: from a stream when there is a slot for one, from
  * polls otherwise. A stream that reports the end by a status alone is not trusted until the job
  * itself shows it.
  */
-export function follow(options: FollowOptions, followedJob: FollowedJob): FollowedStream {
+export function follow(options: FollowOptions, followedJob: FollowedJob) {
   const follower = new JobFollower(options, followedJob);
   async function followToEnd(): Promise<void> {
     try {
@@ -57,7 +50,12 @@ export function follow(options: FollowOptions, followedJob: FollowedJob): Follow
       followedJob.subscribers.end();
     }
   }
-  return { done: followToEnd(), reportEnd: () => follower.reportEnd() };
+  return {
+    /** Resolves when the job is over, or `signal` aborts. */
+    done: followToEnd(),
+    /** Another call reported the end of the job: read the job now. */
+    reportEnd: (): void => follower.reportEnd(),
+  };
 }
 
 /** Follows one job. Its state is the pace of streams and polls; the rest is read from the services. */

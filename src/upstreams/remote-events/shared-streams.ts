@@ -5,13 +5,7 @@ import { type Subscribers, createSubscribers, statusEventOf } from './subscriber
 import { type FollowOptions, follow } from './follow-job.ts';
 
 /** All subscribers to a job of one account share one stream, or one poller. */
-export type SharedStreams = {
-  events(
-    account: Account,
-    request: { readonly caller: Caller; readonly jobId: string; readonly signal: AbortSignal },
-  ): ReturnType<JobApi['events']>;
-  close(): Promise<void>;
-};
+export type SharedStreams = ReturnType<typeof createSharedStreams>;
 
 type SharedStreamsOptions = FollowOptions & {
   /** True while a client watches this job. */
@@ -25,7 +19,7 @@ type SharedStream = {
   readonly reportEnd: () => void;
 };
 
-export function createSharedStreams(options: SharedStreamsOptions): SharedStreams {
+export function createSharedStreams(options: SharedStreamsOptions) {
   const streams = new Map<string, SharedStream>();
 
   function startStream(account: Account, caller: Caller, jobId: string): SharedStream {
@@ -62,7 +56,14 @@ export function createSharedStreams(options: SharedStreamsOptions): SharedStream
   options.snapshots.onEnd((account, jobId) => streams.get(`${account.id} ${jobId}`)?.reportEnd());
 
   return {
-    async events(account, { caller, jobId, signal }) {
+    async events(
+      account: Account,
+      {
+        caller,
+        jobId,
+        signal,
+      }: { readonly caller: Caller; readonly jobId: string; readonly signal: AbortSignal },
+    ): ReturnType<JobApi['events']> {
       // A known job needs no request first: its stream begins with its status.
       const latest = options.snapshots.latest(account, jobId);
       const read = latest ? ok(latest) : await options.snapshots.get(account, jobId);
@@ -71,7 +72,7 @@ export function createSharedStreams(options: SharedStreamsOptions): SharedStream
       const stream = streams.get(`${account.id} ${jobId}`) ?? startStream(account, caller, jobId);
       return ok(stream.subscribers.subscribe(signal));
     },
-    async close() {
+    async close(): Promise<void> {
       const all = [...streams.values()];
       for (const { stop } of all) stop.abort();
       await Promise.all(all.map(({ done }) => done));

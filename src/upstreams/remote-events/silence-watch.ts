@@ -1,9 +1,6 @@
 import type { Clock } from '../../lib/clock.ts';
 /** Limits how often jobs of one upstream are read because their streams are silent. */
-export type CheckRate = {
-  /** Reserves one read; returns the ms to wait before it. */
-  reserve(): number;
-};
+export type CheckRate = ReturnType<typeof createCheckRate>;
 
 /**
  * `clock` must be monotonic: after a wall clock is set back, the next slot would be far in the
@@ -14,11 +11,12 @@ export function createCheckRate(options: {
   /** Reads that may follow one another at once after a quiet time. */
   readonly burst: number;
   readonly clock: Clock;
-}): CheckRate {
+}) {
   const slotMs = 1000 / options.perSecond;
   let nextMs = Number.NEGATIVE_INFINITY;
   return {
-    reserve() {
+    /** Reserves one read; returns the ms to wait before it. */
+    reserve(): number {
       const nowMs = options.clock.now();
       const slotAtMs = Math.max(nextMs, nowMs - (options.burst - 1) * slotMs);
       nextMs = slotAtMs + slotMs;
@@ -28,11 +26,7 @@ export function createCheckRate(options: {
 }
 
 /** Watches one open stream. */
-export type SilenceWatch = {
-  /** The stream sent something: the silence starts anew. */
-  noteActivity(): void;
-  close(): void;
-};
+export type SilenceWatch = ReturnType<typeof watchSilence>;
 
 /**
  * Calls `onSilence` when a stream was silent for `first` ms, then after twice the time, up to every
@@ -48,7 +42,7 @@ export function watchSilence(
     readonly jitter: (ms: number) => number;
   },
   onSilence: () => void,
-): SilenceWatch {
+) {
   const { first, last, rate, jitter } = options;
   let waitMs = first;
   let timer = setTimeout(scheduleCheck, jitter(waitMs));
@@ -66,11 +60,12 @@ export function watchSilence(
   }
 
   return {
-    noteActivity() {
+    /** The stream sent something: the silence starts anew. */
+    noteActivity(): void {
       clearTimeout(timer);
       waitMs = first;
       timer = setTimeout(scheduleCheck, jitter(waitMs));
     },
-    close: () => clearTimeout(timer),
+    close: (): void => clearTimeout(timer),
   };
 }

@@ -11,39 +11,7 @@ import { readJob } from '../remote/schemas.ts';
 import { type CachedJob, SnapshotStore } from './snapshot-store.ts';
 
 /** Reads jobs. One request serves all callers that ask at about the same time. */
-export type Snapshots = {
-  /** A snapshot no older than a moment. */
-  get(account: Account, jobId: string): Promise<Result<Job>>;
-  /** Makes a new request, whatever is cached. */
-  refresh(account: Account, jobId: string): Promise<Result<Job>>;
-  /**
-   * The same after an answer that said the job is over or gone: it is not confirmed a second time.
-   */
-  confirm(account: Account, jobId: string): Promise<Result<Job>>;
-  /**
-   * Registers a listener that is called whenever an answer of any call says that a job is over or
-   * gone.
-   */
-  onEnd(listener: (account: Account, jobId: string) => void): void;
-  /** Takes in a job another call answered with; the job as it may be shown. */
-  store(account: Account, job: Job): Job;
-  /** The same, of a prompt that was sent with keys of its own. */
-  storeSecrets(account: Account, job: Job, secrets: Secrets): Job;
-  /** The texts that must be removed from everything the service says about a job. */
-  secretsOf(account: Account, jobId: string): Secrets;
-  /** A list reported the end of the job; its final state is still to be read. */
-  noteListedEnd(account: Account, jobId: string): void;
-  /** Something has happened since: the next who asks gets a new snapshot. */
-  invalidate(account: Account, jobId: string): void;
-  /** The request target of an operation of a job: the job's own link when it has one. */
-  target(account: Account, jobId: string, link: 'self' | 'events' | 'cancel'): string;
-  /** The time before which a job that the account may not read is not read again. */
-  refusedUntilMs(account: Account, jobId: string): number | undefined;
-  /** A snapshot no older than a moment, if there is one. */
-  fresh(account: Account, jobId: string): Job | undefined;
-  /** The last snapshot, however old. */
-  latest(account: Account, jobId: string): Job | undefined;
-};
+export type Snapshots = ReturnType<typeof createSnapshots>;
 
 type SnapshotsOptions = {
   readonly calls: Calls;
@@ -54,7 +22,7 @@ type SnapshotsOptions = {
 
 const SUFFIX = { self: [], events: ['events'], cancel: ['cancel'] } as const;
 
-export function createSnapshots({ calls, links, limits, clock }: SnapshotsOptions): Snapshots {
+export function createSnapshots({ calls, links, limits, clock }: SnapshotsOptions) {
   const store = new SnapshotStore({ clock, maxAgeMs: limits.snapshotMs });
 
   function target(account: Account, jobId: string, link: keyof Job['urls']): string {
@@ -121,18 +89,39 @@ export function createSnapshots({ calls, links, limits, clock }: SnapshotsOption
   }
 
   return {
+    /** A snapshot no older than a moment. */
     get,
+    /** Makes a new request, whatever is cached. */
     refresh,
+    /**
+     * The same after an answer that said the job is over or gone: it is not confirmed a second time.
+     */
     confirm,
+    /** The request target of an operation of a job: the job's own link when it has one. */
     target,
-    onEnd: (listener) => store.onEnd(listener),
-    store: (account, job) => store.store(account, job),
-    storeSecrets: (account, job, secrets) => store.storeSecrets(account, job, secrets),
-    secretsOf: (account, jobId) => store.secretsOf(account, jobId),
-    invalidate: (account, jobId) => store.invalidate(account, jobId),
-    noteListedEnd: (account, jobId) => store.noteListedEnd(account, jobId),
-    refusedUntilMs: (account, jobId) => store.find(account, jobId)?.refused?.untilMs,
-    fresh: (account, jobId) => store.fresh(account, jobId),
-    latest: (account, jobId) => store.find(account, jobId)?.job?.value,
+    /**
+     * Registers a listener that is called whenever an answer of any call says that a job is over or
+     * gone.
+     */
+    onEnd: (listener: (account: Account, jobId: string) => void): void => store.onEnd(listener),
+    /** Takes in a job another call answered with; the job as it may be shown. */
+    store: (account: Account, job: Job): Job => store.store(account, job),
+    /** The same, of a prompt that was sent with keys of its own. */
+    storeSecrets: (account: Account, job: Job, secrets: Secrets): Job =>
+      store.storeSecrets(account, job, secrets),
+    /** The texts that must be removed from everything the service says about a job. */
+    secretsOf: (account: Account, jobId: string): Secrets => store.secretsOf(account, jobId),
+    /** Something has happened since: the next who asks gets a new snapshot. */
+    invalidate: (account: Account, jobId: string): void => store.invalidate(account, jobId),
+    /** A list reported the end of the job; its final state is still to be read. */
+    noteListedEnd: (account: Account, jobId: string): void => store.noteListedEnd(account, jobId),
+    /** The time before which a job that the account may not read is not read again. */
+    refusedUntilMs: (account: Account, jobId: string): number | undefined =>
+      store.find(account, jobId)?.refused?.untilMs,
+    /** A snapshot no older than a moment, if there is one. */
+    fresh: (account: Account, jobId: string): Job | undefined => store.fresh(account, jobId),
+    /** The last snapshot, however old. */
+    latest: (account: Account, jobId: string): Job | undefined =>
+      store.find(account, jobId)?.job?.value,
   };
 }

@@ -13,24 +13,12 @@ export type StreamCandidate = {
  * The event streams of one upstream: a limited number, given to watched jobs and to running jobs
  * first.
  */
-export type StreamSlots = {
-  /** True: open a stream, and call `leave` when it is over. */
-  acquire(candidate: StreamCandidate): boolean;
-  release(candidate: StreamCandidate): void;
-  /** Removes a candidate that needs no stream any more. */
-  remove(candidate: StreamCandidate): void;
-  /** The upstream opens no more streams for this time; the candidate has released its slot. */
-  noteLimit(forMs: number): void;
-  readonly openCount: () => number;
-};
+export type StreamSlots = ReturnType<typeof createStreamSlots>;
 
 /** The tens of a rank state whether a client watches the job. */
 export const RANK = { unwatched: 10, queued: 1 } as const;
 
-export function createStreamSlots(options: {
-  readonly max: number;
-  readonly clock: Clock;
-}): StreamSlots {
+export function createStreamSlots(options: { readonly max: number; readonly clock: Clock }) {
   const holders = new Set<StreamCandidate>();
   const waiting = new Set<StreamCandidate>();
   let knownLimit = options.max;
@@ -69,7 +57,8 @@ export function createStreamSlots(options: {
   }
 
   return {
-    acquire(candidate) {
+    /** True: open a stream, and call `leave` when it is over. */
+    acquire(candidate: StreamCandidate): boolean {
       waiting.add(candidate);
       const free = currentLimit() - holders.size;
       if (free <= 0) preemptLowest(candidate);
@@ -84,16 +73,18 @@ export function createStreamSlots(options: {
       return true;
     },
     release,
-    remove(candidate) {
+    /** Removes a candidate that needs no stream any more. */
+    remove(candidate: StreamCandidate): void {
       waiting.delete(candidate);
       release(candidate);
     },
-    noteLimit(forMs) {
+    /** The upstream opens no more streams for this time; the candidate has released its slot. */
+    noteLimit(forMs: number): void {
       knownLimit = Math.min(knownLimit, holders.size);
       pauseMs = forMs;
       growsAtMs = options.clock.now() + forMs;
     },
-    openCount: () => holders.size,
+    openCount: (): number => holders.size,
   };
 }
 

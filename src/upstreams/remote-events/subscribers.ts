@@ -6,24 +6,11 @@ import { IS_TERMINAL, type Job, type JobStatus, type Progress } from '../../prot
  * The subscribers of one job. All receive the same events; a late subscriber first receives the
  * current state.
  */
-export type Subscribers = {
-  /** Ends when the job ends, when `signal` aborts, or when the subscriber stops reading. */
-  subscribe(signal: AbortSignal): AsyncIterable<JobEvent>;
-  /** Publishes an event of the stream. */
-  publish(event: JobEvent): void;
-  /** The stream reported the end of the job; the final state is still to be read. */
-  publishEnding(): void;
-  /** Publishes everything in a snapshot that was not published yet. */
-  publishSnapshot(job: Job): void;
-  /** Nothing more will come. */
-  end(): void;
-  readonly size: () => number;
-  readonly status: () => JobStatus | undefined;
-};
+export type Subscribers = ReturnType<typeof createSubscribers>;
 
 type Subscriber = { readonly push: (event: JobEvent) => void; readonly end: () => void };
 
-export function createSubscribers(options: { readonly onEmpty: () => void }): Subscribers {
+export function createSubscribers(options: { readonly onEmpty: () => void }) {
   const subscribers = new Set<Subscriber>();
   const publishedOutputs = new Set<string>();
   const latest: { status?: StatusEvent; progress?: JobEvent; preview?: JobEvent } = {};
@@ -61,15 +48,18 @@ export function createSubscribers(options: { readonly onEmpty: () => void }): Su
   }
 
   return {
-    size: () => subscribers.size,
-    status: () => latest.status?.data.status,
+    size: (): number => subscribers.size,
+    status: (): JobStatus | undefined => latest.status?.data.status,
+    /** Publishes an event of the stream. */
     publish,
-    publishEnding() {
+    /** The stream reported the end of the job; the final state is still to be read. */
+    publishEnding(): void {
       // The end alone does not show that the job ever started.
       const { status = 'queued' } = latest.status?.data ?? {};
       publish({ event: 'status', data: { status, x_ends: true } });
     },
-    publishSnapshot(job) {
+    /** Publishes everything in a snapshot that was not published yet. */
+    publishSnapshot(job: Job): void {
       const isEnd = IS_TERMINAL[job.status];
       const status = statusEventOf(job);
       if (!isEnd) publish(status);
@@ -80,7 +70,8 @@ export function createSubscribers(options: { readonly onEmpty: () => void }): Su
       for (const output of job.outputs) publish({ event: 'output', data: output });
       if (isEnd) publish(status);
     },
-    subscribe(signal) {
+    /** Ends when the job ends, when `signal` aborts, or when the subscriber stops reading. */
+    subscribe(signal: AbortSignal): AsyncIterable<JobEvent> {
       const latestEvents = [latest.status, latest.progress, latest.preview];
       const queue = createEventQueue(latestEvents.filter((event) => event !== undefined));
       const subscriber: Subscriber = {
@@ -100,7 +91,8 @@ export function createSubscribers(options: { readonly onEmpty: () => void }): Su
         unsubscribe(subscriber);
       });
     },
-    end() {
+    /** Nothing more will come. */
+    end(): void {
       isOver = true;
       for (const subscriber of subscribers) subscriber.end();
     },

@@ -22,15 +22,7 @@ import type { OutputIds } from './output-ids.ts';
 import { type FromHash, assetOf, createKnownBytes } from './known-bytes.ts';
 
 /** The assets of one upstream, by account. */
-export type RemoteAssets = {
-  /** Sends bytes only when the upstream does not have them. */
-  create(account: Account, upload: AssetUpload): Promise<Result<Asset>>;
-  fromHash(account: Account, request: FromHash): Promise<Result<Asset>>;
-  hasBlob(account: Account, hash: string): Promise<Result<boolean>>;
-  /** The record; under another id where the upstream has given the same file a new one. */
-  get(account: Account, assetId: string): Promise<Result<Asset>>;
-  remove(account: Account, assetId: string): Promise<Result<null>>;
-};
+export type RemoteAssets = ReturnType<typeof createAssets>;
 
 type RemoteAssetsOptions = {
   readonly calls: Calls;
@@ -46,7 +38,7 @@ const ATTEMPTS = 2;
 /** Some servers process a file only when it has arrived completely, and that takes time. */
 const SLOWEST_BYTES_PER_MS = 10_000;
 
-export function createAssets(options: RemoteAssetsOptions): RemoteAssets {
+export function createAssets(options: RemoteAssetsOptions) {
   const { calls, links, limits, clock } = options;
   const knownBytes = createKnownBytes(options);
 
@@ -99,18 +91,22 @@ export function createAssets(options: RemoteAssetsOptions): RemoteAssets {
   }
 
   return {
-    hasBlob: (account, hash) => knownBytes.has(account, hash),
-    fromHash: (account, request) => knownBytes.createAsset(account, request),
-    create: async (account, upload) =>
+    hasBlob: (account: Account, hash: string): Promise<Result<boolean>> =>
+      knownBytes.has(account, hash),
+    fromHash: (account: Account, request: FromHash): Promise<Result<Asset>> =>
+      knownBytes.createAsset(account, request),
+    /** Sends bytes only when the upstream does not have them. */
+    create: async (account: Account, upload: AssetUpload): Promise<Result<Asset>> =>
       hasExpectedHash(upload) ? create(account, upload) : mismatch(),
-    async get(account, assetId) {
+    /** The record; under another id where the upstream has given the same file a new one. */
+    async get(account: Account, assetId: string): Promise<Result<Asset>> {
       const known = options.outputIds.current(account, assetId);
       const asset = await read(account, known);
       if (asset.ok || !isGone(asset.error)) return asset;
       const renewed = await options.outputIds.renew(account, known);
       return renewed === undefined ? asset : read(account, renewed);
     },
-    async remove(account, assetId) {
+    async remove(account: Account, assetId: string): Promise<Result<null>> {
       const path = links.target('assets', assetId);
       const answer = await calls.callIdempotent(account, { method: 'DELETE', path });
       return answer.ok ? ok(null) : answer;

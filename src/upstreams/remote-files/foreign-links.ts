@@ -10,16 +10,7 @@ import type { HttpAnswer } from '../remote-calls/connections.ts';
 export type RedirectHost = { readonly hostname: string; readonly port?: string | undefined };
 
 /** Reads what the links of an upstream lead to, as a stranger: no credential, no header of a caller's. */
-export type ForeignLinks = {
-  /** Why the text of a link shows that it may not be followed; `undefined` when it may. */
-  refusalReason(link: string): string | undefined;
-  /**
-   * The head of the answer at the end of the link. A link that leads where it must not is a lost call
-   * with the cause `AddressRefused`.
-   */
-  open(link: string, headers: Readonly<Record<string, string>>): Promise<HttpAnswer>;
-  close(): Promise<void>;
-};
+export type ForeignLinks = ReturnType<typeof createForeignLinks>;
 
 type Limits = Pick<RemoteLimits, 'connectTimeoutMs' | 'readTimeoutMs' | 'bodyIdleTimeoutMs'>;
 
@@ -46,7 +37,7 @@ export function createForeignLinks(
     hosts = [],
     resolve,
   }: { readonly hosts?: readonly RedirectHost[]; readonly resolve?: typeof lookup } = {},
-): ForeignLinks {
+) {
   const upstream = new URL(origin);
   const agentFor = (kind: LinkKind): Agent => {
     const guarded = { lookup: guardedLookup(ALLOWED_SCOPES[kind], resolve) };
@@ -106,9 +97,15 @@ export function createForeignLinks(
   }
 
   return {
-    refusalReason: (link) => refusalReasonOf(new URL(link)),
-    open: (link, headers) => follow(link, headers).catch((cause: Error) => failedAnswer(cause)),
-    async close() {
+    /** Why the text of a link shows that it may not be followed; `undefined` when it may. */
+    refusalReason: (link: string): string | undefined => refusalReasonOf(new URL(link)),
+    /**
+     * The head of the answer at the end of the link. A link that leads where it must not is a lost call
+     * with the cause `AddressRefused`.
+     */
+    open: (link: string, headers: Readonly<Record<string, string>>): Promise<HttpAnswer> =>
+      follow(link, headers).catch((cause: Error) => failedAnswer(cause)),
+    async close(): Promise<void> {
       await Promise.all(Object.values(agents).map((agent) => agent.destroy()));
     },
   };

@@ -11,15 +11,6 @@ import { readAsset } from '../remote/schemas.ts';
 
 export type FromHash = Parameters<JobApi['assetFromHash']>[1];
 
-/** The bytes that one upstream has already, by their hash. */
-export type KnownBytes = {
-  has(account: Account, hash: string): Promise<Result<boolean>>;
-  /** Makes an asset of bytes that the upstream has. */
-  createAsset(account: Account, request: FromHash): Promise<Result<Asset>>;
-  /** The same for an upload; `undefined` when its bytes have to be sent. */
-  reuse(account: Account, upload: AssetUpload): Promise<Asset | undefined>;
-};
-
 type KnownBytesOptions = {
   readonly calls: Calls;
   readonly links: UpstreamLinks;
@@ -28,7 +19,8 @@ type KnownBytesOptions = {
 
 /** A caller that asks whether bytes exist uploads them right away when they do not. */
 const ABSENT_CACHE = { max: 1_000, ttl: 5_000 };
-export function createKnownBytes(options: KnownBytesOptions): KnownBytes {
+/** The bytes that one upstream has already, by their hash. */
+export function createKnownBytes(options: KnownBytesOptions) {
   const { calls, links, capabilities } = options;
   /** Each entry is used once, by the next upload. */
   const recentlyAbsent = new LRUCache<string, true>(ABSENT_CACHE);
@@ -74,13 +66,15 @@ export function createKnownBytes(options: KnownBytesOptions): KnownBytes {
   }
 
   return {
+    /** The same for an upload; `undefined` when its bytes have to be sent. */
     reuse: reuseBytes,
-    async has(account, hash) {
+    async has(account: Account, hash: string): Promise<Result<boolean>> {
       const known = await lookUpHash(account, hash);
       if (known.ok && !known.value) recentlyAbsent.set(keyOf(account, hash), true);
       return known;
     },
-    async createAsset(account, request) {
+    /** Makes an asset of bytes that the upstream has. */
+    async createAsset(account: Account, request: FromHash): Promise<Result<Asset>> {
       const created = await createFromHash(account, request);
       if (!created.ok && created.error.status === 404)
         recentlyAbsent.set(keyOf(account, request.hash), true);

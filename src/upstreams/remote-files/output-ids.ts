@@ -8,20 +8,18 @@ import type { Snapshots } from '../remote-events/snapshots.ts';
  * loses at a restart, unless it has a state directory. The job then lists the same files under
  * other ids.
  */
-export type OutputIds = {
-  /** The id the file has now, as far as it is known here. */
-  current(account: Account, assetId: string): string;
-  /** Reads the job that made the file; `undefined`: it has no other id. */
-  renew(account: Account, assetId: string): Promise<string | undefined>;
-};
+export type OutputIds = ReturnType<typeof createOutputIds>;
 
 const MAX_RENEWED_IDS = 10_000;
 
-export function createOutputIds({ snapshots }: { readonly snapshots: Snapshots }): OutputIds {
+export function createOutputIds({ snapshots }: { readonly snapshots: Snapshots }) {
   const currentIds = new LRUCache<string, string>({ max: MAX_RENEWED_IDS });
   return {
-    current: ({ id }, assetId) => currentIds.get(`${id} ${assetId}`) ?? assetId,
-    async renew(account, assetId) {
+    /** The id the file has now, as far as it is known here. */
+    current: ({ id }: Account, assetId: string): string =>
+      currentIds.get(`${id} ${assetId}`) ?? assetId,
+    /** Reads the job that made the file; `undefined`: it has no other id. */
+    async renew(account: Account, assetId: string): Promise<string | undefined> {
       const file = engineFileOf(assetId);
       if (file?.jobId === undefined) return undefined;
       const read = await snapshots.refresh(account, file.jobId);

@@ -12,13 +12,7 @@ type RequestedUpload = {
 };
 
 /** Where uploads lie upstream. */
-export type UploadPaths = {
-  pathOf(upload: RequestedUpload): string;
-  /** The folder of its own that it lies in, if it does. */
-  folderOf(upload: RequestedUpload): string | undefined;
-  /** The workflow with the real paths of its files, for upstreams that use paths. */
-  rewriteWorkflow(workflow: Graph, user: string): Graph;
-};
+export type UploadPaths = ReturnType<typeof createUploadPaths>;
 
 const FOLDER_CHARS = 16;
 const INPUT_PATH = /^input\/(.+)$/s;
@@ -28,7 +22,7 @@ const INPUT_PATH = /^input\/(.+)$/s;
  * would belong to every user. Each file gets a folder that cannot be guessed; other bytes get
  * another folder.
  */
-export function createUploadPaths(secret: Buffer | undefined): UploadPaths {
+export function createUploadPaths(secret: Buffer | undefined) {
   function folderOf({ user, filePath, hash }: RequestedUpload): string | undefined {
     if (secret === undefined || !INPUT_PATH.test(filePath)) return undefined;
     const upload = ['place', user, hash.toLowerCase(), filePath].join('\0');
@@ -41,9 +35,11 @@ export function createUploadPaths(secret: Buffer | undefined): UploadPaths {
     return folder === undefined ? upload.filePath : `input/${folder}/${name}`;
   }
   return {
+    /** The folder of its own that it lies in, if it does. */
     folderOf,
     pathOf,
-    rewriteWorkflow: (workflow, user) =>
+    /** The workflow with the real paths of its files, for upstreams that use paths. */
+    rewriteWorkflow: (workflow: Graph, user: string): Graph =>
       mapFileRefs(workflow, (info) => {
         const { hash, file_path: filePath } = info;
         if (hash === undefined || filePath === undefined) return info;

@@ -19,21 +19,7 @@ type JobList = { readonly jobs: readonly Job[]; readonly next_cursor?: string };
 type FoundJob = { readonly job: Job | null; readonly isListed: boolean };
 
 /** Finds jobs again by what was submitted. */
-export type Recovery = {
-  list(account: Account, query: JobListQuery): Promise<Result<JobList>>;
-  /** The job of a lost submission; `null` when there is none to be seen. */
-  find(account: Account, lost: LostSubmission): Promise<Result<FoundJob>>;
-  /**
-   * Searches for a while, as the first request may still be under way. `absent`: every request was
-   * answered, and the complete list of the service lacks the job twice in a row.
-   */
-  search(
-    account: Account,
-    lost: LostSubmission & { readonly isAnswered: boolean },
-  ): Promise<Job | 'absent' | 'engine down' | 'not seen'>;
-  /** Records that a job belongs to a submission: another one cannot claim it. */
-  claim(jobId: string): void;
-};
+export type Recovery = ReturnType<typeof createRecovery>;
 
 type RecoveryOptions = {
   readonly calls: Calls;
@@ -51,7 +37,7 @@ const READS_TO_CONFIRM_ABSENCE = 2;
 /** Clocks of two machines, and the whole seconds of a `Date` header. */
 const CLOCK_SLACK_MS = 2_000;
 
-export function createRecovery(options: RecoveryOptions): Recovery {
+export function createRecovery(options: RecoveryOptions) {
   const { calls, links, snapshots, capabilities, limits, clock } = options;
   const claimed = new LRUCache<string, true>({ max: MAX_CLAIMED });
 
@@ -130,9 +116,18 @@ export function createRecovery(options: RecoveryOptions): Recovery {
 
   return {
     list,
+    /** The job of a lost submission; `null` when there is none to be seen. */
     find,
-    claim: (jobId) => void claimed.set(jobId, true),
-    async search(account, lost) {
+    /** Records that a job belongs to a submission: another one cannot claim it. */
+    claim: (jobId: string): void => void claimed.set(jobId, true),
+    /**
+     * Searches for a while, as the first request may still be under way. `absent`: every request was
+     * answered, and the complete list of the service lacks the job twice in a row.
+     */
+    async search(
+      account: Account,
+      lost: LostSubmission & { readonly isAnswered: boolean },
+    ): Promise<Job | 'absent' | 'engine down' | 'not seen'> {
       const deadlineMs = clock.now() + limits.recoverBudgetMs;
       for (let absentReads = 0; ;) {
         if (capabilities.listing === 'no') return 'not seen';
