@@ -1,13 +1,17 @@
 import { mkdtempSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type Program, startProgram } from './program.ts';
+import { type Program, type Side, startProgram } from './program.ts';
 
-const MAIN = fileURLToPath(new URL('../../../../dist/main.js', import.meta.url));
+const THIS_CHECKOUT = fileURLToPath(new URL('../../../..', import.meta.url));
 const LOOP_DELAY = fileURLToPath(new URL('./programs/loop-delay.js', import.meta.url));
 
-type Options = {
+export type HoldoverOptions = {
   readonly workDir: string;
+  /** A built checkout of this repository; by default this one. */
+  readonly checkout?: string;
+  /** By default it is the program under measurement. */
+  readonly side?: Side;
   readonly args?: readonly string[];
   readonly dataDir?: string;
   /** It answers `ask` with the delay of its event loop. */
@@ -15,14 +19,14 @@ type Options = {
 };
 
 /** The built server as a user starts it, its log in a file. */
-export async function startHoldover(options: Options): Promise<Program> {
-  const { workDir, args = [], watchLoop } = options;
+export async function startHoldover(options: HoldoverOptions): Promise<Program> {
+  const { workDir, checkout = THIS_CHECKOUT, side = 'subject', args = [], watchLoop } = options;
   const dataDir = options.dataDir ?? mkdtempSync(join(workDir, 'data-'));
   const hook = watchLoop ? ['--import', LOOP_DELAY] : [];
   return startProgram({
     command: process.execPath,
-    args: [...hook, MAIN, '--port', '0', '--data-dir', dataDir, ...args],
-    side: 'subject',
+    args: [...hook, join(checkout, 'dist/main.js'), '--port', '0', '--data-dir', dataDir, ...args],
+    side,
     logFile: join(workDir, 'holdover.log'),
   });
 }

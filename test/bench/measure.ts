@@ -50,6 +50,12 @@ export function median(values: readonly number[]): number {
   return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? upper) + upper) / 2;
 }
 
+/** The smallest value that this share of the values does not exceed. */
+export function quantile(values: readonly number[], share: number): number {
+  const sorted = [...values].toSorted((a, b) => a - b);
+  return sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? Number.NaN;
+}
+
 export function spreadOf(values: readonly number[]): number {
   return (Math.max(...values) - Math.min(...values)) / median(values);
 }
@@ -104,6 +110,11 @@ function isWithin(
   { kind, ratio: bound }: { readonly kind: keyof typeof SIGN; readonly ratio: number },
 ): boolean {
   return kind === 'at least' ? ratio >= bound : ratio <= bound;
+}
+
+/** The difference of two that ran in turns, round by round. */
+export function minus(samples: readonly Sample[], others: readonly Sample[]): Sample[] {
+  return samples.map(({ value }, i) => ({ value: value - (others[i]?.value ?? Number.NaN) }));
 }
 
 /** Median processor time, where every round has one. */

@@ -2,6 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { accept } from './accept.ts';
+import { benchesAgainst } from './against/benches.ts';
 import type { Bench } from './bench.ts';
 import { bodies } from './bodies.ts';
 import { download } from './download.ts';
@@ -12,6 +13,7 @@ import { idle } from './idle.ts';
 import { latency } from './latency.ts';
 import type { Row } from './measure.ts';
 import { objectInfo } from './object-info.ts';
+import { type BenchOptions, benchOptions } from './options.ts';
 import { passthrough } from './passthrough.ts';
 import { type Program, isInstalled } from './program.ts';
 import { prompt } from './prompt.ts';
@@ -38,10 +40,11 @@ const BENCHES: readonly Bench[] = [
 ];
 
 const OUTPUT = fileURLToPath(new URL('../../../../bench-output', import.meta.url));
-const ROUNDS = 5;
+
+type Run = { readonly rounds: number; readonly rows: Row[]; readonly troubles: string[] };
 
 /** Runs one benchmark; one that fails is reported, and those after it still run. */
-async function runOne(bench: Bench, rows: Row[], troubles: string[]): Promise<void> {
+async function runOne(bench: Bench, { rounds, rows, troubles }: Run): Promise<void> {
   const missing = bench.needs.filter((command) => !isInstalled(command));
   if (missing.length > 0) {
     return void troubles.push(`${bench.name} did not run: ${missing.join(', ')} not installed`);
@@ -51,7 +54,7 @@ async function runOne(bench: Bench, rows: Row[], troubles: string[]): Promise<vo
   try {
     const found = await bench.run({
       workDir,
-      rounds: ROUNDS,
+      rounds,
       async keep(starting) {
         const program = await starting;
         programs.push(program);
@@ -69,29 +72,34 @@ async function runOne(bench: Bench, rows: Row[], troubles: string[]): Promise<vo
   }
 }
 
-async function main(names: readonly string[]): Promise<void> {
-  const unknown = names.filter((name) => !BENCHES.some((bench) => bench.name === name));
+async function main({ names, rounds, against }: BenchOptions): Promise<void> {
+  const benches = against === undefined ? BENCHES : benchesAgainst(against);
+  const unknown = names.filter((name) => !benches.some((bench) => bench.name === name));
   if (unknown.length > 0) {
-    const known = BENCHES.map(({ name }) => name).join(', ');
-    process.stderr.write(`no such benchmark: ${unknown.join(', ')}; there are ${known}\n`);
-    return void (process.exitCode = 2);
+    const known = benches.map(({ name }) => name).join(', ');
+    throw new Error(`no such benchmark: ${unknown.join(', ')}; there are ${known}`);
   }
   mkdirSync(OUTPUT, { recursive: true });
   const rows: Row[] = [];
   const troubles: string[] = [];
   const before = conditions();
   const startedAt = performance.now();
-  for (const bench of BENCHES) {
+  for (const bench of benches) {
     if (names.length > 0 && !names.includes(bench.name)) continue;
     process.stdout.write(`\n${bench.name}\n`);
-    await runOne(bench, rows, troubles);
+    await runOne(bench, { rounds, rows, troubles });
   }
   const seconds = Math.round((performance.now() - startedAt) / 1000);
-  const report: Report = { before, after: conditions(), seconds, rounds: ROUNDS, rows, troubles };
+  const report: Report = { before, after: conditions(), seconds, rounds, rows, troubles };
   writeFileSync(join(OUTPUT, 'results.json'), `${JSON.stringify(report, null, 2)}\n`);
   writeFileSync(join(OUTPUT, 'table.md'), asMarkdown(report));
   process.stdout.write(`\n${asMarkdown(report)}`);
   if (troubles.length > 0) process.exitCode = 1;
 }
 
-await main(process.argv.slice(2));
+try {
+  await main(benchOptions(process.argv.slice(2)));
+} catch (error) {
+  process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+  process.exitCode = 2;
+}

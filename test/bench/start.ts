@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { mkdirSync, mkdtempSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Bench } from './bench.ts';
-import { startHoldover } from './holdover.ts';
+import { type HoldoverOptions, startHoldover } from './holdover.ts';
 import {
   type Row,
   type Sample,
@@ -26,12 +26,12 @@ export const start: Bench = {
     const filler = await keep(startOurs('fill-history', { side: 'load' }));
     const empty = mkdtempSync(join(workDir, 'empty-'));
     let emptied = 0;
-    await (await untilAnswer(workDir, full)).stop();
+    await (await untilAnswer({ workDir, dataDir: full })).stop();
     await filler.ask({ dataDir: full, entries: ENTRIES });
     const contestants = {
       node: bareNode,
-      empty: () => timed(workDir, join(empty, String(emptied++))),
-      full: () => timed(workDir, full),
+      empty: () => timeToAnswer({ workDir, dataDir: join(empty, String(emptied++)) }),
+      full: () => timeToAnswer({ workDir, dataDir: full }),
     };
     await interleave(1, contestants);
     const samples = await interleave(rounds, contestants);
@@ -43,18 +43,21 @@ export const start: Bench = {
   },
 };
 
-async function timed(workDir: string, dataDir: string): Promise<Sample> {
-  mkdirSync(dataDir, { recursive: true });
+/** Milliseconds from the command to the answer to `GET /queue`. */
+export async function timeToAnswer(
+  options: HoldoverOptions & { readonly dataDir: string },
+): Promise<Sample> {
+  mkdirSync(options.dataDir, { recursive: true });
   const startedAt = performance.now();
-  const holdover = await untilAnswer(workDir, dataDir);
+  const holdover = await untilAnswer(options);
   const value = performance.now() - startedAt;
   const cpuUs = holdover.cpuNs() / 1000;
   await holdover.stop();
   return { value, cpuUs };
 }
 
-async function untilAnswer(workDir: string, dataDir: string) {
-  const holdover = await startHoldover({ workDir, dataDir });
+async function untilAnswer(options: HoldoverOptions) {
+  const holdover = await startHoldover(options);
   const answer = await fetch(`${holdover.url}/queue`);
   if (!answer.ok) throw new Error(`the first answer is ${answer.status}`);
   await answer.arrayBuffer();

@@ -1,0 +1,12 @@
+import type { Bench } from '../bench.ts';
+import { referenceAt } from './checkouts.ts';
+import { first } from './first.ts';
+import { rates } from './rates.ts';
+import { relay } from './relay.ts';
+import { start } from './start.ts';
+
+/** The benchmarks whose reference is a built checkout of another commit. */
+export function benchesAgainst(dir: string): readonly Bench[] {
+  const reference = referenceAt(dir);
+  return [first, relay, rates, start].map((bench) => bench(reference));
+}

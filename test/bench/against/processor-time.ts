@@ -1,0 +1,17 @@
+import { readFileSync } from 'node:fs';
+
+const MS_PER_TICK = 10;
+
+/** `utime`, `stime`, `cutime` and `cstime` of proc(5), from the text of `/proc/PID/stat`. */
+export function statMs(stat: string): number {
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return fields.slice(11, 15).reduce((sum, ticks) => sum + Number(ticks) * MS_PER_TICK, 0);
+}
+
+/** Processor time in milliseconds of a process since it was spawned: its threads and children, ended ones too. */
+export function processorMs(pid: number): number {
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim();
+  const pids = children === '' ? [] : children.split(' ').map(Number);
+  const own = statMs(readFileSync(`/proc/${pid}/stat`, 'utf8'));
+  return pids.reduce((sum, child) => sum + processorMs(child), own);
+}

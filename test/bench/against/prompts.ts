@@ -1,0 +1,30 @@
+import { type Sample, quantile } from '../measure.ts';
+
+/** What the prompter is asked for. */
+export type Prompts = {
+  readonly url: string;
+  readonly count: number;
+  readonly connections: number;
+  readonly pace: 'each after the end of the one before' | 'each after an answer';
+};
+
+/** What it says; times in milliseconds. */
+export type PromptTimes = {
+  /** From the POST of each prompt to its terminal frame. */
+  readonly endMs: readonly number[];
+  /** From the first POST to the last answer. */
+  readonly acceptedMs: number;
+  /** From the first POST to the last terminal frame. */
+  readonly finishedMs: number;
+};
+
+/** `cpuMs` is the server's processor time beyond that of one that does nothing. */
+export function sampleOf(
+  { endMs }: PromptTimes,
+  { allMs, idleMs }: { readonly allMs: number; readonly idleMs: number },
+): Sample {
+  return {
+    value: quantile(endMs, 0.5),
+    more: { p99Ms: quantile(endMs, 0.99), cpuMs: allMs - idleMs, allCpuMs: allMs },
+  };
+}
