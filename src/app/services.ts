@@ -19,6 +19,7 @@ import type { PromptEventLog } from '../prompts/prompt-event-log.ts';
 import { type Prompts, createPrompts } from '../prompts/prompts.ts';
 import type { SharedCounter } from '../prompts/submission.ts';
 import { Hub } from '../sockets/hub.ts';
+import { monotonicClock, systemClock } from '../lib/clock.ts';
 import { withExampleInput } from './example-input.ts';
 import { type FileServices, openFileServices } from './file-services.ts';
 import { createHttpAccess } from './http-access.ts';
@@ -195,6 +196,8 @@ function openPrompts(
     counter,
     outboxLimit: config.outboxLimit,
     retryPolicy: config.upstream.kind === 'remote' ? (config.upstream.limits['outbox'] ?? {}) : {},
+    clock: systemClock,
+    deadlineClock: monotonicClock,
   });
 }
 

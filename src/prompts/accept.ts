@@ -1,7 +1,6 @@
 import { V1Error, plainError } from '../dialects/errors.ts';
 import type { createFolderCheck } from '../files/foreign-folders.ts';
 import type { FileResolver } from '../files/resolve-files.ts';
-import type { Clock } from '../lib/clock.ts';
 import { runInSteps } from '../lib/event-loop.ts';
 import type { Caller } from '../protocol/job-api.ts';
 import { stringifySteps } from '../protocol/json-steps.ts';
@@ -9,6 +8,7 @@ import type { Json, JsonObject } from '../protocol/json.ts';
 import type { ObjectInfo } from '../protocol/v1.ts';
 import { chosenOutputs, outputNodes } from '../translate/file-mentions.ts';
 import { refuseShape } from '../translate/prompt-refusal.ts';
+import type { PromptContext } from './context.ts';
 import { createPromptKeys } from './state/prompt-key.ts';
 import type { Submission } from './submission.ts';
 import type { SubmissionDraft } from './submit/draft.ts';
@@ -18,20 +18,17 @@ import { type Accepted, type DraftSubmitter, toV1Error } from './submit/submit-d
 
 export type { Accepted } from './submit/submit-draft.ts';
 
-/** Accepts or refuses what clients submit; refusals are thrown as `V1Error`. */
-export type Acceptor = { accept(caller: Caller, submission: Submission): Promise<Accepted> };
+export type Acceptor = ReturnType<typeof createAcceptor>;
 
-type AcceptorOptions = {
+type AcceptorOptions = Pick<PromptContext, 'objectInfo' | 'clock'> & {
   readonly duplicateIds: DuplicateIds;
   readonly fileResolver: FileResolver;
   readonly refuseForeignFolders: ReturnType<typeof createFolderCheck>;
-  readonly draftSubmitter: Pick<DraftSubmitter, 'submit'>;
-  readonly objectInfo: (caller: Caller) => Promise<ObjectInfo>;
-  readonly clock: Pick<Clock, 'now'>;
+  readonly draftSubmitter: DraftSubmitter;
 };
 
-/** Checks a submission, resolves the files it names, and submits it. */
-export function createAcceptor(options: AcceptorOptions): Acceptor {
+/** Checks submissions, resolves the files they name, and submits them; refusals are thrown as `V1Error`. */
+export function createAcceptor(options: AcceptorOptions) {
   const { duplicateIds, fileResolver, draftSubmitter, clock } = options;
   const newKey = createPromptKeys();
 
@@ -48,7 +45,7 @@ export function createAcceptor(options: AcceptorOptions): Acceptor {
   }
 
   return {
-    async accept(caller, submission) {
+    async accept(caller: Caller, submission: Submission): Promise<Accepted> {
       const existing = await duplicateIds.findResumed(caller, submission);
       if (existing) {
         const { promptId, number } = existing;

@@ -1,35 +1,22 @@
-import type { Clock } from '../lib/clock.ts';
+import type { PromptContext } from './context.ts';
 import { reached } from '../lib/crash-point.ts';
-import type { Ledger } from '../ledger/ledger.ts';
 import type { Caller } from '../protocol/job-api.ts';
-import { type LivePrompts, type LivePrompt, hasEnded } from './live-prompts.ts';
+import { type LivePrompt, hasEnded } from './live-prompts.ts';
 import type { Follower } from './follow/follower.ts';
 import type { Outbox } from './submit/outbox.ts';
-import type { PromptEventLog } from './prompt-event-log.ts';
 import type { JobCanceller } from './follow/cancel-job.ts';
 import type { SubmissionRecovery } from './submit/recover.ts';
 
-/**
- * Requests the end of prompts, whichever process owns them. Their followers report what happened.
- */
-export type Cancel = {
-  readonly cancel: (prompts: readonly LivePrompt[], caller: Caller) => Promise<void>;
-  /** Another process has recorded a cancel request; this process may own the prompt. */
-  readonly cancelRequested: (key: string) => void;
-};
+export type Cancel = ReturnType<typeof createCancel>;
 
-type CancelOptions = {
-  readonly ledger: { readonly prompts: Pick<Ledger['prompts'], 'askCancel'> };
-  readonly promptEventLog: Pick<PromptEventLog, 'isLeader' | 'requestCancel'>;
-  readonly livePrompts: Pick<LivePrompts, 'has'>;
-  readonly outbox: Pick<Outbox, 'withdraw'>;
-  readonly submissionRecovery: Pick<SubmissionRecovery, 'withdraw'>;
-  readonly follower: Pick<Follower, 'find' | 'finishWithoutJob'>;
-  readonly jobCanceller: Pick<JobCanceller, 'cancelJob'>;
-  /** For times that are recorded. */
-  readonly clock: Pick<Clock, 'now'>;
-  /** For deadlines. */
-  readonly deadlineClock: Clock;
+type CancelOptions = Pick<
+  PromptContext,
+  'ledger' | 'promptEventLog' | 'livePrompts' | 'clock' | 'deadlineClock'
+> & {
+  readonly outbox: Outbox;
+  readonly submissionRecovery: SubmissionRecovery;
+  readonly follower: Follower;
+  readonly jobCanceller: JobCanceller;
 };
 
 /**
@@ -38,18 +25,11 @@ type CancelOptions = {
  */
 const WAIT_MS = { interval: 10, max: 2000 } as const;
 
-export function createCancel(deps: CancelOptions): Cancel {
-  const {
-    ledger,
-    promptEventLog,
-    livePrompts,
-    outbox,
-    submissionRecovery,
-    follower,
-    jobCanceller,
-    clock,
-    deadlineClock,
-  } = deps;
+/**
+ * Requests the end of prompts, whichever process owns them. Their followers report what happened.
+ */
+export function createCancel(options: CancelOptions) {
+  const { ledger, promptEventLog, livePrompts, follower, jobCanceller, deadlineClock } = options;
 
   async function waitWhile(isPending: () => boolean): Promise<void> {
     const deadlineMs = deadlineClock.now() + WAIT_MS.max;
@@ -59,7 +39,7 @@ export function createCancel(deps: CancelOptions): Cancel {
 
   async function cancelOne(prompt: LivePrompt, caller: Caller): Promise<void> {
     prompt.cancelRequested = true;
-    await ledger.prompts.askCancel(prompt.key, clock.now());
+    await ledger.prompts.askCancel(prompt.key, options.clock.now());
     reached('after-cancel-asked');
     return promptEventLog.isLeader(prompt.key)
       ? cancelOwned(prompt, caller)
@@ -67,8 +47,9 @@ export function createCancel(deps: CancelOptions): Cancel {
   }
 
   async function cancelOwned(prompt: LivePrompt, caller: Caller): Promise<void> {
-    if (outbox.withdraw(prompt)) return follower.finishWithoutJob(prompt, { kind: 'canceled' });
-    if (await submissionRecovery.withdraw(prompt)) return;
+    if (options.outbox.withdraw(prompt))
+      return follower.finishWithoutJob(prompt, { kind: 'canceled' });
+    if (await options.submissionRecovery.withdraw(prompt)) return;
     // Without a job the submission is in progress: the process that learns of the job sees the
     // request.
     await jobCanceller.cancelJob(prompt, caller);
@@ -88,11 +69,12 @@ export function createCancel(deps: CancelOptions): Cancel {
   }
 
   return {
-    async cancel(prompts, caller) {
+    cancel: async (prompts: readonly LivePrompt[], caller: Caller): Promise<void> => {
       await Promise.all(prompts.map((prompt) => cancelOne(prompt, caller)));
       await waitUntilRecorded(prompts);
     },
-    cancelRequested(key) {
+    /** Another process has recorded a cancel request; this process may own the prompt. */
+    cancelRequested: (key: string): void => {
       const prompt = follower.find(key);
       if (!prompt) return;
       prompt.cancelRequested = true;

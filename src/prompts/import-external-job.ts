@@ -1,47 +1,27 @@
 import { randomUUID } from 'node:crypto';
-import type { Ledger, PromptRow } from '../ledger/ledger.ts';
+import type { PromptRow } from '../ledger/ledger.ts';
 import { outputNodes } from '../translate/file-mentions.ts';
-import type { Clock } from '../lib/clock.ts';
-import type { Logger } from '../observability/log.ts';
 import { type Json, stringifyJson } from '../protocol/json.ts';
-import type { Caller, JobApi } from '../protocol/job-api.ts';
-import type { ObjectInfo } from '../protocol/v1.ts';
+import type { Caller } from '../protocol/job-api.ts';
 import type { Graph } from '../protocol/v2.ts';
+import type { PromptContext } from './context.ts';
 import { isPathSafeId } from './state/path-safe-id.ts';
-import type { LivePrompts, LivePrompt } from './live-prompts.ts';
+import type { LivePrompt } from './live-prompts.ts';
 import type { Follower } from './follow/follower.ts';
 import { type ExternalJob, graphOf } from './external-job.ts';
-import type { PromptEventLog } from './prompt-event-log.ts';
 import type { JobCanceller } from './follow/cancel-job.ts';
-import type { SharedCounter } from './submission.ts';
 
-/**
- * Shows jobs that were submitted through v2 as v1 prompts: in the queue, on sockets, in history.
- */
-export type ExternalJobImporter = {
-  /** Resolves when the job is recorded, or is not going to be; never rejects. */
-  importJob(externalJob: ExternalJob): Promise<void>;
-  /** Records that a cancel of this job went to the upstream past v1. */
-  recordCancel(caller: Caller, jobId: string): Promise<void>;
-  /** Waits for imports in progress. */
-  close(): Promise<void>;
-};
+export type ExternalJobImporter = ReturnType<typeof createExternalJobImporter>;
 
-type ExternalJobImporterOptions = {
-  readonly jobs: Pick<JobApi, 'workflow'>;
-  readonly ledger: Pick<Ledger, 'prompts'>;
-  readonly promptEventLog: Pick<PromptEventLog, 'claim' | 'requestCancel'>;
-  readonly livePrompts: LivePrompts;
+type ExternalJobImporterOptions = PromptContext & {
   readonly follower: Follower;
-  readonly jobCanceller: Pick<JobCanceller, 'cancelJob'>;
-  readonly counter: SharedCounter;
-  readonly objectInfo: (caller: Caller) => Promise<ObjectInfo>;
-  readonly log: Logger;
-  readonly clock: Pick<Clock, 'now'>;
+  readonly jobCanceller: JobCanceller;
 };
 
-export function createExternalJobImporter(deps: ExternalJobImporterOptions): ExternalJobImporter {
-  const { ledger, promptEventLog, livePrompts, follower, jobCanceller, counter, log, clock } = deps;
+/** Shows jobs that were submitted through v2 as v1 prompts: in the queue, on sockets, in history. */ export function createExternalJobImporter(
+  options: ExternalJobImporterOptions,
+) {
+  const { ledger, promptEventLog, livePrompts, follower, log, clock } = options;
   const tasks = new Set<Promise<void>>();
   const inProgress = new Set<string>();
 
@@ -54,7 +34,7 @@ export function createExternalJobImporter(deps: ExternalJobImporterOptions): Ext
   async function trackJob(externalJob: ExternalJob): Promise<LivePrompt> {
     const { caller, jobId, extraData, graph = {} } = externalJob;
     const key = randomUUID();
-    const number = externalJob.order ?? (await counter.next());
+    const number = externalJob.order ?? (await options.counter.next());
     await promptEventLog.claim(key);
     const prompt = follower.trackPrompt(
       {
@@ -81,8 +61,11 @@ export function createExternalJobImporter(deps: ExternalJobImporterOptions): Ext
     if (await isKnown(externalJob)) return;
     const prompt = await trackJob(externalJob);
     try {
-      prompt.graph = externalJob.graph ?? (await fetchGraph(deps, externalJob));
-      prompt.targets = await findTargets(deps, prompt);
+      prompt.graph = externalJob.graph ?? (await fetchGraph(options, externalJob));
+      prompt.targets = outputNodes(
+        prompt.graph,
+        await options.objectInfo(prompt.caller).catch(() => ({})),
+      );
       await ledger.prompts.insert(toExternalJobRow(prompt, externalJob.jobId));
     } finally {
       await follower.follow(prompt);
@@ -105,12 +88,14 @@ export function createExternalJobImporter(deps: ExternalJobImporterOptions): Ext
   }
 
   return {
-    importJob(externalJob) {
+    /** Resolves when the job is recorded, or is not going to be; never rejects. */
+    importJob(externalJob: ExternalJob): Promise<void> {
       const task = importOnce(externalJob).finally(() => tasks.delete(task));
       tasks.add(task);
       return task;
     },
-    async recordCancel(caller, jobId) {
+    /** Records that a cancel of this job went to the upstream past v1. */
+    async recordCancel(caller: Caller, jobId: string): Promise<void> {
       const { user } = caller;
       const prompt = livePrompts.find(user, jobId);
       if (!prompt || prompt.cancelRequested) return;
@@ -122,28 +107,19 @@ export function createExternalJobImporter(deps: ExternalJobImporterOptions): Ext
       });
       // The service's answer went to the caller unread. Cancelling again tells what became of the
       // job.
-      await jobCanceller.cancelJob(prompt, caller);
+      await options.jobCanceller.cancelJob(prompt, caller);
     },
-    async close() {
+    /** Waits for imports in progress. */
+    async close(): Promise<void> {
       await Promise.all(tasks);
     },
   };
 }
 
 /** A job whose workflow cannot be read runs all the same. */
-async function fetchGraph(
-  { jobs }: ExternalJobImporterOptions,
-  { caller, jobId }: ExternalJob,
-): Promise<Graph> {
+async function fetchGraph({ jobs }: PromptContext, { caller, jobId }: ExternalJob): Promise<Graph> {
   const read = await jobs.workflow(caller, jobId);
   return (read.ok ? graphOf(read.value.workflow as Json) : undefined) ?? {};
-}
-
-async function findTargets(
-  deps: ExternalJobImporterOptions,
-  prompt: LivePrompt,
-): Promise<readonly string[]> {
-  return outputNodes(prompt.graph, await deps.objectInfo(prompt.caller).catch(() => ({})));
 }
 
 function toExternalJobRow(prompt: LivePrompt, jobId: string): PromptRow {

@@ -51,7 +51,7 @@ export type LivePrompt = Omit<PromptDraft, ReplacedMembers> & {
   isResumed: boolean;
   /** Its client has been answered. */
   isReleased: boolean;
-  /** It is in the outbox. Set by `markWaiting` and `clearWaiting` only. */
+  /** It is in the outbox. Set by `addToOutbox` and `removeFromOutbox` only. */
   isInOutbox: boolean;
   startedAtMs: number | null;
 };
@@ -59,50 +59,25 @@ export type LivePrompt = Omit<PromptDraft, ReplacedMembers> & {
 /** `waiting`: it has no job yet; `ending`: the job has ended, its history is being written. */
 type LivePromptState = 'waiting' | 'queued' | 'running' | 'ending';
 
-/** All prompts that have not ended, by user: what `/queue` shows and `queue_remaining` counts. */
-export type LivePrompts = {
-  add(prompt: LivePrompt): void;
-  /** Sets the v2 job of a prompt; `find` finds it by the job's id too. */
-  setJobId(prompt: LivePrompt, jobId: string): void;
-  /** The job of the prompt is gone; it is going to get another one. */
-  clearJobId(prompt: LivePrompt): void;
-  remove(prompt: LivePrompt): void;
-  has(prompt: LivePrompt): boolean;
-  /** The prompt is in the outbox from now on. */
-  markWaiting(prompt: LivePrompt): void;
-  /** The prompt is not in the outbox any more. */
-  clearWaiting(prompt: LivePrompt): void;
-  /** In the order they run. */
-  list(user: string): readonly LivePrompt[];
-  /** True when another job of this user is ahead in the queue and still queued. */
-  hasEarlierQueued(prompt: LivePrompt): boolean;
-  readonly count: (user: string) => number;
-  /** Bytes of the graphs and extra data of all live prompts. */
-  readonly bytes: () => number;
-  /** The number of prompts of all users in each state. */
-  countByState(): Readonly<Record<LivePromptState, number>>;
-  find(user: string, promptId: string): LivePrompt | undefined;
-  /** The prompts of this user that are in the outbox. */
-  waiting(user: string): ReadonlySet<LivePrompt>;
-  /** The prompts that `/queue` calls running: those that run, else the oldest that has a job. */
-  running(user: string): readonly LivePrompt[];
-};
+export type LivePrompts = ReturnType<typeof createLivePrompts>;
 
 /** The prompts of one user. Finding one takes the same time however many there are. */
 type UserPrompts = {
   readonly prompts: Set<LivePrompt>;
-  readonly waiting: Set<LivePrompt>;
+  readonly inOutbox: Set<LivePrompt>;
   readonly byId: Map<string, readonly LivePrompt[]>;
 };
 
-export function createLivePrompts(): LivePrompts {
+/** All prompts that have not ended, by user: what `/queue` shows and `queue_remaining` counts. */
+export function createLivePrompts() {
   const users = new Map<string, UserPrompts>();
   const sizes = new Map<LivePrompt, number>();
   let bytes = 0;
   const all = (user: string): Iterable<LivePrompt> => users.get(user)?.prompts ?? [];
-  const list = (user: string) => [...all(user)].toSorted(byQueueOrder);
+  /** In the order they run. */
+  const list = (user: string): readonly LivePrompt[] => [...all(user)].toSorted(byQueueOrder);
   return {
-    add(prompt) {
+    add(prompt: LivePrompt): void {
       const { user } = prompt.caller;
       const userPrompts = users.get(user) ?? emptyUserPrompts();
       users.set(user, userPrompts);
@@ -111,15 +86,17 @@ export function createLivePrompts(): LivePrompts {
         bytes += sizeOf(prompt);
       }
       userPrompts.prompts.add(prompt);
-      if (prompt.isInOutbox) userPrompts.waiting.add(prompt);
+      if (prompt.isInOutbox) userPrompts.inOutbox.add(prompt);
       addToIndex(userPrompts, prompt, prompt.promptId);
     },
-    setJobId(prompt, jobId) {
+    /** Sets the v2 job of a prompt; `find` finds it by the job's id too. */
+    setJobId(prompt: LivePrompt, jobId: string): void {
       prompt.jobId = jobId;
       const userPrompts = users.get(prompt.caller.user);
       if (userPrompts?.prompts.has(prompt)) addToIndex(userPrompts, prompt, jobId);
     },
-    clearJobId(prompt) {
+    /** The job of the prompt is gone; it is going to get another one. */
+    clearJobId(prompt: LivePrompt): void {
       const { jobId, promptId } = prompt;
       prompt.jobId = null;
       prompt.status = undefined;
@@ -127,35 +104,41 @@ export function createLivePrompts(): LivePrompts {
       if (userPrompts && jobId !== null && jobId !== promptId)
         removeFromIndex(userPrompts, prompt, jobId);
     },
-    remove(prompt) {
+    remove(prompt: LivePrompt): void {
       const userPrompts = users.get(prompt.caller.user);
       if (!userPrompts?.prompts.delete(prompt)) return;
       bytes -= sizes.get(prompt) ?? 0;
       sizes.delete(prompt);
-      userPrompts.waiting.delete(prompt);
+      userPrompts.inOutbox.delete(prompt);
       for (const id of idsOf(prompt)) removeFromIndex(userPrompts, prompt, id);
       if (userPrompts.prompts.size === 0) users.delete(prompt.caller.user);
     },
-    has: (prompt) => users.get(prompt.caller.user)?.prompts.has(prompt) ?? false,
-    markWaiting(prompt) {
+    has: (prompt: LivePrompt): boolean =>
+      users.get(prompt.caller.user)?.prompts.has(prompt) ?? false,
+    /** The prompt is in the outbox from now on. */
+    addToOutbox(prompt: LivePrompt): void {
       prompt.isInOutbox = true;
       const userPrompts = users.get(prompt.caller.user);
-      if (userPrompts?.prompts.has(prompt)) userPrompts.waiting.add(prompt);
+      if (userPrompts?.prompts.has(prompt)) userPrompts.inOutbox.add(prompt);
     },
-    clearWaiting(prompt) {
+    /** The prompt is not in the outbox any more. */
+    removeFromOutbox(prompt: LivePrompt): void {
       prompt.isInOutbox = false;
-      users.get(prompt.caller.user)?.waiting.delete(prompt);
+      users.get(prompt.caller.user)?.inOutbox.delete(prompt);
     },
     list,
-    hasEarlierQueued(prompt) {
+    /** True when another job of this user is ahead in the queue and still queued. */
+    hasEarlierQueued(prompt: LivePrompt): boolean {
       for (const other of all(prompt.caller.user)) {
         if (other.status === 'queued' && byQueueOrder(other, prompt) < 0) return true;
       }
       return false;
     },
-    count: (user) => users.get(user)?.prompts.size ?? 0,
-    bytes: () => bytes,
-    countByState() {
+    count: (user: string): number => users.get(user)?.prompts.size ?? 0,
+    /** Bytes of the graphs and extra data of all live prompts. */
+    bytes: (): number => bytes,
+    /** The number of prompts of all users in each state. */
+    countByState(): Readonly<Record<LivePromptState, number>> {
       const counts = { waiting: 0, queued: 0, running: 0, ending: 0 };
       for (const { prompts } of users.values())
         for (const prompt of prompts) counts[stateOf(prompt)]++;
@@ -163,12 +146,14 @@ export function createLivePrompts(): LivePrompts {
     },
     // The newest one: v1 lets a client reuse an id while the first prompt is live. A prompt that
     // waited for its job is found by its own id and by the job's.
-    find(user, id) {
+    find(user: string, id: string): LivePrompt | undefined {
       const matches = users.get(user)?.byId.get(id) ?? [];
       return matches.length < 2 ? matches[0] : matches.toSorted(byCreation).at(-1);
     },
-    waiting: (user) => users.get(user)?.waiting ?? NO_PROMPTS,
-    running(user) {
+    /** The prompts of this user that are in the outbox. */
+    inOutbox: (user: string): ReadonlySet<LivePrompt> => users.get(user)?.inOutbox ?? NO_PROMPTS,
+    /** The prompts that `/queue` calls running: those that run, else the oldest that has a job. */
+    running(user: string): readonly LivePrompt[] {
       const withJob = list(user).filter(
         (prompt) => prompt.status !== undefined && !hasEnded(prompt),
       );
@@ -188,7 +173,7 @@ function sizeOf({ lazy }: LivePrompt): number {
 }
 
 function emptyUserPrompts(): UserPrompts {
-  return { prompts: new Set(), waiting: new Set(), byId: new Map() };
+  return { prompts: new Set(), inOutbox: new Set(), byId: new Map() };
 }
 
 function idsOf({ promptId, jobId }: LivePrompt): readonly string[] {

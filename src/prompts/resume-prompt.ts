@@ -1,6 +1,7 @@
-import type { Ledger, PromptRow } from '../ledger/ledger.ts';
+import type { PromptRow } from '../ledger/ledger.ts';
 import type { Caller } from '../protocol/job-api.ts';
-import type { LivePrompt, LivePrompts } from './live-prompts.ts';
+import type { PromptContext } from './context.ts';
+import type { LivePrompt } from './live-prompts.ts';
 import type { RemovePrompt } from './follow/remove-prompt.ts';
 import type { Outbox } from './submit/outbox.ts';
 import { mayHaveBeenSent, restorePlan } from './submit/plan.ts';
@@ -9,16 +10,11 @@ import type { ClientKnows } from './submit/recovery-rules.ts';
 import type { JobCanceller } from './follow/cancel-job.ts';
 import type { Follower } from './follow/follower.ts';
 
-export type ResumePromptOptions = {
-  readonly ledger: { readonly prompts: Pick<Ledger['prompts'], 'get'> };
-  readonly livePrompts: Pick<LivePrompts, 'has'>;
-  readonly follower: Pick<
-    Follower,
-    'appendEntry' | 'attachJob' | 'finishWithoutJob' | 'follow' | 'releaseFrames' | 'resumeFinish'
-  >;
-  readonly outbox: Pick<Outbox, 'add'>;
-  readonly submissionRecovery: Pick<SubmissionRecovery, 'recover'>;
-  readonly jobCanceller: Pick<JobCanceller, 'cancelJob'>;
+export type ResumePromptOptions = Pick<PromptContext, 'ledger' | 'livePrompts'> & {
+  readonly follower: Follower;
+  readonly outbox: Outbox;
+  readonly submissionRecovery: SubmissionRecovery;
+  readonly jobCanceller: JobCanceller;
   readonly removePrompt: RemovePrompt;
 };
 

@@ -1,29 +1,18 @@
-import type { Keyring } from '../auth/keyring.ts';
-import type { Ledger, PromptRow } from '../ledger/ledger.ts';
-import type { Logger } from '../observability/log.ts';
+import type { PromptRow } from '../ledger/ledger.ts';
 import { type JsonObject, parseJson } from '../protocol/json.ts';
 import type { Graph } from '../protocol/v2.ts';
-import type { Hub } from '../sockets/hub.ts';
-import type { LivePrompt, LivePrompts, PromptDraft } from './live-prompts.ts';
-import { LeadershipLost, type PromptEventLog } from './prompt-event-log.ts';
+import type { PromptContext } from './context.ts';
+import type { LivePrompt, PromptDraft } from './live-prompts.ts';
+import { LeadershipLost } from './prompt-event-log.ts';
 import { readLinkedJob } from './state/linked-job.ts';
 import { isSubmittedThroughV1, needsCallerKey } from './submit/plan.ts';
-import type { Follower } from './follow/follower.ts';
 import { type NextStep, type ResumePromptOptions, resumePrompt } from './resume-prompt.ts';
 
-export type ResumptionOptions = ResumePromptOptions & {
-  readonly ledger: { readonly prompts: Pick<Ledger['prompts'], 'get' | 'live'> };
-  readonly promptEventLog: Pick<PromptEventLog, 'start' | 'takeOver' | 'append' | 'discard'>;
-  readonly livePrompts: Pick<LivePrompts, 'has' | 'setJobId'>;
-  readonly follower: Pick<Follower, 'find' | 'trackPrompt'>;
-  readonly keyring: Pick<Keyring, 'callerOf' | 'onCaller'>;
-  readonly hub: Pick<Hub, 'discardFetched'>;
-  /** Another process has recorded a cancel request. */
-  readonly onCancelRequested: (key: string) => void;
-  /** True when a user's prompts need a call of the user first: the key is never stored. */
-  readonly needsOwner: (user: string) => boolean;
-  readonly log: Logger;
-};
+export type ResumptionOptions = ResumePromptOptions &
+  Pick<PromptContext, 'promptEventLog' | 'keyring' | 'hub' | 'needsOwner' | 'log'> & {
+    /** Another process has recorded a cancel request. */
+    readonly onCancelRequested: (key: string) => void;
+  };
 
 /**
  * Resumes the prompts of processes that have ended. Prompts with a job are followed again. Prompts

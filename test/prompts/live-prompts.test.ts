@@ -88,10 +88,10 @@ test('prompts in the outbox are known by user', () => {
   const live = createLivePrompts();
   const prompt = promptOf('k');
   live.add(prompt);
-  live.markWaiting(prompt);
-  expect([keys(live.waiting('ann')), prompt.isInOutbox]).toEqual([['k'], true]);
-  live.clearWaiting(prompt);
-  expect([keys(live.waiting('ann')), prompt.isInOutbox]).toEqual([[], false]);
+  live.addToOutbox(prompt);
+  expect([keys(live.inOutbox('ann')), prompt.isInOutbox]).toEqual([['k'], true]);
+  live.removeFromOutbox(prompt);
+  expect([keys(live.inOutbox('ann')), prompt.isInOutbox]).toEqual([[], false]);
 });
 
 test('counts prompts by state, and the bytes that clients sent', () => {

@@ -6,7 +6,7 @@ import { openRedisLedger } from '../../src/ledger/redis/redis-ledger.ts';
 import { type RedisConnections, openRedis } from '../../src/lib/redis.ts';
 import { silentLogger } from '../../src/observability/log.ts';
 import { recordPrompt } from '../../src/prompts/submit/draft.ts';
-import type { LogHandlers } from '../../src/prompts/prompt-event-log.ts';
+import type { LogHandlers, PromptEventLog } from '../../src/prompts/prompt-event-log.ts';
 import { prompt } from '../ledger/ledger.suite.ts';
 import { type RedisServer, redisMissing, startRedis } from '../support/processes/redis.ts';
 
@@ -84,7 +84,10 @@ describe.skipIf(redisMissing() !== '')(`a Redis that stands still${redisMissing(
     await ledger.prompts.live();
     const entering = recordPrompt(prompt(KEY), {
       ledger,
-      promptEventLog: { claim, discard: (key) => promptEventLog.discard(key) },
+      promptEventLog: {
+        claim,
+        discard: (key: string) => promptEventLog.discard(key),
+      } as unknown as PromptEventLog,
     });
     await expect(entering).rejects.toThrow('the ledger could not be written');
     expect(promptEventLog.isLeader(KEY)).toBe(false);

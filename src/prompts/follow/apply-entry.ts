@@ -1,8 +1,4 @@
-import type { Ledger } from '../../ledger/ledger.ts';
-import type { Logger } from '../../observability/log.ts';
-import type { JobApi } from '../../protocol/job-api.ts';
 import { IS_TERMINAL, type JobStatus } from '../../protocol/v2.ts';
-import type { Hub } from '../../sockets/hub.ts';
 import type { ReceiverGroup } from '../../sockets/receivers.ts';
 import { NOTIFICATION_TEXTS } from '../../translate/notification-texts.ts';
 import {
@@ -13,19 +9,16 @@ import {
   initialProgress,
 } from '../../translate/progress-state.ts';
 import { idleDueMs, reduceProgress } from '../../translate/progress.ts';
-import type { LivePrompt, LivePrompts } from '../live-prompts.ts';
-import type { PromptEventLog, PromptLogEntry } from '../prompt-event-log.ts';
+import type { PromptContext } from '../context.ts';
+import type { LivePrompt } from '../live-prompts.ts';
+import type { PromptLogEntry } from '../prompt-event-log.ts';
 import { readLinkedJob } from '../state/linked-job.ts';
 import { FrameSender } from './send-frames.ts';
 
-export type EntryApplierOptions = {
-  readonly jobs: Pick<JobApi, 'content'>;
-  readonly ledger: { readonly prompts: Pick<Ledger['prompts'], 'get'> };
-  readonly promptEventLog: Pick<PromptEventLog, 'markReceived' | 'isLeader'>;
-  readonly livePrompts: LivePrompts;
-  readonly hub: Pick<Hub, 'closeChannel' | 'sendStatus' | 'submitted' | 'notify'>;
-  readonly log: Logger;
-};
+export type EntryApplierOptions = Pick<
+  PromptContext,
+  'jobs' | 'ledger' | 'promptEventLog' | 'livePrompts' | 'hub' | 'log'
+>;
 
 type EndEffect = ProgressEffect & { kind: 'end' };
 
@@ -83,10 +76,10 @@ export class EntryApplier {
         // Where this process sends it again, its job is already cleared.
         this.#notify(this.#hadJob ? 'sentAgain' : 'noRoom');
         if (prompt.jobId !== null) livePrompts.clearJobId(prompt);
-        return livePrompts.markWaiting(prompt);
+        return livePrompts.addToOutbox(prompt);
       case 'sought':
         this.#notify('outcomeUnknown');
-        return livePrompts.clearWaiting(prompt);
+        return livePrompts.removeFromOutbox(prompt);
       case 'attached':
         return this.#applyAttached();
       case 'released':
@@ -107,7 +100,7 @@ export class EntryApplier {
   async #applyAttached(): Promise<void> {
     const { livePrompts, ledger } = this.#options;
     this.#hadJob = true;
-    livePrompts.clearWaiting(this.#prompt);
+    livePrompts.removeFromOutbox(this.#prompt);
     if (this.#prompt.jobId !== null) return;
     readLinkedJob(livePrompts, this.#prompt, await ledger.prompts.get(this.#prompt.key));
   }

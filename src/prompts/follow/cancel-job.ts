@@ -1,35 +1,20 @@
-import type { Clock } from '../../lib/clock.ts';
-import type { Logger } from '../../observability/log.ts';
-import { type Caller, type JobApi, isGone } from '../../protocol/job-api.ts';
+import { type Caller, isGone } from '../../protocol/job-api.ts';
 import { IS_TERMINAL } from '../../protocol/v2.ts';
-import type { LivePrompts, LivePrompt } from '../live-prompts.ts';
+import type { PromptContext } from '../context.ts';
+import type { LivePrompt } from '../live-prompts.ts';
 
-/** Cancels jobs, and retries while the upstream cannot be reached. */
-export type JobCanceller = {
-  /**
-   * Resolves after the first attempt, made as `caller` (default: the submitter). Goes on in the
-   * background where that failed.
-   */
-  cancelJob(prompt: LivePrompt, caller?: Caller): Promise<void>;
-  close(): void;
-};
-
-type JobCancellerOptions = {
-  readonly jobs: Pick<JobApi, 'cancel'>;
-  readonly livePrompts: Pick<LivePrompts, 'has'>;
-  readonly log: Logger;
-  readonly clock: Clock;
-};
+export type JobCanceller = ReturnType<typeof createJobCanceller>;
 
 const RETRY_MS = { first: 500, last: 10_000 } as const;
 const GIVE_UP_MS = 10 * 60_000;
 
+/** Cancels jobs, and retries while the upstream cannot be reached. */
 export function createJobCanceller({
   jobs,
   livePrompts,
   log,
   clock,
-}: JobCancellerOptions): JobCanceller {
+}: Pick<PromptContext, 'jobs' | 'livePrompts' | 'log' | 'clock'>) {
   const stop = new AbortController();
 
   /** True when nothing is left to do: the job was cancelled, or cannot be. */
@@ -59,14 +44,16 @@ export function createJobCanceller({
   }
 
   return {
-    async cancelJob(prompt, caller) {
+    /**
+     * Resolves after the first attempt, made as `caller` (default: the submitter). Goes on in the
+     * background where that failed.
+     */
+    async cancelJob(prompt: LivePrompt, caller?: Caller): Promise<void> {
       if (await requestCancel(prompt, caller)) return;
       void retryUntilDone(prompt).catch((error: unknown) => {
-        if (!stop.signal.aborted)
-          log.error(
-            { event: 'cancel.retry_failed', err: error, user: prompt.caller.user },
-            'could not retry a cancel',
-          );
+        if (stop.signal.aborted) return;
+        const facts = { event: 'cancel.retry_failed', err: error, user: prompt.caller.user };
+        log.error(facts, 'could not retry a cancel');
       });
     },
     close: () => stop.abort(),

@@ -4,33 +4,29 @@ import { type Deferred, createDeferred } from './deferred.ts';
 /** Limit for an upstream that reports an end but never returns the ended job. */
 const MAX_WAIT_MS = 1000;
 
+export type EndingPrompts = ReturnType<typeof createEndingPrompts>;
+
 /**
  * Prompts whose job has ended but whose end was not sent yet: the job is read once more and the
  * history is written. The next job may run already. v1 clients get its frames after the end of the
  * one before, as when one process runs them one after the other.
  */
-export type EndingPrompts = {
-  begin(user: string, key: string): void;
-  finish(user: string, key: string): void;
-  /** Resolves when no prompt of the user is ending, at the latest after a second. */
-  whenFinished(user: string): Promise<void>;
-};
-
-export function createEndingPrompts(): EndingPrompts {
+export function createEndingPrompts() {
   const byUser = new Map<string, Map<string, Deferred>>();
   return {
-    begin(user, key) {
+    begin(user: string, key: string): void {
       const prompts = byUser.get(user) ?? new Map<string, Deferred>();
       byUser.set(user, prompts);
       if (!prompts.has(key)) prompts.set(key, createDeferred());
     },
-    finish(user, key) {
+    finish(user: string, key: string): void {
       const prompts = byUser.get(user);
       prompts?.get(key)?.resolve();
       prompts?.delete(key);
       if (prompts?.size === 0) byUser.delete(user);
     },
-    async whenFinished(user) {
+    /** Resolves when no prompt of the user is ending, at the latest after a second. */
+    async whenFinished(user: string): Promise<void> {
       const prompts = byUser.get(user);
       if (!prompts) return;
       await completesWithin(

@@ -1,45 +1,28 @@
-import type { HistoryLimits, Ledger } from '../../ledger/ledger.ts';
-import type { Clock } from '../../lib/clock.ts';
 import { completesWithin } from '../../lib/completes-within.ts';
-import type { Logger } from '../../observability/log.ts';
-import type { Caller, JobApi } from '../../protocol/job-api.ts';
-import type { Graph } from '../../protocol/v2.ts';
+import type { Caller } from '../../protocol/job-api.ts';
 import type { Channel } from '../../sockets/channel.ts';
-import type { Hub } from '../../sockets/hub.ts';
 import { previewMethodIn } from '../../sockets/preview-method.ts';
-import type { LivePrompt, LivePrompts, PromptDraft } from '../live-prompts.ts';
+import type { LivePrompt, PromptDraft } from '../live-prompts.ts';
 import {
   LeadershipLost,
   type LogSubscriber,
-  type PromptEventLog,
   type PromptLogEntry,
   ifLeadershipLost,
 } from '../prompt-event-log.ts';
 import { HistoryPruner } from '../state/history-pruner.ts';
 import { createLivePrompt, unloadIfFar } from '../state/live-prompt.ts';
-import { EntryApplier } from './apply-entry.ts';
+import type { PromptContext } from '../context.ts';
+import { EntryApplier, type EntryApplierOptions } from './apply-entry.ts';
 import { type EndingPrompts, createEndingPrompts } from './ending-prompts.ts';
 import { FollowedPrompt, type JobEventStream } from './followed-prompt.ts';
 import { type EndWithoutJob, JobConsumer } from './job-consumer.ts';
 import type { Resend } from './missing-job.ts';
 
-export type FollowerOptions = {
-  readonly jobs: JobApi;
-  readonly ledger: Ledger;
-  readonly promptEventLog: PromptEventLog;
-  readonly livePrompts: LivePrompts;
-  readonly hub: Pick<Hub, 'openChannel' | 'closeChannel' | 'sendStatus' | 'submitted' | 'notify'>;
-  /** Limits of each user's history, and of one prompt's graph in it. */
-  readonly history: HistoryLimits & { readonly graphBytes: number };
-  /** True when the upstream may lose jobs it accepted. */
-  readonly mayLoseJobs: boolean;
-  /** Decides about a prompt whose job was lost, or failed, before it started. */
-  readonly resend: Resend;
-  /** Called with v1's status word of each ended prompt. */
-  readonly onEnded?: ((statusWord: string) => void) | undefined;
-  readonly clock: Clock;
-  readonly log: Logger;
-};
+export type FollowerOptions = EntryApplierOptions &
+  Pick<PromptContext, 'history' | 'mayLoseJobs' | 'onEnded' | 'clock'> & {
+    /** Decides about a prompt whose job was lost, or failed, before it started. */
+    readonly resend: Resend;
+  };
 
 /** Entries that say where a prompt is; what its job does are the others. */
 type StateEntryKind = Exclude<PromptLogEntry['kind'], 'input'>;
@@ -97,15 +80,7 @@ export class Follower {
   /** Sets the job of the prompt and opens its event stream. */
   attachJob(
     prompt: LivePrompt,
-    {
-      jobId,
-      graph,
-      targets,
-    }: {
-      readonly jobId: string;
-      readonly graph: Graph;
-      readonly targets: readonly string[];
-    },
+    { jobId, graph, targets }: Pick<LivePrompt, 'graph' | 'targets'> & { readonly jobId: string },
   ): void {
     const { livePrompts, jobs } = this.#options;
     const status = prompt.jobId === jobId ? prompt.status : 'queued';
@@ -213,23 +188,13 @@ export class Follower {
   }
 
   #consumerOf({ prompt, entryApplier }: FollowedPrompt): JobConsumer {
-    const { jobs, ledger, livePrompts, promptEventLog, history, clock, log } = this.#options;
-    const { mayLoseJobs, resend, onEnded } = this.#options;
     return new JobConsumer(prompt, entryApplier, {
-      jobs,
-      ledger,
-      livePrompts,
-      promptEventLog,
+      ...this.#options,
       endingPrompts: this.#endingPrompts,
-      maxGraphBytes: history.graphBytes,
-      mayLoseJobs,
-      resend,
-      onEnded: ({ statusWord, entryJson }) => {
+      onHistoryWritten: ({ statusWord, entryJson }) => {
         this.#pruner.noteStored(entryJson.length);
-        onEnded?.(statusWord);
+        this.#options.onEnded?.(statusWord);
       },
-      clock,
-      log,
     });
   }
 

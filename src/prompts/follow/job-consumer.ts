@@ -1,13 +1,12 @@
-import type { Ledger, PromptOutcome } from '../../ledger/ledger.ts';
-import type { Clock } from '../../lib/clock.ts';
+import type { PromptOutcome } from '../../ledger/ledger.ts';
 import { reached } from '../../lib/crash-point.ts';
 import { yieldEvery } from '../../lib/event-loop.ts';
-import type { Logger } from '../../observability/log.ts';
-import { type JobApi, type JobEvent, isGone } from '../../protocol/job-api.ts';
+import { type JobEvent, isGone } from '../../protocol/job-api.ts';
 import { IS_TERMINAL, type Job } from '../../protocol/v2.ts';
 import type { ProgressInput } from '../../translate/progress-state.ts';
-import type { LivePrompt, LivePrompts } from '../live-prompts.ts';
-import { LeadershipLost, type PromptEventLog } from '../prompt-event-log.ts';
+import type { PromptContext } from '../context.ts';
+import type { LivePrompt } from '../live-prompts.ts';
+import { LeadershipLost } from '../prompt-event-log.ts';
 import { toOutcome } from '../state/outcome.ts';
 import { endsJob, isKnown, showsActivity, startsJob } from '../state/progress-input-kinds.ts';
 import type { EntryApplier } from './apply-entry.ts';
@@ -21,21 +20,13 @@ export type EndWithoutJob =
   | { readonly kind: 'failed'; readonly error: NonNullable<Job['error']> }
   | { readonly kind: 'lost'; readonly reason: string };
 
-export type JobConsumerOptions = {
-  readonly jobs: Pick<JobApi, 'get' | 'asset'>;
-  readonly ledger: Pick<Ledger, 'prompts' | 'files'>;
-  readonly livePrompts: Pick<LivePrompts, 'hasEarlierQueued'>;
-  readonly promptEventLog: Pick<PromptEventLog, 'append' | 'isLeader'>;
+export type JobConsumerOptions = Pick<
+  PromptContext,
+  'jobs' | 'ledger' | 'livePrompts' | 'promptEventLog' | 'history' | 'mayLoseJobs' | 'clock' | 'log'
+> & {
   readonly endingPrompts: EndingPrompts;
-  /** Limit of one prompt's graph in its history. */
-  readonly maxGraphBytes: number;
-  /** True when the upstream may lose jobs it accepted. */
-  readonly mayLoseJobs: boolean;
   readonly resend: Resend;
-  /** Called when the history of the prompt is written. */
-  readonly onEnded: (outcome: PromptOutcome) => void;
-  readonly clock: Clock;
-  readonly log: Logger;
+  readonly onHistoryWritten: (outcome: PromptOutcome) => void;
 };
 
 /** Events of one prompt that are consumed before the event loop gets its turn. */
@@ -64,15 +55,10 @@ export class JobConsumer {
     entryApplier: Pick<EntryApplier, 'state' | 'hasEnded' | 'nextDueMs'>,
     options: JobConsumerOptions,
   ) {
-    const { ledger, jobs, clock } = options;
     this.#prompt = prompt;
     this.#entryApplier = entryApplier;
     this.#options = options;
-    this.#outputNames = new OutputNames(prompt, {
-      files: ledger.files,
-      jobs,
-      now: () => clock.now(),
-    });
+    this.#outputNames = new OutputNames(prompt, options);
   }
 
   /** Consumes an event stream. */
@@ -126,15 +112,15 @@ export class JobConsumer {
 
   /** Writes the history of a prompt whose end is in its log, then sends v1's last frame. */
   async finish(): Promise<void> {
-    const { ledger, promptEventLog, endingPrompts, onEnded, log } = this.#options;
+    const { ledger, promptEventLog, endingPrompts, onHistoryWritten, log } = this.#options;
     const { key, promptId, caller } = this.#prompt;
     const state = this.#entryApplier.state();
-    const outcome = await toOutcome(this.#prompt, state, this.#options.maxGraphBytes);
+    const outcome = await toOutcome(this.#prompt, state, this.#options.history.graphBytes);
     await this.#retryWrite(() => ledger.prompts.finish(key, outcome));
     reached('after-history');
     await promptEventLog.append(key, { kind: 'recorded' });
     endingPrompts.finish(caller.user, key);
-    onEnded(outcome);
+    onHistoryWritten(outcome);
     const { startedAtMs, endedAtMs } = state;
     const ms = Math.max(0, (endedAtMs ?? 0) - (startedAtMs ?? endedAtMs ?? 0));
     log.info({ event: 'prompt.finished', user: caller.user, promptId, ms }, 'prompt executed');

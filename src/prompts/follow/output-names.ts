@@ -1,17 +1,13 @@
 import { nameOutput } from '../../files/name-output.ts';
 import { locationOf } from '../../files/output-name.ts';
-import type { FileStore } from '../../ledger/ledger.ts';
 import { yieldEvery } from '../../lib/event-loop.ts';
-import { type JobApi, isGone } from '../../protocol/job-api.ts';
+import { isGone } from '../../protocol/job-api.ts';
 import type { FileRef } from '../../protocol/v1.ts';
 import type { Job, Output } from '../../protocol/v2.ts';
+import type { PromptContext } from '../context.ts';
 import type { LivePrompt } from '../live-prompts.ts';
 
-type OutputNamesOptions = {
-  readonly files: FileStore;
-  readonly jobs: Pick<JobApi, 'asset'>;
-  readonly now: () => number;
-};
+type OutputNamesOptions = Pick<PromptContext, 'jobs' | 'ledger' | 'clock'>;
 
 /** Outputs that are named before the event loop gets its turn. */
 const OUTPUTS_PER_TURN = 32;
@@ -29,19 +25,22 @@ export class OutputNames {
   }
 
   async name(output: Output): Promise<FileRef> {
-    const { files, now } = this.#options;
-    const file = await nameOutput(files, this.#prompt.caller.user, output, now());
+    const file = await this.#nameOutput(output);
     this.#named.set(output.id, { output, file });
     return file;
   }
 
+  #nameOutput(output: Output): Promise<FileRef> {
+    const { ledger, clock } = this.#options;
+    return nameOutput(ledger.files, this.#prompt.caller.user, output, clock.now());
+  }
+
   /** Names all outputs of the job, by id. */
   async nameAll(job: Job): Promise<Map<string, FileRef>> {
-    const { files, now } = this.#options;
     const named = new Map<string, FileRef>();
     const pause = yieldEvery(OUTPUTS_PER_TURN);
     for (const output of job.outputs) {
-      named.set(output.id, await nameOutput(files, this.#prompt.caller.user, output, now()));
+      named.set(output.id, await this.#nameOutput(output));
       await pause();
     }
     return named;
@@ -55,7 +54,7 @@ export class OutputNames {
     for (const { output, file } of this.#named.values()) {
       const isPresent = job.outputs.some(({ id }) => id === output.id);
       if (isPresent || !job.outputs.some((other) => isReplacedBy(output, other))) continue;
-      await this.#options.files.remove(this.#prompt.caller.user, file);
+      await this.#options.ledger.files.remove(this.#prompt.caller.user, file);
       this.#named.delete(output.id);
     }
   }
@@ -66,7 +65,8 @@ export class OutputNames {
   }
 
   async #removeIfGone(output: Output): Promise<void> {
-    const { files, jobs } = this.#options;
+    const { ledger, jobs } = this.#options;
+    const { files } = ledger;
     const { caller, createdAtMs } = this.#prompt;
     const location = locationOf(output.name, output.x_subfolder);
     const type = output.x_temp ? 'temp' : 'output';

@@ -1,17 +1,12 @@
 import { readImageBytes } from '../../files/asset-content.ts';
-import type { Logger } from '../../observability/log.ts';
 import { sniffPreview } from '../../protocol/binary-frames.ts';
-import type { JobApi } from '../../protocol/job-api.ts';
 import type { Frame, Picture } from '../../sockets/frame.ts';
 import type { PictureEffect, ProgressEffect } from '../../translate/progress-state.ts';
+import type { PromptContext } from '../context.ts';
 import type { LivePrompt } from '../live-prompts.ts';
-import { PREVIEW_HEAD_BYTES, type PromptEventLog } from '../prompt-event-log.ts';
+import { PREVIEW_HEAD_BYTES } from '../prompt-event-log.ts';
 
-type FrameSenderOptions = {
-  readonly jobs: Pick<JobApi, 'content'>;
-  readonly promptEventLog: Pick<PromptEventLog, 'isLeader'>;
-  readonly log: Logger;
-};
+type FrameSenderOptions = Pick<PromptContext, 'jobs' | 'promptEventLog' | 'log'>;
 
 type FrameEffect = Exclude<ProgressEffect, { kind: 'end' }>;
 

@@ -1,16 +1,14 @@
 import { randomUUID } from 'node:crypto';
 
-/** Makes ids for prompts. Ids of one process increase, also within a millisecond. */
-export type PromptKeys = (nowMs: number) => string;
-
 /** The counter's range: the 12 bits of a UUID between its time and its random part. */
 const COUNTER_LIMIT = 0x1000;
 
 /**
+ * Makes ids for prompts. Ids of one process increase, also within a millisecond.
  * UUIDs of version 7: later ones sort later, so that prompts written together are neighbours in the
  * ledger's indexes and equal numbers have an order. They are as hard to guess as any UUID.
  */
-export function createPromptKeys(): PromptKeys {
+export function createPromptKeys(): (nowMs: number) => string {
   let lastMs = 0;
   let count = 0;
   return (nowMs) => {

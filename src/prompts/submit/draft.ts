@@ -1,7 +1,7 @@
-import type { Ledger, PromptRow } from '../../ledger/ledger.ts';
+import type { PromptRow } from '../../ledger/ledger.ts';
 import type { Caller } from '../../protocol/job-api.ts';
 import { type SubmissionPlan, toStoredPlan } from './plan.ts';
-import type { PromptEventLog } from '../prompt-event-log.ts';
+import type { PromptContext } from '../context.ts';
 import type { Submission } from '../submission.ts';
 
 /** A checked submission that can be sent upstream. */
@@ -43,17 +43,12 @@ export function toPromptRow(draft: SubmissionDraft, state: 'submitting' | 'outbo
   };
 }
 
-type PromptRecords = {
-  readonly promptEventLog: Pick<PromptEventLog, 'claim' | 'discard'>;
-  readonly ledger: { readonly prompts: Pick<Ledger['prompts'], 'insert'> };
-};
-
 /**
  * Records the prompt and makes this process its owner. On failure it has neither record nor owner.
  */
 export async function recordPrompt(
   row: PromptRow,
-  { promptEventLog, ledger }: PromptRecords,
+  { promptEventLog, ledger }: Pick<PromptContext, 'promptEventLog' | 'ledger'>,
 ): Promise<void> {
   await promptEventLog.claim(row.key);
   try {

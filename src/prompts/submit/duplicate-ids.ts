@@ -1,43 +1,33 @@
-import type { Clock } from '../../lib/clock.ts';
-import type { Ledger, PromptRow } from '../../ledger/ledger.ts';
+import type { PromptRow } from '../../ledger/ledger.ts';
 import { type Json, stringifyJson } from '../../protocol/json.ts';
 import type { Caller } from '../../protocol/job-api.ts';
-import type { LivePrompts, LivePrompt } from '../live-prompts.ts';
+import type { LivePrompt } from '../live-prompts.ts';
 import { V1Error, plainError } from '../../dialects/errors.ts';
 import type { Follower } from '../follow/follower.ts';
 import { toJsonText } from '../../lib/lazy-json.ts';
-import type { PromptEventLog } from '../prompt-event-log.ts';
+import type { PromptContext } from '../context.ts';
 import type { Submission } from '../submission.ts';
 
-/** Live prompts that have the same id as a submission. */
-export type DuplicateIds = {
-  /** A client that lost its answer with the process sends its id again: it gets that prompt. */
-  findResumed(caller: Caller, submission: Submission): Promise<LivePrompt | undefined>;
-  /**
-   * The original accepts a live id again with another number; with the same number its worker
-   * fails.
-   */
-  refuseDuplicate(caller: Caller, submission: Submission): void;
-};
+export type DuplicateIds = ReturnType<typeof createDuplicateIds>;
 
-type DuplicateIdOptions = {
-  readonly ledger: { readonly prompts: Pick<Ledger['prompts'], 'get' | 'find'> };
-  readonly promptEventLog: Pick<PromptEventLog, 'isLeader'>;
-  readonly livePrompts: Pick<LivePrompts, 'find' | 'has'>;
-  readonly follower: Pick<Follower, 'find' | 'untrack'>;
+type DuplicateIdOptions = Pick<
+  PromptContext,
+  'ledger' | 'promptEventLog' | 'livePrompts' | 'clock'
+> & {
+  readonly follower: Follower;
   /** Shows a prompt of another process. */
   readonly discover: (key: string) => Promise<void>;
-  readonly clock: Clock;
 };
 
 /** By then another process has taken over: its lease, the next check, and a margin. */
 const TAKEOVER_WAIT_MS = { interval: 50, max: 8000 } as const;
 
-export function createDuplicateIds(deps: DuplicateIdOptions): DuplicateIds {
-  const { ledger, promptEventLog, livePrompts, follower, clock } = deps;
+/** Finds live prompts that have the same id as a submission. */
+export function createDuplicateIds(options: DuplicateIdOptions) {
+  const { ledger, promptEventLog, livePrompts, follower, clock } = options;
 
   async function discoverPrompt(key: string): Promise<LivePrompt | undefined> {
-    if (!follower.find(key)) await deps.discover(key);
+    if (!follower.find(key)) await options.discover(key);
     return follower.find(key);
   }
 
@@ -55,7 +45,8 @@ export function createDuplicateIds(deps: DuplicateIdOptions): DuplicateIds {
   }
 
   return {
-    async findResumed({ user }, { promptId, graph }) {
+    /** A client that lost its answer with the process sends its id again: it gets that prompt. */
+    async findResumed({ user }: Caller, { promptId, graph }: Submission) {
       if (promptId === undefined) return undefined;
       const isSame = (graphJson: string) => graphJson === stringifyJson(graph as Json);
       const local = livePrompts.find(user, promptId);
@@ -67,7 +58,11 @@ export function createDuplicateIds(deps: DuplicateIdOptions): DuplicateIds {
       const duplicate = await discoverPrompt(row.key);
       return duplicate && waitForTakeover(duplicate);
     },
-    refuseDuplicate({ user }, { promptId, number }) {
+    /**
+     * The original accepts a live id again with another number; with the same number its worker
+     * fails.
+     */
+    refuseDuplicate({ user }: Caller, { promptId, number }: Submission): void {
       const duplicate = promptId === undefined ? undefined : livePrompts.find(user, promptId);
       if (duplicate?.promptId !== promptId || duplicate?.number !== number) return;
       const message = `A prompt with the id ${promptId} and this number is already queued.`;

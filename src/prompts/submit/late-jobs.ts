@@ -1,34 +1,20 @@
-import type { Clock } from '../../lib/clock.ts';
-import type { Logger } from '../../observability/log.ts';
-import { type JobApi, isGone } from '../../protocol/job-api.ts';
+import { isGone } from '../../protocol/job-api.ts';
 import type { Job } from '../../protocol/v2.ts';
 import type { SubmissionRetry } from './retry.ts';
+import type { PromptContext } from '../context.ts';
 import type { LivePrompt } from '../live-prompts.ts';
-import { type RetryPolicy, withJitter } from './retry-policy.ts';
+import { withJitter } from './retry-policy.ts';
 import { KEY_LABEL, type SubmissionPlan } from './plan.ts';
 
+export type LateJobs = ReturnType<typeof createLateJobs>;
+
+type LateJobsOptions = Pick<PromptContext, 'jobs' | 'retryPolicy' | 'log' | 'clock'> & {
+  readonly submissionRetry: SubmissionRetry;
+};
+
 /** Cancels the jobs of prompts that were ended while it was unknown whether they have one. */
-export type LateJobs = {
-  /** Searches for the job for a while, then cancels it. `found`: the job is known already. */
-  cancelWhenFound(prompt: LivePrompt, plan: SubmissionPlan, found?: Job): void;
-  close(): Promise<void>;
-};
-
-type LateJobsOptions = {
-  readonly jobs: Pick<JobApi, 'cancel'>;
-  readonly submissionRetry: Pick<SubmissionRetry, 'findJob'>;
-  readonly retryPolicy: RetryPolicy;
-  readonly log: Logger;
-  readonly clock: Clock;
-};
-
-export function createLateJobs({
-  jobs,
-  submissionRetry,
-  retryPolicy,
-  log,
-  clock,
-}: LateJobsOptions): LateJobs {
+export function createLateJobs(options: LateJobsOptions) {
+  const { jobs, submissionRetry, retryPolicy, log, clock } = options;
   const stop = new AbortController();
   const tasks = new Set<Promise<void>>();
 
@@ -51,11 +37,13 @@ export function createLateJobs({
     await retry(async () => {
       const cancelled = await jobs.cancel(caller, id);
       if (!cancelled.ok && !isGone(cancelled.error)) return false;
-      const facts = { event: 'submission.late_job_cancelled', user: caller.user, promptId };
-      log.info(
-        { ...facts, jobId: id },
-        'cancelled a job that was found after its prompt had ended',
-      );
+      const facts = {
+        event: 'submission.late_job_cancelled',
+        user: caller.user,
+        promptId,
+        jobId: id,
+      };
+      log.info(facts, 'cancelled a job that was found after its prompt had ended');
       return true;
     });
   }
@@ -73,7 +61,8 @@ export function createLateJobs({
   }
 
   return {
-    cancelWhenFound(prompt, plan, found) {
+    /** Searches for the job for a while, then cancels it. `found`: the job is known already. */
+    cancelWhenFound(prompt: LivePrompt, plan: SubmissionPlan, found?: Job): void {
       const task = (found ? cancelJob(prompt, found) : findAndCancel(prompt, plan))
         .catch((error: unknown) => {
           if (stop.signal.aborted) return;
@@ -82,7 +71,7 @@ export function createLateJobs({
         .finally(() => tasks.delete(task));
       tasks.add(task);
     },
-    async close() {
+    async close(): Promise<void> {
       stop.abort();
       await Promise.all(tasks);
     },

@@ -1,25 +1,25 @@
-import type { Ledger } from '../../ledger/ledger.ts';
 import { runInSteps } from '../../lib/event-loop.ts';
 import { applyCoercionsSteps } from '../../translate/file-mentions.ts';
 import type { Json } from '../../protocol/json.ts';
 import { stringifySteps } from '../../protocol/json-steps.ts';
 import type { Job } from '../../protocol/v2.ts';
+import type { PromptContext } from '../context.ts';
 import type { LivePrompt } from '../live-prompts.ts';
 import type { Follower } from '../follow/follower.ts';
 import { rememberJson } from '../../lib/lazy-json.ts';
 import type { SubmissionPlan } from './plan.ts';
 import type { JobCanceller } from '../follow/cancel-job.ts';
 
-/** Links a prompt to its v2 job and records that. */
-export type LinkJob = (prompt: LivePrompt, plan: SubmissionPlan, job: Job) => Promise<void>;
+export type LinkJob = ReturnType<typeof createLinkJob>;
 
-export function createLinkJob(deps: {
-  readonly ledger: { readonly prompts: Pick<Ledger['prompts'], 'linkJob'> };
-  readonly follower: Pick<Follower, 'attachJob' | 'follow'>;
-  readonly jobCanceller: Pick<JobCanceller, 'cancelJob'>;
-}): LinkJob {
-  const { ledger, follower, jobCanceller } = deps;
-  return async (prompt, plan, job) => {
+type LinkJobOptions = Pick<PromptContext, 'ledger'> & {
+  readonly follower: Follower;
+  readonly jobCanceller: JobCanceller;
+};
+
+/** Links a prompt to its v2 job and records that. */
+export function createLinkJob({ ledger, follower, jobCanceller }: LinkJobOptions) {
+  return async (prompt: LivePrompt, plan: SubmissionPlan, job: Job): Promise<void> => {
     // v1 shows literals as v2 coerced them, and files as the client named them.
     const coerced = job.x_workflow ?? {};
     const graph = await runInSteps(applyCoercionsSteps(plan.graph, coerced, plan.placed));

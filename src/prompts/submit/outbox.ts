@@ -1,10 +1,8 @@
-import type { Ledger } from '../../ledger/ledger.ts';
-import type { Clock } from '../../lib/clock.ts';
-import type { Logger } from '../../observability/log.ts';
 import { jobErrorOf } from '../../translate/late-rejection.ts';
 import type { Follower } from '../follow/follower.ts';
-import type { LivePrompt, LivePrompts } from '../live-prompts.ts';
-import { LeadershipLost, type PromptEventLog } from '../prompt-event-log.ts';
+import type { PromptContext } from '../context.ts';
+import type { LivePrompt } from '../live-prompts.ts';
+import { LeadershipLost } from '../prompt-event-log.ts';
 import type { RemovePrompt } from '../follow/remove-prompt.ts';
 import type { LinkJob } from './link-job.ts';
 import {
@@ -15,25 +13,20 @@ import {
 } from './outbox-queue.ts';
 import { toStoredPlan } from './plan.ts';
 import type { SubmissionRecovery } from './recover.ts';
-import { type RetryPolicy, backoffMs, retryAfterMs, withJitter } from './retry-policy.ts';
+import { backoffMs, retryAfterMs, withJitter } from './retry-policy.ts';
 import type { RetryResult, SubmissionRetry } from './retry.ts';
 import type { SendResult, SubmissionSender } from './send.ts';
 
-export type OutboxOptions = {
-  readonly ledger: { readonly prompts: Pick<Ledger['prompts'], 'setIntent'> };
-  readonly livePrompts: Pick<LivePrompts, 'waiting' | 'clearWaiting'>;
-  readonly promptEventLog: Pick<PromptEventLog, 'isLeader'>;
-  readonly follower: Pick<Follower, 'appendEntry' | 'finishWithoutJob'>;
-  readonly sender: Pick<SubmissionSender, 'send'>;
+export type OutboxOptions = Pick<
+  PromptContext,
+  'ledger' | 'livePrompts' | 'promptEventLog' | 'retryPolicy' | 'outboxLimit' | 'clock' | 'log'
+> & {
+  readonly follower: Follower;
+  readonly sender: SubmissionSender;
   readonly submissionRetry: SubmissionRetry;
-  readonly submissionRecovery: Pick<SubmissionRecovery, 'recover'>;
+  readonly submissionRecovery: SubmissionRecovery;
   readonly linkJob: LinkJob;
   readonly removePrompt: RemovePrompt;
-  readonly retryPolicy: RetryPolicy;
-  /** Maximum number of waiting submissions of one user. */
-  readonly limit: number;
-  readonly clock: Pick<Clock, 'sleep'>;
-  readonly log: Logger;
 };
 
 /** Wait before checking again whether submissions of other processes come first. */
@@ -66,7 +59,7 @@ export class Outbox {
 
   /** Reserves a slot for a submission of this user; `undefined`: the outbox is full. */
   reserve(user: string): Reservation | undefined {
-    const isFull = this.#count(user) + this.#reservations.count(user) >= this.#options.limit;
+    const isFull = this.#count(user) + this.#reservations.count(user) >= this.#options.outboxLimit;
     return isFull ? undefined : this.#reservations.add(user);
   }
 
@@ -136,7 +129,7 @@ export class Outbox {
   #isNext({ prompt }: QueuedSubmission, queue: OutboxQueue): boolean {
     const { promptEventLog, livePrompts } = this.#options;
     if (!promptEventLog.isLeader(prompt.key)) return false;
-    return queue.isAheadOf(livePrompts.waiting(prompt.caller.user), prompt);
+    return queue.isAheadOf(livePrompts.inOutbox(prompt.caller.user), prompt);
   }
 
   async #sendFirst(
@@ -243,12 +236,13 @@ export class Outbox {
     const { promptEventLog, livePrompts } = this.#options;
     queue.remove(submission);
     // The owner of a submission says whether it waits.
-    if (promptEventLog.isLeader(submission.prompt.key)) livePrompts.clearWaiting(submission.prompt);
+    if (promptEventLog.isLeader(submission.prompt.key))
+      livePrompts.removeFromOutbox(submission.prompt);
   }
 
   /** Counts the submissions here and those known from other processes. */
   #count(user: string): number {
-    const inOtherProcessesToo = this.#options.livePrompts.waiting(user).size;
+    const inOtherProcessesToo = this.#options.livePrompts.inOutbox(user).size;
     return Math.max(this.#queues.get(user)?.length ?? 0, inOtherProcessesToo);
   }
 }

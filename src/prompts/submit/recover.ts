@@ -1,16 +1,14 @@
-import type { Ledger } from '../../ledger/ledger.ts';
 import { jobErrorOf } from '../../translate/late-rejection.ts';
-import type { Clock } from '../../lib/clock.ts';
-import type { Logger } from '../../observability/log.ts';
 import type { Job } from '../../protocol/v2.ts';
 import type { LinkJob } from './link-job.ts';
+import type { PromptContext } from '../context.ts';
 import type { LivePrompt } from '../live-prompts.ts';
 import type { Follower } from '../follow/follower.ts';
 import type { RemovePrompt } from '../follow/remove-prompt.ts';
 import type { LateJobs } from './late-jobs.ts';
-import { type RetryPolicy, withJitter } from './retry-policy.ts';
+import { withJitter } from './retry-policy.ts';
 import { type SubmissionPlan, toStoredPlan, withNewKey } from './plan.ts';
-import { LeadershipLost, type PromptEventLog } from '../prompt-event-log.ts';
+import { LeadershipLost } from '../prompt-event-log.ts';
 import type { SubmissionRetry } from './retry.ts';
 import {
   type RecoveryAction,
@@ -37,17 +35,15 @@ export type AmbiguousSubmission = {
   readonly isEngineDown?: boolean;
 };
 
-export type SubmissionRecoveryOptions = {
-  readonly ledger: { readonly prompts: Pick<Ledger['prompts'], 'setIntent'> };
+export type SubmissionRecoveryOptions = Pick<
+  PromptContext,
+  'ledger' | 'promptEventLog' | 'retryPolicy' | 'clock' | 'log'
+> & {
   readonly submissionRetry: SubmissionRetry;
-  readonly follower: Pick<Follower, 'appendEntry' | 'finishWithoutJob'>;
+  readonly follower: Follower;
   readonly linkJob: LinkJob;
-  readonly promptEventLog: Pick<PromptEventLog, 'isLeader'>;
   readonly removePrompt: RemovePrompt;
-  readonly lateJobs: Pick<LateJobs, 'cancelWhenFound'>;
-  readonly retryPolicy: RetryPolicy;
-  readonly clock: Clock;
-  readonly log: Logger;
+  readonly lateJobs: LateJobs;
 };
 
 type Recovery = {

@@ -1,13 +1,11 @@
 import { reached } from '../../lib/crash-point.ts';
-import type { Ledger } from '../../ledger/ledger.ts';
-import type { Logger } from '../../observability/log.ts';
-import { type JobApi, isGone } from '../../protocol/job-api.ts';
+import { isGone } from '../../protocol/job-api.ts';
 import { IS_TERMINAL } from '../../protocol/v2.ts';
+import type { PromptContext } from '../context.ts';
 import type { MissingJob, Resend } from '../follow/missing-job.ts';
-import type { Clock } from '../../lib/clock.ts';
-import type { LivePrompts, LivePrompt } from '../live-prompts.ts';
+import type { LivePrompt } from '../live-prompts.ts';
 import type { Outbox } from './outbox.ts';
-import { type RetryPolicy, backoffMs } from './retry-policy.ts';
+import { backoffMs } from './retry-policy.ts';
 import {
   toStoredPlan,
   isSubmittedThroughV1,
@@ -16,29 +14,15 @@ import {
   withNewKey,
 } from './plan.ts';
 
-type ResendOptions = {
-  readonly ledger: { readonly prompts: Pick<Ledger['prompts'], 'get' | 'unlinkJob'> };
-  readonly jobs: Pick<JobApi, 'cancel'>;
-  readonly livePrompts: Pick<LivePrompts, 'clearJobId'>;
-  readonly outbox: Pick<Outbox, 'add'>;
-  readonly retryPolicy: RetryPolicy;
-  readonly log: Logger;
-  readonly clock: Pick<Clock, 'now'>;
-  /**
-   * True when the service may lose jobs it accepted. The embedded engine keeps them in the same
-   * ledger.
-   */
-  readonly mayLoseJobs: boolean;
-};
+type ResendOptions = PromptContext & { readonly outbox: Outbox };
 
 /** A service that drops a prompt on arrival this often has decided; no engine dies that often. */
 const MAX_DROPS = 3;
 /** Services keep ended jobs for a day or more: a job that is gone sooner never ended. */
 const MIN_RETENTION_MS = 20 * 60 * 60_000;
 
-export function createResend(deps: ResendOptions): Resend {
-  const { ledger, jobs, livePrompts, outbox, retryPolicy, log, clock } = deps;
-
+export function createResend(options: ResendOptions): Resend {
+  const { ledger, jobs, log, clock } = options;
   const dropCounts = new WeakMap<LivePrompt, number>();
 
   /** Counts how often in a row its jobs were lost before they were reported as queued. */
@@ -64,7 +48,7 @@ export function createResend(deps: ResendOptions): Resend {
   }
 
   return async (prompt, missing) => {
-    if (!deps.mayLoseJobs || prompt.cancelRequested || mayHaveBegun(prompt, missing))
+    if (!options.mayLoseJobs || prompt.cancelRequested || mayHaveBegun(prompt, missing))
       return 'final';
     const row = await ledger.prompts.get(prompt.key);
     if (!row || row.jobId === null || row.startedAtMs !== null || !isSubmittedThroughV1(row))
@@ -77,13 +61,12 @@ export function createResend(deps: ResendOptions): Resend {
     await ledger.prompts.unlinkJob(prompt.key, toStoredPlan(plan, 'here'));
     reached('after-detach');
     const { promptId } = prompt;
-    log.warn(
-      { event: 'prompt.resent', user: row.user, promptId, jobId: row.jobId },
-      'the job service lost a queued prompt; sending it again',
-    );
-    livePrompts.clearJobId(prompt);
-    const waitMs = backoffMs(retryPolicy, resendCount(plan) - 1);
-    await outbox.add({ prompt, plan, clientKnows: 'accepted', mayHaveBeenSent: false }, waitMs);
+    const facts = { event: 'prompt.resent', user: row.user, promptId, jobId: row.jobId };
+    log.warn(facts, 'the job service lost a queued prompt; sending it again');
+    options.livePrompts.clearJobId(prompt);
+    const waitMs = backoffMs(options.retryPolicy, resendCount(plan) - 1);
+    const submission = { prompt, plan, clientKnows: 'accepted', mayHaveBeenSent: false } as const;
+    await options.outbox.add(submission, waitMs);
     return 'sent';
   };
 }

@@ -1,8 +1,6 @@
-import type { Ledger } from '../../ledger/ledger.ts';
-import type { Clock } from '../../lib/clock.ts';
-import type { Logger } from '../../observability/log.ts';
-import { type JobApi, type V2Error, isAboutContent } from '../../protocol/job-api.ts';
+import { type V2Error, isAboutContent } from '../../protocol/job-api.ts';
 import type { Job } from '../../protocol/v2.ts';
+import type { PromptContext } from '../context.ts';
 import type { LivePrompt } from '../live-prompts.ts';
 import { KEY_LABEL, type SubmissionPlan, workflowOf } from './plan.ts';
 import type { SubmissionSender, SendResult } from './send.ts';
@@ -17,20 +15,10 @@ export type JobSearchResult = Job | JobNotFound;
 /** `later`: the answer says nothing about an earlier request. */
 export type RetryResult = SendResult | { readonly kind: 'later'; readonly error: V2Error };
 
-/** Handles a submission that may already have made a job. */
-export type SubmissionRetry = {
-  /** Searches once for the job of the prompt. */
-  findJob(prompt: LivePrompt, plan: SubmissionPlan): Promise<JobSearchResult>;
-  /** Sends the plan again under the same idempotency key, after a search that found no job. */
-  send(prompt: LivePrompt, plan: SubmissionPlan, searchResult: JobNotFound): Promise<RetryResult>;
-};
+export type SubmissionRetry = ReturnType<typeof createSubmissionRetry>;
 
-type SubmissionRetryOptions = {
-  readonly jobs: Pick<JobApi, 'recover'>;
-  readonly ledger: { readonly prompts: Pick<Ledger['prompts'], 'hasJob'> };
+type SubmissionRetryOptions = Pick<PromptContext, 'jobs' | 'ledger' | 'log' | 'clock'> & {
   readonly sender: SubmissionSender;
-  readonly log: Logger;
-  readonly clock: Pick<Clock, 'now'>;
 };
 
 /** Services keep an idempotency key for a day. Sent after that, it could make a second job. */
@@ -38,15 +26,12 @@ const KEY_LIFETIME_MS = 20 * 60 * 60_000;
 /** Statuses of services without a job list. */
 const NO_JOB_LIST_STATUSES = new Set([404, 405, 501]);
 
-export function createSubmissionRetry({
-  jobs,
-  ledger,
-  sender,
-  log,
-  clock,
-}: SubmissionRetryOptions): SubmissionRetry {
+/** Handles submissions that may already have made a job. */
+export function createSubmissionRetry(options: SubmissionRetryOptions) {
+  const { jobs, ledger, sender, log, clock } = options;
   return {
-    async findJob(prompt, plan) {
+    /** Searches once for the job of the prompt. */
+    async findJob(prompt: LivePrompt, plan: SubmissionPlan): Promise<JobSearchResult> {
       const found = await jobs.recover(prompt.caller, {
         workflow: workflowOf(plan),
         metadata: { [KEY_LABEL]: plan.label },
@@ -62,7 +47,12 @@ export function createSubmissionRetry({
       if (found.value.isCertain) return 'none';
       return found.value.isListed ? 'not listed' : 'not seen';
     },
-    async send(prompt, plan, searchResult) {
+    /** Sends the plan again under the same idempotency key, after a search that found no job. */
+    async send(
+      prompt: LivePrompt,
+      plan: SubmissionPlan,
+      searchResult: JobNotFound,
+    ): Promise<RetryResult> {
       // A prompt whose end was requested is not sent again.
       if (prompt.cancelRequested || clock.now() - prompt.createdAtMs > KEY_LIFETIME_MS) {
         return { kind: 'unknown', plan, error: NOT_SENT, isKeyUsed: true };

@@ -1,16 +1,15 @@
-import type { PromptStore } from '../../ledger/ledger.ts';
 import { type V1Refusal, goodOutputs, toPromptRefusal } from '../../translate/prompt-refusal.ts';
 import { extraPngInfo } from '../../translate/file-mentions.ts';
 import type { Json } from '../../protocol/json.ts';
 import {
   type Caller,
-  type JobApi,
   type SubmitRequest,
   type V2Error,
   isCapacityRefusal,
 } from '../../protocol/job-api.ts';
 import type { NodeErrors } from '../../protocol/v1.ts';
 import type { Job } from '../../protocol/v2.ts';
+import type { PromptContext } from '../context.ts';
 import { renewAssets } from '../../files/renew-assets.ts';
 import {
   KEY_LABEL,
@@ -34,27 +33,23 @@ export type SendResult = { readonly plan: SubmissionPlan } & (
   | { readonly kind: 'unknown'; readonly error: V2Error; readonly isKeyUsed: boolean }
 );
 
-export type SubmissionSender = {
-  /** `graphJson`: JSON of the plan's graph, if it exists already. */
-  send(caller: Caller, plan: SubmissionPlan, graphJson?: string): Promise<SendResult>;
-  /** Sends a plan that may have been sent before; does not change it after a refusal. */
-  resend(caller: Caller, plan: SubmissionPlan): Promise<SendResult>;
-};
-
-type SubmissionSenderOptions = Parameters<typeof renewAssets>[0] & {
-  readonly jobs: Pick<JobApi, 'submit'>;
-  readonly prompts: Pick<PromptStore, 'setIntent'>;
-};
+export type SubmissionSender = ReturnType<typeof createSubmissionSender>;
 
 type RefusedResult = SendResult & { readonly kind: 'refused' };
 
-export function createSubmissionSender(deps: SubmissionSenderOptions): SubmissionSender {
+/** Sends the plans of prompts to the upstream. */
+export function createSubmissionSender({
+  jobs,
+  ledger,
+  reupload,
+}: Pick<PromptContext, 'jobs' | 'ledger' | 'reupload'>) {
+  const { files } = ledger;
   async function attempt(
     caller: Caller,
     plan: SubmissionPlan,
     graphJson?: string,
   ): Promise<SendResult> {
-    const result = await deps.jobs.submit(caller, toSubmitRequest(plan, graphJson));
+    const result = await jobs.submit(caller, toSubmitRequest(plan, graphJson));
     if (result.ok) return { kind: 'accepted', plan, job: result.value, nodeErrors: {} };
     const { error } = result;
     const kind = classifyError(error);
@@ -75,7 +70,7 @@ export function createSubmissionSender(deps: SubmissionSenderOptions): Submissio
     const isRenewed = plan.key === renewedKey(plan);
     const renewed = isRenewed
       ? undefined
-      : await renewAssets(deps, caller, { resolvedFiles: placed, error });
+      : await renewAssets({ jobs, files, reupload }, caller, { resolvedFiles: placed, error });
     if (renewed) return { ...plan, placed: renewed, key: renewedKey(plan) };
     const validOutputs = goodOutputs(refusal.body.node_errors, plan.outputs);
     const isPartial = validOutputs.length > 0 && validOutputs.length < plan.outputs.length;
@@ -83,11 +78,13 @@ export function createSubmissionSender(deps: SubmissionSenderOptions): Submissio
   }
 
   return {
-    resend: (caller, plan) => attempt(caller, plan),
+    /** Sends a plan that may have been sent before; does not change it after a refusal. */
+    resend: (caller: Caller, plan: SubmissionPlan) => attempt(caller, plan),
     /**
      * v2 takes a graph as a whole or not at all; v1 runs the valid outputs and reports the rest.
+     * `graphJson`: JSON of the plan's graph, if it exists already.
      */
-    async send(caller, firstPlan, graphJson) {
+    async send(caller: Caller, firstPlan: SubmissionPlan, graphJson?: string): Promise<SendResult> {
       let nodeErrors: NodeErrors = {};
       for (let plan = firstPlan; ;) {
         const sent = await attempt(caller, plan, graphJson);
@@ -98,7 +95,7 @@ export function createSubmissionSender(deps: SubmissionSenderOptions): Submissio
         if (!isRenewed) nodeErrors = { ...nodeErrors, ...sent.refusal.body.node_errors };
         if (next === undefined) return withNodeErrors(sent, nodeErrors);
         // A process that takes over must know which key may have made a job.
-        await deps.prompts.setIntent(next.label, toStoredPlan(next, 'away'));
+        await ledger.prompts.setIntent(next.label, toStoredPlan(next, 'away'));
         plan = next;
       }
     },

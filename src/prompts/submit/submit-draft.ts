@@ -1,9 +1,7 @@
 import { V1Error, promptFault } from '../../dialects/errors.ts';
-import type { Ledger } from '../../ledger/ledger.ts';
 import { reached } from '../../lib/crash-point.ts';
-import type { Logger } from '../../observability/log.ts';
-import type { Caller, V2Error } from '../../protocol/job-api.ts';
-import type { NodeErrors, ObjectInfo } from '../../protocol/v1.ts';
+import type { V2Error } from '../../protocol/job-api.ts';
+import type { NodeErrors } from '../../protocol/v1.ts';
 import { partialNodeErrors } from '../../translate/definition-errors.ts';
 import {
   type V1Refusal,
@@ -12,8 +10,9 @@ import {
   unreachableUpstream,
 } from '../../translate/prompt-refusal.ts';
 import type { Follower } from '../follow/follower.ts';
+import type { PromptContext } from '../context.ts';
 import type { LivePrompt } from '../live-prompts.ts';
-import { LeadershipLost, type PromptEventLog, ifLeadershipLost } from '../prompt-event-log.ts';
+import { LeadershipLost, ifLeadershipLost } from '../prompt-event-log.ts';
 import { isPathSafeId } from '../state/path-safe-id.ts';
 import { type SubmissionDraft, initialPromptId, recordPrompt, toPromptRow } from './draft.ts';
 import type { LinkJob } from './link-job.ts';
@@ -21,7 +20,7 @@ import type { Reservation } from './outbox-queue.ts';
 import type { Outbox } from './outbox.ts';
 import { toStoredPlan } from './plan.ts';
 import type { SubmissionRecovery } from './recover.ts';
-import { type RetryPolicy, retryAfterMs } from './retry-policy.ts';
+import { retryAfterMs } from './retry-policy.ts';
 import { type SendResult, type SubmissionSender, toRefusal } from './send.ts';
 
 /** The answer to `POST /prompt`. `release` lets the frames of the prompt reach sockets. */
@@ -32,24 +31,15 @@ export type Accepted = {
   readonly release: () => void;
 };
 
-export type DraftSubmitterOptions = {
-  readonly ledger: {
-    readonly prompts: Pick<
-      Ledger['prompts'],
-      'insert' | 'get' | 'remove' | 'setIntent' | 'setState'
-    >;
-  };
-  readonly promptEventLog: Pick<PromptEventLog, 'claim' | 'discard' | 'isLeader'>;
-  readonly follower: Pick<Follower, 'trackPrompt' | 'untrack' | 'releaseFrames'>;
-  readonly sender: Pick<SubmissionSender, 'send'>;
+export type DraftSubmitterOptions = Pick<
+  PromptContext,
+  'ledger' | 'promptEventLog' | 'retryPolicy' | 'objectInfo' | 'mayAcceptPartially' | 'log'
+> & {
+  readonly follower: Follower;
+  readonly sender: SubmissionSender;
   readonly linkJob: LinkJob;
-  readonly outbox: Pick<Outbox, 'hasWaiting' | 'reserve' | 'add'>;
-  readonly submissionRecovery: Pick<SubmissionRecovery, 'recover'>;
-  readonly retryPolicy: RetryPolicy;
-  readonly objectInfo: (caller: Caller) => Promise<ObjectInfo>;
-  /** The upstream is a service that may run only the valid outputs of a prompt. */
-  readonly mayAcceptPartially: boolean;
-  readonly log: Logger;
+  readonly outbox: Outbox;
+  readonly submissionRecovery: SubmissionRecovery;
 };
 
 type Result<Kind extends SendResult['kind']> = SendResult & { readonly kind: Kind };

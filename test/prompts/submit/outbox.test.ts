@@ -46,8 +46,8 @@ function open(results: readonly (Result | Error)[] = [accepted], limit = 10) {
       },
     },
     livePrompts: {
-      waiting: () => waiting,
-      clearWaiting: (prompt: LivePrompt) => void waiting.delete(prompt),
+      inOutbox: () => waiting,
+      removeFromOutbox: (prompt: LivePrompt) => void waiting.delete(prompt),
     },
     promptEventLog: { isLeader: (key: string) => !lost.has(key) },
     follower: {
@@ -81,7 +81,7 @@ function open(results: readonly (Result | Error)[] = [accepted], limit = 10) {
     linkJob: note('link'),
     removePrompt: note('remove'),
     retryPolicy: DEFAULT_RETRY_POLICY,
-    limit,
+    outboxLimit: limit,
     clock: {
       sleep(ms: number, signal?: AbortSignal) {
         waits.push(ms);

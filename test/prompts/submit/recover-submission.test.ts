@@ -8,6 +8,7 @@ import type { SubmissionPlan } from '../../../src/prompts/submit/plan.ts';
 import {
   type AmbiguousSubmission,
   SubmissionRecovery,
+  type SubmissionRecoveryOptions,
 } from '../../../src/prompts/submit/recover.ts';
 import { monotonicClock } from '../../../src/lib/clock.ts';
 import type { Job } from '../../../src/protocol/v2.ts';
@@ -47,9 +48,9 @@ async function outcomeOf(
       },
       follower: {
         appendEntry: async () => true,
-        finishWithoutJob: async (_, { kind }) => resolve(kind),
+        finishWithoutJob: async (_: unknown, { kind }: { kind: string }) => resolve(kind),
       },
-      linkJob: async (_prompt, _plan, { id }) => resolve(`has ${id}`),
+      linkJob: async (_prompt: unknown, _plan: unknown, { id }: Job) => resolve(`has ${id}`),
       removePrompt: async () => resolve('forgotten'),
       promptEventLog: { isLeader: () => true },
       ledger: { prompts: { setIntent: async () => {} } },
@@ -57,7 +58,7 @@ async function outcomeOf(
       retryPolicy: { ...DEFAULT_RETRY_POLICY, searchMs: { first: 1, last: 1 } },
       log: silentLogger(),
       clock: { ...monotonicClock, now: () => 0 },
-    });
+    } as unknown as SubmissionRecoveryOptions);
     onTestFinished(() => submissionRecovery.close());
     submissionRecovery.recover({ prompt, plan, clientKnows, isKeyUsed: false });
   });

@@ -53,12 +53,14 @@ function open(answers: (V2Error | Job)[]) {
           : { ok: false, error: answer as V2Error };
       },
     },
-    prompts: {
-      async setIntent(key: string, { intentJson }: { intentJson: string }) {
-        intents.push(`${key} ${(JSON.parse(intentJson) as { key: string }).key}`);
+    ledger: {
+      files: {},
+      prompts: {
+        async setIntent(key: string, { intentJson }: { intentJson: string }) {
+          intents.push(`${key} ${(JSON.parse(intentJson) as { key: string }).key}`);
+        },
       },
     },
-    files: {},
   } as unknown as Parameters<typeof createSubmissionSender>[0]);
   return { sender, requests, intents };
 }

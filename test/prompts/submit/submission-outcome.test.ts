@@ -5,7 +5,10 @@ import type { LivePrompt } from '../../../src/prompts/live-prompts.ts';
 import { createLateJobs } from '../../../src/prompts/submit/late-jobs.ts';
 import { DEFAULT_RETRY_POLICY } from '../../../src/prompts/submit/retry-policy.ts';
 import { KEY_LABEL, type SubmissionPlan, withNewKey } from '../../../src/prompts/submit/plan.ts';
-import { SubmissionRecovery } from '../../../src/prompts/submit/recover.ts';
+import {
+  SubmissionRecovery,
+  type SubmissionRecoveryOptions,
+} from '../../../src/prompts/submit/recover.ts';
 import {
   type ClientKnows,
   type JobNotFound,
@@ -103,19 +106,21 @@ describe('a prompt that is looked for and deleted', () => {
       },
     };
     const common = { submissionRetry, retryPolicy, log: silentLogger(), clock };
-    const lateJobs = createLateJobs({ ...common, jobs });
+    const lateJobs = createLateJobs({ ...common, jobs } as unknown as Parameters<
+      typeof createLateJobs
+    >[0]);
     const submissionRecovery = new SubmissionRecovery({
       ...common,
       lateJobs,
       follower: {
         appendEntry: async () => true,
-        finishWithoutJob: async (_, { kind }) => void ends.push(kind),
+        finishWithoutJob: async (_: unknown, { kind }: { kind: string }) => void ends.push(kind),
       },
       linkJob: async () => void ends.push('linked'),
       removePrompt: async () => void ends.push('forgotten'),
       promptEventLog: { isLeader: () => true },
       ledger: { prompts: { setIntent: async () => {} } },
-    });
+    } as unknown as SubmissionRecoveryOptions);
     onTestFinished(async () => {
       await submissionRecovery.close();
       await lateJobs.close();
