@@ -2,8 +2,7 @@ import sharp from 'sharp';
 import { expect, test } from 'vitest';
 import type { ImageValue } from '../../src/nodes/node.ts';
 import { readPngChunks } from '../../src/nodes/codecs/png-chunks.ts';
-import { packPixels } from '../../src/nodes/codecs/png-pack.ts';
-import { encodePng } from '../../src/nodes/codecs/encode-png.ts';
+import { packPixels, encodePng } from '../../src/nodes/codecs/encode-png.ts';
 import { toBytes } from '../../src/nodes/tensor.ts';
 
 type Draw = (x: number, y: number, channel: number) => number;

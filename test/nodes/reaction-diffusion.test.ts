@@ -1,15 +1,9 @@
 import sharp from 'sharp';
 import { expect, test } from 'vitest';
-import { Cancelled, OutOfMemory } from '../../src/nodes/node.ts';
-import type { Inputs, NodeContext } from '../../src/nodes/node.ts';
+import { Cancelled, OutOfMemory, type Inputs, type NodeContext } from '../../src/nodes/node.ts';
 import { objectInfo } from '../../src/nodes/object-info.ts';
-import {
-  GENERATOR_NODES,
-  createReactionDiffusion,
-} from '../../src/nodes/reaction/reaction-diffusion.ts';
-import { splitMix64 } from '../../src/nodes/reaction/random.ts';
-import { stringifyJson } from '../../src/protocol/json.ts';
-import type { Json } from '../../src/protocol/json.ts';
+import { GENERATOR_NODES, createReactionDiffusion, splitMix64 } from '../../src/nodes/reaction/reaction-diffusion.ts';
+import { stringifyJson, type Json } from '../../src/protocol/json.ts';
 import { nodeNamed, runToImage } from '../support/graphs/pictures.ts';
 import { fakeContext } from '../support/graphs/pixels.ts';
 

@@ -1,16 +1,14 @@
 import sharp from 'sharp';
 import { describe, expect, test } from 'vitest';
 import { decodeFrames } from '../../src/nodes/codecs/decode.ts';
-import { rgbaOf } from '../../src/nodes/codecs/decode-picture.ts';
+import { rgbaOf } from '../../src/nodes/codecs/decode-still.ts';
 import { LOAD_NODES } from '../../src/nodes/image/load.ts';
-import { NodeFailure } from '../../src/nodes/node.ts';
-import type { ImageValue, NodeContext, SavedFile } from '../../src/nodes/node.ts';
+import { NodeFailure, type ImageValue, type NodeContext, type SavedFile } from '../../src/nodes/node.ts';
 import { readPngChunks } from '../../src/nodes/codecs/png-chunks.ts';
 import { PRIMITIVE_NODES } from '../../src/nodes/primitive.ts';
-import { SAVE_ANIMATED_NODES } from '../../src/nodes/image/save-animated.ts';
+import { SAVE_ANIMATED_NODES, SAVE_NODES } from '../../src/nodes/image/save.ts';
 import { fileName, previewPrefix, savePath } from '../../src/nodes/image/save-path.ts';
 import { exifBlock } from '../../src/nodes/codecs/encode-webp.ts';
-import { SAVE_NODES } from '../../src/nodes/image/save.ts';
 import { recordedFile, recordedJson, runGraph } from '../support/graphs/node-graph.ts';
 import { fakeContext } from '../support/graphs/pixels.ts';
 

@@ -3,8 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { createMemoryMeter } from '../../src/upstreams/execution/memory-meter.ts';
 import { Cancelled, type Inputs, type NodeContext, OutOfMemory } from '../../src/nodes/node.ts';
 import { lowerCase, titleCase, upperCase } from '../../src/nodes/text/case.ts';
-import { createFinder } from '../../src/nodes/text/find.ts';
-import { TEXT_NODES } from '../../src/nodes/text/text-nodes.ts';
+import { createFinder, TEXT_NODES } from '../../src/nodes/text/text-nodes.ts';
 import { fakeContext } from '../support/graphs/pixels.ts';
 
 const MIB = 2 ** 20;

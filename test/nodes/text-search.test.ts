@@ -1,9 +1,8 @@
 // Two engines find the same; a search that takes too long is handed to the other, or ends.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { backtrackingEngine } from '../../src/nodes/text/backtracking.ts';
+import { backtrackingEngine, type Engine, type TextMatch, pythonPattern } from '../../src/nodes/text/regex.ts';
 import { linearEngine } from '../../src/nodes/text/linear.ts';
-import { type Engine, type TextMatch, pythonPattern } from '../../src/nodes/text/regex.ts';
 import { type Search, searchText } from '../../src/nodes/text/search.ts';
 
 const NO_FLAGS = { caseInsensitive: false, multiline: false, dotall: false };

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { scalePlainly } from '../../src/nodes/resample/lanczos-plain.ts';
+import { scalePlainly } from '../../src/nodes/resample/lanczos.ts';
 import type { Bytes } from '../../src/nodes/resample/lanczos-taps.ts';
 import { scaleWithVectors } from '../../src/nodes/resample/lanczos-vectors.ts';
-import { rowsPlainly, rowsWithVectors } from '../../src/nodes/codecs/png-pack.ts';
+import { rowsPlainly, rowsWithVectors } from '../../src/nodes/codecs/encode-png.ts';
 import { seeded } from '../support/graphs/seeded.ts';
 
 const FREE = { reserve: () => {}, check: () => {} };

@@ -1,7 +1,52 @@
 import type { Sharp } from 'sharp';
-
-import { refuseTooManyPixels, type Picture } from './decode-picture.ts';
 import { isPng, readPngChunks, writePng } from './png-chunks.ts';
+import { OutOfMemory } from '../node.ts';
+
+/** One decoded picture, 8 bits a channel, colours as stored (no profile applied, alpha not multiplied in). */
+export type Picture = {
+  readonly width: number;
+  readonly height: number;
+  /** The file has an alpha channel, or a palette with transparency; a colour key does not count. */
+  readonly hasAlpha: boolean;
+  readonly channels: 3 | 4;
+  readonly bytes: Uint8Array;
+};
+
+/** Most pixels one file may decode to, all its frames together. */
+const MAX_PIXELS = 64 * 1024 * 1024;
+
+/** Refuses a size that would not fit, before anything is decoded. */
+export function refuseTooManyPixels(pixels: number): void {
+  if (pixels > MAX_PIXELS) {
+    throw new OutOfMemory(
+      `the image has ${pixels} pixels, more than the ${MAX_PIXELS} that are decoded`,
+    );
+  }
+}
+
+/** Its pixels with an alpha each. */
+export function rgbaOf({ bytes, channels }: Pick<Picture, 'bytes' | 'channels'>): Uint8Array {
+  if (channels === 4) return bytes;
+  const rgba = new Uint8Array((bytes.length / 3) * 4).fill(255);
+  for (let from = 0, to = 0; from < bytes.length; from += 3, to += 4) {
+    rgba[to] = bytes[from] as number;
+    rgba[to + 1] = bytes[from + 1] as number;
+    rgba[to + 2] = bytes[from + 2] as number;
+  }
+  return rgba;
+}
+
+/** Its pixels without their alpha. */
+export function rgbOf({ bytes, channels }: Pick<Picture, 'bytes' | 'channels'>): Uint8Array {
+  if (channels === 3) return bytes;
+  const rgb = new Uint8Array((bytes.length / 4) * 3);
+  for (let from = 0, to = 0; to < rgb.length; from += 4, to += 3) {
+    rgb[to] = bytes[from] as number;
+    rgb[to + 1] = bytes[from + 1] as number;
+    rgb[to + 2] = bytes[from + 2] as number;
+  }
+  return rgb;
+}
 
 /** v1 loads a cut-off file as far as it goes, and applies no colour profile; pixels are counted below. */
 const OPTIONS = { failOn: 'none', ignoreIcc: true, limitInputPixels: false } as const;
@@ -75,4 +120,14 @@ function hasColourKey(bytes: Uint8Array): boolean {
 function hasTransparentPixel(rgba: Uint8Array): boolean {
   for (let i = 3; i < rgba.length; i += 4) if (rgba[i] !== 255) return true;
   return false;
+}
+
+/** Decodes a Windows bitmap, which sharp cannot. */
+export async function decodeBmp(bytes: Uint8Array): Promise<Picture> {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  refuseTooManyPixels(view.getUint32(18, true) * Math.abs(view.getInt32(22, true)));
+  const { decode } = await import('@cwasm/nsbmp');
+  const { width, height, data } = decode(bytes);
+  const rgba = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+  return { width, height, hasAlpha: false, channels: 4, bytes: rgba };
 }

@@ -1,8 +1,13 @@
-import { decodeApng, isApng } from './decode-apng.ts';
-import { decodeBmp } from './decode-bmp.ts';
-import type { Picture } from './decode-picture.ts';
-import { decodePages, decodeStill } from './decode-still.ts';
+import {
+  decodeBmp,
+  type Picture,
+  decodePages,
+  decodeStill,
+  refuseTooManyPixels,
+  rgbaOf,
+} from './decode-still.ts';
 import { NodeFailure, OutOfMemory } from '../node.ts';
+import { isPng, readPngChunks, writePng, type PngChunk } from './png-chunks.ts';
 
 /** An image file and the name its failures mention. */
 export type ImageFile = { readonly name: string; readonly bytes: Uint8Array };
@@ -64,4 +69,145 @@ function unidentified(file: ImageFile, options?: ErrorOptions): NodeFailure {
     `cannot identify image file '${file.name}'`,
     options,
   );
+}
+
+/** Where and how one frame goes onto the canvas: an fcTL chunk, with the frame's own image data. */
+type Frame = {
+  readonly width: number;
+  readonly height: number;
+  readonly left: number;
+  readonly top: number;
+  readonly dispose: number;
+  readonly blend: number;
+  readonly parts: Uint8Array[];
+};
+
+const DISPOSE = { none: 0, background: 1, previous: 2 } as const;
+const BLEND_OVER = 1;
+
+/** True for an animated PNG file. */
+function isApng(bytes: Uint8Array): boolean {
+  return isPng(bytes) && readPngChunks(bytes).some(({ type }) => type === 'acTL');
+}
+
+/** The composed frames of an animated PNG; sharp only sees its first picture. */
+async function decodeApng(bytes: Uint8Array): Promise<readonly Picture[]> {
+  const chunks = readPngChunks(bytes);
+  const header = chunks[0]?.data ?? new Uint8Array();
+  const { width, height } = sizeAt(header, 0);
+  const frames = readFrames(chunks);
+  if (frames.length === 0) return [await decodeStill(bytes)];
+  refuseTooManyPixels(width * height * frames.length);
+  const shared = chunks.filter(({ type }) => type === 'PLTE' || type === 'tRNS');
+  let canvas: Uint8Array = new Uint8Array(width * height * 4);
+  const pictures: Picture[] = [];
+  for (const frame of frames) {
+    const source = await decodeStill(frameFile(header, shared, frame));
+    const shown = drawFrame(canvas, width, frame, rgbaOf(source));
+    pictures.push({
+      width,
+      height,
+      hasAlpha: source.hasAlpha,
+      channels: 4,
+      bytes: opaqueUnlessAlpha(shown, source),
+    });
+    canvas = disposeFrame(canvas, shown, width, frame);
+  }
+  return pictures;
+}
+
+/** An IDAT before the first fcTL is the still picture for viewers without animation, not a frame. */
+function readFrames(chunks: readonly PngChunk[]): Frame[] {
+  const frames: Frame[] = [];
+  for (const { type, data } of chunks) {
+    if (type === 'fcTL') frames.push(readControl(data));
+    else if (type === 'IDAT') frames.at(-1)?.parts.push(data);
+    else if (type === 'fdAT') frames.at(-1)?.parts.push(data.subarray(4));
+  }
+  return frames.filter(({ parts }) => parts.length > 0);
+}
+
+function readControl(data: Uint8Array): Frame {
+  const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
+  return {
+    ...sizeAt(data, 4),
+    left: view.getUint32(12),
+    top: view.getUint32(16),
+    dispose: view.getUint8(24),
+    blend: view.getUint8(25),
+    parts: [],
+  };
+}
+
+function sizeAt(data: Uint8Array, offset: number): { width: number; height: number } {
+  const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
+  return { width: view.getUint32(offset), height: view.getUint32(offset + 4) };
+}
+
+/** The frame as a PNG file of its own, so that the ordinary decoder can read it. */
+function frameFile(header: Uint8Array, shared: readonly PngChunk[], frame: Frame): Uint8Array {
+  const own = Buffer.from(header);
+  own.writeUInt32BE(frame.width, 0);
+  own.writeUInt32BE(frame.height, 4);
+  const data = { type: 'IDAT', data: Buffer.concat(frame.parts) };
+  return writePng([
+    { type: 'IHDR', data: own },
+    ...shared,
+    data,
+    { type: 'IEND', data: Buffer.alloc(0) },
+  ]);
+}
+
+function drawFrame(
+  canvas: Uint8Array,
+  canvasWidth: number,
+  frame: Frame,
+  rgba: Uint8Array,
+): Uint8Array {
+  const result = canvas.slice();
+  for (let y = 0; y < frame.height; y++) {
+    const from = y * frame.width * 4;
+    const row = rgba.subarray(from, from + frame.width * 4);
+    const at = ((frame.top + y) * canvasWidth + frame.left) * 4;
+    if (frame.blend === BLEND_OVER) blendRow(result.subarray(at, at + row.length), row);
+    else result.set(row, at);
+  }
+  return result;
+}
+
+function blendRow(under: Uint8Array, over: Uint8Array): void {
+  for (let i = 0; i < over.length; i += 4) {
+    const alpha = (over[i + 3] ?? 0) / 255;
+    const below = ((under[i + 3] ?? 0) / 255) * (1 - alpha);
+    const total = alpha + below;
+    for (let c = i; c < i + 3; c++) {
+      if (total > 0)
+        under[c] = Math.round(((over[c] ?? 0) * alpha + (under[c] ?? 0) * below) / total);
+    }
+    under[i + 3] = Math.round(total * 255);
+  }
+}
+
+function disposeFrame(
+  before: Uint8Array,
+  shown: Uint8Array,
+  canvasWidth: number,
+  frame: Frame,
+): Uint8Array {
+  if (frame.dispose === DISPOSE.previous) return before;
+  if (frame.dispose !== DISPOSE.background) return shown;
+  const result = shown.slice();
+  for (let y = 0; y < frame.height; y++) {
+    const at = ((frame.top + y) * canvasWidth + frame.left) * 4;
+    result.fill(0, at, at + frame.width * 4);
+  }
+  return result;
+}
+
+/** Without an alpha channel what no frame has covered is black, not transparent. */
+function opaqueUnlessAlpha(shown: Uint8Array, source: Picture): Uint8Array {
+  if (source.hasAlpha) return shown;
+  const result = shown.slice();
+  for (let i = 3; i < result.length; i += 4) result[i] = 255;
+  return result;
 }

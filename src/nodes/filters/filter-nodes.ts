@@ -1,8 +1,162 @@
-import { imageBlend } from './blend.ts';
-import { imageBlur, imageSharpen } from './blur.ts';
 import { imageQuantize } from './quantize.ts';
-import type { NodeDef } from '../node.ts';
-import { imageInput, newImage } from '../tensor.ts';
+import { type NodeDef, type ImageValue, type NodeContext, NodeFailure } from '../node.ts';
+import { imageInput, newImage, floatInput, intInput, stringInput } from '../tensor.ts';
+import { convolve, gaussian, sharpening } from './convolve.ts';
+import { fitted } from '../resample/resample.ts';
+
+const { fround } = Math;
+
+/** How two levels mix, rounded to single precision after every step as tensor code rounds. */
+type Mix = (a: number, b: number) => number;
+
+const screen: Mix = (a, b) => fround(1 - fround(fround(1 - a) * fround(1 - b)));
+
+const overlay: Mix = (a, b) =>
+  a <= 0.5
+    ? fround(fround(2 * a) * b)
+    : fround(1 - fround(fround(2 * fround(1 - a)) * fround(1 - b)));
+
+const softLight: Mix = (a, b) => {
+  const slope = fround(fround(2 * b) - 1);
+  if (b > 0.5) return fround(a + fround(slope * fround(softLightCurve(a) - a)));
+  return fround(a - fround(fround(fround(1 - fround(2 * b)) * a) * fround(1 - a)));
+};
+
+const softLightCurve = (a: number): number =>
+  a <= 0.25
+    ? fround(fround(fround(fround(fround(16 * a) - 12) * a) + 4) * a)
+    : fround(Math.sqrt(a));
+
+/** v1's blend modes in its own order; `difference` is signed, and what is below 0 is cut off. */
+const MIXES = {
+  normal: (_a, b) => b,
+  multiply: (a, b) => fround(a * b),
+  screen,
+  overlay,
+  soft_light: softLight,
+  difference: (a, b) => fround(a - b),
+} as const satisfies { readonly [mode: string]: Mix };
+
+const mixOf = (mode: string): Mix => {
+  if (Object.hasOwn(MIXES, mode)) return MIXES[mode as keyof typeof MIXES];
+  throw new NodeFailure('ValueError', `Unsupported blend mode: ${mode}`);
+};
+
+const requireSameChannels = (first: ImageValue, second: ImageValue): void => {
+  if (first.channels <= second.channels) return;
+  throw new NodeFailure(
+    'RuntimeError',
+    `image1 has ${first.channels} channels but image2 only ${second.channels}; join an alpha channel to image2 first`,
+  );
+};
+
+const requireSameBatch = (first: ImageValue, second: ImageValue): number => {
+  const [a, b] = [first.batch, second.batch];
+  if (a === b || a === 1 || b === 1) return Math.max(a, b);
+  throw new NodeFailure('RuntimeError', `Cannot blend a batch of ${a} with a batch of ${b}`);
+};
+
+type BlendTask = {
+  readonly first: ImageValue;
+  readonly second: ImageValue;
+  readonly mix: Mix;
+  readonly factor: number;
+};
+
+const blend = (context: NodeContext, { first, second, mix, factor }: BlendTask): ImageValue => {
+  const result = newImage(context, { ...first, batch: requireSameBatch(first, second) });
+  const [keep, take] = [fround(1 - factor), fround(factor)];
+  const length = first.width * first.channels;
+  for (let row = 0; row < result.batch * result.height; row++) {
+    context.check();
+    const [line, frame] = [row % result.height, Math.floor(row / result.height)];
+    const a = ((frame % first.batch) * first.height + line) * length;
+    const b = ((frame % second.batch) * second.height + line) * second.width * second.channels;
+    for (let i = 0; i < length; i++) {
+      const channel = i % first.channels;
+      const one = first.data[a + i] as number;
+      const other = second.data[
+        b + ((i - channel) / first.channels) * second.channels + channel
+      ] as number;
+      const level = fround(one * keep) + fround(mix(one, other) * take);
+      result.data[row * length + i] = Math.min(Math.max(level, 0), 1);
+    }
+  }
+  return result;
+};
+
+/** Mixing two pictures. */
+const imageBlend: NodeDef = {
+  name: 'ImageBlend',
+  category: 'image/postprocessing',
+  pythonModule: 'comfy_extras.nodes_post_processing',
+  style: 'v3',
+  required: {
+    image1: ['IMAGE', {}],
+    image2: ['IMAGE', {}],
+    blend_factor: ['FLOAT', { default: 0.5, min: 0.0, max: 1.0, step: 0.01 }],
+    blend_mode: ['COMBO', { multiselect: false, options: Object.keys(MIXES) }],
+  },
+  outputs: [{ type: 'IMAGE' }],
+  run: (inputs, context) => {
+    const first = imageInput(inputs, 'image1');
+    const given = imageInput(inputs, 'image2');
+    const mix = mixOf(stringInput(inputs, 'blend_mode'));
+    requireSameChannels(first, given);
+    // v1 fits the second picture to the first: bicubic, the middle kept.
+    const second = fitted(context, given, first, { method: 'bicubic', crop: 'center' });
+    return {
+      outputs: [blend(context, { first, second, mix, factor: floatInput(inputs, 'blend_factor') })],
+    };
+  },
+};
+
+const POSTPROCESSING = {
+  category: 'image/postprocessing',
+  pythonModule: 'comfy_extras.nodes_post_processing',
+  style: 'v3',
+  outputs: [{ type: 'IMAGE' }],
+} as const;
+
+/** Blurs with a Gaussian kernel. */
+const imageBlur: NodeDef = {
+  ...POSTPROCESSING,
+  name: 'ImageBlur',
+  required: {
+    image: ['IMAGE', {}],
+    blur_radius: ['INT', { default: 1, min: 1, max: 31, step: 1 }],
+    sigma: ['FLOAT', { default: 1.0, min: 0.1, max: 10.0, step: 0.1 }],
+  },
+  run: (inputs, context) => {
+    const image = imageInput(inputs, 'image');
+    const radius = intInput(inputs, 'blur_radius');
+    if (radius === 0) return { outputs: [image] };
+    return { outputs: [convolve(context, image, gaussian(radius, floatInput(inputs, 'sigma')))] };
+  },
+};
+
+/** Sharpening: the picture minus its blur, clipped. */
+const imageSharpen: NodeDef = {
+  ...POSTPROCESSING,
+  name: 'ImageSharpen',
+  required: {
+    image: ['IMAGE', {}],
+    sharpen_radius: ['INT', { default: 1, min: 1, max: 31, step: 1 }],
+    sigma: ['FLOAT', { default: 1.0, min: 0.1, max: 10.0, step: 0.01 }],
+    alpha: ['FLOAT', { default: 1.0, min: 0.0, max: 5.0, step: 0.01 }],
+  },
+  run: (inputs, context) => {
+    const image = imageInput(inputs, 'image');
+    const radius = intInput(inputs, 'sharpen_radius');
+    if (radius === 0) return { outputs: [image] };
+    const blur = gaussian(radius, floatInput(inputs, 'sigma'));
+    const result = convolve(context, image, sharpening(blur, floatInput(inputs, 'alpha')));
+    for (let i = 0; i < result.data.length; i++) {
+      result.data[i] = Math.min(Math.max(result.data[i] as number, 0), 1);
+    }
+    return { outputs: [result] };
+  },
+};
 
 const imageInvert: NodeDef = {
   name: 'ImageInvert',

@@ -1,10 +1,97 @@
-import { type Coverage, MODE_NAMES, modeOf } from './compose-modes.ts';
-import { NodeFailure } from '../node.ts';
-import type { ImageValue, NodeDef } from '../node.ts';
+import { NodeFailure, type ImageValue, type NodeDef } from '../node.ts';
 import { fitted, fittedMask } from '../resample/resample.ts';
 import { imageInput, maskInput, newImage, newMask, stringInput } from '../tensor.ts';
 
-const { fround } = Math;
+const { fround, max, min } = Math;
+
+/** How much of a pixel the two layers cover. */
+type Coverage = { source: number; destination: number };
+
+type Mode = {
+  /** Resulting coverage. */
+  readonly alpha: (source: number, destination: number) => number;
+  /** Resulting level of one channel; levels are already multiplied by their layer's coverage. */
+  readonly level: (source: number, destination: number, coverage: Coverage) => number;
+};
+
+const clip = (value: number): number => min(1, max(0, value));
+
+const complement = (alpha: number): number => fround(1 - alpha);
+
+const product = (one: number, other: number): number => fround(one * other);
+
+const sum = (one: number, other: number): number => fround(one + other);
+
+/** Both layers together, without counting twice what they share. */
+const union = (one: number, other: number): number => fround(sum(one, other) - product(one, other));
+
+/** Each layer where the other one is not. */
+const disjoint: Mode['level'] = (source, destination, coverage) =>
+  sum(
+    product(complement(coverage.destination), source),
+    product(complement(coverage.source), destination),
+  );
+
+const overlay: Mode['level'] = (source, destination, coverage) => {
+  if (2 * destination < coverage.destination) return product(fround(2 * source), destination);
+  const shades = fround(2 * fround(coverage.destination - source));
+  const both = product(coverage.source, coverage.destination);
+  return fround(both - product(shades, fround(coverage.source - destination)));
+};
+
+/** The Porter–Duff operators and blend modes under the names drawing libraries give them; single precision throughout. */
+const MODES = {
+  ADD: { alpha: (s, d) => clip(sum(s, d)), level: (s, d) => clip(sum(s, d)) },
+  CLEAR: { alpha: () => 0, level: () => 0 },
+  DARKEN: { alpha: union, level: (s, d, coverage) => sum(disjoint(s, d, coverage), min(s, d)) },
+  DST: { alpha: (_s, d) => d, level: (_s, d) => d },
+  DST_ATOP: {
+    alpha: (s) => s,
+    level: (s, d, { source, destination }) =>
+      sum(product(source, d), product(complement(destination), s)),
+  },
+  DST_IN: { alpha: product, level: (_s, d, { source }) => product(d, source) },
+  DST_OUT: {
+    alpha: (s, d) => product(complement(s), d),
+    level: (_s, d, { source }) => product(complement(source), d),
+  },
+  DST_OVER: {
+    alpha: (s, d) => sum(d, product(complement(d), s)),
+    level: (s, d, { destination }) => sum(d, product(complement(destination), s)),
+  },
+  LIGHTEN: { alpha: union, level: (s, d, coverage) => sum(disjoint(s, d, coverage), max(s, d)) },
+  MULTIPLY: { alpha: product, level: product },
+  OVERLAY: { alpha: union, level: overlay },
+  SCREEN: { alpha: union, level: union },
+  SRC: { alpha: (s) => s, level: (s) => s },
+  SRC_ATOP: {
+    alpha: (_s, d) => d,
+    level: (s, d, { source, destination }) =>
+      sum(product(destination, s), product(complement(source), d)),
+  },
+  SRC_IN: { alpha: product, level: (s, _d, { destination }) => product(s, destination) },
+  SRC_OUT: {
+    alpha: (s, d) => product(complement(d), s),
+    level: (s, _d, { destination }) => product(complement(destination), s),
+  },
+  SRC_OVER: {
+    alpha: (s, d) => sum(s, product(complement(s), d)),
+    level: (s, d, { source }) => sum(s, product(complement(source), d)),
+  },
+  XOR: {
+    alpha: (s, d) => sum(product(complement(d), s), product(complement(s), d)),
+    level: disjoint,
+  },
+} as const satisfies { readonly [name: string]: Mode };
+
+/** The names in v1's order. */
+const MODE_NAMES = Object.keys(MODES);
+
+/** The mode of that name. */
+const modeOf = (name: string): Mode => {
+  if (Object.hasOwn(MODES, name)) return MODES[name as keyof typeof MODES];
+  throw new NodeFailure('KeyError', `There is no compositing mode ${name}`);
+};
 
 /** Below this coverage a pixel has no colour any more. */
 const LEAST_ALPHA = fround(1e-5);

@@ -1,5 +1,5 @@
 import { decodeFirst, decodeFrames, type ImageFile } from '../codecs/decode.ts';
-import { rgbOf, rgbaOf, type Picture } from '../codecs/decode-picture.ts';
+import { rgbOf, rgbaOf, type Picture } from '../codecs/decode-still.ts';
 import type {
   ImageValue,
   Inputs,

@@ -10,7 +10,17 @@ import type {
 } from '../node.ts';
 import { fileName, previewPrefix, savePath } from './save-path.ts';
 import { encodePng, metadataTexts } from '../codecs/encode-png.ts';
-import { imageInput, maskInput, newImage, stringInput } from '../tensor.ts';
+import {
+  imageInput,
+  maskInput,
+  newImage,
+  stringInput,
+  boolInput,
+  floatInput,
+  intInput,
+} from '../tensor.ts';
+import { encodeApng } from '../codecs/encode-apng.ts';
+import { encodeWebp } from '../codecs/encode-webp.ts';
 
 /** zlib levels of v1: files that stay are packed harder than previews. */
 const COMPRESSION = { saved: 4, preview: 1 } as const;
@@ -125,4 +135,86 @@ function greyImage(context: NodeContext, mask: MaskValue): ImageValue {
   const image = newImage(context, { batch, height, width, channels: 3 });
   for (let i = 0; i < mask.data.length; i++) image.data.fill(mask.data[i] ?? 0, i * 3, i * 3 + 3);
   return image;
+}
+
+const ANIMATED_INPUTS: { readonly [name: string]: InputSpec } = {
+  images: ['IMAGE'],
+  filename_prefix: ['STRING', { default: 'ComfyUI' }],
+  fps: ['FLOAT', { default: 6.0, min: 0.01, max: 1000.0, step: 0.01 }],
+};
+
+/** The effort of the WEBP encoder, by v1's `method`. */
+const EFFORT: { readonly [method: string]: number } = { default: 4, fastest: 0, slowest: 6 };
+
+/** The nodes that write a batch as one moving picture. */
+export const SAVE_ANIMATED_NODES: readonly NodeDef[] = [
+  {
+    name: 'SaveAnimatedWEBP',
+    category: 'image/animation',
+    pythonModule: 'comfy_extras.nodes_images',
+    required: {
+      ...ANIMATED_INPUTS,
+      lossless: ['BOOLEAN', { default: true }],
+      quality: ['INT', { default: 80, min: 0, max: 100 }],
+      method: [Object.keys(EFFORT)],
+    },
+    hidden: HIDDEN,
+    outputs: [],
+    outputNode: true,
+    run: saveWebp,
+  },
+  {
+    name: 'SaveAnimatedPNG',
+    category: 'image/animation',
+    pythonModule: 'comfy_extras.nodes_images',
+    required: { ...ANIMATED_INPUTS, compress_level: ['INT', { default: 4, min: 0, max: 9 }] },
+    hidden: HIDDEN,
+    outputs: [],
+    outputNode: true,
+    run: saveApng,
+  },
+];
+
+async function saveWebp(inputs: Inputs, context: NodeContext): Promise<NodeResult> {
+  const images = imageInput(inputs, 'images');
+  const bytes = await encodeWebp(images, {
+    durationMs: frameMs(inputs),
+    lossless: boolInput(inputs, 'lossless'),
+    quality: intInput(inputs, 'quality'),
+    effort: EFFORT[stringInput(inputs, 'method')] ?? 4,
+    texts: metadataTexts(context),
+  });
+  return save(inputs, context, { images, bytes, extension: 'webp', contentType: 'image/webp' });
+}
+
+async function saveApng(inputs: Inputs, context: NodeContext): Promise<NodeResult> {
+  const images = imageInput(inputs, 'images');
+  const bytes = await encodeApng(images, context, {
+    durationMs: frameMs(inputs),
+    compressionLevel: intInput(inputs, 'compress_level'),
+    texts: metadataTexts(context),
+  });
+  return save(inputs, context, { images, bytes, extension: 'png', contentType: 'image/png' });
+}
+
+type Animation = {
+  readonly images: ImageValue;
+  readonly bytes: Uint8Array;
+  readonly extension: string;
+  readonly contentType: string;
+};
+
+/** v1 leaves `%batch_num%` standing here: there is one file. */
+async function save(inputs: Inputs, context: NodeContext, made: Animation): Promise<NodeResult> {
+  const prefix = stringInput(inputs, 'filename_prefix');
+  const { subfolder, stem } = savePath(prefix, { ...made.images, now: new Date() });
+  const counter = await context.nextCounter({ temp: false, subfolder }, stem);
+  const name = fileName(stem, counter, made.extension);
+  const { bytes, contentType } = made;
+  const item = await context.save({ bytes, name, subfolder, contentType, temp: false });
+  return { outputs: [], ui: { images: [item], animated: [true] } };
+}
+
+function frameMs(inputs: Inputs): number {
+  return Math.trunc(1000 / floatInput(inputs, 'fps'));
 }

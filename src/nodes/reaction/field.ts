@@ -1,6 +1,6 @@
 import type { NodeContext } from '../node.ts';
 import { newImage } from '../tensor.ts';
-import type { RandomSource } from './random.ts';
+import type { RandomSource } from './reaction-diffusion.ts';
 
 /**
  * Two substances on a torus. Each array has a border of one cell on every side, which repeats the

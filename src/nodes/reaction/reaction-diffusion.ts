@@ -1,11 +1,88 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { LosslessNumber } from '../../protocol/json.ts';
-import { NodeFailure } from '../node.ts';
-import type { ImageValue, Inputs, NodeContext, NodeDef } from '../node.ts';
+import {
+  NodeFailure,
+  type ImageValue,
+  type Inputs,
+  type NodeContext,
+  type NodeDef,
+} from '../node.ts';
 import { emptyField, type Field, type Rates, react, sowSpots } from './field.ts';
-import { paintField, previewOf } from './picture.ts';
-import { splitMix64 } from './random.ts';
-import { floatInput, intInput, newImage } from '../tensor.ts';
+import { floatInput, intInput, newImage, roundHalfEven, toBytes } from '../tensor.ts';
+
+/** From empty to fully grown: night blue, violet, teal, sand, cream. */
+const PALETTE = [
+  [0.043, 0.047, 0.145],
+  [0.208, 0.141, 0.431],
+  [0.086, 0.443, 0.541],
+  [0.447, 0.741, 0.541],
+  [0.953, 0.831, 0.478],
+  [0.996, 0.961, 0.878],
+] as const;
+
+/** A concentration few patterns exceed; it gets the last colour. */
+const FULLY_GROWN = 0.36;
+
+/** Colours the picture by how much has grown where. */
+const paintField = (
+  context: Pick<NodeContext, 'check'>,
+  { width, height, grown }: Field,
+  image: ImageValue,
+): void => {
+  for (let y = 0; y < height; y++) {
+    context.check();
+    for (let x = 0; x < width; x++) {
+      const level = grown[(y + 1) * (width + 2) + x + 1] as number;
+      paintPixel(image.data, (y * width + x) * 3, level / FULLY_GROWN);
+    }
+  }
+};
+
+const paintPixel = (pixels: Float32Array, at: number, share: number): void => {
+  const place = Math.min(1, share) * (PALETTE.length - 1);
+  const stop = Math.min(PALETTE.length - 2, Math.floor(place));
+  const [low, high] = [PALETTE[stop] ?? PALETTE[0], PALETTE[stop + 1] ?? PALETTE[0]];
+  for (let c = 0; c < 3; c++) {
+    const dark = low[c] as number;
+    pixels[at + c] = dark + ((high[c] as number) - dark) * (place - stop);
+  }
+};
+
+/** Side of the box v1 fits previews into, scaling up as well as down. */
+const PREVIEW_BOX = 512;
+
+/** The first picture as a preview in v1's manner. */
+const previewOf = async (image: ImageValue): Promise<Uint8Array> => {
+  const { default: sharp } = await import('sharp');
+  const { width, height } = image;
+  const factor = PREVIEW_BOX / Math.max(width, height);
+  return await sharp(toBytes(image, 0), { raw: { width, height, channels: 3 } })
+    .resize({
+      width: Math.max(1, roundHalfEven(width * factor)),
+      height: Math.max(1, roundHalfEven(height * factor)),
+      fit: 'fill',
+      kernel: 'linear',
+    })
+    .jpeg({ quality: 95 })
+    .toBuffer();
+};
+
+/** Even numbers from 0 up to but without 1. */
+export type RandomSource = () => number;
+
+const GOLDEN_GAMMA = 0x9e3779b97f4a7c15n;
+
+/** SplitMix64 (Steele, Lea, Flood 2014): every one of the 2^64 seeds starts a sequence of its own. */
+export const splitMix64 = (seed: bigint): RandomSource => {
+  let state = BigInt.asUintN(64, seed);
+  return () => {
+    state = BigInt.asUintN(64, state + GOLDEN_GAMMA);
+    let mixed = BigInt.asUintN(64, (state ^ (state >> 30n)) * 0xbf58476d1ce4e5b9n);
+    mixed = BigInt.asUintN(64, (mixed ^ (mixed >> 27n)) * 0x94d049bb133111ebn);
+    // A double holds the upper 53 bits.
+    return Number((mixed ^ (mixed >> 31n)) >> 11n) / 2 ** 53;
+  };
+};
 
 /** Time steps of the simulation in one step of the node; even, so that a step ends in the field it began with. */
 const TURNS_PER_STEP = 16;

@@ -1,11 +1,81 @@
 import type { ResampleContext, Size } from './resample-context.ts';
-import { resampleArea } from './area.ts';
 import { resampleBicubic, resampleBilinear } from './linear.ts';
 import { resampleLanczos } from './lanczos.ts';
-import { resampleNearest } from './nearest.ts';
 import { type ImageValue, type MaskValue, NodeFailure } from '../node.ts';
 import { asMask, asPicture, cutOut } from '../image/region.ts';
-import { roundHalfEven } from '../tensor.ts';
+import { roundHalfEven, eachRow, newImage } from '../tensor.ts';
+
+type Window = { readonly start: number; readonly end: number };
+
+/** Every target pixel is the mean of the whole source pixels it touches (v1's `area`). */
+const resampleArea = (context: ResampleContext, image: ImageValue, size: Size): ImageValue => {
+  const scaled = newImage(context, { ...image, ...size });
+  const columns = windows(image.width, size.width);
+  const rows = windows(image.height, size.height);
+  const { channels } = image;
+  eachRow(context, scaled, (row) => {
+    const top = Math.floor(row / size.height) * image.height;
+    const { start, end } = rows[row % size.height] as Window;
+    const height = end - start;
+    for (let i = 0; i < size.width * channels; i++) {
+      const column = columns[Math.floor(i / channels)] as Window;
+      const width = column.end - column.start;
+      const first = ((top + start) * image.width + column.start) * channels + (i % channels);
+      const sum = sumOver(image, { first, columns: width, rows: height });
+      // Two divisions, each rounded to single precision, as the original's pooling does.
+      scaled.data[row * size.width * channels + i] = Math.fround(sum / height) / width;
+    }
+  });
+  return scaled;
+};
+
+const windows = (source: number, target: number): readonly Window[] =>
+  Array.from({ length: target }, (_, i) => ({
+    start: Math.floor((i * source) / target),
+    end: Math.ceil(((i + 1) * source) / target),
+  }));
+
+type Patch = { readonly first: number; readonly columns: number; readonly rows: number };
+
+const sumOver = (
+  { data, width, channels }: ImageValue,
+  { first, columns, rows }: Patch,
+): number => {
+  let sum = 0;
+  for (let y = 0; y < rows; y++) {
+    const start = first + y * width * channels;
+    for (let i = start; i < start + columns * channels; i += channels) {
+      sum = Math.fround(sum + (data[i] as number));
+    }
+  }
+  return sum;
+};
+
+/** Every target pixel takes the source pixel its centre falls into (v1's `nearest-exact`). */
+const resampleNearest = (context: ResampleContext, image: ImageValue, size: Size): ImageValue => {
+  const scaled = newImage(context, { ...image, ...size });
+  const columns = nearestIndices(image.width, size.width);
+  const rows = nearestIndices(image.height, size.height);
+  const { channels } = image;
+  eachRow(context, scaled, (row) => {
+    const sourceRow =
+      Math.floor(row / size.height) * image.height + (rows[row % size.height] as number);
+    for (let x = 0; x < size.width; x++) {
+      const from = (sourceRow * image.width + (columns[x] as number)) * channels;
+      const to = (row * size.width + x) * channels;
+      for (let c = 0; c < channels; c++) scaled.data[to + c] = image.data[from + c] as number;
+    }
+  });
+  return scaled;
+};
+
+/** Single precision throughout: at half-way points the rounding decides which pixel is taken. */
+const nearestIndices = (source: number, target: number): Int32Array => {
+  const scale = Math.fround(source / target);
+  return Int32Array.from({ length: target }, (_, i) =>
+    Math.min(source - 1, Math.floor(Math.fround((i + 0.5) * scale))),
+  );
+};
 
 type Resampler = (context: ResampleContext, image: ImageValue, size: Size) => ImageValue;
 

@@ -1,10 +1,22 @@
-import type { InputSpec, Inputs, NodeContext, NodeDef, OutputSpec, Value } from '../node.ts';
+import type {
+  InputSpec,
+  Inputs,
+  NodeContext,
+  NodeDef,
+  OutputSpec,
+  Value,
+  ImageValue,
+  MaskValue,
+} from '../node.ts';
+import { isJsonObject, type Json } from '../../protocol/json.ts';
+import { pythonFloat, pythonJson } from '../../protocol/python-json.ts';
+import { isInsidePair } from './pieces.ts';
 
 /** The input declaration nearly every text node has. */
 export const MULTILINE: InputSpec = ['STRING', { multiline: true }];
 
 /** A running regular expression, or a loop inside V8, does not check the stop flag. */
-export const TEXT_STOP_GRACE_MS = 500;
+const TEXT_STOP_GRACE_MS = 500;
 
 /** A text node in short: everything these have in common is filled in. */
 export function stringNode(parts: {
@@ -26,4 +38,54 @@ export function stringNode(parts: {
     stopGraceMs: TEXT_STOP_GRACE_MS,
     run: async (inputs, context) => ({ outputs: [await evaluate(inputs, context)] }),
   };
+}
+
+/** The node that shows any input as text. */
+export const PREVIEW_ANY: NodeDef = {
+  name: 'PreviewAny',
+  displayName: 'Preview Any',
+  category: 'utils',
+  pythonModule: 'comfy_extras.nodes_preview_any',
+  required: { source: ['*', {}] },
+  outputs: [],
+  outputNode: true,
+  stopGraceMs: TEXT_STOP_GRACE_MS,
+  run: (inputs, context) => ({
+    outputs: [],
+    ui: { text: [withinRoom(shown(inputs['source'] ?? null, context), context)] },
+  }),
+};
+
+/** Every reader of the job gets the text: the part beyond the limit is left out. */
+function withinRoom(text: string, context: NodeContext): string {
+  const room = context.reserveShown(text.length);
+  if (room >= text.length) return text;
+  return `${text.slice(0, isInsidePair(text, room) ? room - 1 : room)}… (shortened from ${text.length} characters)`;
+}
+
+/** As Python's `str()` shows plain values; other values as JSON. */
+function shown(value: Value | Json, context: NodeContext): string {
+  if (value === null) return 'None';
+  if (typeof value === 'boolean') return value ? 'True' : 'False';
+  if (typeof value === 'number' && isFloat(value, context)) return pythonFloat(value);
+  if (typeof value !== 'object') return String(value);
+  return isPixels(value) ? sizeOf(value) : pythonJson(value);
+}
+
+/** A whole number may be a FLOAT: only the type of its output distinguishes them. */
+function isFloat(value: number, context: NodeContext): boolean {
+  return context.inputTypes?.['source'] === 'FLOAT' || !Number.isInteger(value);
+}
+
+/**
+ * An input of type `*` also accepts a literal object or array, which arrives as written in the
+ * workflow.
+ */
+function isPixels(value: ImageValue | MaskValue | Json): value is ImageValue | MaskValue {
+  return isJsonObject(value as Json) && (value as Partial<ImageValue>).data instanceof Float32Array;
+}
+
+/** v1 prints a picture's numbers; its size says more. */
+function sizeOf({ kind, batch, height, width }: ImageValue | MaskValue): string {
+  return `${kind} ${width}×${height}, batch of ${batch}`;
 }

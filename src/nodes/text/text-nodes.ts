@@ -1,18 +1,9 @@
 import type { Inputs, NodeContext, NodeDef } from '../node.ts';
-import { boolInput, intInput, stringInput } from '../tensor.ts';
+import { boolInput, intInput, stringInput, type Reserver } from '../tensor.ts';
 import { capitalCase, lowerCase, titleCase, upperCase } from './case.ts';
-import { createFinder } from './find.ts';
-import { MULTILINE, stringNode } from './text-node.ts';
+import { MULTILINE, stringNode, PREVIEW_ANY } from './text-node.ts';
 import { TEXT_PATTERN_NODES } from './pattern.ts';
-import {
-  CHUNK_CHARS,
-  chunksOf,
-  countChars,
-  createTextPieces,
-  offsetOf,
-  reserveText,
-} from './pieces.ts';
-import { PREVIEW_ANY } from './preview.ts';
+import { CHUNK_CHARS, chunksOf, countChars, createTextPieces, offsetOf, reserveText } from './pieces.ts';
 
 type Change = (text: string, context: NodeContext) => string;
 
@@ -231,4 +222,44 @@ function trimmed(value: string, from: number, to: number, context: NodeContext):
 /** Python also counts the four separators of ASCII as white space. */
 function isWhite(char: string): boolean {
   return /\p{White_Space}/u.test(char) || (char >= '\x1c' && char <= '\x1f');
+}
+
+type Watched = Reserver & Pick<NodeContext, 'check'>;
+
+/** Answers where a text stands next, at or behind a place; -1: nowhere. */
+type Finder = (from: number) => number;
+
+/**
+ * Looks for `find` in a text by the way of Knuth, Morris and Pratt: each character of the text is looked
+ * at twice at most. `String.prototype.indexOf` compares every character of the one with every character
+ * of the other where both repeat themselves, and nothing can end it meanwhile.
+ */
+export function createFinder(text: string, find: string, context: Watched): Finder {
+  context.reserve(find.length * Int32Array.BYTES_PER_ELEMENT);
+  const borders = bordersOf(find, context);
+  return (from) => {
+    let matched = 0;
+    for (let at = from; at < text.length; at++) {
+      if (at % CHUNK_CHARS === 0) context.check();
+      const code = text.charCodeAt(at);
+      while (matched > 0 && code !== find.charCodeAt(matched)) matched = borders[matched - 1] ?? 0;
+      if (code === find.charCodeAt(matched)) matched++;
+      if (matched === find.length) return at + 1 - matched;
+    }
+    return -1;
+  };
+}
+
+/** For each beginning of a text, how long the longest shorter beginning is that it ends with. */
+function bordersOf(find: string, context: Watched): Int32Array {
+  const borders = new Int32Array(find.length);
+  let length = 0;
+  for (let at = 1; at < find.length; at++) {
+    if (at % CHUNK_CHARS === 0) context.check();
+    const code = find.charCodeAt(at);
+    while (length > 0 && code !== find.charCodeAt(length)) length = borders[length - 1] ?? 0;
+    if (code === find.charCodeAt(length)) length++;
+    borders[at] = length;
+  }
+  return borders;
 }
