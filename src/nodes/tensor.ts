@@ -4,8 +4,13 @@ import type { ImageValue, Inputs, MaskValue, NodeContext, Value } from './node.t
 /** The part of the context that an allocation needs: the job's memory meter. */
 export type Reserver = Pick<NodeContext, 'reserve'>;
 
-export type ImageShape = Pick<ImageValue, 'batch' | 'height' | 'width' | 'channels'>;
-export type MaskShape = Pick<MaskValue, 'batch' | 'height' | 'width'>;
+/** The part that a loop over pixels or characters needs. */
+export type LoopContext = Pick<NodeContext, 'reserve' | 'check'>;
+
+export type Size = { readonly width: number; readonly height: number };
+
+type ImageShape = Pick<ImageValue, 'batch' | 'height' | 'width' | 'channels'>;
+type MaskShape = Pick<MaskValue, 'batch' | 'height' | 'width'>;
 
 /** A black picture, paid for from the job's memory limit. */
 export const newImage = (

@@ -146,10 +146,8 @@ export const porterDuffImageComposite: NodeDef = {
 
 const requireSameChannels = (source: ImageValue, destination: ImageValue): void => {
   if (source.channels === destination.channels) return;
-  throw new NodeFailure(
-    'AssertionError',
-    `source has ${source.channels} channels, destination ${destination.channels}: they must have as many`,
-  );
+  const counts = `source has ${source.channels} channels, destination ${destination.channels}`;
+  throw new NodeFailure('AssertionError', `${counts}: they must have as many`);
 };
 
 /** v1 fits everything to the destination picture: bicubic, the middle kept. */

@@ -4,6 +4,7 @@ import type { ImageValue, MaskValue, NodeContext, NodeDef } from '../node.ts';
 import { copyOf, overlapOf, type Point } from './region.ts';
 import { fitted, fittedMask } from '../resample/resample.ts';
 import {
+  type Size,
   boolInput,
   eachRow,
   imageInput,
@@ -41,11 +42,8 @@ const imageCompositeMasked: NodeDef = {
     const mask = optionalInput(inputs, 'mask', maskInput);
     const at = { x: intInput(inputs, 'x'), y: intInput(inputs, 'y') };
     const result = copyOf(context, destination);
-    composite(context, result, {
-      source,
-      at,
-      mask: mask && fittedMask(context, mask, source, STRETCHED),
-    });
+    const fittingMask = mask && fittedMask(context, mask, source, STRETCHED);
+    composite(context, result, { source, at, mask: fittingMask });
     return { outputs: [result] };
   },
 };
@@ -56,25 +54,20 @@ const imageCompositeMasked: NodeDef = {
  */
 const requireChannels = (destination: ImageValue, source: ImageValue): void => {
   if (destination.channels <= source.channels) return;
-  throw new NodeFailure(
-    'RuntimeError',
-    `destination has ${destination.channels} channels but source only ${source.channels}; join an alpha channel to source first`,
-  );
+  const counts = `${destination.channels} channels but source only ${source.channels}`;
+  const message = `destination has ${counts}; join an alpha channel to source first`;
+  throw new NodeFailure('RuntimeError', message);
 };
-
-type Sides = { readonly width: number; readonly height: number };
 
 /** Pictures and masks are stretched to the other one's sides. */
 const STRETCHED = { method: 'bilinear', crop: 'disabled' } as const;
 
-type Layer = {
-  readonly source: ImageValue;
-  readonly at: Point;
-  readonly mask: MaskValue | undefined;
-};
-
 /** A source or mask batch shorter than the target repeats; superfluous pictures are ignored. */
-const composite = (context: NodeContext, target: ImageValue, { source, at, mask }: Layer): void => {
+const composite = (
+  context: NodeContext,
+  target: ImageValue,
+  { source, at, mask }: { source: ImageValue; at: Point; mask: MaskValue | undefined },
+): void => {
   const { inTarget, inSource, width, height } = overlapOf(target, source, at);
   eachRow(context, { batch: target.batch, height }, (row) => {
     const [frame, line] = [Math.floor(row / height), row % height];
@@ -93,7 +86,7 @@ const composite = (context: NodeContext, target: ImageValue, { source, at, mask 
   });
 };
 
-const pixelAt = ({ height, width }: Sides, frame: number, { x, y }: Point): number =>
+const pixelAt = ({ height, width }: Size, frame: number, { x, y }: Point): number =>
   (frame * height + y) * width + x;
 
 const COMPOSITING = {

@@ -1,6 +1,6 @@
-import { type MaskValue, type NodeContext, type NodeDef, NodeFailure } from '../node.ts';
-import { asMask, asPicture, copyOf, overlapOf, type Point } from './region.ts';
-import { intInput, maskInput, stringInput } from '../tensor.ts';
+import { type MaskValue, type NodeDef, NodeFailure } from '../node.ts';
+import { asMask, asPicture, copyOf, overlapOf } from './region.ts';
+import { eachRow, intInput, maskInput, stringInput } from '../tensor.ts';
 
 type Operation = (destination: number, source: number) => number;
 
@@ -39,42 +39,26 @@ export const maskComposite: NodeDef = {
     const operation =
       OPERATIONS.get(stringInput(inputs, 'operation')) ?? ((level: number) => level);
     fittingBatches(destination, source);
-    combine(context, destination, { source, at, operation });
-    clip(destination.data);
+    const { width, height, inTarget, inSource } = overlapOf(destination, source, at);
+    const { data } = destination;
+    eachRow(context, { batch: destination.batch, height }, (row) => {
+      const [frame, line] = [Math.floor(row / height), row % height];
+      const targetLine = frame * destination.height + inTarget.y + line;
+      const to = targetLine * destination.width + inTarget.x;
+      const sourceLine = (frame % source.batch) * source.height + inSource.y + line;
+      const from = sourceLine * source.width + inSource.x;
+      for (let x = 0; x < width; x++) {
+        data[to + x] = operation(data[to + x] as number, source.data[from + x] as number);
+      }
+    });
+    // Also where nothing was laid over.
+    for (let i = 0; i < data.length; i++) data[i] = Math.min(1, Math.max(0, data[i] as number));
     return { outputs: [destination] };
   },
 };
 
 const fittingBatches = (destination: MaskValue, source: MaskValue): void => {
   if (source.batch === 1 || source.batch === destination.batch) return;
-  throw new NodeFailure(
-    'RuntimeError',
-    `Cannot lay ${source.batch} masks over ${destination.batch}: there must be one, or as many`,
-  );
-};
-
-type Layer = { readonly source: MaskValue; readonly at: Point; readonly operation: Operation };
-
-const combine = (
-  context: NodeContext,
-  target: MaskValue,
-  { source, at, operation }: Layer,
-): void => {
-  const { width, height, inTarget, inSource } = overlapOf(target, source, at);
-  for (let row = 0; row < target.batch * height; row++) {
-    context.check();
-    const [frame, line] = [Math.floor(row / height), row % height];
-    const to = (frame * target.height + inTarget.y + line) * target.width + inTarget.x;
-    const sourceLine = (frame % source.batch) * source.height + inSource.y + line;
-    const from = sourceLine * source.width + inSource.x;
-    for (let x = 0; x < width; x++) {
-      const [below, above] = [target.data[to + x] as number, source.data[from + x] as number];
-      target.data[to + x] = operation(below, above);
-    }
-  }
-};
-
-/** Also where nothing was laid over. */
-const clip = (levels: Float32Array): void => {
-  for (let i = 0; i < levels.length; i++) levels[i] = Math.min(1, Math.max(0, levels[i] as number));
+  const counts = `${source.batch} masks over ${destination.batch}`;
+  throw new NodeFailure('RuntimeError', `Cannot lay ${counts}: there must be one, or as many`);
 };

@@ -1,14 +1,10 @@
-import { type ImageValue, type MaskValue, type NodeContext, NodeFailure } from '../node.ts';
-import { newImage } from '../tensor.ts';
+import { type ImageValue, type MaskValue, NodeFailure } from '../node.ts';
+import { type LoopContext, type Size, eachRow, newImage } from '../tensor.ts';
 
 /** Positions `start` up to but without `end`. */
 export type Span = { readonly start: number; readonly end: number };
 
-export type Region = { readonly columns: Span; readonly rows: Span };
-
 export type Point = { readonly x: number; readonly y: number };
-
-type PixelContext = Pick<NodeContext, 'reserve' | 'check'>;
 
 /** The part of `0..length` a span names as v1 reads it: positions below 0 count from the end, the rest is cut off. */
 export const spanWithin = (length: number, { start, end }: Span): Span => {
@@ -31,60 +27,45 @@ export const asMask = ({ batch, height, width, data }: ImageValue): MaskValue =>
 
 /** The region of every picture of the batch; v1 hands on pictures without pixels, which no later node survives. */
 export const cutOut = (
-  context: PixelContext,
+  context: LoopContext,
   image: ImageValue,
-  { columns, rows }: Region,
+  { columns, rows }: { readonly columns: Span; readonly rows: Span },
 ): ImageValue => {
   const [width, height] = [columns.end - columns.start, rows.end - rows.start];
   if (width < 1 || height < 1) {
-    throw new NodeFailure(
-      'ValueError',
-      `Nothing of the ${image.width} × ${image.height} pixels lies in the wanted region`,
-    );
+    const pixels = `${image.width} × ${image.height} pixels`;
+    throw new NodeFailure('ValueError', `Nothing of the ${pixels} lies in the wanted region`);
   }
   const part = newImage(context, { ...image, width, height });
-  for (let row = 0; row < part.batch * height; row++) {
-    context.check();
+  eachRow(context, part, (row) => {
     const line = Math.floor(row / height) * image.height + rows.start + (row % height);
     const from = (line * image.width + columns.start) * image.channels;
     const pixels = image.data.subarray(from, from + width * image.channels);
     part.data.set(pixels, row * width * image.channels);
-  }
+  });
   return part;
 };
 
 /** Copies every picture of `source` into the same picture of `target`; it must fit there. */
 export const place = (
-  context: PixelContext,
+  context: LoopContext,
   target: ImageValue,
-  { source, at }: { readonly source: ImageValue; readonly at: Point },
+  source: ImageValue,
+  at: Point,
 ): void => {
   const length = source.width * source.channels;
-  for (let row = 0; row < source.batch * source.height; row++) {
-    context.check();
+  eachRow(context, source, (row) => {
     const line = Math.floor(row / source.height) * target.height + at.y + (row % source.height);
     const pixels = source.data.subarray(row * length, (row + 1) * length);
     target.data.set(pixels, (line * target.width + at.x) * target.channels);
-  }
+  });
 };
 
 /**
- * The overlap of two rasters when the corner of `source` is at `at` of `target`; it may be empty.
+ * The part of `source` that is visible on `target` when its corner is at `at`; it may be empty. v1
+ * fails on negative offsets; here they cut off the other edge.
  */
-export type Overlap = {
-  readonly width: number;
-  readonly height: number;
-  readonly inTarget: Point;
-  readonly inSource: Point;
-};
-
-type Sides = { readonly width: number; readonly height: number };
-
-/**
- * The part of `source` that is visible on `target`. v1 fails on negative offsets; here they cut off
- * the other edge.
- */
-export const overlapOf = (target: Sides, source: Sides, at: Point): Overlap => {
+export const overlapOf = (target: Size, source: Size, at: Point) => {
   const inTarget = { x: Math.max(0, at.x), y: Math.max(0, at.y) };
   const inSource = { x: Math.max(0, -at.x), y: Math.max(0, -at.y) };
   const width = Math.min(target.width - inTarget.x, source.width - inSource.x);
@@ -93,7 +74,7 @@ export const overlapOf = (target: Sides, source: Sides, at: Point): Overlap => {
 };
 
 /** A copy to draw on. */
-export const copyOf = (context: PixelContext, image: ImageValue): ImageValue => {
+export const copyOf = (context: LoopContext, image: ImageValue): ImageValue => {
   const copy = newImage(context, image);
   copy.data.set(image.data);
   return copy;

@@ -1,6 +1,13 @@
 import { RESAMPLE_METHODS, resampleMethod, upscale } from '../resample/resample.ts';
 import type { ImageValue, Inputs, NodeDef } from '../node.ts';
-import { floatInput, imageInput, intInput, roundHalfEven, stringInput } from '../tensor.ts';
+import {
+  type Size,
+  floatInput,
+  imageInput,
+  intInput,
+  roundHalfEven,
+  stringInput,
+} from '../tensor.ts';
 
 const COMMON = {
   category: 'image/upscaling',
@@ -28,8 +35,6 @@ const imageScale: NodeDef = {
     return { outputs: [upscale(context, image, { ...missingSide(image, wanted), method, crop })] };
   },
 };
-
-type Size = { readonly width: number; readonly height: number };
 
 /** A side of 0 follows from the other one and the picture's proportions. */
 const missingSide = (image: ImageValue, { width, height }: Size): Size => ({

@@ -3,6 +3,7 @@ import { place } from './region.ts';
 import { upscale } from '../resample/resample.ts';
 import {
   boolInput,
+  eachRow,
   fillAlpha,
   frameOf,
   imageInput,
@@ -32,6 +33,8 @@ type Pair = readonly [ImageValue, ImageValue];
 
 type Axis = 'width' | 'height';
 
+type Stitch = { readonly along: Axis; readonly colour: Colour };
+
 /** Joining two pictures side by side. */
 export const imageStitch: NodeDef = {
   name: 'ImageStitch',
@@ -49,20 +52,20 @@ export const imageStitch: NodeDef = {
   optional: { image2: ['IMAGE'] },
   outputs: [{ type: 'IMAGE' }],
   run: (inputs, context) => {
-    const first = imageInput(inputs, 'image1');
-    const second = optionalInput(inputs, 'image2', imageInput);
-    if (!second) return { outputs: [first] };
+    const given = imageInput(inputs, 'image1');
+    const other = optionalInput(inputs, 'image2', imageInput);
+    if (!other) return { outputs: [given] };
     const direction = stringInput(inputs, 'direction');
     const along = direction === 'left' || direction === 'right' ? 'width' : 'height';
     const colour = colourOf(stringInput(inputs, 'spacing_color'));
-    const pair = sameBatch(context, [first, second]);
-    const level: Pair = boolInput(inputs, 'match_image_size')
+    const batch = Math.max(given.batch, other.batch);
+    const pair = [repeatLast(context, given, batch), repeatLast(context, other, batch)] as const;
+    const [first, second] = boolInput(inputs, 'match_image_size')
       ? matchSize(context, pair, along)
-      : [
-          padAcross(context, pair[0], { pair, along, colour }),
-          padAcross(context, pair[1], { pair, along, colour }),
-        ];
-    const [one, two] = sameChannels(context, level);
+      : padAcross(context, pair, { along, colour });
+    const channels = Math.max(first.channels, second.channels);
+    const one = fillAlpha(context, first, channels);
+    const two = fillAlpha(context, second, channels);
     // v1 makes an odd gap even.
     const gap = Math.max(0, Math.ceil(intInput(inputs, 'spacing_width') / 2) * 2);
     const ordered: Pair = direction === 'left' || direction === 'up' ? [two, one] : [one, two];
@@ -71,11 +74,6 @@ export const imageStitch: NodeDef = {
 };
 
 /** The shorter batch repeats its last picture. */
-const sameBatch = (context: NodeContext, [first, second]: Pair): Pair => {
-  const batch = Math.max(first.batch, second.batch);
-  return [repeatLast(context, first, batch), repeatLast(context, second, batch)];
-};
-
 const repeatLast = (context: NodeContext, image: ImageValue, batch: number): ImageValue => {
   if (image.batch === batch) return image;
   const longer = newImage(context, { ...image, batch });
@@ -94,54 +92,32 @@ const matchSize = (context: NodeContext, [first, second]: Pair, along: Axis): Pa
   return [first, upscale(context, second, { ...size, method: 'lanczos', crop: 'disabled' })];
 };
 
-type Padding = {
-  readonly pair: Pair;
-  readonly along: Axis;
-  readonly colour: Colour;
-};
-
 /** The smaller picture goes to the middle; the borders are white for a white gap and black for all others. */
-const padAcross = (
-  context: NodeContext,
-  image: ImageValue,
-  { pair, along, colour }: Padding,
-): ImageValue => {
-  const across = along === 'width' ? 'height' : 'width';
-  const wanted = Math.max(pair[0][across], pair[1][across]);
-  if (image[across] === wanted) return image;
-  const padded = newImage(context, { ...image, [across]: wanted });
-  padded.data.fill(Math.min(...colour));
-  const before = Math.floor((wanted - image[across]) / 2);
-  const at = across === 'height' ? { x: 0, y: before } : { x: before, y: 0 };
-  place(context, padded, { source: image, at });
-  return padded;
-};
-
-const sameChannels = (context: NodeContext, [first, second]: Pair): Pair => {
-  const channels = Math.max(first.channels, second.channels);
-  return [fillAlpha(context, first, channels), fillAlpha(context, second, channels)];
-};
-
-type Joint = {
-  readonly along: Axis;
-  readonly gap: number;
-  readonly colour: Colour;
+const padAcross = (context: NodeContext, [first, second]: Pair, stitch: Stitch): Pair => {
+  const across = stitch.along === 'width' ? 'height' : 'width';
+  const wanted = Math.max(first[across], second[across]);
+  const padded = (image: ImageValue): ImageValue => {
+    if (image[across] === wanted) return image;
+    const result = newImage(context, { ...image, [across]: wanted });
+    result.data.fill(Math.min(...stitch.colour));
+    const before = Math.floor((wanted - image[across]) / 2);
+    place(context, result, image, across === 'height' ? { x: 0, y: before } : { x: before, y: 0 });
+    return result;
+  };
+  return [padded(first), padded(second)];
 };
 
 const join = (
   context: NodeContext,
   [first, second]: Pair,
-  { along, gap, colour }: Joint,
+  { along, gap, colour }: Stitch & { readonly gap: number },
 ): ImageValue => {
   const length = first[along] + gap + second[along];
   const joined = newImage(context, { ...first, [along]: length });
   if (gap > 0) paint(context, joined, colour);
+  place(context, joined, first, { x: 0, y: 0 });
   const behind = first[along] + gap;
-  place(context, joined, { source: first, at: { x: 0, y: 0 } });
-  place(context, joined, {
-    source: second,
-    at: along === 'width' ? { x: behind, y: 0 } : { x: 0, y: behind },
-  });
+  place(context, joined, second, along === 'width' ? { x: behind, y: 0 } : { x: 0, y: behind });
   return joined;
 };
 
@@ -150,8 +126,5 @@ const paint = (context: NodeContext, image: ImageValue, colour: Colour): void =>
   const pixel = Float32Array.from({ length: image.channels }, (_, c) => colour[c] ?? 1);
   const row = new Float32Array(image.width * image.channels);
   for (let x = 0; x < image.width; x++) row.set(pixel, x * image.channels);
-  for (let y = 0; y < image.batch * image.height; y++) {
-    context.check();
-    image.data.set(row, y * row.length);
-  }
+  eachRow(context, image, (y) => image.data.set(row, y * row.length));
 };

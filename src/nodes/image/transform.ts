@@ -7,16 +7,19 @@ import {
   type MaskValue,
 } from '../node.ts';
 import { cutOut, spanWithin, place } from './region.ts';
-import { eachRow, imageInput, intInput, newImage, stringInput, newMask } from '../tensor.ts';
+import {
+  type Size,
+  eachRow,
+  imageInput,
+  intInput,
+  newImage,
+  newMask,
+  stringInput,
+} from '../tensor.ts';
 import { imageStitch } from './transform-stitch.ts';
 import { resampleMethod, upscale } from '../resample/resample.ts';
 
-type Margins = {
-  readonly left: number;
-  readonly top: number;
-  readonly right: number;
-  readonly bottom: number;
-};
+type Margins = Readonly<Record<'left' | 'top' | 'right' | 'bottom', number>>;
 
 const EDGE = ['INT', { default: 0, min: 0, max: 16384, step: 8 }] as const;
 
@@ -39,7 +42,7 @@ const imagePadForOutpaint: NodeDef = {
     const margins = marginsOf(inputs);
     const feathering = intInput(inputs, 'feathering');
     const padded = padInGrey(context, image, margins);
-    return { outputs: [padded, outpaintMask(context, image, { margins, feathering })] };
+    return { outputs: [padded, outpaintMask(context, image, margins, feathering)] };
   },
 };
 
@@ -56,19 +59,17 @@ const padInGrey = (context: NodeContext, image: ImageValue, margins: Margins): I
   const [width, height] = [image.width + left + right, image.height + top + bottom];
   const padded = newImage(context, { ...image, width, height });
   padded.data.fill(0.5);
-  place(context, padded, { source: image, at: { x: left, y: top } });
+  place(context, padded, image, { x: left, y: top });
   return padded;
 };
-
-type Feather = { readonly margins: Margins; readonly feathering: number };
 
 /** One mask however many pictures: 1 in the margins, falling off inside the padded edges only. */
 const outpaintMask = (
   context: NodeContext,
   image: ImageValue,
-  { margins, feathering }: Feather,
+  { left, top, right, bottom }: Margins,
+  feathering: number,
 ): MaskValue => {
-  const { left, top, right, bottom } = margins;
   const [width, height] = [image.width + left + right, image.height + top + bottom];
   const mask = newMask(context, { batch: 1, width, height });
   mask.data.fill(1);
@@ -120,7 +121,7 @@ const resizeAndPadImage: NodeDef = {
     if (stringInput(inputs, 'padding_color') !== 'black') padded.data.fill(1);
     const x = Math.floor((width - size.width) / 2);
     const y = Math.floor((height - size.height) / 2);
-    place(context, padded, { source, at: { x, y } });
+    place(context, padded, source, { x, y });
     return { outputs: [padded] };
   },
 };
@@ -157,68 +158,40 @@ const imageCrop: NodeDef = {
   },
 };
 
-type Sides = { readonly width: number; readonly height: number };
-
 /** How to read a picture, counted in its pixels, so as to fill another one row by row. */
-type Walk = { readonly origin: number; readonly perColumn: number; readonly perRow: number };
+type Walk = readonly [origin: number, perColumn: number, perRow: number];
 
-type Route = (sides: Sides) => Sides & Walk;
+type Walks = ReadonlyMap<string, (size: Size) => Walk>;
 
-const upright = (sides: Sides, walk: Walk): Sides & Walk => ({ ...sides, ...walk });
-
-const lying = ({ width, height }: Sides, walk: Walk): Sides & Walk => ({
-  width: height,
-  height: width,
-  ...walk,
-});
-
-const FLIPS: ReadonlyMap<string, Route> = new Map([
-  [
-    'x-axis: vertically',
-    ({ width, height }) =>
-      upright({ width, height }, { origin: (height - 1) * width, perColumn: 1, perRow: -width }),
-  ],
-  [
-    'y-axis: horizontally',
-    ({ width, height }) =>
-      upright({ width, height }, { origin: width - 1, perColumn: -1, perRow: width }),
-  ],
+const FLIPS: Walks = new Map<string, (size: Size) => Walk>([
+  ['x-axis: vertically', ({ width, height }) => [(height - 1) * width, 1, -width]],
+  ['y-axis: horizontally', ({ width }) => [width - 1, -1, width]],
 ]);
 
 /** Clockwise. */
-const ROTATIONS: ReadonlyMap<string, Route> = new Map([
-  [
-    'none',
-    ({ width, height }) => upright({ width, height }, { origin: 0, perColumn: 1, perRow: width }),
-  ],
-  [
-    '90 degrees',
-    ({ width, height }) =>
-      lying({ width, height }, { origin: (height - 1) * width, perColumn: -width, perRow: 1 }),
-  ],
-  [
-    '180 degrees',
-    ({ width, height }) =>
-      upright({ width, height }, { origin: height * width - 1, perColumn: -1, perRow: -width }),
-  ],
-  [
-    '270 degrees',
-    ({ width, height }) =>
-      lying({ width, height }, { origin: width - 1, perColumn: width, perRow: -1 }),
-  ],
+const ROTATIONS: Walks = new Map<string, (size: Size) => Walk>([
+  ['none', ({ width }) => [0, 1, width]],
+  ['90 degrees', ({ width, height }) => [(height - 1) * width, -width, 1]],
+  ['180 degrees', ({ width, height }) => [height * width - 1, -1, -width]],
+  ['270 degrees', ({ width }) => [width - 1, width, -1]],
 ]);
 
 /** Words that only a link can bring leave the picture as it is, as in v1. */
-const rearrange = (context: NodeContext, image: ImageValue, route?: Route): ImageValue => {
-  if (!route) return image;
-  const walk = route(image);
-  const result = newImage(context, { ...image, width: walk.width, height: walk.height });
+const rearrange = (
+  context: NodeContext,
+  image: ImageValue,
+  size: Size,
+  walk: Walk | undefined,
+): ImageValue => {
+  if (!walk) return image;
+  const [origin, perColumn, perRow] = walk;
+  const result = newImage(context, { ...image, width: size.width, height: size.height });
   const pixels = image.width * image.height;
   const { channels, data } = image;
-  const step = walk.perColumn * channels;
+  const step = perColumn * channels;
   eachRow(context, result, (row) => {
     const frame = Math.floor(row / result.height);
-    let from = (frame * pixels + walk.origin + (row % result.height) * walk.perRow) * channels;
+    let from = (frame * pixels + origin + (row % result.height) * perRow) * channels;
     let to = row * result.width * channels;
     for (let x = 0; x < result.width; x++, from += step) {
       for (let c = 0; c < channels; c++) result.data[to++] = data[from + c] as number;
@@ -232,8 +205,9 @@ const imageFlip: NodeDef = {
   name: 'ImageFlip',
   required: { image: ['IMAGE'], flip_method: [[...FLIPS.keys()]] },
   run: (inputs, context) => {
-    const route = FLIPS.get(stringInput(inputs, 'flip_method'));
-    return { outputs: [rearrange(context, imageInput(inputs, 'image'), route)] };
+    const walk = FLIPS.get(stringInput(inputs, 'flip_method'));
+    const image = imageInput(inputs, 'image');
+    return { outputs: [rearrange(context, image, image, walk?.(image))] };
   },
 };
 
@@ -242,8 +216,12 @@ const imageRotate: NodeDef = {
   name: 'ImageRotate',
   required: { image: ['IMAGE'], rotation: [[...ROTATIONS.keys()]] },
   run: (inputs, context) => {
-    const route = ROTATIONS.get(stringInput(inputs, 'rotation'));
-    return { outputs: [rearrange(context, imageInput(inputs, 'image'), route)] };
+    const rotation = stringInput(inputs, 'rotation');
+    const image = imageInput(inputs, 'image');
+    const { width, height } = image;
+    const isQuarter = rotation === '90 degrees' || rotation === '270 degrees';
+    const size = isQuarter ? { width: height, height: width } : image;
+    return { outputs: [rearrange(context, image, size, ROTATIONS.get(rotation)?.(image))] };
   },
 };
 

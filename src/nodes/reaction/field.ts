@@ -1,5 +1,5 @@
 import type { NodeContext } from '../node.ts';
-import { newImage } from '../tensor.ts';
+import { type Reserver, type Size, newImage } from '../tensor.ts';
 import type { RandomSource } from './reaction-diffusion.ts';
 
 /**
@@ -25,13 +25,8 @@ const LEAST_GROWN = 1e-12;
 const CELLS_PER_SPOT = 2048;
 const LEAST_SPOTS = 4;
 
-type Sides = { readonly width: number; readonly height: number };
-
 /** A field without any of the growing substance. */
-export const emptyField = (
-  context: Pick<NodeContext, 'reserve'>,
-  { width, height }: Sides,
-): Field => {
+export const emptyField = (context: Reserver, { width, height }: Size): Field => {
   const shape = { batch: 1, width: width + 2, height: height + 2, channels: 1 };
   const fed = newImage(context, shape).data.fill(1);
   return { width, height, fed, grown: newImage(context, shape).data };
@@ -41,20 +36,15 @@ export const emptyField = (
 export const sowSpots = (field: Field, random: RandomSource): void => {
   const spots = Math.max(LEAST_SPOTS, Math.round((field.width * field.height) / CELLS_PER_SPOT));
   for (let spot = 0; spot < spots; spot++) {
-    const x = Math.floor(random() * field.width);
-    const y = Math.floor(random() * field.height);
-    sowSpot(field, { x, y, radius: 2 + Math.floor(random() * 5), level: 0.25 + random() / 4 });
+    sowSpot(field, random);
   }
 };
 
-type Spot = {
-  readonly x: number;
-  readonly y: number;
-  readonly radius: number;
-  readonly level: number;
-};
-
-const sowSpot = ({ width, height, fed, grown }: Field, { x, y, radius, level }: Spot): void => {
+const sowSpot = ({ width, height, fed, grown }: Field, random: RandomSource): void => {
+  const x = Math.floor(random() * width);
+  const y = Math.floor(random() * height);
+  const radius = 2 + Math.floor(random() * 5);
+  const level = 0.25 + random() / 4;
   const span = 2 * radius + 1;
   for (let i = 0; i < span * span; i++) {
     const [dx, dy] = [(i % span) - radius, Math.floor(i / span) - radius];
@@ -67,7 +57,7 @@ const sowSpot = ({ width, height, fed, grown }: Field, { x, y, radius, level }: 
 };
 
 /** Makes the border repeat the opposite edges. */
-const wrap = (cells: Float32Array, { width, height }: Sides): void => {
+const wrap = (cells: Float32Array, { width, height }: Size): void => {
   const stride = width + 2;
   for (let row = 1; row <= height; row++) {
     cells[row * stride] = cells[row * stride + width] as number;
@@ -81,17 +71,16 @@ const wrap = (cells: Float32Array, { width, height }: Sides): void => {
 export const react = (
   context: Pick<NodeContext, 'check'>,
   from: Field,
-  { to, rates }: { readonly to: Field; readonly rates: Rates },
+  to: Field,
+  rates: Rates,
 ): void => {
   wrap(from.fed, from);
   wrap(from.grown, from);
   for (let row = 1; row <= from.height; row++) {
     context.check();
-    reactRow(from, { to, rates, row });
+    reactRow(from, to, rates, row);
   }
 };
-
-type RowTask = { readonly to: Field; readonly rates: Rates; readonly row: number };
 
 /**
  * The mean of the neighbours is weighted a fifth for each side, a twentieth for each corner; sums of
@@ -100,7 +89,9 @@ type RowTask = { readonly to: Field; readonly rates: Rates; readonly row: number
  */
 const reactRow = (
   { width, fed, grown }: Field,
-  { to, rates: { feed, kill }, row }: RowTask,
+  to: Field,
+  { feed, kill }: Rates,
+  row: number,
 ): void => {
   const stride = width + 2;
   const kept = 1 - GROWN_SPREAD - feed - kill;

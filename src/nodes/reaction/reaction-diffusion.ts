@@ -162,8 +162,8 @@ const grow = async (context: NodeContext, growth: Growth): Promise<void> => {
 
 const growStep = (context: NodeContext, { field, spare, rates }: Growth): void => {
   for (let turn = 0; turn < TURNS_PER_STEP; turn += 2) {
-    react(context, field, { to: spare, rates });
-    react(context, spare, { to: field, rates });
+    react(context, field, spare, rates);
+    react(context, spare, field, rates);
   }
 };
 

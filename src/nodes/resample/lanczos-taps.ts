@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import type { Size } from './resample-context.ts';
+import type { Size } from '../tensor.ts';
 
 const LOBES = 3;
 

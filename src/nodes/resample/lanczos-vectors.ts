@@ -1,6 +1,6 @@
 import { type Bytes, type Taps, lanczosTaps } from './lanczos-taps.ts';
+import type { LoopContext, Size } from '../tensor.ts';
 import { PIECE, type PixelRoom, layOut, openPixels } from '../pixels.ts';
-import type { ResampleContext, Size } from './resample-context.ts';
 
 const MOST_CHANNELS = 4;
 /** Weights that are taken at a time. */
@@ -8,7 +8,7 @@ const STEP = 4;
 
 /** Scales one picture as `scalePlainly` does; `undefined`: it is for that one to do. */
 export const scaleWithVectors = (
-  context: ResampleContext,
+  context: LoopContext,
   source: Bytes,
   size: Size,
 ): Bytes | undefined => {
@@ -44,7 +44,7 @@ export const scaleWithVectors = (
 
 type Place = 'line' | 'wide' | 'row' | 'masks' | 'firsts' | 'across' | 'down';
 type Work = PixelRoom & {
-  readonly context: ResampleContext;
+  readonly context: LoopContext;
   readonly at: Readonly<Record<Place, number>>;
 };
 

@@ -1,15 +1,10 @@
-import type { ImageValue } from '../node.ts';
-import type { ResampleContext, Size } from './resample-context.ts';
+import type { Resampler } from './resampler.ts';
 import { type Bytes, PRECISION, PRECISION_BITS, lanczosTaps } from './lanczos-taps.ts';
 import { scaleWithVectors } from './lanczos-vectors.ts';
-import { byteImage, toBytes } from '../tensor.ts';
+import { type LoopContext, type Size, byteImage, toBytes } from '../tensor.ts';
 
 /** Windowed sinc over bytes, widened when shrinking (v1's `lanczos`, which leaves the float world for it). */
-export const resampleLanczos = (
-  context: ResampleContext,
-  image: ImageValue,
-  size: Size,
-): ImageValue => {
+export const resampleLanczos: Resampler = (context, image, size) => {
   const { batch, channels, height, width } = image;
   const frames = Array.from({ length: batch }, (_, index) => {
     const source = { width, height, channels, data: toBytes(image, index) };
@@ -19,14 +14,14 @@ export const resampleLanczos = (
   return byteImage(context, { batch, channels, ...size }, bytes);
 };
 
-const resize = (context: ResampleContext, source: Bytes, size: Size): Bytes => {
+const resize = (context: LoopContext, source: Bytes, size: Size): Bytes => {
   if (source.width === size.width && source.height === size.height) return source;
   if (source.channels !== 4) return scale(context, source, size);
   const scaled = scale(context, { ...source, data: premultiplied(source.data) }, size);
   return { ...scaled, data: unpremultiplied(scaled.data) };
 };
 
-const scale = (context: ResampleContext, source: Bytes, size: Size): Bytes =>
+const scale = (context: LoopContext, source: Bytes, size: Size): Bytes =>
   scaleWithVectors(context, source, size) ?? scalePlainly(context, source, size);
 
 /** Colours are scaled with alpha multiplied in, so that hidden colours do not bleed. */
@@ -50,13 +45,13 @@ const unpremultiplied = (data: Uint8Array): Uint8Array => {
 };
 
 /** Scales one picture, columns first; used where the processor has no vector instructions. */
-export const scalePlainly = (context: ResampleContext, source: Bytes, size: Size): Bytes => {
+export const scalePlainly = (context: LoopContext, source: Bytes, size: Size): Bytes => {
   const wide = resized(context, source, { ...size, height: source.height });
   return resized(context, wide, size);
 };
 
 /** Scales one picture along the one side that differs. */
-const resized = (context: ResampleContext, source: Bytes, { width, height }: Size): Bytes => {
+const resized = (context: LoopContext, source: Bytes, { width, height }: Size): Bytes => {
   const { channels } = source;
   const isAcross = source.width !== width;
   if (!isAcross && source.height === height) return source;

@@ -1,6 +1,6 @@
 import type { ImageValue } from '../node.ts';
-import type { ResampleContext, Size } from './resample-context.ts';
-import { eachRow, newImage } from '../tensor.ts';
+import type { Resampler } from './resampler.ts';
+import { type LoopContext, eachRow, newImage } from '../tensor.ts';
 
 const { fround } = Math;
 
@@ -78,44 +78,19 @@ const outerWeight = (distance: number): number => {
 /** Above this sum of target sides the original takes its separable loop for colour pictures. */
 const SMALL_SIDES = 128;
 
-/** Straight lines between the four nearest pixels, without antialiasing (v1's `bilinear`). */
-export const resampleBilinear = (
-  context: ResampleContext,
-  image: ImageValue,
-  size: Size,
-): ImageValue =>
-  size.width + size.height <= SMALL_SIDES || image.channels > 3
-    ? resampleByCorners(context, image, size)
-    : resampleSeparably(context, image, { size, tapper: linearAxis });
+const separably =
+  (tapper: Tapper): Resampler =>
+  (context, image, size) => {
+    const wide = newImage(context, { ...image, width: size.width });
+    const scaled = newImage(context, { ...image, ...size });
+    stretchRows(context, wide, image, tapper(image.width, size.width));
+    mixRows(context, scaled, wide, tapper(image.height, size.height));
+    return scaled;
+  };
 
-/** Cubic convolution over the sixteen nearest pixels, without antialiasing (v1's `bicubic`). */
-export const resampleBicubic = (
-  context: ResampleContext,
-  image: ImageValue,
-  size: Size,
-): ImageValue => resampleSeparably(context, image, { size, tapper: cubicAxis });
+type Pass = (context: LoopContext, target: ImageValue, source: ImageValue, axis: Axis) => void;
 
-type Plan = { readonly size: Size; readonly tapper: Tapper };
-
-const resampleSeparably = (
-  context: ResampleContext,
-  image: ImageValue,
-  { size, tapper }: Plan,
-): ImageValue => {
-  const wide = newImage(context, { ...image, width: size.width });
-  const scaled = newImage(context, { ...image, ...size });
-  stretchRows(context, image, { wide, axis: tapper(image.width, size.width) });
-  mixRows(context, wide, { scaled, axis: tapper(image.height, size.height) });
-  return scaled;
-};
-
-type Stretch = { readonly wide: ImageValue; readonly axis: Axis };
-
-const stretchRows = (
-  context: ResampleContext,
-  image: ImageValue,
-  { wide, axis: { taps, indices, weights } }: Stretch,
-): void => {
+const stretchRows: Pass = (context, wide, image, { taps, indices, weights }) => {
   const { channels, data } = image;
   eachRow(context, image, (row) => {
     const from = row * image.width * channels;
@@ -133,13 +108,7 @@ const stretchRows = (
   });
 };
 
-type Mix = { readonly scaled: ImageValue; readonly axis: Axis };
-
-const mixRows = (
-  context: ResampleContext,
-  wide: ImageValue,
-  { scaled, axis: { taps, indices, weights } }: Mix,
-): void => {
+const mixRows: Pass = (context, scaled, wide, { taps, indices, weights }) => {
   const length = wide.width * wide.channels;
   eachRow(context, scaled, (row) => {
     const top = Math.floor(row / scaled.height) * wide.height;
@@ -156,7 +125,7 @@ const mixRows = (
 };
 
 /** All four corners at once with products of weights: the original's loop for small or RGBA targets. */
-const resampleByCorners = (context: ResampleContext, image: ImageValue, size: Size): ImageValue => {
+const byCorners: Resampler = (context, image, size) => {
   const scaled = newImage(context, { ...image, ...size });
   const columns = linearAxis(image.width, size.width);
   const rows = linearAxis(image.height, size.height);
@@ -185,3 +154,14 @@ const resampleByCorners = (context: ResampleContext, image: ImageValue, size: Si
   });
   return scaled;
 };
+
+const linearly = separably(linearAxis);
+
+/** Straight lines between the four nearest pixels, without antialiasing (v1's `bilinear`). */
+export const resampleBilinear: Resampler = (context, image, size) =>
+  size.width + size.height <= SMALL_SIDES || image.channels > 3
+    ? byCorners(context, image, size)
+    : linearly(context, image, size);
+
+/** Cubic convolution over the sixteen nearest pixels, without antialiasing (v1's `bicubic`). */
+export const resampleBicubic = separably(cubicAxis);

@@ -1,14 +1,14 @@
-import type { ResampleContext, Size } from './resample-context.ts';
+import type { Resampler } from './resampler.ts';
 import { resampleBicubic, resampleBilinear } from './linear.ts';
 import { resampleLanczos } from './lanczos.ts';
 import { type ImageValue, type MaskValue, NodeFailure } from '../node.ts';
 import { asMask, asPicture, cutOut } from '../image/region.ts';
-import { roundHalfEven, eachRow, newImage } from '../tensor.ts';
+import { type LoopContext, type Size, eachRow, newImage, roundHalfEven } from '../tensor.ts';
 
 type Window = { readonly start: number; readonly end: number };
 
 /** Every target pixel is the mean of the whole source pixels it touches (v1's `area`). */
-const resampleArea = (context: ResampleContext, image: ImageValue, size: Size): ImageValue => {
+const resampleArea: Resampler = (context, image, size) => {
   const scaled = newImage(context, { ...image, ...size });
   const columns = windows(image.width, size.width);
   const rows = windows(image.height, size.height);
@@ -21,7 +21,12 @@ const resampleArea = (context: ResampleContext, image: ImageValue, size: Size): 
       const column = columns[Math.floor(i / channels)] as Window;
       const width = column.end - column.start;
       const first = ((top + start) * image.width + column.start) * channels + (i % channels);
-      const sum = sumOver(image, { first, columns: width, rows: height });
+      let sum = 0;
+      for (let y = 0, line = first; y < height; y++, line += image.width * channels) {
+        for (let at = line; at < line + width * channels; at += channels) {
+          sum = Math.fround(sum + (image.data[at] as number));
+        }
+      }
       // Two divisions, each rounded to single precision, as the original's pooling does.
       scaled.data[row * size.width * channels + i] = Math.fround(sum / height) / width;
     }
@@ -35,24 +40,8 @@ const windows = (source: number, target: number): readonly Window[] =>
     end: Math.ceil(((i + 1) * source) / target),
   }));
 
-type Patch = { readonly first: number; readonly columns: number; readonly rows: number };
-
-const sumOver = (
-  { data, width, channels }: ImageValue,
-  { first, columns, rows }: Patch,
-): number => {
-  let sum = 0;
-  for (let y = 0; y < rows; y++) {
-    const start = first + y * width * channels;
-    for (let i = start; i < start + columns * channels; i += channels) {
-      sum = Math.fround(sum + (data[i] as number));
-    }
-  }
-  return sum;
-};
-
 /** Every target pixel takes the source pixel its centre falls into (v1's `nearest-exact`). */
-const resampleNearest = (context: ResampleContext, image: ImageValue, size: Size): ImageValue => {
+const resampleNearest: Resampler = (context, image, size) => {
   const scaled = newImage(context, { ...image, ...size });
   const columns = nearestIndices(image.width, size.width);
   const rows = nearestIndices(image.height, size.height);
@@ -76,8 +65,6 @@ const nearestIndices = (source: number, target: number): Int32Array => {
     Math.min(source - 1, Math.floor(Math.fround((i + 0.5) * scale))),
   );
 };
-
-type Resampler = (context: ResampleContext, image: ImageValue, size: Size) => ImageValue;
 
 const RESAMPLERS = {
   'nearest-exact': resampleNearest,
@@ -105,15 +92,14 @@ export type UpscaleOptions = Size & {
 
 /** v1's scaling of a picture to exactly that size, after cutting it to the new proportions if asked. */
 export const upscale = (
-  context: ResampleContext,
+  context: LoopContext,
   image: ImageValue,
   options: UpscaleOptions,
 ): ImageValue => {
-  if (options.width < 1 || options.height < 1) {
-    throw new NodeFailure(
-      'RuntimeError',
-      `Cannot scale to ${options.width} × ${options.height}: both sides must be at least 1`,
-    );
+  const { width, height } = options;
+  if (width < 1 || height < 1) {
+    const message = `Cannot scale to ${width} × ${height}: both sides must be at least 1`;
+    throw new NodeFailure('RuntimeError', message);
   }
   const source = options.crop === 'center' ? cropToAspect(context, image, options) : image;
   return RESAMPLERS[options.method](context, source, options);
@@ -123,7 +109,7 @@ type Fit = Omit<UpscaleOptions, keyof Size>;
 
 /** A picture at the size of another one; it is itself where it has that size. */
 export const fitted = (
-  context: ResampleContext,
+  context: LoopContext,
   image: ImageValue,
   { width, height }: Size,
   fit: Fit,
@@ -134,17 +120,13 @@ export const fitted = (
 
 /** `fitted` for masks. */
 export const fittedMask = (
-  context: ResampleContext,
+  context: LoopContext,
   mask: MaskValue,
   size: Size,
   fit: Fit,
 ): MaskValue => asMask(fitted(context, asPicture(mask), size, fit));
 
-const cropToAspect = (
-  context: ResampleContext,
-  image: ImageValue,
-  { width, height }: Size,
-): ImageValue => {
+const cropToAspect: Resampler = (context, image, { width, height }) => {
   const [before, after] = [image.width / image.height, width / height];
   const x = before > after ? roundHalfEven((image.width - image.width * (after / before)) / 2) : 0;
   const y =

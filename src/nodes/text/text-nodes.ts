@@ -3,7 +3,14 @@ import { boolInput, intInput, stringInput, type Reserver } from '../tensor.ts';
 import { capitalCase, lowerCase, titleCase, upperCase } from './case.ts';
 import { MULTILINE, stringNode, PREVIEW_ANY } from './text-node.ts';
 import { TEXT_PATTERN_NODES } from './pattern.ts';
-import { CHUNK_CHARS, chunksOf, countChars, createTextPieces, offsetOf, reserveText } from './pieces.ts';
+import {
+  CHUNK_CHARS,
+  chunksOf,
+  countChars,
+  createTextPieces,
+  offsetOf,
+  reserveText,
+} from './pieces.ts';
 
 type Change = (text: string, context: NodeContext) => string;
 
