@@ -1,5 +1,10 @@
 import { expect, test } from 'vitest';
-import { convolveSeparably, convolveDirectly, gaussian, sharpening } from '../../src/nodes/filters/convolve.ts';
+import {
+  convolveSeparably,
+  convolveDirectly,
+  gaussian,
+  sharpening,
+} from '../../src/nodes/filters/convolve.ts';
 import { FILTER_NODES } from '../../src/nodes/filters/filter-nodes.ts';
 import { Cancelled } from '../../src/nodes/node.ts';
 import { toBytes } from '../../src/nodes/tensor.ts';

@@ -2,7 +2,11 @@ import sharp from 'sharp';
 import { expect, test } from 'vitest';
 import { Cancelled, OutOfMemory, type Inputs, type NodeContext } from '../../src/nodes/node.ts';
 import { objectInfo } from '../../src/nodes/object-info.ts';
-import { GENERATOR_NODES, createReactionDiffusion, splitMix64 } from '../../src/nodes/reaction/reaction-diffusion.ts';
+import {
+  GENERATOR_NODES,
+  createReactionDiffusion,
+  splitMix64,
+} from '../../src/nodes/reaction/reaction-diffusion.ts';
 import { stringifyJson, type Json } from '../../src/protocol/json.ts';
 import { nodeNamed, runToImage } from '../support/graphs/pictures.ts';
 import { fakeContext } from '../support/graphs/pixels.ts';

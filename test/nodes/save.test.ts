@@ -3,7 +3,12 @@ import { describe, expect, test } from 'vitest';
 import { decodeFrames } from '../../src/nodes/codecs/decode.ts';
 import { rgbaOf } from '../../src/nodes/codecs/decode-still.ts';
 import { LOAD_NODES } from '../../src/nodes/image/load.ts';
-import { NodeFailure, type ImageValue, type NodeContext, type SavedFile } from '../../src/nodes/node.ts';
+import {
+  NodeFailure,
+  type ImageValue,
+  type NodeContext,
+  type SavedFile,
+} from '../../src/nodes/node.ts';
 import { readPngChunks } from '../../src/nodes/codecs/png-chunks.ts';
 import { PRIMITIVE_NODES } from '../../src/nodes/primitive.ts';
 import { SAVE_ANIMATED_NODES, SAVE_NODES } from '../../src/nodes/image/save.ts';

@@ -1,7 +1,12 @@
 // Two engines find the same; a search that takes too long is handed to the other, or ends.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { backtrackingEngine, type Engine, type TextMatch, pythonPattern } from '../../src/nodes/text/regex.ts';
+import {
+  backtrackingEngine,
+  type Engine,
+  type TextMatch,
+  pythonPattern,
+} from '../../src/nodes/text/regex.ts';
 import { linearEngine } from '../../src/nodes/text/linear.ts';
 import { type Search, searchText } from '../../src/nodes/text/search.ts';
 

@@ -96,7 +96,10 @@ const WORTH_SEARCHING = 0.8;
 
 const deflated = promisify(deflate);
 
-/** Header, pixels and end of a photograph-like picture; `undefined` where a search for repeats packs better. */
+/**
+ * Header, pixels and end of a photograph-like picture; `undefined` where a search for repeats packs better.
+ * @internal
+ */
 export async function packPixels(
   pixels: PngPixels,
   compressionLevel: number,

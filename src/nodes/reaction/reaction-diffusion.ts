@@ -72,7 +72,10 @@ export type RandomSource = () => number;
 
 const GOLDEN_GAMMA = 0x9e3779b97f4a7c15n;
 
-/** SplitMix64 (Steele, Lea, Flood 2014): every one of the 2^64 seeds starts a sequence of its own. */
+/**
+ * SplitMix64 (Steele, Lea, Flood 2014): every one of the 2^64 seeds starts a sequence of its own.
+ * @internal
+ */
 export const splitMix64 = (seed: bigint): RandomSource => {
   let state = BigInt.asUintN(64, seed);
   return () => {

@@ -44,7 +44,10 @@ const unpremultiplied = (data: Uint8Array): Uint8Array => {
   return result;
 };
 
-/** Scales one picture, columns first; used where the processor has no vector instructions. */
+/**
+ * Scales one picture, columns first; used where the processor has no vector instructions.
+ * @internal
+ */
 export const scalePlainly = (context: LoopContext, source: Bytes, size: Size): Bytes => {
   const wide = resized(context, source, { ...size, height: source.height });
   return resized(context, wide, size);

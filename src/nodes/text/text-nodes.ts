@@ -240,6 +240,7 @@ type Finder = (from: number) => number;
  * Looks for `find` in a text by the way of Knuth, Morris and Pratt: each character of the text is looked
  * at twice at most. `String.prototype.indexOf` compares every character of the one with every character
  * of the other where both repeat themselves, and nothing can end it meanwhile.
+ * @internal
  */
 export function createFinder(text: string, find: string, context: Watched): Finder {
   context.reserve(find.length * Int32Array.BYTES_PER_ELEMENT);
