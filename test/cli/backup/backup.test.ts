@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { readdir, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { backUp } from '../../../src/cli/backup/backup.ts';
 import { sqliteRecords } from '../../../src/cli/backup/records.ts';
 import { lockFile } from '../../../src/ledger/sqlite/sqlite-ledger.ts';
@@ -15,6 +15,20 @@ import * as own from './open.ts';
 // Each starts several processes.
 vi.setConfig({ testTimeout: 120_000 });
 
+let template: own.Template;
+beforeAll(async () => {
+  template = await own.makeTemplate();
+}, 60_000);
+afterAll(() => template.dispose());
+
+/** The data folder of a stopped server with something of each kind, and an empty one for backups. */
+async function stopped(): Promise<Awaited<ReturnType<typeof own.folders>>> {
+  return { dataDir: await template.copy(), into: await tempFolder('backups') };
+}
+
+/** The program itself, beside the server. */
+const backupProgram = (dataDir: string, into: string) => own.backup(dataDir, into, { env: {} });
+
 const inode = async (path: string): Promise<number> => (await stat(path)).ino;
 
 test('taken while the server runs, it brings back all a client was told', async () => {
@@ -22,7 +36,7 @@ test('taken while the server runs, it brings back all a client was told', async 
   const server = await own.serve(dataDir);
   await own.fillServer(server);
   const before = await own.serverStateOf(server);
-  const { code, stdout } = await own.backup(dataDir, into);
+  const { code, stdout } = await backupProgram(dataDir, into);
   expect([code, stdout]).toEqual([0, expect.stringContaining('3 of them new')]);
   await server.dispose();
 
@@ -78,8 +92,7 @@ test('the second one copies what is new, the first one stays as it was', async (
 });
 
 test('--keep removes the oldest, and the newer ones are whole without them', async () => {
-  const { dataDir, into } = await own.folders();
-  await own.fillServer(await own.serve(dataDir));
+  const { dataDir, into } = await stopped();
   for (let i = 0; i < 3; i++) {
     expect((await own.backup(dataDir, into, { args: ['--keep', '2'] })).code).toBe(0);
   }
@@ -93,9 +106,7 @@ describe('cut off', () => {
   test.each(['backup-file', 'backup-records', 'backup-copied', 'backup-listed'])(
     'at %s: half of it is no backup, and the next one is',
     async (moment) => {
-      const { dataDir, into } = await own.folders();
-      const server = await own.serve(dataDir);
-      await own.fillServer(server);
+      const { dataDir, into } = await stopped();
       const killed = await own.backup(dataDir, into, { env: { HOLDOVER_CRASH_AT: moment } });
       expect(killed.code).toBe(null);
       expect(await own.backupsIn(into)).toEqual([]);
@@ -114,9 +125,7 @@ describe('cut off', () => {
   );
 
   test('it leaves the complete one before it, which is what is restored', async () => {
-    const { dataDir, into } = await own.folders();
-    const server = await own.serve(dataDir);
-    await own.fillServer(server);
+    const { dataDir, into } = await stopped();
     await own.backup(dataDir, into);
     const env = { HOLDOVER_CRASH_AT: 'backup-copied' };
     expect((await own.backup(dataDir, into, { env })).code).toBe(null);
@@ -126,9 +135,7 @@ describe('cut off', () => {
   });
 
   test('bytes it left half-written or damaged are not taken for whole ones', async () => {
-    const { dataDir, into } = await own.folders();
-    const server = await own.serve(dataDir);
-    await own.fillServer(server);
+    const { dataDir, into } = await stopped();
     await own.backup(dataDir, into, { env: { HOLDOVER_CRASH_AT: 'backup-copied' } });
     const [hex = ''] = await own.blobsIn(join(into, 'partial'));
     await own.flipByte(own.blobIn(join(into, 'partial'), hex));
@@ -172,7 +179,7 @@ test('under load, what was acknowledged before it began is in it, and its record
   for (let round = 0; round < 3; round++) {
     await new Promise((resolve) => setTimeout(resolve, 300));
     const before = { files: files.length, prompts: prompts.length };
-    rounds.push({ ...before, code: (await own.backup(dataDir, into)).code });
+    rounds.push({ ...before, code: (await backupProgram(dataDir, into)).code });
   }
   isOn = false;
   await Promise.all(load);
@@ -201,8 +208,7 @@ test('under load, what was acknowledged before it began is in it, and its record
 
 describe('bytes that go while they are copied', () => {
   async function three() {
-    const { dataDir, into } = await own.folders();
-    await own.fillServer(await own.serve(dataDir));
+    const { dataDir, into } = await stopped();
     return { dataDir, into, records: sqliteRecords(dataDir), blobs: await own.blobsIn(dataDir) };
   }
   const common = { keep: undefined, now: Date.now, progress: () => () => {} };
@@ -252,14 +258,6 @@ describe('bytes that go while they are copied', () => {
 });
 
 describe('with damage in the data folder', () => {
-  async function stopped() {
-    const { dataDir, into } = await own.folders();
-    const server = await own.serve(dataDir);
-    await own.fillServer(server);
-    await server.terminate();
-    return { dataDir, into };
-  }
-
   test.each([
     ['a missing file', (path: string) => rm(path), 'absent'],
     ['a flipped byte', (path: string) => own.flipByte(path), 'not the bytes of its name'],
@@ -314,8 +312,7 @@ describe('is refused', () => {
   });
 
   test('into a folder with other things, and beside backups of another data folder', async () => {
-    const { dataDir, into } = await own.folders();
-    await own.fillServer(await own.serve(dataDir));
+    const { dataDir, into } = await stopped();
     await fill(into, { 'holiday.jpg': 'x' });
     const untouched = await snapshot(into);
     const full = await own.backup(dataDir, into);
@@ -330,8 +327,7 @@ describe('is refused', () => {
   });
 
   test('while another one goes to the same place', async () => {
-    const { dataDir, into } = await own.folders();
-    await own.fillServer(await own.serve(dataDir));
+    const { dataDir, into } = await stopped();
     const other = lockFile(join(into, 'backup'));
     const { code, stderr } = await own.backup(dataDir, into);
     other.close();

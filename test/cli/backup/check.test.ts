@@ -1,7 +1,7 @@
 // holdover check: everything that is wrong is found, named, and told by the exit code.
 import { copyFile, mkdir, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { hashOf } from '../../../src/lib/hash.ts';
 import { pngOf, uploadInput } from '../../support/clients/client-helpers.ts';
 import { runHoldover } from '../../support/processes/holdover.ts';
@@ -12,16 +12,19 @@ import * as own from './open.ts';
 // Each starts several processes.
 vi.setConfig({ testTimeout: 120_000 });
 
+let template: own.Template;
 let dataDir: string;
 let before: own.ServerState;
 
-beforeEach(async () => {
-  dataDir = await tempFolder('data');
-  const server = await own.serve(dataDir);
-  await own.fillServer(server);
-  before = await own.serverStateOf(server);
-  await server.terminate();
+beforeAll(async () => {
+  template = await own.makeTemplate();
+  before = template.state;
 }, 60_000);
+afterAll(() => template.dispose());
+
+beforeEach(async () => {
+  dataDir = await template.copy();
+});
 
 /** Puts bytes among the files that no record names. */
 async function stray(bytes: Uint8Array): Promise<string> {
@@ -34,7 +37,7 @@ async function stray(bytes: Uint8Array): Promise<string> {
 describe('sound', () => {
   test('it says so and changes nothing, with the server stopped or running', async () => {
     const untouched = await snapshot(join(dataDir, 'blobs'));
-    const { code, stdout } = await own.check(dataDir);
+    const { code, stdout } = await runHoldover(['check', '--data-dir', dataDir]);
     expect([code, stdout]).toEqual([0, expect.stringContaining('Everything is as it should be')]);
     const server = await own.serve(dataDir);
     const { code: again, report } = await own.checkJson(dataDir);

@@ -1,15 +1,19 @@
 import { randomBytes } from 'node:crypto';
-import { readFile, readdir, writeFile } from 'node:fs/promises';
+import { cp, mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from '@photostructure/sqlite';
 import { onTestFinished } from 'vitest';
+import { backupCommand } from '../../../src/cli/backup.ts';
+import { checkCommand } from '../../../src/cli/check.ts';
+import { restoreCommand } from '../../../src/cli/restore.ts';
 import { uploadInput } from '../../support/clients/client-helpers.ts';
 import { type Holdover, runHoldover, startHoldover } from '../../support/processes/holdover.ts';
+import { type Ran, runCommandHere } from '../../support/processes/run-command.ts';
 import { getJson, postPrompt } from '../../support/clients/v1-client.ts';
 import { tempFolder } from '../../support/graphs/v1-folders.ts';
 import { flat } from '../../support/graphs/workflows.ts';
 
-export type Ran = Awaited<ReturnType<typeof runHoldover>>;
 type Options = { readonly args?: readonly string[]; readonly env?: NodeJS.ProcessEnv };
 
 /** A data folder and one for backups; both are empty. */
@@ -24,18 +28,26 @@ export async function serve(dataDir: string, options: Options = {}): Promise<Hol
   return server;
 }
 
+const COMMANDS = { backup: backupCommand, check: checkCommand, restore: restoreCommand };
+
+/** In this process, unless it needs an environment of its own. */
+function run(name: keyof typeof COMMANDS, argv: readonly string[], env?: NodeJS.ProcessEnv) {
+  if (env !== undefined) return runHoldover([name, ...argv], env);
+  return runCommandHere(COMMANDS[name], argv);
+}
+
 export function backup(dataDir: string, into: string, options: Options = {}): Promise<Ran> {
-  const args = ['backup', into, '--data-dir', dataDir, ...(options.args ?? [])];
-  return runHoldover(args, options.env);
+  const args = [into, '--data-dir', dataDir, ...(options.args ?? [])];
+  return run('backup', args, options.env);
 }
 
 export function restore(from: string, dataDir: string, options: Options = {}): Promise<Ran> {
-  const args = ['restore', from, '--data-dir', dataDir, ...(options.args ?? [])];
-  return runHoldover(args, options.env);
+  const args = [from, '--data-dir', dataDir, ...(options.args ?? [])];
+  return run('restore', args, options.env);
 }
 
 export function check(dataDir: string, ...args: readonly string[]): Promise<Ran> {
-  return runHoldover(['check', '--data-dir', dataDir, ...args]);
+  return run('check', ['--data-dir', dataDir, ...args]);
 }
 
 export async function checkJson(dataDir: string, ...args: readonly string[]) {
@@ -94,6 +106,33 @@ export async function fillServer({ url }: Holdover): Promise<void> {
   await untilIdle(url);
   await fetch(`${url}/settings/Comfy.Colour`, { method: 'POST', body: '"blue"' });
   await fetch(`${url}/userdata/workflows%2Fw.json`, { method: 'POST', body: '{"a": 1}' });
+}
+
+/** What a stopped server left that had something of each kind. */
+export type Template = {
+  readonly folder: string;
+  readonly state: ServerState;
+  /** A data folder like it, which goes when the test is over. */
+  copy(): Promise<string>;
+  dispose(): Promise<void>;
+};
+
+export async function makeTemplate(): Promise<Template> {
+  const folder = await mkdtemp(join(tmpdir(), 'holdover-template-'));
+  const server = await startHoldover({ dataDir: folder, upstream: 'embedded' });
+  await fillServer(server);
+  const state = await serverStateOf(server);
+  await server.terminate();
+  return {
+    folder,
+    state,
+    async copy() {
+      const dataDir = await tempFolder('data');
+      await cp(folder, dataDir, { recursive: true, preserveTimestamps: true });
+      return dataDir;
+    },
+    dispose: () => rm(folder, { recursive: true, force: true }),
+  };
 }
 
 export async function untilIdle(url: string): Promise<void> {

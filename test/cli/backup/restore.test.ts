@@ -15,7 +15,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { hashOf } from '../../../src/lib/hash.ts';
-import { runHoldover, startHoldover } from '../../support/processes/holdover.ts';
+import { runHoldover } from '../../support/processes/holdover.ts';
 import { uploadInput } from '../../support/clients/client-helpers.ts';
 import { fill, snapshot, tempFolder } from '../../support/graphs/v1-folders.ts';
 import * as own from './open.ts';
@@ -28,25 +28,25 @@ let into: string;
 let only: string;
 let before: own.ServerState;
 
-let template: string;
+let template: own.Template;
+let backups: string;
 
 /** A stopped server with something of each kind, and one backup of it; each test gets a copy. */
 beforeAll(async () => {
-  template = await mkdtemp(join(tmpdir(), 'holdover-template-'));
-  const filled = join(template, 'data');
-  const server = await startHoldover({ dataDir: filled, upstream: 'embedded' });
-  await own.fillServer(server);
-  before = await own.serverStateOf(server);
-  await server.terminate();
-  await own.backup(filled, join(template, 'backups'));
+  template = await own.makeTemplate();
+  before = template.state;
+  backups = await mkdtemp(join(tmpdir(), 'holdover-backups-'));
+  await own.backup(template.folder, backups);
 }, 60_000);
-afterAll(() => rm(template, { recursive: true, force: true }));
+afterAll(async () => {
+  await template.dispose();
+  await rm(backups, { recursive: true, force: true });
+});
 
 beforeEach(async () => {
-  ({ dataDir, into } = await own.folders());
-  const options = { recursive: true, preserveTimestamps: true };
-  await cp(join(template, 'data'), dataDir, options);
-  await cp(join(template, 'backups'), into, options);
+  dataDir = await template.copy();
+  into = await tempFolder('backups');
+  await cp(backups, into, { recursive: true, preserveTimestamps: true });
   only = join(into, (await own.backupsIn(into))[0] ?? '');
 });
 
@@ -55,7 +55,8 @@ describe('into a folder', () => {
     const parent = await tempFolder('restored');
     await fill(parent, { 'locked/holdover.db.lock': '' });
     for (const name of ['absent', 'locked']) {
-      expect(await own.restore(into, join(parent, name))).toMatchObject({ code: 0 });
+      const target = ['--data-dir', join(parent, name)];
+      expect(await runHoldover(['restore', into, ...target])).toMatchObject({ code: 0 });
       const server = await own.serve(join(parent, name));
       expect(await own.serverStateOf(server)).toEqual(before);
       await server.dispose();
