@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Program, type Side, startProgram } from './program.ts';
 
-const THIS_CHECKOUT = fileURLToPath(new URL('../../../..', import.meta.url));
+export const THIS_CHECKOUT = fileURLToPath(new URL('../../../..', import.meta.url));
 const LOOP_DELAY = fileURLToPath(new URL('./programs/loop-delay.js', import.meta.url));
 
 export type HoldoverOptions = {

@@ -109,7 +109,9 @@ function servedAt(child: ChildProcess): Promise<string> {
     let text = '';
     child.stdout?.on('data', (chunk: Buffer) => {
       text += chunk.toString();
-      const url = /^(?:serving|To see the GUI go to:) (\S+)$/m.exec(text)?.[1];
+      const url = /^(?:serving|To see the GUI go to:|=+ Running on) (\S+)(?: =+)?$/m.exec(
+        text,
+      )?.[1];
       if (url !== undefined) resolve(url);
     });
     child.once('exit', (code) => reject(new Error(`${child.spawnargs.join(' ')}: exit ${code}`)));

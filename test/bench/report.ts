@@ -105,5 +105,5 @@ function verdict({ holds }: Row): string {
 }
 
 function percent(share: number): string {
-  return `${Math.round(share * 100)} %`;
+  return Number.isFinite(share) ? `${Math.round(share * 100)} %` : '–';
 }

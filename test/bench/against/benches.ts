@@ -1,4 +1,5 @@
 import type { Bench } from '../bench.ts';
+import { calls } from './calls.ts';
 import { referenceAt } from './checkouts.ts';
 import { first } from './first.ts';
 import { rates } from './rates.ts';
@@ -8,5 +9,5 @@ import { start } from './start.ts';
 /** The benchmarks whose reference is a built checkout of another commit. */
 export function benchesAgainst(dir: string): readonly Bench[] {
   const reference = referenceAt(dir);
-  return [first, relay, rates, start].map((bench) => bench(reference));
+  return [first, relay, calls, rates, start].map((bench) => bench(reference));
 }

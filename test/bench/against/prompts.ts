@@ -10,6 +10,8 @@ export type Prompts = {
 
 /** What it says; times in milliseconds. */
 export type PromptTimes = {
+  /** Of the first POST, since the epoch. */
+  readonly startedAtMs: number;
   /** From the POST of each prompt to its terminal frame. */
   readonly endMs: readonly number[];
   /** From the first POST to the last answer. */

@@ -38,7 +38,7 @@ async function oneByOne(client: Client, count: number): Promise<PromptTimes> {
     acceptedMs = performance.now() - startedAt;
     endMs.push((await client.ended(id)) - postedAt);
   }
-  return { endMs, acceptedMs, finishedMs: performance.now() - startedAt };
+  return timesOf({ startedAt, endMs, acceptedMs });
 }
 
 async function allAtOnce(client: Client, { count, connections }: Prompts): Promise<PromptTimes> {
@@ -56,7 +56,17 @@ async function allAtOnce(client: Client, { count, connections }: Prompts): Promi
   await Promise.all(Array.from({ length: connections }, connection));
   const acceptedMs = performance.now() - startedAt;
   await Promise.all(ends);
-  return { endMs, acceptedMs, finishedMs: performance.now() - startedAt };
+  return timesOf({ startedAt, endMs, acceptedMs });
+}
+
+function timesOf(found: {
+  readonly startedAt: number;
+  readonly endMs: readonly number[];
+  readonly acceptedMs: number;
+}): PromptTimes {
+  const { startedAt, endMs, acceptedMs } = found;
+  const startedAtMs = performance.timeOrigin + startedAt;
+  return { startedAtMs, endMs, acceptedMs, finishedMs: performance.now() - startedAt };
 }
 
 function nextBody(): string {
