@@ -1,14 +1,3 @@
-import type {
-  AssetRow,
-  CallCount,
-  ClaimedAsset,
-  FileRow,
-  JobRow,
-  ModelCallRow,
-  PromptRow,
-  ReplayRow,
-} from './ledger.ts';
-
 /** A flag is 1 or 0 in SQLite, and '1' or an empty text in Redis. */
 export type ColumnType = 'text' | 'number' | 'flag' | 'bytes';
 
@@ -16,53 +5,91 @@ export type ColumnType = 'text' | 'number' | 'flag' | 'bytes';
  * How one property of a row is stored. In Redis the hash field has the name of the property. `sql` is
  * the name of the SQLite column.
  */
-export type Column = {
+export type Column<Value = unknown> = {
   readonly type: ColumnType;
   readonly sql: string;
   /** SQL type of a column that the migrations do not create: SQLite adds it at the next start. */
   readonly added?: string;
+  /** Never there: it tells the compiler the type of the property. */
+  readonly value?: Value;
 };
 
 /** The columns of a record, by the property of its row; both ledgers are generated from it. */
 export type Columns<Row> = { readonly [Name in keyof Row]-?: Column };
 
+/** The row that has these columns. */
+type RowOf<Map> = {
+  readonly [Name in keyof Map]: Map[Name] extends Column<infer Value> ? Value : never;
+};
+
 /**
- * To add a property to a prompt's record, add it to `PromptRow` and here, for example
- * `note: { ...text('note'), added: 'TEXT' }`: `added` makes SQLite add the column to older files. It
- * must be nullable, or its `added` must have a default, because older rows have no value. The compiler
- * then names the two functions that make rows.
+ * `submitting`: not acknowledged to the client yet; `outbox`: accepted, waits for capacity of the
+ * upstream; `unknown`: it is not known if the upstream accepted it, and the client knows that.
+ */
+type PromptState = 'submitting' | 'outbox' | 'unknown' | 'live' | 'done';
+
+/**
+ * To add a property to a prompt's record, add it here, for example
+ * `note: { ...text<string | null>('note'), added: 'TEXT' }`: both ledgers store and read it, and
+ * `added` makes SQLite add the column to older files. Older rows have no value, so it must be
+ * nullable, or its `added` must have a default. Its first value is in `NEW_PROMPT`, with which both
+ * functions that make rows begin; the one that knows another value sets it.
  */
 export const PROMPT_COLUMNS = {
+  /** Internal, and the v2 idempotency key. */
   key: text('key'),
   user: text('user'),
+  /** The id that the v1 client was given. */
   promptId: text('prompt_id'),
-  jobId: text('job_id'),
+  jobId: text<string | null>('job_id'),
   number: number('number'),
-  clientId: text('client_id'),
+  clientId: text<string | null>('client_id'),
   createdAtMs: number('created_at_ms'),
   graphJson: text('graph_json'),
   extraDataJson: text('extra_data_json'),
+  /** `outputs_to_execute`, a JSON array of node ids. */
   targetsJson: text('targets_json'),
-  state: text('state'),
+  state: text<PromptState>('state'),
+  /** The data to submit it once more, beside the graph; it never contains secrets. */
   intentJson: text('intent_json'),
-  cancelAskedAtMs: number('cancel_asked_at_ms'),
-  entryJson: text('entry_json'),
-  statusWord: text('status_word'),
-  startedAtMs: number('started_at_ms'),
-  endedAtMs: number('ended_at_ms'),
-} as const satisfies Columns<PromptRow>;
+  /** When a client asked to cancel it. */
+  cancelAskedAtMs: number<number | null>('cancel_asked_at_ms'),
+  /** The v1 history entry, once done. */
+  entryJson: text<string | null>('entry_json'),
+  /** The final status of `GET /api/job/{id}/status`, once done. */
+  statusWord: text<string | null>('status_word'),
+  startedAtMs: number<number | null>('started_at_ms'),
+  endedAtMs: number<number | null>('ended_at_ms'),
+} as const;
+
+/** One accepted `POST /prompt`. */
+export type PromptRow = RowOf<typeof PROMPT_COLUMNS>;
+
+/** The properties that a prompt gets later. */
+export const NEW_PROMPT = {
+  cancelAskedAtMs: null,
+  entryJson: null,
+  statusWord: null,
+  startedAtMs: null,
+  endedAtMs: null,
+} as const satisfies Partial<PromptRow>;
+
+export type FileType = 'input' | 'output' | 'temp';
 
 export const FILE_COLUMNS = {
   user: text('user'),
-  type: text('type'),
+  type: text<FileType>('type'),
   subfolder: text('subfolder'),
   filename: text('filename'),
   assetId: text('asset_id'),
-  hash: text('hash'),
+  hash: text<string | null>('hash'),
   sizeBytes: number('size_bytes'),
   contentType: text('content_type'),
   modifiedAtMs: number('modified_at_ms'),
-} as const satisfies Columns<FileRow>;
+} as const;
+
+/** A v1 file name and the asset behind it. Unique by (user, type, subfolder, filename). */
+export type FileRow = RowOf<typeof FILE_COLUMNS>;
 
 export const JOB_COLUMNS = {
   id: text('id'),
@@ -70,16 +97,19 @@ export const JOB_COLUMNS = {
   status: text('status'),
   order: number('turn'),
   createdAtMs: number('created_at_ms'),
-  startedAtMs: number('started_at_ms'),
-  completedAtMs: number('completed_at_ms'),
+  startedAtMs: number<number | null>('started_at_ms'),
+  completedAtMs: number<number | null>('completed_at_ms'),
   expiresAtMs: number('expires_at_ms'),
   workflowJson: text('workflow_json'),
-  provenanceJson: text('provenance_json'),
-  metadataJson: text('metadata_json'),
+  provenanceJson: text<string | null>('provenance_json'),
+  metadataJson: text<string | null>('metadata_json'),
   outputsJson: text('outputs_json'),
-  errorJson: text('error_json'),
-  extrasJson: text('extras_json'),
-} as const satisfies Columns<JobRow>;
+  errorJson: text<string | null>('error_json'),
+  extrasJson: text<string | null>('extras_json'),
+} as const;
+
+/** A job of the embedded engine. The JSON texts are the engine's own business. */
+export type JobRow = RowOf<typeof JOB_COLUMNS>;
 
 export const ASSET_COLUMNS = {
   id: text('id'),
@@ -88,30 +118,45 @@ export const ASSET_COLUMNS = {
   sizeBytes: number('size_bytes'),
   contentType: text('content_type'),
   filePath: text('file_path'),
-  tagsJson: text('tags_json'),
+  tagsJson: text<string | null>('tags_json'),
   createdAtMs: number('created_at_ms'),
-  expiresAtMs: number('expires_at_ms'),
-  jobId: text('job_id'),
-} as const satisfies Columns<AssetRow>;
+  expiresAtMs: number<number | null>('expires_at_ms'),
+  jobId: text<string | null>('job_id'),
+} as const;
+
+export type AssetRow = RowOf<typeof ASSET_COLUMNS>;
 
 export const CLAIMED_ASSET_COLUMNS = {
   assetId: text('asset_id'),
+  /** Equal when the same request is sent again. */
   fingerprint: text('fingerprint'),
+  /** True when the answer says that the bytes were new. */
   createdNew: flag('created_new'),
   claimedAtMs: number('claimed_at_ms'),
-} as const satisfies Columns<ClaimedAsset>;
+} as const;
+
+/** The first request that came with an idempotency key, and the asset it made. */
+export type ClaimedAsset = RowOf<typeof CLAIMED_ASSET_COLUMNS>;
+
+/** `reserved` while its call runs; `consumed`: done and charged, but the answer is not stored. */
+type ReplayState = 'reserved' | 'recorded' | 'consumed';
 
 export const REPLAY_COLUMNS = {
   scope: text('scope'),
   key: text('key'),
+  /** Equal when the same request is sent again. */
   fingerprint: text('fingerprint'),
   requestId: text('request_id'),
-  state: text('state'),
+  state: text<ReplayState>('state'),
+  /** When it was reserved, then when it was answered. */
   atMs: number('at_ms'),
-  status: number('status'),
-  contentType: text('content_type'),
+  status: number<number | null>('status'),
+  contentType: text<string | null>('content_type'),
   body: bytes('body'),
-} as const satisfies Columns<ReplayRow>;
+} as const;
+
+/** An `Idempotency-Key` of the model router, by workspace, and the answer to its call. */
+export type ReplayRow = RowOf<typeof REPLAY_COLUMNS>;
 
 export const MODEL_CALL_COLUMNS = {
   requestId: text('request_id'),
@@ -121,33 +166,44 @@ export const MODEL_CALL_COLUMNS = {
   startedAtMs: number('started_at_ms'),
   endedAtMs: number('ended_at_ms'),
   status: number('status'),
-  errorType: text('error_type'),
+  /** `null`: it was answered with a result. */
+  errorType: text<string | null>('error_type'),
   chargedCents: number('charged_cents'),
   replayed: flag('replayed'),
-} as const satisfies Columns<ModelCallRow>;
+} as const;
+
+/** Audit record of one call of a model. */
+export type ModelCallRow = RowOf<typeof MODEL_CALL_COLUMNS>;
 
 export const CALL_COUNT_COLUMNS = {
   user: text('user'),
   agent: text('agent'),
   clientId: text('client_id'),
+  /** Method and pattern, `GET /history/:id`. */
   route: text('route'),
   count: number('count'),
   firstAtMs: number('first_at_ms'),
   lastAtMs: number('last_at_ms'),
-} as const satisfies Columns<CallCount>;
+} as const;
 
-function text(sql: string): Column {
+/**
+ * How often one client called one v1 route. A client is identified by user, user agent and client
+ * id (or '').
+ */
+export type CallCount = RowOf<typeof CALL_COUNT_COLUMNS>;
+
+function text<Value extends string | null = string>(sql: string): Column<Value> {
   return { type: 'text', sql };
 }
 
-function number(sql: string): Column {
+function number<Value extends number | null = number>(sql: string): Column<Value> {
   return { type: 'number', sql };
 }
 
-function flag(sql: string): Column {
+function flag(sql: string): Column<boolean> {
   return { type: 'flag', sql };
 }
 
-function bytes(sql: string): Column {
+function bytes(sql: string): Column<Uint8Array | null> {
   return { type: 'bytes', sql };
 }

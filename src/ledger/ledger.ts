@@ -1,16 +1,16 @@
-import type { CallCountStore } from './call-counts.ts';
-import type { AssetClaim, ClaimedAsset, KeyStore } from './idempotency-keys.ts';
-import type { ModelCallStore, ReplayStore } from './model-records.ts';
-
-export type { CallCount, CallCountStore as CallStore } from './call-counts.ts';
-export type { AssetClaim, ClaimedAsset, KeyStore } from './idempotency-keys.ts';
-export type {
+import type {
+  AssetRow,
+  CallCount,
+  ClaimedAsset,
+  FileRow,
+  FileType,
+  JobRow,
   ModelCallRow,
-  ModelCallStore,
-  ReplayHolder,
+  PromptRow,
   ReplayRow,
-  ReplayStore,
-} from './model-records.ts';
+} from './columns.ts';
+
+export type * from './columns.ts';
 
 /**
  * The records that must survive `kill -9`. Every promise resolves only when its change is durable.
@@ -25,44 +25,9 @@ export interface Ledger {
   readonly settings: SettingStore;
   readonly replays: ReplayStore;
   readonly modelCalls: ModelCallStore;
-  readonly calls: CallCountStore;
+  readonly calls: CallStore;
   close(): Promise<void>;
 }
-
-/**
- * `submitting`: not acknowledged to the client yet; `outbox`: accepted, waits for capacity of the
- * upstream; `unknown`: it is not known if the upstream accepted it, and the client knows that.
- */
-type PromptState = 'submitting' | 'outbox' | 'unknown' | 'live' | 'done';
-
-/**
- * One accepted `POST /prompt`. `key` is internal, and the v2 idempotency key; `promptId` is the id
- * that the v1 client was given.
- */
-export type PromptRow = {
-  readonly key: string;
-  readonly user: string;
-  readonly promptId: string;
-  readonly jobId: string | null;
-  readonly number: number;
-  readonly clientId: string | null;
-  readonly createdAtMs: number;
-  readonly graphJson: string;
-  readonly extraDataJson: string;
-  /** `outputs_to_execute`, a JSON array of node ids. */
-  readonly targetsJson: string;
-  readonly state: PromptState;
-  /** The data to submit it once more, beside the graph; it never contains secrets. */
-  readonly intentJson: string;
-  /** When a client asked to cancel it. */
-  readonly cancelAskedAtMs: number | null;
-  /** The v1 history entry, once done. */
-  readonly entryJson: string | null;
-  /** The final status of `GET /api/job/{id}/status`, once done. */
-  readonly statusWord: string | null;
-  readonly startedAtMs: number | null;
-  readonly endedAtMs: number | null;
-};
 
 export type PromptOutcome = {
   readonly entryJson: string;
@@ -136,21 +101,6 @@ export interface PromptStore {
   highestNumber(): Promise<number>;
 }
 
-export type FileType = 'input' | 'output' | 'temp';
-
-/** A v1 file name and the asset behind it. Unique by (user, type, subfolder, filename). */
-export type FileRow = {
-  readonly user: string;
-  readonly type: FileType;
-  readonly subfolder: string;
-  readonly filename: string;
-  readonly assetId: string;
-  readonly hash: string | null;
-  readonly sizeBytes: number;
-  readonly contentType: string;
-  readonly modifiedAtMs: number;
-};
-
 export interface FileStore {
   /** Inserts or replaces. */
   put(row: FileRow): Promise<void>;
@@ -168,24 +118,6 @@ export interface FileStore {
   remove(user: string, name: Pick<FileRow, 'type' | 'subfolder' | 'filename'>): Promise<void>;
 }
 
-/** A job of the embedded engine. The JSON texts are the engine's own business. */
-export type JobRow = {
-  readonly id: string;
-  readonly user: string;
-  readonly status: string;
-  readonly order: number;
-  readonly createdAtMs: number;
-  readonly startedAtMs: number | null;
-  readonly completedAtMs: number | null;
-  readonly expiresAtMs: number;
-  readonly workflowJson: string;
-  readonly provenanceJson: string | null;
-  readonly metadataJson: string | null;
-  readonly outputsJson: string;
-  readonly errorJson: string | null;
-  readonly extrasJson: string | null;
-};
-
 export interface JobStore {
   /** Claims the single-use key in the same transaction; `false`: it was used, nothing is inserted. */
   insert(row: JobRow, idempotencyKey?: string): Promise<boolean>;
@@ -199,19 +131,6 @@ export interface JobStore {
   expiredBy(nowMs: number): Promise<readonly JobRow[]>;
   remove(id: string): Promise<void>;
 }
-
-export type AssetRow = {
-  readonly id: string;
-  readonly user: string;
-  readonly hash: string;
-  readonly sizeBytes: number;
-  readonly contentType: string;
-  readonly filePath: string;
-  readonly tagsJson: string | null;
-  readonly createdAtMs: number;
-  readonly expiresAtMs: number | null;
-  readonly jobId: string | null;
-};
 
 export interface AssetStore {
   /**
@@ -240,4 +159,66 @@ export interface SettingStore {
   all(user: string): Promise<{ readonly [id: string]: string }>;
   /** Shallow merge; values are JSON texts. */
   merge(user: string, settings: { readonly [id: string]: string }): Promise<void>;
+}
+
+/** A single-use key for one new asset, and which request it came with. */
+export type AssetClaim = Pick<ClaimedAsset, 'fingerprint' | 'createdNew'> & {
+  readonly key: string;
+};
+
+/** Single-use idempotency keys. */
+export interface KeyStore {
+  /** Of assets; the keys of jobs are apart from them. */
+  ofAsset(user: string, key: string): Promise<ClaimedAsset | undefined>;
+  /** Of jobs and assets. */
+  expire(claimedBeforeMs: number): Promise<void>;
+}
+
+export interface CallStore {
+  /**
+   * Adds counts to those of the same client and route; keeps the earliest first call and the latest
+   * last call.
+   */
+  add(rows: readonly CallCount[]): Promise<void>;
+  list(): Promise<readonly CallCount[]>;
+  /** Removes counts whose last call was before this time. */
+  expire(lastBeforeMs: number): Promise<void>;
+}
+
+type ReplayAnswer = {
+  readonly atMs: number;
+  readonly status: number;
+  readonly contentType: string;
+  readonly body: Uint8Array;
+};
+
+/** Distinguishes a reservation from a later one of the same key. */
+export type ReplayHolder = Pick<ReplayRow, 'scope' | 'key' | 'requestId'>;
+
+export interface ReplayStore {
+  /**
+   * Reserves a key that is free or was reserved before `freeBeforeMs`; otherwise returns the
+   * existing row.
+   */
+  reserve(
+    row: Pick<ReplayRow, 'scope' | 'key' | 'fingerprint' | 'requestId' | 'atMs'>,
+    freeBeforeMs: number,
+  ): Promise<ReplayRow | undefined>;
+  record(holder: ReplayHolder, answer: ReplayAnswer): Promise<void>;
+  consume(holder: ReplayHolder, atMs: number): Promise<void>;
+  release(holder: ReplayHolder): Promise<void>;
+  /** Frees the keys reserved before this time. */
+  expire(beforeMs: number): Promise<void>;
+  /** Bytes of all recorded answers. */
+  recordedBytes(): Promise<number>;
+}
+
+export interface ModelCallStore {
+  insert(row: ModelCallRow): Promise<void>;
+  /** The answer did not reach the caller, or not all of it. */
+  amend(requestId: string, patch: Pick<ModelCallRow, 'errorType' | 'chargedCents'>): Promise<void>;
+  get(requestId: string): Promise<ModelCallRow | undefined>;
+  chargedCents(workspace: string): Promise<number>;
+  /** Removes calls that ended before this time and were charged nothing. */
+  expire(beforeMs: number): Promise<void>;
 }

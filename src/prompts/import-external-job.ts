@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { PromptRow } from '../ledger/ledger.ts';
+import { NEW_PROMPT, type PromptRow } from '../ledger/columns.ts';
 import { outputNodes } from '../translate/file-mentions.ts';
 import { type Json, stringifyJson } from '../protocol/json.ts';
 import type { Caller } from '../protocol/job-api.ts';
@@ -10,8 +10,6 @@ import type { LivePrompt } from './live-prompts.ts';
 import type { Follower } from './follow/follower.ts';
 import { type ExternalJob, graphOf } from './external-job.ts';
 import type { JobCanceller } from './follow/cancel-job.ts';
-
-export type ExternalJobImporter = ReturnType<typeof createExternalJobImporter>;
 
 type ExternalJobImporterOptions = PromptContext & {
   readonly follower: Follower;
@@ -125,6 +123,7 @@ async function fetchGraph({ jobs }: PromptContext, { caller, jobId }: ExternalJo
 function toExternalJobRow(prompt: LivePrompt, jobId: string): PromptRow {
   const { key, promptId, number, clientId, createdAtMs, graph, extraData, targets } = prompt;
   return {
+    ...NEW_PROMPT,
     key,
     user: prompt.caller.user,
     promptId,
@@ -137,10 +136,5 @@ function toExternalJobRow(prompt: LivePrompt, jobId: string): PromptRow {
     targetsJson: JSON.stringify(targets),
     state: 'live',
     intentJson: '{}',
-    cancelAskedAtMs: null,
-    entryJson: null,
-    statusWord: null,
-    startedAtMs: null,
-    endedAtMs: null,
   };
 }

@@ -1,8 +1,7 @@
 import { DatabaseSync } from '@photostructure/sqlite';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { assetStore } from '../../src/ledger/sqlite/assets.ts';
-import { fileStore } from '../../src/ledger/sqlite/files.ts';
-import { createFileListCache } from '../../src/ledger/sqlite/file-list-cache.ts';
+import { fileStore, createFileListCache } from '../../src/ledger/sqlite/files.ts';
 import { jobStore } from '../../src/ledger/sqlite/jobs.ts';
 import { promptStore } from '../../src/ledger/sqlite/prompts.ts';
 import { MIGRATIONS } from '../../src/ledger/sqlite/schema.ts';

@@ -1,9 +1,8 @@
-import { ASSET_COLUMNS } from '../columns.ts';
-import type { AssetRow, AssetStore } from '../ledger.ts';
+import { ASSET_COLUMNS, CLAIMED_ASSET_COLUMNS } from '../columns.ts';
+import type { AssetRow, AssetStore, ClaimedAsset, KeyStore } from '../ledger.ts';
 import { FILES_COMMON } from './files.ts';
-import { assetKeyTable } from './idempotency-keys.ts';
 import { type LedgerConnection, idsOf, joinKey } from './connection.ts';
-import { createTable, newToken } from './table.ts';
+import { type Table, createTable, newToken } from './table.ts';
 
 /** The asset records of the embedded engine; the bytes are files of their own. */
 export function assetStore(connection: LedgerConnection): AssetStore {
@@ -113,3 +112,26 @@ end`;
 const paths = `
 return call('ZRANGEBYLEX', P .. 'assets:outputs:' .. ARGV[1], '[' .. ARGV[2],
   '(' .. ARGV[2] .. '\\255')`;
+
+/** Single-use idempotency keys, of jobs and of assets. */
+export function keyStore(connection: LedgerConnection): KeyStore {
+  const lua = connection.scripts('keys', { expire });
+  const table = assetKeyTable(connection);
+  return {
+    ofAsset: (user, key) => table.get(joinKey(user, key)),
+    expire: (beforeMs) => connection.write(() => lua.expire(beforeMs)),
+  };
+}
+
+/** The keys of assets. */
+function assetKeyTable(connection: LedgerConnection): Table<ClaimedAsset> {
+  return createTable<ClaimedAsset>(connection, 'asset-key', CLAIMED_ASSET_COLUMNS);
+}
+
+const expire = `
+for index, key in pairs({['keys:age'] = 'key:', ['asset-keys:age'] = 'asset-key:'}) do
+  for _, id in ipairs(call('ZRANGEBYSCORE', P .. index, '-inf', '(' .. ARGV[1])) do
+    call('UNLINK', P .. key .. id)
+    call('ZREM', P .. index, id)
+  end
+end`;

@@ -1,21 +1,7 @@
-import { type Scripts, defineScripts } from '../../lib/redis-scripts.ts';
+import { defineScripts } from '../../lib/redis-scripts.ts';
 import type { Redis } from '../../lib/redis.ts';
 
-/** The connection of a ledger. Commands run in the order they are sent, awaited or not. */
-export type LedgerConnection = {
-  readonly redis: Redis;
-  readonly prefix: string;
-  /** Sends at once; an error says that the ledger could not be read, or written. */
-  readonly read: <T>(send: () => Promise<T>) => Promise<T>;
-  readonly write: (send: () => Promise<unknown>) => Promise<void>;
-  /** A write that returns a reply. */
-  readonly ask: <T>(send: () => Promise<T>) => Promise<T>;
-  /** Scripts, which run whole or not at all; texts of a reply are Buffers. */
-  readonly scripts: <Name extends string>(
-    store: string,
-    lua: { readonly [name in Name]: string },
-  ) => Scripts<Name>;
-};
+export type LedgerConnection = ReturnType<typeof createLedgerConnection>;
 
 /** Joins two parts of a key. Clients choose the parts: the length says where the first one ends. */
 export function joinKey(first: string, second: string): string {
@@ -30,14 +16,19 @@ export function idsOf(members: readonly string[]): string[] {
   return members.map((member) => member.slice(17));
 }
 
-export function createLedgerConnection(redis: Redis, prefix: string): LedgerConnection {
+/** The connection of a ledger. Commands run in the order they are sent, awaited or not. */
+export function createLedgerConnection(redis: Redis, prefix: string) {
   return {
     redis,
     prefix,
-    read: (send) => withReason('read', send),
-    write: async (send) => void (await withReason('written', send)),
-    ask: (send) => withReason('written', send),
-    scripts: (store, lua) =>
+    /** Sends at once; an error says that the ledger could not be read, or written. */
+    read: <T>(send: () => Promise<T>): Promise<T> => withReason('read', send),
+    write: async (send: () => Promise<unknown>): Promise<void> =>
+      void (await withReason('written', send)),
+    /** A write that returns a reply. */
+    ask: <T>(send: () => Promise<T>): Promise<T> => withReason('written', send),
+    /** Scripts, which run whole or not at all; texts of a reply are Buffers. */
+    scripts: <Name extends string>(store: string, lua: { readonly [name in Name]: string }) =>
       defineScripts(redis, lua, { namespace: store, prelude: prelude(prefix), reply: 'bytes' }),
   };
 }

@@ -4,24 +4,10 @@ import { type RedisConnections, openRedis } from '../../lib/redis.ts';
 import type { Logger } from '../../observability/log.ts';
 import { completesWithin } from '../../lib/completes-within.ts';
 import type { LedgerIdentity } from '../identity.ts';
-import type { Ledger } from '../ledger.ts';
 import { type WriteTokens, NO_LEADER } from './write-tokens.ts';
-import { type IdentityWatch, watchIdentity } from './identity-watch.ts';
 import { openRedisLedger } from './redis-ledger.ts';
 
-/** A ledger in Redis, and the other data that processes share there. */
-export type SharedRedis = {
-  readonly ledger: Ledger;
-  readonly links: RedisConnections;
-  readonly identity: LedgerIdentity;
-  /** Runs work that only one of the processes of this ledger may do at a time. */
-  withStartLock<T>(this: void, work: () => Promise<T>): Promise<T>;
-  /** Resolves when Redis has lost data that was acknowledged to clients: this process must stop. */
-  readonly lost: IdentityWatch['lost'];
-  /** From now on prompts are written under these tokens. */
-  useWriteTokens(this: void, lead: WriteTokens): void;
-  close(): Promise<void>;
-};
+export type SharedRedis = ReturnType<typeof createSharedRedis>;
 
 const REACH_WITHIN_MS = 5000;
 /** Longer than it takes to rename a dozen folders; a process that crashes leaves the lock. */
@@ -60,7 +46,8 @@ export async function openSharedRedis(options: {
   }
 }
 
-function createSharedRedis(links: RedisConnections, id: Buffer): SharedRedis {
+/** A ledger in Redis, and the other data that processes share there. */
+function createSharedRedis(links: RedisConnections, id: Buffer) {
   let lead = NO_LEADER;
   const watch = watchIdentity(links, id.toString());
   const ledger = openRedisLedger({ links, leadership: () => lead });
@@ -68,10 +55,13 @@ function createSharedRedis(links: RedisConnections, id: Buffer): SharedRedis {
     ledger,
     links,
     identity: redisIdentity(links, id.toString()),
-    withStartLock: (work) => withStartLock(links, work),
+    /** Runs work that only one of the processes of this ledger may do at a time. */
+    withStartLock: <T>(work: () => Promise<T>): Promise<T> => withStartLock(links, work),
+    /** Resolves when Redis has lost data that was acknowledged to clients: this process must stop. */
     lost: watch.lost,
-    useWriteTokens: (given) => void (lead = given),
-    async close() {
+    /** From now on prompts are written under these tokens. */
+    useWriteTokens: (given: WriteTokens): void => void (lead = given),
+    async close(): Promise<void> {
       watch.close();
       await ledger.close();
       await links.close();
@@ -159,3 +149,34 @@ function withoutLogin(url: string): string {
   const { protocol, host, pathname } = new URL(url);
   return `${protocol}//${host}${pathname}`;
 }
+
+/** Interval of the check. Until it notices the loss, clients may still get lost data. */
+const POLL_MS = 5000;
+
+/**
+ * Watches the key that identifies the data in a Redis. One that was emptied, or restarted without
+ * its data, answers as if it had always been empty. `lost` resolves when the data are no longer
+ * this ledger's; it never rejects.
+ */
+function watchIdentity({ commands, prefix }: RedisConnections, id: string) {
+  let close = (): void => {};
+  const lost = new Promise<Error>((resolve) => {
+    const check = (found: string | null): void => {
+      if (found !== id) resolve(new Error(found === null ? EMPTIED : REPLACED));
+    };
+    const poll = (): void => {
+      // Errors of the connection are reported elsewhere.
+      commands.get(`${prefix}id`).then(check, () => {});
+    };
+    const timer = setInterval(poll, POLL_MS).unref();
+    commands.on('ready', poll);
+    close = () => {
+      clearInterval(timer);
+      commands.off('ready', poll);
+    };
+  });
+  return { lost, close: (): void => close() };
+}
+
+const EMPTIED = 'redis has lost the data of this ledger';
+const REPLACED = 'redis has the data of another ledger now';

@@ -115,7 +115,7 @@ local key = ARGV[1]
 if value(key, 'user') then set(at(key), 2) end`;
 
 // When sent twice, another process may have finished the prompt before the second time.
-const attach = `${COMMON}
+const linkJob = `${COMMON}
 local key, token = ARGV[1], ARGV[2]
 if not mayWrite(key, token) then return NOT_LEADER end
 local was = value(key, 'state')
@@ -124,7 +124,7 @@ removeFromIndexes(key)
 set(at(key), 3)
 addToIndexes(key)`;
 
-const detach = `${COMMON}
+const unlinkJob = `${COMMON}
 local key, token = ARGV[1], ARGV[2]
 if not mayWrite(key, token) then return NOT_LEADER end
 if value(key, 'state') ~= 'live' then return end
@@ -209,10 +209,10 @@ export const PROMPT_SCRIPTS = {
   revoke,
   setState,
   setIntent,
-  detach,
+  unlinkJob,
   begin,
   change,
-  attach,
+  linkJob,
   finish,
   remove,
   deleteHistory,

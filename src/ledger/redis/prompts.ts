@@ -1,12 +1,12 @@
 import { PROMPT_COLUMNS } from '../columns.ts';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { LinkedJob, PromptRow, PromptStore } from '../ledger.ts';
+import type { LinkedJob, PromptRow, PromptStore, PromptOutline } from '../ledger.ts';
 import { type WriteTokens, NOT_LEADER } from './write-tokens.ts';
 import type { ScriptArgument } from '../../lib/redis-scripts.ts';
 import { type LedgerConnection, joinKey } from './connection.ts';
-import { createOutlines } from './outlines.ts';
 import { PROMPT_SCRIPTS } from './prompts-scripts.ts';
 import { createTable, newToken } from './table.ts';
+import { LRUCache } from 'lru-cache';
 
 /** Delay between attempts to revoke an insertion. */
 const RETRY_MS = 1000;
@@ -23,7 +23,14 @@ export function promptStore(
     read(() => redis.zrange(`${prefix}prompts:${index}`, from, String(to)));
   const doneRows = async (user: string, { from = 0, to = -1 }): Promise<PromptRow[]> =>
     table.rows(await ids(`done:${user}`, from, to));
-  type LeaderAct = 'setState' | 'setIntent' | 'attach' | 'detach' | 'begin' | 'remove' | 'finish';
+  type LeaderAct =
+    | 'setState'
+    | 'setIntent'
+    | 'linkJob'
+    | 'unlinkJob'
+    | 'begin'
+    | 'remove'
+    | 'finish';
   async function writeAsLeader(
     act: LeaderAct,
     key: string,
@@ -48,12 +55,12 @@ export function promptStore(
     setIntent: (key, { intentJson, targetsJson }) =>
       writeAsLeader('setIntent', key, ...table.fields({ intentJson, targetsJson })),
     unlinkJob: (key, intent) =>
-      writeAsLeader('detach', key, ...table.fields({ state: 'outbox', jobId: null, ...intent })),
+      writeAsLeader('unlinkJob', key, ...table.fields({ state: 'outbox', jobId: null, ...intent })),
     begin: (key, atMs) => writeAsLeader('begin', key, atMs),
     askCancel: (key, atMs) =>
       write(() => lua.change(key, ...table.fields({ cancelAskedAtMs: atMs }))),
     linkJob: (key, patch) =>
-      writeAsLeader('attach', key, ...table.fields({ ...pickLink(patch), state: 'live' })),
+      writeAsLeader('linkJob', key, ...table.fields({ ...pickLink(patch), state: 'live' })),
     remove: (key) => writeAsLeader('remove', key),
     finish: (key, { shortened, ...outcome }) => {
       const row = { ...outcome, ...shortened, state: 'done' as const };
@@ -111,3 +118,75 @@ function entriesIn(reply: unknown): readonly (string | null)[] {
 function pickLink({ promptId, jobId, graphJson, targetsJson }: LinkedJob) {
   return { promptId, jobId, targetsJson, ...(graphJson !== undefined && { graphJson }) };
 }
+
+/**
+ * The cached outlines of a user's history: after `removals` removals, up to the score `last`.
+ * Between removals a history only grows.
+ */
+type CachedOutlines = {
+  readonly removals: string;
+  readonly last: string;
+  readonly outlines: readonly PromptOutline[];
+};
+
+const EMPTY: CachedOutlines = { removals: '', last: '-inf', outlines: [] };
+
+/** Each may have as many outlines as history has entries. */
+const MAX_CACHED_USERS = 20;
+
+/** Outlines of done prompts. Front ends poll them; each poll reads only the new ones. */
+function createOutlines(
+  connection: LedgerConnection,
+): (user: string) => Promise<readonly PromptOutline[]> {
+  const lua = connection.scripts('outlines', { since: SINCE });
+  const cached = new LRUCache<string, CachedOutlines>({ max: MAX_CACHED_USERS });
+  return async (user) => {
+    const before = cached.get(user) ?? EMPTY;
+    const reply = await connection.read(() => lua.since(user, before.removals, before.last));
+    const [removals = '', last = '', text = ''] = (reply as readonly Buffer[]).map(String);
+    const fresh = (JSON.parse(text) as PackedOutline[]).map(unpacked);
+    const outlines = removals === before.removals ? [...before.outlines, ...fresh] : fresh;
+    cached.set(user, { removals, last, outlines });
+    return outlines;
+  };
+}
+
+/** In the order in which the script packs them; Lua has no null. */
+type PackedOutline = readonly [
+  key: string,
+  promptId: string,
+  word: string | false,
+  created: string,
+  started: string | false,
+  ended: string | false,
+  storedBytes?: number,
+];
+
+function unpacked([key, promptId, ...rest]: PackedOutline): PromptOutline {
+  const [word, created, started, ended, storedBytes = 0] = rest;
+  return {
+    key,
+    promptId,
+    statusWord: word || null,
+    createdAtMs: Number(created),
+    startedAtMs: started ? Number(started) : null,
+    endedAtMs: ended ? Number(ended) : null,
+    storedBytes,
+  };
+}
+
+// One text for each prompt, stored when it ends, instead of a read of every row.
+const SINCE = `
+local user, removals, last = unpack(ARGV)
+local done, out = P .. 'prompts:done:' .. user, {}
+local counted = call('HGET', P .. 'prompts:removals', user) or '0'
+if counted ~= removals then last = '-inf' end
+local keys = call('ZRANGEBYSCORE', done, '(' .. last, '+inf')
+for i = 1, #keys, 1000 do
+  local some = {unpack(keys, i, math.min(i + 999, #keys))}
+  for _, outline in ipairs(call('HMGET', P .. 'prompts:outlines:' .. user, unpack(some))) do
+    out[#out + 1] = outline
+  end
+end
+local newest = call('ZRANGE', done, -1, -1, 'WITHSCORES')[2] or '-inf'
+return {counted, newest, '[' .. table.concat(out, ',') .. ']'}`;

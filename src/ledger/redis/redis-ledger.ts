@@ -6,11 +6,10 @@ import {
 } from '../../lib/redis.ts';
 import { completesWithin } from '../../lib/completes-within.ts';
 import type { Ledger } from '../ledger.ts';
-import { assetStore } from './assets.ts';
+import { assetStore, keyStore } from './assets.ts';
 import { callCountStore } from './call-counts.ts';
 import { fileStore, settingStore } from './files.ts';
 import { jobStore } from './jobs.ts';
-import { keyStore } from './idempotency-keys.ts';
 import { createLedgerConnection } from './connection.ts';
 import { type WriteTokens, NO_LEADER } from './write-tokens.ts';
 import { modelCallStore, replayStore } from './models.ts';

@@ -3,20 +3,7 @@ import type { ScriptArgument } from '../../lib/redis-scripts.ts';
 import type { ColumnType, Columns } from '../columns.ts';
 import type { LedgerConnection } from './connection.ts';
 
-/** Rows of one kind, each a hash; a null property has no field. */
-export type Table<Row> = {
-  /** The arguments for `set` of the scripts, for a whole row or a change of one. */
-  fields(values: Partial<Row>): ScriptArgument[];
-  /** A row from the reply of `HMGET` with these names. */
-  decode(values: unknown): Row | undefined;
-  readonly get: (id: string) => Promise<Row | undefined>;
-  /** The first, or last, row of an index. */
-  first(index: string): Promise<Row | undefined>;
-  last(index: string): Promise<Row | undefined>;
-  /** In the order of the ids, without missing ones. */
-  rows(ids: readonly string[]): Promise<Row[]>;
-  readonly names: readonly (keyof Row & string)[];
-};
+export type Table<Row> = ReturnType<typeof createTable<Row>>;
 
 type Cell = string | Uint8Array | null;
 
@@ -31,11 +18,12 @@ export function newToken(): string {
   return randomUUID();
 }
 
+/** Rows of one kind, each a hash; a null property has no field. */
 export function createTable<Row>(
   connection: LedgerConnection,
   kind: string,
   columns: Columns<Row>,
-): Table<Row> {
+) {
   type Name = keyof Row & string;
   const names = Object.keys(columns) as Name[];
   const scripts = connection.scripts(kind, { rows: ROWS, at: AT });
@@ -46,6 +34,7 @@ export function createTable<Row>(
     return value instanceof Uint8Array ? Buffer.from(value) : String(value);
   }
 
+  /** A row from the reply of `HMGET` with these names. */
   function decode(values: unknown): Row | undefined {
     const cells = values as readonly Cell[] | null;
     if (!cells || cells[0] === null) return undefined;
@@ -60,6 +49,7 @@ export function createTable<Row>(
     return decode(await connection.read(() => scripts.at(kind, index, rank, ...names)));
   }
 
+  /** In the order of the ids, without missing ones. */
   async function rows(ids: readonly string[]): Promise<Row[]> {
     const chunks: Promise<unknown>[] = [];
     for (let i = 0; i < ids.length; i += MAX_ROWS_PER_READ) {
@@ -74,7 +64,8 @@ export function createTable<Row>(
     names,
     decode,
     rows,
-    fields(values) {
+    /** The arguments for `set` of the scripts, for a whole row or a change of one. */
+    fields(values: Partial<Row>): ScriptArgument[] {
       const changed = names.filter((name) => values[name] !== undefined);
       const stored = changed.filter((name) => values[name] !== null);
       const removed = changed.filter((name) => values[name] === null);
@@ -84,9 +75,10 @@ export function createTable<Row>(
         ...removed,
       ];
     },
-    get: async (id) => (await rows([id]))[0],
-    first: (index) => at(index, 0),
-    last: (index) => at(index, -1),
+    get: async (id: string): Promise<Row | undefined> => (await rows([id]))[0],
+    /** The first, or last, row of an index. */
+    first: (index: string) => at(index, 0),
+    last: (index: string) => at(index, -1),
   };
 }
 

@@ -1,8 +1,7 @@
-import { ASSET_COLUMNS } from '../columns.ts';
+import { ASSET_COLUMNS, CLAIMED_ASSET_COLUMNS } from '../columns.ts';
 import { sqlColumns } from './sql-columns.ts';
-import type { AssetClaim, AssetRow, AssetStore, ClaimedAsset } from '../ledger.ts';
-import { assetKeyLookup } from './idempotency-keys.ts';
-import type { FileListCache } from './file-list-cache.ts';
+import type { AssetClaim, AssetRow, AssetStore, ClaimedAsset, KeyStore } from '../ledger.ts';
+import type { FileListCache } from './files.ts';
 import type { Writer } from './writer.ts';
 import type { Database } from './database.ts';
 
@@ -81,4 +80,27 @@ function statements(db: Database) {
     total: db.prepare(`SELECT coalesce(sum(size), 0) AS n FROM
       (SELECT max(size_bytes) AS size FROM assets GROUP BY hash)`),
   };
+}
+
+const KEYS = sqlColumns<ClaimedAsset>(CLAIMED_ASSET_COLUMNS);
+
+/** Single-use idempotency keys, of jobs and of assets. */
+export function keyStore(db: Database, writer: Writer): KeyStore {
+  const ofAsset = assetKeyLookup(db);
+  const ofJobs = db.prepare('DELETE FROM keys WHERE claimed_at_ms < ?');
+  const ofAssets = db.prepare('DELETE FROM asset_keys WHERE claimed_at_ms < ?');
+  return {
+    ofAsset: async (user, key) => ofAsset(user, key),
+    expire: (beforeMs) =>
+      writer.write(() => {
+        ofJobs.run(beforeMs);
+        ofAssets.run(beforeMs);
+      }),
+  };
+}
+
+/** Looks a key of an asset up. */
+function assetKeyLookup(db: Database): (user: string, key: string) => ClaimedAsset | undefined {
+  const find = db.prepare(`SELECT ${KEYS.select()} FROM asset_keys WHERE user = ? AND key = ?`);
+  return (user, key) => KEYS.row(find.get(user, key));
 }

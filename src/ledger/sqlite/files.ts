@@ -1,9 +1,9 @@
 import { FILE_COLUMNS } from '../columns.ts';
 import { sqlColumns } from './sql-columns.ts';
-import type { FileRow, FileStore, SettingStore } from '../ledger.ts';
-import type { FileListCache } from './file-list-cache.ts';
+import type { FileRow, FileStore, SettingStore, FileType } from '../ledger.ts';
 import type { Writer } from './writer.ts';
 import type { Database } from './database.ts';
+import { LRUCache } from 'lru-cache';
 
 const SQL = sqlColumns<FileRow>(FILE_COLUMNS);
 const COLUMNS = SQL.select();
@@ -49,5 +49,51 @@ export function settingStore(db: Database, writer: Writer): SettingStore {
     },
     merge: (user, settings) =>
       writer.write(() => Object.entries(settings).forEach(([id, json]) => put.run(user, id, json))),
+  };
+}
+
+export type FileListCache = ReturnType<typeof createFileListCache>;
+
+type ListKey = Pick<FileRow, 'user' | 'type'>;
+
+/** In all lists together. */
+const MAX_CACHED_FILES = 100_000;
+
+/**
+ * Cached lists of files by user and type; a change invalidates its list.
+ * Every request for the node definitions reads a list, and files change rarely. This process has
+ * the database to itself.
+ */
+export function createFileListCache() {
+  const cached = new LRUCache<string, readonly FileRow[]>({
+    maxSize: MAX_CACHED_FILES,
+    sizeCalculation: (rows) => rows.length + 1,
+  });
+  const keyOf = (user: string, type: FileType): string => `${type} ${user}`;
+  const forget = (of: ListKey | undefined): void => {
+    if (of) cached.delete(keyOf(of.user, of.type));
+    else cached.clear();
+  };
+  return {
+    of(user: string, type: FileType, read: () => readonly FileRow[]): readonly FileRow[] {
+      const key = keyOf(user, type);
+      const rows = cached.get(key) ?? read();
+      cached.set(key, rows);
+      return rows;
+    },
+    /**
+     * Wraps a write to the table of files: it concerns one user and type, or any.
+     * The list is invalidated at once, and again when the write fails.
+     */
+    async change<T>(write: () => Promise<T>, of?: ListKey): Promise<T> {
+      const writing = write();
+      forget(of);
+      try {
+        return await writing;
+      } catch (error) {
+        forget(of);
+        throw error;
+      }
+    },
   };
 }

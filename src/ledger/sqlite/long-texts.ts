@@ -3,38 +3,18 @@ import { yieldToEventLoop } from '../../lib/event-loop.ts';
 import type { Writer } from './writer.ts';
 import type { Database } from './database.ts';
 
-/**
- * Texts too long to be written in one turn of the event loop, stored in parts beside their row. The
- * row has a reference in their place, and its removal removes them.
- */
-export type LongTexts = {
-  /** Stores the long texts of a row in parts; returns the row to be written after them. */
-  put<Row extends object>(
-    owner: string,
-    row: Row,
-    names: readonly (keyof Row & string)[],
-  ): Promise<Row>;
-  isLong<Row extends object>(row: Row, names: readonly (keyof Row & string)[]): boolean;
-  /** The row with its texts, which are read on first use. */
-  withTexts<Row extends object>(
-    owner: string,
-    row: Row,
-    names: readonly (keyof Row & string)[],
-  ): Row;
-  /**
-   * Removes the texts that the row no longer refers to; `undefined` when the row was not written.
-   */
-  dropOthers(owner: string, row: object | undefined): Promise<void>;
-  /** Removes texts that a crashed process wrote without a row. */
-  dropOrphans(): void;
-};
-
 /** Characters written in one turn: two or three milliseconds. */
 const PART_CHARS = 512 * 1024;
 /** No JSON text begins with this character. */
 const REFERENCE_PREFIX = '@';
 
-export function longTexts(db: Database, writer: Writer): LongTexts {
+type Names<Row> = readonly (keyof Row & string)[];
+
+/**
+ * Texts too long to be written in one turn of the event loop, stored in parts beside their row. The
+ * row has a reference in their place, and its removal removes them.
+ */
+export function longTexts(db: Database, writer: Writer) {
   const sql = {
     insert: db.prepare('INSERT INTO long_texts (owner, name, part, text) VALUES (?, ?, ?, ?)'),
     parts: db.prepare('SELECT text FROM long_texts WHERE owner = ? AND name = ? ORDER BY part'),
@@ -62,8 +42,10 @@ export function longTexts(db: Database, writer: Writer): LongTexts {
   }
 
   return {
-    isLong: (row, names) => names.some((name) => isLongText(row[name])),
-    async put(owner, row, names) {
+    isLong: <Row extends object>(row: Row, names: Names<Row>): boolean =>
+      names.some((name) => isLongText(row[name])),
+    /** Stores the long texts of a row in parts; returns the row to be written after them. */
+    async put<Row extends object>(owner: string, row: Row, names: Names<Row>): Promise<Row> {
       const marked = { ...row };
       for (const name of names) {
         const text: unknown = row[name];
@@ -75,7 +57,8 @@ export function longTexts(db: Database, writer: Writer): LongTexts {
       }
       return marked;
     },
-    withTexts(owner, row, names) {
+    /** The row with its texts, which are read on first use. */
+    withTexts<Row extends object>(owner: string, row: Row, names: Names<Row>): Row {
       for (const name of names) {
         const text: unknown = row[name];
         if (typeof text !== 'string' || !text.startsWith(REFERENCE_PREFIX)) continue;
@@ -85,14 +68,18 @@ export function longTexts(db: Database, writer: Writer): LongTexts {
       }
       return row;
     },
-    async dropOthers(owner, row) {
+    /**
+     * Removes the texts that the row no longer refers to; `undefined` when the row was not written.
+     */
+    async dropOthers(owner: string, row: object | undefined): Promise<void> {
       const referenced = new Set(Object.values(row ?? {}));
       for (const { name } of sql.names.all(owner) as { name: string }[]) {
         if (!referenced.has(REFERENCE_PREFIX + name))
           await writer.writeOne(() => void sql.drop.run(owner, name));
       }
     },
-    dropOrphans: () => void sql.orphans.run(),
+    /** Removes texts that a crashed process wrote without a row. */
+    dropOrphans: (): void => void sql.orphans.run(),
   };
 }
 

@@ -1,10 +1,10 @@
+import { LRUCache } from 'lru-cache';
 import { PROMPT_COLUMNS } from '../columns.ts';
-import { sqlColumns } from './sql-columns.ts';
-import type { LinkedJob, PromptRow, PromptStore } from '../ledger.ts';
-import { createOutlineCache } from './outlines.ts';
-import { longTexts } from './long-texts.ts';
-import type { Writer } from './writer.ts';
+import type { LinkedJob, PromptOutline, PromptRow, PromptStore } from '../ledger.ts';
 import type { Database } from './database.ts';
+import { longTexts } from './long-texts.ts';
+import { type SqlValue, sqlColumns } from './sql-columns.ts';
+import type { Writer } from './writer.ts';
 
 const SQL = sqlColumns<PromptRow>(PROMPT_COLUMNS);
 const COLUMNS = SQL.select();
@@ -17,124 +17,178 @@ const LONG_COLUMNS = ['graphJson', 'extraDataJson'] as const;
 /** The prompts of v1, unfinished and done. */
 export function promptStore(db: Database, writer: Writer): PromptStore {
   const texts = longTexts(db, writer);
-  const sql = statements(db);
-  const outlines = createOutlineCache(db);
-  const withTexts = (found: unknown): PromptRow | undefined => {
-    const row = found as PromptRow | undefined;
-    return row && texts.withTexts(row.key, row, LONG_COLUMNS);
+  /** Rows with their long texts. */
+  const reader = (sql: string) => {
+    const statement = db.prepare(sql);
+    const rowOf = (found: unknown): PromptRow | undefined => {
+      const row = found as PromptRow | undefined;
+      return row && texts.withTexts(row.key, row, LONG_COLUMNS);
+    };
+    return {
+      get: (...values: SqlValue[]) => rowOf(statement.get(...values)),
+      all: (...values: SqlValue[]) => statement.all(...values).flatMap((row) => rowOf(row) ?? []),
+    };
   };
-  const rows = (found: unknown[]) => found.flatMap((row) => withTexts(row) ?? []);
-  const insert = (row: PromptRow) => writer.writeOne(() => void sql.insert.run(...SQL.values(row)));
-  const attach = (key: string, { promptId, jobId, graphJson, targetsJson }: LinkedJob) =>
-    writer.writeOne(
-      () => void sql.attach.run(promptId, jobId, graphJson ?? null, targetsJson, key),
-    );
+  const marks = db.prepare(`SELECT substr(graph_json, 1, 100) AS graph,
+    substr(extra_data_json, 1, 100) AS extraData FROM prompts WHERE key = ?`);
+  const dropReplaced = (key: string) => texts.dropOthers(key, marks.get(key) as object | undefined);
+  const parts = { db, writer, texts, reader, dropReplaced };
+  return { ...liveStore(parts), ...lookups(parts), ...historyStore(parts) };
+}
+
+type Reader = {
+  get(...values: SqlValue[]): PromptRow | undefined;
+  all(...values: SqlValue[]): PromptRow[];
+};
+
+type Parts = {
+  readonly db: Database;
+  readonly writer: Writer;
+  readonly texts: ReturnType<typeof longTexts>;
+  readonly reader: (sql: string) => Reader;
+  /** Removes the long texts that the row no longer refers to. */
+  readonly dropReplaced: (key: string) => Promise<void>;
+};
+
+/** Changes of prompts that have not ended. */
+function liveStore({ db, writer, texts, dropReplaced }: Parts) {
+  const writing = (sql: string) => {
+    const statement = db.prepare(sql);
+    return (...values: SqlValue[]) => writer.writeOne(() => void statement.run(...values));
+  };
+  const insert = writing(`INSERT INTO prompts ${SQL.insert}`);
+  const setState = writing(`UPDATE prompts SET state = ? WHERE key = ? AND state <> 'done'`);
+  const setIntent = writing(`UPDATE prompts SET intent_json = ?, targets_json = ? WHERE key = ?
+    AND job_id IS NULL AND state <> 'done'`);
+  const askCancel = writing(`UPDATE prompts SET cancel_asked_at_ms = ? WHERE key = ?`);
+  const linkJob = writing(`UPDATE prompts SET state = 'live', prompt_id = ?, job_id = ?,
+    graph_json = coalesce(?, graph_json), targets_json = ? WHERE key = ?`);
+  const unlinkJob = writing(`UPDATE prompts SET state = 'outbox', job_id = NULL, intent_json = ?,
+    targets_json = ? WHERE key = ? AND state = 'live'`);
+  const begin = writing(`UPDATE prompts SET started_at_ms = ? WHERE key = ?
+    AND started_at_ms IS NULL AND state <> 'done'`);
+  const link = (key: string, { promptId, jobId, graphJson, targetsJson }: LinkedJob) =>
+    linkJob(promptId, jobId, graphJson ?? null, targetsJson, key);
+  return {
+    async insert(row) {
+      const isLong = texts.isLong(row, LONG_COLUMNS);
+      await insert(...SQL.values(isLong ? await texts.put(row.key, row, LONG_COLUMNS) : row));
+    },
+    setState: (key, state) => setState(state, key),
+    setIntent: (key, { intentJson, targetsJson }) => setIntent(intentJson, targetsJson, key),
+    askCancel: (key, atMs) => askCancel(atMs, key),
+    async linkJob(key, patch) {
+      if (!texts.isLong(patch, ['graphJson'])) return await link(key, patch);
+      await link(key, await texts.put(key, patch, ['graphJson']));
+      await dropReplaced(key);
+    },
+    unlinkJob: (key, { intentJson, targetsJson }) => unlinkJob(intentJson, targetsJson, key),
+    begin: (key, atMs) => begin(atMs, key),
+    remove: writing(`DELETE FROM prompts WHERE key = ?`),
+  } satisfies Partial<PromptStore>;
+}
+
+function lookups({ db, reader }: Parts) {
+  const ended = `FROM prompts INDEXED BY prompts_done WHERE state = 'done'`;
+  const live = reader(`SELECT ${COLUMNS} FROM prompts WHERE rowid IN (SELECT rowid FROM prompts
+    INDEXED BY prompts_by_id EXCEPT SELECT rowid ${ended}) ORDER BY rowid`);
+  const liveOf = reader(`SELECT ${COLUMNS} FROM prompts WHERE rowid IN (SELECT rowid FROM prompts
+    INDEXED BY prompts_by_id WHERE user = ? EXCEPT SELECT rowid ${ended} AND user = ?)
+    ORDER BY rowid`);
+  const find = reader(`SELECT ${COLUMNS} FROM prompts WHERE user = ? AND prompt_id = ?
+    ORDER BY rowid DESC LIMIT 1`);
+  const findByJob = reader(`SELECT ${COLUMNS} FROM prompts WHERE user = ? AND job_id = ?`);
+  const hasJob = db.prepare(`SELECT 1 FROM prompts WHERE job_id = ? LIMIT 1`);
+  const get = reader(`SELECT ${COLUMNS} FROM prompts WHERE key = ?`);
+  const entry = db.prepare(
+    `SELECT entry_json AS entryJson FROM prompts WHERE key = ? AND state = 'done'`,
+  );
+  const highest = db.prepare(`SELECT coalesce(max(abs(number)), -1) AS highest FROM prompts
+    WHERE abs(number) <= ${HIGHEST_COUNTED}`);
+  return {
+    live: async (user) => (user === undefined ? live.all() : liveOf.all(user, user)),
+    find: async (user, promptId) => find.get(user, promptId),
+    findByJob: async (user, jobId) => findByJob.get(user, jobId),
+    hasJob: async (jobId) => hasJob.get(jobId) !== undefined,
+    get: async (key) => get.get(key),
+    entries: async (keys) =>
+      keys.map(
+        (key) => (entry.get(key) as Pick<PromptRow, 'entryJson'> | undefined)?.entryJson ?? null,
+      ),
+    highestNumber: async () => (highest.get() as { highest: number }).highest,
+  } satisfies Partial<PromptStore>;
+}
+
+/** Done prompts: their end, and the history of their user. */
+function historyStore({ db, writer, reader, dropReplaced }: Parts) {
+  const done = `FROM prompts WHERE user = ? AND state = 'done'`;
+  const newest = reader(`SELECT ${COLUMNS} ${done} ORDER BY done_seq DESC LIMIT ?`);
+  const page = reader(`SELECT ${COLUMNS} ${done} ORDER BY done_seq LIMIT ? OFFSET ?`);
+  const sql = historyStatements(db, done);
+  const outlines = createOutlineCache(db);
   /** A failed write may have been read meanwhile. */
-  const invalidatingOutlines = <T>(written: Promise<T>): Promise<T> =>
+  const write = <T>(written: Promise<T>): Promise<T> =>
     written.catch((error: unknown) => {
       outlines.forget();
       throw error;
     });
   return {
-    async insert(row) {
-      const isLong = texts.isLong(row, LONG_COLUMNS);
-      await insert(isLong ? await texts.put(row.key, row, LONG_COLUMNS) : row);
-    },
-    setState: (key, state) => writer.writeOne(() => void sql.setState.run(state, key)),
-    setIntent: (key, { intentJson, targetsJson }) =>
-      writer.writeOne(() => void sql.setIntent.run(intentJson, targetsJson, key)),
-    askCancel: (key, atMs) => writer.writeOne(() => void sql.askCancel.run(atMs, key)),
-    async linkJob(key, patch) {
-      if (!texts.isLong(patch, ['graphJson'])) return await attach(key, patch);
-      const marked = await texts.put(key, patch, ['graphJson']);
-      await attach(key, marked);
-      const referenced = sql.marks.get(key) as object | undefined;
-      await texts.dropOthers(key, referenced);
-    },
-    unlinkJob: (key, { intentJson, targetsJson }) =>
-      writer.writeOne(() => void sql.detach.run(intentJson, targetsJson, key)),
-    begin: (key, atMs) => writer.writeOne(() => void sql.begin.run(atMs, key)),
-    remove: (key) => writer.writeOne(() => void sql.remove.run(key)),
-    async finish(key, { entryJson, statusWord, startedAtMs, endedAtMs, shortened }) {
-      await invalidatingOutlines(
+    async finish(key, { shortened, ...outcome }) {
+      const { graphJson = null, extraDataJson = null } = shortened ?? {};
+      const { entryJson, statusWord, startedAtMs, endedAtMs } = outcome;
+      const values = {
+        key,
+        entryJson,
+        statusWord,
+        startedAtMs,
+        endedAtMs,
+        graphJson,
+        extraDataJson,
+      };
+      await write(
         writer.writeOne(() => {
-          const { graphJson = null, extraDataJson = null } = shortened ?? {};
-          sql.finish.run({
-            key,
-            entryJson,
-            statusWord,
-            startedAtMs,
-            endedAtMs,
-            graphJson,
-            extraDataJson,
-          });
+          sql.finish.run(values);
           outlines.append(key);
         }),
       );
-      if (shortened) await texts.dropOthers(key, sql.marks.get(key) as object | undefined);
+      if (shortened) await dropReplaced(key);
     },
-    live: async (user) => rows(user === undefined ? sql.live.all() : sql.liveOf.all({ user })),
-    find: async (user, promptId) => withTexts(sql.find.get(user, promptId)),
-    findByJob: async (user, jobId) => withTexts(sql.findByJob.get(user, jobId)),
-    hasJob: async (jobId) => sql.hasJob.get(jobId) !== undefined,
     async history(user, { maxItems, offset }) {
       if (maxItems !== undefined && maxItems <= 0) return [];
       // v1 returns the newest when only a maximum is given; a negative offset counts as none.
-      const newest = maxItems !== undefined && (offset === undefined || offset < 0);
-      if (newest) return rows(sql.newest.all(user, maxItems)).toReversed();
-      return rows(sql.page.all(user, maxItems ?? -1, Math.max(0, offset ?? 0)));
+      if (maxItems !== undefined && (offset === undefined || offset < 0))
+        return newest.all(user, maxItems).toReversed();
+      return page.all(user, maxItems ?? -1, Math.max(0, offset ?? 0));
     },
     outlines: async (user) => outlines.of(user),
-    entries: async (keys) =>
-      keys.map(
-        (key) =>
-          (sql.entry.get(key) as { entryJson: string | null } | undefined)?.entryJson ?? null,
-      ),
-    get: async (key) => withTexts(sql.get.get(key)),
     deleteHistory: (user, promptIds) =>
-      invalidatingOutlines(
+      write(
         writer.write(() => {
           promptIds.forEach((id) => sql.deleteDone.run(user, id));
           outlines.forget(user);
         }),
       ),
     clearHistory: (user) =>
-      invalidatingOutlines(
+      write(
         writer.write(() => {
           sql.clearDone.run(user);
           outlines.forget(user);
         }),
       ),
     pruneHistory: ({ count, bytes }) =>
-      invalidatingOutlines(
+      write(
         writer.write(() => {
-          const overLimits = sql.overLimits.all(count, bytes) as { user: string }[];
-          for (const { user } of overLimits) {
+          for (const { user } of sql.overLimits.all(count, bytes) as { user: string }[]) {
             sql.prune.run({ user, count, bytes });
             outlines.forget(user);
           }
         }),
       ),
-    highestNumber: async () => (sql.highest.get() as { highest: number }).highest,
-  };
+  } satisfies Partial<PromptStore>;
 }
 
-function statements(db: Database) {
-  const done = `FROM prompts WHERE user = ? AND state = 'done'`;
-  const ended = `FROM prompts INDEXED BY prompts_done WHERE state = 'done'`;
+function historyStatements(db: Database, done: string) {
   return {
-    insert: db.prepare(`INSERT INTO prompts ${SQL.insert}`),
-    setState: db.prepare(`UPDATE prompts SET state = ? WHERE key = ? AND state <> 'done'`),
-    setIntent: db.prepare(`UPDATE prompts SET intent_json = ?, targets_json = ? WHERE key = ?
-      AND job_id IS NULL AND state <> 'done'`),
-    askCancel: db.prepare(`UPDATE prompts SET cancel_asked_at_ms = ? WHERE key = ?`),
-    attach: db.prepare(`UPDATE prompts SET state = 'live', prompt_id = ?, job_id = ?,
-      graph_json = coalesce(?, graph_json), targets_json = ? WHERE key = ?`),
-    detach: db.prepare(`UPDATE prompts SET state = 'outbox', job_id = NULL, intent_json = ?,
-      targets_json = ? WHERE key = ? AND state = 'live'`),
-    begin: db.prepare(`UPDATE prompts SET started_at_ms = ? WHERE key = ?
-      AND started_at_ms IS NULL AND state <> 'done'`),
-    remove: db.prepare(`DELETE FROM prompts WHERE key = ?`),
     finish: db.prepare(`UPDATE prompts SET state = 'done', entry_json = :entryJson,
       status_word = :statusWord, started_at_ms = :startedAtMs, ended_at_ms = :endedAtMs,
       graph_json = coalesce(:graphJson, graph_json),
@@ -147,23 +201,6 @@ function statements(db: Database) {
             coalesce(:extraDataJson, extra_data_json))),
       done_seq = (SELECT coalesce(max(done_seq), 0) + 1 FROM prompts AS all_of
         WHERE all_of.state = 'done' AND all_of.user = prompts.user) WHERE key = :key`),
-    live: db.prepare(`SELECT ${COLUMNS} FROM prompts WHERE rowid IN (SELECT rowid FROM prompts
-      INDEXED BY prompts_by_id EXCEPT SELECT rowid ${ended}) ORDER BY rowid`),
-    liveOf: db.prepare(`SELECT ${COLUMNS} FROM prompts WHERE rowid IN (SELECT rowid FROM prompts
-      INDEXED BY prompts_by_id WHERE user = :user EXCEPT SELECT rowid ${ended} AND user = :user)
-      ORDER BY rowid`),
-    find: db.prepare(`SELECT ${COLUMNS} FROM prompts WHERE user = ? AND prompt_id = ?
-      ORDER BY rowid DESC LIMIT 1`),
-    findByJob: db.prepare(`SELECT ${COLUMNS} FROM prompts WHERE user = ? AND job_id = ?`),
-    hasJob: db.prepare(`SELECT 1 FROM prompts WHERE job_id = ? LIMIT 1`),
-    newest: db.prepare(`SELECT ${COLUMNS} ${done} ORDER BY done_seq DESC LIMIT ?`),
-    page: db.prepare(`SELECT ${COLUMNS} ${done} ORDER BY done_seq LIMIT ? OFFSET ?`),
-    get: db.prepare(`SELECT ${COLUMNS} FROM prompts WHERE key = ?`),
-    entry: db.prepare(
-      `SELECT entry_json AS entryJson FROM prompts WHERE key = ? AND state = 'done'`,
-    ),
-    marks: db.prepare(`SELECT substr(graph_json, 1, 100) AS graph,
-      substr(extra_data_json, 1, 100) AS extraData FROM prompts WHERE key = ?`),
     deleteDone: db.prepare(`DELETE ${done} AND prompt_id = ?`),
     clearDone: db.prepare(`DELETE ${done}`),
     overLimits: db.prepare(`SELECT user FROM prompts WHERE state = 'done'
@@ -174,7 +211,53 @@ function statements(db: Database) {
           row_number() OVER newest AS place, sum(stored_bytes) OVER newest AS total
         FROM prompts WHERE user = :user AND state = 'done' WINDOW newest AS (ORDER BY done_seq DESC))
         WHERE place > :count OR (place > 1 AND total > :bytes))`),
-    highest: db.prepare(`SELECT coalesce(max(abs(number)), -1) AS highest FROM prompts
-      WHERE abs(number) <= ${HIGHEST_COUNTED}`),
+  };
+}
+
+/** Each may have as many outlines as history has entries. */
+const MAX_CACHED_USERS = 20;
+
+/** Outlines of done prompts, cached for the users whose front ends poll them. */
+function createOutlineCache(db: Database) {
+  const names = [
+    'key',
+    'promptId',
+    'statusWord',
+    'createdAtMs',
+    'startedAtMs',
+    'endedAtMs',
+  ] as const;
+  const columns = `${SQL.select(names)}, stored_bytes AS storedBytes`;
+  const all = db.prepare(`SELECT ${columns} FROM prompts INDEXED BY prompts_done
+    WHERE user = ? AND state = 'done' ORDER BY done_seq`);
+  const one = db.prepare(`SELECT ${columns} FROM prompts WHERE key = ? AND state = 'done'`);
+  const owner = db.prepare('SELECT user FROM prompts WHERE key = ?');
+  const cached = new LRUCache<string, Map<string, PromptOutline>>({ max: MAX_CACHED_USERS });
+
+  function read(user: string): Map<string, PromptOutline> {
+    const rows = all.all(user) as unknown as PromptOutline[];
+    return new Map(rows.map((outline) => [outline.key, outline]));
+  }
+
+  return {
+    /** In completion order. */
+    of(user: string): readonly PromptOutline[] {
+      const outlines = cached.get(user) ?? read(user);
+      cached.set(user, outlines);
+      return [...outlines.values()];
+    },
+    /** Appends a prompt that has just ended. */
+    append(key: string): void {
+      if (cached.size === 0) return;
+      const { user = '' } = (owner.get(key) as { readonly user: string } | undefined) ?? {};
+      const outlines = cached.peek(user);
+      outlines?.delete(key);
+      outlines?.set(key, one.get(key) as unknown as PromptOutline);
+    },
+    /** Drops the cache of one user, or of all. */
+    forget(user?: string): void {
+      if (user === undefined) cached.clear();
+      else cached.delete(user);
+    },
   };
 }

@@ -1,22 +1,10 @@
 import type { Column, Columns } from '../columns.ts';
 import type { Database } from './database.ts';
 
-type SqlValue = string | number | Uint8Array | null;
+export type SqlValue = string | number | Uint8Array | null;
 
 /** The SQL of one kind of record, made from its columns. */
-export type SqlColumns<Row> = {
-  /** Columns under the names of their properties, for `SELECT`; all of them, or those named. */
-  select(names?: readonly (keyof Row & string)[]): string;
-  /** `(columns) VALUES (?, …)`, for an `INSERT` that runs with `values(row)`. */
-  readonly insert: string;
-  values(row: Row): SqlValue[];
-  /** `column = ?, …` for an `UPDATE`, and its values; properties that are `undefined` stay as they are. */
-  assignments(patch: Partial<Row>): { readonly sql: string; readonly values: SqlValue[] };
-  /** A selected row, its flags as booleans. */
-  row(selected: unknown): Row | undefined;
-};
-
-export function sqlColumns<Row>(columns: Columns<Row>): SqlColumns<Row> {
+export function sqlColumns<Row>(columns: Columns<Row>) {
   type Name = keyof Row & string;
   const names = Object.keys(columns) as Name[];
   const flags = names.filter((name) => columns[name].type === 'flag');
@@ -27,17 +15,21 @@ export function sqlColumns<Row>(columns: Columns<Row>): SqlColumns<Row> {
   };
   const sqlNames = names.map((name) => columns[name].sql);
   return {
-    select: (some = names) => some.map(selected).join(', '),
+    /** Columns under the names of their properties, for `SELECT`; all of them, or those named. */
+    select: (some: readonly Name[] = names): string => some.map(selected).join(', '),
+    /** `(columns) VALUES (?, …)`, for an `INSERT` that runs with `values(row)`. */
     insert: `(${sqlNames.join(', ')}) VALUES (${names.map(() => '?').join(', ')})`,
-    values: (row) => names.map((name) => value(row, name)),
-    assignments(patch) {
+    values: (row: Row): SqlValue[] => names.map((name) => value(row, name)),
+    /** `column = ?, …` for an `UPDATE`, and its values; properties that are `undefined` stay as they are. */
+    assignments(patch: Partial<Row>) {
       const given = names.filter((name) => patch[name] !== undefined);
       return {
         sql: given.map((name) => `${columns[name].sql} = ?`).join(', '),
         values: given.map((name) => value(patch, name)),
       };
     },
-    row(found) {
+    /** A selected row, its flags as booleans. */
+    row(found: unknown): Row | undefined {
       if (found === undefined || flags.length === 0) return found as Row | undefined;
       const row = found as Record<string, unknown>;
       return { ...row, ...Object.fromEntries(flags.map((name) => [name, row[name] === 1])) } as Row;

@@ -1,25 +1,22 @@
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
-// The same API as node:sqlite, which Node 20 does not have: once it may go, this line is the change.
 import { DatabaseSync } from '@photostructure/sqlite';
 import type { Database } from './database.ts';
 import type { LedgerIdentity } from '../identity.ts';
 import type { Ledger } from '../ledger.ts';
-import { assetStore } from './assets.ts';
+import { assetStore, keyStore } from './assets.ts';
 import { callCountStore } from './call-counts.ts';
-import { fileStore, settingStore } from './files.ts';
-import { sqliteIdentity } from './identity.ts';
+import { fileStore, settingStore, createFileListCache } from './files.ts';
 import { jobStore } from './jobs.ts';
-import { keyStore } from './idempotency-keys.ts';
-import { createFileListCache } from './file-list-cache.ts';
 import { longTexts } from './long-texts.ts';
 import { modelCallStore, replayStore } from './models.ts';
-import { refuseNulTexts } from './refuse-nul.ts';
 import { promptStore } from './prompts.ts';
 import { MIGRATIONS } from './schema.ts';
 import { addMissingColumns } from './sql-columns.ts';
 import { JOB_COLUMNS, PROMPT_COLUMNS } from '../columns.ts';
-import { createWriter } from './writer.ts';
+import { type Writer, createWriter } from './writer.ts';
+
+// The same API as node:sqlite, which Node 20 does not have: once it may go, this line is the change.
 
 /** A ledger and the identity that is stored in it. */
 export type SqliteLedger = Ledger & { readonly identity: LedgerIdentity };
@@ -190,4 +187,67 @@ function failureReason(cause: unknown): string {
     `is damaged (${reason}): "holdover check" says how, put a backup back with ` +
     '"holdover restore", or start once with --start-anew, which moves it and all files aside and removes nothing'
   );
+}
+
+type Method = (...parameters: unknown[]) => unknown;
+
+/** A text that the database would truncate. */
+class NulInText extends Error {
+  override readonly name = 'NulInText';
+}
+
+/**
+ * The database, with statements that refuse texts with a NUL. The package ends each text it hands to
+ * SQLite at the first NUL, so that a write to `a\0b` replaces `a`.
+ * @internal
+ */
+export function refuseNulTexts(db: Database): Database {
+  const prepare = db.prepare.bind(db);
+  replace(db, 'prepare', (...given: Parameters<Database['prepare']>) => {
+    const statement = prepare(...given);
+    for (const name of ['run', 'get', 'all', 'iterate'] as const) {
+      const method = statement[name].bind(statement) as Method;
+      replace(statement, name, (...parameters: unknown[]) => method(...withoutNul(parameters)));
+    }
+    return statement;
+  });
+  return db;
+}
+
+/** The package's own methods cannot be assigned to. */
+function replace<T extends object>(object: T, name: keyof T, value: unknown): void {
+  Object.defineProperty(object, name, { value });
+}
+
+function withoutNul(parameters: readonly unknown[]): readonly unknown[] {
+  for (const value of parameters) {
+    if (hasNul(value)) throw new NulInText('a text with a NUL cannot be recorded or looked for');
+  }
+  return parameters;
+}
+
+/** Parameters are passed one by one, or by name. */
+function hasNul(value: unknown): boolean {
+  if (typeof value === 'string') return value.includes('\0');
+  if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value)) return false;
+  return Object.values(value).some((member) => typeof member === 'string' && member.includes('\0'));
+}
+
+/** The row of the table `identity`. */
+function sqliteIdentity(db: Database, writer: Writer): LedgerIdentity {
+  const select = db.prepare('SELECT value FROM identity WHERE name = ?');
+  const insert = db.prepare('INSERT OR IGNORE INTO identity (name, value) VALUES (?, ?)');
+  const valueOf = (name: string): string | undefined =>
+    (select.get(name) as { value: string } | undefined)?.value;
+  return {
+    id: valueOf('id') ?? '',
+    storedIn: 'folder',
+    predatesFolders: valueOf('predates_folders') !== undefined,
+    folder: async () => valueOf('folder'),
+    tie: (folderId) =>
+      writer.write(() => {
+        insert.run('folder', folderId);
+        return valueOf('folder') ?? folderId;
+      }),
+  };
 }

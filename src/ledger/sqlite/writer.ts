@@ -1,19 +1,11 @@
 import type { Database } from './database.ts';
 
-/** Group commit: writes of one turn of the event loop share a transaction and its one fsync. */
-export type Writer = {
-  /** Applies a write at once, visible to later reads; resolves when it is durable. */
-  write<T>(apply: () => T): Promise<T>;
-  /** The same for a write of one statement, which SQLite itself applies wholly or not at all. */
-  writeOne<T>(apply: () => T): Promise<T>;
-  /** Commits what is pending. */
-  flush(): void;
-};
+export type Writer = ReturnType<typeof createWriter>;
 
 type PendingWrite = { readonly settle: () => void; readonly reject: (cause: unknown) => void };
 
-/** Runs all writes of one open database in shared transactions. */
-export function createWriter(db: Database): Writer {
+/** Group commit: writes of one turn of the event loop share a transaction and its one fsync. */
+export function createWriter(db: Database) {
   const sql = { begin: db.prepare('BEGIN IMMEDIATE'), commit: db.prepare('COMMIT') };
   let batch: PendingWrite[] = [];
   let timer: NodeJS.Immediate | undefined;
@@ -71,9 +63,12 @@ export function createWriter(db: Database): Writer {
   }
 
   return {
+    /** Commits what is pending. */
     flush,
-    writeOne: (apply) => enqueueWrite(apply, rejectIfRolledBack),
-    write: (apply) =>
+    /** The same as `write` for one statement, which SQLite itself applies wholly or not at all. */
+    writeOne: <T>(apply: () => T): Promise<T> => enqueueWrite(apply, rejectIfRolledBack),
+    /** Applies a write at once, visible to later reads; resolves when it is durable. */
+    write: <T>(apply: () => T): Promise<T> =>
       enqueueWrite(() => {
         db.exec('SAVEPOINT one');
         const value = apply();

@@ -1,4 +1,4 @@
-import type { PromptRow } from '../../ledger/ledger.ts';
+import { NEW_PROMPT, type PromptRow } from '../../ledger/columns.ts';
 import type { Caller } from '../../protocol/job-api.ts';
 import { type SubmissionPlan, toStoredPlan } from './plan.ts';
 import type { PromptContext } from '../context.ts';
@@ -24,6 +24,7 @@ export function initialPromptId({ submission, plan }: SubmissionDraft): string {
 export function toPromptRow(draft: SubmissionDraft, state: 'submitting' | 'outbox'): PromptRow {
   const { caller, submission, plan, graphJson, extraDataJson, createdAtMs } = draft;
   return {
+    ...NEW_PROMPT,
     key: plan.label,
     user: caller.user,
     promptId: initialPromptId(draft),
@@ -35,11 +36,6 @@ export function toPromptRow(draft: SubmissionDraft, state: 'submitting' | 'outbo
     extraDataJson,
     ...toStoredPlan(plan, state === 'outbox' ? 'here' : 'away'),
     state,
-    cancelAskedAtMs: null,
-    entryJson: null,
-    statusWord: null,
-    startedAtMs: null,
-    endedAtMs: null,
   };
 }
 

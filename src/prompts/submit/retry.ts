@@ -6,10 +6,7 @@ import { KEY_LABEL, type SubmissionPlan, workflowOf } from './plan.ts';
 import type { SubmissionSender, SendResult } from './send.ts';
 import type { JobNotFound } from './recovery-rules.ts';
 
-/**
- * The job, or the reason why none was found.
- * @internal
- */
+/** The job, or the reason why none was found. */
 export type JobSearchResult = Job | JobNotFound;
 
 /** `later`: the answer says nothing about an earlier request. */
