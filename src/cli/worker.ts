@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { parseWorkerConfig, type WorkerSettings } from '../config/worker.ts';
-import { DEFAULT_LIMITS } from '../upstreams/engine-limits.ts';
+import { DEFAULT_LIMITS } from '../upstreams/job-engine.ts';
 import { ALL_NODES } from '../nodes/library.ts';
 import { openWorkerProcess } from '../upstreams/distributed/distributed-engine.ts';
 import { openStore } from '../app/store.ts';

@@ -1,6 +1,23 @@
 import type { JobEvent } from '../protocol/job-api.ts';
 import type { Json } from '../protocol/json.ts';
-import { MAX_WAITING_PREVIEWS, isPreview } from './waiting-previews.ts';
+
+/**
+ * Most pictures that wait for a reader: a burst that arrives in one piece is delivered completely.
+ * @internal
+ */
+export const MAX_WAITING_PREVIEWS = 8;
+
+/** Of the previews that wait, the oldest goes when there are too many; nothing else ever does. */
+export function dropOldestPreview<Item>(waiting: Item[], isPreview: (item: Item) => boolean): void {
+  let seen = 0;
+  for (let at = waiting.length - 1; at >= 0; at--) {
+    if (isPreview(waiting[at]!) && ++seen >= MAX_WAITING_PREVIEWS) waiting.splice(at, 1);
+  }
+}
+
+function isPreview({ event }: JobEvent): boolean {
+  return event === 'preview';
+}
 
 /** A reader that is so many events behind receives only the latest progress. */
 const MAX_UNREAD_PROGRESS = 100;

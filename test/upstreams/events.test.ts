@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createJobFeed } from '../../src/upstreams/job-feed.ts';
 import type { JobEvent } from '../../src/protocol/job-api.ts';
-import { MAX_WAITING_PREVIEWS } from '../../src/upstreams/waiting-previews.ts';
+import { MAX_WAITING_PREVIEWS } from '../../src/upstreams/unread-events.ts';
 import { words } from '../support/app/jobs.ts';
 
 const NEVER = new AbortController().signal;

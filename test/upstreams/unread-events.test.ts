@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { JobEvent } from '../../src/protocol/job-api.ts';
-import { MAX_WAITING_PREVIEWS } from '../../src/upstreams/waiting-previews.ts';
-import { createUnreadEvents } from '../../src/upstreams/unread-events.ts';
+import { MAX_WAITING_PREVIEWS, createUnreadEvents } from '../../src/upstreams/unread-events.ts';
 import { words } from '../support/app/jobs.ts';
 
 const node = (node_id: string): JobEvent => ({

@@ -1,11 +1,11 @@
+import type { AssetCalls } from '../job-engine.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { packageUrl } from '../../lib/package-url.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
 import type { NodeDef } from '../../nodes/node.ts';
-import type { JobApi } from '../../protocol/job-api.ts';
 import { type AssetOptions, Assets } from './assets.ts';
 import type { Blobs } from '../blobs.ts';
-import { createOutputRetention } from './output-retention.ts';
+import { createOutputRetention } from './retention.ts';
 import { createKeyedMutex } from '../../lib/concurrency.ts';
 import { type OutputNames, type OutputOptions, createOutputs } from './outputs.ts';
 import type { FileLookup } from '../jobs/resolve-files.ts';
@@ -42,13 +42,8 @@ export function createJobFiles(deps: JobFilesOptions) {
   };
 }
 
-type AssetApi = Pick<
-  JobApi,
-  'createAsset' | 'assetFromHash' | 'hasBlob' | 'asset' | 'deleteAsset' | 'content'
->;
-
 /** The file operations of the port. */
-export function createAssetApi(assets: Assets): AssetApi {
+export function createAssetApi(assets: Assets): AssetCalls {
   return {
     createAsset: ({ user }, upload) => assets.create(user, upload),
     assetFromHash: ({ user }, request) => assets.fromHash(user, request),

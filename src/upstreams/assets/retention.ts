@@ -4,6 +4,8 @@ import { type Assets, removeBlobIfUnused } from './assets.ts';
 import type { Blobs } from '../blobs.ts';
 import { IMPORTED, isImported } from '../imported-asset.ts';
 import type { KeyedMutex } from '../../lib/concurrency.ts';
+import type { LiveJob } from '../jobs/live-job.ts';
+import type { StoredOutput } from '../jobs/worker-protocol.ts';
 
 const KEY_LIFETIME_MS = 24 * 60 * 60 * 1000;
 /** Assets considered in one sweep when the disk budget is exceeded. */
@@ -121,4 +123,46 @@ export async function importedBytes({ ledger }: Pick<RetentionOptions, 'ledger'>
 /** The lock that guards one job's row. */
 export function jobLock(jobId: string): string {
   return `job ${jobId}`;
+}
+
+/** Retains outputs that a later job reuses from the cache, by retaining the job that made them. */
+export type OutputRetention = ReturnType<typeof createOutputRetention>;
+
+/** The retention is stored as the `expires_at` of the producing job, so it survives a restart. */
+export function createOutputRetention(deps: {
+  readonly ledger: Ledger;
+  readonly withLock: KeyedMutex;
+  readonly retentionMs: number;
+  readonly clock: Clock;
+}) {
+  const { ledger, withLock } = deps;
+  const extendTo = (jobId: string, untilMs: number): Promise<boolean> =>
+    withLock(jobLock(jobId), async () => {
+      const row = await ledger.jobs.get(jobId);
+      if (row && row.expiresAtMs < untilMs)
+        await ledger.jobs.update(jobId, { expiresAtMs: untilMs });
+      return row !== undefined;
+    });
+  return {
+    /**
+     * Ids of the outputs that still exist. They are retained for the full retention time from now.
+     */
+    async retain(outputs: readonly StoredOutput[], user: string): Promise<readonly string[]> {
+      const untilMs = deps.clock.now() + deps.retentionMs;
+      const retained: string[] = [];
+      for (const { id, job_id: producer } of outputs) {
+        const isExtended = await extendTo(producer, untilMs);
+        const row = isExtended ? await ledger.assets.get(id) : undefined;
+        if (row?.user === user) retained.push(id);
+      }
+      return retained;
+    },
+    /** Retains the jobs whose outputs this job lists at least as long as this job. */
+    async extend(job: LiveJob): Promise<void> {
+      const producers = new Set(job.outputs.map((output) => output.job_id));
+      for (const producer of producers) {
+        if (producer !== job.id) await extendTo(producer, job.expiresAtMs);
+      }
+    },
+  };
 }

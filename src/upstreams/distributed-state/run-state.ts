@@ -1,4 +1,4 @@
-import { MAX_ATTEMPTS } from '../jobs/recover-jobs.ts';
+import { MAX_ATTEMPTS } from '../jobs/job-lifecycle.ts';
 import { type EndPatch, type RunState, stateOf } from './run-fields.ts';
 import type { JobRow } from '../../ledger/ledger.ts';
 import type { ScriptArgument } from '../../lib/redis-scripts.ts';

@@ -1,6 +1,6 @@
 import type { Clock } from '../../lib/clock.ts';
 import type { JobEvent } from '../../protocol/job-api.ts';
-import { dropOldestPreview } from '../waiting-previews.ts';
+import { dropOldestPreview } from '../unread-events.ts';
 import { createJobFeed, type JobFeed } from '../job-feed.ts';
 import type { LiveJob } from '../jobs/live-job.ts';
 import { encodeEvent, encodePreview } from '../distributed-state/event-codec.ts';
@@ -11,7 +11,6 @@ import type {
   RunStateStore,
   WriteResult,
 } from '../distributed-state/run-state.ts';
-import { SNAPSHOT, SnapshotSchedule } from './snapshot-schedule.ts';
 
 /** A stored preview is written to the log of a durable Redis. */
 const STORE_PREVIEW_EVERY_MS = 1000;
@@ -112,5 +111,63 @@ export class EventPublisher {
     const result = await runState.append(fencedJob, items, fields);
     this.#isOver = result === 'stale';
     this.#options.onResult(result);
+  }
+}
+
+/**
+ * Outputs and shown results so far are written as a whole, for readers of the running job. A large
+ * job is not written at every change: only when it has grown by a quarter, or `everyMs` after the
+ * last write.
+ */
+const SNAPSHOT = { alwaysUpTo: 100, growth: 1.25, everyMs: 1000 } as const;
+
+type Growth = { count: number; writtenCount: number; writtenAtMs: number };
+
+/** Decides which changed properties of a job are written with the next events. */
+export class SnapshotSchedule {
+  readonly #clock: Pick<Clock, 'now'>;
+  readonly #changed = new Set<string>();
+  readonly #growing: ReadonlyMap<string, Growth> = new Map(
+    ['output', 'x_node'].map((name) => [name, { count: 0, writtenCount: 0, writtenAtMs: 0 }]),
+  );
+
+  constructor(clock: Pick<Clock, 'now'>) {
+    this.#clock = clock;
+  }
+
+  /** An event of this name has changed the job. */
+  add(eventName: string): void {
+    this.#changed.add(eventName);
+    const growth = this.#growing.get(eventName);
+    if (growth) growth.count++;
+  }
+
+  hasChanges(): boolean {
+    return this.#changed.size > 0;
+  }
+
+  isDue(): boolean {
+    return [...this.#changed].some((name) => this.#isDue(name));
+  }
+
+  /** The names whose properties are to be written now. */
+  takeDue(): ReadonlySet<string> {
+    const due = new Set([...this.#changed].filter((name) => this.#isDue(name)));
+    for (const name of due) {
+      this.#changed.delete(name);
+      const growth = this.#growing.get(name);
+      if (!growth) continue;
+      growth.writtenCount = growth.count;
+      growth.writtenAtMs = this.#clock.now();
+    }
+    return due;
+  }
+
+  #isDue(name: string): boolean {
+    const growth = this.#growing.get(name);
+    if (!growth) return true;
+    const { count, writtenCount, writtenAtMs } = growth;
+    if (count <= SNAPSHOT.alwaysUpTo || count >= SNAPSHOT.growth * writtenCount) return true;
+    return Math.abs(this.#clock.now() - writtenAtMs) >= SNAPSHOT.everyMs;
   }
 }

@@ -1,35 +1,35 @@
 import { reached } from '../../lib/crash-point.ts';
-import { ok, type JobApi } from '../../protocol/job-api.ts';
+import { ok } from '../../protocol/job-api.ts';
 import { IS_TERMINAL, type JobStatus } from '../../protocol/v2.ts';
-import { type LiveJob, jobFromRow, showJob, toPatch } from '../jobs/live-job.ts';
-import { notFound, recoverJob } from '../jobs/job-reader.ts';
+import { type LiveJob, jobFromRow, jobStateOf, showJob, toPatch } from '../jobs/live-job.ts';
+import { createJobReader, notFound } from '../jobs/job-reader.ts';
 import { toEndedJob } from '../jobs/job-lifecycle.ts';
 import { type AcceptOptions, acceptJob } from '../jobs/accept-job.ts';
 import { hasQueueCapacity } from '../jobs/fair-order.ts';
-import type { JobRow, Ledger } from '../../ledger/ledger.ts';
+import type { JobRow } from '../../ledger/ledger.ts';
 import type { EventMirrors } from './event-mirrors.ts';
-import { type DistributedReaderOptions, createDistributedReader } from './job-reader.ts';
+import type { RunState } from '../distributed-state/run-fields.ts';
+import type { JobCalls } from '../job-engine.ts';
 import type { RunStateStore } from '../distributed-state/run-state.ts';
 import type { TicketQueue } from '../distributed-state/ticket-queue.ts';
 
-export type JobApiOptions = Omit<AcceptOptions, 'reserve' | 'nextOrder'> &
-  DistributedReaderOptions & {
-    readonly ledger: Ledger;
-    readonly runState: RunStateStore;
-    readonly eventMirrors: EventMirrors;
-    readonly ticketQueue: TicketQueue;
-    readonly maxQueued: number;
-  };
-
-type JobOperations = Pick<
-  JobApi,
-  'submit' | 'recover' | 'get' | 'workflow' | 'events' | 'cancel' | 'list'
->;
+export type JobApiOptions = Omit<AcceptOptions, 'reserve' | 'nextOrder'> & {
+  readonly runState: RunStateStore;
+  readonly eventMirrors: EventMirrors;
+  readonly ticketQueue: TicketQueue;
+  readonly maxQueued: number;
+};
 
 /** Accepts, reads and cancels jobs; workers take them from the queue and run them. */
-export function createJobApi(deps: JobApiOptions): JobOperations {
+export function createJobApi(deps: JobApiOptions): JobCalls {
   const { ledger, runState, ticketQueue, eventMirrors, clock } = deps;
-  const reader = createDistributedReader(deps);
+  const reader = createJobReader({
+    ledger,
+    clock,
+    statesOf: (rows) => statesOf(rows, runState),
+    ownEvents: (caller, id, signal) => eventMirrors.prepared(caller, id, signal),
+    subscribe: (id, signal) => eventMirrors.subscribe(id, signal),
+  });
   const acceptOptions = {
     ...deps,
     reserve: createReserve(deps),
@@ -80,12 +80,10 @@ export function createJobApi(deps: JobApiOptions): JobOperations {
       const position = await runState.position(job.id);
       return ok({ ...showJob({ ...job, position }, clock.now()), x_workflow: job.workflow });
     },
-    recover: (caller, { metadata }) => recoverJob(reader, caller, metadata),
     async cancel(caller, jobId) {
       const row = await ledger.jobs.get(jobId);
       if (row?.user !== caller.user) return notFound();
-      const isOver = IS_TERMINAL[row.status as JobStatus];
-      if (!isOver && (await runState.askCancel(jobId)) && (await withdrawJob(jobId))) {
+      if (!isOver(row) && (await runState.askCancel(jobId)) && (await withdrawJob(jobId))) {
         await endWaiting(row);
       }
       return await reader.get(caller, jobId);
@@ -115,4 +113,23 @@ function createReserve({ runState, maxQueued: limit }: JobApiOptions): AcceptOpt
     release();
     return undefined;
   };
+}
+
+/** The ledger's rows, with the current state of unfinished jobs. */
+async function statesOf(rows: readonly JobRow[], runState: Pick<RunStateStore, 'read'>) {
+  const live = rows.filter((row) => !isOver(row)).map(({ id }) => id);
+  const states = new Map((await runState.read(live)).map((state, i) => [live[i], state]));
+  return rows.map((row) => currentState(row, states.get(row.id)));
+}
+
+/** Until the end is stored in the row, the run state is newer than the row. */
+function currentState(row: JobRow, run: RunState | undefined) {
+  if (run === undefined) return { ...jobStateOf(row), position: null };
+  const { end, position, isCancelAsked: _, ...state } = run;
+  if (end) return { ...jobStateOf({ ...row, ...end }), position: null };
+  return { ...jobStateOf(row), ...state, position };
+}
+
+function isOver(row: JobRow): boolean {
+  return IS_TERMINAL[row.status as JobStatus];
 }

@@ -1,14 +1,17 @@
 import path from 'node:path';
-import { createWorkerRequestHandler } from '../jobs/worker-requests.ts';
-import type { EngineLimits } from '../engine-limits.ts';
+import { createWorkerRequestHandler, type HandleWorkerRequest } from '../jobs/run-on-worker.ts';
+import type { EngineLimits } from '../job-engine.ts';
 import type { LiveJob } from '../jobs/live-job.ts';
 import { resolveFiles } from '../jobs/resolve-files.ts';
 import { nodeLibraryUrl } from '../assets/job-files.ts';
 import { createWorkerThread } from '../jobs/worker-thread.ts';
 import type { DistributedEngineOptions, SharedServices } from './shared-services.ts';
 import { JobRuns } from './job-runs.ts';
-import { TAKEN_OVER, withFence } from './fence.ts';
 import { QueueWorker, TAKEOVER } from './queue-worker.ts';
+import type { Assets } from '../assets/assets.ts';
+import type { StoredOutput } from '../jobs/worker-protocol.ts';
+import type { Ledger } from '../../ledger/ledger.ts';
+import type { RunStateStore } from '../distributed-state/run-state.ts';
 
 /** The worker threads of this process, which run jobs of the queue. */
 export type LocalWorker = { start(): void; close(): Promise<void> };
@@ -70,3 +73,36 @@ export function createLocalWorker(
 function runnerLimits({ jobTimeMs, jobMemoryBytes, stopGraceMs }: EngineLimits) {
   return { timeLimitMs: jobTimeMs, memoryLimitBytes: jobMemoryBytes, stopGraceMs };
 }
+
+type FenceOptions = {
+  readonly ledger: Ledger;
+  readonly runState: Pick<RunStateStore, 'isCurrent'>;
+  readonly assets: Pick<Assets, 'removeAsset'>;
+  readonly fencedJob: JobRuns['fencedJob'];
+};
+
+/** Files are made under the fence of their job: a late file is refused, or removed. */
+function withFence(
+  answer: HandleWorkerRequest,
+  { ledger, runState, assets, fencedJob }: FenceOptions,
+): HandleWorkerRequest {
+  async function refuseStale(job: LiveJob): Promise<void> {
+    const current = fencedJob(job);
+    if (current === undefined || !(await runState.isCurrent(current))) throw new Error(TAKEN_OVER);
+  }
+  const save: HandleWorkerRequest = async (job, question) => {
+    await refuseStale(job);
+    const saved = await answer(job, question);
+    try {
+      await refuseStale(job);
+    } catch (error) {
+      const row = await ledger.assets.get((saved as StoredOutput).id);
+      if (row) await assets.removeAsset(row);
+      throw error;
+    }
+    return saved;
+  };
+  return (job, question) => (question.kind === 'save' ? save : answer)(job, question);
+}
+
+const TAKEN_OVER = 'this job was taken over by another worker';

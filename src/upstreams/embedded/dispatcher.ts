@@ -1,13 +1,16 @@
 import type { Clock } from '../../lib/clock.ts';
-import { type WorkerAssignment, chooseWorker, idleWorkers } from '../jobs/worker-assignment.ts';
+import {
+  type WorkerAssignment,
+  chooseWorker,
+  idleWorkers,
+  type WorkerThread,
+} from '../jobs/worker-thread.ts';
 import type { Logger } from '../../observability/log.ts';
-import { jobError } from '../jobs/job-error.ts';
+import { internalError } from '../jobs/job-error.ts';
 import type { LiveJob, StopReason } from '../jobs/live-job.ts';
-import { createJobQueue } from './job-queue.ts';
+import { createJobQueue, hasQueueCapacity } from '../jobs/fair-order.ts';
 import type { JobLifecycle } from '../jobs/job-lifecycle.ts';
 import { runOnWorker, type RunnerOptions } from '../jobs/run-on-worker.ts';
-import { hasQueueCapacity } from '../jobs/fair-order.ts';
-import type { WorkerThread } from '../jobs/worker-thread.ts';
 
 export type DispatcherOptions = {
   readonly lifecycle: JobLifecycle;
@@ -135,9 +138,7 @@ export class Dispatcher {
     const { log, live, lifecycle } = this.#options;
     log.error({ event: 'job.run_failed', err: cause, job: job.id }, 'a job could not be run');
     if (!live.has(job.id)) return;
-    const message = 'the engine failed to run this job';
-    const error = jobError('internal_error', message, { exceptionType: 'RuntimeError' });
-    await lifecycle.finish(job, { status: 'failed', error });
+    await lifecycle.finish(job, { status: 'failed', error: internalError() });
   }
 }
 

@@ -1,18 +1,17 @@
 import { mkdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { type Clock, systemClock } from '../../lib/clock.ts';
-import type { EngineOptions, Engine } from '../job-engine.ts';
-import { type JobApi, ok } from '../../protocol/job-api.ts';
-import { createWorkerRequestHandler } from '../jobs/worker-requests.ts';
+import type { EngineOptions, Engine, JobCalls } from '../job-engine.ts';
+import { ok } from '../../protocol/job-api.ts';
+import { createWorkerRequestHandler } from '../jobs/run-on-worker.ts';
 import { createBlobs } from '../blobs.ts';
 import { Dispatcher } from './dispatcher.ts';
-import { createJobReader, recoverJob } from '../jobs/job-reader.ts';
+import { createJobReader } from '../jobs/job-reader.ts';
 import { PeriodicTask } from '../periodic-task.ts';
-import { type LiveJob, showJob } from '../jobs/live-job.ts';
+import { type LiveJob, jobStateOf, showJob } from '../jobs/live-job.ts';
 import { createOutputNames } from '../assets/outputs.ts';
 import type { WorkerSetup } from '../jobs/worker-protocol.ts';
-import { recoverJobs } from '../jobs/recover-jobs.ts';
-import { createJobLifecycle } from '../jobs/job-lifecycle.ts';
+import { recoverJobs, createJobLifecycle } from '../jobs/job-lifecycle.ts';
 import { resolveFiles } from '../jobs/resolve-files.ts';
 import { SWEEP_FAILURE, importedBytes, sweepWithUnrecorded } from '../assets/retention.ts';
 import {
@@ -137,18 +136,22 @@ function createSweeps(
 const IMPORTS_FILL_BUDGET =
   'imported files alone use up --disk-budget: new results are removed as soon as their jobs are over';
 
-type JobOperations = Pick<
-  JobApi,
-  'submit' | 'recover' | 'get' | 'workflow' | 'events' | 'cancel' | 'list'
->;
-
 function createJobApi(
   deps: OpenedEngineOptions,
   { fileLookupOf }: JobFiles,
   dispatcher: Dispatcher,
-): JobOperations {
+): JobCalls {
   const { ledger, clock, live, limits } = deps;
-  const reader = createJobReader({ ledger, clock, find: (id) => live.get(id) });
+  const reader = createJobReader({
+    ledger,
+    clock,
+    find: (id) => live.get(id),
+    statesOf: async (rows) => rows.map((row) => live.get(row.id) ?? jobStateOf(row)),
+    ownEvents({ user }, id, signal) {
+      const job = live.get(id);
+      return job?.user === user ? job.feed.subscribe(signal) : undefined;
+    },
+  });
   const acceptOptions = {
     ledger,
     clock,
@@ -167,7 +170,6 @@ function createJobApi(
       dispatcher.add(job);
       return ok({ ...showJob(job, clock.now()), x_workflow: job.workflow });
     },
-    recover: (caller, { metadata }) => recoverJob(reader, caller, metadata),
     async cancel(caller, jobId) {
       const job = live.get(jobId);
       if (job?.user === caller.user) await dispatcher.cancel(job);

@@ -1,11 +1,16 @@
-import type { NodeContext, Value } from '../../nodes/node.ts';
-import { stringifyJson } from '../../protocol/json.ts';
+import TinyQueue from 'tinyqueue';
+import {
+  type NodeContext,
+  type Value,
+  type Inputs,
+  NodeFailure,
+  type NodeDef,
+} from '../../nodes/node.ts';
+import { stringifyJson, type Json } from '../../protocol/json.ts';
 import type { NodeRecord, NodeRecords } from './node-cache.ts';
-import { callNode } from './call-node.ts';
 import type { MemoryMeter } from './memory-meter.ts';
 import type { RunPlan, PlannedNode } from './run-plan.ts';
 import type { FromWorker, StoredOutput } from '../jobs/worker-protocol.ts';
-import { createSchedule } from './schedule.ts';
 import { toValue } from './node-values.ts';
 
 /** The context of a running call, and the files it saved. */
@@ -139,4 +144,108 @@ function evaluate(
 
 function uiField(record: NodeRecord): { uiJson?: string } {
   return record.uiJson === undefined ? {} : { uiJson: record.uiJson };
+}
+
+/** The result of all calls of a node: one list per output slot, and what it shows. */
+type CallResult = {
+  readonly slots: readonly (readonly Value[])[];
+  readonly ui?: { readonly [key: string]: readonly Json[] };
+};
+
+/**
+ * Runs a node as v1 does: once per item of the longest input list, shorter lists repeating their
+ * last item; a node that takes lists runs once. Results of list outputs are joined.
+ */
+async function callNode(
+  def: NodeDef,
+  inputs: ReadonlyMap<string, readonly Value[]>,
+  context: NodeContext & { readonly meter: MemoryMeter },
+): Promise<CallResult> {
+  const slots: Value[][] = def.outputs.map(() => []);
+  const ui = new Map<string, Json[]>();
+  for (const arguments_ of argumentSets(def, inputs)) {
+    context.check();
+    const result = await def.run(arguments_, context);
+    collectOutputs(def, result.outputs, slots);
+    for (const [key, items] of Object.entries(result.ui ?? {})) {
+      ui.set(key, [...(ui.get(key) ?? []), ...items]);
+    }
+    context.meter.settle(slots.flat());
+  }
+  return { slots, ...(ui.size > 0 && { ui: Object.fromEntries(ui) }) };
+}
+
+function argumentSets(
+  def: NodeDef,
+  inputs: ReadonlyMap<string, readonly Value[]>,
+): readonly Inputs[] {
+  if (def.inputIsList) return [Object.fromEntries(inputs) as unknown as Inputs];
+  const calls = Math.max(1, ...[...inputs.values()].map((list) => list.length));
+  return Array.from({ length: calls }, (_, call) => {
+    const entries = [...inputs].map(([name, list]) => [name, itemFor(name, list, call)] as const);
+    return Object.fromEntries(entries);
+  });
+}
+
+function itemFor(name: string, list: readonly Value[], call: number): Value {
+  const item = list[Math.min(call, list.length - 1)];
+  if (item === undefined)
+    throw new NodeFailure('IndexError', `the list linked to ${name} is empty`);
+  return item;
+}
+
+function collectOutputs(
+  def: NodeDef,
+  outputs: readonly (Value | readonly Value[])[],
+  slots: Value[][],
+): void {
+  for (const [index, slot] of slots.entries()) {
+    const value = outputs[index];
+    if (value === undefined) throw new Error(`${def.name} gave no value for its output ${index}`);
+    if (def.outputs[index]?.isList) slot.push(...(value as readonly Value[]));
+    else slot.push(value as Value);
+  }
+}
+
+/**
+ * Returns the nodes whose inputs are all computed. v1 runs an output node as soon as it can;
+ * otherwise the order of the walk, which is that of `nodes`, decides.
+ * @internal
+ */
+export function createSchedule(
+  nodes: ReadonlyMap<string, PlannedNode>,
+  isOutput: (node: PlannedNode) => boolean,
+) {
+  const dependents = new Map<string, Waiting[]>();
+  const ready = { outputs: new TinyQueue([], byRank), others: new TinyQueue([], byRank) };
+  const release = (waiting: Waiting): void => {
+    (isOutput(waiting.node) ? ready.outputs : ready.others).push(waiting);
+  };
+  let rank = 0;
+  for (const node of nodes.values()) {
+    const needs = new Set<string>();
+    for (const { from } of node.links.values()) if (nodes.has(from)) needs.add(from);
+    const waiting: Waiting = { node, rank: rank++, blockers: needs.size };
+    for (const id of needs) {
+      const theirs = dependents.get(id);
+      if (theirs) theirs.push(waiting);
+      else dependents.set(id, [waiting]);
+    }
+    if (needs.size === 0) release(waiting);
+  }
+  return {
+    next: (): PlannedNode | undefined => (ready.outputs.pop() ?? ready.others.pop())?.node,
+    done(id: string): void {
+      for (const waiting of dependents.get(id) ?? [])
+        if (--waiting.blockers === 0) release(waiting);
+      dependents.delete(id);
+    },
+  };
+}
+
+/** `blockers`: how many of the nodes it is linked to are not computed yet. */
+type Waiting = { readonly node: PlannedNode; readonly rank: number; blockers: number };
+
+function byRank(one: Waiting, other: Waiting): number {
+  return one.rank - other.rank;
 }

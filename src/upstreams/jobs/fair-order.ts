@@ -1,5 +1,5 @@
 /** The waiting jobs of one user, and the figures that decide whose turn is next. */
-export type UserQueue<T> = {
+type UserQueue<T> = {
   /** In v1's order: by number, then by arrival. */
   readonly jobs: readonly T[];
   /** Jobs of this user that run now. */
@@ -12,6 +12,7 @@ export type UserQueue<T> = {
  * Waiting jobs in the order they will run in. Users take turns: the one with the fewest running
  * jobs goes first, among equals the one who has waited longest. A single user may use all workers;
  * a running job is never stopped for another user, but that user gets the next free worker.
+ * @internal
  */
 export function fairOrder<T>(users: readonly UserQueue<T>[]): T[] {
   const order: T[] = [];
@@ -26,7 +27,10 @@ export function fairOrder<T>(users: readonly UserQueue<T>[]): T[] {
   return order;
 }
 
-/** The user whose turn is next, of those who have a waiting job. */
+/**
+ * The user whose turn is next, of those who have a waiting job.
+ * @internal
+ */
 export function nextUser<U extends UserQueue<unknown>>(users: Iterable<U>): U | undefined {
   let next: U | undefined;
   for (const user of users) {
@@ -54,4 +58,78 @@ export function hasQueueCapacity({
   readonly limit: number;
 }): boolean {
   return waiting < (ofUser > 0 ? limit : limit + Math.ceil(limit / 10));
+}
+
+/** A waiting job, ordered among those of its user: lower `order` first, ties by arrival. */
+type QueuedItem = { readonly id: string; readonly user: string; readonly order: number };
+
+type UserJobs<T> = { readonly jobs: T[]; running: number; since: number };
+
+/**
+ * Creates an empty queue, in which users take turns. `onMove` is called after every
+ * change with all jobs that still wait.
+ */
+export function createJobQueue<T extends QueuedItem>(onMove: (waiting: readonly T[]) => void) {
+  const users = new Map<string, UserJobs<T>>();
+  let changes = 0;
+  let highest = -1;
+  const waiting = (): T[] => fairOrder([...users.values()]);
+  const userOf = (name: string): UserJobs<T> => {
+    const user = users.get(name) ?? { jobs: [], running: 0, since: 0 };
+    users.set(name, user);
+    return user;
+  };
+  const removeIdle = (name: string): void => {
+    const user = users.get(name);
+    if (user?.jobs.length === 0 && user.running === 0) users.delete(name);
+  };
+  return {
+    add(job: T): void {
+      const user = userOf(job.user);
+      const { jobs } = user;
+      if (jobs.length === 0) user.since = ++changes;
+      const before = jobs.findLastIndex((other) => other.order <= job.order);
+      jobs.splice(before + 1, 0, job);
+      highest = Math.max(highest, job.order);
+      onMove(waiting());
+    },
+    /** Takes the next job, if one waits. Call `ended` when it no longer runs. */
+    take(): T | undefined {
+      const user = nextUser(users.values());
+      const job = user?.jobs.shift();
+      if (!user || !job) return undefined;
+      user.running++;
+      onMove(waiting());
+      return job;
+    },
+    ended(job: T): void {
+      const user = userOf(job.user);
+      user.running--;
+      user.since = ++changes;
+      removeIdle(job.user);
+    },
+    remove(id: string): boolean {
+      for (const [name, { jobs }] of users) {
+        const index = jobs.findIndex((job) => job.id === id);
+        if (index < 0) continue;
+        jobs.splice(index, 1);
+        removeIdle(name);
+        onMove(waiting());
+        return true;
+      }
+      return false;
+    },
+    /** In running order. */
+    waiting,
+    count: (): number => sum(users.values(), ({ jobs }) => jobs.length),
+    countOf: (user: string): number => users.get(user)?.jobs.length ?? 0,
+    /** An order after everything queued so far. */
+    nextOrder: (): number => Math.floor(highest) + 1,
+  };
+}
+
+function sum<T>(items: Iterable<T>, valueOf: (item: T) => number): number {
+  let total = 0;
+  for (const item of items) total += valueOf(item);
+  return total;
 }

@@ -1,11 +1,14 @@
 import type { Clock } from '../../lib/clock.ts';
 import { reached } from '../../lib/crash-point.ts';
-import type { Ledger } from '../../ledger/ledger.ts';
-import { type LiveJob, toEndPatch, toPatch } from './live-job.ts';
+import type { Ledger, JobRow } from '../../ledger/ledger.ts';
+import { type LiveJob, toEndPatch, toPatch, jobFromRow } from './live-job.ts';
 import type { Logger } from '../../observability/log.ts';
 import type { KeyedMutex } from '../../lib/concurrency.ts';
 import { jobLock } from '../assets/retention.ts';
 import type { JobEnd } from './run-on-worker.ts';
+import { stringifyJson } from '../../protocol/json.ts';
+import type { Assets } from '../assets/assets.ts';
+import { crashedTooOften } from './job-error.ts';
 
 /** An end that is final; an interrupted job has none yet. */
 export type FinalEnd = Exclude<JobEnd, { status: 'interrupted' }>;
@@ -103,4 +106,55 @@ export function toEndedJob(
     completedAtMs: at.atMs,
     expiresAtMs: at.atMs + at.retentionMs,
   };
+}
+
+/**
+ * A job fails after this many crashes of its process while one of its nodes was running; an orderly
+ * stop, or a crash while the job waits, does not count.
+ */
+export const MAX_ATTEMPTS = 3;
+
+type RecoverOptions = {
+  readonly ledger: Ledger;
+  readonly assets: Pick<Assets, 'removeAsset'>;
+  readonly retentionMs: number;
+  readonly clock: Clock;
+};
+
+/**
+ * Recovers the jobs that an earlier process left unfinished: queued jobs keep their order, a
+ * running one starts again without its earlier outputs, one that was being cancelled is cancelled.
+ */
+export async function recoverJobs(deps: RecoverOptions): Promise<readonly LiveJob[]> {
+  const jobs: LiveJob[] = [];
+  for (const row of await deps.ledger.jobs.unfinished()) {
+    if (row.status === 'canceling') await end(row, { status: 'canceled', errorJson: null }, deps);
+    else jobs.push(...(await restart(row, deps)));
+  }
+  return jobs;
+}
+
+async function restart(row: JobRow, deps: RecoverOptions): Promise<readonly LiveJob[]> {
+  const job = jobFromRow(row);
+  if (row.status === 'running' && job.attempts >= MAX_ATTEMPTS) {
+    const errorJson = stringifyJson(crashedTooOften(job.attempts));
+    await end(row, { status: 'failed', errorJson }, deps);
+    return [];
+  }
+  for (const asset of await deps.ledger.assets.ofJob(row.id)) await deps.assets.removeAsset(asset);
+  if (row.status === 'running') await deps.ledger.jobs.update(row.id, toPatch(job));
+  return [job];
+}
+
+async function end(
+  row: JobRow,
+  outcome: Pick<JobRow, 'status' | 'errorJson'>,
+  { ledger, retentionMs, clock }: RecoverOptions,
+): Promise<void> {
+  const completedAtMs = clock.now();
+  await ledger.jobs.update(row.id, {
+    ...outcome,
+    completedAtMs,
+    expiresAtMs: completedAtMs + retentionMs,
+  });
 }

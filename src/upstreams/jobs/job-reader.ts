@@ -3,89 +3,89 @@ import type { JobRow, Ledger } from '../../ledger/ledger.ts';
 import {
   type Caller,
   type JobApi,
+  type JobEvent,
   type JobListQuery,
   ok,
   refuse,
   type Result,
 } from '../../protocol/job-api.ts';
 import { parseJson } from '../../protocol/json.ts';
-import type { Graph } from '../../protocol/v2.ts';
+import { type Graph, IS_TERMINAL } from '../../protocol/v2.ts';
 import { endedJobEvents } from '../job-feed.ts';
-import { jobStateOf, type JobState, type LiveJob, showJob } from './live-job.ts';
+import { type JobState, type LiveJob, showJob } from './live-job.ts';
 
 const DEFAULT_PAGE = 50;
 const SCAN_PAGE = 100;
 
+type Events = AsyncIterable<JobEvent>;
+
 export type JobReaderOptions = {
   readonly ledger: Ledger;
   readonly clock: Clock;
-  /** An unfinished job. */
-  readonly find: (id: string) => LiveJob | undefined;
+  /** An unfinished job of this process: it is shown without a look at the ledger. */
+  readonly find?: (id: string) => LiveJob | undefined;
+  /** The current states of stored jobs. */
+  readonly statesOf: (
+    rows: readonly JobRow[],
+  ) => Promise<readonly (JobState & { readonly position?: number | null })[]>;
+  /** Events that this process has already. */
+  readonly ownEvents: (caller: Caller, id: string, signal: AbortSignal) => Events | undefined;
+  /** The events of an unfinished job that another process runs. */
+  readonly subscribe?: (id: string, signal: AbortSignal) => Promise<Events>;
 };
 
-/**
- * The reading half of the port for jobs. Unfinished jobs are read from memory, finished ones from
- * the ledger.
- */
+/** The reading half of the port for jobs. */
 export function createJobReader(
-  deps: JobReaderOptions,
-): Pick<JobApi, 'get' | 'workflow' | 'events' | 'list'> {
-  const { ledger, clock, find } = deps;
-  const facts = async ({ user }: Caller, id: string): Promise<JobState | undefined> => {
-    const live = find(id);
-    if (live) return live.user === user ? live : undefined;
+  options: JobReaderOptions,
+): Pick<JobApi, 'get' | 'workflow' | 'events' | 'list' | 'recover'> {
+  const { ledger, clock, statesOf } = options;
+  const rowOf = async ({ user }: Caller, id: string): Promise<JobRow | undefined> => {
     const row = await ledger.jobs.get(id);
-    return row?.user === user ? jobStateOf(row) : undefined;
+    return row?.user === user ? row : undefined;
   };
+  const stateOf = async (caller: Caller, id: string) => {
+    const live = options.find?.(id);
+    if (live) return live.user === caller.user ? live : undefined;
+    const row = await rowOf(caller, id);
+    return row && (await statesOf([row]))[0];
+  };
+  const list: JobApi['list'] = ({ user }, query) => listJobs(user, query, options);
   return {
+    list,
     async get(caller, jobId) {
-      const job = await facts(caller, jobId);
+      const job = await stateOf(caller, jobId);
       return job ? ok(showJob(job, clock.now())) : notFound();
     },
-    async workflow({ user }, jobId) {
-      const row = await ledger.jobs.get(jobId);
-      if (row?.user !== user) return notFound();
+    async workflow(caller, jobId) {
+      const row = await rowOf(caller, jobId);
+      if (!row) return notFound();
       return ok({ workflow: parseJson(row.workflowJson) as Graph, format: 'api' });
     },
     async events(caller, jobId, signal) {
-      const live = find(jobId);
-      if (live?.user === caller.user) return ok(live.feed.subscribe(signal));
-      const job = await facts(caller, jobId);
+      const own = options.ownEvents(caller, jobId, signal);
+      if (own) return ok(own);
+      const job = await stateOf(caller, jobId);
       if (!job) return notFound();
+      if (options.subscribe && !IS_TERMINAL[job.status])
+        return ok(await options.subscribe(jobId, signal));
       const { status, x_cached_nodes: cached } = showJob(job, clock.now());
-      return ok(
-        endedJobEvents({ status, queue_position: null, ...(cached && { x_cached_nodes: cached }) }),
-      );
+      const more = cached && { x_cached_nodes: cached };
+      return ok(endedJobEvents({ status, queue_position: null, ...more }));
     },
-    list: ({ user }, query) =>
-      listJobs(user, query, {
-        ...deps,
-        facts: async (rows) => rows.map((row) => find(row.id) ?? jobStateOf(row)),
-      }),
+    /** The newest job with these labels; certain, because the ledger has all jobs. */
+    async recover(caller, { metadata }) {
+      const page = await list(caller, { limit: 1, ...(metadata && { metadata }) });
+      if (!page.ok) return page;
+      return ok({ job: page.value.jobs[0] ?? null, isCertain: true, isListed: true });
+    },
   };
 }
 
-/** The newest job with these labels; certain, because the ledger has all jobs. */
-export async function recoverJob(
-  { list }: Pick<JobApi, 'list'>,
-  caller: Caller,
-  metadata: JobListQuery['metadata'],
-): ReturnType<JobApi['recover']> {
-  const page = await list(caller, { limit: 1, ...(metadata && { metadata }) });
-  if (!page.ok) return page;
-  return ok({ job: page.value.jobs[0] ?? null, isCertain: true, isListed: true });
-}
-
-export type JobListOptions = Pick<JobReaderOptions, 'ledger' | 'clock'> & {
-  /** The current state of these jobs. */
-  readonly facts: (rows: readonly JobRow[]) => Promise<readonly JobState[]>;
-};
-
 /** One page of a user's jobs, newest first. */
-export async function listJobs(
+async function listJobs(
   user: string,
   query: JobListQuery,
-  { ledger, clock, facts }: JobListOptions,
+  { ledger, clock, statesOf }: JobReaderOptions,
 ): ReturnType<JobApi['list']> {
   const limit = query.limit ?? DEFAULT_PAGE;
   let before = query.cursor;
@@ -98,7 +98,7 @@ export async function listJobs(
       limit: SCAN_PAGE,
       ...(before !== undefined && { before }),
     });
-    for (const job of await facts(rows)) if (matches(job, query, clock.now())) found.push(job);
+    for (const job of await statesOf(rows)) if (matches(job, query, clock.now())) found.push(job);
     before = rows.at(-1)?.id;
     if (rows.length < SCAN_PAGE || found.length > limit) break;
   }

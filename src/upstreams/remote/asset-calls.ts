@@ -1,14 +1,8 @@
+import type { AssetCalls } from '../job-engine.ts';
 import { rm } from 'node:fs/promises';
-import type { JobApi } from '../../protocol/job-api.ts';
 import { openContent } from '../remote-files/content.ts';
 import { withAccount } from '../remote-calls/accounts.ts';
 import type { RemoteServices } from './remote-services.ts';
-
-/** The calls of the port that are about assets. */
-export type AssetCalls = Pick<
-  JobApi,
-  'createAsset' | 'assetFromHash' | 'hasBlob' | 'asset' | 'deleteAsset' | 'content'
->;
 
 export function createAssetCalls(services: RemoteServices): AssetCalls {
   const { accounts, assets, uploadPaths } = services;

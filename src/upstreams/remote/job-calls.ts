@@ -1,10 +1,5 @@
-import {
-  type JobApi,
-  type Result,
-  type SubmitRequest,
-  isGone,
-  ok,
-} from '../../protocol/job-api.ts';
+import type { JobCalls } from '../job-engine.ts';
+import { type Result, type SubmitRequest, isGone, ok } from '../../protocol/job-api.ts';
 import { isJsonObject } from '../../protocol/json.ts';
 import type { Graph, Job } from '../../protocol/v2.ts';
 import { type Account, withAccount } from '../remote-calls/accounts.ts';
@@ -16,12 +11,6 @@ import type { SubmitFormat } from './submit-body.ts';
 import { submitJob } from './submit.ts';
 import { namesNoFile } from '../remote-files/file-references.ts';
 import type { RemoteServices } from './remote-services.ts';
-
-/** The calls of the port that are about jobs. */
-export type JobCalls = Pick<
-  JobApi,
-  'submit' | 'recover' | 'get' | 'workflow' | 'events' | 'cancel' | 'list'
->;
 
 export function createJobCalls(services: RemoteServices): JobCalls {
   const { accounts, calls, snapshots, recovery, sharedStreams, uploadPaths } = services;

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import Koa from 'koa';
 import { createEmbeddedEngine } from '../../../dist/upstreams/embedded/embedded-engine.js';
 import { createV2Routes } from '../../../dist/v2/routes.js';
-import { DEFAULT_LIMITS } from '../../../dist/upstreams/engine-limits.js';
+import { DEFAULT_LIMITS } from '../../../dist/upstreams/job-engine.js';
 import { createBodyReader } from '../../../dist/http/json-body.js';
 import { createPublicAddresses } from '../../../dist/http/public-address.js';
 import { openSqliteLedger } from '../../../dist/ledger/sqlite/sqlite-ledger.js';

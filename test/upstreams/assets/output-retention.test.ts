@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { createKeyedMutex } from '../../../src/lib/concurrency.ts';
-import { createOutputRetention } from '../../../src/upstreams/assets/output-retention.ts';
+import { createOutputRetention } from '../../../src/upstreams/assets/retention.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
 
 const DAY_MS = 24 * 60 * 60_000;

@@ -1,7 +1,7 @@
 // Whose job a worker takes next is decided in Redis, when it has room for one.
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { createJobQueue } from '../../../src/upstreams/embedded/job-queue.ts';
+import { createJobQueue } from '../../../src/upstreams/jobs/fair-order.ts';
 import { createQueueKeys } from '../../../src/upstreams/distributed-state/redis-keys.ts';
 import { RunStateStore } from '../../../src/upstreams/distributed-state/run-state.ts';
 import { openRedis } from '../../../src/lib/redis.ts';

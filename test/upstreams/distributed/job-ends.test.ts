@@ -1,7 +1,7 @@
 // How a run of a job ends when other processes may have the job: without Redis, on a fake clock.
 import { expect, test } from 'vitest';
 import { silentLogger } from '../../../src/observability/log.ts';
-import { JobEnds, workerLost } from '../../../src/upstreams/distributed/job-ends.ts';
+import { JobEnds, workerLost } from '../../../src/upstreams/distributed/job-runs.ts';
 import { JobRun } from '../../../src/upstreams/distributed/job-run.ts';
 import type { WriteResult } from '../../../src/upstreams/distributed-state/run-state.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';

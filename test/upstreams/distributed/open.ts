@@ -1,8 +1,11 @@
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, onTestFinished } from 'vitest';
-import type { Engine } from '../../../src/upstreams/job-engine.ts';
-import { DEFAULT_LIMITS, type EngineLimits } from '../../../src/upstreams/engine-limits.ts';
+import {
+  type Engine,
+  DEFAULT_LIMITS,
+  type EngineLimits,
+} from '../../../src/upstreams/job-engine.ts';
 import { openRedisLedger } from '../../../src/ledger/redis/redis-ledger.ts';
 import { createDistributedEngine } from '../../../src/upstreams/distributed/distributed-engine.ts';
 import type { TakeoverTimes } from '../../../src/upstreams/distributed/queue-worker.ts';

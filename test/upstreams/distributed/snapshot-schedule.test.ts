@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { SnapshotSchedule } from '../../../src/upstreams/distributed/snapshot-schedule.ts';
+import { SnapshotSchedule } from '../../../src/upstreams/distributed/event-publisher.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
 
 test('a status is due at once', () => {

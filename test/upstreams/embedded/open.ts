@@ -3,8 +3,12 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { onTestFinished } from 'vitest';
 import { createEmbeddedEngine } from '../../../src/upstreams/embedded/embedded-engine.ts';
-import type { Engine, EngineOptions } from '../../../src/upstreams/job-engine.ts';
-import { DEFAULT_LIMITS, type EngineLimits } from '../../../src/upstreams/engine-limits.ts';
+import {
+  type Engine,
+  type EngineOptions,
+  DEFAULT_LIMITS,
+  type EngineLimits,
+} from '../../../src/upstreams/job-engine.ts';
 import { createMemoryLedger } from '../../support/app/memory-ledger.ts';
 import { silentLogger } from '../../../src/observability/log.ts';
 import { graph } from '../../support/app/jobs.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { PlannedNode } from '../../../src/upstreams/execution/run-plan.ts';
-import { createSchedule } from '../../../src/upstreams/execution/schedule.ts';
+import { createSchedule } from '../../../src/upstreams/execution/execute-plan.ts';
 
 /** Nodes by the ids they are linked to, in the order of a walk. */
 function run(graph: { readonly [id: string]: readonly string[] }, outputs: readonly string[] = []) {

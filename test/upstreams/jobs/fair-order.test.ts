@@ -1,7 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { createJobQueue } from '../../../src/upstreams/embedded/job-queue.ts';
-import { hasQueueCapacity, nextUser, fairOrder } from '../../../src/upstreams/jobs/fair-order.ts';
+import {
+  createJobQueue,
+  hasQueueCapacity,
+  nextUser,
+  fairOrder,
+} from '../../../src/upstreams/jobs/fair-order.ts';
 
 type Job = { readonly id: string; readonly user: string; readonly order: number };
 

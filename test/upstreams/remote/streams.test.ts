@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { JobEvent } from '../../../src/protocol/job-api.ts';
-import { MAX_WAITING_PREVIEWS } from '../../../src/upstreams/waiting-previews.ts';
+import { MAX_WAITING_PREVIEWS } from '../../../src/upstreams/unread-events.ts';
 import {
   type Hook,
   error,
