@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { type Program, type Side, startProgram } from './program.ts';
 
 export const THIS_CHECKOUT = fileURLToPath(new URL('../../../..', import.meta.url));
+const HEAP = fileURLToPath(new URL('./programs/against/heap.js', import.meta.url));
 const LOOP_DELAY = fileURLToPath(new URL('./programs/loop-delay.js', import.meta.url));
 
 export type HoldoverOptions = {
@@ -16,16 +17,28 @@ export type HoldoverOptions = {
   readonly dataDir?: string;
   /** It answers `ask` with the delay of its event loop. */
   readonly watchLoop?: true;
+  /** It answers `ask` with the bytes that it still holds after collecting garbage. */
+  readonly watchHeap?: true;
 };
 
 /** The built server as a user starts it, its log in a file. */
 export async function startHoldover(options: HoldoverOptions): Promise<Program> {
-  const { workDir, checkout = THIS_CHECKOUT, side = 'subject', args = [], watchLoop } = options;
+  const {
+    workDir,
+    checkout = THIS_CHECKOUT,
+    side = 'subject',
+    args = [],
+    watchLoop,
+    watchHeap,
+  } = options;
   const dataDir = options.dataDir ?? mkdtempSync(join(workDir, 'data-'));
-  const hook = watchLoop ? ['--import', LOOP_DELAY] : [];
+  const hooks = [
+    ...(watchLoop ? ['--import', LOOP_DELAY] : []),
+    ...(watchHeap ? ['--expose-gc', '--import', HEAP] : []),
+  ];
   return startProgram({
     command: process.execPath,
-    args: [...hook, join(checkout, 'dist/main.js'), '--port', '0', '--data-dir', dataDir, ...args],
+    args: [...hooks, join(checkout, 'dist/main.js'), '--port', '0', '--data-dir', dataDir, ...args],
     side,
     logFile: join(workDir, 'holdover.log'),
   });

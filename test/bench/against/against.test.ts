@@ -49,7 +49,7 @@ test('processor time counts the process and its ended children, whatever its nam
 
 test('processor time of the first prompts is that beyond an idle process', () => {
   const endMs = [1, 2, 3, 4];
-  const times = { startedAtMs: 0, endMs, acceptedMs: 0, finishedMs: 0 };
+  const times = { startedAtMs: 0, endMs, acceptedMs: 0, finishedMs: 0, bodyBytes: 0 };
   expect(sampleOf(times, { allMs: 900, idleMs: 400 })).toEqual({
     value: 2,
     more: { p99Ms: 4, cpuMs: 500, allCpuMs: 900 },

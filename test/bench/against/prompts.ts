@@ -5,7 +5,10 @@ export type Prompts = {
   readonly url: string;
   readonly count: number;
   readonly connections: number;
-  readonly pace: 'each after the end of the one before' | 'each after an answer';
+  readonly pace:
+    | 'each after the end of the one before'
+    | 'each after an answer'
+    | 'each after an answer, none followed';
 };
 
 /** What it says; times in milliseconds. */
@@ -16,8 +19,10 @@ export type PromptTimes = {
   readonly endMs: readonly number[];
   /** From the first POST to the last answer. */
   readonly acceptedMs: number;
-  /** From the first POST to the last terminal frame. */
+  /** From the first POST to the last terminal frame, or to the last answer where none is followed. */
   readonly finishedMs: number;
+  /** Of all prompts together. */
+  readonly bodyBytes: number;
 };
 
 /** `cpuMs` is the server's processor time beyond that of one that does nothing. */

@@ -31,18 +31,22 @@ async function oneByOne(client: Client, count: number): Promise<PromptTimes> {
   const endMs: number[] = [];
   const startedAt = performance.now();
   let acceptedMs = 0;
+  let bodyBytes = 0;
   for (let left = count; left > 0; left--) {
     const body = nextBody();
+    bodyBytes += Buffer.byteLength(body);
     const postedAt = performance.now();
     const id = await client.post(body);
     acceptedMs = performance.now() - startedAt;
     endMs.push((await client.ended(id)) - postedAt);
   }
-  return timesOf({ startedAt, endMs, acceptedMs });
+  return timesOf({ startedAt, endMs, acceptedMs, bodyBytes });
 }
 
-async function allAtOnce(client: Client, { count, connections }: Prompts): Promise<PromptTimes> {
+async function allAtOnce(client: Client, prompts: Prompts): Promise<PromptTimes> {
+  const { count, connections, pace } = prompts;
   const bodies = Array.from({ length: count }, nextBody);
+  const bodyBytes = bodies.reduce((sum, body) => sum + Buffer.byteLength(body), 0);
   const endMs: number[] = [];
   const ends: Promise<void>[] = [];
   const startedAt = performance.now();
@@ -50,23 +54,22 @@ async function allAtOnce(client: Client, { count, connections }: Prompts): Promi
     for (let body = bodies.pop(); body !== undefined; body = bodies.pop()) {
       const postedAt = performance.now();
       const id = await client.post(body);
+      if (pace === 'each after an answer, none followed') continue;
       ends.push(client.ended(id).then((at) => void endMs.push(at - postedAt)));
     }
   }
   await Promise.all(Array.from({ length: connections }, connection));
   const acceptedMs = performance.now() - startedAt;
   await Promise.all(ends);
-  return timesOf({ startedAt, endMs, acceptedMs });
+  return timesOf({ startedAt, endMs, acceptedMs, bodyBytes });
 }
 
-function timesOf(found: {
-  readonly startedAt: number;
-  readonly endMs: readonly number[];
-  readonly acceptedMs: number;
-}): PromptTimes {
-  const { startedAt, endMs, acceptedMs } = found;
+function timesOf(
+  found: Pick<PromptTimes, 'endMs' | 'acceptedMs' | 'bodyBytes'> & { readonly startedAt: number },
+): PromptTimes {
+  const { startedAt, ...times } = found;
   const startedAtMs = performance.timeOrigin + startedAt;
-  return { startedAtMs, endMs, acceptedMs, finishedMs: performance.now() - startedAt };
+  return { ...times, startedAtMs, finishedMs: performance.now() - startedAt };
 }
 
 function nextBody(): string {

@@ -1,0 +1,159 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { endless } from '../../support/graphs/workflows.ts';
+import type { Bench, Context } from '../bench.ts';
+import { type HoldoverOptions, startHoldover } from '../holdover.ts';
+import {
+  type Row,
+  type Sample,
+  interleave,
+  median,
+  ratioRow,
+  rounded,
+  valuesOf,
+} from '../measure.ts';
+import { type Program, startOurs } from '../program.ts';
+import type { Checkout } from './checkouts.ts';
+import type { PromptTimes, Prompts } from './prompts.ts';
+
+const SETTLE_MS = 3000;
+const WARM_UP = 100;
+const WAITING = 1000;
+const MOST_KB = 10;
+/** Each takes half a minute, and the heap hardly differs from round to round. */
+const MOST_ROUNDS = 3;
+const MODES = ['embedded', 'through a second Holdover'] as const;
+
+type Mode = (typeof MODES)[number];
+
+/** Resident memory after a start, and what each waiting prompt adds. */
+export const memory = (reference: Checkout): Bench => ({
+  name: 'memory',
+  needs: [],
+  async run(context) {
+    const prompter = await context.keep(startOurs('against/prompter', { side: 'load' }));
+    const rows = [await afterStart(context, reference)];
+    for (const mode of MODES) {
+      const waiting = { prompter, mode, far: reference.dir };
+      const found = await interleave(Math.min(context.rounds, MOST_ROUNDS), {
+        subject: () => behindRunning(context, waiting),
+        reference: () => behindRunning(context, { ...waiting, checkout: reference.dir }),
+      });
+      const against = { name: reference.commit, samples: found.reference };
+      const figure = `a waiting prompt, ${mode}, its text taken off`;
+      rows.push(
+        heapRow(`${figure}: heap`, { samples: found.subject, against }),
+        ratioRow({
+          bench: 'memory',
+          // No target: V8 keeps or gives back whole pages when it likes.
+          figure: 'the same, RSS',
+          unit: 'KB',
+          samples: found.subject,
+          against,
+          value: 'rssKb',
+        }),
+      );
+    }
+    return rows;
+  },
+});
+
+async function afterStart({ workDir, rounds }: Context, reference: Checkout): Promise<Row> {
+  const measure = (checkout?: string) => async (): Promise<Sample> => {
+    const server = await startHoldover({ workDir, ...(checkout !== undefined && { checkout }) });
+    await delay(SETTLE_MS);
+    const value = server.rssBytes() / 1e6;
+    await server.stop();
+    return { value };
+  };
+  const contestants = { subject: measure(), reference: measure(reference.dir) };
+  const found = await interleave(rounds, contestants);
+  return ratioRow({
+    bench: 'memory',
+    figure: `RSS ${SETTLE_MS / 1000} s after the ready line`,
+    unit: 'MB',
+    samples: found.subject,
+    against: { name: reference.commit, samples: found.reference },
+    target: { kind: 'at most', ratio: 0.7 },
+  });
+}
+
+type Waiting = {
+  readonly prompter: Program;
+  readonly mode: Mode;
+  /** What runs the jobs of one that is not embedded. */
+  readonly far: string;
+  readonly checkout?: string;
+};
+
+async function behindRunning({ workDir }: Context, waiting: Waiting): Promise<Sample> {
+  const { mode, far, checkout } = waiting;
+  const options = {
+    workDir,
+    watchHeap: true,
+    ...(checkout !== undefined && { checkout }),
+  } as const;
+  if (mode === 'embedded') return keptByEach(waiting.prompter, options);
+  const upstream = await startHoldover({ workDir, checkout: far, side: 'load' });
+  try {
+    return await keptByEach(waiting.prompter, { ...options, args: ['--upstream', upstream.url] });
+  } finally {
+    await upstream.stop();
+  }
+}
+
+async function keptByEach(prompter: Program, options: HoldoverOptions): Promise<Sample> {
+  const server = await startHoldover(options);
+  try {
+    const prompt = endless();
+    const body = JSON.stringify({ prompt });
+    const answer = await fetch(`${server.url}/prompt`, { method: 'POST', body });
+    if (!answer.ok) throw new Error(await answer.text());
+    await answer.arrayBuffer();
+    await post(prompter, server, WARM_UP);
+    const before = await held(server);
+    const { bodyBytes } = await post(prompter, server, WAITING);
+    const after = await held(server);
+    await checkWaiting(server);
+    const eachKb = (bytes: number) => (bytes - bodyBytes) / WAITING / 1000;
+    return {
+      value: eachKb(after.heapBytes - before.heapBytes),
+      more: { rssKb: eachKb(after.rssBytes - before.rssBytes) },
+    };
+  } finally {
+    await server.stop();
+  }
+}
+
+function post(prompter: Program, { url }: Program, count: number): Promise<PromptTimes> {
+  const pace = 'each after an answer, none followed';
+  return prompter.ask({ url, count, connections: 4, pace } satisfies Prompts);
+}
+
+async function held(server: Program) {
+  const { heldBytes } = await server.ask<{ heldBytes: number }>({});
+  return { heapBytes: heldBytes, rssBytes: server.rssBytes() };
+}
+
+async function checkWaiting({ url }: Program): Promise<void> {
+  const answer = await fetch(`${url}/queue`);
+  const queue = (await answer.json()) as Record<string, unknown[]>;
+  const { queue_running: running = [], queue_pending: pending = [] } = queue;
+  if (running.length === 1 && pending.length === WARM_UP + WAITING) return;
+  throw new Error(`${running.length} prompts run and ${pending.length} wait`);
+}
+
+function heapRow(
+  figure: string,
+  compared: {
+    readonly samples: readonly Sample[];
+    readonly against: { readonly name: string; readonly samples: readonly Sample[] };
+  },
+): Row {
+  const kb = median(valuesOf(compared.samples));
+  return {
+    ...ratioRow({ bench: 'memory', figure, unit: 'KB', ...compared }),
+    reached: `${rounded(kb)} KB`,
+    target: `≤ ${MOST_KB} KB`,
+    holds: kb <= MOST_KB,
+  };
+}

@@ -1,0 +1,15 @@
+// Loaded into the server under test, which has `--expose-gc`: tells what its main thread still holds.
+import { setTimeout as delay } from 'node:timers/promises';
+
+process.on('message', () => void tell());
+process.channel?.unref();
+
+async function tell(): Promise<void> {
+  for (let round = 0; round < 3; round++) {
+    global.gc?.();
+    // What waits for a finaliser goes with the next collection.
+    await delay(100);
+  }
+  const { heapUsed, external } = process.memoryUsage();
+  process.send?.({ heldBytes: heapUsed + external });
+}
