@@ -83,7 +83,8 @@ async function entriesIn(top: string, subfolder: string): Promise<FolderEntry[]>
   return entries.flat();
 }
 
-function lstatOrUndefined(path: string): Promise<Stats | undefined> {
+/** The state of a path itself, links not followed; `undefined`: there is nothing. */
+export function lstatOrUndefined(path: string): Promise<Stats | undefined> {
   return undefinedIfAbsent(lstat(path));
 }
 

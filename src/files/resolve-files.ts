@@ -19,22 +19,20 @@ import { uploadPathOf } from './upload-path.ts';
 export type ResolvedFile = FileMention & { readonly assetId: string; readonly hash: string | null };
 
 /** Finds the files a graph names among those of its user. */
-export type FileResolver = {
-  resolve(
-    caller: Caller,
-    graph: Graph,
-    subfolder?: DialectRules['subfolder'],
-  ): Promise<readonly ResolvedFile[]>;
-};
+export type FileResolver = ReturnType<typeof createFileResolver>;
 
 export function createFileResolver(options: {
   readonly files: FileStore;
   /** True when v2 may find another user's file by a name this user does not have. */
   readonly mayFindOthersFiles: boolean;
   readonly objectInfo: (caller: Caller) => Promise<ObjectInfo>;
-}): FileResolver {
+}) {
   return {
-    async resolve(caller, graph, subfolder) {
+    async resolve(
+      caller: Caller,
+      graph: Graph,
+      subfolder?: DialectRules['subfolder'],
+    ): Promise<readonly ResolvedFile[]> {
       const mentionsInGraph = fileMentions(graph, await options.objectInfo(caller));
       const mentions: FileMention[] = [];
       const found = new Map<string, FoundAsset>();

@@ -5,31 +5,13 @@ import { LRUCache } from 'lru-cache';
 import { moveIntoPlace } from '../lib/spool.ts';
 import { createKeyedMutex } from '../lib/concurrency.ts';
 import type { SpooledFile } from '../protocol/job-api.ts';
-import { type FolderEntry, type PathStatus, listBelow, statPath } from './folder-paths.ts';
+import { type PathStatus, listBelow, statPath } from './folder-paths.ts';
 
 /** Why nothing was changed; `blocked`: something else than a file is, or would be, in the way. */
 export type Unchanged = 'absent' | 'exists' | 'blocked' | 'full';
 
 /** Files of users below one folder: each user sees nothing but their own. */
-export type UserDataStore = {
-  look(user: string, path: string): Promise<PathStatus>;
-  list(
-    user: string,
-    path: string,
-    options: { readonly depth: 'this folder' | 'all' },
-  ): Promise<readonly FolderEntry[]>;
-  /** Moves the spooled file to its place: whole and for good before this resolves. */
-  put(
-    user: string,
-    path: string,
-    file: SpooledFile,
-    how: Overwrite,
-  ): Promise<PathStatus | Unchanged>;
-  remove(user: string, path: string): Promise<Unchanged | undefined>;
-  move(user: string, from: string, to: string, how: Overwrite): Promise<PathStatus | Unchanged>;
-  /** The folder nothing of this user leaves. */
-  folderFor(user: string): string;
-};
+export type UserDataStore = ReturnType<typeof createUserDataStore>;
 
 type Overwrite = { readonly overwrite: boolean };
 
@@ -46,12 +28,13 @@ const FULL_DISK_CODES = new Set(['ENOSPC', 'EDQUOT']);
 export function createUserDataStore(options: {
   readonly root: string;
   readonly quotaBytes: number;
-}): UserDataStore {
+}) {
   const root = resolve(options.root);
   // Other processes may still change the files of the user meanwhile.
   const inUserOrder = createKeyedMutex();
   const usages = new LRUCache<string, Usage>({ max: MAX_USAGES });
 
+  /** The folder nothing of this user leaves. */
   function folderFor(user: string): string {
     return join(root, folderNameOf(user));
   }
@@ -91,7 +74,13 @@ export function createUserDataStore(options: {
     }
   }
 
-  async function put(user: string, path: string, file: SpooledFile, how: Overwrite) {
+  /** Moves the spooled file to its place: whole and for good before this resolves. */
+  async function put(
+    user: string,
+    path: string,
+    file: SpooledFile,
+    how: Overwrite,
+  ): Promise<PathStatus | Unchanged> {
     const target = await statPath(folderFor(user), path);
     const refusal = refusalFor(target, how);
     if (refusal) return refusal;
@@ -100,7 +89,12 @@ export function createUserDataStore(options: {
     return moveIn(user, file, { path: target.path, how });
   }
 
-  async function move(user: string, from: string, to: string, how: Overwrite) {
+  async function move(
+    user: string,
+    from: string,
+    to: string,
+    how: Overwrite,
+  ): Promise<PathStatus | Unchanged> {
     const source = await statPath(folderFor(user), from);
     if (source.kind !== 'file') return source.kind === 'blocked' ? 'blocked' : 'absent';
     const target = await statPath(folderFor(user), to);
@@ -132,11 +126,12 @@ export function createUserDataStore(options: {
 
   return {
     folderFor,
-    look: (user, path) => statPath(folderFor(user), path),
-    list: (user, path, how) => listBelow(join(folderFor(user), path), how),
-    put: (user, ...rest) => inUserOrder(user, () => put(user, ...rest)),
-    move: (user, ...rest) => inUserOrder(user, () => move(user, ...rest)),
-    remove: (user, path) => inUserOrder(user, () => remove(user, path)),
+    look: (user: string, path: string) => statPath(folderFor(user), path),
+    list: (user: string, path: string, how: Parameters<typeof listBelow>[1]) =>
+      listBelow(join(folderFor(user), path), how),
+    put: (...to: Parameters<typeof put>) => inUserOrder(to[0], () => put(...to)),
+    move: (...to: Parameters<typeof move>) => inUserOrder(to[0], () => move(...to)),
+    remove: (user: string, path: string) => inUserOrder(user, () => remove(user, path)),
   };
 }
 

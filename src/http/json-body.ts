@@ -40,11 +40,7 @@ type ReadOptions = {
 };
 
 /** Reads bodies as JSON, whatever their content type is. */
-export type BodyReader = {
-  read(httpExchange: HttpExchange, options?: ReadOptions): Promise<JsonBody>;
-  /** Bytes reserved for bodies that are being worked on. */
-  readonly reservedBytes: () => number;
-};
+export type BodyReader = ReturnType<typeof createBodyReader>;
 
 /** Deepest nesting of a body. */
 const MAX_JSON_DEPTH = 200;
@@ -64,23 +60,24 @@ export function createBodyReader(readerOptions: {
   readonly maxBytes: number;
   readonly limits?: Omit<JsonLimits, 'maxDepth'>;
   readonly memory?: BodyMemory;
-}): BodyReader {
+}) {
   const { memory = createBodyMemory({ limitBytes: bodyMemoryBytes() }) } = readerOptions;
   const limits = { ...DEFAULT_LIMITS, ...readerOptions.limits, maxDepth: MAX_JSON_DEPTH };
   const readerMaxBytes = Math.min(readerOptions.maxBytes, memory.largestBody);
   return {
+    /** Bytes reserved for bodies that are being worked on. */
     reservedBytes: memory.reservedBytes,
-    async read(httpExchange, options = {}) {
+    async read(httpExchange: HttpExchange, options: ReadOptions = {}): Promise<JsonBody> {
       const maxBytes = Math.min(readerMaxBytes, options.maxBytes ?? readerMaxBytes);
       const refusal = refuseByHeaders(httpExchange.req, maxBytes);
       if (refusal) return refusal;
-      const reservation = createBodyReservation(httpExchange, memory);
+      const reserveMore = reserverFor(httpExchange, memory);
       const scanner = new JsonScanner(limits, options.graphMember);
       const bytes = new BodyBytes();
-      const received = await receive(httpExchange.req, { scanner, bytes, reservation, maxBytes });
+      const received = await receive(httpExchange.req, { scanner, bytes, reserveMore, maxBytes });
       if ('ok' in received) return received;
       const { values } = received;
-      if (values > MANY_VALUES && !(await reservation.extend(values * MEMORY_PER_VALUE)))
+      if (values > MANY_VALUES && !(await reserveMore(values * MEMORY_PER_VALUE)))
         return memoryFull();
       return await build(received, bytes, { limits, ...options });
     },
@@ -101,25 +98,20 @@ export async function parseWithinLimits(text: Buffer): Promise<Json | undefined>
   return 'kind' in scan ? undefined : await buildJson(scan, text.subarray.bind(text));
 }
 
-type BodyReservation = {
-  /** Reserves so many bytes more; `false` when there is no memory. */
-  extend(bytes: number): Promise<boolean>;
-};
+/** Reserves so many bytes more; `false` when there is no memory. */
+type ReserveMore = (bytes: number) => Promise<boolean>;
 
 /** Memory a body takes up until it is answered. */
-function createBodyReservation({ res }: HttpExchange, memory: BodyMemory): BodyReservation {
+function reserverFor({ res }: HttpExchange, memory: BodyMemory): ReserveMore {
   const reservations: MemoryReservation[] = [];
-  const release = (): void =>
-    reservations.splice(0).forEach((memoryReservation) => memoryReservation.release());
+  const release = (): void => reservations.splice(0).forEach((one) => one.release());
   res.once('close', release);
-  return {
-    async extend(bytes) {
-      const memoryReservation = await memory.reserve(bytes);
-      if (memoryReservation === undefined) return false;
-      reservations.push(memoryReservation);
-      if (res.closed) release();
-      return true;
-    },
+  return async (bytes) => {
+    const reservation = await memory.reserve(bytes);
+    if (reservation === undefined) return false;
+    reservations.push(reservation);
+    if (res.closed) release();
+    return true;
   };
 }
 
@@ -132,17 +124,17 @@ function refuseByHeaders({ headers }: IncomingMessage, maxBytes: number): BodyRe
 type Receiving = {
   readonly scanner: JsonScanner;
   readonly bytes: BodyBytes;
-  readonly reservation: BodyReservation;
+  readonly reserveMore: ReserveMore;
   readonly maxBytes: number;
 };
 
 /** Counts while the bytes come in. Of a text that is no JSON the rest is read and dropped. */
 async function receive(
   request: IncomingMessage,
-  { scanner, bytes, reservation, maxBytes }: Receiving,
+  { scanner, bytes, reserveMore, maxBytes }: Receiving,
 ): Promise<Scan | BodyRefusal> {
   let reservedForBody = Number(request.headers['content-length'] ?? FIRST_RESERVATION_BYTES);
-  if (!(await reservation.extend(reservedForBody))) return memoryFull();
+  if (!(await reserveMore(reservedForBody))) return memoryFull();
   if (request.destroyed) return refused(400, 'The body was cut off.');
   let size = 0;
   const takeChunk = async (chunk: Buffer): Promise<BodyRefusal | undefined> => {
@@ -158,7 +150,7 @@ async function receive(
     if (size <= reservedForBody) return undefined;
     const more = Math.max(reservedForBody, size - reservedForBody);
     reservedForBody += more;
-    return (await reservation.extend(more)) ? undefined : memoryFull();
+    return (await reserveMore(more)) ? undefined : memoryFull();
   };
   const refusal = await eachChunk(request, takeChunk);
   if (refusal) return refusal;

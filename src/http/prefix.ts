@@ -8,15 +8,11 @@ type Options = {
 };
 
 /** Serves calls below the public prefix too: some proxies leave it on. */
-export type PrefixRemover = {
-  /** Takes the prefix off a request's target; the prefix alone is a page whose slash is missing. */
-  remove(request: IncomingMessage): 'removed' | 'slash_missing' | 'none';
-  /** The same for all requests of a listener; a missing slash is a redirect. */
-  before(listener: RequestListener): RequestListener;
-};
+export type PrefixRemover = ReturnType<typeof createPrefixRemover>;
 
-export function createPrefixRemover({ addresses, isOwnPath }: Options): PrefixRemover {
-  const remove: PrefixRemover['remove'] = (request) => {
+export function createPrefixRemover({ addresses, isOwnPath }: Options) {
+  /** Takes the prefix off a request's target; the prefix alone is a page whose slash is missing. */
+  function remove(request: IncomingMessage): 'removed' | 'slash_missing' | 'none' {
     const { url = '' } = request;
     const prefix = addresses.prefixOf(request);
     if (prefix === '' || !url.startsWith(prefix)) return 'none';
@@ -26,16 +22,19 @@ export function createPrefixRemover({ addresses, isOwnPath }: Options): PrefixRe
     if (url[prefix.length] !== '/') return 'none';
     request.url = url.slice(prefix.length);
     return 'removed';
-  };
+  }
   return {
     remove,
-    before: (listener) => (request, response) => {
-      const isRead = request.method === 'GET' || request.method === 'HEAD';
-      if (remove(request) !== 'slash_missing' || !isRead) return listener(request, response);
-      // Without it a browser looks for the files of the page beside the prefix, not below it.
-      const [prefix = '', query] = (request.url ?? '').split('?', 2);
-      const Location = query === undefined ? `${prefix}/` : `${prefix}/?${query}`;
-      response.writeHead(302, { Location, 'Cache-Control': 'no-store' }).end();
-    },
+    /** The same for all requests of a listener; a missing slash is a redirect. */
+    before:
+      (listener: RequestListener): RequestListener =>
+      (request, response) => {
+        const isRead = request.method === 'GET' || request.method === 'HEAD';
+        if (remove(request) !== 'slash_missing' || !isRead) return listener(request, response);
+        // Without it a browser looks for the files of the page beside the prefix, not below it.
+        const [prefix = '', query] = (request.url ?? '').split('?', 2);
+        const Location = query === undefined ? `${prefix}/` : `${prefix}/?${query}`;
+        response.writeHead(302, { Location, 'Cache-Control': 'no-store' }).end();
+      },
   };
 }

@@ -17,15 +17,7 @@ export type PublicAddress = {
 type Call = Pick<IncomingMessage, 'headers' | 'socket'>;
 
 /** The one source of public addresses: everything that writes a link asks here. */
-export type PublicAddresses = {
-  /** `undefined`: the call names no host. */
-  of(call: Call): PublicAddress | undefined;
-  prefixOf(call: Call): string;
-  /** The host that trusted proxies were called by; `undefined`: they state none. Not checked. */
-  forwardedHostOf(call: Call): string | undefined;
-  /** The client's address, if trusted proxies state it. */
-  clientOf(call: Call): string | undefined;
-};
+export type PublicAddresses = ReturnType<typeof createPublicAddresses>;
 
 /** `publicUrl` counts before every header. */
 export function createPublicAddresses({
@@ -34,11 +26,12 @@ export function createPublicAddresses({
 }: {
   readonly publicUrl?: Pick<PublicAddress, 'origin' | 'prefix'> | undefined;
   readonly trustedProxies?: readonly string[];
-} = {}): PublicAddresses {
+} = {}) {
   const forwardedOf = createForwardedReader(trustedProxies);
   const fixed = publicUrl && addressOf(publicUrl, true);
   return {
-    of(call) {
+    /** `undefined`: the call names no host. */
+    of(call: Call): PublicAddress | undefined {
       if (fixed) return fixed;
       const forwarded = forwardedOf(call);
       const scheme = forwarded?.scheme ?? ('encrypted' in call.socket ? 'https' : 'http');
@@ -49,9 +42,11 @@ export function createPublicAddresses({
       );
       return addressOf({ origin, prefix: forwarded?.prefix ?? '' }, isStated);
     },
-    prefixOf: (call) => fixed?.prefix ?? forwardedOf(call)?.prefix ?? '',
-    forwardedHostOf: (call) => forwardedOf(call)?.host,
-    clientOf: (call) => forwardedOf(call)?.client,
+    prefixOf: (call: Call) => fixed?.prefix ?? forwardedOf(call)?.prefix ?? '',
+    /** The host that trusted proxies were called by; `undefined`: they state none. Not checked. */
+    forwardedHostOf: (call: Call) => forwardedOf(call)?.host,
+    /** The client's address, if trusted proxies state it. */
+    clientOf: (call: Call) => forwardedOf(call)?.client,
   };
 }
 

@@ -1,10 +1,7 @@
 import { V1Error, plainError } from '../dialects/errors.ts';
 
 /** Limits bodies that are being received: bytes on disk for all users, bodies for each user. */
-export type UploadQuota = {
-  /** Runs the work once there is capacity; refuses with 503 when there is none for too long. */
-  withRoom<T>(upload: { user: string; bytes: number }, work: () => Promise<T>): Promise<T>;
-};
+export type UploadQuota = ReturnType<typeof createUploadQuota>;
 
 type QueuedUpload = { readonly user: string; readonly bytes: number; readonly enter: () => void };
 
@@ -13,6 +10,7 @@ export const UPLOAD_LIMITS = { maxBytes: 2 * 1024 ** 3, maxPerUser: 8 } as const
 
 /** Shorter than the limit of an idle body: the body is not read while it waits. */
 const MAX_WAIT_MS = 20_000;
+const BUSY = plainError('server_busy', 'Too many uploads are on their way.');
 const RETRY_AFTER = { headers: { 'Retry-After': '5', Connection: 'close' } };
 
 /** A single body larger than the capacity is still accepted, alone. */
@@ -20,7 +18,7 @@ export function createUploadQuota(limits: {
   readonly maxBytes: number;
   readonly maxPerUser: number;
   readonly maxWaitMs?: number;
-}): UploadQuota {
+}) {
   const { maxBytes, maxPerUser, maxWaitMs = MAX_WAIT_MS } = limits;
   const uploadsByUser = new Map<string, number>();
   let heldBytes = 0;
@@ -58,13 +56,7 @@ export function createUploadQuota(limits: {
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
         queue = queue.filter((other) => other !== one);
-        reject(
-          new V1Error(
-            503,
-            plainError('server_busy', 'Too many uploads are on their way.'),
-            RETRY_AFTER,
-          ),
-        );
+        reject(new V1Error(503, BUSY, RETRY_AFTER));
       }, maxWaitMs);
       const one: QueuedUpload = {
         ...upload,
@@ -79,7 +71,8 @@ export function createUploadQuota(limits: {
   }
 
   return {
-    async withRoom(upload, work) {
+    /** Runs the work once there is capacity; refuses with 503 when there is none for too long. */
+    async withRoom<T>(upload: { user: string; bytes: number }, work: () => Promise<T>): Promise<T> {
       const reservation = await enter(upload);
       try {
         return await work();

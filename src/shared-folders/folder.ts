@@ -1,44 +1,18 @@
 import { createHash } from 'node:crypto';
 import { type Stats, constants } from 'node:fs';
-import {
-  type FileHandle,
-  lstat,
-  mkdir,
-  open,
-  readdir,
-  realpath,
-  rename,
-  rm,
-  writeFile,
-} from 'node:fs/promises';
+import { mkdir, open, readdir, realpath, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { linkOrRenameNew } from '../lib/rename-new.ts';
 import { safeFolder, safeName } from '../files/safe-name.ts';
-import { statPath } from '../files/folder-paths.ts';
+import { lstatOrUndefined, statPath } from '../files/folder-paths.ts';
 import { type FolderFile, listFilesBelow } from './list-files.ts';
 
 /** A file below the folder, as v1 names it. */
 export type FileName = { readonly subfolder: string; readonly filename: string };
 
 /** A plain folder that other programs of this machine read and write, too. */
-export type Folder = {
-  /** Tells it from other folders. */
-  readonly id: string;
-  readonly root: string;
-  /** True when the folder can be read: a disk may be unmounted for a while. */
-  isAvailable(): Promise<boolean>;
-  /** A file of that name; links are never followed. */
-  look(name: FileName): Promise<Stats | undefined>;
-  /** True when anything has that name, a link or folder included. */
-  exists(name: FileName): Promise<boolean>;
-  open(name: FileName): Promise<FileHandle>;
-  list(): Promise<readonly FolderFile[]>;
-  /** Names directly in a subfolder. */
-  listNames(subfolder: string): Promise<readonly string[]>;
-  /** Writes a file, whole or not at all. */
-  place(name: FileName, content: FileContent): Promise<'placed' | 'taken'>;
-};
+export type Folder = Awaited<ReturnType<typeof openFolder>>;
 
 type FileContent = {
   readonly source: Readable;
@@ -56,28 +30,35 @@ const WRITE_FLAGS =
   constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | (constants.O_NOFOLLOW ?? 0);
 
 /** Opens a folder, which appears when it is not there. */
-export async function openFolder(path: string): Promise<Folder> {
+export async function openFolder(path: string) {
   await mkdir(path, { recursive: true });
   const root = await realpath(path);
   const pathOf = ({ subfolder, filename }: FileName): string => join(root, subfolder, filename);
   return {
+    /** Tells it from other folders. */
     id: createHash('sha256').update(root).digest('hex').slice(0, 16),
     root,
+    /** True when the folder can be read: a disk may be unmounted for a while. */
     isAvailable: async () => (await lstatOrUndefined(root))?.isDirectory() === true,
-    async look(name) {
+    /** A file of that name; links are never followed. */
+    async look(name: FileName): Promise<Stats | undefined> {
       if (!isSafe(name)) return undefined;
       const place = await statPath(root, join(name.subfolder, name.filename));
       return place.kind === 'file' ? place.stats : undefined;
     },
-    exists: async (name) => (await lstatOrUndefined(pathOf(name))) !== undefined,
-    open: (name) => open(pathOf(name), READ_FLAGS),
+    /** True when anything has that name, a link or folder included. */
+    exists: async (name: FileName) => (await lstatOrUndefined(pathOf(name))) !== undefined,
+    open: (name: FileName) => open(pathOf(name), READ_FLAGS),
     list: () => listFilesBelow(root),
-    listNames: async (subfolder) => {
+    /** Names directly in a subfolder. */
+    async listNames(subfolder: string): Promise<readonly string[]> {
       if (safeFolder(subfolder) === undefined) return [];
       const place = await statPath(root, subfolder);
       return place.kind === 'folder' ? await readdir(place.path) : [];
     },
-    place: (name, content) => place({ root, target: pathOf(name), name }, content),
+    /** Writes a file, whole or not at all. */
+    place: (name: FileName, content: FileContent) =>
+      place({ root, target: pathOf(name), name }, content),
   };
 }
 
@@ -145,16 +126,6 @@ async function write(
 
 function digestOf({ subfolder, filename }: FileName, tag: string): string {
   return createHash('sha256').update(`${tag}/${subfolder}/${filename}`).digest('hex').slice(0, 16);
-}
-
-async function lstatOrUndefined(path: string): Promise<Stats | undefined> {
-  try {
-    return await lstat(path);
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === 'ENOENT' || code === 'ENOTDIR') return undefined;
-    throw error;
-  }
 }
 
 function ignore(): void {}

@@ -7,13 +7,7 @@ import { type Inputs, createInputs, shareExisting } from './inputs.ts';
 import { type FolderWriter, openFolderWriter } from './writer.ts';
 
 /** The shared folders of this machine and the user whose files are in them; other users' files are in the ledger only. */
-export type SharedFolderDisks = {
-  readonly user: string;
-  readonly input: Folder | undefined;
-  readonly output: Folder | undefined;
-  /** The highest number that v1's file counter would find in the folder. */
-  readonly highestNumber: (user: string, counterQuestion: CounterQuestion) => Promise<number>;
-};
+export type SharedFolderDisks = Awaited<ReturnType<typeof openFolderDisks>>;
 
 type CounterQuestion = {
   readonly temp: boolean;
@@ -22,17 +16,7 @@ type CounterQuestion = {
 };
 
 /** One user's files, shared through the plain folders with other programs. */
-export type SharedFolders = {
-  /** The ledger, in which the names of that user's files are the folders'. */
-  readonly ledger: Ledger;
-  readonly reupload: (
-    user: string,
-    name: FileName & Pick<FileRow, 'type'>,
-  ) => Promise<string | undefined>;
-  /** Starts writing pending files to the folders. */
-  start(): void;
-  close(): Promise<void>;
-};
+export type SharedFolders = Awaited<ReturnType<typeof openSharedFolders>>;
 
 type SharedFoldersOptions = {
   readonly disks: SharedFolderDisks;
@@ -48,7 +32,7 @@ export async function openFolderDisks(
     readonly inputDirectory: string | undefined;
     readonly outputDirectory: string | undefined;
   },
-): Promise<SharedFolderDisks> {
+) {
   const openIfNamed = (path: string | undefined) =>
     path === undefined ? undefined : openFolder(path);
   const output = await openIfNamed(directories.outputDirectory);
@@ -56,14 +40,15 @@ export async function openFolderDisks(
     user,
     input: await openIfNamed(directories.inputDirectory),
     output,
-    highestNumber: async (asker, counterQuestion) =>
+    /** The highest number that v1's file counter would find in the folder. */
+    highestNumber: async (asker: string, counterQuestion: CounterQuestion): Promise<number> =>
       output && asker === user && !counterQuestion.temp
         ? highestNumberIn(output, counterQuestion)
         : 0,
   };
 }
 
-export async function openSharedFolders(deps: SharedFoldersOptions): Promise<SharedFolders> {
+export async function openSharedFolders(deps: SharedFoldersOptions) {
   const { disks, ledger } = deps;
   const { files } = ledger;
   const outputs = disks.output && (await openOutputs({ ...deps, folder: disks.output }));
@@ -71,9 +56,11 @@ export async function openSharedFolders(deps: SharedFoldersOptions): Promise<Sha
   const stores: StoresByType = { input: inputs?.store, output: outputs?.store };
   const writers = [outputs?.writer, inputs?.writer].filter((writer) => writer !== undefined);
   return {
-    ledger: { ...ledger, files: withFolderStores(files, disks.user, stores) },
-    reupload: async (user, name) =>
+    /** The ledger, in which the names of that user's files are the folders'. */
+    ledger: { ...ledger, files: withFolderStores(files, disks.user, stores) } satisfies Ledger,
+    reupload: async (user: string, name: FileName & Pick<FileRow, 'type'>) =>
       user === disks.user && name.type === 'input' ? inputs?.inputs.reupload(name) : undefined,
+    /** Starts writing pending files to the folders. */
     start: () => writers.forEach((writer) => writer.start()),
     close: async () => void (await Promise.all(writers.map((writer) => writer.close()))),
   };

@@ -40,10 +40,8 @@ export async function writePendingFile(
     if (existing && matchesRow(row, existing)) return;
     if (existing && rule === 'newer' && Math.round(existing.mtimeMs) > row.modifiedAtMs) return;
     const isTaken = rule !== 'newer' && (await folder.exists(name));
-    const outcome = isTaken
-      ? 'taken'
-      : await copyContent(services, { row, rule }, { name, signal });
-    if (outcome !== 'taken') return;
+    const target = { name, signal };
+    if (!isTaken && (await copyContent(services, { row, rule }, target)) !== 'taken') return;
     if (rule === 'theirs') return;
     const fields = { event: 'shared_folder.name_taken', file: pathKeyOf(name) };
     services.log.warn(fields, 'another program took the name of an output');

@@ -12,23 +12,7 @@ import {
 } from './pending-file.ts';
 
 /** Writes pending files to a folder, at once or as soon as its disk allows, also after a restart. */
-export type FolderWriter = {
-  /**
-   * Makes a file pending from the moment its name is recorded; false when `record` refused the name. It may
-   * wait until it is certain that no other process has a pending file of that name; `newer` never waits.
-   */
-  writeAfter(row: FileRow, rule: ConflictRule, record: RecordName): Promise<boolean>;
-  /** Makes files pending that have their names already. */
-  addPending(rows: readonly FileRow[], rule: ConflictRule): Promise<void>;
-  /** True while any process has the file pending. After `false` it is in the folder, or was removed. */
-  isPending(row: Pick<FileRow, 'type' | 'subfolder' | 'filename'>): Promise<boolean>;
-  /** The keys of all pending files. */
-  pendingKeys(): Promise<ReadonlySet<string>>;
-  /** Starts writing the pending files of earlier processes. */
-  start(): void;
-  /** Files that are not written by now stay pending. */
-  close(): Promise<void>;
-};
+export type FolderWriter = Awaited<ReturnType<typeof openFolderWriter>>;
 
 type FolderWriterOptions = FolderWriteServices & { readonly files: FileStore };
 
@@ -39,7 +23,7 @@ const MAX_WAIT_MS = 30_000;
 const RETRY_MS = { first: 5_000, last: 5 * 60_000 } as const;
 
 /** Pending files are rows of an impossible user, so that they are in one ledger with the files. */
-export async function openFolderWriter(deps: FolderWriterOptions): Promise<FolderWriter> {
+export async function openFolderWriter(deps: FolderWriterOptions) {
   const { folder, files, log } = deps;
   const folderOwner = folderUser(folder);
   const stopController = new AbortController();
@@ -67,11 +51,11 @@ export async function openFolderWriter(deps: FolderWriterOptions): Promise<Folde
       // It goes to the end: the next attempt starts with the others.
       if (pending.get(key) === pendingFile && pending.delete(key)) pending.set(key, pendingFile);
       const { code, message } = error as NodeJS.ErrnoException;
+      const file = { folder: pendingFile.row.type, file: key };
       log.warn(
         {
           event: 'shared_folder.write_failed',
-          folder: pendingFile.row.type,
-          file: pathKeyOf(pendingFile.row),
+          ...file,
           reason: code ?? message,
           pending: pending.size,
         },
@@ -142,11 +126,17 @@ export async function openFolderWriter(deps: FolderWriterOptions): Promise<Folde
   }
 
   return {
-    isPending: async (row) =>
+    /** True while any process has the file pending. After `false` it is in the folder, or was removed. */
+    isPending: async (row: Pick<FileRow, 'type' | 'subfolder' | 'filename'>) =>
       pending.has(pathKeyOf(row)) || (await files.get(folderOwner, row)) !== undefined,
-    pendingKeys: async () =>
+    /** The keys of all pending files. */
+    pendingKeys: async (): Promise<ReadonlySet<string>> =>
       new Set([...pending.keys(), ...(await loadPending(files, folderOwner)).keys()]),
-    async writeAfter(row, rule, record) {
+    /**
+     * Makes a file pending from the moment its name is recorded; false when `record` refused the name. It may
+     * wait until it is certain that no other process has a pending file of that name; `newer` never waits.
+     */
+    async writeAfter(row: FileRow, rule: ConflictRule, record: RecordName): Promise<boolean> {
       const key = pathKeyOf(row);
       if (pending.has(key) && rule !== 'newer') return false;
       const pendingFile = { row, rule };
@@ -159,9 +149,12 @@ export async function openFolderWriter(deps: FolderWriterOptions): Promise<Folde
         throw error;
       }
     },
-    addPending: async (rows, rule) =>
+    /** Makes files pending that have their names already. */
+    addPending: async (rows: readonly FileRow[], rule: ConflictRule) =>
       void (await Promise.all(rows.map((row) => savePending({ row, rule })))),
+    /** Starts writing the pending files of earlier processes. */
     start: () => void writeAll(),
+    /** Files that are not written by now stay pending. */
     async close() {
       stopController.abort();
       clearTimeout(timer);

@@ -2,17 +2,7 @@ import { totalmem } from 'node:os';
 import { getHeapStatistics } from 'node:v8';
 
 /** Memory set aside for what callers send and this process has not finished. */
-export type BodyMemory = {
-  /** Bytes of the largest body that is ever accepted. */
-  readonly largestBody: number;
-  /**
-   * Waits a while for memory; `undefined` when there is none. A body without a length is extended
-   * as it arrives.
-   */
-  reserve(bytes: number): Promise<MemoryReservation | undefined>;
-  /** Bytes reserved now. */
-  readonly reservedBytes: () => number;
-};
+export type BodyMemory = ReturnType<typeof createBodyMemory>;
 
 /** A part of the memory; given back once. */
 export type MemoryReservation = { release(): void };
@@ -51,7 +41,7 @@ type Waiting = {
 };
 
 /** First come, first served; a single body is always accepted. */
-export function createBodyMemory(options: BodyMemoryOptions): BodyMemory {
+export function createBodyMemory(options: BodyMemoryOptions) {
   const { limitBytes, queuedBytes = () => 0, waitMs = WAIT_MS } = options;
   const waiting: Waiting[] = [];
   let reserved = 0;
@@ -105,9 +95,15 @@ export function createBodyMemory(options: BodyMemoryOptions): BodyMemory {
   }
 
   return {
+    /** Bytes of the largest body that is ever accepted. */
     largestBody: Math.floor(limitBytes / MEMORY_PER_BODY_BYTE),
+    /** Bytes reserved now. */
     reservedBytes: () => reserved,
-    async reserve(bodyBytes) {
+    /**
+     * Waits a while for memory; `undefined` when there is none. A body without a length is extended
+     * as it arrives.
+     */
+    async reserve(bodyBytes: number): Promise<MemoryReservation | undefined> {
       const bytes = bodyBytes * MEMORY_PER_BODY_BYTE;
       const isSmall = bodyBytes <= SMALL_BYTES;
       if (hasRoom(bytes) && (isSmall || waiting.length === 0)) return reserveNow(bytes);
