@@ -7,7 +7,7 @@ import {
   withSubmittedNames,
 } from '../translate/embedded-file-names.ts';
 import { parseFileName } from '../translate/file-mentions.ts';
-import { uploadPathOf } from '../files/upload-path.ts';
+import { uploadPathOf } from '../files/safe-name.ts';
 import { type EngineFile, engineFileOf } from '../protocol/engine-file.ts';
 import {
   type ByteRange,

@@ -3,7 +3,7 @@ import { OWN_SEGMENTS } from '../config/proxy.ts';
 import { type PrefixRemover, createPrefixRemover } from '../http/prefix.ts';
 import { type PublicAddresses, createPublicAddresses } from '../http/public-address.ts';
 import { type Guard, createGuard } from '../auth/guard.ts';
-import { pagePaths } from '../pages/page-files.ts';
+import { pagePaths } from '../pages/home-page.ts';
 
 /** The public address of each call, and the guard that refuses calls. */
 export type HttpAccess = {

@@ -1,8 +1,12 @@
 import { packageVersion } from '../config/version.ts';
 import { type LogBuffer, createLogBuffer } from '../observability/log-buffer.ts';
-import { type LogFeed, createLogFeed } from '../observability/log-subscriptions.ts';
+import {
+  type LogFeed,
+  createLogFeed,
+  type SharedLog,
+  createLocalSharedLog,
+} from '../observability/log-subscriptions.ts';
 import { type Logger, withoutRedaction } from '../observability/log.ts';
-import { type SharedLog, createLocalSharedLog } from '../observability/shared-log.ts';
 import { openSharedLogOf } from './replication.ts';
 import type { Store } from './store.ts';
 

@@ -2,8 +2,11 @@ import type { Store } from './store.ts';
 import type { Logger } from '../observability/log.ts';
 import type { Hub } from '../sockets/hub.ts';
 import type { LogBuffer } from '../observability/log-buffer.ts';
-import type { LogFeed } from '../observability/log-subscriptions.ts';
-import { type SharedLog, createLocalSharedLog } from '../observability/shared-log.ts';
+import {
+  type LogFeed,
+  type SharedLog,
+  createLocalSharedLog,
+} from '../observability/log-subscriptions.ts';
 import { type PromptEventLog, createLocalEventLog } from '../prompts/prompt-event-log.ts';
 import { type SharedCounter, createCounter } from '../prompts/submission.ts';
 import type { Prompts } from '../prompts/prompts.ts';

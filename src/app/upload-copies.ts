@@ -7,7 +7,7 @@ import type { AssetRow, FileRow, Ledger } from '../ledger/ledger.ts';
 import type { Logger } from '../observability/log.ts';
 import { contentTypeFor } from '../files/store-file.ts';
 import type { ResolvedFile } from '../files/resolve-files.ts';
-import { uploadPathOf } from '../files/upload-path.ts';
+import { uploadPathOf } from '../files/safe-name.ts';
 import {
   type AssetUpload,
   type ByteRange,

@@ -2,12 +2,8 @@ import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { Command } from 'commander';
 import { type RestoredRecord, recordOrphans } from './backup/record-orphans.ts';
-import { type CheckReport, check, isSound } from './backup/check.ts';
-import {
-  type RecordedFiles,
-  recordedInDatabase,
-  recordedInRedis,
-} from './backup/recorded-files.ts';
+import { type CheckReport, check, isSound, type Orphan, type DamagedFile } from './backup/check.ts';
+import { type RecordedFiles, recordedInDatabase, recordedInRedis } from './backup/records.ts';
 import { ledgerSource } from '../config/ledger.ts';
 import { databasePath } from '../data-folder/data-dir.ts';
 import type { SharedRedis } from '../ledger/redis/open-shared.ts';
@@ -15,9 +11,9 @@ import { LedgerInUse, lockFile } from '../ledger/sqlite/sqlite-ledger.ts';
 import { openStore } from '../app/store.ts';
 import { silentLogger } from '../observability/log.ts';
 import { LOCAL_USER } from '../auth/identity.ts';
-import { checkText } from './check-text.ts';
 import { addServerOptions } from '../config/command-line.ts';
 import { type DataLocation, createBar, runCommand, withRedis } from './shared-options.ts';
+import { megabytes, printableName } from './printable-name.ts';
 
 type Settings = DataLocation & {
   readonly repair?: boolean;
@@ -123,4 +119,83 @@ function isInUse(dataDir: string): boolean {
     if (error instanceof LedgerInUse) return true;
     throw error;
   }
+}
+
+type ShownReport = CheckReport & {
+  readonly adopted: readonly RestoredRecord[];
+  readonly sound: boolean;
+};
+
+/** The result of a check for people; every file is named. */
+function checkText(report: ShownReport): string {
+  const { dataDir, recorded, trouble, orphans, adopted, sound } = report;
+  const lines = [
+    `Data folder ${printableName(dataDir)}`,
+    ...ledgerLines(report),
+    ...(report.belongs ? [] : [OTHER_LEDGER]),
+    ...secretLines(report),
+    ...(report.unfinishedRestore ? [UNFINISHED_RESTORE_TEXT] : []),
+    ...(recorded === null
+      ? ['Files were not compared: the ledger cannot say which there should be.']
+      : [`Files on record: ${recorded.files} (${megabytes(recorded.bytes)}).`]),
+    ...listed('Files on record that are not there as they should be', trouble.map(troubleLine)),
+    ...(trouble.length > 0 ? [BACKUP_ADVICE] : []),
+    ...listed('Put on record again', adopted.map(adoptedLine)),
+    ...listed('Files without a record', orphans.map(orphanLine)),
+    ...(orphans.some(({ whole }) => whole) ? [REPAIR_ADVICE] : []),
+    sound ? 'Everything is as it should be.' : 'Something is wrong.',
+  ];
+  return `${lines.join('\n')}\n`;
+}
+
+const UNFINISHED_RESTORE_TEXT =
+  'A restore was interrupted while files took their places: run holdover restore with --replace.';
+const OTHER_LEDGER =
+  'The files were recorded by another ledger: put that one back, or let --repair tie this one to them.';
+const BACKUP_ADVICE =
+  'A backup may have them: each backup has the same folders, so that single files can be copied back.';
+const REPAIR_ADVICE =
+  'holdover check --repair puts them on record again: under their names where a job or a name ' +
+  'still tells them, otherwise in the folder "recovered" of the outputs.';
+
+function ledgerLines({ ledger: { kind, state, errors } }: CheckReport): readonly string[] {
+  if (kind === 'redis') return ['Ledger: in Redis.'];
+  if (state === 'ok') return ['Database: sound.'];
+  return [
+    `Database: ${state}.`,
+    ...errors.map((error) => `  ${printableName(error)}`),
+    ADVICE[state],
+  ];
+}
+
+const ADVICE = {
+  absent: 'Put a backup back with holdover restore.',
+  empty: 'Put a backup back with holdover restore.',
+  damaged:
+    'Put a backup back with holdover restore: nothing can be repaired in a damaged database.',
+} as const;
+
+function secretLines({ secret }: CheckReport): readonly string[] {
+  if (secret === 'ok' || secret === 'elsewhere') return [];
+  return [`secret.key is ${secret}: without it every user with a key is a new user.`];
+}
+
+function listed(title: string, lines: readonly string[]): readonly string[] {
+  return lines.length === 0 ? [] : [`${title}: ${lines.length}`, ...lines];
+}
+
+function troubleLine({ path, why, names }: DamagedFile): string {
+  const whose = names.map(
+    ({ user, filePath }) => `${printableName(filePath)} of ${printableName(user)}`,
+  );
+  return `  ${why}: ${path} (${whose.join(', ')})`;
+}
+
+function orphanLine({ path, sizeBytes, whole }: Orphan): string {
+  return `  ${path} (${megabytes(sizeBytes)}${whole ? '' : ', damaged'})`;
+}
+
+function adoptedLine({ hash, user, filePath, as }: RestoredRecord): string {
+  const how = as === 'remembered' ? '' : ', its own name is not known';
+  return `  ${printableName(filePath)} of ${printableName(user)} (${hash}${how})`;
 }

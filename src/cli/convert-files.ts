@@ -4,11 +4,14 @@ import { join, posix, sep } from 'node:path';
 import { spoolStream } from '../lib/spool.ts';
 import { type FileMention, fileKey } from '../translate/file-mentions.ts';
 import type { ResolvedFile } from '../files/resolve-files.ts';
-import { withinRoot } from '../files/safe-name.ts';
+import { withinRoot, uploadPathOf } from '../files/safe-name.ts';
 import { contentTypeOf } from '../http/file-headers.ts';
-import { uploadPathOf } from '../files/upload-path.ts';
 import type { Caller, JobApi, SpooledFile } from '../protocol/job-api.ts';
-import { Unconvertible } from './unconvertible.ts';
+
+/** Why a file cannot become a v2 submission, in words for its owner. */
+export class Unconvertible extends Error {
+  override readonly name = 'Unconvertible';
+}
 
 type UploadOptions = {
   readonly jobs: Pick<JobApi, 'createAsset'>;

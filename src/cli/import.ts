@@ -12,15 +12,17 @@ import { createLogger } from '../observability/log.ts';
 import { LOCAL_USER } from '../auth/identity.ts';
 import { createUserDataStore } from '../files/user-data-store.ts';
 import { createFileCopier } from './import/copy.ts';
-import { type FilesImportResult, bytesOf, importFiles } from './import/files.ts';
 import {
+  type FilesImportResult,
+  bytesOf,
+  importFiles,
   ImportRefused,
   type FilesToImport,
   type ImportLimits,
   budgetWarnings,
   refuseQuota,
   scanFiles,
-} from './import/limits.ts';
+} from './import/files.ts';
 import { createProgress } from './import/progress.ts';
 import { type ImportOutcome, failuresOf, reportText } from './import/report.ts';
 import { type Account, accountsIn, importUser, scanUserFolder } from './import/user-data.ts';

@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { ASSET_MODES, Flags, LABEL_MODES } from './flags.ts';
-import { type RedirectHost, redirectHosts } from './upstream-redirects.ts';
 import { InvalidSetting } from './invalid-setting.ts';
-import { parseJsonObject } from './parse-values.ts';
+import { parseJsonObject, parseHost, splitList } from './parse-values.ts';
 
 /** The upstream that runs the jobs. */
 export type Upstream =
@@ -127,4 +126,20 @@ function parseKey(text: string | undefined, source: string): string | undefined 
 /** An address as it may be repeated: without a login. */
 function withoutLogin(text: string): string {
   return text.replace(/\/\/[^/@]*@/, '//');
+}
+
+/** A host that an upstream may redirect to; without a port: all of its ports. */
+type RedirectHost = { readonly hostname: string; readonly port: string | undefined };
+
+/** Reads hosts, each with a port or without. */
+function redirectHosts(texts?: readonly string[]): readonly RedirectHost[] {
+  return splitList(texts).map(redirectHost);
+}
+
+function redirectHost(text: string): RedirectHost {
+  const host = parseHost(text);
+  if (host) return host;
+  throw new InvalidSetting(
+    `option '--upstream-redirects' takes hosts such as minio.internal or 10.0.0.5:9000, not '${text}'`,
+  );
 }

@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { LedgerIdentity } from '../ledger/identity.ts';
-import { writeFileAtomically } from './atomic-write.ts';
 import { holdsFiles, findSetAside } from './set-aside.ts';
 
 export type BindOptions = {
@@ -121,4 +120,11 @@ function wrongFolderText(
     `the ledger ${join(root, 'holdover.db')} does not belong to the files in --data-dir ${root}` +
     `${where}: put ledger and files of one data directory together again`
   );
+}
+
+/** Writes a small file whole or not at all: a kill half-way leaves no file that cannot be used. */
+export function writeFileAtomically(path: string, content: string | Buffer): void {
+  const temporaryPath = `${path}.${randomUUID()}`;
+  writeFileSync(temporaryPath, content, { mode: 0o600, flush: true });
+  renameSync(temporaryPath, path);
 }

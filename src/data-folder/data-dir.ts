@@ -1,9 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type BindOptions, bindDataDir } from './bind-ledger.ts';
+import { type BindOptions, bindDataDir, writeFileAtomically } from './bind-ledger.ts';
 import type { LedgerIdentity } from '../ledger/identity.ts';
-import { writeFileAtomically } from './atomic-write.ts';
 
 /** Where things are below `--data-dir`. */
 export type DataDir = {

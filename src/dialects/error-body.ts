@@ -1,8 +1,16 @@
+import type Koa from 'koa';
 import { type Json, type JsonObject, isJsonObject } from '../protocol/json.ts';
 import { readTarget } from '../protocol/request-target.ts';
 import { isV2Path } from '../protocol/v2-paths.ts';
-import type { DialectRules } from './dialect.ts';
-import { type Fault, type V1Error, promptRefusal } from './errors.ts';
+import { type DialectRules, rulesFor } from './dialect.ts';
+import {
+  type Fault,
+  type V1Error,
+  promptRefusal,
+  sendEmpty,
+  sendJson,
+  sendText,
+} from './errors.ts';
 
 /** The call that failed: what decides on the form of its error. */
 export type FailedCall = {
@@ -47,7 +55,7 @@ function isPromptRefusal(local: Json | undefined): local is JsonObject {
 const DOCUMENTED_WITHOUT_500 = /^\/(object_info|features|workflow_templates|system_stats)(\/|$)/;
 
 /** The status of an error. The hosted service is in trouble itself: it has no gateway to blame. */
-export function errorStatus(
+function errorStatus(
   { status, blames }: Pick<V1Error, 'status' | 'blames'>,
   { method, url, rules }: FailedCall,
 ): number {
@@ -64,4 +72,19 @@ function isSubmission(method: string, path: string): boolean {
 /** `--dialect hosted` holds for calls without the prefix as well. */
 function pathOf(url: string): string {
   return readTarget(url).path.replace(/^\/api(?=\/)/, '');
+}
+
+/** Answers an error in the form of the call's dialect. */
+export function sendError(ctx: Koa.Context, error: V1Error): void {
+  const call = failedCall(ctx);
+  const status = errorStatus(error, call);
+  const body = errorBody(error.fault, call);
+  ctx.set(error.headers);
+  if (body === undefined) sendEmpty(ctx, status);
+  else if (typeof body === 'string') sendText(ctx, status, body);
+  else sendJson(ctx, body, status);
+}
+
+export function failedCall(ctx: Koa.Context): FailedCall {
+  return { method: ctx.method, url: ctx.url, rules: rulesFor(ctx) };
 }

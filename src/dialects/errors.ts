@@ -2,6 +2,7 @@ import { STATUS_CODES } from 'node:http';
 import type Koa from 'koa';
 import { type Json, stringifyJson } from '../protocol/json.ts';
 import type { PromptRefusal } from '../protocol/v1.ts';
+import { hasControlCharacter } from '../protocol/control-characters.ts';
 
 /** An error in the words of both dialects. */
 export type Fault = {
@@ -97,4 +98,11 @@ export function sendText(ctx: Koa.Context, status: number, text: string): void {
   ctx.status = status;
   ctx.set('Content-Type', 'text/plain; charset=utf-8');
   ctx.body = text;
+}
+
+/** The text itself; one with a control character is a 400 that says which `field` it came in. */
+export function requirePrintable(text: string, field: string): string {
+  if (!hasControlCharacter(text)) return text;
+  const message = `"${field}" has a control character.`;
+  throw new V1Error(400, plainError('control_character', message));
 }

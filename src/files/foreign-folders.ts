@@ -7,7 +7,7 @@ import type { NodeErrorEntry } from '../protocol/v1.ts';
 import type { Graph } from '../protocol/v2.ts';
 import { V1Error, promptFault, promptRefusal } from '../dialects/errors.ts';
 import { MISSING_ASSET_ID, type ResolvedFile } from './resolve-files.ts';
-import { uploadPathOf } from './upload-path.ts';
+import { uploadPathOf } from './safe-name.ts';
 
 /** The folder an upload of a user lies in upstream; `undefined`: it has none of its own. */
 type UploadFolderOf = (upload: {

@@ -2,7 +2,7 @@ import type { FileStore } from '../ledger/ledger.ts';
 import { isJsonObject } from '../protocol/json.ts';
 import type { Caller, JobApi, V2Error } from '../protocol/job-api.ts';
 import type { ResolvedFile } from './resolve-files.ts';
-import { uploadPathOf } from './upload-path.ts';
+import { uploadPathOf } from './safe-name.ts';
 
 type AssetRenewalServices = {
   readonly jobs: Pick<JobApi, 'asset' | 'assetFromHash'>;

@@ -13,7 +13,7 @@ import type { Caller } from '../protocol/job-api.ts';
 import type { ObjectInfo } from '../protocol/v1.ts';
 import type { Graph } from '../protocol/v2.ts';
 import type { DialectRules } from '../dialects/dialect.ts';
-import { uploadPathOf } from './upload-path.ts';
+import { uploadPathOf } from './safe-name.ts';
 
 /** An input of a graph that names a file of its user, and the asset behind the name. */
 export type ResolvedFile = FileMention & { readonly assetId: string; readonly hash: string | null };

@@ -1,5 +1,5 @@
 import { posix } from 'node:path';
-import type { FileType } from '../ledger/ledger.ts';
+import type { FileType, FileRow } from '../ledger/ledger.ts';
 import { hasControlCharacter } from '../protocol/control-characters.ts';
 import { ANNOTATED_NAME } from '../protocol/v1.ts';
 
@@ -68,4 +68,16 @@ export function parseAnnotation(value: string): {
 export function splitPath(path: string): { readonly folder: string; readonly name: string } {
   const slash = path.lastIndexOf('/');
   return { folder: path.slice(0, Math.max(slash, 0)), name: path.slice(slash + 1) };
+}
+
+/**
+ * The path an upload is known by upstream. Below `input/` whatever it is: v2 places files of other
+ * roots. Only inputs may be found by their name.
+ */
+export function uploadPathOf({
+  type,
+  subfolder,
+  filename,
+}: Pick<FileRow, 'type' | 'subfolder' | 'filename'>): string {
+  return posix.join('input', type === 'input' ? '' : type, subfolder, filename);
 }

@@ -10,7 +10,7 @@ import {
 import type { Asset } from '../protocol/v2.ts';
 import { toV1FileError } from '../dialects/file-error.ts';
 import { contentTypeOf } from '../http/file-headers.ts';
-import { uploadPathOf } from './upload-path.ts';
+import { uploadPathOf } from './safe-name.ts';
 
 /** Services for storing a file. */
 export type FileStoringServices = {

@@ -12,6 +12,7 @@ import {
 import { NotUtf8, buildJson } from './json/builder.ts';
 import { type JsonLimits, type Scan, type ScanFault, tooManyNodes } from './json/limits.ts';
 import { JsonScanner } from './json/scanner.ts';
+import type { Logger } from '../observability/log.ts';
 
 /** A body that was not taken. After a 413 or 503 its rest is not read: answer with `Connection: close`. */
 export type BodyRefusal = {
@@ -56,6 +57,7 @@ const MANY_VALUES = 10_000;
 /** Memory of a value beside its text, in the unit of bodies. */
 const MEMORY_PER_VALUE = 16;
 
+/** @internal */
 export function createBodyReader(readerOptions: {
   readonly maxBytes: number;
   readonly limits?: Omit<JsonLimits, 'maxDepth'>;
@@ -218,3 +220,25 @@ function memoryFull(): BodyRefusal {
   const message = 'The bodies of other calls take up the memory of the server: try again later.';
   return { ...refused(503, message), retryAfterSeconds: RETRY_AFTER_S };
 }
+
+/** Creates the reader of all JSON bodies. One memory budget covers them and the queued prompts. */
+export function createBodies(
+  config: {
+    readonly maxUploadBytes: number;
+    readonly maxJsonValues: number;
+    readonly maxNodes: number;
+  },
+  queued: { readonly bytes: () => number },
+  log: Logger,
+): BodyReader {
+  const memory = createBodyMemory({ limitBytes: bodyMemoryBytes(), queuedBytes: queued.bytes });
+  const { maxUploadBytes, maxJsonValues: maxValues, maxNodes } = config;
+  if (memory.largestBody < maxUploadBytes) {
+    const { largestBody } = memory;
+    log.warn({ event: 'limits.small_memory', maxUploadBytes, largestBody }, SMALL_MEMORY);
+  }
+  return createBodyReader({ maxBytes: maxUploadBytes, limits: { maxValues, maxNodes }, memory });
+}
+
+const SMALL_MEMORY =
+  'this process has too little memory for a JSON body of --max-upload-size: it refuses bodies larger than largestBody';

@@ -1,6 +1,5 @@
 import { Readable } from 'node:stream';
 import type Koa from 'koa';
-import { sendJsonText } from './json-text.ts';
 
 /** Up to here an answer is one text with its length, beyond it is sent as the client takes it. */
 const MAX_WHOLE_CHARS = 1024 * 1024;
@@ -56,4 +55,11 @@ function* slices(text: string): Generator<Buffer> {
 function endOfSlice(text: string, at: number): number {
   const isSurrogateHalf = (text.charCodeAt(at - 1) & 0xfc00) === 0xd800;
   return isSurrogateHalf ? at + 1 : at;
+}
+
+/** Sends JSON that is text already. */
+export function sendJsonText(ctx: Koa.Context, text: string | Buffer): void {
+  ctx.status = 200;
+  ctx.set('Content-Type', 'application/json; charset=utf-8');
+  ctx.body = text;
 }

@@ -1,32 +1,18 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { SUCCESSORS, type V1RouteName, successorLink } from './successors.ts';
 import type { Brownout } from '../config/deprecation.ts';
-import { scheduleAnnouncements, announcementFor } from './announce-brownout.ts';
+import {
+  scheduleAnnouncements,
+  announcementFor,
+  type BrownoutClient,
+  effectOf,
+} from './brownout.ts';
 import type { NotifyClients } from '../sockets/hub.ts';
-import { type BrownoutClient, effectOf } from './brownout.ts';
 import type { UsageCounter } from './usage-counter.ts';
 import { V1Error, plainError } from '../dialects/errors.ts';
 
 /** Tells v1 clients that their API is deprecated: headers, notices and brownouts. */
-export type Deprecation = {
-  /** Headers of every answer of a route; they change nothing else of it. */
-  headersFor(
-    route: V1RouteName,
-    params: { readonly [name: string]: string },
-    /** Public path in front of the server's own. */
-    prefix?: string,
-  ): { readonly [name: string]: string };
-  /** Delays the call, or throws its refusal, when a brownout affects this client. */
-  checkBrownout(route: V1RouteName, client: BrownoutClient): Promise<void>;
-  /** The notice about the next brownout that affects a client; `undefined`: there is none. */
-  nextBrownoutNotice(client: BrownoutClient): string | undefined;
-  /** Notifies connected clients shortly before each brownout. Returns a function that stops it. */
-  startAnnouncing(notifyClients: NotifyClients): () => void;
-  /** True when any brownout is configured. */
-  readonly hasBrownouts: boolean;
-  /** Counts a call, whatever its outcome. */
-  readonly countCall: UsageCounter['count'];
-};
+export type Deprecation = ReturnType<typeof createDeprecation>;
 
 type DeprecationOptions = {
   /** RFC 9745. */
@@ -47,24 +33,37 @@ export function createDeprecation({
   brownouts,
   now,
   countCall,
-}: DeprecationOptions): Deprecation {
+}: DeprecationOptions) {
   const commonHeaders = {
     Deprecation: `@${Math.floor(deprecatedAtMs / 1000)}`,
     ...(sunsetAtMs !== undefined && { Sunset: new Date(sunsetAtMs).toUTCString() }),
   };
   return {
+    /** Counts a call, whatever its outcome. */
     countCall,
+    /** True when any brownout is configured. */
     hasBrownouts: brownouts.length > 0,
-    headersFor(route, params, prefix = '') {
+    /**
+     * Headers of every answer of a route; they change nothing else of it. `prefix`: the public path
+     * in front of the server's own.
+     */
+    headersFor(
+      route: V1RouteName,
+      params: Readonly<Record<string, string>>,
+      prefix = '',
+    ): Readonly<Record<string, string>> {
       const link = successorLink(route, params);
       return link === undefined
         ? commonHeaders
         : { ...commonHeaders, Link: `<${prefix}${link}>; rel="successor-version"` };
     },
-    nextBrownoutNotice: (client) => announcementFor(brownouts, client, now()),
-    startAnnouncing: (notifyClients) =>
-      scheduleAnnouncements({ brownouts, now, notifyClients: notifyClients }),
-    async checkBrownout(route, client) {
+    /** The notice about the next brownout that affects a client; `undefined`: there is none. */
+    nextBrownoutNotice: (client: BrownoutClient) => announcementFor(brownouts, client, now()),
+    /** Notifies connected clients shortly before each brownout. Returns a function that stops it. */
+    startAnnouncing: (notifyClients: NotifyClients) =>
+      scheduleAnnouncements({ brownouts, now, notifyClients }),
+    /** Delays the call, or throws its refusal, when a brownout affects this client. */
+    async checkBrownout(route: V1RouteName, client: BrownoutClient): Promise<void> {
       if (brownouts.length === 0) return;
       const effect = effectOf(brownouts, client, now());
       if (effect?.kind === 'delayed') await delay(effect.delayMs, undefined, { ref: false });

@@ -1,4 +1,4 @@
-import { createLocalNames, inputPathOf } from './local-names.ts';
+import { posix } from 'node:path';
 import type { FileInput, LocalFile, OutputRef, Plan, Step } from './session-plan.ts';
 import type { Session, SessionEvent } from './session.ts';
 import { type ReferenceInfo, workflowText } from './workflow-text.ts';
@@ -32,8 +32,8 @@ function createPlanner(session: Session) {
   const reuploads = new Map<string, string>();
   const uploadedHashes = new Set<string>();
   const notes = new Set<string>();
-  const inputNames = createLocalNames();
-  const outputNames = createLocalNames();
+  const inputNameOf = createLocalNames();
+  const outputNameOf = createLocalNames();
   const outputsOf = (jobId: string) => session.jobs.get(jobId)?.outputs ?? [];
 
   /** Bytes of an earlier output need no upload: the next job takes the output itself. */
@@ -55,7 +55,7 @@ function createPlanner(session: Session) {
     if (known) return known;
     const { assetId, path: filePath, contentType } = upload;
     const variable = `asset_${files.size + 1}`;
-    const path = inputNames.reserve(inputPathOf(filePath));
+    const path = inputNameOf(inputPathOf(filePath));
     const file = { assetId, variable, path, filePath, contentType };
     files.set(assetId, file);
     steps.push({ kind: 'upload', file });
@@ -112,7 +112,7 @@ function createPlanner(session: Session) {
     // Waiting may have saved it: it came over the socket, too.
     if (savedOutputs.has(key)) return;
     savedOutputs.add(key);
-    steps.push({ kind: 'download', place, path: outputNames.reserve(filename) });
+    steps.push({ kind: 'download', place, path: outputNameOf(filename) });
   }
 
   function download({ assetId, filename, rendering }: EventOf<'download'>): void {
@@ -178,4 +178,37 @@ function commentSafe(text: string): string {
     .slice(1, -1)
     .slice(0, 200)
     .replaceAll(/[^\x20-\x7e\p{L}\p{N}]/gu, '?');
+}
+
+/**
+ * Gives each file beside the code a name of its own: `cat.png`, `cat-2.png` …
+ * @internal
+ */
+export function createLocalNames(): (requested: string) => string {
+  const taken = new Set<string>();
+  return (requested) => {
+    const safe = safePath(requested);
+    const { dir, name, ext } = posix.parse(safe);
+    let path = safe;
+    for (let number = 2; taken.has(path.toLowerCase()); number++) {
+      path = posix.join(dir, `${name}-${number}${ext}`);
+    }
+    taken.add(path.toLowerCase());
+    return path;
+  };
+}
+
+/**
+ * Where an uploaded file lies beside the code.
+ * @internal
+ */
+export function inputPathOf(filePath: string): string {
+  return posix.join('inputs', safePath(filePath));
+}
+
+/** Names come from clients: nothing climbs out of its folder, or means something to a shell or to sed. */
+function safePath(path: string): string {
+  const parts = path.split(/[\\/]/).map((part) => part.replaceAll(/[^\p{L}\p{N}_.-]/gu, '_'));
+  const safe = parts.map((part) => part.replace(/^[.-]+/, '_')).filter((part) => part !== '');
+  return safe.join('/') || 'file';
 }

@@ -10,20 +10,7 @@ import type { Graph } from '../protocol/v2.ts';
 import type { Caller, Content, JobApi, Result } from '../protocol/job-api.ts';
 
 /** Records a session: the v1 calls of a client and the v2 calls they became. */
-export type SessionRecorder = {
-  /** Records every v1 call. */
-  readonly serve: Koa.Middleware;
-  /** The same port; every call on it is recorded. */
-  wrap(jobs: JobApi): JobApi;
-  /** Records that a socket was opened. */
-  onUpgrade(request: { readonly url?: string | undefined }): void;
-  /** The session so far; reads how its jobs ended. */
-  session(): Promise<Session>;
-  /** The bytes of a file of the session, read with its owner's key. */
-  content(assetId: string): Promise<Result<Content> | undefined>;
-  /** Keys that were used; nothing that is written may hold them. */
-  secrets(): readonly string[];
-};
+export type SessionRecorder = ReturnType<typeof createSessionRecorder>;
 
 /** A v1 call while it is answered. */
 type RecordedCall = { readonly method: string; readonly url: URL; readonly v2: string[] };
@@ -45,7 +32,7 @@ type SessionDraft = {
 
 export function createSessionRecorder({
   now = monotonicNow,
-}: { readonly now?: () => number } = {}): SessionRecorder {
+}: { readonly now?: () => number } = {}) {
   const callStorage = new AsyncLocalStorage<RecordedCall>();
   const draft: SessionDraft = {
     calls: [],
@@ -61,7 +48,8 @@ export function createSessionRecorder({
   };
   let watchedJobs: JobApi | undefined;
   return {
-    async serve(ctx, next) {
+    /** Records every v1 call. */
+    async serve(ctx: Koa.Context, next: Koa.Next): Promise<void> {
       const target = withoutCredentials(ctx.url);
       const call = { method: ctx.method, url: new URL(target, 'http://v1'), v2: [] };
       let status = 500;
@@ -75,22 +63,27 @@ export function createSessionRecorder({
         draft.calls.push({ method: call.method, target, status, v2: call.v2 });
       }
     },
-    wrap(jobs) {
+    /** The same port; every call on it is recorded. */
+    wrap(jobs: JobApi): JobApi {
       watchedJobs = jobs;
       return recordingJobs(jobs, { draft, currentCall: () => callStorage.getStore() });
     },
-    onUpgrade({ url = '' }) {
+    /** Records that a socket was opened. */
+    onUpgrade({ url = '' }: { readonly url?: string | undefined }): void {
       if (/^(\/api)?\/ws(\?|$)/.test(url)) draft.usedSocket = true;
     },
-    async session() {
+    /** The session so far; reads how its jobs ended. */
+    async session(): Promise<Session> {
       const { calls, events, usedSocket } = draft;
       return { calls, events, usedSocket, jobs: await endedJobs(draft, watchedJobs) };
     },
-    async content(assetId) {
+    /** The bytes of a file of the session, read with its owner's key. */
+    async content(assetId: string): Promise<Result<Content> | undefined> {
       const caller = draft.owners.get(assetId);
       return caller && watchedJobs?.content(caller, assetId);
     },
-    secrets: () => [...draft.secrets],
+    /** Keys that were used; nothing that is written may hold them. */
+    secrets: (): readonly string[] => [...draft.secrets],
   };
 }
 

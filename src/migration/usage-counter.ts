@@ -15,19 +15,7 @@ export type CountedCall = {
 };
 
 /** Counts the v1 calls of each client. */
-export type UsageCounter = {
-  /** In memory only: what a call costs is not to be seen. */
-  readonly count: (call: CountedCall) => void;
-  /** Writes down what was counted so far. */
-  flush(): Promise<void>;
-  close(): Promise<void>;
-};
-
-type UsageCounterOptions = {
-  readonly calls: CallStore;
-  readonly log: Logger;
-  readonly now: () => number;
-};
+export type UsageCounter = Awaited<ReturnType<typeof openUsageCounter>>;
 
 /** A count that is not flushed yet. */
 type MutableCallCount = { -readonly [name in keyof CallCount]: CallCount[name] };
@@ -46,7 +34,11 @@ export async function openUsageCounter({
   calls,
   log,
   now,
-}: UsageCounterOptions): Promise<UsageCounter> {
+}: {
+  readonly calls: CallStore;
+  readonly log: Logger;
+  readonly now: () => number;
+}) {
   await calls.expire(now() - RETENTION_MS);
   const knownIds = new Map<string, Set<string>>();
   for (const { user, agent, clientId } of await calls.list()) idsOf(user, agent).add(clientId);
@@ -83,6 +75,7 @@ export async function openUsageCounter({
     }
   }
 
+  /** Writes down what was counted so far. */
   function flush(): Promise<void> {
     const rows = [...pending.values()];
     pending = new Map();
@@ -94,7 +87,8 @@ export async function openUsageCounter({
   timer.unref();
   return {
     flush,
-    count(call) {
+    /** In memory only: what a call costs is not to be seen. */
+    count(call: CountedCall): void {
       const { user, agent, clientId, route } = capped(call);
       const key = `${user}\0${agent}\0${clientId}\0${route}`;
       const atMs = now();
@@ -106,7 +100,7 @@ export async function openUsageCounter({
       row.count++;
       row.lastAtMs = atMs;
     },
-    async close() {
+    async close(): Promise<void> {
       clearInterval(timer);
       await flush();
     },

@@ -30,24 +30,18 @@ export type AnsweredCall = {
 type OnCall = (call: AnsweredCall) => void;
 
 /** Lists the v2 calls each v1 call became, for the log and for migration. */
-export type CallLog = {
-  /**
-   * From now until `end`, v2 calls in the name of this very object are added to the list: each
-   * request has a caller of its own. (A store that follows what is awaited would do without, and
-   * on Node 20 makes every promise of the process dearer.)
-   */
-  begin(caller: Caller, calls: string[]): void;
-  end(caller: Caller): void;
-  /** The same port; every call is listed, and `onCall` gets its outcome. */
-  wrap(jobs: JobApi, onCall?: OnCall): JobApi;
-};
-
-export function createCallLog(): CallLog {
+export function createCallLog() {
   const callsByCaller = new WeakMap<object, string[]>();
   return {
-    begin: (caller, calls) => void callsByCaller.set(caller, calls),
-    end: (caller) => void callsByCaller.delete(caller),
-    wrap: (jobs, onCall) =>
+    /**
+     * From now until `end`, v2 calls in the name of this very object are added to the list: each
+     * request has a caller of its own. (A store that follows what is awaited would do without, and
+     * on Node 20 makes every promise of the process dearer.)
+     */
+    begin: (caller: Caller, calls: string[]) => void callsByCaller.set(caller, calls),
+    end: (caller: Caller) => void callsByCaller.delete(caller),
+    /** The same port; every call is listed, and `onCall` gets its outcome. */
+    wrap: (jobs: JobApi, onCall?: OnCall): JobApi =>
       new Proxy(jobs, {
         get(target, name, receiver) {
           const member = Reflect.get(target, name, receiver) as unknown;

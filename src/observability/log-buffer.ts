@@ -1,6 +1,5 @@
 import { LRUCache } from 'lru-cache';
 import type { Logger } from './log.ts';
-import { type LogFields, lineText, isShownToClients } from './log-line.ts';
 
 /** One line of the log as v1 shows it: when, and what with its line end. */
 export type LogEntry = { readonly t: string; readonly m: string };
@@ -9,11 +8,7 @@ export type LogEntry = { readonly t: string; readonly m: string };
  * The last lines of the log for each user. A line belongs to the user its field `user` names;
  * lines without one are in the operator's log only.
  */
-export type LogBuffer = {
-  /** The same log; every line is also recorded for its user. */
-  wrap(log: Logger): Logger;
-  entries(user: string): readonly LogEntry[];
-};
+export type LogBuffer = ReturnType<typeof createLogBuffer>;
 
 /** The number v1 has. */
 export const MAX_ENTRIES = 300;
@@ -28,7 +23,7 @@ export function createLogBuffer(options: {
   readonly startLine: string;
   /** The entry is put into words when it is asked for. */
   readonly onEntry: (user: string, entry: () => LogEntry) => void;
-}): LogBuffer {
+}) {
   const startEntry = { t: new Date(options.now()).toISOString(), m: `${options.startLine}\n` };
   const entriesByUser = new LRUCache<string, (() => LogEntry)[]>({ max: MAX_USERS });
 
@@ -58,21 +53,68 @@ export function createLogBuffer(options: {
   }
 
   return {
-    wrap: (log) =>
+    /** The same log; every line is also recorded for its user. */
+    wrap: (log: Logger): Logger =>
       new Proxy(log, {
         get(target, name, receiver) {
           const member = Reflect.get(target, name, receiver) as unknown;
           if (typeof name !== 'string' || !LEVELS.has(name)) return member;
           return ((fields, message) => {
             record(name, fields, message);
-            Reflect.apply(
-              member as Log,
-              target,
-              message === undefined ? [fields] : [fields, message],
-            );
+            const args = message === undefined ? [fields] : [fields, message];
+            Reflect.apply(member as Log, target, args);
           }) satisfies Log;
         },
       }),
-    entries: (user) => [startEntry, ...(entriesByUser.get(user) ?? []).map((entry) => entry())],
+    entries: (user: string): readonly LogEntry[] => [
+      startEntry,
+      ...(entriesByUser.get(user) ?? []).map((entry) => entry()),
+    ],
   };
+}
+
+/** Fields of a log line that may be shown to a client; no other field ever is. */
+type LogFields = Partial<
+  Record<'event' | 'user' | 'method' | 'url' | 'path' | 'status' | 'ms' | 'promptId', unknown>
+>;
+
+const MAX_CHARS = 1000;
+
+/**
+ * True when a line is of interest to a client. Pollers call many times a second: calls that only read and
+ * succeed would push out everything else.
+ */
+function isShownToClients({ event, method, url, status }: LogFields): boolean {
+  if (event !== 'request.answered') return true;
+  const isRead = method === 'GET' || method === 'HEAD' || method === 'OPTIONS';
+  // An unknown route has its own line, logged once.
+  if (isRead && (Number(status) < 400 || status === 404)) return false;
+  return !String(url).startsWith('/internal/logs');
+}
+
+/** A line of the log in words a client may see. */
+function lineText(level: string, fields: LogFields, message: string): string {
+  if (fields.event === 'request.answered') return callText(fields);
+  if (fields.event === 'prompt.finished') {
+    return `Prompt executed in ${(Number(fields.ms) / 1000).toFixed(2)} seconds`;
+  }
+  if (fields.event === 'route.unknown')
+    return withoutControlCharacters(`${String(fields.method)} ${String(fields.path)}: unknown`);
+  const promptSuffix = typeof fields.promptId === 'string' ? ` (prompt ${fields.promptId})` : '';
+  return withoutControlCharacters(
+    `${level === 'info' ? '' : `${level.toUpperCase()}: `}${message}${promptSuffix}`,
+  );
+}
+
+function callText({ method, url, status, ms }: LogFields): string {
+  const path = String(url).split('?', 1)[0] ?? '';
+  // Watchers of the v1 server's log wait for these words.
+  if (/^(\/api)?\/prompt$/.test(path) && status === 200) return 'got prompt';
+  return withoutControlCharacters(
+    `${String(method)} ${path} -> ${String(status)} (${String(ms)} ms)`,
+  );
+}
+
+function withoutControlCharacters(text: string): string {
+  return text.replaceAll(/\p{Cc}/gu, ' ').slice(0, MAX_CHARS);
 }

@@ -1,19 +1,9 @@
 import { LRUCache } from 'lru-cache';
 import type { JsonObject } from '../protocol/json.ts';
 import type { LogEntry } from './log-buffer.ts';
-import { type SharedLogHandlers, type SharedLog, createLocalSharedLog } from './shared-log.ts';
 
 /** Sends new lines of the log to the sockets that asked for them. */
-export type LogFeed = {
-  /** Resolves when all processes know. */
-  subscribe(user: string, clientId: string): Promise<void>;
-  unsubscribe(user: string, clientId: string): Promise<void>;
-  /** Connects to the logs of other processes. */
-  connect(sharedLog: SharedLog): void;
-  readonly handlers: Omit<SharedLogHandlers, 'entries'>;
-  readonly push: (user: string, entry: () => LogEntry) => void;
-  close(): void;
-};
+export type LogFeed = ReturnType<typeof createLogFeed>;
 
 /** v1 sends the size of its terminal; this is its size without one. */
 export const TERMINAL_SIZE = { cols: 80, rows: 24 } as const;
@@ -29,7 +19,7 @@ type Subscription = { readonly user: string; readonly clientId: string; hasSize:
 
 export function createLogFeed(options: {
   readonly sendTo: (user: string, clientId: string, message: LogMessage) => void;
-}): LogFeed {
+}) {
   const subscriptions = new LRUCache<string, Subscription>({ max: MAX_SUBSCRIPTIONS });
   const pending = new Map<string, LogEntry[]>();
   let timer: NodeJS.Timeout | undefined;
@@ -68,21 +58,23 @@ export function createLogFeed(options: {
   }
 
   return {
-    async subscribe(user, clientId) {
+    /** Resolves when all processes know. */
+    async subscribe(user: string, clientId: string): Promise<void> {
       add(user, clientId);
       await sharedLog.subscribe(user, clientId);
     },
-    async unsubscribe(user, clientId) {
+    async unsubscribe(user: string, clientId: string): Promise<void> {
       remove(user, clientId);
       await sharedLog.unsubscribe(user, clientId);
     },
-    connect: (other) => void (sharedLog = other),
+    /** Connects to the logs of other processes. */
+    connect: (other: SharedLog) => void (sharedLog = other),
     handlers: {
       onSubscribe: add,
       onUnsubscribe: remove,
       onEntries: (...lines) => void sendToSubscribers(...lines),
-    },
-    push(user, entry) {
+    } satisfies Omit<SharedLogHandlers, 'entries'>,
+    push(user: string, entry: () => LogEntry): void {
       if (subscriptions.size === 0) return;
       const entries = pending.get(user) ?? [];
       entries.push(entry());
@@ -90,7 +82,7 @@ export function createLogFeed(options: {
       pending.set(user, entries);
       timer ??= setTimeout(flush, BATCH_DELAY_MS).unref();
     },
-    close() {
+    close(): void {
       clearTimeout(timer);
       sharedLog.close();
     },
@@ -99,4 +91,36 @@ export function createLogFeed(options: {
 
 function keyOf(user: string, clientId: string): string {
   return JSON.stringify([user, clientId]);
+}
+
+/** Handlers for messages of other processes about logs. */
+export type SharedLogHandlers = {
+  onSubscribe(user: string, clientId: string): void;
+  onUnsubscribe(user: string, clientId: string): void;
+  /** Another process has logged these entries. */
+  onEntries(user: string, entries: readonly LogEntry[]): void;
+  /** The last lines of this process. */
+  entries(user: string): readonly LogEntry[];
+};
+
+/** The logs of all processes; like previews, nothing of it has to arrive. */
+export interface SharedLog {
+  /** A socket that may be at any process wants the lines of all. */
+  subscribe(user: string, clientId: string): Promise<void>;
+  unsubscribe(user: string, clientId: string): Promise<void>;
+  publish(user: string, entries: readonly LogEntry[]): void;
+  /** The last lines of all other processes, in no order. */
+  gather(user: string): Promise<readonly LogEntry[]>;
+  close(): void;
+}
+
+/** For a process that is alone. */
+export function createLocalSharedLog(): SharedLog {
+  return {
+    async subscribe() {},
+    async unsubscribe() {},
+    publish() {},
+    gather: async () => [],
+    close() {},
+  };
 }

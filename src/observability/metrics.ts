@@ -13,23 +13,7 @@ type MeteredServices = {
 };
 
 /** The counts of one server, for Prometheus. No label holds anything a client or an upstream chose. */
-export type Metrics = {
-  /** Counts requests by the route that answered them. */
-  readonly count: Koa.Middleware;
-  /** Counts one that no middleware sees, once its answer is out or cut off. */
-  readonly note: (
-    request: IncomingMessage,
-    response: ServerResponse,
-    counted: CountedRequest,
-  ) => void;
-  /** `GET /metrics` for authenticated callers; others fall through and get 401. */
-  readonly serve: Koa.Middleware;
-  readonly onUpgrade: (status: number) => void;
-  readonly onUpstreamCall: (call: AnsweredCall) => void;
-  readonly onPromptEnded: (statusWord: string) => void;
-  /** Reads these services at each scrape. */
-  readonly watch: (services: MeteredServices) => void;
-};
+export type Metrics = ReturnType<typeof createMetrics>;
 
 /** A request under way: the pattern of its route, and when it came (of `performance`). */
 type CountedRequest = { readonly route: string; readonly startedAt: number };
@@ -46,7 +30,7 @@ const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIO
 /** The interval at which the event loop's delay is measured, which wakes the process. */
 const EVENT_LOOP_RESOLUTION_MS = 20;
 
-export function createMetrics({ version, upstreamKind, identify }: MetricsOptions): Metrics {
+export function createMetrics({ version, upstreamKind, identify }: MetricsOptions) {
   const registry = new Registry();
   collectDefaultMetrics({
     register: registry,
@@ -54,11 +38,16 @@ export function createMetrics({ version, upstreamKind, identify }: MetricsOption
   });
   const { build, requests, durations, calls, callDurations, ended } = createInstruments(registry);
   build.set({ version, upstream: upstreamKind }, 1);
-  const note: Metrics['note'] = ({ method = '' }, response, { route, startedAt }) => {
+  /** Counts one that no middleware sees, once its answer is out or cut off. */
+  function note(
+    { method = '' }: IncomingMessage,
+    response: ServerResponse,
+    { route, startedAt }: CountedRequest,
+  ): void {
     const methodLabel = METHODS.has(method) ? method : 'other';
     requests.inc({ method: methodLabel, route, outcome: outcomeOf(response) });
     durations.observe({ route }, (performance.now() - startedAt) / 1000);
-  };
+  }
   async function sendMetrics(ctx: Koa.Context): Promise<void> {
     ctx.state.answeredBy = '/metrics';
     ctx.body = await registry.metrics();
@@ -68,24 +57,28 @@ export function createMetrics({ version, upstreamKind, identify }: MetricsOption
 
   return {
     note,
-    count(ctx, next) {
+    /** Counts requests by the route that answered them. */
+    count(ctx: Koa.Context, next: Koa.Next) {
       const startedAt = performance.now();
       const { req, res } = ctx;
       res.once('close', () => note(req, res, { route: routeOf(ctx), startedAt }));
       return next();
     },
-    serve(ctx, next) {
+    /** `GET /metrics` for authenticated callers; others fall through and get 401. */
+    serve(ctx: Koa.Context, next: Koa.Next) {
       const isRead = ctx.method === 'GET' || ctx.method === 'HEAD';
       if (ctx.path !== '/metrics' || !isRead || !identify(ctx.req)) return next();
       return sendMetrics(ctx);
     },
-    onUpgrade: (status) => requests.inc({ method: 'GET', route: '/ws', outcome: classOf(status) }),
-    onUpstreamCall({ operation, outcome, ms }) {
+    onUpgrade: (status: number) =>
+      requests.inc({ method: 'GET', route: '/ws', outcome: classOf(status) }),
+    onUpstreamCall({ operation, outcome, ms }: AnsweredCall) {
       calls.inc({ operation, outcome });
       callDurations.observe({ operation }, ms / 1000);
     },
-    onPromptEnded: (outcome) => ended.inc({ outcome }),
-    watch: (services) => watch(registry, services),
+    onPromptEnded: (outcome: string) => ended.inc({ outcome }),
+    /** Reads these services at each scrape. */
+    watch: (services: MeteredServices) => watch(registry, services),
   };
 }
 

@@ -3,21 +3,12 @@ import type { Caller, JobApi, JobEvent, Result } from '../protocol/job-api.ts';
 import { withoutCredentials } from '../protocol/url-credentials.ts';
 import { V2_CALLS } from './call-log.ts';
 import type { Logger } from './log.ts';
-import { type SocketFrame, describeFrame } from './socket-frame.ts';
 import type { SecretRedactor } from './secret-redactor.ts';
 import { describeAnswer, describeArguments, describeEvent } from './v2-descriptions.ts';
+import { isJsonObject, parseJson } from '../protocol/json.ts';
 
 /** Logs v1 calls and frames, and the v2 calls and events behind them, at level `debug`. */
-export type TrafficLog = {
-  /** An HTTP call of a client that was answered. */
-  readonly httpCall: (call: HttpCall) => void;
-  /** Calls in the name of this very object are about this prompt. */
-  readonly submission: (caller: Caller, promptId: string) => void;
-  /** A frame of a v1 socket. */
-  readonly frame: (frame: SocketFrame) => void;
-  /** The same port; its calls and the events of its streams are logged. */
-  readonly wrap: (jobs: JobApi) => JobApi;
-};
+export type TrafficLog = ReturnType<typeof createTrafficLog>;
 
 export type HttpCall = {
   readonly method: string;
@@ -41,7 +32,7 @@ type Fields = { readonly [name: string]: unknown };
 const MAX_SOCKETS = 1000;
 const MAX_JOBS = 10_000;
 
-export function createTrafficLog({ log, secrets, promptIdOf }: TrafficLogOptions): TrafficLog {
+export function createTrafficLog({ log, secrets, promptIdOf }: TrafficLogOptions) {
   /** The prompt of the last frame of each socket: binary frames carry no id. */
   const lastPromptIds = new LRUCache<string, string>({ max: MAX_SOCKETS });
   const promptIdsByCaller = new WeakMap<Caller, string>();
@@ -92,15 +83,18 @@ export function createTrafficLog({ log, secrets, promptIdOf }: TrafficLogOptions
   }
 
   return {
-    httpCall({ url, promptIds, ...call }) {
+    /** An HTTP call of a client that was answered. */
+    httpCall({ url, promptIds, ...call }: HttpCall): void {
       const isV2 = /^\/(api\/v2|v1\/models)(\/|$|\?)/.test(url);
       const event = isV2 ? 'v2.client_call' : 'v1.call';
       const [promptId] = promptIds;
       const more = promptIds.length > 1 ? { promptIds } : {};
       write(event, { ...call, url: withoutCredentials(url), promptId, ...more }, 'call answered');
     },
-    submission: (caller, promptId) => void promptIdsByCaller.set(caller, promptId),
-    frame(frame) {
+    /** Calls in the name of this very object are about this prompt. */
+    submission: (caller: Caller, promptId: string) => void promptIdsByCaller.set(caller, promptId),
+    /** A frame of a v1 socket. */
+    frame(frame: SocketFrame): void {
       const described = describeFrame(frame);
       const socket = `${frame.user} ${frame.sid}`;
       const promptId =
@@ -110,7 +104,8 @@ export function createTrafficLog({ log, secrets, promptIdOf }: TrafficLogOptions
       const { type, text, bytes } = described;
       write('v1.frame', { direction, user, sid, promptId, type, text, bytes }, 'v1 frame');
     },
-    wrap: (jobs) =>
+    /** The same port; its calls and the events of its streams are logged. */
+    wrap: (jobs: JobApi): JobApi =>
       new Proxy(jobs, {
         get(target, name, receiver) {
           const member = Reflect.get(target, name, receiver) as unknown;
@@ -145,4 +140,67 @@ function observed(
       };
     },
   };
+}
+
+/** A frame of a v1 socket, without its WebSocket header. */
+export type SocketFrame = {
+  readonly direction: 'in' | 'out';
+  readonly user: string;
+  readonly sid: string;
+  readonly payload: string | Buffer;
+};
+
+type DescribedFrame = {
+  readonly isBinary: boolean;
+  /** `executing`, `status` …; of a binary frame v1's number of its type. */
+  readonly type: string | undefined;
+  readonly promptId: string | undefined;
+  readonly text: string | undefined;
+  readonly bytes: number;
+};
+
+const MAX_TEXT_CHARS = 2000;
+/** Binary frame of a preview with metadata: its JSON follows, after its length. */
+const PREVIEW_WITH_METADATA = 4;
+
+/** The parts of a frame that are worth a line of the log. */
+function describeFrame({ payload }: SocketFrame): DescribedFrame {
+  if (typeof payload !== 'string') return describeBinary(payload);
+  const message = objectIn(payload);
+  const data = isJsonObject(message?.['data']) ? message['data'] : {};
+  return {
+    isBinary: false,
+    type: textOf(message?.['type']),
+    promptId: textOf(data['prompt_id']),
+    text: payload.slice(0, MAX_TEXT_CHARS),
+    bytes: Buffer.byteLength(payload),
+  };
+}
+
+function describeBinary(payload: Buffer): DescribedFrame {
+  const type = payload.length >= 4 ? payload.readUInt32BE(0) : undefined;
+  const metadata =
+    type === PREVIEW_WITH_METADATA && payload.length >= 8
+      ? objectIn(payload.toString('utf8', 8, 8 + payload.readUInt32BE(4)))
+      : undefined;
+  return {
+    isBinary: true,
+    type: type === undefined ? undefined : `binary ${type}`,
+    promptId: textOf(metadata?.['prompt_id']),
+    text: undefined,
+    bytes: payload.length,
+  };
+}
+
+function objectIn(text: string) {
+  try {
+    const value = parseJson(text);
+    return isJsonObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' ? value : undefined;
 }

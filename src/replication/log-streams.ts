@@ -1,4 +1,5 @@
 import { type EntryStore, LogStream } from './log-stream.ts';
+import { LeadershipLost } from '../prompts/prompt-event-log.ts';
 
 /** Ended prompts are remembered this long, as their frames are. */
 const ENDED_TTL_MS = 120_000;
@@ -63,4 +64,23 @@ export class LogStreams {
       this.#streams.delete(stream.key);
     }
   }
+}
+
+/** Write tokens of the prompts that this process owns, for the ledger. */
+export function createLeadership(streams: {
+  get(key: string): Pick<LogStream, 'token' | 'loseLead'> | undefined;
+}) {
+  return {
+    token(key: string): string {
+      const token = streams.get(key)?.token();
+      if (token === undefined) throw new LeadershipLost();
+      return token;
+    },
+    /** A refused write ends the ownership at once, without waiting for the next renewal. */
+    refused(key: string, token: string): Error {
+      const stream = streams.get(key);
+      if (stream?.token() === token) stream.loseLead();
+      return new LeadershipLost();
+    },
+  };
 }

@@ -10,9 +10,8 @@ import type {
 } from '../prompts/prompt-event-log.ts';
 import type { ReceiverGroup } from '../sockets/receivers.ts';
 import { createEntryStore } from './entry-store.ts';
-import { createLeadership } from './leadership.ts';
+import { createLeadership, LogStreams } from './log-streams.ts';
 import type { LogStream } from './log-stream.ts';
-import { LogStreams } from './log-streams.ts';
 import { type PreviewWatchers, createPreviewWatchers } from './preview-watchers.ts';
 import { LEASE_MS, type Scripts, defineReplicationScripts } from './scripts.ts';
 import { singleFlight } from './single-flight.ts';

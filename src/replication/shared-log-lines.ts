@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { RedisConnections } from '../lib/redis.ts';
 import type { Logger } from '../observability/log.ts';
-import type { SharedLogHandlers, SharedLog } from '../observability/shared-log.ts';
+import type { SharedLogHandlers, SharedLog } from '../observability/log-subscriptions.ts';
 import { completesWithin } from '../lib/completes-within.ts';
 
 type Options = {

@@ -7,7 +7,7 @@ import { type Inputs, createInputs, shareExisting } from './inputs.ts';
 import { type FolderWriter, openFolderWriter } from './writer.ts';
 
 /** The shared folders of this machine and the user whose files are in them; other users' files are in the ledger only. */
-export type SharedFolderDisks = Awaited<ReturnType<typeof openFolderDisks>>;
+type SharedFolderDisks = Awaited<ReturnType<typeof openFolderDisks>>;
 
 type CounterQuestion = {
   readonly temp: boolean;

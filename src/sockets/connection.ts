@@ -7,7 +7,7 @@ import {
   parseJson,
   stringifyJson,
 } from '../protocol/json.ts';
-import type { SocketFrame } from '../observability/socket-frame.ts';
+import type { SocketFrame } from '../observability/traffic-log.ts';
 import type { V1Message } from '../protocol/v1.ts';
 import { OutgoingFrames, type UpgradedSocket } from './outgoing-frames.ts';
 import type { WireFrame } from './wire-frame.ts';

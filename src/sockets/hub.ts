@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { type Dialect, rulesOf } from '../dialects/dialect.ts';
 import { monotonicNow } from '../lib/clock.ts';
 import type { Logger } from '../observability/log.ts';
-import type { SocketFrame } from '../observability/socket-frame.ts';
+import type { SocketFrame } from '../observability/traffic-log.ts';
 import type { JsonObject } from '../protocol/json.ts';
 import type { V1Message } from '../protocol/v1.ts';
 import { ByUser } from './by-user.ts';

@@ -14,7 +14,7 @@ import { drainRequest } from '../http/drain-request.ts';
 import { frontendFallback, notFound, logUnknownRoutes } from './routing/not-found.ts';
 import { createExactRoutes } from './routing/exact-routes.ts';
 import { logRefusal, refusalReply } from './routing/refusal-reply.ts';
-import { failedCall, sendError } from '../dialects/send-error.ts';
+import { failedCall, sendError } from '../dialects/error-body.ts';
 import { type V1Route, aliasesOf } from './routes.ts';
 import {
   type ServingOptions,

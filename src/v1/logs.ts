@@ -1,11 +1,9 @@
 import type { BodyReader } from '../http/json-body.ts';
 import { isJsonObject } from '../protocol/json.ts';
 import { readJson } from './routing/body.ts';
-import { V1Error, plainError, sendEmpty, sendJson } from '../dialects/errors.ts';
+import { V1Error, plainError, sendEmpty, sendJson, requirePrintable } from '../dialects/errors.ts';
 import { type LogBuffer, type LogEntry, MAX_ENTRIES } from '../observability/log-buffer.ts';
-import { type LogFeed, TERMINAL_SIZE } from '../observability/log-subscriptions.ts';
-import type { SharedLog } from '../observability/shared-log.ts';
-import { requirePrintable } from '../dialects/printable.ts';
+import { type LogFeed, TERMINAL_SIZE, type SharedLog } from '../observability/log-subscriptions.ts';
 import type { V1Request, V1Route } from './routes.ts';
 
 /** Services of the log routes. */

@@ -3,7 +3,7 @@ import type { DefinitionSource, DefinitionsResult } from '../definitions/definit
 import type { Caller } from '../protocol/job-api.ts';
 import { type Encoding, encodingsFor, cachedEncodingsFor } from '../http/content-encoding.ts';
 import { V1Error, plainError, sendEmpty } from '../dialects/errors.ts';
-import { sendJsonText } from '../http/json-text.ts';
+import { sendJsonText } from '../http/json-stream.ts';
 import { type UserObjectInfo, createUserObjectInfo } from '../definitions/user-object-info.ts';
 import type { FastAnswer, V1Request, V1Route } from './routes.ts';
 

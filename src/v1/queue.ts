@@ -10,11 +10,10 @@ import {
 import { readJson, readJsonOrUndefined } from './routing/body.ts';
 import type { Cancel } from '../prompts/cancel.ts';
 import { type DialectRules, rulesFor } from '../dialects/dialect.ts';
-import { sendEmpty, sendJson } from '../dialects/errors.ts';
+import { sendEmpty, sendJson, requirePrintable } from '../dialects/errors.ts';
 import { byCreation } from '../prompts/queue-order.ts';
 import { sendJsonPieces } from '../http/json-stream.ts';
 import { toJsonText } from '../lib/lazy-json.ts';
-import { requirePrintable } from '../dialects/printable.ts';
 import { readIdList, requireObject } from './routing/parameters.ts';
 import type { V1Request, V1Route } from './routes.ts';
 

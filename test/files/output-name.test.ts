@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { locationOf } from '../../src/files/output-name.ts';
+import { locationOf } from '../../src/files/name-output.ts';
 import { parseAnnotation, safeName, withinRoot } from '../../src/files/safe-name.ts';
 
 const odd = fc.oneof(

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { LANGUAGES, codeOf } from '../../src/migration/session-code.ts';
-import { createLocalNames, inputPathOf } from '../../src/migration/local-names.ts';
-import { planFrom } from '../../src/migration/plan-session.ts';
+import { createLocalNames, inputPathOf, planFrom } from '../../src/migration/plan-session.ts';
 import type { Session, SessionEvent } from '../../src/migration/session.ts';
 import { parseJson } from '../../src/protocol/json.ts';
 import type { Graph } from '../../src/protocol/v2.ts';
@@ -262,8 +261,8 @@ describe('names beside the code', () => {
   });
 
   test('are given once, whatever the case', () => {
-    const names = createLocalNames();
-    expect(['a.png', 'A.png', 'a.png'].map((name) => names.reserve(name))).toEqual([
+    const nameOf = createLocalNames();
+    expect(['a.png', 'A.png', 'a.png'].map((name) => nameOf(name))).toEqual([
       'a.png',
       'A-2.png',
       'a-3.png',

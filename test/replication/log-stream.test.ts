@@ -5,8 +5,7 @@ import {
   type PromptLogEntry,
   LeadershipLost,
 } from '../../src/prompts/prompt-event-log.ts';
-import { encodeEntry } from '../../src/replication/entry-codec.ts';
-import { LogStream } from '../../src/replication/log-stream.ts';
+import { encodeEntry, LogStream } from '../../src/replication/log-stream.ts';
 import { LogStreams } from '../../src/replication/log-streams.ts';
 
 const ATTACHED: PromptLogEntry = { kind: 'attached' };

@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { readPrompt } from '../../src/cli/convert-read.ts';
+import { readPrompt } from '../../src/cli/convert.ts';
 import { pngOf } from '../support/clients/client-helpers.ts';
 import { type Holdover, runHoldover, startHoldover } from '../support/processes/holdover.ts';
 import { type HostileV2, openHostileV2 } from '../support/upstreams/hostile-v2.ts';

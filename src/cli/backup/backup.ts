@@ -9,8 +9,7 @@ import { forEachConcurrently } from '../../lib/for-each-concurrently.ts';
 import { type BlobCopier, createBlobCopier, manifestFields } from './blobs.ts';
 import { hashFile } from '../../lib/hash.ts';
 import { syncPath } from '../../lib/spool.ts';
-import { copyTo, linkTo } from './copy.ts';
-import { filesBelow, refuseNested } from './files.ts';
+import { copyTo, linkTo, filesBelow, refuseNested } from './copy.ts';
 import {
   BACKUP_LOCK,
   type Backup,

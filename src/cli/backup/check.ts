@@ -5,9 +5,8 @@ import { UNFINISHED_RESTORE } from '../../data-folder/data-dir.ts';
 import type { DatabaseState, RecordedBlob } from '../../ledger/sqlite/inspect.ts';
 import { forEachConcurrently } from '../../lib/for-each-concurrently.ts';
 import { hashFile } from '../../lib/hash.ts';
-import { filesBelow } from './files.ts';
-import type { RecordedFiles } from './recorded-files.ts';
-import { blobPath } from './records.ts';
+import { filesBelow } from './copy.ts';
+import { type RecordedFiles, blobPath } from './records.ts';
 
 /** Bytes on record that are not as they should be, and the names clients know them by. */
 export type DamagedFile = {

@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { constants } from 'node:fs';
-import { chmod, copyFile, link, lstat, mkdir, rm, utimes } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { chmod, copyFile, link, lstat, mkdir, rm, utimes, readdir } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
 import { hashFile } from '../../lib/hash.ts';
 import { moveIntoPlace } from '../../lib/spool.ts';
+import { isWithin, realPathOf } from '../../config/shared-folders.ts';
 
 /** Bytes that were read: how many, and their hash. */
 type HashedBytes = { readonly hash: string; readonly sizeBytes: number };
@@ -73,4 +74,24 @@ async function copyFrom(from: string, to: string): Promise<'absent' | 'unreadabl
 function undefinedIfAbsent(error: unknown): undefined {
   if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
   throw error;
+}
+
+/** Plain files only, by their path below the folder. */
+export async function filesBelow(folder: string): Promise<readonly string[]> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(
+    (error: NodeJS.ErrnoException) => {
+      if (error.code === 'ENOENT') return [];
+      throw error;
+    },
+  );
+  return entries
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name).slice(folder.length + 1));
+}
+
+/** A backup inside of what it saves would go with it. */
+export function refuseNested(backups: string, dataDir: string): void {
+  const [one, other] = [realPathOf(resolve(backups)), realPathOf(resolve(dataDir))];
+  if (!isWithin(one, other) && !isWithin(other, one)) return;
+  throw new Error(`backups (${backups}) and data folder (${dataDir}) must not be in one another`);
 }

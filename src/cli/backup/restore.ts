@@ -8,8 +8,7 @@ import { UNFINISHED_RESTORE, databasePath } from '../../data-folder/data-dir.ts'
 import { inspectDatabase, recordedBlobs } from '../../ledger/sqlite/inspect.ts';
 import { LedgerInUse, lockFile } from '../../ledger/sqlite/sqlite-ledger.ts';
 import { forEachConcurrently } from '../../lib/for-each-concurrently.ts';
-import { copyTo } from './copy.ts';
-import { filesBelow, refuseNested } from './files.ts';
+import { copyTo, filesBelow, refuseNested } from './copy.ts';
 import { type Backup, backupsIn } from './backups.ts';
 import type { Manifest } from './manifest.ts';
 import { blobPath } from './records.ts';

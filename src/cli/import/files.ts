@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { rm } from 'node:fs/promises';
-import { posix } from 'node:path';
+import { posix, join } from 'node:path';
 import { reached } from '../../lib/crash-point.ts';
 import type { Blobs } from '../../upstreams/blobs.ts';
 import { importedAsset } from '../../upstreams/imported-asset.ts';
@@ -9,10 +9,14 @@ import { forEachConcurrently } from '../../lib/for-each-concurrently.ts';
 import { contentTypeOf } from '../../http/file-headers.ts';
 import type { SpooledFile } from '../../protocol/job-api.ts';
 import type { FileCopier } from './copy.ts';
-import { type FoundFile, type LeftOut, isErrorOf, reasonOf } from './scan.ts';
+import { type FoundFile, type LeftOut, isErrorOf, reasonOf, type Scan, scan } from './scan.ts';
+import { InvalidSetting } from '../../config/invalid-setting.ts';
+import type { Flags } from '../../config/flags.ts';
+import { safeName } from '../../files/safe-name.ts';
+import { megabytes } from '../printable-name.ts';
 
 /** A file of v1's `input` or `output`, and what v1 clients call it. */
-export type FileToImport = FoundFile & { readonly type: 'input' | 'output' };
+type FileToImport = FoundFile & { readonly type: 'input' | 'output' };
 
 /** The outcome of importing the files. */
 export type FilesImportResult = {
@@ -75,7 +79,7 @@ function* batchesOf(files: readonly FileToImport[]): Generator<readonly FileToIm
 }
 
 /** True when the row is this file: imported earlier, or uploaded. */
-export function isSameFile(row: FileRow | undefined, found: FoundFile): boolean {
+function isSameFile(row: FileRow | undefined, found: FoundFile): boolean {
   return row?.sizeBytes === found.sizeBytes && row.modifiedAtMs === found.modifiedAtMs;
 }
 
@@ -143,4 +147,74 @@ async function record(
   });
   await Promise.all(writes);
   await Promise.all(copies.map(({ copy }) => blobs.markRecorded(copy.hash)));
+}
+
+/** How much is taken. */
+export type ImportLimits = Pick<Flags, 'maxUploadSize' | 'diskBudget' | 'userdataQuota'>;
+
+/** The import is refused before it begins; the message is printed. */
+export class ImportRefused extends InvalidSetting {}
+
+const MEBIBYTE = 1024 * 1024;
+/** The share of the budget to leave free; with less, new results soon remove each other. */
+const MIN_FREE_SHARE = 0.2;
+
+/** Files of `input` and `output`, and what is to be said of the rest. */
+export type FilesToImport = Omit<Scan, 'found'> & { readonly found: readonly FileToImport[] };
+
+export async function scanFiles(
+  source: string,
+  { maxUploadSize }: ImportLimits,
+): Promise<FilesToImport> {
+  const isKeptName = (name: string): boolean => safeName(name) !== undefined;
+  const rules = { maxBytes: Math.round(maxUploadSize * MEBIBYTE), isKeptName };
+  const input = await scan(join(source, 'input'), 'input', rules);
+  const output = await scan(join(source, 'output'), 'output', rules);
+  return {
+    found: [
+      ...input.found.map((file) => ({ ...file, type: 'input' as const })),
+      ...output.found.map((file) => ({ ...file, type: 'output' as const })),
+    ],
+    leftOut: [...input.leftOut, ...output.leftOut],
+    failed: [...input.failed, ...output.failed],
+  };
+}
+
+/** Imported files are never removed automatically, so all of them must fit and leave some space. */
+export async function budgetWarnings(
+  {
+    settings,
+    ledger,
+    user,
+  }: { readonly settings: ImportLimits; readonly ledger: Ledger; readonly user: string },
+  files: readonly FileToImport[],
+): Promise<readonly string[]> {
+  let neededBytes = await ledger.assets.totalBytes();
+  for (const file of files) {
+    const existing = await ledger.files.get(user, file);
+    if (!isSameFile(existing, file)) neededBytes += file.sizeBytes;
+  }
+  const budgetBytes = settings.diskBudget * MEBIBYTE;
+  const advisedMegabytes = Math.ceil(neededBytes / (1 - MIN_FREE_SHARE) / MEBIBYTE);
+  if (neededBytes > budgetBytes) {
+    throw new ImportRefused(
+      `with these files ${megabytes(neededBytes)} would be stored, and --disk-budget is ` +
+        `${settings.diskBudget} MB: give it at least ${advisedMegabytes} here, and the server as well`,
+    );
+  }
+  if (neededBytes <= budgetBytes * (1 - MIN_FREE_SHARE)) return [];
+  return [
+    `Of --disk-budget (${settings.diskBudget} MB) little is left for new results, which go first ` +
+      `when it is used up: start the server with at least --disk-budget ${advisedMegabytes}.`,
+  ];
+}
+
+/** Beyond its quota a user could save nothing more. */
+export function refuseQuota({ found }: Scan, { userdataQuota }: ImportLimits): void {
+  const bytes = bytesOf(found);
+  if (bytes <= userdataQuota * MEBIBYTE) return;
+  throw new ImportRefused(
+    `the user's files are ${megabytes(bytes)}, and --userdata-quota is ${userdataQuota} MB: ` +
+      'give it more, here and for the server',
+  );
 }

@@ -8,8 +8,11 @@ import {
   type Scan,
   type ScanFault,
   tooManyNodes,
+  BACKSLASH,
+  KINDS,
+  Kind,
+  QUOTE,
 } from './limits.ts';
-import { BACKSLASH, KINDS, Kind, QUOTE } from './byte-kinds.ts';
 
 /** Bytes of a string looked at one by one before the native search takes over. */
 const SCAN_BYTES = 32;
@@ -204,19 +207,15 @@ export class JsonScanner {
       this.#nameStarts[this.#nameStarts.length - 1] = at;
       this.#last = Last.Name;
       this.#name = [];
-      if (this.#isGraph && this.#types.length === 2) this.#countNode();
+      const isNode = this.#isGraph && this.#types.length === 2;
+      if (isNode && ++this.#nodes > this.#limits.maxNodes)
+        this.#tooMuch(tooManyNodes(this.#limits));
     } else {
       this.#begin(at);
       this.#last = Last.Value;
     }
     this.#stringAt = at;
     this.#isEscaped = false;
-  }
-
-  #countNode(): void {
-    if (++this.#nodes > this.#limits.maxNodes) {
-      this.#tooMuch(tooManyNodes(this.#limits));
-    }
   }
 
   /** Reads on inside a string, to its end or the end of the chunk. */

@@ -1,6 +1,5 @@
 import type { NodeContext } from '../node.ts';
 import { type Reserver, type Size, newImage } from '../tensor.ts';
-import type { RandomSource } from './reaction-diffusion.ts';
 
 /**
  * Two substances on a torus. Each array has a border of one cell on every side, which repeats the
@@ -33,14 +32,14 @@ export const emptyField = (context: Reserver, { width, height }: Size): Field =>
 };
 
 /** Strews round spots of the growing substance, as many as the area asks for. */
-export const sowSpots = (field: Field, random: RandomSource): void => {
+export const sowSpots = (field: Field, random: () => number): void => {
   const spots = Math.max(LEAST_SPOTS, Math.round((field.width * field.height) / CELLS_PER_SPOT));
   for (let spot = 0; spot < spots; spot++) {
     sowSpot(field, random);
   }
 };
 
-const sowSpot = ({ width, height, fed, grown }: Field, random: RandomSource): void => {
+const sowSpot = ({ width, height, fed, grown }: Field, random: () => number): void => {
   const x = Math.floor(random() * width);
   const y = Math.floor(random() * height);
   const radius = 2 + Math.floor(random() * 5);

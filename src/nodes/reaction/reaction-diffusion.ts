@@ -67,16 +67,14 @@ const previewOf = async (image: ImageValue): Promise<Uint8Array> => {
     .toBuffer();
 };
 
-/** Even numbers from 0 up to but without 1. */
-export type RandomSource = () => number;
-
 const GOLDEN_GAMMA = 0x9e3779b97f4a7c15n;
 
 /**
- * SplitMix64 (Steele, Lea, Flood 2014): every one of the 2^64 seeds starts a sequence of its own.
+ * SplitMix64 (Steele, Lea, Flood 2014): every one of the 2^64 seeds starts a sequence of
+ * its own, evenly spread from 0 up to but without 1.
  * @internal
  */
-export const splitMix64 = (seed: bigint): RandomSource => {
+export const splitMix64 = (seed: bigint): (() => number) => {
   let state = BigInt.asUintN(64, seed);
   return () => {
     state = BigInt.asUintN(64, state + GOLDEN_GAMMA);

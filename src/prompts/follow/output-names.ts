@@ -1,5 +1,4 @@
-import { nameOutput } from '../../files/name-output.ts';
-import { locationOf } from '../../files/output-name.ts';
+import { nameOutput, locationOf } from '../../files/name-output.ts';
 import { yieldEvery } from '../../lib/event-loop.ts';
 import { isGone } from '../../protocol/job-api.ts';
 import type { FileRef } from '../../protocol/v1.ts';

@@ -6,7 +6,7 @@ import type { FileRow, FileStore } from '../../ledger/ledger.ts';
 import { spoolStream } from '../../lib/spool.ts';
 import type { Caller, JobApi, SpooledFile } from '../../protocol/job-api.ts';
 import { type DialectRules, rulesFor } from '../../dialects/dialect.ts';
-import { V1Error, plainError, sendJson } from '../../dialects/errors.ts';
+import { V1Error, plainError, sendJson, requirePrintable } from '../../dialects/errors.ts';
 import {
   type FileStoringServices,
   type NewFile,
@@ -15,7 +15,6 @@ import {
   storeAs,
 } from '../../files/store-file.ts';
 import { type OriginalRef, composeMask, readOriginalRef } from './mask.ts';
-import { requirePrintable } from '../../dialects/printable.ts';
 import { toV1FileError } from '../../dialects/file-error.ts';
 import type { Semaphore } from '../../lib/concurrency.ts';
 import type { V1Request } from '../routes.ts';

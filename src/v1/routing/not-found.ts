@@ -4,7 +4,7 @@ import { LRUCache } from 'lru-cache';
 import type { Logger } from '../../observability/log.ts';
 import type { Caller } from '../../protocol/job-api.ts';
 import { V1Error, emptyError } from '../../dialects/errors.ts';
-import { sendError } from '../../dialects/send-error.ts';
+import { sendError } from '../../dialects/error-body.ts';
 
 /** v1's static root has no `/internal/*` and nothing below `//`. */
 const NO_STATIC_ROOT = /^\/(internal)?\//;

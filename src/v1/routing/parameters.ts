@@ -1,5 +1,4 @@
-import { V1Error, plainError } from '../../dialects/errors.ts';
-import { requirePrintable } from '../../dialects/printable.ts';
+import { V1Error, plainError, requirePrintable } from '../../dialects/errors.ts';
 import { type Json, type JsonObject, isJsonObject } from '../../protocol/json.ts';
 
 /** The most ids in one call; no client shows a longer queue. */

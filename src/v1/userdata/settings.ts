@@ -2,9 +2,8 @@ import type { BodyReader } from '../../http/json-body.ts';
 import type { SettingStore } from '../../ledger/ledger.ts';
 import { isJsonObject, stringifyJson } from '../../protocol/json.ts';
 import { readJson } from '../routing/body.ts';
-import { V1Error, plainError, sendEmpty } from '../../dialects/errors.ts';
-import { sendJsonText } from '../../http/json-text.ts';
-import { requirePrintable } from '../../dialects/printable.ts';
+import { V1Error, plainError, sendEmpty, requirePrintable } from '../../dialects/errors.ts';
+import { sendJsonText } from '../../http/json-stream.ts';
 import type { V1Request, V1Route } from '../routes.ts';
 
 /** Services of the settings routes. */

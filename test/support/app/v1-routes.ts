@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createBodyReader } from '../../../src/http/json-body.ts';
 import { createPublicAddresses } from '../../../src/http/public-address.ts';
-import { createLocalSharedLog } from '../../../src/observability/shared-log.ts';
+import { createLocalSharedLog } from '../../../src/observability/log-subscriptions.ts';
 import { createApp } from '../../../src/v1/app.ts';
 import { createDialects } from '../../../src/dialects/dialect.ts';
 import { type CatalogServices, catalogRoutes } from '../../../src/v1/catalog.ts';
