@@ -49,7 +49,7 @@ export function createSessionRecorder({
   let watchedJobs: JobApi | undefined;
   return {
     /** Records every v1 call. */
-    async serve(ctx: Koa.Context, next: Koa.Next): Promise<void> {
+    async serve(this: void, ctx: Koa.Context, next: Koa.Next): Promise<void> {
       const target = withoutCredentials(ctx.url);
       const call = { method: ctx.method, url: new URL(target, 'http://v1'), v2: [] };
       let status = 500;

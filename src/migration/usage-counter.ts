@@ -88,7 +88,7 @@ export async function openUsageCounter({
   return {
     flush,
     /** In memory only: what a call costs is not to be seen. */
-    count(call: CountedCall): void {
+    count(this: void, call: CountedCall): void {
       const { user, agent, clientId, route } = capped(call);
       const key = `${user}\0${agent}\0${clientId}\0${route}`;
       const atMs = now();

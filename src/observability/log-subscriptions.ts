@@ -74,7 +74,7 @@ export function createLogFeed(options: {
       onUnsubscribe: remove,
       onEntries: (...lines) => void sendToSubscribers(...lines),
     } satisfies Omit<SharedLogHandlers, 'entries'>,
-    push(user: string, entry: () => LogEntry): void {
+    push(this: void, user: string, entry: () => LogEntry): void {
       if (subscriptions.size === 0) return;
       const entries = pending.get(user) ?? [];
       entries.push(entry());

@@ -58,14 +58,14 @@ export function createMetrics({ version, upstreamKind, identify }: MetricsOption
   return {
     note,
     /** Counts requests by the route that answered them. */
-    count(ctx: Koa.Context, next: Koa.Next) {
+    count(this: void, ctx: Koa.Context, next: Koa.Next) {
       const startedAt = performance.now();
       const { req, res } = ctx;
       res.once('close', () => note(req, res, { route: routeOf(ctx), startedAt }));
       return next();
     },
     /** `GET /metrics` for authenticated callers; others fall through and get 401. */
-    serve(ctx: Koa.Context, next: Koa.Next) {
+    serve(this: void, ctx: Koa.Context, next: Koa.Next) {
       const isRead = ctx.method === 'GET' || ctx.method === 'HEAD';
       if (ctx.path !== '/metrics' || !isRead || !identify(ctx.req)) return next();
       return sendMetrics(ctx);

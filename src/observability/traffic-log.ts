@@ -84,7 +84,7 @@ export function createTrafficLog({ log, secrets, promptIdOf }: TrafficLogOptions
 
   return {
     /** An HTTP call of a client that was answered. */
-    httpCall({ url, promptIds, ...call }: HttpCall): void {
+    httpCall(this: void, { url, promptIds, ...call }: HttpCall): void {
       const isV2 = /^\/(api\/v2|v1\/models)(\/|$|\?)/.test(url);
       const event = isV2 ? 'v2.client_call' : 'v1.call';
       const [promptId] = promptIds;
@@ -94,7 +94,7 @@ export function createTrafficLog({ log, secrets, promptIdOf }: TrafficLogOptions
     /** Calls in the name of this very object are about this prompt. */
     submission: (caller: Caller, promptId: string) => void promptIdsByCaller.set(caller, promptId),
     /** A frame of a v1 socket. */
-    frame(frame: SocketFrame): void {
+    frame(this: void, frame: SocketFrame): void {
       const described = describeFrame(frame);
       const socket = `${frame.user} ${frame.sid}`;
       const promptId =
