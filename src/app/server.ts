@@ -53,7 +53,6 @@ export async function startServer(
   const stopAnnouncing = deprecation.startAnnouncing(sockets.notifyClients);
   logStart(log, services, port);
   await logTracedPrompt(services);
-  // Only now: the threads it starts load as much as has been loaded so far.
   upstream.runner.start();
   upstream.definitions.start();
   const warmUpTimer = scheduleWarmUp(mounts.models, log);

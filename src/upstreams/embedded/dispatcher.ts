@@ -25,6 +25,9 @@ export type DispatcherOptions = {
   onEnd(job: LiveJob): Promise<void>;
 };
 
+/** A starting thread would slow down the first calls. A first job does not wait for this. */
+const THREADS_DELAY_MS = 100;
+
 /** Owns the unfinished jobs: queues them, assigns them to workers and ends them. Nothing runs before `start`. */
 export class Dispatcher {
   readonly #options: DispatcherOptions;
@@ -32,6 +35,7 @@ export class Dispatcher {
   readonly #queue = createJobQueue<LiveJob>(emitPositions);
   readonly #running = new Set<Promise<void>>();
   readonly #reservations: string[] = [];
+  #threadsTimer: NodeJS.Timeout | undefined;
   #isOpen = false;
 
   constructor(options: DispatcherOptions) {
@@ -41,12 +45,17 @@ export class Dispatcher {
 
   start(): void {
     this.#isOpen = true;
-    for (const { thread } of this.#assignments) thread.start();
+    this.#threadsTimer = setTimeout(() => this.#startThreads(), THREADS_DELAY_MS).unref();
     this.#schedule();
+  }
+
+  #startThreads(): void {
+    for (const { thread } of this.#assignments) thread.start();
   }
 
   async close(): Promise<void> {
     this.#isOpen = false;
+    clearTimeout(this.#threadsTimer);
     for (const { job } of this.#assignments) job?.stop.abort('shutdown' satisfies StopReason);
     await Promise.all(this.#running);
     await Promise.all(this.#assignments.map(({ thread }) => thread.terminate()));
