@@ -87,7 +87,8 @@ async function uploadOne(holdover: Program): Promise<void> {
   if (!answer.ok) throw new Error(`the upload was answered with ${answer.status}`);
 }
 
-async function writeRandom(path: string): Promise<void> {
+/** A file of 100 MB. */
+export async function writeRandom(path: string): Promise<void> {
   const file = createWriteStream(path);
   const chunk = randomBytes(MB);
   for (let size = 0; size < BYTES; size += MB) if (!file.write(chunk)) await once(file, 'drain');

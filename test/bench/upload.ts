@@ -31,7 +31,7 @@ export const upload: Bench = {
     const args = ['--upstream', sink.url, '--object-info', 'embedded', '--max-upload-size', '2000'];
     const holdover = await keep(startHoldover({ workDir, args, watchLoop: true }));
     const uploader = await keep(startOurs('uploader', { side: 'load' }));
-    const send = (program: Program, bytes: number) => sendOne(uploader, program, bytes);
+    const send = (program: Program, bytes: number) => sendFile(uploader, program, bytes);
     await send(holdover, MB);
     await send(nginx, MB);
     const baseBytes = holdover.rssBytes();
@@ -80,7 +80,8 @@ async function watched(holdover: Program, work: () => Promise<Sample>): Promise<
   return { ...sample, more: { p99Ms, peakBytes: holdover.peakRssBytes() } };
 }
 
-async function sendOne(uploader: Program, to: Program, bytes: number): Promise<Sample> {
+/** Seconds until the answer to an upload, and seconds of processor time a gigabyte. */
+export async function sendFile(uploader: Program, to: Program, bytes: number): Promise<Sample> {
   const cpuBefore = to.cpuNs();
   const { ms, status } = await uploader.ask<Sent>({ url: `${to.url}/upload/image`, bytes });
   if (status >= 300) throw new Error(`the upload was answered with ${status}`);
