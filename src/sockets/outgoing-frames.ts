@@ -32,6 +32,10 @@ type OutgoingFramesOptions = {
   readonly onFrame?: ((payload: string | Buffer) => void) | undefined;
 };
 
+function uncork(socket: Duplex): void {
+  socket.uncork();
+}
+
 /** The frames on their way to one socket: writes them, and delays what a slow socket can miss. */
 export class OutgoingFrames {
   readonly #ws: WebSocket;
@@ -158,13 +162,19 @@ export class OutgoingFrames {
   /** `ws` frames a message anew for each socket: a fifth of the cost of a broadcast. */
   #writeNow(frame: string | WireFrame, done?: () => void): void {
     this.#options.onFrame?.(payloadOf(frame));
+    this.#corkForThisTurn();
     if (typeof frame === 'string') return this.#ws.send(frame, done);
     if (this.#ws.readyState !== WebSocket.OPEN) return;
     const [first, second] = frame.pieces;
     if (second === undefined) return void this.#socket.write(first, done);
-    this.#socket.cork();
     this.#socket.write(first);
     this.#socket.write(second, done);
-    this.#socket.uncork();
+  }
+
+  /** The frames of one turn of the event loop leave in one system call. */
+  #corkForThisTurn(): void {
+    if (this.#socket.writableCorked > 0) return;
+    this.#socket.cork();
+    process.nextTick(uncork, this.#socket);
   }
 }
