@@ -1,7 +1,7 @@
 import type { PromptOutcome } from '../../ledger/ledger.ts';
 import { reached } from '../../lib/crash-point.ts';
 import { yieldEvery } from '../../lib/event-loop.ts';
-import { type JobEvent, isGone } from '../../protocol/job-api.ts';
+import { type JobEvent, type Result, isGone, ok } from '../../protocol/job-api.ts';
 import { IS_TERMINAL, type Job } from '../../protocol/v2.ts';
 import type { ProgressInput } from '../../translate/progress-state.ts';
 import type { PromptContext } from '../context.ts';
@@ -81,10 +81,14 @@ export class JobConsumer {
     }
   }
 
-  /** Reads the job; true when it has ended. */
+  /** Reads the job, unless the stream has carried its end; true when it has ended. */
   async poll(jobId: string): Promise<boolean> {
-    const { jobs, clock } = this.#options;
-    const read = await jobs.get(this.#prompt.caller, jobId);
+    if (this.#entryApplier.hasEnded()) return true;
+    return this.#receiveRead(await this.#options.jobs.get(this.#prompt.caller, jobId));
+  }
+
+  async #receiveRead(read: Result<Job>): Promise<boolean> {
+    const { clock } = this.#options;
     const job = read.ok ? read.value : undefined;
     const isMissing = read.ok ? read.value.status === 'expired' : isGone(read.error);
     // One upstream forgets jobs that are deleted from its queue: a job we cancelled is not lost.
@@ -136,7 +140,11 @@ export class JobConsumer {
   async #receiveEvent(event: JobEvent): Promise<void> {
     const { endingPrompts, clock } = this.#options;
     const atMs = clock.now();
-    if (event.event === 'status' && event.data.status === 'queued') this.#lastQueuedAtMs = atMs;
+    if (event.event === 'status') {
+      const { status, job } = event.data;
+      if (status === 'queued') this.#lastQueuedAtMs = atMs;
+      if (job && IS_TERMINAL[status]) return void (await this.#receiveRead(ok(job)));
+    }
     if (event.event === 'output') {
       const file = await this.#outputNames.name(event.data);
       reached('after-output-named');

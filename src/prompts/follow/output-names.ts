@@ -39,7 +39,8 @@ export class OutputNames {
     const named = new Map<string, FileRef>();
     const pause = yieldEvery(OUTPUTS_PER_TURN);
     for (const output of job.outputs) {
-      named.set(output.id, await this.#nameOutput(output));
+      const known = this.#named.get(output.id)?.file;
+      named.set(output.id, known ?? (await this.#nameOutput(output)));
       await pause();
     }
     return named;

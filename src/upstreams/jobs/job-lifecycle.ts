@@ -1,7 +1,7 @@
 import type { Clock } from '../../lib/clock.ts';
 import { reached } from '../../lib/crash-point.ts';
 import type { Ledger, JobRow } from '../../ledger/ledger.ts';
-import { type LiveJob, toEndPatch, toPatch, jobFromRow } from './live-job.ts';
+import { type LiveJob, jobFromRow, showJob, toEndPatch, toPatch } from './live-job.ts';
 import type { Logger } from '../../observability/log.ts';
 import type { KeyedMutex } from '../../lib/concurrency.ts';
 import { jobLock } from '../assets/retention.ts';
@@ -72,7 +72,8 @@ export function createJobLifecycle(deps: JobLifecycleOptions) {
         Object.assign(job, final, { position: null });
         live.delete(job.id);
         endingIds.delete(job.id);
-        job.feed.emit({ event: 'status', data: { status: job.status, queue_position: null } });
+        const data = { status: job.status, queue_position: null, job: showJob(job, clock.now()) };
+        job.feed.emit({ event: 'status', data });
         job.feed.end();
       }),
     /** Leaves a job to the next process; an orderly stop is not a failed attempt. */
