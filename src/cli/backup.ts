@@ -17,7 +17,7 @@ export function backupCommand(argv: readonly string[]): Promise<number> {
     )
     .argument('<DIR>', 'folder for backups, outside of the data folder')
     .option('--keep <N>', 'remove older complete backups beyond so many', atLeastOne);
-  return runCommand(addServerOptions(command, ['data-dir', 'ledger']), argv, runBackup);
+  return runCommand(addServerOptions(command, ['dataDir', 'ledger']), argv, runBackup);
 }
 
 async function runBackup(command: Command): Promise<number> {

@@ -31,7 +31,7 @@ export function checkCommand(argv: readonly string[]): Promise<number> {
     .option('--repair', 'put files without a record on record again; stop the server first')
     .option('--user <ID>', 'whose they are when no trace of that is left', LOCAL_USER)
     .option('--json', 'for programs');
-  return runCommand(addServerOptions(command, ['data-dir', 'ledger']), argv, run);
+  return runCommand(addServerOptions(command, ['dataDir', 'ledger']), argv, run);
 }
 
 async function run(command: Command): Promise<number> {
@@ -39,15 +39,18 @@ async function run(command: Command): Promise<number> {
   const dataDir = resolve(settings.dataDir);
   if (!existsSync(dataDir)) throw new Error(`there is no data folder ${dataDir}`);
   const { before, adopted } = await withRedis(settings, async (redis) => {
-    const recorded = redis
-      ? recordedInRedis(redis.ledger, redis.identity.id)
-      : recordedInDatabase(databasePath(dataDir));
+    const recorded = recordedFilesOf(dataDir, redis);
     if (redis === undefined && settings.repair === true) refuseInUse(dataDir);
     const found = await runCheck(dataDir, recorded, redis);
     if (settings.repair !== true) return { before: found, adopted: [] };
     return { before: found, adopted: await repair(settings, found, recorded) };
   });
-  const report = settings.repair === true ? await checkAgain(settings, dataDir) : before;
+  const report =
+    settings.repair === true
+      ? await withRedis(settings, (redis) =>
+          runCheck(dataDir, recordedFilesOf(dataDir, redis), redis),
+        )
+      : before;
   const sound = isSound(report);
   process.stdout.write(
     settings.json === true
@@ -71,16 +74,9 @@ async function runCheck(
   }
 }
 
-function checkAgain(settings: Settings, dataDir: string): Promise<CheckReport> {
-  return withRedis(settings, (redis) =>
-    runCheck(
-      dataDir,
-      redis
-        ? recordedInRedis(redis.ledger, redis.identity.id)
-        : recordedInDatabase(databasePath(dataDir)),
-      redis,
-    ),
-  );
+function recordedFilesOf(dataDir: string, redis: SharedRedis | undefined): RecordedFiles {
+  if (redis) return recordedInRedis(redis.ledger, redis.identity.id);
+  return recordedInDatabase(databasePath(dataDir));
 }
 
 /** A ledger that is absent is made anew, and one of other files is tied to those that are here. */

@@ -31,7 +31,7 @@ import { partnerCredentialsOf } from '../translate/partner-credentials.ts';
 import { V1Error } from '../dialects/errors.ts';
 import { type Submission, createCounter, readSubmission } from '../prompts/submission.ts';
 
-type Settings = Pick<Flags, 'upstream' | 'upstreamKey' | 'upstreamAssets' | 'objectInfo'> & {
+type Settings = Pick<Flags, (typeof SERVER_OPTIONS)[number]> & {
   readonly inputDirectory?: string;
   readonly out?: string;
 };
@@ -44,7 +44,7 @@ type UpstreamTarget = {
 };
 
 /** Flags it shares with the server. */
-const SERVER_OPTIONS = ['upstream', 'upstream-key', 'upstream-assets', 'object-info'];
+const SERVER_OPTIONS = ['upstream', 'upstreamKey', 'upstreamAssets', 'objectInfo'] as const;
 /** A Holdover as it starts when nothing is said. */
 const RUNNING_HOLDOVER = 'http://127.0.0.1:8188';
 const CALLER = { user: 'convert' };

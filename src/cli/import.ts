@@ -18,7 +18,6 @@ import {
   importFiles,
   ImportRefused,
   type FilesToImport,
-  type ImportLimits,
   budgetWarnings,
   refuseQuota,
   scanFiles,
@@ -30,17 +29,16 @@ import { printableName } from './printable-name.ts';
 import { runCommand } from './shared-options.ts';
 
 /** Flags the import shares with the server. */
-type Settings = ImportLimits &
-  Pick<Flags, 'dataDir' | 'upstream' | 'ledger'> & { readonly user: string };
+type Settings = Pick<Flags, (typeof SERVER_OPTIONS)[number]> & { readonly user: string };
 
 const SERVER_OPTIONS = [
-  'data-dir',
-  'max-upload-size',
-  'disk-budget',
-  'userdata-quota',
+  'dataDir',
+  'maxUploadSize',
+  'diskBudget',
+  'userdataQuota',
   'upstream',
   'ledger',
-];
+] as const;
 
 /** `holdover import DIR`: imports the files of a v1 server. Resolves with the exit code. */
 export function importCommand(argv: readonly string[]): Promise<number> {

@@ -17,7 +17,7 @@ export function restoreCommand(argv: readonly string[]): Promise<number> {
     .argument('<DIR>', 'folder that holdover backup was given')
     .option('--at <NAME>', 'name of the backup; otherwise the newest complete one')
     .option('--replace', 'move what is in the data folder into its folder set-aside');
-  return runCommand(addServerOptions(command, ['data-dir']), argv, runRestore);
+  return runCommand(addServerOptions(command, ['dataDir']), argv, runRestore);
 }
 
 async function runRestore(command: Command): Promise<number> {

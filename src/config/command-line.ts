@@ -1,5 +1,5 @@
 import { type Command, CommanderError } from 'commander';
-import { OPTIONS } from './flags.ts';
+import { type Flags, OPTIONS } from './flags.ts';
 import { InvalidSetting } from './invalid-setting.ts';
 
 /** `text` is what to print: help, the version, or what is wrong with a flag. */
@@ -15,7 +15,8 @@ export function exitFor(error: unknown, printed: string): CommandExit {
 }
 
 /** Gives a command flags of the server. */
-export function addServerOptions(command: Command, names: readonly string[]): Command {
-  for (const option of OPTIONS) if (names.includes(option.name())) command.addOption(option);
+export function addServerOptions(command: Command, names: readonly (keyof Flags)[]): Command {
+  const wanted = new Set<string>(names);
+  for (const option of OPTIONS) if (wanted.has(option.attributeName())) command.addOption(option);
   return command;
 }

@@ -15,19 +15,12 @@ export type Brownout = {
   readonly client: string | undefined;
 };
 
-/** Settings of the deprecation of v1: headers and brownouts. */
-export type DeprecationSettings = {
-  readonly deprecatedAtMs: number;
-  readonly sunsetAtMs: number | undefined;
-  readonly brownouts: readonly Brownout[];
-};
-
 const MAX_DELAY_MS = 60_000;
 const KEYS = ['from', 'to', 'percent', 'delay-ms', 'client'] as const;
 type Key = (typeof KEYS)[number];
 
 /** Reads the flags of v1's end. */
-export function deprecationSettings(flags: Flags): DeprecationSettings {
+export function deprecationSettings(flags: Flags) {
   const deprecatedAtMs = parseInstant(flags.deprecationDate, '--deprecation-date');
   const sunsetAtMs =
     flags.sunset === undefined ? undefined : parseInstant(flags.sunset, '--sunset');

@@ -3,25 +3,14 @@ import type { Flags } from './flags.ts';
 import { InvalidSetting } from './invalid-setting.ts';
 import { parseJsonObject } from './parse-values.ts';
 
-/** Settings of the embedded model router. */
-export type ModelSettings = {
-  /** File of the keys that may call it; `undefined`: any key may, each as a workspace of its own. */
-  readonly keysFile: string | undefined;
-  readonly limits: {
-    readonly inFlight: number;
-    readonly committedCents: number;
-    readonly requestsPerMinute: number;
-    readonly deadlineMs: number;
-  };
-};
-
 /** Reads the flags of the model router; a file that is not there is refused at once. */
-export function modelSettings(flags: Flags): ModelSettings {
+export function modelSettings(flags: Flags) {
   const { modelKeys: keysFile } = flags;
   if (keysFile !== undefined && !existsSync(keysFile)) {
     throw new InvalidSetting(`option '--model-keys': there is no file '${keysFile}'`);
   }
   return {
+    /** File of the keys that may call it; `undefined`: any key may, each as a workspace of its own. */
     keysFile,
     limits: {
       inFlight: flags.modelCalls,

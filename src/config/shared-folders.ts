@@ -3,14 +3,11 @@ import { resolve, sep } from 'node:path';
 import type { Flags } from './flags.ts';
 import { InvalidSetting } from './invalid-setting.ts';
 
-/** Plain folders that are shared with other programs; `undefined`: none is. */
-export type SharedDirectories = {
-  readonly inputDirectory: string | undefined;
-  readonly outputDirectory: string | undefined;
-};
-
-/** Makes the folders, and refuses those through which the data directory could be read or written. */
-export function sharedDirectories(flags: Flags): SharedDirectories {
+/**
+ * Makes the plain folders that are shared with other programs, and refuses those through which the
+ * data directory could be read or written; `undefined`: there is none.
+ */
+export function sharedDirectories(flags: Flags) {
   return {
     inputDirectory: requireDirectory('--input-directory', flags.inputDirectory, flags.dataDir),
     outputDirectory: requireDirectory('--output-directory', flags.outputDirectory, flags.dataDir),

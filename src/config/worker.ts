@@ -8,28 +8,17 @@ import { InvalidSetting } from './invalid-setting.ts';
 /** Settings of the server that mean the same to a process that only runs jobs. */
 const WORKER_OPTIONS = [
   'ledger',
-  'worker-limits',
-  'data-dir',
+  'workerLimits',
+  'dataDir',
   'concurrency',
-  'job-timeout',
-  'job-memory',
-  'disk-budget',
-  'retention-days',
-  'log-level',
-];
+  'jobTimeout',
+  'jobMemory',
+  'diskBudget',
+  'retentionDays',
+  'logLevel',
+] as const satisfies readonly (keyof Flags)[];
 
-type WorkerFlags = Pick<
-  Flags,
-  | 'ledger'
-  | 'workerLimits'
-  | 'dataDir'
-  | 'concurrency'
-  | 'jobTimeout'
-  | 'jobMemory'
-  | 'diskBudget'
-  | 'retentionDays'
-  | 'logLevel'
->;
+type WorkerFlags = Pick<Flags, (typeof WORKER_OPTIONS)[number]>;
 
 export type WorkerSettings = WorkerFlags & {
   readonly source: LedgerSource & { kind: 'redis' };

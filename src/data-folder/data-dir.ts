@@ -5,28 +5,24 @@ import { type BindOptions, bindDataDir, writeFileAtomically } from './bind-ledge
 import type { LedgerIdentity } from '../ledger/identity.ts';
 
 /** Where things are below `--data-dir`. */
-export type DataDir = {
-  readonly root: string;
-  readonly database: string;
-  readonly spool: string;
-  readonly userData: string;
-  /** Copies of node definitions, for the time after a restart. */
-  readonly objectInfo: string;
-  /** Signs download links and derives user ids from keys; made once, readable by the owner only. */
-  readonly secret: Buffer;
-};
+export type DataDir = Awaited<ReturnType<typeof openDataDir>>;
 
 const SECRET_BYTES = 32;
 
 /** Opens the data directory of a ledger; refuses one that holds files of another ledger, or of none. */
-export async function openDataDir(
-  root: string,
-  ledger: LedgerIdentity,
-  options: BindOptions = {},
-): Promise<DataDir> {
+export async function openDataDir(root: string, ledger: LedgerIdentity, options: BindOptions = {}) {
   makeDataDir(root);
   await bindDataDir(root, ledger, options);
-  return { ...pathsIn(root), secret: await loadSecret(root, ledger) };
+  return {
+    root,
+    database: databasePath(root),
+    spool: join(root, 'spool'),
+    userData: join(root, 'userdata'),
+    /** Copies of node definitions, for the time after a restart. */
+    objectInfo: join(root, 'object-info'),
+    /** Signs download links and derives user ids from keys; made once, readable by the owner only. */
+    secret: await loadSecret(root, ledger),
+  };
 }
 
 /** Makes the folder unless it is there. */
@@ -37,16 +33,6 @@ export function makeDataDir(root: string): void {
     const reason = error instanceof Error ? error.message : String(error);
     throw new Error(`--data-dir ${root} cannot be used: ${reason}`, { cause: error });
   }
-}
-
-function pathsIn(root: string): Omit<DataDir, 'secret'> {
-  return {
-    root,
-    database: databasePath(root),
-    spool: join(root, 'spool'),
-    userData: join(root, 'userdata'),
-    objectInfo: join(root, 'object-info'),
-  };
 }
 
 /** The verified copy of a backup, while its files take their places in the data directory. */

@@ -1,15 +1,6 @@
 import { closeSync, openSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** Looks after the data directory of a running process. */
-export type DataDirWatch = {
-  /** Resolves when the directory is gone, or another one is in its place; never rejects. */
-  readonly lost: Promise<Error>;
-  /** Throws when it is; nothing may be promised to a client then. Costs microseconds. */
-  check(this: void): void;
-  close(this: void): void;
-};
-
 type Identity = { readonly dev: number; readonly ino: number };
 
 const CHECK_INTERVAL_MS = 1000;
@@ -23,7 +14,7 @@ class DataDirLost extends Error {}
  * Watches the directory, its `folder.id`, and files of it that this process has open. The directory
  * is held open as well, so that the system cannot give its number to another one.
  */
-export function watchDataDir(root: string, openFiles: readonly string[] = []): DataDirWatch {
+export function watchDataDir(root: string, openFiles: readonly string[] = []) {
   const handle = openSync(root, 'r');
   const watchedFiles = [root, ...openFiles].map((path) => ({ path, ...identityOf(path) }));
   const idFile = join(root, 'folder.id');
@@ -55,8 +46,10 @@ export function watchDataDir(root: string, openFiles: readonly string[] = []): D
 
   const timer = setInterval(checkAll, CHECK_INTERVAL_MS).unref();
   return {
+    /** Resolves when the directory is gone, or another one is in its place; never rejects. */
     lost,
-    check() {
+    /** Throws when it is; nothing may be promised to a client then. Costs microseconds. */
+    check(this: void): void {
       try {
         check();
       } catch (error) {
@@ -64,7 +57,7 @@ export function watchDataDir(root: string, openFiles: readonly string[] = []): D
         throw error;
       }
     },
-    close() {
+    close(this: void): void {
       clearInterval(timer);
       closeSync(handle);
     },

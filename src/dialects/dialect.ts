@@ -10,74 +10,51 @@ export type Dialect = 'local' | 'hosted';
 /** `auto`: decided by the form of each call and each socket. */
 export type DialectSetting = 'auto' | Dialect;
 
-/** The differences between the two v1 servers. No other code tests for the dialect. */
-export type DialectRules = {
+/** The differences between the two v1 servers: local, hosted. No other code tests for the dialect. */
+const RULES = {
   /** Sockets that get a prompt with a `client_id`: those of that id, or all of the user. */
-  readonly promptWithClientId: 'its-sockets' | 'all-sockets';
+  promptWithClientId: ['its-sockets', 'all-sockets'],
   /** Frames a socket gets of a prompt without `client_id`, and of a v2 job. */
-  readonly promptWithoutClientId: 'broadcasts' | 'everything';
+  promptWithoutClientId: ['broadcasts', 'everything'],
   /** Frames that a socket gets when it connects late. */
-  readonly lateSocket: 'missed-by-its-id' | 'last-unheard-prompt';
+  lateSocket: ['missed-by-its-id', 'last-unheard-prompt'],
   /** Previews of samplers: as `--preview-method` and the prompt say, or always. */
-  readonly samplerPreviews: 'by-method' | 'always';
+  samplerPreviews: ['by-method', 'always'],
   /** Error bodies below `/api`. */
-  readonly apiErrors: 'as-recorded' | 'code-and-message';
+  apiErrors: ['as-recorded', 'code-and-message'],
   /**
    * Status of an upstream failure: a gateway's (502, 503), or the ones documented for the route.
    */
-  readonly serviceFailure: 'gateway' | 'documented';
+  serviceFailure: ['gateway', 'documented'],
   /** `exception_type`: the word of the node's own language, or one of the six documented ones. */
-  readonly exceptionType: ExceptionWord;
+  exceptionType: ['own', 'documented'] satisfies [ExceptionWord, ExceptionWord],
   /** Prompts that `GET /queue` shows as running: one, as the original runs one at a time, or all. */
-  readonly queueRunning: 'one' | 'all';
+  queueRunning: ['one', 'all'],
   /** `POST /queue` with `delete`: pending prompts only, or the running one as well. */
-  readonly queueDelete: 'pending' | 'pending-and-running';
+  queueDelete: ['pending', 'pending-and-running'],
   /** Body of the answer: none, or the cancelled ids. */
-  readonly queueAnswer: 'empty' | 'deleted';
+  queueAnswer: ['empty', 'deleted'],
   /** Order of a prompt's members in `GET /queue`: number, `extra_data`, outputs; or place, outputs, `create_time`. */
-  readonly queueItem: 'as-submitted' | 'as-scheduled';
+  queueItem: ['as-submitted', 'as-scheduled'],
   /** `subfolder` of uploads, of `/view` and in the names of a prompt: a folder, or ignored. */
-  readonly subfolder: 'folder' | 'ignored';
+  subfolder: ['folder', 'ignored'],
   /** `/api/view`: a 302 to a link that expires. */
-  readonly apiView: 'redirect-except-browsers' | 'redirect';
+  apiView: ['redirect-except-browsers', 'redirect'],
   /** `notification` messages: texts for people about what their prompt waits for. */
-  readonly notifications: 'none' | 'sent';
+  notifications: ['none', 'sent'],
+} as const;
+
+/** The rules of one of the two. */
+export type DialectRules = {
+  readonly [Rule in keyof typeof RULES]: (typeof RULES)[Rule][number];
 };
 
-const RULES = {
-  local: {
-    promptWithClientId: 'its-sockets',
-    promptWithoutClientId: 'broadcasts',
-    lateSocket: 'missed-by-its-id',
-    samplerPreviews: 'by-method',
-    apiErrors: 'as-recorded',
-    serviceFailure: 'gateway',
-    exceptionType: 'own',
-    queueRunning: 'one',
-    queueDelete: 'pending',
-    queueAnswer: 'empty',
-    queueItem: 'as-submitted',
-    subfolder: 'folder',
-    apiView: 'redirect-except-browsers',
-    notifications: 'none',
-  },
-  hosted: {
-    promptWithClientId: 'all-sockets',
-    promptWithoutClientId: 'everything',
-    lateSocket: 'last-unheard-prompt',
-    samplerPreviews: 'always',
-    apiErrors: 'code-and-message',
-    serviceFailure: 'documented',
-    exceptionType: 'documented',
-    queueRunning: 'all',
-    queueDelete: 'pending-and-running',
-    queueAnswer: 'deleted',
-    queueItem: 'as-scheduled',
-    subfolder: 'ignored',
-    apiView: 'redirect',
-    notifications: 'sent',
-  },
-} as const satisfies Record<Dialect, DialectRules>;
+const RULES_OF: Readonly<Record<Dialect, DialectRules>> = { local: rulesAt(0), hosted: rulesAt(1) };
+
+function rulesAt(index: 0 | 1): DialectRules {
+  const rules = Object.entries(RULES).map(([rule, values]) => [rule, values[index]]);
+  return Object.fromEntries(rules) as DialectRules;
+}
 
 type RequestForm = Pick<IncomingMessage, 'headers' | 'url'>;
 
@@ -100,12 +77,12 @@ export function createDialects(setting: DialectSetting): Dialects {
 }
 
 export function rulesOf(dialect: Dialect): DialectRules {
-  return RULES[dialect];
+  return RULES_OF[dialect];
 }
 
 /** The rules of the call being answered. */
 export function rulesFor(ctx: Pick<Koa.Context, 'state'>): DialectRules {
-  return RULES[(ctx.state as { readonly dialect?: Dialect }).dialect ?? 'local'];
+  return RULES_OF[(ctx.state as { readonly dialect?: Dialect }).dialect ?? 'local'];
 }
 
 /** How `/view` sends a file. Redirects are used only for paths below `/api`. */

@@ -57,7 +57,7 @@ export async function receiveMultipart(
   try {
     parser = busboy(parserConfig(request, options));
   } catch {
-    return malformedBody('The body is not multipart/form-data.');
+    return refused(400, 'The body is not multipart/form-data.');
   }
   const byteCounter = createByteCounter(options.maxFileBytes);
   // The parser itself must not be destroyed inside its own events.
@@ -173,28 +173,20 @@ function createForm(options: MultipartOptions, stop: (cause: Error) => void) {
 
 function refusalOf(failure: unknown, options: MultipartOptions): SpoolRefusal | undefined {
   if (failure === undefined) return undefined;
-  if (failure instanceof LimitExceeded) return bodyTooLarge(options);
-  return malformedBody('The multipart body is malformed.');
+  if (failure instanceof LimitExceeded) return refused(413, tooLargeText(options.maxFileBytes));
+  return refused(400, 'The multipart body is malformed.');
 }
 
 function refusedByHeaders(
   { headers }: IncomingMessage,
   maxBytes: number,
 ): SpoolRefusal | undefined {
-  const encoding = headers['content-encoding'];
-  if (encoding !== undefined && encoding !== 'identity') {
-    return { ok: false, status: 415, message: `Content-Encoding ${encoding} is not taken.` };
-  }
-  if (Number(headers['content-length']) > maxBytes) {
-    return { ok: false, status: 413, message: tooLargeText(maxBytes) };
-  }
-  return undefined;
+  const encoding = headers['content-encoding'] ?? 'identity';
+  if (encoding !== 'identity') return refused(415, `Content-Encoding ${encoding} is not taken.`);
+  const isTooLarge = Number(headers['content-length']) > maxBytes;
+  return isTooLarge ? refused(413, tooLargeText(maxBytes)) : undefined;
 }
 
-function bodyTooLarge(options: MultipartOptions): SpoolRefusal {
-  return { ok: false, status: 413, message: tooLargeText(options.maxFileBytes) };
-}
-
-function malformedBody(message: string): SpoolRefusal {
-  return { ok: false, status: 400, message };
+function refused(status: SpoolRefusal['status'], message: string): SpoolRefusal {
+  return { ok: false, status, message };
 }

@@ -75,17 +75,29 @@ export const frameOf = (value: ImageValue | MaskValue, index: number): Float32Ar
   return value.data.subarray(index * size, (index + 1) * size);
 };
 
+const inputReader =
+  <T extends Value>(isRight: (value: Value | undefined) => value is T, expected: string) =>
+  (inputs: Inputs, name: string): T => {
+    const value = inputs[name];
+    return isRight(value) ? value : wrong(name, expected, value);
+  };
+
+const isKind =
+  <K extends 'image' | 'mask'>(kind: K) =>
+  (value: Value | undefined): value is Extract<Value, { kind: K }> =>
+    typeof value === 'object' && value !== null && value.kind === kind;
+
 /** The picture input of that name. v1 lets a literal into a picture input and fails only at run time. */
-export const imageInput = (inputs: Inputs, name: string): ImageValue => {
-  const value = inputs[name];
-  return isKind(value, 'image') ? value : wrong(name, 'an image', value);
-};
+export const imageInput = inputReader(isKind('image'), 'an image');
 
 /** The mask input of that name. */
-export const maskInput = (inputs: Inputs, name: string): MaskValue => {
-  const value = inputs[name];
-  return isKind(value, 'mask') ? value : wrong(name, 'a mask', value);
-};
+export const maskInput = inputReader(isKind('mask'), 'a mask');
+
+/** The text of that name. */
+export const stringInput = inputReader((value) => typeof value === 'string', 'a text');
+
+/** The yes-or-no of that name. */
+export const boolInput = inputReader((value) => typeof value === 'boolean', 'true or false');
 
 /** The whole number of that name, cut towards zero as v1's `int()` does. */
 export const intInput = (inputs: Inputs, name: string): number => {
@@ -103,30 +115,12 @@ export const floatInput = (inputs: Inputs, name: string): number => {
   return typeof value === 'number' ? value : wrong(name, 'a number', value);
 };
 
-/** The text of that name. */
-export const stringInput = (inputs: Inputs, name: string): string => {
-  const value = inputs[name];
-  return typeof value === 'string' ? value : wrong(name, 'a text', value);
-};
-
-/** The yes-or-no of that name. */
-export const boolInput = (inputs: Inputs, name: string): boolean => {
-  const value = inputs[name];
-  return typeof value === 'boolean' ? value : wrong(name, 'true or false', value);
-};
-
 /** Reads an optional input; absent and null both count as not given. */
 export const optionalInput = <T>(
   inputs: Inputs,
   name: string,
   read: (inputs: Inputs, name: string) => T,
 ): T | undefined => ((inputs[name] ?? null) === null ? undefined : read(inputs, name));
-
-const isKind = <K extends 'image' | 'mask'>(
-  value: Value | undefined,
-  kind: K,
-): value is Extract<Value, { kind: K }> =>
-  typeof value === 'object' && value !== null && value.kind === kind;
 
 const wrong = (name: string, expected: string, value: Value | undefined): never => {
   throw new NodeFailure('TypeError', `${name}: expected ${expected}, got ${describe(value)}`);

@@ -12,14 +12,7 @@ import { type StaticFile, findBelow, sendFile } from '../http/static-file.ts';
 import { type Templates, serveTemplateList } from './templates.ts';
 
 /** A browser front end in a folder, as v1's `--front-end-root` mounts one. */
-export type Frontend = {
-  /** Serves its files where no route of the old API answers. */
-  readonly serve: Koa.Middleware;
-  /** The list of `/extensions`. */
-  readonly extensions: () => Promise<readonly string[]>;
-  /** The lists of `/workflow_templates`. */
-  readonly workflowTemplates: Templates['packs'];
-};
+export type Frontend = ReturnType<typeof createFrontend>;
 
 /** Types worth making smaller; pictures, fonts and archives are small already. */
 const COMPRESSIBLE = /^(text\/|application\/(javascript|json|manifest\+json|xml|wasm)|image\/svg)/;
@@ -32,7 +25,7 @@ const BUNDLED_FOLDER = fileURLToPath(packageUrl('page/extensions/'));
 
 const MAX_EXTENSIONS = 10_000;
 
-export function createFrontend(root: string, templates: Templates): Frontend {
+export function createFrontend(root: string, templates: Templates) {
   const compress = createCompressor();
 
   async function serve(ctx: Koa.Context, file: StaticFile): Promise<void> {
@@ -46,7 +39,8 @@ export function createFrontend(root: string, templates: Templates): Frontend {
   }
 
   return {
-    async serve(ctx, next) {
+    /** Serves its files where no route of the old API answers. */
+    async serve(this: void, ctx: Koa.Context, next: Koa.Next): Promise<void> {
       if (ctx.method !== 'GET' && ctx.method !== 'HEAD') return next();
       const file =
         (await findBelow(root, ctx.path === '/' ? '/index.html' : ctx.path)) ??
@@ -56,7 +50,12 @@ export function createFrontend(root: string, templates: Templates): Frontend {
       if (ctx.path === '/user.css') return sendEmptyStylesheet(ctx);
       return next();
     },
-    extensions: async () => [...(await listExtensions(root)), ...BUNDLED_EXTENSIONS],
+    /** The list of `/extensions`. */
+    extensions: async (): Promise<readonly string[]> => [
+      ...(await listExtensions(root)),
+      ...BUNDLED_EXTENSIONS,
+    ],
+    /** The lists of `/workflow_templates`. */
     workflowTemplates: templates.packs,
   };
 }

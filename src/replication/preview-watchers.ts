@@ -4,29 +4,19 @@ import type { Redis } from '../lib/redis.ts';
  * Tracks which users have sockets in other processes: each process subscribes to the previews of
  * its users.
  */
-export type PreviewWatchers = {
-  isWatched(this: void, user: string): boolean;
-  onWatchers(this: void, user: string, refresh: number): void;
-  /** This process has sockets of the user, or has none any more. */
-  setLocal(user: string, isThere: boolean): void;
-  /** Asks Redis again; other users are forgotten. */
-  refresh(users: readonly string[]): Promise<void>;
-};
+export type PreviewWatchers = ReturnType<typeof createPreviewWatchers>;
 
-export function createPreviewWatchers({
-  redis,
-  channels,
-}: {
-  redis: Redis;
-  channels: string;
-}): PreviewWatchers {
+export function createPreviewWatchers({ redis, channels }: { redis: Redis; channels: string }) {
   const localUsers = new Set<string>();
   let counts = new Map<string, number>();
   return {
-    isWatched: (user) => (counts.get(user) ?? 0) > (localUsers.has(user) ? 1 : 0),
-    onWatchers: (user, refresh) => void counts.set(user, refresh),
-    setLocal: (user, isThere) => void (isThere ? localUsers.add(user) : localUsers.delete(user)),
-    async refresh(users) {
+    isWatched: (user: string) => (counts.get(user) ?? 0) > (localUsers.has(user) ? 1 : 0),
+    onWatchers: (user: string, refresh: number) => void counts.set(user, refresh),
+    /** This process has sockets of the user, or has none any more. */
+    setLocal: (user: string, isThere: boolean) =>
+      void (isThere ? localUsers.add(user) : localUsers.delete(user)),
+    /** Asks Redis again; other users are forgotten. */
+    async refresh(users: readonly string[]): Promise<void> {
       const asked = [...new Set(users)];
       const reply = asked.length === 0 ? [] : await numSub(asked);
       counts = new Map(asked.map((user, i) => [user, Number(reply[2 * i + 1])]));

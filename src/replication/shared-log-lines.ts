@@ -86,7 +86,7 @@ export async function openSharedLog({
     }
   }
 
-  async function change(kind: 'subscribe' | 'unsubscribe', user: string, clientId: string) {
+  async function store(kind: 'subscribe' | 'unsubscribe', user: string, clientId: string) {
     const member = JSON.stringify([user, clientId]);
     const steps = commands.multi();
     if (kind === 'unsubscribe') steps.zrem(subscriptionsKey, member);
@@ -95,6 +95,10 @@ export async function openSharedLog({
       .zremrangebyrank(subscriptionsKey, 0, -MAX_SUBSCRIPTIONS - 1)
       .pexpire(subscriptionsKey, SUBSCRIPTION_TTL_MS);
     await steps.publish(all, encode({ kind, user, clientId })).exec();
+  }
+
+  async function change(...subscription: Parameters<typeof store>): Promise<void> {
+    await completesWithin(GATHER_TIMEOUT_MS, store(...subscription).catch(logFailure));
   }
 
   async function ask(user: string, id: string, onEntries: (entries: Entries) => void) {
@@ -116,16 +120,8 @@ export async function openSharedLog({
   await loadSubscriptions().catch(logFailure);
 
   return {
-    subscribe: async (user, clientId) =>
-      void (await completesWithin(
-        GATHER_TIMEOUT_MS,
-        change('subscribe', user, clientId).catch(logFailure),
-      )),
-    unsubscribe: async (user, clientId) =>
-      void (await completesWithin(
-        GATHER_TIMEOUT_MS,
-        change('unsubscribe', user, clientId).catch(logFailure),
-      )),
+    subscribe: (user, clientId) => change('subscribe', user, clientId),
+    unsubscribe: (user, clientId) => change('unsubscribe', user, clientId),
     publish: (user, entries) => void send(all, { kind: 'lines', user, entries }).catch(logFailure),
     async gather(user) {
       const id = randomUUID();

@@ -14,14 +14,7 @@ export type SubscriptionHandlers = {
 };
 
 /** The subscription to these messages. */
-export type Subscription = {
-  /** Resolves when all messages sent before are received. */
-  whenCaughtUp(): Promise<void>;
-  /** Starts or stops receiving previews of this user. */
-  watch(user: string, isThere: boolean): void;
-  open(): Promise<void>;
-  close(): void;
-};
+export type Subscription = ReturnType<typeof createSubscription>;
 
 /** A connection without an answer for this long is dead. */
 const PING_TIMEOUT_MS = 5000;
@@ -32,7 +25,7 @@ export function createSubscription({
 }: {
   links: RedisConnections;
   handlers: SubscriptionHandlers;
-}): Subscription {
+}) {
   const { channels } = links;
   const redis: Redis = links.connect();
   const events = `${channels}events`;
@@ -82,7 +75,8 @@ export function createSubscription({
   });
 
   return {
-    async whenCaughtUp() {
+    /** Resolves when all messages sent before are received. */
+    async whenCaughtUp(): Promise<void> {
       const timer = setTimeout(() => redis.disconnect(true), PING_TIMEOUT_MS);
       try {
         await redis.ping();
@@ -90,16 +84,17 @@ export function createSubscription({
         clearTimeout(timer);
       }
     },
-    watch(user, isThere) {
+    /** Starts or stops receiving previews of this user. */
+    watch(user: string, isThere: boolean): void {
       const channel = previews + user;
       const done = isThere ? redis.subscribe(channel) : redis.unsubscribe(channel);
       done.catch(ignoreError);
     },
-    async open() {
+    async open(): Promise<void> {
       isOpen = true;
       await listen();
     },
-    close() {
+    close(): void {
       isOpen = false;
       redis.disconnect();
     },

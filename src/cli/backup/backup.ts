@@ -19,7 +19,7 @@ import {
   partialPath,
   removeBackup,
 } from './backups.ts';
-import { type ListedFile, type MissingFile, writeManifest } from './manifest.ts';
+import { type ListedFile, writeManifest } from './manifest.ts';
 import { type BackupRecords, blobPath } from './records.ts';
 
 /** Small files at the top of a data folder that a restore needs: its secret and its ids. */
@@ -40,13 +40,7 @@ export type BackupOptions = {
   readonly reached: (moment: CrashPoint) => void;
 };
 
-export type BackupResult = {
-  readonly name: string;
-  readonly files: number;
-  readonly copied: { readonly files: number; readonly bytes: number };
-  readonly missing: readonly MissingFile[];
-  readonly removed: readonly string[];
-};
+export type BackupResult = Awaited<ReturnType<typeof backUpLocked>>;
 
 const MAX_CONCURRENT = 8;
 /** Each takes the records anew because bytes they named were removed meanwhile. */
@@ -72,7 +66,7 @@ export async function backUp(options: BackupOptions): Promise<BackupResult> {
 
 type OpenedBackup = BackupOptions & { readonly records: BackupRecords };
 
-async function backUpLocked(options: OpenedBackup): Promise<BackupResult> {
+async function backUpLocked(options: OpenedBackup) {
   const { dataDir, into, records, now, reached } = options;
   const partial = partialPath(into);
   const createdAtMs = now();

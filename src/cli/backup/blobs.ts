@@ -8,12 +8,7 @@ import type { ListedFile } from './manifest.ts';
 import { blobPath } from './records.ts';
 
 /** Brings content-addressed files into one backup. */
-export type BlobCopier = {
-  /** Puts the bytes into the backup, once; why not, when they are not to be had. */
-  copy(blob: RecordedBlob): Promise<string | undefined>;
-  has(hash: string): ListedFile | undefined;
-  readonly copied: { files: number; bytes: number };
-};
+export type BlobCopier = ReturnType<typeof createBlobCopier>;
 
 /** `last`, a complete backup beside it, has what is the same: it is linked, as no backup ever changes. */
 export function createBlobCopier(places: {
@@ -22,7 +17,7 @@ export function createBlobCopier(places: {
   readonly previous: Backup | undefined;
   /** For files on their way. */
   readonly dir: string;
-}): BlobCopier {
+}) {
   const { dataDir, partial, previous, dir } = places;
   const known = new Map(previous?.manifest.files.map((file) => [file.path, file]));
   const listed = new Map<string, ListedFile>();
@@ -46,8 +41,9 @@ export function createBlobCopier(places: {
   }
   return {
     copied,
-    has: (hash) => listed.get(hash),
-    async copy({ hash }) {
+    has: (hash: string) => listed.get(hash),
+    /** Puts the bytes into the backup, once; why not, when they are not to be had. */
+    async copy({ hash }: RecordedBlob): Promise<string | undefined> {
       if (listed.has(hash)) return undefined;
       const path = blobPath(hash).split(sep).join('/');
       const linked = await linkPrevious(path);

@@ -35,7 +35,7 @@ const MANIFEST = z.object({
 
 /** A file of a backup, by its path in the data folder. */
 export type ListedFile = Readonly<z.infer<typeof LISTED_FILE>>;
-export type MissingFile = Readonly<z.infer<typeof MISSING_FILE>>;
+type MissingFile = Readonly<z.infer<typeof MISSING_FILE>>;
 
 /** The files of one backup. It is written last: a backup without it is incomplete. */
 export type Manifest = Omit<Readonly<z.infer<typeof MANIFEST>>, 'files' | 'missing'> & {

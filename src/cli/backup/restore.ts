@@ -30,14 +30,7 @@ export type RestoreOptions = {
   readonly reached: (moment: CrashPoint) => void;
 };
 
-export type RestoreResult = {
-  readonly name: string;
-  readonly manifest: Manifest;
-  /** Backups that were passed over because they are not complete. */
-  readonly passedOver: readonly string[];
-  /** Where the former content of the data folder is; `undefined`: there was none. */
-  readonly aside: string | undefined;
-};
+export type RestoreResult = Awaited<ReturnType<typeof restore>>;
 
 const MAX_CONCURRENT = 8;
 /** The copy while it is made: nothing of the data folder has been touched so far. */
@@ -50,7 +43,7 @@ const IDLE_PROCESS_MS = 24 * 60 * 60_000;
  * Puts a backup into a data folder that no process uses. It is copied and verified as a whole first;
  * only then is anything moved, and nothing is ever deleted.
  */
-export async function restore(options: RestoreOptions): Promise<RestoreResult> {
+export async function restore(options: RestoreOptions) {
   const { from, at, now } = options;
   const root = resolve(options.dataDir);
   const { chosen, passedOver } = chooseBackup(resolve(from), at);
@@ -66,7 +59,9 @@ export async function restore(options: RestoreOptions): Promise<RestoreResult> {
     await copyVerified(chosen, root, options);
     const aside = await swapContent(root, existingContent, options);
     isDone = true;
-    return { name: chosen.name, manifest: chosen.manifest, passedOver, aside };
+    const { name, manifest } = chosen;
+    // `aside` is where the former content of the data folder is, if there was any.
+    return { name, manifest, passedOver, aside };
   } finally {
     await rm(join(root, COPYING_FOLDER), { recursive: true, force: true });
     folderLock.close();

@@ -10,15 +10,8 @@ import { packageUrl } from '../../lib/package-url.ts';
 
 type AnsweredRequest = { msg: string; method: string; url: string; status: number; v2: string[] };
 
-/** The server of the demo, and the v1 calls it has answered. */
-export type DemoServer = {
-  readonly url: string;
-  readonly requests: AnsweredRequest[];
-  stop(): Promise<void>;
-};
-
-/** A real server process on a free port; its log lists the v2 calls it made. */
-export async function startServer(args: readonly string[]): Promise<DemoServer> {
+/** A real server process on a free port, and the v1 calls it has answered; its log lists the v2 calls it made. */
+export async function startServer(args: readonly string[]) {
   const dataDir = await mkdtemp(join(tmpdir(), 'holdover-demo-'));
   const main = fileURLToPath(packageUrl('dist/main.js'));
   const child = spawn(process.execPath, [main, '--port', '0', '--data-dir', dataDir, ...args], {
@@ -43,7 +36,7 @@ export async function startServer(args: readonly string[]): Promise<DemoServer> 
   return {
     url,
     requests,
-    async stop() {
+    async stop(): Promise<void> {
       if (child.exitCode === null) {
         child.kill('SIGTERM');
         await once(child, 'exit');

@@ -1,5 +1,5 @@
-import { type ImageValue, type NodeContext, NodeFailure } from '../node.ts';
-import { eachRow, newImage } from '../tensor.ts';
+import { type ImageValue, NodeFailure } from '../node.ts';
+import { type LoopContext, eachRow, newImage } from '../tensor.ts';
 
 const { fround } = Math;
 
@@ -86,19 +86,19 @@ export const sharpening = (blur: Kernel, alpha: number): Kernel => {
   return { ...blur, weights, gain: blur.gain * strength, own: 1 - sum };
 };
 
-type Context = Pick<NodeContext, 'reserve' | 'check'>;
-
 /** Weight by weight up to this many products (about two seconds); beyond, rows and columns apart. */
 const DIRECT_PRODUCTS = 1e9;
 
+type Convolution = (context: LoopContext, image: ImageValue, kernel: Kernel) => ImageValue;
+
 /** Weighs every pixel's neighbourhood, mirrored at the borders without repeating the edge pixel. */
-export const convolve = (context: Context, image: ImageValue, kernel: Kernel): ImageValue => {
+export const convolve: Convolution = (context, image, kernel) => {
   const radius = (kernel.side - 1) / 2;
   if (radius >= image.width || radius >= image.height) {
-    throw new NodeFailure(
-      'RuntimeError',
-      `A radius of ${radius} needs a picture larger than ${radius} pixels on both sides; this one is ${image.width} × ${image.height}`,
-    );
+    const wanted = `a picture larger than ${radius} pixels on both sides`;
+    const size = `${image.width} × ${image.height}`;
+    const message = `A radius of ${radius} needs ${wanted}; this one is ${size}`;
+    throw new NodeFailure('RuntimeError', message);
   }
   const products = image.data.length * kernel.weights.length;
   return products <= DIRECT_PRODUCTS
@@ -110,24 +110,15 @@ export const convolve = (context: Context, image: ImageValue, kernel: Kernel): I
  * Every product in the original's order: equal to the last bit.
  * @internal
  */
-export const convolveDirectly = (
-  context: Context,
-  image: ImageValue,
-  kernel: Kernel,
-): ImageValue => {
+export const convolveDirectly: Convolution = (context, image, kernel) => {
   const result = newImage(context, image);
-  eachRow(context, image, (row) => convolveRow({ image, result, kernel, row }));
+  eachRow(context, image, (row) => convolveRow(image, result, kernel, row));
   return result;
 };
 
-type RowTask = {
-  readonly image: ImageValue;
-  readonly result: ImageValue;
-  readonly kernel: Kernel;
-  readonly row: number;
-};
+type RowPass = (from: ImageValue, to: ImageValue, kernel: Kernel, row: number) => void;
 
-const convolveRow = ({ image, result, kernel, row }: RowTask): void => {
+const convolveRow: RowPass = (image, result, kernel, row) => {
   const { width, height, channels } = image;
   const radius = (kernel.side - 1) / 2;
   const top = Math.floor(row / height) * height;
@@ -135,7 +126,7 @@ const convolveRow = ({ image, result, kernel, row }: RowTask): void => {
   const line = new Float32Array((width + 2 * radius) * channels);
   for (let ky = 0; ky < kernel.side; ky++) {
     const y = reflect((row % height) + ky - radius, height);
-    mirrorLine({ image, line, from: (top + y) * width * channels, radius });
+    mirrorLine(image, line, (top + y) * width * channels, radius);
     for (let kx = 0; kx < kernel.side; kx++) {
       const weight = kernel.weights[ky * kernel.side + kx] as number;
       const shift = kx * channels;
@@ -151,15 +142,12 @@ const reflect = (i: number, length: number): number => {
   return i < length ? i : 2 * (length - 1) - i;
 };
 
-type LineTask = {
-  readonly image: ImageValue;
-  readonly line: Float32Array;
-  readonly from: number;
-  readonly radius: number;
-};
-
-const mirrorLine = ({ image, line, from, radius }: LineTask): void => {
-  const { width, channels, data } = image;
+const mirrorLine = (
+  { width, channels, data }: ImageValue,
+  line: Float32Array,
+  from: number,
+  radius: number,
+): void => {
   line.set(data.subarray(from, from + width * channels), radius * channels);
   for (let x = 1; x <= radius; x++) {
     for (let c = 0; c < channels; c++) {
@@ -176,26 +164,22 @@ const mirrorLine = ({ image, line, from, radius }: LineTask): void => {
  * made to come out exactly as the direct way has it, or flat white would fall a level when saved.
  * @internal
  */
-export const convolveSeparably = (
-  context: Context,
-  image: ImageValue,
-  kernel: Kernel,
-): ImageValue => {
+export const convolveSeparably: Convolution = (context, image, kernel) => {
   const wide = newImage(context, image);
   const result = newImage(context, image);
   const flat = kernel.profile.reduce((sum, weight) => sum + weight, 0) ** 2;
   const white = kernel.weights.reduce((sum, weight) => Math.fround(sum + weight), 0);
   const parts = { ...kernel, gain: (white - kernel.own) / flat };
-  eachRow(context, image, (row) => blurAcross({ image, result: wide, kernel: parts, row }));
-  eachRow(context, image, (row) => blurDown({ image, wide, result, kernel: parts, row }));
+  eachRow(context, image, (row) => blurAcross(image, wide, parts, row));
+  eachRow(context, image, (row) => blurDown([image, wide], result, parts, row));
   return result;
 };
 
-const blurAcross = ({ image, result, kernel, row }: RowTask): void => {
+const blurAcross: RowPass = (image, result, kernel, row) => {
   const radius = (kernel.side - 1) / 2;
   const { width, channels } = image;
   const line = new Float32Array((width + 2 * radius) * channels);
-  mirrorLine({ image, line, from: row * width * channels, radius });
+  mirrorLine(image, line, row * width * channels, radius);
   for (let i = 0; i < width * channels; i++) {
     let sum = 0;
     for (let k = 0; k < kernel.side; k++) {
@@ -205,8 +189,12 @@ const blurAcross = ({ image, result, kernel, row }: RowTask): void => {
   }
 };
 
-const blurDown = (task: RowTask & { readonly wide: ImageValue }): void => {
-  const { image, wide, result, kernel, row } = task;
+const blurDown = (
+  [image, wide]: readonly [ImageValue, ImageValue],
+  result: ImageValue,
+  kernel: Kernel,
+  row: number,
+): void => {
   const radius = (kernel.side - 1) / 2;
   const length = image.width * image.channels;
   const top = Math.floor(row / image.height) * image.height;

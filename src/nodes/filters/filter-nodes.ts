@@ -4,6 +4,13 @@ import { imageInput, newImage, floatInput, intInput, stringInput } from '../tens
 import { convolve, gaussian, sharpening } from './convolve.ts';
 import { fitted } from '../resample/resample.ts';
 
+const POSTPROCESSING = {
+  category: 'image/postprocessing',
+  pythonModule: 'comfy_extras.nodes_post_processing',
+  style: 'v3',
+  outputs: [{ type: 'IMAGE' }],
+} as const;
+
 const { fround } = Math;
 
 /** How two levels mix, rounded to single precision after every step as tensor code rounds. */
@@ -44,10 +51,9 @@ const mixOf = (mode: string): Mix => {
 
 const requireSameChannels = (first: ImageValue, second: ImageValue): void => {
   if (first.channels <= second.channels) return;
-  throw new NodeFailure(
-    'RuntimeError',
-    `image1 has ${first.channels} channels but image2 only ${second.channels}; join an alpha channel to image2 first`,
-  );
+  const counts = `${first.channels} channels but image2 only ${second.channels}`;
+  const message = `image1 has ${counts}; join an alpha channel to image2 first`;
+  throw new NodeFailure('RuntimeError', message);
 };
 
 const requireSameBatch = (first: ImageValue, second: ImageValue): number => {
@@ -56,14 +62,12 @@ const requireSameBatch = (first: ImageValue, second: ImageValue): number => {
   throw new NodeFailure('RuntimeError', `Cannot blend a batch of ${a} with a batch of ${b}`);
 };
 
-type BlendTask = {
-  readonly first: ImageValue;
-  readonly second: ImageValue;
-  readonly mix: Mix;
-  readonly factor: number;
-};
-
-const blend = (context: NodeContext, { first, second, mix, factor }: BlendTask): ImageValue => {
+const blend = (
+  context: NodeContext,
+  [first, second]: readonly [ImageValue, ImageValue],
+  mix: Mix,
+  factor: number,
+): ImageValue => {
   const result = newImage(context, { ...first, batch: requireSameBatch(first, second) });
   const [keep, take] = [fround(1 - factor), fround(factor)];
   const length = first.width * first.channels;
@@ -87,17 +91,14 @@ const blend = (context: NodeContext, { first, second, mix, factor }: BlendTask):
 
 /** Mixing two pictures. */
 const imageBlend: NodeDef = {
+  ...POSTPROCESSING,
   name: 'ImageBlend',
-  category: 'image/postprocessing',
-  pythonModule: 'comfy_extras.nodes_post_processing',
-  style: 'v3',
   required: {
     image1: ['IMAGE', {}],
     image2: ['IMAGE', {}],
     blend_factor: ['FLOAT', { default: 0.5, min: 0.0, max: 1.0, step: 0.01 }],
     blend_mode: ['COMBO', { multiselect: false, options: Object.keys(MIXES) }],
   },
-  outputs: [{ type: 'IMAGE' }],
   run: (inputs, context) => {
     const first = imageInput(inputs, 'image1');
     const given = imageInput(inputs, 'image2');
@@ -106,17 +107,10 @@ const imageBlend: NodeDef = {
     // v1 fits the second picture to the first: bicubic, the middle kept.
     const second = fitted(context, given, first, { method: 'bicubic', crop: 'center' });
     return {
-      outputs: [blend(context, { first, second, mix, factor: floatInput(inputs, 'blend_factor') })],
+      outputs: [blend(context, [first, second], mix, floatInput(inputs, 'blend_factor'))],
     };
   },
 };
-
-const POSTPROCESSING = {
-  category: 'image/postprocessing',
-  pythonModule: 'comfy_extras.nodes_post_processing',
-  style: 'v3',
-  outputs: [{ type: 'IMAGE' }],
-} as const;
 
 /** Blurs with a Gaussian kernel. */
 const imageBlur: NodeDef = {

@@ -25,7 +25,12 @@ import { encodeWebp } from '../codecs/encode-webp.ts';
 /** zlib levels of v1: files that stay are packed harder than previews. */
 const COMPRESSION = { saved: 4, preview: 1 } as const;
 
-const HIDDEN = { prompt: 'PROMPT', extra_pnginfo: 'EXTRA_PNGINFO' } as const;
+/** What all nodes that write pictures have in common; files carry the prompt. */
+const SAVES = {
+  hidden: { prompt: 'PROMPT', extra_pnginfo: 'EXTRA_PNGINFO' },
+  outputs: [],
+  outputNode: true,
+} as const;
 
 const PREFIX: InputSpec = ['STRING', { default: 'ComfyUI' }];
 
@@ -38,9 +43,7 @@ export const SAVE_NODES: readonly NodeDef[] = [
     category: 'image',
     pythonModule: 'nodes',
     required: { images: ['IMAGE', {}], filename_prefix: PREFIX },
-    hidden: HIDDEN,
-    outputs: [],
-    outputNode: true,
+    ...SAVES,
     run: (inputs, context) =>
       saveStills(imageInput(inputs, 'images'), context, {
         prefix: stringInput(inputs, 'filename_prefix'),
@@ -54,9 +57,7 @@ export const SAVE_NODES: readonly NodeDef[] = [
     category: 'image',
     pythonModule: 'nodes',
     required: { images: ['IMAGE'] },
-    hidden: HIDDEN,
-    outputs: [],
-    outputNode: true,
+    ...SAVES,
     run: (inputs, context) => preview(imageInput(inputs, 'images'), context),
   },
   {
@@ -65,9 +66,7 @@ export const SAVE_NODES: readonly NodeDef[] = [
     category: 'mask',
     pythonModule: 'comfy_extras.nodes_mask',
     required: { mask: ['MASK'] },
-    hidden: HIDDEN,
-    outputs: [],
-    outputNode: true,
+    ...SAVES,
     run: (inputs, context) => preview(greyImage(context, maskInput(inputs, 'mask')), context),
   },
   {
@@ -146,31 +145,29 @@ const ANIMATED_INPUTS: { readonly [name: string]: InputSpec } = {
 /** The effort of the WEBP encoder, by v1's `method`. */
 const EFFORT: { readonly [method: string]: number } = { default: 4, fastest: 0, slowest: 6 };
 
+const ANIMATION = {
+  ...SAVES,
+  category: 'image/animation',
+  pythonModule: 'comfy_extras.nodes_images',
+} as const;
+
 /** The nodes that write a batch as one moving picture. */
 export const SAVE_ANIMATED_NODES: readonly NodeDef[] = [
   {
+    ...ANIMATION,
     name: 'SaveAnimatedWEBP',
-    category: 'image/animation',
-    pythonModule: 'comfy_extras.nodes_images',
     required: {
       ...ANIMATED_INPUTS,
       lossless: ['BOOLEAN', { default: true }],
       quality: ['INT', { default: 80, min: 0, max: 100 }],
       method: [Object.keys(EFFORT)],
     },
-    hidden: HIDDEN,
-    outputs: [],
-    outputNode: true,
     run: saveWebp,
   },
   {
+    ...ANIMATION,
     name: 'SaveAnimatedPNG',
-    category: 'image/animation',
-    pythonModule: 'comfy_extras.nodes_images',
     required: { ...ANIMATED_INPUTS, compress_level: ['INT', { default: 4, min: 0, max: 9 }] },
-    hidden: HIDDEN,
-    outputs: [],
-    outputNode: true,
     run: saveApng,
   },
 ];
@@ -197,15 +194,12 @@ async function saveApng(inputs: Inputs, context: NodeContext): Promise<NodeResul
   return save(inputs, context, { images, bytes, extension: 'png', contentType: 'image/png' });
 }
 
-type Animation = {
-  readonly images: ImageValue;
-  readonly bytes: Uint8Array;
-  readonly extension: string;
-  readonly contentType: string;
-};
-
 /** v1 leaves `%batch_num%` standing here: there is one file. */
-async function save(inputs: Inputs, context: NodeContext, made: Animation): Promise<NodeResult> {
+async function save(
+  inputs: Inputs,
+  context: NodeContext,
+  made: { images: ImageValue; bytes: Uint8Array; extension: string; contentType: string },
+): Promise<NodeResult> {
   const prefix = stringInput(inputs, 'filename_prefix');
   const { subfolder, stem } = savePath(prefix, { ...made.images, now: new Date() });
   const counter = await context.nextCounter({ temp: false, subfolder }, stem);

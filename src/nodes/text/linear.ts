@@ -12,35 +12,32 @@ import {
 const SPACE =
   '\\t\\n\\x0b\\f\\r \\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}\\x{feff}';
 
-const ESCAPES: { readonly [letter: string]: string } = {
-  A: '\\A',
-  Z: '\\z',
+const SHARED_ESCAPES = {
   a: '\\x07',
   d: '\\p{Nd}',
   D: '\\P{Nd}',
+  n: '\\n',
+  r: '\\r',
+  t: '\\t',
+  f: '\\f',
+  v: '\\x0b',
+} as const;
+
+const ESCAPES: { readonly [letter: string]: string } = {
+  ...SHARED_ESCAPES,
+  A: '\\A',
+  Z: '\\z',
   w: '[\\p{L}\\p{N}_]',
   W: '[^\\p{L}\\p{N}_]',
   s: `[${SPACE}]`,
   S: `[^${SPACE}]`,
-  n: '\\n',
-  r: '\\r',
-  t: '\\t',
-  f: '\\f',
-  v: '\\x0b',
 };
 
 const CLASS_ESCAPES: { readonly [letter: string]: string } = {
-  a: '\\x07',
+  ...SHARED_ESCAPES,
   b: '\\x08',
-  d: '\\p{Nd}',
-  D: '\\P{Nd}',
   w: '\\p{L}\\p{N}_',
   s: SPACE,
-  n: '\\n',
-  r: '\\r',
-  t: '\\t',
-  f: '\\f',
-  v: '\\x0b',
 };
 
 /** The pattern, or its meaning on this text, is beyond what can be matched in linear time. */

@@ -11,8 +11,6 @@ const SWITCHES = {
   dotall: ['BOOLEAN', { default: false }],
 } as const;
 
-const DEFAULT_FLAGS: RegexFlags = { caseInsensitive: true, multiline: false, dotall: false };
-
 /** The text a mode of RegexExtract takes from a match; `undefined`: none. */
 type Pick = (match: TextMatch, group: number) => Value | undefined;
 
@@ -57,7 +55,6 @@ export const TEXT_PATTERN_NODES: readonly NodeDef[] = [
       ...SWITCHES,
       group_index: ['INT', { default: 1, min: 0, max: 100 }],
     },
-    output: { type: 'STRING' },
     evaluate: extract,
   }),
   stringNode({
@@ -66,7 +63,6 @@ export const TEXT_PATTERN_NODES: readonly NodeDef[] = [
     description: 'Replaces what a regular expression finds.',
     required: { string: MULTILINE, regex_pattern: MULTILINE, replace: MULTILINE },
     optional: { ...SWITCHES, count: ['INT', { default: 0, min: 0, max: 100 }] },
-    output: { type: 'STRING' },
     evaluate: replaceMatches,
   }),
 ];
@@ -146,11 +142,12 @@ function searchOf(
 }
 
 function flagsOf(inputs: Inputs): RegexFlags {
+  const flag = (name: keyof typeof SWITCHES): boolean =>
+    optionalInput(inputs, name, boolInput) ?? SWITCHES[name][1].default;
   return {
-    caseInsensitive:
-      optionalInput(inputs, 'case_insensitive', boolInput) ?? DEFAULT_FLAGS.caseInsensitive,
-    multiline: optionalInput(inputs, 'multiline', boolInput) ?? DEFAULT_FLAGS.multiline,
-    dotall: optionalInput(inputs, 'dotall', boolInput) ?? DEFAULT_FLAGS.dotall,
+    caseInsensitive: flag('case_insensitive'),
+    multiline: flag('multiline'),
+    dotall: flag('dotall'),
   };
 }
 

@@ -25,10 +25,11 @@ export function stringNode(parts: {
   readonly description?: string;
   readonly required: { readonly [name: string]: InputSpec };
   readonly optional?: { readonly [name: string]: InputSpec };
-  readonly output: OutputSpec;
+  /** A text unless it is given. */
+  readonly output?: OutputSpec;
   readonly evaluate: (inputs: Inputs, context: NodeContext) => Value | Promise<Value>;
 }): NodeDef {
-  const { output, evaluate, ...rest } = parts;
+  const { output = { type: 'STRING' }, evaluate, ...rest } = parts;
   return {
     ...rest,
     category: 'utils/string',

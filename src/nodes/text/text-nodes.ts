@@ -43,14 +43,12 @@ export const TEXT_NODES: readonly NodeDef[] = [
       string_b: MULTILINE,
       delimiter: ['STRING', { default: '', multiline: false }],
     },
-    output: { type: 'STRING' },
     evaluate: concatenated,
   }),
   stringNode({
     name: 'StringSubstring',
     displayName: 'Substring',
     required: { string: MULTILINE, start: ['INT', {}], end: ['INT', {}] },
-    output: { type: 'STRING' },
     evaluate: substring,
   }),
   stringNode({
@@ -64,21 +62,18 @@ export const TEXT_NODES: readonly NodeDef[] = [
     name: 'CaseConverter',
     displayName: 'Case Converter',
     required: { string: MULTILINE, mode: options(CASE) },
-    output: { type: 'STRING' },
     evaluate: (inputs, context) => changed(inputs, CASE, context),
   }),
   stringNode({
     name: 'StringTrim',
     displayName: 'Trim',
     required: { string: MULTILINE, mode: options(TRIM) },
-    output: { type: 'STRING' },
     evaluate: (inputs, context) => changed(inputs, TRIM, context),
   }),
   stringNode({
     name: 'StringReplace',
     displayName: 'Replace',
     required: { string: MULTILINE, find: MULTILINE, replace: MULTILINE },
-    output: { type: 'STRING' },
     evaluate: replaced,
   }),
   stringNode({
