@@ -6,23 +6,17 @@ import type { FetchOutcome, Validators } from './fetch-outcome.ts';
 import { readAtMost } from '../lib/read-at-most.ts';
 import { readRetryAfter } from '../http/retry-after.ts';
 
-export type FetchLimits = {
-  readonly connectTimeoutMs: number;
-  /** Making the list takes some servers seconds. */
-  readonly headersTimeoutMs: number;
-  /** Silence allowed inside the body. */
-  readonly bodyIdleTimeoutMs: number;
-  /** For the whole answer, however steadily it drips. */
-  readonly wholeTimeoutMs: number;
-  /** Larger answers are refused; bytes after decompression. */
-  readonly maxBytes: number;
-};
+export type FetchLimits = Readonly<typeof FETCH_LIMITS>;
 
-export const FETCH_LIMITS: FetchLimits = {
+export const FETCH_LIMITS = {
   connectTimeoutMs: 5_000,
+  /** Making the list takes some servers seconds. */
   headersTimeoutMs: 30_000,
+  /** Silence allowed inside the body. */
   bodyIdleTimeoutMs: 30_000,
+  /** For the whole answer, however steadily it drips. */
   wholeTimeoutMs: 180_000,
+  /** Larger answers are refused; bytes after decompression. */
   maxBytes: 64 * 1024 * 1024,
 };
 

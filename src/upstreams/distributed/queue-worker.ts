@@ -10,9 +10,9 @@ import type { RunStateStore } from '../distributed-state/run-state.ts';
 import { QUEUE_NAME } from '../distributed-state/ticket-queue.ts';
 
 /** How soon other workers take over the jobs of a crashed worker. */
-export type TakeoverTimes = { readonly lockMs: number; readonly checkMs: number };
+export type TakeoverTimes = Readonly<typeof TAKEOVER>;
 
-export const TAKEOVER: TakeoverTimes = { lockMs: 6000, checkMs: 1000 };
+export const TAKEOVER = { lockMs: 6000, checkMs: 1000 };
 
 /**
  * The interval at which locks are renewed. A lock renewed long before it expires survives some

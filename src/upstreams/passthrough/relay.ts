@@ -6,20 +6,17 @@ import { createFastRelay } from './fast-relay.ts';
 import { loadHttpProxy } from './load-http-proxy.ts';
 
 /** Time limits of calls to the upstream. */
-export type RelayLimits = {
-  readonly connectTimeoutMs: number;
-  /**
-   * Longest silence in both directions; a model may compute for ten minutes before its first byte.
-   */
-  readonly silenceMs: number;
-};
+export type RelayLimits = Readonly<typeof DEFAULT_RELAY_LIMITS>;
 
 /** Sends calls to one upstream unchanged and brings back its answers. */
 export type Relay = ReturnType<typeof createRelay>;
 
 /** @internal */
-export const DEFAULT_RELAY_LIMITS: RelayLimits = {
+export const DEFAULT_RELAY_LIMITS = {
   connectTimeoutMs: 5_000,
+  /**
+   * Longest silence in both directions; a model may compute for ten minutes before its first byte.
+   */
   silenceMs: 15 * 60_000,
 };
 

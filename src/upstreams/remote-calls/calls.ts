@@ -8,6 +8,7 @@ import { logTooLarge, tooLargePart } from './answer-limits.ts';
 import { type Reply, retryAfterMs, toError, tooLargeAnswer, unreachable } from './errors.ts';
 import type { UpstreamCapabilities } from '../remote/capabilities.ts';
 import type { RemoteLimits } from '../remote/limits.ts';
+import type { UpstreamLinks } from './upstream-links.ts';
 import type { Connections, HttpAnswer, HttpRequest } from './connections.ts';
 
 type UpstreamCall = Pick<HttpRequest, 'method' | 'path'> & {
@@ -21,20 +22,21 @@ export type CallOutcome =
   | { readonly kind: 'reply'; readonly reply: Reply }
   | { readonly kind: 'lost'; readonly wasSent: boolean; readonly cause: Error };
 
-/** The calls of one upstream. */
-export type Calls = ReturnType<typeof createCalls>;
-
-type CallsOptions = {
-  readonly connections: Connections;
+/** The parts of the client of one upstream that all others are built on. */
+export type RemoteClient = {
+  readonly calls: ReturnType<typeof createCalls>;
+  readonly links: UpstreamLinks;
+  readonly capabilities: UpstreamCapabilities;
   readonly limits: RemoteLimits;
   readonly clock: Clock;
   readonly log: Logger;
-  readonly capabilities: Pick<UpstreamCapabilities, 'clockAheadMs'>;
 };
 
-export function createCalls(options: CallsOptions) {
-  const { connections, limits, clock, log, capabilities } = options;
-
+/** The calls of one upstream. */
+export function createCalls(
+  connections: Connections,
+  { limits, clock, log, capabilities }: Omit<RemoteClient, 'calls' | 'links'>,
+) {
   async function once(account: Account | undefined, call: UpstreamCall): Promise<CallOutcome> {
     const answer = await connections.sendAndCollect(requestOf(account, call, limits));
     if (!answer.ok) {

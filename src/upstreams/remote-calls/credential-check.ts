@@ -1,21 +1,6 @@
-import type { Clock } from '../../lib/clock.ts';
 import { LRUCache } from 'lru-cache';
 import type { Account } from './accounts.ts';
-import type { Calls } from './calls.ts';
-import type { UpstreamLinks } from './upstream-links.ts';
-
-/**
- * Checks whether the upstream accepts an account. The answer is cached, so that not every call
- * asks.
- */
-export type CredentialCheck = ReturnType<typeof createCredentialCheck>;
-
-type CredentialCheckOptions = {
-  readonly calls: Pick<Calls, 'once' | 'recordRefusal'>;
-  readonly links: UpstreamLinks;
-  readonly clock: Clock;
-  readonly timeoutMs: number;
-};
+import type { RemoteClient } from './calls.ts';
 
 /** No service has this job: an accepted credential is answered 404, at no cost. */
 const UNKNOWN_JOB_ID = '00000000-0000-4000-8000-000000000000';
@@ -24,13 +9,21 @@ const ACCEPTED_TTL_MS = 5 * 60_000;
 const UNREACHABLE_TTL_MS = 5_000;
 const MAX_ACCOUNTS = 10_000;
 
-export function createCredentialCheck({ calls, links, clock, timeoutMs }: CredentialCheckOptions) {
+/**
+ * Checks whether the upstream accepts an account. The answer is cached, so that not every call
+ * asks.
+ */
+export function createCredentialCheck({ calls, links, clock, limits }: RemoteClient) {
   const accepted = new LRUCache<string, true>({ max: MAX_ACCOUNTS });
   const pendingChecks = new Map<string, Promise<boolean>>();
 
   async function check(account: Account): Promise<boolean> {
     const path = links.target('jobs', UNKNOWN_JOB_ID);
-    const exchange = await calls.once(account, { method: 'GET', path, timeoutMs });
+    const exchange = await calls.once(account, {
+      method: 'GET',
+      path,
+      timeoutMs: limits.discoverTimeoutMs,
+    });
     if (exchange.kind === 'lost') {
       accepted.set(account.id, true, { ttl: UNREACHABLE_TTL_MS });
       return true;

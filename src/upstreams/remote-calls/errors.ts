@@ -59,21 +59,14 @@ export function toError(reply: Reply, secret?: string): V2Error {
 }
 
 /** The error when no complete answer arrived. */
-export function unreachable(outcome?: NonNullable<V2Error['outcome']>): V2Error {
+export function unreachable(): V2Error {
   const message = 'The job service could not be reached.';
-  return {
-    status: 503,
-    code: 'upstream_unreachable',
-    message,
-    details: null,
-    ...(outcome && { outcome }),
-  };
+  return { status: 503, code: 'upstream_unreachable', message, details: null };
 }
 
 /** An answer that is not in the contract: a login page, a proxy's page, half a body. */
 export function invalidAnswer<T>(): Result<T> {
-  const message = 'The job service gave an answer that is none.';
-  return refuse(502, 'bad_upstream_response', message);
+  return refuse(502, 'bad_upstream_response', 'The job service gave an answer that is none.');
 }
 
 /** An answer that was cut off for its size. */

@@ -1,26 +1,18 @@
-import type { Clock } from '../../lib/clock.ts';
-import type { Logger } from '../../observability/log.ts';
 import { type JobEvent, type Result, isGone } from '../../protocol/job-api.ts';
 import { IS_TERMINAL, type Job } from '../../protocol/v2.ts';
 import type { Account } from '../remote-calls/accounts.ts';
 import type { Subscribers } from './subscribers.ts';
-import type { Calls } from '../remote-calls/calls.ts';
-import type { UpstreamCapabilities } from '../remote/capabilities.ts';
-import { type RemoteLimits, jittered, pollDelayMs } from '../remote/limits.ts';
+import type { RemoteClient } from '../remote-calls/calls.ts';
+import { jittered, pollDelayMs } from '../remote/limits.ts';
 import { type StreamCandidate, RANK, type StreamSlots } from './stream-slots.ts';
 import { type CheckRate, type SilenceWatch, watchSilence } from './silence-watch.ts';
 import type { Snapshots } from './snapshots.ts';
 import { type StreamAttempt, readStreamOnce } from './read-stream.ts';
 import { Alarm } from './alarm.ts';
 
-export type FollowOptions = {
-  readonly calls: Calls;
+export type FollowOptions = RemoteClient & {
   readonly snapshots: Snapshots;
   readonly streamSlots: StreamSlots;
-  readonly capabilities: UpstreamCapabilities;
-  readonly limits: RemoteLimits;
-  readonly clock: Clock;
-  readonly log: Logger;
   /** The rate of the reads that silent streams cause. */
   readonly checkRate: CheckRate;
 };
@@ -40,19 +32,9 @@ export type FollowedJob = {
  */
 export function follow(options: FollowOptions, followedJob: FollowedJob) {
   const follower = new JobFollower(options, followedJob);
-  async function followToEnd(): Promise<void> {
-    try {
-      while (!followedJob.signal.aborted && !(await follower.cycle()));
-    } catch (error) {
-      if (!followedJob.signal.aborted) throw error;
-    } finally {
-      follower.close();
-      followedJob.subscribers.end();
-    }
-  }
   return {
     /** Resolves when the job is over, or `signal` aborts. */
-    done: followToEnd(),
+    done: follower.run(),
     /** Another call reported the end of the job: read the job now. */
     reportEnd: (): void => follower.reportEnd(),
   };
@@ -86,18 +68,26 @@ class JobFollower {
     };
   }
 
+  async run(): Promise<void> {
+    const { signal, subscribers } = this.#job;
+    try {
+      while (!signal.aborted && !(await this.#cycle()));
+    } catch (error) {
+      if (!signal.aborted) throw error;
+    } finally {
+      this.#alarm.close();
+      this.#options.streamSlots.remove(this.#candidate);
+      subscribers.end();
+    }
+  }
+
   /** Reads one stream or polls once, then waits; true when the job is over. */
-  async cycle(): Promise<boolean> {
+  async #cycle(): Promise<boolean> {
     const isStreaming = this.#mayStream() && this.#options.streamSlots.acquire(this.#candidate);
     const waitMs = isStreaming ? await this.#readStreamUntilEnd() : undefined;
     if (this.#job.signal.aborted || (await this.#readUnlessFresh())) return true;
     await this.#alarm.sleep(Math.max(jittered(waitMs ?? this.#nextPollMs()), this.#refusedForMs()));
     return false;
-  }
-
-  close(): void {
-    this.#alarm.close();
-    this.#options.streamSlots.remove(this.#candidate);
   }
 
   reportEnd(): void {

@@ -1,12 +1,8 @@
-import type { Clock } from '../../lib/clock.ts';
-import type { Logger } from '../../observability/log.ts';
 import type { JobEvent } from '../../protocol/job-api.ts';
 import type { Account } from '../remote-calls/accounts.ts';
-import { type Calls, isAccountWide } from '../remote-calls/calls.ts';
+import { type RemoteClient, isAccountWide } from '../remote-calls/calls.ts';
 import { retryAfterMs } from '../remote-calls/errors.ts';
 import { type StreamEnd, readStream } from './read-events.ts';
-import type { UpstreamCapabilities } from '../remote/capabilities.ts';
-import type { RemoteLimits } from '../remote/limits.ts';
 import type { HttpAnswer } from '../remote-calls/connections.ts';
 import type { Secrets } from '../remote-calls/redact.ts';
 import { readRefusal } from '../remote-calls/read-refusal.ts';
@@ -19,14 +15,6 @@ export type StreamAttempt =
   /** No stream this time; the next poll shows why. */
   | { readonly kind: 'none' };
 
-type StreamReadOptions = {
-  readonly calls: Calls;
-  readonly limits: RemoteLimits;
-  readonly capabilities: UpstreamCapabilities;
-  readonly clock: Clock;
-  readonly log: Pick<Logger, 'warn'>;
-};
-
 type StreamRequest = {
   readonly account: Account;
   readonly path: string;
@@ -37,10 +25,10 @@ type StreamRequest = {
 
 /** Opens one event stream and reads it. A refusal updates the capabilities. */
 export async function readStreamOnce(
-  options: StreamReadOptions,
+  client: RemoteClient,
   request: StreamRequest,
 ): Promise<StreamAttempt> {
-  const { calls, limits, log } = options;
+  const { calls, limits, log } = client;
   const { account, path, signal } = request;
   const headers = { accept: 'text/event-stream', 'cache-control': 'no-cache' };
   const answer = await calls.open(account, { method: 'GET', path, headers, signal });
@@ -61,12 +49,12 @@ export async function readStreamOnce(
     }
     return { kind: 'read', end };
   }
-  return readStreamRefusal(options, account, answer);
+  return readStreamRefusal(client, account, answer);
 }
 
 /** Reads a refusal and updates the capabilities. */
 async function readStreamRefusal(
-  { calls, capabilities, limits, clock }: StreamReadOptions,
+  { calls, capabilities, limits, clock }: RemoteClient,
   account: Account,
   answer: Extract<HttpAnswer, { ok: true }>,
 ): Promise<StreamAttempt> {

@@ -4,9 +4,6 @@ import type { Account } from '../remote-calls/accounts.ts';
 import { type Subscribers, createSubscribers, statusEventOf } from './subscribers.ts';
 import { type FollowOptions, follow } from './follow-job.ts';
 
-/** All subscribers to a job of one account share one stream, or one poller. */
-export type SharedStreams = ReturnType<typeof createSharedStreams>;
-
 type SharedStreamsOptions = FollowOptions & {
   /** True while a client watches this job. */
   readonly isWatched: (user: string, jobId: string) => boolean;
@@ -19,6 +16,7 @@ type SharedStream = {
   readonly reportEnd: () => void;
 };
 
+/** All subscribers to a job of one account share one stream, or one poller. */
 export function createSharedStreams(options: SharedStreamsOptions) {
   const streams = new Map<string, SharedStream>();
 

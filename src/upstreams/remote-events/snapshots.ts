@@ -1,11 +1,8 @@
-import type { Clock } from '../../lib/clock.ts';
 import { type Result, type V2Error, isGone, ok } from '../../protocol/job-api.ts';
 import type { Job } from '../../protocol/v2.ts';
 import type { Account } from '../remote-calls/accounts.ts';
-import type { Calls } from '../remote-calls/calls.ts';
+import type { RemoteClient } from '../remote-calls/calls.ts';
 import { invalidAnswer } from '../remote-calls/errors.ts';
-import type { RemoteLimits } from '../remote/limits.ts';
-import type { UpstreamLinks } from '../remote-calls/upstream-links.ts';
 import type { Secrets } from '../remote-calls/redact.ts';
 import { readJob } from '../remote/schemas.ts';
 import { type CachedJob, SnapshotStore } from './snapshot-store.ts';
@@ -13,16 +10,9 @@ import { type CachedJob, SnapshotStore } from './snapshot-store.ts';
 /** Reads jobs. One request serves all callers that ask at about the same time. */
 export type Snapshots = ReturnType<typeof createSnapshots>;
 
-type SnapshotsOptions = {
-  readonly calls: Calls;
-  readonly links: UpstreamLinks;
-  readonly limits: RemoteLimits;
-  readonly clock: Clock;
-};
-
 const SUFFIX = { self: [], events: ['events'], cancel: ['cancel'] } as const;
 
-export function createSnapshots({ calls, links, limits, clock }: SnapshotsOptions) {
+export function createSnapshots({ calls, links, limits, clock }: RemoteClient) {
   const store = new SnapshotStore({ clock, maxAgeMs: limits.snapshotMs });
 
   function target(account: Account, jobId: string, link: keyof Job['urls']): string {

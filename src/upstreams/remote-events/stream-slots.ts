@@ -48,12 +48,12 @@ export function createStreamSlots(options: { readonly max: number; readonly cloc
   }
 
   function preemptLowest(candidate: StreamCandidate): void {
-    const worst = lastOf(holders);
+    const worst = firstOf(holders, -1);
     if (worst && worst.rank() > candidate.rank()) worst.preempt();
   }
 
   function release(candidate: StreamCandidate): void {
-    if (holders.delete(candidate)) firstOf(waiting)?.wake();
+    if (holders.delete(candidate)) firstOf(waiting, 1)?.wake();
   }
 
   return {
@@ -88,24 +88,12 @@ export function createStreamSlots(options: { readonly max: number; readonly cloc
   };
 }
 
-/** The first of the lowest rank. */
-function firstOf(candidates: Iterable<StreamCandidate>): StreamCandidate | undefined {
-  return pick(candidates, (rank, best) => rank < best);
-}
-
-/** The first of the highest rank. */
-function lastOf(candidates: Iterable<StreamCandidate>): StreamCandidate | undefined {
-  return pick(candidates, (rank, best) => rank > best);
-}
-
-function pick(
-  candidates: Iterable<StreamCandidate>,
-  isBetter: (rank: number, best: number) => boolean,
-): StreamCandidate | undefined {
-  let chosen: { readonly candidate: StreamCandidate; readonly rank: number } | undefined;
+/** The first of the lowest rank; with `sign` -1, of the highest. */
+function firstOf(candidates: Iterable<StreamCandidate>, sign: 1 | -1): StreamCandidate | undefined {
+  let first: { readonly candidate: StreamCandidate; readonly rank: number } | undefined;
   for (const candidate of candidates) {
-    const rank = candidate.rank();
-    if (!chosen || isBetter(rank, chosen.rank)) chosen = { candidate, rank };
+    const rank = sign * candidate.rank();
+    if (!first || rank < first.rank) first = { candidate, rank };
   }
-  return chosen?.candidate;
+  return first?.candidate;
 }

@@ -1,4 +1,3 @@
-import type { Clock } from '../../lib/clock.ts';
 import { randomUUID } from 'node:crypto';
 import { hashFile } from '../../lib/hash.ts';
 import {
@@ -11,36 +10,22 @@ import {
 } from '../../protocol/job-api.ts';
 import type { Asset } from '../../protocol/v2.ts';
 import type { Account } from '../remote-calls/accounts.ts';
-import { type Calls, isAccountWide, pausedError } from '../remote-calls/calls.ts';
+import { type RemoteClient, isAccountWide, pausedError } from '../remote-calls/calls.ts';
 import { tooLargePart } from '../remote-calls/answer-limits.ts';
 import { tooLargeAnswer, unreachable } from '../remote-calls/errors.ts';
-import type { UpstreamCapabilities } from '../remote/capabilities.ts';
-import type { RemoteLimits } from '../remote/limits.ts';
-import type { UpstreamLinks } from '../remote-calls/upstream-links.ts';
 import { uploadBody } from './multipart-body.ts';
 import type { OutputIds } from './output-ids.ts';
 import { type FromHash, assetOf, createKnownBytes } from './known-bytes.ts';
-
-/** The assets of one upstream, by account. */
-export type RemoteAssets = ReturnType<typeof createAssets>;
-
-type RemoteAssetsOptions = {
-  readonly calls: Calls;
-  readonly links: UpstreamLinks;
-  readonly capabilities: UpstreamCapabilities;
-  readonly outputIds: OutputIds;
-  readonly limits: Pick<RemoteLimits, 'submitTimeoutMs' | 'uploadBudgetMs'>;
-  readonly clock: Clock;
-};
 
 const ATTEMPTS = 2;
 
 /** Some servers process a file only when it has arrived completely, and that takes time. */
 const SLOWEST_BYTES_PER_MS = 10_000;
 
-export function createAssets(options: RemoteAssetsOptions) {
-  const { calls, links, limits, clock } = options;
-  const knownBytes = createKnownBytes(options);
+/** The assets of one upstream, by account. */
+export function createAssets(client: RemoteClient, outputIds: OutputIds) {
+  const { calls, links, limits, clock } = client;
+  const knownBytes = createKnownBytes(client);
 
   async function read(account: Account, assetId: string): Promise<Result<Asset>> {
     const path = links.target('assets', assetId);
@@ -100,10 +85,10 @@ export function createAssets(options: RemoteAssetsOptions) {
       hasExpectedHash(upload) ? create(account, upload) : mismatch(),
     /** The record; under another id where the upstream has given the same file a new one. */
     async get(account: Account, assetId: string): Promise<Result<Asset>> {
-      const known = options.outputIds.current(account, assetId);
+      const known = outputIds.current(account, assetId);
       const asset = await read(account, known);
       if (asset.ok || !isGone(asset.error)) return asset;
-      const renewed = await options.outputIds.renew(account, known);
+      const renewed = await outputIds.renew(account, known);
       return renewed === undefined ? asset : read(account, renewed);
     },
     async remove(account: Account, assetId: string): Promise<Result<null>> {

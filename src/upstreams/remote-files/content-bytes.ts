@@ -1,19 +1,13 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
-import type { Clock } from '../../lib/clock.ts';
 import { type ByteRange, type ContentBytes, type Result, ok } from '../../protocol/job-api.ts';
 import { invalidAnswer } from '../remote-calls/errors.ts';
-import type { RemoteLimits } from '../remote/limits.ts';
+import type { RemoteClient } from '../remote-calls/calls.ts';
 import type { HttpAnswer } from '../remote-calls/connections.ts';
 import { resumable } from './resumable-stream.ts';
 
 /** An answer whose body is still to be read. */
 export type OpenAnswer = Extract<HttpAnswer, { ok: true }>;
-
-export type ContentReadOptions = {
-  readonly limits: Pick<RemoteLimits, 'readRetryMs'>;
-  readonly clock: Clock;
-};
 
 type BytesRequest = {
   readonly range?: ByteRange | undefined;
@@ -32,7 +26,7 @@ export function rangeHeader({ start, end }: ByteRange): { readonly range: string
 
 /** The bytes of a 200 or 206; `undefined` when it is not the requested part. */
 export function contentBytes(
-  options: ContentReadOptions,
+  client: RemoteClient,
   answer: OpenAnswer,
   request: BytesRequest,
 ): Result<ContentBytes> | undefined {
@@ -51,7 +45,7 @@ export function contentBytes(
   const meta = { kind: 'bytes', contentType, ...(etag !== undefined && { etag }) } as const;
   if (part === undefined) return ok({ ...meta, stream: body, totalBytes: Infinity });
   const { totalBytes, start, end } = part;
-  const stream = resumingStream(options, answer, { part, refetch: request.refetch });
+  const stream = resumingStream(client, answer, { part, refetch: request.refetch });
   return ok({ ...meta, stream, totalBytes, ...(status === 206 && { range: { start, end } }) });
 }
 
@@ -59,7 +53,7 @@ type ResumablePart = { readonly part: BytePart; readonly refetch: BytesRequest['
 
 /** Only a strong validator shows that the rest belongs to the same bytes. */
 function resumingStream(
-  { limits, clock }: ContentReadOptions,
+  { limits, clock }: RemoteClient,
   { headers, body }: OpenAnswer,
   { part, refetch }: ResumablePart,
 ): Readable {

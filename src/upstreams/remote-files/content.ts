@@ -1,4 +1,3 @@
-import type { Logger } from '../../observability/log.ts';
 import {
   type ByteRange,
   type Content,
@@ -10,28 +9,18 @@ import {
 } from '../../protocol/job-api.ts';
 import type { Account } from '../remote-calls/accounts.ts';
 import { tooLargePart } from '../remote-calls/answer-limits.ts';
-import { type Calls, isAccountWide, pausedError } from '../remote-calls/calls.ts';
-import {
-  type ContentReadOptions,
-  type OpenAnswer,
-  contentBytes,
-  rangeHeader,
-} from './content-bytes.ts';
+import { type RemoteClient, isAccountWide, pausedError } from '../remote-calls/calls.ts';
+import { type OpenAnswer, contentBytes, rangeHeader } from './content-bytes.ts';
 import { AddressRefused } from './address-scope.ts';
 import type { ForeignLinks } from './foreign-links.ts';
 import { invalidAnswer, tooLargeAnswer, unreachable } from '../remote-calls/errors.ts';
-import type { RemoteLimits } from '../remote/limits.ts';
-import { type UpstreamLinks, redirectTarget } from '../remote-calls/upstream-links.ts';
+import { redirectTarget } from '../remote-calls/upstream-links.ts';
 import { readRefusal } from '../remote-calls/read-refusal.ts';
 import type { OutputIds } from './output-ids.ts';
 
-type ContentOptions = ContentReadOptions & {
-  readonly calls: Calls;
-  readonly links: UpstreamLinks;
+type ContentOptions = RemoteClient & {
   readonly foreignLinks: ForeignLinks;
   readonly outputIds: OutputIds;
-  readonly limits: Pick<RemoteLimits, 'readBudgetMs' | 'readRetryMs'>;
-  readonly log: Pick<Logger, 'warn'>;
 };
 
 type ContentRequest = {
@@ -73,7 +62,7 @@ async function fetchContent(
   { account, assetId }: ContentRequest,
   headers: Headers = {},
 ): Promise<Result<OpenAnswer>> {
-  const path = contentPath({ links }, assetId);
+  const path = contentPath(links, assetId);
   let answer: Result<OpenAnswer> = { ok: false, error: unreachable() };
   for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
     if (attempt > 1) await clock.sleep(limits.readRetryMs);
@@ -95,7 +84,7 @@ async function fetchContent(
   return answer;
 }
 
-function contentPath({ links }: Pick<ContentOptions, 'links'>, assetId: string): string {
+function contentPath(links: RemoteClient['links'], assetId: string): string {
   return links.target('assets', assetId, 'content');
 }
 
@@ -112,7 +101,7 @@ function redirectContent(
   const { key } = request.account;
   const { origin } = options.links;
   // `Location` may be relative to the requested URL, mount prefix included.
-  const contentUrl = new URL(contentPath(options, request.assetId), origin).href;
+  const contentUrl = new URL(contentPath(options.links, request.assetId), origin).href;
   const location = redirectTarget(headers.location, contentUrl);
   if (location === undefined) return invalidAnswer();
   if (key !== undefined && decoded(location).includes(key)) return invalidAnswer();

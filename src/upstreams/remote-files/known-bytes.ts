@@ -3,25 +3,17 @@ import { type AssetUpload, type JobApi, type Result, ok } from '../../protocol/j
 import { type Json, stringifyJson } from '../../protocol/json.ts';
 import type { Asset } from '../../protocol/v2.ts';
 import type { Account } from '../remote-calls/accounts.ts';
-import type { Calls } from '../remote-calls/calls.ts';
+import type { RemoteClient } from '../remote-calls/calls.ts';
 import { type Reply, invalidAnswer } from '../remote-calls/errors.ts';
-import type { UpstreamLinks } from '../remote-calls/upstream-links.ts';
-import type { UpstreamCapabilities } from '../remote/capabilities.ts';
 import { readAsset } from '../remote/schemas.ts';
 
 export type FromHash = Parameters<JobApi['assetFromHash']>[1];
 
-type KnownBytesOptions = {
-  readonly calls: Calls;
-  readonly links: UpstreamLinks;
-  readonly capabilities: UpstreamCapabilities;
-};
-
 /** A caller that asks whether bytes exist uploads them right away when they do not. */
 const ABSENT_CACHE = { max: 1_000, ttl: 5_000 };
+
 /** The bytes that one upstream has already, by their hash. */
-export function createKnownBytes(options: KnownBytesOptions) {
-  const { calls, links, capabilities } = options;
+export function createKnownBytes({ calls, links, capabilities }: RemoteClient) {
   /** Each entry is used once, by the next upload. */
   const recentlyAbsent = new LRUCache<string, true>(ABSENT_CACHE);
 

@@ -1,7 +1,7 @@
 import type { JobCalls } from '../job-engine.ts';
 import { type Result, type SubmitRequest, isGone, ok } from '../../protocol/job-api.ts';
 import { isJsonObject } from '../../protocol/json.ts';
-import type { Graph, Job } from '../../protocol/v2.ts';
+import type { Job } from '../../protocol/v2.ts';
 import { type Account, withAccount } from '../remote-calls/accounts.ts';
 import { invalidAnswer } from '../remote-calls/errors.ts';
 import { redactError } from '../remote-calls/redact.ts';
@@ -19,8 +19,10 @@ export function createJobCalls(services: RemoteServices): JobCalls {
     submit: (caller, request) =>
       forAccount(caller, async (account) => {
         if (namesNoFile(request)) return submit(services, account, request);
+        // The prepared JSON text is of the old workflow, so it is left out.
+        const { workflowJson: _, ...rest } = request;
         const workflow = uploadPaths.rewriteWorkflow(request.workflow, caller.user);
-        return submit(services, account, withWorkflow(request, workflow));
+        return submit(services, account, { ...rest, workflow });
       }),
     recover: (caller, lost) =>
       forAccount(caller, async (account) => {
@@ -82,41 +84,19 @@ async function submit(
   return ok(services.snapshots.storeSecrets(account, submitted.value, secrets));
 }
 
-/** The prepared JSON text is of the old workflow, so it is left out. */
-function withWorkflow(request: SubmitRequest, workflow: Graph): SubmitRequest {
-  const { extraData, idempotencyKey, metadata, order, provenance } = request;
-  return {
-    workflow,
-    extraData,
-    ...(idempotencyKey !== undefined && { idempotencyKey }),
-    ...(metadata && { metadata }),
-    ...(order !== undefined && { order }),
-    ...(provenance && { provenance }),
-  };
-}
-
 async function submitFormatFor(
   services: RemoteServices,
   request: SubmitRequest,
 ): Promise<SubmitFormat> {
   const { assetMode, labels, authToken } = services.capabilities;
   const wantsVendor = request.order !== undefined || request.provenance !== undefined;
-  return {
-    assetMode,
-    labels,
-    authToken,
-    vendorFields: wantsVendor && (await isHoldover(services)),
-  };
+  const vendorFields = wantsVendor && (await isHoldover(services));
+  return { assetMode, labels, authToken, vendorFields };
 }
 
 /** Only a Holdover with its own engine reports `embedded` as its upstream. */
-async function isHoldover({
-  calls,
-  links,
-  capabilities,
-  limits,
-  clock,
-}: RemoteServices): Promise<boolean> {
+async function isHoldover(services: RemoteServices): Promise<boolean> {
+  const { calls, links, capabilities, limits, clock } = services;
   if (capabilities.holdover && clock.now() < capabilities.holdover.untilMs)
     return capabilities.holdover.isOne;
   const path = links.target('health');

@@ -1,113 +1,69 @@
 import type { JobStatus } from '../../protocol/v2.ts';
 
 /** Every time and bound of the remote client. */
-export type RemoteLimits = {
-  readonly connectTimeoutMs: number;
-  /** A shorter one makes outcomes unknown that the answer would have shown. */
-  readonly submitTimeoutMs: number;
-  readonly readTimeoutMs: number;
-  /** Silence in a body that is being read; a slow body that moves is left alone. */
-  readonly bodyIdleTimeoutMs: number;
-  /** Largest JSON answer. */
-  readonly maxAnswerBytes: number;
-  /** Most bytes that all JSON answers being read may hold together. */
-  readonly maxAnswersBytes: number;
-  /** Connections for calls; streams, uploads and downloads have their own. */
-  readonly connections: number;
-
-  /** How long one submission waits until the upstream takes it, `429` answers included. */
-  readonly submitBudgetMs: number;
-  /** Waits before a submission that never left is tried again. */
-  readonly unsentRetryMs: readonly number[];
-  /** Waits before a submission of unknown outcome is sent again under its key. */
-  readonly unknownRetryMs: readonly number[];
-  /** How long, and how often, the job list is searched for a job that may exist. */
-  readonly recoverBudgetMs: number;
-  readonly recoverEveryMs: number;
-  /** Submissions of one account on their way at a time. */
-  readonly submitsAtOnce: number;
-
-  /** How long an upload waits while the account is paused. */
-  readonly uploadBudgetMs: number;
-  /** How long a read waits while the account is paused. */
-  readonly readBudgetMs: number;
-  readonly readRetryMs: number;
-  readonly minRetryAfterMs: number;
-  readonly maxRetryAfterMs: number;
-  readonly defaultRetryAfterMs: number;
-  /** After a refused credential no request is made for its jobs during this time. */
-  readonly refusedPauseMs: number;
-  /** A snapshot of a job answers every request within this time. */
-  readonly snapshotMs: number;
-  /** `expired` and `404` count when the answer after this time is the same. */
-  readonly secondLookMs: number;
-
-  /** Event streams in all; never more than six. */
-  readonly maxStreams: number;
-  readonly streamIdleTimeoutMs: number;
-  /** How long a stream is read after a terminal status. */
-  readonly afterTerminalMs: number;
-  /** Largest single event. */
-  readonly maxEventChars: number;
-  /** How long a stream may be silent before the job is read; the interval doubles up to `last`. */
-  readonly streamCheckMs: { readonly first: number; readonly last: number };
-  /** The limit for all these reads of one upstream. */
-  readonly streamChecks: { readonly perSecond: number; readonly burst: number };
-  readonly reconnectMs: { readonly first: number; readonly last: number };
-  /** A stream that lived so long was a good one: the next wait is short again. */
-  readonly healthyStreamMs: number;
-  /** An upstream without streams gets no new attempt during this time. */
-  readonly pollOnlyMs: number;
-  /** The same after an answer that may be a temporary page of a proxy. */
-  readonly oddStreamMs: number;
-  readonly pollMs: {
-    readonly [pace in 'watched' | 'unwatched' | 'queued']: {
-      readonly first: number;
-      readonly last: number;
-    };
-  };
-  readonly discoverTimeoutMs: number;
-  readonly discoverAgainMs: number;
-};
+export type RemoteLimits = Readonly<typeof DEFAULT_REMOTE_LIMITS>;
 
 const MINUTE_MS = 60_000;
 
 /** The numbers the official clients use, where they have one. */
-export const DEFAULT_REMOTE_LIMITS: RemoteLimits = {
+export const DEFAULT_REMOTE_LIMITS = {
   connectTimeoutMs: 5_000,
+  /** A shorter one makes outcomes unknown that the answer would have shown. */
   submitTimeoutMs: MINUTE_MS,
   readTimeoutMs: 15_000,
+  /** Silence in a body that is being read; a slow body that moves is left alone. */
   bodyIdleTimeoutMs: MINUTE_MS,
+  /** Largest JSON answer. */
   maxAnswerBytes: 64 * 1024 * 1024,
+  /** Most bytes that all JSON answers being read may hold together. */
   maxAnswersBytes: 128 * 1024 * 1024,
+  /** Connections for calls; streams, uploads and downloads have their own. */
   connections: 64,
 
+  /** How long one submission waits until the upstream takes it, `429` answers included. */
   submitBudgetMs: MINUTE_MS,
+  /** Waits before a submission that never left is tried again. */
   unsentRetryMs: [250, 1_000],
+  /** Waits before a submission of unknown outcome is sent again under its key. */
   unknownRetryMs: [1_000, 4_000],
+  /** How long, and how often, the job list is searched for a job that may exist. */
   recoverBudgetMs: 10_000,
   recoverEveryMs: 1_000,
+  /** Submissions of one account on their way at a time. */
   submitsAtOnce: 16,
 
+  /** How long an upload waits while the account is paused. */
   uploadBudgetMs: MINUTE_MS,
+  /** How long a read waits while the account is paused. */
   readBudgetMs: 10_000,
   readRetryMs: 100,
   minRetryAfterMs: 1_000,
   maxRetryAfterMs: MINUTE_MS,
   defaultRetryAfterMs: 2_000,
+  /** After a refused credential no request is made for its jobs during this time. */
   refusedPauseMs: 30_000,
+  /** A snapshot of a job answers every request within this time. */
   snapshotMs: 1_000,
+  /** `expired` and `404` count when the answer after this time is the same. */
   secondLookMs: 500,
 
+  /** Event streams in all; never more than six. */
   maxStreams: 6,
   streamIdleTimeoutMs: 45_000,
+  /** How long a stream is read after a terminal status. */
   afterTerminalMs: 2_000,
+  /** Largest single event. */
   maxEventChars: 8 * 1024 * 1024,
+  /** How long a stream may be silent before the job is read; the interval doubles up to `last`. */
   streamCheckMs: { first: 1_500, last: 15_000 },
+  /** The limit for all these reads of one upstream. */
   streamChecks: { perSecond: 2, burst: 6 },
   reconnectMs: { first: 250, last: 5_000 },
+  /** A stream that lived so long was a good one: the next wait is short again. */
   healthyStreamMs: 10_000,
+  /** An upstream without streams gets no new attempt during this time. */
   pollOnlyMs: 10 * MINUTE_MS,
+  /** The same after an answer that may be a temporary page of a proxy. */
   oddStreamMs: MINUTE_MS,
   pollMs: {
     watched: { first: 1_000, last: 1_000 },

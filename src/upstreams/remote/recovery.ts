@@ -1,14 +1,10 @@
-import type { Clock } from '../../lib/clock.ts';
 import { LRUCache } from 'lru-cache';
 import { type JobListQuery, type LostSubmission, type Result, ok } from '../../protocol/job-api.ts';
 import { isJsonObject } from '../../protocol/json.ts';
 import { IS_TERMINAL, type Job } from '../../protocol/v2.ts';
 import type { Account } from '../remote-calls/accounts.ts';
-import type { Calls } from '../remote-calls/calls.ts';
+import type { RemoteClient } from '../remote-calls/calls.ts';
 import { invalidAnswer } from '../remote-calls/errors.ts';
-import type { UpstreamCapabilities } from './capabilities.ts';
-import type { RemoteLimits } from './limits.ts';
-import type { UpstreamLinks } from '../remote-calls/upstream-links.ts';
 import { redactJob } from '../remote-calls/redact.ts';
 import { readJob, readWorkflow } from './schemas.ts';
 import type { Snapshots } from '../remote-events/snapshots.ts';
@@ -21,15 +17,6 @@ type FoundJob = { readonly job: Job | null; readonly isListed: boolean };
 /** Finds jobs again by what was submitted. */
 export type Recovery = ReturnType<typeof createRecovery>;
 
-type RecoveryOptions = {
-  readonly calls: Calls;
-  readonly links: UpstreamLinks;
-  readonly snapshots: Snapshots;
-  readonly capabilities: UpstreamCapabilities;
-  readonly limits: RemoteLimits;
-  readonly clock: Clock;
-};
-
 const MAX_CLAIMED = 50_000;
 const PAGE_SIZE = 100;
 /** A single list may have been read just before the job was written. */
@@ -37,8 +24,8 @@ const READS_TO_CONFIRM_ABSENCE = 2;
 /** Clocks of two machines, and the whole seconds of a `Date` header. */
 const CLOCK_SLACK_MS = 2_000;
 
-export function createRecovery(options: RecoveryOptions) {
-  const { calls, links, snapshots, capabilities, limits, clock } = options;
+export function createRecovery(client: RemoteClient, snapshots: Snapshots) {
+  const { calls, links, capabilities, limits, clock } = client;
   const claimed = new LRUCache<string, true>({ max: MAX_CLAIMED });
 
   async function page(account: Account, query: JobListQuery): Promise<Result<Page>> {

@@ -4,10 +4,9 @@ import type { UpstreamCapabilities } from './capabilities.ts';
 import { inAssetMode, namesNoFile } from '../remote-files/file-references.ts';
 
 /** How one submission is written for one upstream. */
-export type SubmitFormat = {
-  readonly assetMode: UpstreamCapabilities['assetMode'];
-  readonly labels: UpstreamCapabilities['labels'];
-  readonly authToken: UpstreamCapabilities['authToken'];
+export type SubmitFormat = Readonly<
+  Pick<UpstreamCapabilities, 'assetMode' | 'labels' | 'authToken'>
+> & {
   /** Vendor fields are sent to another Holdover only: other servers refuse unknown fields. */
   readonly vendorFields: boolean;
 };

@@ -1,7 +1,5 @@
-import type { Clock } from '../../lib/clock.ts';
 import { randomUUID } from 'node:crypto';
 import type { AttemptEnd } from '../../lib/concurrency.ts';
-import type { Logger } from '../../observability/log.ts';
 import {
   type Result,
   type SubmitRequest,
@@ -12,11 +10,8 @@ import {
 } from '../../protocol/job-api.ts';
 import { IS_TERMINAL, type Job } from '../../protocol/v2.ts';
 import type { Account } from '../remote-calls/accounts.ts';
-import type { Calls, CallOutcome } from '../remote-calls/calls.ts';
+import type { CallOutcome, RemoteClient } from '../remote-calls/calls.ts';
 import { retryAfterMs, toError, unreachable } from '../remote-calls/errors.ts';
-import type { UpstreamCapabilities } from './capabilities.ts';
-import type { RemoteLimits } from './limits.ts';
-import type { UpstreamLinks } from '../remote-calls/upstream-links.ts';
 import type { Recovery } from './recovery.ts';
 import { readJob } from './schemas.ts';
 import type { Snapshots } from '../remote-events/snapshots.ts';
@@ -36,15 +31,9 @@ type AttemptResult =
    */
   | { readonly kind: 'unknown'; readonly error: V2Error; readonly isAnswered: boolean };
 
-export type SubmitOptions = {
-  readonly calls: Calls;
-  readonly links: UpstreamLinks;
+export type SubmitOptions = RemoteClient & {
   readonly snapshots: Snapshots;
   readonly recovery: Recovery;
-  readonly capabilities: UpstreamCapabilities;
-  readonly limits: RemoteLimits;
-  readonly clock: Clock;
-  readonly log: Logger;
 };
 
 type KeyedSubmission = {
@@ -277,13 +266,9 @@ function refuseWithOutcome(outcome: Outcome, error: V2Error): Result<never> {
   return { ok: false, error: { ...error, outcome } };
 }
 
-function tooBusy({ gate, submissions: submits }: Account): V2Error {
-  const waitMs = Math.max(gate.waitMs(), submits.gate.waitMs());
-  return {
-    status: 429,
-    code: 'queue_full',
-    message: 'The job service has no room for more jobs right now.',
-    details: null,
-    retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1000)),
-  };
+function tooBusy({ gate, submissions }: Account): V2Error {
+  const waitMs = Math.max(gate.waitMs(), submissions.gate.waitMs());
+  const retryAfterSeconds = Math.max(1, Math.ceil(waitMs / 1000));
+  const message = 'The job service has no room for more jobs right now.';
+  return { status: 429, code: 'queue_full', message, details: null, retryAfterSeconds };
 }
