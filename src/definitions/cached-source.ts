@@ -1,16 +1,10 @@
+import { LRUCache } from 'lru-cache';
 import { createHash } from 'node:crypto';
 import type { Logger } from '../observability/log.ts';
 import type { Definitions } from './definitions.ts';
 import { completesWithin } from '../lib/completes-within.ts';
-import {
-  type SourceState,
-  type MissingDefinitions,
-  RETRY_MS,
-  stateAfter,
-  logChange,
-} from './source-state.ts';
 import type { CacheEntry } from './disk-cache.ts';
-import type { FetchOutcome, DefinitionsText } from './fetch-outcome.ts';
+import type { FetchOutcome, DefinitionsText } from './fetcher.ts';
 import { readDefinitions } from './parse-definitions.ts';
 import {
   EMPTY_MAX_WAIT_MS,
@@ -20,11 +14,19 @@ import {
   UNCONFIRMED_MAX_WAIT_MS,
 } from './timing.ts';
 
+const VERSION_BYTES = 256 * 1024 * 1024;
+
 /** Versions in memory, by name; old ones may be evicted. */
-export type Versions = {
-  find(version: string): Definitions | undefined;
-  keep(definitions: Definitions, sizeBytes: number): void;
-};
+export type Versions = ReturnType<typeof createVersions>;
+
+export function createVersions() {
+  const versions = new LRUCache<string, Definitions>({ maxSize: VERSION_BYTES });
+  return {
+    find: (version: string): Definitions | undefined => versions.get(version),
+    keep: (definitions: Definitions, size: number): void =>
+      void versions.set(definitions.version, definitions, { size }),
+  };
+}
 
 /** The definitions of one source for one account. */
 export type View =
@@ -165,5 +167,89 @@ export class CachedSource {
     return { kind: state.kind, isReachable: state.isReachable, retryAfterMs: state.waitMs };
   }
 }
+
+/** Why a source has no definitions. */
+type MissingDefinitions = {
+  readonly kind: 'none' | 'locked' | 'failed';
+  readonly isReachable: boolean;
+};
+
+/** The last outcome of a source, and the time before the next fetch. */
+type SourceState = { readonly atMs: number; readonly waitMs: number } & (
+  | { readonly kind: 'known' }
+  | (MissingDefinitions & { readonly reason: string })
+);
+
+/** After a failure, or after an answer that a client wants to change. */
+const RETRY_MS = 5_000;
+const MAX_RETRY_MS = 60_000;
+const LOCKED_RETRY_MS = 10 * 60_000;
+
+/** The time of the next fetch and the state after an outcome. */
+function stateAfter(
+  outcome: FetchOutcome,
+  {
+    atMs,
+    timing,
+    hasVersion,
+  }: { atMs: number; timing: Pick<Timing, 'freshMs' | 'absentMs'>; hasVersion: boolean },
+): SourceState {
+  switch (outcome.kind) {
+    case 'text':
+      return { kind: 'known', atMs, waitMs: timing.freshMs };
+    case 'same':
+      if (hasVersion) return { kind: 'known', atMs, waitMs: timing.freshMs };
+      return {
+        kind: 'failed',
+        reason: 'it answers 304 unasked',
+        isReachable: true,
+        atMs,
+        waitMs: RETRY_MS,
+      };
+    case 'none':
+      // A source that had definitions may have them again soon.
+      return {
+        ...outcome,
+        isReachable: true,
+        atMs,
+        waitMs: hasVersion ? RETRY_MS : timing.absentMs,
+      };
+    case 'locked':
+      return { ...outcome, isReachable: true, atMs, waitMs: LOCKED_RETRY_MS };
+    case 'failed': {
+      const { reason, retryAfterMs = 0, isReachable = false } = outcome;
+      const waitMs = Math.min(MAX_RETRY_MS, Math.max(RETRY_MS, retryAfterMs));
+      return { kind: 'failed', reason, isReachable, atMs, waitMs };
+    }
+  }
+}
+
+/** One line in the log for each change, not one for each attempt. */
+function logChange(
+  before: SourceState | undefined,
+  after: SourceState,
+  { log, name }: { log: Logger; name: string },
+): void {
+  if (after.kind === 'known') {
+    if (before && before.kind !== 'known')
+      log.info(
+        { event: 'definitions.available', source: name },
+        'node definitions are available again',
+      );
+    return;
+  }
+  if (before?.kind === after.kind) return;
+  const { kind, reason } = after;
+  log[kind === 'failed' ? 'warn' : 'info'](
+    { event: 'definitions.missing', source: name, reason },
+    MISSING_MESSAGES[kind],
+  );
+}
+
+const MISSING_MESSAGES: { readonly [kind in MissingDefinitions['kind']]: string } = {
+  none: 'the source has no node definitions',
+  locked: 'the source wants a key for its node definitions',
+  failed: 'could not fetch node definitions',
+};
 
 const NOT_YET: View = { kind: 'failed', isReachable: false, retryAfterMs: RETRY_MS };

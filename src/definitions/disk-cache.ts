@@ -3,7 +3,7 @@ import { mkdir, open, readFile, readdir, rename, rm, stat, utimes } from 'node:f
 import { join } from 'node:path';
 import { createMutex } from '../lib/concurrency.ts';
 import type { Logger } from '../observability/log.ts';
-import type { DefinitionsText } from './fetch-outcome.ts';
+import type { DefinitionsText } from './fetcher.ts';
 
 /** The last good text of one source for one account, for the time after a restart. */
 export type CacheEntry = {

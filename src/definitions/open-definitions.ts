@@ -1,19 +1,24 @@
-import { LRUCache } from 'lru-cache';
+import { readFile, stat } from 'node:fs/promises';
 import type { ObjectInfoSource, Upstream } from '../config/upstream.ts';
 import type { Logger } from '../observability/log.ts';
 import type { DefinitionSource, Definitions, DefinitionsResult } from './definitions.ts';
 import type { Caller } from '../protocol/job-api.ts';
 import type { ObjectInfo } from '../protocol/v1.ts';
 import { createDefinitionsCache } from './disk-cache.ts';
-import { FETCH_LIMITS, type FetchLimits, createFetcher } from './fetcher.ts';
-import { readSourceFile } from './source-file.ts';
+import {
+  FETCH_LIMITS,
+  type FetchLimits,
+  createFetcher,
+  type FetchOutcome,
+  type Validators,
+} from './fetcher.ts';
 import { toDefinitions } from './parse-definitions.ts';
 import {
   type KeyPolicy,
   type RemoteDefinitions,
   createRemoteDefinitions,
 } from './remote-definitions.ts';
-import { type Versions, CachedSource } from './cached-source.ts';
+import { CachedSource, createVersions } from './cached-source.ts';
 import { FILE_TIMING, type Need } from './timing.ts';
 
 /** The node definitions of this server. */
@@ -39,8 +44,6 @@ type OpenDefinitionsOptions = {
   readonly now?: () => number;
   readonly limits?: Partial<FetchLimits>;
 };
-
-const VERSION_BYTES = 256 * 1024 * 1024;
 
 /** Opens the configured source of node definitions. */
 export function openDefinitions(options: OpenDefinitionsOptions): OpenDefinitions {
@@ -118,14 +121,6 @@ function fileDefinitions(options: OpenDefinitionsOptions, path: string): RemoteD
   return { view: (_caller, need) => source.view(need) };
 }
 
-function createVersions(): Versions {
-  const versions = new LRUCache<string, Definitions>({ maxSize: VERSION_BYTES });
-  return {
-    find: (version) => versions.get(version),
-    keep: (definitions, size) => void versions.set(definitions.version, definitions, { size }),
-  };
-}
-
 function serveEmbedded(
   definitions: Definitions,
   fallback: { isEmbeddedFallback: boolean },
@@ -161,4 +156,26 @@ function serveSource(
       return (view.kind === 'definitions' ? view.definitions : embedded).info;
     },
   };
+}
+
+/**
+ * Reads the operator's file, unless it is still the one that was read before.
+ * @internal
+ */
+export async function readSourceFile(
+  path: string,
+  known: Validators | undefined,
+  maxBytes = FETCH_LIMITS.maxBytes,
+): Promise<FetchOutcome> {
+  try {
+    const stats = await stat(path);
+    if (!stats.isFile()) return { kind: 'failed', reason: 'it is no file' };
+    const { size, mtimeMs, ino } = stats;
+    const etag = `${size}-${mtimeMs}-${ino}`;
+    if (etag === known?.etag) return { kind: 'same' };
+    if (size > maxBytes) return { kind: 'failed', reason: `it is larger than ${maxBytes} bytes` };
+    return { kind: 'text', bytes: await readFile(path), from: 0, validators: { etag } };
+  } catch (error) {
+    return { kind: 'failed', reason: (error as Error).message };
+  }
 }

@@ -2,8 +2,7 @@ import { LRUCache } from 'lru-cache';
 import type { Logger } from '../observability/log.ts';
 import type { Caller } from '../protocol/job-api.ts';
 import type { DefinitionsCache } from './disk-cache.ts';
-import type { Fetcher } from './fetcher.ts';
-import type { FetchOutcome, DefinitionsText } from './fetch-outcome.ts';
+import type { Fetcher, FetchOutcome, DefinitionsText } from './fetcher.ts';
 import { type Versions, type View, CachedSource } from './cached-source.ts';
 import { type Need, REMOTE_TIMING } from './timing.ts';
 

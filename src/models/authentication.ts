@@ -1,8 +1,10 @@
 import type { IncomingMessage } from 'node:http';
+import type Koa from 'koa';
 import type { Caller } from '../protocol/job-api.ts';
 import { type Grant, type ModelKeys, grantCovers } from './keys.ts';
 import type { ModelLimits } from './limits.ts';
 import { type ReplyError, replyError } from './reply.ts';
+import type { ModelDef } from './model-def.ts';
 
 /** A caller of the router and its rights. */
 export type ModelCaller = {
@@ -88,3 +90,13 @@ function unauthorizedResult(detail: string): ReturnType<AuthenticateModelCaller>
   const headers = { 'WWW-Authenticate': 'Bearer' };
   return { ok: false, refusal: replyError('unauthorized', detail, { headers }) };
 }
+
+/** One request that may be served. */
+export type ModelRequest = {
+  readonly ctx: Koa.Context;
+  readonly modelCaller: ModelCaller;
+  readonly requestId: string;
+};
+
+/** One call of a model as it came in. */
+export type Invocation = ModelRequest & { readonly def: ModelDef };

@@ -1,20 +1,10 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import type { z } from 'zod';
 
 /** Rights of a key; a member that is left out has the default for all callers. */
-export type Grant = {
-  readonly workspace: string;
-  /** False: the router is not switched on for this workspace. */
-  readonly enabled?: boolean | undefined;
-  /** Model ids, or `provider/*`; left out: all. */
-  readonly models?: readonly string[] | undefined;
-  readonly in_flight?: number | undefined;
-  readonly committed_cents?: number | undefined;
-  readonly requests_per_minute?: number | undefined;
-  /** Most the workspace may be charged in all, in US cents; without it nothing is counted. */
-  readonly credits_cents?: number | undefined;
-};
+export type Grant = Readonly<Omit<KeysFile['keys'][number], 'key'>>;
 
 /** The configured keys; only their digests are held. */
 export type ModelKeys = ReturnType<typeof readKeys>;
@@ -45,10 +35,7 @@ export function grantCovers({ models }: Pick<Grant, 'models'>, id: string): bool
   );
 }
 
-type KeysFile = {
-  readonly prefix: string;
-  readonly keys: readonly (Grant & { readonly key: string })[];
-};
+type KeysFile = z.infer<ReturnType<typeof fileSchema>>;
 
 /** Loaded only where there is a file to be checked: it would slow every start. */
 function fileSchema() {
@@ -57,11 +44,14 @@ function fileSchema() {
   const entry = z.strictObject({
     key: z.string().min(1),
     workspace: z.string().min(1).max(128),
+    /** False: the router is not switched on for this workspace. */
     enabled: z.boolean().optional(),
+    /** Model ids, or `provider/*`; left out: all. */
     models: z.array(z.string()).optional(),
     in_flight: count.optional(),
     committed_cents: count.optional(),
     requests_per_minute: count.min(1).optional(),
+    /** Most the workspace may be charged in all, in US cents; without it nothing is counted. */
     credits_cents: count.optional(),
   });
   return z.strictObject({ prefix: z.string().default('comfyui-'), keys: z.array(entry) });

@@ -5,11 +5,14 @@ import type { Ledger } from '../ledger/ledger.ts';
 import type { Logger } from '../observability/log.ts';
 import type { Caller } from '../protocol/job-api.ts';
 import { MAX_MODEL_CHARS, MAX_PROVIDER_CHARS, MODEL_PATHS } from '../protocol/router.ts';
-import { createCatalog, modelEntry } from './catalog.ts';
-import { createCursors } from './cursor.ts';
+import { createCatalog, modelEntry, createCursors } from './catalog.ts';
 import { replyDocument, writeDocument } from './schema-document.ts';
 import { createModelInvoker } from './invoker.ts';
-import type { ModelRequest } from './invocation.ts';
+import {
+  type ModelRequest,
+  type ModelCaller,
+  createModelAuthentication,
+} from './authentication.ts';
 import { readKeys } from './keys.ts';
 import type { BodyReader } from '../http/json-body.ts';
 import type { PublicAddress, PublicAddresses } from '../http/public-address.ts';
@@ -25,7 +28,6 @@ import {
   replyJson,
   writeReply,
 } from './reply.ts';
-import { type ModelCaller, createModelAuthentication } from './authentication.ts';
 
 /** The services the router needs. */
 export type ModelRouterOptions = {

@@ -2,12 +2,10 @@ import type { ModelCallStore } from '../ledger/ledger.ts';
 import type { Logger } from '../observability/log.ts';
 import type { Json, JsonObject } from '../protocol/json.ts';
 import type { Bucket } from '../protocol/router.ts';
-import { type Admission, type RunningCalls, createRunningCalls } from './running-calls.ts';
 import { isClientGone, onceClosed } from '../http/client-connection.ts';
-import type { Invocation } from './invocation.ts';
-import { type ModelDef, modelId } from './model-def.ts';
-import { type Reply, replyError, replyInvalid } from './reply.ts';
-import { type RunEnd, type StopReason, runModel } from './run-model.ts';
+import type { Invocation } from './authentication.ts';
+import { type ModelDef, modelId, type ModelCall, type ModelOutcome } from './model-def.ts';
+import { type Reply, replyError, replyInvalid, type ReplyError } from './reply.ts';
 
 /** Reply of a call and what it costs. */
 export type CallResult = {
@@ -143,4 +141,108 @@ function costOfFailure(
   if (bucket === 'provider_timeout') return isKeyed ? 0 : cents;
   const charges = def.billing.charges_on_policy_rejection === 'yes';
   return bucket === 'content_policy_violation' && charges ? cents : 0;
+}
+
+/** Why a call is given up before its model is done. */
+type StopReason = 'deadline' | 'disconnected' | 'closing';
+
+/** How a run ended; `crashed`: the model threw. */
+type RunEnd =
+  | ModelOutcome
+  | { readonly kind: 'stopped'; readonly reason: StopReason }
+  | { readonly kind: 'crashed'; readonly cause: unknown };
+
+type Run = {
+  readonly def: ModelDef;
+  readonly call: Omit<ModelCall, 'signal'>;
+  readonly stop: AbortController;
+  readonly deadlineMs: number;
+};
+
+/** Runs a model until it answers or is stopped; what it has ready as it is stopped still counts. */
+async function runModel({ def, call, stop, deadlineMs }: Run): Promise<RunEnd> {
+  const { signal } = stop;
+  const timer = setTimeout(() => stop.abort('deadline' satisfies StopReason), deadlineMs);
+  try {
+    const run = async (): Promise<RunEnd> => await def.run({ ...call, signal });
+    return await Promise.race([
+      run().catch((cause: unknown) => crashOrStop(signal, cause)),
+      whenStopped(signal),
+    ]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Resolves one event loop iteration later, so that an answer committed at the same moment wins. */
+function whenStopped(signal: AbortSignal): Promise<RunEnd> {
+  return new Promise((resolve) => {
+    const resolveLater = (): void => void setImmediate(() => resolve(stopEnd(signal)));
+    if (signal.aborted) resolveLater();
+    else signal.addEventListener('abort', resolveLater, { once: true });
+  });
+}
+
+function crashOrStop(signal: AbortSignal, cause: unknown): RunEnd {
+  return signal.aborted ? stopEnd(signal) : { kind: 'crashed', cause };
+}
+
+function stopEnd(signal: AbortSignal): RunEnd {
+  return { kind: 'stopped', reason: signal.reason as StopReason };
+}
+
+/** Ceilings for the running calls of one workspace. */
+type CallCeilings = { readonly inFlight: number; readonly committedCents: number };
+
+/** A reservation for one running call of a workspace, or why it is refused. */
+type Admission =
+  | { readonly ok: true; release(): void }
+  | { readonly ok: false; readonly refusal: ReplyError };
+
+/** Where running calls are counted. */
+type RunningCalls = ReturnType<typeof createRunningCalls>;
+
+type Running = { calls: number; cents: number };
+
+/** Counts the running calls of each workspace and what they are committed to pay. */
+function createRunningCalls() {
+  const workspaces = new Map<string, Running>();
+  return {
+    /** The sum the running calls of a workspace may cost, in US cents. */
+    committedCents: (workspace: string): number => workspaces.get(workspace)?.cents ?? 0,
+    admit(workspace: string, cents: number, ceilings: CallCeilings): Admission {
+      const running = workspaces.get(workspace) ?? { calls: 0, cents: 0 };
+      const refusal = refuse(running, cents, ceilings);
+      if (refusal) return { ok: false, refusal };
+      running.calls++;
+      running.cents += cents;
+      workspaces.set(workspace, running);
+      return {
+        ok: true,
+        release() {
+          running.calls--;
+          running.cents -= cents;
+          if (running.calls === 0) workspaces.delete(workspace);
+        },
+      };
+    },
+  };
+}
+
+function refuse(running: Running, cents: number, ceilings: CallCeilings): ReplyError | undefined {
+  if (running.calls >= ceilings.inFlight) {
+    const most = `at most ${ceilings.inFlight} calls of a workspace run at a time`;
+    return replyError('concurrency_limit_exceeded', `In-flight limit: ${most}.`);
+  }
+  const { committedCents: limit } = ceilings;
+  if (running.cents + cents <= limit) return undefined;
+  const headers = {
+    'X-Committed-Spend-Limit': String(limit),
+    'X-Committed-Spend-Current': String(running.cents),
+    'X-Committed-Spend-Remaining': String(Math.max(0, limit - running.cents)),
+  };
+  const detail =
+    `Committed-spend ceiling: running calls are committed to ${running.cents} of ${limit} cents, ` +
+    `and this one costs ${cents}.`;
+  return replyError('concurrency_limit_exceeded', detail, { headers });
 }

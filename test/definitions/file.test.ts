@@ -1,7 +1,7 @@
 import { rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { readSourceFile } from '../../src/definitions/source-file.ts';
+import { readSourceFile } from '../../src/definitions/open-definitions.ts';
 import { SECOND, eventually, folder, open, origin, outline } from './open.ts';
 import { classes, honest, reset } from './origin.ts';
 

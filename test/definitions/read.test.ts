@@ -1,7 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { toDefinitions, readDefinitions } from '../../src/definitions/parse-definitions.ts';
-import { membersOf } from '../../src/definitions/json-members.ts';
+import {
+  toDefinitions,
+  readDefinitions,
+  membersOf,
+} from '../../src/definitions/parse-definitions.ts';
 import { fileMentions, outputNodes } from '../../src/translate/file-mentions.ts';
 import type { Definitions } from '../../src/definitions/definitions.ts';
 import { stringifyJson } from '../../src/protocol/json.ts';

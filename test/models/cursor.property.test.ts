@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createCatalog } from '../../src/models/catalog.ts';
-import { createCursors } from '../../src/models/cursor.ts';
+import { createCatalog, createCursors } from '../../src/models/catalog.ts';
 import { MODEL_SEGMENT } from '../../src/protocol/router.ts';
 import { SECRET, model } from './open.ts';
 

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { delay } from '../../src/models/local/delay.ts';
+import { delay } from '../../src/models/local/local-models.ts';
 import { THREAD_MODELS } from '../../src/models/local/thread-models.ts';
 import { type OpenRouter, errorOf, model, openRouter, said } from './open.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { segmentsOf } from '../../src/models/local/segments.ts';
+import { segmentsOf } from '../../src/models/local/text.ts';
 
 const TEXTS = {
   English: 'The quick fox jumps, etc. and so on. It’s 3.14 o’clock!  “Really?” ',

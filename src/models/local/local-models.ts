@@ -1,14 +1,15 @@
 import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { extension } from 'mime-types';
 import { spoolBytes } from '../../lib/spool.ts';
 import type { JobApi } from '../../protocol/job-api.ts';
-import { stringifyJson } from '../../protocol/json.ts';
-import type { ValidationDetail } from '../../protocol/router.ts';
-import { delay } from './delay.ts';
+import { stringifyJson, type JsonObject } from '../../protocol/json.ts';
+import type { ValidationDetail, Bucket } from '../../protocol/router.ts';
 import { type ModelCall, type ModelDef, type ModelOutcome, answerJson } from '../model-def.ts';
 import type { Files, ModelProduct, ThreadModel } from './thread-model.ts';
 import { THREAD_MODELS } from './thread-models.ts';
 import type { Threads } from './threads.ts';
+import { choice, decimal, inputSchema, integer, numberOf, textOf } from './file-schema.ts';
 
 export type LocalModelOptions = {
   /** The job service that reads and stores the assets of callers. */
@@ -103,3 +104,51 @@ async function storeFile(
   const described = { content_type: contentType, size_bytes: bytes.length, ...facts };
   return answerJson(stringifyJson({ [name]: { ...described, asset_id: id, url, hash } }));
 }
+
+/** Endings that other providers have and the rest of these models never do. */
+const FAILURES: { readonly [outcome: string]: readonly [Bucket, string] } = {
+  content_policy_violation: ['content_policy_violation', 'The input was refused, as it asked for.'],
+  provider_error: ['provider_error', 'The model failed, as it was asked to.'],
+  provider_timeout: ['provider_timeout', 'The model took too long, as it was asked to.'],
+};
+
+/**
+ * Waits, then answers what it was given: for trying out time-outs, retries and limits.
+ * @internal
+ */
+export const delay: ModelDef = {
+  provider: 'local',
+  model: 'delay',
+  title: 'Wait',
+  description:
+    'Waits, then answers with what it was given, or fails as asked. For trying out time-outs, ' +
+    'replays and limits; a price given here counts against the spend ceiling.',
+  billing: { charges_on_policy_rejection: 'no' },
+  input: inputSchema(
+    {
+      seconds: decimal({ min: 0, max: 3600, default: 1 }, 'how long to wait'),
+      echo: { description: 'comes back in the answer' },
+      outcome: choice(['answer', ...Object.keys(FAILURES)], 'how it ends'),
+      price_cents: integer({ min: 0, max: 1_000_000, default: 0 }, 'what the call commits to'),
+    },
+    ['echo'],
+  ),
+  output: {
+    'application/json': {
+      type: 'object',
+      required: ['waited_seconds'],
+      properties: { waited_seconds: { type: 'number' }, echo: {} },
+    },
+  },
+  priceCents: (input) => numberOf(input, 'price_cents'),
+  async run({ input, body, signal }) {
+    const seconds = numberOf(input, 'seconds');
+    await sleep(seconds * 1000, undefined, { signal });
+    const failure = FAILURES[textOf(input, 'outcome')];
+    if (failure) return { kind: 'failed', bucket: failure[0], detail: failure[1] };
+    const { echo } = body as JsonObject;
+    return answerJson(
+      stringifyJson({ waited_seconds: seconds, ...(echo !== undefined && { echo }) }),
+    );
+  },
+};

@@ -7,11 +7,8 @@ const PING_MS = 15_000;
 
 /**
  * Subscriptions to published messages, for any number of handlers in this process, over one
- * connection.
+ * connection. Uses a connection of its own.
  */
-export type PubSub = ReturnType<typeof createPubSub>;
-
-/** Uses a connection of its own. */
 export function createPubSub(subscriber: Redis, log: Logger) {
   const handlersByChannel = new Map<string, Set<MessageHandler>>();
   const reconnectHandlers = new Set<() => void>();

@@ -1,9 +1,9 @@
+import type { SharedServices } from './shared-services.ts';
 import { coalesce } from '../../lib/coalesce.ts';
 import type { Logger } from '../../observability/log.ts';
 import type { Caller, JobEvent } from '../../protocol/job-api.ts';
 import { drainEvents, endedJobEvents, createJobFeed, type JobFeed } from '../job-feed.ts';
 import type { RunStateStore } from '../distributed-state/run-state.ts';
-import type { Redis } from '../../lib/redis.ts';
 import { IS_TERMINAL } from '../../protocol/v2.ts';
 import {
   type PublishedEvent,
@@ -14,8 +14,6 @@ import {
   decodePublished,
   isAfter,
 } from '../distributed-state/event-codec.ts';
-import type { PubSub } from '../distributed-state/pubsub.ts';
-import type { QueueKeys } from '../distributed-state/redis-keys.ts';
 
 /** How long the events of a new job are buffered for its submitter. */
 const BUFFER_MS = 30_000;
@@ -146,10 +144,7 @@ async function* subscription(
   }
 }
 
-type EventMirrorSources = {
-  readonly redis: Redis;
-  readonly keys: QueueKeys;
-  readonly pubsub: PubSub;
+type EventMirrorSources = Pick<SharedServices, 'redis' | 'keys' | 'pubsub'> & {
   readonly runState: Pick<RunStateStore, 'read'>;
 };
 

@@ -1,15 +1,10 @@
+import { type JobStatus, IS_TERMINAL } from '../../protocol/v2.ts';
+import { type SharedServices, inputAssetIdsOf } from './shared-services.ts';
 import { randomUUID } from 'node:crypto';
-import type { Clock } from '../../lib/clock.ts';
 import { PeriodicTask } from '../periodic-task.ts';
 import { SWEEP_FAILURE, sweep } from '../assets/retention.ts';
-import type { JobFiles } from '../assets/job-files.ts';
 import type { JobRow, Ledger } from '../../ledger/ledger.ts';
-import type { Redis } from '../../lib/redis.ts';
 import type { Logger } from '../../observability/log.ts';
-import { isJsonObject, parseJson } from '../../protocol/json.ts';
-import type { SharedBlobs } from '../distributed-state/shared-blobs.ts';
-import type { QueueKeys } from '../distributed-state/redis-keys.ts';
-import { type JobStatus, IS_TERMINAL } from '../../protocol/v2.ts';
 import type { RunStateStore } from '../distributed-state/run-state.ts';
 import { type QueueScripts, defineQueueScripts } from '../distributed-state/run-scripts.ts';
 import type { TicketQueue } from '../distributed-state/ticket-queue.ts';
@@ -19,17 +14,15 @@ const UNRECORDED_EVERY_MS = 60 * 60_000;
 /** A job that reuses files about to expire has this long to extend their retention. */
 const GRACE_MS = 60_000;
 
-export type JanitorOptions = {
-  readonly redis: Redis;
-  readonly keys: QueueKeys;
+export type JanitorOptions = Pick<
+  SharedServices,
+  'redis' | 'keys' | 'jobFiles' | 'blobs' | 'clock'
+> & {
   readonly ledger: Ledger;
-  readonly jobFiles: JobFiles;
-  readonly blobs: SharedBlobs;
   readonly ticketQueue: TicketQueue;
   readonly runState: Pick<RunStateStore, 'enqueue' | 'waiting' | 'heldJobs' | 'drop'>;
   readonly assetBudgetBytes: number;
   readonly sweepIntervalMs: number;
-  readonly clock: Clock;
   readonly log: Logger;
 };
 
@@ -117,11 +110,4 @@ export class Janitor {
       isLive: (id) => ids.has(id),
     });
   }
-}
-
-/** Ids of the assets that an unfinished job reads. */
-export function inputAssetIdsOf(row: JobRow): readonly string[] {
-  const extras = row.extrasJson === null ? undefined : parseJson(row.extrasJson);
-  const reads = isJsonObject(extras) ? extras['reads'] : [];
-  return Array.isArray(reads) ? (reads as readonly string[]) : [];
 }

@@ -1,18 +1,10 @@
 import { type Job as Ticket, WaitingError, Worker } from 'bullmq';
+import type { SharedServices, TakeoverTimes } from './shared-services.ts';
 import { LRUCache } from 'lru-cache';
-import type { Clock } from '../../lib/clock.ts';
-import type { Redis } from '../../lib/redis.ts';
 import type { Logger } from '../../observability/log.ts';
 import type { JobRuns, Outcome } from './job-runs.ts';
-import type { PubSub } from '../distributed-state/pubsub.ts';
-import type { QueueKeys } from '../distributed-state/redis-keys.ts';
 import type { RunStateStore } from '../distributed-state/run-state.ts';
 import { QUEUE_NAME } from '../distributed-state/ticket-queue.ts';
-
-/** How soon other workers take over the jobs of a crashed worker. */
-export type TakeoverTimes = Readonly<typeof TAKEOVER>;
-
-export const TAKEOVER = { lockMs: 6000, checkMs: 1000 };
 
 /**
  * The interval at which locks are renewed. A lock renewed long before it expires survives some
@@ -29,15 +21,11 @@ const RETRY_DELAY_MS = 1000;
 const LOG_REPEAT_MS = 30_000;
 const MAX_REASONS = 100;
 
-export type QueueWorkerOptions = {
-  readonly redis: Redis;
-  readonly keys: QueueKeys;
-  readonly pubsub: PubSub;
+export type QueueWorkerOptions = Pick<SharedServices, 'redis' | 'keys' | 'pubsub' | 'clock'> & {
   readonly runState: Pick<RunStateStore, 'isCancelAsked'>;
   readonly jobRuns: JobRuns;
   readonly concurrency: number;
   readonly takeover: TakeoverTimes;
-  readonly clock: Clock;
   readonly log: Logger;
 };
 

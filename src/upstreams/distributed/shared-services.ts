@@ -1,3 +1,4 @@
+import { isJsonObject, parseJson } from '../../protocol/json.ts';
 import path from 'node:path';
 import { type Clock, systemClock } from '../../lib/clock.ts';
 import { createBlobs } from '../blobs.ts';
@@ -9,10 +10,13 @@ import { createPubSub } from '../distributed-state/pubsub.ts';
 import { createSharedBlobs, createSharedOutputNames } from '../distributed-state/shared-blobs.ts';
 import { createQueueKeys } from '../distributed-state/redis-keys.ts';
 import { RunStateStore } from '../distributed-state/run-state.ts';
-import { inputAssetIdsOf } from './janitor.ts';
-import type { TakeoverTimes } from './queue-worker.ts';
 
 const SOCKET_TIMEOUT_MS = 10_000;
+
+/** How soon other workers take over the jobs of a crashed worker. */
+export type TakeoverTimes = Readonly<typeof TAKEOVER>;
+
+export const TAKEOVER = { lockMs: 6000, checkMs: 1000 };
 
 export type DistributedEngineOptions = Omit<EngineOptions, 'clock' | 'spoolDir'> & {
   readonly links: RedisConnections;
@@ -44,7 +48,8 @@ export function openSharedServices(deps: DistributedEngineOptions) {
     names: createSharedOutputNames(redis, keys),
     highestUsedElsewhere: deps.highestUsedElsewhere,
     retentionMs: limits.retentionMs,
-    isInUse: async (id) => (await ledger.jobs.unfinished()).some((row) => readsAsset(row, id)),
+    isInUse: async (id) =>
+      (await ledger.jobs.unfinished()).some((row) => inputAssetIdsOf(row).includes(id)),
   });
   const pubsub = createPubSub(links.connect({ socketTimeout: SOCKET_TIMEOUT_MS }), log);
   return {
@@ -61,6 +66,9 @@ export function openSharedServices(deps: DistributedEngineOptions) {
 /** The services that the request side and the worker side of this process share. */
 export type SharedServices = ReturnType<typeof openSharedServices>;
 
-function readsAsset(row: JobRow, assetId: string): boolean {
-  return inputAssetIdsOf(row).includes(assetId);
+/** Ids of the assets that an unfinished job reads. */
+export function inputAssetIdsOf(row: JobRow): readonly string[] {
+  const extras = row.extrasJson === null ? undefined : parseJson(row.extrasJson);
+  const reads = isJsonObject(extras) ? extras['reads'] : [];
+  return Array.isArray(reads) ? (reads as readonly string[]) : [];
 }

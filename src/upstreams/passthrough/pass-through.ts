@@ -4,9 +4,13 @@ import type { Logger } from '../../observability/log.ts';
 import type { Caller } from '../../protocol/job-api.ts';
 import { readTarget } from '../../protocol/request-target.ts';
 import { withoutLogin } from '../../protocol/url-credentials.ts';
-import { missingAliases } from './header-aliases.ts';
+import {
+  missingAliases,
+  type RawHeaders,
+  hasUnsupportedCoding,
+  requestHeaders,
+} from './headers.ts';
 import type { ProxyRequest, ProxyExchange } from './proxy-exchange.ts';
-import { type RawHeaders, hasUnsupportedCoding, requestHeaders } from './headers.ts';
 import {
   type ProxyFailure,
   type WriteFailure,
@@ -76,13 +80,7 @@ type ProxyRoute = { readonly target: string; readonly dialect: Dialect };
 type ProxyResult = { readonly caller?: Caller; readonly failure?: ProxyFailure };
 
 /** Sends one call of a route upstream, or says why it is refused. */
-type Forward = (
-  exchange: ProxyExchange,
-  route: ProxyRoute,
-  extraHeaders?: RawHeaders,
-) => Promise<ProxyResult>;
-
-function createForward(options: PassThroughOptions, relay: Relay): Forward {
+function createForward(options: PassThroughOptions, relay: Relay) {
   const { host } = new URL(options.baseUrl);
   const observerFor = options.onJobCall && createJobCallObserver(options.onJobCall);
 

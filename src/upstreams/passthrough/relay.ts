@@ -1,9 +1,10 @@
 import { Agent as HttpAgent, type IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
+import { createRequire } from 'node:module';
+import type HttpProxy from 'http-proxy';
 import { type ProxyCall, type ProxyOutcome, createProxyCall } from './proxy-call.ts';
 import type { ProxyRequest, ProxyExchange } from './proxy-exchange.ts';
 import { createFastRelay } from './fast-relay.ts';
-import { loadHttpProxy } from './load-http-proxy.ts';
 
 /** Time limits of calls to the upstream. */
 export type RelayLimits = Readonly<typeof DEFAULT_RELAY_LIMITS>;
@@ -87,4 +88,22 @@ function createStreamingRelay(
       }),
     close: () => agent.destroy(),
   };
+}
+
+const require = createRequire(import.meta.url);
+
+/**
+ * Loads http-proxy 1.18.1 without its deprecated call. The library takes `util._extend` while it
+ * loads, and Node 24 reports DEP0060 at the first call of that function. For the arguments of the
+ * library `Object.assign` does the same.
+ */
+function loadHttpProxy(): typeof HttpProxy {
+  const util = require('node:util') as { _extend: unknown };
+  const extend = util._extend;
+  util._extend = Object.assign;
+  try {
+    return require('http-proxy') as typeof HttpProxy;
+  } finally {
+    util._extend = extend;
+  }
 }

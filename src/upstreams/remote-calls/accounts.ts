@@ -1,9 +1,8 @@
-import type { Clock } from '../../lib/clock.ts';
 import { createHmac, randomBytes } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
+import type { Clock } from '../../lib/clock.ts';
 import { type AdaptiveSemaphore, createAdaptiveSemaphore } from '../../lib/concurrency.ts';
 import { type Caller, type Result, type V2Error, refuse } from '../../protocol/job-api.ts';
-import { type RateGate, createRateGate } from './rate-gate.ts';
 
 /** The key that calls carry: the caller's own, or one key for all callers. */
 export type Credential =
@@ -79,5 +78,36 @@ export function withAccount(accounts: Accounts) {
   ): Promise<Result<T>> => {
     const account = accounts.of(caller);
     return account.ok ? work(account.value) : account;
+  };
+}
+
+/** Stops the calls of an account until the upstream accepts them again. */
+type RateGate = ReturnType<typeof createRateGate>;
+
+/** Waiters come back spread over a fifth of the wait, not all at once. */
+const JITTER = 0.2;
+
+/** @internal */
+export function createRateGate(clock: Clock) {
+  let opensAtMs = Number.NEGATIVE_INFINITY;
+  const waitMs = (): number => Math.max(0, opensAtMs - clock.now());
+  return {
+    waitMs,
+    closeFor: (forMs: number): void => void (opensAtMs = Math.max(opensAtMs, clock.now() + forMs)),
+    /** Waits until it is open, a little longer for most; false when that would take too long. */
+    async waitUntilOpen({
+      budgetMs,
+      signal,
+    }: {
+      readonly budgetMs: number;
+      readonly signal?: AbortSignal;
+    }): Promise<boolean> {
+      const deadlineMs = clock.now() + budgetMs;
+      for (let ms = waitMs(); ms > 0; ms = waitMs()) {
+        if (clock.now() + ms > deadlineMs) return false;
+        await clock.sleep(ms * (1 + Math.random() * JITTER), signal);
+      }
+      return true;
+    },
   };
 }

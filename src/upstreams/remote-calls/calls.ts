@@ -4,12 +4,17 @@ import { type Result, type V2Error, ok } from '../../protocol/job-api.ts';
 import { type Json, parseJson } from '../../protocol/json.ts';
 import { readRetryAfter } from '../../http/retry-after.ts';
 import type { Account } from './accounts.ts';
-import { logTooLarge, tooLargePart } from './answer-limits.ts';
+import {
+  logTooLarge,
+  tooLargePart,
+  type Connections,
+  type HttpAnswer,
+  type HttpRequest,
+} from './connections.ts';
 import { type Reply, retryAfterMs, toError, tooLargeAnswer, unreachable } from './errors.ts';
 import type { UpstreamCapabilities } from '../remote/capabilities.ts';
 import type { RemoteLimits } from '../remote/limits.ts';
 import type { UpstreamLinks } from './upstream-links.ts';
-import type { Connections, HttpAnswer, HttpRequest } from './connections.ts';
 
 type UpstreamCall = Pick<HttpRequest, 'method' | 'path'> & {
   readonly headers?: Readonly<Record<string, string>>;

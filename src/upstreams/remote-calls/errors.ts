@@ -1,10 +1,12 @@
 import type { IncomingHttpHeaders } from 'node:http';
+import type { Readable } from 'node:stream';
 import { type Result, type V2Error, refuse } from '../../protocol/job-api.ts';
-import { type Json, type JsonObject, isJsonObject } from '../../protocol/json.ts';
+import { type Json, type JsonObject, isJsonObject, parseJson } from '../../protocol/json.ts';
 import { readRetryAfter } from '../../http/retry-after.ts';
 import type { RemoteLimits } from '../remote/limits.ts';
 import { withoutFolders, withoutFoldersIn } from '../remote-files/upload-paths.ts';
 import { redactError } from './redact.ts';
+import { readAtMost } from '../../lib/read-at-most.ts';
 
 /** A whole answer; `json` is absent when the body is none. */
 export type Reply = {
@@ -103,4 +105,24 @@ function detailsOf(envelope: JsonObject): Json {
 function textOf(value: JsonObject, key: string): string | undefined {
   const text = value[key];
   return typeof text === 'string' && text !== '' ? text : undefined;
+}
+
+const MAX_BYTES = 64 * 1024;
+const READ_TIMEOUT_MS = 5_000;
+
+/** A refusal whose body is yet to be read: no more of it, and for no longer, than one takes. */
+export async function readRefusal(answer: {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: Readable;
+}): Promise<Reply> {
+  const { status, headers, body } = answer;
+  const timer = setTimeout(() => body.destroy(), READ_TIMEOUT_MS);
+  try {
+    return { status, headers, json: parseJson(String(await readAtMost(MAX_BYTES, body))) };
+  } catch {
+    return { status, headers };
+  } finally {
+    clearTimeout(timer);
+  }
 }

@@ -1,11 +1,15 @@
+import type { Readable } from 'node:stream';
+import { StringDecoder } from 'node:string_decoder';
+import { createParser } from 'eventsource-parser';
 import type { JobEvent } from '../../protocol/job-api.ts';
 import type { Account } from '../remote-calls/accounts.ts';
 import { type RemoteClient, isAccountWide } from '../remote-calls/calls.ts';
-import { retryAfterMs } from '../remote-calls/errors.ts';
-import { type StreamEnd, readStream } from './read-events.ts';
+import { retryAfterMs, readRefusal } from '../remote-calls/errors.ts';
 import type { HttpAnswer } from '../remote-calls/connections.ts';
-import type { Secrets } from '../remote-calls/redact.ts';
-import { readRefusal } from '../remote-calls/read-refusal.ts';
+import { type Secrets, redactEvent } from '../remote-calls/redact.ts';
+import { type Json, type JsonObject, isJsonObject, parseJson } from '../../protocol/json.ts';
+import { IS_TERMINAL, type Job, type NodeUi } from '../../protocol/v2.ts';
+import { readJob, readOutput, readProgress, readStatus } from '../remote/schemas.ts';
 
 /** Result of one attempt to stream. */
 export type StreamAttempt =
@@ -75,3 +79,173 @@ async function readStreamRefusal(
 }
 
 const DEFAULT_RETRY_SECONDS = 5;
+
+/** Why a stream ended. It says nothing about the job. */
+type StreamEnd = 'ended' | 'error event' | 'idle' | 'broken' | 'too large';
+
+type StreamOptions = {
+  readonly onEvent: (event: JobEvent) => void;
+  /** Texts that are removed from every event. */
+  readonly secrets: Secrets;
+  /** A stream without a complete event or comment for this time counts as dead. */
+  readonly idleTimeoutMs: number;
+  /** How long the stream is read after a terminal status. */
+  readonly afterTerminalMs: number;
+  readonly maxEventChars: number;
+};
+
+const BYTE_ORDER_MARK = '\ufeff';
+/**
+ * Most lines without an event, comments included: each data line costs much more than its bytes.
+ */
+const MAX_LINES = 100_000;
+
+/**
+ * Reads one event stream to its end; aborting is destroying the body.
+ * @internal
+ */
+export async function readStream(body: Readable, options: StreamOptions): Promise<StreamEnd> {
+  let end: StreamEnd | undefined;
+  const stop = (reason: StreamEnd): void => {
+    end ??= reason;
+    body.destroy();
+  };
+  const idle = setTimeout(() => stop('idle'), options.idleTimeoutMs);
+  let endTimer: NodeJS.Timeout | undefined;
+  let lines = 0;
+  const parser = createParser({
+    maxBufferSize: options.maxEventChars,
+    onComment: () => void idle.refresh(),
+    onError: (error) => error.type === 'max-buffer-size-exceeded' && stop('too large'),
+    onEvent({ event = 'message', data }) {
+      idle.refresh();
+      lines = 0;
+      if (end !== undefined) return;
+      // The service gives up on the stream, not on the job.
+      if (event === 'error') return stop('error event');
+      const read = readEvent(event, data);
+      if (!read) return;
+      options.onEvent(redactEvent(read, options.secrets));
+      if (read.event !== 'status' || !IS_TERMINAL[read.data.status]) return;
+      // One server writes the outputs after the terminal status.
+      endTimer ??= setTimeout(() => stop('ended'), options.afterTerminalMs);
+    },
+  });
+  // A streaming TextDecoder takes four times as long, and most of what comes is pictures.
+  const decoder = new StringDecoder('utf8');
+  let text = '';
+  let isFirst = true;
+  try {
+    for await (const chunk of body) {
+      text = decoder.write(chunk as Buffer);
+      if (isFirst && text !== '') {
+        isFirst = false;
+        if (text.startsWith(BYTE_ORDER_MARK)) text = text.slice(1);
+      }
+      if (end === undefined) parser.feed(text);
+      if ((lines += linesIn(text)) > MAX_LINES) stop('too large');
+    }
+    // The parser waits whether a last CR becomes a CRLF.
+    if (end === undefined && text.endsWith('\r')) parser.feed('\n');
+    return end ?? 'ended';
+  } catch {
+    return end ?? 'broken';
+  } finally {
+    clearTimeout(idle);
+    clearTimeout(endTimer);
+  }
+}
+
+function linesIn(text: string): number {
+  let count = 0;
+  for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', at + 1)) count++;
+  return count;
+}
+
+type Reader = (data: string) => JobEvent | undefined;
+
+const EVENT_READERS: { readonly [name in JobEvent['event']]: Reader } = {
+  status(data) {
+    const json = parseJson(data);
+    const read = readStatus(json);
+    if (!read) return undefined;
+    const { status, queue_position, x_cached_nodes } = read;
+    const job = IS_TERMINAL[status] ? endedJob(json) : undefined;
+    return {
+      event: 'status',
+      data: {
+        status,
+        ...(queue_position !== undefined && { queue_position }),
+        ...(x_cached_nodes && { x_cached_nodes }),
+        ...(job && { job }),
+      },
+    };
+  },
+  progress(data) {
+    const read = readProgress(JSON.parse(data));
+    return read && { event: 'progress', data: read };
+  },
+  output(data) {
+    const read = readOutput(parseJson(data));
+    return read && { event: 'output', data: read };
+  },
+  // Not `parseJson`: in base64 it always finds something like a long number.
+  preview: (data) => previewEvent(JSON.parse(data) as Json),
+  x_node: (data) => nodeEvent(parseJson(data)),
+  x_text: (data) => textEvent(JSON.parse(data) as Json),
+};
+
+/** One event; `undefined` when its name is unknown or its data do not fit the contract. */
+function readEvent(name: string, data: string): JobEvent | undefined {
+  if (!Object.hasOwn(EVENT_READERS, name)) return undefined;
+  try {
+    return EVENT_READERS[name as JobEvent['event']](data);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The job that a terminal `status` carries; some services send the status alone. */
+function endedJob(json: Json): Job | undefined {
+  if (!isJsonObject(json) || !Array.isArray(json['outputs'])) return undefined;
+  return readJob(json);
+}
+
+function previewEvent(json: Json): JobEvent | undefined {
+  if (!isJsonObject(json)) return undefined;
+  const { node_id, content_type, data_base64, x_with_step, x_own } = json;
+  if (typeof data_base64 !== 'string') return undefined;
+  const bytes = Buffer.from(data_base64, 'base64');
+  if (bytes.length === 0) return undefined;
+  return {
+    event: 'preview',
+    data: {
+      node_id: typeof node_id === 'string' ? node_id : '',
+      content_type: typeof content_type === 'string' ? content_type : 'image/jpeg',
+      bytes,
+      ...(x_with_step === true && { x_with_step }),
+      ...(x_own === true && { x_own }),
+    },
+  };
+}
+
+function nodeEvent(json: Json): JobEvent | undefined {
+  if (!isJsonObject(json)) return undefined;
+  const { node_id, phase, ui } = json;
+  if (typeof node_id !== 'string' || (phase !== 'started' && phase !== 'finished')) {
+    return undefined;
+  }
+  const uiMember = ui === null || (isJsonObject(ui) && isNodeUi(ui)) ? { ui } : {};
+  return { event: 'x_node', data: { node_id, phase, ...uiMember } };
+}
+
+function isNodeUi(ui: JsonObject): ui is NodeUi {
+  return Object.values(ui).every((value) => Array.isArray(value));
+}
+
+function textEvent(json: Json): JobEvent | undefined {
+  if (!isJsonObject(json)) return undefined;
+  const { node_id, text } = json;
+  if (typeof node_id !== 'string' || typeof text !== 'string') return undefined;
+  return { event: 'x_text', data: { node_id, text } };
+}

@@ -1,117 +1,217 @@
+import { LRUCache } from 'lru-cache';
 import { type Result, type V2Error, isGone, ok } from '../../protocol/job-api.ts';
-import type { Job } from '../../protocol/v2.ts';
-import type { Account } from '../remote-calls/accounts.ts';
+import { type Job, IS_TERMINAL } from '../../protocol/v2.ts';
+import type { Account, CredentialRefusal } from '../remote-calls/accounts.ts';
 import type { RemoteClient } from '../remote-calls/calls.ts';
 import { invalidAnswer } from '../remote-calls/errors.ts';
-import type { Secrets } from '../remote-calls/redact.ts';
+import { type Secrets, redactJob } from '../remote-calls/redact.ts';
 import { readJob } from '../remote/schemas.ts';
-import { type CachedJob, SnapshotStore } from './snapshot-store.ts';
+import type { Clock } from '../../lib/clock.ts';
 
-/** Reads jobs. One request serves all callers that ask at about the same time. */
-export type Snapshots = ReturnType<typeof createSnapshots>;
+/** All that is known of one job. */
+type CachedJob = {
+  job?: { readonly value: Job; readAtMs: number };
+  pendingRead?: Promise<Result<Job>>;
+  /** The upstream does not have the job, and has said so twice. */
+  gone?: { readonly error: V2Error; readonly readAtMs: number };
+  /** The keys its prompt was sent with. */
+  secrets?: Secrets;
+  refused?: Pick<CredentialRefusal, 'error' | 'untilMs'>;
+};
+
+/**
+ * An answer may arrive after the event that ended the job. Servers report `expired` too early, so
+ * that status may change.
+ */
+function isOutdated(latest: Job | undefined, answer: Job): boolean {
+  const isOver = latest !== undefined && latest.status !== 'expired' && IS_TERMINAL[latest.status];
+  return isOver && !IS_TERMINAL[answer.status];
+}
+
+const MAX_JOBS = 5_000;
+
+type OnEnd = (account: Account, jobId: string) => void;
+
+/** The jobs of one upstream that were read last, by account. */
+class SnapshotStore {
+  readonly #clock: Clock;
+  readonly #maxAgeMs: number;
+  readonly #entries = new LRUCache<string, CachedJob>({ max: MAX_JOBS });
+  #onEnd: OnEnd = () => {};
+
+  constructor(options: { readonly clock: Clock; readonly maxAgeMs: number }) {
+    this.#clock = options.clock;
+    this.#maxAgeMs = options.maxAgeMs;
+  }
+
+  /**
+   * Registers a listener that is called whenever an answer of any call says that a job is over or
+   * gone.
+   */
+  onEnd(listener: OnEnd): void {
+    this.#onEnd = listener;
+  }
+
+  /** The entry of a job; a new one when there is none. */
+  entryOf(account: Account, jobId: string): CachedJob {
+    const entry = this.find(account, jobId) ?? {};
+    this.#entries.set(`${account.id} ${jobId}`, entry);
+    return entry;
+  }
+
+  find({ id }: Account, jobId: string): CachedJob | undefined {
+    return this.#entries.get(`${id} ${jobId}`);
+  }
+
+  /** The texts that must be removed from everything the service says about a job. */
+  secretsOf(account: Account, jobId: string): Secrets {
+    const { secrets = [] } = this.find(account, jobId) ?? {};
+    return account.key === undefined ? secrets : [account.key, ...secrets];
+  }
+
+  /** Takes in a job another call answered with; the job as it may be shown. */
+  store(account: Account, job: Job): Job {
+    const entry = this.entryOf(account, job.id);
+    const value = isOutdated(entry.job?.value, job)
+      ? entry.job!.value
+      : redactJob(job, this.secretsOf(account, job.id));
+    entry.job = { value, readAtMs: this.#clock.now() };
+    delete entry.gone;
+    if (IS_TERMINAL[value.status]) this.#onEnd(account, job.id);
+    return value;
+  }
+
+  /** The same, of a prompt that was sent with keys of its own. */
+  storeSecrets(account: Account, job: Job, secrets: Secrets): Job {
+    const entry = this.entryOf(account, job.id);
+    if (secrets.length > 0) entry.secrets = secrets;
+    const value = redactJob(job, this.secretsOf(account, job.id));
+    if (entry.job) entry.job = { ...entry.job, value };
+    return value;
+  }
+
+  storeGone(account: Account, jobId: string, error: V2Error): void {
+    this.entryOf(account, jobId).gone = { error, readAtMs: this.#clock.now() };
+    this.#onEnd(account, jobId);
+  }
+
+  isFresh({ readAtMs }: { readonly readAtMs: number }): boolean {
+    return this.#clock.now() - readAtMs < this.#maxAgeMs;
+  }
+
+  /** A snapshot no older than a moment, if there is one. */
+  fresh(account: Account, jobId: string): Job | undefined {
+    const job = this.find(account, jobId)?.job;
+    return job && this.isFresh(job) ? job.value : undefined;
+  }
+
+  /** Something has happened since: the next who asks gets a new snapshot. */
+  invalidate(account: Account, jobId: string): void {
+    const { job } = this.entryOf(account, jobId);
+    if (job) job.readAtMs = Number.NEGATIVE_INFINITY;
+  }
+
+  /** A list reported the end of the job; its final state is still to be read. */
+  noteListedEnd(account: Account, jobId: string): void {
+    const { job } = this.find(account, jobId) ?? {};
+    if (!job || IS_TERMINAL[job.value.status]) return;
+    job.readAtMs = Number.NEGATIVE_INFINITY;
+    this.#onEnd(account, jobId);
+  }
+}
 
 const SUFFIX = { self: [], events: ['events'], cancel: ['cancel'] } as const;
 
-export function createSnapshots({ calls, links, limits, clock }: RemoteClient) {
-  const store = new SnapshotStore({ clock, maxAgeMs: limits.snapshotMs });
+/** Reads jobs. One request serves all callers that ask at about the same time. */
+export class Snapshots extends SnapshotStore {
+  readonly #client: RemoteClient;
 
-  function target(account: Account, jobId: string, link: keyof Job['urls']): string {
-    const urls = store.find(account, jobId)?.job?.value.urls;
+  constructor(client: RemoteClient) {
+    super({ clock: client.clock, maxAgeMs: client.limits.snapshotMs });
+    this.#client = client;
+  }
+
+  /** The last snapshot, however old. */
+  latest(account: Account, jobId: string): Job | undefined {
+    return this.find(account, jobId)?.job?.value;
+  }
+
+  /** The time before which a job that the account may not read is not read again. */
+  refusedUntilMs(account: Account, jobId: string): number | undefined {
+    return this.find(account, jobId)?.refused?.untilMs;
+  }
+
+  /** The request target of an operation of a job: the job's own link when it has one. */
+  target(account: Account, jobId: string, link: keyof Job['urls']): string {
+    const { links } = this.#client;
+    const { urls } = this.latest(account, jobId) ?? {};
     return links.targetOf(urls?.[link]) ?? links.target('jobs', jobId, ...SUFFIX[link]);
   }
 
-  /** A key that is good may still not be good for this job. */
-  function recordJobRefusal(entry: CachedJob, error: V2Error): Result<never> {
-    const isAboutJob = error.status === 403 && error.code !== 'sso_required';
-    if (isAboutJob) entry.refused = { error, untilMs: clock.now() + limits.refusedPauseMs };
-    return { ok: false, error };
+  /** A snapshot no older than a moment. */
+  async get(account: Account, jobId: string): Promise<Result<Job>> {
+    const { job, gone, pendingRead } = this.entryOf(account, jobId);
+    if (job && this.isFresh(job)) return ok(job.value);
+    if (gone && this.isFresh(gone)) return { ok: false, error: gone.error };
+    const { credentialRefusal: refused } = account;
+    if (refused && this.#client.clock.now() < refused.untilMs)
+      return { ok: false, error: refused.error };
+    // An older snapshot is better than none while the account is paused.
+    if (job && account.gate.waitMs() > 0) return ok(job.value);
+    return pendingRead ?? this.refresh(account, jobId);
   }
 
-  async function readJobOnce(account: Account, jobId: string): Promise<Result<Job>> {
-    const entry = store.entryOf(account, jobId);
-    if (entry.refused && clock.now() < entry.refused.untilMs) {
-      return { ok: false, error: entry.refused.error };
-    }
-    const path = target(account, jobId, 'self');
-    const answer = await calls.callIdempotent(account, { method: 'GET', path });
-    if (!answer.ok) return recordJobRefusal(entry, answer.error);
-    delete entry.refused;
-    const job = readJob(answer.value.json);
-    return job === undefined ? invalidAnswer() : ok(job);
-  }
-
-  function accept(account: Account, jobId: string, read: Result<Job>): Result<Job> {
-    if (read.ok) return ok(store.store(account, read.value));
-    if (isGone(read.error)) store.storeGone(account, jobId, read.error);
-    return read;
-  }
-
-  const confirm = async (account: Account, jobId: string): Promise<Result<Job>> =>
-    accept(account, jobId, await readJobOnce(account, jobId));
-
-  /** One server says `expired`, or nothing at all, about a job that it moves between two lists. */
-  async function readConfirmed(account: Account, jobId: string): Promise<Result<Job>> {
-    const first = await readJobOnce(account, jobId);
-    const needsConfirmation = first.ok ? first.value.status === 'expired' : isGone(first.error);
-    if (!needsConfirmation) return accept(account, jobId, first);
-    await clock.sleep(limits.secondLookMs);
-    return confirm(account, jobId);
-  }
-
-  function refresh(account: Account, jobId: string): Promise<Result<Job>> {
-    const entry = store.entryOf(account, jobId);
-    const pendingRead = readConfirmed(account, jobId).finally(() => {
+  /** Makes a new request, whatever is cached. */
+  refresh(account: Account, jobId: string): Promise<Result<Job>> {
+    const entry = this.entryOf(account, jobId);
+    const pendingRead = this.#readConfirmed(account, jobId).finally(() => {
       if (entry.pendingRead === pendingRead) delete entry.pendingRead;
     });
     entry.pendingRead = pendingRead;
     return pendingRead;
   }
 
-  async function get(account: Account, jobId: string): Promise<Result<Job>> {
-    const { job, gone, pendingRead } = store.entryOf(account, jobId);
-    if (job && store.isFresh(job)) return ok(job.value);
-    if (gone && store.isFresh(gone)) return { ok: false, error: gone.error };
-    const { credentialRefusal: refused } = account;
-    if (refused && clock.now() < refused.untilMs) return { ok: false, error: refused.error };
-    // An older snapshot is better than none while the account is paused.
-    if (job && account.gate.waitMs() > 0) return ok(job.value);
-    return pendingRead ?? refresh(account, jobId);
+  /**
+   * The same after an answer that said the job is over or gone: it is not confirmed a second time.
+   */
+  async confirm(account: Account, jobId: string): Promise<Result<Job>> {
+    return this.#accept(account, jobId, await this.#readOnce(account, jobId));
   }
 
-  return {
-    /** A snapshot no older than a moment. */
-    get,
-    /** Makes a new request, whatever is cached. */
-    refresh,
-    /**
-     * The same after an answer that said the job is over or gone: it is not confirmed a second time.
-     */
-    confirm,
-    /** The request target of an operation of a job: the job's own link when it has one. */
-    target,
-    /**
-     * Registers a listener that is called whenever an answer of any call says that a job is over or
-     * gone.
-     */
-    onEnd: (listener: (account: Account, jobId: string) => void): void => store.onEnd(listener),
-    /** Takes in a job another call answered with; the job as it may be shown. */
-    store: (account: Account, job: Job): Job => store.store(account, job),
-    /** The same, of a prompt that was sent with keys of its own. */
-    storeSecrets: (account: Account, job: Job, secrets: Secrets): Job =>
-      store.storeSecrets(account, job, secrets),
-    /** The texts that must be removed from everything the service says about a job. */
-    secretsOf: (account: Account, jobId: string): Secrets => store.secretsOf(account, jobId),
-    /** Something has happened since: the next who asks gets a new snapshot. */
-    invalidate: (account: Account, jobId: string): void => store.invalidate(account, jobId),
-    /** A list reported the end of the job; its final state is still to be read. */
-    noteListedEnd: (account: Account, jobId: string): void => store.noteListedEnd(account, jobId),
-    /** The time before which a job that the account may not read is not read again. */
-    refusedUntilMs: (account: Account, jobId: string): number | undefined =>
-      store.find(account, jobId)?.refused?.untilMs,
-    /** A snapshot no older than a moment, if there is one. */
-    fresh: (account: Account, jobId: string): Job | undefined => store.fresh(account, jobId),
-    /** The last snapshot, however old. */
-    latest: (account: Account, jobId: string): Job | undefined =>
-      store.find(account, jobId)?.job?.value,
-  };
+  /** One server says `expired`, or nothing at all, about a job that it moves between two lists. */
+  async #readConfirmed(account: Account, jobId: string): Promise<Result<Job>> {
+    const first = await this.#readOnce(account, jobId);
+    const needsConfirmation = first.ok ? first.value.status === 'expired' : isGone(first.error);
+    if (!needsConfirmation) return this.#accept(account, jobId, first);
+    await this.#client.clock.sleep(this.#client.limits.secondLookMs);
+    return this.confirm(account, jobId);
+  }
+
+  async #readOnce(account: Account, jobId: string): Promise<Result<Job>> {
+    const { calls, clock } = this.#client;
+    const entry = this.entryOf(account, jobId);
+    if (entry.refused && clock.now() < entry.refused.untilMs) {
+      return { ok: false, error: entry.refused.error };
+    }
+    const path = this.target(account, jobId, 'self');
+    const answer = await calls.callIdempotent(account, { method: 'GET', path });
+    if (!answer.ok) return this.#recordJobRefusal(entry, answer.error);
+    delete entry.refused;
+    const job = readJob(answer.value.json);
+    return job === undefined ? invalidAnswer() : ok(job);
+  }
+
+  /** A key that is good may still not be good for this job. */
+  #recordJobRefusal(entry: CachedJob, error: V2Error): Result<never> {
+    const { clock, limits } = this.#client;
+    const isAboutJob = error.status === 403 && error.code !== 'sso_required';
+    if (isAboutJob) entry.refused = { error, untilMs: clock.now() + limits.refusedPauseMs };
+    return { ok: false, error };
+  }
+
+  #accept(account: Account, jobId: string, read: Result<Job>): Result<Job> {
+    if (read.ok) return ok(this.store(account, read.value));
+    if (isGone(read.error)) this.storeGone(account, jobId, read.error);
+    return read;
+  }
 }

@@ -1,10 +1,10 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import type { Readable } from 'node:stream';
+import { Readable } from 'node:stream';
 import { type ByteRange, type ContentBytes, type Result, ok } from '../../protocol/job-api.ts';
 import { invalidAnswer } from '../remote-calls/errors.ts';
 import type { RemoteClient } from '../remote-calls/calls.ts';
 import type { HttpAnswer } from '../remote-calls/connections.ts';
-import { resumable } from './resumable-stream.ts';
+import type { Clock } from '../../lib/clock.ts';
 
 /** An answer whose body is still to be read. */
 export type OpenAnswer = Extract<HttpAnswer, { ok: true }>;
@@ -93,4 +93,64 @@ function wholeRange({ 'content-length': length }: IncomingHttpHeaders): BytePart
 
 function isWithin(part: ByteRange, request: ByteRange): boolean {
   return part.start === request.start && part.end <= request.end;
+}
+
+/** How to continue an interrupted transfer. */
+type ResumePlan = {
+  readonly startByte: number;
+  /** The last one, inclusive. */
+  readonly endByte: number;
+  /** The bytes from there on; `changed`: there are others now; `failed`: another try may help. */
+  readonly reopen: (fromByte: number) => Promise<Readable | 'changed' | 'failed'>;
+  readonly tries: number;
+  readonly waitMs: number;
+  readonly clock: Clock;
+};
+
+/** Joins a body and its continuations into one stream; it fails when it cannot be completed. */
+function resumable(first: Readable, plan: ResumePlan): Readable {
+  let current = first;
+  let nextByte = plan.startByte;
+  let triesLeft = plan.tries;
+  const output = new Readable({
+    read: () => void current.resume(),
+    destroy(error, done) {
+      current.destroy();
+      done(error);
+    },
+  });
+
+  function attach(body: Readable): void {
+    let isOver = false;
+    const end = (cause: Error): void => {
+      if (isOver) return;
+      isOver = true;
+      reopenBody(cause).catch((error: Error) => output.destroy(error));
+    };
+    current = body;
+    body.on('data', (chunk: Buffer) => {
+      nextByte += chunk.length;
+      if (!output.push(chunk)) body.pause();
+    });
+    body.once('error', end);
+    body.once('end', () => {
+      if (nextByte > plan.endByte) output.push(null);
+      else end(new Error('the bytes ended early'));
+    });
+  }
+
+  async function reopenBody(cause: Error): Promise<void> {
+    while (!output.destroyed && triesLeft-- > 0) {
+      await plan.clock.sleep(plan.waitMs);
+      const next = output.destroyed ? 'changed' : await plan.reopen(nextByte);
+      if (next === 'changed') break;
+      if (next === 'failed') continue;
+      if (output.destroyed) return void next.destroy();
+      return attach(next);
+    }
+    output.destroy(cause);
+  }
+
+  attach(first);
+  return output;
 }

@@ -8,14 +8,12 @@ import {
   refuse,
 } from '../../protocol/job-api.ts';
 import type { Account } from '../remote-calls/accounts.ts';
-import { tooLargePart } from '../remote-calls/answer-limits.ts';
+import { tooLargePart } from '../remote-calls/connections.ts';
 import { type RemoteClient, isAccountWide, pausedError } from '../remote-calls/calls.ts';
 import { type OpenAnswer, contentBytes, rangeHeader } from './content-bytes.ts';
-import { AddressRefused } from './address-scope.ts';
-import type { ForeignLinks } from './foreign-links.ts';
-import { invalidAnswer, tooLargeAnswer, unreachable } from '../remote-calls/errors.ts';
+import { AddressRefused, type ForeignLinks } from './foreign-links.ts';
+import { invalidAnswer, tooLargeAnswer, unreachable, readRefusal } from '../remote-calls/errors.ts';
 import { redirectTarget } from '../remote-calls/upstream-links.ts';
-import { readRefusal } from '../remote-calls/read-refusal.ts';
 import type { OutputIds } from './output-ids.ts';
 
 type ContentOptions = RemoteClient & {

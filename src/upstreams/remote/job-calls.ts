@@ -6,11 +6,11 @@ import { type Account, withAccount } from '../remote-calls/accounts.ts';
 import { invalidAnswer } from '../remote-calls/errors.ts';
 import { redactError } from '../remote-calls/redact.ts';
 import { readJob, readWorkflow } from './schemas.ts';
-import { warnIgnoredCancel } from './ignored-cancel.ts';
-import type { SubmitFormat } from './submit-body.ts';
+import type { SubmitFormat } from './submit-format.ts';
 import { submitJob } from './submit.ts';
 import { namesNoFile } from '../remote-files/file-references.ts';
 import type { RemoteServices } from './remote-services.ts';
+import type { RemoteClient } from '../remote-calls/calls.ts';
 
 export function createJobCalls(services: RemoteServices): JobCalls {
   const { accounts, calls, snapshots, recovery, sharedStreams, uploadPaths } = services;
@@ -107,3 +107,18 @@ async function isHoldover(services: RemoteServices): Promise<boolean> {
   capabilities.holdover = { isOne, untilMs: clock.now() + limits.discoverAgainMs };
   return isOne;
 }
+
+/**
+ * Warns once that a cancel was answered with success and the job still waits. The self-hosted
+ * server asks its engine and ignores the answer: an engine without that route cancels nothing. A
+ * queued job is removed when the cancel is answered; a running job may continue for a while.
+ */
+function warnIgnoredCancel({ capabilities, log }: RemoteClient): void {
+  if (capabilities.ignoresCancel) return;
+  capabilities.ignoresCancel = true;
+  log.warn({ event: 'upstream.cancel_ignored' }, CANCEL_IGNORED);
+}
+
+const CANCEL_IGNORED =
+  'the job service answered a cancel with success, but the job still waits: it stays in the queue ' +
+  'and will run. Behind comfy-api-proxy the engine must have POST /api/jobs/{id}/cancel';

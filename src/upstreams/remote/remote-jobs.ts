@@ -1,3 +1,4 @@
+import { rm } from 'node:fs/promises';
 import { type Caller, type JobApi, ok } from '../../protocol/job-api.ts';
 import { toError, unreachable } from '../remote-calls/errors.ts';
 import type { UpstreamCapabilities } from './capabilities.ts';
@@ -8,7 +9,9 @@ import {
   createRemoteServices,
 } from './remote-services.ts';
 import { createJobCalls } from './job-calls.ts';
-import { createAssetCalls } from './asset-calls.ts';
+import type { AssetCalls } from '../job-engine.ts';
+import { openContent } from '../remote-files/content.ts';
+import { withAccount } from '../remote-calls/accounts.ts';
 
 /** A remote v2 service behind the port. */
 export interface RemoteJobs extends JobApi {
@@ -53,4 +56,40 @@ async function checkHealth({ calls, links }: RemoteServices): ReturnType<JobApi[
   const { reply } = outcome;
   if (reply.status >= 500) return { ok: false, error: { ...toError(reply), status: 503 } };
   return ok({ status: 'healthy', upstream: 'remote' });
+}
+
+function createAssetCalls(services: RemoteServices): AssetCalls {
+  const { accounts, assets, uploadPaths } = services;
+  const forAccount = withAccount(accounts);
+  return {
+    async createAsset(caller, upload) {
+      try {
+        const { filePath, file } = upload;
+        const uploadPath = uploadPaths.pathOf({ user: caller.user, filePath, hash: file.hash });
+        return await forAccount(caller, (account) =>
+          assets.create(account, { ...upload, filePath: uploadPath }),
+        );
+      } finally {
+        // Neither a sent nor a refused upload needs its file any more.
+        await rm(upload.file.path, { force: true });
+      }
+    },
+    assetFromHash(caller, request) {
+      const { filePath, hash } = request;
+      const uploadPath = filePath && {
+        filePath: uploadPaths.pathOf({ user: caller.user, filePath, hash }),
+      };
+      return forAccount(caller, (account) =>
+        assets.fromHash(account, { ...request, ...uploadPath }),
+      );
+    },
+    hasBlob: (caller, hash) => forAccount(caller, (account) => assets.hasBlob(account, hash)),
+    asset: (caller, assetId) => forAccount(caller, (account) => assets.get(account, assetId)),
+    deleteAsset: (caller, assetId) =>
+      forAccount(caller, (account) => assets.remove(account, assetId)),
+    content: (caller, assetId, range) =>
+      forAccount(caller, (account) =>
+        openContent(services, { account, assetId, ...(range && { range }) }),
+      ),
+  };
 }

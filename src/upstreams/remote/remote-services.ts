@@ -14,7 +14,7 @@ import { createRecovery } from './recovery.ts';
 import { createOutputIds } from '../remote-files/output-ids.ts';
 import { createStreamSlots } from '../remote-events/stream-slots.ts';
 import { createCheckRate } from '../remote-events/silence-watch.ts';
-import { createSnapshots } from '../remote-events/snapshots.ts';
+import { Snapshots } from '../remote-events/snapshots.ts';
 import { createSharedStreams } from '../remote-events/shared-streams.ts';
 
 export type RemoteOptions = {
@@ -54,7 +54,7 @@ export function createRemoteServices(options: RemoteOptions) {
   if (options.labels && options.labels !== 'auto') capabilities.labels = options.labels;
   const calls = createCalls(connections, { limits, clock, log, capabilities });
   const client: RemoteClient = { calls, links, capabilities, limits, clock, log };
-  const snapshots = createSnapshots(client);
+  const snapshots = new Snapshots(client);
   const streamSlots = createStreamSlots({ max: Math.min(limits.maxStreams, MAX_STREAMS), clock });
   const checkRate = createCheckRate({ ...limits.streamChecks, clock });
   const outputIds = createOutputIds({ snapshots });

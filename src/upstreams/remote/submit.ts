@@ -15,8 +15,7 @@ import { retryAfterMs, toError, unreachable } from '../remote-calls/errors.ts';
 import type { Recovery } from './recovery.ts';
 import { readJob } from './schemas.ts';
 import type { Snapshots } from '../remote-events/snapshots.ts';
-import { nextFormat, rememberFormat } from './submit-format.ts';
-import { type SubmitFormat, submitBody } from './submit-body.ts';
+import { nextFormat, rememberFormat, type SubmitFormat, submitBody } from './submit-format.ts';
 
 /** Result of one attempt to submit. */
 type AttemptResult =

@@ -1,7 +1,7 @@
 import type { InputSpec, NodeDef } from '../../nodes/node.ts';
 import type { Json, JsonObject } from '../../protocol/json.ts';
 import { pythonRepr } from '../../protocol/python-text.ts';
-import { type InputValidation, type RawGraph, inputConfig, errorEntry } from './error-entry.ts';
+import type { NodeErrorEntry } from '../../protocol/v1.ts';
 
 /**
  * A wrapped list that has the shape of a link becomes one once it is unwrapped: execution sees no
@@ -70,4 +70,29 @@ function isCompatible(received: string, wanted: string | readonly string[]): boo
   if (received === wanted || received === '*' || wanted === '*') return true;
   const types = wanted.split(',').map((type) => type.trim());
   return received.split(',').some((type) => types.includes(type.trim()));
+}
+
+/** An API-format workflow whose nodes are not checked yet. */
+export type RawGraph = { readonly [id: string]: Json };
+
+/** The result of validating one input. */
+export type InputValidation =
+  | { readonly error: NodeErrorEntry }
+  | { readonly link: readonly [string, number] }
+  | { readonly value: Json }
+  | { readonly thrown: { readonly type: string; readonly message: string } };
+
+/** `[type, options]`, always with options: v1 shows `{}` where a node declared none. */
+export function inputConfig([type, options = {}]: InputSpec): Json {
+  return [type as Json, options];
+}
+
+/** One error as v1 lists it. */
+export function errorEntry(
+  type: string,
+  message: string,
+  details: string,
+  info: JsonObject,
+): NodeErrorEntry {
+  return { type, message, details, extra_info: info };
 }

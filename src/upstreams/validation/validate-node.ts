@@ -3,8 +3,15 @@ import { type Json, type JsonObject, isJsonObject } from '../../protocol/json.ts
 import { pythonRepr, pythonStr } from '../../protocol/python-text.ts';
 import type { NodeErrorEntry } from '../../protocol/v1.ts';
 import { coerce, compareNumbers, numberText, unwrap } from './coerce-literal.ts';
-import { type InputValidation, type RawGraph, inputConfig, errorEntry } from './error-entry.ts';
-import { classOf, validateLink, isLinkShaped } from './validate-link.ts';
+import {
+  type InputValidation,
+  type RawGraph,
+  inputConfig,
+  errorEntry,
+  classOf,
+  validateLink,
+  isLinkShaped,
+} from './validate-link.ts';
 
 /**
  * The result of validating one node: its own errors, or the exception that ended the validation.

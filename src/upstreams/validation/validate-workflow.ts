@@ -10,7 +10,7 @@ import {
 } from '../../protocol/node-errors.ts';
 import type { NodeErrorEntry, NodeErrors } from '../../protocol/v1.ts';
 import type { Graph, GraphNode } from '../../protocol/v2.ts';
-import { inputConfig, errorEntry } from './error-entry.ts';
+import { inputConfig, errorEntry } from './validate-link.ts';
 import type { NodeValidation } from './validate-node.ts';
 import { type GraphValidation, outputsByFailingNode, validateGraph } from './validate-graph.ts';
 

@@ -1,6 +1,6 @@
 // Reads previews the way the remote client does, into the frames its sockets get.
 import { DEFAULT_REMOTE_LIMITS } from '../../../src/upstreams/remote/limits.ts';
-import { readStream } from '../../../src/upstreams/remote-events/read-events.ts';
+import { readStream } from '../../../src/upstreams/remote-events/read-stream.ts';
 import { createConnections } from '../../../src/upstreams/remote-calls/connections.ts';
 import { previewFrame, sniffPreview } from '../../../src/protocol/binary-frames.ts';
 import { answer, ready } from './serve.ts';

@@ -8,7 +8,7 @@ import {
 } from '../../../src/upstreams/job-engine.ts';
 import { openRedisLedger } from '../../../src/ledger/redis/redis-ledger.ts';
 import { createDistributedEngine } from '../../../src/upstreams/distributed/distributed-engine.ts';
-import type { TakeoverTimes } from '../../../src/upstreams/distributed/queue-worker.ts';
+import type { TakeoverTimes } from '../../../src/upstreams/distributed/shared-services.ts';
 import { openRedis } from '../../../src/lib/redis.ts';
 import { silentLogger } from '../../../src/observability/log.ts';
 import { tempDir } from '../embedded/open.ts';

@@ -1,6 +1,6 @@
 // A service that says `100 Continue` without a request: the answer is the one that follows.
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { skipContinue } from '../../../src/upstreams/passthrough/skip-continue.ts';
+import { skipContinue } from '../../../src/upstreams/passthrough/fast-relay.ts';
 import type { Holdover } from '../../support/processes/holdover.ts';
 import { requestText, say } from '../../support/clients/raw-socket.ts';
 import { expectHealthy } from '../../support/processes/expect-healthy.ts';

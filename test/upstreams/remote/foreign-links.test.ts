@@ -1,7 +1,8 @@
 import type { LookupAddress, lookup } from 'node:dns';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { AddressRefused, addressScope } from '../../../src/upstreams/remote-files/address-scope.ts';
 import {
+  AddressRefused,
+  addressScope,
   type RedirectHost,
   createForeignLinks,
 } from '../../../src/upstreams/remote-files/foreign-links.ts';

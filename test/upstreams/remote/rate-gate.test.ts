@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createRateGate } from '../../../src/upstreams/remote-calls/rate-gate.ts';
+import { createRateGate } from '../../../src/upstreams/remote-calls/accounts.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
 
 /** The longest wait of a gate that is closed for a second, its jitter included. */
