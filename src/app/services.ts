@@ -15,6 +15,7 @@ import { type SecretRedactor, createSecretRedactor } from '../observability/secr
 import { type TrafficLog, createTrafficLog } from '../observability/traffic-log.ts';
 import { type LivePrompts, createLivePrompts } from '../prompts/live-prompts.ts';
 import type { PromptEventLog } from '../prompts/prompt-event-log.ts';
+import { PROMPT_DURABILITY } from '../prompts/durability.ts';
 import { type Prompts, createPrompts } from '../prompts/prompts.ts';
 import type { SharedCounter } from '../prompts/submission.ts';
 import { Hub } from '../sockets/hub.ts';
@@ -183,6 +184,7 @@ function openPrompts(
     hub: sockets,
     log,
     history: config.history,
+    durability: PROMPT_DURABILITY[isRemote ? 'service' : 'ledger'],
     mayLoseJobs: isRemote,
     mayAcceptPartially: isRemote,
     mayFindOthersFiles: isRemote,

@@ -8,7 +8,8 @@ import { parseAnnotation, safeFolder, safeName, splitPath } from './safe-name.ts
 
 /**
  * Gives a v2 output its v1 file name, unique for its user: the name it came with or, when other
- * bytes have that name, the next number of v1's counter. The same output keeps its name.
+ * bytes have that name, the next number of v1's counter. The same output keeps its name. A power
+ * cut may take the name; it is given again with the job, whose history is written later.
  */
 export async function nameOutput(
   files: FileStore,
@@ -22,7 +23,7 @@ export async function nameOutput(
   const type = output.x_temp ? 'temp' : 'output';
   const existing = await files.get(user, { type, ...location });
   if (existing && isSameFile(existing.assetId, output.id)) {
-    await files.put({ ...existing, assetId: output.id });
+    await files.put({ ...existing, assetId: output.id }, 'transient');
     return toFileRef(existing);
   }
   for (const filename of freeNames(location.filename)) {
@@ -37,7 +38,7 @@ export async function nameOutput(
       contentType: output.content_type,
       modifiedAtMs: nowMs,
     };
-    if (await files.claim(row)) return toFileRef(row);
+    if (await files.claim(row, 'transient')) return toFileRef(row);
   }
   throw new Error('file names never run out');
 }

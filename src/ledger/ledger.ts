@@ -13,6 +13,13 @@ import type {
 export type * from './columns.ts';
 
 /**
+ * What a write survives when its promise resolves. `fsync`: a power cut. `transient`: `kill -9`; a
+ * power cut may take it, and with it every later write that is not on disk either, so that the
+ * ledger is as it was at an earlier moment. The ledger in Redis has one durability, that of Redis.
+ */
+export type Durability = 'fsync' | 'transient';
+
+/**
  * The records that must survive `kill -9`. Every promise resolves only when its change is durable.
  * Texts named `…Json` are stored as they are; no column ever holds a credential.
  */
@@ -75,7 +82,7 @@ export interface PromptStore {
   begin(key: string, atMs: number): Promise<void>;
   /** Removes a prompt whose submission was definitively refused. */
   remove(key: string): Promise<void>;
-  finish(key: string, outcome: PromptOutcome): Promise<void>;
+  finish(key: string, outcome: PromptOutcome, durability?: Durability): Promise<void>;
   /** Unfinished prompts, oldest first, of one user or of all. */
   live(user?: string): Promise<readonly PromptRow[]>;
   /** The newest row of that id. */
@@ -103,9 +110,9 @@ export interface PromptStore {
 
 export interface FileStore {
   /** Inserts or replaces. */
-  put(row: FileRow): Promise<void>;
+  put(row: FileRow, durability?: Durability): Promise<void>;
   /** Inserts unless the name is taken; false when it was. */
-  claim(row: FileRow): Promise<boolean>;
+  claim(row: FileRow, durability?: Durability): Promise<boolean>;
   get(
     user: string,
     name: Pick<FileRow, 'type' | 'subfolder' | 'filename'>,
@@ -121,7 +128,11 @@ export interface FileStore {
 export interface JobStore {
   /** Claims the single-use key in the same transaction; `false`: it was used, nothing is inserted. */
   insert(row: JobRow, idempotencyKey?: string): Promise<boolean>;
-  update(id: string, patch: Partial<Omit<JobRow, 'id' | 'user'>>): Promise<void>;
+  update(
+    id: string,
+    patch: Partial<Omit<JobRow, 'id' | 'user'>>,
+    durability?: Durability,
+  ): Promise<void>;
   get(id: string): Promise<JobRow | undefined>;
   /** Newest first, `before` is the id of the last row of the page before. */
   list(user: string, page: { limit: number; before?: string }): Promise<readonly JobRow[]>;
@@ -137,7 +148,11 @@ export interface AssetStore {
    * Claims the key in the same transaction. When another request of the user has the key, returns
    * that claim and inserts nothing.
    */
-  insert(row: AssetRow, claim?: AssetClaim): Promise<ClaimedAsset | undefined>;
+  insert(
+    row: AssetRow,
+    claim?: AssetClaim,
+    durability?: Durability,
+  ): Promise<ClaimedAsset | undefined>;
   get(id: string): Promise<AssetRow | undefined>;
   byHash(user: string, hash: string): Promise<AssetRow | undefined>;
   byFilePath(user: string, filePath: string): Promise<AssetRow | undefined>;

@@ -7,6 +7,7 @@ import type { Logger } from '../observability/log.ts';
 import type { Caller, JobApi } from '../protocol/job-api.ts';
 import type { ObjectInfo } from '../protocol/v1.ts';
 import type { Hub } from '../sockets/hub.ts';
+import type { PromptDurability } from './durability.ts';
 import type { LivePrompts } from './live-prompts.ts';
 import type { PromptEventLog } from './prompt-event-log.ts';
 import type { SharedCounter } from './submission.ts';
@@ -33,6 +34,7 @@ export type PromptContext = {
   readonly mayFindOthersFiles: boolean;
   /** True when the upstream may lose jobs it accepted. The embedded engine keeps them in the same ledger. */
   readonly mayLoseJobs: boolean;
+  readonly durability: PromptDurability;
   /** True when a user's prompts need a call of the user first: the key is never stored. */
   readonly needsOwner: (user: string) => boolean;
   /** Limits of each user's history, and of one prompt's graph in it. */

@@ -62,6 +62,45 @@ beforeEach(() => {
   for (const step of MIGRATIONS) db.exec(step);
 });
 
+describe('durability', () => {
+  const outcome = { entryJson: '{}', statusWord: 'success', startedAtMs: 1, endedAtMs: 2 };
+  function openSynced() {
+    const noted = noting();
+    return promptStore(
+      noted,
+      createWriter(noted, () => note('sync')),
+    );
+  }
+
+  test('what has to survive a power cut is synced after its commit, before it is acknowledged', async () => {
+    const prompts = openSynced();
+    await prompts.insert(prompt('a')).then(() => note('acknowledged'));
+    expect(executed.slice(-3)).toEqual(['COMMIT', 'sync', 'acknowledged']);
+  });
+
+  test('what has to survive kill -9 only is committed before it is acknowledged, and not synced', async () => {
+    const prompts = openSynced();
+    await prompts.insert(prompt('a'));
+    executed.length = 0;
+    await prompts.finish('a', outcome, 'transient').then(() => note('acknowledged'));
+    expect(executed).toEqual(['BEGIN IMMEDIATE', 'COMMIT', 'acknowledged']);
+  });
+
+  test('both in one turn share a commit and its sync', async () => {
+    const prompts = openSynced();
+    await prompts.insert(prompt('a'));
+    executed.length = 0;
+    await Promise.all([prompts.finish('a', outcome, 'transient'), prompts.insert(prompt('b'))]);
+    expect(executed).toEqual(['BEGIN IMMEDIATE', 'COMMIT', 'sync']);
+  });
+
+  test('when the sync fails its writer is told why', async () => {
+    const prompts = openSynced();
+    failOn = 'sync';
+    await expect(prompts.insert(prompt('a'))).rejects.toThrow('database or disk is full');
+  });
+});
+
 describe('group commit', () => {
   test('sixty-four writers of one turn share one transaction', async () => {
     const prompts = openPrompts();

@@ -21,13 +21,17 @@ export function assetStore(db: Database, writer: Writer, lists: FileListCache): 
     const values = { user, key, fingerprint, assetId, createdNew: createdNew ? 1 : 0, claimedAtMs };
     return sql.claim.run(values).changes === 1 ? undefined : claimed(user, key);
   };
+  const insertClaimed = (asset: AssetRow, claim: AssetClaim): Promise<ClaimedAsset | undefined> =>
+    writer.write(() => {
+      const holder = claimKey(asset, claim);
+      if (!holder) sql.insert.run(...SQL.values(asset));
+      return holder;
+    });
   return {
-    insert: (asset, claim) =>
-      writer.write(() => {
-        const holder = claim && claimKey(asset, claim);
-        if (!holder) sql.insert.run(...SQL.values(asset));
-        return holder;
-      }),
+    insert: (asset, claim, durability) =>
+      claim
+        ? insertClaimed(asset, claim)
+        : writer.writeOne(() => void sql.insert.run(...SQL.values(asset)), durability),
     get: async (id) => row(sql.get.get(id)),
     byHash: async (user, hash) => row(sql.byHash.get(hash, user)),
     byFilePath: async (user, filePath) => row(sql.byPath.get(user, filePath)),

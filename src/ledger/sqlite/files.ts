@@ -1,6 +1,6 @@
 import { FILE_COLUMNS } from '../columns.ts';
 import { sqlColumns } from './sql-columns.ts';
-import type { FileRow, FileStore, SettingStore, FileType } from '../ledger.ts';
+import type { Durability, FileRow, FileStore, SettingStore, FileType } from '../ledger.ts';
 import type { Writer } from './writer.ts';
 import type { Database } from './database.ts';
 import { LRUCache } from 'lru-cache';
@@ -21,11 +21,15 @@ export function fileStore(db: Database, writer: Writer, lists: FileListCache): F
   const list = db.prepare(`SELECT ${COLUMNS} FROM files WHERE user = ? AND type = ?
     AND asset_id <> '' ORDER BY modified_at_ms DESC, rowid DESC`);
   const remove = db.prepare(`DELETE FROM files WHERE ${named}`);
-  const write = <T>(apply: () => T, of: Pick<FileRow, 'user' | 'type'>): Promise<T> =>
-    lists.change(() => writer.write(apply), of);
+  const write = <T>(
+    apply: () => T,
+    of: Pick<FileRow, 'user' | 'type'>,
+    durability?: Durability,
+  ): Promise<T> => lists.change(() => writer.writeOne(apply, durability), of);
   return {
-    put: (row) => write(() => void put.run(...SQL.values(row)), row),
-    claim: (row) => write(() => claim.run(...SQL.values(row)).changes === 1, row),
+    put: (row, durability) => write(() => void put.run(...SQL.values(row)), row, durability),
+    claim: (row, durability) =>
+      write(() => claim.run(...SQL.values(row)).changes === 1, row, durability),
     get: async (user, { type, subfolder, filename }) =>
       get.get(user, type, subfolder, filename) as FileRow | undefined,
     byAsset: async (user, assetId) => byAsset.get(user, assetId) as FileRow | undefined,

@@ -41,7 +41,7 @@ export function jobStore(db: Database, writer: Writer): JobStore {
       if (!isFree) await texts.dropOthers(owner, undefined);
       return isFree;
     },
-    update: (id, patch) => writer.write(() => update(id, patch)),
+    update: (id, patch, durability) => writer.writeOne(() => update(id, patch), durability),
     get: async (id) => withTexts(sql.get.get(id)),
     list: async (user, { limit, before }) =>
       rows(

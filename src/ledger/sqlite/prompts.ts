@@ -133,7 +133,7 @@ function historyStore({ db, writer, reader, dropReplaced }: Parts) {
       throw error;
     });
   return {
-    async finish(key, { shortened, ...outcome }) {
+    async finish(key, { shortened, ...outcome }, durability) {
       const { graphJson = null, extraDataJson = null } = shortened ?? {};
       const { entryJson, statusWord, startedAtMs, endedAtMs } = outcome;
       const values = {
@@ -149,7 +149,7 @@ function historyStore({ db, writer, reader, dropReplaced }: Parts) {
         writer.writeOne(() => {
           sql.finish.run(values);
           outlines.append(key);
-        }),
+        }, durability),
       );
       if (shortened) await dropReplaced(key);
     },

@@ -14,6 +14,7 @@ import { promptStore } from './prompts.ts';
 import { MIGRATIONS } from './schema.ts';
 import { addMissingColumns } from './sql-columns.ts';
 import { JOB_COLUMNS, PROMPT_COLUMNS } from '../columns.ts';
+import { createLogSync } from './log-sync.ts';
 import { type Writer, createWriter } from './writer.ts';
 
 // The same API as node:sqlite, which Node 20 does not have: once it may go, this line is the change.
@@ -48,7 +49,7 @@ export function openSqliteLedger(options: { readonly path: string }): SqliteLedg
     // The lock is released last: until then no other process may use the file.
     opened.unshift(db);
     prepare(db);
-    return createLedger(db, closeAll);
+    return createLedger(db, path, closeAll);
   } catch (cause) {
     closeAll();
     const Failure = isDamage(cause) ? DamagedLedger : Error;
@@ -68,8 +69,9 @@ export function isDamage(cause: unknown): boolean {
   return DAMAGED.includes(errcode) || DAMAGE.test(message);
 }
 
-function createLedger(db: Database, closeAll: () => void): SqliteLedger {
-  const writer = createWriter(db);
+function createLedger(db: Database, path: string, closeAll: () => void): SqliteLedger {
+  const log = path === IN_MEMORY ? undefined : createLogSync(path);
+  const writer = createWriter(db, log?.sync);
   longTexts(db, writer).dropOrphans();
   const lists = createFileListCache();
   return {
@@ -86,6 +88,7 @@ function createLedger(db: Database, closeAll: () => void): SqliteLedger {
     async close() {
       if (!db.isOpen) return;
       writer.flush();
+      log?.close();
       checkpoint(db);
       closeAll();
     },
@@ -155,6 +158,8 @@ function prepare(db: Database): void {
   };
   if (verdict !== 'ok') throw Object.assign(new Error(verdict), { errcode: DAMAGED[0] });
   migrate(db);
+  // From here on a commit reaches the operating system, and `createLogSync` the disk.
+  db.exec('PRAGMA synchronous = NORMAL');
 }
 
 /** Brings the schema forward in one transaction, so that a kill in between leaves the old one. */

@@ -1,11 +1,19 @@
+import type { Durability } from '../ledger.ts';
 import type { Database } from './database.ts';
 
 export type Writer = ReturnType<typeof createWriter>;
 
-type PendingWrite = { readonly settle: () => void; readonly reject: (cause: unknown) => void };
+type PendingWrite = {
+  readonly durability: Durability;
+  readonly settle: () => void;
+  readonly reject: (cause: unknown) => void;
+};
 
-/** Group commit: writes of one turn of the event loop share a transaction and its one fsync. */
-export function createWriter(db: Database) {
+/**
+ * Group commit: writes of one turn of the event loop share a transaction and at most one fsync.
+ * `sync` brings everything that is committed to the disk; a database in memory has none.
+ */
+export function createWriter(db: Database, sync: () => void = () => {}) {
   const sql = { begin: db.prepare('BEGIN IMMEDIATE'), commit: db.prepare('COMMIT') };
   let batch: PendingWrite[] = [];
   let timer: NodeJS.Immediate | undefined;
@@ -29,6 +37,7 @@ export function createWriter(db: Database) {
     const waiting = takeBatch();
     try {
       sql.commit.run();
+      if (waiting.some(({ durability }) => durability === 'fsync')) sync();
     } catch (cause) {
       rollBack(db);
       return rejectAll(waiting, cause);
@@ -49,14 +58,18 @@ export function createWriter(db: Database) {
     rejectIfRolledBack(cause);
   }
 
-  function enqueueWrite<T>(apply: () => T, giveUp: (cause: unknown) => void): Promise<T> {
+  function enqueueWrite<T>(
+    apply: () => T,
+    durability: Durability,
+    giveUp: (cause: unknown) => void,
+  ): Promise<T> {
     return new Promise((resolve, reject) => {
       try {
         begin();
         const value = apply();
-        batch.push({ settle: () => resolve(value), reject });
+        batch.push({ durability, settle: () => resolve(value), reject });
       } catch (cause) {
-        rejectAll([{ settle: () => {}, reject }], cause);
+        rejectAll([{ reject }], cause);
         giveUp(cause);
       }
     });
@@ -66,16 +79,19 @@ export function createWriter(db: Database) {
     /** Commits what is pending. */
     flush,
     /** The same as `write` for one statement, which SQLite itself applies wholly or not at all. */
-    writeOne: <T>(apply: () => T): Promise<T> => enqueueWrite(apply, rejectIfRolledBack),
-    /** Applies a write at once, visible to later reads; resolves when it is durable. */
-    write: <T>(apply: () => T): Promise<T> =>
-      enqueueWrite(() => {
-        db.exec('SAVEPOINT one');
-        const value = apply();
-        db.exec('RELEASE one');
-        return value;
-      }, undo),
+    writeOne: <T>(apply: () => T, durability: Durability = 'fsync'): Promise<T> =>
+      enqueueWrite(apply, durability, rejectIfRolledBack),
+    /** Applies a write at once, visible to later reads; resolves when it is as durable as asked. */
+    write: <T>(apply: () => T, durability: Durability = 'fsync'): Promise<T> =>
+      enqueueWrite(() => inSavepoint(apply), durability, undo),
   };
+
+  function inSavepoint<T>(apply: () => T): T {
+    db.exec('SAVEPOINT one');
+    const value = apply();
+    db.exec('RELEASE one');
+    return value;
+  }
 }
 
 /** SQLite may have rolled back already. The pending writes are lost either way and are rejected. */
@@ -87,7 +103,7 @@ function rollBack(db: Database): void {
   }
 }
 
-function rejectAll(waiting: readonly PendingWrite[], cause: unknown): void {
+function rejectAll(waiting: readonly Pick<PendingWrite, 'reject'>[], cause: unknown): void {
   const reason = cause instanceof Error ? cause.message : String(cause);
   const error = new Error(`the ledger could not be written: ${reason}`, { cause });
   for (const { reject } of waiting) reject(error);

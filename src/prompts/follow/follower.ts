@@ -19,7 +19,7 @@ import { type EndWithoutJob, JobConsumer } from './job-consumer.ts';
 import type { Resend } from './missing-job.ts';
 
 export type FollowerOptions = EntryApplierOptions &
-  Pick<PromptContext, 'history' | 'mayLoseJobs' | 'onEnded' | 'clock'> & {
+  Pick<PromptContext, 'history' | 'durability' | 'mayLoseJobs' | 'onEnded' | 'clock'> & {
     /** Decides about a prompt whose job was lost, or failed, before it started. */
     readonly resend: Resend;
   };

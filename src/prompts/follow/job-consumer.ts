@@ -22,7 +22,15 @@ export type EndWithoutJob =
 
 export type JobConsumerOptions = Pick<
   PromptContext,
-  'jobs' | 'ledger' | 'livePrompts' | 'promptEventLog' | 'history' | 'mayLoseJobs' | 'clock' | 'log'
+  | 'jobs'
+  | 'ledger'
+  | 'livePrompts'
+  | 'promptEventLog'
+  | 'history'
+  | 'durability'
+  | 'mayLoseJobs'
+  | 'clock'
+  | 'log'
 > & {
   readonly endingPrompts: EndingPrompts;
   readonly resend: Resend;
@@ -116,11 +124,12 @@ export class JobConsumer {
 
   /** Writes the history of a prompt whose end is in its log, then sends v1's last frame. */
   async finish(): Promise<void> {
-    const { ledger, promptEventLog, endingPrompts, onHistoryWritten, log } = this.#options;
+    const { ledger, promptEventLog, endingPrompts, onHistoryWritten, durability, log } =
+      this.#options;
     const { key, promptId, caller } = this.#prompt;
     const state = this.#entryApplier.state();
     const outcome = await toOutcome(this.#prompt, state, this.#options.history.graphBytes);
-    await this.#retryWrite(() => ledger.prompts.finish(key, outcome));
+    await this.#retryWrite(() => ledger.prompts.finish(key, outcome, durability.history));
     reached('after-history');
     await promptEventLog.append(key, { kind: 'recorded' });
     endingPrompts.finish(caller.user, key);

@@ -2,7 +2,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { randomUUID } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { reached } from '../../lib/crash-point.ts';
-import type { Ledger } from '../../ledger/ledger.ts';
+import type { AssetRow, Ledger } from '../../ledger/ledger.ts';
 import type { OutputType } from '../../protocol/v2.ts';
 import type { Blobs } from '../blobs.ts';
 import type { KeyedMutex } from '../../lib/concurrency.ts';
@@ -99,7 +99,7 @@ export function createOutputs(deps: OutputOptions) {
       request: CounterRequest,
     ): Promise<number> =>
       withLock(namesLockKey(maker.user), () => nextCounterOfJob(maker, request)),
-    /** Makes a written file an asset of the job; durable once this resolves. */
+    /** Makes a written file an asset of the job; survives `kill -9` once this resolves. */
     commit: ({
       user,
       jobId,
@@ -117,7 +117,7 @@ export function createOutputs(deps: OutputOptions) {
         await withLock(file.hash, async () => {
           await blobs.moveIntoPlace(file);
           reached('after-bytes-stored');
-          await ledger.assets.insert({
+          const row: AssetRow = {
             id,
             user,
             hash: file.hash,
@@ -128,7 +128,9 @@ export function createOutputs(deps: OutputOptions) {
             createdAtMs: clock.now(),
             expiresAtMs: null,
             jobId,
-          });
+          };
+          // A job whose end is not on disk runs again, and makes its files again.
+          await ledger.assets.insert(row, undefined, 'transient');
           await blobs.markRecorded(file.hash);
         });
         reached('after-asset-recorded');

@@ -1,6 +1,6 @@
 import type { Clock } from '../../lib/clock.ts';
 import { reached } from '../../lib/crash-point.ts';
-import type { Ledger, JobRow } from '../../ledger/ledger.ts';
+import type { Durability, Ledger, JobRow } from '../../ledger/ledger.ts';
 import { type LiveJob, jobFromRow, showJob, toEndPatch, toPatch } from './live-job.ts';
 import type { Logger } from '../../observability/log.ts';
 import type { KeyedMutex } from '../../lib/concurrency.ts';
@@ -33,9 +33,9 @@ const RETRY_WRITE_MS = 1000;
 export function createJobLifecycle(deps: JobLifecycleOptions) {
   const { ledger, withLock, live, clock } = deps;
   const endingIds = new Set<string>();
-  const save = (job: LiveJob): Promise<void> =>
+  const save = (job: LiveJob, durability?: Durability): Promise<void> =>
     withLock(jobLock(job.id), async () => {
-      if (live.has(job.id)) await ledger.jobs.update(job.id, toPatch(job));
+      if (live.has(job.id)) await ledger.jobs.update(job.id, toPatch(job), durability);
     });
   async function writeUntilStored(write: () => Promise<void>): Promise<void> {
     for (;;) {
@@ -52,12 +52,15 @@ export function createJobLifecycle(deps: JobLifecycleOptions) {
   }
   return {
     /** Stores a job's current state, unless it is over. */
-    save,
-    /** Counts an attempt when the first node begins: a crash from now on may be caused by the job. */
+    save: (job: LiveJob): Promise<void> => save(job),
+    /**
+     * Counts an attempt when the first node begins: a crash from now on may be caused by the job. A
+     * power cut is not.
+     */
     async countAttempt(job: LiveJob): Promise<void> {
       job.attempts++;
       job.hasBegun = true;
-      await save(job);
+      await save(job, 'transient');
     },
     /** True while a job's end is being stored: nothing about the job changes any more. */
     isEnding: (job: LiveJob): boolean => endingIds.has(job.id),

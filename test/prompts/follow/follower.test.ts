@@ -2,6 +2,7 @@
 import { expect, onTestFinished, test } from 'vitest';
 import type { Ledger } from '../../../src/ledger/ledger.ts';
 import { silentLogger } from '../../../src/observability/log.ts';
+import { PROMPT_DURABILITY } from '../../../src/prompts/durability.ts';
 import { Follower, type FollowerOptions } from '../../../src/prompts/follow/follower.ts';
 import { createLivePrompts } from '../../../src/prompts/live-prompts.ts';
 import {
@@ -90,6 +91,7 @@ function open({ streams = [], jobs = [] }: { streams?: Answer[]; jobs?: (Job | E
     hub,
     history: { count: 100, bytes: 1e9, graphBytes: 1e6 },
     mayLoseJobs: false,
+    durability: PROMPT_DURABILITY.ledger,
     resend: async () => 'final',
     onEnded: (word: string) => ended.push(word),
     clock,
