@@ -18,7 +18,7 @@ const IN_PLACE =
  */
 const GROUPS = [
   { name: 'engine', priority: 3, test: /\/src\/(upstreams\/execution\/(run-job|node-cache)|nodes\/(library|node))\.ts$/ },
-  { name: 'process', priority: 2, test: /\/src\/(config\/config|observability\/log|protocol\/url-credentials)\.ts$/ },
+  { name: 'process', priority: 2, test: /\/src\/cli\/serve\.ts$/ },
   { name: 'server', priority: 1, test: /\/src\/app\/server\.ts$/ },
 ];
 

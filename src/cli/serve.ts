@@ -1,0 +1,46 @@
+import { parseConfig } from '../config/config.ts';
+import { createLogger, logProcessErrors } from '../observability/log.ts';
+import { withoutCredentialsIn } from '../protocol/url-credentials.ts';
+
+const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
+
+/** Runs the server until a signal or a fault ends the process. */
+export async function serve(argv: readonly string[]): Promise<void> {
+  const parsed = parseConfig(argv, process.env);
+  if (parsed.kind === 'exit') {
+    (parsed.code === 0 ? process.stdout : process.stderr).write(parsed.text);
+    process.exit(parsed.code);
+  }
+
+  const log = createLogger({
+    level: parsed.config.logLevel,
+    tracePrompt: parsed.config.tracePrompt,
+  });
+  logProcessErrors(log);
+
+  try {
+    // Help and refusals need nothing of it.
+    const { startServer } = await import('../app/server.ts');
+    const server = await startServer(parsed.config, log);
+    const stop = (signal: NodeJS.Signals): void => {
+      log.info({ event: 'server.stopping', signal }, 'stopping');
+      // A second signal of either kind means now.
+      for (const other of SIGNALS)
+        process.removeAllListeners(other).once(other, () => process.exit(1));
+      void server.close().then(() => process.exit(0));
+    };
+    for (const signal of SIGNALS) process.once(signal, stop);
+    void server.lost.then((error) => {
+      // Not in good order: what is still to be written belongs to nothing any more.
+      log.fatal({ event: 'storage.lost', err: error }, `stopping: ${error.message}`);
+      process.exit(1);
+    });
+    // Launch scripts wait for this line of the v1 server.
+    process.stdout.write(`To see the GUI go to: ${server.url}\n`);
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    process.stderr.write(`error: ${withoutCredentialsIn(message)}\n`);
+    log.debug({ event: 'server.start_failed', err: error }, 'the start failed');
+    process.exit(1);
+  }
+}
