@@ -56,41 +56,26 @@ function missingFiles(resolvedFiles: readonly ResolvedFile[], { details }: V2Err
 
 /** The id of a new record of the file, from bytes the upstream has still, or we can get. */
 async function renewFile(
-  services: AssetRenewalServices,
-  caller: Caller,
-  file: ResolvedFile,
-): Promise<string | undefined> {
-  const renewed =
-    (await createFromHash(services, caller, file)) ??
-    (await services.reupload?.(caller, file)) ??
-    (await findCurrentId(services, caller, file));
-  return renewed === file.assetId ? undefined : renewed;
-}
-
-/** An output the upstream knows by another id now. */
-async function findCurrentId(
-  { jobs, files }: AssetRenewalServices,
-  caller: Caller,
-  file: ResolvedFile,
-): Promise<string | undefined> {
-  const asset = await jobs.asset(caller, file.assetId);
-  if (!asset.ok || asset.value.id === file.assetId) return undefined;
-  const row = await files.get(caller.user, file);
-  if (row?.assetId === file.assetId) await files.put({ ...row, assetId: asset.value.id });
-  return asset.value.id;
-}
-
-async function createFromHash(
-  { jobs, files }: AssetRenewalServices,
+  { jobs, files, reupload }: AssetRenewalServices,
   caller: Caller,
   file: ResolvedFile,
 ): Promise<string | undefined> {
   const { assetId, hash } = file;
-  if (hash === null) return undefined;
-  const created = await jobs.assetFromHash(caller, { hash, filePath: uploadPathOf(file) });
-  if (!created.ok || created.value.id === assetId) return undefined;
-  // The name may stand for other bytes by now; those stay.
-  const row = await files.get(caller.user, file);
-  if (row?.assetId === assetId) await files.put({ ...row, assetId: created.value.id });
-  return created.value.id;
+  const created =
+    hash === null
+      ? undefined
+      : await jobs.assetFromHash(caller, { hash, filePath: uploadPathOf(file) });
+  if (created?.ok && created.value.id !== assetId) return recordId(created.value.id);
+  const uploadedId = await reupload?.(caller, file);
+  if (uploadedId !== undefined) return uploadedId === assetId ? undefined : uploadedId;
+  // An output the upstream knows by another id now.
+  const asset = await jobs.asset(caller, assetId);
+  return asset.ok && asset.value.id !== assetId ? recordId(asset.value.id) : undefined;
+
+  async function recordId(newId: string): Promise<string> {
+    // The name may stand for other bytes by now; those stay.
+    const row = await files.get(caller.user, file);
+    if (row?.assetId === assetId) await files.put({ ...row, assetId: newId });
+    return newId;
+  }
 }

@@ -1,12 +1,6 @@
 import { posix } from 'node:path';
 import type { FileRow, FileStore } from '../ledger/ledger.ts';
-import {
-  type Caller,
-  type JobApi,
-  type Result,
-  type SpooledFile,
-  isGone,
-} from '../protocol/job-api.ts';
+import { type Caller, type JobApi, type SpooledFile, isGone } from '../protocol/job-api.ts';
 import type { Asset } from '../protocol/v2.ts';
 import { toV1FileError } from '../dialects/file-error.ts';
 import { contentTypeOf } from '../http/file-headers.ts';
@@ -110,18 +104,11 @@ export async function storeBytes(
     const linked = await jobs.assetFromHash(caller, { hash: file.hash, filePath });
     if (linked.ok) return linked.value;
   }
-  const upload = {
-    file,
-    filePath,
-    contentType: contentTypeFor(newFile.filename),
-    expectedHash: file.hash,
-  };
-  return valueOf(await jobs.createAsset(caller, upload));
-}
-
-function valueOf<T>(result: Result<T>): T {
-  if (!result.ok) throw toV1FileError(result.error);
-  return result.value;
+  const contentType = contentTypeFor(newFile.filename);
+  const upload = { file, filePath, contentType, expectedHash: file.hash };
+  const created = await jobs.createAsset(caller, upload);
+  if (!created.ok) throw toV1FileError(created.error);
+  return created.value;
 }
 
 function rowOf({ now }: Pick<FileStoringServices, 'now'>, newFile: NewFile, asset: Asset): FileRow {

@@ -130,12 +130,8 @@ export const imageQuantize: NodeDef = {
     const result = newImage(context, image);
     for (let index = 0; index < image.batch; index++) {
       const data = truncateToBytes(frameOf(image, index));
-      const bytes = dither(
-        context,
-        { width: image.width, height: image.height, data },
-        medianCut(data, colours),
-      );
-      fromBytes(bytes, frameOf(result, index));
+      const picture = { width: image.width, height: image.height, data };
+      fromBytes(dither(context, picture, medianCut(data, colours)), frameOf(result, index));
     }
     return { outputs: [result] };
   },

@@ -22,34 +22,34 @@ const BYTE_OF: { readonly [channel: string]: number } = { red: 0, green: 1, blue
 /** The files a user may choose are filled in per user where `/object_info` is answered. */
 const UPLOADED: InputSpec = [[], { image_upload: true }];
 
+const LOADS = { pythonModule: 'nodes', fileInputs: ['image'] } as const;
+
 /** The nodes that read image files. */
 export const LOAD_NODES: readonly NodeDef[] = [
   {
+    ...LOADS,
     name: 'LoadImage',
     displayName: 'Load Image',
     category: 'image',
-    pythonModule: 'nodes',
     required: { image: UPLOADED },
     outputs: [{ type: 'IMAGE' }, { type: 'MASK' }],
-    fileInputs: ['image'],
     run: loadImage,
   },
   {
+    ...LOADS,
     name: 'LoadImageMask',
     displayName: 'Load Image (as Mask)',
     category: 'mask',
-    pythonModule: 'nodes',
     required: { image: UPLOADED, channel: [CHANNELS] },
     outputs: [{ type: 'MASK' }],
-    fileInputs: ['image'],
     run: loadImageMask,
   },
   {
+    ...LOADS,
     name: 'LoadImageOutput',
     displayName: 'Load Image (from Outputs)',
     description: 'Reads back a picture that an earlier run saved.',
     category: 'image',
-    pythonModule: 'nodes',
     required: {
       image: [
         'COMBO',
@@ -66,7 +66,6 @@ export const LOAD_NODES: readonly NodeDef[] = [
     },
     outputs: [{ type: 'IMAGE' }, { type: 'MASK' }],
     experimental: true,
-    fileInputs: ['image'],
     run: loadImage,
   },
 ];

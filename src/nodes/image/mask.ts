@@ -15,15 +15,21 @@ import {
 
 const { fround } = Math;
 
-const WIDTH = ['INT', { default: 0, min: 0, max: 16384, step: 1 }] as const;
+const SIDE = ['INT', { default: 512, min: 1, max: 16384, step: 1 }] as const;
+const OFFSET = ['INT', { default: 0, min: 0, max: 16384, step: 1 }] as const;
+
+const COMMON = {
+  category: 'mask',
+  pythonModule: 'comfy_extras.nodes_mask',
+} as const;
+
+const TO_MASK = { ...COMMON, outputs: [{ type: 'MASK' }] } as const;
 
 /** Fading a mask out towards its edges. */
 const featherMask: NodeDef = {
+  ...TO_MASK,
   name: 'FeatherMask',
-  category: 'mask',
-  pythonModule: 'comfy_extras.nodes_mask',
-  required: { mask: ['MASK'], left: WIDTH, top: WIDTH, right: WIDTH, bottom: WIDTH },
-  outputs: [{ type: 'MASK' }],
+  required: { mask: ['MASK'], left: OFFSET, top: OFFSET, right: OFFSET, bottom: OFFSET },
   run: (inputs, context) => {
     const mask = maskInput(inputs, 'mask');
     const { width, height } = mask;
@@ -61,16 +67,6 @@ const rampDown = (length: number, feather: number): Float32Array => {
   for (let i = 0; i < size; i++) factors[i === 0 ? 0 : length - i] = (i + 1) / size;
   return factors;
 };
-
-const COMMON = {
-  category: 'mask',
-  pythonModule: 'comfy_extras.nodes_mask',
-} as const;
-
-const TO_MASK = { ...COMMON, outputs: [{ type: 'MASK' }] } as const;
-
-const SIDE = ['INT', { default: 512, min: 1, max: 16384, step: 1 }] as const;
-const OFFSET = ['INT', { default: 0, min: 0, max: 16384, step: 1 }] as const;
 
 const CHANNELS = ['red', 'green', 'blue', 'alpha'] as const;
 

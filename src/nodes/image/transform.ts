@@ -19,6 +19,12 @@ import {
 import { imageStitch } from './transform-stitch.ts';
 import { resampleMethod, upscale } from '../resample/resample.ts';
 
+const COMMON = {
+  category: 'image/transform',
+  pythonModule: 'comfy_extras.nodes_images',
+  outputs: [{ type: 'IMAGE' }],
+} as const;
+
 type Margins = Readonly<Record<'left' | 'top' | 'right' | 'bottom', number>>;
 
 const EDGE = ['INT', { default: 0, min: 0, max: 16384, step: 8 }] as const;
@@ -96,9 +102,8 @@ const edgeDistances = (length: number, before: number, after: number): Float64Ar
   );
 
 const resizeAndPadImage: NodeDef = {
+  ...COMMON,
   name: 'ResizeAndPadImage',
-  category: 'image/transform',
-  pythonModule: 'comfy_extras.nodes_images',
   required: {
     image: ['IMAGE'],
     target_width: ['INT', { default: 512, min: 1, max: 16384, step: 1 }],
@@ -106,7 +111,6 @@ const resizeAndPadImage: NodeDef = {
     padding_color: [['white', 'black']],
     interpolation: [['area', 'bicubic', 'nearest-exact', 'bilinear', 'lanczos']],
   },
-  outputs: [{ type: 'IMAGE' }],
   run: (inputs, context) => {
     const image = imageInput(inputs, 'image');
     const [width, height] = [intInput(inputs, 'target_width'), intInput(inputs, 'target_height')];
@@ -128,12 +132,6 @@ const resizeAndPadImage: NodeDef = {
 
 /** Everything that puts a picture on a larger sheet. */
 const PAD_NODES: readonly NodeDef[] = [imagePadForOutpaint, resizeAndPadImage];
-
-const COMMON = {
-  category: 'image/transform',
-  pythonModule: 'comfy_extras.nodes_images',
-  outputs: [{ type: 'IMAGE' }],
-} as const;
 
 const imageCrop: NodeDef = {
   ...COMMON,
