@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { type Holdover, runHoldover, startHoldover } from '../support/processes/holdover.ts';
+import { runCommandHere } from '../support/processes/run-command.ts';
 import { redisMissing, startRedis } from '../support/processes/redis.ts';
 import { connect, getJson, postPrompt } from '../support/clients/v1-client.ts';
 import { flat } from '../support/graphs/workflows.ts';
@@ -43,7 +44,7 @@ afterAll(async () => {
 });
 
 const report = async () => {
-  const { stdout } = await runHoldover(['report', '--json', '--data-dir', dataDir]);
+  const { stdout } = await runCommandHere(['report', '--json', '--data-dir', dataDir]);
   return JSON.parse(stdout).clients as any[];
 };
 const callsOf = (client: any) =>
@@ -116,10 +117,10 @@ test('after a kill -9 and after a stop it reads the same, as text too, and no ke
 });
 
 test('without a ledger, and with a wrong flag, it says so in one line', async () => {
-  const nowhere = await runHoldover(['report', '--data-dir', join(dataDir, 'nowhere')]);
+  const nowhere = await runCommandHere(['report', '--data-dir', join(dataDir, 'nowhere')]);
   expect(nowhere).toMatchObject({ code: 1, stdout: '' });
   expect(nowhere.stderr).toMatch(/^error: there is no ledger .*nowhere.*\n$/);
-  expect(await runHoldover(['report', '--jsn'])).toMatchObject({ code: 2, stdout: '' });
+  expect(await runCommandHere(['report', '--jsn'])).toMatchObject({ code: 2, stdout: '' });
 });
 
 test('a client id in the query of a call is noted, unless no client may have it', async () => {
@@ -152,14 +153,14 @@ test('a script with an HTTP and a WebSocket library is one client, its socket’
     }),
   ]);
   await scratch.terminate();
-  const { stdout } = await runHoldover(['report', '--data-dir', scratch.dataDir]);
+  const { stdout } = await runCommandHere(['report', '--data-dir', scratch.dataDir]);
   expect(stdout).toMatch(/^plain-script\/2\.0, sockets by \(none\)\n/);
   await scratch.dispose();
 });
 
 describe('Holdover’s own commands are no clients', () => {
   const reported = async (dir: string) => {
-    const { code, stdout } = await runHoldover(['report', '--json', '--data-dir', dir]);
+    const { code, stdout } = await runCommandHere(['report', '--json', '--data-dir', dir]);
     expect(code).toBe(0);
     return JSON.parse(stdout).clients.map(({ agent }: any) => agent);
   };
@@ -196,7 +197,7 @@ test.skipIf(missing !== '')(`it reads a ledger in Redis${missing}`, async () => 
   const shared = await startHoldover({ upstream: 'embedded', env });
   await fetch(`${shared.url}/queue`, { headers: plain });
   await shared.terminate();
-  const { stdout } = await runHoldover(['report', '--json'], env);
+  const { stdout } = await runCommandHere(['report', '--json'], env);
   await Promise.all([shared.dispose(), redis.dispose()]);
   expect(JSON.parse(stdout).clients.map(callsOf)).toEqual([{ 'GET /queue': 1 }]);
 });

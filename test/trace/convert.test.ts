@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { readPrompt } from '../../src/cli/convert.ts';
 import { pngOf } from '../support/clients/client-helpers.ts';
 import { type Holdover, runHoldover, startHoldover } from '../support/processes/holdover.ts';
+import { runCommandHere } from '../support/processes/run-command.ts';
 import { type HostileV2, openHostileV2 } from '../support/upstreams/hostile-v2.ts';
 import { flat, loading } from '../support/graphs/workflows.ts';
 
@@ -29,12 +30,17 @@ afterAll(async () => {
   await rm(dir, { recursive: true, force: true });
 });
 
-async function convert(content: object | string, ...args: string[]) {
+const ENV = { HOLDOVER_UPSTREAM_KEY: KEY };
+
+async function argvFor(content: object | string, args: readonly string[]) {
   const file = join(dir, 'prompt.json');
   await writeFile(file, typeof content === 'string' ? content : JSON.stringify(content));
   const where = ['--input-directory', join(dir, 'input'), '--upstream', holdover.url];
-  return runHoldover(['convert', file, ...where, ...args], { HOLDOVER_UPSTREAM_KEY: KEY });
+  return ['convert', file, ...where, ...args] as const;
 }
+
+const convert = async (content: object | string, ...args: string[]) =>
+  runCommandHere(await argvFor(content, args), ENV);
 
 async function submit(body: string): Promise<{ status: number; answer: any }> {
   const headers = { Authorization: `Bearer ${KEY}`, 'Content-Type': 'application/json' };
@@ -54,7 +60,7 @@ describe('holdover convert', () => {
       },
     },
   ])('$what becomes a submission that v2 takes', async ({ content }) => {
-    const converted = await convert(content);
+    const converted = await runHoldover(await argvFor(content, []), ENV);
     expect(converted.code).toBe(0);
     expect(await submit(converted.stdout)).toMatchObject({ status: 201 });
   });

@@ -7,6 +7,7 @@ import { backUp } from '../../../src/cli/backup/backup.ts';
 import { sqliteRecords } from '../../../src/cli/backup/records.ts';
 import { lockFile } from '../../../src/ledger/sqlite/sqlite-ledger.ts';
 import { uploadInput } from '../../support/clients/client-helpers.ts';
+import { runHoldover } from '../../support/processes/holdover.ts';
 import { getJson, postPrompt } from '../../support/clients/v1-client.ts';
 import { fill, snapshot, tempFolder } from '../../support/graphs/v1-folders.ts';
 import { flat } from '../../support/graphs/workflows.ts';
@@ -27,7 +28,8 @@ async function stopped(): Promise<Awaited<ReturnType<typeof own.folders>>> {
 }
 
 /** The program itself, beside the server. */
-const backupProgram = (dataDir: string, into: string) => own.backup(dataDir, into, { env: {} });
+const backupProgram = (dataDir: string, into: string) =>
+  runHoldover(['backup', into, '--data-dir', dataDir]);
 
 const inode = async (path: string): Promise<number> => (await stat(path)).ino;
 

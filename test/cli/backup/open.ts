@@ -4,9 +4,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from '@photostructure/sqlite';
 import { onTestFinished } from 'vitest';
-import { backupCommand } from '../../../src/cli/backup.ts';
-import { checkCommand } from '../../../src/cli/check.ts';
-import { restoreCommand } from '../../../src/cli/restore.ts';
 import { uploadInput } from '../../support/clients/client-helpers.ts';
 import { type Holdover, runHoldover, startHoldover } from '../../support/processes/holdover.ts';
 import { type Ran, runCommandHere } from '../../support/processes/run-command.ts';
@@ -28,26 +25,21 @@ export async function serve(dataDir: string, options: Options = {}): Promise<Hol
   return server;
 }
 
-const COMMANDS = { backup: backupCommand, check: checkCommand, restore: restoreCommand };
-
-/** In this process, unless it needs an environment of its own. */
-function run(name: keyof typeof COMMANDS, argv: readonly string[], env?: NodeJS.ProcessEnv) {
-  if (env !== undefined) return runHoldover([name, ...argv], env);
-  return runCommandHere(COMMANDS[name], argv);
+/** In this process, unless it is to be killed. */
+function run(argv: Parameters<typeof runCommandHere>[0], env: NodeJS.ProcessEnv = {}) {
+  return 'HOLDOVER_CRASH_AT' in env ? runHoldover(argv, env) : runCommandHere(argv, env);
 }
 
 export function backup(dataDir: string, into: string, options: Options = {}): Promise<Ran> {
-  const args = [into, '--data-dir', dataDir, ...(options.args ?? [])];
-  return run('backup', args, options.env);
+  return run(['backup', into, '--data-dir', dataDir, ...(options.args ?? [])], options.env);
 }
 
 export function restore(from: string, dataDir: string, options: Options = {}): Promise<Ran> {
-  const args = [from, '--data-dir', dataDir, ...(options.args ?? [])];
-  return run('restore', args, options.env);
+  return run(['restore', from, '--data-dir', dataDir, ...(options.args ?? [])], options.env);
 }
 
 export function check(dataDir: string, ...args: readonly string[]): Promise<Ran> {
-  return run('check', ['--data-dir', dataDir, ...args]);
+  return run(['check', '--data-dir', dataDir, ...args]);
 }
 
 export async function checkJson(dataDir: string, ...args: readonly string[]) {

@@ -6,8 +6,9 @@ import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { hashOf } from '../../../src/lib/hash.ts';
 import { uploadInput } from '../../support/clients/client-helpers.ts';
-import { type Holdover, runHoldover } from '../../support/processes/holdover.ts';
+import type { Holdover } from '../../support/processes/holdover.ts';
 import { type RedisServer, redisMissing, startRedis } from '../../support/processes/redis.ts';
+import { runCommandHere } from '../../support/processes/run-command.ts';
 import { tempFolder } from '../../support/graphs/v1-folders.ts';
 import * as own from './open.ts';
 
@@ -25,7 +26,7 @@ describe.skipIf(missing !== '')(`with a ledger in Redis${missing}`, () => {
 
   const env = () => ({ HOLDOVER_LEDGER: redis.url });
   const checkNow = async (folder: string, ...args: readonly string[]) => {
-    const ran = await runHoldover(['check', '--data-dir', folder, '--json', ...args], env());
+    const ran = await runCommandHere(['check', '--data-dir', folder, '--json', ...args], env());
     return { code: ran.code, report: JSON.parse(ran.stdout) };
   };
 

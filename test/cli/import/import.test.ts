@@ -3,6 +3,7 @@ import { mkdir, readdir, symlink, truncate, utimes, writeFile } from 'node:fs/pr
 import { join } from 'node:path';
 import { describe, expect, test, vi } from 'vitest';
 import { entryOf, pngOf } from '../../support/clients/client-helpers.ts';
+import { runHoldover } from '../../support/processes/holdover.ts';
 import { connect, getJson, postPrompt } from '../../support/clients/v1-client.ts';
 import { fill, snapshot } from '../../support/graphs/v1-folders.ts';
 import { flat, loading } from '../../support/graphs/workflows.ts';
@@ -19,7 +20,7 @@ describe('what was there is there', () => {
       'output/2024/ComfyUI_00012_.txt': 'old',
     });
     await utimes(join(source, 'input/cat.txt'), 1_600_000_000, 1_600_000_000);
-    expect((await importFrom(source, dataDir)).code).toBe(0);
+    expect((await runHoldover(['import', source, '--data-dir', dataDir])).code).toBe(0);
     const server = await serve(dataDir);
     const cat = await fetch(`${server.url}/view?filename=cat.txt&type=input`);
     expect(cat.headers.get('Last-Modified')).toBe('Sun, 13 Sep 2020 12:26:40 GMT');

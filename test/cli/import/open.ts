@@ -2,18 +2,18 @@ import { openSqliteLedger } from '../../../src/ledger/sqlite/sqlite-ledger.ts';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { runHoldover, startHoldover, type Holdover } from '../../support/processes/holdover.ts';
+import { type Ran, runCommandHere } from '../../support/processes/run-command.ts';
 import { tempFolder } from '../../support/graphs/v1-folders.ts';
 
-export type Imported = Awaited<ReturnType<typeof runHoldover>>;
-
-/** Runs `holdover import` to its end. */
+/** Runs `holdover import` to its end: in this process, unless it is to be killed. */
 export function importFrom(
   source: string,
   dataDir: string,
   options: { readonly args?: readonly string[]; readonly env?: NodeJS.ProcessEnv } = {},
-): Promise<Imported> {
+): Promise<Ran> {
   const { args = [], env = {} } = options;
-  return runHoldover(['import', source, '--data-dir', dataDir, ...args], env);
+  const argv = ['import', source, '--data-dir', dataDir, ...args] as const;
+  return 'HOLDOVER_CRASH_AT' in env ? runHoldover(argv, env) : runCommandHere(argv, env);
 }
 
 /** The folder of a v1 server and a data directory, both new and empty. */

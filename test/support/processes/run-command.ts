@@ -1,4 +1,10 @@
 import { Mutex } from 'async-mutex';
+import { backupCommand } from '../../../src/cli/backup.ts';
+import { checkCommand } from '../../../src/cli/check.ts';
+import { convertCommand } from '../../../src/cli/convert.ts';
+import { importCommand } from '../../../src/cli/import.ts';
+import { reportCommand } from '../../../src/cli/report.ts';
+import { restoreCommand } from '../../../src/cli/restore.ts';
 
 /** What a command printed, and its exit code; `null`: it was killed. */
 export type Ran = {
@@ -7,25 +13,40 @@ export type Ran = {
   readonly stderr: string;
 };
 
+const COMMANDS = {
+  backup: backupCommand,
+  check: checkCommand,
+  convert: convertCommand,
+  import: importCommand,
+  report: reportCommand,
+  restore: restoreCommand,
+} as const;
+
 const mutex = new Mutex();
 
 /**
  * Runs a subcommand in this process, as `src/main.ts` runs it in one of its own: a start of the program
- * takes longer than most commands do. One at a time, because it prints to this process's streams.
+ * takes longer than most commands do. One at a time, because it prints to this process's streams and
+ * reads its environment.
  */
 export function runCommandHere(
-  command: (argv: readonly string[]) => Promise<number>,
-  argv: readonly string[],
+  [name, ...argv]: readonly [keyof typeof COMMANDS, ...string[]],
+  env: NodeJS.ProcessEnv = {},
 ): Promise<Ran> {
+  if (env['HOLDOVER_CRASH_AT'] !== undefined) throw new Error('it would kill this process');
   return mutex.runExclusive(async () => {
-    const stdout = capture(process.stdout);
-    const stderr = capture(process.stderr);
+    const { stdout, stderr } = process;
+    const captured = { stdout: capture(stdout), stderr: capture(stderr) };
+    const before = { ...process.env };
+    Object.assign(process.env, env);
     try {
-      const code = await command(argv);
-      return { code, stdout: stdout.text(), stderr: stderr.text() };
+      const code = await COMMANDS[name](argv);
+      return { code, stdout: captured.stdout.text(), stderr: captured.stderr.text() };
     } finally {
-      stdout.restore();
-      stderr.restore();
+      for (const key of Object.keys(env)) delete process.env[key];
+      Object.assign(process.env, before);
+      captured.stdout.restore();
+      captured.stderr.restore();
     }
   });
 }
