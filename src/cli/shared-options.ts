@@ -46,18 +46,13 @@ export async function withRedis<T>(
 }
 
 /** Shows how far it is on standard error: a bar, or lines now and then. */
-export type Bar = {
-  readonly start: (total: { files: number; bytes: number }) => (bytes: number) => void;
-  readonly stop: () => void;
-};
-
-export function createBar(): Bar {
+export function createBar() {
   let stop = (): void => {};
   return {
-    start: (total) => {
+    start: (total: { files: number; bytes: number }) => {
       const progress = createProgress(process.stderr, total);
       stop = () => progress.stop();
-      return (bytes) => progress.add(bytes);
+      return (bytes: number) => progress.add(bytes);
     },
     stop: () => stop(),
   };

@@ -152,7 +152,7 @@ function shellInside(text: string): string {
   return text.replaceAll(/[\\"$`}]/g, (char) => encodeURIComponent(char));
 }
 
-/** Marks are made of letters, digits and `@/._-` (\`local-names.ts\`); the dot is all that sed minds. */
+/** Marks are made of letters, digits and `@/._-` (`safePath` in plan-session.ts); the dot is all that sed minds. */
 function sedText(mark: string): string {
   return mark.replaceAll('.', '[.]');
 }

@@ -15,12 +15,7 @@ export function reserveText(context: Reserver, chars: number): void {
 }
 
 /** A text that is built piece by piece. The memory of each piece is reserved when it is added. */
-export type TextPieces = {
-  add(piece: string): void;
-  text(): string;
-};
-
-export function createTextPieces(context: Reserver): TextPieces {
+export function createTextPieces(context: Reserver) {
   const blocks: string[] = [];
   const pieces: string[] = [];
   let chars = 0;
@@ -29,14 +24,14 @@ export function createTextPieces(context: Reserver): TextPieces {
     pieces.length = 0;
   };
   return {
-    add(piece) {
+    add(piece: string): void {
       chars += piece.length;
       context.reserve(piece.length * BYTES_PER_CHAR);
       refuseLongerThanAny(chars);
       pieces.push(piece);
       if (pieces.length >= MAX_PIECES) join();
     },
-    text() {
+    text(): string {
       join();
       return blocks.join('');
     },
