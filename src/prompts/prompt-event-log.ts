@@ -1,4 +1,4 @@
-import type { ReceivedUpTo, ReceiverGroup, SubscribedSince } from '../sockets/receivers.ts';
+import type { ReceivedUpTo, ReceiverGroup, SubscribedSince } from '../sockets/delivery.ts';
 import type { ProgressInput } from '../translate/progress-state.ts';
 
 /**

@@ -5,7 +5,7 @@ import {
   LeadershipLost,
   PREVIEW_HEAD_BYTES,
 } from '../prompts/prompt-event-log.ts';
-import type { ReceiverGroup, SubscribedSince, ReceivedUpTo } from '../sockets/receivers.ts';
+import type { ReceiverGroup, SubscribedSince, ReceivedUpTo } from '../sockets/delivery.ts';
 import type { ProgressInput } from '../translate/progress-state.ts';
 import { type Json, parseJson, stringifyJson } from '../protocol/json.ts';
 import type { FileRef } from '../protocol/v1.ts';

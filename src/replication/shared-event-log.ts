@@ -8,7 +8,7 @@ import type {
   PromptEventLog,
   PromptLogEntry,
 } from '../prompts/prompt-event-log.ts';
-import type { ReceiverGroup } from '../sockets/receivers.ts';
+import type { ReceiverGroup } from '../sockets/delivery.ts';
 import { createEntryStore } from './entry-store.ts';
 import { createLeadership, LogStreams } from './log-streams.ts';
 import type { LogStream } from './log-stream.ts';

@@ -1,5 +1,5 @@
 import type { Redis, RedisConnections } from '../lib/redis.ts';
-import type { ReceiverGroup } from '../sockets/receivers.ts';
+import type { ReceiverGroup } from '../sockets/delivery.ts';
 
 /** Handlers of the messages that processes send each other about prompts. */
 export type SubscriptionHandlers = {

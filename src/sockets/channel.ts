@@ -1,10 +1,14 @@
 import { rulesOf } from '../dialects/dialect.ts';
 import { type SocketConnection, encodeMessage } from './connection.ts';
-import { Delivery } from './delivery.ts';
+import {
+  type ReceivedUpTo,
+  type ReceiverGroup,
+  type SubscribedSince,
+  Delivery,
+} from './delivery.ts';
 import { type FrameScope, frameScopeFor, isInScope } from './frame-scope.ts';
 import { type Frame, activeNodeIn, encodeFrame } from './frame.ts';
 import type { PreviewMethod } from './preview-method.ts';
-import type { ReceivedUpTo, ReceiverGroup, SubscribedSince } from './receivers.ts';
 import { type FrameBatch, type FrameLoader, UndeliveredFrames } from './undelivered-frames.ts';
 import { type FrameContext, writeFrame } from './write-frame.ts';
 

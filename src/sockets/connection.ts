@@ -10,7 +10,6 @@ import {
 import type { SocketFrame } from '../observability/traffic-log.ts';
 import type { V1Message } from '../protocol/v1.ts';
 import { OutgoingFrames, type UpgradedSocket } from './outgoing-frames.ts';
-import type { WireFrame } from './wire-frame.ts';
 
 export type { UpgradedSocket } from './outgoing-frames.ts';
 
@@ -35,8 +34,8 @@ type SocketConnectionOptions = {
   readonly onFrame?: ((frame: SocketFrame) => void) | undefined;
 };
 
-/** A connected socket: what it negotiated, and what it has not accepted yet. */
-export class SocketConnection {
+/** A connected socket: what it negotiated, and the frames on their way to it. */
+export class SocketConnection extends OutgoingFrames {
   readonly user: string;
   readonly sid: string;
   /** Frames follow the socket's own dialect, whatever the dialect of the prompt. */
@@ -48,14 +47,19 @@ export class SocketConnection {
   /** A browser opened it. Browsers do not take every picture for a result, as some programs do. */
   readonly isBrowser: boolean;
   readonly #ws: WebSocket;
-  readonly #outgoing: OutgoingFrames;
   readonly #options: SocketConnectionOptions;
   readonly #flood: { since: number; count: number };
   #negotiation: 'open' | 'without metadata' | 'with metadata' = 'open';
   #isAlive = true;
 
   constructor(upgraded: UpgradedSocket, options: SocketConnectionOptions) {
-    const { user, sid, dialect, agent = '', watches = false, isBrowser = false, now } = options;
+    const { user, sid, dialect, agent = '', watches = false, isBrowser = false } = options;
+    const { now, onDrop, onFrame } = options;
+    super(upgraded, {
+      now,
+      onDrop,
+      onFrame: onFrame && ((payload) => onFrame({ direction: 'out', user, sid, payload })),
+    });
     this.user = user;
     this.sid = sid;
     this.dialect = dialect;
@@ -64,9 +68,6 @@ export class SocketConnection {
     this.isBrowser = isBrowser;
     this.#ws = upgraded.ws;
     this.#options = options;
-    const { onDrop, onFrame } = options;
-    const onSent = onFrame && ((payload: SocketFrame['payload']) => this.#report('out', payload));
-    this.#outgoing = new OutgoingFrames(upgraded, { now, onDrop, onFrame: onSent });
     this.#flood = { since: now(), count: 0 };
     this.#listen();
   }
@@ -80,64 +81,18 @@ export class SocketConnection {
     return this.#negotiation === 'with metadata';
   }
 
-  lastTextAtMs(): number {
-    return this.#outgoing.lastTextAtMs;
-  }
-
-  /** A text, or a frame encoded for several sockets. */
-  sendText(text: string | WireFrame): void {
-    this.#outgoing.sendText(text);
-  }
-
-  /** Sends a picture that must not be dropped: a result. */
-  sendBinary(frame: WireFrame): void {
-    this.#outgoing.send(frame);
-  }
-
-  /** Sends a preview when few bytes are pending; else the next one replaces it. */
-  sendPreview(promptId: string, frame: WireFrame): void {
-    this.#outgoing.sendPreview(promptId, frame);
-  }
-
-  /** The same for the `progress_state` of a prompt, which is encoded only when it is sent. */
-  sendState(promptId: string, frame: () => WireFrame): void {
-    this.#outgoing.sendState(promptId, frame);
-  }
-
-  /** Sends a delayed `progress_state` in any case, because the prompt has ended. */
-  flushState(promptId: string): void {
-    this.#outgoing.flushState(promptId);
-  }
-
-  /** Drops a delayed preview: its node has ended. */
-  discardPreview(promptId: string): void {
-    this.#outgoing.discardPreview(promptId);
-  }
-
-  /** Bytes the socket has not accepted yet, with a delayed preview. */
-  pendingBytes(): number {
-    return this.#outgoing.pendingBytes();
-  }
-
   /** Pings the client; closes the socket when the last ping has no answer. */
   ping(): void {
-    if (this.#outgoing.isHolding()) return;
+    if (this.isHolding()) return;
     if (!this.#isAlive) return this.#ws.terminate();
     this.#isAlive = false;
     this.#ws.ping();
   }
 
   close(code: number): void {
-    this.#outgoing.flush();
+    this.flush();
     this.#ws.close(code);
     setTimeout(() => this.#ws.terminate(), CLOSE_TIMEOUT_MS).unref();
-  }
-
-  #report(direction: SocketFrame['direction'], data: RawData | string): void {
-    const { onFrame } = this.#options;
-    if (!onFrame) return;
-    const payload = direction === 'in' ? String(data as Buffer) : (data as string | Buffer);
-    onFrame({ direction, user: this.user, sid: this.sid, payload });
   }
 
   #listen(): void {
@@ -145,13 +100,14 @@ export class SocketConnection {
       this.#isAlive = true;
       if (isFlooding(this.#flood, this.#options.now())) return this.close(1008);
       if (isBinary) return;
-      this.#report('in', data);
+      const { user, sid } = this;
+      this.#options.onFrame?.({ direction: 'in', user, sid, payload: String(data as Buffer) });
       this.#negotiate(data);
     });
     this.#ws.on('pong', () => (this.#isAlive = true));
     this.#ws.on('error', ignoreError);
     this.#ws.on('close', () => {
-      this.#outgoing.discard();
+      this.discard();
       this.#options.onClose();
     });
   }

@@ -11,7 +11,7 @@ import { SocketConnection, type UpgradedSocket, encodeMessage } from './connecti
 import { frameScopeFor } from './frame-scope.ts';
 import { OpenChannels } from './open-channels.ts';
 import type { PreviewMethod } from './preview-method.ts';
-import type { ReceiverGroup } from './receivers.ts';
+import type { ReceiverGroup } from './delivery.ts';
 import { toWireFrame } from './wire-frame.ts';
 
 /**
@@ -202,7 +202,7 @@ export class Hub {
     for (const user of this.#connections.users()) {
       if (this.#options.remaining(user) === 0) continue;
       for (const connection of this.#connections.of(user)) {
-        const isQuiet = this.#now() - connection.lastTextAtMs() >= KEEPALIVE_MS;
+        const isQuiet = this.#now() - connection.lastTextAtMs >= KEEPALIVE_MS;
         if (connection.isOpen() && isQuiet) connection.sendText(this.#statusText(user));
       }
     }

@@ -3,7 +3,7 @@ import { ByUser } from './by-user.ts';
 import { type Address, Channel } from './channel.ts';
 import type { SocketConnection } from './connection.ts';
 import type { PreviewMethod } from './preview-method.ts';
-import type { ReceiverGroup } from './receivers.ts';
+import type { ReceiverGroup } from './delivery.ts';
 
 /** How long frames are kept for a socket that should have received them. */
 const REPLAY_MS = 120_000;

@@ -1,6 +1,5 @@
 import type { Duplex } from 'node:stream';
 import { WebSocket } from 'ws';
-import { type FirstFrames, createFirstFrames } from './first-frames.ts';
 import { type WireFrame, payloadOf } from './wire-frame.ts';
 
 /** While more bytes than this are pending for a socket, only the latest preview is kept. */
@@ -73,13 +72,14 @@ export class OutgoingFrames {
     return this.#unsentBytes() + (this.#pendingPreview?.frame.length ?? 0);
   }
 
+  /** A text, or a frame encoded for several sockets. */
   sendText(text: string | WireFrame): void {
     this.#lastTextAtMs = this.#options.now();
-    this.send(text);
+    this.sendBinary(text);
   }
 
-  /** Sends a frame that must not be dropped. */
-  send(frame: string | WireFrame): void {
+  /** Sends a frame that must not be dropped: JSON, or a result. */
+  sendBinary(frame: string | WireFrame): void {
     const unsentBytes = this.#unsentBytes();
     if (unsentBytes === 0) {
       this.#flushedAtMs = this.#options.now();
@@ -177,4 +177,60 @@ export class OutgoingFrames {
     this.#socket.cork();
     process.nextTick(uncork, this.#socket);
   }
+}
+
+type WriteFrame = (frame: string | WireFrame, done?: () => void) => void;
+
+type FirstFrames = ReturnType<typeof createFirstFrames>;
+
+/**
+ * Delays the frames of a new socket until its 101 has been read: some clients drop bytes that
+ * arrive together with the 101. The first frame is sent alone, the rest in another turn of the
+ * event loop.
+ * @internal
+ */
+export function createFirstFrames(write: WriteFrame, holdMs: number) {
+  let held: Parameters<WriteFrame>[] | undefined = [];
+  let bytes = 0;
+  let rest: NodeJS.Immediate | undefined;
+  const timer = setTimeout(sendFirst, holdMs).unref();
+
+  function sendFirst(): void {
+    const first = held?.shift();
+    if (first) {
+      bytes -= first[0].length;
+      write(...first);
+    }
+    rest = setImmediate(flush);
+  }
+
+  /** Writes all frames now, because the socket is about to be closed. */
+  function flush(): void {
+    const frames = held ?? [];
+    discard();
+    for (const frame of frames) write(...frame);
+  }
+
+  /** The socket is gone. */
+  function discard(): void {
+    clearTimeout(timer);
+    clearImmediate(rest);
+    held = undefined;
+    bytes = 0;
+  }
+
+  return {
+    /** Keeps the frame for later. `false`: frames are not delayed any more, write it. */
+    hold(...[frame, done]: Parameters<WriteFrame>): boolean {
+      if (held === undefined) return false;
+      held.push([frame, done]);
+      bytes += frame.length;
+      return true;
+    },
+    isHolding: (): boolean => held !== undefined,
+    /** Bytes of the delayed frames; they count as unsent bytes of the socket. */
+    bytes: (): number => bytes,
+    flush,
+    discard,
+  };
 }

@@ -4,7 +4,7 @@ import type { V1Message } from '../../src/protocol/v1.ts';
 import { Channel } from '../../src/sockets/channel.ts';
 import { SocketConnection } from '../../src/sockets/connection.ts';
 import type { Frame } from '../../src/sockets/frame.ts';
-import type { ReceiverGroup } from '../../src/sockets/receivers.ts';
+import type { ReceiverGroup } from '../../src/sockets/delivery.ts';
 import { fakeSocket } from '../support/clients/fake-socket.ts';
 
 const node = (id: string | null): Frame => ({

@@ -1,5 +1,5 @@
 import { IS_TERMINAL, type JobStatus } from '../../protocol/v2.ts';
-import type { ReceiverGroup } from '../../sockets/receivers.ts';
+import type { ReceiverGroup } from '../../sockets/delivery.ts';
 import { NOTIFICATION_TEXTS } from '../../translate/notification-texts.ts';
 import {
   type ProgressEffect,
