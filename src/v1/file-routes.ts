@@ -1,6 +1,6 @@
 import type Koa from 'koa';
 import { V1Error, emptyError, faultOf, sendJson } from '../dialects/errors.ts';
-import type { V1Request, V1Route } from './routes.ts';
+import { type V1Request, type V1Route, routesOf } from './routes.ts';
 import { isFileType } from '../files/safe-name.ts';
 import { SIGNED_VIEW_PATH } from '../auth/signed-view.ts';
 import { type UploadServices, uploadImage, uploadMask } from './files/upload.ts';
@@ -11,18 +11,14 @@ export type FileRouteServices = UploadServices & ViewServices;
 
 /** Uploads, downloads and listings of the old API. */
 export function fileRoutes(services: FileRouteServices): readonly V1Route[] {
-  return [
-    { method: 'POST', path: '/upload/image', handle: (request) => uploadImage(services, request) },
-    { method: 'POST', path: '/upload/mask', handle: (request) => uploadMask(services, request) },
-    { method: 'GET', path: '/view', handle: (request) => view(services, request) },
+  return routesOf(services, {
+    'POST /upload/image': uploadImage,
+    'POST /upload/mask': uploadMask,
+    'GET /view': view,
     /** Headers of model files; without models each question has v1's answer to any problem. */
-    { method: 'GET', path: '/view_metadata/:folder', handle: refuseModelMetadata },
-    {
-      method: 'GET',
-      path: '/internal/files/:type',
-      handle: (request) => listFiles(services, request),
-    },
-  ];
+    'GET /view_metadata/:folder': refuseModelMetadata,
+    'GET /internal/files/:type': listFiles,
+  });
 }
 
 /** Serves signed links, which need no credential and ignore any; for before authentication. */

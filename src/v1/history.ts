@@ -4,16 +4,13 @@ import { historyV2Detail, historyV2Item } from '../translate/history.ts';
 import { type ExceptionWord, shownEntry } from '../translate/stored-history-entry.ts';
 import { stringifyJson } from '../protocol/json.ts';
 import { isTruthyInPython } from '../protocol/python-text.ts';
-
-import { readJson } from './routing/body.ts';
+import { readJson, integerParam, readIdList, requireObject } from './routing/body.ts';
 import { rulesFor } from '../dialects/dialect.ts';
 import { V1Error, plainError, sendEmpty, sendJson } from '../dialects/errors.ts';
 import type { MarkFetched } from '../prompts/mark-fetched.ts';
-import { readEntryBatches, historyChunks, paginate } from './history-page.ts';
 import { sendJsonPieces } from '../http/json-stream.ts';
-import { findEndedPrompt, parseEntry } from './ended-prompts.ts';
-import { integerParam, readIdList, requireObject } from './routing/parameters.ts';
-import type { V1Request, V1Route } from './routes.ts';
+import { findEndedPrompt, parseEntry } from './job-view.ts';
+import { type V1Request, type V1Route, routesOf } from './routes.ts';
 
 type HistoryServices = {
   readonly ledger: Ledger;
@@ -23,21 +20,13 @@ type HistoryServices = {
 
 /** `/history` and the hosted API's `/api/history_v2`. */
 export function historyRoutes(services: HistoryServices): readonly V1Route[] {
-  return [
-    { method: 'GET', path: '/history', handle: (request) => listHistory(services, request) },
-    { method: 'GET', path: '/history/:id', handle: (request) => getHistory(services, request) },
-    { method: 'POST', path: '/history', handle: (request) => editHistory(services, request) },
-    {
-      method: 'GET',
-      path: '/api/history_v2',
-      handle: (request) => listHistoryV2(services, request),
-    },
-    {
-      method: 'GET',
-      path: '/api/history_v2/:id',
-      handle: (request) => getHistoryV2(services, request),
-    },
-  ];
+  return routesOf(services, {
+    'GET /history': listHistory,
+    'GET /history/:id': getHistory,
+    'POST /history': editHistory,
+    'GET /api/history_v2': listHistoryV2,
+    'GET /api/history_v2/:id': getHistoryV2,
+  });
 }
 
 async function listHistory(
@@ -129,4 +118,71 @@ async function getHistoryV2(
   if (!row) throw new V1Error(404, plainError('not_found', `No finished prompt has the id ${id}.`));
   markFetched(request, 'by id', [row.promptId]);
   sendJson(ctx, { [id]: historyV2Detail(parseEntry(row, rulesFor(ctx).exceptionType)) });
+}
+
+export type HistoryQuery = {
+  readonly maxItems: number | undefined;
+  readonly offset: number | undefined;
+};
+
+/** Entries read at a time: as many as fit in so many bytes, or one that is larger. */
+const BATCH_BYTES = 256 * 1024;
+/** The size assumed for an entry that an older version wrote to Redis. */
+const UNKNOWN_BYTES = BATCH_BYTES;
+
+/** The entries a client asks for, oldest first. */
+export function paginate<T>(all: readonly T[], { maxItems, offset }: HistoryQuery): readonly T[] {
+  if (maxItems === undefined) return all.slice(Math.max(0, offset ?? 0));
+  if (maxItems <= 0) return [];
+  // v1 takes the newest when only a maximum is given; a negative offset counts as none.
+  if (offset === undefined || offset < 0) return all.slice(-maxItems);
+  return all.slice(offset, offset + maxItems);
+}
+
+/** `GET /history` in pieces. An id used again shows its newest run in the place of its first. */
+export async function* historyChunks(
+  ledger: Ledger,
+  page: readonly PromptOutline[],
+  exceptionWord: ExceptionWord = 'own',
+): AsyncGenerator<string, undefined> {
+  const newest = new Map(page.map((outline) => [outline.promptId, outline]));
+  let separator = '{';
+  for await (const entries of readEntryBatches(ledger, [...newest.values()])) {
+    const members = entries.map(
+      ([{ promptId }, text]) => `${JSON.stringify(promptId)}:${shownEntry(text, exceptionWord)}`,
+    );
+    if (members.length === 0) continue;
+    yield separator + members.join(',');
+    separator = ',';
+  }
+  yield separator === '{' ? '{}' : '}';
+}
+
+/** The texts of entries in batches; those that were deleted meanwhile are left out. */
+export async function* readEntryBatches(
+  { prompts }: Ledger,
+  outlines: readonly PromptOutline[],
+): AsyncGenerator<readonly (readonly [PromptOutline, string])[]> {
+  for (const batch of batchesOf(outlines)) {
+    const texts = await prompts.entries(batch.map(({ key }) => key));
+    yield batch.flatMap((outline, index) => {
+      const text = texts[index] ?? null;
+      return text === null ? [] : [[outline, text] as const];
+    });
+  }
+}
+
+function* batchesOf(outlines: readonly PromptOutline[]): Generator<readonly PromptOutline[]> {
+  let batch: PromptOutline[] = [];
+  let batchBytes = 0;
+  for (const outline of outlines) {
+    const sizeBytes = outline.storedBytes || UNKNOWN_BYTES;
+    if (batch.length > 0 && batchBytes + sizeBytes > BATCH_BYTES) {
+      yield batch;
+      [batch, batchBytes] = [[], 0];
+    }
+    batch.push(outline);
+    batchBytes += sizeBytes;
+  }
+  if (batch.length > 0) yield batch;
 }

@@ -14,7 +14,7 @@ import type { LivePrompts, LivePrompt } from '../prompts/live-prompts.ts';
 import { rulesFor } from '../dialects/dialect.ts';
 import { V1Error, faultOf, sendJson } from '../dialects/errors.ts';
 import type { MarkFetched } from '../prompts/mark-fetched.ts';
-import { integerParam } from './routing/parameters.ts';
+import { integerParam } from './routing/body.ts';
 import { endedView, liveView, wordOf } from './job-view.ts';
 import type { V1Request } from './routes.ts';
 

@@ -1,12 +1,11 @@
-import type { PromptRow } from '../ledger/ledger.ts';
+import type { PromptRow, Ledger } from '../ledger/ledger.ts';
 import type { JobView } from '../translate/job-views.ts';
-import type { ExceptionWord } from '../translate/stored-history-entry.ts';
+import { type ExceptionWord, shownEntry } from '../translate/stored-history-entry.ts';
 import { liveWord } from '../translate/status.ts';
 import { type JsonObject, parseJson } from '../protocol/json.ts';
-import type { StatusWord } from '../protocol/v1.ts';
+import type { StatusWord, HistoryEntry } from '../protocol/v1.ts';
 import type { Graph } from '../protocol/v2.ts';
 import type { LivePrompt } from '../prompts/live-prompts.ts';
-import { parseEntry } from './ended-prompts.ts';
 
 /** A live prompt as `/api/jobs` shows it. */
 export function liveView(prompt: LivePrompt): JobView {
@@ -43,4 +42,22 @@ export function endedView(row: PromptRow, word: ExceptionWord): JobView {
 /** Its last word for `/api/job/{id}/status`. */
 export function wordOf(row: Pick<PromptRow, 'statusWord'>): StatusWord {
   return (row.statusWord ?? 'lost') as StatusWord;
+}
+
+/** The entry of a done row; what is stored there came from us. */
+export function parseEntry(
+  row: Pick<PromptRow, 'entryJson'>,
+  exceptionWord: ExceptionWord = 'own',
+): HistoryEntry {
+  return parseJson(shownEntry(row.entryJson ?? 'null', exceptionWord)) as unknown as HistoryEntry;
+}
+
+/** A done prompt under its v1 id or its v2 id. */
+export async function findEndedPrompt(
+  { prompts }: Ledger,
+  user: string,
+  id: string,
+): Promise<PromptRow | undefined> {
+  const row = (await prompts.find(user, id)) ?? (await prompts.findByJob(user, id));
+  return row?.state === 'done' ? row : undefined;
 }

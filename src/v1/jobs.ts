@@ -2,16 +2,14 @@ import type { BodyReader } from '../http/json-body.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import { type JobView, jobDetail, jobStatus } from '../translate/job-views.ts';
 import type { LivePrompts } from '../prompts/live-prompts.ts';
-import { readJson } from './routing/body.ts';
+import { readJson, readIdList, requireObject } from './routing/body.ts';
 import type { Cancel } from '../prompts/cancel.ts';
 import { rulesFor } from '../dialects/dialect.ts';
 import { V1Error, faultOf, plainError, sendJson } from '../dialects/errors.ts';
 import type { MarkFetched } from '../prompts/mark-fetched.ts';
-import { findEndedPrompt } from './ended-prompts.ts';
+import { findEndedPrompt, endedView, liveView } from './job-view.ts';
 import { listJobs } from './job-list.ts';
-import { endedView, liveView } from './job-view.ts';
-import { readIdList, requireObject } from './routing/parameters.ts';
-import type { V1Request, V1Route } from './routes.ts';
+import { type V1Request, type V1Route, routesOf } from './routes.ts';
 
 type JobServices = {
   readonly cancel: Cancel['cancel'];
@@ -23,25 +21,13 @@ type JobServices = {
 
 /** `/api/jobs…` of newer front ends and `/api/job/{id}/status` of the hosted API. */
 export function jobRoutes(services: JobServices): readonly V1Route[] {
-  return [
-    { method: 'GET', path: '/api/jobs', handle: (request) => listJobs(services, request) },
-    { method: 'GET', path: '/api/jobs/:id', handle: (request) => getJob(services, request) },
-    {
-      method: 'POST',
-      path: '/api/jobs/cancel',
-      handle: (request) => cancelMany(services, request),
-    },
-    {
-      method: 'POST',
-      path: '/api/jobs/:id/cancel',
-      handle: (request) => cancelOne(services, request),
-    },
-    {
-      method: 'GET',
-      path: '/api/job/:id/status',
-      handle: (request) => getJobStatus(services, request),
-    },
-  ];
+  return routesOf(services, {
+    'GET /api/jobs': listJobs,
+    'GET /api/jobs/:id': getJob,
+    'POST /api/jobs/cancel': cancelMany,
+    'POST /api/jobs/:id/cancel': cancelOne,
+    'GET /api/job/:id/status': getJobStatus,
+  });
 }
 
 async function getJob(services: JobServices, request: V1Request): Promise<void> {

@@ -4,7 +4,7 @@ import { readJson } from './routing/body.ts';
 import { V1Error, plainError, sendEmpty, sendJson, requirePrintable } from '../dialects/errors.ts';
 import { type LogBuffer, type LogEntry, MAX_ENTRIES } from '../observability/log-buffer.ts';
 import { type LogFeed, TERMINAL_SIZE, type SharedLog } from '../observability/log-subscriptions.ts';
-import type { V1Request, V1Route } from './routes.ts';
+import { type V1Request, type V1Route, routesOf } from './routes.ts';
 
 /** Services of the log routes. */
 export type LogServices = {
@@ -18,19 +18,11 @@ const MAX_CLIENT_ID_CHARS = 128;
 
 /** The log of this server and those beside it, as far as it is about the caller. */
 export function logRoutes(services: LogServices): readonly V1Route[] {
-  return [
-    { method: 'GET', path: '/internal/logs', handle: (request) => getLogText(services, request) },
-    {
-      method: 'GET',
-      path: '/internal/logs/raw',
-      handle: (request) => getLogEntries(services, request),
-    },
-    {
-      method: 'PATCH',
-      path: '/internal/logs/subscribe',
-      handle: (request) => subscribe(services, request),
-    },
-  ];
+  return routesOf(services, {
+    'GET /internal/logs': getLogText,
+    'GET /internal/logs/raw': getLogEntries,
+    'PATCH /internal/logs/subscribe': subscribe,
+  });
 }
 
 /** v1 sends its log as one JSON string. */

@@ -2,7 +2,7 @@ import type { DefinitionSource } from '../definitions/definitions.ts';
 import type { Caller } from '../protocol/job-api.ts';
 import { type Json, isJsonObject } from '../protocol/json.ts';
 import { emptyError, sendJson } from '../dialects/errors.ts';
-import type { V1Request, V1Route } from './routes.ts';
+import { type V1Request, type V1Route, routesOf } from './routes.ts';
 
 /** Where the names of models come from. */
 export type ModelServices = { readonly definitions: Pick<DefinitionSource, 'info'> };
@@ -37,24 +37,12 @@ const EXPERIMENT_FOLDERS = FOLDER_NAMES.filter((name) => !NOT_MODELS.has(name));
 
 /** Lists of models, read from the node definitions: the files themselves are at the upstream. */
 export function modelRoutes(services: ModelServices): readonly V1Route[] {
-  return [
-    { method: 'GET', path: '/models', handle: ({ ctx }) => sendJson(ctx, FOLDER_NAMES) },
-    {
-      method: 'GET',
-      path: '/models/:folder',
-      handle: (request) => listModelFiles(services, request),
-    },
-    {
-      method: 'GET',
-      path: '/experiment/models',
-      handle: ({ ctx }) => sendJson(ctx, HOSTED_FOLDERS),
-    },
-    {
-      method: 'GET',
-      path: '/experiment/models/:folder',
-      handle: (request) => listModelFileDetails(services, request),
-    },
-  ];
+  return routesOf(services, {
+    'GET /models': (_, { ctx }) => sendJson(ctx, FOLDER_NAMES),
+    'GET /models/:folder': listModelFiles,
+    'GET /experiment/models': (_, { ctx }) => sendJson(ctx, HOSTED_FOLDERS),
+    'GET /experiment/models/:folder': listModelFileDetails,
+  });
 }
 
 /** The hosted form. Paths of this machine are not shown. */

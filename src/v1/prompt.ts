@@ -6,7 +6,7 @@ import type { Caller } from '../protocol/job-api.ts';
 import { readJson } from './routing/body.ts';
 import { rulesFor } from '../dialects/dialect.ts';
 import { sendJson } from '../dialects/errors.ts';
-import type { V1Request, V1Route } from './routes.ts';
+import { type V1Request, type V1Route, routesOf } from './routes.ts';
 import {
   type SharedCounter,
   createCounter,
@@ -14,7 +14,7 @@ import {
   usesCounter,
 } from '../prompts/submission.ts';
 
-type PromptRouteOptions = {
+type PromptRouteServices = {
   readonly acceptor: Acceptor;
   readonly livePrompts: LivePrompts;
   readonly counter: SharedCounter;
@@ -24,27 +24,23 @@ type PromptRouteOptions = {
 };
 
 /** `POST /prompt` submits a workflow; `GET /prompt` returns the number of prompts left. */
-export function promptRoutes(deps: PromptRouteOptions): readonly V1Route[] {
-  return [
-    { method: 'POST', path: '/prompt', handle: (request) => submit(deps, request) },
-    {
-      method: 'GET',
-      path: '/prompt',
-      handle: ({ ctx, caller }) =>
-        sendJson(ctx, { exec_info: { queue_remaining: deps.livePrompts.count(caller.user) } }),
-    },
-  ];
+export function promptRoutes(services: PromptRouteServices): readonly V1Route[] {
+  return routesOf(services, {
+    'POST /prompt': submit,
+    'GET /prompt': ({ livePrompts }, { ctx, caller }) =>
+      sendJson(ctx, { exec_info: { queue_remaining: livePrompts.count(caller.user) } }),
+  });
 }
 
-async function submit(deps: PromptRouteOptions, { ctx, caller }: V1Request): Promise<void> {
-  const body = await readJson(ctx, deps.bodies, 'prompt');
-  const count = usesCounter(body) ? await deps.counter.next() : 0;
+async function submit(services: PromptRouteServices, { ctx, caller }: V1Request): Promise<void> {
+  const body = await readJson(ctx, services.bodies, 'prompt');
+  const count = usesCounter(body) ? await services.counter.next() : 0;
   const { subfolder } = rulesFor(ctx);
   const submission = { ...readSubmission(body, createCounter(count)), subfolder };
   // Read by the usage counter.
   ctx.state.clientId = submission.clientId ?? '';
-  if (submission.promptId !== undefined) deps.onSubmission?.(caller, submission.promptId);
-  const accepted = await deps.acceptor.accept(caller, submission);
+  if (submission.promptId !== undefined) services.onSubmission?.(caller, submission.promptId);
+  const accepted = await services.acceptor.accept(caller, submission);
   ctx.state.promptIds = [accepted.promptId];
   // Several clients lose a job for good when its frames overtake this answer.
   ctx.res.once('close', accepted.release);

@@ -7,15 +7,14 @@ import {
   hasEnded,
   isNotStarted,
 } from '../prompts/live-prompts.ts';
-import { readJson, readJsonOrUndefined } from './routing/body.ts';
+import { readJson, readJsonOrUndefined, readIdList, requireObject } from './routing/body.ts';
 import type { Cancel } from '../prompts/cancel.ts';
 import { type DialectRules, rulesFor } from '../dialects/dialect.ts';
 import { sendEmpty, sendJson, requirePrintable } from '../dialects/errors.ts';
 import { byCreation } from '../prompts/queue-order.ts';
 import { sendJsonPieces } from '../http/json-stream.ts';
 import { toJsonText } from '../lib/lazy-json.ts';
-import { readIdList, requireObject } from './routing/parameters.ts';
-import type { V1Request, V1Route } from './routes.ts';
+import { type V1Request, type V1Route, routesOf } from './routes.ts';
 
 type QueueServices = {
   readonly livePrompts: LivePrompts;
@@ -25,16 +24,12 @@ type QueueServices = {
 
 /** `/queue`, `/interrupt`, `/free`: v1's way of looking at and stopping jobs. */
 export function queueRoutes(services: QueueServices): readonly V1Route[] {
-  return [
-    { method: 'GET', path: '/queue', handle: (request) => getQueue(services, request) },
-    { method: 'POST', path: '/queue', handle: (request) => editQueue(services, request) },
-    {
-      method: 'POST',
-      path: '/interrupt',
-      handle: (request) => interruptPrompts(services, request),
-    },
-    { method: 'POST', path: '/free', handle: (request) => freeMemory(services, request) },
-  ];
+  return routesOf(services, {
+    'GET /queue': getQueue,
+    'POST /queue': editQueue,
+    'POST /interrupt': interruptPrompts,
+    'POST /free': freeMemory,
+  });
 }
 
 async function getQueue({ livePrompts }: QueueServices, { ctx, caller }: V1Request): Promise<void> {

@@ -42,6 +42,23 @@ export function routeNameOf({ method, path }: V1Route): V1RouteName {
   return `${method} ${path}` as V1RouteName;
 }
 
+/** The routes of a family: each name with its handler, which gets the services of the family. */
+export function routesOf<Services>(
+  services: Services,
+  handlers: {
+    readonly [name in V1RouteName]?: (
+      services: Services,
+      request: V1Request,
+    ) => Promise<void> | void;
+  },
+): readonly V1Route[] {
+  return Object.entries(handlers).map(([name, handler]) => {
+    const [method, path] = name.split(' ');
+    const handle = (request: V1Request) => handler(services, request);
+    return { method, path, handle } as V1Route;
+  });
+}
+
 /** The paths it is served at. */
 export function aliasesOf({ path }: Pick<V1Route, 'path'>): readonly string[] {
   const hasNoAlias = path.startsWith('/internal/') || path.startsWith('/api/');

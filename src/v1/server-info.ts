@@ -1,8 +1,8 @@
 import type { Caller } from '../protocol/job-api.ts';
 import type { Json, JsonObject } from '../protocol/json.ts';
 import { sendJson } from '../dialects/errors.ts';
-import type { V1Route } from './routes.ts';
-import { systemStats } from './system-stats.ts';
+import { type V1Request, type V1Route, routesOf } from './routes.ts';
+import { freemem, totalmem } from 'node:os';
 
 /** The answers to a front end that asks about the server when it starts. */
 export type ServerInfoOptions = {
@@ -15,46 +15,66 @@ export type ServerInfoOptions = {
   readonly workflowTemplates?: ((caller: Caller) => Promise<Json>) | undefined;
 };
 
-/** Routes with a constant answer: there are no packs that could add anything. */
-const FIXED_ANSWERS = {
-  '/embeddings': [],
-  '/i18n': {},
-  '/global_subgraphs': {},
-  '/node_replacements': {},
-  /** Paths of this machine are not shown to clients. */
-  '/internal/folder_paths': {},
-} as const satisfies { readonly [path: string]: Json };
-
 /** Routes a front end calls at its start: what the server is, can and contains. */
 export function serverInfoRoutes(options: ServerInfoOptions): readonly V1Route[] {
-  return [
-    { method: 'GET', path: '/features', handle: ({ ctx }) => sendJson(ctx, options.features) },
-    {
-      method: 'GET',
-      path: '/system_stats',
-      handle: ({ ctx }) => sendJson(ctx, systemStats(options.version)),
-    },
-    {
-      method: 'GET',
-      path: '/extensions',
-      handle: async ({ ctx }) => sendJson(ctx, (await options.extensions?.()) ?? []),
-    },
-    {
-      method: 'GET',
-      path: '/workflow_templates',
-      handle: async ({ ctx, caller }) =>
-        sendJson(ctx, (await options.workflowTemplates?.(caller)) ?? {}),
-    },
+  return routesOf(options, {
+    'GET /features': ({ features }, { ctx }) => sendJson(ctx, features),
+    'GET /system_stats': ({ version }, { ctx }) => sendJson(ctx, systemStats(version)),
+    'GET /extensions': async ({ extensions }, { ctx }) =>
+      sendJson(ctx, (await extensions?.()) ?? []),
+    'GET /workflow_templates': async ({ workflowTemplates }, { ctx, caller }) =>
+      sendJson(ctx, (await workflowTemplates?.(caller)) ?? {}),
     /** Hosted front ends ask whether the account may be used. */
-    {
-      method: 'GET',
-      path: '/api/user',
-      handle: ({ ctx, caller }) => sendJson(ctx, { id: caller.user, status: 'active' }),
-    },
-    ...(Object.keys(FIXED_ANSWERS) as (keyof typeof FIXED_ANSWERS)[]).map(fixedAnswer),
-  ];
+    'GET /api/user': (_, { ctx, caller }) => sendJson(ctx, { id: caller.user, status: 'active' }),
+    // Constant answers: there are no packs that could add anything.
+    'GET /embeddings': (_, { ctx }) => sendJson(ctx, []),
+    'GET /i18n': sendEmptyObject,
+    'GET /global_subgraphs': sendEmptyObject,
+    'GET /node_replacements': sendEmptyObject,
+    // Paths of this machine are not shown to clients.
+    'GET /internal/folder_paths': sendEmptyObject,
+  });
 }
 
-function fixedAnswer(path: keyof typeof FIXED_ANSWERS): V1Route {
-  return { method: 'GET', path, handle: ({ ctx }) => sendJson(ctx, FIXED_ANSWERS[path]) };
+function sendEmptyObject(_: unknown, { ctx }: V1Request): void {
+  sendJson(ctx, {});
+}
+
+/** Version of the v1 server that this one behaves like; clients compare it. */
+const V1_VERSION = '0.3.64';
+
+/**
+ * `/system_stats`: facts about this process in v1's fields. There is neither Python nor a graphics
+ * card here, but clients want a text for the one and numbers for the other. The command line is
+ * left out: it may hold a token.
+ */
+export function systemStats(version: string): JsonObject {
+  const total = Math.min(totalmem(), process.constrainedMemory() || Infinity);
+  const free = Math.min(freemem(), total);
+  return {
+    system: {
+      os: process.platform === 'win32' ? 'nt' : 'posix',
+      ram_total: total,
+      ram_free: free,
+      comfyui_version: `${V1_VERSION}+holdover.${version}`,
+      required_frontend_version: null,
+      installed_templates_version: null,
+      required_templates_version: null,
+      python_version: `n/a (Holdover ${version}, Node.js ${process.version})`,
+      pytorch_version: 'n/a',
+      embedded_python: false,
+      argv: ['holdover'],
+    },
+    devices: [
+      {
+        name: 'cpu',
+        type: 'cpu',
+        index: null,
+        vram_total: total,
+        vram_free: free,
+        torch_vram_total: total,
+        torch_vram_free: free,
+      },
+    ],
+  };
 }

@@ -13,7 +13,7 @@ import type { Hub } from '../sockets/hub.ts';
 import type { Authenticate } from '../auth/identity.ts';
 import type { Deprecation } from '../migration/deprecation.ts';
 import { logRefusal } from './routing/refusal-reply.ts';
-import type { V1Route } from './routes.ts';
+import { routesOf } from './routes.ts';
 import { agentOf, isBrowser, isOwnCall, isUsableClientId } from '../auth/calling-client.ts';
 
 /** Inbound frames above v1's limit close the socket with 1009. */
@@ -40,15 +40,11 @@ type UpgradeOptions = {
 };
 
 /** A plain `GET /ws`: a 400 with a message, so that the client learns what is missing. */
-export const PLAIN_SOCKET_ROUTES: readonly V1Route[] = [
-  {
-    method: 'GET',
-    path: '/ws',
-    handle: () => {
-      throw new V1Error(400, 'This path speaks WebSocket: the request has no upgrade header.');
-    },
+export const PLAIN_SOCKET_ROUTES = routesOf(undefined, {
+  'GET /ws': () => {
+    throw new V1Error(400, 'This path speaks WebSocket: the request has no upgrade header.');
   },
-];
+});
 
 /** Handles the server's `upgrade` event; every refusal is an HTTP answer before the upgrade. */
 export function createUpgrade(

@@ -5,7 +5,7 @@ import { yieldEvery } from '../lib/event-loop.ts';
 import type { JobEvent } from '../protocol/job-api.ts';
 import { type Json, stringifyJson } from '../protocol/json.ts';
 import { IS_TERMINAL } from '../protocol/v2.ts';
-import { type EventBacklog, createEventBacklog } from './event-backlog.ts';
+import { createUnreadEvents } from '../upstreams/unread-events.ts';
 
 /** A comment line: shows proxies and readers that the stream is alive. */
 const KEEP_ALIVE = ': keep-alive\n\n';
@@ -127,4 +127,38 @@ function previewData(data: Extract<JobEvent, { event: 'preview' }>['data']): Jso
   const { bytes, ...rest } = data;
   const { buffer, byteOffset, byteLength } = bytes;
   return { ...rest, data_base64: Buffer.from(buffer, byteOffset, byteLength).toString('base64') };
+}
+
+/** The events that a reader has not taken yet. */
+export type EventBacklog = AsyncIterable<JobEvent> & {
+  /** False when the reader is too far behind. */
+  push(event: JobEvent): boolean;
+  /** No more events; waiting ones are still read. */
+  end(): void;
+};
+
+/** Keeps every event in order, except that only the latest previews and progress are kept. */
+export function createEventBacklog(): EventBacklog {
+  const unread = createUnreadEvents();
+  let isEnded = false;
+  let wake: () => void = () => {};
+  return {
+    push(event) {
+      unread.push(event);
+      wake();
+      return !unread.isOverLimit();
+    },
+    end() {
+      isEnded = true;
+      wake();
+    },
+    async *[Symbol.asyncIterator]() {
+      for (;;) {
+        const event = unread.shift();
+        if (event) yield event;
+        else if (isEnded) return;
+        else await new Promise<void>((resolve) => (wake = resolve));
+      }
+    },
+  };
 }

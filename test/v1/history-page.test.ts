@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Ledger, PromptOutline } from '../../src/ledger/ledger.ts';
-import { historyChunks, paginate } from '../../src/v1/history-page.ts';
+import { historyChunks, paginate } from '../../src/v1/history.ts';
 
 type Stored = readonly [promptId: string, text: string | null, storedBytes?: number];
 

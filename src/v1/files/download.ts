@@ -7,8 +7,8 @@ import { V1Error, plainError, sendEmpty } from '../../dialects/errors.ts';
 import { toV1FileError } from '../../dialects/file-error.ts';
 import { type Rendering, render } from './render.ts';
 import { fileHeaders } from '../../http/file-headers.ts';
-import { failIfShorter } from './fail-if-shorter.ts';
 import { openContent, readImageBytes } from '../../files/asset-content.ts';
+import { type Readable, Transform, pipeline } from 'node:stream';
 
 /** One file on its way to one caller. */
 export type Download = {
@@ -168,4 +168,20 @@ function sendStream(ctx: Koa.Context, content: ContentBytes, { sizeBytes }: File
   else ctx.body = totalBytes === Infinity ? failIfShorter(stream, sizeBytes) : stream;
   const length = range === undefined ? totalBytes : range.end - range.start + 1;
   if (length < Infinity) ctx.length = length;
+}
+
+/** Passes the bytes through; fails when the stream ends before `bytes` bytes. */
+export function failIfShorter(stream: Readable, bytes: number): Readable {
+  let missingBytes = bytes;
+  const counting = new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      missingBytes -= chunk.length;
+      done(null, chunk);
+    },
+    flush: (done) =>
+      done(missingBytes > 0 ? new Error(`${missingBytes} bytes of a file are missing`) : null),
+  });
+  // The reader of the stream gets the error.
+  pipeline(stream, counting, () => {});
+  return counting;
 }

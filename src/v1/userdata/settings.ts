@@ -4,7 +4,7 @@ import { isJsonObject, stringifyJson } from '../../protocol/json.ts';
 import { readJson } from '../routing/body.ts';
 import { V1Error, plainError, sendEmpty, requirePrintable } from '../../dialects/errors.ts';
 import { sendJsonText } from '../../http/json-stream.ts';
-import type { V1Request, V1Route } from '../routes.ts';
+import { type V1Request, type V1Route, routesOf } from '../routes.ts';
 
 /** Services of the settings routes. */
 export type SettingServices = { readonly settings: SettingStore; readonly bodies: BodyReader };
@@ -14,12 +14,12 @@ const SETTINGS_LIMIT = { count: 10_000, chars: 16 * 1024 * 1024 } as const;
 
 /** A user's settings: one flat object of JSON values, merged shallowly. */
 export function settingRoutes(services: SettingServices): readonly V1Route[] {
-  return [
-    { method: 'GET', path: '/settings', handle: (request) => getSettings(services, request) },
-    { method: 'GET', path: '/settings/:id', handle: (request) => getSetting(services, request) },
-    { method: 'POST', path: '/settings', handle: (request) => mergeSettings(services, request) },
-    { method: 'POST', path: '/settings/:id', handle: (request) => putSetting(services, request) },
-  ];
+  return routesOf(services, {
+    'GET /settings': getSettings,
+    'GET /settings/:id': getSetting,
+    'POST /settings': mergeSettings,
+    'POST /settings/:id': putSetting,
+  });
 }
 
 async function getSettings(

@@ -1,16 +1,12 @@
 import { V1Error, plainError, sendJson } from '../../dialects/errors.ts';
-import type { V1Route } from '../routes.ts';
+import { type V1Route, routesOf } from '../routes.ts';
 
 /** The user list of v1. It is fixed: here each key is a user, and no account can be made. */
 export function userRoutes(): readonly V1Route[] {
-  return [
-    {
-      method: 'GET',
-      path: '/users',
-      handle: ({ ctx }) => sendJson(ctx, { storage: 'server', migrated: true }),
-    },
-    { method: 'POST', path: '/users', handle: refuseAccounts },
-  ];
+  return routesOf(undefined, {
+    'GET /users': (_, { ctx }) => sendJson(ctx, { storage: 'server', migrated: true }),
+    'POST /users': refuseAccounts,
+  });
 }
 
 /** The original makes an account here, which only its multi-user mode uses. */

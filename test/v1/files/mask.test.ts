@@ -1,6 +1,6 @@
 import sharp from 'sharp';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { composeMask, readOriginalRef } from '../../../src/v1/files/mask.ts';
+import { composeMask, readOriginalRef } from '../../../src/v1/files/upload.ts';
 import { exchangesOf, recordedFile } from '../../support/golden/recordings.ts';
 import {
   type Answer,
