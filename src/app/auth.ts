@@ -1,18 +1,16 @@
-import { type Authenticate, type Identify, createAuthenticate } from '../auth/identity.ts';
-import { type Keyring, createKeyring } from '../auth/keyring.ts';
-import type { Config } from '../config/config.ts';
-import { type Dialects, createDialects } from '../dialects/dialect.ts';
+import { type Identify, createAuthenticate } from '../auth/identity.ts';
+import { createKeyring } from '../auth/keyring.ts';
+import { type Config, isLoopback } from '../config/config.ts';
+import { createDialects } from '../dialects/dialect.ts';
 import type { SecretRedactor } from '../observability/secret-redactor.ts';
-import type { HttpAccess } from './http-access.ts';
 import type { OpenedUpstream } from './upstream.ts';
+import { OWN_SEGMENTS } from '../config/proxy.ts';
+import { createPrefixRemover } from '../http/prefix.ts';
+import { createPublicAddresses } from '../http/public-address.ts';
+import { createGuard } from '../auth/guard.ts';
+import { pagePaths } from '../pages/home-page.ts';
 
-/** Identifies callers, and checks the host and origin of their calls. */
-export type Auth = HttpAccess & {
-  readonly identify: Identify;
-  readonly authenticate: Authenticate;
-  readonly keyring: Keyring;
-  readonly dialects: Dialects;
-};
+export type Auth = ReturnType<typeof createAuth>;
 
 type AuthParts = {
   readonly config: Config;
@@ -23,18 +21,15 @@ type AuthParts = {
   readonly runner: OpenedUpstream;
 };
 
-export function createAuth({ config, access, identify, secrets, runner }: AuthParts): Auth {
-  const { addresses, guard, prefix } = access;
+/** Identifies callers, and checks the host and origin of their calls. */
+export function createAuth({ config, access, identify, secrets, runner }: AuthParts) {
   const keyring = createKeyring();
-  const { acceptsCaller } = runner;
   return {
-    addresses,
-    guard,
-    prefix,
+    ...access,
     identify,
     authenticate: createAuthenticate({
       identify,
-      acceptsCaller,
+      acceptsCaller: runner.acceptsCaller,
       onCaller(caller) {
         keyring.remember(caller);
         secrets.add(caller.credential);
@@ -42,5 +37,27 @@ export function createAuth({ config, access, identify, secrets, runner }: AuthPa
     }),
     keyring,
     dialects: createDialects(config.dialect),
+  };
+}
+
+type HttpAccess = ReturnType<typeof createHttpAccess>;
+
+/** The public address of each call, and the guard that refuses calls. */
+export function createHttpAccess({ listen, corsOrigin, proxy }: Config) {
+  const addresses = createPublicAddresses(proxy);
+  const ownPaths = pagePaths();
+  return {
+    addresses,
+    guard: createGuard({
+      loopbackOnly: isLoopback(listen),
+      corsOrigin,
+      allowedHosts: proxy.allowedHosts,
+      publicOrigin: proxy.publicUrl?.origin,
+      addresses,
+    }),
+    prefix: createPrefixRemover({
+      addresses,
+      isOwnPath: (path, prefix) => ownPaths.has(path) || OWN_SEGMENTS.has(prefix.slice(1)),
+    }),
   };
 }

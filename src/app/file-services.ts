@@ -1,26 +1,13 @@
-import { type ViewSigner, createViewSigner } from '../auth/signed-view.ts';
+import { createViewSigner } from '../auth/signed-view.ts';
 import type { Config } from '../config/config.ts';
-import { type UserDataStore, createUserDataStore } from '../files/user-data-store.ts';
+import { createUserDataStore } from '../files/user-data-store.ts';
 import { UPLOAD_LIMITS, createUploadQuota } from '../http/upload-quota.ts';
-import type { FileStore, Ledger } from '../ledger/ledger.ts';
-import { type Semaphore, createSemaphore } from '../lib/concurrency.ts';
+import type { Ledger } from '../ledger/ledger.ts';
+import { createSemaphore } from '../lib/concurrency.ts';
 import type { FileRouteServices } from '../v1/file-routes.ts';
 import type { Upstream } from './upstream-services.ts';
 import type { Auth } from './auth.ts';
 import type { Store } from './store.ts';
-
-/** Files of users: uploads, outputs, and what front ends store. */
-export type FileServices = {
-  readonly names: FileStore;
-  readonly userData: UserDataStore;
-  readonly spoolDir: string;
-  readonly maxUploadBytes: number;
-  /** Limits how many images are decoded at once. */
-  readonly decodeSlots: Semaphore;
-  readonly signer: ViewSigner;
-  /** The services of the v1 routes for uploads and downloads. */
-  readonly routes: FileRouteServices;
-};
 
 const MAX_DECODERS = 2;
 
@@ -32,10 +19,11 @@ type FileParts = {
   readonly now: () => number;
 };
 
+/** Files of users: uploads, outputs, and what front ends store. */
 export function openFileServices(
   config: Config,
   { store, ledger, auth, upstream, now }: FileParts,
-): FileServices {
+) {
   const { dir } = store;
   const { maxUploadBytes } = config;
   const decodeSlots = createSemaphore(MAX_DECODERS);
@@ -45,8 +33,7 @@ export function openFileServices(
     userData: createUserDataStore({ root: dir.userData, quotaBytes: config.userdataQuotaBytes }),
     spoolDir: dir.spool,
     maxUploadBytes,
-    decodeSlots,
-    signer,
+    /** The services of the v1 routes for uploads and downloads. */
     routes: {
       jobs: upstream.jobs,
       files: ledger.files,
@@ -61,6 +48,6 @@ export function openFileServices(
       spoolDir: dir.spool,
       maxUploadBytes,
       now,
-    },
+    } satisfies FileRouteServices,
   };
 }

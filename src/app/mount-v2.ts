@@ -7,7 +7,7 @@ import type { Prompts } from '../prompts/prompts.ts';
 import type { JobCall } from '../upstreams/passthrough/job-call-observer.ts';
 import type { PassThrough } from '../upstreams/passthrough/pass-through.ts';
 import { createV2Routes } from '../v2/routes.ts';
-import { createContentSigner } from '../v2/send-content.ts';
+import { createContentSigner } from '../v2/link-rewriter.ts';
 import type { Services } from './services.ts';
 
 /** The embedded engine's own v2 routes; those of a remote service are passed through. */

@@ -45,9 +45,11 @@ export function createRequestEntry({
   passThrough,
   fastPath,
   guard,
-  ...deps
+  ...options
 }: RequestEntryOptions): RequestListener {
-  const needsApp = [deps.sessionRecorder, deps.trafficLog, deps.corsOrigin].some(isPresent);
+  const needsApp = [options.sessionRecorder, options.trafficLog, options.corsOrigin].some(
+    isPresent,
+  );
   if (needsApp) return serveWithApp;
   const passThroughPath = passThrough && createPassThroughPath(passThrough);
   return (req, res) => {
@@ -63,7 +65,7 @@ export function createRequestEntry({
   ): Promise<void> {
     const startedAt = performance.now();
     const id = requestId(req.headers['x-request-id']?.toString());
-    const client = deps.addresses.clientOf(req);
+    const client = options.addresses.clientOf(req);
     const caller = await tryAnswer(fastCall, [
       'X-Request-Id',
       id,
@@ -74,8 +76,8 @@ export function createRequestEntry({
     const { method = '', url = '' } = req;
     const status = res.headersSent ? res.statusCode : CLIENT_CLOSED_REQUEST;
     const { user } = caller;
-    logRequest(deps.requestLog, { id, user, client, method, url, status, startedAt, v2: [] });
-    deps.metrics.note(req, res, { route: fastCall.route, startedAt });
+    logRequest(options.requestLog, { id, user, client, method, url, status, startedAt, v2: [] });
+    options.metrics.note(req, res, { route: fastCall.route, startedAt });
   }
 }
 

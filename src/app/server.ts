@@ -11,14 +11,16 @@ import { createApp } from '../v1/app.ts';
 import { createFastPath } from '../v1/fast-path.ts';
 import type { V1Route } from '../v1/routes.ts';
 import { createUpgrade } from '../v1/upgrade.ts';
-import { openFrontend } from './frontend.ts';
 import { openEmbeddedRouter, openPassThrough } from './mount-v2.ts';
 import { createSocketPreparation } from './replication.ts';
 import { createRequestEntry } from './request-entry.ts';
 import { type Mounts, earlyMiddleware, publicMiddleware, v1Routes } from './routes.ts';
-import { type Services, openServices, type ServerOptions } from './services.ts';
+import { type Services, type ServerOptions, openServices } from './services.ts';
 import type { NodeLibrary } from './upstream.ts';
-import { scheduleWarmUp } from './warm-up.ts';
+import { type Frontend, createFrontend } from '../pages/frontend.ts';
+import { openTemplates } from '../pages/templates.ts';
+import type { DefinitionSource } from '../definitions/definitions.ts';
+import type { LazyModelRouter } from '../models/lazy-router.ts';
 
 /** A running server; `close` resolves when everything is recorded and every socket is closed. */
 export type RunningServer = {
@@ -185,4 +187,32 @@ async function closeServices(services: Services, { passThrough, models }: Mounts
   await upstream.runner.close();
   await usageCounter.close();
   await store.close();
+}
+
+/** The front end of `--front-end-root`, with starter workflows for what runs the jobs. */
+function openFrontend(
+  { frontEndRoot, upstream }: Pick<Config, 'frontEndRoot' | 'upstream'>,
+  definitions: Pick<DefinitionSource, 'current'>,
+): Frontend | undefined {
+  if (frontEndRoot === undefined) return undefined;
+  const hasExample = upstream.kind === 'embedded';
+  return createFrontend(frontEndRoot, openTemplates({ definitions, hasExample }));
+}
+
+const DELAY_MS = 500;
+
+/** Loads what the first callers need not wait for; what cannot be had now is tried again by them. */
+function scheduleWarmUp(models: LazyModelRouter | undefined, log: Logger): NodeJS.Timeout {
+  async function warmUp(): Promise<void> {
+    try {
+      await import('sharp');
+      await models?.open();
+    } catch (error) {
+      const text = 'image codecs or models could not be loaded; the next call tries again';
+      log.error({ event: 'warm_up.failed', err: error }, text);
+    }
+  }
+  // The tests start hundreds of servers that soon end: loading takes as long as a start does.
+  const isWanted = process.env['HOLDOVER_WARM_UP'] !== 'off';
+  return setTimeout(() => void (isWanted && warmUp()), DELAY_MS).unref();
 }

@@ -1,15 +1,15 @@
 import type { Logger } from '../observability/log.ts';
 import type { NodeLibrary } from './upstream.ts';
 import { type Upstream, openUpstreamServices } from './upstream-services.ts';
-import { type Auth, createAuth } from './auth.ts';
+import { type Auth, createAuth, createHttpAccess } from './auth.ts';
 import { createIdentify } from '../auth/identity.ts';
 import type { Config } from '../config/config.ts';
 import { packageVersion } from '../config/version.ts';
-import { type BodyReader, createBodies } from '../http/json-body.ts';
+import { createBodies } from '../http/json-body.ts';
 import type { Ledger } from '../ledger/ledger.ts';
-import { type Deprecation, createDeprecation } from '../migration/deprecation.ts';
+import { createDeprecation } from '../migration/deprecation.ts';
 import type { SessionRecorder } from '../migration/session-recorder.ts';
-import { type UsageCounter, ignoreUsage, openUsageCounter } from '../migration/usage-counter.ts';
+import { ignoreUsage, openUsageCounter } from '../migration/usage-counter.ts';
 import { type Metrics, createMetrics } from '../observability/metrics.ts';
 import { type SecretRedactor, createSecretRedactor } from '../observability/secret-redactor.ts';
 import { type TrafficLog, createTrafficLog } from '../observability/traffic-log.ts';
@@ -21,11 +21,10 @@ import type { SharedCounter } from '../prompts/submission.ts';
 import { Hub } from '../sockets/hub.ts';
 import { monotonicClock, systemClock } from '../lib/clock.ts';
 import { withExampleInput } from './example-input.ts';
-import { type FileServices, openFileServices } from './file-services.ts';
-import { createHttpAccess } from './http-access.ts';
+import { openFileServices } from './file-services.ts';
 import { type Logs, connectLogs, openLogs } from './logs.ts';
 import { openPromptCounter, openPromptEventLog } from './replication.ts';
-import { type Store, openStore } from './store.ts';
+import { openStore } from './store.ts';
 
 /** Prompts from their `POST` to their history. */
 type PromptServices = {
@@ -36,31 +35,13 @@ type PromptServices = {
 };
 
 /** The services of one server. Each is built once, here, and passed on by its name. */
-export type Services = {
-  readonly config: Config;
-  readonly now: () => number;
-  readonly logs: Logs;
-  readonly metrics: Metrics;
-  readonly store: Store;
-  readonly bodies: BodyReader;
-  readonly deprecation: Deprecation;
-  readonly usageCounter: UsageCounter;
-  readonly sessionRecorder: SessionRecorder | undefined;
-  /** `undefined`: the log level does not need it. */
-  readonly trafficLog: TrafficLog | undefined;
-  readonly auth: Auth;
-  readonly ledger: Ledger;
-  readonly upstream: Upstream;
-  readonly sockets: Hub;
-  readonly files: FileServices;
-  readonly prompts: PromptServices;
-};
+export type Services = Awaited<ReturnType<typeof openServices>>;
 
 /** Opens the ledger, the upstream and everything above them; no call is served yet. */
 export async function openServices(
   config: Config,
   { log: operatorLog, nodeLibrary, sessionRecorder }: ServerOptions,
-): Promise<Services> {
+) {
   const now = Date.now;
   const logs = openLogs(operatorLog, { now, sendTo: (...lines) => sockets.sendTo(...lines) });
   const { log } = logs;
@@ -84,17 +65,20 @@ export async function openServices(
     sessionRecorder,
     log,
     store,
-    metrics,
-    sockets,
-    live,
-    eventLog,
     trafficLog,
+    onCall: (...call) => metrics.onUpstreamCall(...call),
+    isWatched(user, jobId) {
+      const prompt = live.find(user, jobId);
+      if (prompt === undefined) return false;
+      return sockets.hasListener(user, prompt.clientId) || eventLog.isWatched(user);
+    },
   });
   const auth = createAuth({ config, access, identify, secrets, runner: upstream.runner });
   const usageCounter = await openUsageCounter({ calls: store.ledger.calls, log, now });
   const ledger = withExampleInput({ config, runner: upstream.runner, spoolDir: store.dir.spool });
   const counter = await openPromptCounter({ links: store.links, ledger });
-  const base = { config, now, log, metrics, auth, ledger, upstream, sockets };
+  const prompts = { live, eventLog, counter };
+  const parts = { config, log, metrics, auth, ledger, upstream, sockets, ...prompts };
   return {
     config,
     now,
@@ -111,13 +95,14 @@ export async function openServices(
     }),
     usageCounter,
     sessionRecorder,
+    /** `undefined`: the log level does not need it. */
     trafficLog,
     auth,
     ledger,
     upstream,
     sockets,
     files: openFileServices(config, { store, ledger, auth, upstream, now }),
-    prompts: { life: openPrompts(base, { live, eventLog, counter }), live, eventLog, counter },
+    prompts: { ...prompts, life: openPrompts(parts) },
   };
 }
 
@@ -126,16 +111,12 @@ export function featuresOf({ maxUploadBytes }: Pick<Config, 'maxUploadBytes'>) {
   return { supports_preview_metadata: true, max_upload_size: maxUploadBytes };
 }
 
-function createSockets(
-  config: Config,
-  {
-    live,
-    eventLog,
-    log,
-    trafficLog,
-  }: Pick<PromptServices, 'live' | 'eventLog'> &
-    Pick<Services, 'trafficLog'> & { readonly log: Logs['log'] },
-): Hub {
+type SocketParts = Pick<PromptServices, 'live' | 'eventLog'> & {
+  readonly log: Logger;
+  readonly trafficLog: TrafficLog | undefined;
+};
+
+function createSockets(config: Config, { live, eventLog, log, trafficLog }: SocketParts): Hub {
   return new Hub({
     remaining: live.count,
     serverFlags: featuresOf(config),
@@ -164,16 +145,18 @@ function openTrafficLog(
   return createTrafficLog({ log, secrets, promptIdOf });
 }
 
-type PromptParts = Omit<PromptServices, 'life'>;
-type PromptBase = Pick<
-  Services,
-  'config' | 'now' | 'metrics' | 'auth' | 'ledger' | 'upstream' | 'sockets'
-> & { readonly log: Logs['log'] };
+type PromptParts = Omit<PromptServices, 'life'> & {
+  readonly config: Config;
+  readonly log: Logger;
+  readonly metrics: Metrics;
+  readonly auth: Auth;
+  readonly ledger: Ledger;
+  readonly upstream: Upstream;
+  readonly sockets: Hub;
+};
 
-function openPrompts(
-  { config, log, metrics, auth, ledger, upstream, sockets }: PromptBase,
-  { live, eventLog, counter }: PromptParts,
-): Prompts {
+function openPrompts(parts: PromptParts): Prompts {
+  const { config, log, metrics, auth, ledger, upstream, sockets, live, eventLog, counter } = parts;
   const { runner, jobs, definitions } = upstream;
   const isRemote = config.upstream.kind === 'remote';
   return createPrompts({

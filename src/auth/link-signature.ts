@@ -1,15 +1,12 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 
 /** Signs the claims of one kind of link; a signature of another `kind` never fits. */
-export type LinkSignature = {
-  sign(claims: string): string;
-  isGenuine(claims: string, signature: string): boolean;
-};
-
-export function createLinkSignature(secret: Buffer, kind: string): LinkSignature {
+export function createLinkSignature(secret: Buffer, kind: string) {
   const sign = (claims: string): string =>
     createHmac('sha256', secret).update(`${kind}\0${claims}`).digest('base64url');
-  return { sign, isGenuine: (claims, signature) => isSameText(signature, sign(claims)) };
+  const isGenuine = (claims: string, signature: string): boolean =>
+    isSameText(signature, sign(claims));
+  return { sign, isGenuine };
 }
 
 function isSameText(given: string, expected: string): boolean {

@@ -6,19 +6,13 @@ export const SIGNED_VIEW_PATH = '/signed/view';
 
 /**
  * The grant of a signed link: one file of one user, shown one way.
- * @internal
  */
 export type Grant = Pick<FileRow, 'user' | 'type' | 'subfolder' | 'filename'> & {
   /** `preview` and `channel` as the client gave them. */
   readonly rendering: { readonly [parameter: string]: string };
 };
 
-export type ViewSigner = {
-  /** The query of a link that opens this file until it expires. */
-  sign(grant: Grant): string;
-  /** The grant of the link; `undefined` when it was altered or its time is over. */
-  verify(query: URLSearchParams): Grant | undefined;
-};
+export type ViewSigner = ReturnType<typeof createViewSigner>;
 
 const LIFETIME_MS = 10 * 60_000;
 const RENDERING_PARAMETERS = ['preview', 'channel'] as const;
@@ -29,16 +23,18 @@ export function createViewSigner(options: {
   /** Ten minutes when left out. */
   readonly lifetimeMs?: number;
   readonly now: () => number;
-}): ViewSigner {
+}) {
   const { secret, lifetimeMs = LIFETIME_MS, now } = options;
   const signature = createLinkSignature(secret, 'signed view');
   return {
-    sign(grant) {
+    /** The query of a link that opens this file until it expires. */
+    sign(grant: Grant): string {
       const claims = claimsOf(grant, Math.ceil((now() + lifetimeMs) / 1000));
       claims.set('signature', signature.sign(claims.toString()));
       return claims.toString();
     },
-    verify(query) {
+    /** The grant of the link; `undefined` when it was altered or its time is over. */
+    verify(query: URLSearchParams): Grant | undefined {
       const grant = grantOf(query);
       const expires = Number(query.get('expires'));
       const claims = claimsOf(grant, expires).toString();

@@ -8,8 +8,6 @@ type Options = {
 };
 
 /** Serves calls below the public prefix too: some proxies leave it on. */
-export type PrefixRemover = ReturnType<typeof createPrefixRemover>;
-
 export function createPrefixRemover({ addresses, isOwnPath }: Options) {
   /** Takes the prefix off a request's target; the prefix alone is a page whose slash is missing. */
   function remove(request: IncomingMessage): 'removed' | 'slash_missing' | 'none' {

@@ -218,32 +218,21 @@ export function ok<T>(value: T): Result<T> {
   return { ok: true, value };
 }
 
-const CAPACITY_CODES: ReadonlySet<string> = new Set([
-  'queue_full',
-  'deployment_not_ready',
-  'rate_limited',
-]);
-
-/** True when a submission is refused for lack of capacity, which may exist later. */
-export function isCapacityRefusal({ status, code }: V2Error): boolean {
-  return status === 429 && CAPACITY_CODES.has(code);
-}
-
 /** True when an error means that the thing does not exist, or not any more. */
 export function isGone({ status }: Pick<V2Error, 'status'>): boolean {
   return status === 404 || status === 410;
 }
 
-export function refuse<T>(
+/** An error as v2 answers it; `code` is stable, `message` is for people. */
+export function v2Error(
   status: number,
   code: string,
   message: string,
-  more: {
-    readonly details?: Json;
-    readonly retryAfterSeconds?: number;
-    readonly outcome?: NonNullable<V2Error['outcome']>;
-  } = {},
-): Result<T> {
-  const { details = null, ...rest } = more;
-  return { ok: false, error: { status, code, message, details, ...rest } };
+  more: Partial<Pick<V2Error, 'details' | 'retryAfterSeconds' | 'outcome'>> = {},
+): V2Error {
+  return { status, code, message, details: null, ...more };
+}
+
+export function refuse<T>(...error: Parameters<typeof v2Error>): Result<T> {
+  return { ok: false, error: v2Error(...error) };
 }

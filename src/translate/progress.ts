@@ -10,15 +10,9 @@ import {
   emitNamedUi,
 } from './progress/progress-outputs.ts';
 import { endCanceled, endLost, finishWithJob } from './progress/progress-end.ts';
-import { stateIntervalMs } from './progress/progress-nodes.ts';
-import type {
-  ProgressEffect,
-  ProgressInput,
-  PictureEffect,
-  ProgressState,
-} from './progress-state.ts';
 import {
   type ProgressUpdate,
+  stateIntervalMs,
   startNode,
   emitPendingPicture,
   emitStep,
@@ -28,6 +22,12 @@ import {
   emitPicture,
   startPrompt,
 } from './progress/progress-emit.ts';
+import type {
+  ProgressEffect,
+  ProgressInput,
+  PictureEffect,
+  ProgressState,
+} from './progress-state.ts';
 import { v1OutputOf } from './outputs.ts';
 
 /** How long a picture waits for its step, and the files of a node for more files. */

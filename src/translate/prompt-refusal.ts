@@ -12,11 +12,17 @@ export type V1Refusal = {
   readonly retryAfterSeconds?: number;
 };
 
-type ErrorRow = { readonly status: number; readonly type: string };
+type ErrorRow = {
+  readonly status: number;
+  readonly type: string;
+  /** With status 429: there is no capacity, which may exist later. The prompt waits in the outbox. */
+  readonly lacksCapacity?: true;
+};
 
 /**
  * v2 error code to v1 status and `error.type`: the contract's codes in its order, then others that
- * services use. v1 clients read 429 as "subscription not active", so a wait is answered 503.
+ * services use. To add a code, add a row here beside the file that refuses with it: a code without a
+ * row keeps its name and most statuses. v1 clients read 429 as "subscription not active", so a wait is answered 503.
  */
 const ERROR_TABLE = {
   invalid_workflow: { status: 400, type: 'prompt_outputs_failed_validation' },
@@ -28,13 +34,13 @@ const ERROR_TABLE = {
   // This server chose the key: the client did nothing wrong, and it is unknown whether the job
   // exists.
   idempotency_key_reuse: { status: 500, type: 'outcome_unknown' },
-  queue_full: { status: 503, type: 'queue_full' },
+  queue_full: { status: 503, type: 'queue_full', lacksCapacity: true },
   insufficient_credits: { status: 402, type: 'insufficient_credits' },
   not_found: { status: 404, type: 'not_found' },
   unauthorized: { status: 401, type: 'unauthorized' },
   forbidden: { status: 403, type: 'forbidden' },
-  rate_limited: { status: 503, type: 'rate_limited' },
-  deployment_not_ready: { status: 503, type: 'deployment_not_ready' },
+  rate_limited: { status: 503, type: 'rate_limited', lacksCapacity: true },
+  deployment_not_ready: { status: 503, type: 'deployment_not_ready', lacksCapacity: true },
   deployment_stopped: { status: 503, type: 'deployment_stopped' },
   upstream_error: { status: 500, type: 'upstream_error' },
   upstream_unreachable: { status: 503, type: 'upstream_unreachable' },
@@ -179,6 +185,11 @@ function isAboutSubscription({ status, code, message }: V2Error): boolean {
 
 function isKnown(code: string): code is KnownCode {
   return Object.hasOwn(ERROR_TABLE, code);
+}
+
+/** True when a submission is refused for lack of capacity, which may exist later. */
+export function isCapacityRefusal({ status, code }: V2Error): boolean {
+  return status === 429 && isKnown(code) && 'lacksCapacity' in ERROR_TABLE[code];
 }
 
 /** Status of a refusal with an unknown code. */

@@ -43,49 +43,49 @@ type V1AppOptions = ServingOptions & {
 };
 
 /** Assembles the HTTP side: what every call passes, in order, then the routes of the old API. */
-export function createApp(deps: V1AppOptions): Koa {
+export function createApp(options: V1AppOptions): Koa {
   const app = new Koa();
-  const { router, exactRoutes } = routerOf(deps);
-  if (deps.countRequests) app.use(deps.countRequests);
+  const { router, exactRoutes } = routerOf(options);
+  if (options.countRequests) app.use(options.countRequests);
   app.use(drainRequest);
-  app.use(logRequests(deps));
-  app.use(renderErrors(deps.log));
-  app.use(confirmStorage(deps.checkDataDir));
-  app.use(enforceGuard(deps));
-  app.use(cors(deps.corsOrigin));
-  app.use(handleOptions(deps.corsOrigin));
-  for (const middleware of deps.beforeAuthentication ?? []) app.use(middleware);
+  app.use(logRequests(options));
+  app.use(renderErrors(options.log));
+  app.use(confirmStorage(options.checkDataDir));
+  app.use(enforceGuard(options));
+  app.use(cors(options.corsOrigin));
+  app.use(handleOptions(options.corsOrigin));
+  for (const middleware of options.beforeAuthentication ?? []) app.use(middleware);
   app.use(exactRoutes);
-  for (const middleware of deps.publicMiddleware ?? []) app.use(middleware);
+  for (const middleware of options.publicMiddleware ?? []) app.use(middleware);
   // A path without a v1 route may still be a file of a front end, which is looked up below.
   app.use(router.routes());
   app.use((ctx, next) =>
-    withCaller(deps, ctx, async () => {
+    withCaller(options, ctx, async () => {
       await next();
       setCacheHeaders(ctx);
     }),
   );
-  if (deps.frontend) app.use(frontendFallback(deps.frontend));
-  app.use(logUnknownRoutes(deps.log));
+  if (options.frontend) app.use(frontendFallback(options.frontend));
+  app.use(logUnknownRoutes(options.log));
   app.use(notFound(router));
   app.on('error', (error: unknown) =>
-    deps.log.debug({ event: 'response.aborted', err: error }, 'the response was cut short'),
+    options.log.debug({ event: 'response.aborted', err: error }, 'the response was cut short'),
   );
   return app;
 }
 
 /** v1 serves every route also below `/api`; `ctx.state.apiPrefixed` is true for such a call. */
-function routerOf(deps: V1AppOptions): {
+function routerOf(options: V1AppOptions): {
   readonly router: Router;
   readonly exactRoutes: Koa.Middleware;
 } {
-  const { routes } = deps;
+  const { routes } = options;
   const router = new Router({ strict: true, sensitive: true });
   const exact = createExactRoutes();
   for (const route of routes) {
     const methods = route.method === 'GET' ? ['GET', 'HEAD'] : [route.method];
     for (const path of aliasesOf(route)) {
-      const serve = serveRoute(deps, route, { apiPrefixed: path.startsWith('/api/') });
+      const serve = serveRoute(options, route, { apiPrefixed: path.startsWith('/api/') });
       router.register(path, methods, serve as unknown as RouterMiddleware);
       exact.add(path, methods, serve);
     }
@@ -179,11 +179,11 @@ function answerAsRouter(ctx: Koa.Context, { status, headers }: V1Error): boolean
   return true;
 }
 
-function enforceGuard(deps: V1AppOptions): Koa.Middleware {
+function enforceGuard(options: V1AppOptions): Koa.Middleware {
   return (ctx, next) => {
-    const refusal = deps.guard(ctx.req);
+    const refusal = options.guard(ctx.req);
     if (refusal === undefined) return next();
-    logRefusal(deps, ctx.req, refusal);
+    logRefusal(options, ctx.req, refusal);
     const { status, headers, body } = refusalReply(failedCall(ctx), refusal);
     ctx.status = status;
     ctx.set(headers);
@@ -198,7 +198,7 @@ const ALLOWED_REQUEST_HEADERS = [
   'X-Comfy-Router-Fallback-Provider, X-Service-Router-Fallback-Provider',
 ].join(', ');
 
-/** Response headers that a page may read; passed-through and router requestLog list their own. */
+/** Response headers that a page may read; passed-through and router routes list their own. */
 const EXPOSED_RESPONSE_HEADERS = [
   'Content-Disposition, Content-Range, Accept-Ranges, ETag, Location, Retry-After, X-Request-Id',
   DEPRECATION_HEADERS,
@@ -234,7 +234,7 @@ function handleOptions(corsOrigin: string | undefined): Koa.Middleware {
  * Routes whose path is a name and no pattern, found at once. The router tries the pattern of each of
  * its two hundred, one after the other, and most calls of most clients are to three of these.
  */
-export function createExactRoutes() {
+function createExactRoutes() {
   const routes = new Map<string, { readonly path: string; readonly middleware: Koa.Middleware }>();
   const serve: Koa.Middleware = (ctx, next) => {
     const route = routes.get(`${ctx.method} ${ctx.path}`);

@@ -35,8 +35,8 @@ type FastRoute = {
 };
 
 /** Usual calls to routes with a `fastAnswer` skip Koa; the answer is the same. */
-export function createFastPath(deps: FastPathOptions, routes: readonly V1Route[]): FastPath {
-  const { deprecation } = deps;
+export function createFastPath(options: FastPathOptions, routes: readonly V1Route[]): FastPath {
+  const { deprecation } = options;
   const byPath = new Map<string, FastRoute>();
   for (const route of routes) {
     const { fastAnswer } = route;
@@ -54,7 +54,7 @@ export function createFastPath(deps: FastPathOptions, routes: readonly V1Route[]
     if (route === undefined || hasBody(req) || deprecation.hasBrownouts) return undefined;
     return {
       route: url,
-      send: (extraHeaders) => answerRoute(deps, route, { req, res, extraHeaders }),
+      send: (extraHeaders) => answerRoute(options, route, { req, res, extraHeaders }),
     };
   };
 }

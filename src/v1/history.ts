@@ -120,7 +120,7 @@ async function getHistoryV2(
   sendJson(ctx, { [id]: historyV2Detail(parseEntry(row, rulesFor(ctx).exceptionType)) });
 }
 
-export type HistoryQuery = {
+type HistoryQuery = {
   readonly maxItems: number | undefined;
   readonly offset: number | undefined;
 };
@@ -130,7 +130,10 @@ const BATCH_BYTES = 256 * 1024;
 /** The size assumed for an entry that an older version wrote to Redis. */
 const UNKNOWN_BYTES = BATCH_BYTES;
 
-/** The entries a client asks for, oldest first. */
+/**
+ * The entries a client asks for, oldest first.
+ * @internal
+ */
 export function paginate<T>(all: readonly T[], { maxItems, offset }: HistoryQuery): readonly T[] {
   if (maxItems === undefined) return all.slice(Math.max(0, offset ?? 0));
   if (maxItems <= 0) return [];
@@ -139,7 +142,10 @@ export function paginate<T>(all: readonly T[], { maxItems, offset }: HistoryQuer
   return all.slice(offset, offset + maxItems);
 }
 
-/** `GET /history` in pieces. An id used again shows its newest run in the place of its first. */
+/**
+ * `GET /history` in pieces. An id used again shows its newest run in the place of its first.
+ * @internal
+ */
 export async function* historyChunks(
   ledger: Ledger,
   page: readonly PromptOutline[],
@@ -159,7 +165,7 @@ export async function* historyChunks(
 }
 
 /** The texts of entries in batches; those that were deleted meanwhile are left out. */
-export async function* readEntryBatches(
+async function* readEntryBatches(
   { prompts }: Ledger,
   outlines: readonly PromptOutline[],
 ): AsyncGenerator<readonly (readonly [PromptOutline, string])[]> {

@@ -48,7 +48,7 @@ const V1_VERSION = '0.3.64';
  * card here, but clients want a text for the one and numbers for the other. The command line is
  * left out: it may hold a token.
  */
-export function systemStats(version: string): JsonObject {
+function systemStats(version: string): JsonObject {
   const total = Math.min(totalmem(), process.constrainedMemory() || Infinity);
   const free = Math.min(freemem(), total);
   return {

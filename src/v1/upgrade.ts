@@ -48,7 +48,7 @@ export const PLAIN_SOCKET_ROUTES = routesOf(undefined, {
 
 /** Handles the server's `upgrade` event; every refusal is an HTTP answer before the upgrade. */
 export function createUpgrade(
-  deps: UpgradeOptions,
+  options: UpgradeOptions,
 ): (request: IncomingMessage, socket: Duplex, head: Buffer) => void {
   const server = new WebSocketServer({
     noServer: true,
@@ -56,7 +56,7 @@ export function createUpgrade(
     ...FRAGMENT_LIMITS,
     perMessageDeflate: false,
   });
-  const { deprecation, log, hub, onUpgrade, addresses } = deps;
+  const { deprecation, log, hub, onUpgrade, addresses } = options;
   server.on('headers', (lines, request) => {
     lines.push(
       ...toHeaderLines(deprecation.headersFor('GET /ws', {}, addresses.prefixOf(request))),
@@ -64,11 +64,11 @@ export function createUpgrade(
   });
   const refuse = (request: IncomingMessage, socket: Duplex, refusal: Refusal): void => {
     onUpgrade?.(refusal.status);
-    sendRefusal(socket, refusal, bodyOf(deps, request, refusal));
+    sendRefusal(socket, refusal, bodyOf(options, request, refusal));
   };
   return (request, socket, head) => {
     socket.on('error', destroySocket);
-    void checkUpgrade(deps, request).then(
+    void checkUpgrade(options, request).then(
       (result) => {
         if (!('user' in result)) return refuse(request, socket, result);
         // Frames are small and must not be delayed.
@@ -110,30 +110,30 @@ type NewConnection = {
 };
 
 async function checkUpgrade(
-  deps: UpgradeOptions,
+  options: UpgradeOptions,
   request: IncomingMessage,
 ): Promise<NewConnection | Refusal> {
   const [path] = (request.url ?? '').split('?', 1);
-  const refusal = deps.guard(request);
+  const refusal = options.guard(request);
   if (refusal) {
-    logRefusal(deps, request, refusal);
+    logRefusal(options, request, refusal);
     return { status: refusal.status, fault: plainError(refusal.rule, refusal.message) };
   }
   if (path !== '/ws' && path !== '/api/ws') return { status: 404 };
   if (request.method !== 'GET') return { status: 405 };
-  const result = await checkCaller(deps, request);
+  const result = await checkCaller(options, request);
   if ('user' in result) return result;
-  const prefix = deps.addresses.prefixOf(request);
-  const headers = { ...deps.deprecation.headersFor('GET /ws', {}, prefix), ...result.headers };
+  const prefix = options.addresses.prefixOf(request);
+  const headers = { ...options.deprecation.headersFor('GET /ws', {}, prefix), ...result.headers };
   return { ...result, headers };
 }
 
 async function checkCaller(
-  deps: UpgradeOptions,
+  options: UpgradeOptions,
   request: IncomingMessage,
 ): Promise<NewConnection | Refusal> {
-  const { hub, deprecation } = deps;
-  const caller = await deps.authenticate(request);
+  const { hub, deprecation } = options;
+  const caller = await options.authenticate(request);
   if (caller === undefined) return { status: 401, headers: { 'WWW-Authenticate': 'Bearer' } };
   const { user } = caller;
   const params = new URLSearchParams((request.url ?? '').split('?', 2)[1]);
@@ -145,11 +145,11 @@ async function checkCaller(
     const refused = await checkBrownout(deprecation, { user, agent });
     if (refused) return refused;
   }
-  await deps.whenCurrent?.(user);
-  const full = hub.count() >= deps.maxSockets || hub.count(user) >= deps.maxSocketsPerUser;
+  await options.whenCurrent?.(user);
+  const full = hub.count() >= options.maxSockets || hub.count(user) >= options.maxSocketsPerUser;
   if (full) return { status: 503 };
   const watches = params.get('watch') === '1';
-  const dialect = deps.dialects.ofSocket(request);
+  const dialect = options.dialects.ofSocket(request);
   // Python's websocket-client sends an `Origin`, too.
   const byBrowser = isBrowser(request) && request.headers.origin !== undefined;
   const notice = deprecation.nextBrownoutNotice({ user, agent });

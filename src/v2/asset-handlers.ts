@@ -12,10 +12,8 @@ import { readFromHash, readUpload } from './read-upload.ts';
 const MAX_FORM_FIELDS = 64;
 
 /** The asset half of the contract, by operation. */
-export function createAssetHandlers(deps: V2RouteOptions): {
-  readonly [name in AssetOperation]: Handler;
-} {
-  const { jobs, spoolDir, maxUploadBytes, bodies } = deps;
+export function createAssetHandlers(options: V2RouteOptions): Record<AssetOperation, Handler> {
+  const { jobs, spoolDir, maxUploadBytes, bodies } = options;
   const assetReply = (status: 200 | 201, asset: Asset, links: LinkRewriter): Result<Reply> =>
     ok({ status, json: links.asset(asset) as Json });
   return {
@@ -62,10 +60,10 @@ export function createAssetHandlers(deps: V2RouteOptions): {
   };
 }
 
+type AssetOperation = 'upload' | 'fromHash' | 'byHash' | 'get' | 'remove' | 'content';
+
 /** The contract documents no 422 here: a request that names no bytes finds none. */
 function asBlobNotFound<T>(refused: { readonly ok: false; readonly error: V2Error }): Result<T> {
   const { code, message } = refused.error;
   return code === 'invalid_request' ? refuse(404, 'blob_not_found', message) : refused;
 }
-
-type AssetOperation = 'upload' | 'fromHash' | 'byHash' | 'get' | 'remove' | 'content';

@@ -5,21 +5,13 @@ import { drainEvents } from '../upstreams/job-feed.ts';
 /** How long the events of a new job are buffered for its submitter. */
 const BUFFER_MS = 2000;
 
+export type EarlyEvents = ReturnType<typeof createEarlyEvents>;
+
 /**
  * Subscribes to a new job on behalf of its submitter. A job that starts at once is ahead of its
  * `201` and of the stream opened after it, and a stream does not repeat the events it missed.
  */
-export type EarlyEvents = {
-  /** Subscribes, and gives up after `BUFFER_MS`. Never rejects. */
-  open(caller: Caller, jobId: string): Promise<void>;
-  /** All events since `open`, for the first request; ends with the signal. */
-  take(caller: Caller, jobId: string, signal: AbortSignal): AsyncIterable<JobEvent> | undefined;
-};
-
-export function createEarlyEvents(
-  jobs: Pick<JobApi, 'events'>,
-  clock: Clock = systemClock,
-): EarlyEvents {
+export function createEarlyEvents(jobs: Pick<JobApi, 'events'>, clock: Clock = systemClock) {
   const streams = new Map<string, EarlyStream>();
 
   function remove(name: string): EarlyStream | undefined {
@@ -30,7 +22,8 @@ export function createEarlyEvents(
   }
 
   return {
-    async open(caller, jobId) {
+    /** Subscribes, and gives up after `BUFFER_MS`. Never rejects. */
+    async open(caller: Caller, jobId: string): Promise<void> {
       const name = nameOf(caller, jobId);
       if (streams.has(name)) return;
       const controller = new AbortController();
@@ -51,7 +44,8 @@ export function createEarlyEvents(
         remove(name);
       }
     },
-    take(caller, jobId, signal) {
+    /** All events since `open`, for the first request; ends with the signal. */
+    take(caller: Caller, jobId: string, signal: AbortSignal): AsyncIterable<JobEvent> | undefined {
       const stream = remove(nameOf(caller, jobId));
       if (!stream) return undefined;
       const { controller, events } = stream;

@@ -130,7 +130,7 @@ function previewData(data: Extract<JobEvent, { event: 'preview' }>['data']): Jso
 }
 
 /** The events that a reader has not taken yet. */
-export type EventBacklog = AsyncIterable<JobEvent> & {
+type EventBacklog = AsyncIterable<JobEvent> & {
   /** False when the reader is too far behind. */
   push(event: JobEvent): boolean;
   /** No more events; waiting ones are still read. */
@@ -138,7 +138,7 @@ export type EventBacklog = AsyncIterable<JobEvent> & {
 };
 
 /** Keeps every event in order, except that only the latest previews and progress are kept. */
-export function createEventBacklog(): EventBacklog {
+function createEventBacklog(): EventBacklog {
   const unread = createUnreadEvents();
   let isEnded = false;
   let wake: () => void = () => {};

@@ -30,11 +30,9 @@ const STREAM_HEADERS = {
 };
 
 /** The job half of the contract, by operation. */
-export function createJobHandlers(deps: V2RouteOptions): {
-  readonly [name in JobOperation]: Handler;
-} {
-  const { jobs, bodies } = deps;
-  const earlyEvents = createEarlyEvents(jobs, deps.clock);
+export function createJobHandlers(options: V2RouteOptions): Record<JobOperation, Handler> {
+  const { jobs, bodies } = options;
+  const earlyEvents = createEarlyEvents(jobs, options.clock);
   return {
     async submit({ ctx, caller, links }) {
       const key = readIdempotencyKey(ctx);
@@ -47,7 +45,12 @@ export function createJobHandlers(deps: V2RouteOptions): {
       const { res: response } = ctx;
       if (submitted.ok) {
         await earlyEvents.open(caller, submitted.value.id);
-        await deps.onSubmit?.({ caller, request: request.value, job: submitted.value, response });
+        await options.onSubmit?.({
+          caller,
+          request: request.value,
+          job: submitted.value,
+          response,
+        });
       }
       return reply(submitted, links.job, 201);
     },
@@ -63,7 +66,7 @@ export function createJobHandlers(deps: V2RouteOptions): {
     async get({ ctx, caller, params, links }) {
       const job = await jobs.get(caller, idOf(params));
       if (job.ok && IS_TERMINAL[job.value.status] && ctx.method === 'GET') {
-        deps.onFetch?.({ caller, jobId: job.value.id, request: ctx.req });
+        options.onFetch?.({ caller, jobId: job.value.id, request: ctx.req });
       }
       return reply(job, links.job);
     },
@@ -76,15 +79,15 @@ export function createJobHandlers(deps: V2RouteOptions): {
       const job = await jobs.get(caller, idOf(params));
       return job.ok ? ok({ status: 204 }) : job;
     },
-    events: createEventsHandler(deps, earlyEvents),
+    events: createEventsHandler(options, earlyEvents),
   };
 }
 
 type JobOperation = 'submit' | 'list' | 'get' | 'workflow' | 'cancel' | 'logs' | 'events';
 
-function createEventsHandler(deps: V2RouteOptions, earlyEvents: EarlyEvents): Handler {
-  const { jobs, streamCap = DEFAULT_STREAM_CAP, heartbeatMs = DEFAULT_HEARTBEAT_MS } = deps;
-  const { clock = systemClock } = deps;
+function createEventsHandler(options: V2RouteOptions, earlyEvents: EarlyEvents): Handler {
+  const { jobs, streamCap = DEFAULT_STREAM_CAP, heartbeatMs = DEFAULT_HEARTBEAT_MS } = options;
+  const { clock = systemClock } = options;
   const open = new Map<string, number>();
   return async ({ ctx, caller, params, links }) => {
     if (ctx.method === 'HEAD') {
@@ -93,7 +96,7 @@ function createEventsHandler(deps: V2RouteOptions, earlyEvents: EarlyEvents): Ha
     }
     const release = reserveStream(open, caller, streamCap);
     if (!release) return tooManyStreams(streamCap);
-    const signal = deprecation(ctx);
+    const signal = disconnectSignal(ctx);
     try {
       const first = earlyEvents.take(caller, idOf(params), signal);
       const events = first ? ok(first) : await jobs.events(caller, idOf(params), signal);
@@ -137,7 +140,7 @@ function tooManyStreams(cap: number): Result<never> {
 }
 
 /** A signal that aborts when the caller disconnects. */
-function deprecation({ res }: Koa.Context): AbortSignal {
+function disconnectSignal({ res }: Koa.Context): AbortSignal {
   const controller = new AbortController();
   if (res.destroyed) controller.abort();
   res.once('close', () => controller.abort());
@@ -153,7 +156,7 @@ function startStream(ctx: Koa.Context): void {
   ctx.res.flushHeaders();
 }
 
-/** Events as a client gets them. The contract: */
+/** Events as a client gets them: the last one has the job, when it can be read. */
 async function* clientEvents(
   events: AsyncIterable<JobEvent>,
   { links, job }: { readonly links: LinkRewriter; readonly job: () => Promise<Result<Job>> },

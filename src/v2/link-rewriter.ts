@@ -1,25 +1,23 @@
 import type { PublicAddress } from '../http/public-address.ts';
 import type { JobEvent } from '../protocol/job-api.ts';
 import type { Asset, Job } from '../protocol/v2.ts';
+import { createLinkSignature } from '../auth/link-signature.ts';
+import { isoTime } from '../upstreams/job-links.ts';
+
+export type LinkRewriter = ReturnType<typeof createLinkRewriter>;
+
+type LinkedFile = { readonly id: string; readonly url: string; readonly url_expires_at: string };
 
 /**
  * Turns the links of the port into those a caller gets. A file's `url` is a URI in the contract, and
  * the official Python client accepts nothing less; a job's own links may be host-relative.
  */
-export type LinkRewriter = {
-  readonly job: (job: Job) => Job;
-  readonly asset: (asset: Asset) => Asset;
-  readonly event: (event: JobEvent) => JobEvent;
-};
-
-type LinkedFile = { readonly id: string; readonly url: string; readonly url_expires_at: string };
-
 export function createLinkRewriter(options: {
   /** The base URL of this caller's requests; `undefined` when the request names no host. */
   readonly address: PublicAddress | undefined;
   /** Signs a link to the bytes of an asset of this caller's. */
   readonly sign?: ((assetId: string) => { query: string; expiresAt: string }) | undefined;
-}): LinkRewriter {
+}) {
   const { address, sign } = options;
   const link = (url: string): string =>
     absolute(url, address?.isStated === true ? address.base : undefined);
@@ -31,8 +29,8 @@ export function createLinkRewriter(options: {
     return { ...file, url: `${url}?${signed.query}`, url_expires_at: signed.expiresAt };
   };
   return {
-    asset: linked,
-    job: (job) => ({
+    asset: (asset: Asset): Asset => linked(asset),
+    job: (job: Job): Job => ({
       ...job,
       outputs: job.outputs.map(linked),
       urls: {
@@ -41,7 +39,8 @@ export function createLinkRewriter(options: {
         cancel: link(job.urls.cancel),
       },
     }),
-    event: (event) => (event.event === 'output' ? { ...event, data: linked(event.data) } : event),
+    event: (event: JobEvent): JobEvent =>
+      event.event === 'output' ? { ...event, data: linked(event.data) } : event,
   };
 }
 
@@ -52,4 +51,50 @@ function isHostRelative(url: string): boolean {
 
 function absolute(url: string, base: string | undefined): string {
   return base !== undefined && isHostRelative(url) ? base + url : url;
+}
+
+/** An asset's bytes as a link grants them. */
+type Grant = { readonly user: string; readonly assetId: string };
+
+/** Signs and checks links to assets' bytes that carry their own authorization instead of a key. */
+export type ContentSigner = {
+  /** The query of a link that works until it expires, and that moment as v2 writes it. */
+  sign(grant: Grant): { readonly query: string; readonly expiresAt: string };
+  /** The user for whom a link was made; `undefined` when it was altered or has expired. */
+  userOf(assetId: string, query: URLSearchParams): string | undefined;
+};
+
+/** "At most an hour": an old link found in a history or a log opens nothing. */
+const LIFETIME_S = 60 * 60;
+
+/** `secret` is that of the data folder or the shared ledger: links outlive restarts, at every replica. */
+export function createContentSigner(options: {
+  readonly secret: Buffer;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+}): ContentSigner {
+  const { now } = options;
+  const signature = createLinkSignature(options.secret, 'signed content');
+  return {
+    sign(grant) {
+      const expiresS = Math.floor(now() / 1000) + LIFETIME_S;
+      const shown = { user: grant.user, expires: String(expiresS) };
+      const query = new URLSearchParams({
+        ...shown,
+        signature: signature.sign(claimsOf(grant, expiresS)),
+      });
+      return { query: query.toString(), expiresAt: isoTime(expiresS * 1000) };
+    },
+    userOf(assetId, query) {
+      const user = query.get('user') ?? '';
+      const expiresS = Number(query.get('expires'));
+      const claims = claimsOf({ user, assetId }, expiresS);
+      const isGenuine = signature.isGenuine(claims, query.get('signature') ?? '');
+      return isGenuine && now() < expiresS * 1000 ? user : undefined;
+    },
+  };
+}
+
+function claimsOf({ user, assetId }: Grant, expiresS: number): string {
+  return new URLSearchParams({ user, asset: assetId, expires: String(expiresS) }).toString();
 }

@@ -14,8 +14,7 @@ import {
   refuse,
 } from '../protocol/job-api.ts';
 import { type Json, isJsonObject, stringifyJson } from '../protocol/json.ts';
-import type { LinkRewriter } from './link-rewriter.ts';
-import type { ContentSigner } from './send-content.ts';
+import type { LinkRewriter, ContentSigner } from './link-rewriter.ts';
 import type { Job } from '../protocol/v2.ts';
 
 /** The services and limits of the v2 routes. */

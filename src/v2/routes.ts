@@ -1,7 +1,7 @@
 import Router from '@koa/router';
 import type Koa from 'koa';
 import { STORAGE_FULL, isStorageFull } from '../lib/storage-full.ts';
-import { type Caller, type V2Error, ok } from '../protocol/job-api.ts';
+import { type Caller, type V2Error, ok, v2Error } from '../protocol/job-api.ts';
 import { isSignedContent, isV2Path } from '../protocol/v2-paths.ts';
 import { createAssetHandlers } from './asset-handlers.ts';
 import { createJobHandlers } from './job-handlers.ts';
@@ -11,8 +11,8 @@ import { type Handler, type Reply, type V2RouteOptions, sendError, sendReply } f
 const PREFIX = '/api/v2';
 
 /** Serves the v2 contract over any `JobApi`; paths that are not v2's go on to the next middleware. */
-export function createV2Routes(deps: V2RouteOptions): Koa.Middleware {
-  const router = createRouter(deps);
+export function createV2Routes(options: V2RouteOptions): Koa.Middleware {
+  const router = createRouter(options);
   const serve = router.routes() as unknown as Koa.Middleware;
   return (ctx, next) => (isV2Path(ctx.path) ? answer(ctx) : next());
 
@@ -20,11 +20,8 @@ export function createV2Routes(deps: V2RouteOptions): Koa.Middleware {
     try {
       await serve(ctx, async () => refuseUnrouted(router, ctx));
     } catch (error) {
-      if (deps.log)
-        deps.log.error(
-          { event: 'v2.request_failed', err: error, path: ctx.path },
-          'a v2 request failed',
-        );
+      const facts = { event: 'v2.request_failed', err: error, path: ctx.path };
+      if (options.log) options.log.error(facts, 'a v2 request failed');
       else ctx.app.emit('error', error, ctx);
       sendFailure(ctx, error);
     }
@@ -37,9 +34,9 @@ type V2Route = { readonly method: string; readonly path: string; readonly handle
  * Every route below the prefix except health, which takes no parameters.
  * @internal
  */
-export function v2Routes(deps: V2RouteOptions): readonly V2Route[] {
-  const jobs = createJobHandlers(deps);
-  const assets = createAssetHandlers(deps);
+export function v2Routes(options: V2RouteOptions): readonly V2Route[] {
+  const jobs = createJobHandlers(options);
+  const assets = createAssetHandlers(options);
   return [
     { method: 'POST', path: '/jobs', handle: jobs.submit },
     { method: 'GET', path: '/jobs', handle: jobs.list },
@@ -57,21 +54,21 @@ export function v2Routes(deps: V2RouteOptions): readonly V2Route[] {
   ];
 }
 
-function createRouter(deps: V2RouteOptions): Router {
+function createRouter(options: V2RouteOptions): Router {
   const router = new Router({ strict: true, sensitive: true });
-  for (const { method, path, handle } of v2Routes(deps)) {
+  for (const { method, path, handle } of v2Routes(options)) {
     const methods = method === 'GET' ? ['GET', 'HEAD'] : [method];
     router.register(PREFIX + path, methods, async (routed) => {
       const ctx = routed as unknown as Koa.Context;
       const { params } = routed;
-      const caller = callerByLink(deps, ctx, params) ?? deps.identify(ctx);
+      const caller = callerByLink(options, ctx, params) ?? options.identify(ctx);
       if (caller === undefined) return sendError(ctx, unknownCaller(ctx));
-      render(ctx, await handle({ ctx, caller, params, links: linksFor(deps, ctx, caller) }));
+      render(ctx, await handle({ ctx, caller, params, links: linksFor(options, ctx, caller) }));
     });
   }
   // Health needs no authentication.
   router.register(`${PREFIX}/health`, ['GET', 'HEAD'], async (routed) => {
-    const health = await deps.jobs.health();
+    const health = await options.jobs.health();
     const reply = health.ok ? ok<Reply>({ status: 200, json: health.value }) : health;
     render(routed as unknown as Koa.Context, reply);
   });
@@ -103,19 +100,13 @@ function unknownCaller(ctx: Koa.Context): V2Error {
   return isSignedContent(ctx.url) ? NO_SUCH_CONTENT : UNAUTHORIZED;
 }
 
-const NO_SUCH_CONTENT: V2Error = {
-  status: 404,
-  code: 'not_found',
-  message: 'This link has expired or was altered, or its file is gone.',
-  details: null,
-};
+const NO_SUCH_CONTENT = v2Error(
+  404,
+  'not_found',
+  'This link has expired or was altered, or its file is gone.',
+);
 
-const UNAUTHORIZED: V2Error = {
-  status: 401,
-  code: 'unauthorized',
-  message: 'A valid key is needed: Authorization: Bearer.',
-  details: null,
-};
+const UNAUTHORIZED = v2Error(401, 'unauthorized', 'A valid key is needed: Authorization: Bearer.');
 
 function render(ctx: Koa.Context, answer: Awaited<ReturnType<Handler>>): void {
   if (!answer.ok) sendError(ctx, answer.error);
@@ -127,29 +118,19 @@ function refuseUnrouted(router: Router, ctx: Koa.Context): void {
   const layers = router.match(ctx.path, ctx.method).path;
   const allowed = new Set(layers.flatMap((layer) => layer.methods));
   if (allowed.size === 0) {
-    return sendError(ctx, {
-      status: 404,
-      code: 'not_found',
-      message: 'There is nothing here.',
-      details: null,
-    });
+    return sendError(ctx, v2Error(404, 'not_found', 'There is nothing here.'));
   }
   ctx.set('Allow', [...allowed].toSorted().join(', '));
   const message = `${ctx.method} is not possible here.`;
-  sendError(ctx, { status: 405, code: 'method_not_allowed', message, details: null });
+  sendError(ctx, v2Error(405, 'method_not_allowed', message));
 }
 
-const NO_STORAGE: V2Error = {
-  status: 507,
-  code: 'insufficient_storage',
-  message: STORAGE_FULL,
-  details: null,
-};
+const NO_STORAGE = v2Error(507, 'insufficient_storage', STORAGE_FULL);
 
 /** The contract's answer to an internal error. A response that has begun can only be cut off. */
 function sendFailure(ctx: Koa.Context, error: unknown): void {
   if (ctx.res.headersSent) return void ctx.res.destroy();
   if (isStorageFull(error)) return sendError(ctx, NO_STORAGE);
   const message = 'The job service could not serve this call.';
-  sendError(ctx, { status: 500, code: 'upstream_error', message, details: null });
+  sendError(ctx, v2Error(500, 'upstream_error', message));
 }

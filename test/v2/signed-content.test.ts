@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { createContentSigner } from '../../src/v2/send-content.ts';
+import { createContentSigner } from '../../src/v2/link-rewriter.ts';
 import { call } from '../support/clients/raw-call.ts';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 import { v2Client } from '../support/clients/v2-client.ts';

@@ -1,4 +1,4 @@
-import { type V2Error, isAboutContent } from '../../protocol/job-api.ts';
+import { type V2Error, isAboutContent, v2Error } from '../../protocol/job-api.ts';
 import type { Job } from '../../protocol/v2.ts';
 import type { PromptContext } from '../context.ts';
 import type { LivePrompt } from '../live-prompts.ts';
@@ -65,9 +65,8 @@ export function createSubmissionRetry(options: SubmissionRetryOptions) {
   };
 }
 
-const NOT_SENT: V2Error = {
-  status: 500,
-  code: 'submit_outcome_unknown',
-  message: 'Whether the job service took it is being found out.',
-  details: null,
-};
+const NOT_SENT = v2Error(
+  500,
+  'submit_outcome_unknown',
+  'Whether the job service took it is being found out.',
+);

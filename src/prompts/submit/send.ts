@@ -1,12 +1,12 @@
-import { type V1Refusal, goodOutputs, toPromptRefusal } from '../../translate/prompt-refusal.ts';
+import {
+  type V1Refusal,
+  goodOutputs,
+  toPromptRefusal,
+  isCapacityRefusal,
+} from '../../translate/prompt-refusal.ts';
 import { extraPngInfo } from '../../translate/file-mentions.ts';
 import type { Json } from '../../protocol/json.ts';
-import {
-  type Caller,
-  type SubmitRequest,
-  type V2Error,
-  isCapacityRefusal,
-} from '../../protocol/job-api.ts';
+import { type Caller, type SubmitRequest, type V2Error } from '../../protocol/job-api.ts';
 import type { NodeErrors } from '../../protocol/v1.ts';
 import type { Job } from '../../protocol/v2.ts';
 import type { PromptContext } from '../context.ts';

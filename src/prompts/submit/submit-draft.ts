@@ -1,6 +1,6 @@
 import { V1Error, promptFault } from '../../dialects/errors.ts';
 import { reached } from '../../lib/crash-point.ts';
-import type { V2Error } from '../../protocol/job-api.ts';
+import { v2Error } from '../../protocol/job-api.ts';
 import type { NodeErrors } from '../../protocol/v1.ts';
 import { partialNodeErrors } from '../../translate/definition-errors.ts';
 import {
@@ -225,19 +225,13 @@ export class DraftSubmitter {
   }
 }
 
-const SUBMISSION_FAILED: V2Error = {
-  status: 500,
-  code: 'internal_error',
-  message: 'The submission broke off.',
-  details: null,
-};
-const OUTBOX_FULL: V2Error = {
-  status: 429,
-  code: 'queue_full',
-  message: 'Too many prompts are waiting for the job service to have room.',
-  details: null,
-  retryAfterSeconds: 10,
-};
+const SUBMISSION_FAILED = v2Error(500, 'internal_error', 'The submission broke off.');
+const OUTBOX_FULL = v2Error(
+  429,
+  'queue_full',
+  'Too many prompts are waiting for the job service to have room.',
+  { retryAfterSeconds: 10 },
+);
 
 export function toV1Error({ status, body, retryAfterSeconds }: V1Refusal): V1Error {
   const headers: { [name: string]: string } =

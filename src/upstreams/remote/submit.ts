@@ -1,3 +1,4 @@
+import { isCapacityRefusal } from '../../translate/prompt-refusal.ts';
 import { randomUUID } from 'node:crypto';
 import type { AttemptEnd } from '../../lib/concurrency.ts';
 import {
@@ -5,7 +6,6 @@ import {
   type SubmitRequest,
   type V2Error,
   isAboutContent,
-  isCapacityRefusal,
   ok,
 } from '../../protocol/job-api.ts';
 import { IS_TERMINAL, type Job } from '../../protocol/v2.ts';

@@ -171,7 +171,7 @@ function sendStream(ctx: Koa.Context, content: ContentBytes, { sizeBytes }: File
 }
 
 /** Passes the bytes through; fails when the stream ends before `bytes` bytes. */
-export function failIfShorter(stream: Readable, bytes: number): Readable {
+function failIfShorter(stream: Readable, bytes: number): Readable {
   let missingBytes = bytes;
   const counting = new Transform({
     transform(chunk: Buffer, _encoding, done) {

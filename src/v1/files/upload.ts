@@ -152,7 +152,7 @@ function sendStored(ctx: Koa.Context, { shown, type }: UploadRequest, filename: 
 }
 
 /** The picture a mask belongs to, as `original_ref` names it; `type` is whatever was sent. */
-export type OriginalRef = {
+type OriginalRef = {
   readonly filename: string;
   readonly subfolder: string;
   readonly type: string;
@@ -165,7 +165,10 @@ const TEXT_CHUNKS = new Set(['tEXt', 'zTXt', 'iTXt']);
 /** Signature, then the header chunk: length, name, 13 bytes, checksum. */
 const HEADER_END = 8 + 4 + 4 + 13 + 4;
 
-/** Reads `original_ref`; a folder it leaves out is the root, a type it leaves out is `output`. */
+/**
+ * Reads `original_ref`; a folder it leaves out is the root, a type it leaves out is `output`.
+ * @internal
+ */
 export function readOriginalRef(text: string): OriginalRef | undefined {
   const ref = parseJsonOrUndefined(text);
   if (!isJsonObject(ref)) return undefined;
@@ -178,6 +181,7 @@ export function readOriginalRef(text: string): OriginalRef | undefined {
 /**
  * The original with its alpha replaced by the mask's; a mask without alpha makes it opaque. The
  * result is a PNG that keeps the original's text chunks. Nothing is resized.
+ * @internal
  */
 export async function composeMask(original: Buffer, mask: Buffer): Promise<Picture> {
   return decode(original, () => decode(mask, () => compose(original, mask)));

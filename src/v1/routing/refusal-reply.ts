@@ -53,7 +53,7 @@ type RefusalReply = {
 
 /** Says in the log which rule refused a request, and what it was that the rule did not like. */
 export function logRefusal(
-  deps: {
+  options: {
     readonly log: Pick<Logger, 'warn'>;
     readonly addresses: Pick<PublicAddresses, 'clientOf' | 'forwardedHostOf'>;
   },
@@ -67,8 +67,11 @@ export function logRefusal(
     host: shown(headers.host),
     origin: shown(headers.origin),
     site: shown(headers['sec-fetch-site']),
-    forwardedHost: shown(deps.addresses.forwardedHostOf(request)),
-    client: deps.addresses.clientOf(request),
+    forwardedHost: shown(options.addresses.forwardedHostOf(request)),
+    client: options.addresses.clientOf(request),
   };
-  deps.log.warn({ event: 'request.refused', status, rule, method, ...fields }, 'request refused');
+  options.log.warn(
+    { event: 'request.refused', status, rule, method, ...fields },
+    'request refused',
+  );
 }

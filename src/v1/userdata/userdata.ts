@@ -146,7 +146,7 @@ function headersOf(path: string): { readonly [header: string]: string } {
 }
 
 /** The two listings of a user's files: v1's own, and the one of its newer namesake. */
-export function userDataListings(userData: UserDataStore): readonly V1Route[] {
+function userDataListings(userData: UserDataStore): readonly V1Route[] {
   return routesOf(userData, {
     'GET /userdata': listFiles,
     'GET /v2/userdata': listTree,
@@ -154,7 +154,7 @@ export function userDataListings(userData: UserDataStore): readonly V1Route[] {
 }
 
 /** The fields v1 gives for a file; times are seconds, as in Python. */
-export function fileInfoOf(path: string, stats: Stats): JsonObject {
+function fileInfoOf(path: string, stats: Stats): JsonObject {
   return {
     path,
     size: stats.size,
