@@ -1,7 +1,7 @@
 // Makes a few files of the hundreds that a start would read; what it writes replaces what `tsc`
 // wrote for the entry points. All other modules stay for tests to import; package.json packs only what
 // this writes.
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { build } from 'rolldown';
 import wabt from 'wabt';
 
@@ -46,6 +46,15 @@ await build({
       resolveId: (id) => (id === '@opentelemetry/api' ? id : undefined),
       load: (id) => (id === '@opentelemetry/api' ? 'export {}' : undefined),
     },
+    // Their texts must go with the code that is taken over from these packages.
+    {
+      name: 'licenses',
+      generateBundle(_options, files) {
+        const modules = Object.values(files).flatMap((file) => file.moduleIds ?? []);
+        const folders = new Set(modules.flatMap((id) => /^.*\/node_modules\/(@[^/]+\/)?[^/]+/.exec(id)?.[0] ?? []));
+        writeFileSync('dist/LICENSES.txt', [...folders].toSorted().map(licenseIn).join('\n'));
+      },
+    },
     // One other character makes V8 hold a whole file with two bytes a character.
     {
       name: 'ascii',
@@ -66,6 +75,13 @@ await build({
     minify: { compress: false, mangle: false, codegen: { removeWhitespace: true } },
   },
 });
+
+function licenseIn(folder) {
+  const { name, version, license } = JSON.parse(readFileSync(`${folder}/package.json`, 'utf8'));
+  const files = readdirSync(folder).filter((file) => /^(licen[cs]e|copying|notice)/i.test(file));
+  const texts = files.map((file) => readFileSync(`${folder}/${file}`, 'utf8'));
+  return [`== ${name} ${version} (${license})`, ...texts].join('\n\n');
+}
 
 function escaped(character) {
   return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;

@@ -2,6 +2,7 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { copyFile, mkdir, mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promises';
+import { isBuiltin } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -16,6 +17,15 @@ vi.setConfig({ testTimeout: 60_000, hookTimeout: 180_000 });
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const run = promisify(execFile);
 const MEGABYTE = 1_000_000;
+
+/** The package of a specifier such as `@scope/name/file`. */
+const packageOf = (specifier: string): string => /^(@[^/]+\/)?[^/]+/.exec(specifier)?.[0] ?? '';
+
+async function sourceCode(root: string): Promise<string> {
+  const names = await readdir(root, { recursive: true });
+  const files = names.filter((name) => name.endsWith('.ts'));
+  return (await Promise.all(files.map((name) => readFile(join(root, name), 'utf8')))).join('\n');
+}
 
 let folder: string;
 let packed: {
@@ -42,6 +52,36 @@ describe('the package', () => {
     expect(paths).toEqual(
       expect.arrayContaining(['README.md', 'LICENSE', 'CHANGELOG.md', 'docs/operating.md']),
     );
+  });
+
+  test('requires each package that the bundle leaves out', async () => {
+    const code = await Promise.all(
+      packed.files
+        .filter(({ path }) => /^dist\/.*\.js$/.test(path))
+        .map(({ path }) => readFile(join(ROOT, path), 'utf8')),
+    );
+    const manifest = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'));
+    const source = await sourceCode(join(ROOT, 'src'));
+    const loaded = [
+      ...code.join('').matchAll(/(?:\bfrom|\bimport|\bimport\()["`]([@a-z][^"`:]*)["`]/g),
+      ...source.matchAll(
+        /(?:\brequire|\bload|createRequire\(import\.meta\.url\))\('([@a-z][^':]*)'\)/g,
+      ),
+    ].map(([, name = '']) => packageOf(name));
+    const required = new Set(
+      Object.keys({ ...manifest.dependencies, ...manifest.optionalDependencies }),
+    );
+    const outside = [...new Set(loaded)].filter((name) => !isBuiltin(name));
+    expect(outside).toEqual(expect.arrayContaining(['sharp', 'undici', 'blake3', 'wink-nlp']));
+    expect(outside.filter((name) => !required.has(name))).toEqual([]);
+  });
+
+  test('has the licences of what is bundled', async () => {
+    const texts = await readFile(join(ROOT, 'dist/LICENSES.txt'), 'utf8');
+    for (const name of ['koa', 'bullmq', 'pino', '@koa/router']) {
+      expect(texts).toMatch(new RegExp(`^== ${name} \\d`, 'm'));
+    }
+    expect(packed.files.map(({ path }) => path)).toContain('dist/LICENSES.txt');
   });
 
   test('can be published, with provenance', async () => {
