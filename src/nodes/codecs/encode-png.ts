@@ -91,22 +91,32 @@ const RUNS = { strategy: constants.Z_RLE, memLevel: 9 } as const;
 
 const SAMPLE = { pieces: 8, bytes: 8 * 1024 } as const;
 
+/** Smaller pictures are packed at once: to choose a packer, or to start one, takes longer. */
+const SMALL_BYTES = SAMPLE.pieces * SAMPLE.bytes;
+
 /** The share that a search for repeats must save on the sample to be worth its time. */
 const WORTH_SEARCHING = 0.8;
 
 const deflated = promisify(deflate);
 
 /**
- * Header, pixels and end of a photograph-like picture; `undefined` where a search for repeats packs better.
+ * Header, pixels and end of a small or photograph-like picture; `undefined` where sharp's search for
+ * repeats packs better.
  * @internal
  */
 export async function packPixels(
   pixels: PngPixels,
   compressionLevel: number,
 ): Promise<PngChunk[] | undefined> {
+  if (pixels.bytes.length <= SMALL_BYTES)
+    return chunksOf(pixels, deflateSync(rowsPlainly(pixels), { level: compressionLevel }));
   const rows = rowsWithVectors(pixels) ?? rowsPlainly(pixels);
   if (repeatsItself(rows, compressionLevel)) return undefined;
-  const data = await deflated(rows, { ...RUNS, chunkSize: Math.max(1024, rows.length >> 2) });
+  const chunkSize = Math.max(1024, rows.length >> 2);
+  return chunksOf(pixels, await deflated(rows, { ...RUNS, chunkSize }));
+}
+
+function chunksOf(pixels: PngPixels, data: Uint8Array): PngChunk[] {
   return [
     { type: 'IHDR', data: headerOf(pixels) },
     { type: 'IDAT', data },
