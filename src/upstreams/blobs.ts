@@ -1,26 +1,21 @@
 import { constants } from 'node:fs';
 import { syncPath } from '../lib/spool.ts';
-import { access, mkdir, open, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { access, mkdir, open, readdir, rename, stat, unlink, writeFile } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
 import path from 'node:path';
+import { BLOB_HASH, createBlobPaths } from './blob-paths.ts';
 import type { SpooledFile } from '../protocol/job-api.ts';
 
 /** Content-addressed files: `<dir>/<2 hex>/<64 hex>`, complete or absent, never half-written. */
 export type Blobs = ReturnType<typeof createBlobs>;
 
-const HASH = /^blake3:([0-9a-f]{64})$/;
-
 /** Opens the store. Folders are created when they are first needed. */
 export function createBlobs(dir: string) {
-  const pathOf = (hash: string): string => {
-    const hex = HASH.exec(hash)?.[1];
-    if (!hex) throw new Error(`not a blake3 hash: ${JSON.stringify(hash)}`);
-    return path.join(dir, hex.slice(0, 2), hex);
-  };
-  const markersDir = `${dir}-unrecorded`;
-  const markerOf = (hash: string): string => path.join(markersDir, path.basename(pathOf(hash)));
-  const markRecorded = (hash: string): Promise<void> => rm(markerOf(hash), { force: true });
+  const { markersDir, pathOf, markerOf } = createBlobPaths(dir);
+  const markRecorded = (hash: string): Promise<void> => removeIfThere(markerOf(hash));
   return {
+    /** For worker threads, which put their outputs into place themselves. */
+    blobsDir: path.resolve(dir),
     pathOf,
     /** The ledger has a record of these bytes. */
     markRecorded,
@@ -43,6 +38,8 @@ export function createBlobs(dir: string) {
       await syncPath(path.dirname(target));
       await syncPath(dir);
     },
+    /** True when a worker thread has put these bytes into place and nothing has removed them since. */
+    isInPlace: (hash: string): Promise<boolean> => exists(pathOf(hash)),
     async open(hash: string): Promise<FileHandle | undefined> {
       try {
         return await open(pathOf(hash), constants.O_RDONLY | constants.O_NOFOLLOW);
@@ -52,7 +49,7 @@ export function createBlobs(dir: string) {
       }
     },
     async remove(hash: string): Promise<void> {
-      await rm(pathOf(hash), { force: true });
+      await removeIfThere(pathOf(hash));
       await markRecorded(hash);
     },
     /** Hashes with a marker, that is bytes which may have no record, and since when. */
@@ -60,7 +57,7 @@ export function createBlobs(dir: string) {
       for (const name of await readdir(markersDir).catch(() => [])) {
         const stats = await stat(path.join(markersDir, name)).catch(() => undefined);
         const hash = `blake3:${name}`;
-        if (stats && HASH.test(hash)) yield { hash, sinceMs: stats.mtimeMs };
+        if (stats && BLOB_HASH.test(hash)) yield { hash, sinceMs: stats.mtimeMs };
       }
     },
   };
@@ -73,6 +70,15 @@ async function writeMarker(target: string): Promise<void> {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
     await mkdir(path.dirname(target), { recursive: true, mode: 0o700 });
     await writeFile(target, '');
+  }
+}
+
+/** In one call, where `rm` takes three. */
+async function removeIfThere(target: string): Promise<void> {
+  try {
+    await unlink(target);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
   }
 }
 

@@ -99,7 +99,10 @@ export function createOutputs(deps: OutputOptions) {
       request: CounterRequest,
     ): Promise<number> =>
       withLock(namesLockKey(maker.user), () => nextCounterOfJob(maker, request)),
-    /** Makes a written file an asset of the job; survives `kill -9` once this resolves. */
+    /**
+     * Makes a written file an asset of the job; survives `kill -9` once this resolves. Answers `null`
+     * when its bytes have been removed meanwhile, together with the last record of the same bytes.
+     */
     commit: ({
       user,
       jobId,
@@ -110,12 +113,12 @@ export function createOutputs(deps: OutputOptions) {
       readonly jobId: string;
       readonly nodeId: string;
       readonly file: WrittenFile;
-    }): Promise<StoredOutput> =>
+    }): Promise<StoredOutput | null> =>
       withLock(namesLockKey(user), async () => {
         const name = await findFreeName(user, file);
         const id = randomUUID();
-        await withLock(file.hash, async () => {
-          await blobs.moveIntoPlace(file);
+        const isRecorded = await withLock(file.hash, async () => {
+          if (!(await blobs.isInPlace(file.hash))) return false;
           reached('after-bytes-stored');
           const row: AssetRow = {
             id,
@@ -132,9 +135,10 @@ export function createOutputs(deps: OutputOptions) {
           // A job whose end is not on disk runs again, and makes its files again.
           await ledger.assets.insert(row, undefined, 'transient');
           await blobs.markRecorded(file.hash);
+          return true;
         });
         reached('after-asset-recorded');
-        return toOutput({ id, name, nodeId, jobId, file });
+        return isRecorded ? toOutput({ id, name, nodeId, jobId, file }) : null;
       }),
   };
 }

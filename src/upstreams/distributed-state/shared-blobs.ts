@@ -55,10 +55,15 @@ export function createSharedBlobs(deps: SharedBlobsOptions): SharedBlobs {
   const { redis, keys, blobs, dataDir, ledger, clock } = deps;
   const removalDir = path.join(dataDir, 'blobs-leaving');
 
+  /** From now on no other process removes these bytes. */
+  async function announce(hash: string): Promise<void> {
+    await redis.set(keys.pendingBlob(hash), '1', 'PX', CLAIM_TTL_MS);
+  }
+
   async function finishRemoval(name: string): Promise<void> {
     const hash = `blake3:${name.split('.')[0]}`;
     const removedPath = path.join(removalDir, name);
-    // In this order: `moveIntoPlace` announces the bytes first, and the record exists before the
+    // In this order: `moveIntoPlace` and `isInPlace` announce the bytes first, and the record exists before the
     // announcement expires.
     const isWanted =
       (await redis.exists(keys.pendingBlob(hash))) === 1 ||
@@ -78,8 +83,12 @@ export function createSharedBlobs(deps: SharedBlobsOptions): SharedBlobs {
   return {
     ...blobs,
     async moveIntoPlace(file) {
-      await redis.set(keys.pendingBlob(file.hash), '1', 'PX', CLAIM_TTL_MS);
+      await announce(file.hash);
       await blobs.moveIntoPlace(file);
+    },
+    async isInPlace(hash) {
+      await announce(hash);
+      return await blobs.isInPlace(hash);
     },
     remove,
     async finishRemovals() {

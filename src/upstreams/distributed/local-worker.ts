@@ -25,7 +25,8 @@ export function createLocalWorker(
   const { jobFiles, runState, clock } = shared;
   if (limits.concurrency === 0) return undefined;
   const spoolDir = path.resolve(deps.spoolDir);
-  const workerSetup = { nodesModule, spoolDir, cacheBytes: limits.cacheBytes };
+  const { blobsDir } = jobFiles.blobs;
+  const workerSetup = { nodesModule, spoolDir, blobsDir, cacheBytes: limits.cacheBytes };
   const threads = Array.from({ length: limits.concurrency }, () => createWorkerThread(workerSetup));
   const fenceOptions = {
     ledger,
@@ -96,7 +97,8 @@ function withFence(
     try {
       await refuseStale(job);
     } catch (error) {
-      const row = await ledger.assets.get((saved as StoredOutput).id);
+      const output = saved as StoredOutput | null;
+      const row = output && (await ledger.assets.get(output.id));
       if (row) await assets.removeAsset(row);
       throw error;
     }

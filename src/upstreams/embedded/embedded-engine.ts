@@ -89,7 +89,8 @@ function openDispatcher(
   const { withLock } = jobFiles;
   const { retentionMs } = limits;
   const lifecycle = createJobLifecycle({ ledger, clock, log, live, withLock, retentionMs });
-  const setup: WorkerSetup = { nodesModule, spoolDir, cacheBytes: limits.cacheBytes };
+  const { blobsDir } = jobFiles.blobs;
+  const setup: WorkerSetup = { nodesModule, spoolDir, blobsDir, cacheBytes: limits.cacheBytes };
   return new Dispatcher({
     log,
     clock,

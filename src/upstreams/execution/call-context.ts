@@ -1,12 +1,10 @@
-import { randomUUID } from 'node:crypto';
-import { readFile, writeFile } from 'node:fs/promises';
-import path from 'node:path';
-import { hashOf } from '../../lib/hash.ts';
+import { readFile } from 'node:fs/promises';
 import { Cancelled, NodeFailure, type SavedFile } from '../../nodes/node.ts';
 import type { JobEvent } from '../../protocol/job-api.ts';
 import type { JsonObject } from '../../protocol/json.ts';
 import type { CallContext } from './execute-plan.ts';
 import type { MemoryMeter } from './memory-meter.ts';
+import type { PlaceOutput } from './place-output.ts';
 import type {
   FromWorker,
   WorkerRequest,
@@ -24,7 +22,7 @@ export type AskMainThread = <K extends keyof WorkerRequests>(
 ) => Promise<WorkerRequests[K]['answer']>;
 
 export type CallContextOptions = {
-  readonly spoolDir: string;
+  readonly placeOutput: PlaceOutput;
   readonly files: ReadonlyMap<string, ReadableFile>;
   readonly stop: Int32Array;
   readonly meter: MemoryMeter;
@@ -99,9 +97,12 @@ export function createCallContext(nodeId: string, deps: CallContextOptions): Cal
       return await readBlob(file.path, value);
     },
     async save(file) {
-      check();
-      const written = await writeSpooled(deps.spoolDir, file);
-      const output = await deps.ask({ kind: 'save', ask: { nodeId, file: written } });
+      let output: StoredOutput | null = null;
+      while (output === null) {
+        check();
+        const written = place(file, deps.placeOutput);
+        output = await deps.ask({ kind: 'save', ask: { nodeId, file: written } });
+      }
       saved.push(output);
       return { x_asset: output.id };
     },
@@ -120,17 +121,13 @@ async function readBlob(path: string, name: string): Promise<Uint8Array> {
   }
 }
 
-/** The file is complete and on disk before the main thread gets the request. */
-async function writeSpooled(spoolDir: string, file: SavedFile): Promise<WrittenFile> {
-  const target = path.join(spoolDir, randomUUID());
+function place(file: SavedFile, placeOutput: PlaceOutput): WrittenFile {
+  const { name, subfolder, contentType, temp, websocket = false, bytes } = file;
   try {
-    await writeFile(target, file.bytes, { flag: 'wx', flush: true });
+    const hash = placeOutput(bytes);
+    return { sizeBytes: bytes.byteLength, hash, name, subfolder, contentType, temp, websocket };
   } catch (cause) {
     const code = (cause as NodeJS.ErrnoException).code ?? 'unknown error';
-    throw new NodeFailure('OSError', `${file.name} could not be written: ${code}`, { cause });
+    throw new NodeFailure('OSError', `${name} could not be written: ${code}`, { cause });
   }
-  const { name, subfolder, contentType, temp, websocket = false, bytes } = file;
-  const hash = hashOf(bytes);
-  const sizeBytes = bytes.byteLength;
-  return { path: target, sizeBytes, hash, name, subfolder, contentType, temp, websocket };
 }

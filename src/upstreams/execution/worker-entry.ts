@@ -4,6 +4,7 @@ import type { NodeDef } from '../../nodes/node.ts';
 import { createNodeCache } from './node-cache.ts';
 import type { AskMainThread } from './call-context.ts';
 import type { FromWorker, ToWorker, WorkerSetup } from '../jobs/worker-protocol.ts';
+import { createOutputPlacer } from './place-output.ts';
 import { runJob } from './run-job.ts';
 
 type NodeModule = {
@@ -22,7 +23,7 @@ async function serve(port: MessagePort, setup: WorkerSetup): Promise<void> {
   const deps = {
     nodes,
     cache,
-    spoolDir: setup.spoolDir,
+    placeOutput: createOutputPlacer(setup),
     ask: requests.ask,
     post: (message: FromWorker) => post(port, message),
   };

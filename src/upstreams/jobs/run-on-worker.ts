@@ -8,7 +8,13 @@ import { stringifySteps } from '../../protocol/json-steps.ts';
 import type { JobError, JobStatus } from '../../protocol/v2.ts';
 import { jobError } from './job-error.ts';
 import type { LiveJob, StopReason } from './live-job.ts';
-import type { FromWorker, WorkerRequests, RunRequest, WorkerRequest } from './worker-protocol.ts';
+import type {
+  FromWorker,
+  RunRequest,
+  StoredOutput,
+  WorkerRequest,
+  WorkerRequests,
+} from './worker-protocol.ts';
 import { createRunReporter, type RunReporter } from './run-reporter.ts';
 import type { ThreadEnd, WorkerThread } from './worker-thread.ts';
 import type { ResolvedWorkflow } from './resolve-files.ts';
@@ -76,7 +82,7 @@ async function exchangeMessages(
   const answer = async (message: Extract<FromWorker, { type: 'question' }>): Promise<void> => {
     try {
       const value = await deps.answer(job, message);
-      if (message.kind === 'save') reporter.output(value as WorkerRequests['save']['answer']);
+      if (message.kind === 'save' && value !== null) reporter.output(value as StoredOutput);
       thread.reply({ type: 'reply', id: message.id, value });
     } catch (error) {
       deps.log.error(

@@ -14,6 +14,7 @@ export type WorkerSetup = {
   /** URL of the module whose `ALL_NODES` the worker runs. */
   readonly nodesModule: string;
   readonly spoolDir: string;
+  readonly blobsDir: string;
   readonly cacheBytes: number;
 };
 
@@ -39,9 +40,8 @@ export type ToWorker =
   | { readonly type: 'reply'; readonly id: number; readonly value: unknown }
   | { readonly type: 'reply'; readonly id: number; readonly failure: string };
 
-/** A file in the spool directory, complete and on disk. */
+/** A file whose bytes are in place and durable, under their hash. */
 export type WrittenFile = {
-  readonly path: string;
   readonly sizeBytes: number;
   readonly hash: string;
   readonly name: string;
@@ -63,7 +63,8 @@ export type WorkerRequests = {
   readonly begin: { readonly ask: null; readonly answer: null };
   readonly save: {
     readonly ask: { nodeId: string; file: WrittenFile };
-    readonly answer: StoredOutput;
+    /** `null`: the bytes were removed meanwhile, with the last record of their hash. */
+    readonly answer: StoredOutput | null;
   };
   readonly counter: { readonly ask: CounterRequest; readonly answer: number };
   /** Returns the outputs that still exist; they are retained for the job from then on. */

@@ -1,0 +1,78 @@
+import { randomUUID } from 'node:crypto';
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import path from 'node:path';
+import { hashOf } from '../../lib/hash.ts';
+import { createBlobPaths } from '../blob-paths.ts';
+
+/** Puts the bytes of an output into place and returns their hash; they are durable by then. */
+export type PlaceOutput = (bytes: Uint8Array) => string;
+
+/**
+ * Blobs as a worker thread writes them. Its calls block this thread only, which has nothing else to
+ * do, and need no turn of an event loop.
+ */
+export function createOutputPlacer(dirs: {
+  readonly spoolDir: string;
+  readonly blobsDir: string;
+}): PlaceOutput {
+  const { dir, markersDir, pathOf, markerOf } = createBlobPaths(dirs.blobsDir);
+  const durableFolders = new Set<string>();
+  const writeMarker = (hash: string): void => {
+    if (!existsSync(markersDir)) mkdirSync(markersDir, { recursive: true, mode: 0o700 });
+    writeFileSync(markerOf(hash), '');
+  };
+  const moveIntoPlace = (spooled: string, hash: string): void => {
+    const target = pathOf(hash);
+    // Existing bytes without a record may belong to another ledger: this one must never remove them.
+    const isNew = !existsSync(target);
+    if (isNew) writeMarker(hash);
+    mkdirSync(path.dirname(target), { recursive: true });
+    renameSync(spooled, target);
+    // The main thread removes the marker when it removes a record of the same bytes.
+    if (isNew && !existsSync(markerOf(hash))) writeMarker(hash);
+  };
+  const write = (hash: string, bytes: Uint8Array): void => {
+    const spooled = path.join(dirs.spoolDir, randomUUID());
+    try {
+      writeFileSync(spooled, bytes, { flag: 'wx', flush: true });
+      moveIntoPlace(spooled, hash);
+    } catch (error) {
+      rmSync(spooled, { force: true });
+      throw error;
+    }
+  };
+  /** Bytes that are there already may be those of another thread, and not durable yet. */
+  const syncNames = (folder: string): void => {
+    syncFolder(folder);
+    if (durableFolders.has(folder)) return;
+    syncFolder(dir);
+    durableFolders.add(folder);
+  };
+  return (bytes) => {
+    const hash = hashOf(bytes);
+    const target = pathOf(hash);
+    const isInPlace = statSync(target, { throwIfNoEntry: false })?.size === bytes.byteLength;
+    if (!isInPlace) write(hash, bytes);
+    syncNames(path.dirname(target));
+    return hash;
+  };
+}
+
+function syncFolder(folder: string): void {
+  const descriptor = openSync(folder, 'r');
+  try {
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+}
