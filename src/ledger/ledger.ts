@@ -67,6 +67,11 @@ export type PromptIntent = Pick<PromptRow, 'intentJson' | 'targetsJson'>;
 /** Only the leader of a prompt may write its progress; writes of other processes are refused. */
 export interface PromptStore {
   insert(row: PromptRow): Promise<void>;
+  /**
+   * The same, but resolves as soon as every later write of this process is stored after it. `stored`
+   * resolves or rejects when it is written, with the durability of the writes it is stored with.
+   */
+  insertBeforeLater(row: PromptRow): Promise<{ readonly stored: Promise<void> }>;
   /** For a prompt without a job: changes its state. */
   setState(key: string, state: 'outbox' | 'unknown'): Promise<void>;
   /** For a prompt without a job: changes how it is submitted. */
@@ -75,7 +80,7 @@ export interface PromptStore {
   /**
    * The v2 job exists: the prompt becomes `live`. Without a graph in the patch it keeps its own.
    */
-  linkJob(key: string, patch: LinkedJob): Promise<void>;
+  linkJob(key: string, patch: LinkedJob, durability?: Durability): Promise<void>;
   /** The v2 job is gone and never began: the prompt becomes `outbox` again, with this intent. */
   unlinkJob(key: string, intent: PromptIntent): Promise<void>;
   /** The v2 job has begun; only the first call has an effect. */

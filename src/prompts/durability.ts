@@ -2,14 +2,21 @@ import type { Durability } from '../ledger/ledger.ts';
 
 /** What the writes of a prompt survive before its next step. */
 export type PromptDurability = {
+  /** When its record has to be stored: before it is sent, or with the commit of its job. */
+  readonly record: 'before sending' | 'with its job';
+  /** Its link to the job. The client is answered after it. */
+  readonly link: Durability;
   /** Its history entry. The last frame leaves after it. */
   readonly history: Durability;
 };
 
 /** By where the upstream keeps its jobs. */
 export const PROMPT_DURABILITY = {
-  /** The end of the job is on disk before: a history entry that a power cut takes is made again. */
-  ledger: { history: 'transient' },
-  /** The service may have forgotten the job by then. */
-  service: { history: 'fsync' },
+  /**
+   * The record is written before the job, into the same log; the job is found again by its label. A
+   * history entry is made again from the ended job.
+   */
+  ledger: { record: 'with its job', link: 'transient', history: 'transient' },
+  /** The service may not answer, and may have forgotten the job later. */
+  service: { record: 'before sending', link: 'fsync', history: 'fsync' },
 } as const satisfies { readonly [storage in 'ledger' | 'service']: PromptDurability };

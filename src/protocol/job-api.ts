@@ -47,6 +47,8 @@ export type SubmitRequest = {
     readonly auth_token_comfy_org?: string;
   };
   readonly idempotencyKey?: string;
+  /** A new id for the job, where the upstream lets its caller choose; used with one key only. */
+  readonly jobId?: string;
   /** Labels for finding the job again; not every upstream takes them. */
   readonly metadata?: { readonly [name: string]: string };
   /** Queue order, lower runs first; ties by submission. Advisory. */

@@ -94,6 +94,17 @@ describe('durability', () => {
     expect(executed).toEqual(['BEGIN IMMEDIATE', 'COMMIT', 'sync']);
   });
 
+  test('a row inserted before later writes shares their commit, and fails with it', async () => {
+    const prompts = openSynced();
+    const { stored } = await prompts.insertBeforeLater(prompt('a'));
+    await prompts.insert(prompt('b'));
+    await stored;
+    expect(executed).toEqual(['BEGIN IMMEDIATE', 'COMMIT', 'sync']);
+    const next = await prompts.insertBeforeLater(prompt('c'));
+    failOn = 'COMMIT';
+    await expect(next.stored).rejects.toThrow('database or disk is full');
+  });
+
   test('when the sync fails its writer is told why', async () => {
     const prompts = openSynced();
     failOn = 'sync';

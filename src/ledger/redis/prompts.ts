@@ -40,16 +40,21 @@ export function promptStore(
     const reply = await ask(() => lua[act](key, token, ...args));
     if (reply === NOT_LEADER) throw writeTokens().refused(key, token);
   }
+  async function insert(row: PromptRow): Promise<void> {
+    const mark = newToken();
+    const leader = writeTokens().token(row.key);
+    const send = () => lua.insert(mark, row.key, leader, ...table.fields(row));
+    const reply = await ask(send).catch((error: unknown) => {
+      void retryUntilSent(connection, () => lua.revoke(mark, row.key));
+      throw error;
+    });
+    if (reply === NOT_LEADER) throw writeTokens().refused(row.key, leader);
+  }
   return {
-    async insert(row) {
-      const mark = newToken();
-      const leader = writeTokens().token(row.key);
-      const insert = () => lua.insert(mark, row.key, leader, ...table.fields(row));
-      const reply = await ask(insert).catch((error: unknown) => {
-        void retryUntilSent(connection, () => lua.revoke(mark, row.key));
-        throw error;
-      });
-      if (reply === NOT_LEADER) throw writeTokens().refused(row.key, leader);
+    insert,
+    async insertBeforeLater(row) {
+      await insert(row);
+      return { stored: Promise.resolve() };
     },
     setState: (key, state) => writeAsLeader('setState', key, state),
     setIntent: (key, { intentJson, targetsJson }) =>

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import { PROMPT_COLUMNS } from '../columns.ts';
-import type { LinkedJob, PromptOutline, PromptRow, PromptStore } from '../ledger.ts';
+import type { Durability, LinkedJob, PromptOutline, PromptRow, PromptStore } from '../ledger.ts';
 import type { Database } from './database.ts';
 import { longTexts } from './long-texts.ts';
 import { type SqlValue, sqlColumns } from './sql-columns.ts';
@@ -54,7 +54,8 @@ type Parts = {
 function liveStore({ db, writer, texts, dropReplaced }: Parts) {
   const writing = (sql: string) => {
     const statement = db.prepare(sql);
-    return (...values: SqlValue[]) => writer.writeOne(() => void statement.run(...values));
+    return (values: readonly SqlValue[], durability?: Durability) =>
+      writer.writeOne(() => void statement.run(...values), durability);
   };
   const insert = writing(`INSERT INTO prompts ${SQL.insert}`);
   const setState = writing(`UPDATE prompts SET state = ? WHERE key = ? AND state <> 'done'`);
@@ -65,26 +66,35 @@ function liveStore({ db, writer, texts, dropReplaced }: Parts) {
     graph_json = coalesce(?, graph_json), targets_json = ? WHERE key = ?`);
   const unlinkJob = writing(`UPDATE prompts SET state = 'outbox', job_id = NULL, intent_json = ?,
     targets_json = ? WHERE key = ? AND state = 'live'`);
+  const remove = writing(`DELETE FROM prompts WHERE key = ?`);
   const begin = writing(`UPDATE prompts SET started_at_ms = ? WHERE key = ?
     AND started_at_ms IS NULL AND state <> 'done'`);
-  const link = (key: string, { promptId, jobId, graphJson, targetsJson }: LinkedJob) =>
-    linkJob(promptId, jobId, graphJson ?? null, targetsJson, key);
+  const link = (key: string, patch: LinkedJob, durability: Durability | undefined) => {
+    const { promptId, jobId, graphJson, targetsJson } = patch;
+    return linkJob([promptId, jobId, graphJson ?? null, targetsJson, key], durability);
+  };
+  const withoutLongTexts = (row: PromptRow): PromptRow | Promise<PromptRow> =>
+    texts.isLong(row, LONG_COLUMNS) ? texts.put(row.key, row, LONG_COLUMNS) : row;
   return {
     async insert(row) {
-      const isLong = texts.isLong(row, LONG_COLUMNS);
-      await insert(...SQL.values(isLong ? await texts.put(row.key, row, LONG_COLUMNS) : row));
+      const stored = withoutLongTexts(row);
+      // A read that comes next sees a short row, awaited or not.
+      await insert(SQL.values(stored instanceof Promise ? await stored : stored));
     },
-    setState: (key, state) => setState(state, key),
-    setIntent: (key, { intentJson, targetsJson }) => setIntent(intentJson, targetsJson, key),
-    askCancel: (key, atMs) => askCancel(atMs, key),
-    async linkJob(key, patch) {
-      if (!texts.isLong(patch, ['graphJson'])) return await link(key, patch);
-      await link(key, await texts.put(key, patch, ['graphJson']));
+    async insertBeforeLater(row) {
+      return { stored: insert(SQL.values(await withoutLongTexts(row)), 'transient') };
+    },
+    setState: (key, state) => setState([state, key]),
+    setIntent: (key, { intentJson, targetsJson }) => setIntent([intentJson, targetsJson, key]),
+    askCancel: (key, atMs) => askCancel([atMs, key]),
+    async linkJob(key, patch, durability) {
+      if (!texts.isLong(patch, ['graphJson'])) return await link(key, patch, durability);
+      await link(key, await texts.put(key, patch, ['graphJson']), durability);
       await dropReplaced(key);
     },
-    unlinkJob: (key, { intentJson, targetsJson }) => unlinkJob(intentJson, targetsJson, key),
-    begin: (key, atMs) => begin(atMs, key),
-    remove: writing(`DELETE FROM prompts WHERE key = ?`),
+    unlinkJob: (key, { intentJson, targetsJson }) => unlinkJob([intentJson, targetsJson, key]),
+    begin: (key, atMs) => begin([atMs, key]),
+    remove: (key) => remove([key]),
   } satisfies Partial<PromptStore>;
 }
 

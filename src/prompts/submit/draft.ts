@@ -47,11 +47,34 @@ export async function recordPrompt(
   { promptEventLog, ledger }: Pick<PromptContext, 'promptEventLog' | 'ledger'>,
 ): Promise<void> {
   await promptEventLog.claim(row.key);
-  try {
-    await ledger.prompts.insert(row);
-  } catch (error) {
-    // Not awaited: it may take until the ledger is back, and the client is waiting.
-    promptEventLog.discard(row.key).catch(() => {});
-    throw error;
-  }
+  const stored = ledger.prompts.insert(row);
+  discardIfLost(stored, row.key, promptEventLog);
+  await stored;
+}
+
+/**
+ * The same, but resolves as soon as the record is stored before every later write; `stored` resolves
+ * when it is.
+ */
+export async function recordBeforeJob(
+  row: PromptRow,
+  { promptEventLog, ledger }: Pick<PromptContext, 'promptEventLog' | 'ledger'>,
+): Promise<{ readonly stored: Promise<void> }> {
+  await promptEventLog.claim(row.key);
+  const inserted = ledger.prompts.insertBeforeLater(row);
+  discardIfLost(
+    inserted.then(({ stored }) => stored),
+    row.key,
+    promptEventLog,
+  );
+  return await inserted;
+}
+
+/** Not awaited: it may take until the ledger is back, and the client is waiting. */
+function discardIfLost(
+  stored: Promise<void>,
+  key: string,
+  promptEventLog: PromptContext['promptEventLog'],
+): void {
+  stored.catch(() => promptEventLog.discard(key)).catch(() => {});
 }

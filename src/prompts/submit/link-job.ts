@@ -12,13 +12,13 @@ import type { JobCanceller } from '../follow/cancel-job.ts';
 
 export type LinkJob = ReturnType<typeof createLinkJob>;
 
-type LinkJobOptions = Pick<PromptContext, 'ledger'> & {
+type LinkJobOptions = Pick<PromptContext, 'ledger' | 'durability'> & {
   readonly follower: Follower;
   readonly jobCanceller: JobCanceller;
 };
 
 /** Links a prompt to its v2 job and records that. */
-export function createLinkJob({ ledger, follower, jobCanceller }: LinkJobOptions) {
+export function createLinkJob({ ledger, durability, follower, jobCanceller }: LinkJobOptions) {
   return async (prompt: LivePrompt, plan: SubmissionPlan, job: Job): Promise<void> => {
     // v1 shows literals as v2 coerced them, and files as the client named them.
     const coerced = job.x_workflow ?? {};
@@ -27,12 +27,13 @@ export function createLinkJob({ ledger, follower, jobCanceller }: LinkJobOptions
     const isChanged = graph !== plan.graph;
     const graphJson = isChanged ? await runInSteps(stringifySteps(graph as Json)) : undefined;
     if (graphJson !== undefined) rememberJson(prompt.lazy.graph, graph, graphJson);
-    await ledger.prompts.linkJob(prompt.key, {
+    const link = {
       promptId: prompt.promptId,
       jobId: job.id,
       ...(graphJson !== undefined && { graphJson }),
       targetsJson: JSON.stringify(plan.outputs),
-    });
+    };
+    await ledger.prompts.linkJob(prompt.key, link, durability.link);
     await follower.follow(prompt);
     if (prompt.cancelRequested) await jobCanceller.cancelJob(prompt);
   };

@@ -134,6 +134,8 @@ function toSubmitRequest(plan: SubmissionPlan, graphJson?: string): SubmitReques
     ...(isUnchanged && { workflowJson: graphJson }),
     extraData: plan.secrets,
     idempotencyKey: plan.key,
+    // A prompt whose link is lost with the power has the id that its client was told.
+    ...(plan.key === plan.label && { jobId: plan.label }),
     metadata: { [KEY_LABEL]: plan.label },
     order: plan.number,
     provenance: {

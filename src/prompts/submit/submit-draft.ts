@@ -14,7 +14,13 @@ import type { PromptContext } from '../context.ts';
 import type { LivePrompt } from '../live-prompts.ts';
 import { LeadershipLost, ifLeadershipLost } from '../prompt-event-log.ts';
 import { isPathSafeId } from '../state/path-safe-id.ts';
-import { type SubmissionDraft, initialPromptId, recordPrompt, toPromptRow } from './draft.ts';
+import {
+  type SubmissionDraft,
+  initialPromptId,
+  recordBeforeJob,
+  recordPrompt,
+  toPromptRow,
+} from './draft.ts';
 import type { LinkJob } from './link-job.ts';
 import type { Reservation } from './outbox-queue.ts';
 import type { Outbox } from './outbox.ts';
@@ -33,7 +39,14 @@ export type Accepted = {
 
 export type DraftSubmitterOptions = Pick<
   PromptContext,
-  'ledger' | 'promptEventLog' | 'retryPolicy' | 'objectInfo' | 'mayAcceptPartially' | 'log'
+  | 'jobs'
+  | 'ledger'
+  | 'promptEventLog'
+  | 'retryPolicy'
+  | 'objectInfo'
+  | 'mayAcceptPartially'
+  | 'durability'
+  | 'log'
 > & {
   readonly follower: Follower;
   readonly sender: SubmissionSender;
@@ -57,9 +70,10 @@ export class DraftSubmitter {
 
   async submit(draft: SubmissionDraft): Promise<Accepted> {
     if (this.#options.outbox.hasWaiting(draft.caller.user)) return this.#queueBehindOthers(draft);
-    await this.#record(draft, 'submitting');
+    const { stored } = await this.#record(draft);
     reached('after-intent');
     const result = await this.#send(draft);
+    await this.#whenStored(stored, draft, result);
     reached('after-submit');
     try {
       return await this.#apply(draft, result);
@@ -74,19 +88,45 @@ export class DraftSubmitter {
     const reservation = this.#options.outbox.reserve(draft.caller.user);
     if (!reservation) throw toV1Error(toRefusal(OUTBOX_FULL, draft.plan));
     try {
-      await this.#record(draft, 'outbox');
+      await this.#refusingStalled(recordPrompt(toPromptRow(draft, 'outbox'), this.#options));
       return await this.#putInOutbox(draft, reservation, 0);
     } finally {
       reservation.release();
     }
   }
 
+  /** Resolves when the prompt may be sent; `stored` when its record is. */
+  async #record(draft: SubmissionDraft): Promise<{ readonly stored: Promise<void> }> {
+    const row = toPromptRow(draft, 'submitting');
+    if (this.#options.durability.record === 'with its job') {
+      return this.#refusingStalled(recordBeforeJob(row, this.#options));
+    }
+    await this.#refusingStalled(recordPrompt(row, this.#options));
+    return { stored: Promise.resolve() };
+  }
+
   /** Rejects with a 503 when another process has taken the prompt over before it was recorded. */
-  async #record(draft: SubmissionDraft, state: 'submitting' | 'outbox'): Promise<void> {
+  async #refusingStalled<T>(recorded: Promise<T>): Promise<T> {
     try {
-      await recordPrompt(toPromptRow(draft, state), this.#options);
+      return await recorded;
     } catch (error) {
       throw error instanceof LeadershipLost ? toV1Error(serverStalled()) : error;
+    }
+  }
+
+  /** Without its record a prompt must not run, not even when its job was stored after it. */
+  async #whenStored(
+    stored: Promise<void>,
+    { caller }: SubmissionDraft,
+    result: SendResult,
+  ): Promise<void> {
+    try {
+      await this.#refusingStalled(stored);
+    } catch (error) {
+      if (result.kind === 'accepted') {
+        await this.#options.jobs.cancel(caller, result.job.id).catch(() => {});
+      }
+      throw error;
     }
   }
 

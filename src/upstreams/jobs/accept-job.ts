@@ -78,7 +78,7 @@ async function insertJob(accepted: AcceptedJob, deps: AcceptOptions): Promise<Re
   const key = request.idempotencyKey;
   const nowMs = deps.clock.now();
   const job = newJob({
-    id: randomUUID(),
+    id: request.jobId ?? randomUUID(),
     user,
     order: request.order ?? (await deps.nextOrder()),
     createdAtMs: nowMs,
