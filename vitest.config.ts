@@ -14,6 +14,8 @@ const FAST = [...fastTests()];
 
 export default defineConfig({
   test: {
+    // For servers in this process, too, and for commands and workers that tests start.
+    env: { HOLDOVER_WARM_UP: 'off' },
     testTimeout: 20_000,
     hookTimeout: 30_000,
     // A second, the default, is too short for a prompt on a busy machine.

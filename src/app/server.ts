@@ -4,6 +4,7 @@ import type { Config } from '../config/config.ts';
 import { upstreamName } from '../config/upstream.ts';
 import { packageVersion } from '../config/version.ts';
 import { createHttpServer, listen, onWebSocket, urlOf } from '../http/server.ts';
+import { isWarmUpWanted } from '../lib/warm-up.ts';
 import { ALL_NODES } from '../nodes/library.ts';
 import type { Logger } from '../observability/log.ts';
 import { withRouteLabel } from '../observability/metrics.ts';
@@ -212,7 +213,5 @@ function scheduleWarmUp(models: LazyModelRouter | undefined, log: Logger): NodeJ
       log.error({ event: 'warm_up.failed', err: error }, text);
     }
   }
-  // The tests start hundreds of servers that soon end: loading takes as long as a start does.
-  const isWanted = process.env['HOLDOVER_WARM_UP'] !== 'off';
-  return setTimeout(() => void (isWanted && warmUp()), DELAY_MS).unref();
+  return setTimeout(() => void (isWarmUpWanted && warmUp()), DELAY_MS).unref();
 }
