@@ -90,6 +90,21 @@ export function createOutputs(deps: OutputOptions) {
     }
     return name;
   };
+  /** Resolves when the record exists; the lock is held until its marker is gone, too. */
+  const record = (row: AssetRow): Promise<boolean> =>
+    new Promise((resolve, reject) => {
+      const recordAndUnmark = async (): Promise<void> => {
+        const isInPlace = await blobs.isInPlace(row.hash);
+        if (!isInPlace) return resolve(false);
+        reached('after-bytes-stored');
+        // A job whose end is not on disk runs again, and makes its files again.
+        await ledger.assets.insert(row, undefined, 'transient');
+        resolve(true);
+        // A marker that cannot be removed now is removed by a sweep.
+        await blobs.markRecorded(row.hash);
+      };
+      withLock(row.hash, recordAndUnmark).catch(reject);
+    });
   return {
     /**
      * The number after the highest one used or reserved, so that parallel jobs never get the same.
@@ -117,25 +132,17 @@ export function createOutputs(deps: OutputOptions) {
       withLock(namesLockKey(user), async () => {
         const name = await findFreeName(user, file);
         const id = randomUUID();
-        const isRecorded = await withLock(file.hash, async () => {
-          if (!(await blobs.isInPlace(file.hash))) return false;
-          reached('after-bytes-stored');
-          const row: AssetRow = {
-            id,
-            user,
-            hash: file.hash,
-            sizeBytes: file.sizeBytes,
-            contentType: file.contentType,
-            filePath: `${folderOf(file)}${name}`,
-            tagsJson: null,
-            createdAtMs: clock.now(),
-            expiresAtMs: null,
-            jobId,
-          };
-          // A job whose end is not on disk runs again, and makes its files again.
-          await ledger.assets.insert(row, undefined, 'transient');
-          await blobs.markRecorded(file.hash);
-          return true;
+        const isRecorded = await record({
+          id,
+          user,
+          hash: file.hash,
+          sizeBytes: file.sizeBytes,
+          contentType: file.contentType,
+          filePath: `${folderOf(file)}${name}`,
+          tagsJson: null,
+          createdAtMs: clock.now(),
+          expiresAtMs: null,
+          jobId,
         });
         reached('after-asset-recorded');
         return isRecorded ? toOutput({ id, name, nodeId, jobId, file }) : null;

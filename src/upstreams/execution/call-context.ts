@@ -4,7 +4,7 @@ import type { JobEvent } from '../../protocol/job-api.ts';
 import type { JsonObject } from '../../protocol/json.ts';
 import type { CallContext } from './execute-plan.ts';
 import type { MemoryMeter } from './memory-meter.ts';
-import type { PlaceOutput } from './place-output.ts';
+import type { OutputPlacer } from './place-output.ts';
 import type {
   FromWorker,
   WorkerRequest,
@@ -22,7 +22,7 @@ export type AskMainThread = <K extends keyof WorkerRequests>(
 ) => Promise<WorkerRequests[K]['answer']>;
 
 export type CallContextOptions = {
-  readonly placeOutput: PlaceOutput;
+  readonly outputs: OutputPlacer;
   readonly files: ReadonlyMap<string, ReadableFile>;
   readonly stop: Int32Array;
   readonly meter: MemoryMeter;
@@ -100,8 +100,10 @@ export function createCallContext(nodeId: string, deps: CallContextOptions): Cal
       let output: StoredOutput | null = null;
       while (output === null) {
         check();
-        const written = place(file, deps.placeOutput);
-        output = await deps.ask({ kind: 'save', ask: { nodeId, file: written } });
+        const written = place(file, deps.outputs);
+        // The main thread records the file meanwhile.
+        const request = deps.ask({ kind: 'save', ask: { nodeId, file: written } });
+        [output] = await Promise.all([request, deps.outputs.syncName(written.hash)]);
       }
       saved.push(output);
       return { x_asset: output.id };
@@ -121,10 +123,10 @@ async function readBlob(path: string, name: string): Promise<Uint8Array> {
   }
 }
 
-function place(file: SavedFile, placeOutput: PlaceOutput): WrittenFile {
+function place(file: SavedFile, outputs: OutputPlacer): WrittenFile {
   const { name, subfolder, contentType, temp, websocket = false, bytes } = file;
   try {
-    const hash = placeOutput(bytes);
+    const hash = outputs.place(bytes);
     return { sizeBytes: bytes.byteLength, hash, name, subfolder, contentType, temp, websocket };
   } catch (cause) {
     const code = (cause as NodeJS.ErrnoException).code ?? 'unknown error';

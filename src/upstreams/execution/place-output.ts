@@ -14,8 +14,13 @@ import path from 'node:path';
 import { hashOf } from '../../lib/hash.ts';
 import { createBlobPaths } from '../blob-paths.ts';
 
-/** Puts the bytes of an output into place and returns their hash; they are durable by then. */
-export type PlaceOutput = (bytes: Uint8Array) => string;
+/** The part of the store of blobs that writes outputs. */
+export type OutputPlacer = {
+  /** Puts bytes into place, complete and on disk, and returns their hash. */
+  place(this: void, bytes: Uint8Array): string;
+  /** Makes their name survive a power cut. A job that has ended has no other names. */
+  syncName(this: void, hash: string): Promise<void>;
+};
 
 /**
  * Blobs as a worker thread writes them. Its calls block this thread only, which has nothing else to
@@ -24,7 +29,7 @@ export type PlaceOutput = (bytes: Uint8Array) => string;
 export function createOutputPlacer(dirs: {
   readonly spoolDir: string;
   readonly blobsDir: string;
-}): PlaceOutput {
+}): OutputPlacer {
   const { dir, markersDir, pathOf, markerOf } = createBlobPaths(dirs.blobsDir);
   const durableFolders = new Set<string>();
   const writeMarker = (hash: string): void => {
@@ -51,20 +56,21 @@ export function createOutputPlacer(dirs: {
       throw error;
     }
   };
-  /** Bytes that are there already may be those of another thread, and not durable yet. */
-  const syncNames = (folder: string): void => {
-    syncFolder(folder);
-    if (durableFolders.has(folder)) return;
-    syncFolder(dir);
-    durableFolders.add(folder);
-  };
-  return (bytes) => {
-    const hash = hashOf(bytes);
-    const target = pathOf(hash);
-    const isInPlace = statSync(target, { throwIfNoEntry: false })?.size === bytes.byteLength;
-    if (!isInPlace) write(hash, bytes);
-    syncNames(path.dirname(target));
-    return hash;
+  return {
+    place(bytes) {
+      const hash = hashOf(bytes);
+      const found = statSync(pathOf(hash), { throwIfNoEntry: false });
+      if (found?.size !== bytes.byteLength) write(hash, bytes);
+      return hash;
+    },
+    // Also for bytes that were there: those of another thread may not be durable yet.
+    async syncName(hash) {
+      const folder = path.dirname(pathOf(hash));
+      syncFolder(folder);
+      if (durableFolders.has(folder)) return;
+      syncFolder(dir);
+      durableFolders.add(folder);
+    },
   };
 }
 

@@ -10,7 +10,7 @@ import { type AskMainThread, type CallContextOptions, createCallContext } from '
 import { execute, NodeCallError } from './execute-plan.ts';
 import { jobError, toJobError } from '../jobs/job-error.ts';
 import { createMemoryMeter } from './memory-meter.ts';
-import type { PlaceOutput } from './place-output.ts';
+import type { OutputPlacer } from './place-output.ts';
 import { type RunPlan, type PlannedNode, createRunPlan } from './run-plan.ts';
 import type { FromWorker, ReadableFile, RunEnd, RunRequest } from '../jobs/worker-protocol.ts';
 import { describeInputs } from './node-values.ts';
@@ -23,7 +23,7 @@ const MAX_UI_CHARS = 4 * 2 ** 20;
 export type RunServices = {
   readonly nodes: ReadonlyMap<string, NodeDef>;
   readonly cache: NodeCache;
-  readonly placeOutput: PlaceOutput;
+  readonly outputs: OutputPlacer;
   readonly ask: AskMainThread;
   readonly post: (message: FromWorker) => void;
 };

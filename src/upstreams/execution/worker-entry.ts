@@ -23,7 +23,7 @@ async function serve(port: MessagePort, setup: WorkerSetup): Promise<void> {
   const deps = {
     nodes,
     cache,
-    placeOutput: createOutputPlacer(setup),
+    outputs: createOutputPlacer(setup),
     ask: requests.ask,
     post: (message: FromWorker) => post(port, message),
   };

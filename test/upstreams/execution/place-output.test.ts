@@ -9,7 +9,10 @@ import { createOutputNames, createOutputs } from '../../../src/upstreams/assets/
 import { createBlobs } from '../../../src/upstreams/blobs.ts';
 import { createCallContext } from '../../../src/upstreams/execution/call-context.ts';
 import { createMemoryMeter } from '../../../src/upstreams/execution/memory-meter.ts';
-import { createOutputPlacer } from '../../../src/upstreams/execution/place-output.ts';
+import {
+  createOutputPlacer,
+  type OutputPlacer,
+} from '../../../src/upstreams/execution/place-output.ts';
 import type { WorkerRequests } from '../../../src/upstreams/jobs/worker-protocol.ts';
 import { createMemoryLedger } from '../../support/app/memory-ledger.ts';
 import { tempDir } from '../embedded/open.ts';
@@ -34,7 +37,7 @@ async function setup() {
     blobs,
     ledger,
     outputs,
-    place: createOutputPlacer({ spoolDir, blobsDir: blobs.blobsDir }),
+    placer: createOutputPlacer({ spoolDir, blobsDir: blobs.blobsDir }),
     markers: () => readdir(path.join(dataDir, 'blobs-unrecorded')).catch(() => []),
     spooled: () => readdir(spoolDir),
   };
@@ -49,36 +52,36 @@ const FILE = {
 } as const;
 
 test('an output is in place under its hash, with a marker until it is recorded', async () => {
-  const { place, blobs, outputs, markers, spooled } = await setup();
-  expect(place(BYTES)).toBe(HASH);
+  const { placer, blobs, outputs, markers, spooled } = await setup();
+  expect(placer.place(BYTES)).toBe(HASH);
   expect(await readFile(blobs.pathOf(HASH))).toEqual(BYTES);
   expect([(await markers()).length, await spooled()]).toEqual([1, []]);
   const file = { ...FILE, hash: HASH, sizeBytes: BYTES.length, websocket: false };
   await outputs.commit({ user: 'ann', jobId: 'j', nodeId: '1', file });
-  expect(await markers()).toEqual([]);
+  await expect.poll(markers).toEqual([]);
 });
 
 test('bytes of a ledger that is lost get no marker, which would let them be removed', async () => {
-  const { place, blobs, markers } = await setup();
+  const { placer, blobs, markers } = await setup();
   await mkdir(path.dirname(blobs.pathOf(HASH)), { recursive: true });
   await writeFile(blobs.pathOf(HASH), BYTES);
-  place(BYTES);
+  placer.place(BYTES);
   expect(await markers()).toEqual([]);
 });
 
 test('a cut-off file is replaced', async () => {
-  const { place, blobs, markers } = await setup();
+  const { placer, blobs, markers } = await setup();
   await mkdir(path.dirname(blobs.pathOf(HASH)), { recursive: true });
   await writeFile(blobs.pathOf(HASH), 'by');
-  place(BYTES);
+  placer.place(BYTES);
   expect([await readFile(blobs.pathOf(HASH)), await markers()]).toEqual([BYTES, []]);
 });
 
 test('an output that cannot be written leaves nothing, and says why without a path', async () => {
-  const { place, blobs, spooled } = await setup();
+  const { placer, blobs, spooled } = await setup();
   await mkdir(path.dirname(blobs.blobsDir), { recursive: true });
   await writeFile(blobs.blobsDir, 'not a folder');
-  const context = contextWith(place, async () => null);
+  const context = contextWith(placer, async () => null);
   await expect(context.save(FILE)).rejects.toMatchObject({
     exceptionType: 'OSError',
     message: expect.stringMatching(/^a_00001_\.txt could not be written: E[A-Z]+$/),
@@ -87,9 +90,9 @@ test('an output that cannot be written leaves nothing, and says why without a pa
 });
 
 test('bytes removed with the last record of their hash are written again', async () => {
-  const { place, blobs, outputs, ledger } = await setup();
+  const { placer, blobs, outputs, ledger } = await setup();
   const removals: number[] = [];
-  const context = contextWith(place, async (ask) => {
+  const context = contextWith(placer, async (ask) => {
     if (removals.push(1) === 1) await rm(blobs.pathOf(HASH));
     return await outputs.commit({ user: 'ann', jobId: 'j', ...ask });
   });
@@ -101,11 +104,11 @@ test('bytes removed with the last record of their hash are written again', async
 type SaveRequest = WorkerRequests['save'];
 
 function contextWith(
-  placeOutput: (bytes: Uint8Array) => string,
+  outputs: OutputPlacer,
   save: (ask: SaveRequest['ask']) => Promise<SaveRequest['answer']>,
 ) {
   return createCallContext('1', {
-    placeOutput,
+    outputs,
     files: new Map(),
     stop: new Int32Array(1),
     meter: createMemoryMeter(Infinity),
