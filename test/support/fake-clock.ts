@@ -37,6 +37,11 @@ export function createFakeClock(startMs = 1_000_000): FakeClock {
         sleepers.add(sleeper);
         signal?.addEventListener('abort', stop);
       }),
+    callAfter(ms, act) {
+      const sleeper = { wakesAtMs: nowMs + ms, wake: act };
+      sleepers.add(sleeper);
+      return () => void sleepers.delete(sleeper);
+    },
     async advance(ms) {
       const untilMs = nowMs + ms;
       await settled();

@@ -115,17 +115,22 @@ type StopOptions = Pick<RunnerOptions, 'timeLimitMs' | 'stopGraceMs' | 'nodes' |
  */
 function enforceStop(job: LiveJob, options: StopOptions): () => void {
   const { stop, thread, timeLimitMs, clock } = options;
-  const ended = new AbortController();
-  const after = (ms: number, act: () => void): void =>
-    void clock.sleep(ms, ended.signal).then(act, () => {});
+  const { signal } = job.stop;
+  const cancelTimeLimit = clock.callAfter(timeLimitMs, () =>
+    job.stop.abort('timeout' satisfies StopReason),
+  );
+  let cancelTermination: (() => void) | undefined;
   const onStop = (): void => {
     Atomics.store(new Int32Array(stop), 0, 1);
-    after(graceMsOf(job, options), () => void thread.terminate());
+    cancelTermination = clock.callAfter(graceMsOf(job, options), () => void thread.terminate());
   };
-  after(timeLimitMs, () => job.stop.abort('timeout' satisfies StopReason));
-  if (job.stop.signal.aborted) onStop();
-  job.stop.signal.addEventListener('abort', onStop, { signal: ended.signal });
-  return () => ended.abort();
+  if (signal.aborted) onStop();
+  signal.addEventListener('abort', onStop);
+  return () => {
+    signal.removeEventListener('abort', onStop);
+    cancelTimeLimit();
+    cancelTermination?.();
+  };
 }
 
 /**
