@@ -4,7 +4,6 @@ import type { Config } from '../config/config.ts';
 import { upstreamName } from '../config/upstream.ts';
 import { packageVersion } from '../config/version.ts';
 import { createHttpServer, listen, onWebSocket, urlOf } from '../http/server.ts';
-import { isWarmUpWanted } from '../lib/warm-up.ts';
 import { ALL_NODES } from '../nodes/library.ts';
 import type { Logger } from '../observability/log.ts';
 import { withRouteLabel } from '../observability/metrics.ts';
@@ -21,7 +20,6 @@ import type { NodeLibrary } from './upstream.ts';
 import { type Frontend, createFrontend } from '../pages/frontend.ts';
 import { openTemplates } from '../pages/templates.ts';
 import type { DefinitionSource } from '../definitions/definitions.ts';
-import type { LazyModelRouter } from '../models/lazy-router.ts';
 
 /** A running server; `close` resolves when everything is recorded and every socket is closed. */
 export type RunningServer = {
@@ -58,13 +56,11 @@ export async function startServer(
   await logTracedPrompt(services);
   upstream.runner.start();
   upstream.definitions.start();
-  const warmUpTimer = scheduleWarmUp(mounts.models, log);
   return {
     url: urlOf(config, port),
     port,
     lost: store.lost,
     async close() {
-      clearTimeout(warmUpTimer);
       stopAnnouncing();
       server.close();
       await closeServices(services, mounts);
@@ -198,20 +194,4 @@ function openFrontend(
   if (frontEndRoot === undefined) return undefined;
   const hasExample = upstream.kind === 'embedded';
   return createFrontend(frontEndRoot, openTemplates({ definitions, hasExample }));
-}
-
-const DELAY_MS = 500;
-
-/** Loads what the first callers need not wait for; what cannot be had now is tried again by them. */
-function scheduleWarmUp(models: LazyModelRouter | undefined, log: Logger): NodeJS.Timeout {
-  async function warmUp(): Promise<void> {
-    try {
-      await import('sharp');
-      await models?.open();
-    } catch (error) {
-      const text = 'image codecs or models could not be loaded; the next call tries again';
-      log.error({ event: 'warm_up.failed', err: error }, text);
-    }
-  }
-  return setTimeout(() => void (isWarmUpWanted && warmUp()), DELAY_MS).unref();
 }

@@ -28,8 +28,3 @@ export const ALL_NODES: ReadonlyMap<string, NodeDef> = new Map(
     ...GENERATOR_NODES,
   ].map((def) => [def.name, def]),
 );
-
-/** Loads the image codecs, so that no node has to wait for them. */
-export const loadCodecs = async (): Promise<void> => {
-  await import('sharp');
-};

@@ -9,15 +9,13 @@ import { runJob } from './run-job.ts';
 
 type NodeModule = {
   readonly ALL_NODES: ReadonlyMap<string, NodeDef>;
-  readonly loadCodecs?: () => Promise<void>;
 };
 
 if (!parentPort) throw new Error('engine/worker is started as a worker thread');
 await serve(parentPort, workerData as WorkerSetup);
 
 async function serve(port: MessagePort, setup: WorkerSetup): Promise<void> {
-  const { ALL_NODES: nodes, loadCodecs } = (await import(setup.nodesModule)) as NodeModule;
-  await loadCodecs?.();
+  const { ALL_NODES: nodes } = (await import(setup.nodesModule)) as NodeModule;
   const cache = createNodeCache({ maxBytes: setup.cacheBytes });
   const requests = createRequestSender(port);
   const deps = {

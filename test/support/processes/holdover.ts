@@ -75,7 +75,6 @@ async function startOne(options: StartOptions): Promise<Holdover> {
     env: {
       ...process.env,
       HOLDOVER_LOG_LEVEL: 'info',
-      HOLDOVER_WARM_UP: 'off',
       ...options.env,
     },
     stdio: ['ignore', 'pipe', 'pipe'],
