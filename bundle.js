@@ -17,7 +17,7 @@ const IN_PLACE =
  * instead of sixty. The threads load `engine` alone; help and refusals need only `process`.
  */
 const GROUPS = [
-  { name: 'engine', priority: 3, test: /\/src\/(upstreams\/execution\/(run-job|node-cache)|nodes\/(library|node))\.ts$/ },
+  { name: 'engine', priority: 3, test: /\/src\/(upstreams\/execution\/(?!worker-entry)[^/]+|nodes\/(library|node))\.ts$/ },
   { name: 'process', priority: 2, test: /\/src\/cli\/serve\.ts$/ },
   { name: 'server', priority: 1, test: /\/src\/app\/server\.ts$/ },
 ];
@@ -25,7 +25,7 @@ const GROUPS = [
 // Pieces that an earlier build named otherwise would be packed too.
 rmSync('dist/chunks', { recursive: true, force: true });
 
-await build({
+const { output } = await build({
   input: {
     main: 'src/main.ts',
     demo: 'src/demo.ts',
@@ -75,6 +75,19 @@ await build({
     minify: { compress: false, mangle: false, codegen: { removeWhitespace: true } },
   },
 });
+
+const THREADS = ['upstreams/execution/worker-entry.js', 'models/local/thread-worker.js'];
+for (const thread of THREADS) {
+  if (filesOf(thread).has('chunks/server.js')) throw new Error(`${thread} loads the server: see GROUPS`);
+}
+
+/** A file and all that it imports. */
+function filesOf(fileName, found = new Set()) {
+  if (found.has(fileName)) return found;
+  found.add(fileName);
+  for (const name of output.find((file) => file.fileName === fileName)?.imports ?? []) filesOf(name, found);
+  return found;
+}
 
 function licenseIn(folder) {
   const { name, version, license } = JSON.parse(readFileSync(`${folder}/package.json`, 'utf8'));
