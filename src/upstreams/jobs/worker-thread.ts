@@ -1,6 +1,5 @@
 import { Worker } from 'node:worker_threads';
 import { packageUrl } from '../../lib/package-url.ts';
-import { isWarmUpWanted } from '../../lib/warm-up.ts';
 import { publicMessage } from './job-error.ts';
 import type { FromWorker, RunEnd, RunRequest, ToWorker, WorkerSetup } from './worker-protocol.ts';
 import type { LiveJob } from './live-job.ts';
@@ -56,9 +55,9 @@ export function createWorkerThread(setup: WorkerSetup) {
       return new Promise((resolve) => (current = { onMessage, end: resolve }));
     },
     reply: (message: Extract<ToWorker, { type: 'reply' }>): void => worker?.postMessage(message),
-    /** Starts the thread before its first job, in a process that warms up. */
+    /** Starts the thread before its first job; not for a test's server, which often ends without one. */
     start(): void {
-      if (isWarmUpWanted) worker ??= spawn();
+      if (process.env['HOLDOVER_WARM_UP'] !== 'off') worker ??= spawn();
     },
     /** Terminates the thread now; a running job ends as lost. */
     async terminate(): Promise<void> {
