@@ -131,7 +131,10 @@ export interface FileStore {
 }
 
 export interface JobStore {
-  /** Claims the single-use key in the same transaction; `false`: it was used, nothing is inserted. */
+  /**
+   * Claims the single-use key in the same transaction; `false`: it was used, nothing is inserted. A key
+   * that is the id of the job is used as soon as there is such a job.
+   */
   insert(row: JobRow, idempotencyKey?: string): Promise<boolean>;
   update(
     id: string,

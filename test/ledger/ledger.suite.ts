@@ -645,6 +645,12 @@ export function ledgerSuite(name: string, open: () => Ledger | Promise<Ledger>):
         expect(await ledger.jobs.insert(job('a3'))).toBe(true);
       });
 
+      test('a key that is the id of its job makes that job once', async () => {
+        expect(await ledger.jobs.insert(job('a', { workflowJson: '{"1":{}}' }), 'a')).toBe(true);
+        expect(await ledger.jobs.insert(job('a'), 'a')).toBe(false);
+        expect((await ledger.jobs.get('a'))?.workflowJson).toBe('{"1":{}}');
+      });
+
       test('a job that cannot be inserted claims no key', async () => {
         await ledger.jobs.insert(job('taken'));
         await expect(ledger.jobs.insert(job('taken'), 'k')).rejects.toThrow();

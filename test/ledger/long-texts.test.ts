@@ -106,6 +106,13 @@ test('a long job, and one whose key was used before', async () => {
   expect(await partsLeft()).toBe(0);
 });
 
+test('a long job that is sent again under its id keeps its texts', async () => {
+  expect(await ledger.jobs.insert(job('a'), 'a')).toBe(true);
+  expect(await ledger.jobs.insert(job('a'), 'a')).toBe(false);
+  expect(await partsLeft()).toBe(20);
+  expect((await ledger.jobs.get('a'))?.workflowJson === LONG).toBe(true);
+});
+
 test('parts of a row that was never written go at the next start', async () => {
   const inserted = ledger.prompts.insert(prompt('a', { graphJson: LONG }));
   await new Promise((resolve) => setTimeout(resolve, 5));

@@ -8,6 +8,9 @@ import type { Database } from './database.ts';
 const SQL = sqlColumns<JobRow>(JOB_COLUMNS);
 const COLUMNS = SQL.select();
 
+/** As the index `jobs_by_expiry` has it. */
+const ENDED = `status NOT IN ('queued', 'running', 'canceling')`;
+
 const LONG_COLUMNS = ['workflowJson', 'provenanceJson'] as const;
 
 /** Of long texts. */
@@ -26,6 +29,11 @@ export function jobStore(db: Database, writer: Writer): JobStore {
   };
   const rows = (found: unknown[]) => found.flatMap((row) => withTexts(row) ?? []);
   const insert = (row: JobRow, key: string | undefined): Promise<boolean> =>
+    // A key that is the id of its job is used once without a row of its own.
+    key === row.id
+      ? writer.writeOne(() => sql.insertNew.run(...SQL.values(row)).changes === 1)
+      : insertClaiming(row, key);
+  const insertClaiming = (row: JobRow, key: string | undefined): Promise<boolean> =>
     writer.write(() => {
       const { id: jobId, user, createdAtMs } = row;
       const isFree =
@@ -38,7 +46,8 @@ export function jobStore(db: Database, writer: Writer): JobStore {
       if (!texts.isLong(row, LONG_COLUMNS)) return await insert(row, key);
       const owner = ownerOf(row.id);
       const isFree = await insert(await texts.put(owner, row, LONG_COLUMNS), key);
-      if (!isFree) await texts.dropOthers(owner, undefined);
+      // The job that has the key may be the one with this id.
+      if (!isFree) await texts.dropOthers(owner, sql.get.get(row.id) as object | undefined);
       return isFree;
     },
     update: (id, patch, durability) => writer.writeOne(() => update(id, patch), durability),
@@ -68,6 +77,7 @@ function createUpdate(db: Database) {
 function statements(db: Database) {
   return {
     insert: db.prepare(`INSERT INTO jobs ${SQL.insert}`),
+    insertNew: db.prepare(`INSERT INTO jobs ${SQL.insert} ON CONFLICT (id) DO NOTHING`),
     // Versions that claimed a key first and inserted its job later left keys without a job behind.
     claim: db.prepare(`INSERT INTO keys (user, key, claimed_at_ms, job_id)
       VALUES (:user, :key, :createdAtMs, :jobId) ON CONFLICT (user, key) DO UPDATE
@@ -76,10 +86,10 @@ function statements(db: Database) {
     list: db.prepare(`SELECT ${COLUMNS} FROM jobs WHERE user = ? ORDER BY rowid DESC LIMIT ?`),
     listBefore: db.prepare(`SELECT ${COLUMNS} FROM jobs WHERE user = ?
       AND rowid < (SELECT rowid FROM jobs WHERE id = ?) ORDER BY rowid DESC LIMIT ?`),
-    unfinished: db.prepare(`SELECT ${COLUMNS} FROM jobs
-      WHERE status IN ('queued', 'running', 'canceling') ORDER BY turn, rowid`),
-    expired: db.prepare(`SELECT ${COLUMNS} FROM jobs WHERE expires_at_ms <= ?
-      AND status NOT IN ('queued', 'running', 'canceling')`),
+    unfinished: db.prepare(`SELECT ${COLUMNS} FROM jobs WHERE rowid IN (SELECT rowid FROM jobs
+      INDEXED BY jobs_by_user EXCEPT SELECT rowid FROM jobs INDEXED BY jobs_by_expiry WHERE ${ENDED})
+      ORDER BY turn, rowid`),
+    expired: db.prepare(`SELECT ${COLUMNS} FROM jobs WHERE expires_at_ms <= ? AND ${ENDED}`),
     remove: db.prepare('DELETE FROM jobs WHERE id = ?'),
   };
 }

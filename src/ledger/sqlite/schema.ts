@@ -148,4 +148,11 @@ export const MIGRATIONS: readonly string[] = [
   `
   CREATE INDEX files_by_name ON files (user, filename, type, modified_at_ms);
   `,
+  // A job enters the index of its expiry when it ends: the unfinished jobs are those without an entry.
+  `
+  DROP INDEX jobs_unfinished;
+  DROP INDEX jobs_by_expiry;
+  CREATE INDEX jobs_by_expiry ON jobs (expires_at_ms)
+    WHERE status NOT IN ('queued', 'running', 'canceling');
+  `,
 ];
