@@ -20,12 +20,12 @@ export function openSharedSpool(parent: string, instance: string): SpoolFolder {
   const path = join(parent, instance);
   mkdirSync(path, { recursive: true, mode: 0o700 });
   removeAbandoned(parent, instance);
-  const heartbeat = setInterval(() => touch(path), HOUR_MS);
-  heartbeat.unref();
+  const touchTimer = setInterval(() => touch(path), HOUR_MS);
+  touchTimer.unref();
   return {
     path,
     close() {
-      clearInterval(heartbeat);
+      clearInterval(touchTimer);
       rmSync(path, { recursive: true, force: true });
     },
   };

@@ -9,15 +9,17 @@ import { createUnreadEvents } from '../upstreams/unread-events.ts';
 
 /** A comment line: shows proxies and readers that the stream is alive. */
 const KEEP_ALIVE = ': keep-alive\n\n';
+const KEEP_ALIVE_MS = 15_000;
 
 /** Events written between two pauses for other work. */
 const EVENTS_PER_TURN = 32;
 
-/** A reader that takes nothing for this many heartbeats is disconnected. */
-const STALLED_HEARTBEATS = 4;
+/** A reader that takes nothing for this many keep-alive intervals is disconnected. */
+const STALLED_KEEP_ALIVES = 4;
 
 export type StreamOptions = {
-  readonly heartbeatMs: number;
+  /** Interval of the keep-alive comments; left out, `KEEP_ALIVE_MS`. */
+  readonly keepAliveMs?: number | undefined;
   readonly clock: Clock;
   /** Aborts when the reader disconnects. */
   readonly signal: AbortSignal;
@@ -36,7 +38,7 @@ export async function streamEvents(
   const backlog = createEventBacklog();
   response.write(KEEP_ALIVE);
   const ended = new AbortController();
-  void sendHeartbeats(response, options, ended.signal);
+  void sendKeepAlives(response, options, ended.signal);
   const [filling, writing] = await Promise.allSettled([
     fillBacklog(backlog, events, response),
     writeBacklog(response, backlog, options),
@@ -47,13 +49,13 @@ export async function streamEvents(
 }
 
 /** Writes a comment line at every interval until the stream has ended. */
-async function sendHeartbeats(
+async function sendKeepAlives(
   response: ServerResponse,
-  { heartbeatMs, clock, signal }: StreamOptions,
+  { keepAliveMs = KEEP_ALIVE_MS, clock, signal }: StreamOptions,
   ended: AbortSignal,
 ): Promise<void> {
   const wait = (): Promise<boolean> =>
-    clock.sleep(heartbeatMs, ended).then(
+    clock.sleep(keepAliveMs, ended).then(
       () => !ended.aborted,
       () => false,
     );
@@ -106,11 +108,11 @@ async function writeBacklog(
 
 async function waitForDrain(
   response: ServerResponse,
-  { heartbeatMs, clock, signal }: StreamOptions,
+  { keepAliveMs = KEEP_ALIVE_MS, clock, signal }: StreamOptions,
 ): Promise<void> {
   if (signal.aborted) return;
   const drained = new AbortController();
-  clock.sleep(STALLED_HEARTBEATS * heartbeatMs, drained.signal).then(
+  clock.sleep(STALLED_KEEP_ALIVES * keepAliveMs, drained.signal).then(
     () => response.destroy(),
     () => {},
   );

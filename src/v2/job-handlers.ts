@@ -19,7 +19,6 @@ import { readSubmission } from './read-submission.ts';
 import { streamEvents } from './event-stream.ts';
 
 const DEFAULT_STREAM_CAP = 64;
-const DEFAULT_HEARTBEAT_MS = 15_000;
 const STREAM_RETRY_S = 5;
 
 const STREAM_HEADERS = {
@@ -86,8 +85,7 @@ export function createJobHandlers(options: V2RouteOptions): Record<JobOperation,
 type JobOperation = 'submit' | 'list' | 'get' | 'workflow' | 'cancel' | 'logs' | 'events';
 
 function createEventsHandler(options: V2RouteOptions, earlyEvents: EarlyEvents): Handler {
-  const { jobs, streamCap = DEFAULT_STREAM_CAP, heartbeatMs = DEFAULT_HEARTBEAT_MS } = options;
-  const { clock = systemClock } = options;
+  const { jobs, streamCap = DEFAULT_STREAM_CAP, keepAliveMs, clock = systemClock } = options;
   const open = new Map<string, number>();
   return async ({ ctx, caller, params, links }) => {
     if (ctx.method === 'HEAD') {
@@ -104,7 +102,7 @@ function createEventsHandler(options: V2RouteOptions, earlyEvents: EarlyEvents):
       startStream(ctx);
       const job = (): Promise<Result<Job>> => jobs.get(caller, idOf(params));
       await streamEvents(ctx.res, clientEvents(events.value, { links, job }), {
-        heartbeatMs,
+        keepAliveMs,
         clock,
         signal,
       });

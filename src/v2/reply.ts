@@ -28,7 +28,7 @@ export type V2RouteOptions = {
   readonly bodies: BodyReader;
   /** Event streams that one caller may have open. */
   readonly streamCap?: number;
-  readonly heartbeatMs?: number;
+  readonly keepAliveMs?: number;
   readonly clock?: Clock;
   /** The public addresses of this server. */
   readonly addresses: PublicAddresses;

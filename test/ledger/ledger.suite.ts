@@ -1,3 +1,4 @@
+import { NEW_PROMPT } from '../../src/ledger/columns.ts';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type {
   AssetRow,
@@ -24,12 +25,8 @@ export function prompt(key: string, more: Partial<PromptRow> = {}): PromptRow {
     extraDataJson: '{}',
     targetsJson: '[]',
     intentJson: '{}',
-    cancelAskedAtMs: null,
+    ...NEW_PROMPT,
     state: 'submitting',
-    entryJson: null,
-    statusWord: null,
-    startedAtMs: null,
-    endedAtMs: null,
     ...more,
   };
 }

@@ -1,4 +1,5 @@
 // Texts of many megabytes are written part by part, so that no write holds the event loop.
+import { NEW_PROMPT } from '../../src/ledger/columns.ts';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -37,11 +38,7 @@ function prompt(key: string, more: Partial<PromptRow> = {}): PromptRow {
     targetsJson: '[]',
     state: 'submitting',
     intentJson: '{}',
-    cancelAskedAtMs: null,
-    entryJson: null,
-    statusWord: null,
-    startedAtMs: null,
-    endedAtMs: null,
+    ...NEW_PROMPT,
     ...more,
   };
 }

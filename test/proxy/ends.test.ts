@@ -49,7 +49,7 @@ describe.skipIf(notRun !== '')(`the end of a prompt, in front of comfy-api-proxy
     expect(socket.outline(waiting[0] ?? '').at(-1)).toBe('executing:null');
   });
 
-  test('an end that the server’s stream misses is heard long before its next heartbeat', async () => {
+  test('an end that the server’s stream misses is received long before its next keep-alive', async () => {
     const { front, holdover } = stack;
     let letThrough = (): void => {};
     front.holdSockets(new Promise<void>((resolve) => (letThrough = resolve)));

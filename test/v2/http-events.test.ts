@@ -107,7 +107,7 @@ describe('GET events', () => {
 
   test('keeps an idle stream alive', async () => {
     await app.close();
-    app = await createTestV2App({ heartbeatMs: 5 });
+    app = await createTestV2App({ keepAliveMs: 5 });
     const reader = await app.listen(EVENTS);
     while (reader.comments.length < 3) await reader.comment();
     expect(reader.comments).toEqual(expect.arrayContaining(['keep-alive']));
@@ -239,7 +239,7 @@ describe('a slow reader', () => {
 
   test('that takes nothing at all is cut off', async () => {
     await app.close();
-    app = await createTestV2App({ heartbeatMs: 10 });
+    app = await createTestV2App({ keepAliveMs: 10 });
     const reader = await app.listen(EVENTS);
     // More than the kernel's buffers on both sides hold.
     const node = {

@@ -1,4 +1,5 @@
 // Writes history entries into a data directory, as finished prompts leave them.
+import { NEW_PROMPT } from '../../../src/ledger/columns.ts';
 import { join } from 'node:path';
 import { openSqliteLedger } from '../../../src/ledger/sqlite/sqlite-ledger.ts';
 import { smallGraph } from '../job.ts';
@@ -15,10 +16,9 @@ answer(async ({ dataDir, entries }: { readonly dataDir: string; readonly entries
 
   async function writeOne(key: string, number: number): Promise<void> {
     const row = { key, promptId: key, number, graphJson, user: 'local', jobId: key };
-    const none = { clientId: null, intentJson: '{}', cancelAskedAtMs: null, extraDataJson: '{}' };
-    const empty = { entryJson: null, statusWord: null, startedAtMs: null, endedAtMs: null };
+    const none = { clientId: null, intentJson: '{}', extraDataJson: '{}' };
     const rest = { createdAtMs: number, targetsJson: '["9"]', state: 'live' as const };
-    await ledger.prompts.insert({ ...row, ...none, ...empty, ...rest });
+    await ledger.prompts.insert({ ...NEW_PROMPT, ...row, ...none, ...rest });
     const times = { startedAtMs: number, endedAtMs: number + 1 };
     await ledger.prompts.finish(key, { entryJson, statusWord: 'completed', ...times });
   }

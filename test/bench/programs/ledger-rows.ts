@@ -1,4 +1,5 @@
 // Accept rows into Holdover's own ledger.
+import { NEW_PROMPT } from '../../../src/ledger/columns.ts';
 import { join } from 'node:path';
 import type { PromptRow } from '../../../src/ledger/ledger.ts';
 import { openSqliteLedger } from '../../../src/ledger/sqlite/sqlite-ledger.ts';
@@ -36,10 +37,6 @@ function rowOf(key: string): PromptRow {
     targetsJson: '[]',
     state: 'submitting',
     intentJson: '{}',
-    cancelAskedAtMs: null,
-    entryJson: null,
-    statusWord: null,
-    startedAtMs: null,
-    endedAtMs: null,
+    ...NEW_PROMPT,
   };
 }

@@ -72,7 +72,7 @@ export async function createTestV2AppOver<T extends JobApi>(
       maxUploadBytes: 64 * 1024,
       bodies: createBodyReader({ maxBytes: 64 * 1024 }),
       streamCap: 2,
-      heartbeatMs: 60_000,
+      keepAliveMs: 60_000,
       log: { error: (fields: unknown) => void failures.push(fields) } as NonNullable<
         V2RouteOptions['log']
       >,
