@@ -6,10 +6,13 @@ import type { AskMainThread } from './call-context.ts';
 import type { FromWorker, ToWorker, WorkerSetup } from '../jobs/worker-protocol.ts';
 import { createOutputPlacer } from './place-output.ts';
 import { runJob } from './run-job.ts';
+import { warmUp } from './warm-up.ts';
 
 type NodeModule = {
   readonly ALL_NODES: ReadonlyMap<string, NodeDef>;
 };
+
+const WARM_UP_DELAY_MS = 200;
 
 if (!parentPort) throw new Error('engine/worker is started as a worker thread');
 await serve(parentPort, workerData as WorkerSetup);
@@ -25,9 +28,12 @@ async function serve(port: MessagePort, setup: WorkerSetup): Promise<void> {
     ask: requests.ask,
     post: (message: FromWorker) => post(port, message),
   };
+  // A job that comes before is not delayed.
+  const warmUpTimer = setTimeout(() => void warmUp(nodes), WARM_UP_DELAY_MS);
   port.on('message', (message: ToWorker) => {
-    if (message.type === 'reply') requests.settle(message);
-    else void runJob(message, deps).then((end) => post(port, { type: 'end', end }));
+    if (message.type === 'reply') return requests.settle(message);
+    clearTimeout(warmUpTimer);
+    void runJob(message, deps).then((end) => post(port, { type: 'end', end }));
   });
 }
 
