@@ -5,6 +5,7 @@ import {
   type ReceiverGroup,
   type SubscribedSince,
   Delivery,
+  NO_GROUPS,
 } from './delivery.ts';
 import { type FrameScope, frameScopeFor, isInScope } from './frame-scope.ts';
 import { type Frame, activeNodeIn, encodeFrame } from './frame.ts';
@@ -35,8 +36,6 @@ export type ChannelOptions = {
   readonly onDrop?: () => void;
 };
 
-const NO_GROUPS: ReadonlySet<ReceiverGroup> = new Set();
-
 /** Sends the frames of one prompt to its sockets, and keeps those a socket still has to receive. */
 export class Channel {
   readonly address: Address;
@@ -45,7 +44,7 @@ export class Channel {
   readonly #undelivered: UndeliveredFrames;
   readonly #delivery: Delivery;
   /** The running node with its latest step and preview, for sockets that start to watch. */
-  readonly #currentFrames = new Map<Frame['kind'], Frame>();
+  #currentFrames: Map<Frame['kind'], Frame> | undefined;
   #hasStarted = false;
   #isSuperseded = false;
   #isFetched = false;
@@ -107,7 +106,7 @@ export class Channel {
   /** A socket connected: sends it the frames it missed, or the running node. */
   replayTo(connection: SocketConnection): void {
     if (connection.watches) {
-      for (const frame of this.#currentFrames.values()) this.#write(connection, frame);
+      for (const frame of this.#currentFrames?.values() ?? []) this.#write(connection, frame);
     }
     const group = this.#groupOf(connection);
     const batch = group && this.#takeUndelivered(connection, group);
@@ -228,6 +227,11 @@ export class Channel {
     if (this.#undelivered.size === 0) this.#nodeBeforeUndelivered = this.#activeNode;
   }
 
+  #setCurrent(frame: Frame): void {
+    this.#currentFrames ??= new Map();
+    this.#currentFrames.set(frame.kind, frame);
+  }
+
   #rememberCurrent(frame: Frame): void {
     const node = activeNodeIn(frame);
     if (node !== undefined) {
@@ -238,10 +242,10 @@ export class Channel {
     }
     if (frame.kind === 'text') return;
     if (frame.kind !== 'json') {
-      if (frame.picture?.kind !== 'result') this.#currentFrames.set(frame.kind, frame);
+      if (frame.picture?.kind !== 'result') this.#setCurrent(frame);
     } else if (node !== undefined) {
-      this.#currentFrames.clear();
-      if (node !== null) this.#currentFrames.set('json', frame);
+      this.#currentFrames?.clear();
+      if (node !== null) this.#setCurrent(frame);
     }
   }
 }

@@ -1,3 +1,5 @@
+export const NO_GROUPS: ReadonlySet<ReceiverGroup> = new Set();
+
 /**
  * Which sockets have received the frames of one prompt, in this process and in others. Positions are
  * those of the prompt's event log.
@@ -7,10 +9,10 @@ export class Delivery {
   readonly #received: Record<ReceiverGroup, number> = { client: 0, hosted: 0 };
   #receivedBefore: ReceivedUpTo = { client: 0, hosted: 0 };
   /** Ids of the sockets here that got some frame of the prompt. */
-  readonly #reachedIds = new Set<string>();
+  #reachedIds: Set<string> | undefined;
   #last: { readonly position: number; readonly groups: ReadonlySet<ReceiverGroup> } = {
     position: 0,
-    groups: new Set(),
+    groups: NO_GROUPS,
   };
 
   /** `clientId`: the one the prompt named. */
@@ -29,11 +31,12 @@ export class Delivery {
   }
 
   noteReached(sid: string): void {
+    this.#reachedIds ??= new Set();
     this.#reachedIds.add(sid);
   }
 
   hasReached(sid: string): boolean {
-    return this.#reachedIds.has(sid);
+    return this.#reachedIds?.has(sid) ?? false;
   }
 
   /** The groups that the frame at this position was sent to here. */
@@ -66,7 +69,7 @@ export class Delivery {
   /** As far as is known, no socket got any frame of the prompt. */
   isUnreached(): boolean {
     const { client, hosted } = this.#received;
-    return this.#reachedIds.size === 0 && client === 0 && hosted === 0;
+    return this.#reachedIds === undefined && client === 0 && hosted === 0;
   }
 }
 

@@ -31,60 +31,73 @@ const LIMITS = { events: 50_000, bytes: 64 * 1024 * 1024 } as const;
 /**
  * The events of a job that one reader has not taken, in order; of the previews the latest only.
  */
-export function createUnreadEvents() {
-  let items: (JobEvent | undefined)[] = [];
-  let taken = 0;
-  let size = 0;
-  let bytes = 0;
-  let progressAt = -1;
-  let previewsAt: number[] = [];
+export class UnreadEvents {
+  #items: (JobEvent | undefined)[] = [];
+  #taken = 0;
+  #size = 0;
+  #bytes = 0;
+  #progressAt = -1;
+  #previewsAt: number[] = [];
 
-  function remove(at: number): JobEvent | undefined {
-    const event = items[at];
+  push(event: JobEvent): void {
+    if (event.event === 'progress') {
+      const isBehind = this.#size >= MAX_UNREAD_PROGRESS && this.#progressAt >= this.#taken;
+      if (isBehind) this.#remove(this.#progressAt);
+      this.#progressAt = this.#items.length;
+    } else if (isPreview(event)) {
+      this.#previewsAt = this.#previewsAt.filter((at) => at >= this.#taken);
+      if (this.#previewsAt.length >= MAX_WAITING_PREVIEWS)
+        this.#remove(this.#previewsAt.shift() ?? -1);
+      this.#previewsAt.push(this.#items.length);
+    }
+    this.#items.push(event);
+    this.#size++;
+    this.#bytes += bytesOf(event);
+  }
+
+  shift(): JobEvent | undefined {
+    while (this.#taken < this.#items.length) {
+      const event = this.#remove(this.#taken++);
+      this.#compact();
+      if (event) return event;
+    }
+    return undefined;
+  }
+
+  clear(): void {
+    this.#items = [];
+    this.#taken = 0;
+    this.#size = 0;
+    this.#bytes = 0;
+    this.#progressAt = -1;
+    this.#previewsAt = [];
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  /** True when the reader is hopelessly behind. */
+  isOverLimit(): boolean {
+    return this.#size > LIMITS.events || this.#bytes > LIMITS.bytes;
+  }
+
+  #remove(at: number): JobEvent | undefined {
+    const event = this.#items[at];
     if (event === undefined) return undefined;
-    items[at] = undefined;
-    size--;
-    bytes -= bytesOf(event);
+    this.#items[at] = undefined;
+    this.#size--;
+    this.#bytes -= bytesOf(event);
     return event;
   }
 
-  function compact(): void {
-    if (taken < COMPACT_EVERY) return;
-    items = items.slice(taken);
-    progressAt -= taken;
-    previewsAt = previewsAt.map((at) => at - taken);
-    taken = 0;
+  #compact(): void {
+    if (this.#taken < COMPACT_EVERY) return;
+    this.#items = this.#items.slice(this.#taken);
+    this.#progressAt -= this.#taken;
+    this.#previewsAt = this.#previewsAt.map((at) => at - this.#taken);
+    this.#taken = 0;
   }
-
-  return {
-    push(event: JobEvent): void {
-      if (event.event === 'progress') {
-        if (size >= MAX_UNREAD_PROGRESS && progressAt >= taken) remove(progressAt);
-        progressAt = items.length;
-      } else if (isPreview(event)) {
-        previewsAt = previewsAt.filter((at) => at >= taken);
-        if (previewsAt.length >= MAX_WAITING_PREVIEWS) remove(previewsAt.shift() ?? -1);
-        previewsAt.push(items.length);
-      }
-      items.push(event);
-      size++;
-      bytes += bytesOf(event);
-    },
-    shift(): JobEvent | undefined {
-      while (taken < items.length) {
-        const event = remove(taken++);
-        compact();
-        if (event) return event;
-      }
-      return undefined;
-    },
-    clear(): void {
-      [items, taken, size, bytes, progressAt, previewsAt] = [[], 0, 0, 0, -1, []];
-    },
-    size: (): number => size,
-    /** True when the reader is hopelessly behind. */
-    isOverLimit: (): boolean => size > LIMITS.events || bytes > LIMITS.bytes,
-  };
 }
 
 function bytesOf(event: JobEvent): number {

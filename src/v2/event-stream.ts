@@ -5,7 +5,7 @@ import { yieldEvery } from '../lib/event-loop.ts';
 import type { JobEvent } from '../protocol/job-api.ts';
 import { type Json, stringifyJson } from '../protocol/json.ts';
 import { IS_TERMINAL } from '../protocol/v2.ts';
-import { createUnreadEvents } from '../upstreams/unread-events.ts';
+import { UnreadEvents } from '../upstreams/unread-events.ts';
 
 /** A comment line: shows proxies and readers that the stream is alive. */
 const KEEP_ALIVE = ': keep-alive\n\n';
@@ -141,7 +141,7 @@ type EventBacklog = AsyncIterable<JobEvent> & {
 
 /** Keeps every event in order, except that only the latest previews and progress are kept. */
 function createEventBacklog(): EventBacklog {
-  const unread = createUnreadEvents();
+  const unread = new UnreadEvents();
   let isEnded = false;
   let wake: () => void = () => {};
   return {

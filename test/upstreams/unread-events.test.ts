@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { JobEvent } from '../../src/protocol/job-api.ts';
-import { MAX_WAITING_PREVIEWS, createUnreadEvents } from '../../src/upstreams/unread-events.ts';
+import { MAX_WAITING_PREVIEWS, UnreadEvents } from '../../src/upstreams/unread-events.ts';
 import { words } from '../support/app/jobs.ts';
 
 const node = (node_id: string): JobEvent => ({
@@ -16,7 +16,7 @@ const preview = (node_id: string, size = 1): JobEvent => ({
   data: { node_id, content_type: 'image/png', bytes: new Uint8Array(size) },
 });
 
-function read(unread: ReturnType<typeof createUnreadEvents>): JobEvent[] {
+function read(unread: UnreadEvents): JobEvent[] {
   const events: JobEvent[] = [];
   for (let event = unread.shift(); event; event = unread.shift()) events.push(event);
   return events;
@@ -24,15 +24,15 @@ function read(unread: ReturnType<typeof createUnreadEvents>): JobEvent[] {
 
 describe('events a reader has not taken', () => {
   test('come in order, all of them, while they are few', () => {
-    const unread = createUnreadEvents();
+    const unread = new UnreadEvents();
     const events = Array.from({ length: 40 }, (_, i) => [progress(i), node(String(i))]).flat();
     for (const event of events) unread.push(event);
     expect(read(unread)).toEqual(events);
-    expect(unread.size()).toBe(0);
+    expect(unread.size).toBe(0);
   });
 
   test('of a reader far behind: the latest progress, every node', () => {
-    const unread = createUnreadEvents();
+    const unread = new UnreadEvents();
     const count = 5000;
     for (let i = 0; i < count; i++)
       for (const event of [progress(i), node(String(i))]) unread.push(event);
@@ -46,7 +46,7 @@ describe('events a reader has not taken', () => {
   });
 
   test('of the previews the latest few, while others are taken', () => {
-    const unread = createUnreadEvents();
+    const unread = new UnreadEvents();
     for (let i = 0; i < 3000; i++) {
       unread.push(node(`n${i}`));
       if (i % 3 === 0) unread.shift();
@@ -59,12 +59,12 @@ describe('events a reader has not taken', () => {
   });
 
   test('are too much by their number or by their bytes', () => {
-    const many = createUnreadEvents();
+    const many = new UnreadEvents();
     for (let i = 0; i < 40_000; i++) many.push(node(String(i)));
     expect(many.isOverLimit()).toBe(false);
     for (let i = 0; i < 20_000; i++) many.push(node(String(i)));
     expect(many.isOverLimit()).toBe(true);
-    const heavy = createUnreadEvents();
+    const heavy = new UnreadEvents();
     const ui = { text: ['x'.repeat(1024 * 1024)] };
     for (let i = 0; i < 70; i++)
       heavy.push({ event: 'x_node', data: { node_id: 'n', phase: 'finished', ui } });

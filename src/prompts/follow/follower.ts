@@ -15,7 +15,7 @@ import type { PromptContext } from '../context.ts';
 import { EntryApplier, type EntryApplierOptions } from './apply-entry.ts';
 import { type EndingPrompts, createEndingPrompts } from './ending-prompts.ts';
 import { FollowedPrompt, type JobEventStream } from './followed-prompt.ts';
-import { type EndWithoutJob, JobConsumer } from './job-consumer.ts';
+import { type EndWithoutJob, JobConsumer, type JobConsumerOptions } from './job-consumer.ts';
 import type { Resend } from './missing-job.ts';
 
 export type FollowerOptions = EntryApplierOptions &
@@ -39,11 +39,20 @@ export class Follower {
   readonly #tasks = new Set<Promise<void>>();
   readonly #endingPrompts: EndingPrompts = createEndingPrompts();
   readonly #pruner: HistoryPruner;
+  readonly #consumerOptions: JobConsumerOptions;
   #isClosed = false;
 
   constructor(options: FollowerOptions) {
     this.#options = options;
     this.#pruner = new HistoryPruner(options.ledger.prompts, options.history);
+    this.#consumerOptions = {
+      ...options,
+      endingPrompts: this.#endingPrompts,
+      onHistoryWritten: ({ statusWord, entryJson }) => {
+        this.#pruner.noteStored(entryJson.length);
+        options.onEnded?.(statusWord);
+      },
+    };
   }
 
   /** Adds a prompt to the live prompts, unless it is there. */
@@ -188,14 +197,7 @@ export class Follower {
   }
 
   #consumerOf({ prompt, entryApplier }: FollowedPrompt): JobConsumer {
-    return new JobConsumer(prompt, entryApplier, {
-      ...this.#options,
-      endingPrompts: this.#endingPrompts,
-      onHistoryWritten: ({ statusWord, entryJson }) => {
-        this.#pruner.noteStored(entryJson.length);
-        this.#options.onEnded?.(statusWord);
-      },
-    });
+    return new JobConsumer(prompt, entryApplier, this.#consumerOptions);
   }
 
   #run({ signal }: FollowedPrompt, action: (signal: AbortSignal) => Promise<void>): Promise<void> {

@@ -16,7 +16,7 @@ export class OutputNames {
   readonly #prompt: Pick<LivePrompt, 'caller' | 'createdAtMs'>;
   readonly #options: OutputNamesOptions;
   /** Outputs that were named here, by id. */
-  readonly #named = new Map<string, { readonly output: Output; readonly file: FileRef }>();
+  #named: Map<string, { readonly output: Output; readonly file: FileRef }> | undefined;
 
   constructor(prompt: Pick<LivePrompt, 'caller' | 'createdAtMs'>, options: OutputNamesOptions) {
     this.#prompt = prompt;
@@ -25,6 +25,7 @@ export class OutputNames {
 
   async name(output: Output): Promise<FileRef> {
     const file = await this.#nameOutput(output);
+    this.#named ??= new Map();
     this.#named.set(output.id, { output, file });
     return file;
   }
@@ -39,7 +40,7 @@ export class OutputNames {
     const named = new Map<string, FileRef>();
     const pause = yieldEvery(OUTPUTS_PER_TURN);
     for (const output of job.outputs) {
-      const known = this.#named.get(output.id)?.file;
+      const known = this.#named?.get(output.id)?.file;
       named.set(output.id, known ?? (await this.#nameOutput(output)));
       await pause();
     }
@@ -51,11 +52,11 @@ export class OutputNames {
    * and the first one is gone. Only the existing file keeps a name.
    */
   async removeReplaced(job: Job): Promise<void> {
-    for (const { output, file } of this.#named.values()) {
+    for (const { output, file } of this.#named?.values() ?? []) {
       const isPresent = job.outputs.some(({ id }) => id === output.id);
       if (isPresent || !job.outputs.some((other) => isReplacedBy(output, other))) continue;
       await this.#options.ledger.files.remove(this.#prompt.caller.user, file);
-      this.#named.delete(output.id);
+      this.#named?.delete(output.id);
     }
   }
 

@@ -1,5 +1,5 @@
 import type { JobEvent } from '../../protocol/job-api.ts';
-import { createUnreadEvents } from '../unread-events.ts';
+import { UnreadEvents } from '../unread-events.ts';
 import { IS_TERMINAL, type Job, type JobStatus, type Progress } from '../../protocol/v2.ts';
 
 /**
@@ -106,7 +106,7 @@ type StatusEvent = Extract<JobEvent, { event: 'status' }>;
  * held.
  */
 function createEventQueue(initialEvents: readonly JobEvent[]) {
-  const unread = createUnreadEvents();
+  const unread = new UnreadEvents();
   let isOver = false;
   let wake: () => void = () => {};
   const end = (): void => {
