@@ -40,7 +40,7 @@ const outputAfter = (steps: number) => [
 const END = ['execution_success', 'S(0)', 'X(null)'];
 const JPEG = 'binary 1 jpeg tag, jpeg bytes';
 
-describe('a sampler-like node of our own is told of in the order of the v1 transcripts', () => {
+describe('a sampler-like node of our own is reported in the order of the v1 transcripts', () => {
   test.each([
     {
       title: 'T2: each step, then the output node, then the end',

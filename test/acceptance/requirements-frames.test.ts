@@ -133,7 +133,7 @@ describe.each(OUTCOMES)('after $outcome', ({ outcome, graph, stop }) => {
   });
 });
 
-test('10: a failure is told by a frame, by the history in the same words, then by the terminal frame', async () => {
+test('10: a failure is reported by a frame, by the history in the same words, then by the terminal frame', async () => {
   const socket = await open();
   const id = await post(loading('corrupt.png'));
   await socket.untilDone(id);
@@ -206,7 +206,7 @@ describe('16: queue_remaining counts this user’s live prompts', () => {
   });
 });
 
-test('17: nothing of a prompt is heard before the answer to its POST, not even its status', async () => {
+test('17: nothing of a prompt is received before the answer to its POST, not even its status', async () => {
   const socket = await open();
   const graph = flat({ color: 170 });
   await socket.untilDone(await post(graph));
@@ -409,7 +409,7 @@ describe('21: previews', () => {
 });
 
 describe('22: frames go where the client_id says', () => {
-  test('a prompt with a client_id is heard by its own sockets only', async () => {
+  test('a prompt with a client_id is received by its own sockets only', async () => {
     const [own, other] = [await open({ clientId: 'own' }), await open({ clientId: 'other' })];
     const id = await post(growing({ seed: 220, steps: 4 }), { client_id: 'own' });
     await own.untilDone(id);
@@ -435,7 +435,7 @@ describe('22: frames go where the client_id says', () => {
     }
   });
 
-  test('a hosted socket hears what a client id of its user is told, a local one does not', async () => {
+  test('a hosted socket hears what a client id of its user is sent, a local one does not', async () => {
     const hosted = await open({ clientId: 'three', query: 'token=' });
     const local = await open({ clientId: 'three' });
     const id = await post(flat({ color: 222 }), { client_id: 'own' });
@@ -568,7 +568,7 @@ describe('30: sockets', () => {
     );
   });
 
-  test('a socket that returns to a run is told the node and hears the rest', async () => {
+  test('a socket that returns to a run is sent the node and hears the rest', async () => {
     const first = await open({ clientId: 'returning' });
     const id = await post(endless({ seed: 304 }), { client_id: 'returning' });
     await first.until((frame) => isText(frame, 'progress'));

@@ -171,7 +171,7 @@ describe('34: on the embedded engine without a token', () => {
     await Promise.all(sockets.map((socket) => socket.close()));
   });
 
-  test('a prompt without a client_id is heard by its user’s sockets only', async () => {
+  test('a prompt without a client_id is received by its user’s sockets only', async () => {
     const [hers, his] = [await socketOf(alice, 'hers'), await socketOf(bob, 'his')];
     const id = await submit(alice, flat({ color: 344 }), { client_id: undefined });
     await hers.until((f) => f.kind === 'text' && f.data.prompt_id === id);

@@ -37,7 +37,7 @@ describe.each(SERVED.map((one) => [one.name, one] as const))('%s', (_name, topol
     expect(failed).toEqual([]);
   });
 
-  test('each job is told whole and in order', async () => {
+  test('each job is reported whole and in order', async () => {
     const outline = topology.tellsAll ? outlineOf : sparseOutlineOf;
     expect(await wrongOrder(group, outline)).toEqual([]);
   });

@@ -92,7 +92,7 @@ describe('a data directory', () => {
       await expect(openDataDir(other, inRedis('l-1'))).rejects.toThrow('is not the folder');
     });
 
-    test('whose id was cut off is told of', async () => {
+    test('whose id was cut off is reported', async () => {
       await writeFile(join(root, 'folder.id'), '');
       await expect(openDataDir(root, inRedis('l-1'))).rejects.toThrow('folder.id is damaged');
     });

@@ -6,7 +6,7 @@ const EMPTY_KEY = { 'x-api-key': '' };
 const BEARER = { authorization: 'Bearer k' };
 const BASIC = { authorization: 'Basic Oms=' };
 
-describe('the dialect is told by the form', () => {
+describe('the dialect is reported by the form', () => {
   const { ofCall, ofSocket } = createDialects('auto');
 
   test.each<[string, { readonly [name: string]: string }, Dialect]>([

@@ -158,7 +158,7 @@ describe('kill -9', () => {
     },
   );
 
-  test('right after a prompt was put aside, before its client heard: it runs once or not at all', async () => {
+  test('right after a prompt was put aside, before its client learnt it: it runs once or not at all', async () => {
     const setup = await openOwnSetup({ env: FIXED, firstEnv: dieAt('after-outbox') });
     setup.upstream.always('submit', fault.refuse(429, 'queue_full'));
     const client = await setup.client();

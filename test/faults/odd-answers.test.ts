@@ -486,7 +486,7 @@ describe('where things are', () => {
 });
 
 describe('users and keys', () => {
-  test('each caller’s own key goes along, and one user’s jobs are never told to another', async () => {
+  test('each caller’s own key goes along, and one user’s jobs are never sent to another', async () => {
     const [one, two] = [await setup.client(), await setup.client()];
     const posted = await Promise.all([one.post(), two.post(), one.post(), two.post()]);
     for (const [i, { promptId }] of posted.entries()) await [one, two][i % 2]!.ended(promptId);

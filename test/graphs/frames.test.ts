@@ -68,7 +68,7 @@ describe.each(SHAPES)('a large graph: %s', (name, graphOf, outputs) => {
       its === type && data.node !== null ? [data.node as string] : [],
     );
 
-  test('every node is announced once, every output told once', async () => {
+  test('every node is announced once, every output reported once', async () => {
     expect(new Set(nodesOf('executing')).size).toBe(NODES);
     expect(nodesOf('executing')).toHaveLength(NODES);
     expect(new Set(nodesOf('executed')).size).toBe(outputs);

@@ -40,7 +40,7 @@ test('a user with many on the way waits for them; the others do not', async () =
   expect(other.state.isInside).toBe(true);
 });
 
-test('an upload that waits too long is refused with 503 and told when to come back', async () => {
+test('an upload that waits too long is refused with 503 and reported when to come back', async () => {
   const quota = createUploadQuota({ maxBytes: 10 * MB, maxPerUser: 8, maxWaitMs: 10 });
   begin(quota, 'a', 8);
   const late = begin(quota, 'b', 8);

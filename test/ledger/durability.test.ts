@@ -71,7 +71,7 @@ test('another process is refused the file, until its holder is gone, however it 
   await ledger.close();
 }, 30_000);
 
-test('without room a write is refused with its cause, no other is half told, and the ledger goes on', async () => {
+test('without room a write is refused with its cause, no other is half reported, and the ledger goes on', async () => {
   const command = ['-c', LIMITED, process.execPath, WRITER, 'overfill', path];
   const { stdout } = await promisify(execFile)('sh', command);
   const { stored, refused, live } = JSON.parse(stdout) as {

@@ -38,7 +38,7 @@ export function modelStoresSuite(ledgerOf: () => Ledger): void {
       ledger.replays.reserve({ ...ROW, requestId: 'r2', ...more }, freeBeforeMs);
     const unanswered = { status: null, contentType: null, body: null };
 
-    test('a key is reserved once by each scope; who comes later is told what holds it', async () => {
+    test('a key is reserved once by each scope; who comes later learns what holds it', async () => {
       expect(await ledger.replays.reserve(ROW, 0)).toBeUndefined();
       expect(await again({ fingerprint: 'f2' })).toEqual({
         ...ROW,

@@ -51,7 +51,7 @@ describe.skipIf(missing !== '')(`over a real Redis${missing}`, () => {
   };
 
   describe('processes that share it', () => {
-    test('see what the others were told, in one order', async () => {
+    test('see what the others were sent, in one order', async () => {
       await using(async (one) => {
         await using(async (other) => {
           await one.prompts.insert(prompt('a'));
@@ -199,7 +199,7 @@ describe.skipIf(missing !== '')(`over a real Redis${missing}`, () => {
     await ledger.close();
   });
 
-  describe('an act that Redis did and is told again, since its answer was lost,', () => {
+  describe('an act that Redis did and is sent again, since its answer was lost,', () => {
     let lossy: Lossy;
     let ledger: Ledger;
     let lossyLinks: RedisConnections;

@@ -1,10 +1,12 @@
 import { DatabaseSync } from '@photostructure/sqlite';
 import { beforeEach, describe, expect, test } from 'vitest';
+import { PROMPT_COLUMNS } from '../../src/ledger/columns.ts';
 import { assetStore } from '../../src/ledger/sqlite/assets.ts';
 import { fileStore, createFileListCache } from '../../src/ledger/sqlite/files.ts';
 import { jobStore } from '../../src/ledger/sqlite/jobs.ts';
 import { promptStore } from '../../src/ledger/sqlite/prompts.ts';
 import { MIGRATIONS } from '../../src/ledger/sqlite/schema.ts';
+import { addMissingColumns } from '../../src/ledger/sqlite/sql-columns.ts';
 import { createWriter } from '../../src/ledger/sqlite/writer.ts';
 import type { Database } from '../../src/ledger/sqlite/database.ts';
 import { file, prompt } from './ledger.suite.ts';
@@ -60,6 +62,7 @@ beforeEach(() => {
   [executed, prepared, failOn] = [[], [], undefined];
   db = new DatabaseSync(':memory:');
   for (const step of MIGRATIONS) db.exec(step);
+  addMissingColumns(db, 'prompts', PROMPT_COLUMNS);
 });
 
 describe('durability', () => {
@@ -105,7 +108,7 @@ describe('durability', () => {
     await expect(next.stored).rejects.toThrow('database or disk is full');
   });
 
-  test('when the sync fails its writer is told why', async () => {
+  test('when the sync fails its writer learns why', async () => {
     const prompts = openSynced();
     failOn = 'sync';
     await expect(prompts.insert(prompt('a'))).rejects.toThrow('database or disk is full');
@@ -189,7 +192,7 @@ describe('group commit', () => {
     expect(await prompts.live()).toEqual([prompt('a'), prompt('b')]);
   });
 
-  test('when the store ends the transaction itself, all of its writers are told', async () => {
+  test('when the store ends the transaction itself, all of its writers learn it', async () => {
     const prompts = openPrompts();
     const writer = createWriter(db);
     const early = writer.write(() => 'early');

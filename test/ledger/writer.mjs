@@ -1,5 +1,6 @@
 // Run by the tests as a process of its own, on the built ledger: writes, and says what was acknowledged.
 import { writeSync } from 'node:fs';
+import { NEW_PROMPT } from '../../dist/ledger/columns.js';
 import { openSqliteLedger } from '../../dist/ledger/sqlite/sqlite-ledger.js';
 
 const [task, path, prefix] = process.argv.slice(2);
@@ -18,12 +19,8 @@ function prompt(key, graphJson = '{}') {
     extraDataJson: '{}',
     targetsJson: '[]',
     intentJson: '{}',
-    cancelAskedAtMs: null,
+    ...NEW_PROMPT,
     state: 'submitting',
-    entryJson: null,
-    statusWord: null,
-    startedAtMs: null,
-    endedAtMs: null,
   };
 }
 

@@ -42,7 +42,7 @@ function open({ dialect = 'hosted', ...who }: Who & { readonly user?: string } =
 const inAnHour = { fromMs: NOW + 60 * MINUTE, toMs: NOW + 90 * MINUTE };
 
 describe('sockets that are open', () => {
-  test('are told once, ten minutes before', () => {
+  test('are sent once, ten minutes before', () => {
     const timers = vi.getTimerCount();
     leavingOf(brownout(inAnHour)).startAnnouncing(hub.notifyClients);
     const told = open();
@@ -68,7 +68,7 @@ describe('sockets that are open', () => {
     expect(told()).toHaveLength(times);
   });
 
-  test('are told of each brownout, however far it is', () => {
+  test('are sent each brownout, however far it is', () => {
     const far = { fromMs: NOW + 60 * DAY, toMs: NOW + 61 * DAY };
     const told: (string | undefined)[] = [];
     const client = { user: 'u', agent: 'a' };
@@ -82,7 +82,7 @@ describe('sockets that are open', () => {
     expect(told[1]).toContain('from 2027-03-02T00:00:00.000Z to ');
   });
 
-  test('of other programs than the named one are told nothing', () => {
+  test('of other programs than the named one are sent nothing', () => {
     const rule = brownout({ ...inAnHour, client: 'Old-Script' });
     leavingOf(rule).startAnnouncing(hub.notifyClients);
     const [expectedDifferences, other] = [
@@ -93,7 +93,7 @@ describe('sockets that are open', () => {
     expect([expectedDifferences().length, other().length]).toEqual([1, 0]);
   });
 
-  test('are told where their share is hit, and no others', () => {
+  test('are sent where their share is hit, and no others', () => {
     const rule = brownout({ ...inAnHour, percent: 40 });
     leavingOf(rule).startAnnouncing(hub.notifyClients);
     const users = Array.from({ length: 40 }, (_, i) => `u${i}`);
@@ -104,14 +104,14 @@ describe('sockets that are open', () => {
     expect(new Set(told.map((texts) => texts().length))).toEqual(new Set([0, 1]));
   });
 
-  test('are told of one without an end whichever hour it hits them', () => {
+  test('are sent one without an end whichever hour it hits them', () => {
     leavingOf(brownout({ fromMs: inAnHour.fromMs, percent: 1 })).startAnnouncing(hub.notifyClients);
     const told = ['u1', 'u2', 'u3'].map((user) => open({ user }));
     vi.advanceTimersByTime(2 * HOUR);
     expect(told.map((texts) => texts().length)).toEqual([1, 1, 1]);
   });
 
-  test('are told nothing late: the clock was set past its beginning', () => {
+  test('are sent nothing late: the clock was set past its beginning', () => {
     leavingOf(brownout(inAnHour)).startAnnouncing(hub.notifyClients);
     const told = open();
     vi.setSystemTime(inAnHour.fromMs);
@@ -119,7 +119,7 @@ describe('sockets that are open', () => {
     expect(told()).toEqual([]);
   });
 
-  test('are told soon where the clock was set to shortly before it', () => {
+  test('are sent soon where the clock was set to shortly before it', () => {
     leavingOf(brownout(inAnHour)).startAnnouncing(hub.notifyClients);
     const told = open();
     vi.setSystemTime(inAnHour.fromMs - 5 * MINUTE);
@@ -167,7 +167,7 @@ describe('the timer', () => {
 describe('a client that connects', () => {
   const client = { user: 'u', agent: 'new-script/2' };
 
-  test('is told of the next brownout that is for it', () => {
+  test('is sent the next brownout that is for it', () => {
     const deprecation = leavingOf(
       brownout({ fromMs: NOW + 3 * DAY }),
       brownout({ fromMs: NOW + DAY, client: 'old-script' }),

@@ -85,7 +85,7 @@ test('prompts that find no room deepen the outbox, and leave it when there is so
   expect((await now()).of('holdover_outbox_depth')).toBe(0);
 });
 
-test('streams are counted while they are open, and nothing of the upstream is told', async () => {
+test('streams are counted while they are open, and nothing of the upstream is reported', async () => {
   const key = `key-${randomUUID()}`;
   const { holdover, upstream } = await pair({ HOLDOVER_UPSTREAM_KEY: key });
   const streams = async () => (await scrape(holdover.url)).of('holdover_upstream_streams');

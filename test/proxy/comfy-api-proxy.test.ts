@@ -159,7 +159,7 @@ describe.skipIf(!installed.ok)(`in front of comfy-api-proxy${notRun}`, () => {
     expect(next.status.status_str).toBe('success');
   });
 
-  test('a prompt with the keys a logged-in browser sends along runs, and no key is told', async () => {
+  test('a prompt with the keys a logged-in browser sends along runs, and no key is reported', async () => {
     const secret = 'a-secret-of-the-browser';
     const extra_data = { api_key_comfy_org: secret, auth_token_comfy_org: secret };
     const prompt = { prompt: flat({ color: 8 }), client_id: 'proxied', extra_data };
@@ -192,7 +192,7 @@ describe.skipIf(!installed.ok)(`in front of comfy-api-proxy${notRun}`, () => {
     expect(colours).toEqual(['0,255,255', '255,255,0', '0,255,255']);
   });
 
-  test('a failing node is told with its exception, in frames and history', async () => {
+  test('a failing node is reported with its exception, in frames and history', async () => {
     await uploadInput(holdover.url, { bytes: NOT_A_PICTURE, name: 'corrupt.png' });
     const { id, entry, outline } = await run(loading('corrupt.png'));
     expect(outline.slice(-2)).toEqual(['execution_error', 'executing:null']);
@@ -255,7 +255,7 @@ describe.skipIf(!installed.ok)(`in front of comfy-api-proxy${notRun}`, () => {
     expect(new Set(names).size).toBe(12);
   });
 
-  test('a run goes on while Holdover is killed and started again, and is told of afterwards', async () => {
+  test('a run goes on while Holdover is killed and started again, and is reported afterwards', async () => {
     const dataDir = await mkdtemp(join(tmpdir(), 'holdover-proxied-'));
     onTestFinished(() => rm(dataDir, { recursive: true, force: true }));
     const ranBefore = await finishedAt(engine);

@@ -411,7 +411,7 @@ describe('bytes whose number the upstream does not say', () => {
     expect(answer.headers.get('content-length')).toBeNull();
   });
 
-  test('are told of without a length', async () => {
+  test('are reported without a length', async () => {
     const answer = await view(output, { method: 'HEAD' });
     expect([answer.status, answer.headers.get('content-length')]).toEqual([200, null]);
   });

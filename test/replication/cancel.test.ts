@@ -84,7 +84,7 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
     replicas.upstream.change(promptId, { status: 'canceled' });
   });
 
-  test('a service that never shows the end it told of holds the call for two seconds', async () => {
+  test('a service that never shows the end it reported of holds the call for two seconds', async () => {
     const who = createTestUser();
     const promptId = await posted(who, 0, true);
     answering('get', fault.hang());

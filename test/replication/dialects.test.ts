@@ -96,7 +96,7 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
     expect(local.outline(promptId)).toContain('progress_state');
   });
 
-  test('what a hosted socket heard waits for the sockets of its id elsewhere', async () => {
+  test('what a hosted socket received waits for the sockets of its id elsewhere', async () => {
     const who = someone();
     const hosted = await who.hosted(1);
     const promptId = await who.post(url(0));
@@ -108,7 +108,7 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
     expect(startsAndEnds(await who.local(0), promptId)).toEqual([]);
   });
 
-  test('what a socket of its id received is not told to a hosted one that comes elsewhere', async () => {
+  test('what a socket of its id received is not sent to a hosted one that comes elsewhere', async () => {
     const who = someone();
     const local = await who.local(1);
     const promptId = await who.post(url(0));
@@ -133,7 +133,7 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
     expect(later.outline(last)).toEqual([]);
   });
 
-  test('a result that was fetched from one process is told to no late socket of another', async () => {
+  test('a result that was fetched from one process is sent to no late socket of another', async () => {
     const who = someone();
     const [mine, none] = [
       await runWithoutSockets(who),

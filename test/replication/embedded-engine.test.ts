@@ -25,7 +25,7 @@ describe.skipIf(redisMissing() !== '')(`the embedded engine on Redis${redisMissi
     await redis?.dispose();
   });
 
-  test('a prompt is heard from its start to its end, with every step and preview', async () => {
+  test('a prompt is received from its start to its end, with every step and preview', async () => {
     const who = createTestUser();
     const recorder = await who.listen(holdover.wsUrl);
     const promptId = await who.post(holdover.url, {

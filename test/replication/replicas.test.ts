@@ -104,7 +104,7 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
     expectEndOnce(recorder, promptId);
   }
 
-  test('a prompt posted at one is heard at another, and known to the third', async () => {
+  test('a prompt posted at one is received at another, and known to the third', async () => {
     const who = createTestUser();
     const { recorder, promptId } = await begun(who, 0, 1);
     const queue = await who.get(`${url(2)}/queue`);
@@ -243,7 +243,7 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
     await expect.poll(() => idsAt(2), { timeout: 20_000 }).not.toContain(promptId);
   });
 
-  test('entries that are delivered twice are heard once', async () => {
+  test('entries that are delivered twice are received once', async () => {
     const who = createTestUser();
     const { recorder, promptId } = await begun(who, 0, 1);
     const redis = new Redis(replicas.redis.url);

@@ -136,7 +136,7 @@ describe.each([
     expect(sockets.map((socket) => socket.heard())).toEqual([[], []]);
   });
 
-  test('taken out of the queue, it is told to hosted sockets only', () => {
+  test('taken out of the queue, it is sent to hosted sockets only', () => {
     const [local, hosted] = [
       openFake(hub, { dialect: 'local' }),
       openFake(hub, { dialect: 'hosted' }),
@@ -146,7 +146,7 @@ describe.each([
     expect(hosted.heard()).toEqual(['execution_interrupted', 'executing:null']);
   });
 
-  test('its failure and its end are not told to local sockets', () => {
+  test('its failure and its end are not sent to local sockets', () => {
     const socket = openFake(hub, { dialect: 'local' });
     run(submit(null, more), [START, NODE, ERROR, CLOSING]);
     expect(socket.heard()).toEqual([]);
@@ -213,7 +213,7 @@ describe('a late local socket', () => {
     expect(open('id').heard()).toEqual(['executing:1', 'executed:1', 'executing:null']);
   });
 
-  test('is handed it although a hosted socket of its user has heard it', () => {
+  test('is handed it although a hosted socket of its user has received it', () => {
     openFake(hub, { dialect: 'hosted', clientId: 'tab' });
     run(submit('id'));
     expect(open('id').heard()).toEqual(WHOLE);
@@ -253,7 +253,7 @@ describe('a late hosted socket', () => {
     expect(open().heard()).toEqual([]);
   });
 
-  test('is handed nothing of one that was superseded, even if its own was never heard', () => {
+  test('is handed nothing of one that was superseded, even if its own was never received', () => {
     run(submit(null));
     hub.submitted(hub.openChannel({ user: 'u', clientId: null, promptId: 'next' }));
     expect(open().heard()).toEqual([]);
@@ -291,7 +291,7 @@ describe('a late hosted socket', () => {
     expect(open('returns').heard()).toEqual(['executed:1', 'executing:null']);
   });
 
-  test('is handed nothing of broadcasts only: a local socket of no id has not heard the prompt', () => {
+  test('is handed nothing of broadcasts only: a local socket of no id has not received the prompt', () => {
     openFake(hub, { dialect: 'local' });
     run(submit(null));
     expect(open().heard()).toEqual(WHOLE);

@@ -95,7 +95,7 @@ describe('progress_state', () => {
     expect(statesIn(reduceProgress(state, { kind: 'idle', atMs: 10 }).effects)).toHaveLength(1);
   });
 
-  test('steps of a large graph are told without it in between', () => {
+  test('steps of a large graph are reported without it in between', () => {
     const begun = [...runOf(500, 0), at(1000, '501', 'started')];
     const steps = Array.from({ length: 40 }, (_, i): ProgressInput => {
       const data = {

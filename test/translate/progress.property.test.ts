@@ -85,7 +85,7 @@ describe('whatever gets lost, comes twice or is only polled', () => {
     });
   });
 
-  test('no two executed of a node say the same, and in a told run there is one per node', () => {
+  test('no two executed of a node say the same, and in a reported run there is one per node', () => {
     always((run, effects) => {
       const executed = messages(effects).filter(({ type }) => type === 'executed');
       const texts = executed.map((message) => JSON.stringify(message));

@@ -109,7 +109,7 @@ describe('an upstream that tells of progress only', () => {
     expect(messageOf(effects, 'progress')).toMatchObject({ value: 4, max: 4 });
   });
 
-  test('more outputs of a node already told of are told again, with the ones before', () => {
+  test('more outputs of a node already sent are sent again, with the ones before', () => {
     const { effects } = runScript(GRAPH, [
       progress('3'),
       output(outputOf('a', '3'), fileRef('a'), 1000),
@@ -194,7 +194,7 @@ describe('an upstream that tells of each node', () => {
     expect(typesOf(effects).slice(-3)).toEqual(['executing', 'progress_state', 'executed']);
   });
 
-  test('what the stream lost is told from the job', () => {
+  test('what the stream lost is reported from the job', () => {
     const x_ui = { '1': { text: ['t'] }, '3': { images: [{ x_asset: 'a' }] } };
     const { effects } = runScript(GRAPH, [
       status('running', ['1']),
@@ -408,7 +408,7 @@ describe('the end', () => {
     });
   });
 
-  test('a failure without an error is told all the same', () => {
+  test('a failure without an error is reported all the same', () => {
     const { effects } = runScript(GRAPH, [started('2'), settled({ status: 'failed' })]);
     expect(messageOf(effects, 'execution_error')).toMatchObject({
       node_id: '2',

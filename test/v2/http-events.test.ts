@@ -178,7 +178,7 @@ describe('a job its reader has just submitted', () => {
   const submit = async (): Promise<unknown> =>
     app.ask('/api/v2/jobs', { method: 'POST', body: JSON.stringify({ workflow: GRAPH }) });
 
-  test('is told from its very start, to the first who listens', async () => {
+  test('is reported from its very start, to the first who listens', async () => {
     await submit();
     app.jobs.emit(STATUS.queued, STATUS.running, progress(1));
     const first = await app.listen(EVENTS);
@@ -195,7 +195,7 @@ describe('a job its reader has just submitted', () => {
     expect((await second.rest()).map(({ event }) => event)).toEqual(['progress', 'status']);
   });
 
-  test('is not told to another user from what was kept', async () => {
+  test('is not sent to another user from what was kept', async () => {
     await submit();
     app.jobs.emit(STATUS.running, progress(1));
     const other = await app.listen(EVENTS, { user: 'ben' });

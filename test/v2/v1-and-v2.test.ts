@@ -36,7 +36,7 @@ describe.each(['embedded', 'remote'] as const)('%s', (upstream) => {
   const statusOf = async (id: string, headers: Record<string, string>) =>
     (await entryOf(holdover.url, id, headers))?.status.status_str;
 
-  test('a prompt whose job was read through v2 when it was over is told to no late socket', async () => {
+  test('a prompt whose job was read through v2 when it was over is sent to no late socket', async () => {
     const cat = { 'X-API-Key': 'cat-key' };
     const send = async (clientId: string, color: number): Promise<string> => {
       const body = { prompt: flat({ color }), client_id: clientId };
@@ -58,7 +58,7 @@ describe.each(['embedded', 'remote'] as const)('%s', (upstream) => {
     expect([...tab.outline(last), ...mine.outline(last)]).toEqual([]);
   });
 
-  test('a job submitted through v2 is told to the sockets of its user, and is in /history with its file', async () => {
+  test('a job submitted through v2 is sent to the sockets of its user, and is in /history with its file', async () => {
     const sockets = await Promise.all([
       connect(holdover.wsUrl, { clientId: 'one', query: 'token=ann-key' }),
       connect(holdover.wsUrl, { clientId: 'two', query: 'token=ann-key' }),

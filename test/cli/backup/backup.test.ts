@@ -33,7 +33,7 @@ const backupProgram = (dataDir: string, into: string) =>
 
 const inode = async (path: string): Promise<number> => (await stat(path)).ino;
 
-test('taken while the server runs, it brings back all a client was told', async () => {
+test('taken while the server runs, it brings back all a client was reported', async () => {
   const { dataDir, into } = await own.folders();
   const server = await own.serve(dataDir);
   await own.fillServer(server);

@@ -192,7 +192,7 @@ describe('files without a record', () => {
     expect(content.status).toBe(200);
   });
 
-  test('that are damaged are told and left as they are', async () => {
+  test('that are damaged are reported and left as they are', async () => {
     const hex = await stray(Buffer.from('soon to be damaged'));
     await own.flipByte(own.blobIn(dataDir, hex));
     const { code, report } = await own.checkJson(dataDir, '--repair');

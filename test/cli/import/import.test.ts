@@ -187,7 +187,7 @@ describe('what is left out is named', () => {
     expect(await getJson(`${server.url}/settings`)).toEqual({ a: 1, b: 1, c: 2 });
   });
 
-  test('settings that are no JSON are told, and the exit code says that something is missing', async () => {
+  test('settings that are no JSON are reported, and the exit code says that something is missing', async () => {
     const { source, dataDir } = await folders();
     await fill(source, { 'user/default/comfy.settings.json': '{oops', 'input/a.txt': 'a' });
     const { code, stdout } = await importFrom(source, dataDir);
@@ -198,7 +198,7 @@ describe('what is left out is named', () => {
 });
 
 describe('before it begins', () => {
-  test('a running server is told of, and nothing is imported', async () => {
+  test('a running server is reported, and nothing is imported', async () => {
     const { source, dataDir } = await folders();
     await fill(source, { 'input/a.txt': 'a' });
     const server = await serve(dataDir);

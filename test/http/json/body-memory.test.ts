@@ -18,7 +18,7 @@ test('bodies wait for those before them, in their order, and are admitted as the
   expect(memory.reservedBytes()).toBe(28 * MB);
 });
 
-test('one for which there is no room in time is told so, and those behind it go on', async () => {
+test('one for which there is no room in time learns so, and those behind it go on', async () => {
   const memory = createBodyMemory({ limitBytes: 40 * MB, waitMs: 20 });
   const first = await memory.reserve(8 * MB);
   const tooLarge = memory.reserve(9 * MB);

@@ -165,7 +165,7 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
     expect((await events).at(-1)).toMatchObject({ data: { status: 'succeeded' } });
   });
 
-  test('a run counts once however often its begin is told, and not when its worker lives', async () => {
+  test('a run counts once however often its begin is reported, and not when its worker lives', async () => {
     const setup = await openQueueSetup(redis());
     const { runs, redis: raw, keys } = handsOn(setup);
     const tries = () => raw.hget(keys.run('a'), 'attempts');
@@ -231,7 +231,7 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
     expect((await rest).at(-1)).toMatchObject({ data: { status: 'succeeded' } });
   }, 40_000);
 
-  test('what is given back has its try back, unless it was not heard', async () => {
+  test('what is given back has its try back, unless it was not received', async () => {
     const setup = await openQueueSetup(redis());
     const { runs, redis: raw, keys } = handsOn(setup);
     await runs.enqueue({ id: 'a', user: 'anna', order: 0 });

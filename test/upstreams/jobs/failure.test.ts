@@ -15,7 +15,7 @@ test('an error of the system does not say where the host keeps its files', async
   expect(JSON.stringify(error)).not.toContain('canary');
 });
 
-test("a node's own words are told as they are", () => {
+test("a node's own words are reported as they are", () => {
   const said = new NodeFailure('FileNotFoundError', 'no such thing: a/b.png');
   expect(toJobError(said, NODE).message).toBe('no such thing: a/b.png');
 });

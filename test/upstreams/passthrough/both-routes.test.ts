@@ -107,7 +107,7 @@ describe.each([
     expect(answer.body.toLowerCase()).toContain('"content-length","0"');
   });
 
-  test('HEAD is told the length of what is not sent', async () => {
+  test('HEAD learns the length of what is not sent', async () => {
     origin.on(`/${way}-head`, bytes('HTTP/1.1 200 OK', 'Content-Length: 9', '', ''));
     const answer = await ask(`/${way}-head`, { method: 'HEAD' });
     expect([answer.headers['content-length'], answer.body]).toEqual(['9', '']);
@@ -189,7 +189,7 @@ describe.each([
     expect(gunzipSync(Buffer.concat(await answer.toArray())).length).toBe(250_000);
   });
 
-  test('what comes piece by piece is told piece by piece', async () => {
+  test('what comes piece by piece is sent on piece by piece', async () => {
     let next: (() => void) | undefined;
     origin.on(`/${way}-pieces`, async (_req, res) => {
       res.writeHead(200, { 'Content-Type': 'text/plain' }).flushHeaders();

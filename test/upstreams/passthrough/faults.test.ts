@@ -19,7 +19,7 @@ afterEach(() => expectHealthy(holdover));
 
 const errorOf = (body: string): { code: string } => JSON.parse(body).error;
 
-describe('a service that cannot be reached is told from one that was lost', () => {
+describe('a service that cannot be reached is reported from one that was lost', () => {
   async function behind(url: string, limits = {}) {
     const args = ['--upstream', url, '--upstream-limits', JSON.stringify(limits)];
     return startHoldover({ upstream: 'embedded', args });

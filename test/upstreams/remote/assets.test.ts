@@ -136,7 +136,7 @@ describe('uploading', () => {
     },
   );
 
-  test('a pause that is too long is told with its Retry-After', async () => {
+  test('a pause that is too long is reported with its Retry-After', async () => {
     const { upstream, remote } = await openRemote({ limits: { uploadBudgetMs: 50 } });
     upstream.always('upload', fault.refuse(429, 'rate_limited', { 'Retry-After': '9' }));
     expect(await remote.createAsset(CALLER, await upload('hasty'))).toMatchObject({

@@ -34,7 +34,7 @@ test('a cancel answered with expired: one more question, then the end', async ()
   expect(newReads()).toBe(1);
 });
 
-test('a cancel answered with expired of a job that has just succeeded: its outputs are told', async () => {
+test('a cancel answered with expired of a job that has just succeeded: its outputs are reported', async () => {
   const { upstream, remote, id, listening } = await openSilent('running');
   upstream.once('cancel', ({ json, server }) => {
     json(200, { ...server.jobs.get(id), status: 'expired' });

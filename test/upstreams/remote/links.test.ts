@@ -183,7 +183,7 @@ describe('credentials', () => {
   });
 });
 
-test('an upstream that is no URL is told at once', () => {
+test('an upstream that is no URL is reported at once', () => {
   const deps = { log: silentLogger() };
   const credential = { mode: 'pass-through' } as const;
   expect(() => createRemoteJobs({ ...deps, credential, baseUrl: 'nope' })).toThrow();

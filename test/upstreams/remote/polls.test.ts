@@ -186,7 +186,7 @@ describe('without a stream', () => {
     expect(upstream.requests('get')).toHaveLength(1);
   });
 
-  test('a refused key is told at once, and another key is not held back by it', async () => {
+  test('a refused key is reported at once, and another key is not held back by it', async () => {
     const { upstream, remote } = await openRemote();
     const { id } = upstream.addJob();
     upstream.always('get', (exchange) =>
@@ -221,7 +221,7 @@ describe('an account that has to pause', () => {
     expect(Math.min(...after) - (refused ?? 0)).toBeGreaterThanOrEqual(280);
   });
 
-  test('a pause longer than a read waits is told with its Retry-After', async () => {
+  test('a pause longer than a read waits is reported with its Retry-After', async () => {
     const { upstream, remote } = await openRemote({ limits: { readBudgetMs: 50 } });
     const { id } = upstream.addJob();
     upstream.always('get', fault.refuse(429, 'rate_limited', { 'Retry-After': '9' }));

@@ -36,7 +36,7 @@ const statuses = (events: readonly JobEvent[]): readonly string[] =>
   words(events.filter(({ event }) => event === 'status'));
 
 describe('the end of a job', () => {
-  test('terminal status before outputs: the outputs are told first, once', async () => {
+  test('terminal status before outputs: the outputs are reported first, once', async () => {
     const opened = await openRemote();
     const { upstream, remote } = opened;
     const late = frame('output', output()) + frame('output', output({ id: 'out-2' }));
@@ -45,7 +45,7 @@ describe('the end of a job', () => {
     expect(words(events)).toEqual(['status running', 'output 9', 'output 9', 'status succeeded']);
   });
 
-  test('the end is announced when the stream says it, and told when the job does', async () => {
+  test('the end is announced when the stream says it, and reported when the job does', async () => {
     const opened = await openRemote();
     const { upstream, remote } = opened;
     upstream.always('events', doneThen(fault.sse(STATUS.running + STATUS.succeeded)));

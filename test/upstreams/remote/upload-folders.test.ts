@@ -51,7 +51,7 @@ test('no caller is shown the folder', () => {
   expect(withoutFolders('holdover-x/y holdover-demo')).toBe('holdover-x/y holdover-demo');
 });
 
-test('a service that goes by paths is told the very path of the upload, its refusals are readable', async () => {
+test('a service that goes by paths learns the very path of the upload, its refusals are readable', async () => {
   const { upstream, remote } = await openRemote({ assetMode: 'string', uploadPathSecret: SECRET });
   const file = await spooled('BYTES');
   const filePath = 'input/x.png';

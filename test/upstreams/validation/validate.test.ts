@@ -366,7 +366,7 @@ describe('cycles and errors together', () => {
   });
 });
 
-test('a list of more than 20 options is told as its length', () => {
+test('a list of more than 20 options is reported as its length', () => {
   const options = Array.from({ length: 42 }, (_, i) => `o${i}`);
   const picker: NodeDef = {
     name: 'Picker',
