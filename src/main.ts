@@ -1,6 +1,5 @@
 #!/usr/bin/env node
 import { useCompileCache } from './lib/compile-cache.ts';
-import { delayOptimization } from './lib/delay-optimization.ts';
 
 /** Each is loaded only when it is asked for; without one of these names it is the server. */
 const COMMANDS: ReadonlyMap<string, () => Promise<(argv: readonly string[]) => Promise<number>>> =
@@ -17,7 +16,6 @@ const COMMANDS: ReadonlyMap<string, () => Promise<(argv: readonly string[]) => P
 
 // Before anything large is loaded.
 useCompileCache();
-delayOptimization();
 const [name = '', ...rest] = process.argv.slice(2);
 const command = await COMMANDS.get(name)?.();
 if (command) process.exit(await command(rest));

@@ -1,4 +1,5 @@
 import { parseConfig } from '../config/config.ts';
+import { delayOptimization } from '../lib/delay-optimization.ts';
 import { createLogger, logProcessErrors } from '../observability/log.ts';
 import { withoutCredentialsIn } from '../protocol/url-credentials.ts';
 
@@ -21,6 +22,8 @@ export async function serve(argv: readonly string[]): Promise<void> {
   try {
     // Help and refusals need nothing of it.
     const { startServer } = await import('../app/server.ts');
+    // Only now: Node compiles its own modules again that are loaded after a change of V8's settings.
+    delayOptimization();
     const server = await startServer(parsed.config, log);
     const stop = (signal: NodeJS.Signals): void => {
       log.info({ event: 'server.stopping', signal }, 'stopping');
