@@ -2,10 +2,7 @@ import type { CallCount, CallStore } from '../ledger/ledger.ts';
 import type { Logger } from '../observability/log.ts';
 import type { V1RouteName } from './successors.ts';
 
-/**
- * One call of v1; no body, no key, no path.
- * @internal
- */
+/** One call of v1; no body, no key, no path. */
 export type CountedCall = {
   readonly user: string;
   readonly agent: string;

@@ -1,8 +1,5 @@
 import path from 'node:path';
 
-/** Where blobs and their markers are. */
-export type BlobPaths = ReturnType<typeof createBlobPaths>;
-
 /** `blake3:<64 hex>`: the form of a hash, with its digits as the group. */
 export const BLOB_HASH = /^blake3:([0-9a-f]{64})$/;
 
