@@ -56,6 +56,9 @@ const insert = `${COMMON}
 local id, token, claim, now = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 if call('EXISTS', at(id)) == 1 then
   if call('HGET', at(id), 'token') == token then return 1 end
+  local user = call('HGET', at(id), 'user')
+  -- A key that is the id of its job (see joinKey) makes that job once.
+  if claim == #user .. ':' .. user .. ':' .. id then return 0 end
   return redis.error_reply('TAKEN jobs.id must be unique')
 end
 if claim ~= '' then
