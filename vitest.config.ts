@@ -1,5 +1,6 @@
 import { configDefaults, defineConfig } from 'vitest/config';
 import { fastTests } from './test/fast-tests.ts';
+import { LongestFirst } from './test/longest-first.ts';
 
 /** What v1 clients rely on, whoever runs the jobs. */
 const CLIENT_SET = [
@@ -22,6 +23,7 @@ export default defineConfig({
     expect: { poll: { timeout: 15_000 } },
     // Most of the time is other processes starting and clocks running out, not this one at work.
     maxWorkers: 3,
+    sequence: { sequencer: LongestFirst },
     setupFiles: ['test/support/bytes-equality.ts'],
     projects: [
       {
