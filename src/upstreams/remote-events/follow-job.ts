@@ -9,6 +9,7 @@ import { type CheckRate, type SilenceWatch, watchSilence } from './silence-watch
 import type { Snapshots } from './snapshots.ts';
 import { type StreamAttempt, readStreamOnce } from './read-stream.ts';
 import { Alarm } from './alarm.ts';
+import { StreamedJob } from './streamed-job.ts';
 
 export type FollowOptions = RemoteClient & {
   readonly snapshots: Snapshots;
@@ -28,7 +29,7 @@ export type FollowedJob = {
 /**
  * Publishes everything about a job until it ends: from a stream when there is a slot for one, from
  * polls otherwise. A stream that reports the end by a status alone is not trusted until the job
- * itself shows it.
+ * itself shows it, unless the stream has carried all of the job.
  */
 export function follow(options: FollowOptions, followedJob: FollowedJob) {
   const follower = new JobFollower(options, followedJob);
@@ -53,11 +54,15 @@ class JobFollower {
   #cycles = 0;
   #polls = 0;
   #isEndReported = false;
+  /** Of the first stream only: another one may begin after events that it does not repeat. */
+  #streamedJob: StreamedJob | undefined;
+  #hasStreamedEnd = false;
 
   constructor(options: FollowOptions, job: FollowedJob) {
     this.#options = options;
     this.#job = job;
     this.#alarm = new Alarm(job.signal);
+    this.#streamedJob = StreamedJob.of(options.snapshots.latest(job.account, job.jobId));
     this.#reconnectMs = options.limits.reconnectMs.first;
     this.#candidate = {
       rank: () =>
@@ -85,7 +90,8 @@ class JobFollower {
   async #cycle(): Promise<boolean> {
     const isStreaming = this.#mayStream() && this.#options.streamSlots.acquire(this.#candidate);
     const waitMs = isStreaming ? await this.#readStreamUntilEnd() : undefined;
-    if (this.#job.signal.aborted || (await this.#readUnlessFresh())) return true;
+    if (this.#job.signal.aborted || this.#hasStreamedEnd) return true;
+    if (await this.#readUnlessFresh()) return true;
     await this.#alarm.sleep(Math.max(jittered(waitMs ?? this.#nextPollMs()), this.#refusedForMs()));
     return false;
   }
@@ -139,13 +145,23 @@ class JobFollower {
    */
   #handleEvent(event: JobEvent): void {
     const { account, jobId, subscribers } = this.#job;
+    const streamedJob = this.#streamedJob?.receive(event);
     if (event.event !== 'status') return subscribers.publish(event);
     this.#options.snapshots.invalidate(account, jobId);
     const { status, job } = event.data;
     if (!IS_TERMINAL[status]) return subscribers.publish(event);
     // `expired` is checked: one server sends it for a job that it moves between two lists.
     if (job?.id === jobId && status !== 'expired') this.#options.snapshots.store(account, job);
+    else if (streamedJob) this.#publishStreamedEnd(event, streamedJob);
     else subscribers.publishEnding();
+  }
+
+  /** The job lacks the times of its run, so it is not stored: other callers read it. */
+  #publishStreamedEnd({ data }: Extract<JobEvent, { event: 'status' }>, job: Job): void {
+    const { account, jobId, subscribers } = this.#job;
+    this.#hasStreamedEnd = true;
+    this.#options.snapshots.forgetJob(account, jobId);
+    subscribers.publish({ event: 'status', data: { ...data, job } });
   }
 
   /** Even a healthy stream may have missed the end. */
@@ -178,6 +194,7 @@ class JobFollower {
       silence.close();
       streamSlots.release(this.#candidate);
       this.#stream = undefined;
+      this.#streamedJob = undefined;
     }
   }
 

@@ -111,6 +111,11 @@ class SnapshotStore {
     if (job) job.readAtMs = Number.NEGATIVE_INFINITY;
   }
 
+  /** The job has ended and is not known as it ended: the next caller reads it. */
+  forgetJob(account: Account, jobId: string): void {
+    delete this.entryOf(account, jobId).job;
+  }
+
   /** A list reported the end of the job; its final state is still to be read. */
   noteListedEnd(account: Account, jobId: string): void {
     const { job } = this.find(account, jobId) ?? {};
