@@ -2,7 +2,8 @@
 'use strict';
 const { isMainThread } = require('node:worker_threads');
 
-const STEPS_AT_FULL_SPEED = 40;
+/** As many as a job has that a test lets end. */
+const STEPS_AT_FULL_SPEED = 400;
 const REST_MS = 25;
 /** After so long without a step the next one is of another job. */
 const NEW_JOB_MS = 100;
