@@ -109,6 +109,18 @@ describe('an upstream that tells of progress only', () => {
     expect(messageOf(effects, 'progress')).toMatchObject({ value: 4, max: 4 });
   });
 
+  test('a finish that comes after its files were sent does not send them twice', () => {
+    const ui = { images: [{ x_asset: 'a' }] };
+    const { effects } = runScript(GRAPH, [
+      progress('3'),
+      output(outputOf('a', '3'), fileRef('a'), 1000),
+      idle(1800),
+      finished('3', ui),
+      settled({ outputs: [outputOf('a', '3')] }, new Map([['a', fileRef('a')]])),
+    ]);
+    expect(executed(effects).map(({ output: said }) => said)).toEqual([{ images: [fileRef('a')] }]);
+  });
+
   test('more outputs of a node already sent are sent again, with the ones before', () => {
     const { effects } = runScript(GRAPH, [
       progress('3'),

@@ -1,4 +1,5 @@
 import type { NodeOutput, V1Message, NodeState } from '../../protocol/v1.ts';
+import { isSameJson } from '../../protocol/json.ts';
 import { displayNode } from '../graph.ts';
 import { frameOutput, shortIds, newestThatFit } from '../frame-limits.ts';
 import type { ProgressEffect, NodeRun, PictureEffect, ProgressState } from '../progress-state.ts';
@@ -185,6 +186,12 @@ export function emitForHistory(
 ): void {
   update.effects.push({ kind: 'json', message, ...exception });
   update.state.messages = [...update.state.messages, [message.type, message.data]];
+}
+
+/** Emits the output of a node, unless the same was emitted before. */
+export function emitIfChanged(update: ProgressUpdate, nodeId: string, output: NodeOutput): void {
+  const sent = update.state.sentOutputs.get(nodeId);
+  if (sent === undefined || !isSameJson(sent, output)) emitExecuted(update, nodeId, output);
 }
 
 /** The id of the node in the graph that the client sent. */

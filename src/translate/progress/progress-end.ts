@@ -1,5 +1,5 @@
-import { type Json, isSameJson } from '../../protocol/json.ts';
-import type { NodeOutput, V1Message } from '../../protocol/v1.ts';
+import type { Json } from '../../protocol/json.ts';
+import type { V1Message } from '../../protocol/v1.ts';
 import type { JobError } from '../../protocol/v2.ts';
 import { exceptionTypes, tracebackLines } from '../exception-types.ts';
 import { classOf, linkSource, nodeOf } from '../graph.ts';
@@ -8,7 +8,7 @@ import { v1OutputsOf } from '../outputs.ts';
 import type { ProgressInput, PictureEffect } from '../progress-state.ts';
 import {
   type ProgressUpdate,
-  emitExecuted,
+  emitIfChanged,
   startNode,
   markFinished,
   emitPendingPicture,
@@ -134,11 +134,6 @@ function literalInputs(
   const inputs = Object.entries(nodeOf(update.state.graph, nodeId)?.inputs ?? {});
   const literal = inputs.filter(([, value]) => linkSource(value) === undefined);
   return Object.fromEntries(literal.map(([name, value]) => [name, [value]]));
-}
-
-function emitIfChanged(update: ProgressUpdate, nodeId: string, output: NodeOutput): void {
-  const sent = update.state.sentOutputs.get(nodeId);
-  if (sent === undefined || !isSameJson(sent, output)) emitExecuted(update, nodeId, output);
 }
 
 /**

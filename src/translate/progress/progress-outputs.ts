@@ -4,6 +4,7 @@ import { addTo, isListed, ownerOf, v1FilesOf, v1OutputOf } from '../outputs.ts';
 import {
   type ProgressUpdate,
   emitExecuted,
+  emitIfChanged,
   markFinished,
   emitPendingPicture,
   emitCached,
@@ -63,6 +64,7 @@ export function finishCurrent(update: ProgressUpdate): void {
 
 function emitUi(update: ProgressUpdate, nodeId: string, ui: NodeUi): void {
   const output = v1OutputOf(ui, update.state.files);
-  if (output) return emitExecuted(update, nodeId, output);
+  // The files may have been sent already, when the events before this one were lost.
+  if (output) return emitIfChanged(update, nodeId, output);
   update.state.unnamedUi.set(nodeId, ui);
 }
