@@ -4,13 +4,13 @@ import { pipeline } from 'node:stream/promises';
 import { type Readable, Transform } from 'node:stream';
 import busboy from 'busboy';
 import {
-  type Durability,
   type SpoolRefusal,
   type SpoolResult,
   pipeInto,
   spoolStream,
   tooLargeText,
 } from '../lib/spool.ts';
+import type { Durability } from '../lib/durability.ts';
 import type { SpooledFile } from '../protocol/job-api.ts';
 
 type FormFile = {

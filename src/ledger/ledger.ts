@@ -1,3 +1,4 @@
+import type { Durability } from '../lib/durability.ts';
 import type {
   AssetRow,
   CallCount,
@@ -13,15 +14,10 @@ import type {
 export type * from './columns.ts';
 
 /**
- * What a write survives when its promise resolves. `fsync`: a power cut. `transient`: `kill -9`; a
- * power cut may take it, and with it every later write that is not on disk either, so that the
- * ledger is as it was at an earlier moment. The ledger in Redis has one durability, that of Redis.
- */
-export type Durability = 'fsync' | 'transient';
-
-/**
- * The records that must survive `kill -9`. Every promise resolves only when its change is durable.
- * Texts named `…Json` are stored as they are; no column ever holds a credential.
+ * The records that must survive `kill -9`. Every promise resolves only when its change is as durable as
+ * asked. A power cut may take a `transient` write, and with it every later write that is not on disk
+ * either, so that the ledger is as it was at an earlier moment. The ledger in Redis has one
+ * durability, that of Redis. Texts named `…Json` are stored as they are; no column ever holds a credential.
  */
 export interface Ledger {
   readonly prompts: PromptStore;

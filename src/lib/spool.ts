@@ -4,6 +4,7 @@ import { type FileHandle, mkdir, open, rename, rm } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { Readable, Writable, finished as whenFinished } from 'node:stream';
 import { finished } from 'node:stream/promises';
+import { type Durability, syncPath } from './durability.ts';
 import { type Hasher, createHasher } from './hash.ts';
 import { renameNew } from './rename-new.ts';
 import type { SpooledFile } from '../protocol/job-api.ts';
@@ -16,9 +17,6 @@ export type SpoolRefusal = {
 };
 
 export type SpoolResult = { readonly ok: true; readonly value: SpooledFile } | SpoolRefusal;
-
-/** The durability of a spooled file: a file that is only sent on need not reach the disk. */
-export type Durability = 'fsync' | 'transient';
 
 const WRITE_NEW =
   constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | (constants.O_NOFOLLOW ?? 0);
@@ -39,6 +37,7 @@ export async function spoolStream(
   options: {
     readonly dir: string;
     readonly maxBytes: number;
+    /** A file that is only sent on need not reach the disk. */
     readonly durability?: Durability | undefined;
   },
 ): Promise<SpoolResult> {
@@ -217,16 +216,6 @@ function callDoneAfter(
 async function openNew(path: string): Promise<FileHandle> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
   return open(path, WRITE_NEW, 0o600);
-}
-
-/** Makes what is at a path, a file or the names in a folder, survive a loss of power. */
-export async function syncPath(path: string): Promise<void> {
-  const handle = await open(path, constants.O_RDONLY);
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
 }
 
 function refusalOf(error: unknown, maxBytes: number): SpoolRefusal {

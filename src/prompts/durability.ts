@@ -1,6 +1,6 @@
-import type { Durability } from '../ledger/ledger.ts';
+import type { Durability } from '../lib/durability.ts';
 
-/** What the writes of a prompt survive before its next step. */
+/** How durable each write of a prompt is before its next step. */
 export type PromptDurability = {
   /** When its record has to be stored: before it is sent, or with the commit of its job. */
   readonly record: 'before sending' | 'with its job';

@@ -1,5 +1,5 @@
 import { constants } from 'node:fs';
-import { syncPath } from '../lib/spool.ts';
+import { syncPath } from '../lib/durability.ts';
 import { access, mkdir, open, readdir, rename, stat, unlink, writeFile } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
 import path from 'node:path';

@@ -5,10 +5,10 @@ import type { CrashPoint } from '../../lib/crash-point.ts';
 import { packageVersion } from '../../config/version.ts';
 import type { RecordedBlob } from '../../ledger/sqlite/inspect.ts';
 import { LedgerInUse, lockFile } from '../../ledger/sqlite/sqlite-ledger.ts';
-import { forEachConcurrently } from '../../lib/for-each-concurrently.ts';
+import { forEachConcurrently } from '../../lib/concurrency.ts';
 import { type BlobCopier, createBlobCopier, manifestFields } from './blobs.ts';
 import { hashFile } from '../../lib/hash.ts';
-import { syncPath } from '../../lib/spool.ts';
+import { syncPath } from '../../lib/durability.ts';
 import { copyTo, linkTo, filesBelow, refuseNested } from './copy.ts';
 import {
   BACKUP_LOCK,

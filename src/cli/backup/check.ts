@@ -3,7 +3,7 @@ import { lstat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { UNFINISHED_RESTORE } from '../../data-folder/data-dir.ts';
 import type { DatabaseState, RecordedBlob } from '../../ledger/sqlite/inspect.ts';
-import { forEachConcurrently } from '../../lib/for-each-concurrently.ts';
+import { forEachConcurrently } from '../../lib/concurrency.ts';
 import { hashFile } from '../../lib/hash.ts';
 import { filesBelow } from './copy.ts';
 import { type RecordedFiles, blobPath } from './records.ts';

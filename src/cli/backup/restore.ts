@@ -1,13 +1,13 @@
 import { existsSync, mkdirSync, readdirSync, statSync } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { syncPath } from '../../lib/spool.ts';
+import { syncPath } from '../../lib/durability.ts';
 import type { CrashPoint } from '../../lib/crash-point.ts';
 import { makeAsideFolder } from '../../data-folder/set-aside.ts';
 import { UNFINISHED_RESTORE, databasePath } from '../../data-folder/data-dir.ts';
 import { inspectDatabase, recordedBlobs } from '../../ledger/sqlite/inspect.ts';
 import { LedgerInUse, lockFile } from '../../ledger/sqlite/sqlite-ledger.ts';
-import { forEachConcurrently } from '../../lib/for-each-concurrently.ts';
+import { forEachConcurrently } from '../../lib/concurrency.ts';
 import { copyTo, filesBelow, refuseNested } from './copy.ts';
 import { type Backup, backupsIn } from './backups.ts';
 import type { Manifest } from './manifest.ts';

@@ -5,7 +5,7 @@ import { reached } from '../../lib/crash-point.ts';
 import type { Blobs } from '../../upstreams/blobs.ts';
 import { importedAsset } from '../../upstreams/imported-asset.ts';
 import type { FileRow, Ledger } from '../../ledger/ledger.ts';
-import { forEachConcurrently } from '../../lib/for-each-concurrently.ts';
+import { forEachConcurrently } from '../../lib/concurrency.ts';
 import { contentTypeOf } from '../../http/file-headers.ts';
 import type { SpooledFile } from '../../protocol/job-api.ts';
 import type { FileCopier } from './copy.ts';

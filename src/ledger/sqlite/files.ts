@@ -1,6 +1,7 @@
 import { FILE_COLUMNS } from '../columns.ts';
 import { sqlColumns } from './sql-columns.ts';
-import type { Durability, FileRow, FileStore, SettingStore, FileType } from '../ledger.ts';
+import type { Durability } from '../../lib/durability.ts';
+import type { FileRow, FileStore, SettingStore, FileType } from '../ledger.ts';
 import type { Writer } from './writer.ts';
 import type { Database } from './database.ts';
 import { LRUCache } from 'lru-cache';

@@ -1,5 +1,6 @@
-import { closeSync, constants, fdatasyncSync, fsyncSync, openSync } from 'node:fs';
+import { closeSync, constants, fdatasyncSync, openSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { syncPathNow } from '../../lib/durability.ts';
 
 /** The fsync of a database in WAL mode with `synchronous = NORMAL`, whose commits do without. */
 export type LogSync = {
@@ -30,8 +31,11 @@ export function createLogSync(databasePath: string): LogSync {
 /** SQLite creates the log anew after each orderly end, so its name has to reach the disk as well. */
 function openLog(databasePath: string): number {
   const file = openSync(`${databasePath}-wal`, constants.O_RDWR);
-  const folder = openSync(dirname(databasePath), constants.O_RDONLY);
-  fsyncSync(folder);
-  closeSync(folder);
-  return file;
+  try {
+    syncPathNow(dirname(databasePath));
+    return file;
+  } catch (error) {
+    closeSync(file);
+    throw error;
+  }
 }

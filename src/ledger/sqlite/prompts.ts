@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import { PROMPT_COLUMNS } from '../columns.ts';
-import type { Durability, LinkedJob, PromptOutline, PromptRow, PromptStore } from '../ledger.ts';
+import type { Durability } from '../../lib/durability.ts';
+import type { LinkedJob, PromptOutline, PromptRow, PromptStore } from '../ledger.ts';
 import type { Database } from './database.ts';
 import { longTexts } from './long-texts.ts';
 import { type SqlValue, sqlColumns } from './sql-columns.ts';

@@ -1,4 +1,4 @@
-import type { Durability } from '../ledger.ts';
+import type { Durability } from '../../lib/durability.ts';
 import type { Database } from './database.ts';
 
 export type Writer = ReturnType<typeof createWriter>;

@@ -1,16 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
+import { existsSync, mkdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { syncPathNow } from '../../lib/durability.ts';
 import { hashOf } from '../../lib/hash.ts';
 import { createBlobPaths } from '../blob-paths.ts';
 
@@ -66,19 +57,10 @@ export function createOutputPlacer(dirs: {
     // Also for bytes that were there: those of another thread may not be durable yet.
     async syncName(hash) {
       const folder = path.dirname(pathOf(hash));
-      syncFolder(folder);
+      syncPathNow(folder);
       if (durableFolders.has(folder)) return;
-      syncFolder(dir);
+      syncPathNow(dir);
       durableFolders.add(folder);
     },
   };
-}
-
-function syncFolder(folder: string): void {
-  const descriptor = openSync(folder, 'r');
-  try {
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
-  }
 }

@@ -1,6 +1,7 @@
 import type { Clock } from '../../lib/clock.ts';
 import { reached } from '../../lib/crash-point.ts';
-import type { Durability, Ledger, JobRow } from '../../ledger/ledger.ts';
+import type { Durability } from '../../lib/durability.ts';
+import type { Ledger, JobRow } from '../../ledger/ledger.ts';
 import { type LiveJob, jobFromRow, showJob, toEndPatch, toPatch } from './live-job.ts';
 import type { Logger } from '../../observability/log.ts';
 import type { KeyedMutex } from '../../lib/concurrency.ts';

@@ -2,7 +2,7 @@ import { readFile, rm } from 'node:fs/promises';
 import type Koa from 'koa';
 import type { FileStore, FileType } from '../../ledger/ledger.ts';
 import { type Form, receiveMultipart } from '../../http/multipart.ts';
-import type { Durability } from '../../lib/spool.ts';
+import type { Durability } from '../../lib/durability.ts';
 import type { SpooledFile } from '../../protocol/job-api.ts';
 import type { DialectRules } from '../../dialects/dialect.ts';
 import { V1Error, emptyError, plainError, requirePrintable } from '../../dialects/errors.ts';
