@@ -8,8 +8,8 @@ import { env, geteuid } from 'node:process';
 type CompileCache = { enableCompileCache?(this: void, folder: string): unknown };
 
 /**
- * Lets V8 take up what it compiled at an earlier start, where Node can. It lies in the cache folder of the user
- * who runs this process; one that cannot be used changes nothing but the time of a start.
+ * Lets V8 reuse the code that it compiled at an earlier start, where Node can. The code is in the cache folder of the
+ * user of this process. Without it a start takes longer; nothing else changes.
  */
 export function useCompileCache(): void {
   const { enableCompileCache } = module as CompileCache;

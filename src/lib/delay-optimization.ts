@@ -5,7 +5,7 @@ import { setFlagsFromString } from 'node:v8';
 const INTERRUPT_BUDGET = 400_000;
 
 /**
- * Makes V8 optimize a function later, before the first one runs. A session of a hundred prompts ends before
+ * Makes V8 optimize functions later. A session of a hundred prompts ends before
  * the optimized code has paid for its compilation: docs/decisions/delayed-optimization.md.
  * Only V8 before 12 (Node 20) needs it: newer ones have a cheaper compiler in between.
  */

@@ -10,7 +10,7 @@ const LOOP_DELAY = fileURLToPath(new URL('./programs/loop-delay.js', import.meta
 export type HoldoverOptions = {
   readonly workDir: string;
   /** A built checkout of this repository; by default this one. */
-  readonly checkout?: string;
+  readonly checkout?: string | undefined;
   /** By default it is the program under measurement. */
   readonly side?: Side;
   readonly args?: readonly string[];
@@ -42,6 +42,21 @@ export async function startHoldover(options: HoldoverOptions): Promise<Program> 
     side,
     logFile: join(workDir, 'holdover.log'),
   });
+}
+
+/** Measures with a far server on the processor of the load; `act` gets the options to put a Holdover in front of it. */
+export async function inFrontOf<T>(
+  far: string,
+  options: HoldoverOptions,
+  act: (options: HoldoverOptions) => Promise<T>,
+): Promise<T> {
+  const { workDir } = options;
+  const upstream = await startHoldover({ workDir, checkout: far, side: 'load' });
+  try {
+    return await act({ ...options, args: ['--upstream', upstream.url] });
+  } finally {
+    await upstream.stop();
+  }
 }
 
 /** Where a data directory survives nothing and waits for no disk. */

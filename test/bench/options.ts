@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 
-/** What a run of the bench measures. */
+/** The choice of benchmarks for one run. */
 export type BenchOptions = {
   /** Empty: all there are. */
   readonly names: readonly string[];

@@ -122,7 +122,7 @@ function cpuNsOf(pid: number): number {
   return [pid, ...childrenOf(pid)].reduce((sum, id) => sum + threadsNs(id), 0);
 }
 
-function childrenOf(pid: number): number[] {
+export function childrenOf(pid: number): number[] {
   try {
     const ids = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim();
     return ids === '' ? [] : ids.split(' ').map(Number);

@@ -25,7 +25,7 @@ import { encodeWebp } from '../codecs/encode-webp.ts';
 /** zlib levels of v1: files that stay are packed harder than previews. */
 const COMPRESSION = { saved: 4, preview: 1 } as const;
 
-/** What all nodes that write pictures have in common; files carry the prompt. */
+/** The inputs and properties of all nodes that write pictures; the files contain the prompt. */
 const SAVES = {
   hidden: { prompt: 'PROMPT', extra_pnginfo: 'EXTRA_PNGINFO' },
   outputs: [],

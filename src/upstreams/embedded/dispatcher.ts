@@ -35,7 +35,7 @@ export class Dispatcher {
   readonly #queue = createJobQueue<LiveJob>(emitPositions);
   readonly #running = new Set<Promise<void>>();
   readonly #reservations: string[] = [];
-  #threadsTimer: NodeJS.Timeout | undefined;
+  #cancelThreadStart: (() => void) | undefined;
   #isOpen = false;
 
   constructor(options: DispatcherOptions) {
@@ -45,7 +45,8 @@ export class Dispatcher {
 
   start(): void {
     this.#isOpen = true;
-    this.#threadsTimer = setTimeout(() => this.#startThreads(), THREADS_DELAY_MS).unref();
+    const { clock } = this.#options;
+    this.#cancelThreadStart = clock.callAfter(THREADS_DELAY_MS, () => this.#startThreads());
     this.#schedule();
   }
 
@@ -55,7 +56,7 @@ export class Dispatcher {
 
   async close(): Promise<void> {
     this.#isOpen = false;
-    clearTimeout(this.#threadsTimer);
+    this.#cancelThreadStart?.();
     for (const { job } of this.#assignments) job?.stop.abort('shutdown' satisfies StopReason);
     await Promise.all(this.#running);
     await Promise.all(this.#assignments.map(({ thread }) => thread.terminate()));

@@ -3,9 +3,10 @@ import type { Job, NodeUi, Output, Progress } from '../../protocol/v2.ts';
 
 /**
  * Collects the events of a job that another Holdover runs, so that a job that has succeeded is known
- * without a read: the terminal status of Holdover 0.1 does not carry the job. The stream is complete when it begins with `queued`: nothing has happened to the
- * job before, and a Holdover leaves out no event but previews and progress that is out of date. A
- * job that ran a second time has outputs of the first run among its events; it has begun twice.
+ * without a read: the terminal status of Holdover 0.1 does not carry the job. The stream is complete
+ * when it begins with `queued`: nothing has happened to the job before, and a Holdover leaves out no
+ * event but previews and progress that is out of date. A job that ran a second time has outputs of
+ * the first run among its events; it has begun twice.
  */
 export class StreamedJob {
   readonly #submitted: Job;

@@ -15,7 +15,7 @@ const COUNTED = 9;
 /** A call that no client waits for may come as late. */
 const QUIET_MS = 400;
 
-/** What a prompt asks of the upstream, seen by a program in between. */
+/** The calls of a prompt on the upstream, seen by a program in between. */
 export const calls = (reference: Checkout): Bench => ({
   name: 'calls',
   needs: ['python3'],

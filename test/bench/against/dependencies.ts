@@ -15,7 +15,7 @@ const KINDS = {
 
 const run = promisify(execFile);
 
-/** What a user's disk holds after an installation, Holdover itself apart. */
+/** The bytes on a user's disk after an installation, Holdover itself apart. */
 export const dependencies = (reference: Checkout): Bench => ({
   name: 'dependencies',
   needs: ['npm', 'du'],

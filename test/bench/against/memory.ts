@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { endless } from '../../support/graphs/workflows.ts';
 import type { Bench, Context } from '../bench.ts';
-import { type HoldoverOptions, startHoldover } from '../holdover.ts';
+import { type HoldoverOptions, inFrontOf, startHoldover } from '../holdover.ts';
 import {
   type Row,
   type Sample,
@@ -59,7 +59,7 @@ export const memory = (reference: Checkout): Bench => ({
 
 async function afterStart({ workDir, rounds }: Context, reference: Checkout): Promise<Row> {
   const measure = (checkout?: string) => async (): Promise<Sample> => {
-    const server = await startHoldover({ workDir, ...(checkout !== undefined && { checkout }) });
+    const server = await startHoldover({ workDir, checkout });
     await delay(SETTLE_MS);
     const value = server.rssBytes() / 1e6;
     await server.stop();
@@ -80,25 +80,16 @@ async function afterStart({ workDir, rounds }: Context, reference: Checkout): Pr
 type Waiting = {
   readonly prompter: Program;
   readonly mode: Mode;
-  /** What runs the jobs of one that is not embedded. */
+  /** The checkout that runs the jobs of one that is not embedded. */
   readonly far: string;
   readonly checkout?: string;
 };
 
 async function behindRunning({ workDir }: Context, waiting: Waiting): Promise<Sample> {
-  const { mode, far, checkout } = waiting;
-  const options = {
-    workDir,
-    watchHeap: true,
-    ...(checkout !== undefined && { checkout }),
-  } as const;
-  if (mode === 'embedded') return keptByEach(waiting.prompter, options);
-  const upstream = await startHoldover({ workDir, checkout: far, side: 'load' });
-  try {
-    return await keptByEach(waiting.prompter, { ...options, args: ['--upstream', upstream.url] });
-  } finally {
-    await upstream.stop();
-  }
+  const { prompter, mode, far, checkout } = waiting;
+  const options = { workDir, checkout, watchHeap: true } as const;
+  if (mode === 'embedded') return keptByEach(prompter, options);
+  return inFrontOf(far, options, (near) => keptByEach(prompter, near));
 }
 
 async function keptByEach(prompter: Program, options: HoldoverOptions): Promise<Sample> {

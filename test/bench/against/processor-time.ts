@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { childrenOf } from '../program.ts';
 
 const MS_PER_TICK = 10;
 
@@ -8,10 +9,11 @@ export function statMs(stat: string): number {
   return fields.slice(11, 15).reduce((sum, ticks) => sum + Number(ticks) * MS_PER_TICK, 0);
 }
 
-/** Processor time in milliseconds of a process since it was spawned: its threads and children, ended ones too. */
+/**
+ * Processor time in milliseconds of a process since it was spawned: its threads and children, ended ones
+ * too, which `Program.cpuNs` leaves out.
+ */
 export function processorMs(pid: number): number {
-  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim();
-  const pids = children === '' ? [] : children.split(' ').map(Number);
   const own = statMs(readFileSync(`/proc/${pid}/stat`, 'utf8'));
-  return pids.reduce((sum, child) => sum + processorMs(child), own);
+  return childrenOf(pid).reduce((sum, child) => sum + processorMs(child), own);
 }

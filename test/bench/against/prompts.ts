@@ -1,6 +1,6 @@
 import { type Sample, quantile } from '../measure.ts';
 
-/** What the prompter is asked for. */
+/** A request to the prompter. */
 export type Prompts = {
   readonly url: string;
   readonly count: number;
@@ -11,7 +11,7 @@ export type Prompts = {
     | 'each after an answer, none followed';
 };
 
-/** What it says; times in milliseconds. */
+/** Its answer; times in milliseconds. */
 export type PromptTimes = {
   /** Of the first POST, since the epoch. */
   readonly startedAtMs: number;

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Bench, Context } from '../bench.ts';
-import { type HoldoverOptions, startHoldover } from '../holdover.ts';
+import { type HoldoverOptions, inFrontOf, startHoldover } from '../holdover.ts';
 import { type Row, type Sample, interleave, ratioRow } from '../measure.ts';
 import { type Program, startOurs } from '../program.ts';
 import type { Checkout } from './checkouts.ts';
@@ -39,21 +39,16 @@ type Load = {
   readonly prompter: Program;
   readonly mode: Mode;
   readonly connections: number;
-  /** What runs the jobs of one that is not embedded. */
+  /** The checkout that runs the jobs of one that is not embedded. */
   readonly far: string;
   readonly checkout?: string;
 };
 
 async function measure({ workDir }: Context, load: Load): Promise<Sample> {
   const { mode, far, checkout } = load;
-  const options = { workDir, ...(checkout !== undefined && { checkout }) };
+  const options = { workDir, checkout };
   if (mode === 'embedded') return rateOf(load, options);
-  const upstream = await startHoldover({ workDir, checkout: far, side: 'load' });
-  try {
-    return await rateOf(load, { ...options, args: ['--upstream', upstream.url] });
-  } finally {
-    await upstream.stop();
-  }
+  return inFrontOf(far, options, (near) => rateOf(load, near));
 }
 
 async function rateOf(load: Load, options: HoldoverOptions): Promise<Sample> {

@@ -1,5 +1,5 @@
 import { type Bench, type Context } from '../bench.ts';
-import { startHoldover } from '../holdover.ts';
+import { inFrontOf, startHoldover } from '../holdover.ts';
 import { type Sample, interleave, minus, quantile, ratioRow } from '../measure.ts';
 import { type Program, startOurs } from '../program.ts';
 import type { Checkout } from './checkouts.ts';
@@ -24,18 +24,9 @@ export const relay = (reference: Checkout): Bench => ({
 
 type Way = { readonly prompter: Program; readonly far: string; readonly near?: string };
 
-async function through({ workDir }: Context, { prompter, far, near }: Way): Promise<Sample> {
-  const upstream = await startHoldover({ workDir, checkout: far, side: 'load' });
-  try {
-    const args = ['--upstream', upstream.url];
-    return await measureFirst(prompter, {
-      workDir,
-      args,
-      ...(near !== undefined && { checkout: near }),
-    });
-  } finally {
-    await upstream.stop();
-  }
+function through({ workDir }: Context, { prompter, far, near }: Way): Promise<Sample> {
+  const options = { workDir, checkout: near };
+  return inFrontOf(far, options, (nearOptions) => measureFirst(prompter, nearOptions));
 }
 
 async function directly({ workDir }: Context, { prompter, far }: Way): Promise<Sample> {

@@ -11,11 +11,7 @@ export const start = (reference: Checkout): Bench => ({
   needs: [],
   async run({ workDir, rounds }) {
     const timed = (checkout?: string): Promise<Sample> =>
-      timeToAnswer({
-        workDir,
-        dataDir: mkdtempSync(join(workDir, 'empty-')),
-        ...(checkout !== undefined && { checkout }),
-      });
+      timeToAnswer({ workDir, checkout, dataDir: mkdtempSync(join(workDir, 'empty-')) });
     const contestants = { subject: () => timed(), reference: () => timed(reference.dir) };
     await interleave(1, contestants);
     const found = await interleave(rounds, contestants);

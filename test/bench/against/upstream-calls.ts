@@ -46,7 +46,7 @@ export function timeline(calls: readonly UpstreamCall[], postedMs: number): read
     );
 }
 
-/** What differs from job to job, out of the way. */
+/** The path without the parts that differ from job to job. */
 export function withoutIds(path: string): string {
   return path.replace(/\?.*/, '?…').replace(/[\w-]*\d[\w-]{7,}/g, '{id}');
 }

@@ -100,7 +100,7 @@ export async function fillServer({ url }: Holdover): Promise<void> {
   await fetch(`${url}/userdata/workflows%2Fw.json`, { method: 'POST', body: '{"a": 1}' });
 }
 
-/** What a stopped server left that had something of each kind. */
+/** The folder of a stopped server that had something of each kind. */
 export type Template = {
   readonly folder: string;
   readonly state: ServerState;

@@ -6,7 +6,7 @@ import { importCommand } from '../../../src/cli/import.ts';
 import { reportCommand } from '../../../src/cli/report.ts';
 import { restoreCommand } from '../../../src/cli/restore.ts';
 
-/** What a command printed, and its exit code; `null`: it was killed. */
+/** The output of a command and its exit code; `null`: it was killed. */
 export type Ran = {
   readonly code: number | null;
   readonly stdout: string;

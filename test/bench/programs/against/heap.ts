@@ -7,7 +7,7 @@ process.channel?.unref();
 async function tell(): Promise<void> {
   for (let round = 0; round < 3; round++) {
     global.gc?.();
-    // What waits for a finaliser goes with the next collection.
+    // Objects that wait for a finaliser go with the next collection.
     await delay(100);
   }
   const { heapUsed, external } = process.memoryUsage();
