@@ -39,6 +39,9 @@ const CRASH_POINTS = [
 
 export type CrashPoint = (typeof CRASH_POINTS)[number];
 
+/** Read once: each read of an environment variable is a call into the system. */
+const crashAt = process.env['HOLDOVER_CRASH_AT'];
+
 let arrivalCount = 0;
 
 /**
@@ -47,7 +50,6 @@ let arrivalCount = 0;
  * third time.
  */
 export function reached(point: CrashPoint): void {
-  const crashAt = process.env['HOLDOVER_CRASH_AT'];
   if (crashAt === undefined) return;
   const [name, nth = '1'] = crashAt.split(':');
   if (name === point && ++arrivalCount === Number(nth)) process.kill(process.pid, 'SIGKILL');

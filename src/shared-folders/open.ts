@@ -113,8 +113,8 @@ function withFolderStores(files: FileStore, user: string, stores: StoresByType):
   };
   return {
     ...files,
-    put: (row) => storeFor(row.user, row.type).put(row),
-    claim: (row) => storeFor(row.user, row.type).claim(row),
+    put: (row, durability) => storeFor(row.user, row.type).put(row, durability),
+    claim: (row, durability) => storeFor(row.user, row.type).claim(row, durability),
     get: (owner, name) => storeFor(owner, name.type).get(owner, name),
     newestNamed: (owner, name) => storeFor(owner, name.type).newestNamed(owner, name),
     list: (owner, type) => storeFor(owner, type).list(owner, type),
