@@ -80,7 +80,7 @@ export interface PromptStore {
   /** The v2 job is gone and never began: the prompt becomes `outbox` again, with this intent. */
   unlinkJob(key: string, intent: PromptIntent): Promise<void>;
   /** The v2 job has begun; only the first call has an effect. */
-  begin(key: string, atMs: number): Promise<void>;
+  begin(key: string, atMs: number, durability?: Durability): Promise<void>;
   /** Removes a prompt whose submission was definitively refused. */
   remove(key: string): Promise<void>;
   finish(key: string, outcome: PromptOutcome, durability?: Durability): Promise<void>;

@@ -6,6 +6,8 @@ export type PromptDurability = {
   readonly record: 'before sending' | 'with its job';
   /** Its link to the job. The client is answered after it. */
   readonly link: Durability;
+  /** That its job has begun: such a job is never sent again. Frames of its nodes leave after it. */
+  readonly begun: Durability;
   /** Its history entry. The last frame leaves after it. */
   readonly history: Durability;
 };
@@ -16,7 +18,12 @@ export const PROMPT_DURABILITY = {
    * The record is written before the job, into the same log; the job is found again by its label. A
    * history entry is made again from the ended job.
    */
-  ledger: { record: 'with its job', link: 'transient', history: 'transient' },
+  ledger: {
+    record: 'with its job',
+    link: 'transient',
+    begun: 'transient',
+    history: 'transient',
+  },
   /** The service may not answer, and may have forgotten the job later. */
-  service: { record: 'before sending', link: 'fsync', history: 'fsync' },
+  service: { record: 'before sending', link: 'fsync', begun: 'transient', history: 'fsync' },
 } as const satisfies { readonly [storage in 'ledger' | 'service']: PromptDurability };

@@ -94,7 +94,7 @@ function liveStore({ db, writer, texts, dropReplaced }: Parts) {
       await dropReplaced(key);
     },
     unlinkJob: (key, { intentJson, targetsJson }) => unlinkJob([intentJson, targetsJson, key]),
-    begin: (key, atMs) => begin([atMs, key]),
+    begin: (key, atMs, durability) => begin([atMs, key], durability),
     remove: (key) => remove([key]),
   } satisfies Partial<PromptStore>;
 }

@@ -199,10 +199,10 @@ export class JobConsumer {
 
   /** Records that the job has started: such a job is never sent again, by any process. */
   async #recordBegin(input: ProgressInput): Promise<void> {
-    const { mayLoseJobs, ledger } = this.#options;
+    const { mayLoseJobs, ledger, durability } = this.#options;
     if (!mayLoseJobs || this.#hasBegun || !showsActivity(input)) return;
     this.#hasBegun = true;
-    await ledger.prompts.begin(this.#prompt.key, input.atMs);
+    await ledger.prompts.begin(this.#prompt.key, input.atMs, durability.begun);
   }
 
   async #retryWrite(write: () => Promise<void>): Promise<void> {
