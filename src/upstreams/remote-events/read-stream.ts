@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 import { StringDecoder } from 'node:string_decoder';
-import { createParser } from 'eventsource-parser';
+import { createParser, type EventSourceParser } from 'eventsource-parser';
 import type { JobEvent } from '../../protocol/job-api.ts';
 import type { Account } from '../remote-calls/accounts.ts';
 import { type RemoteClient, isAccountWide } from '../remote-calls/calls.ts';
@@ -104,55 +104,80 @@ const MAX_LINES = 100_000;
  * Reads one event stream to its end; aborting is destroying the body.
  * @internal
  */
-export async function readStream(body: Readable, options: StreamOptions): Promise<StreamEnd> {
-  let end: StreamEnd | undefined;
-  const stop = (reason: StreamEnd): void => {
-    end ??= reason;
-    body.destroy();
-  };
-  const idle = setTimeout(() => stop('idle'), options.idleTimeoutMs);
-  let endTimer: NodeJS.Timeout | undefined;
-  let lines = 0;
-  const parser = createParser({
-    maxBufferSize: options.maxEventChars,
-    onComment: () => void idle.refresh(),
-    onError: (error) => error.type === 'max-buffer-size-exceeded' && stop('too large'),
-    onEvent({ event = 'message', data }) {
-      idle.refresh();
-      lines = 0;
-      if (end !== undefined) return;
-      // The service gives up on the stream, not on the job.
-      if (event === 'error') return stop('error event');
-      const read = readEvent(event, data);
-      if (!read) return;
-      options.onEvent(redactEvent(read, options.secrets));
-      if (read.event !== 'status' || !IS_TERMINAL[read.data.status]) return;
-      // One server writes the outputs after the terminal status.
-      endTimer ??= setTimeout(() => stop('ended'), options.afterTerminalMs);
-    },
+export function readStream(body: Readable, options: StreamOptions): Promise<StreamEnd> {
+  return new Promise((resolve) => {
+    const reader = new StreamReader(body, options);
+    body.on('data', (chunk: Buffer) => reader.receive(chunk));
+    body.once('end', () => reader.complete());
+    body.once('close', () => resolve(reader.close()));
   });
+}
+
+class StreamReader {
+  readonly #body: Readable;
+  readonly #options: StreamOptions;
+  readonly #parser: EventSourceParser;
+  readonly #idle: NodeJS.Timeout;
+  #endTimer: NodeJS.Timeout | undefined;
   // A streaming TextDecoder takes four times as long, and most of what comes is pictures.
-  const decoder = new StringDecoder('utf8');
-  let text = '';
-  let isFirst = true;
-  try {
-    for await (const chunk of body) {
-      text = decoder.write(chunk as Buffer);
-      if (isFirst && text !== '') {
-        isFirst = false;
-        if (text.startsWith(BYTE_ORDER_MARK)) text = text.slice(1);
-      }
-      if (end === undefined) parser.feed(text);
-      if ((lines += linesIn(text)) > MAX_LINES) stop('too large');
+  readonly #decoder = new StringDecoder('utf8');
+  #end: StreamEnd | undefined;
+  #text = '';
+  #isFirst = true;
+  #lines = 0;
+
+  constructor(body: Readable, options: StreamOptions) {
+    this.#body = body;
+    this.#options = options;
+    this.#idle = setTimeout(() => this.#stop('idle'), options.idleTimeoutMs);
+    this.#parser = createParser({
+      maxBufferSize: options.maxEventChars,
+      onComment: () => void this.#idle.refresh(),
+      onError: (error) => error.type === 'max-buffer-size-exceeded' && this.#stop('too large'),
+      onEvent: ({ event = 'message', data }) => this.#receiveEvent(event, data),
+    });
+  }
+
+  receive(chunk: Buffer): void {
+    this.#text = this.#decoder.write(chunk);
+    if (this.#isFirst && this.#text !== '') {
+      this.#isFirst = false;
+      if (this.#text.startsWith(BYTE_ORDER_MARK)) this.#text = this.#text.slice(1);
     }
+    if (this.#end === undefined) this.#parser.feed(this.#text);
+    if ((this.#lines += linesIn(this.#text)) > MAX_LINES) this.#stop('too large');
+  }
+
+  /** The stream was read to its end. */
+  complete(): void {
     // The parser waits whether a last CR becomes a CRLF.
-    if (end === undefined && text.endsWith('\r')) parser.feed('\n');
-    return end ?? 'ended';
-  } catch {
-    return end ?? 'broken';
-  } finally {
-    clearTimeout(idle);
-    clearTimeout(endTimer);
+    if (this.#end === undefined && this.#text.endsWith('\r')) this.#parser.feed('\n');
+    this.#end ??= 'ended';
+  }
+
+  close(): StreamEnd {
+    clearTimeout(this.#idle);
+    clearTimeout(this.#endTimer);
+    return (this.#end ??= 'broken');
+  }
+
+  #receiveEvent(name: string, data: string): void {
+    this.#idle.refresh();
+    this.#lines = 0;
+    if (this.#end !== undefined) return;
+    // The service gives up on the stream, not on the job.
+    if (name === 'error') return this.#stop('error event');
+    const event = readEvent(name, data);
+    if (!event) return;
+    this.#options.onEvent(redactEvent(event, this.#options.secrets));
+    if (event.event !== 'status' || !IS_TERMINAL[event.data.status]) return;
+    // One server writes the outputs after the terminal status.
+    this.#endTimer ??= setTimeout(() => this.#stop('ended'), this.#options.afterTerminalMs);
+  }
+
+  #stop(reason: StreamEnd): void {
+    this.#end ??= reason;
+    this.#body.destroy();
   }
 }
 

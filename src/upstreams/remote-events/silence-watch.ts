@@ -46,8 +46,11 @@ export function watchSilence(
   const { first, last, rate, jitter } = options;
   let waitMs = first;
   let timer = setTimeout(scheduleCheck, jitter(waitMs));
+  /** The timer is still the first one: it can start again as it is. */
+  let isFirst = true;
 
   function scheduleCheck(): void {
+    isFirst = false;
     const delayMs = rate.reserve();
     if (delayMs > 0) timer = setTimeout(checkNow, delayMs);
     else checkNow();
@@ -62,8 +65,10 @@ export function watchSilence(
   return {
     /** The stream sent something: the silence starts anew. */
     noteActivity(): void {
+      if (isFirst) return void timer.refresh();
       clearTimeout(timer);
       waitMs = first;
+      isFirst = true;
       timer = setTimeout(scheduleCheck, jitter(waitMs));
     },
     close: (): void => clearTimeout(timer),
