@@ -1,5 +1,4 @@
-import { z } from 'zod';
-import { type Json, type JsonObject, LosslessNumber, isJsonObject } from '../../protocol/json.ts';
+import { type Json, LosslessNumber, isJsonObject } from '../../protocol/json.ts';
 import {
   type Asset,
   type Graph,
@@ -19,161 +18,207 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 /** Used when the service states no expiry: such a link is never stored. */
 const EPOCH = new Date(0).toISOString();
 
-const number = z.preprocess(
-  (value) => (value instanceof LosslessNumber ? Number(value.toString()) : value),
-  z.number(),
-);
-const count = number.pipe(z.number().nonnegative()).catch(0);
+/** The result of a reader for a value that the contract does not allow there. */
+const INVALID = Symbol('invalid');
+
+/** Reads one member; `undefined` leaves it out, `INVALID` makes the whole object none. */
+type Reader = (value: unknown) => unknown;
+
+/** The members of the contract. Others are dropped, unless they are vendor fields. */
+type Readers<T> = { readonly [name in Exclude<keyof T & string, `x_${string}`>]-?: Reader };
+
+type Members = { readonly [name: string]: unknown };
+
+const text: Reader = (value) => (typeof value === 'string' ? value : INVALID);
+const number: Reader = (value) => {
+  const read = value instanceof LosslessNumber ? Number(value.toString()) : value;
+  return typeof read === 'number' && Number.isFinite(read) ? read : INVALID;
+};
+const count: Reader = (value) => {
+  const read = number(value);
+  return typeof read === 'number' && read >= 0 ? read : 0;
+};
+const share: Reader = (value) => {
+  const read = number(value);
+  return typeof read === 'number' ? Math.min(1, Math.max(0, read)) : INVALID;
+};
 /** Used as a key here, where a NUL would change its meaning; otherwise any text of the service. */
-const id = z
-  .string()
-  .min(1)
-  .refine((text) => !text.includes('\0'));
-const mediaType = z
-  .string()
-  .refine((text) => !hasControlCharacter(text))
-  .catch('application/octet-stream');
-const maybeHash = id.nullable().catch(null);
-const maybeText = z.string().nullable().catch(null);
-const maybeNumber = number.nullable().catch(null);
-const time = z.string().refine((text) => !Number.isNaN(Date.parse(text)));
-const maybeTime = time.nullable().catch(null);
-const texts = z.array(z.string());
+const id: Reader = (value) =>
+  typeof value === 'string' && value !== '' && !value.includes('\0') ? value : INVALID;
+const mediaType: Reader = (value) =>
+  typeof value === 'string' && !hasControlCharacter(value) ? value : 'application/octet-stream';
+const time: Reader = (value) =>
+  typeof value === 'string' && !Number.isNaN(Date.parse(value)) ? value : INVALID;
+const texts: Reader = (value) =>
+  Array.isArray(value) && value.every((item) => typeof item === 'string') ? value : INVALID;
+const flag: Reader = (value) => (typeof value === 'boolean' ? value : INVALID);
+/** Services may have states of their own: a job in one of them has not ended. */
+const status: Reader = (value) => {
+  if (typeof value !== 'string') return INVALID;
+  return JOB_STATUSES.find((known) => known === value) ?? 'running';
+};
+const outputType: Reader = (value) => OUTPUT_TYPES.find((known) => known === value);
 
-/** States a surface may use inside; what is not final is running. */
-const status = z.enum(JOB_STATUSES).or(z.string().transform(() => 'running' as const));
+function or(reader: Reader, instead: unknown): Reader {
+  return (value) => {
+    const read = reader(value);
+    return read === INVALID ? instead : read;
+  };
+}
 
-const progress = z.looseObject({
-  value: number.transform((value) => Math.min(1, Math.max(0, value))),
+function optional(reader: Reader): Reader {
+  return (value) => (value === undefined ? undefined : reader(value));
+}
+
+const maybeText = or(text, null);
+const maybeHash = or(id, null);
+const maybeTime = or(time, null);
+const maybeNumber = or(number, null);
+const anyText = or(text, '');
+
+const PROGRESS: Readers<Progress> = {
+  value: share,
   nodes_done: count,
   nodes_total: count,
-  current_node: maybeText.optional(),
-  current_node_class: maybeText.optional(),
-  step: maybeNumber.optional(),
-  steps: maybeNumber.optional(),
-  message: maybeText.optional(),
-});
+  current_node: optional(maybeText),
+  current_node_class: optional(maybeText),
+  step: optional(maybeNumber),
+  steps: optional(maybeNumber),
+  message: optional(maybeText),
+};
 
-const output = z.looseObject({
+const OUTPUT: Readers<Output> = {
   // Empty when the worker named none.
-  node_id: z.string().catch(''),
-  name: z.string().catch(''),
-  type: z.enum(OUTPUT_TYPES).optional().catch(undefined),
+  node_id: anyText,
+  name: anyText,
+  type: outputType,
   content_type: mediaType,
   // One server states 0 for every file.
   size_bytes: count,
   id,
   hash: maybeHash,
-  url: z.string().catch(''),
-  url_expires_at: time.catch(EPOCH),
-  job_id: maybeText.optional(),
-});
+  url: anyText,
+  url_expires_at: or(time, EPOCH),
+  job_id: optional(maybeText),
+};
 
-const jobError = z.looseObject({
-  code: z.string().catch('job_failed'),
-  message: z.string().catch('The job failed.'),
-  node_id: maybeText.optional(),
-  class_type: maybeText.optional(),
-  traceback: maybeText.optional(),
-});
+const JOB_ERROR: Readers<JobError> = {
+  code: or(text, 'job_failed'),
+  message: or(text, 'The job failed.'),
+  node_id: optional(maybeText),
+  class_type: optional(maybeText),
+  traceback: optional(maybeText),
+};
 
-const urls = z.object({
-  self: z.string().catch(''),
-  events: z.string().catch(''),
-  cancel: z.string().catch(''),
-});
-
-const job = z.looseObject({
-  id,
-  status,
-  created_at: time.optional().catch(undefined),
-  create_time: time.optional().catch(undefined),
-  started_at: maybeTime,
-  completed_at: maybeTime,
-  expires_at: time.optional().catch(undefined),
-  queue_position: maybeNumber,
-  progress: z.unknown().optional(),
-  outputs: z.array(z.unknown()).catch([]),
-  error: jobError.nullable().catch(null),
-  metrics: z.record(z.string(), maybeNumber).optional().catch(undefined),
-  urls: urls.catch({ self: '', events: '', cancel: '' }),
-  metadata: z.unknown().optional(),
-});
-
-const asset = z.looseObject({
+const ASSET: Readers<Asset> = {
   id,
   hash: maybeHash,
   size_bytes: count,
   content_type: mediaType,
-  created_at: time.catch(() => new Date().toISOString()),
-  url: z.string().catch(''),
-  url_expires_at: time.catch(EPOCH),
-  file_path: z.string().optional().catch(undefined),
-  created_new: z.boolean().optional().catch(undefined),
-  expires_at: maybeTime.optional(),
-  job_id: maybeText.optional(),
-  tags: texts.optional().catch(undefined),
-});
+  created_at: (value) => or(time, new Date().toISOString())(value),
+  url: anyText,
+  url_expires_at: or(time, EPOCH),
+  file_path: or(text, undefined),
+  created_new: or(flag, undefined),
+  expires_at: optional(maybeTime),
+  job_id: optional(maybeText),
+  tags: or(texts, undefined),
+};
 
-const statusEvent = z.looseObject({
-  status,
-  queue_position: maybeNumber.optional(),
-  x_cached_nodes: texts.optional().catch(undefined),
-});
+/** The members that these readers accept, and vendor fields; `undefined` when it is none. */
+function readMembers<T>(readers: Readers<T>, json: unknown): T | undefined {
+  if (!isJsonObject(json as Json)) return undefined;
+  const members = json as Members;
+  const result: { [name: string]: unknown } = {};
+  for (const [name, reader] of Object.entries<Reader>(readers)) {
+    const value = reader(members[name]);
+    if (value === INVALID) return undefined;
+    if (value !== undefined) result[name] = value;
+  }
+  return addVendorFields(result, members, readers) as T;
+}
 
-const labels = z.record(z.string(), z.string());
+/** Adds the vendor fields that have no reader. */
+function addVendorFields(
+  result: { [name: string]: unknown },
+  members: Members,
+  readers: object,
+): Members {
+  for (const name of Object.keys(members)) {
+    if (name.startsWith('x_') && !Object.hasOwn(readers, name)) result[name] = members[name];
+  }
+  return result;
+}
 
 /** A job as any of the servers writes it; nothing when it is none. */
 export function readJob(json: unknown): Job | undefined {
-  const parsed = job.safeParse(json);
-  if (!parsed.success) return undefined;
-  const fields = parsed.data;
-  const createdAt = fields.created_at ?? fields.create_time ?? new Date().toISOString();
-  const labelMap = readLabels(fields.metadata as Json | undefined);
-  // Built without spreads, which are slow: this runs for every prompt and every poll.
-  const result: { [member: string]: unknown } = {
-    id: fields.id,
-    status: fields.status,
+  if (!isJsonObject(json as Json)) return undefined;
+  const members = json as Members;
+  const jobId = id(members['id']);
+  const jobStatus = status(members['status']);
+  if (jobId === INVALID || jobStatus === INVALID) return undefined;
+  const createdAt = createdAtOf(members);
+  const expiresAt = or(time, undefined)(members['expires_at']);
+  const metrics = readMetrics(members['metrics']);
+  const labels = readLabels(members['metadata'] as Json | undefined);
+  const outputs = Array.isArray(members['outputs']) ? members['outputs'] : [];
+  const job = {
+    id: jobId,
+    status: jobStatus,
     created_at: createdAt,
-    started_at: fields.started_at,
-    completed_at: fields.completed_at,
-    expires_at: fields.expires_at ?? new Date(Date.parse(createdAt) + DAY_MS).toISOString(),
-    queue_position: fields.queue_position,
-    progress: readProgress(fields.progress) ?? null,
-    outputs: fields.outputs.flatMap((item) => readOutput(item) ?? []),
-    error: fields.error === null ? null : readError(fields.error),
-    urls: fields.urls,
+    started_at: maybeTime(members['started_at']),
+    completed_at: maybeTime(members['completed_at']),
+    expires_at: expiresAt ?? new Date(Date.parse(createdAt) + DAY_MS).toISOString(),
+    queue_position: maybeNumber(members['queue_position']),
+    progress: readProgress(members['progress']) ?? null,
+    outputs: outputs.flatMap((item) => readOutput(item) ?? []),
+    error: readError(members['error']),
+    urls: readUrls(members['urls']),
+    ...(metrics && { metrics }),
+    ...(labels && { metadata: labels }),
   };
-  if (fields.metrics !== undefined) result['metrics'] = fields.metrics;
-  if (labelMap) result['metadata'] = labelMap;
-  for (const [name, item] of Object.entries(fields)) {
-    if (name.startsWith('x_') && item !== undefined) result[name] = item;
-  }
-  return result as unknown as Job;
+  return addVendorFields(job, members, {}) as unknown as Job;
 }
 
-function readError(fields: z.infer<typeof jobError>): JobError {
-  return withoutFoldersIn(contractFields(jobError, fields) as Json) as unknown as JobError;
+function readUrls(json: unknown): Job['urls'] {
+  const urls = isJsonObject(json as Json) ? (json as Members) : {};
+  const urlOf = (name: keyof Job['urls']) => anyText(urls[name]) as string;
+  return { self: urlOf('self'), events: urlOf('events'), cancel: urlOf('cancel') };
+}
+
+/** A list of jobs has another name for it. */
+function createdAtOf(members: Members): string {
+  const stated = [members['created_at'], members['create_time']];
+  const first = stated.find((value) => time(value) !== INVALID);
+  return (first as string | undefined) ?? new Date().toISOString();
+}
+
+function readMetrics(json: unknown): Members | undefined {
+  if (!isJsonObject(json as Json)) return undefined;
+  const entries = Object.entries(json as Members);
+  return Object.fromEntries(entries.map(([name, value]) => [name, maybeNumber(value)]));
+}
+
+function readError(json: unknown): JobError | null {
+  const error = readMembers(JOB_ERROR, json);
+  return error ? (withoutFoldersIn(error as unknown as Json) as unknown as JobError) : null;
 }
 
 /** A progress snapshot; `null` and half ones are none. */
 export function readProgress(json: unknown): Progress | undefined {
-  if (json === null || json === undefined) return undefined;
-  const parsed = progress.safeParse(json);
-  return parsed.success ? (contractFields(progress, parsed.data) as Progress) : undefined;
+  return readMembers(PROGRESS, json);
 }
 
 export function readOutput(json: unknown): Output | undefined {
-  const parsed = output.safeParse(json);
-  if (!parsed.success) return undefined;
-  const { type, ...rest } = contractFields(output, parsed.data);
-  const folder = folderFields(rest.id);
-  return { ...folder, ...rest, type: type ?? outputTypeOf(rest.content_type) } as unknown as Output;
+  const read = readMembers(OUTPUT, json);
+  if (!read) return undefined;
+  const type = (read.type as OutputType | undefined) ?? outputTypeOf(read.content_type);
+  return { ...folderFields(read.id), ...read, type };
 }
 
 /** v1 has folders, v2 does not; the ids of one server state more than its fields. */
-function folderFields(id: string): Pick<Output, 'x_subfolder' | 'x_temp'> {
-  const file = engineFileOf(id);
+function folderFields(outputId: string): Pick<Output, 'x_subfolder' | 'x_temp'> {
+  const file = engineFileOf(outputId);
   if (!file) return {};
   const { subfolder, type } = file;
   return {
@@ -183,15 +228,21 @@ function folderFields(id: string): Pick<Output, 'x_subfolder' | 'x_temp'> {
 }
 
 export function readAsset(json: unknown): Asset | undefined {
-  const parsed = asset.safeParse(json);
-  return parsed.success ? (contractFields(asset, parsed.data) as Asset) : undefined;
+  return readMembers(ASSET, json);
 }
 
-export type StatusData = z.infer<typeof statusEvent>;
+export type StatusData = Pick<Job, 'status' | 'x_cached_nodes'> & {
+  readonly queue_position?: number | null;
+};
+
+const STATUS: Readers<StatusData> & { readonly x_cached_nodes: Reader } = {
+  status,
+  queue_position: optional(maybeNumber),
+  x_cached_nodes: or(texts, undefined),
+};
 
 export function readStatus(json: unknown): StatusData | undefined {
-  const parsed = statusEvent.safeParse(json);
-  return parsed.success ? (contractFields(statusEvent, parsed.data) as StatusData) : undefined;
+  return readMembers(STATUS, json);
 }
 
 /** The answer of `GET /jobs/{id}/workflow`. */
@@ -206,31 +257,21 @@ export function readWorkflow(
 /** Labels are a map, or with one server a text, which we fill with the map. */
 function readLabels(metadata: Json | undefined): Job['metadata'] | undefined {
   if (metadata === null || metadata === undefined) return undefined;
-  const map = labels.safeParse(typeof metadata === 'string' ? parseLabelText(metadata) : metadata);
-  return map.success ? map.data : undefined;
+  const map = typeof metadata === 'string' ? parseLabelText(metadata) : metadata;
+  if (!isJsonObject(map)) return undefined;
+  const areTexts = Object.values(map).every((label) => typeof label === 'string');
+  return areTexts ? (map as Job['metadata']) : undefined;
 }
 
-function parseLabelText(text: string): unknown {
+function parseLabelText(labels: string): Json | undefined {
   try {
-    return JSON.parse(text);
+    return JSON.parse(labels) as Json;
   } catch {
     return undefined;
   }
 }
 
-/** Fields of the contract, and vendor fields; others are dropped, and so is what is not there. */
-function contractFields<T extends JsonObject | { readonly [key: string]: unknown }>(
-  schema: { readonly shape: { readonly [key: string]: unknown } },
-  value: T,
-): T {
-  const entries = Object.entries(value).filter(
-    ([key, item]) => item !== undefined && (key in schema.shape || key.startsWith('x_')),
-  );
-  return Object.fromEntries(entries) as T;
-}
-
 function outputTypeOf(contentType: string): OutputType {
   const family = contentType.split('/', 1)[0] ?? '';
-  const labelMap = OUTPUT_TYPES.find((type) => type === family);
-  return labelMap ?? 'file';
+  return OUTPUT_TYPES.find((type) => type === family) ?? 'file';
 }
