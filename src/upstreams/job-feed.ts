@@ -1,5 +1,5 @@
 import type { JobEvent } from '../protocol/job-api.ts';
-import { UnreadEvents } from './unread-events.ts';
+import { EventSubscriber } from './event-subscriber.ts';
 
 type StatusEvent = Extract<JobEvent, { event: 'status' }>;
 type ProgressEvent = Extract<JobEvent, { event: 'progress' }>;
@@ -10,8 +10,8 @@ export type JobFeed = ReturnType<typeof createJobFeed>;
 
 /** Creates the feed of a job in the given state. */
 export function createJobFeed(initial: StatusEvent['data']) {
-  const subscribers = new Set<FeedSubscriber>();
-  const remove = (ended: FeedSubscriber): void => void subscribers.delete(ended);
+  const subscribers = new Set<EventSubscriber>();
+  const remove = (ended: EventSubscriber): void => void subscribers.delete(ended);
   let status: StatusEvent = { event: 'status', data: initial };
   let progress: ProgressEvent | undefined;
   let preview: PreviewEvent | undefined;
@@ -28,7 +28,7 @@ export function createJobFeed(initial: StatusEvent['data']) {
      * every new event.
      */
     subscribe(signal: AbortSignal): AsyncIterable<JobEvent> {
-      const subscriber = new FeedSubscriber(remove, signal);
+      const subscriber = new EventSubscriber(remove, signal);
       for (const event of [status, progress, preview]) if (event) subscriber.push(event);
       subscribers.add(subscriber);
       if (signal.aborted) subscriber.end();
@@ -49,58 +49,6 @@ export async function* endedJobEvents(data: StatusEvent['data']): AsyncGenerator
 /** Ends events that are not read yet: a generator releases nothing before it is started. */
 export async function drainEvents(events: AsyncIterable<JobEvent>): Promise<void> {
   for await (const event of events) void event;
-}
-
-/**
- * Holds the unread events of a slow subscriber: only the latest previews and progress, everything
- * else in full.
- */
-class FeedSubscriber implements AsyncIterableIterator<JobEvent> {
-  readonly #unread = new UnreadEvents();
-  readonly #onEnd: (ended: FeedSubscriber) => void;
-  readonly #signal: AbortSignal;
-  #wake: (() => void) | undefined;
-  #isEnded = false;
-
-  constructor(onEnd: (ended: FeedSubscriber) => void, signal: AbortSignal) {
-    this.#onEnd = onEnd;
-    this.#signal = signal;
-    signal.addEventListener('abort', this);
-  }
-
-  push(event: JobEvent): void {
-    this.#unread.push(event);
-    this.#wake?.();
-  }
-
-  end(): void {
-    this.#isEnded = true;
-    this.#signal.removeEventListener('abort', this);
-    this.#onEnd(this);
-    this.#wake?.();
-  }
-
-  /** The signal aborts. */
-  handleEvent(): void {
-    this.#unread.clear();
-    this.end();
-  }
-
-  async next(): Promise<IteratorResult<JobEvent, undefined>> {
-    while (this.#unread.size === 0 && !this.#isEnded)
-      await new Promise<void>((resolve) => (this.#wake = resolve));
-    const value = this.#unread.shift();
-    return value ? { value, done: false } : { value: undefined, done: true };
-  }
-
-  async return(): Promise<IteratorResult<JobEvent, undefined>> {
-    this.handleEvent();
-    return { value: undefined, done: true };
-  }
-
-  [Symbol.asyncIterator](): this {
-    return this;
-  }
 }
 
 /** A preview replayed to a new subscriber follows its step: it does not precede the next one. */

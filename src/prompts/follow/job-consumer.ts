@@ -83,7 +83,8 @@ export class JobConsumer {
       } else if (event.done) return;
       else {
         await this.#receiveEvent(event.value);
-        await pause();
+        const step = pause();
+        if (step) await step;
         next = events.next();
       }
     }
@@ -140,7 +141,7 @@ export class JobConsumer {
   }
 
   /** The next event, or `undefined` when an `idle` input is due before. */
-  async #nextOrIdle<T>(next: Promise<T>): Promise<T | undefined> {
+  #nextOrIdle<T>(next: Promise<T>): Promise<T | undefined> {
     const dueMs = this.#entryApplier.nextDueMs();
     if (dueMs === null) return next;
     return nextOrTimeout(next, Math.min(dueMs - this.#options.clock.now(), MAX_IDLE_MS));

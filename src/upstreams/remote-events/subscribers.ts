@@ -1,5 +1,5 @@
 import type { JobEvent } from '../../protocol/job-api.ts';
-import { UnreadEvents } from '../unread-events.ts';
+import { EventSubscriber } from '../event-subscriber.ts';
 import { IS_TERMINAL, type Job, type JobStatus, type Progress } from '../../protocol/v2.ts';
 
 /**
@@ -8,16 +8,18 @@ import { IS_TERMINAL, type Job, type JobStatus, type Progress } from '../../prot
  */
 export type Subscribers = ReturnType<typeof createSubscribers>;
 
-type Subscriber = { readonly push: (event: JobEvent) => void; readonly end: () => void };
-
 export function createSubscribers(options: { readonly onEmpty: () => void }) {
-  const subscribers = new Set<Subscriber>();
+  const subscribers = new Set<EventSubscriber>();
   const publishedOutputs = new Set<string>();
   const latest: { status?: StatusEvent; progress?: JobEvent; preview?: JobEvent } = {};
   let isOver = false;
 
   function sendToAll(event: JobEvent): void {
-    for (const subscriber of subscribers) subscriber.push(event);
+    for (const subscriber of subscribers) {
+      subscriber.push(event);
+      // It may subscribe again.
+      if (subscriber.isOverLimit()) subscriber.end();
+    }
   }
 
   function publishStatus(event: StatusEvent): void {
@@ -43,7 +45,7 @@ export function createSubscribers(options: { readonly onEmpty: () => void }) {
     sendToAll(event);
   }
 
-  function unsubscribe(subscriber: Subscriber): void {
+  function unsubscribe(subscriber: EventSubscriber): void {
     if (subscribers.delete(subscriber) && subscribers.size === 0) options.onEmpty();
   }
 
@@ -72,24 +74,14 @@ export function createSubscribers(options: { readonly onEmpty: () => void }) {
     },
     /** Ends when the job ends, when `signal` aborts, or when the subscriber stops reading. */
     subscribe(signal: AbortSignal): AsyncIterable<JobEvent> {
-      const latestEvents = [latest.status, latest.progress, latest.preview];
-      const queue = createEventQueue(latestEvents.filter((event) => event !== undefined));
-      const subscriber: Subscriber = {
-        push: (event) => queue.push(event) || unsubscribe(subscriber),
-        end: queue.end,
-      };
+      const subscriber = new EventSubscriber(unsubscribe, signal);
+      for (const event of [latest.status, latest.progress, latest.preview]) {
+        if (event) subscriber.push(event);
+      }
       subscribers.add(subscriber);
-      if (isOver) queue.end();
-      const stop = (): void => {
-        queue.drop();
-        unsubscribe(subscriber);
-      };
-      if (signal.aborted) stop();
-      signal.addEventListener('abort', stop, { once: true });
-      return queue.read(() => {
-        signal.removeEventListener('abort', stop);
-        unsubscribe(subscriber);
-      });
+      if (isOver) subscriber.end();
+      else if (signal.aborted) subscriber.handleEvent();
+      return subscriber;
     },
     /** Nothing more will come. */
     end(): void {
@@ -100,50 +92,6 @@ export function createSubscribers(options: { readonly onEmpty: () => void }) {
 }
 
 type StatusEvent = Extract<JobEvent, { event: 'status' }>;
-
-/**
- * Events one subscriber has not read yet, in order. Of previews and progress, only the latest is
- * held.
- */
-function createEventQueue(initialEvents: readonly JobEvent[]) {
-  const unread = new UnreadEvents();
-  let isOver = false;
-  let wake: () => void = () => {};
-  const end = (): void => {
-    isOver = true;
-    wake();
-  };
-  for (const event of initialEvents) unread.push(event);
-  return {
-    end,
-    /**
-     * False when the subscriber is too far behind: its queue ends with what it holds, and it may
-     * subscribe again.
-     */
-    push(event: JobEvent): boolean {
-      unread.push(event);
-      if (unread.isOverLimit()) end();
-      wake();
-      return !isOver;
-    },
-    drop(): void {
-      unread.clear();
-      end();
-    },
-    async *read(onDone: () => void): AsyncGenerator<JobEvent> {
-      try {
-        for (;;) {
-          const event = unread.shift();
-          if (event) yield event;
-          else if (isOver) return;
-          else await new Promise<void>((resolve) => (wake = resolve));
-        }
-      } finally {
-        onDone();
-      }
-    },
-  };
-}
 
 /** The status event of a snapshot. */
 export function statusEventOf(job: Job): StatusEvent {
