@@ -1,8 +1,10 @@
 // Makes a few files of the hundreds that a start would read; what it writes replaces what `tsc`
 // wrote for the entry points. All other modules stay for tests to import; package.json packs only what
-// this writes.
+// this writes. The files are CommonJS: V8's compiled code can be kept for them on every version of Node.
 import { readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, relative } from 'node:path/posix';
 import { build } from 'rolldown';
+import { Visitor, parseSync } from 'rolldown/utils';
 import wabt from 'wabt';
 
 /**
@@ -25,21 +27,31 @@ const GROUPS = [
 // Pieces that an earlier build named otherwise would be packed too.
 rmSync('dist/chunks', { recursive: true, force: true });
 
+// It is loaded by Node, and loads all others.
+const LOADER = 'compile-cache.cjs';
+const MINIFY = { compress: false, mangle: false, codegen: { removeWhitespace: true } };
+
+await build({
+  input: 'src/lib/compile-cache.ts',
+  platform: 'node',
+  output: { file: `dist/chunks/${LOADER}`, format: 'cjs', minify: MINIFY },
+});
+
+const THREADS = ['upstreams/execution/worker-entry', 'models/local/thread-worker'];
+// The worker, its nodes and authors of more nodes share the classes of the last two.
+const ENTRIES = ['main', 'demo', ...THREADS, 'nodes/library', 'nodes/node'];
+
 const { output } = await build({
-  input: {
-    main: 'src/main.ts',
-    demo: 'src/demo.ts',
-    'upstreams/execution/worker-entry': 'src/upstreams/execution/worker-entry.ts',
-    'models/local/thread-worker': 'src/models/local/thread-worker.ts',
-    // The worker, its nodes and authors of more nodes share these classes.
-    'nodes/library': 'src/nodes/library.ts',
-    'nodes/node': 'src/nodes/node.ts',
-  },
+  input: Object.fromEntries(ENTRIES.map((entry) => [nameOf(entry), `src/${entry}.ts`])),
   platform: 'node',
   external: IN_PLACE,
   // An old helper of Koa's has a reason for its eval.
   checks: { eval: false },
   plugins: [
+    {
+      name: 'loader',
+      resolveId: (id) => (id.endsWith('/lib/compile-cache.ts') ? { id: `./${LOADER}`, external: true } : undefined),
+    },
     // `prom-client` uses it for exemplars, which no metric here has.
     {
       name: 'without-opentelemetry',
@@ -64,21 +76,62 @@ const { output } = await build({
         }
       },
     },
+    // V8 runs a script of ours without the means of Node to import a module.
+    {
+      name: 'import-outside',
+      generateBundle(_options, files) {
+        for (const file of Object.values(files)) {
+          if (file.type === 'chunk') file.code = withImportOutside(file.code);
+        }
+      },
+    },
   ],
   output: {
     dir: 'dist',
-    entryFileNames: '[name].js',
+    format: 'cjs',
     // One folder deep, like the modules: addresses relative to `import.meta.url` stay right.
-    chunkFileNames: 'chunks/[name].js',
+    entryFileNames: 'chunks/[name].cjs',
+    chunkFileNames: 'chunks/[name].cjs',
     codeSplitting: { groups: GROUPS },
     // The package is half as large. Names stay, for the traces of errors.
-    minify: { compress: false, mangle: false, codegen: { removeWhitespace: true } },
+    minify: MINIFY,
   },
 });
 
-const THREADS = ['upstreams/execution/worker-entry.js', 'models/local/thread-worker.js'];
 for (const thread of THREADS) {
-  if (filesOf(thread).has('chunks/server.js')) throw new Error(`${thread} loads the server: see GROUPS`);
+  if (filesOf(chunkOf(thread)).has('chunks/server.cjs')) throw new Error(`${thread} loads the server: see GROUPS`);
+}
+for (const entry of ENTRIES) writeFileSync(`dist/${entry}.js`, starterOf(entry));
+
+function nameOf(entry) {
+  return entry.replaceAll('/', '-');
+}
+
+function chunkOf(entry) {
+  return `chunks/${nameOf(entry)}.cjs`;
+}
+
+/** An ES module that loads an entry point and has its exports. */
+function starterOf(entry) {
+  const { exports } = output.find(({ fileName }) => fileName === chunkOf(entry));
+  const pathTo = (chunk) => `./${relative(dirname(entry), chunk)}`;
+  const lines = [
+    ...(entry === 'main' ? ['#!/usr/bin/env node'] : []),
+    `import { createRequire } from 'node:module';`,
+    'const require = createRequire(import.meta.url);',
+    `const { loadBundled } = require('${pathTo(`chunks/${LOADER}`)}');`,
+    `const entry = loadBundled(require.resolve('${pathTo(chunkOf(entry))}'));`,
+    ...exports.map((name) => `export const ${name} = entry.${name};`),
+  ];
+  return `${lines.join('\n')}\n`;
+}
+
+/** Each `import(…)` becomes a call of the loader's function. */
+function withImportOutside(code) {
+  if (!code.includes('import(')) return code;
+  const found = [];
+  new Visitor({ ImportExpression: ({ start }) => found.push(start) }).visit(parseSync('chunk.cjs', code).program);
+  return found.reduceRight((text, at) => `${text.slice(0, at)}importOutside${text.slice(at + 'import'.length)}`, code);
 }
 
 /** A file and all that it imports. */

@@ -1,3 +1,3 @@
 import { demoCommand } from './cli/demo.ts';
 
-await demoCommand(process.argv.slice(2));
+void demoCommand(process.argv.slice(2));

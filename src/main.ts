@@ -1,6 +1,3 @@
-#!/usr/bin/env node
-import { useCompileCache } from './lib/compile-cache.ts';
-
 /** Each is loaded only when it is asked for; without one of these names it is the server. */
 const COMMANDS: ReadonlyMap<string, () => Promise<(argv: readonly string[]) => Promise<number>>> =
   new Map([
@@ -14,10 +11,12 @@ const COMMANDS: ReadonlyMap<string, () => Promise<(argv: readonly string[]) => P
     ['worker', async () => (await import('./cli/worker.ts')).workerCommand],
   ]);
 
-// Before anything large is loaded.
-useCompileCache();
 const [name = '', ...rest] = process.argv.slice(2);
-const command = await COMMANDS.get(name)?.();
-if (command) process.exit(await command(rest));
-const { serve } = await import('./cli/serve.ts');
-await serve(name === 'serve' ? rest : process.argv.slice(2));
+void run();
+
+async function run(): Promise<void> {
+  const command = await COMMANDS.get(name)?.();
+  if (command) process.exit(await command(rest));
+  const { serve } = await import('./cli/serve.ts');
+  await serve(name === 'serve' ? rest : process.argv.slice(2));
+}

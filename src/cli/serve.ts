@@ -1,4 +1,5 @@
 import { parseConfig } from '../config/config.ts';
+import { saveCompiledCode } from '../lib/compile-cache.ts';
 import { delayOptimization } from '../lib/delay-optimization.ts';
 import { createLogger, logProcessErrors } from '../observability/log.ts';
 import { withoutCredentialsIn } from '../protocol/url-credentials.ts';
@@ -40,6 +41,7 @@ export async function serve(argv: readonly string[]): Promise<void> {
     });
     // Launch scripts wait for this line of the v1 server.
     process.stdout.write(`To see the GUI go to: ${server.url}\n`);
+    saveCompiledCode();
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
     process.stderr.write(`error: ${withoutCredentialsIn(message)}\n`);

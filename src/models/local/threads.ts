@@ -1,4 +1,4 @@
-import { Tinypool } from 'tinypool';
+import type { Tinypool } from 'tinypool';
 import { packageUrl } from '../../lib/package-url.ts';
 import type { Logger } from '../../observability/log.ts';
 import type { ModelLimits } from '../limits.ts';
@@ -16,7 +16,7 @@ export function createThreads(options: {
   readonly log: Pick<Logger, 'error'>;
 }) {
   const { threads, maxWaiting } = options.limits;
-  let pool: Tinypool | undefined;
+  let pool: Promise<Tinypool> | undefined;
   let tasks = 0;
   return {
     /** Runs a task; `busy`: too many wait already. An abort ends the thread it runs on. */
@@ -25,13 +25,13 @@ export function createThreads(options: {
       pool ??= openPool(threads, options.log);
       tasks++;
       try {
-        return (await pool.run(task, { signal, name: 'runTask' })) as TaskEnd;
+        return (await (await pool).run(task, { signal, name: 'runTask' })) as TaskEnd;
       } finally {
         tasks--;
       }
     },
     async close(): Promise<void> {
-      await pool?.destroy();
+      await (await pool)?.destroy();
     },
   };
 }
@@ -40,7 +40,8 @@ export function createThreads(options: {
  * A fixed number of threads: a pool that may shrink leaves waiting tasks without a thread after an
  * abort.
  */
-function openPool(threads: number, log: Pick<Logger, 'error'>): Tinypool {
+async function openPool(threads: number, log: Pick<Logger, 'error'>): Promise<Tinypool> {
+  const { Tinypool } = await import('tinypool');
   const pool = new Tinypool({
     filename: packageUrl('dist/models/local/thread-worker.js').href,
     minThreads: threads,

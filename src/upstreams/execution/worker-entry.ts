@@ -15,7 +15,7 @@ type NodeModule = {
 const WARM_UP_DELAY_MS = 200;
 
 if (!parentPort) throw new Error('engine/worker is started as a worker thread');
-await serve(parentPort, workerData as WorkerSetup);
+void serve(parentPort, workerData as WorkerSetup);
 
 async function serve(port: MessagePort, setup: WorkerSetup): Promise<void> {
   const { ALL_NODES: nodes } = (await import(setup.nodesModule)) as NodeModule;
