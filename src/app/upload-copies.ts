@@ -15,6 +15,7 @@ import {
   type Content,
   type JobApi,
   type Result,
+  type SpooledFile,
   isGone,
   ok,
 } from '../protocol/job-api.ts';
@@ -25,6 +26,8 @@ export type UploadCopies = {
   readonly jobs: JobApi;
   /** Sends a file once more; the id of its new asset, `undefined` when no copy of it is here. */
   reupload(caller: Caller, file: ResolvedFile): Promise<string | undefined>;
+  /** Resolves when no copy is being written. */
+  copiesStored(): Promise<void>;
 };
 
 type UploadCopiesOptions = {
@@ -49,16 +52,11 @@ export function createUploadCopies(options: UploadCopiesOptions): UploadCopies {
   // A copy that is being written must not be removed meanwhile.
   const inOrder = createMutex();
 
-  async function storeCopy({ user }: Caller, upload: AssetUpload): Promise<void> {
-    const { file, contentType, filePath } = upload;
-    if (await ledger.assets.byHash(user, file.hash)) return;
-    const copy = join(spoolDir, `${COPY_ID_PREFIX}${randomUUID()}`);
-    await linkOrCopy(file.path, copy);
-    try {
-      await blobs.moveIntoPlace({ ...file, path: copy });
-    } finally {
-      await rm(copy, { force: true });
-    }
+  async function storeCopy(
+    { user }: Caller,
+    { file, contentType, filePath }: AssetUpload,
+  ): Promise<void> {
+    await blobs.moveIntoPlace(file);
     const { hash, sizeBytes } = file;
     const row = {
       id: `${COPY_ID_PREFIX}${randomUUID()}`,
@@ -88,11 +86,41 @@ export function createUploadCopies(options: UploadCopiesOptions): UploadCopies {
     else await blobs.markRecorded(hash);
   }
 
+  /** Resolves when the copies of all uploads until now are stored. */
+  const copiesStored = (): Promise<void> => inOrder(async () => {});
+
   /** A copy is a help, not a promise: without it the upload is as good as it ever was. */
-  async function tryToCopy(caller: Caller, upload: AssetUpload): Promise<void> {
-    await inOrder(() => storeCopy(caller, upload)).catch((error: unknown) => {
-      log.warn({ event: 'uploads.not_kept', err: error }, 'an upload could not be copied');
-    });
+  function notCopied(error: unknown): void {
+    log.warn({ event: 'uploads.not_kept', err: error }, 'an upload could not be copied');
+  }
+
+  /** A second name for the bytes of an upload; `undefined` when there is a copy, or can be none. */
+  async function linkUpload(
+    { user }: Caller,
+    { file }: AssetUpload,
+  ): Promise<SpooledFile | undefined> {
+    if (await ledger.assets.byHash(user, file.hash)) return undefined;
+    const path = join(spoolDir, `${COPY_ID_PREFIX}${randomUUID()}`);
+    try {
+      await linkOrCopy(file.path, path);
+      return { ...file, path };
+    } catch (error) {
+      notCopied(error);
+      return undefined;
+    }
+  }
+
+  async function storeLinked(caller: Caller, upload: AssetUpload): Promise<void> {
+    try {
+      await inOrder(async () => {
+        const { file } = upload;
+        if (!(await ledger.assets.byHash(caller.user, file.hash))) await storeCopy(caller, upload);
+      });
+    } catch (error) {
+      notCopied(error);
+    } finally {
+      await rm(upload.file.path, { force: true });
+    }
   }
 
   async function openCopy(
@@ -130,6 +158,7 @@ export function createUploadCopies(options: UploadCopiesOptions): UploadCopies {
     const answer = await jobs.content(caller, assetId, range);
     if (answer.ok || !(isGone(answer.error) || UNAVAILABLE_CODES.has(answer.error.code)))
       return answer;
+    await copiesStored();
     const copy = await openCopy(caller, assetId, range);
     return copy ? ok(copy) : answer;
   }
@@ -145,15 +174,27 @@ export function createUploadCopies(options: UploadCopiesOptions): UploadCopies {
   }
 
   return {
+    copiesStored,
     jobs: {
       ...jobs,
       content,
       async createAsset(caller, upload) {
-        await tryToCopy(caller, upload);
-        return jobs.createAsset(caller, upload);
+        // Sending removes the file of the upload, so the copy has a name of its own before it begins.
+        const linked = await linkUpload(caller, upload);
+        let isSent = false;
+        try {
+          const sent = await jobs.createAsset(caller, upload);
+          isSent = sent.ok;
+          return sent;
+        } finally {
+          // The client need not wait until the copy is on the disk.
+          if (linked && isSent) void storeLinked(caller, { ...upload, file: linked });
+          else if (linked) await rm(linked.path, { force: true });
+        }
       },
     },
     async reupload(caller, resolvedFile) {
+      await copiesStored();
       const row = await ledger.files.get(caller.user, resolvedFile);
       // The name may stand for other bytes by now: those are not what the prompt was sent with.
       const file = row?.hash === resolvedFile.hash ? await spoolCopy(resolvedFile) : undefined;
