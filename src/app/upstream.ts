@@ -30,6 +30,8 @@ type JobRunner = {
   readonly needsCallerKey: (user: string) => boolean;
   /** The folder an upload lies in there, where each has one of its own. */
   readonly uploadFolderOf?: RemoteJobs['uploadFolderOf'];
+  /** Sends an upload on while it arrives. Absent where uploads stay on this machine. */
+  readonly startUpload?: RemoteJobs['startUpload'];
   /** Event streams it holds open elsewhere. */
   readonly openStreams: () => number;
   /** Starts running jobs. */
@@ -149,13 +151,18 @@ async function openRemote(
     now: Date.now,
   });
   return {
-    ...uploadCopies,
+    jobs: uploadCopies.jobs,
+    reupload: (caller, file) => uploadCopies.reupload(caller, file),
     uploadFolderOf: remote.uploadFolderOf,
+    startUpload: (caller, upload) => remote.startUpload(caller, upload),
     acceptsCaller: (caller) => remote.acceptsCaller(caller),
     openStreams: () => remote.capabilities().openStreams,
     needsCallerKey: (user) => key === undefined && user !== keylessUser,
     start: () => {},
-    close: () => remote.close(),
+    async close() {
+      await uploadCopies.copiesStored();
+      await remote.close();
+    },
   };
 }
 

@@ -1,6 +1,12 @@
 import { posix } from 'node:path';
 import type { FileRow, FileStore } from '../ledger/ledger.ts';
-import { type Caller, type JobApi, type SpooledFile, isGone } from '../protocol/job-api.ts';
+import {
+  type Caller,
+  type JobApi,
+  type SpooledFile,
+  type StartedUpload,
+  isGone,
+} from '../protocol/job-api.ts';
 import type { Asset } from '../protocol/v2.ts';
 import { toV1FileError } from '../dialects/file-error.ts';
 import { contentTypeOf } from '../http/file-headers.ts';
@@ -20,6 +26,8 @@ export type FileStoringServices = {
 export type NewFile = Pick<FileRow, 'type' | 'subfolder' | 'filename'> & {
   readonly caller: Caller;
   readonly file: SpooledFile;
+  /** The upstream has most of its bytes already. */
+  readonly started?: StartedUpload | undefined;
   /** `same bytes`: a name that already has the same bytes is returned instead of a new one. */
   readonly reuse: 'same bytes' | 'never';
 };
@@ -92,23 +100,33 @@ async function reuseExisting(
   );
 }
 
-/** Brings a file to the upstream; bytes the user has there already are not sent again. */
+/**
+ * Brings a file to the upstream. Bytes the user has there already are not sent again, unless most of
+ * them were sent before their hash was known.
+ */
 export async function storeBytes(
   jobs: FileStoringServices['jobs'],
-  newFile: FileName & Pick<NewFile, 'file'>,
+  newFile: FileName & Pick<NewFile, 'file' | 'started'>,
 ): Promise<Asset> {
-  const { caller, file } = newFile;
+  const { caller, file, started } = newFile;
   const filePath = uploadPathOf(newFile);
-  const known = await jobs.hasBlob(caller, file.hash);
-  if (known.ok && known.value) {
-    const linked = await jobs.assetFromHash(caller, { hash: file.hash, filePath });
-    if (linked.ok) return linked.value;
-  }
+  const known = started === undefined && (await findKnownBytes(jobs, { caller, file, filePath }));
+  if (known) return known;
   const contentType = contentTypeFor(newFile.filename);
   const upload = { file, filePath, contentType, expectedHash: file.hash };
-  const created = await jobs.createAsset(caller, upload);
+  const created = await jobs.createAsset(caller, { ...upload, ...(started && { started }) });
   if (!created.ok) throw toV1FileError(created.error);
   return created.value;
+}
+
+async function findKnownBytes(
+  jobs: FileStoringServices['jobs'],
+  { caller, file: { hash }, filePath }: Pick<NewFile, 'caller' | 'file'> & { filePath: string },
+): Promise<Asset | undefined> {
+  const known = await jobs.hasBlob(caller, hash);
+  if (!known.ok || !known.value) return undefined;
+  const linked = await jobs.assetFromHash(caller, { hash, filePath });
+  return linked.ok ? linked.value : undefined;
 }
 
 function rowOf({ now }: Pick<FileStoringServices, 'now'>, newFile: NewFile, asset: Asset): FileRow {

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { lstat, unlink } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { LRUCache } from 'lru-cache';
-import { moveIntoPlace } from '../lib/spool.ts';
+import { moveIntoPlace } from '../lib/rename-new.ts';
 import { createKeyedMutex } from '../lib/concurrency.ts';
 import type { SpooledFile } from '../protocol/job-api.ts';
 import { type PathStatus, listBelow, statPath } from './folder-paths.ts';

@@ -11,14 +11,16 @@ import {
   tooLargeText,
 } from '../lib/spool.ts';
 import type { Durability } from '../lib/durability.ts';
-import type { SpooledFile } from '../protocol/job-api.ts';
+import type { GrowingFile, SpooledFile } from '../protocol/job-api.ts';
 
-type FormFile = {
+/** The head of a part that is a file. */
+export type FilePart = {
   readonly field: string;
   readonly filename: string;
   readonly contentType: string;
-  readonly file: SpooledFile;
 };
+
+type FormFile = FilePart & { readonly file: SpooledFile };
 
 export type Form = {
   readonly fields: ReadonlyMap<string, readonly string[]>;
@@ -33,6 +35,8 @@ export type MultipartOptions = {
   readonly maxFields?: number;
   readonly maxFieldBytes?: number;
   readonly maxFiles?: number;
+  /** Called for a larger file while it arrives. */
+  readonly follow?: ((part: FilePart, file: GrowingFile) => void) | undefined;
 };
 
 export type ReceivedForm = { readonly ok: true; readonly value: Form } | SpoolRefusal;
@@ -128,15 +132,16 @@ function drainRequest(request: IncomingMessage): Promise<void> {
 
 function createForm(options: MultipartOptions, stop: (cause: Error) => void) {
   const fields = new Map<string, string[]>();
-  const files: Promise<SpoolResult & { part: Omit<FormFile, 'file'> }>[] = [];
+  const files: Promise<SpoolResult & { part: FilePart }>[] = [];
   const limit = (): void => stop(new LimitExceeded());
 
-  async function spoolPart(stream: Readable, part: Omit<FormFile, 'file'>) {
+  async function spoolPart(stream: Readable, part: FilePart) {
     // The parser fails a cut-off part before it is read.
     stream.on('error', () => {});
     stream.once('limit', limit);
     const { dir, durability, maxFileBytes: maxBytes } = options;
-    const spooled = await spoolStream(stream, { dir, maxBytes, durability });
+    const follow = (file: GrowingFile): void => options.follow?.(part, file);
+    const spooled = await spoolStream(stream, { dir, maxBytes, durability, follow });
     if (!spooled.ok) stop(new NotStored());
     return { ...spooled, part };
   }

@@ -1,4 +1,7 @@
-import { link, open, rename, rm, unlink } from 'node:fs/promises';
+import { link, mkdir, open, rename, rm, unlink } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
+import type { SpooledFile } from '../protocol/job-api.ts';
+import { syncPath } from './durability.ts';
 
 /** Some file systems have no hard links. */
 const NO_HARD_LINK_CODES = new Set([
@@ -42,6 +45,26 @@ export async function renameNew(
     await rm(to, { force: true });
     throw error;
   }
+}
+
+/** Moves a spooled file to its final name; the move is on disk before this resolves. */
+export async function moveIntoPlace(
+  file: Pick<SpooledFile, 'path'>,
+  target: string,
+  existing: 'keep' | 'replace' = 'replace',
+): Promise<'adopted' | 'taken'> {
+  const folder = dirname(resolve(target));
+  const createdFolder = await mkdir(folder, { recursive: true, mode: 0o700 });
+  await syncPath(file.path);
+  if (existing === 'replace') await rename(file.path, target);
+  else if ((await renameNew(file.path, target)) === 'taken') return 'taken';
+  // A new folder is durable only when its parent folder is synced.
+  const top = createdFolder === undefined ? folder : dirname(resolve(createdFolder));
+  for (let at = folder; at.length >= top.length; at = dirname(at)) {
+    await syncPath(at);
+    if (at === top) break;
+  }
+  return 'adopted';
 }
 
 /** Between these two steps the name is that of an empty file. */

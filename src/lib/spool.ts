@@ -1,13 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { constants } from 'node:fs';
-import { type FileHandle, mkdir, open, rename, rm } from 'node:fs/promises';
-import { dirname, join, resolve } from 'node:path';
+import { type FileHandle, mkdir, open, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { Readable, Writable, finished as whenFinished } from 'node:stream';
 import { finished } from 'node:stream/promises';
-import { type Durability, syncPath } from './durability.ts';
+import type { Durability } from './durability.ts';
 import { type Hasher, createHasher } from './hash.ts';
-import { renameNew } from './rename-new.ts';
-import type { SpooledFile } from '../protocol/job-api.ts';
+import type { GrowingFile, SpooledFile } from '../protocol/job-api.ts';
 
 /** Why bytes were not accepted: too many, a full disk or another disk fault, or a cut-off body. */
 export type SpoolRefusal = {
@@ -24,6 +23,8 @@ const WRITE_NEW =
 const WRITE_BATCH = { bytes: 512 * 1024, chunks: 256 } as const;
 /** Goes to the disk while more comes in, so that the end of a large file has little to wait for. */
 const SYNC_BYTES = 32 * 1024 * 1024;
+/** Smaller files have arrived before a reader of them could have begun. */
+const FOLLOWED_FROM_BYTES = 1024 * 1024;
 /** Hashed at a time: a whole file in one chunk must not hold the event loop. */
 const HASH_SLICE_BYTES = 1024 * 1024;
 const FULL_DISK_CODES = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
@@ -39,16 +40,21 @@ export async function spoolStream(
     readonly maxBytes: number;
     /** A file that is only sent on need not reach the disk. */
     readonly durability?: Durability | undefined;
+    /** Called while more than a megabyte arrives, with a file to read behind its writer. */
+    readonly follow?: ((file: GrowingFile) => void) | undefined;
   },
 ): Promise<SpoolResult> {
-  const { dir, maxBytes, durability = 'fsync' } = options;
+  const { dir, maxBytes, durability = 'fsync', follow } = options;
   const path = join(dir, randomUUID());
   const hasher = createHasher();
+  const growing = createGrowingFile(path);
   try {
-    const file = createSpoolWriter({ path, hasher, maxBytes, durability });
+    const file = createSpoolWriter({ path, hasher, maxBytes, durability, growing, follow });
     await pipeInto(source, file.sink);
+    growing.complete();
     return { ok: true, value: { path, sizeBytes: file.sizeBytes(), hash: hasher.digest() } };
   } catch (error) {
+    growing.fail(error as Error);
     // A file that cannot be removed now is removed at the next start; the first error matters more.
     await rm(path, { force: true }).catch(() => {});
     return refusalOf(error, maxBytes);
@@ -66,26 +72,6 @@ export async function spoolBytes(
   const spooled = await spoolStream(source, { dir: options.dir, maxBytes: bytes.length });
   if (!spooled.ok) throw new Error(spooled.message);
   return spooled.value;
-}
-
-/** Moves a spooled file to its final name; the move is on disk before this resolves. */
-export async function moveIntoPlace(
-  file: Pick<SpooledFile, 'path'>,
-  target: string,
-  existing: 'keep' | 'replace' = 'replace',
-): Promise<'adopted' | 'taken'> {
-  const folder = dirname(resolve(target));
-  const createdFolder = await mkdir(folder, { recursive: true, mode: 0o700 });
-  await syncPath(file.path);
-  if (existing === 'replace') await rename(file.path, target);
-  else if ((await renameNew(file.path, target)) === 'taken') return 'taken';
-  // A new folder is durable only when its parent folder is synced.
-  const top = createdFolder === undefined ? folder : dirname(resolve(createdFolder));
-  for (let at = folder; at.length >= top.length; at = dirname(at)) {
-    await syncPath(at);
-    if (at === top) break;
-  }
-  return 'adopted';
 }
 
 /** The text the v1 server answers when a body is over the limit. */
@@ -110,6 +96,54 @@ export async function pipeInto(source: Readable, sink: Writable): Promise<void> 
   await finished(sink);
 }
 
+/** The writer's side of a {@link GrowingFile}. */
+type GrowingFileWriter = {
+  readonly file: GrowingFile;
+  /** Bytes that were written to the file, and can be read. */
+  add(bytes: number): void;
+  /** All bytes are written. */
+  complete(): void;
+  /** The rest will never come. */
+  fail(error: Error): void;
+};
+
+/** Tells readers of a file how far its writer is. */
+function createGrowingFile(path: string): GrowingFileWriter {
+  let sizeBytes = 0;
+  let end: 'none' | 'complete' | Error = 'none';
+  let waiting: readonly (() => void)[] = [];
+
+  function wakeReaders(): void {
+    const woken = waiting;
+    waiting = [];
+    for (const wake of woken) wake();
+  }
+
+  async function sizeBeyond(knownBytes: number): Promise<number> {
+    while (end === 'none' && sizeBytes <= knownBytes) {
+      await new Promise<void>((resolve) => (waiting = [...waiting, resolve]));
+    }
+    if (end instanceof Error) throw end;
+    return sizeBytes;
+  }
+
+  return {
+    file: { path, sizeBeyond },
+    add(bytes) {
+      sizeBytes += bytes;
+      wakeReaders();
+    },
+    complete() {
+      end = 'complete';
+      wakeReaders();
+    },
+    fail(error) {
+      end = error;
+      wakeReaders();
+    },
+  };
+}
+
 class TooManyBytes extends Error {}
 
 type SinkOptions = {
@@ -117,10 +151,13 @@ type SinkOptions = {
   readonly hasher: Hasher;
   readonly maxBytes: number;
   readonly durability: Durability;
+  readonly growing: GrowingFileWriter;
+  readonly follow: ((file: GrowingFile) => void) | undefined;
 };
 
 /** Chunks are hashed as they come, while they are still in the processor's cache. */
-function createSpoolWriter({ path, hasher, maxBytes, durability }: SinkOptions) {
+function createSpoolWriter(options: SinkOptions) {
+  const { path, hasher, maxBytes, durability, growing } = options;
   const mustSync = durability === 'fsync';
   let handle: FileHandle | undefined;
   let sizeBytes = 0;
@@ -130,17 +167,24 @@ function createSpoolWriter({ path, hasher, maxBytes, durability }: SinkOptions) 
   let syncing: Promise<void> = Promise.resolve();
   let isSyncing = false;
   let unsyncedBytes = 0;
+  let { follow } = options;
 
   /** Resolves when another batch fits into memory, not when this one is on disk. */
   async function flush(): Promise<void> {
-    const full = batch;
+    const [full, fullBytes] = [batch, batchBytes];
     unsyncedBytes += batchBytes;
     [batch, batchBytes] = [[], 0];
     await writing;
     if (full.length === 0 || !handle) return;
-    writing = writeAll(handle, full);
+    writing = writeAll(handle, full).then(() => growing.add(fullBytes));
     writing.catch(abortWith);
+    if (sizeBytes >= FOLLOWED_FROM_BYTES) startFollowing();
     if (mustSync && unsyncedBytes >= SYNC_BYTES && !isSyncing) syncAhead(handle);
+  }
+
+  function startFollowing(): void {
+    follow?.(growing.file);
+    follow = undefined;
   }
 
   function syncAhead(opened: FileHandle): void {
@@ -156,12 +200,16 @@ function createSpoolWriter({ path, hasher, maxBytes, durability }: SinkOptions) 
     sink.destroy(error);
   }
 
-  async function addChunk(chunk: Buffer): Promise<void> {
+  /** Adds to the batch; false when it is full. */
+  function addChunk(chunk: Buffer): boolean {
+    hasher.update(chunk);
+    batchBytes += chunk.length;
+    return batch.push(chunk) < WRITE_BATCH.chunks && batchBytes < WRITE_BATCH.bytes;
+  }
+
+  async function addSlices(chunk: Buffer): Promise<void> {
     for (let at = 0; at < chunk.length; at += HASH_SLICE_BYTES) {
-      const slice = chunk.subarray(at, at + HASH_SLICE_BYTES);
-      hasher.update(slice);
-      batchBytes += slice.length;
-      if (batch.push(slice) >= WRITE_BATCH.chunks || batchBytes >= WRITE_BATCH.bytes) await flush();
+      if (!addChunk(chunk.subarray(at, at + HASH_SLICE_BYTES))) await flush();
     }
   }
 
@@ -181,7 +229,9 @@ function createSpoolWriter({ path, hasher, maxBytes, durability }: SinkOptions) 
     write(chunk: Buffer, _encoding, done) {
       sizeBytes += chunk.length;
       if (sizeBytes > maxBytes) return done(new TooManyBytes());
-      callDoneAfter(addChunk(chunk), done);
+      if (chunk.length > HASH_SLICE_BYTES) callDoneAfter(addSlices(chunk), done);
+      else if (addChunk(chunk)) done();
+      else callDoneAfter(flush(), done);
     },
     final: (done) => callDoneAfter(finish(), done),
     destroy: (error, done) => callDoneAfter(handle?.close(), (failed) => done(error ?? failed)),

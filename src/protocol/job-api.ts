@@ -113,7 +113,38 @@ export type SpooledFile = {
   readonly hash: string;
 };
 
+/** A file that is still arriving. */
+export type GrowingFile = {
+  readonly path: string;
+  /**
+   * The bytes that can be read, as soon as they are more than `knownBytes`; fewer only when the file
+   * is complete. Rejects when the rest will never come.
+   */
+  readonly sizeBeyond: (knownBytes: number) => Promise<number>;
+};
+
+/** An upload that was started while its bytes were still arriving. */
+export type StartedUpload = {
+  /** Sends what was not known before; `undefined` when it has to be sent from its beginning. */
+  finish(upload: AssetUpload): Promise<Result<Asset> | undefined>;
+  /** Ends an unfinished request, so that no file comes of it. */
+  cancel(): void;
+};
+
+/** What is known of an upload while its bytes still arrive. */
+export type UploadStart = {
+  readonly file: GrowingFile;
+  readonly contentType: string;
+  /** The file is not larger. */
+  readonly atMostBytes: number;
+};
+
+/** Starts an upload; `undefined` where that is not possible now. */
+export type StartUpload = (caller: Caller, upload: UploadStart) => StartedUpload | undefined;
+
 export type AssetUpload = {
+  /** It was started already, with these bytes. */
+  readonly started?: StartedUpload;
   readonly file: SpooledFile;
   readonly contentType: string;
   readonly filePath: string;

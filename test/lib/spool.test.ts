@@ -6,7 +6,8 @@ import { join } from 'node:path';
 import { PassThrough, Readable } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { createHasher } from '../../src/lib/hash.ts';
-import { moveIntoPlace, pipeInto, spoolBytes, spoolStream } from '../../src/lib/spool.ts';
+import { moveIntoPlace } from '../../src/lib/rename-new.ts';
+import { pipeInto, spoolBytes, spoolStream } from '../../src/lib/spool.ts';
 
 let root: string;
 let dir: string;

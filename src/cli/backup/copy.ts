@@ -3,7 +3,7 @@ import { constants } from 'node:fs';
 import { chmod, copyFile, link, lstat, mkdir, rm, utimes, readdir } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { hashFile } from '../../lib/hash.ts';
-import { moveIntoPlace } from '../../lib/spool.ts';
+import { moveIntoPlace } from '../../lib/rename-new.ts';
 import { isWithin, realPathOf } from '../../config/shared-folders.ts';
 
 /** Bytes that were read: how many, and their hash. */

@@ -2,7 +2,7 @@ import type { Stats } from 'node:fs';
 import { lstat, readFile, readdir, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { SettingStore } from '../../ledger/ledger.ts';
-import { moveIntoPlace } from '../../lib/spool.ts';
+import { moveIntoPlace } from '../../lib/rename-new.ts';
 import { safePathBelow, statPath } from '../../files/folder-paths.ts';
 import { safeName } from '../../files/safe-name.ts';
 import { isJsonObject, parseJson, stringifyJson } from '../../protocol/json.ts';

@@ -20,6 +20,7 @@ type UpstreamCall = Pick<HttpRequest, 'method' | 'path'> & {
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: HttpRequest['body'];
   readonly timeoutMs?: number;
+  readonly signal?: AbortSignal;
 };
 
 /** Result of one attempt: a complete answer, or the reason there is none. */
@@ -43,7 +44,9 @@ export function createCalls(
   { limits, clock, log, capabilities }: Omit<RemoteClient, 'calls' | 'links'>,
 ) {
   async function once(account: Account | undefined, call: UpstreamCall): Promise<CallOutcome> {
-    const answer = await connections.sendAndCollect(requestOf(account, call, limits));
+    const { signal } = call;
+    const request = requestOf(account, call, limits);
+    const answer = await connections.sendAndCollect(signal ? { ...request, signal } : request);
     if (!answer.ok) {
       logTooLarge(log, call, answer.cause);
       const event = 'upstream.call_failed';
@@ -111,7 +114,7 @@ export function createCalls(
     /** The head of an answer; the body is the caller's to read. */
     open: async (
       account: Account,
-      call: UpstreamCall & { readonly pool?: HttpRequest['pool']; readonly signal?: AbortSignal },
+      call: UpstreamCall & { readonly pool?: HttpRequest['pool'] },
     ): Promise<HttpAnswer> => {
       const { pool = 'bodies', signal } = call;
       const request = requestOf(account, call, limits);

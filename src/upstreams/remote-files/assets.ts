@@ -4,6 +4,8 @@ import { hashFile } from '../../lib/hash.ts';
 import {
   type AssetUpload,
   type Result,
+  type StartedUpload,
+  type UploadStart,
   type V2Error,
   isGone,
   ok,
@@ -15,19 +17,33 @@ import type { Account } from '../remote-calls/accounts.ts';
 import { type RemoteClient, isAccountWide, pausedError } from '../remote-calls/calls.ts';
 import { tooLargePart } from '../remote-calls/connections.ts';
 import { tooLargeAnswer, unreachable, type Reply, invalidAnswer } from '../remote-calls/errors.ts';
-import { uploadBody } from './multipart-body.ts';
+import { type MultipartBody, uploadBody } from './multipart-body.ts';
+import { startUpload } from './started-upload.ts';
 import type { OutputIds } from './output-ids.ts';
 import { type Json, stringifyJson } from '../../protocol/json.ts';
 import { readAsset } from '../remote/schemas.ts';
 
 const ATTEMPTS = 2;
 
+/**
+ * So many starts in a row have failed, and the same files were accepted when they were sent whole:
+ * the upstream wants all fields before the file, or its length.
+ */
+const MAX_FAILED_STARTS = 2;
+
 /** Some servers process a file only when it has arrived completely, and that takes time. */
 const SLOWEST_BYTES_PER_MS = 10_000;
 
+type UploadForm = MultipartBody & {
+  readonly idempotencyKey: string;
+  /** The size of the file, or more. */
+  readonly sizeBytes: number;
+  readonly signal?: AbortSignal;
+};
+
 /** The assets of one upstream, by account. */
 export function createAssets(client: RemoteClient, outputIds: OutputIds) {
-  const { calls, links, limits, clock } = client;
+  const { calls, links, limits, clock, capabilities } = client;
   const knownBytes = createKnownBytes(client);
 
   async function read(account: Account, assetId: string): Promise<Result<Asset>> {
@@ -35,14 +51,21 @@ export function createAssets(client: RemoteClient, outputIds: OutputIds) {
     return assetOf(await calls.callIdempotent(account, { method: 'GET', path }));
   }
 
-  async function send(account: Account, upload: AssetUpload): Promise<Result<Asset>> {
-    const { headers, body } = uploadBody(upload, upload.file.hash);
+  function send(account: Account, upload: AssetUpload): Promise<Result<Asset>> {
+    const { file, idempotencyKey = randomUUID() } = upload;
+    const { sizeBytes } = file;
+    return post(account, { ...uploadBody(upload, file.hash), idempotencyKey, sizeBytes });
+  }
+
+  async function post(account: Account, form: UploadForm): Promise<Result<Asset>> {
+    const { headers, body, idempotencyKey, sizeBytes, signal } = form;
     const exchange = await calls.once(account, {
       method: 'POST',
       path: links.target('assets'),
-      headers: { ...headers, 'idempotency-key': upload.idempotencyKey ?? randomUUID() },
+      headers: { ...headers, 'idempotency-key': idempotencyKey },
       body,
-      timeoutMs: limits.submitTimeoutMs + upload.file.sizeBytes / SLOWEST_BYTES_PER_MS,
+      timeoutMs: limits.submitTimeoutMs + sizeBytes / SLOWEST_BYTES_PER_MS,
+      ...(signal && { signal }),
     });
     if (exchange.kind === 'lost') {
       if (tooLargePart(exchange.cause)) return tooLargeAnswer();
@@ -50,6 +73,27 @@ export function createAssets(client: RemoteClient, outputIds: OutputIds) {
     }
     if (exchange.reply.status < 300) return assetOf(ok(exchange.reply));
     return { ok: false, error: calls.recordRefusal(account, exchange.reply) };
+  }
+
+  function start(account: Account, upload: UploadStart): StartedUpload | undefined {
+    const mustWait = account.gate.waitMs() > 0 || account.credentialRefusal !== undefined;
+    if (mustWait || capabilities.failedUploadStarts >= MAX_FAILED_STARTS) return undefined;
+    const { atMostBytes: sizeBytes } = upload;
+    return startUpload(upload, (body, signal) =>
+      post(account, { ...body, signal, sizeBytes, idempotencyKey: randomUUID() }),
+    );
+  }
+
+  /** An upload whose start was of no use is sent like one that was never started. */
+  async function finishOrCreate(account: Account, upload: AssetUpload): Promise<Result<Asset>> {
+    const first = await upload.started?.finish(upload);
+    if (first?.ok) {
+      capabilities.failedUploadStarts = 0;
+      return first;
+    }
+    const sent = await create(account, upload);
+    if (first && sent.ok && !isAccountWide(first.error)) capabilities.failedUploadStarts += 1;
+    return sent;
   }
 
   async function create(account: Account, given: AssetUpload): Promise<Result<Asset>> {
@@ -83,9 +127,11 @@ export function createAssets(client: RemoteClient, outputIds: OutputIds) {
       knownBytes.has(account, hash),
     fromHash: (account: Account, request: FromHash): Promise<Result<Asset>> =>
       knownBytes.createAsset(account, request),
-    /** Sends bytes only when the upstream does not have them. */
+    /** Sends a file while it arrives; `undefined` where it has to be complete first. */
+    start,
+    /** Sends bytes only when the upstream does not have them, or has most of them already. */
     create: async (account: Account, upload: AssetUpload): Promise<Result<Asset>> =>
-      hasExpectedHash(upload) ? create(account, upload) : mismatch(),
+      hasExpectedHash(upload) ? finishOrCreate(account, upload) : mismatch(),
     /** The record; under another id where the upstream has given the same file a new one. */
     async get(account: Account, assetId: string): Promise<Result<Asset>> {
       const known = outputIds.current(account, assetId);

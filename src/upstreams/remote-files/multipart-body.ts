@@ -1,59 +1,108 @@
 import { randomBytes } from 'node:crypto';
 import { type FileHandle, open } from 'node:fs/promises';
-import type { AssetUpload, SpooledFile } from '../../protocol/job-api.ts';
+import type { AssetUpload, GrowingFile, SpooledFile } from '../../protocol/job-api.ts';
 
-/** A multipart body of known length, read from disk at the speed of the receiver. */
+/** A multipart body, read from disk at the speed of the receiver. */
 export type MultipartBody = {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: AsyncIterable<Buffer>;
 };
 
-const CHUNK_BYTES = 1024 * 1024;
+type Field = readonly [name: string, value: string];
 
-/** The form of `POST /assets`: what describes the file first, the file last, as streaming servers need it. */
+const CHUNK_BYTES = 1024 * 1024;
+/** Less is read only at the end of a file. */
+const MIN_CHUNK_BYTES = 256 * 1024;
+
+/**
+ * The form of `POST /assets`, of known length: what describes the file first, the file last, as
+ * streaming servers need it.
+ */
 export function uploadBody(upload: AssetUpload, hash: string): MultipartBody {
-  const { file, contentType, filePath, tags = [], expiresInSeconds } = upload;
-  const boundary = `holdover-${randomBytes(16).toString('hex')}`;
-  const fields: readonly (readonly [string, string])[] = [
-    ['content_type', contentType],
+  const { file, contentType, filePath } = upload;
+  const boundary = newBoundary();
+  const head = Buffer.from(
+    fieldParts(boundary, [['content_type', contentType], ...laterFields(upload, hash)]) +
+      fileHead(boundary, filePath, contentType),
+  );
+  const tail = Buffer.from(`\r\n--${boundary}--\r\n`);
+  return {
+    headers: {
+      ...contentTypeOf(boundary),
+      'content-length': String(head.length + file.sizeBytes + tail.length),
+    },
+    body: bodyParts(head, completeFile(file), async () => tail),
+  };
+}
+
+/**
+ * The same form while its file still arrives: the file comes before the fields that are known only
+ * when it is complete. Without a length, the receiver takes nothing for the whole before its end.
+ */
+export function startedUploadBody(
+  { file, contentType }: { readonly file: GrowingFile; readonly contentType: string },
+  complete: Promise<AssetUpload>,
+): MultipartBody {
+  const boundary = newBoundary();
+  const head = Buffer.from(
+    fieldParts(boundary, [['content_type', contentType]]) + fileHead(boundary, 'file', contentType),
+  );
+  const tail = async (): Promise<Buffer> => {
+    const upload = await complete;
+    const fields = fieldParts(boundary, laterFields(upload, upload.file.hash));
+    return Buffer.from(`\r\n${fields}--${boundary}--\r\n`);
+  };
+  return { headers: contentTypeOf(boundary), body: bodyParts(head, file, tail) };
+}
+
+function newBoundary(): string {
+  return `holdover-${randomBytes(16).toString('hex')}`;
+}
+
+function contentTypeOf(boundary: string): { readonly 'content-type': string } {
+  return { 'content-type': `multipart/form-data; boundary=${boundary}` };
+}
+
+/** The fields that are known when the file is complete. */
+function laterFields(
+  { filePath, tags = [], expiresInSeconds }: AssetUpload,
+  hash: string,
+): readonly Field[] {
+  return [
     ['file_path', filePath],
     ['expected_hash', hash],
     ...tags.map((tag) => ['tags', tag] as const),
     ...(expiresInSeconds === undefined ? [] : [['expires_in', String(expiresInSeconds)] as const]),
   ];
-  const head = Buffer.from(
-    fields.map(([name, value]) => fieldPart(boundary, name, value)).join('') +
-      `--${boundary}\r\nContent-Disposition: form-data; name="file"; filename="${quoted(filePath)}"\r\n` +
-      `Content-Type: ${contentType.replaceAll(/[\r\n]/g, ' ')}\r\n\r\n`,
-  );
-  const tail = Buffer.from(`\r\n--${boundary}--\r\n`);
-  return {
-    headers: {
-      'content-type': `multipart/form-data; boundary=${boundary}`,
-      'content-length': String(head.length + file.sizeBytes + tail.length),
-    },
-    body: bodyParts(head, file, tail),
-  };
 }
 
-async function* bodyParts(head: Buffer, file: SpooledFile, tail: Buffer): AsyncGenerator<Buffer> {
+function completeFile({ path, sizeBytes }: SpooledFile): GrowingFile {
+  return { path, sizeBeyond: async () => sizeBytes };
+}
+
+async function* bodyParts(
+  head: Buffer,
+  file: GrowingFile,
+  tail: () => Promise<Buffer>,
+): AsyncGenerator<Buffer> {
   yield head;
   yield* readFileChunks(file);
-  yield tail;
+  yield await tail();
 }
 
 /**
  * Two buffers alternate: one is read while the other is sent. A request for the next part means
  * that the previous one was sent: no socket accepts a chunk of this size before it is sent.
  */
-async function* readFileChunks({ path, sizeBytes }: SpooledFile): AsyncGenerator<Buffer> {
-  const bufferBytes = Math.min(CHUNK_BYTES, sizeBytes + 1);
-  const handle = await open(path);
+async function* readFileChunks(file: GrowingFile): AsyncGenerator<Buffer> {
+  const bufferBytes = Math.min(CHUNK_BYTES, (await file.sizeBeyond(MIN_CHUNK_BYTES)) + 1);
+  const handle = await open(file.path);
   try {
+    const readNext = chunkReader(file, handle);
     let [next, other] = [Buffer.allocUnsafeSlow(bufferBytes), Buffer.allocUnsafeSlow(bufferBytes)];
-    let reading = fillBuffer(handle, next);
+    let reading = readNext(next);
     for (let bytes = await reading; bytes.length > 0; bytes = await reading) {
-      reading = fillBuffer(handle, other);
+      reading = readNext(other);
       // Awaited by the next iteration, if there is one.
       reading.catch(() => {});
       [next, other] = [other, next];
@@ -64,18 +113,40 @@ async function* readFileChunks({ path, sizeBytes }: SpooledFile): AsyncGenerator
   }
 }
 
-/** Only the last buffer of a file is not full. */
-async function fillBuffer(handle: FileHandle, buffer: Buffer): Promise<Buffer> {
-  let length = 0;
-  for (;;) {
+/** Fills a buffer with what comes next in the file, as far as it is written; nothing at its end. */
+function chunkReader(file: GrowingFile, handle: FileHandle) {
+  let doneBytes = 0;
+  return async (buffer: Buffer): Promise<Buffer> => {
+    const sizeBytes = await file.sizeBeyond(doneBytes + MIN_CHUNK_BYTES);
+    const length = Math.min(buffer.length, sizeBytes - doneBytes);
+    await readFully(handle, buffer.subarray(0, length));
+    doneBytes += length;
+    return buffer.subarray(0, length);
+  };
+}
+
+async function readFully(handle: FileHandle, buffer: Buffer): Promise<void> {
+  for (let length = 0; length < buffer.length;) {
     const { bytesRead } = await handle.read(buffer, length, buffer.length - length);
+    if (bytesRead === 0) throw new Error('a file to be sent is shorter than it was');
     length += bytesRead;
-    if (bytesRead === 0 || length === buffer.length) return buffer.subarray(0, length);
   }
 }
 
-function fieldPart(boundary: string, name: string, value: string): string {
-  return `--${boundary}\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`;
+function fieldParts(boundary: string, fields: readonly Field[]): string {
+  return fields
+    .map(
+      ([name, value]) =>
+        `--${boundary}\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`,
+    )
+    .join('');
+}
+
+function fileHead(boundary: string, filename: string, contentType: string): string {
+  return (
+    `--${boundary}\r\nContent-Disposition: form-data; name="file"; filename="${quoted(filename)}"\r\n` +
+    `Content-Type: ${contentType.replaceAll(/[\r\n]/g, ' ')}\r\n\r\n`
+  );
 }
 
 /** Escapes a name as browsers do. */

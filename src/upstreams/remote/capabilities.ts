@@ -12,6 +12,8 @@ export type UpstreamCapabilities = {
   hashLookup: 'unknown' | 'yes' | 'no';
   /** It has answered a cancel with success, and the job waited on. */
   ignoresCancel: boolean;
+  /** Uploads in a row that failed while they arrived, and were then accepted whole. */
+  failedUploadStarts: number;
   /** No event stream is opened before this time. */
   pollOnlyUntilMs: number;
   /** Another Holdover with its own engine takes what it marks with `x_`. */
@@ -28,6 +30,7 @@ export function unknownCapabilities(): UpstreamCapabilities {
     listing: 'unknown',
     hashLookup: 'unknown',
     ignoresCancel: false,
+    failedUploadStarts: 0,
     pollOnlyUntilMs: 0,
     holdover: undefined,
     clockAheadMs: 0,

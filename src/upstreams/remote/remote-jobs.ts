@@ -1,5 +1,5 @@
 import { rm } from 'node:fs/promises';
-import { type Caller, type JobApi, ok } from '../../protocol/job-api.ts';
+import { type Caller, type JobApi, type StartUpload, ok } from '../../protocol/job-api.ts';
 import { toError, unreachable } from '../remote-calls/errors.ts';
 import type { UpstreamCapabilities } from './capabilities.ts';
 import type { UploadPaths } from '../remote-files/upload-paths.ts';
@@ -20,6 +20,8 @@ export interface RemoteJobs extends JobApi {
    * reached.
    */
   acceptsCaller(caller: Caller): Promise<boolean>;
+  /** Sends a file while it still arrives from its client. */
+  startUpload: StartUpload;
   /** The folder of an upload, which holds no other file. */
   uploadFolderOf: UploadPaths['folderOf'];
   /** The discovered capabilities of the upstream. */
@@ -33,6 +35,10 @@ export function createRemoteJobs(options: RemoteOptions): RemoteJobs {
   return {
     ...createJobCalls(services),
     ...createAssetCalls(services),
+    startUpload(caller, upload) {
+      const account = services.accounts.of(caller);
+      return account.ok ? services.assets.start(account.value, upload) : undefined;
+    },
     health: () => checkHealth(services),
     uploadFolderOf: (upload) => services.uploadPaths.folderOf(upload),
     async acceptsCaller(caller) {

@@ -1,7 +1,7 @@
 import { readFile, rm } from 'node:fs/promises';
 import type Koa from 'koa';
 import type { FileStore, FileType } from '../../ledger/ledger.ts';
-import { type Form, receiveMultipart } from '../../http/multipart.ts';
+import { type Form, type MultipartOptions, receiveMultipart } from '../../http/multipart.ts';
 import type { Durability } from '../../lib/durability.ts';
 import type { SpooledFile } from '../../protocol/job-api.ts';
 import type { DialectRules } from '../../dialects/dialect.ts';
@@ -39,11 +39,18 @@ const CLOSE_CONNECTION = { headers: { Connection: 'close' } };
 /** Where the file was on a Windows machine, which some clients send along. */
 const WINDOWS_FOLDER = /^[a-z]:\\.*\\/i;
 
+/** What is done with a form. */
+type FormWork = {
+  readonly work: (form: Form) => Promise<void>;
+  /** Called for a larger file while it arrives. */
+  readonly follow?: MultipartOptions['follow'];
+};
+
 /** Receives the form when the quota allows it, passes it to `work`, and removes its files afterwards. */
 export async function withForm(
   limits: FormLimits,
   { ctx, caller }: Pick<V1Request, 'ctx' | 'caller'>,
-  work: (form: Form) => Promise<void>,
+  work: FormWork,
 ): Promise<void> {
   if (!ctx.is('multipart/form-data'))
     throw emptyError(400, 'The body must be multipart/form-data.');
@@ -58,12 +65,13 @@ export async function withForm(
 async function receiveForm(
   { spoolDir, durability, maxUploadBytes }: FormLimits,
   ctx: Koa.Context,
-  work: (form: Form) => Promise<void>,
+  { work, follow }: FormWork,
 ): Promise<void> {
   const received = await receiveMultipart(ctx.req, {
     dir: spoolDir,
     durability,
     maxFileBytes: maxUploadBytes,
+    follow,
   });
   if (!received.ok) throw formError(received);
   try {

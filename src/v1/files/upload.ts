@@ -4,7 +4,7 @@ import { Readable } from 'node:stream';
 import type Koa from 'koa';
 import type { FileRow, FileStore } from '../../ledger/ledger.ts';
 import { spoolStream } from '../../lib/spool.ts';
-import type { Caller, JobApi, SpooledFile } from '../../protocol/job-api.ts';
+import type { Caller, JobApi, SpooledFile, StartUpload } from '../../protocol/job-api.ts';
 import { type DialectRules, rulesFor } from '../../dialects/dialect.ts';
 import { V1Error, plainError, sendJson, requirePrintable } from '../../dialects/errors.ts';
 import {
@@ -16,7 +16,9 @@ import {
 } from '../../files/store-file.ts';
 import { toV1FileError } from '../../dialects/file-error.ts';
 import type { Semaphore } from '../../lib/concurrency.ts';
+import type { Form } from '../../http/multipart.ts';
 import type { V1Request } from '../routes.ts';
+import { withStartedUpload } from './started-upload.ts';
 import { parseAnnotation, isFileType, splitPath, withinRoot } from '../../files/safe-name.ts';
 import {
   type FormLimits,
@@ -44,26 +46,31 @@ export type UploadServices = FileStoringServices &
     readonly jobs: FileStoringServices['jobs'] & Pick<JobApi, 'content'>;
     /** Shared by everything that decodes pictures. */
     readonly decodeSlots: Semaphore;
+    /** Absent where uploads stay on this machine. */
+    readonly startUpload?: StartUpload | undefined;
   };
 
 /** `POST /upload/image`: any file, despite the name. */
 export async function uploadImage(services: UploadServices, request: V1Request): Promise<void> {
   const { ctx, caller } = request;
-  await withForm(services, request, async (form) => {
-    const { subfolder } = rulesFor(ctx);
-    const upload = await readUploadRequest(services.files, caller.user, { form, subfolder });
-    sendStored(
-      ctx,
-      upload,
-      await storeUpload(services, upload, { ...upload, caller, reuse: 'same bytes' }),
-    );
+  const { startUpload, maxUploadBytes } = services;
+  const atMostBytes = ctx.request.length ?? maxUploadBytes;
+  await withStartedUpload({ caller, atMostBytes, startUpload }, async ({ follow, of }) => {
+    const work = async (form: Form): Promise<void> => {
+      const { subfolder } = rulesFor(ctx);
+      const upload = await readUploadRequest(services.files, caller.user, { form, subfolder });
+      const started = of(upload.file);
+      const file = { ...upload, caller, started, reuse: 'same bytes' } as const;
+      sendStored(ctx, upload, await storeUpload(services, upload, file));
+    };
+    await withForm(services, request, { work, follow });
   });
 }
 
 /** `POST /upload/mask`: the original with the mask's alpha. */
 export async function uploadMask(services: UploadServices, request: V1Request): Promise<void> {
   const { ctx, caller } = request;
-  await withForm(services, request, async (form) => {
+  const work = async (form: Form): Promise<void> => {
     const { subfolder } = rulesFor(ctx);
     const upload = await readUploadRequest(services.files, caller.user, { form, subfolder });
     const text = (await textField(form, 'original_ref')) ?? (await textField(form, 'originalRef'));
@@ -71,7 +78,8 @@ export async function uploadMask(services: UploadServices, request: V1Request): 
     if (ref === undefined) throw uploadError('original_ref must be JSON that names a file.');
     const original = await findOriginal(services.files, caller, { ...ref, folderRule: subfolder });
     sendStored(ctx, upload, await storeMask(services, { caller, upload, original }));
-  });
+  };
+  await withForm(services, request, { work });
 }
 
 type MaskUpload = {

@@ -409,7 +409,8 @@ function sendBytes(req: IncomingMessage, res: ServerResponse, bytes: Buffer): vo
 function fileIn(form: Buffer): Buffer {
   const head = form.indexOf('name="file"');
   const start = form.indexOf('\r\n\r\n', head) + 4;
-  return head < 0 ? DIGITS : form.subarray(start, form.lastIndexOf('\r\n--'));
+  const boundary = form.subarray(0, form.indexOf('\r\n')).toString('latin1');
+  return head < 0 ? DIGITS : form.subarray(start, form.indexOf(`\r\n${boundary}`, start));
 }
 
 const ASSET = {

@@ -1,0 +1,34 @@
+import type { Asset } from '../../protocol/v2.ts';
+import type { AssetUpload, Result, StartedUpload, UploadStart } from '../../protocol/job-api.ts';
+import { type MultipartBody, startedUploadBody } from './multipart-body.ts';
+
+type Post = (body: MultipartBody, signal: AbortSignal) => Promise<Result<Asset>>;
+
+/** Sends a file while it still arrives, by a request that `post` makes. */
+export function startUpload({ file, contentType }: UploadStart, post: Post): StartedUpload {
+  const cancelled = new AbortController();
+  let isOver = false;
+  let complete: (upload: AssetUpload) => void = () => {};
+  let giveUp: (cause: Error) => void = () => {};
+  const whole = new Promise<AssetUpload>((resolve, reject) => {
+    complete = resolve;
+    giveUp = reject;
+  });
+  // The body may have ended before it comes to the fields.
+  whole.catch(() => {});
+  const answer = post(startedUploadBody({ file, contentType }, whole), cancelled.signal);
+  return {
+    async finish(upload) {
+      if (isOver || upload.contentType !== contentType) return undefined;
+      isOver = true;
+      complete(upload);
+      return answer;
+    },
+    cancel() {
+      if (isOver) return;
+      isOver = true;
+      giveUp(new Error('the upload was cancelled'));
+      cancelled.abort();
+    },
+  };
+}
