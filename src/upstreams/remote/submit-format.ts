@@ -28,8 +28,10 @@ export function submitBody(request: SubmitRequest, format: SubmitFormat): string
   }
   if (format.vendorFields && order !== undefined) body['x_order'] = order;
   if (format.vendorFields && provenance) {
-    body['x_prompt'] = provenance.prompt;
-    body['x_extra_pnginfo'] = provenance.extraPngInfo;
+    const { prompt, extraPngInfo } = provenance;
+    // Without one a Holdover takes the workflow for the prompt.
+    if (prompt !== namedWorkflow) body['x_prompt'] = prompt;
+    if (extraPngInfo !== null) body['x_extra_pnginfo'] = extraPngInfo;
   }
   const text = namedWorkflow === workflow ? request.workflowJson : undefined;
   const otherMembers = stringifyJson(body).slice(1);

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import type { SubmitRequest } from '../../../src/protocol/job-api.ts';
+import type { Json } from '../../../src/protocol/json.ts';
 import type { Graph } from '../../../src/protocol/v2.ts';
 import { error, fault, type Hook } from '../../support/upstreams/hostile-v2.ts';
 import { graph, value } from '../../support/app/jobs.ts';
@@ -401,7 +402,7 @@ describe('naming files', () => {
 });
 
 describe('vendor fields', () => {
-  const vendor = { order: 3, provenance: { prompt: {}, extraPngInfo: null } };
+  const vendor = { order: 3, provenance: { prompt: {}, extraPngInfo: { workflow: {} } } };
   const fieldsOf = (body: Buffer) => Object.keys(JSON.parse(body.toString())).toSorted();
 
   test('are never sent to a service that is no Holdover', async () => {
@@ -424,5 +425,14 @@ describe('vendor fields', () => {
     expect(upstream.requests('health').map(({ headers }) => headers['authorization'])).toEqual([
       undefined,
     ]);
+  });
+
+  test('leave out a prompt that is the workflow itself, and png info that is none', async () => {
+    const { upstream, remote } = await openRemote();
+    upstream.always('health', ({ json }) => json(200, { status: 'healthy', upstream: 'embedded' }));
+    const { workflow } = request();
+    const provenance = { prompt: workflow as Json, extraPngInfo: null };
+    value(await remote.submit(CALLER, request({ workflow, order: 3, provenance })));
+    expect(fieldsOf(upstream.requests('submit')[0]!.body)).toEqual(['workflow', 'x_order']);
   });
 });
