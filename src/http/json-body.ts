@@ -139,7 +139,7 @@ async function receive(
   if (!(await reserveMore(reservedForBody))) return memoryFull();
   if (request.destroyed) return refused(400, 'The body was cut off.');
   let size = 0;
-  const takeChunk = async (chunk: Buffer): Promise<BodyRefusal | undefined> => {
+  const takeChunk = (chunk: Buffer): Taken | Promise<Taken> => {
     size += chunk.length;
     if (size > maxBytes) return tooLarge(maxBytes);
     const fault = scanner.push(chunk);
@@ -152,7 +152,7 @@ async function receive(
     if (size <= reservedForBody) return undefined;
     const more = Math.max(reservedForBody, size - reservedForBody);
     reservedForBody += more;
-    return (await reserveMore(more)) ? undefined : memoryFull();
+    return reserveMore(more).then((isReserved) => (isReserved ? undefined : memoryFull()));
   };
   const refusal = await eachChunk(request, takeChunk);
   if (refusal) return refusal;
@@ -160,11 +160,14 @@ async function receive(
   return 'kind' in scan ? refusedScan(scan) : scan;
 }
 
+/** The refusal of a body, or none. */
+type Taken = BodyRefusal | undefined;
+
 /** `for await` is not used: leaving that loop early destroys the socket, and the answer with it. */
 function eachChunk(
   request: IncomingMessage,
-  takeChunk: (chunk: Buffer) => Promise<BodyRefusal | undefined>,
-): Promise<BodyRefusal | undefined> {
+  takeChunk: (chunk: Buffer) => Taken | Promise<Taken>,
+): Promise<Taken> {
   return new Promise((resolve, reject) => {
     const stop = (refusal: BodyRefusal | undefined): void => {
       request.off('data', onData).off('end', onEnd).off('error', onCutOff).off('close', onCutOff);
@@ -173,9 +176,11 @@ function eachChunk(
     const onCutOff = (): void => stop(refused(400, 'The body was cut off.'));
     const onEnd = (): void => stop(undefined);
     function onData(chunk: Buffer): void {
-      request.pause();
+      const taken = takeChunk(chunk);
+      if (!(taken instanceof Promise)) return taken && stop(taken);
       // Paused, it neither ends nor gives more.
-      takeChunk(chunk).then((refusal) => {
+      request.pause();
+      taken.then((refusal) => {
         if (refusal) stop(refusal);
         else request.resume();
       }, reject);

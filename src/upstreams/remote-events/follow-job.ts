@@ -179,7 +179,10 @@ class JobFollower {
   /** Returns the wait before the next attempt. */
   async #readStreamUntilEnd(): Promise<number> {
     const { limits, clock, checkRate, streamSlots } = this.#options;
+    const { signal } = this.#job;
     const current = new AbortController();
+    const abort = (): void => current.abort();
+    signal.addEventListener('abort', abort, { once: true });
     this.#stream = current;
     const startedAtMs = clock.now();
     const silence = watchSilence(
@@ -191,6 +194,7 @@ class JobFollower {
       streamSlots.release(this.#candidate);
       return this.#waitAfter(attempt, clock.now() - startedAtMs);
     } finally {
+      signal.removeEventListener('abort', abort);
       silence.close();
       streamSlots.release(this.#candidate);
       this.#stream = undefined;
@@ -200,11 +204,11 @@ class JobFollower {
 
   #readStream(stop: AbortSignal, silence: SilenceWatch): Promise<StreamAttempt> {
     const { snapshots } = this.#options;
-    const { account, jobId, signal } = this.#job;
+    const { account, jobId } = this.#job;
     return readStreamOnce(this.#options, {
       account,
       path: snapshots.target(account, jobId, 'events'),
-      signal: AbortSignal.any([signal, stop]),
+      signal: stop,
       onEvent: (event) => {
         silence.noteActivity();
         this.#handleEvent(event);

@@ -46,7 +46,7 @@ export function createSubscribers(options: { readonly onEmpty: () => void }) {
   }
 
   function unsubscribe(subscriber: EventSubscriber): void {
-    if (subscribers.delete(subscriber) && subscribers.size === 0) options.onEmpty();
+    if (subscribers.delete(subscriber) && subscribers.size === 0 && !isOver) options.onEmpty();
   }
 
   return {
