@@ -63,7 +63,9 @@ export function createConnections(
       new Promise((resolve) => dispatch(request, new OpenExchange(resolve, request.signal))),
     /** The same with the body read to its end. */
     sendAndCollect: (request: HttpRequest): Promise<WholeAnswer> =>
-      new Promise((resolve) => dispatch(request, new WholeExchange(resolve, bounds))),
+      new Promise((resolve) =>
+        dispatch(request, new WholeExchange(resolve, request.signal, bounds)),
+      ),
     async close(): Promise<void> {
       await Promise.all([pools.calls.destroy(), pools.bodies.destroy()]);
     },

@@ -35,14 +35,22 @@ export abstract class Exchange<Answer> implements Dispatcher.DispatchHandler {
   protected readonly resolve: (answer: Answer | Failure) => void;
   /** A request that never got a connection was not sent, whatever its error says. */
   #wasSent = false;
+  readonly #signal: AbortSignal | undefined;
   #countInterim: (() => void) | undefined;
 
-  constructor(resolve: (answer: Answer | Failure) => void) {
+  /** An abort of the signal ends the request and its answer. */
+  constructor(resolve: (answer: Answer | Failure) => void, signal: AbortSignal | undefined) {
     this.resolve = resolve;
+    this.#signal = signal;
   }
 
-  onRequestStart(_controller: Controller): void {
+  onRequestStart(controller: Controller): void {
     this.#wasSent = true;
+    const signal = this.#signal;
+    if (!signal) return;
+    const abort = (): void => controller.abort(signal.reason as Error);
+    if (signal.aborted) abort();
+    else signal.addEventListener('abort', abort, { once: true });
   }
 
   onResponseStart(controller: Controller, status: number, headers: IncomingHttpHeaders): void {
@@ -70,21 +78,7 @@ export abstract class Exchange<Answer> implements Dispatcher.DispatchHandler {
 
 /** An answer whose body is read by the caller. */
 export class OpenExchange extends Exchange<HttpAnswer> {
-  readonly #signal: AbortSignal | undefined;
   #body: AnswerBody | undefined;
-
-  constructor(resolve: (answer: HttpAnswer) => void, signal: AbortSignal | undefined) {
-    super(resolve);
-    this.#signal = signal;
-  }
-
-  override onRequestStart(controller: Controller): void {
-    super.onRequestStart(controller);
-    const signal = this.#signal;
-    if (signal?.aborted) return controller.abort(signal.reason as Error);
-    const abort = (): void => controller.abort(signal?.reason as Error);
-    signal?.addEventListener('abort', abort, { once: true });
-  }
 
   protected onAnswer(controller: Controller, status: number, headers: IncomingHttpHeaders): void {
     const body = new AnswerBody(controller);
@@ -147,8 +141,12 @@ export class WholeExchange extends Exchange<WholeAnswer> {
   #head: Pick<Extract<WholeAnswer, { ok: true }>, 'status' | 'headers'> | undefined;
   #begunAtMs = 0;
 
-  constructor(resolve: (answer: WholeAnswer) => void, bounds: AnswerBounds) {
-    super(resolve);
+  constructor(
+    resolve: (answer: WholeAnswer) => void,
+    signal: AbortSignal | undefined,
+    bounds: AnswerBounds,
+  ) {
+    super(resolve, signal);
     this.#bounds = bounds;
   }
 
