@@ -1,19 +1,22 @@
 import type { JobEvent } from '../protocol/job-api.ts';
 import { UnreadEvents } from './unread-events.ts';
 
+/** Where a subscriber is until it ends. */
+type SubscriberSet = { remove(subscriber: EventSubscriber): void };
+
 /**
  * Holds the unread events of a slow subscriber: only the latest previews and progress, everything
  * else in full.
  */
 export class EventSubscriber implements AsyncIterableIterator<JobEvent> {
   readonly #unread = new UnreadEvents();
-  readonly #onEnd: (ended: EventSubscriber) => void;
+  readonly #subscribers: SubscriberSet;
   readonly #signal: AbortSignal;
   #wake: (() => void) | undefined;
   #isEnded = false;
 
-  constructor(onEnd: (ended: EventSubscriber) => void, signal: AbortSignal) {
-    this.#onEnd = onEnd;
+  constructor(subscribers: SubscriberSet, signal: AbortSignal) {
+    this.#subscribers = subscribers;
     this.#signal = signal;
     signal.addEventListener('abort', this);
   }
@@ -31,7 +34,7 @@ export class EventSubscriber implements AsyncIterableIterator<JobEvent> {
   end(): void {
     this.#isEnded = true;
     this.#signal.removeEventListener('abort', this);
-    this.#onEnd(this);
+    this.#subscribers.remove(this);
     this.#wake?.();
   }
 

@@ -11,7 +11,7 @@ export type JobFeed = ReturnType<typeof createJobFeed>;
 /** Creates the feed of a job in the given state. */
 export function createJobFeed(initial: StatusEvent['data']) {
   const subscribers = new Set<EventSubscriber>();
-  const remove = (ended: EventSubscriber): void => void subscribers.delete(ended);
+  const live = { remove: (ended: EventSubscriber): void => void subscribers.delete(ended) };
   let status: StatusEvent = { event: 'status', data: initial };
   let progress: ProgressEvent | undefined;
   let preview: PreviewEvent | undefined;
@@ -28,7 +28,7 @@ export function createJobFeed(initial: StatusEvent['data']) {
      * every new event.
      */
     subscribe(signal: AbortSignal): AsyncIterable<JobEvent> {
-      const subscriber = new EventSubscriber(remove, signal);
+      const subscriber = new EventSubscriber(live, signal);
       for (const event of [status, progress, preview]) if (event) subscriber.push(event);
       subscribers.add(subscriber);
       if (signal.aborted) subscriber.end();

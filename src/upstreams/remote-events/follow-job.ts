@@ -16,37 +16,29 @@ export type FollowOptions = RemoteClient & {
   readonly streamSlots: StreamSlots;
   /** The rate of the reads that silent streams cause. */
   readonly checkRate: CheckRate;
+  /** True while a client watches this job. */
+  readonly isWatched: (user: string, jobId: string) => boolean;
 };
 
 export type FollowedJob = {
   readonly account: Account;
+  /** The user who may watch it. */
+  readonly user: string;
   readonly jobId: string;
   readonly subscribers: Subscribers;
-  readonly isWatched: () => boolean;
   readonly signal: AbortSignal;
 };
 
 /**
  * Publishes everything about a job until it ends: from a stream when there is a slot for one, from
  * polls otherwise. A stream that reports the end by a status alone is not trusted until the job
- * itself shows it, unless the stream has carried all of the job.
+ * itself shows it, unless the stream has carried all of the job. The state is the pace of streams
+ * and polls; the rest is read from the services.
  */
-export function follow(options: FollowOptions, followedJob: FollowedJob) {
-  const follower = new JobFollower(options, followedJob);
-  return {
-    /** Resolves when the job is over, or `signal` aborts. */
-    done: follower.run(),
-    /** Another call reported the end of the job: read the job now. */
-    reportEnd: (): void => follower.reportEnd(),
-  };
-}
-
-/** Follows one job. Its state is the pace of streams and polls; the rest is read from the services. */
-class JobFollower {
+export class JobFollower implements StreamCandidate {
   readonly #options: FollowOptions;
   readonly #job: FollowedJob;
   readonly #alarm: Alarm;
-  readonly #candidate: StreamCandidate;
   #stream: AbortController | undefined;
   #reconnectMs: number;
   #noStreamUntilMs = 0;
@@ -64,38 +56,49 @@ class JobFollower {
     this.#alarm = new Alarm(job.signal);
     this.#streamedJob = StreamedJob.of(options.snapshots.latest(job.account, job.jobId));
     this.#reconnectMs = options.limits.reconnectMs.first;
-    this.#candidate = {
-      rank: () =>
-        (job.isWatched() ? 0 : RANK.unwatched) +
-        (job.subscribers.status() === 'running' ? 0 : RANK.queued),
-      wake: () => this.#alarm.ring(),
-      preempt: () => this.#stream?.abort(),
-    };
   }
 
+  rank(): number {
+    const isRunning = this.#job.subscribers.status() === 'running';
+    return (this.#isWatched() ? 0 : RANK.unwatched) + (isRunning ? 0 : RANK.queued);
+  }
+
+  wake(): void {
+    this.#alarm.ring();
+  }
+
+  preempt(): void {
+    this.#stream?.abort();
+  }
+
+  /** Resolves when the job is over, or the signal aborts. */
   async run(): Promise<void> {
     const { signal, subscribers } = this.#job;
     try {
-      while (!signal.aborted && !(await this.#cycle()));
+      while (!signal.aborted) {
+        const waitMs = await this.#cycle();
+        if (waitMs === undefined) return;
+        await this.#alarm.sleep(waitMs);
+      }
     } catch (error) {
       if (!signal.aborted) throw error;
     } finally {
       this.#alarm.close();
-      this.#options.streamSlots.remove(this.#candidate);
+      this.#options.streamSlots.remove(this);
       subscribers.end();
     }
   }
 
-  /** Reads one stream or polls once, then waits; true when the job is over. */
-  async #cycle(): Promise<boolean> {
-    const isStreaming = this.#mayStream() && this.#options.streamSlots.acquire(this.#candidate);
+  /** Reads one stream or polls once. Returns the wait before the next time; none when the job is over. */
+  async #cycle(): Promise<number | undefined> {
+    const isStreaming = this.#mayStream() && this.#options.streamSlots.acquire(this);
     const waitMs = isStreaming ? await this.#readStreamUntilEnd() : undefined;
-    if (this.#job.signal.aborted || this.#hasStreamedEnd) return true;
-    if (await this.#readUnlessFresh()) return true;
-    await this.#alarm.sleep(Math.max(jittered(waitMs ?? this.#nextPollMs()), this.#refusedForMs()));
-    return false;
+    if (this.#job.signal.aborted || this.#hasStreamedEnd) return undefined;
+    if (await this.#readUnlessFresh()) return undefined;
+    return Math.max(jittered(waitMs ?? this.#nextPollMs()), this.#refusedForMs());
   }
 
+  /** Another call reported the end of the job: reads the job now. */
   reportEnd(): void {
     this.#isEndReported = true;
     this.#alarm.ring();
@@ -191,12 +194,12 @@ class JobFollower {
     );
     try {
       const attempt = await this.#readStream(current.signal, silence);
-      streamSlots.release(this.#candidate);
+      streamSlots.release(this);
       return this.#waitAfter(attempt, clock.now() - startedAtMs);
     } finally {
       signal.removeEventListener('abort', abort);
       silence.close();
-      streamSlots.release(this.#candidate);
+      streamSlots.release(this);
       this.#stream = undefined;
       this.#streamedJob = undefined;
     }
@@ -252,9 +255,11 @@ class JobFollower {
   }
 
   #nextPollMs(): number {
-    const { subscribers, isWatched } = this.#job;
-    const status = subscribers.status() ?? 'queued';
+    const status = this.#job.subscribers.status() ?? 'queued';
     const polls = this.#polls++;
-    return pollDelayMs(this.#options.limits, { status, isWatched: isWatched(), polls });
+    return pollDelayMs(this.#options.limits, { status, isWatched: this.#isWatched(), polls });
+  }
+  #isWatched(): boolean {
+    return this.#options.isWatched(this.#job.user, this.#job.jobId);
   }
 }

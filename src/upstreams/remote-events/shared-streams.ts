@@ -1,57 +1,54 @@
 import { type Caller, type JobApi, type JobEvent, ok } from '../../protocol/job-api.ts';
 import { IS_TERMINAL, type Job } from '../../protocol/v2.ts';
 import type { Account } from '../remote-calls/accounts.ts';
-import { type Subscribers, createSubscribers, statusEventOf } from './subscribers.ts';
-import { type FollowOptions, follow } from './follow-job.ts';
-
-type SharedStreamsOptions = FollowOptions & {
-  /** True while a client watches this job. */
-  readonly isWatched: (user: string, jobId: string) => boolean;
-};
+import { Subscribers, statusEventOf } from './subscribers.ts';
+import { type FollowOptions, JobFollower } from './follow-job.ts';
 
 type SharedStream = {
   readonly subscribers: Subscribers;
   readonly stop: AbortController;
-  readonly done: Promise<void>;
-  readonly reportEnd: () => void;
+  readonly follower: JobFollower;
 };
 
 /** All subscribers to a job of one account share one stream, or one poller. */
-export function createSharedStreams(options: SharedStreamsOptions) {
+export function createSharedStreams(options: FollowOptions) {
   const streams = new Map<string, SharedStream>();
+  const tasks = new Set<Promise<void>>();
 
-  function startStream(account: Account, caller: Caller, jobId: string): SharedStream {
+  function removeStream(key: string, stop: AbortController): void {
+    if (streams.get(key)?.stop === stop) streams.delete(key);
+  }
+
+  function startStream(account: Account, { user }: Caller, jobId: string): SharedStream {
     const key = `${account.id} ${jobId}`;
     const stop = new AbortController();
-    const removeStream = (): void => {
-      if (streams.get(key) === stream) streams.delete(key);
-    };
-    const onEmpty = (): void => {
+    const subscribers = new Subscribers(() => {
       stop.abort();
-      removeStream();
-    };
-    const subscribers = createSubscribers({ onEmpty });
-    const following = follow(options, {
-      account,
-      jobId,
-      subscribers,
-      isWatched: () => options.isWatched(caller.user, jobId),
-      signal: stop.signal,
+      removeStream(key, stop);
     });
-    const done = following.done
-      .catch((error: unknown) =>
-        options.log.error(
-          { event: 'upstream.follow_failed', err: error, jobId },
-          'could not follow a job',
-        ),
-      )
-      .finally(removeStream);
-    const stream: SharedStream = { subscribers, stop, done, reportEnd: following.reportEnd };
+    const { signal } = stop;
+    const follower = new JobFollower(options, { account, user, jobId, subscribers, signal });
+    const stream = { subscribers, stop, follower };
     streams.set(key, stream);
+    const task = followToEnd(key, stream, jobId).finally(() => tasks.delete(task));
+    tasks.add(task);
     return stream;
   }
 
-  options.snapshots.onEnd((account, jobId) => streams.get(`${account.id} ${jobId}`)?.reportEnd());
+  async function followToEnd(key: string, stream: SharedStream, jobId: string): Promise<void> {
+    try {
+      await stream.follower.run();
+    } catch (error) {
+      const facts = { event: 'upstream.follow_failed', err: error, jobId };
+      options.log.error(facts, 'could not follow a job');
+    } finally {
+      removeStream(key, stream.stop);
+    }
+  }
+
+  options.snapshots.onEnd((account, jobId) =>
+    streams.get(`${account.id} ${jobId}`)?.follower.reportEnd(),
+  );
 
   return {
     async events(
@@ -71,16 +68,15 @@ export function createSharedStreams(options: SharedStreamsOptions) {
       return ok(stream.subscribers.subscribe(signal));
     },
     async close(): Promise<void> {
-      const all = [...streams.values()];
-      for (const { stop } of all) stop.abort();
-      await Promise.all(all.map(({ done }) => done));
+      for (const { stop } of streams.values()) stop.abort();
+      await Promise.all(tasks);
     },
   };
 }
 
 /** The events of a job that has ended. */
 function endedJobEvents(job: Job, signal: AbortSignal): AsyncIterable<JobEvent> {
-  const subscribers = createSubscribers({ onEmpty: () => {} });
+  const subscribers = new Subscribers(() => {});
   const events = subscribers.subscribe(signal);
   subscribers.publish(statusEventOf(job));
   subscribers.end();

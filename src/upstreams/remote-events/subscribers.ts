@@ -4,91 +4,106 @@ import { IS_TERMINAL, type Job, type JobStatus, type Progress } from '../../prot
 
 /**
  * The subscribers of one job. All receive the same events; a late subscriber first receives the
- * current state.
+ * current state. A class, and its sets made late: thousands of jobs wait at a time.
  */
-export type Subscribers = ReturnType<typeof createSubscribers>;
+export class Subscribers {
+  readonly #onEmpty: () => void;
+  readonly #subscribers = new Set<EventSubscriber>();
+  #publishedOutputs: Set<string> | undefined;
+  #status: StatusEvent | undefined;
+  #progress: JobEvent | undefined;
+  #preview: JobEvent | undefined;
+  #isOver = false;
 
-export function createSubscribers(options: { readonly onEmpty: () => void }) {
-  const subscribers = new Set<EventSubscriber>();
-  const publishedOutputs = new Set<string>();
-  const latest: { status?: StatusEvent; progress?: JobEvent; preview?: JobEvent } = {};
-  let isOver = false;
+  constructor(onEmpty: () => void) {
+    this.#onEmpty = onEmpty;
+  }
 
-  function sendToAll(event: JobEvent): void {
-    for (const subscriber of subscribers) {
+  status(): JobStatus | undefined {
+    return this.#status?.data.status;
+  }
+
+  /** Publishes an event of the stream. */
+  publish(event: JobEvent): void {
+    if (this.#isOver) return;
+    if (event.event === 'status') return this.#publishStatus(event);
+    if (event.event === 'output' && !this.#isNewOutput(event.data.id)) return;
+    if (event.event === 'progress' && isEmptyProgress(event.data)) return;
+    this.#inferRunning();
+    if (event.event === 'progress') this.#progress = event;
+    if (event.event === 'preview') this.#preview = event;
+    this.#sendToAll(event);
+  }
+
+  /** The stream reported the end of the job; the final state is still to be read. */
+  publishEnding(): void {
+    // The end alone does not show that the job ever started.
+    this.publish({ event: 'status', data: { status: this.status() ?? 'queued', x_ends: true } });
+  }
+
+  /** Publishes everything in a snapshot that was not published yet. */
+  publishSnapshot(job: Job): void {
+    const isEnd = IS_TERMINAL[job.status];
+    const status = statusEventOf(job);
+    if (!isEnd) this.publish(status);
+    const { progress } = job;
+    if (progress && !isEnd && !isSame(this.#progress, { event: 'progress', data: progress })) {
+      this.publish({ event: 'progress', data: progress });
+    }
+    for (const output of job.outputs) this.publish({ event: 'output', data: output });
+    if (isEnd) this.publish(status);
+  }
+
+  /** Ends when the job ends, when `signal` aborts, or when the subscriber stops reading. */
+  subscribe(signal: AbortSignal): AsyncIterable<JobEvent> {
+    const subscriber = new EventSubscriber(this, signal);
+    for (const event of [this.#status, this.#progress, this.#preview]) {
+      if (event) subscriber.push(event);
+    }
+    this.#subscribers.add(subscriber);
+    if (this.#isOver) subscriber.end();
+    else if (signal.aborted) subscriber.handleEvent();
+    return subscriber;
+  }
+
+  remove(subscriber: EventSubscriber): void {
+    const isRemoved = this.#subscribers.delete(subscriber);
+    if (isRemoved && this.#subscribers.size === 0 && !this.#isOver) this.#onEmpty();
+  }
+
+  /** Nothing more will come. */
+  end(): void {
+    this.#isOver = true;
+    for (const subscriber of this.#subscribers) subscriber.end();
+  }
+
+  #publishStatus(event: StatusEvent): void {
+    if (this.#status && isSameStatus(this.#status, event)) return;
+    this.#status = event;
+    this.#sendToAll(event);
+  }
+
+  /** One server never sends `running`: any event of a queued job shows that it runs. */
+  #inferRunning(): void {
+    if (this.status() === 'queued') {
+      this.#publishStatus({ event: 'status', data: { status: 'running' } });
+    }
+  }
+
+  #isNewOutput(id: string): boolean {
+    this.#publishedOutputs ??= new Set();
+    if (this.#publishedOutputs.has(id)) return false;
+    this.#publishedOutputs.add(id);
+    return true;
+  }
+
+  #sendToAll(event: JobEvent): void {
+    for (const subscriber of this.#subscribers) {
       subscriber.push(event);
       // It may subscribe again.
       if (subscriber.isOverLimit()) subscriber.end();
     }
   }
-
-  function publishStatus(event: StatusEvent): void {
-    if (latest.status && isSameStatus(latest.status, event)) return;
-    latest.status = event;
-    sendToAll(event);
-  }
-
-  /** One server never sends `running`: any event of a queued job shows that it runs. */
-  function inferRunning(): void {
-    if (latest.status?.data.status === 'queued') {
-      publishStatus({ event: 'status', data: { status: 'running' } });
-    }
-  }
-
-  function publish(event: JobEvent): void {
-    if (isOver) return;
-    if (event.event === 'status') return publishStatus(event);
-    if (event.event === 'output' && !isNew(publishedOutputs, event.data.id)) return;
-    if (event.event === 'progress' && isEmptyProgress(event.data)) return;
-    inferRunning();
-    if (event.event === 'progress' || event.event === 'preview') latest[event.event] = event;
-    sendToAll(event);
-  }
-
-  function unsubscribe(subscriber: EventSubscriber): void {
-    if (subscribers.delete(subscriber) && subscribers.size === 0 && !isOver) options.onEmpty();
-  }
-
-  return {
-    size: (): number => subscribers.size,
-    status: (): JobStatus | undefined => latest.status?.data.status,
-    /** Publishes an event of the stream. */
-    publish,
-    /** The stream reported the end of the job; the final state is still to be read. */
-    publishEnding(): void {
-      // The end alone does not show that the job ever started.
-      const { status = 'queued' } = latest.status?.data ?? {};
-      publish({ event: 'status', data: { status, x_ends: true } });
-    },
-    /** Publishes everything in a snapshot that was not published yet. */
-    publishSnapshot(job: Job): void {
-      const isEnd = IS_TERMINAL[job.status];
-      const status = statusEventOf(job);
-      if (!isEnd) publish(status);
-      const { progress } = job;
-      if (progress && !isEnd && !isSame(latest.progress, { event: 'progress', data: progress })) {
-        publish({ event: 'progress', data: progress });
-      }
-      for (const output of job.outputs) publish({ event: 'output', data: output });
-      if (isEnd) publish(status);
-    },
-    /** Ends when the job ends, when `signal` aborts, or when the subscriber stops reading. */
-    subscribe(signal: AbortSignal): AsyncIterable<JobEvent> {
-      const subscriber = new EventSubscriber(unsubscribe, signal);
-      for (const event of [latest.status, latest.progress, latest.preview]) {
-        if (event) subscriber.push(event);
-      }
-      subscribers.add(subscriber);
-      if (isOver) subscriber.end();
-      else if (signal.aborted) subscriber.handleEvent();
-      return subscriber;
-    },
-    /** Nothing more will come. */
-    end(): void {
-      isOver = true;
-      for (const subscriber of subscribers) subscriber.end();
-    },
-  };
 }
 
 type StatusEvent = Extract<JobEvent, { event: 'status' }>;
@@ -104,12 +119,6 @@ export function statusEventOf(job: Job): StatusEvent {
       ...(x_cached_nodes && { x_cached_nodes }),
     },
   };
-}
-
-function isNew(seen: Set<string>, id: string): boolean {
-  if (seen.has(id)) return false;
-  seen.add(id);
-  return true;
 }
 
 /**
