@@ -163,11 +163,19 @@ export type ByteRange = { readonly start: number; readonly end: number };
  */
 export type ContentBytes = {
   readonly kind: 'bytes';
-  readonly stream: Readable;
+  readonly stream: ContentStream;
   readonly contentType: string;
   readonly totalBytes: number;
   readonly range?: ByteRange;
   readonly etag?: string;
+};
+
+/**
+ * Some streams can use their buffers again, once a receiver that gets the chunks as they are has
+ * passed them on.
+ */
+type ContentStream = Readable & {
+  reuseBuffersFor?(receiver: { readonly writableLength: number }): void;
 };
 
 /** Bytes of an asset, or where they are. */

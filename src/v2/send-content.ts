@@ -56,9 +56,12 @@ function answer(ctx: Koa.Context, content: Result<Content>): Result<Reply> {
     ...(range && { 'Content-Range': `bytes ${range.start}-${range.end}/${totalBytes}` }),
   };
   const status = range ? 206 : 200;
-  if (ctx.method !== 'HEAD') return ok({ status, headers, stream });
-  stream.destroy();
-  return ok({ status, headers });
+  if (ctx.method === 'HEAD') {
+    stream.destroy();
+    return ok({ status, headers });
+  }
+  stream.reuseBuffersFor?.(ctx.res);
+  return ok({ status, headers, stream });
 }
 
 function validators({ etag }: Bytes): { readonly ETag?: string } {

@@ -18,9 +18,8 @@ import { type KeyedRequest, repeatAnswer, keyedRequest } from './idempotency.ts'
 import type { Blobs } from '../blobs.ts';
 import { isImported } from '../imported-asset.ts';
 import { contentLink, isoTime } from '../job-links.ts';
+import { FileStream } from './file-stream.ts';
 import type { KeyedMutex } from '../../lib/concurrency.ts';
-
-const READ_CHUNK_BYTES = 2 ** 20;
 
 export type AssetOptions = {
   readonly ledger: Ledger;
@@ -203,10 +202,7 @@ async function readContent(
   }
   const handle = await blobs.open(row.hash);
   if (!handle) return refuse(404, 'not_found', 'the bytes of this asset are gone');
-  const stream = handle.createReadStream({
-    highWaterMark: READ_CHUNK_BYTES,
-    ...(range && { start: range.start, end }),
-  });
+  const stream = new FileStream(handle, { start: range?.start ?? 0, end });
   return ok({
     kind: 'bytes',
     stream,

@@ -165,7 +165,11 @@ function sendStream(ctx: Koa.Context, content: ContentBytes, { sizeBytes }: File
   const { stream, totalBytes, range } = content;
   if (ctx.method === 'HEAD') stream.destroy();
   // An answer that says nothing of its length ends where its connection does, whyever that is.
-  else ctx.body = totalBytes === Infinity ? failIfShorter(stream, sizeBytes) : stream;
+  else if (totalBytes === Infinity) ctx.body = failIfShorter(stream, sizeBytes);
+  else {
+    stream.reuseBuffersFor?.(ctx.res);
+    ctx.body = stream;
+  }
   const length = range === undefined ? totalBytes : range.end - range.start + 1;
   if (length < Infinity) ctx.length = length;
 }
