@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 import { homedir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
 import { env, geteuid, pid } from 'node:process';
-import { cachedDataVersionTag } from 'node:v8';
+import { cachedDataVersionTag, getHeapCodeStatistics } from 'node:v8';
 import { Script } from 'node:vm';
 import { crc32 } from 'node:zlib';
 import { withDefaultOptimization } from './delay-optimization.ts';
@@ -21,10 +21,12 @@ type ModuleFunction = (
 const PARAMETERS = 'exports, require, module, __filename, __dirname, importOutside';
 
 const modules = new Map<string, Module>();
-const unsaved = new Map<string, Script>();
-
-/** The CRC of the data stands behind it. */
-const CRC_BYTES = 4;
+/** By the file of the cache. */
+const scripts = new Map<string, Script>();
+/** How much code V8 had compiled when the data was made, and the CRC of the data, stand behind it. */
+const TRAILER_BYTES = 8;
+/** So much more makes it worth to replace the data. */
+const GROWTH = 1.1;
 /** Long after the start and its first calls. */
 const SAVE_AFTER_MS = 10_000;
 
@@ -50,7 +52,7 @@ export function loadBundled(path: string): unknown {
   return module.exports;
 }
 
-/** Lets later starts take what V8 has compiled when the start is over, or when the process ends before. */
+/** Lets later starts take what V8 has compiled when the start is over, and what it has when the process ends. */
 export function saveCompiledCode(): void {
   setTimeout(saveAll, SAVE_AFTER_MS).unref();
   process.once('exit', saveAll);
@@ -63,7 +65,8 @@ function compile(path: string): Script {
   // All of it is ASCII.
   const code = `(function (${PARAMETERS}) {${source.toString('latin1')}\n})`;
   const script = new Script(code, { filename: path, cachedData });
-  if (cacheFile && (!cachedData || script.cachedDataRejected)) unsaved.set(cacheFile, script);
+  if (cacheFile !== undefined) scripts.set(cacheFile, script);
+  if (!cachedData || script.cachedDataRejected) savedBytes = 0;
   return script;
 }
 
@@ -91,29 +94,38 @@ function openCacheFolder(): string | undefined {
   }
 }
 
+/** Bytes of V8's code when what is saved was made: the least of all files. */
+let savedBytes = Infinity;
+
 /** `undefined`: there is none yet, or a power cut has damaged it. V8 takes wrong bytes and crashes. */
 function readCache(file: string): Buffer | undefined {
   try {
     const bytes = readFileSync(file);
-    const data = bytes.subarray(0, -CRC_BYTES);
-    return crc32(data) === bytes.readUInt32LE(data.length) ? data : undefined;
+    const data = bytes.subarray(0, -TRAILER_BYTES);
+    if (crc32(data) !== bytes.readUInt32LE(data.length + 4)) return undefined;
+    savedBytes = Math.min(savedBytes, bytes.readUInt32LE(data.length));
+    return data;
   } catch {
     return undefined;
   }
 }
 
+/** The code of the first prompts comes later than that of the start. */
 function saveAll(): void {
-  for (const [file, script] of unsaved) {
+  const codeBytes = getHeapCodeStatistics().bytecode_and_metadata_size;
+  if (codeBytes <= savedBytes * GROWTH) return;
+  savedBytes = codeBytes;
+  for (const [file, script] of scripts) {
     try {
       const data = withDefaultOptimization(() => script.createCachedData());
-      const crc = Buffer.alloc(CRC_BYTES);
-      crc.writeUInt32LE(crc32(data));
+      const trailer = Buffer.alloc(TRAILER_BYTES);
+      trailer.writeUInt32LE(codeBytes);
+      trailer.writeUInt32LE(crc32(data), 4);
       const partial = `${file}.${pid}`;
-      writeFileSync(partial, Buffer.concat([data, crc]), { mode: 0o600 });
+      writeFileSync(partial, Buffer.concat([data, trailer]), { mode: 0o600 });
       renameSync(partial, file);
     } catch {
       // The next start compiles again.
     }
   }
-  unsaved.clear();
 }

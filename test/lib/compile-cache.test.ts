@@ -27,14 +27,14 @@ afterEach(() => rm(folder, { recursive: true, force: true }));
 const cacheFolder = () => join(folder, 'holdover');
 
 /** Loads a file in a process of its own, which saves the code at its end; what the file printed. */
-function run(source: string): string {
+function run(source: string, ...args: readonly string[]): string {
   const file = join(folder, 'program.cjs');
   writeFileSync(file, source);
   const script = `const { loadBundled, saveCompiledCode } = require(${JSON.stringify(LOADER)});
     loadBundled(${JSON.stringify(file)});
     saveCompiledCode();`;
   const env = { ...process.env, XDG_CACHE_HOME: folder };
-  return execFileSync(process.execPath, ['-e', script], { env, encoding: 'utf8' });
+  return execFileSync(process.execPath, ['-e', script, ...args], { env, encoding: 'utf8' });
 }
 
 /** The name and inode of each file of the cache: a file that is made again has another one. */
@@ -53,6 +53,20 @@ describe('compiled code', () => {
     expect(Object.keys(first)).toHaveLength(1);
     expect(run(greet('hello'))).toBe('hello');
     expect(saved()).toEqual(first);
+  });
+
+  test('is made again by a process that has compiled much more, and then taken', () => {
+    const rare = `function rare(n) { ${'n += n * 3 - 1;'.repeat(5000)} }`;
+    const source = `${rare} if (process.argv.includes('prompts')) rare(1);`;
+    run(source);
+    const afterStart = saved();
+    run(source, 'prompts');
+    const afterPrompts = saved();
+    expect(Object.keys(afterPrompts)).toEqual(Object.keys(afterStart));
+    expect(afterPrompts).not.toEqual(afterStart);
+    run(source);
+    run(source, 'prompts');
+    expect(saved()).toEqual(afterPrompts);
   });
 
   test('of another source is not taken, be it as long', () => {
