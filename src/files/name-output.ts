@@ -8,8 +8,8 @@ import { parseAnnotation, safeFolder, safeName, splitPath } from './safe-name.ts
 
 /**
  * Gives a v2 output its v1 file name, unique for its user: the name it came with or, when other
- * bytes have that name, the next number of v1's counter. The same output keeps its name. A power
- * cut may take the name; it is given again with the job, whose history is written later.
+ * bytes have that name, the next number of v1's counter. The same output keeps its name. A crash
+ * may take the name; it is given again with the job, whose history is written later.
  */
 export async function nameOutput(
   files: FileStore,

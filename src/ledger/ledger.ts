@@ -1,4 +1,4 @@
-import type { Durability } from '../lib/durability.ts';
+import type { Durability, FilesOnDisk } from '../lib/durability.ts';
 import type {
   AssetRow,
   CallCount,
@@ -15,8 +15,8 @@ export type * from './columns.ts';
 
 /**
  * The records that must survive `kill -9`. Every promise resolves only when its change is as durable as
- * asked. A power cut may take a `transient` write, and with it every later write that is not on disk
- * either, so that the ledger is as it was at an earlier moment. The ledger in Redis has one
+ * asked. A power cut may take a write that is not synced yet, and with it every later one, so that
+ * the ledger is as it was at an earlier moment. The ledger in Redis has one
  * durability, that of Redis. Texts named `…Json` are stored as they are; no column ever holds a credential.
  */
 export interface Ledger {
@@ -29,6 +29,10 @@ export interface Ledger {
   readonly replays: ReplayStore;
   readonly modelCalls: ModelCallStore;
   readonly calls: CallStore;
+  /** Resolves when every write that is visible now survives `kill -9`. */
+  committed(): Promise<void>;
+  /** Resolves when every write that survives `kill -9` now survives a power cut, too. */
+  synced(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -131,11 +135,13 @@ export interface JobStore {
    * Claims the single-use key in the same transaction; `false`: it was used, nothing is inserted. A key
    * that is the id of the job is used as soon as there is such a job.
    */
-  insert(row: JobRow, idempotencyKey?: string): Promise<boolean>;
+  insert(row: JobRow, idempotencyKey?: string, durability?: Durability): Promise<boolean>;
+  /** With `files` the change is not synced before they are on the disk. */
   update(
     id: string,
     patch: Partial<Omit<JobRow, 'id' | 'user'>>,
     durability?: Durability,
+    files?: FilesOnDisk,
   ): Promise<void>;
   get(id: string): Promise<JobRow | undefined>;
   /** Newest first, `before` is the id of the last row of the page before. */

@@ -82,3 +82,12 @@ export async function forEachConcurrently<T>(
     if (end.status === 'rejected') throw end.reason;
   }
 }
+
+/** A promise that is resolved from outside. */
+export type Deferred = { readonly promise: Promise<void>; readonly resolve: () => void };
+
+export function createDeferred(): Deferred {
+  let resolve = (): void => {};
+  const promise = new Promise<void>((done) => (resolve = done));
+  return { promise, resolve };
+}

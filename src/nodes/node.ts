@@ -122,6 +122,11 @@ export type NodeDef = {
   readonly inputIsList?: boolean;
   /** Never cached (v1's IS_CHANGED giving NaN). */
   readonly alwaysRuns?: boolean;
+  /**
+   * With small inputs it takes less than a millisecond, unless it reserves memory first. Its start is
+   * then reported with its end.
+   */
+  readonly isBriefWhenSmall?: boolean;
   /** How long it may take to notice that its job is to stop, where that is less than the engine allows: then its thread is ended. */
   readonly stopGraceMs?: number;
   /** Inputs that name a file; value true when the file's bytes take part in the cache key and in `is_changed`. */

@@ -16,14 +16,14 @@ export type PromptDurability = {
 export const PROMPT_DURABILITY = {
   /**
    * The record is written before the job, into the same log; the job is found again by its label. A
-   * history entry is made again from the ended job.
+   * history entry that is lost is made again from the ended job.
    */
   ledger: {
     record: 'with its job',
     link: 'transient',
     begun: 'transient',
-    history: 'transient',
+    history: 'soon',
   },
   /** The service may not answer, and may have forgotten the job later. */
-  service: { record: 'before sending', link: 'fsync', begun: 'transient', history: 'fsync' },
+  service: { record: 'before sending', link: 'fsync', begun: 'soon', history: 'fsync' },
 } as const satisfies { readonly [storage in 'ledger' | 'service']: PromptDurability };

@@ -1,4 +1,4 @@
-import { constants } from 'node:fs';
+import { constants, existsSync } from 'node:fs';
 import { syncPath } from '../lib/durability.ts';
 import { access, mkdir, open, readdir, rename, stat, unlink, writeFile } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
@@ -38,8 +38,14 @@ export function createBlobs(dir: string) {
       await syncPath(path.dirname(target));
       await syncPath(dir);
     },
+    /** Makes bytes that worker threads have put into place survive a power cut, unless they are gone. */
+    async sync(hashes: readonly string[]): Promise<void> {
+      const paths = hashes.map(pathOf);
+      const folders = new Set(paths.map((file) => path.dirname(file)));
+      for (const target of [...paths, ...folders, dir]) await syncIfThere(target);
+    },
     /** True when a worker thread has put these bytes into place and nothing has removed them since. */
-    isInPlace: (hash: string): Promise<boolean> => exists(pathOf(hash)),
+    isInPlace: (hash: string): boolean | Promise<boolean> => existsSync(pathOf(hash)),
     async open(hash: string): Promise<FileHandle | undefined> {
       try {
         return await open(pathOf(hash), constants.O_RDONLY | constants.O_NOFOLLOW);
@@ -61,6 +67,14 @@ export function createBlobs(dir: string) {
       }
     },
   };
+}
+
+async function syncIfThere(target: string): Promise<void> {
+  try {
+    await syncPath(target);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+  }
 }
 
 async function writeMarker(target: string): Promise<void> {

@@ -1,5 +1,7 @@
 import type { JobEvent } from '../protocol/job-api.ts';
+import { type Deferred, createDeferred } from '../lib/concurrency.ts';
 import { EventSubscriber } from './event-subscriber.ts';
+import { UnreadEvents } from './unread-events.ts';
 
 type StatusEvent = Extract<JobEvent, { event: 'status' }>;
 type ProgressEvent = Extract<JobEvent, { event: 'progress' }>;
@@ -15,14 +17,38 @@ export function createJobFeed(initial: StatusEvent['data']) {
   let status: StatusEvent = { event: 'status', data: initial };
   let progress: ProgressEvent | undefined;
   let preview: PreviewEvent | undefined;
+  let held: { readonly events: UnreadEvents; readonly released: Deferred } | undefined;
+  let isEnded = false;
+  const send = (event: JobEvent): void => {
+    if (event.event === 'status') status = event;
+    if (event.event === 'progress') progress = event;
+    if (event.event === 'preview') preview = withoutStep(event);
+    for (const subscriber of subscribers) subscriber.push(event);
+  };
+  const end = (): void => {
+    isEnded = true;
+    if (held) return;
+    for (const subscriber of subscribers) subscriber.end();
+  };
   return {
     status: (): StatusEvent['data'] => status.data,
     emit(event: JobEvent): void {
-      if (event.event === 'status') status = event;
-      if (event.event === 'progress') progress = event;
-      if (event.event === 'preview') preview = withoutStep(event);
-      for (const subscriber of subscribers) subscriber.push(event);
+      if (held && !isPlaceInQueue(event)) held.events.push(event);
+      else send(event);
     },
+    /** Holds the events of its run back until `release`: their first subscriber is on its way. */
+    hold(): void {
+      held = { events: new UnreadEvents(), released: createDeferred() };
+    },
+    release(): void {
+      const { events, released } = held ?? {};
+      held = undefined;
+      for (let event = events?.shift(); event; event = events?.shift()) send(event);
+      if (isEnded) end();
+      released?.resolve();
+    },
+    /** `undefined`: no events are held back. */
+    whenReleased: (): Promise<void> | undefined => held?.released.promise,
     /**
      * Subscribes synchronously. A subscriber gets the latest status, progress and preview first, then
      * every new event.
@@ -35,10 +61,12 @@ export function createJobFeed(initial: StatusEvent['data']) {
       return subscriber;
     },
     /** Ends the feed; subscribers end once they have read their remaining events. */
-    end(): void {
-      for (const subscriber of subscribers) subscriber.end();
-    },
+    end,
   };
+}
+
+function isPlaceInQueue(event: JobEvent): boolean {
+  return event.event === 'status' && event.data.status === 'queued';
 }
 
 /** The events of a job that is over: its last status. */

@@ -67,12 +67,14 @@ beforeEach(() => {
 
 describe('durability', () => {
   const outcome = { entryJson: '{}', statusWord: 'success', startedAtMs: 1, endedAtMs: 2 };
+  const log = {
+    sync: async () => note('sync'),
+    syncSoon: () => note('soon'),
+    waitFor: () => note('files'),
+  };
   function openSynced() {
     const noted = noting();
-    return promptStore(
-      noted,
-      createWriter(noted, () => note('sync')),
-    );
+    return promptStore(noted, createWriter(noted, log));
   }
 
   test('what has to survive a power cut is synced after its commit, before it is acknowledged', async () => {
@@ -85,15 +87,28 @@ describe('durability', () => {
     const prompts = openSynced();
     await prompts.insert(prompt('a'));
     executed.length = 0;
-    await prompts.finish('a', outcome, 'transient').then(() => note('acknowledged'));
-    expect(executed).toEqual(['BEGIN IMMEDIATE', 'COMMIT', 'acknowledged']);
+    await prompts.finish('a', outcome, 'soon').then(() => note('acknowledged'));
+    expect(executed).toEqual(['BEGIN IMMEDIATE', 'COMMIT', 'soon', 'acknowledged']);
+  });
+
+  test('the end of a job is acknowledged after its commit, and synced soon, after its files', async () => {
+    const noted = noting();
+    const writer = createWriter(noted, log);
+    await writer
+      .writeOne(
+        () => note('end'),
+        'soon',
+        async () => {},
+      )
+      .then(() => note('acknowledged'));
+    expect(executed).toEqual(['BEGIN IMMEDIATE', 'end', 'COMMIT', 'files', 'soon', 'acknowledged']);
   });
 
   test('both in one turn share a commit and its sync', async () => {
     const prompts = openSynced();
     await prompts.insert(prompt('a'));
     executed.length = 0;
-    await Promise.all([prompts.finish('a', outcome, 'transient'), prompts.insert(prompt('b'))]);
+    await Promise.all([prompts.finish('a', outcome, 'soon'), prompts.insert(prompt('b'))]);
     expect(executed).toEqual(['BEGIN IMMEDIATE', 'COMMIT', 'sync']);
   });
 
@@ -106,6 +121,50 @@ describe('durability', () => {
     const next = await prompts.insertBeforeLater(prompt('c'));
     failOn = 'COMMIT';
     await expect(next.stored).rejects.toThrow('database or disk is full');
+  });
+
+  test('a transient write is stored with the next one', async () => {
+    const prompts = openSynced();
+    await prompts.insert(prompt('a'));
+    executed.length = 0;
+    await prompts.finish('a', outcome, 'transient').then(() => note('acknowledged'));
+    expect(executed).toEqual(['BEGIN IMMEDIATE', 'acknowledged']);
+    await prompts.insert(prompt('b'));
+    expect(executed).toEqual(['BEGIN IMMEDIATE', 'acknowledged', 'COMMIT', 'sync']);
+  });
+
+  test('a transient write alone is committed after a while', async () => {
+    const prompts = openSynced();
+    await prompts.insert(prompt('a'));
+    executed.length = 0;
+    await prompts.finish('a', outcome, 'transient');
+    await expect.poll(() => executed).toEqual(['BEGIN IMMEDIATE', 'COMMIT']);
+  });
+
+  test('a transient write is applied again when its transaction failed, before the next write', async () => {
+    const prompts = openSynced();
+    await prompts.insert(prompt('a'));
+    await prompts.finish('a', outcome, 'transient');
+    failOn = 'COMMIT';
+    await expect(prompts.insert(prompt('b'))).rejects.toThrow('database or disk is full');
+    expect(await prompts.live()).toEqual([prompt('a')]);
+    failOn = undefined;
+    await prompts.insert(prompt('c'));
+    expect((await prompts.live()).map(({ key }) => key)).toEqual(['c']);
+    expect((await prompts.history('ann', {})).map(({ key }) => key)).toEqual(['a']);
+  });
+
+  test('what is committed is known, and that it is not', async () => {
+    const noted = noting();
+    const writer = createWriter(noted, log);
+    await writer.committed();
+    await writer.writeOne(() => note('one'), 'transient');
+    const committed = writer.committed().then(() => note('known'));
+    await committed;
+    expect(executed.slice(-2)).toEqual(['COMMIT', 'known']);
+    await writer.writeOne(() => {}, 'transient');
+    failOn = 'COMMIT';
+    await expect(writer.committed()).rejects.toThrow('database or disk is full');
   });
 
   test('when the sync fails its writer learns why', async () => {

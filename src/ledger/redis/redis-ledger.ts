@@ -44,6 +44,9 @@ export function openRedisLedger(options: RedisLedgerOptions): Ledger {
     replays: replayStore(connection),
     modelCalls: modelCallStore(connection),
     calls: callCountStore(connection),
+    // A write resolves when Redis has it, as durable as its settings say.
+    committed: async () => {},
+    synced: async () => {},
     close: () => close(redis),
   };
 }

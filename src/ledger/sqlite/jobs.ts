@@ -1,5 +1,6 @@
 import { JOB_COLUMNS } from '../columns.ts';
 import { sqlColumns } from './sql-columns.ts';
+import type { Durability } from '../../lib/durability.ts';
 import type { JobRow, JobStore } from '../ledger.ts';
 import { longTexts } from './long-texts.ts';
 import type { Writer } from './writer.ts';
@@ -28,29 +29,38 @@ export function jobStore(db: Database, writer: Writer): JobStore {
     return row && texts.withTexts(ownerOf(row.id), row, LONG_COLUMNS);
   };
   const rows = (found: unknown[]) => found.flatMap((row) => withTexts(row) ?? []);
-  const insert = (row: JobRow, key: string | undefined): Promise<boolean> =>
+  const insert = (
+    row: JobRow,
+    key: string | undefined,
+    durability?: Durability,
+  ): Promise<boolean> =>
     // A key that is the id of its job is used once without a row of its own.
     key === row.id
-      ? writer.writeOne(() => sql.insertNew.run(...SQL.values(row)).changes === 1)
-      : insertClaiming(row, key);
-  const insertClaiming = (row: JobRow, key: string | undefined): Promise<boolean> =>
+      ? writer.writeOne(() => sql.insertNew.run(...SQL.values(row)).changes === 1, durability)
+      : insertClaiming(row, key, durability);
+  const insertClaiming = (
+    row: JobRow,
+    key: string | undefined,
+    durability?: Durability,
+  ): Promise<boolean> =>
     writer.write(() => {
       const { id: jobId, user, createdAtMs } = row;
       const isFree =
         key === undefined || sql.claim.run({ user, key, createdAtMs, jobId }).changes === 1;
       if (isFree) sql.insert.run(...SQL.values(row));
       return isFree;
-    });
+    }, durability);
   return {
-    async insert(row, key) {
-      if (!texts.isLong(row, LONG_COLUMNS)) return await insert(row, key);
+    async insert(row, key, durability) {
+      if (!texts.isLong(row, LONG_COLUMNS)) return await insert(row, key, durability);
       const owner = ownerOf(row.id);
-      const isFree = await insert(await texts.put(owner, row, LONG_COLUMNS), key);
+      const isFree = await insert(await texts.put(owner, row, LONG_COLUMNS), key, durability);
       // The job that has the key may be the one with this id.
       if (!isFree) await texts.dropOthers(owner, sql.get.get(row.id) as object | undefined);
       return isFree;
     },
-    update: (id, patch, durability) => writer.writeOne(() => update(id, patch), durability),
+    update: (id, patch, durability, files) =>
+      writer.writeOne(() => update(id, patch), durability, files),
     get: async (id) => withTexts(sql.get.get(id)),
     list: async (user, { limit, before }) =>
       rows(

@@ -83,7 +83,7 @@ function liveStore({ db, writer, texts, dropReplaced }: Parts) {
       await insert(SQL.values(stored instanceof Promise ? await stored : stored));
     },
     async insertBeforeLater(row) {
-      return { stored: insert(SQL.values(await withoutLongTexts(row)), 'transient') };
+      return { stored: insert(SQL.values(await withoutLongTexts(row)), 'soon') };
     },
     setState: (key, state) => setState([state, key]),
     setIntent: (key, { intentJson, targetsJson }) => setIntent([intentJson, targetsJson, key]),

@@ -71,7 +71,7 @@ export function isDamage(cause: unknown): boolean {
 
 function createLedger(db: Database, path: string, closeAll: () => void): SqliteLedger {
   const log = path === IN_MEMORY ? undefined : createLogSync(path);
-  const writer = createWriter(db, log?.sync);
+  const writer = createWriter(db, log);
   longTexts(db, writer).dropOrphans();
   const lists = createFileListCache();
   return {
@@ -85,10 +85,14 @@ function createLedger(db: Database, path: string, closeAll: () => void): SqliteL
     replays: replayStore(db, writer),
     modelCalls: modelCallStore(db, writer),
     calls: callCountStore(db, writer),
+    committed: () => writer.committed(),
+    synced: async () => await log?.sync(),
     async close() {
       if (!db.isOpen) return;
       writer.flush();
-      log?.close();
+      await log?.close();
+      if (!db.isOpen) return;
+      writer.flush();
       checkpoint(db);
       closeAll();
     },

@@ -8,6 +8,7 @@ const EXTRAS = { ...LEGACY, pythonModule: 'comfy_extras.nodes_images' } as const
 const emptyImage: NodeDef = {
   ...LEGACY,
   name: 'EmptyImage',
+  isBriefWhenSmall: true,
   category: 'image',
   required: {
     width: ['INT', { default: 512, min: 1, max: 16384, step: 1 }],

@@ -30,6 +30,7 @@ const SAVES = {
   hidden: { prompt: 'PROMPT', extra_pnginfo: 'EXTRA_PNGINFO' },
   outputs: [],
   outputNode: true,
+  isBriefWhenSmall: true,
 } as const;
 
 const PREFIX: InputSpec = ['STRING', { default: 'ComfyUI' }];
@@ -81,10 +82,15 @@ export const SAVE_NODES: readonly NodeDef[] = [
   },
 ];
 
-type Destination = { readonly prefix: string; readonly temp: boolean };
+type Destination = {
+  readonly prefix: string;
+  readonly temp: boolean;
+  /** It is new, by chance: no file has a number of it. */
+  readonly isNewPrefix?: boolean;
+};
 
 function preview(images: ImageValue, context: NodeContext): Promise<NodeResult> {
-  return saveStills(images, context, { prefix: previewPrefix(), temp: true });
+  return saveStills(images, context, { prefix: previewPrefix(), temp: true, isNewPrefix: true });
 }
 
 async function saveStills(
@@ -101,7 +107,9 @@ async function saveStills(
   for (let i = 0; i < images.batch; i++) {
     context.check();
     // v1 counts on within a batch; another job may have taken numbers meanwhile.
-    counter = Math.max(counter + 1, await context.nextCounter({ temp: to.temp, subfolder }, stem));
+    counter++;
+    if (!to.isNewPrefix)
+      counter = Math.max(counter, await context.nextCounter({ temp: to.temp, subfolder }, stem));
     const name = fileName(stem.replaceAll('%batch_num%', String(i)), counter, 'png');
     const bytes = await encodePng(images, i, { compressionLevel, texts });
     items.push(

@@ -1,5 +1,5 @@
 import { completesWithin } from '../../lib/completes-within.ts';
-import { type Deferred, createDeferred } from './deferred.ts';
+import { type Deferred, createDeferred } from '../../lib/concurrency.ts';
 
 /** Limit for an upstream that reports an end but never returns the ended job. */
 const MAX_WAIT_MS = 1000;

@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events';
-import { createDeferred } from './deferred.ts';
+import { createDeferred } from '../../lib/concurrency.ts';
 import type { JobEvent, Result } from '../../protocol/job-api.ts';
 import type { LivePrompt } from '../live-prompts.ts';
 import type { EntryApplier } from './apply-entry.ts';

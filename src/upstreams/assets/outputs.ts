@@ -94,12 +94,12 @@ export function createOutputs(deps: OutputOptions) {
   const record = (row: AssetRow): Promise<boolean> =>
     new Promise((resolve, reject) => {
       const recordAndUnmark = async (): Promise<void> => {
-        const isInPlace = await blobs.isInPlace(row.hash);
-        if (!isInPlace) return resolve(false);
+        if (!(await blobs.isInPlace(row.hash))) return resolve(false);
         reached('after-bytes-stored');
         // A job whose end is not on disk runs again, and makes its files again.
         await ledger.assets.insert(row, undefined, 'transient');
         resolve(true);
+        await ledger.committed();
         // A marker that cannot be removed now is removed by a sweep.
         await blobs.markRecorded(row.hash);
       };

@@ -138,7 +138,10 @@ export class JobRuns {
 
   async #runNodes(job: LiveJob, thread: WorkerThread): Promise<JobEnd> {
     try {
-      return await runOnWorker(job, thread, this.#options.runner);
+      const end = await runOnWorker(job, thread, this.#options.runner);
+      // Redis does not wait for this disk.
+      await job.filesOnDisk?.();
+      return end;
     } catch (error) {
       this.#options.log.error(
         { event: 'job.run_failed', err: error, job: job.id },

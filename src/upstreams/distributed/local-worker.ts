@@ -52,6 +52,7 @@ export function createLocalWorker(
       nodes: deps.nodes,
       clock,
       log,
+      syncFiles: (hashes) => jobFiles.blobs.sync(hashes),
       resolve: (job) => resolveFiles(job, jobFiles.fileLookupOf(job.user)),
       answer: withFence(createWorkerRequestHandler({ ...jobFiles, begin }), fenceOptions),
     },

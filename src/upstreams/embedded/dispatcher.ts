@@ -5,9 +5,11 @@ import {
   idleWorkers,
   type WorkerThread,
 } from '../jobs/worker-thread.ts';
+import { reached } from '../../lib/crash-point.ts';
 import type { Logger } from '../../observability/log.ts';
 import { internalError } from '../jobs/job-error.ts';
-import type { LiveJob, StopReason } from '../jobs/live-job.ts';
+import type { Job } from '../../protocol/v2.ts';
+import { type LiveJob, showJob, type StopReason } from '../jobs/live-job.ts';
 import { createJobQueue, hasQueueCapacity } from '../jobs/fair-order.ts';
 import type { JobLifecycle } from '../jobs/job-lifecycle.ts';
 import { runOnWorker, type RunnerOptions } from '../jobs/run-on-worker.ts';
@@ -79,10 +81,44 @@ export class Dispatcher {
     return { release: () => void reserved.splice(reserved.indexOf(user), 1) };
   }
 
-  add(job: LiveJob): void {
-    this.#options.live.set(job.id, job);
+  /** Reserves an idle thread for a job that is about to be stored; `false`: the job has to wait. */
+  reserveThread(job: LiveJob): boolean {
+    if (!this.#isOpen || this.#queue.count() > 0) return false;
+    const assignment = chooseWorker(this.#assignments, job.user);
+    if (!assignment) return false;
+    assignment.job = job;
+    return true;
+  }
+
+  /** For a job that is not stored. */
+  releaseThread(job: LiveJob): void {
+    const assignment = this.#assignmentOf(job);
+    if (assignment) assignment.job = undefined;
+    this.#schedule();
+  }
+
+  /** Queues a job, or starts it on the thread that was reserved for it. Returns it as it is before. */
+  add(job: LiveJob): Job {
+    const { live, clock } = this.#options;
+    live.set(job.id, job);
+    const assignment = this.#assignmentOf(job);
+    if (assignment) {
+      job.position = 0;
+      const shown = showJob(job, clock.now());
+      this.#startReserved(assignment, job);
+      return shown;
+    }
     this.#queue.add(job);
     this.#schedule();
+    return showJob(job, clock.now());
+  }
+
+  #startReserved(assignment: WorkerAssignment, job: LiveJob): void {
+    this.#queue.addRunning(job);
+    reached('after-run-begin');
+    if (this.#isOpen) return this.#startJob(assignment, job);
+    assignment.job = undefined;
+    void this.#options.lifecycle.suspend(job);
   }
 
   async cancel(job: LiveJob): Promise<void> {
@@ -106,9 +142,17 @@ export class Dispatcher {
       const assignment = chooseWorker(this.#assignments, job.user);
       if (!assignment) return;
       assignment.job = job;
-      const run = this.#runAndRelease(assignment, job).finally(() => this.#running.delete(run));
-      this.#running.add(run);
+      this.#startJob(assignment, job);
     }
+  }
+
+  #startJob(assignment: WorkerAssignment, job: LiveJob): void {
+    const run = this.#runAndRelease(assignment, job).finally(() => this.#running.delete(run));
+    this.#running.add(run);
+  }
+
+  #assignmentOf(job: LiveJob): WorkerAssignment | undefined {
+    return this.#assignments.find((assignment) => assignment.job === job);
   }
 
   #takeNext(): LiveJob | undefined {
@@ -139,6 +183,8 @@ export class Dispatcher {
     job.position = null;
     job.startedAtMs = clock.now();
     const end = await runOnWorker(job, thread, runner);
+    // Its submitter must find it.
+    await job.feed.whenReleased();
     if (end.status === 'interrupted') return await lifecycle.suspend(job);
     await lifecycle.finish(job, end);
     await this.#options.onEnd(job);

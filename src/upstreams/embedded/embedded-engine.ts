@@ -8,7 +8,7 @@ import { createBlobs } from '../blobs.ts';
 import { Dispatcher } from './dispatcher.ts';
 import { createJobReader } from '../jobs/job-reader.ts';
 import { PeriodicTask } from '../periodic-task.ts';
-import { type LiveJob, jobStateOf, showJob } from '../jobs/live-job.ts';
+import { type LiveJob, jobStateOf } from '../jobs/live-job.ts';
 import { createOutputNames } from '../assets/outputs.ts';
 import type { WorkerSetup } from '../jobs/worker-protocol.ts';
 import { recoverJobs, createJobLifecycle } from '../jobs/job-lifecycle.ts';
@@ -106,6 +106,7 @@ function openDispatcher(
       memoryLimitBytes: limits.jobMemoryBytes,
       stopGraceMs: limits.stopGraceMs,
       nodes: deps.nodes,
+      syncFiles: (hashes) => jobFiles.blobs.sync(hashes),
       resolve: (job) => resolveFiles(job, jobFiles.fileLookupOf(job.user)),
       answer: createWorkerRequestHandler({
         ...jobFiles,
@@ -161,6 +162,11 @@ function createJobApi(
     retentionMs: limits.retentionMs,
     reserve: (user: string) => dispatcher.reserve(user),
     nextOrder: () => dispatcher.nextOrder(),
+    threads: {
+      reserve: (job: LiveJob) => dispatcher.reserveThread(job),
+      release: (job: LiveJob) => dispatcher.releaseThread(job),
+    },
+    durability: 'soon' as const,
   };
   return {
     ...reader,
@@ -168,8 +174,17 @@ function createJobApi(
       const accepted = await acceptJob(caller, request, acceptOptions);
       if (!accepted.ok) return accepted;
       const job = accepted.value;
-      dispatcher.add(job);
-      return ok({ ...showJob(job, clock.now()), x_workflow: job.workflow });
+      const synced = ledger.synced();
+      job.feed.hold();
+      // It may run while the disk works.
+      const shown = { ...dispatcher.add(job), x_workflow: job.workflow };
+      try {
+        await synced;
+      } finally {
+        // The submitter subscribes first.
+        setImmediate(() => job.feed.release());
+      }
+      return ok(shown);
     },
     async cancel(caller, jobId) {
       const job = live.get(jobId);

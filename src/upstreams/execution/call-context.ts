@@ -4,14 +4,15 @@ import type { JobEvent } from '../../protocol/job-api.ts';
 import type { JsonObject } from '../../protocol/json.ts';
 import type { CallContext } from './execute-plan.ts';
 import type { MemoryMeter } from './memory-meter.ts';
+import type { MessageBatch } from './message-batch.ts';
 import type { OutputPlacer } from './place-output.ts';
-import type {
-  FromWorker,
-  WorkerRequest,
-  WorkerRequests,
-  ReadableFile,
-  StoredOutput,
-  WrittenFile,
+import {
+  RUN_FLAG,
+  type WorkerRequest,
+  type WorkerRequests,
+  type ReadableFile,
+  type StoredOutput,
+  type WrittenFile,
 } from '../jobs/worker-protocol.ts';
 
 type Preview = Extract<JobEvent, { event: 'preview' }>['data'];
@@ -24,7 +25,8 @@ export type AskMainThread = <K extends keyof WorkerRequests>(
 export type CallContextOptions = {
   readonly outputs: OutputPlacer;
   readonly files: ReadonlyMap<string, ReadableFile>;
-  readonly stop: Int32Array;
+  /** At the places of `RUN_FLAG`. */
+  readonly flags: Int32Array;
   readonly meter: MemoryMeter;
   /** Characters of text that the nodes of the job may still show. */
   readonly textBudget: { left: number };
@@ -33,15 +35,21 @@ export type CallContextOptions = {
   /** Declared types of the outputs that are linked to the node's inputs. */
   readonly inputTypes: { readonly [input: string]: string };
   readonly ask: AskMainThread;
-  readonly post: (message: FromWorker) => void;
+  readonly messages: MessageBatch;
 };
+
+/** Work on so many bytes takes longer than a message. */
+const LONG_WORK_BYTES = 2 ** 20;
 
 /** The operations that node `nodeId` may call while it runs. */
 export function createCallContext(nodeId: string, deps: CallContextOptions): CallContext {
   const saved: StoredOutput[] = [];
   let pendingPreview: Omit<Preview, 'node_id' | 'x_with_step'> | undefined;
+  const { messages } = deps;
   const check = (): void => {
-    if (Atomics.load(deps.stop, 0) !== 0) throw new Cancelled('the job is being stopped');
+    messages.flushOverdue();
+    if (Atomics.load(deps.flags, RUN_FLAG.stop) !== 0)
+      throw new Cancelled('the job is being stopped');
   };
   /**
    * A preview is sent with the step it belongs to; when the next preview comes first, it is sent
@@ -51,7 +59,7 @@ export function createCallContext(nodeId: string, deps: CallContextOptions): Cal
     if (!pendingPreview) return;
     const data = { node_id: nodeId, ...pendingPreview, ...withStep };
     pendingPreview = undefined;
-    deps.post({ type: 'preview', data });
+    messages.post({ type: 'preview', data });
   };
   return {
     nodeId,
@@ -64,7 +72,8 @@ export function createCallContext(nodeId: string, deps: CallContextOptions): Cal
     progress(step, steps) {
       check();
       sendPendingPreview({ x_with_step: true });
-      deps.post({ type: 'step', nodeId, step, steps });
+      messages.post({ type: 'step', nodeId, step, steps });
+      messages.flush();
     },
     preview(bytes, contentType, kind = 'own') {
       check();
@@ -78,10 +87,11 @@ export function createCallContext(nodeId: string, deps: CallContextOptions): Cal
     flush: () => sendPendingPreview({}),
     text(text) {
       check();
-      deps.post({ type: 'text', nodeId, text });
+      messages.post({ type: 'text', nodeId, text });
     },
     reserve(bytes) {
       check();
+      if (bytes >= LONG_WORK_BYTES) messages.flush();
       deps.meter.reserve(bytes);
     },
     reserveShown(chars) {
@@ -101,9 +111,7 @@ export function createCallContext(nodeId: string, deps: CallContextOptions): Cal
       while (output === null) {
         check();
         const written = place(file, deps.outputs);
-        // The main thread records the file meanwhile.
-        const request = deps.ask({ kind: 'save', ask: { nodeId, file: written } });
-        [output] = await Promise.all([request, deps.outputs.syncName(written.hash)]);
+        output = await deps.ask({ kind: 'save', ask: { nodeId, file: written } });
       }
       saved.push(output);
       return { x_asset: output.id };

@@ -8,9 +8,10 @@ import {
 } from '../../nodes/node.ts';
 import { stringifyJson, type Json } from '../../protocol/json.ts';
 import type { NodeRecord, NodeRecords } from './node-cache.ts';
-import type { MemoryMeter } from './memory-meter.ts';
+import { type MemoryMeter, buffersOf } from './memory-meter.ts';
+import type { MessageBatch } from './message-batch.ts';
 import type { RunPlan, PlannedNode } from './run-plan.ts';
-import type { FromWorker, StoredOutput } from '../jobs/worker-protocol.ts';
+import type { StoredOutput } from '../jobs/worker-protocol.ts';
 import { toValue } from './node-values.ts';
 
 /** The context of a running call, and the files it saved. */
@@ -27,9 +28,9 @@ export type Execution = {
   /** Results of the user's previous prompt; those of this prompt are added as they are computed. */
   readonly records: NodeRecords;
   readonly meter: MemoryMeter;
-  readonly post: (message: FromWorker) => void;
+  readonly messages: MessageBatch;
   /** Called once, before the first node that is not cached. */
-  begin(): Promise<unknown>;
+  begin(): Promise<unknown> | undefined;
   /** Resolves when the main thread has handled all posted messages. */
   readonly handled: () => Promise<null>;
   contextFor(node: PlannedNode): CallContext;
@@ -61,7 +62,7 @@ export async function execute(execution: Execution): Promise<void> {
   const skipped = cached.filter((node) => !waiting.has(node.id));
   for (const node of cached)
     execution.meter.settle(records.get(node.signature)?.slots.flat() ?? []);
-  execution.post({
+  execution.messages.post({
     type: 'begin',
     cached: cached.map((node) => node.id),
     total: waiting.size + skipped.length,
@@ -98,22 +99,25 @@ function nodesToRun({ plan, records, targets }: Execution): ReadonlyMap<string, 
 }
 
 async function runOrReuse(node: PlannedNode, execution: Execution): Promise<void> {
+  const { messages } = execution;
   const known = execution.records.get(node.signature);
   if (known) {
     const reused = known.outputs.map((output) => ({ ...output, node_id: node.id }));
-    execution.post({ type: 'finished', nodeId: node.id, ...uiField(known), reused });
+    messages.post({ type: 'finished', nodeId: node.id, ...uiField(known), reused });
     return;
   }
-  execution.post({ type: 'started', nodeId: node.id, classType: node.def.name });
+  messages.post({ type: 'started', nodeId: node.id, classType: node.def.name });
   const record = await run(node, execution);
   execution.records.set(node.signature, record);
-  execution.post({ type: 'finished', nodeId: node.id, ...uiField(record) });
+  messages.post({ type: 'finished', nodeId: node.id, ...uiField(record) });
 }
 
 async function run(node: PlannedNode, execution: Execution): Promise<NodeRecord> {
   let inputs: ReadonlyMap<string, readonly Value[]> = new Map();
   try {
     inputs = evaluate(node, execution);
+    // The main thread has to know which node runs, should it not end, or end this thread.
+    if (!isBrief(node.def, inputs)) execution.messages.flush();
     const context = execution.contextFor(node);
     const { slots, ui } = await callNode(node.def, inputs, context);
     context.flush();
@@ -121,6 +125,16 @@ async function run(node: PlannedNode, execution: Execution): Promise<NodeRecord>
   } catch (cause) {
     throw new NodeCallError(node, inputs, cause);
   }
+}
+
+/** Larger inputs take longer than a message. */
+const BRIEF_BYTES = 64 * 1024;
+
+function isBrief(def: NodeDef, inputs: ReadonlyMap<string, readonly Value[]>): boolean {
+  if (!def.isBriefWhenSmall) return false;
+  let bytes = 0;
+  for (const size of buffersOf([...inputs.values()].flat()).values()) bytes += size;
+  return bytes <= BRIEF_BYTES;
 }
 
 function evaluate(

@@ -7,10 +7,10 @@ import { createBlobPaths } from '../blob-paths.ts';
 
 /** The part of the store of blobs that writes outputs. */
 export type OutputPlacer = {
-  /** Puts bytes into place, complete and on disk, and returns their hash. */
+  /** Puts bytes into place, complete, and returns their hash. */
   place(this: void, bytes: Uint8Array): string;
-  /** Makes their name survive a power cut. A job that has ended has no other names. */
-  syncName(this: void, hash: string): Promise<void>;
+  /** Makes all bytes that were put into place since the last call survive a power cut, with their names. */
+  sync(this: void): void;
 };
 
 /**
@@ -23,6 +23,7 @@ export function createOutputPlacer(dirs: {
 }): OutputPlacer {
   const { dir, markersDir, pathOf, markerOf } = createBlobPaths(dirs.blobsDir);
   const durableFolders = new Set<string>();
+  const unsynced = new Set<string>();
   const writeMarker = (hash: string): void => {
     if (!existsSync(markersDir)) mkdirSync(markersDir, { recursive: true, mode: 0o700 });
     writeFileSync(markerOf(hash), '');
@@ -40,7 +41,7 @@ export function createOutputPlacer(dirs: {
   const write = (hash: string, bytes: Uint8Array): void => {
     const spooled = path.join(dirs.spoolDir, randomUUID());
     try {
-      writeFileSync(spooled, bytes, { flag: 'wx', flush: true });
+      writeFileSync(spooled, bytes, { flag: 'wx' });
       moveIntoPlace(spooled, hash);
     } catch (error) {
       rmSync(spooled, { force: true });
@@ -52,15 +53,26 @@ export function createOutputPlacer(dirs: {
       const hash = hashOf(bytes);
       const found = statSync(pathOf(hash), { throwIfNoEntry: false });
       if (found?.size !== bytes.byteLength) write(hash, bytes);
+      // Also bytes that were there: those of another thread may not be durable yet.
+      unsynced.add(hash);
       return hash;
     },
-    // Also for bytes that were there: those of another thread may not be durable yet.
-    async syncName(hash) {
-      const folder = path.dirname(pathOf(hash));
-      syncPathNow(folder);
-      if (durableFolders.has(folder)) return;
-      syncPathNow(dir);
-      durableFolders.add(folder);
+    sync() {
+      const paths = [...unsynced].map(pathOf);
+      unsynced.clear();
+      const folders = new Set(paths.map((file) => path.dirname(file)));
+      const isNew = [...folders].some((folder) => !durableFolders.has(folder));
+      for (const target of [...paths, ...folders, ...(isNew ? [dir] : [])]) syncIfThere(target);
+      for (const folder of folders) durableFolders.add(folder);
     },
   };
+}
+
+/** The main thread may have removed it with the last record of its hash. */
+function syncIfThere(target: string): void {
+  try {
+    syncPathNow(target);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+  }
 }

@@ -10,9 +10,10 @@ import { type AskMainThread, type CallContextOptions, createCallContext } from '
 import { execute, NodeCallError } from './execute-plan.ts';
 import { jobError, toJobError } from '../jobs/job-error.ts';
 import { createMemoryMeter } from './memory-meter.ts';
+import type { MessageBatch } from './message-batch.ts';
 import type { OutputPlacer } from './place-output.ts';
 import { type RunPlan, type PlannedNode, createRunPlan } from './run-plan.ts';
-import type { FromWorker, ReadableFile, RunEnd, RunRequest } from '../jobs/worker-protocol.ts';
+import type { ReadableFile, RunEnd, RunRequest } from '../jobs/worker-protocol.ts';
 import { describeInputs } from './node-values.ts';
 
 /**
@@ -25,7 +26,7 @@ export type RunServices = {
   readonly cache: NodeCache;
   readonly outputs: OutputPlacer;
   readonly ask: AskMainThread;
-  readonly post: (message: FromWorker) => void;
+  readonly messages: MessageBatch;
 };
 
 /** Runs one job to its end inside a worker thread; every outcome is a value. */
@@ -64,7 +65,7 @@ async function executePlan(
     meter,
     textBudget: { left: Math.max(0, MAX_UI_CHARS - uiCharsIn(records)) },
     files: request.files,
-    stop: new Int32Array(request.stop),
+    flags: new Int32Array(request.flags),
     promptText: await promptText(plan, request),
     extraPngInfo: isJsonObject(extraPngInfo ?? undefined)
       ? (extraPngInfo as CallContextOptions['extraPngInfo'])
@@ -75,8 +76,8 @@ async function executePlan(
     records,
     meter,
     targets: new Set(request.targets),
-    post: deps.post,
-    begin: () => deps.ask({ kind: 'begin', ask: null }),
+    messages: deps.messages,
+    begin: () => (request.hasBegun ? undefined : deps.ask({ kind: 'begin', ask: null })),
     handled: () => deps.ask({ kind: 'handled', ask: null }),
     contextFor: (node) =>
       createCallContext(node.id, { ...context, inputTypes: inputTypes(node, plan) }),

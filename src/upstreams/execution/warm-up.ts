@@ -1,8 +1,14 @@
 import { hashOf } from '../../lib/hash.ts';
 import type { AskMainThread } from './call-context.ts';
 import { createNodeCache } from './node-cache.ts';
+import { createMessageBatch } from './message-batch.ts';
 import { runJob, type RunServices } from './run-job.ts';
-import type { RunRequest, StoredOutput, WorkerRequests } from '../jobs/worker-protocol.ts';
+import {
+  createRunFlags,
+  type RunRequest,
+  type StoredOutput,
+  type WorkerRequests,
+} from '../jobs/worker-protocol.ts';
 
 /** V8 compiles a function at its first call, and what it learns of the types after a few more. */
 const RUNS = 3;
@@ -42,9 +48,9 @@ export async function warmUp(nodes: RunServices['nodes']): Promise<void> {
   const services: RunServices = {
     nodes,
     cache: createNodeCache({ maxBytes: 1 }),
-    outputs: { place: hashOf, syncName: async () => {} },
+    outputs: { place: hashOf, sync() {} },
     ask: (async ({ kind }) => ANSWERS[kind]) as AskMainThread,
-    post: () => {},
+    messages: createMessageBatch({ postMessage() {} }),
   };
   for (let run = 0; run < RUNS; run++) await runJob(newRequest(), services);
 }
@@ -60,6 +66,7 @@ function newRequest(): RunRequest {
     promptJson,
     extraPngInfoJson: null,
     memoryLimitBytes: 2 ** 20,
-    stop: new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT),
+    hasBegun: true,
+    flags: createRunFlags(),
   };
 }

@@ -3,8 +3,9 @@ import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import type { NodeDef } from '../../nodes/node.ts';
 import { createNodeCache } from './node-cache.ts';
 import type { AskMainThread } from './call-context.ts';
-import type { FromWorker, ToWorker, WorkerSetup } from '../jobs/worker-protocol.ts';
-import { createOutputPlacer } from './place-output.ts';
+import { RUN_FLAG, type ToWorker, type WorkerSetup } from '../jobs/worker-protocol.ts';
+import { type OutputPlacer, createOutputPlacer } from './place-output.ts';
+import { type MessageBatch, createMessageBatch } from './message-batch.ts';
 import { runJob } from './run-job.ts';
 import { warmUp } from './warm-up.ts';
 
@@ -20,29 +21,38 @@ void serve(parentPort, workerData as WorkerSetup);
 async function serve(port: MessagePort, setup: WorkerSetup): Promise<void> {
   const { ALL_NODES: nodes } = (await import(setup.nodesModule)) as NodeModule;
   const cache = createNodeCache({ maxBytes: setup.cacheBytes });
-  const requests = createRequestSender(port);
+  const messages = createMessageBatch(port);
+  const requests = createRequestSender((message) => messages.post(message));
   const deps = {
     nodes,
     cache,
     outputs: createOutputPlacer(setup),
     ask: requests.ask,
-    post: (message: FromWorker) => post(port, message),
+    messages,
   };
   // A job that comes before is not delayed.
   const warmUpTimer = setTimeout(() => void warmUp(nodes), WARM_UP_DELAY_MS);
   port.on('message', (message: ToWorker) => {
     if (message.type === 'reply') return requests.settle(message);
     clearTimeout(warmUpTimer);
-    void runJob(message, deps).then((end) => post(port, { type: 'end', end }));
+    void runJob(message, deps).then((end) => {
+      messages.post({ type: 'end', end });
+      syncOutputs(deps.outputs, new Int32Array(message.flags));
+    });
   });
 }
 
-function post(port: MessagePort, message: FromWorker): void {
-  if (message.type !== 'preview') port.postMessage(message);
-  else port.postMessage(message, [message.data.bytes.buffer as ArrayBuffer]);
+/** Nothing waits for this but the next sync of the ledger. The main thread tries again where it fails. */
+function syncOutputs(outputs: OutputPlacer, flags: Int32Array): void {
+  try {
+    outputs.sync();
+    Atomics.store(flags, RUN_FLAG.filesOnDisk, 1);
+  } catch {
+    // The flag stays as it is.
+  }
 }
 
-function createRequestSender(port: MessagePort): {
+function createRequestSender(post: MessageBatch['post']): {
   ask: AskMainThread;
   settle(reply: ToWorker & { type: 'reply' }): void;
 } {
@@ -52,7 +62,7 @@ function createRequestSender(port: MessagePort): {
     ask: (question) =>
       new Promise((resolve, reject) => {
         unanswered.set(++lastId, { resolve, reject });
-        post(port, { type: 'question', id: lastId, ...question });
+        post({ type: 'question', id: lastId, ...question });
       }),
     settle(reply) {
       const request = unanswered.get(reply.id);

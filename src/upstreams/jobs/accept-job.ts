@@ -1,7 +1,8 @@
 import type { Clock } from '../../lib/clock.ts';
 import { randomUUID } from 'node:crypto';
 import { reached } from '../../lib/crash-point.ts';
-import type { Ledger } from '../../ledger/ledger.ts';
+import type { JobRow, Ledger } from '../../ledger/ledger.ts';
+import type { Durability } from '../../lib/durability.ts';
 import { runInSteps } from '../../lib/event-loop.ts';
 import type { NodeDef } from '../../nodes/node.ts';
 import {
@@ -16,7 +17,7 @@ import { nodeErrorDetails } from '../../protocol/node-errors.ts';
 import { type Steps } from '../../protocol/steps.ts';
 import type { NodeErrorEntry, NodeErrors } from '../../protocol/v1.ts';
 import type { Graph } from '../../protocol/v2.ts';
-import { type LiveJob, newJob, toRow } from './live-job.ts';
+import { type LiveJob, newJob, toPatch, toRow } from './live-job.ts';
 import { dependentOutputs } from '../validation/dependent-outputs.ts';
 import { type ResolvedWorkflow, resolveFiles, type FileLookup } from './resolve-files.ts';
 import { validateSteps } from '../validation/validate-workflow.ts';
@@ -36,6 +37,15 @@ export type AcceptOptions = {
     user: string,
   ) => QueueReservation | undefined | Promise<QueueReservation | undefined>;
   readonly nextOrder: () => number | Promise<number>;
+  /** The engine runs jobs in this process, where one can be stored as begun. */
+  readonly threads?: {
+    /** Reserves an idle thread for the job; `false`: the job has to wait. */
+    reserve(job: LiveJob): boolean;
+    /** The job is not stored. */
+    release(job: LiveJob): void;
+  };
+  /** `fsync` where it is absent. */
+  readonly durability?: Durability;
 };
 
 /**
@@ -89,11 +99,31 @@ async function insertJob(accepted: AcceptedJob, deps: AcceptOptions): Promise<Re
     metadata: request.metadata ?? null,
     reads: accepted.reads,
   });
-  if (!(await deps.ledger.jobs.insert(await toRow(job), key))) {
+  const row = await toRow(job);
+  const isNew = await storeJob(job, row, key, deps);
+  if (!isNew)
     return refuse(422, 'idempotency_key_reuse', 'this idempotency key has been used before');
-  }
   reached('after-job-insert');
   return ok(job);
+}
+
+/** Stores a job, as begun when a thread is free for it. `false`: its key is used. */
+async function storeJob(
+  job: LiveJob,
+  row: JobRow,
+  key: string | undefined,
+  { ledger, threads, durability, clock }: AcceptOptions,
+): Promise<boolean> {
+  const begins = threads?.reserve(job) === true;
+  if (begins) Object.assign(job, { attempts: job.attempts + 1, hasBegun: true });
+  const begun = begins && { ...toPatch({ ...job, status: 'running', startedAtMs: clock.now() }) };
+  let isNew = false;
+  try {
+    isNew = await ledger.jobs.insert({ ...row, ...begun }, key, durability);
+    return isNew;
+  } finally {
+    if (begins && !isNew) threads.release(job);
+  }
 }
 
 /**

@@ -93,6 +93,11 @@ export function createJobQueue<T extends QueuedItem>(onMove: (waiting: readonly 
       highest = Math.max(highest, job.order);
       onMove(waiting());
     },
+    /** For a job that runs without waiting. Call `ended` when it no longer runs. */
+    addRunning(job: T): void {
+      userOf(job.user).running++;
+      highest = Math.max(highest, job.order);
+    },
     /** Takes the next job, if one waits. Call `ended` when it no longer runs. */
     take(): T | undefined {
       const user = nextUser(users.values());

@@ -61,17 +61,20 @@ export function createJobLifecycle(deps: JobLifecycleOptions) {
     async countAttempt(job: LiveJob): Promise<void> {
       job.attempts++;
       job.hasBegun = true;
-      await save(job, 'transient');
+      await save(job, 'soon');
     },
     /** True while a job's end is being stored: nothing about the job changes any more. */
     isEnding: (job: LiveJob): boolean => endingIds.has(job.id),
-    /** Ends a job: first durably, then for its subscribers. */
+    /**
+     * Ends a job: first in the ledger, then for its subscribers. A job whose end is lost with the
+     * power runs again.
+     */
     finish: (job: LiveJob, end: FinalEnd): Promise<void> =>
       withLock(jobLock(job.id), async () => {
         endingIds.add(job.id);
         const final = toEndedJob(job, { end, atMs: clock.now(), retentionMs: deps.retentionMs });
         const patch = await toEndPatch(final);
-        await writeUntilStored(() => ledger.jobs.update(job.id, patch));
+        await writeUntilStored(() => ledger.jobs.update(job.id, patch, 'soon', job.filesOnDisk));
         reached('after-job-end');
         Object.assign(job, final, { position: null });
         live.delete(job.id);

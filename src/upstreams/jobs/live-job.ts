@@ -1,4 +1,5 @@
 import type { JobRow } from '../../ledger/ledger.ts';
+import type { FilesOnDisk } from '../../lib/durability.ts';
 import { joinInSteps, runInSteps } from '../../lib/event-loop.ts';
 import type { SubmitRequest } from '../../protocol/job-api.ts';
 import { isJsonObject, type Json, parseJson, stringifyJson } from '../../protocol/json.ts';
@@ -41,11 +42,13 @@ export type LiveJob = JobState & {
   readonly feed: JobFeed;
   /** Aborted with a `StopReason`. */
   readonly stop: AbortController;
-  /** Runs in which a node began: a job that crashes the process is not retried for ever. */
+  /** Runs that a thread began: a job that crashes the process is not retried for ever. */
   attempts: number;
-  /** A node of this run has begun, and that is on record. */
+  /** This run has begun, and that is on record. */
   hasBegun: boolean;
   position: number | null;
+  /** Of the files it made; absent before its first run. */
+  filesOnDisk?: FilesOnDisk;
 };
 
 type JobExtras = Pick<JobState, 'progress' | 'cachedNodes' | 'ui'> &

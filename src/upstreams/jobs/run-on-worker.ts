@@ -8,12 +8,14 @@ import { stringifySteps } from '../../protocol/json-steps.ts';
 import type { JobError, JobStatus } from '../../protocol/v2.ts';
 import { jobError } from './job-error.ts';
 import type { LiveJob, StopReason } from './live-job.ts';
-import type {
-  FromWorker,
-  RunRequest,
-  StoredOutput,
-  WorkerRequest,
-  WorkerRequests,
+import {
+  createRunFlags,
+  type FromWorker,
+  RUN_FLAG,
+  type RunRequest,
+  type StoredOutput,
+  type WorkerRequest,
+  type WorkerRequests,
 } from './worker-protocol.ts';
 import { createRunReporter, type RunReporter } from './run-reporter.ts';
 import type { ThreadEnd, WorkerThread } from './worker-thread.ts';
@@ -40,6 +42,8 @@ export type RunnerOptions = {
   readonly nodes: ReadonlyMap<string, NodeDef>;
   readonly clock: Clock;
   resolve(job: LiveJob): Promise<ResolvedWorkflow>;
+  /** Syncs the files with these hashes, where the thread that made them has not. */
+  syncFiles(hashes: readonly string[]): Promise<void>;
   readonly answer: HandleWorkerRequest;
   readonly log: Logger;
 };
@@ -53,17 +57,31 @@ export async function runOnWorker(
   const resolved = await deps.resolve(job);
   if (resolved.missing.length + resolved.unknownFiles.length > 0) return missingAsset(resolved);
   if (job.stop.signal.aborted) return endOf({ kind: 'stopped' }, job, deps.timeLimitMs);
-  const stop = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT);
+  const flags = createRunFlags();
   const reporter = createRunReporter(job, deps.clock);
-  const release = enforceStop(job, { stop, thread, reporter, ...deps });
+  const release = enforceStop(job, { flags, thread, reporter, ...deps });
+  job.filesOnDisk = () => filesOnDisk(job, new Int32Array(flags), deps);
   try {
-    const request = await toRunRequest(job, resolved, { stop, ...deps });
+    const request = await toRunRequest(job, resolved, { flags, ...deps });
     const end = await exchangeMessages({ job, thread, reporter, request }, deps);
     if (end.kind === 'succeeded') reporter.complete();
     return endOf(end, { ...job, ...reporter.current() }, deps.timeLimitMs);
   } finally {
     release();
   }
+}
+
+/** A thread syncs the files of a job after it has reported its end. */
+function filesOnDisk(
+  job: LiveJob,
+  flags: Int32Array,
+  deps: RunnerOptions,
+): Promise<void> | undefined {
+  if (job.outputs.length === 0 || Atomics.load(flags, RUN_FLAG.filesOnDisk) !== 0) return undefined;
+  return deps.syncFiles(job.outputs.flatMap(({ hash }) => hash ?? [])).catch((error: unknown) => {
+    const facts = { event: 'job.files_not_synced', err: error, job: job.id };
+    deps.log.error(facts, 'files of a job could not be synced: a power cut may take them');
+  });
 }
 
 type WorkerExchange = {
@@ -78,7 +96,6 @@ async function exchangeMessages(
   { job, thread, reporter, request }: WorkerExchange,
   deps: RunnerOptions,
 ): Promise<ThreadEnd> {
-  let handled: Promise<void> = Promise.resolve();
   const answer = async (message: Extract<FromWorker, { type: 'question' }>): Promise<void> => {
     try {
       const value = await deps.answer(job, message);
@@ -94,17 +111,49 @@ async function exchangeMessages(
       thread.reply({ type: 'reply', id: message.id, failure });
     }
   };
-  const end = await thread.run(request, (message) => {
-    handled = handled.then(() =>
-      message.type === 'question' ? answer(message) : reporter.apply(message),
-    );
-  });
-  await handled;
+  const handler = createOrderedHandler<WorkerMessage>((message) =>
+    message.type === 'question' ? answer(message) : reporter.apply(message),
+  );
+  const end = await thread.run(request, (message) => handler.add(message));
+  await handler.done();
   return end;
 }
 
+type WorkerMessage = Exclude<FromWorker, { type: 'end' }>;
+
+/** Handles items one after the other, at once where nothing waits. */
+function createOrderedHandler<Item>(handle: (item: Item) => Promise<void> | void) {
+  const waiting: Item[] = [];
+  let handling: Promise<void> | undefined;
+  let isBusy = false;
+  let failure: { readonly cause: unknown } | undefined;
+  const handleWaiting = async (): Promise<void> => {
+    isBusy = true;
+    try {
+      for (let item = waiting.shift(); item && !failure; item = waiting.shift()) {
+        const handled = handle(item);
+        if (handled) await handled;
+      }
+    } catch (cause) {
+      failure = { cause };
+    }
+    isBusy = false;
+  };
+  return {
+    add(item: Item): void {
+      waiting.push(item);
+      if (!isBusy) handling = handleWaiting();
+    },
+    /** Resolves when all items are handled. Rejects when one could not be. */
+    async done(): Promise<void> {
+      await handling;
+      if (failure) throw failure.cause;
+    },
+  };
+}
+
 type StopOptions = Pick<RunnerOptions, 'timeLimitMs' | 'stopGraceMs' | 'nodes' | 'clock'> & {
-  readonly stop: SharedArrayBuffer;
+  readonly flags: SharedArrayBuffer;
   readonly thread: WorkerThread;
   readonly reporter: RunReporter;
 };
@@ -114,14 +163,14 @@ type StopOptions = Pick<RunnerOptions, 'timeLimitMs' | 'stopGraceMs' | 'nodes' |
  * period it terminates the thread. Call the result when the run has ended.
  */
 function enforceStop(job: LiveJob, options: StopOptions): () => void {
-  const { stop, thread, timeLimitMs, clock } = options;
+  const { flags, thread, timeLimitMs, clock } = options;
   const { signal } = job.stop;
   const cancelTimeLimit = clock.callAfter(timeLimitMs, () =>
     job.stop.abort('timeout' satisfies StopReason),
   );
   let cancelTermination: (() => void) | undefined;
   const onStop = (): void => {
-    Atomics.store(new Int32Array(stop), 0, 1);
+    Atomics.store(new Int32Array(flags), RUN_FLAG.stop, 1);
     cancelTermination = clock.callAfter(graceMsOf(job, options), () => void thread.terminate());
   };
   if (signal.aborted) onStop();
@@ -153,7 +202,7 @@ function graceMsOf(
 async function toRunRequest(
   job: LiveJob,
   { workflow, files }: ResolvedWorkflow,
-  { stop, memoryLimitBytes }: Pick<RunRequest, 'stop' | 'memoryLimitBytes'>,
+  { flags, memoryLimitBytes }: Pick<RunRequest, 'flags' | 'memoryLimitBytes'>,
 ): Promise<RunRequest> {
   const { prompt = workflow as Json, extraPngInfo = null } = job.provenance ?? {};
   return {
@@ -165,7 +214,8 @@ async function toRunRequest(
     promptJson: await stringifyInTurns(prompt),
     extraPngInfoJson: extraPngInfo === null ? null : await stringifyInTurns(extraPngInfo),
     memoryLimitBytes,
-    stop,
+    hasBegun: job.hasBegun,
+    flags,
   };
 }
 
@@ -230,7 +280,7 @@ export function createWorkerRequestHandler({
 }: {
   readonly outputs: Outputs;
   readonly outputRetention: OutputRetention;
-  /** Records durably that a node of this job begins. */
+  /** Records that a node of this job begins; survives `kill -9` once it resolves. */
   readonly begin: (job: LiveJob) => Promise<void>;
 }): HandleWorkerRequest {
   const handlers: Handlers = {

@@ -31,16 +31,26 @@ export type RunRequest = {
   readonly promptJson: string;
   readonly extraPngInfoJson: string | null;
   readonly memoryLimitBytes: number;
-  /** One Int32: non-zero once the job is to stop. */
-  readonly stop: SharedArrayBuffer;
+  /** Recorded already. */
+  readonly hasBegun: boolean;
+  /** Int32 values that both threads see, at the places of `RUN_FLAG`. */
+  readonly flags: SharedArrayBuffer;
 };
+
+/** `stop`: non-zero once the job is to stop; `filesOnDisk`: once its files survive a power cut. */
+export const RUN_FLAG = { stop: 0, filesOnDisk: 1 } as const;
+
+/** Flags of one run, none of them set. */
+export function createRunFlags(): SharedArrayBuffer {
+  return new SharedArrayBuffer(2 * Int32Array.BYTES_PER_ELEMENT);
+}
 
 export type ToWorker =
   | RunRequest
   | { readonly type: 'reply'; readonly id: number; readonly value: unknown }
   | { readonly type: 'reply'; readonly id: number; readonly failure: string };
 
-/** A file whose bytes are in place and durable, under their hash. */
+/** A file whose bytes are in place, under their hash. */
 export type WrittenFile = {
   readonly sizeBytes: number;
   readonly hash: string;
@@ -59,7 +69,10 @@ export type CounterRequest = {
 
 /** The requests of a worker to the main thread, and their replies. */
 export type WorkerRequests = {
-  /** The first node is about to begin; the reply comes once that is durable. */
+  /**
+   * The first node of a job that is not recorded as begun is about to begin; the reply comes once that
+   * is recorded.
+   */
   readonly begin: { readonly ask: null; readonly answer: null };
   readonly save: {
     readonly ask: { nodeId: string; file: WrittenFile };

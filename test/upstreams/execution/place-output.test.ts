@@ -8,6 +8,7 @@ import { hashOf } from '../../../src/lib/hash.ts';
 import { createOutputNames, createOutputs } from '../../../src/upstreams/assets/outputs.ts';
 import { createBlobs } from '../../../src/upstreams/blobs.ts';
 import { createCallContext } from '../../../src/upstreams/execution/call-context.ts';
+import { createMessageBatch } from '../../../src/upstreams/execution/message-batch.ts';
 import { createMemoryMeter } from '../../../src/upstreams/execution/memory-meter.ts';
 import {
   createOutputPlacer,
@@ -110,13 +111,13 @@ function contextWith(
   return createCallContext('1', {
     outputs,
     files: new Map(),
-    stop: new Int32Array(1),
+    flags: new Int32Array(2),
     meter: createMemoryMeter(Infinity),
     textBudget: { left: 0 },
     promptText: null,
     extraPngInfo: null,
     inputTypes: {},
     ask: (async (request: { ask: SaveRequest['ask'] }) => await save(request.ask)) as never,
-    post: () => {},
+    messages: createMessageBatch({ postMessage() {} }),
   });
 }

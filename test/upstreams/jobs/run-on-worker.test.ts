@@ -4,7 +4,12 @@ import type { NodeDef } from '../../../src/nodes/node.ts';
 import { silentLogger } from '../../../src/observability/log.ts';
 import { newJob } from '../../../src/upstreams/jobs/live-job.ts';
 import { type RunnerOptions, runOnWorker } from '../../../src/upstreams/jobs/run-on-worker.ts';
-import type { FromWorker, RunRequest } from '../../../src/upstreams/jobs/worker-protocol.ts';
+import {
+  type FromWorker,
+  RUN_FLAG,
+  type RunRequest,
+  type StoredOutput,
+} from '../../../src/upstreams/jobs/worker-protocol.ts';
 import type { ThreadEnd, WorkerThread } from '../../../src/upstreams/jobs/worker-thread.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
 
@@ -23,7 +28,7 @@ function fakeThread() {
     terminations: 0,
     end: (end: ThreadEnd) => finish(end),
     isStopped: () =>
-      Atomics.load(new Int32Array(state.request?.stop ?? new ArrayBuffer(4)), 0) === 1,
+      Atomics.load(new Int32Array(state.request?.flags ?? new ArrayBuffer(4)), RUN_FLAG.stop) === 1,
   };
   const thread: WorkerThread = {
     run(request, onMessage) {
@@ -71,6 +76,7 @@ function start(options: Partial<RunnerOptions> = {}) {
       unknownFiles: [],
     }),
     answer: async () => null as never,
+    syncFiles: async () => {},
     ...options,
   });
   return { clock, job, end, state };
@@ -172,4 +178,35 @@ test('a job whose files are gone does not reach the worker', async () => {
   });
   expect(await end).toMatchObject({ status: 'failed', error: { code: 'missing_asset' } });
   expect(state.request).toBeUndefined();
+});
+
+test('a job that ends waits for no sync; its files are synced here where the thread has not', async () => {
+  const synced: string[] = [];
+  const { clock, end, job, state } = start({
+    syncFiles: async (hashes) => void synced.push(...hashes),
+  });
+  await clock.advance(0);
+  job.outputs.push({ id: 'o', hash: 'blake3:1' } as StoredOutput);
+  state.end({ kind: 'succeeded' });
+  await end;
+  expect(synced).toEqual([]);
+  await job.filesOnDisk?.();
+  expect(synced).toEqual(['blake3:1']);
+  Atomics.store(
+    new Int32Array(state.request?.flags ?? new ArrayBuffer(8)),
+    RUN_FLAG.filesOnDisk,
+    1,
+  );
+  expect(job.filesOnDisk?.()).toBeUndefined();
+});
+
+test('files that cannot be synced are logged', async () => {
+  const { clock, end, job, state } = start({
+    syncFiles: () => Promise.reject(new Error('EIO')),
+  });
+  await clock.advance(0);
+  job.outputs.push({ id: 'o', hash: 'blake3:1' } as StoredOutput);
+  state.end({ kind: 'succeeded' });
+  await end;
+  await expect(job.filesOnDisk?.()).resolves.toBeUndefined();
 });

@@ -1,0 +1,45 @@
+import type { MessagePort } from 'node:worker_threads';
+import type { FromWorker } from '../jobs/worker-protocol.ts';
+
+/** A message waits no longer than this while its thread works and asks `flushOverdue` now and then. */
+const MAX_DELAY_MS = 5;
+
+/** The messages of a thread, which are sent together where they come together. */
+export type MessageBatch = ReturnType<typeof createMessageBatch>;
+
+/**
+ * Sends what one turn of the event loop posts as one message: small nodes take microseconds, and each
+ * message costs both threads more. A question, or the end of a job, is sent at once with all before it.
+ */
+export function createMessageBatch(
+  port: Pick<MessagePort, 'postMessage'>,
+  now: () => number = () => performance.now(),
+) {
+  let messages: FromWorker[] = [];
+  let transfer: ArrayBuffer[] = [];
+  let sinceMs = 0;
+  let immediate: NodeJS.Immediate | undefined;
+  const flush = (): void => {
+    clearImmediate(immediate);
+    const [sent, moved] = [messages, transfer];
+    [messages, transfer] = [[], []];
+    if (sent.length > 0) port.postMessage(sent, moved);
+  };
+  return {
+    post(message: FromWorker): void {
+      if (messages.length === 0) {
+        sinceMs = now();
+        immediate = setImmediate(flush);
+      }
+      messages.push(message);
+      if (message.type === 'preview') transfer.push(message.data.bytes.buffer as ArrayBuffer);
+      if (message.type === 'question' || message.type === 'end') flush();
+    },
+    /** Sends what waits. Call it before work that takes longer than a message. */
+    flush,
+    /** Sends what has waited too long. Call it often during long work. */
+    flushOverdue(): void {
+      if (messages.length > 0 && now() - sinceMs >= MAX_DELAY_MS) flush();
+    },
+  };
+}

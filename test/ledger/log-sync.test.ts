@@ -1,0 +1,82 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { SOON_MS } from '../../src/lib/durability.ts';
+import { createLogSync } from '../../src/ledger/sqlite/log-sync.ts';
+import { createFakeClock } from '../support/fake-clock.ts';
+
+type Callback = (error: Error | null) => void;
+const syncs: Callback[] = [];
+
+let dir: string;
+beforeEach(async () => {
+  dir = await mkdtemp(path.join(tmpdir(), 'holdover-log-'));
+  await writeFile(path.join(dir, 'db-wal'), '');
+});
+afterEach(() => rm(dir, { recursive: true, force: true }));
+
+function open() {
+  syncs.length = 0;
+  const clock = createFakeClock();
+  const syncFile = (_file: number, done: Callback): void => void syncs.push(done);
+  return { clock, log: createLogSync(path.join(dir, 'db'), { clock, syncFile }) };
+}
+
+test('a commit during a sync waits for the next one, with all others that came meanwhile', async () => {
+  const { log } = open();
+  const done: string[] = [];
+  const first = log.sync().then(() => done.push('first'));
+  const second = log.sync().then(() => done.push('second'));
+  const third = log.sync().then(() => done.push('third'));
+  expect(syncs).toHaveLength(1);
+  syncs[0]?.(null);
+  await first;
+  await vi.waitFor(() => expect(syncs).toHaveLength(2));
+  expect(done).toEqual(['first']);
+  syncs[1]?.(null);
+  await Promise.all([second, third]);
+  expect(syncs).toHaveLength(2);
+});
+
+test('ends of jobs share one sync, after a while; an earlier one is theirs, too', async () => {
+  const { clock, log } = open();
+  log.syncSoon();
+  await clock.advance(SOON_MS - 1);
+  log.syncSoon();
+  expect(syncs).toHaveLength(0);
+  await clock.advance(1);
+  expect(syncs).toHaveLength(1);
+  syncs[0]?.(null);
+  await clock.advance(0);
+  log.syncSoon();
+  void log.sync();
+  expect(syncs).toHaveLength(2);
+  await clock.advance(2 * SOON_MS);
+  expect(syncs).toHaveLength(2);
+});
+
+test('no sync begins before the files that a write names are on the disk', async () => {
+  const { log } = open();
+  let whenOnDisk: () => void = () => {};
+  log.waitFor(() => undefined);
+  log.waitFor(() => new Promise((resolve) => (whenOnDisk = resolve)));
+  const synced = log.sync();
+  await Promise.resolve();
+  expect(syncs).toHaveLength(0);
+  whenOnDisk();
+  await vi.waitFor(() => expect(syncs).toHaveLength(1));
+  syncs[0]?.(null);
+  await synced;
+});
+
+test('a failed sync fails those that wait for it, not those that wait for the next', async () => {
+  const { log } = open();
+  const first = log.sync();
+  const second = log.sync();
+  syncs[0]?.(new Error('EIO'));
+  await expect(first).rejects.toThrow('EIO');
+  await vi.waitFor(() => expect(syncs).toHaveLength(2));
+  syncs[1]?.(null);
+  await second;
+});
