@@ -16,23 +16,31 @@ export async function firstPrompts(prompter: Program, url: string): Promise<Prom
 }
 
 /** The same to a server started for it; `cpuMs` is the server's time beyond that of one that does nothing. */
-export async function measureFirst(prompter: Program, options: HoldoverOptions): Promise<Sample> {
+export function measureFirst(prompter: Program, options: HoldoverOptions): Promise<Sample> {
+  return measureFirstOf(prompter, () => startHoldover(options));
+}
+
+/** The same to any program that answers them. */
+export async function measureFirstOf(
+  prompter: Program,
+  start: () => Promise<Program>,
+): Promise<Sample> {
   const spawnedAt = performance.now();
-  const server = await startHoldover(options);
+  const server = await start();
   try {
     const times = await firstPrompts(prompter, server.url);
     const allMs = processorMs(server.pid);
     const tookMs = performance.now() - spawnedAt;
     await server.stop();
-    return sampleOf(times, { allMs, idleMs: await idleMs(options, tookMs) });
+    return sampleOf(times, { allMs, idleMs: await idleMs(start, tookMs) });
   } finally {
     await server.stop();
   }
 }
 
-async function idleMs(options: HoldoverOptions, forMs: number): Promise<number> {
+async function idleMs(start: () => Promise<Program>, forMs: number): Promise<number> {
   const spawnedAt = performance.now();
-  const server = await startHoldover(options);
+  const server = await start();
   await delay(Math.max(0, spawnedAt + forMs - performance.now()));
   const ms = processorMs(server.pid);
   await server.stop();

@@ -1,8 +1,8 @@
 import type { Bench } from '../bench.ts';
 import { interleave, ratioRow } from '../measure.ts';
-import { startOurs } from '../program.ts';
+import { type Program, startOurs } from '../program.ts';
 import type { Checkout } from './checkouts.ts';
-import { FIRST, measureFirst } from './first-prompts.ts';
+import { FIRST, measureFirst, measureFirstOf } from './first-prompts.ts';
 
 /** The first prompts after a start, embedded engine. */
 export const first = (reference: Checkout): Bench => ({
@@ -13,9 +13,10 @@ export const first = (reference: Checkout): Bench => ({
     const contestants = {
       subject: () => measureFirst(prompter, { workDir }),
       reference: () => measureFirst(prompter, { workDir, checkout: reference.dir }),
+      floor: () => measureFirstOf(prompter, () => startFloor(workDir)),
     };
     await interleave(1, contestants);
-    const { subject: samples, reference: others } = await interleave(rounds, contestants);
+    const { subject: samples, reference: others, floor } = await interleave(rounds, contestants);
     const against = { name: reference.commit, samples: others };
     const common = { bench: 'first', unit: 'ms', samples, against } as const;
     const title = `first ${FIRST} prompts, embedded`;
@@ -38,6 +39,13 @@ export const first = (reference: Checkout): Bench => ({
         target: { kind: 'at most', ratio: 0.45 },
       }),
       ratioRow({ ...common, figure: 'the same, from the spawn on', value: 'allCpuMs' }),
+      ratioRow({ ...common, samples: floor, figure: 'floor: POST to terminal frame, p50' }),
+      ratioRow({ ...common, samples: floor, figure: 'floor: processor time', value: 'cpuMs' }),
     ];
   },
 });
+
+/** A program that does only what a prompt cannot do without. */
+function startFloor(workDir: string): Promise<Program> {
+  return startOurs('against/floor', { side: 'subject', args: [workDir] });
+}
