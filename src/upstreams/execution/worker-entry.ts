@@ -47,6 +47,7 @@ function syncOutputs(outputs: OutputPlacer, flags: Int32Array): void {
   try {
     outputs.sync();
     Atomics.store(flags, RUN_FLAG.filesOnDisk, 1);
+    Atomics.notify(flags, RUN_FLAG.filesOnDisk);
   } catch {
     // The flag stays as it is.
   }

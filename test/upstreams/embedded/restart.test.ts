@@ -100,7 +100,7 @@ describe('after a restart', () => {
     });
   });
 
-  test('a run is on record before its first node begins: with its job, or where it waited and begins one', async () => {
+  test('a run is on record before its first node begins, and one that waited and begins none never is', async () => {
     const { ledger, dataDir } = await setup();
     const written: unknown[] = [];
     const file = path.join(dataDir, 'open');
@@ -130,6 +130,19 @@ describe('after a restart', () => {
     expect(value(await engine.get(ANNA, id)).progress?.nodes_done).toBe(0);
     letGo();
     expect(words(await events).at(-1)).toBe('status succeeded');
+    const other = path.join(dataDir, 'open too');
+    const workflow = graph({
+      1: ['Show', { value: 'x' }],
+      2: ['Gate', { path: other }],
+      3: ['Sink', { value: ['2', 0] }],
+    });
+    await engine.submit(ANNA, { workflow, extraData: {} });
+    written.length = 0;
+    const again = value(await engine.submit(ANNA, { workflow: show, extraData: {} }));
+    await writeFile(other, '');
+    await collect(engine, again.id);
+    expect(value(await engine.get(ANNA, again.id)).x_cached_nodes).toEqual(['1']);
+    expect(written).toEqual(['queued', 'succeeded', 'succeeded']);
   });
 
   test('a job that was taken, and had begun no node, may see any number of processes die', async () => {

@@ -200,6 +200,23 @@ test('a job that ends waits for no sync; its files are synced here where the thr
   expect(job.filesOnDisk?.()).toBeUndefined();
 });
 
+test('files that the thread is about to sync are not synced twice', async () => {
+  const synced: string[] = [];
+  const { clock, end, job, state } = start({
+    syncFiles: async (hashes) => void synced.push(...hashes),
+  });
+  await clock.advance(0);
+  job.outputs.push({ id: 'o', hash: 'blake3:1' } as StoredOutput);
+  state.end({ kind: 'succeeded' });
+  await end;
+  const onDisk = job.filesOnDisk?.();
+  const flags = new Int32Array(state.request?.flags ?? new ArrayBuffer(8));
+  Atomics.store(flags, RUN_FLAG.filesOnDisk, 1);
+  Atomics.notify(flags, RUN_FLAG.filesOnDisk);
+  await onDisk;
+  expect(synced).toEqual([]);
+});
+
 test('files that cannot be synced are logged', async () => {
   const { clock, end, job, state } = start({
     syncFiles: () => Promise.reject(new Error('EIO')),
