@@ -31,10 +31,7 @@ export async function linkOrRenameNew(from: string, to: string): Promise<RenameO
 }
 
 /** Moves a file to a name that nothing has. */
-export async function renameNew(
-  from: string,
-  to: string,
-): Promise<Exclude<RenameOutcome, 'linked'>> {
+async function renameNew(from: string, to: string): Promise<Exclude<RenameOutcome, 'linked'>> {
   const outcome = await linkOrRenameNew(from, to);
   if (outcome !== 'linked') return outcome;
   try {

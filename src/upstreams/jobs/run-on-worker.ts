@@ -21,13 +21,12 @@ import { createRunReporter, type RunReporter } from './run-reporter.ts';
 import type { ThreadEnd, WorkerThread } from './worker-thread.ts';
 import type { ResolvedWorkflow } from './resolve-files.ts';
 import { reached } from '../../lib/crash-point.ts';
+import { filesOnDisk } from './files-on-disk.ts';
 import type { OutputRetention } from '../assets/retention.ts';
 import type { Outputs } from '../assets/outputs.ts';
 
 /** The grace period when the process is shutting down. */
 const SHUTDOWN_GRACE_MS = 1000;
-/** A thread that ended too early never says that it has synced its files. */
-const THREAD_SYNC_MS = 100;
 
 /** How a job ended; `interrupted` when the engine was closed under it. */
 export type JobEnd =
@@ -71,31 +70,6 @@ export async function runOnWorker(
   } finally {
     release();
   }
-}
-
-/** A thread syncs the files of a job after it has reported its end. */
-function filesOnDisk(
-  job: LiveJob,
-  flags: Int32Array,
-  deps: RunnerOptions,
-): Promise<void> | undefined {
-  if (job.outputs.length === 0 || areOnDisk(flags)) return undefined;
-  return syncFiles(job, flags, deps);
-}
-
-async function syncFiles(job: LiveJob, flags: Int32Array, deps: RunnerOptions): Promise<void> {
-  await Atomics.waitAsync(flags, RUN_FLAG.filesOnDisk, 0, THREAD_SYNC_MS).value;
-  if (areOnDisk(flags)) return;
-  try {
-    await deps.syncFiles(job.outputs.flatMap(({ hash }) => hash ?? []));
-  } catch (error) {
-    const facts = { event: 'job.files_not_synced', err: error, job: job.id };
-    deps.log.error(facts, 'files of a job could not be synced: a power cut may take them');
-  }
-}
-
-function areOnDisk(flags: Int32Array): boolean {
-  return Atomics.load(flags, RUN_FLAG.filesOnDisk) !== 0;
 }
 
 type WorkerExchange = {

@@ -1,0 +1,40 @@
+import type { Logger } from '../../observability/log.ts';
+import type { LiveJob } from './live-job.ts';
+import { RUN_FLAG } from './worker-protocol.ts';
+
+/** A thread that ended too early never says that it has synced its files. */
+const THREAD_SYNC_MS = 100;
+
+type SyncOptions = {
+  /** Syncs the files with these hashes. */
+  syncFiles(hashes: readonly string[]): Promise<void>;
+  readonly log: Logger;
+};
+
+/**
+ * Resolves when the files of a job survive a power cut; `undefined` when they do. The thread syncs
+ * them after it has reported the end of the job; they are synced here where it does not.
+ */
+export function filesOnDisk(
+  job: LiveJob,
+  flags: Int32Array,
+  deps: SyncOptions,
+): Promise<void> | undefined {
+  if (job.outputs.length === 0 || areOnDisk(flags)) return undefined;
+  return syncFiles(job, flags, deps);
+}
+
+async function syncFiles(job: LiveJob, flags: Int32Array, deps: SyncOptions): Promise<void> {
+  await Atomics.waitAsync(flags, RUN_FLAG.filesOnDisk, 0, THREAD_SYNC_MS).value;
+  if (areOnDisk(flags)) return;
+  try {
+    await deps.syncFiles(job.outputs.flatMap(({ hash }) => hash ?? []));
+  } catch (error) {
+    const facts = { event: 'job.files_not_synced', err: error, job: job.id };
+    deps.log.error(facts, 'files of a job could not be synced: a power cut may take them');
+  }
+}
+
+function areOnDisk(flags: Int32Array): boolean {
+  return Atomics.load(flags, RUN_FLAG.filesOnDisk) !== 0;
+}
