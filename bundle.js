@@ -24,6 +24,9 @@ const GROUPS = [
   { name: 'server', priority: 1, test: /\/src\/app\/server\.ts$/ },
 ];
 
+/** A module of its own: not the package, which stays outside. */
+const NO_OPENTELEMETRY = 'without-opentelemetry';
+
 // Pieces that an earlier build named otherwise would be packed too.
 rmSync('dist/chunks', { recursive: true, force: true });
 
@@ -52,11 +55,14 @@ const { output } = await build({
       name: 'loader',
       resolveId: (id) => (id.endsWith('/lib/compile-cache.ts') ? { id: `./${LOADER}`, external: true } : undefined),
     },
-    // `prom-client` uses it for exemplars, which no metric here has.
+    // `prom-client` uses it for exemplars, which no metric here has. Traces load it where it is installed.
     {
       name: 'without-opentelemetry',
-      resolveId: (id) => (id === '@opentelemetry/api' ? id : undefined),
-      load: (id) => (id === '@opentelemetry/api' ? 'export {}' : undefined),
+      resolveId(id, importer = '') {
+        if (!id.startsWith('@opentelemetry/')) return undefined;
+        return importer.includes('/prom-client/') ? NO_OPENTELEMETRY : { id, external: true };
+      },
+      load: (id) => (id === NO_OPENTELEMETRY ? 'export {}' : undefined),
     },
     // Their texts must go with the code that is taken over from these packages.
     {

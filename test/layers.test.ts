@@ -28,6 +28,7 @@ const FLOORS: Readonly<Record<string, number>> = {
   ledger: 4,
   nodes: 4,
   sockets: 4,
+  tracing: 4,
   dialects: 3,
   lib: 3,
   observability: 2,

@@ -23,6 +23,8 @@ type RequestEntryOptions = {
   readonly sessionRecorder: object | undefined;
   /** Present: each call is traced, so none takes the fast path. */
   readonly trafficLog: object | undefined;
+  /** Present: each call is a span, so none takes the fast path. */
+  readonly tracing: object | undefined;
   readonly metrics: Pick<Metrics, 'note'>;
   readonly addresses: Pick<PublicAddresses, 'clientOf'>;
   /** For the line of each request. */
@@ -47,9 +49,8 @@ export function createRequestEntry({
   guard,
   ...options
 }: RequestEntryOptions): RequestListener {
-  const needsApp = [options.sessionRecorder, options.trafficLog, options.corsOrigin].some(
-    isPresent,
-  );
+  const { sessionRecorder, trafficLog, tracing, corsOrigin } = options;
+  const needsApp = [sessionRecorder, trafficLog, tracing, corsOrigin].some(isPresent);
   if (needsApp) return serveWithApp;
   const passThroughPath = passThrough && createPassThroughPath(passThrough);
   return (req, res) => {

@@ -92,6 +92,7 @@ function createServer(services: Services, mounts: Mounts): Server {
     corsOrigin: config.corsOrigin,
     sessionRecorder,
     trafficLog: services.trafficLog,
+    tracing: services.tracing,
     metrics,
     addresses: auth.addresses,
     requestLog: logs.requestLog,
@@ -104,10 +105,10 @@ function createKoaApp(
   mounts: Mounts,
   routes: readonly V1Route[],
 ): RequestListener {
-  const { config, auth, metrics, logs, store, upstream, deprecation } = services;
+  const { config, auth, metrics, logs, store, upstream, deprecation, tracing } = services;
   const { frontend } = mounts;
   const app = createApp({
-    authenticate: auth.authenticate,
+    authenticate: tracing?.requests.withContext(auth.authenticate) ?? auth.authenticate,
     addresses: auth.addresses,
     dialects: auth.dialects,
     guard: auth.guard,
@@ -123,6 +124,7 @@ function createKoaApp(
     onAnswered: services.trafficLog?.httpCall,
     checkDataDir: store.checkDataDir,
     countRequests: metrics.count,
+    traceRequests: tracing?.requests.serve,
   });
   return app.callback() as RequestListener;
 }
@@ -173,7 +175,7 @@ async function logTracedPrompt({ config, ledger, logs }: Services): Promise<void
 
 /** In this order: callers first, then what serves them, the ledger last. */
 async function closeServices(services: Services, { passThrough, models }: Mounts): Promise<void> {
-  const { logs, sockets, upstream, prompts, usageCounter, store } = services;
+  const { logs, sockets, upstream, prompts, usageCounter, tracing, store } = services;
   logs.feed.close();
   sockets.close();
   passThrough?.close();
@@ -183,6 +185,7 @@ async function closeServices(services: Services, { passThrough, models }: Mounts
   await upstream.definitions.close();
   await upstream.runner.close();
   await usageCounter.close();
+  await tracing?.close();
   await store.close();
 }
 

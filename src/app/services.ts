@@ -1,3 +1,4 @@
+import { openTracing } from '../tracing/tracing.ts';
 import type { Logger } from '../observability/log.ts';
 import type { NodeLibrary } from './upstream.ts';
 import { type Upstream, openUpstreamServices } from './upstream-services.ts';
@@ -18,6 +19,7 @@ import type { PromptEventLog } from '../prompts/prompt-event-log.ts';
 import { PROMPT_DURABILITY } from '../prompts/durability.ts';
 import { type Prompts, createPrompts } from '../prompts/prompts.ts';
 import type { SharedCounter } from '../prompts/submission.ts';
+import type { PromptSpans } from '../tracing/prompt-spans.ts';
 import { Hub } from '../sockets/hub.ts';
 import { monotonicClock, systemClock } from '../lib/clock.ts';
 import { withExampleInput } from './example-input.ts';
@@ -48,6 +50,7 @@ export async function openServices(
   const store = await openStore(config, log);
   const live = createLivePrompts();
   const eventLog = await openPromptEventLog(store, log);
+  const tracing = await openTracing(config.tracing, { version: packageVersion(), log });
   const secrets = createSecretRedactor();
   const trafficLog = openTrafficLog(config, { log, secrets, live });
   const sockets = createSockets(config, { live, eventLog, log, trafficLog });
@@ -66,6 +69,7 @@ export async function openServices(
     log,
     store,
     trafficLog,
+    tracing,
     onCall: (...call) => metrics.onUpstreamCall(...call),
     isWatched(user, jobId) {
       const prompt = live.find(user, jobId);
@@ -78,7 +82,8 @@ export async function openServices(
   const ledger = withExampleInput({ config, runner: upstream.runner, spoolDir: store.dir.spool });
   const counter = await openPromptCounter({ links: store.links, ledger });
   const prompts = { live, eventLog, counter };
-  const parts = { config, log, metrics, auth, ledger, upstream, sockets, ...prompts };
+  const spans = tracing?.prompts;
+  const parts = { config, log, metrics, auth, ledger, upstream, sockets, spans, ...prompts };
   return {
     config,
     now,
@@ -97,6 +102,8 @@ export async function openServices(
     sessionRecorder,
     /** `undefined`: the log level does not need it. */
     trafficLog,
+    /** `undefined`: no traces are made. */
+    tracing,
     auth,
     ledger,
     upstream,
@@ -153,6 +160,7 @@ type PromptParts = Omit<PromptServices, 'life'> & {
   readonly ledger: Ledger;
   readonly upstream: Upstream;
   readonly sockets: Hub;
+  readonly spans: PromptSpans | undefined;
 };
 
 function openPrompts(parts: PromptParts): Prompts {
@@ -165,6 +173,7 @@ function openPrompts(parts: PromptParts): Prompts {
     promptEventLog: eventLog,
     livePrompts: live,
     hub: sockets,
+    spans: parts.spans,
     log,
     history: config.history,
     durability: PROMPT_DURABILITY[isRemote ? 'service' : 'ledger'],

@@ -7,6 +7,7 @@ import type { Logger } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { TrafficLog } from '../observability/traffic-log.ts';
 import type { SessionRecorder } from '../migration/session-recorder.ts';
+import type { Tracing } from '../tracing/tracing.ts';
 import type { Store } from './store.ts';
 import { type NodeLibrary, openUpstream } from './upstream.ts';
 
@@ -24,11 +25,13 @@ type UpstreamParts = {
   /** True when a socket waits for frames of this job. */
   readonly isWatched: (user: string, jobId: string) => boolean;
   readonly trafficLog: Pick<TrafficLog, 'wrap'> | undefined;
+  readonly tracing: Pick<Tracing, 'wrap' | 'headers'> | undefined;
 };
 
 /** Opens the upstream that runs the jobs. */
 export async function openUpstreamServices(parts: UpstreamParts) {
-  const { config, nodeLibrary, sessionRecorder, log, store, trafficLog, isWatched } = parts;
+  const { config, nodeLibrary, sessionRecorder, log, store, trafficLog, tracing, isWatched } =
+    parts;
   const runner = await openUpstream({
     config,
     log,
@@ -38,6 +41,7 @@ export async function openUpstreamServices(parts: UpstreamParts) {
     dir: store.dir,
     keylessUser: LOCAL_USER,
     isWatched,
+    traceHeaders: tracing?.headers,
   });
   const definitions = openDefinitions({
     source: config.objectInfo,
@@ -48,7 +52,9 @@ export async function openUpstreamServices(parts: UpstreamParts) {
   });
   const callLog = createCallLog();
   const recorded = sessionRecorder?.wrap(runner.jobs) ?? runner.jobs;
-  const jobs = callLog.wrap(recorded, parts.onCall);
-  /** `jobs`: the port for v1 calls: each call on it is counted, logged and recorded. */
-  return { runner, jobs: trafficLog?.wrap(jobs) ?? jobs, callLog, definitions };
+  const counted = callLog.wrap(recorded, parts.onCall);
+  const jobs = trafficLog?.wrap(counted) ?? counted;
+  const isRemote = config.upstream.kind === 'remote';
+  /** `jobs`: the port for v1 calls: each call on it is counted, logged, recorded and traced. */
+  return { runner, jobs: tracing?.wrap(jobs, isRemote) ?? jobs, callLog, definitions };
 }

@@ -12,6 +12,7 @@ import type { RedisConnections } from '../lib/redis.ts';
 import type { Logger } from '../observability/log.ts';
 import type { RemoteJobs } from '../upstreams/remote/remote-jobs.ts';
 import type { RemoteLimits } from '../upstreams/remote/limits.ts';
+import type { Tracing } from '../tracing/tracing.ts';
 import type { Caller, JobApi } from '../protocol/job-api.ts';
 
 /** The upstream that runs the jobs, and the shared folders over its files. */
@@ -52,6 +53,7 @@ type OpenUpstreamOptions = {
   readonly dir: DataDir;
   readonly keylessUser: string;
   readonly isWatched: (user: string, jobId: string) => boolean;
+  readonly traceHeaders: Tracing['headers'] | undefined;
 };
 
 export async function openUpstream(options: OpenUpstreamOptions): Promise<OpenedUpstream> {
@@ -134,6 +136,7 @@ async function openRemote(
     labels,
     redirectHosts,
     isWatched,
+    traceHeaders: options.traceHeaders,
     // Submissions without capacity wait in the outbox, where clients can see them.
     limits: {
       submitBudgetMs: 0,

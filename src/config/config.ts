@@ -10,6 +10,7 @@ import { deprecationSettings } from './deprecation.ts';
 import { modelSettings } from './models.ts';
 import { proxySettings } from './proxy.ts';
 import { InvalidSetting } from './invalid-setting.ts';
+import { tracingSettings } from './tracing.ts';
 import { readTls } from './tls.ts';
 import { objectInfoSource, upstreamOf } from './upstream.ts';
 import { packageVersion } from './version.ts';
@@ -125,6 +126,7 @@ function configFrom(flags: Flags, env: NodeJS.ProcessEnv) {
     proxy: proxySettings(flags),
     /** `undefined`: plain HTTP. */
     tls: readTls(flags),
+    tracing: tracingSettings(env),
   });
 }
 

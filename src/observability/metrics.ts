@@ -195,7 +195,7 @@ export function withRouteLabel(route: string, middleware: Koa.Middleware): Koa.M
 }
 
 /** Route patterns only: paths are chosen by callers and unbounded. */
-function routeOf(ctx: Koa.Context): string {
+export function routeOf(ctx: Koa.Context): string {
   const { _matchedRoute: matched } = ctx as { readonly _matchedRoute?: unknown };
   if (typeof matched === 'string') return matched;
   return (ctx.state.answeredBy as string | undefined) ?? 'none';

@@ -20,7 +20,7 @@ export type { Accepted } from './submit/submit-draft.ts';
 
 export type Acceptor = ReturnType<typeof createAcceptor>;
 
-type AcceptorOptions = Pick<PromptContext, 'objectInfo' | 'clock'> & {
+type AcceptorOptions = Pick<PromptContext, 'objectInfo' | 'spans' | 'clock'> & {
   readonly duplicateIds: DuplicateIds;
   readonly fileResolver: FileResolver;
   readonly refuseForeignFolders: ReturnType<typeof createFolderCheck>;
@@ -38,7 +38,9 @@ export function createAcceptor(options: AcceptorOptions) {
     const placed = await fileResolver.resolve(caller, graph, subfolder);
     await options.refuseForeignFolders(caller, { graph, resolvedFiles: placed, outputs });
     const createdAtMs = clock.now();
-    const plan = createPlan(newKey(createdAtMs), submission, { outputs, placed, owner: caller });
+    const traceparent = options.spans?.traceparentOf(caller);
+    const details = { outputs, placed, owner: caller, traceparent };
+    const plan = createPlan(newKey(createdAtMs), submission, details);
     const graphJson = await runInSteps(stringifySteps(plan.graph as Json));
     const extraDataJson = await runInSteps(stringifySteps(plan.extraData));
     return { caller, submission, plan, graphJson, extraDataJson, createdAtMs };

@@ -10,6 +10,7 @@ import type { Hub } from '../sockets/hub.ts';
 import type { PromptDurability } from './durability.ts';
 import type { LivePrompts } from './live-prompts.ts';
 import type { PromptEventLog } from './prompt-event-log.ts';
+import type { PromptSpans } from '../tracing/prompt-spans.ts';
 import type { SharedCounter } from './submission.ts';
 import type { RetryPolicy } from './submit/retry-policy.ts';
 
@@ -44,6 +45,8 @@ export type PromptContext = {
   readonly retryPolicy: RetryPolicy;
   /** Called with v1's status word of each ended prompt. */
   readonly onEnded?: ((statusWord: string) => void) | undefined;
+  /** `undefined`: no traces are made. */
+  readonly spans?: PromptSpans | undefined;
   readonly log: Logger;
   /** For times that are recorded. */
   readonly clock: Clock;

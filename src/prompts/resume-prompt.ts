@@ -4,13 +4,13 @@ import type { PromptContext } from './context.ts';
 import type { LivePrompt } from './live-prompts.ts';
 import type { RemovePrompt } from './follow/remove-prompt.ts';
 import type { Outbox } from './submit/outbox.ts';
-import { mayHaveBeenSent, restorePlan } from './submit/plan.ts';
+import { mayHaveBeenSent, restorePlan, traceparentIn } from './submit/plan.ts';
 import type { SubmissionRecovery } from './submit/recover.ts';
 import type { ClientKnows } from './submit/recovery-rules.ts';
 import type { JobCanceller } from './follow/cancel-job.ts';
 import type { Follower } from './follow/follower.ts';
 
-export type ResumePromptOptions = Pick<PromptContext, 'ledger' | 'livePrompts'> & {
+export type ResumePromptOptions = Pick<PromptContext, 'ledger' | 'livePrompts' | 'spans'> & {
   readonly follower: Follower;
   readonly outbox: Outbox;
   readonly submissionRecovery: SubmissionRecovery;
@@ -35,6 +35,7 @@ export async function resumePrompt(
   const row = await ledger.prompts.get(prompt.key);
   if (!row) return () => removePrompt(prompt);
   if (!(await follower.appendEntry(prompt, 'taken'))) return undefined;
+  options.spans?.began(caller, prompt, traceparentIn(row));
   follower.releaseFrames(prompt);
   return row.jobId === null
     ? resumeSubmission(options, prompt, row)

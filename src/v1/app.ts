@@ -40,6 +40,8 @@ type V1AppOptions = ServingOptions & {
   readonly checkDataDir?: () => void;
   /** The outermost middleware: counts every request and its answer. */
   readonly countRequests?: Koa.Middleware | undefined;
+  /** Makes a span of every request. */
+  readonly traceRequests?: Koa.Middleware | undefined;
 };
 
 /** Assembles the HTTP side: what every call passes, in order, then the routes of the old API. */
@@ -47,6 +49,7 @@ export function createApp(options: V1AppOptions): Koa {
   const app = new Koa();
   const { router, exactRoutes } = routerOf(options);
   if (options.countRequests) app.use(options.countRequests);
+  if (options.traceRequests) app.use(options.traceRequests);
   app.use(drainRequest);
   app.use(logRequests(options));
   app.use(renderErrors(options.log));

@@ -17,7 +17,7 @@ import { FrameSender } from './send-frames.ts';
 
 export type EntryApplierOptions = Pick<
   PromptContext,
-  'jobs' | 'ledger' | 'promptEventLog' | 'livePrompts' | 'hub' | 'log'
+  'jobs' | 'ledger' | 'promptEventLog' | 'livePrompts' | 'hub' | 'spans' | 'log'
 >;
 
 type EndEffect = ProgressEffect & { kind: 'end' };
@@ -93,6 +93,7 @@ export class EntryApplier {
         return this.#sendClosing(position);
       case 'removed':
         livePrompts.remove(prompt);
+        this.#options.spans?.left(prompt.key);
         return hub.closeChannel(prompt.channel);
     }
   }
@@ -159,6 +160,7 @@ export class EntryApplier {
       channel.send({ kind: 'json', message: this.#endEffect.closing }, position);
     }
     hub.closeChannel(channel);
+    this.#options.spans?.ended(this.#prompt.key, this.state().outcome ?? 'lost');
   }
 }
 

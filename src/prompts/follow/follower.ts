@@ -67,6 +67,8 @@ export class Follower {
     const followed = new FollowedPrompt(prompt, new EntryApplier(prompt, this.#options));
     this.#followed.set(key, followed);
     promptEventLog.subscribe({ key, user }, this.#subscriberOf(followed));
+    if (this.#options.spans && promptEventLog.isLeader(key))
+      this.#options.spans.began(caller, prompt);
     return prompt;
   }
 
@@ -185,6 +187,7 @@ export class Follower {
       },
       onLeadershipLost: () => {
         this.#endingPrompts.finish(prompt.caller.user, key);
+        this.#options.spans?.left(key);
         if (isOwnNewPrompt && !followed.isReleased) {
           followed.blockedUntil = completesWithin(ANSWER_TIMEOUT_MS, followed.answered);
         }

@@ -36,6 +36,8 @@ export type SubmissionPlan = {
    * cannot be sent.
    */
   readonly lacksSecrets: boolean;
+  /** The span of its `POST`, where traces are made. */
+  readonly traceparent?: string | undefined;
 };
 
 /**
@@ -51,14 +53,16 @@ type StoredPlan = {
   /** The prompt came with its own keys, which are in memory only. */
   readonly hasSecrets: boolean;
   readonly ownKeys: readonly string[];
+  /** A later process goes on with the trace. Absent: none was made. */
+  readonly traceparent?: string;
 };
 
 export function createPlan(
   key: string,
   submission: Submission,
-  details: Pick<SubmissionPlan, 'outputs' | 'placed'> & { readonly owner: Caller },
+  details: Pick<SubmissionPlan, 'outputs' | 'placed' | 'traceparent'> & { readonly owner: Caller },
 ): SubmissionPlan {
-  const { outputs, placed, owner } = details;
+  const { outputs, placed, owner, traceparent } = details;
   const { graph, number, extraData, partialTargets } = submission;
   return {
     outputs,
@@ -72,6 +76,7 @@ export function createPlan(
     secrets: partnerCredentialsOf(extraData),
     ownKeys: findOwnKeys(partnerCredentialsOf(extraData), owner),
     lacksSecrets: false,
+    traceparent,
   };
 }
 
@@ -120,9 +125,10 @@ export type SendState = 'here' | 'away';
 
 /** The part that the ledger has to store before the plan is sent. */
 export function toStoredPlan(plan: SubmissionPlan, where: SendState): PromptIntent {
-  const { key, placed, isWhole, outputs, secrets, ownKeys } = plan;
+  const { key, placed, isWhole, outputs, secrets, ownKeys, traceparent } = plan;
   const hasSecrets = plan.lacksSecrets || Object.keys(secrets).length > 0;
-  const intent: StoredPlan = { where, key, placed, isWhole, hasSecrets, ownKeys };
+  const trace = traceparent === undefined ? undefined : { traceparent };
+  const intent: StoredPlan = { where, key, placed, isWhole, hasSecrets, ownKeys, ...trace };
   return { intentJson: JSON.stringify(intent), targetsJson: JSON.stringify(outputs) };
 }
 
@@ -141,6 +147,11 @@ export function mayHaveBeenSent({ intentJson }: PromptRow): boolean {
  */
 export function isSubmittedThroughV1({ intentJson }: PromptRow): boolean {
   return parseStoredPlan(intentJson).key !== undefined;
+}
+
+/** The span of its `POST`, in whichever process that was. */
+export function traceparentIn({ intentJson }: PromptRow): string | undefined {
+  return parseStoredPlan(intentJson).traceparent;
 }
 
 /** True when it can only be sent with the caller's own key. */
@@ -165,5 +176,6 @@ export function restorePlan(row: PromptRow, { credential }: Caller): SubmissionP
     secrets: Object.fromEntries(restoredSecrets) as PartnerCredentials,
     ownKeys,
     lacksSecrets: intent.hasSecrets === true && restoredSecrets.length === 0,
+    traceparent: intent.traceparent,
   };
 }

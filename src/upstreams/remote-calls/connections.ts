@@ -40,6 +40,8 @@ export function createConnections(
     RemoteLimits,
     'connectTimeoutMs' | 'connections' | 'maxAnswerBytes' | 'maxAnswersBytes' | 'readTimeoutMs'
   >,
+  /** `undefined`: no call is traced. */
+  traceHeaders?: () => HttpRequest['headers'],
 ) {
   const connect = { timeout: limits.connectTimeoutMs };
   const pools = {
@@ -53,7 +55,9 @@ export function createConnections(
   };
   function dispatch<A>(request: HttpRequest, exchange: Exchange<A>): void {
     try {
-      pools[request.pool].dispatch(optionsOf(request), exchange);
+      const options = optionsOf(request);
+      if (traceHeaders) options.headers = { ...request.headers, ...traceHeaders() };
+      pools[request.pool].dispatch(options, exchange);
     } catch (error) {
       exchange.fail(error instanceof Error ? error : new Error(String(error)));
     }

@@ -34,6 +34,8 @@ export type RemoteOptions = {
    * True while a client watches the job: watched jobs get streams first and are polled more often.
    */
   readonly isWatched?: (user: string, jobId: string) => boolean;
+  /** Headers that tell the service which trace the current call belongs to. */
+  readonly traceHeaders?: (() => { readonly [name: string]: string }) | undefined;
   readonly clock?: Clock;
 };
 
@@ -47,7 +49,7 @@ export function createRemoteServices(options: RemoteOptions) {
   const { clock = monotonicClock, log, isWatched = () => true } = options;
   const limits: RemoteLimits = { ...DEFAULT_REMOTE_LIMITS, ...options.limits };
   const links = createLinks(options.baseUrl);
-  const connections = createConnections(links.origin, limits);
+  const connections = createConnections(links.origin, limits, options.traceHeaders);
   const capabilities = unknownCapabilities();
   if (options.assetMode === 'object' || options.assetMode === 'string')
     capabilities.assetMode = options.assetMode;

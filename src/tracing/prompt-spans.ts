@@ -1,0 +1,57 @@
+import type { Context, Span } from '@opentelemetry/api';
+import type { Caller } from '../protocol/job-api.ts';
+import type { OpenTelemetry } from './open-telemetry.ts';
+import type { TraceContexts } from './trace-contexts.ts';
+
+type PromptSpansOptions = Pick<OpenTelemetry, 'api' | 'tracer' | 'propagator'> & {
+  readonly contexts: TraceContexts;
+};
+
+type SpanPrompt = { readonly key: string; readonly promptId: string; readonly isResumed: boolean };
+
+export type PromptSpans = ReturnType<typeof createPromptSpans>;
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+/** One span for each prompt that this process leads, until its last frame. */
+export function createPromptSpans({ api, tracer, contexts }: PromptSpansOptions) {
+  const spans = new Map<string, Span>();
+
+  function start(parent: Context, { promptId, isResumed }: Omit<SpanPrompt, 'key'>) {
+    // A client may choose any text as its id; only what is certainly an id is shown.
+    const id = UUID.test(promptId) ? { 'holdover.prompt.id': promptId } : {};
+    const attributes = { ...id, 'holdover.prompt.resumed': isResumed };
+    const span = tracer.startSpan('prompt', { attributes }, parent);
+    return { span, context: api.trace.setSpan(parent, span) };
+  }
+
+  function end(key: string, attributes: { readonly [name: string]: string }): void {
+    spans.get(key)?.setAttributes(attributes).end();
+    spans.delete(key);
+  }
+
+  return {
+    /** To be recorded with a prompt of this caller: its `traceparent`. */
+    traceparentOf(caller: Caller): string | undefined {
+      const context = contexts.ofCaller(caller);
+      return context && contexts.headersOf(context)['traceparent'];
+    },
+    /** Calls in the name of the caller, which is of this prompt alone, belong to its span now. */
+    began(caller: Caller, prompt: SpanPrompt, traceparent?: string): void {
+      const recorded =
+        traceparent === undefined ? undefined : contexts.fromHeaders({ traceparent });
+      const parent = recorded ?? contexts.ofCaller(caller);
+      if (parent === undefined || spans.has(prompt.key)) return;
+      const { span, context } = start(parent, prompt);
+      spans.set(prompt.key, span);
+      contexts.setCaller(caller, context);
+    },
+    /** Its last frame is sent. */
+    ended: (key: string, outcome: string): void => end(key, { 'holdover.prompt.outcome': outcome }),
+    /** Another process goes on with it, or none does until the next start. */
+    left: (key: string): void => end(key, { 'holdover.prompt.outcome': 'left' }),
+    close: (): void => [...spans.keys()].forEach((key) => end(key, LEFT)),
+  };
+}
+
+const LEFT = { 'holdover.prompt.outcome': 'left' };

@@ -1,0 +1,94 @@
+import type { Span } from '@opentelemetry/api';
+import { V2_CALLS } from '../observability/call-log.ts';
+import type { Caller, JobApi, Result } from '../protocol/job-api.ts';
+import type { OpenTelemetry } from './open-telemetry.ts';
+import type { TraceContexts } from './trace-contexts.ts';
+
+type TracedCallsOptions = Pick<OpenTelemetry, 'api' | 'tracer'> & {
+  readonly contexts: TraceContexts;
+  /** The calls leave this process. */
+  readonly isRemote: boolean;
+};
+
+type PortCall = (...args: readonly unknown[]) => Promise<Result<unknown>>;
+
+/** The same port; each call in the name of a traced caller is a span, named as a v2 request. */
+export function traceCalls(jobs: JobApi, options: TracedCallsOptions): JobApi {
+  return new Proxy(jobs, {
+    get(target, name, receiver) {
+      const member = Reflect.get(target, name, receiver) as unknown;
+      if (typeof name !== 'string' || !Object.hasOwn(V2_CALLS, name)) return member;
+      const call = (member as PortCall).bind(receiver);
+      return (...args: readonly unknown[]) => tracedCall(name as keyof JobApi, call, args);
+    },
+  });
+
+  function tracedCall(
+    method: keyof JobApi,
+    call: PortCall,
+    args: readonly unknown[],
+  ): Promise<Result<unknown>> {
+    const { api, tracer, contexts, isRemote } = options;
+    const parent = contexts.ofCaller(args[0] as Caller | undefined);
+    if (parent === undefined) return call(...args);
+    const kind = isRemote ? api.SpanKind.CLIENT : api.SpanKind.INTERNAL;
+    const span = tracer.startSpan(V2_CALLS[method], { kind }, parent);
+    return contexts.runIn(api.trace.setSpan(parent, span), () =>
+      finish(method, call(...args), span),
+    );
+  }
+
+  async function finish(
+    method: keyof JobApi,
+    answering: Promise<Result<unknown>>,
+    span: Span,
+  ): Promise<Result<unknown>> {
+    let isStream = false;
+    try {
+      const answer = await answering;
+      note(answer, span);
+      isStream = method === 'events' && answer.ok;
+      if (!isStream || !answer.ok) return answer;
+      const events = answer.value as AsyncIterable<unknown>;
+      return { ...answer, value: endingWith(events, () => span.end()) };
+    } catch (error) {
+      // No message: it may hold what a caller sent.
+      span.setStatus({ code: options.api.SpanStatusCode.ERROR });
+      throw error;
+    } finally {
+      if (!isStream) span.end();
+    }
+  }
+
+  function note(answer: Result<unknown>, span: Span): void {
+    if (answer.ok) return;
+    const { status, code } = answer.error;
+    span.setAttributes({ 'http.response.status_code': status, 'error.type': code });
+    if (status >= 500) span.setStatus({ code: options.api.SpanStatusCode.ERROR });
+  }
+}
+
+/** Calls `onEnd` once, when the iteration has ended, failed or been left. */
+function endingWith<T>(events: AsyncIterable<T>, onEnd: () => void): AsyncIterable<T> {
+  return {
+    [Symbol.asyncIterator]() {
+      const source = events[Symbol.asyncIterator]();
+      return {
+        async next() {
+          try {
+            const result = await source.next();
+            if (result.done === true) onEnd();
+            return result;
+          } catch (error) {
+            onEnd();
+            throw error;
+          }
+        },
+        async return(value: unknown) {
+          onEnd();
+          return (await source.return?.(value)) ?? { done: true, value: undefined };
+        },
+      };
+    },
+  };
+}
