@@ -18,6 +18,7 @@ import { type V1Route, afterCatchUp } from '../v1/routes.ts';
 import { PLAIN_SOCKET_ROUTES } from '../v1/upgrade.ts';
 import { mountEmbeddedV2 } from './mount-v2.ts';
 import { PASS_THROUGH_ROUTES } from './request-entry.ts';
+import { neededParts } from './readiness.ts';
 import { type Services, featuresOf } from './services.ts';
 
 /** Mounted beside the v1 routes, where there are any. */
@@ -91,7 +92,10 @@ export function publicMiddleware(
     authenticate: auth.authenticate,
   });
   return [
-    withRouteLabel('/(healthz|readyz)', healthRoutes({ jobs: upstream.runner.jobs })),
+    withRouteLabel(
+      '/(healthz|readyz)',
+      healthRoutes({ jobs: upstream.runner.jobs, parts: neededParts(services) }),
+    ),
     metrics.serve,
     withRouteLabel('/holdover', report),
     withRouteLabel('/holdover', startPage),

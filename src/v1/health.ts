@@ -1,9 +1,30 @@
 import type Koa from 'koa';
-import type { JobApi } from '../protocol/job-api.ts';
 import { sendJson } from '../dialects/errors.ts';
+import { completesWithin } from '../lib/completes-within.ts';
+import type { JobApi } from '../protocol/job-api.ts';
+
+/** A part that jobs cannot be run without. */
+export type NeededPart = {
+  /** Shown to anyone: a word, never an address. */
+  readonly kind: string;
+  /** Rejects when the part cannot be used now. */
+  check(): Promise<unknown>;
+};
+
+type PartName = 'ledger' | 'queue' | 'files';
+
+/** Absent: there is no such part, as no queue in front of a service. */
+export type NeededParts = { readonly [name in PartName]?: NeededPart };
+
+type PartReport = { readonly status: 'ok' | 'failed'; readonly kind: string };
+
+/** By then a probe wants its answer; a part that hangs is away. */
+const CHECK_TIMEOUT_MS = 2000;
+
+type HealthServices = { readonly jobs: Pick<JobApi, 'health'>; readonly parts: NeededParts };
 
 /** `/healthz`: the process answers. `/readyz`: jobs can be run. Neither needs a credential. */
-export function healthRoutes({ jobs }: { readonly jobs: Pick<JobApi, 'health'> }): Koa.Middleware {
+export function healthRoutes({ jobs, parts }: HealthServices): Koa.Middleware {
   return (ctx, next) => {
     if (ctx.method !== 'GET' && ctx.method !== 'HEAD') return next();
     if (ctx.path === '/healthz') return sendJson(ctx, { status: 'ok' });
@@ -11,8 +32,28 @@ export function healthRoutes({ jobs }: { readonly jobs: Pick<JobApi, 'health'> }
   };
 
   async function sendReadiness(ctx: Koa.Context): Promise<void> {
-    const health = await jobs.health();
-    if (health.ok) return sendJson(ctx, { status: 'ready', upstream: health.value.upstream });
-    sendJson(ctx, { status: 'not ready', reason: health.error.code }, 503);
+    const [health, ...reports] = await Promise.all([
+      jobs.health(),
+      ...Object.entries(parts).map(async ([name, part]) => [name, await reportOn(part)] as const),
+    ]);
+    const upstream = health.ok
+      ? { status: 'ok', kind: health.value.upstream }
+      : { status: 'failed', reason: health.error.code };
+    const shown = { ...Object.fromEntries(reports), upstream };
+    const failed = reports.find(([, { status }]) => status === 'failed')?.[0];
+    const reason = health.ok ? failed && `${failed}_unavailable` : health.error.code;
+    if (!health.ok || reason !== undefined) {
+      return sendJson(ctx, { status: 'not ready', reason: reason ?? 'unknown', parts: shown }, 503);
+    }
+    sendJson(ctx, { status: 'ready', upstream: health.value.upstream, parts: shown });
   }
+}
+
+async function reportOn({ kind, check }: NeededPart): Promise<PartReport> {
+  // A check may throw at once, too.
+  const isUsable = await completesWithin(
+    CHECK_TIMEOUT_MS,
+    Promise.resolve().then(() => check()),
+  ).catch(() => false);
+  return { status: isUsable ? 'ok' : 'failed', kind };
 }

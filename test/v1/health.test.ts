@@ -1,0 +1,80 @@
+import Koa from 'koa';
+import { once } from 'node:events';
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, expect, test } from 'vitest';
+import { ok, refuse } from '../../src/protocol/job-api.ts';
+import { type NeededParts, healthRoutes } from '../../src/v1/health.ts';
+
+let server: Server | undefined;
+afterEach(() => server?.close());
+
+const healthy = async () => ok({ status: 'healthy' as const, upstream: 'embedded' });
+const usable = async (): Promise<void> => {};
+const unusable = async (): Promise<void> => Promise.reject(new Error('redis://:secret@host'));
+const PARTS = {
+  ledger: { kind: 'redis', check: usable },
+  queue: { kind: 'redis', check: usable },
+  files: { kind: 'folder', check: usable },
+} as const satisfies NeededParts;
+
+async function readiness(parts: NeededParts, health = healthy as () => Promise<any>) {
+  const app = new Koa();
+  app.use(healthRoutes({ jobs: { health }, parts }));
+  server = app.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/readyz`;
+  const response = await fetch(url);
+  return { status: response.status, body: await response.json() };
+}
+
+test('is ready when all parts are, in the members of 0.1 and one more', async () => {
+  expect(await readiness(PARTS)).toEqual({
+    status: 200,
+    body: {
+      status: 'ready',
+      upstream: 'embedded',
+      parts: {
+        ledger: { status: 'ok', kind: 'redis' },
+        queue: { status: 'ok', kind: 'redis' },
+        files: { status: 'ok', kind: 'folder' },
+        upstream: { status: 'ok', kind: 'embedded' },
+      },
+    },
+  });
+});
+
+test.each(['ledger', 'queue', 'files'] as const)(
+  'is not ready without its %s, and shows nothing of the reason',
+  async (name) => {
+    const { status, body } = await readiness({ ...PARTS, [name]: { kind: 'x', check: unusable } });
+    expect(status).toBe(503);
+    expect(body).toMatchObject({ status: 'not ready', reason: `${name}_unavailable` });
+    expect(body.parts[name]).toEqual({ status: 'failed', kind: 'x' });
+    const others = Object.keys(body.parts).filter((other) => other !== name);
+    expect(others.map((other) => body.parts[other].status)).toEqual(['ok', 'ok', 'ok']);
+    expect(JSON.stringify(body)).not.toContain('secret');
+  },
+);
+
+test('a part whose check throws at once or hangs has failed', async () => {
+  const throws = (): never => {
+    throw new Error('gone');
+  };
+  const hangs = () => new Promise<never>(() => {});
+  const { body } = await readiness({
+    ledger: { kind: 'sqlite', check: hangs },
+    files: { kind: 'folder', check: throws },
+  });
+  expect(body.parts.ledger.status).toBe('failed');
+  expect(body.parts.files.status).toBe('failed');
+});
+
+test('names the refusal of the upstream first, as in 0.1', async () => {
+  const refused = async () => refuse(503, 'upstream_unreachable', 'The service is away.');
+  const parts = { ...PARTS, ledger: { kind: 'redis', check: unusable } };
+  const { status, body } = await readiness(parts, refused);
+  expect(status).toBe(503);
+  expect(body.reason).toBe('upstream_unreachable');
+  expect(body.parts.upstream).toEqual({ status: 'failed', reason: 'upstream_unreachable' });
+});
