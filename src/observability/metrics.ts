@@ -25,6 +25,13 @@ type MetricsOptions = {
   readonly identify: (request: IncomingMessage) => object | undefined;
 };
 
+/** The library keeps the type and labels of a metric, and leaves them out of its types. */
+type Instrument = {
+  readonly name: string;
+  readonly type: string;
+  readonly labelNames?: readonly string[];
+};
+
 const DURATION_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60];
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
 /** The interval at which the event loop's delay is measured, which wakes the process. */
@@ -77,6 +84,11 @@ export function createMetrics({ version, upstreamKind, identify }: MetricsOption
       callDurations.observe({ operation }, ms / 1000);
     },
     onPromptEnded: (outcome: string) => ended.inc({ outcome }),
+    /**
+     * Everything that is exported.
+     * @internal
+     */
+    instruments: () => registry.getMetricsAsArray() as unknown as readonly Instrument[],
     /** Reads these services at each scrape. */
     watch: (services: MeteredServices) => watch(registry, services),
   };
