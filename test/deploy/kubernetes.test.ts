@@ -1,0 +1,146 @@
+// The manifests, checked by the compiler against the published types of Kubernetes, and against each other.
+import { spawnSync } from 'node:child_process';
+import {
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, describe, expect, test } from 'vitest';
+import { parse, parseAllDocuments } from 'yaml';
+
+const PROJECT = fileURLToPath(new URL('../..', import.meta.url));
+const FOLDER = join(PROJECT, 'deploy/kubernetes');
+const textOf = (name: string) => readFileSync(join(FOLDER, name), 'utf8');
+const kustomization = parse(textOf('kustomization.yaml'));
+
+const objects: any[] = kustomization.resources.flatMap((name: string) =>
+  parseAllDocuments(textOf(name)).map((document) => document.toJS()),
+);
+const nameOf = ({ kind, metadata }: any) => `${kind}/${metadata.name}`;
+const find = (name: string) => objects.find((each) => nameOf(each) === name);
+const workloads = objects.filter(({ kind }) => kind === 'Deployment' || kind === 'StatefulSet');
+const podOf = (workload: any) => workload.spec.template.spec;
+const containerOf = (workload: any) => podOf(workload).containers[0];
+
+const temporary = mkdtempSync(join(tmpdir(), 'holdover-kubernetes-'));
+symlinkSync(join(PROJECT, 'node_modules'), join(temporary, 'node_modules'));
+afterAll(() => rmSync(temporary, { recursive: true, force: true }));
+
+/** The complaints of the compiler about objects as literals of their types: a wrong name is one. */
+function complaintsAbout(given: readonly any[]): string {
+  const lines = given.flatMap((each, at) => [
+    `import type { I${each.kind} as T${at} } from 'kubernetes-models/${each.apiVersion}/${each.kind}';`,
+    `export const object${at}: T${at} = ${JSON.stringify(each)};`,
+  ]);
+  writeFileSync(join(temporary, 'objects.ts'), lines.join('\n'));
+  const flags = '--noEmit --strict --skipLibCheck --module nodenext --types node --ignoreConfig';
+  const tsc = join(PROJECT, 'node_modules/.bin/tsc');
+  const { stdout } = spawnSync(tsc, [...flags.split(' '), join(temporary, 'objects.ts')], {
+    encoding: 'utf8',
+    cwd: temporary,
+  });
+  return stdout;
+}
+
+describe('the Kubernetes manifests', () => {
+  test('have no field that Kubernetes does not know, and none of a wrong type', () => {
+    expect(complaintsAbout(objects)).toBe('');
+  });
+
+  test.each([
+    ['an unknown field', { replica: 2 }],
+    ['a wrong type', { replicas: '2' }],
+    ['a word that is not allowed', { strategy: { type: 'Rolling' } }],
+  ])('the check finds %s', (_what, spec) => {
+    const deployment = find('Deployment/holdover');
+    const wrong = { ...deployment, spec: { ...deployment.spec, ...spec } };
+    expect(complaintsAbout([wrong])).toContain('error TS');
+  });
+
+  test('are all listed, and each once', () => {
+    const files = readdirSync(FOLDER).filter((name) => name !== 'kustomization.yaml');
+    expect(kustomization.resources.toSorted()).toEqual(files.toSorted());
+    expect(new Set(objects.map(nameOf)).size).toBe(objects.length);
+  });
+
+  test.each(workloads.map((workload) => [nameOf(workload), workload] as const))(
+    '%s runs without rights and selects its own pods',
+    (_name, workload) => {
+      const { selector, template } = workload.spec;
+      expect(template.metadata.labels).toMatchObject(selector.matchLabels);
+      const pod = podOf(workload);
+      expect(pod.automountServiceAccountToken).toBe(false);
+      expect(pod.securityContext).toMatchObject({
+        runAsNonRoot: true,
+        seccompProfile: { type: 'RuntimeDefault' },
+      });
+      expect(containerOf(workload)).toMatchObject({
+        securityContext: {
+          allowPrivilegeEscalation: false,
+          readOnlyRootFilesystem: true,
+          capabilities: { drop: ['ALL'] },
+        },
+        resources: { limits: { memory: expect.any(String) }, requests: expect.any(Object) },
+        livenessProbe: expect.any(Object),
+      });
+    },
+  );
+
+  test('mount only volumes and ask only for secrets and ports that there are', () => {
+    for (const workload of workloads) {
+      const claims = workload.spec.volumeClaimTemplates ?? [];
+      const volumes = [...(podOf(workload).volumes ?? []), ...claims.map((c: any) => c.metadata)];
+      const names = volumes.map(({ name }: any) => name);
+      const { volumeMounts, env, ports = [] } = containerOf(workload);
+      expect(volumeMounts.map(({ name }: any) => name).toSorted()).toEqual(names.toSorted());
+      const keys = env.flatMap(({ valueFrom }: any) => valueFrom?.secretKeyRef ?? []);
+      for (const { name, key } of keys) {
+        expect(name).toBe('holdover');
+        expect(textOf('kustomization.yaml')).toContain(`--from-literal=${key}=`);
+      }
+      const probes = ['startupProbe', 'livenessProbe', 'readinessProbe'];
+      const asked = probes.flatMap((probe) => containerOf(workload)[probe]?.httpGet?.port ?? []);
+      const known = ports.map(({ name }: any) => name);
+      expect(asked.filter((port) => !known.includes(port))).toEqual([]);
+    }
+    expect(find('PersistentVolumeClaim/holdover-data').spec.accessModes).toEqual(['ReadWriteMany']);
+  });
+
+  test('lets a new replica be ready before an old one stops, and stops one in good order', () => {
+    const server = find('Deployment/holdover');
+    expect(server.spec.replicas).toBe(2);
+    expect(server.spec.strategy.rollingUpdate).toEqual({ maxUnavailable: 0, maxSurge: 1 });
+    expect(containerOf(server).readinessProbe.httpGet.path).toBe('/readyz');
+    expect(containerOf(server).livenessProbe.httpGet.path).toBe('/healthz');
+    expect(containerOf(server).lifecycle.preStop.exec.command).toEqual(['sleep', '5']);
+    expect(podOf(server).terminationGracePeriodSeconds).toBeGreaterThan(30);
+  });
+
+  test('has servers and workers on one ledger, whose password comes from the secret', () => {
+    const ledgers = ['Deployment/holdover', 'Deployment/holdover-worker'].map((name) => {
+      const { env } = containerOf(find(name));
+      return env.find((each: any) => each.name === 'HOLDOVER_LEDGER').value;
+    });
+    const ledger = 'redis://:$(HOLDOVER_REDIS_PASSWORD)@holdover-redis:6379';
+    expect(ledgers).toEqual([ledger, ledger]);
+    expect(find('Service/holdover-redis')).toBeDefined();
+  });
+
+  test('has Redis that keeps what it acknowledged, and evicts nothing', () => {
+    const command = containerOf(find('StatefulSet/holdover-redis')).command.join(' ');
+    for (const setting of ['appendonly yes', 'appendfsync always', 'maxmemory-policy noeviction'])
+      expect(command).toContain(`--${setting}`);
+  });
+
+  test('runs the same Redis as compose', () => {
+    const compose = parse(readFileSync(join(PROJECT, 'compose.yaml'), 'utf8'), { merge: true });
+    const { image } = containerOf(find('StatefulSet/holdover-redis'));
+    expect(image).toBe(compose.services.redis.image);
+  });
+});

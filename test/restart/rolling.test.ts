@@ -1,0 +1,140 @@
+// Two replicas on one Redis behind the shipped balancer are restarted one after the other while clients work.
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { WebSocket } from 'ws';
+import { getJson, postPrompt } from '../support/clients/v1-client.ts';
+import { flat } from '../support/graphs/workflows.ts';
+import { type Balancer, hasBalancer, startBalancer } from '../support/processes/balancer.ts';
+import { freePort } from '../support/processes/free-port.ts';
+import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { type RedisServer, startRedis } from '../support/processes/redis.ts';
+
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 });
+
+if (!hasBalancer()) console.log('no haproxy here: a rolling restart is not tried');
+
+const CLIENTS = 4;
+const POST_INTERVAL_MS = 100;
+const RECONNECT_MS = 100;
+/** The balancer checks every two seconds. */
+const NOTICED_MS = 2500;
+
+/** A client as v1 programs are: it posts prompts, and connects again when its socket is closed. */
+function startClient(balancer: Balancer, clientId: string) {
+  const posted: { readonly promptId: string; readonly status: number }[] = [];
+  const ends = new Map<string, number>();
+  let isStopped = false;
+  let isPaused = false;
+  let connections = 0;
+
+  function note(text: string): void {
+    const { type, data } = JSON.parse(text) as {
+      type: string;
+      data: { node?: string | null; prompt_id?: string };
+    };
+    if (type !== 'executing' || data.node !== null || data.prompt_id === undefined) return;
+    ends.set(data.prompt_id, (ends.get(data.prompt_id) ?? 0) + 1);
+  }
+
+  const listening = (async () => {
+    while (!isStopped) {
+      const socket = new WebSocket(`${balancer.wsUrl}/ws?clientId=${clientId}`);
+      socket.on('error', () => {});
+      socket.on('open', () => void connections++);
+      socket.on('message', (data: Buffer, isBinary) => isBinary || note(data.toString()));
+      const watch = setInterval(() => isStopped && socket.terminate(), 50);
+      await once(socket, 'close');
+      clearInterval(watch);
+      await delay(RECONNECT_MS);
+    }
+  })();
+
+  const posting = (async () => {
+    for (let i = 0; !isStopped; i++) {
+      const prompt_id = `${clientId}-${i}`;
+      const body = { prompt: flat({ color: i }), client_id: clientId, prompt_id };
+      const { status } = await postPrompt(balancer.url, body).catch(() => ({ status: 0 }));
+      posted.push({ promptId: prompt_id, status });
+      await delay(POST_INTERVAL_MS);
+      while (isPaused && !isStopped) await delay(20);
+    }
+  })();
+  return {
+    posted,
+    ends,
+    connections: () => connections,
+    stopPosting: () => void (isPaused = true),
+    async stop(): Promise<void> {
+      isStopped = true;
+      await Promise.all([listening, posting]);
+    },
+  };
+}
+
+describe.skipIf(!hasBalancer())('a rolling restart under load', () => {
+  let redis: RedisServer;
+  let dataDir: string;
+  let replicas: Holdover[];
+  let balancer: Balancer;
+  const start = (port: number): Promise<Holdover> =>
+    startHoldover({
+      upstream: 'embedded',
+      dataDir,
+      port,
+      env: {
+        HOLDOVER_LEDGER: redis.url,
+        HOLDOVER_LISTEN: '0.0.0.0',
+        HOLDOVER_ALLOW_INSECURE_BIND: '1',
+      },
+    });
+
+  beforeAll(async () => {
+    redis = await startRedis();
+    dataDir = await mkdtemp(join(tmpdir(), 'holdover-rolling-'));
+    replicas = await Promise.all([await freePort(), await freePort()].map(start));
+    balancer = await startBalancer(replicas.map(({ port }) => port));
+  });
+  afterAll(async () => {
+    await balancer?.close();
+    for (const replica of replicas ?? []) await replica.dispose();
+    await redis?.dispose();
+    await rm(dataDir, { recursive: true, force: true });
+  });
+
+  test('loses no prompt, runs none twice, and every client gets every last frame', async () => {
+    const clients = Array.from({ length: CLIENTS }, (_, i) => startClient(balancer, `roller${i}`));
+    await delay(1000);
+    for (const [index, replica] of replicas.entries()) {
+      expect(await replica.terminate()).toBe(0);
+      replicas[index] = await start(replica.port);
+      await delay(NOTICED_MS);
+    }
+    for (const client of clients) client.stopPosting();
+    const posted = clients.flatMap((client) => client.posted);
+    expect(posted.length).toBeGreaterThan(CLIENTS * 10);
+    expect(posted.filter(({ status }) => status !== 200)).toEqual([]);
+
+    const ids = posted.map(({ promptId }) => promptId).toSorted();
+    const historyIds = async () => Object.keys(await getJson(`${balancer.url}/history`)).toSorted();
+    await expect.poll(historyIds, { timeout: 60_000 }).toEqual(ids);
+    const entries = Object.values<any>(await getJson(`${balancer.url}/history`));
+    expect(entries.filter(({ status }) => status.status_str !== 'success')).toEqual([]);
+    expect(await getJson(`${balancer.url}/queue`)).toEqual({
+      queue_running: [],
+      queue_pending: [],
+    });
+
+    const unheard = () =>
+      clients.flatMap(({ posted: own, ends }) => own.filter(({ promptId }) => !ends.has(promptId)));
+    await expect.poll(unheard, { timeout: 20_000 }).toEqual([]);
+    const heard = clients.flatMap(({ ends }) => [...ends]);
+    expect(heard.filter(([, count]) => count !== 1)).toEqual([]);
+    expect(clients.map((client) => client.connections()).every((count) => count >= 2)).toBe(true);
+    await Promise.all(clients.map((client) => client.stop()));
+    expect(replicas.map((replica) => replica.log()).join('')).not.toMatch(/"level":[56]0/);
+  });
+});
