@@ -56,6 +56,16 @@ function refuseOtherFolder({ root, ledger, boundFolderId, hasFiles }: BoundFolde
   throw new Error(wrongFolderText(root, ledger, boundFolderId));
 }
 
+/** The ids of a data folder and of the ledger that recorded its files. */
+export function idsOfFolder(root: string) {
+  return { folderId: readIdIn(root, 'folder.id'), ledgerId: readIdIn(root, 'ledger.id') };
+}
+
+/** From now on this ledger has recorded the files of the folder. */
+export function giveFolderTo(root: string, ledgerId: string): void {
+  writeFileAtomically(join(root, 'ledger.id'), ledgerId);
+}
+
 function readIdIn(root: string, name: string): string | undefined {
   const path = join(root, name);
   return existsSync(path) ? readFileSync(path, 'utf8') : undefined;

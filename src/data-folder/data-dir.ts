@@ -58,6 +58,16 @@ async function loadSecret(root: string, ledger: LedgerIdentity): Promise<Buffer>
   return ledger.secret(existsSync(secretPath(root)) ? readSecret(root) : randomBytes(SECRET_BYTES));
 }
 
+/** Stores the secret of a ledger that other processes shared in the folder of one process. */
+export function placeSecret(root: string, secret: Buffer): void {
+  writeFileAtomically(secretPath(root), secret);
+}
+
+/** The secret in the folder; `undefined`: there is none. */
+export function secretIn(root: string): Buffer | undefined {
+  return existsSync(secretPath(root)) ? readSecret(root) : undefined;
+}
+
 function secretPath(root: string): string {
   return join(root, 'secret.key');
 }

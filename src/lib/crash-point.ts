@@ -27,6 +27,10 @@ const CRASH_POINTS = [
   // `holdover import`.
   'import-bytes',
   'import-recorded',
+  // `holdover migrate`.
+  'migrate-row',
+  'migrate-verified',
+  'migrate-placed',
   // `holdover backup` and `holdover restore`.
   'backup-file',
   'backup-records',

@@ -29,6 +29,7 @@ function startClient(balancer: Balancer, clientId: string) {
   const ends = new Map<string, number>();
   let isStopped = false;
   let isPaused = false;
+  let isIdle = false;
   let connections = 0;
 
   function note(text: string): void {
@@ -60,14 +61,21 @@ function startClient(balancer: Balancer, clientId: string) {
       const { status } = await postPrompt(balancer.url, body).catch(() => ({ status: 0 }));
       posted.push({ promptId: prompt_id, status });
       await delay(POST_INTERVAL_MS);
-      while (isPaused && !isStopped) await delay(20);
+      while (isPaused && !isStopped) {
+        isIdle = true;
+        await delay(20);
+      }
     }
   })();
   return {
     posted,
     ends,
     connections: () => connections,
-    stopPosting: () => void (isPaused = true),
+    /** Resolves when all of its posts are answered. */
+    async stopPosting(): Promise<void> {
+      isPaused = true;
+      while (!isIdle) await delay(20);
+    },
     async stop(): Promise<void> {
       isStopped = true;
       await Promise.all([listening, posting]);
@@ -113,7 +121,7 @@ describe.skipIf(!hasBalancer())('a rolling restart under load', () => {
       replicas[index] = await start(replica.port);
       await delay(NOTICED_MS);
     }
-    for (const client of clients) client.stopPosting();
+    await Promise.all(clients.map((client) => client.stopPosting()));
     const posted = clients.flatMap((client) => client.posted);
     expect(posted.length).toBeGreaterThan(CLIENTS * 10);
     expect(posted.filter(({ status }) => status !== 200)).toEqual([]);

@@ -5,6 +5,7 @@ import type { Logger } from '../../observability/log.ts';
 import { completesWithin } from '../../lib/completes-within.ts';
 import type { LedgerIdentity } from '../identity.ts';
 import { type WriteTokens, NO_LEADER } from './write-tokens.ts';
+import { MIGRATION_KEY } from './records.ts';
 import { openRedisLedger } from './redis-ledger.ts';
 
 export type SharedRedis = ReturnType<typeof createSharedRedis>;
@@ -31,12 +32,15 @@ export async function openSharedRedis(options: {
   readonly url: string;
   readonly log: Logger;
   readonly reachWithinMs?: number;
+  /** `holdover migrate` goes on with one that was interrupted. */
+  readonly acceptMigration?: boolean;
 }): Promise<SharedRedis> {
   const { url, log, reachWithinMs = REACH_WITHIN_MS } = options;
   const links = openRedis(url, { log });
   try {
     await connectWithin(links, reachWithinMs);
     await refuseNewer(links);
+    if (!options.acceptMigration) await refuseMigration(links);
     await warnOfLoss(links, log);
     return createSharedRedis(links, await setOnce(links, 'id', Buffer.from(randomUUID())));
   } catch (error) {
@@ -120,6 +124,11 @@ async function refuseNewer(links: RedisConnections): Promise<void> {
   const version = await setOnce(links, 'schema', Buffer.from(String(SCHEMA)));
   if (Number(version.toString()) <= SCHEMA) return;
   throw new Error(`cannot be used: a newer Holdover wrote it (schema ${version.toString()})`);
+}
+
+async function refuseMigration({ commands, prefix }: RedisConnections): Promise<void> {
+  if ((await commands.exists(`${prefix}${MIGRATION_KEY}`)) === 0) return;
+  throw new Error('has a migration that was interrupted: run "holdover migrate" again');
 }
 
 /** A hosted Redis may refuse CONFIG. */

@@ -1,0 +1,139 @@
+import { createHash } from 'node:crypto';
+import type { Ledger } from '../../ledger/ledger.ts';
+import {
+  RECORD_KINDS,
+  type LedgerRecords,
+  type RecordKind,
+  type RecordRows,
+  recordId,
+} from '../../ledger/records.ts';
+import { reached } from '../../lib/crash-point.ts';
+
+/** One side of a migration. */
+export type LedgerSide = {
+  readonly ledger: Ledger;
+  readonly records: LedgerRecords;
+};
+
+/** How many rows of a kind there are, and one hash over all of them in their order. */
+export type Tally = { readonly rows: number; readonly hash: string };
+
+const KINDS = Object.keys(RECORD_KINDS) as RecordKind[];
+
+/** The number of records of a ledger. */
+export async function countRecords({ records }: LedgerSide): Promise<number> {
+  let rows = 0;
+  for (const kind of KINDS) for await (const _row of records.read(kind)) rows += 1;
+  return rows;
+}
+
+/** Copies every record that the target does not have. `onRow`: called after each, with its bytes. */
+export async function copyRecords(
+  from: LedgerSide,
+  to: LedgerSide,
+  onRow: (bytes: number) => void,
+): Promise<void> {
+  for (const kind of KINDS) {
+    const copied = await idsOf(to, kind);
+    for await (const row of from.records.read(kind)) {
+      if (!copied.has(recordId(kind, row))) await writeRow(to, kind, row);
+      reached('migrate-row');
+      onRow(textOf(kind, row).length);
+    }
+  }
+}
+
+/** The kinds in which two ledgers differ, in words; empty: they hold the same. */
+export async function differences(from: LedgerSide, to: LedgerSide): Promise<readonly string[]> {
+  const found: string[] = [];
+  for (const kind of KINDS) {
+    const [source, target] = [await tallyOf(from, kind), await tallyOf(to, kind)];
+    if (source.rows !== target.rows) {
+      found.push(`${kind}: ${source.rows} records in the source, ${target.rows} in the target`);
+    } else if (source.hash !== target.hash) found.push(`${kind}: the records are not the same`);
+  }
+  return found;
+}
+
+async function idsOf({ records }: LedgerSide, kind: RecordKind): Promise<ReadonlySet<string>> {
+  const ids = new Set<string>();
+  for await (const row of records.read(kind)) {
+    if (isWhole(kind, row)) ids.add(recordId(kind, row));
+  }
+  return ids;
+}
+
+async function tallyOf({ records }: LedgerSide, kind: RecordKind): Promise<Tally> {
+  const hash = createHash('sha256');
+  let rows = 0;
+  for await (const row of records.read(kind)) {
+    hash.update(textOf(kind, row)).update('\n');
+    rows += 1;
+  }
+  return { rows, hash: hash.digest('hex') };
+}
+
+/** A row as a text that is the same for both kinds of ledgers. */
+function textOf<Kind extends RecordKind>(kind: Kind, row: RecordRows[Kind]): string {
+  const values = row as { readonly [name: string]: unknown };
+  return JSON.stringify(RECORD_KINDS[kind].names.map((name) => plain(values[name] ?? null)));
+}
+
+function plain(value: unknown): unknown {
+  return value instanceof Uint8Array ? Buffer.from(value).toString('base64') : value;
+}
+
+type Writers = {
+  readonly [Kind in RecordKind]: (to: LedgerSide, row: RecordRows[Kind]) => Promise<unknown>;
+};
+
+const WRITERS: Writers = {
+  settings: ({ ledger }, { user, id, valueJson }) =>
+    ledger.settings.merge(user, { [id]: valueJson }),
+  calls: ({ ledger }, row) => ledger.calls.add([row]),
+  modelCalls: ({ ledger }, row) => ledger.modelCalls.insert(row),
+  replays: ({ ledger }, row) => writeReplay(ledger, row),
+  assets: ({ ledger }, row) => ledger.assets.insert(row),
+  assetKeys: ({ records }, row) => records.writeAssetKey(row),
+  files: ({ ledger }, row) => ledger.files.claim(row),
+  jobs: ({ ledger }, row) => ledger.jobs.insert(row),
+  jobKeys: ({ records }, row) => records.writeJobKey(row),
+  prompts: ({ ledger }, row) => writePrompt(ledger, row),
+};
+
+async function writeRow<Kind extends RecordKind>(
+  to: LedgerSide,
+  kind: Kind,
+  row: RecordRows[Kind],
+): Promise<void> {
+  await WRITERS[kind](to, row);
+}
+
+/** A replay that is only reserved may be about to be recorded, and a prompt to be finished. */
+function isWhole<Kind extends RecordKind>(kind: Kind, row: RecordRows[Kind]): boolean {
+  if (kind === 'prompts') return (row as RecordRows['prompts']).state === 'done';
+  return kind !== 'replays' || (row as RecordRows['replays']).state !== 'reserved';
+}
+
+async function writeReplay({ replays }: Ledger, row: RecordRows['replays']): Promise<void> {
+  const { state, atMs, status, contentType, body } = row;
+  await replays.reserve(row, 0);
+  if (state === 'consumed') await replays.consume(row, atMs);
+  if (state !== 'recorded' || status === null || contentType === null || body === null) return;
+  await replays.record(row, { atMs, status, contentType, body });
+}
+
+/** History is in the order of its ends, so a done prompt is inserted and then finished. */
+async function writePrompt({ prompts }: Ledger, row: RecordRows['prompts']): Promise<void> {
+  const { entryJson, statusWord, startedAtMs, endedAtMs } = row;
+  const isThere = (await prompts.get(row.key)) !== undefined;
+  if (row.state !== 'done' || entryJson === null) return isThere ? undefined : prompts.insert(row);
+  const unfinished = { ...row, state: 'live', entryJson: null, statusWord: null } as const;
+  if (!isThere) await prompts.insert(unfinished);
+  await prompts.finish(row.key, {
+    entryJson,
+    statusWord: statusWord ?? '',
+    startedAtMs,
+    endedAtMs: endedAtMs ?? row.createdAtMs,
+  });
+}

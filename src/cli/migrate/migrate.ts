@@ -1,0 +1,91 @@
+import { giveFolderTo, idsOfFolder } from '../../data-folder/bind-ledger.ts';
+import type { LedgerSource } from '../../config/ledger.ts';
+import { reached } from '../../lib/crash-point.ts';
+import { copyRecords, countRecords, differences } from './copy-records.ts';
+import { type OpenSide, type TargetSide, openSource, openTarget, secretOf } from './open-sides.ts';
+
+export type MigrationOptions = {
+  readonly from: LedgerSource;
+  readonly to: LedgerSource;
+  readonly dataDir: string;
+  /** Called with the number of records; what it returns is called after each, with its bytes. */
+  readonly progress: (records: number) => (bytes: number) => void;
+};
+
+/** A migration that cannot begin, or whose copy is not what it should be. */
+export class MigrationRefused extends Error {}
+
+/**
+ * Copies all records of a ledger into another one and gives it the files of the data folder. May
+ * be repeated after an interruption at any moment. Returns the number of records.
+ */
+export async function migrate(options: MigrationOptions): Promise<number> {
+  const { dataDir } = options;
+  const source = await openSource(options.from, dataDir);
+  try {
+    await source.refuseUse();
+    const target = await openTarget(options.to, dataDir);
+    try {
+      await refuseMismatch(source, target, dataDir);
+      return await copy(source, target, options);
+    } finally {
+      await target.close();
+    }
+  } finally {
+    await source.close();
+  }
+}
+
+async function copy(
+  source: OpenSide,
+  target: TargetSide,
+  { dataDir, progress }: MigrationOptions,
+): Promise<number> {
+  const secret = await secretOf(source, dataDir);
+  await target.records.setSource(source.identity.id);
+  const records = await countRecords(source);
+  await copyRecords(source, target, progress(records));
+  const found = await differences(source, target);
+  if (found.length > 0) {
+    throw new MigrationRefused(`the copy is not the same as its source: ${found.join('; ')}`);
+  }
+  await source.refuseUse();
+  reached('migrate-verified');
+  await target.takeSecret(secret);
+  const { folderId } = idsOfFolder(dataDir);
+  if (folderId !== undefined) await target.identity.tie(folderId);
+  const { id } = target.identity;
+  // The folder first: a ledger in Redis may be opened as soon as it is placed.
+  giveFolderTo(dataDir, id);
+  reached('migrate-placed');
+  await target.place();
+  return records;
+}
+
+/** Refuses ledgers and a folder that do not belong together, and a target that has other records. */
+async function refuseMismatch(
+  source: OpenSide,
+  target: TargetSide,
+  dataDir: string,
+): Promise<void> {
+  const { folderId, ledgerId } = idsOfFolder(dataDir);
+  const sourceId = source.identity.id;
+  const targetId = target.identity.id;
+  if (sourceId === targetId) throw new MigrationRefused('--from and --to are the same ledger');
+  await target.refuseUse();
+  const begun = await target.records.source();
+  if (begun !== undefined && begun !== sourceId) {
+    throw new MigrationRefused('--to has records of another ledger: give an empty one');
+  }
+  if (begun === undefined && !target.isUnused) {
+    throw new MigrationRefused('--to is not empty: give an empty ledger, or move the old one away');
+  }
+  const isTargets = begun === sourceId && ledgerId === targetId;
+  if (ledgerId !== undefined && ledgerId !== sourceId && !isTargets) {
+    throw new MigrationRefused(`--data-dir ${dataDir} has files of another ledger than --from`);
+  }
+  const tied = await source.identity.folder();
+  if (tied !== undefined && tied !== folderId) {
+    throw new MigrationRefused(`--from belongs to another folder than --data-dir ${dataDir}`);
+  }
+}

@@ -1,0 +1,160 @@
+import { randomBytes } from 'node:crypto';
+import { existsSync, renameSync, rmSync, statSync } from 'node:fs';
+import type { LedgerSource } from '../../config/ledger.ts';
+import { databasePath, placeSecret, secretIn } from '../../data-folder/data-dir.ts';
+import type { LedgerIdentity } from '../../ledger/identity.ts';
+import { copyDatabase, ledgerIdIn } from '../../ledger/sqlite/inspect.ts';
+import { openSqliteRecords } from '../../ledger/sqlite/records.ts';
+import { lockDatabase, openSqliteLedger } from '../../ledger/sqlite/sqlite-ledger.ts';
+import { syncPathNow } from '../../lib/durability.ts';
+import { silentLogger } from '../../observability/log.ts';
+import type { LedgerSide } from './copy-records.ts';
+
+/** A ledger that is read, or filled, while no server has it open. */
+export type OpenSide = LedgerSide & {
+  readonly identity: LedgerIdentity;
+  /** Throws when a server has opened the ledger meanwhile. */
+  refuseUse(): Promise<void>;
+  close(): Promise<void>;
+};
+
+/** The ledger that is filled. */
+export type TargetSide = OpenSide & {
+  /** Nothing of another ledger is in it. */
+  readonly isUnused: boolean;
+  takeSecret(secret: Buffer | undefined): Promise<void>;
+  /** Makes it the ledger that servers open. */
+  place(): Promise<void>;
+};
+
+/** The name of a database until it is complete. */
+const PARTIAL = '.migrating';
+const SECRET_BYTES = 32;
+/** A copy of the source, so that nothing of the source changes, not even its schema. */
+const SNAPSHOT = '.migration-source';
+
+export async function openSource(source: LedgerSource, dataDir: string): Promise<OpenSide> {
+  if (source.kind === 'redis') return openRedisSide(source.url, { acceptMigration: false });
+  const path = databasePath(dataDir);
+  if (!existsSync(path)) throw new Error(`there is no ledger ${path}: nothing can be migrated`);
+  const unlock = lockDatabase(path);
+  if (ledgerIdIn(path) === undefined) {
+    throw new Error(`an older version wrote ${path}: start a server of this version on it once`);
+  }
+  const snapshot = `${path}${SNAPSHOT}`;
+  removeDatabase(snapshot);
+  copyDatabase(path, snapshot);
+  const side = openSqliteSide(snapshot);
+  return {
+    ...side,
+    async close() {
+      await side.close();
+      removeDatabase(snapshot);
+      unlock();
+    },
+  };
+}
+
+export async function openTarget(target: LedgerSource, dataDir: string): Promise<TargetSide> {
+  if (target.kind === 'redis') return openRedisTarget(target.url);
+  const path = databasePath(dataDir);
+  if (existsSync(path)) {
+    throw new Error(`--to is not empty: move ${path} away (with its -wal) if it is an old one`);
+  }
+  // Until it has its name no server may make a database of that name.
+  const unlock = lockDatabase(path);
+  const partial = `${path}${PARTIAL}`;
+  const side = openSqliteSide(partial);
+  return {
+    ...side,
+    isUnused: true,
+    async takeSecret(secret) {
+      if (secret) placeSecret(dataDir, secret);
+    },
+    async place() {
+      await side.close();
+      requireNoLog(partial);
+      renameSync(partial, path);
+      removeDatabase(partial);
+      syncPathNow(dataDir);
+    },
+    async close() {
+      await side.close();
+      unlock();
+    },
+  };
+}
+
+/** Closing moves the log of a database into it; only then the file alone is the database. */
+function requireNoLog(path: string): void {
+  const bytes = statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0;
+  if (bytes > 0) throw new Error(`${path}-wal is not empty: run "holdover migrate" again`);
+}
+
+function openSqliteSide(path: string): OpenSide {
+  const ledger = openSqliteLedger({ path });
+  const records = openSqliteRecords(path);
+  let isOpen = true;
+  return {
+    ledger,
+    records,
+    identity: ledger.identity,
+    // The lock keeps servers out.
+    refuseUse: async () => {},
+    async close() {
+      if (!isOpen) return;
+      isOpen = false;
+      records.close();
+      await ledger.close();
+      // The lock of this name is of no use any more.
+      rmSync(`${path}.lock`, { force: !path.endsWith('.db') });
+    },
+  };
+}
+
+async function openRedisSide(
+  url: string,
+  options: { readonly acceptMigration: boolean },
+): Promise<OpenSide & { readonly isUnused: boolean }> {
+  const { openSharedRedis } = await import('../../ledger/redis/open-shared.ts');
+  const { isRedisInUse, isUnusedRedis, redisLedgerRecords } =
+    await import('../../ledger/redis/records.ts');
+  const redis = await openSharedRedis({ url, log: silentLogger(), ...options });
+  return {
+    ledger: redis.ledger,
+    records: redisLedgerRecords(redis.links),
+    identity: redis.identity,
+    isUnused: await isUnusedRedis(redis.links),
+    async refuseUse() {
+      if (!(await isRedisInUse(redis.links))) return;
+      throw new Error('the ledger in Redis is in use: stop all servers and workers first');
+    },
+    close: () => redis.close(),
+  };
+}
+
+async function openRedisTarget(url: string): Promise<TargetSide> {
+  const side = await openRedisSide(url, { acceptMigration: true });
+  return {
+    ...side,
+    async takeSecret(secret) {
+      if (secret) await side.identity.secret?.(secret);
+    },
+    place: () => side.records.release(),
+  };
+}
+
+/** The secret that users and signed links of a ledger depend on. */
+export async function secretOf(
+  { identity }: OpenSide,
+  dataDir: string,
+): Promise<Buffer | undefined> {
+  const inFolder = secretIn(dataDir);
+  if (identity.secret === undefined) return inFolder;
+  // Every ledger in Redis that was ever opened has one: the proposal is not used.
+  return identity.secret(inFolder ?? randomBytes(SECRET_BYTES));
+}
+
+function removeDatabase(path: string): void {
+  for (const end of ['', '-wal', '-shm', '.lock']) rmSync(`${path}${end}`, { force: true });
+}

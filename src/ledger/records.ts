@@ -1,0 +1,94 @@
+import {
+  ASSET_COLUMNS,
+  CALL_COUNT_COLUMNS,
+  CLAIMED_ASSET_COLUMNS,
+  FILE_COLUMNS,
+  JOB_COLUMNS,
+  MODEL_CALL_COLUMNS,
+  PROMPT_COLUMNS,
+  REPLAY_COLUMNS,
+  type AssetRow,
+  type CallCount,
+  type ClaimedAsset,
+  type FileRow,
+  type JobRow,
+  type ModelCallRow,
+  type PromptRow,
+  type ReplayRow,
+} from './columns.ts';
+
+/** The single-use key of a job. `jobId` is null in keys of early versions. */
+export type JobKeyRow = {
+  readonly user: string;
+  readonly key: string;
+  readonly claimedAtMs: number;
+  readonly jobId: string | null;
+};
+
+/** The single-use key of an asset. */
+export type AssetKeyRow = ClaimedAsset & { readonly user: string; readonly key: string };
+
+/** One setting of a front end; the value is a JSON text. */
+export type SettingRow = {
+  readonly user: string;
+  readonly id: string;
+  readonly valueJson: string;
+};
+
+/** All that a ledger records, by kind. */
+export type RecordRows = {
+  readonly settings: SettingRow;
+  readonly calls: CallCount;
+  readonly modelCalls: ModelCallRow;
+  readonly replays: ReplayRow;
+  readonly assets: AssetRow;
+  readonly assetKeys: AssetKeyRow;
+  readonly files: FileRow;
+  readonly jobs: JobRow;
+  readonly jobKeys: JobKeyRow;
+  readonly prompts: PromptRow;
+};
+
+export type RecordKind = keyof RecordRows;
+
+const names = (columns: object): readonly string[] => Object.keys(columns);
+
+/** The properties of each kind and those that identify a row, in the order in which kinds are copied. */
+export const RECORD_KINDS = {
+  settings: { names: ['user', 'id', 'valueJson'], id: ['user', 'id'] },
+  calls: { names: names(CALL_COUNT_COLUMNS), id: ['user', 'agent', 'clientId', 'route'] },
+  modelCalls: { names: names(MODEL_CALL_COLUMNS), id: ['requestId'] },
+  replays: { names: names(REPLAY_COLUMNS), id: ['scope', 'key'] },
+  assets: { names: names(ASSET_COLUMNS), id: ['id'] },
+  assetKeys: { names: ['user', 'key', ...names(CLAIMED_ASSET_COLUMNS)], id: ['user', 'key'] },
+  files: { names: names(FILE_COLUMNS), id: ['user', 'type', 'subfolder', 'filename'] },
+  jobs: { names: names(JOB_COLUMNS), id: ['id'] },
+  jobKeys: { names: ['user', 'key', 'claimedAtMs', 'jobId'], id: ['user', 'key'] },
+  prompts: { names: names(PROMPT_COLUMNS), id: ['key'] },
+} as const satisfies {
+  readonly [Kind in RecordKind]: {
+    readonly names: readonly string[];
+    readonly id: readonly (keyof RecordRows[Kind])[];
+  };
+};
+
+/** The ids of a row as one text. */
+export function recordId<Kind extends RecordKind>(kind: Kind, row: RecordRows[Kind]): string {
+  const values = row as { readonly [name: string]: unknown };
+  return JSON.stringify(RECORD_KINDS[kind].id.map((name) => values[name]));
+}
+
+/**
+ * All records of a ledger that no server has open. What is recorded in an order (assets, files,
+ * jobs, prompts) is read in it: done prompts first, as history shows them; the rest by id.
+ */
+export interface LedgerRecords {
+  read<Kind extends RecordKind>(kind: Kind): AsyncIterable<RecordRows[Kind]>;
+  writeJobKey(row: JobKeyRow): Promise<void>;
+  writeAssetKey(row: AssetKeyRow): Promise<void>;
+  /** The id of the ledger whose records are being copied into this one. */
+  source(): Promise<string | undefined>;
+  setSource(ledgerId: string): Promise<void>;
+  /** The copy is complete: servers may open the ledger. */
+  release(): Promise<void>;
+}
