@@ -18,7 +18,7 @@ import {
 } from './columns.ts';
 
 /** The single-use key of a job. `jobId` is null in keys of early versions. */
-export type JobKeyRow = {
+type JobKeyRow = {
   readonly user: string;
   readonly key: string;
   readonly claimedAtMs: number;
@@ -26,10 +26,10 @@ export type JobKeyRow = {
 };
 
 /** The single-use key of an asset. */
-export type AssetKeyRow = ClaimedAsset & { readonly user: string; readonly key: string };
+type AssetKeyRow = ClaimedAsset & { readonly user: string; readonly key: string };
 
 /** One setting of a front end; the value is a JSON text. */
-export type SettingRow = {
+type SettingRow = {
   readonly user: string;
   readonly id: string;
   readonly valueJson: string;

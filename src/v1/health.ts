@@ -4,11 +4,11 @@ import { completesWithin } from '../lib/completes-within.ts';
 import type { JobApi } from '../protocol/job-api.ts';
 
 /** A part that jobs cannot be run without. */
-export type NeededPart = {
+type NeededPart = {
   /** Shown to anyone: a word, never an address. */
   readonly kind: string;
   /** Rejects when the part cannot be used now. */
-  check(): Promise<unknown>;
+  readonly check: () => Promise<unknown>;
 };
 
 type PartName = 'ledger' | 'queue' | 'files';

@@ -96,9 +96,10 @@ describe('the Kubernetes manifests', () => {
     for (const workload of workloads) {
       const claims = workload.spec.volumeClaimTemplates ?? [];
       const volumes = [...(podOf(workload).volumes ?? []), ...claims.map((c: any) => c.metadata)];
-      const names = volumes.map(({ name }: any) => name);
+      const names: string[] = volumes.map(({ name }: any) => name);
       const { volumeMounts, env, ports = [] } = containerOf(workload);
-      expect(volumeMounts.map(({ name }: any) => name).toSorted()).toEqual(names.toSorted());
+      const mounted: string[] = volumeMounts.map(({ name }: any) => name);
+      expect(mounted.toSorted()).toEqual(names.toSorted());
       const keys = env.flatMap(({ valueFrom }: any) => valueFrom?.secretKeyRef ?? []);
       for (const { name, key } of keys) {
         expect(name).toBe('holdover');

@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { WebSocket } from 'ws';
 import { getJson, postPrompt } from '../support/clients/v1-client.ts';
-import { flat } from '../support/graphs/workflows.ts';
+import { flat, growing } from '../support/graphs/workflows.ts';
 import { type Balancer, hasBalancer, startBalancer } from '../support/processes/balancer.ts';
 import { freePort } from '../support/processes/free-port.ts';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
@@ -57,7 +57,9 @@ function startClient(balancer: Balancer, clientId: string) {
   const posting = (async () => {
     for (let i = 0; !isStopped; i++) {
       const prompt_id = `${clientId}-${i}`;
-      const body = { prompt: flat({ color: i }), client_id: clientId, prompt_id };
+      // Some run for a while, so that a restart meets them at it.
+      const prompt = i % 8 === 3 ? growing({ steps: 20, side: 64, seed: i }) : flat({ color: i });
+      const body = { prompt, client_id: clientId, prompt_id };
       const { status } = await postPrompt(balancer.url, body).catch(() => ({ status: 0 }));
       posted.push({ promptId: prompt_id, status });
       await delay(POST_INTERVAL_MS);

@@ -16,7 +16,7 @@ export type LedgerSide = {
 };
 
 /** How many rows of a kind there are, and one hash over all of them in their order. */
-export type Tally = { readonly rows: number; readonly hash: string };
+type Tally = { readonly rows: number; readonly hash: string };
 
 const KINDS = Object.keys(RECORD_KINDS) as RecordKind[];
 

@@ -13,7 +13,7 @@ export type MigrationOptions = {
 };
 
 /** A migration that cannot begin, or whose copy is not what it should be. */
-export class MigrationRefused extends Error {}
+class MigrationRefused extends Error {}
 
 /**
  * Copies all records of a ledger into another one and gives it the files of the data folder. May

@@ -30,10 +30,10 @@ const ORDERED: { readonly [kind in RecordKind]?: readonly string[] } = {
   ],
 };
 
-const columnsOf = (columns: Parameters<typeof sqlColumns<object>>[0]) => ({
-  select: sqlColumns<object>(columns).select(),
-  row: sqlColumns<object>(columns).row,
-});
+function columnsOf(columns: Parameters<typeof sqlColumns<object>>[0]) {
+  const sql = sqlColumns<object>(columns);
+  return { select: sql.select(), row: (found: unknown) => sql.row(found) };
+}
 
 const plain = (select: string) => ({ select, row: (found: unknown) => found as object });
 
@@ -95,7 +95,12 @@ export function openSqliteRecords(path: string): LedgerRecords & { close(): void
       run(
         `INSERT OR IGNORE INTO asset_keys (user, key, fingerprint, asset_id, created_new,
           claimed_at_ms) VALUES (?, ?, ?, ?, ?, ?)`,
-        ...[user, key, fingerprint, assetId, Number(createdNew), claimedAtMs],
+        user,
+        key,
+        fingerprint,
+        assetId,
+        Number(createdNew),
+        claimedAtMs,
       ),
     async source() {
       const found = db.prepare('SELECT value FROM identity WHERE name = ?').get(SOURCE);
