@@ -36,7 +36,8 @@ export async function openTelemetry(
     return undefined;
   }
   const modules = await loadPackages().catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'ERR_MODULE_NOT_FOUND') throw error;
+    // The name of the code depends on how the modules are bundled.
+    if (!/MODULE_NOT_FOUND$/.test(error.code ?? '')) throw error;
     const reason = `an optional package is missing: run "npm install ${PACKAGES}"`;
     log.warn({ event: 'tracing.unavailable', reason }, 'no traces are sent');
     return undefined;

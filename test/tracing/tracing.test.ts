@@ -1,8 +1,11 @@
 // Two servers, one in front of the other, send their spans to one collector.
 import { randomUUID } from 'node:crypto';
-import { createServer } from 'node:http';
 import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { connect, postPrompt } from '../support/clients/v1-client.ts';
 import { entryOf, untilRunning } from '../support/clients/client-helpers.ts';
@@ -174,21 +177,22 @@ test('an unreachable collector costs a line of the log', async () => {
 
 /** Modules of these names are not found, as where optional packages are left out. */
 const WITHOUT_PACKAGES = `
-import { register } from 'node:module';
-const hooks = \`export function resolve(name, context, next) {
-  if (!name.startsWith('@opentelemetry/')) return next(name, context);
-  throw Object.assign(new Error('no ' + name), { code: 'ERR_MODULE_NOT_FOUND' });
-}\`;
-register('data:text/javascript,' + encodeURIComponent(hooks));`;
+const Module = require('node:module');
+const resolve = Module._resolveFilename;
+Module._resolveFilename = (name, ...more) => {
+  if (!name.startsWith('@opentelemetry/')) return resolve(name, ...more);
+  throw Object.assign(new Error('no ' + name), { code: 'MODULE_NOT_FOUND' });
+};`;
 
 test('without its packages it serves, and says what to install', async () => {
-  const env = {
-    OTEL_TRACES_EXPORTER: 'otlp',
-    NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(WITHOUT_PACKAGES)}`,
-  };
+  const folder = await mkdtemp(join(tmpdir(), 'holdover-tracing-'));
+  const hook = join(folder, 'without-packages.cjs');
+  await writeFile(hook, WITHOUT_PACKAGES);
+  const env = { OTEL_TRACES_EXPORTER: 'otlp', NODE_OPTIONS: `--require=${hook}` };
   const server = await startHoldover({ upstream: 'embedded', env });
   expect(server.log()).toContain('"event":"tracing.unavailable"');
   expect(server.log()).toContain('npm install @opentelemetry/api');
   expect((await fetch(`${server.url}/readyz`)).status).toBe(200);
   await server.dispose();
+  await rm(folder, { recursive: true });
 });
