@@ -1,4 +1,6 @@
 import type { RequestListener, Server } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import { LOCAL_USER } from '../auth/identity.ts';
 import type { Config } from '../config/config.ts';
 import { upstreamName } from '../config/upstream.ts';
@@ -63,6 +65,9 @@ export async function startServer(
     async close() {
       stopAnnouncing();
       server.close();
+      services.logs.feed.close();
+      sockets.close();
+      await untilAnswered(server);
       await closeServices(services, mounts);
       server.closeAllConnections();
     },
@@ -173,11 +178,27 @@ async function logTracedPrompt({ config, ledger, logs }: Services): Promise<void
   logs.log.info({ event: 'trace.started', promptId, state: row?.state ?? 'unknown' }, text);
 }
 
+/** How long calls that are under way may take at the end; streams are cut off then. */
+const LAST_CALLS_MS = 2000;
+const LAST_CALLS_CHECK_MS = 20;
+
+/**
+ * Waits for the calls that are under way. Their clients, or a balancer, cannot send them to another
+ * server: a prompt must not run twice.
+ */
+async function untilAnswered(server: Server): Promise<void> {
+  const endsAtMs = performance.now() + LAST_CALLS_MS;
+  const openConnections = promisify(server.getConnections.bind(server));
+  while (performance.now() < endsAtMs) {
+    server.closeIdleConnections();
+    if ((await openConnections()) === 0) return;
+    await delay(LAST_CALLS_CHECK_MS);
+  }
+}
+
 /** In this order: callers first, then what serves them, the ledger last. */
 async function closeServices(services: Services, { passThrough, models }: Mounts): Promise<void> {
-  const { logs, sockets, upstream, prompts, usageCounter, tracing, store } = services;
-  logs.feed.close();
-  sockets.close();
+  const { upstream, prompts, usageCounter, tracing, store } = services;
   passThrough?.close();
   await upstream.runner.folders.close();
   await prompts.life.close();

@@ -1,10 +1,9 @@
 // Two replicas on one Redis behind the shipped balancer are restarted one after the other while clients work.
-import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { WebSocket } from 'ws';
 import { getJson, postPrompt } from '../support/clients/v1-client.ts';
 import { flat, growing } from '../support/graphs/workflows.ts';
@@ -45,10 +44,11 @@ function startClient(balancer: Balancer, clientId: string) {
     while (!isStopped) {
       const socket = new WebSocket(`${balancer.wsUrl}/ws?clientId=${clientId}`);
       socket.on('error', () => {});
+      const closed = new Promise((resolve) => void socket.once('close', resolve));
       socket.on('open', () => void connections++);
       socket.on('message', (data: Buffer, isBinary) => isBinary || note(data.toString()));
       const watch = setInterval(() => isStopped && socket.terminate(), 50);
-      await once(socket, 'close');
+      await closed;
       clearInterval(watch);
       await delay(RECONNECT_MS);
     }
@@ -117,6 +117,7 @@ describe.skipIf(!hasBalancer())('a rolling restart under load', () => {
 
   test('loses no prompt, runs none twice, and every client gets every last frame', async () => {
     const clients = Array.from({ length: CLIENTS }, (_, i) => startClient(balancer, `roller${i}`));
+    onTestFinished(() => Promise.all(clients.map((client) => client.stop())).then(() => {}));
     await delay(1000);
     for (const [index, replica] of replicas.entries()) {
       expect(await replica.terminate()).toBe(0);
@@ -144,7 +145,6 @@ describe.skipIf(!hasBalancer())('a rolling restart under load', () => {
     const heard = clients.flatMap(({ ends }) => [...ends]);
     expect(heard.filter(([, count]) => count !== 1)).toEqual([]);
     expect(clients.map((client) => client.connections()).every((count) => count >= 2)).toBe(true);
-    await Promise.all(clients.map((client) => client.stop()));
     expect(replicas.map((replica) => replica.log()).join('')).not.toMatch(/"level":[56]0/);
   });
 });
