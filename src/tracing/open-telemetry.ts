@@ -37,7 +37,7 @@ export async function openTelemetry(
   }
   const modules = await loadPackages().catch((error: NodeJS.ErrnoException) => {
     // The name of the code depends on how the modules are bundled.
-    if (!/MODULE_NOT_FOUND$/.test(error.code ?? '')) throw error;
+    if (error.code?.endsWith('MODULE_NOT_FOUND') !== true) throw error;
     const reason = `an optional package is missing: run "npm install ${PACKAGES}"`;
     log.warn({ event: 'tracing.unavailable', reason }, 'no traces are sent');
     return undefined;
