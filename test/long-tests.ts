@@ -7,6 +7,8 @@ export const LONG_TESTS: readonly string[] = [
   'test/faults/crash.test.ts',
   'test/replication/takeover.test.ts',
   'test/restart/clock.test.ts',
+  'test/cli/migrate.test.ts',
+  'test/restart/rolling.test.ts',
   'test/ledger/durability.test.ts',
   'test/acceptance/requirements-frames.test.ts',
   'test/upstreams/distributed/processes.test.ts',
