@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { setTimeout as delay } from 'node:timers/promises';
 import { type RedisConnections, openRedis } from '../../lib/redis.ts';
 import type { Logger } from '../../observability/log.ts';
+import { createProcessLeases } from '../../lib/leases.ts';
 import { completesWithin } from '../../lib/completes-within.ts';
 import type { LedgerIdentity } from '../identity.ts';
 import { type WriteTokens, NO_LEADER } from './write-tokens.ts';
@@ -11,9 +11,8 @@ import { openRedisLedger } from './redis-ledger.ts';
 export type SharedRedis = ReturnType<typeof createSharedRedis>;
 
 const REACH_WITHIN_MS = 5000;
-/** Longer than it takes to rename a dozen folders; a process that crashes leaves the lock. */
-const START_LOCK_MS = 30_000;
-const START_LOCK_CHECK_MS = 100;
+/** Longer than it takes to rename a dozen folders. */
+const START = { name: 'start', leaseMs: 30_000 };
 /** Version of the keys and their contents. */
 const SCHEMA = 1;
 
@@ -55,12 +54,13 @@ function createSharedRedis(links: RedisConnections, id: Buffer) {
   let lead = NO_LEADER;
   const watch = watchIdentity(links, id.toString());
   const ledger = openRedisLedger({ links, leadership: () => lead });
+  const leases = createProcessLeases(links.commands, links.prefix);
   return {
     ledger,
     links,
     identity: redisIdentity(links, id.toString()),
     /** Runs work that only one of the processes of this ledger may do at a time. */
-    withStartLock: <T>(work: () => Promise<T>): Promise<T> => withStartLock(links, work),
+    withStartLock: <T>(work: () => Promise<T>): Promise<T> => leases.with(START, work),
     /** Resolves when Redis has lost data that was acknowledged to clients: this process must stop. */
     lost: watch.lost,
     /** From now on prompts are written under these tokens. */
@@ -82,21 +82,6 @@ function redisIdentity(links: RedisConnections, id: string): LedgerIdentity {
     tie: async (folderId) => String(await setOnce(links, 'folder', Buffer.from(folderId))),
     secret: (proposal) => setOnce(links, 'secret', proposal),
   };
-}
-
-async function withStartLock<T>(
-  { commands, prefix }: RedisConnections,
-  work: () => Promise<T>,
-): Promise<T> {
-  const key = `${prefix}starting`;
-  const isMine = async (): Promise<boolean> =>
-    (await commands.set(key, '1', 'PX', START_LOCK_MS, 'NX')) === 'OK';
-  while (!(await isMine())) await delay(START_LOCK_CHECK_MS);
-  try {
-    return await work();
-  } finally {
-    await commands.del(key);
-  }
 }
 
 /** Sets a value unless it is set; all processes get the same value. */

@@ -1,7 +1,7 @@
-import { LEADERS_LUA } from '../leaders.ts';
+import { MAY_WRITE_LUA } from '../leaders.ts';
 import { NOT_LEADER } from './write-tokens.ts';
 
-const COMMON = `${LEADERS_LUA}
+const COMMON = `${MAY_WRITE_LUA}
 local NOT_LEADER = ${NOT_LEADER}
 local function at(key) return P .. 'prompt:' .. key end
 local function value(key, name) return call('HGET', at(key), name) end

@@ -1,5 +1,8 @@
 import type { RedisConnections } from '../../lib/redis.ts';
 
+/** The queue's name in the keys of BullMQ. */
+export const QUEUE_NAME = 'queued-jobs';
+
 /** The Redis keys and channels that all processes share. */
 export type QueueKeys = ReturnType<typeof createQueueKeys>;
 
@@ -8,7 +11,11 @@ export function createQueueKeys({
   channels,
 }: Pick<RedisConnections, 'prefix' | 'channels'>) {
   const of = (id: string): string => `${prefix}run:${id}`;
+  const bullPrefix = `${prefix}bull`;
+  const ofBull = `${bullPrefix}:${QUEUE_NAME}:`;
   return {
+    /** Every key begins with this. */
+    prefix,
     /** The state of an unfinished job, a hash. */
     run: (id: string): string => of(id),
     /** Its events, a stream. */
@@ -17,28 +24,12 @@ export function createQueueKeys({
     preview: (id: string): string => `${of(id)}:preview`,
     /** The channel of its events. */
     eventChannel: (id: string): string => `${channels}run:${id}:live`,
-    /** The channel for changes of the queue and for cancels. */
-    queueChannel: `${channels}queue:bus`,
-    /** Waiting jobs, a sorted set. */
-    waiting: `${prefix}queue:waiting`,
-    /** Prefix before the user's name: the waiting jobs of one user, a sorted set. */
-    waitingOf: `${prefix}queue:waiting-of:`,
-    /** Users with a waiting job, sorted by turn. */
-    userTurns: `${prefix}queue:turns`,
-    /** Counter that increases with every change of a turn. */
-    turnCounter: `${prefix}queue:turn`,
-    /** Jobs that workers have, a hash of job id to user. */
-    heldJobs: `${prefix}queue:held`,
-    /** The job that a worker took with a ticket. */
-    tickets: `${prefix}queue:tickets`,
-    /** Prefix before the id of a job: `run`. */
-    runPrefix: `${prefix}run:`,
-    /** Counter of the jobs that ever entered the queue. */
-    entryCounter: `${prefix}queue:entered`,
+    /** Prefix of the channels of events, before the id of a job. */
+    eventChannels: `${channels}run:`,
+    /** The unfinished jobs of one user, a sorted set: 16 digits of arrival and a colon before the id. */
+    jobsOf: (user: string): string => `${prefix}queue:jobs-of:${user}`,
     /** The highest `order` that ever entered the queue. */
     highestOrder: `${prefix}queue:highest`,
-    /** Lock of the process that runs the janitor. */
-    janitorLock: `${prefix}queue:upkeep`,
     unrecordedSweep: `${prefix}queue:orphans`,
     nameCounter: (user: string, start: string): string => `${prefix}names:counter:${user}:${start}`,
     nameClaim: (user: string, path: string): string => `${prefix}names:claim:${user}:${path}`,
@@ -47,6 +38,12 @@ export function createQueueKeys({
     /** The id of the ledger; missing when Redis has lost all data. */
     ledgerId: `${prefix}id`,
     /** Prefix of the keys of BullMQ. */
-    bullPrefix: `${prefix}bull`,
+    bullPrefix,
+    /** Prefix of the keys of BullMQ's jobs, before the id. */
+    ofBull,
+    /** BullMQ's waiting jobs, a sorted set. */
+    waiting: `${ofBull}prioritized`,
+    /** BullMQ's stream of events. */
+    queueEvents: `${ofBull}events`,
   };
 }

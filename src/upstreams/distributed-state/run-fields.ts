@@ -10,22 +10,15 @@ export type EndPatch = Partial<Omit<JobRow, 'id' | 'user'>>;
 export type RunState = Partial<
   Pick<LiveJob, 'status' | 'startedAtMs' | 'progress' | 'outputs' | 'ui' | 'cachedNodes'>
 > & {
-  readonly position: number | null;
-  readonly isCancelAsked: boolean;
   readonly end: EndPatch | undefined;
 };
 
 /** A state from the fields of its hash. */
-export function stateOf(
-  fields: { readonly [name: string]: string },
-  position: number | null,
-): RunState | undefined {
+export function stateOf(fields: { readonly [name: string]: string }): RunState | undefined {
   if (fields['fence'] === undefined) return undefined;
   const { status, startedAtMs, progress, outputs, ui, cached, cancel, end } = fields;
   const isStopping = cancel !== undefined && status === 'running';
   return {
-    position,
-    isCancelAsked: cancel !== undefined,
     end: end === undefined ? undefined : (JSON.parse(end) as EndPatch),
     status: isStopping ? 'canceling' : ((status ?? 'queued') as JobStatus),
     startedAtMs: startedAtMs === undefined ? null : Number(startedAtMs),

@@ -20,10 +20,10 @@ const UNRECORDED_AGE_MS = 60 * 60_000;
 
 /** File names for several processes. */
 export function createSharedOutputNames(redis: Redis, keys: QueueKeys): OutputNames {
-  const scripts = defineQueueScripts(redis);
+  const scripts = defineQueueScripts(redis, keys);
   return {
     reserveCounter: async (user, start, floor) =>
-      Number(await scripts.reserveCounter(1, keys.nameCounter(user, start), floor, COUNTER_TTL_MS)),
+      Number(await scripts.reserveCounter(keys.nameCounter(user, start), floor, COUNTER_TTL_MS)),
     claimName: async (user, filePath) =>
       (await redis.set(keys.nameClaim(user, filePath), '1', 'PX', CLAIM_TTL_MS, 'NX')) === 'OK',
   };

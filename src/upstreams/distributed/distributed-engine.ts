@@ -12,7 +12,6 @@ import type { SharedBlobs } from '../distributed-state/shared-blobs.ts';
 import { createJobApi } from './job-api.ts';
 import { createLocalWorker } from './local-worker.ts';
 import { EventMirrors } from './event-mirrors.ts';
-import { createTicketQueue } from '../distributed-state/ticket-queue.ts';
 import { Janitor } from './janitor.ts';
 
 const CLOSE_WITHIN_MS = 10_000;
@@ -29,16 +28,14 @@ export function openWorkerProcess(deps: DistributedEngineOptions) {
 
 function openBackgroundWork(deps: DistributedEngineOptions, shared: SharedServices) {
   const { log, limits, ledger } = deps;
-  const ticketQueue = createTicketQueue({ ...shared, log });
-  const janitor = new Janitor({ ...limits, ...shared, ledger, ticketQueue, log });
+  const janitor = new Janitor({ ...limits, ...shared, ledger, log });
   const worker = createLocalWorker(deps, shared);
   const closeAll = async (): Promise<void> => {
     await worker?.close();
     await janitor.close();
-    await ticketQueue.close();
+    await shared.queue.close();
   };
   return {
-    ticketQueue,
     start() {
       worker?.start();
       janitor.start();
@@ -63,9 +60,9 @@ function openBackgroundWork(deps: DistributedEngineOptions, shared: SharedServic
 export async function createDistributedEngine(deps: DistributedEngineOptions): Promise<Engine> {
   const shared = openSharedServices(deps);
   const { log, limits, ledger } = deps;
-  const { redis, keys, pubsub, runState, jobFiles, blobs } = shared;
-  const eventMirrors = new EventMirrors({ redis, keys, pubsub, runState, log });
-  const { ticketQueue, ...background } = openBackgroundWork(deps, shared);
+  const { jobFiles, blobs } = shared;
+  const eventMirrors = new EventMirrors({ ...shared, log });
+  const background = openBackgroundWork(deps, shared);
   return {
     ...createJobApi({
       ...shared,
@@ -74,7 +71,6 @@ export async function createDistributedEngine(deps: DistributedEngineOptions): P
       nodes: deps.nodes,
       fileLookupOf: jobFiles.fileLookupOf,
       eventMirrors,
-      ticketQueue,
     }),
     ...createSharedAssetApi({ jobFiles, blobs, ledger }),
     health: async () => ok({ status: 'healthy', upstream: 'embedded' }),

@@ -1,6 +1,7 @@
 import type { SharedServices } from './shared-services.ts';
 import { coalesce } from '../../lib/coalesce.ts';
 import type { Logger } from '../../observability/log.ts';
+import type { JobQueue } from '../jobs/job-queue.ts';
 import type { Caller, JobEvent } from '../../protocol/job-api.ts';
 import { drainEvents, endedJobEvents, createJobFeed, type JobFeed } from '../job-feed.ts';
 import type { RunStateStore } from '../distributed-state/run-state.ts';
@@ -21,7 +22,6 @@ const BUFFER_MS = 30_000;
 const CATCH_UP_MS = 15_000;
 
 export type EventMirrorsOptions = EventMirrorSources & {
-  readonly runState: Pick<RunStateStore, 'positions' | 'read'>;
   readonly log: Logger;
 };
 
@@ -42,12 +42,8 @@ export class EventMirrors {
   constructor(options: EventMirrorsOptions) {
     this.#options = options;
     this.#timer = setInterval(() => this.#catchUpAll(), CATCH_UP_MS).unref();
-    const { pubsub, keys } = options;
-    pubsub.onReconnect(() => this.#catchUpAll());
-    const subscribed = pubsub.subscribe(keys.queueChannel, (message) => {
-      if (message.toString() === 'moved') this.#updatePositions().catch(this.#logFailure);
-    });
-    subscribed.catch(this.#logFailure);
+    options.pubsub.onReconnect(() => this.#catchUpAll());
+    options.queue.onMove(() => void this.#updatePositions().catch(this.#logFailure));
   }
 
   /** Buffers all events from now on for the first subscriber. Call before the job can start. */
@@ -119,7 +115,7 @@ export class EventMirrors {
 
   async #readPositions(): Promise<void> {
     const waiting = [...this.#mirrors].filter(([, mirror]) => mirror.isWaiting());
-    const positions = await this.#options.runState.positions(waiting.map(([id]) => id));
+    const positions = await this.#options.queue.positions(waiting.map(([id]) => id));
     for (const [i, [, mirror]] of waiting.entries()) mirror.setQueuePosition(positions[i] ?? null);
   }
 
@@ -146,6 +142,7 @@ async function* subscription(
 
 type EventMirrorSources = Pick<SharedServices, 'redis' | 'keys' | 'pubsub'> & {
   readonly runState: Pick<RunStateStore, 'read'>;
+  readonly queue: Pick<JobQueue, 'positions' | 'onMove'>;
 };
 
 const STREAM_START: StreamPosition = { fence: 0, n: 0 };
@@ -246,9 +243,13 @@ class EventMirror {
 
   /** A worker may have taken the job without having published it yet. */
   async #compareStatus(): Promise<void> {
-    const [run] = await this.#sources.runState.read([this.#id]);
+    const { runState, queue } = this.#sources;
+    const [[run], [position = null]] = await Promise.all([
+      runState.read([this.#id]),
+      queue.positions([this.#id]),
+    ]);
     if (!run?.status || IS_TERMINAL[run.status] || this.#isOver) return;
-    const { status, position } = run;
+    const { status } = run;
     this.#queuePosition = position;
     if (status === this.feed.status().status && position === null) return;
     this.feed.emit({ event: 'status', data: { status, queue_position: position } });

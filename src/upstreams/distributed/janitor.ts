@@ -1,15 +1,13 @@
-import { type JobStatus, IS_TERMINAL } from '../../protocol/v2.ts';
 import { type SharedServices, inputAssetIdsOf } from './shared-services.ts';
-import { randomUUID } from 'node:crypto';
+import { createProcessLeases } from '../../lib/leases.ts';
 import { PeriodicTask } from '../periodic-task.ts';
 import { SWEEP_FAILURE, sweep } from '../assets/retention.ts';
 import type { JobRow, Ledger } from '../../ledger/ledger.ts';
 import type { Logger } from '../../observability/log.ts';
-import type { RunStateStore } from '../distributed-state/run-state.ts';
-import { type QueueScripts, defineQueueScripts } from '../distributed-state/run-scripts.ts';
-import type { TicketQueue } from '../distributed-state/ticket-queue.ts';
+import { removeFormerQueue } from '../distributed-state/former-queue.ts';
+import type { JobQueue } from '../jobs/job-queue.ts';
 
-const LOCK_MS = 5 * 60_000;
+const JANITOR = { name: 'janitor', leaseMs: 5 * 60_000 };
 const UNRECORDED_EVERY_MS = 60 * 60_000;
 /** A job that reuses files about to expire has this long to extend their retention. */
 const GRACE_MS = 60_000;
@@ -19,8 +17,7 @@ export type JanitorOptions = Pick<
   'redis' | 'keys' | 'jobFiles' | 'blobs' | 'clock'
 > & {
   readonly ledger: Ledger;
-  readonly ticketQueue: TicketQueue;
-  readonly runState: Pick<RunStateStore, 'enqueue' | 'waiting' | 'heldJobs' | 'drop'>;
+  readonly queue: Pick<JobQueue, 'add'>;
   readonly assetBudgetBytes: number;
   readonly sweepIntervalMs: number;
   readonly log: Logger;
@@ -29,13 +26,13 @@ export type JanitorOptions = Pick<
 /** Cleans up for all processes, in one process at a time. */
 export class Janitor {
   readonly #options: JanitorOptions;
-  readonly #scripts: QueueScripts;
+  readonly #leases: ReturnType<typeof createProcessLeases>;
   readonly #periodicTask: PeriodicTask;
 
   constructor(options: JanitorOptions) {
-    const { redis, clock, log, sweepIntervalMs: everyMs } = options;
+    const { redis, keys, clock, log, sweepIntervalMs: everyMs } = options;
     this.#options = options;
-    this.#scripts = defineQueueScripts(redis);
+    this.#leases = createProcessLeases(redis, keys.prefix);
     const failure = SWEEP_FAILURE;
     this.#periodicTask = new PeriodicTask(() => this.#run(), { log, clock, everyMs, failure });
   }
@@ -58,43 +55,24 @@ export class Janitor {
     const { redis, keys } = this.#options;
     // In an emptied Redis no file has a record: all files would be removed.
     if ((await redis.exists(keys.ledgerId)) === 0) return;
-    const holder = randomUUID();
-    if ((await redis.set(keys.janitorLock, holder, 'PX', LOCK_MS, 'NX')) !== 'OK') return;
-    try {
-      await this.#cleanUp();
-    } finally {
-      await this.#scripts.unlock(1, keys.janitorLock, holder);
-    }
+    await this.#leases.tryWith(JANITOR, () => this.#cleanUp());
   }
 
   async #cleanUp(): Promise<void> {
     const { redis, keys, ledger, blobs } = this.#options;
     const unfinished = await ledger.jobs.unfinished();
     await this.#restoreQueue(unfinished);
-    await this.#dropEndedJobs(new Set(unfinished.map(({ id }) => id)));
     await this.#sweep(unfinished);
     await blobs.finishRemovals();
     const isTime = await redis.set(keys.unrecordedSweep, '1', 'PX', UNRECORDED_EVERY_MS, 'NX');
     if (isTime === 'OK') await blobs.removeUnrecorded();
   }
 
-  /** A process that crashed between the ledger and the queue left a job without a queue entry or a ticket. */
+  /** A process that crashed between the ledger and the queue left a job without a queue entry. */
   async #restoreQueue(rows: readonly JobRow[]): Promise<void> {
-    const { runState, ticketQueue } = this.#options;
-    for (const row of rows) await runState.enqueue(row);
-    if (rows.length === 0) return;
-    await ticketQueue.add(rows);
-    await ticketQueue.fill(await runState.waiting());
-  }
-
-  /** Releases jobs of workers that crashed after the end of the job: they would count as running for their user. */
-  async #dropEndedJobs(live: ReadonlySet<string>): Promise<void> {
-    const { runState, ledger } = this.#options;
-    for (const id of await runState.heldJobs()) {
-      const row = live.has(id) ? undefined : await ledger.jobs.get(id);
-      const isOver = row === undefined || IS_TERMINAL[row.status as JobStatus];
-      if (!live.has(id) && isOver) await runState.drop(id);
-    }
+    const { redis, keys, queue } = this.#options;
+    await removeFormerQueue(redis, keys);
+    await queue.add(rows);
   }
 
   async #sweep(unfinished: readonly JobRow[]): Promise<void> {

@@ -1,7 +1,6 @@
-import { reached } from '../../lib/crash-point.ts';
 import { ok } from '../../protocol/job-api.ts';
 import { IS_TERMINAL, type JobStatus } from '../../protocol/v2.ts';
-import { type LiveJob, jobFromRow, jobStateOf, showJob, toPatch } from '../jobs/live-job.ts';
+import { jobFromRow, jobStateOf, showJob, toPatch } from '../jobs/live-job.ts';
 import { createJobReader, notFound } from '../jobs/job-reader.ts';
 import { toEndedJob } from '../jobs/job-lifecycle.ts';
 import { type AcceptOptions, acceptJob } from '../jobs/accept-job.ts';
@@ -11,37 +10,30 @@ import type { EventMirrors } from './event-mirrors.ts';
 import type { RunState } from '../distributed-state/run-fields.ts';
 import type { JobCalls } from '../job-engine.ts';
 import type { RunStateStore } from '../distributed-state/run-state.ts';
-import type { TicketQueue } from '../distributed-state/ticket-queue.ts';
+import type { JobQueue } from '../jobs/job-queue.ts';
 
 export type JobApiOptions = Omit<AcceptOptions, 'reserve' | 'nextOrder'> & {
   readonly runState: RunStateStore;
   readonly eventMirrors: EventMirrors;
-  readonly ticketQueue: TicketQueue;
+  readonly queue: JobQueue;
   readonly maxQueued: number;
 };
 
 /** Accepts, reads and cancels jobs; workers take them from the queue and run them. */
 export function createJobApi(deps: JobApiOptions): JobCalls {
-  const { ledger, runState, ticketQueue, eventMirrors, clock } = deps;
+  const { ledger, runState, queue, eventMirrors, clock } = deps;
   const reader = createJobReader({
     ledger,
     clock,
-    statesOf: (rows) => statesOf(rows, runState),
+    statesOf: (rows) => statesOf(rows, deps),
     ownEvents: (caller, id, signal) => eventMirrors.prepared(caller, id, signal),
     subscribe: (id, signal) => eventMirrors.subscribe(id, signal),
   });
   const acceptOptions = {
     ...deps,
     reserve: createReserve(deps),
-    nextOrder: () => runState.nextOrder(),
+    nextOrder: () => queue.nextOrder(),
   };
-
-  async function enqueue(job: LiveJob): Promise<void> {
-    await eventMirrors.prepare(job.user, job.id);
-    await runState.enqueue(job);
-    reached('after-queue-entry');
-    await ticketQueue.add([job]);
-  }
 
   /** Ends a job that no worker runs. The new fence makes writes of an earlier worker stale. */
   async function endWaiting(row: JobRow): Promise<void> {
@@ -59,15 +51,11 @@ export function createJobApi(deps: JobApiOptions): JobCalls {
     await runState.expire(row.id);
   }
 
-  /** True when no worker has the job, and none will get it. */
-  async function withdrawJob(id: string): Promise<boolean> {
-    const isWaiting = await runState.withdraw(id);
-    const ticket = (isWaiting ? undefined : await runState.ticketOf(id)) ?? id;
-    // The ticket with this id may have been used for another job. A superfluous ticket does no
-    // harm.
-    const isOthers = ![undefined, id].includes(await runState.takenBy(ticket));
-    const isRemoved = !isOthers && (await ticketQueue.remove(ticket));
-    return isWaiting || isRemoved;
+  /** The request is on record: a worker that gets the job ends it, whether it hears of this or not. */
+  async function cancelJob(row: JobRow): Promise<void> {
+    if (isOver(row) || !(await runState.askCancel(row.id))) return;
+    if (await queue.remove(row.id)) await endWaiting(row);
+    else await queue.cancel(row.id);
   }
 
   return {
@@ -76,16 +64,15 @@ export function createJobApi(deps: JobApiOptions): JobCalls {
       const accepted = await acceptJob(caller, request, acceptOptions);
       if (!accepted.ok) return accepted;
       const job = accepted.value;
-      await enqueue(job);
-      const position = await runState.position(job.id);
+      await eventMirrors.prepare(job.user, job.id);
+      await queue.add([job]);
+      const [position = null] = await queue.positions([job.id]);
       return ok({ ...showJob({ ...job, position }, clock.now()), x_workflow: job.workflow });
     },
     async cancel(caller, jobId) {
       const row = await ledger.jobs.get(jobId);
       if (row?.user !== caller.user) return notFound();
-      if (!isOver(row) && (await runState.askCancel(jobId)) && (await withdrawJob(jobId))) {
-        await endWaiting(row);
-      }
+      await cancelJob(row);
       return await reader.get(caller, jobId);
     },
   };
@@ -95,14 +82,14 @@ export function createJobApi(deps: JobApiOptions): JobCalls {
  * The waiting jobs are counted in Redis; submissions that other processes accept at the same moment
  * are not counted.
  */
-function createReserve({ runState, maxQueued: limit }: JobApiOptions): AcceptOptions['reserve'] {
+function createReserve({ queue, maxQueued: limit }: JobApiOptions): AcceptOptions['reserve'] {
   const reserved: string[] = [];
   return async (user) => {
     const others = [...reserved];
     reserved.push(user);
     const release = (): void => void reserved.splice(reserved.indexOf(user), 1);
     try {
-      const [all, own] = await Promise.all([runState.waiting(), runState.waitingOf(user)]);
+      const [all, own] = await Promise.all([queue.waiting(), queue.waitingOf(user)]);
       const waiting = all + others.length;
       const ofUser = own + others.filter((other) => other === user).length;
       if (hasQueueCapacity({ waiting, ofUser, limit })) return { release };
@@ -116,16 +103,20 @@ function createReserve({ runState, maxQueued: limit }: JobApiOptions): AcceptOpt
 }
 
 /** The ledger's rows, with the current state of unfinished jobs. */
-async function statesOf(rows: readonly JobRow[], runState: Pick<RunStateStore, 'read'>) {
+async function statesOf(rows: readonly JobRow[], { runState, queue }: JobApiOptions) {
   const live = rows.filter((row) => !isOver(row)).map(({ id }) => id);
-  const states = new Map((await runState.read(live)).map((state, i) => [live[i], state]));
-  return rows.map((row) => currentState(row, states.get(row.id)));
+  const [runs, positions] = await Promise.all([runState.read(live), queue.positions(live)]);
+  const at = new Map(live.map((id, i) => [id, i]));
+  return rows.map((row) => {
+    const i = at.get(row.id) ?? -1;
+    return currentState(row, runs[i], positions[i] ?? null);
+  });
 }
 
 /** Until the end is stored in the row, the run state is newer than the row. */
-function currentState(row: JobRow, run: RunState | undefined) {
+function currentState(row: JobRow, run: RunState | undefined, position: number | null) {
   if (run === undefined) return { ...jobStateOf(row), position: null };
-  const { end, position, isCancelAsked: _, ...state } = run;
+  const { end, ...state } = run;
   if (end) return { ...jobStateOf({ ...row, ...end }), position: null };
   return { ...jobStateOf(row), ...state, position };
 }

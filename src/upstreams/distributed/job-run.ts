@@ -1,6 +1,7 @@
 import type { Clock } from '../../lib/clock.ts';
 import type { JobRow } from '../../ledger/ledger.ts';
 import type { Logger } from '../../observability/log.ts';
+import type { QueueStop } from '../jobs/job-queue.ts';
 import { type LiveJob, type StopReason, jobFromRow } from '../jobs/live-job.ts';
 import { EventPublisher } from './event-publisher.ts';
 import type { FencedJob, RunStateStore, WriteResult } from '../distributed-state/run-state.ts';
@@ -8,6 +9,8 @@ import type { FencedJob, RunStateStore, WriteResult } from '../distributed-state
 export type JobRunOptions = {
   readonly row: JobRow;
   readonly claim: { readonly fence: number; readonly attempts: number };
+  /** Aborts with a `QueueStop`. */
+  readonly signal: AbortSignal;
   readonly runState: Pick<RunStateStore, 'append'>;
   readonly clock: Clock;
   readonly log: Logger;
@@ -19,12 +22,14 @@ export class JobRun {
   readonly job: LiveJob;
   readonly #publisher: EventPublisher;
   readonly #log: Logger;
+  readonly #signal: AbortSignal;
   #isLost = false;
   #isUnpublished = false;
   #isEnding = false;
 
-  constructor({ row, claim, runState, clock, log }: JobRunOptions) {
+  constructor({ row, claim, signal, runState, clock, log }: JobRunOptions) {
     this.#log = log;
+    this.#signal = signal;
     this.fencedJob = { id: row.id, fence: claim.fence };
     this.#publisher = new EventPublisher({
       runState,
@@ -41,6 +46,8 @@ export class JobRun {
       attempts: claim.attempts,
       feed: this.#publisher.feed,
     };
+    if (signal.aborted) this.#onStop(signal.reason as QueueStop);
+    signal.addEventListener('abort', () => this.#onStop(signal.reason as QueueStop));
   }
 
   /** True when another process may have the job now. */
@@ -48,18 +55,29 @@ export class JobRun {
     return this.#isLost;
   }
 
+  /** The process closes. */
+  get isClosing(): boolean {
+    return this.#signal.aborted && this.#signal.reason === ('shutdown' satisfies QueueStop);
+  }
+
   /** Some events could not be published: subscribers lack events that precede the end. */
   get isUnpublished(): boolean {
     return this.#isUnpublished;
   }
 
-  stop(reason: StopReason): void {
+  #onStop(reason: QueueStop): void {
+    if (reason === 'lost') this.onLeaseLost();
+    else if (reason === 'canceled') this.#cancel();
+    else this.#stop(reason);
+  }
+
+  #stop(reason: StopReason): void {
     this.job.stop.abort(reason);
   }
 
-  cancel(): void {
+  #cancel(): void {
     const { job } = this;
-    this.stop('canceled');
+    this.#stop('canceled');
     if (job.status !== 'running' || this.#isEnding) return;
     job.status = 'canceling';
     job.feed.emit({ event: 'status', data: { ...job.feed.status(), status: 'canceling' } });
@@ -74,7 +92,7 @@ export class JobRun {
       );
     }
     this.#isLost = true;
-    this.stop('shutdown');
+    this.#stop('shutdown');
   }
 
   /** The nodes have ended: resolves when all events so far have been written, or never will be. */
@@ -85,7 +103,7 @@ export class JobRun {
 
   #applyResult(result: WriteResult): void {
     if (result === 'stale') this.onLeaseLost();
-    if (result === 'cancel') this.cancel();
+    if (result === 'cancel') this.#cancel();
   }
 
   #onPublishError(error: unknown): void {
@@ -94,6 +112,6 @@ export class JobRun {
       'could not publish events of a job',
     );
     this.#isUnpublished = true;
-    this.stop('shutdown');
+    this.#stop('shutdown');
   }
 }

@@ -8,6 +8,7 @@ import {
   idleWorkers,
   type WorkerThread,
 } from '../jobs/worker-thread.ts';
+import type { RunOutcome } from '../jobs/job-queue.ts';
 import { type LiveJob, jobFromRow, toEndPatch } from '../jobs/live-job.ts';
 import { type JobEnd, type RunnerOptions, runOnWorker } from '../jobs/run-on-worker.ts';
 import { JobRun } from './job-run.ts';
@@ -30,9 +31,6 @@ export type JobRunsOptions = JobEndsOptions & {
   readonly log: Logger;
 };
 
-/** `over`: nothing is left to do; `interrupted`: the job went back to the queue. */
-export type Outcome = 'over' | 'interrupted';
-
 /** Runs the jobs that a worker took from the queue, each under its fencing token. */
 export class JobRuns {
   readonly #options: JobRunsOptions;
@@ -46,30 +44,28 @@ export class JobRuns {
     this.#assignments = idleWorkers(options.threads);
   }
 
-  /** Runs the next job with a ticket. */
-  async run(ticket: string): Promise<Outcome> {
-    const { runState, ledger } = this.#options;
-    const id = await runState.take(ticket);
-    if (id === undefined) return 'over';
+  /** Runs a job that this process has taken from the queue. */
+  async run(id: string, signal: AbortSignal): Promise<RunOutcome> {
+    const { runState, ledger, clock } = this.#options;
     const row = await ledger.jobs.get(id);
-    if (row && !IS_TERMINAL[row.status as JobStatus]) return await this.#start(row);
-    await runState.drop(id, ticket);
+    if (!row || IS_TERMINAL[row.status as JobStatus]) return 'over';
+    const claim = await runState.claim(id, clock.now());
+    reached('after-claim');
+    if (claim.kind === 'run') return await this.#runClaimed(row, claim, signal);
+    await this.#endClaimed(row, claim);
     return 'over';
   }
 
-  /** A client asked to cancel a job. */
-  cancel(id: string): void {
-    this.#runs.get(id)?.cancel();
-  }
-
-  /** Another process may have this job now. */
-  onLeaseLost(id: string): void {
-    this.#runs.get(id)?.onLeaseLost();
-  }
-
-  /** The jobs that run here. */
-  ids(): readonly string[] {
-    return [...this.#runs.keys()];
+  /** Ends a job that the queue runs no more. */
+  async giveUp(id: string, end: FinalEnd): Promise<void> {
+    const { runState, ledger, clock } = this.#options;
+    const row = await ledger.jobs.get(id);
+    if (!row || IS_TERMINAL[row.status as JobStatus]) return;
+    const claim = await runState.seize(id);
+    if (claim.kind === 'ended') return await this.#ends.record(id, claim.patch);
+    await this.#ends.removeAssets(id, new Set());
+    const job = { ...jobFromRow(row), startedAtMs: clock.now() };
+    await this.#ends.finish({ id, fence: claim.fence }, job, end);
   }
 
   /** The fence of this run of a job; `undefined` when the lease is known to be lost. */
@@ -78,25 +74,15 @@ export class JobRuns {
     return jobRun?.job === job && !jobRun.isLost ? jobRun.fencedJob : undefined;
   }
 
-  interruptAll(): void {
-    this.#ends.close();
-    for (const jobRun of this.#runs.values()) jobRun.stop('shutdown');
-  }
-
-  async #start(row: JobRow): Promise<Outcome> {
-    const { runState, clock } = this.#options;
-    const claim = await runState.claim(row.id, clock.now());
-    reached('after-claim');
-    if (claim.kind === 'run') return await this.#runClaimed(row, claim);
-    await this.#endClaimed(row, claim);
-    return 'over';
-  }
-
-  async #runClaimed(row: JobRow, claim: Extract<Claim, { kind: 'run' }>): Promise<Outcome> {
+  async #runClaimed(
+    row: JobRow,
+    claim: Extract<Claim, { kind: 'run' }>,
+    signal: AbortSignal,
+  ): Promise<RunOutcome> {
     const { id } = row;
-    const jobRun = new JobRun({ ...this.#options, row, claim });
+    const jobRun = new JobRun({ ...this.#options, row, claim, signal });
     // A job can return to a worker that has not yet noticed that it lost it.
-    this.onLeaseLost(id);
+    this.#runs.get(id)?.onLeaseLost();
     this.#runs.set(id, jobRun);
     try {
       return await this.#runOnThread(jobRun);
@@ -108,10 +94,7 @@ export class JobRuns {
   /** Stores the end of a job that must not run again. */
   async #endClaimed(row: JobRow, claim: Exclude<Claim, { kind: 'run' }>): Promise<void> {
     const { id } = row;
-    if (claim.kind === 'ended') {
-      await this.#ends.record(id, claim.patch);
-      return await this.#options.runState.drop(id);
-    }
+    if (claim.kind === 'ended') return await this.#ends.record(id, claim.patch);
     await this.#ends.removeAssets(id, new Set());
     const end: FinalEnd =
       claim.kind === 'cancel' ? { status: 'canceled' } : workerLost(claim.attempts);
@@ -120,7 +103,7 @@ export class JobRuns {
     await this.#ends.finish({ id, fence: claim.fence }, { ...jobFromRow(row), startedAtMs }, end);
   }
 
-  async #runOnThread(jobRun: JobRun): Promise<Outcome> {
+  async #runOnThread(jobRun: JobRun): Promise<RunOutcome> {
     const { job } = jobRun;
     const assignment = chooseWorker(this.#assignments, job.user);
     if (!assignment) throw new Error('a job was taken although all workers are busy');
@@ -151,7 +134,7 @@ export class JobRuns {
     }
   }
 
-  async #finish(jobRun: JobRun, end: JobEnd): Promise<Outcome> {
+  async #finish(jobRun: JobRun, end: JobEnd): Promise<RunOutcome> {
     const { fencedJob, job, isUnpublished } = jobRun;
     if (!jobRun.isLost) {
       if (end.status === 'interrupted' || (isUnpublished && end.status !== 'canceled')) {
@@ -180,15 +163,9 @@ const RETRY_MS = 1000;
 /** Ends runs of jobs: stores the end, requeues the job, or removes the results of a lost run. */
 export class JobEnds {
   readonly #options: JobEndsOptions;
-  #isClosing = false;
 
   constructor(options: JobEndsOptions) {
     this.#options = options;
-  }
-
-  /** From now on a job that cannot be requeued is left to other processes. */
-  close(): void {
-    this.#isClosing = true;
   }
 
   /** Decides the end in Redis for all processes, then stores it in the ledger. After a crash in between the next claimant stores it. */
@@ -215,17 +192,17 @@ export class JobEnds {
 
   /**
    * Returns the job to the queue. Unpublished events use up an attempt, as a crash does; otherwise
-   * the run does not count. The next worker removes the results made so far.
+   * the run does not count. The next worker removes the results made so far. A process that closes
+   * leaves a job that Redis does not take back to others.
    */
   async requeue(jobRun: JobRun): Promise<void> {
-    const { fencedJob, job, isUnpublished } = jobRun;
-    const options = { order: job.order, attemptsReturned: isUnpublished ? 0 : 1 } as const;
+    const { fencedJob, isUnpublished } = jobRun;
     while (!jobRun.isLost) {
       try {
         // A `stale` reply to a repeated command does not mean that another process has the job.
-        return void (await this.#options.runState.requeue(fencedJob, options));
+        return void (await this.#options.runState.requeue(fencedJob, isUnpublished ? 0 : 1));
       } catch (error) {
-        if (this.#isClosing) throw error;
+        if (jobRun.isClosing) throw error;
         await this.#options.clock.sleep(RETRY_MS);
       }
     }

@@ -5,9 +5,12 @@ import type { LiveJob } from '../jobs/live-job.ts';
 import { resolveFiles } from '../jobs/resolve-files.ts';
 import { nodeLibraryUrl } from '../assets/job-files.ts';
 import { createWorkerThread } from '../jobs/worker-thread.ts';
-import { type DistributedEngineOptions, type SharedServices, TAKEOVER } from './shared-services.ts';
-import { JobRuns } from './job-runs.ts';
-import { QueueWorker } from './queue-worker.ts';
+import type { DistributedEngineOptions, SharedServices } from './shared-services.ts';
+import { JobRuns, workerLost } from './job-runs.ts';
+import { MAX_STALLS } from './bull-worker.ts';
+import { internalError } from '../jobs/job-error.ts';
+import type { FinalEnd } from '../jobs/job-lifecycle.ts';
+import { UnrecoverableError } from 'bullmq';
 import type { Assets } from '../assets/assets.ts';
 import type { StoredOutput } from '../jobs/worker-protocol.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
@@ -58,8 +61,11 @@ export function createLocalWorker(
     },
   });
   const { concurrency } = limits;
-  const takeover = { ...TAKEOVER, ...deps.takeover };
-  const worker = new QueueWorker({ ...shared, jobRuns, concurrency, takeover, log });
+  const worker = shared.queue.worker({
+    concurrency,
+    run: (id, signal) => jobRuns.run(id, signal),
+    giveUp: (id, error) => jobRuns.giveUp(id, endOf(error)),
+  });
   return {
     start() {
       for (const thread of threads) thread.start();
@@ -70,6 +76,12 @@ export function createLocalWorker(
       await Promise.all(threads.map((thread) => thread.terminate()));
     },
   };
+}
+
+/** BullMQ reports a job whose workers died too often with an error of this class. */
+function endOf(error: Error): FinalEnd {
+  if (error instanceof UnrecoverableError) return workerLost(MAX_STALLS + 1);
+  return { status: 'failed', error: internalError() };
 }
 
 function runnerLimits({ jobTimeMs, jobMemoryBytes, stopGraceMs }: EngineLimits) {

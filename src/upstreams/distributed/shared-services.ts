@@ -5,7 +5,8 @@ import { createBlobs } from '../blobs.ts';
 import type { EngineOptions } from '../job-engine.ts';
 import { createJobFiles } from '../assets/job-files.ts';
 import type { JobRow } from '../../ledger/ledger.ts';
-import type { RedisConnections } from '../../lib/redis.ts';
+import type { Redis, RedisConnections } from '../../lib/redis.ts';
+import { BullJobQueue, type TakeoverTimes } from './bull-job-queue.ts';
 import { createPubSub } from '../distributed-state/pubsub.ts';
 import { createSharedBlobs, createSharedOutputNames } from '../distributed-state/shared-blobs.ts';
 import { createQueueKeys } from '../distributed-state/redis-keys.ts';
@@ -13,10 +14,7 @@ import { RunStateStore } from '../distributed-state/run-state.ts';
 
 const SOCKET_TIMEOUT_MS = 10_000;
 
-/** How soon other workers take over the jobs of a crashed worker. */
-export type TakeoverTimes = Readonly<typeof TAKEOVER>;
-
-export const TAKEOVER = { lockMs: 6000, checkMs: 1000 };
+const TAKEOVER: TakeoverTimes = { lockMs: 6000, checkMs: 1000 };
 
 export type DistributedEngineOptions = Omit<EngineOptions, 'clock' | 'spoolDir'> & {
   readonly links: RedisConnections;
@@ -51,13 +49,16 @@ export function openSharedServices(deps: DistributedEngineOptions) {
     isInUse: async (id) =>
       (await ledger.jobs.unfinished()).some((row) => inputAssetIdsOf(row).includes(id)),
   });
-  const pubsub = createPubSub(links.connect({ socketTimeout: SOCKET_TIMEOUT_MS }), log);
+  const connect = (): Redis => links.connect({ socketTimeout: SOCKET_TIMEOUT_MS });
+  const pubsub = createPubSub(connect(), log);
+  const takeover = { ...TAKEOVER, ...deps.takeover };
   return {
     redis,
     keys,
     pubsub,
     blobs,
     jobFiles,
+    queue: new BullJobQueue({ redis, eventsRedis: connect(), keys, takeover, clock, log }),
     runState: new RunStateStore({ redis, keys }),
     clock,
   };

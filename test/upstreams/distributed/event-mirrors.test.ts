@@ -21,6 +21,7 @@ function open(positions: readonly (number | null)[] = [null]) {
   const stream: [id: string, fields: string[]][] = [];
   const handlers = new Map<string, (message: Buffer) => void>();
   let reconnected = (): void => {};
+  let moved = (): void => {};
   const send = (channel: string, text: string): void => handlers.get(channel)?.(Buffer.from(text));
   const mirrors = new EventMirrors({
     redis: {
@@ -37,7 +38,11 @@ function open(positions: readonly (number | null)[] = [null]) {
       onReconnect: (recheck) => void (reconnected = recheck),
       close() {},
     },
-    runState: { read: async () => [undefined], positions: async () => positions },
+    runState: { read: async () => [undefined] },
+    queue: {
+      positions: async () => positions,
+      onMove: (changed) => void (moved = changed),
+    },
     log: silentLogger(),
   });
   onTestFinished(() => mirrors.close());
@@ -46,7 +51,7 @@ function open(positions: readonly (number | null)[] = [null]) {
     mirrors,
     handlers,
     reconnect: () => reconnected(),
-    moved: () => send(KEYS.queueChannel, 'moved'),
+    moved: () => moved(),
     /** Writes an event to the stream, and publishes it unless it is lost on the way. */
     write: (
       event: Exclude<JobEvent, { event: 'preview' }>,

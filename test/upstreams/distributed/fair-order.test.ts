@@ -1,68 +1,60 @@
-// Whose job a worker takes next is decided in Redis, when it has room for one.
+// Whose job a worker takes next is decided by BullMQ's priorities, which follow the jobs of each user.
+import { Worker } from 'bullmq';
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createJobQueue } from '../../../src/upstreams/jobs/fair-order.ts';
-import { createQueueKeys } from '../../../src/upstreams/distributed-state/redis-keys.ts';
-import { RunStateStore } from '../../../src/upstreams/distributed-state/run-state.ts';
-import { openRedis } from '../../../src/lib/redis.ts';
-import { silentLogger } from '../../../src/observability/log.ts';
+import { QUEUE_NAME } from '../../../src/upstreams/distributed-state/redis-keys.ts';
 import { TINY_WORKFLOWS } from '../embedded/open.ts';
 import { ANNA, BEN, collect, isStep, until, value } from '../../support/app/jobs.ts';
 import { redisMissing } from '../../support/processes/redis.ts';
-import { openQueueSetup, startQueued, useRedis } from './open.ts';
+import { openQueueSetup, openServices, startQueued, useRedis } from './open.ts';
 
 describe.skipIf(redisMissing() !== '')(`turns over Redis${redisMissing()}`, () => {
   const redis = useRedis();
 
-  async function hands() {
-    const setup = await openQueueSetup(redis());
-    const links = {
-      ...openRedis(setup.url, { log: silentLogger() }),
-      prefix: setup.prefix,
-      channels: setup.prefix,
-    };
-    onTestFinished(() => links.close());
-    const keys = createQueueKeys(links);
-    return {
-      raw: links.commands,
-      keys,
-      runs: new RunStateStore({ redis: links.commands, keys }),
-    };
-  }
-
-  /** A worker takes what is next, and begins with it. */
-  async function begin({ runs }: Awaited<ReturnType<typeof hands>>, ticket: string) {
-    const id = await runs.take(ticket);
-    if (id === undefined) return undefined;
-    const claim = await runs.claim(id, 0);
-    return claim.kind === 'run' ? { id, fence: claim.fence } : undefined;
+  /** The queue, and a worker that takes a job when the test says so. */
+  async function openTurns() {
+    const services = openServices(await openQueueSetup(redis()));
+    const { redis: connection, keys, queue, runs } = services;
+    const base = { connection, prefix: keys.bullPrefix };
+    const worker = new Worker<{ user: string }>(QUEUE_NAME, undefined, base);
+    onTestFinished(() => worker.close());
+    const add = (id: string, user: string, order = 0) => queue.add([{ id, user, order }]);
+    async function take() {
+      const job = await worker.getNextJob('token', { block: false });
+      if (job?.id === undefined) return undefined;
+      const { fence } = (await runs.claim(job.id, 0)) as { readonly fence: number };
+      const held = { id: job.id, fence };
+      return {
+        id: job.id,
+        async end() {
+          await runs.end(held, { status: 'succeeded' });
+          await job.moveToCompleted(undefined, 'token', false);
+        },
+      };
+    }
+    async function remove(id: string): Promise<void> {
+      expect(await queue.remove(id)).toBe(true);
+      const { fence } = (await runs.seize(id)) as { readonly fence: number };
+      await runs.end({ id, fence }, { status: 'canceled' });
+    }
+    return { ...services, add, take, remove };
   }
 
   test('a free worker is for the user who has none, and users take turns', async () => {
-    const setup = await hands();
-    const { runs } = setup;
-    for (const id of ['a1', 'a2', 'a3', 'a4']) await runs.enqueue({ id, user: 'anna', order: 0 });
-    const first = await begin(setup, 'a1');
-    expect([first?.id, (await begin(setup, 'a2'))?.id]).toEqual(['a1', 'a2']);
-    for (const [id, order] of [
-      ['b1', 7],
-      ['b2', 7],
-      ['b0', -7],
-    ] as const)
-      await runs.enqueue({ id, user: 'ben', order });
-    expect(await runs.positions(['a3', 'a4', 'b0', 'b1', 'b2', 'a1'])).toEqual([
-      2,
-      4,
-      0,
-      1,
-      3,
-      null,
-    ]);
-    await runs.end(first!, { status: 'succeeded' });
-    expect((await begin(setup, 'a3'))?.id).toBe('b0');
+    const { queue, add, take } = await openTurns();
+    for (const id of ['a1', 'a2', 'a3', 'a4']) await add(id, 'anna');
+    const first = await take();
+    expect([first?.id, (await take())?.id]).toEqual(['a1', 'a2']);
+    await add('b1', 'ben', 7);
+    await add('b2', 'ben', 7);
+    await add('b0', 'ben', -7);
+    const positions = await queue.positions(['a3', 'a4', 'b0', 'b1', 'b2', 'a1']);
+    expect(positions).toEqual([2, 4, 0, 1, 3, null]);
+    await first?.end();
+    expect((await take())?.id).toBe('b0');
     // One runs of each; Anna's latest has just ended.
-    expect((await begin(setup, 'a4'))?.id).toBe('b1');
-    expect((await begin(setup, 'b0'))?.id).toBe('a3');
+    expect([(await take())?.id, (await take())?.id]).toEqual(['b1', 'a3']);
   });
 
   test('whatever comes and goes, it is as in a single process, and as was shown', async () => {
@@ -80,98 +72,46 @@ describe.skipIf(redisMissing() !== '')(`turns over Redis${redisMissing()}`, () =
     );
     await fc.assert(
       fc.asyncProperty(fc.array(act, { maxLength: 30 }), async (acts) => {
-        const setup = await hands();
+        const shared = await openTurns();
         const queue = createJobQueue<{ id: string; user: string; order: number }>(() => {});
-        const running: { job: { id: string; user: string; order: number }; fence: number }[] = [];
+        const running: { job: { id: string; user: string; order: number }; end(): unknown }[] = [];
         for (const [i, what] of acts.entries()) {
           if (typeof what === 'object') {
             queue.add({ id: `${i}`, ...what });
-            await setup.runs.enqueue({ id: `${i}`, ...what });
+            await shared.add(`${i}`, what.user, what.order);
           } else if (what === 'take') {
             const job = queue.take();
-            const taken = await begin(setup, `ticket${i}`);
+            const taken = await shared.take();
             expect(taken?.id).toBe(job?.id);
-            if (job && taken) running.push({ job, fence: taken.fence });
+            if (job && taken) running.push({ job, end: taken.end });
           } else if (what === 'end') {
             const over = running.shift();
             if (!over) continue;
             queue.ended(over.job);
-            await setup.runs.end({ id: over.job.id, fence: over.fence }, { status: 'succeeded' });
+            await over.end();
           } else {
             const last = queue.waiting().at(-1);
             if (!last) continue;
             queue.remove(last.id);
-            expect(await setup.runs.withdraw(last.id)).toBe(true);
+            await shared.remove(last.id);
           }
           const ids = queue.waiting().map(({ id }) => id);
-          expect(await setup.runs.positions(ids)).toEqual(ids.map((_, place) => place));
+          expect(await shared.queue.positions(ids)).toEqual(ids.map((_, place) => place));
         }
       }),
       { numRuns: 25 },
     );
   });
 
-  test('a ticket leads to its job again until that is over, given back or lost', async () => {
-    const setup = await hands();
-    const { runs, raw, keys } = setup;
-    for (const id of ['a', 'b', 'c']) await runs.enqueue({ id, user: 'anna', order: 0 });
-    const first = await begin(setup, 'c');
-    expect([first?.id, await runs.take('c')]).toEqual(['a', 'a']);
-    await runs.requeue(first!, { order: 0, attemptsReturned: 1 });
-    expect(await runs.take('x')).toBe('a');
-    const second = await begin(setup, 'x');
-    expect(await runs.end(second!, { status: 'succeeded' })).toBe('ok');
-    expect([await runs.take('x'), await runs.take('y'), await runs.take('z')]).toEqual([
-      'b',
-      'c',
-      undefined,
-    ]);
-    // Their tickets are not in the library's queue: no worker would ever run them.
-    for (const id of ['b', 'c']) await runs.enqueue({ id, user: 'anna', order: 0 });
-    expect(await runs.positions(['b', 'c'])).toEqual([0, 1]);
-    await raw.set(`${keys.bullPrefix}:jobs:w`, 'there');
-    expect(await runs.take('w')).toBe('b');
-    await runs.enqueue({ id: 'b', user: 'anna', order: 0 });
-    expect(await runs.positions(['b', 'c'])).toEqual([null, 0]);
-  });
-
-  test('a job whose ticket is with a worker for another one gets another', async () => {
-    const setup = await openQueueSetup(redis());
-    const front = await startQueued(setup, { limits: { concurrency: 0, sweepIntervalMs: 200 } });
-    const workflow = TINY_WORKFLOWS.endless(1);
-    const other = value(await front.submit(ANNA, { workflow, extraData: {} })).id;
-    const begins = until(front, other, isStep);
-    await startQueued(setup);
-    await begins;
-    const links = { ...openRedis(setup.url, { log: silentLogger() }), prefix: setup.prefix };
-    onTestFinished(() => links.close());
-    const keys = createQueueKeys({ ...links, channels: setup.prefix });
-    const saving = { workflow: TINY_WORKFLOWS.saving(1), extraData: {} };
-    const { id } = value(await front.submit(ANNA, saving));
-    // As if the first worker had been given it by this name: nothing can be added for it.
-    await links.commands.lrem(`${keys.bullPrefix}:jobs:wait`, 0, id);
-    const ends = collect(front, id);
-    await startQueued(setup);
-    expect((await ends).at(-1)).toMatchObject({ data: { status: 'succeeded' } });
-    await front.cancel(ANNA, other);
-  });
-
   test('what is over is forgotten', async () => {
-    const setup = await hands();
-    const { runs, raw, keys } = setup;
-    for (const id of ['a', 'b']) await runs.enqueue({ id, user: 'anna', order: 0 });
-    const job = await begin(setup, 'a');
-    await runs.end(job!, { status: 'succeeded' });
-    await runs.withdraw('b');
-    await runs.drop((await runs.take('b')) ?? 'b', 'b');
-    const left = await Promise.all([
-      raw.zcard(keys.waiting),
-      raw.zcard(keys.userTurns),
-      raw.hlen(keys.heldJobs),
-      raw.hlen(keys.tickets),
-      raw.zcard(`${keys.waitingOf}anna`),
-    ]);
-    expect(left).toEqual([0, 0, 0, 0, 0]);
+    const { redis: raw, keys, add, take, remove } = await openTurns();
+    for (const id of ['a', 'b']) await add(id, 'anna');
+    const job = await take();
+    await remove('b');
+    await job?.end();
+    const left = await raw.keys(`${keys.prefix}*`);
+    const isOfQueue = /:(queue:(jobs-of|turns)|bull:.*:(a|b|active|prioritized|stalled)$)/;
+    expect(left.filter((key) => isOfQueue.test(key))).toEqual([]);
   });
 
   test('two workers run the one prompt of a user between the many of another', async () => {

@@ -6,7 +6,6 @@ import { createBlobs } from '../../../src/upstreams/blobs.ts';
 import { openRedisLedger } from '../../../src/ledger/redis/redis-ledger.ts';
 import { createSharedBlobs } from '../../../src/upstreams/distributed-state/shared-blobs.ts';
 import { createQueueKeys } from '../../../src/upstreams/distributed-state/redis-keys.ts';
-import { RunStateStore } from '../../../src/upstreams/distributed-state/run-state.ts';
 import { Janitor } from '../../../src/upstreams/distributed/janitor.ts';
 import { openRedis } from '../../../src/lib/redis.ts';
 import { silentLogger } from '../../../src/observability/log.ts';
@@ -53,17 +52,11 @@ test.skipIf(!redis).each([
   });
   const janitor = new Janitor({
     ...shared,
-    runState: new RunStateStore(shared),
     blobs,
     clock,
     log,
     jobFiles: {} as never,
-    ticketQueue: {
-      add: async () => {},
-      fill: async () => {},
-      remove: async () => false,
-      close: async () => {},
-    },
+    queue: { add: async () => {} },
     assetBudgetBytes: Infinity,
     sweepIntervalMs: 100_000,
   });

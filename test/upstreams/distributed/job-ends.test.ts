@@ -59,8 +59,10 @@ function open(answers: { readonly [act: string]: readonly (WriteResult | Error)[
     clock,
   });
   const claim = { fence: 1, attempts: 0 };
-  const jobRun = new JobRun({ row: ROW, claim, runState, clock, log: silentLogger() });
-  return { acts, clock, ends, jobRun };
+  const stop = new AbortController();
+  const { signal } = stop;
+  const jobRun = new JobRun({ row: ROW, claim, signal, runState, clock, log: silentLogger() });
+  return { acts, clock, ends, jobRun, stop };
 }
 
 const output = (id: string) => ({ id, job_id: 'j' }) as never;
@@ -105,8 +107,8 @@ test('a job whose lease is lost is not requeued any more', async () => {
 });
 
 test('a process that closes leaves a job it cannot requeue to others', async () => {
-  const { ends, jobRun } = open({ requeue: [new Error('OOM')] });
-  ends.close();
+  const { ends, jobRun, stop } = open({ requeue: [new Error('OOM')] });
+  stop.abort('shutdown');
   await expect(ends.requeue(jobRun)).rejects.toThrow('OOM');
 });
 

@@ -8,7 +8,13 @@ import {
 } from '../../../src/upstreams/job-engine.ts';
 import { openRedisLedger } from '../../../src/ledger/redis/redis-ledger.ts';
 import { createDistributedEngine } from '../../../src/upstreams/distributed/distributed-engine.ts';
-import type { TakeoverTimes } from '../../../src/upstreams/distributed/shared-services.ts';
+import {
+  BullJobQueue,
+  type TakeoverTimes,
+} from '../../../src/upstreams/distributed/bull-job-queue.ts';
+import { createQueueKeys } from '../../../src/upstreams/distributed-state/redis-keys.ts';
+import { RunStateStore } from '../../../src/upstreams/distributed-state/run-state.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
 import { openRedis } from '../../../src/lib/redis.ts';
 import { silentLogger } from '../../../src/observability/log.ts';
 import { tempDir } from '../embedded/open.ts';
@@ -71,4 +77,28 @@ export async function startQueued(
     await links.close();
   });
   return engine;
+}
+
+/** The services that a process has, without an engine. */
+export function openServices(setup: QueueSetup) {
+  const log = silentLogger();
+  const opened = openRedis(setup.url, { log });
+  const links = { ...opened, prefix: setup.prefix, channels: setup.prefix };
+  const ledger = openRedisLedger({ links });
+  const keys = createQueueKeys(links);
+  const redis = links.commands;
+  const queue = new BullJobQueue({
+    redis,
+    eventsRedis: links.connect(),
+    keys,
+    takeover: { lockMs: 6000, checkMs: 1000 },
+    clock: systemClock,
+    log,
+  });
+  onTestFinished(async () => {
+    await queue.close();
+    await ledger.close();
+    await links.close();
+  });
+  return { redis, keys, ledger, queue, runs: new RunStateStore({ redis, keys }) };
 }

@@ -3,68 +3,20 @@ import { writeFile } from 'node:fs/promises';
 
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import fc from 'fast-check';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { createBlobs } from '../../../src/upstreams/blobs.ts';
 import type { AssetRow } from '../../../src/ledger/ledger.ts';
-import { openRedisLedger } from '../../../src/ledger/redis/redis-ledger.ts';
 import { createSharedBlobs } from '../../../src/upstreams/distributed-state/shared-blobs.ts';
-import { createQueueKeys } from '../../../src/upstreams/distributed-state/redis-keys.ts';
-import { priorityOf } from '../../../src/upstreams/distributed-state/priority.ts';
-import { RunStateStore } from '../../../src/upstreams/distributed-state/run-state.ts';
-import { openRedis } from '../../../src/lib/redis.ts';
-import { silentLogger } from '../../../src/observability/log.ts';
 import { TINY_WORKFLOWS } from '../embedded/open.ts';
 import { ANNA, collect, isStep, spooled, until, value } from '../../support/app/jobs.ts';
 import { redisMissing } from '../../support/processes/redis.ts';
-import { type QueueSetup, openQueueSetup, startQueued, useRedis } from './open.ts';
-
-describe('the priority of an order', () => {
-  const order = fc.double({ noNaN: true, noDefaultInfinity: true });
-
-  test('keeps the order, and what the queue takes', () => {
-    fc.assert(
-      fc.property(order, order, (one, other) => {
-        const [low, high] = [Math.min(one, other), Math.max(one, other)];
-        expect(priorityOf(low)).toBeLessThanOrEqual(priorityOf(high));
-        expect(priorityOf(low)).toBeGreaterThan(0);
-        expect(priorityOf(high)).toBeLessThan(2 ** 21);
-      }),
-    );
-  });
-
-  test('tells whole numbers below 1024 apart, to the front as well', () => {
-    const orders = Array.from({ length: 2047 }, (_, i) => i - 1023);
-    expect(new Set(orders.map(priorityOf)).size).toBe(orders.length);
-  });
-});
+import { openQueueSetup, openServices, startQueued, useRedis } from './open.ts';
 
 describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, () => {
   const redis = useRedis();
   const waitingOnly = { limits: { concurrency: 0 } };
   const submit = { workflow: TINY_WORKFLOWS.saving(1), extraData: {} };
-
-  /** What another process of this world has in its hands. */
-  function handsOn(setup: QueueSetup) {
-    const links = {
-      ...openRedis(setup.url, { log: silentLogger() }),
-      prefix: setup.prefix,
-      channels: setup.prefix,
-    };
-    const ledger = openRedisLedger({ links });
-    const keys = createQueueKeys(links);
-    onTestFinished(async () => {
-      await ledger.close();
-      await links.close();
-    });
-    return {
-      redis: links.commands,
-      keys,
-      ledger,
-      runs: new RunStateStore({ redis: links.commands, keys }),
-    };
-  }
 
   test('runs the lowest order first, and tells each caller its place', async () => {
     const setup = await openQueueSetup(redis());
@@ -127,7 +79,7 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
     const setup = await openQueueSetup(redis());
     const front = await startQueued(setup, waitingOnly);
     const { id } = value(await front.submit(ANNA, submit));
-    const { redis: raw } = handsOn(setup);
+    const { redis: raw } = openServices(setup);
     const keys = await raw.keys(`${setup.prefix}bull:*`);
     await raw.del(...keys);
     const events = collect(front, id);
@@ -139,7 +91,7 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
     const setup = await openQueueSetup(redis());
     const front = await startQueued(setup, waitingOnly);
     const { id } = value(await front.submit(ANNA, submit));
-    const { runs } = handsOn(setup);
+    const { runs } = openServices(setup);
     for (const deaths of [0, 1, 2]) {
       const claim = await runs.claim(id, 0);
       expect(claim).toMatchObject({ kind: 'run', attempts: deaths });
@@ -156,7 +108,7 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
     const setup = await openQueueSetup(redis());
     const front = await startQueued(setup, waitingOnly);
     const { id } = value(await front.submit(ANNA, submit));
-    const { runs } = handsOn(setup);
+    const { runs } = openServices(setup);
     for (let death = 0; death < 5; death++) {
       expect(await runs.claim(id, 0)).toMatchObject({ kind: 'run', attempts: 0 });
     }
@@ -167,9 +119,9 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
 
   test('a run counts once however often its begin is reported, and not when its worker lives', async () => {
     const setup = await openQueueSetup(redis());
-    const { runs, redis: raw, keys } = handsOn(setup);
+    const { runs, queue, redis: raw, keys } = openServices(setup);
     const tries = () => raw.hget(keys.run('a'), 'attempts');
-    await runs.enqueue({ id: 'a', user: 'anna', order: 0 });
+    await queue.add([{ id: 'a', user: 'anna', order: 0 }]);
     await runs.claim('a', 0);
     const slow = { id: 'a', fence: 1 };
     expect([await runs.begin(slow), await runs.begin(slow), await tries()]).toEqual([
@@ -193,7 +145,7 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
     const workflow = TINY_WORKFLOWS.endless(1);
     const { id } = value(await front.submit(ANNA, { workflow, extraData: {} }));
     await until(front, id, isStep);
-    const { redis: raw, keys } = handsOn(setup);
+    const { redis: raw, keys } = openServices(setup);
     const rest = collect(front, id);
     for (let time = 1; time <= 2; time++) {
       redis().pause();
@@ -219,7 +171,7 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
     const { id } = value(await front.submit(ANNA, { workflow, extraData: {} }));
     await until(front, id, isStep);
     const rest = collect(front, id);
-    const { redis: raw, keys } = handsOn(setup);
+    const { redis: raw, keys } = openServices(setup);
     await raw.config('SET', 'maxmemory', '1mb');
     await writeFile(gate, '');
     await delay(2000);
@@ -233,8 +185,8 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
 
   test('what is given back has its try back, unless it was not received', async () => {
     const setup = await openQueueSetup(redis());
-    const { runs, redis: raw, keys } = handsOn(setup);
-    await runs.enqueue({ id: 'a', user: 'anna', order: 0 });
+    const { runs, queue, redis: raw, keys } = openServices(setup);
+    await queue.add([{ id: 'a', user: 'anna', order: 0 }]);
     for (const [triesBack, attempts] of [
       [0, 0],
       [1, 1],
@@ -242,15 +194,15 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
     ] as const) {
       const { fence } = (await runs.claim('a', 0)) as { readonly fence: number };
       expect(await runs.begin({ id: 'a', fence })).toBe('ok');
-      await runs.requeue({ id: 'a', fence }, { order: 0, attemptsReturned: triesBack });
+      await runs.requeue({ id: 'a', fence }, triesBack);
       expect(await raw.hget(keys.run('a'), 'attempts')).toBe(String(attempts + 1 - triesBack));
     }
   });
 
   test('a former holder of a job cannot write, and no event is written twice', async () => {
     const setup = await openQueueSetup(redis());
-    const { runs, redis: raw, keys } = handsOn(setup);
-    await runs.enqueue({ id: 'a', user: 'anna', order: 0 });
+    const { runs, queue, redis: raw, keys } = openServices(setup);
+    await queue.add([{ id: 'a', user: 'anna', order: 0 }]);
     const first = await runs.claim('a', 0);
     expect(first).toMatchObject({ kind: 'run', fence: 1 });
     const said = [{ kind: 'e', n: 1, text: '{}' }] as const;
@@ -262,7 +214,7 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
     const stale = { id: 'a', fence: 1 };
     expect(await runs.append(stale, [{ ...said[0], n: 2 }], { progress: '1' })).toBe('stale');
     expect(await runs.end(stale, { status: 'failed' })).toBe('stale');
-    expect(await runs.requeue(stale, { order: 0, attemptsReturned: 1 })).toBe('stale');
+    expect(await runs.requeue(stale, 1)).toBe('stale');
     expect(await runs.isCurrent(stale)).toBe(false);
     expect(await told()).toBe(1);
     const [state] = await runs.read(['a']);
@@ -272,8 +224,8 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
 
   test('a cancel that comes while the job succeeds still counts', async () => {
     const setup = await openQueueSetup(redis());
-    const { runs } = handsOn(setup);
-    await runs.enqueue({ id: 'a', user: 'anna', order: 0 });
+    const { runs, queue } = openServices(setup);
+    await queue.add([{ id: 'a', user: 'anna', order: 0 }]);
     await runs.claim('a', 0);
     expect(await runs.askCancel('a')).toBe(true);
     const held = { id: 'a', fence: 1 };
@@ -284,7 +236,7 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
 
   test('bytes another process records while they are removed here stay', async () => {
     const setup = await openQueueSetup(redis());
-    const hands = handsOn(setup);
+    const services = openServices(setup);
     const blobs = createBlobs(path.join(setup.dataDir, 'blobs'));
     const file = await spooled('wanted');
     const row: AssetRow = {
@@ -301,19 +253,19 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
     };
     await blobs.moveIntoPlace(file);
     const assets = {
-      ...hands.ledger.assets,
+      ...services.ledger.assets,
       // Between the count that said none and the removal.
       async countByHash(hash: string) {
-        await hands.ledger.assets.insert(row);
-        return await hands.ledger.assets.countByHash(hash);
+        await services.ledger.assets.insert(row);
+        return await services.ledger.assets.countByHash(hash);
       },
     };
-    const shared = (ledger: typeof hands.ledger) =>
-      createSharedBlobs({ ...hands, ...setup, blobs, ledger, clock: systemClock });
-    await shared({ ...hands.ledger, assets }).remove(file.hash);
+    const shared = (ledger: typeof services.ledger) =>
+      createSharedBlobs({ ...services, ...setup, blobs, ledger, clock: systemClock });
+    await shared({ ...services.ledger, assets }).remove(file.hash);
     expect(existsSync(blobs.pathOf(file.hash))).toBe(true);
-    await hands.ledger.assets.remove('a');
-    await shared(hands.ledger).remove(file.hash);
+    await services.ledger.assets.remove('a');
+    await shared(services.ledger).remove(file.hash);
     expect(existsSync(blobs.pathOf(file.hash))).toBe(false);
   });
 });

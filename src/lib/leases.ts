@@ -1,0 +1,91 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import { defineScripts } from './redis-scripts.ts';
+import type { Redis } from './redis.ts';
+
+/** The keys of one kind of leases, with the prefix of all keys. */
+export type LeaseKeys = {
+  /** A sorted set: until when each lease is held. */
+  readonly leases: string;
+  /** A hash: the token of each holder. */
+  readonly holders: string;
+  /** A counter: no token is used twice. */
+  readonly counter: string;
+};
+
+/**
+ * Lua functions about leases. An expired lease takes nothing away: only the next token does, so a
+ * holder may write as long as its token is the last one.
+ */
+export const leasesLua = ({ leases, holders, counter }: LeaseKeys): string => `
+local LEASES, HOLDERS = '${leases}', '${holders}'
+local function nowMs()
+  local t = redis.call('TIME')
+  return t[1] * 1000 + math.floor(t[2] / 1000)
+end
+local function holderOf(key) return redis.call('HGET', HOLDERS, key) or '' end
+local function holds(key, token) return token ~= '' and holderOf(key) == token end
+local function extend(key, leaseMs) redis.call('ZADD', LEASES, nowMs() + leaseMs, key) end
+local function take(key, instance, leaseMs)
+  local token = instance .. ':' .. redis.call('INCR', '${counter}')
+  redis.call('HSET', HOLDERS, key, token)
+  extend(key, leaseMs)
+  return token
+end
+-- Run twice, it succeeds the second time too.
+local function takeIfFree(key, instance, leaseMs)
+  local untilMs = redis.call('ZSCORE', LEASES, key)
+  if not untilMs or tonumber(untilMs) <= nowMs() then return take(key, instance, leaseMs) end
+  local token = holderOf(key)
+  return string.sub(token, 1, #instance) == instance and token
+end
+local function release(key)
+  redis.call('HDEL', HOLDERS, key)
+  redis.call('ZREM', LEASES, key)
+end
+`;
+
+const SCRIPTS = {
+  take: 'return takeIfFree(ARGV[1], ARGV[2], ARGV[3])',
+  drop: 'if holds(ARGV[1], ARGV[2]) then release(ARGV[1]) end',
+};
+
+const POLL_MS = 100;
+
+/** Work that one process at a time does; the lease of a process that crashed ends after `leaseMs`. */
+export type ProcessLease = { readonly name: string; readonly leaseMs: number };
+
+/** Leases of this process on work for all processes. */
+export function createProcessLeases(redis: Redis, prefix: string) {
+  const keys = { leases: 'process-leases', holders: 'process-holders', counter: 'process-fence' };
+  const prefixed = Object.entries(keys).map(([name, key]) => [name, prefix + key]);
+  const prelude = leasesLua(Object.fromEntries(prefixed) as LeaseKeys);
+  const scripts = defineScripts(redis, SCRIPTS, { namespace: 'process_leases', prelude });
+  const instance = randomUUID();
+
+  /** Does the work unless another process does; false when it does. */
+  async function tryWith(
+    { name, leaseMs }: ProcessLease,
+    work: () => Promise<void>,
+  ): Promise<boolean> {
+    const token = (await scripts.take(name, instance, leaseMs)) as string | null;
+    if (token === null) return false;
+    try {
+      await work();
+    } finally {
+      await scripts.drop(name, token);
+    }
+    return true;
+  }
+
+  return {
+    tryWith,
+    /** Waits until no other process does such work, then does it. */
+    async with<T>(lease: ProcessLease, work: () => Promise<T>): Promise<T> {
+      let result: { readonly value: T } | undefined;
+      const run = async (): Promise<void> => void (result = { value: await work() });
+      while (!(await tryWith(lease, run))) await delay(POLL_MS);
+      return (result as unknown as { readonly value: T }).value;
+    },
+  };
+}

@@ -1,0 +1,136 @@
+import { type Job, WaitingError, Worker } from 'bullmq';
+import { LRUCache } from 'lru-cache';
+import type { JobQueueWorkerOptions, QueueStop } from '../jobs/job-queue.ts';
+import { QUEUE_NAME } from '../distributed-state/redis-keys.ts';
+import type { BullJobQueueOptions } from './bull-job-queue.ts';
+
+/**
+ * The interval at which locks are renewed. A lock renewed long before it expires survives some
+ * seconds without Redis, so that no job is tried again because of that.
+ */
+const RENEW_MS = 1000;
+/** A returned job sends no notification: idle workers poll at this interval. */
+const IDLE_POLL_S = 1;
+/** A job whose workers die more often fails, even if none of its nodes has begun. */
+export const MAX_STALLS = 20;
+const RETRY_DELAY_MS = { first: 1000, last: 30_000 } as const;
+/** The same error is logged at most once in this time. */
+const LOG_REPEAT_MS = 30_000;
+const MAX_REASONS = 100;
+
+export type BullWorkerOptions = JobQueueWorkerOptions &
+  Pick<BullJobQueueOptions, 'redis' | 'keys' | 'takeover' | 'clock' | 'log'> & {
+    /** A job of this user waits again. */
+    onReturned(user: string): Promise<void>;
+  };
+
+type BullJob = Job<{ readonly user: string }>;
+
+/** Runs the jobs that BullMQ hands out. */
+export class BullWorker {
+  readonly #options: BullWorkerOptions;
+  readonly #worker: Worker<{ readonly user: string }, void>;
+  readonly #recentlyLogged = new LRUCache<string, true>({ max: MAX_REASONS, ttl: LOG_REPEAT_MS });
+  #isClosing = false;
+
+  constructor(options: BullWorkerOptions) {
+    this.#options = options;
+    // BullMQ makes a signal for a function with three parameters.
+    this.#worker = new Worker(QUEUE_NAME, (job, token, signal) => this.#run(job, token, signal), {
+      ...workerOptions(options),
+      autorun: false,
+    });
+    this.#worker.on('error', (error) => this.#onError(error));
+    this.#worker.on('failed', (job, error) => void this.#onFailed(job, error));
+    this.#worker.on('lockRenewalFailed', (ids) => ids.forEach((id) => this.#stop(id, 'lost')));
+  }
+
+  start(): void {
+    if (this.#isClosing) return;
+    this.#worker.run().catch((error: unknown) => {
+      if (this.#isClosing) return;
+      this.#options.log.fatal(
+        { event: 'queue.worker_stopped', err: error },
+        'the worker of the job queue has stopped',
+      );
+    });
+  }
+
+  /** A client asks to cancel a job, which may run here. */
+  cancel(id: string): void {
+    this.#stop(id, 'canceled');
+  }
+
+  async close(): Promise<void> {
+    this.#isClosing = true;
+    const closed = this.#worker.close();
+    this.#worker.cancelAllJobs('shutdown' satisfies QueueStop);
+    await closed;
+  }
+
+  #stop(id: string, reason: QueueStop): void {
+    this.#worker.cancelJob(id, reason);
+  }
+
+  async #run(job: BullJob, token?: string, signal = AbortSignal.abort('shutdown')): Promise<void> {
+    const outcome = this.#isClosing ? 'interrupted' : await this.#options.run(job.id ?? '', signal);
+    if (outcome === 'over') return;
+    await job.moveToWait(token);
+    await this.#options.onReturned(job.data.user);
+    throw new WaitingError();
+  }
+
+  /** BullMQ tries the job again later, unless it gives it up. */
+  async #onFailed(job: BullJob | undefined, error: Error): Promise<void> {
+    const { log, giveUp } = this.#options;
+    log.error(
+      { event: 'queue.ticket_failed', err: error, job: job?.id },
+      'a job of the queue could not be processed',
+    );
+    if (job?.id === undefined || job.finishedOn === undefined) return;
+    try {
+      await giveUp(job.id, error);
+    } catch (cause) {
+      // The janitor adds the job again.
+      const event = 'job.end_not_stored';
+      log.error({ event, err: cause, job: job.id }, 'the end of a job could not be stored');
+    }
+  }
+
+  #onError({ name, message: reason }: Error): void {
+    if (name === 'ReplyError') void this.#pause();
+    if (!this.#recentlyLogged.has(reason)) {
+      // BullMQ tries again every second.
+      const event = 'queue.unavailable';
+      this.#options.log.warn({ event, reason }, 'the job queue reports an error');
+    }
+    this.#recentlyLogged.set(reason, true);
+  }
+
+  /** BullMQ retries without a delay when Redis refuses a command, as a full Redis does: 9,000 times a second. */
+  async #pause(): Promise<void> {
+    if (this.#worker.isPaused()) return;
+    await this.#worker.pause(true);
+    await this.#options.clock.sleep(RETRY_DELAY_MS.first);
+    if (!this.#isClosing) await this.#worker.resume();
+  }
+}
+
+function workerOptions({ redis, keys, concurrency, takeover }: BullWorkerOptions) {
+  return {
+    connection: redis,
+    prefix: keys.bullPrefix,
+    concurrency,
+    lockDuration: takeover.lockMs,
+    lockRenewTime: Math.min(RENEW_MS, takeover.lockMs / 2),
+    stalledInterval: takeover.checkMs,
+    maxStalledCount: MAX_STALLS,
+    drainDelay: IDLE_POLL_S,
+    runRetryDelay: RETRY_DELAY_MS.first,
+    settings: { backoffStrategy: retryDelayMs },
+  };
+}
+
+function retryDelayMs(failures: number): number {
+  return Math.min(RETRY_DELAY_MS.first * 2 ** (failures - 1), RETRY_DELAY_MS.last);
+}

@@ -1,0 +1,49 @@
+import type { LiveJob } from './live-job.ts';
+
+/** A job as its queue sees it: lower `order` first among those of its user, ties by arrival. */
+export type QueuedJob = Pick<LiveJob, 'id' | 'user' | 'order'>;
+
+/** `over`: nothing is left to do; `interrupted`: the job goes back to the queue, and is next there. */
+export type RunOutcome = 'over' | 'interrupted';
+
+/** Runs a job. The signal aborts with a `QueueStop` when the run has to stop. */
+export type RunJob = (id: string, signal: AbortSignal) => Promise<RunOutcome>;
+
+/** `lost`: another process may have the job now. */
+export type QueueStop = 'canceled' | 'shutdown' | 'lost';
+
+export type JobQueueWorkerOptions = {
+  /** How many jobs run at a time. */
+  readonly concurrency: number;
+  readonly run: RunJob;
+  /** Called for a job that is run no more, because its runs failed or its workers died too often. */
+  giveUp(id: string, error: Error): Promise<void>;
+};
+
+/** Runs jobs of a queue until it is closed, which stops them. */
+export type JobQueueWorker = { start(): void; close(): Promise<void> };
+
+/**
+ * The jobs that wait, and the workers that take them. Users take turns: a free slot goes to the user
+ * with the fewest running jobs, among these to the one who has waited longest.
+ */
+export type JobQueue = {
+  /** Adds jobs; does nothing for one that waits already or that runs. */
+  add(jobs: readonly QueuedJob[]): Promise<void>;
+  /** Removes a job: true when none will run it from now on, false when it runs. */
+  remove(id: string): Promise<boolean>;
+  /** Aborts the signal of a running job, wherever it runs. */
+  cancel(id: string): Promise<void>;
+  /** How many jobs will be taken before each of these; null for one that does not wait. */
+  positions(ids: readonly string[]): Promise<readonly (number | null)[]>;
+  /** How many jobs wait. */
+  waiting(): Promise<number>;
+  /** How many jobs of a user wait; at least, of many, whether some do. */
+  waitingOf(user: string): Promise<number>;
+  /** An order after everything queued so far. */
+  nextOrder(): Promise<number>;
+  /** Calls back after positions have changed. */
+  onMove(changed: () => void): void;
+  worker(options: JobQueueWorkerOptions): JobQueueWorker;
+  close(): Promise<void>;
+};
