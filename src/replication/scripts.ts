@@ -1,5 +1,4 @@
-import { promptLeases } from '../ledger/leaders.ts';
-import { leasesLua } from '../lib/leases.ts';
+import { leasesLua, promptLeases } from '../ledger/leases.ts';
 import { type Scripts as DefinedScripts, defineScripts } from '../lib/redis-scripts.ts';
 import type { Redis, RedisConnections } from '../lib/redis.ts';
 

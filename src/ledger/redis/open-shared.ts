@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { type RedisConnections, openRedis } from '../../lib/redis.ts';
 import type { Logger } from '../../observability/log.ts';
-import { createProcessLeases } from '../../lib/leases.ts';
+import { createProcessLeases } from '../leases.ts';
 import { completesWithin } from '../../lib/completes-within.ts';
 import type { LedgerIdentity } from '../identity.ts';
 import { type WriteTokens, NO_LEADER } from './write-tokens.ts';

@@ -1,4 +1,4 @@
-import { MAY_WRITE_LUA } from '../leaders.ts';
+import { MAY_WRITE_LUA } from '../leases.ts';
 import { NOT_LEADER } from './write-tokens.ts';
 
 const COMMON = `${MAY_WRITE_LUA}

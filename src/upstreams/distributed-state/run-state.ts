@@ -113,7 +113,9 @@ export class RunStateStore {
 
   /** States in the order of the ids; `undefined` for unknown jobs. */
   async read(ids: readonly string[]): Promise<readonly (RunState | undefined)[]> {
-    return (await Promise.all(ids.map((id) => this.#redis.hgetall(this.#keys.run(id))))).map(stateOf);
+    return (await Promise.all(ids.map((id) => this.#redis.hgetall(this.#keys.run(id))))).map(
+      stateOf,
+    );
   }
 }
 

@@ -1,20 +1,15 @@
 import { Queue, QueueEvents, type QueueEventsListener, QueueEventsProducer } from 'bullmq';
-import type { Clock } from '../../lib/clock.ts';
 import { reached } from '../../lib/crash-point.ts';
 import type { Redis } from '../../lib/redis.ts';
-import type { Logger } from '../../observability/log.ts';
 import type {
   JobQueue,
   JobQueueWorker,
   JobQueueWorkerOptions,
   QueuedJob,
 } from '../jobs/job-queue.ts';
-import { QUEUE_NAME, type QueueKeys } from '../distributed-state/redis-keys.ts';
+import { QUEUE_NAME } from '../distributed-state/redis-keys.ts';
 import { type QueueScripts, defineQueueScripts } from '../distributed-state/run-scripts.ts';
-import { BullWorker } from './bull-worker.ts';
-
-/** How soon other workers take over the jobs of a crashed worker. */
-export type TakeoverTimes = { readonly lockMs: number; readonly checkMs: number };
+import { type BullOptions, BullWorker } from './bull-worker.ts';
 
 /** Length of the event log: far more than a process can be behind. */
 const MAX_LOGGED_EVENTS = 5000;
@@ -24,14 +19,9 @@ const RETRY_MS = 1000;
 /** A run that failed for an internal reason is repeated as often; the worker says how soon. */
 const MAX_RUNS = 100;
 
-export type BullJobQueueOptions = {
-  readonly redis: Redis;
+export type BullJobQueueOptions = BullOptions & {
   /** A connection of its own, for reading events. */
   readonly eventsRedis: Redis;
-  readonly keys: QueueKeys;
-  readonly takeover: TakeoverTimes;
-  readonly clock: Clock;
-  readonly log: Logger;
 };
 
 /** The queue that several processes share: jobs of BullMQ with the ids of ours. */
@@ -72,7 +62,9 @@ export class BullJobQueue implements JobQueue {
     if (added.length === 0) return;
     reached('after-queue-entry');
     await this.#queue.addBulk(added);
-    await Promise.all([...new Set(jobs.map(({ user }) => user))].map((user) => this.#arrange(user)));
+    await Promise.all(
+      [...new Set(jobs.map(({ user }) => user))].map((user) => this.#arrange(user)),
+    );
   }
 
   /** BullMQ does not remove a job that a live worker has. */

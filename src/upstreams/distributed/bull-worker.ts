@@ -1,8 +1,10 @@
 import { type Job, WaitingError, Worker } from 'bullmq';
 import { LRUCache } from 'lru-cache';
+import type { Clock } from '../../lib/clock.ts';
+import type { Redis } from '../../lib/redis.ts';
+import type { Logger } from '../../observability/log.ts';
 import type { JobQueueWorkerOptions, QueueStop } from '../jobs/job-queue.ts';
-import { QUEUE_NAME } from '../distributed-state/redis-keys.ts';
-import type { BullJobQueueOptions } from './bull-job-queue.ts';
+import { QUEUE_NAME, type QueueKeys } from '../distributed-state/redis-keys.ts';
 
 /**
  * The interval at which locks are renewed. A lock renewed long before it expires survives some
@@ -18,8 +20,19 @@ const RETRY_DELAY_MS = { first: 1000, last: 30_000 } as const;
 const LOG_REPEAT_MS = 30_000;
 const MAX_REASONS = 100;
 
+/** How soon other workers take over the jobs of a crashed worker. */
+export type TakeoverTimes = { readonly lockMs: number; readonly checkMs: number };
+
+export type BullOptions = {
+  readonly redis: Redis;
+  readonly keys: QueueKeys;
+  readonly takeover: TakeoverTimes;
+  readonly clock: Clock;
+  readonly log: Logger;
+};
+
 export type BullWorkerOptions = JobQueueWorkerOptions &
-  Pick<BullJobQueueOptions, 'redis' | 'keys' | 'takeover' | 'clock' | 'log'> & {
+  BullOptions & {
     /** A job of this user waits again. */
     onReturned(user: string): Promise<void>;
   };
@@ -82,14 +95,14 @@ export class BullWorker {
 
   /** BullMQ tries the job again later, unless it gives it up. */
   async #onFailed(job: BullJob | undefined, error: Error): Promise<void> {
-    const { log, giveUp } = this.#options;
+    const { log } = this.#options;
     log.error(
       { event: 'queue.ticket_failed', err: error, job: job?.id },
       'a job of the queue could not be processed',
     );
     if (job?.id === undefined || job.finishedOn === undefined) return;
     try {
-      await giveUp(job.id, error);
+      await this.#options.giveUp(job.id, error);
     } catch (cause) {
       // The janitor adds the job again.
       const event = 'job.end_not_stored';

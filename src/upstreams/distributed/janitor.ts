@@ -1,5 +1,5 @@
 import { type SharedServices, inputAssetIdsOf } from './shared-services.ts';
-import { createProcessLeases } from '../../lib/leases.ts';
+import { createProcessLeases } from '../../ledger/leases.ts';
 import { PeriodicTask } from '../periodic-task.ts';
 import { SWEEP_FAILURE, sweep } from '../assets/retention.ts';
 import type { JobRow, Ledger } from '../../ledger/ledger.ts';

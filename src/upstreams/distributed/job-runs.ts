@@ -229,10 +229,7 @@ export class JobEnds {
   }
 }
 
-/**
- * The end of a job whose workers have crashed too often.
- * @internal
- */
+/** The end of a job whose workers have crashed too often. */
 export function workerLost(attempts: number): FinalEnd {
   return { status: 'failed', error: crashedTooOften(attempts) };
 }

@@ -6,16 +6,14 @@ export type QueuedJob = Pick<LiveJob, 'id' | 'user' | 'order'>;
 /** `over`: nothing is left to do; `interrupted`: the job goes back to the queue, and is next there. */
 export type RunOutcome = 'over' | 'interrupted';
 
-/** Runs a job. The signal aborts with a `QueueStop` when the run has to stop. */
-export type RunJob = (id: string, signal: AbortSignal) => Promise<RunOutcome>;
-
 /** `lost`: another process may have the job now. */
 export type QueueStop = 'canceled' | 'shutdown' | 'lost';
 
 export type JobQueueWorkerOptions = {
   /** How many jobs run at a time. */
   readonly concurrency: number;
-  readonly run: RunJob;
+  /** Runs a job. The signal aborts with a `QueueStop` when the run has to stop. */
+  run(id: string, signal: AbortSignal): Promise<RunOutcome>;
   /** Called for a job that is run no more, because its runs failed or its workers died too often. */
   giveUp(id: string, error: Error): Promise<void>;
 };

@@ -77,13 +77,13 @@ describe.skipIf(redisMissing() !== '')(`turns over Redis${redisMissing()}`, () =
         const running: { job: { id: string; user: string; order: number }; end(): unknown }[] = [];
         for (const [i, what] of acts.entries()) {
           if (typeof what === 'object') {
-            queue.add({ id: `${i}`, ...what });
-            await shared.add(`${i}`, what.user, what.order);
+            queue.add({ id: `j${i}`, ...what });
+            await shared.add(`j${i}`, what.user, what.order);
           } else if (what === 'take') {
             const job = queue.take();
             const taken = await shared.take();
             expect(taken?.id).toBe(job?.id);
-            if (job && taken) running.push({ job, end: taken.end });
+            if (job && taken) running.push({ job, end: () => taken.end() });
           } else if (what === 'end') {
             const over = running.shift();
             if (!over) continue;

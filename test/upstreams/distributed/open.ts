@@ -8,10 +8,8 @@ import {
 } from '../../../src/upstreams/job-engine.ts';
 import { openRedisLedger } from '../../../src/ledger/redis/redis-ledger.ts';
 import { createDistributedEngine } from '../../../src/upstreams/distributed/distributed-engine.ts';
-import {
-  BullJobQueue,
-  type TakeoverTimes,
-} from '../../../src/upstreams/distributed/bull-job-queue.ts';
+import { BullJobQueue } from '../../../src/upstreams/distributed/bull-job-queue.ts';
+import type { TakeoverTimes } from '../../../src/upstreams/distributed/bull-worker.ts';
 import { createQueueKeys } from '../../../src/upstreams/distributed-state/redis-keys.ts';
 import { RunStateStore } from '../../../src/upstreams/distributed-state/run-state.ts';
 import { systemClock } from '../../../src/lib/clock.ts';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import { defineScripts } from './redis-scripts.ts';
-import type { Redis } from './redis.ts';
+import { defineScripts } from '../lib/redis-scripts.ts';
+import type { Redis } from '../lib/redis.ts';
 
 /** The keys of one kind of leases, with the prefix of all keys. */
 export type LeaseKeys = {
@@ -42,6 +42,21 @@ end
 local function release(key)
   redis.call('HDEL', HOLDERS, key)
   redis.call('ZREM', LEASES, key)
+end
+`;
+
+/** The leases of prompts: replication elects the leader of each. */
+export function promptLeases(prefix: string): LeaseKeys {
+  return { leases: `${prefix}leases`, holders: `${prefix}leaders`, counter: `${prefix}fence` };
+}
+
+/**
+ * Lua: the ledger in Redis refuses the writes of a process that does not lead the prompt. A write
+ * without a token is allowed when the prompt has no leader. Expects `P`, the prefix of all keys.
+ */
+export const MAY_WRITE_LUA = `
+local function mayWrite(key, token)
+  return (redis.call('HGET', P .. 'leaders', key) or '') == token
 end
 `;
 
