@@ -17,7 +17,7 @@ const MAX_ENTRIES = 10_000;
 export const queuePrelude = (keys: QueueKeys): string => `
 local call = redis.call
 local P, BULL, WAITING = '${keys.prefix}', '${keys.ofBull}', '${keys.waiting}'
-local TURNS = P .. 'queue:turns'
+local TURNS, EVENTS = P .. 'queue:turns', '${keys.queueEvents}'
 local function runOf(id) return P .. 'run:' .. id end
 local function jobsOf(user) return P .. 'queue:jobs-of:' .. user end
 local function waitsAnew(user) call('ZADD', TURNS, call('INCR', P .. 'queue:turn'), user) end
@@ -43,7 +43,7 @@ local function arrange(user)
       hasMoved = true
     end
   end
-  if hasMoved then call('XADD', '${keys.queueEvents}', '*', 'event', 'moved') end
+  if hasMoved then call('XADD', EVENTS, '*', 'event', 'moved') end
 end
 local function publish(id, message)
   call('PUBLISH', '${keys.eventChannels}' .. id .. ':live', message)
@@ -93,3 +93,11 @@ export const arrange = 'arrange(ARGV[1])';
 
 /** How many jobs of a user wait, among the first ones. ARGV user. */
 export const waitingOf = 'return #placesOf(ARGV[1])';
+
+/** A client asks to cancel a job, wherever it is. ARGV id. */
+export const cancel = `
+local id = ARGV[1]
+if call('HEXISTS', runOf(id), 'end') == 1 then return 0 end
+call('HSET', runOf(id), 'cancel', 1)
+call('XADD', EVENTS, '*', 'event', 'cancel', 'jobId', id)
+return 1`;

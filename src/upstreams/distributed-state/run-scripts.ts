@@ -1,6 +1,6 @@
 import { type Scripts, defineScripts } from '../../lib/redis-scripts.ts';
 import type { Redis } from '../../lib/redis.ts';
-import { arrange, enter, queuePrelude, waitingOf } from './queue-scripts.ts';
+import { arrange, cancel, enter, queuePrelude, waitingOf } from './queue-scripts.ts';
 import type { QueueKeys } from './redis-keys.ts';
 
 /**
@@ -96,12 +96,6 @@ local user = call('HGET', run, 'user')
 if user then call('ZADD', TURNS, 0, user) end
 return 'ok'`;
 
-/** A client asks to cancel a job. ARGV id. */
-const askCancel = `
-if call('HEXISTS', runOf(ARGV[1]), 'end') == 1 then return 'ended' end
-call('HSET', runOf(ARGV[1]), 'cancel', 1)
-return 'ok'`;
-
 /** A counter above the floor that was never reserved before. ARGV counter, floor, lifetime. */
 const reserveCounter = `
 local last = tonumber(call('GET', ARGV[1]) or 0)
@@ -119,7 +113,7 @@ const SCRIPTS = {
   append,
   end,
   requeue,
-  askCancel,
+  cancel,
   reserveCounter,
 };
 

@@ -93,11 +93,6 @@ export class RunStateStore {
     return (await this.#scripts.requeue(id, fence, event, attemptsReturned)) as WriteResult;
   }
 
-  /** Notes that a job is to be cancelled; false when it has ended. */
-  async askCancel(id: string): Promise<boolean> {
-    return (await this.#scripts.askCancel(id)) === 'ok';
-  }
-
   /** True while this claim of a job is the current one and the job has not ended. */
   async isCurrent({ id, fence }: FencedJob): Promise<boolean> {
     const [current, end] = await this.#redis.hmget(this.#keys.run(id), 'fence', 'end');

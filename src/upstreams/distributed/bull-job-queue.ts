@@ -1,4 +1,4 @@
-import { Queue, QueueEvents, type QueueEventsListener, QueueEventsProducer } from 'bullmq';
+import { Queue, QueueEvents, type QueueEventsListener } from 'bullmq';
 import { reached } from '../../lib/crash-point.ts';
 import type { Redis } from '../../lib/redis.ts';
 import type {
@@ -29,7 +29,6 @@ export class BullJobQueue implements JobQueue {
   readonly #options: BullJobQueueOptions;
   readonly #scripts: QueueScripts;
   readonly #queue: Queue;
-  readonly #producer: QueueEventsProducer;
   readonly #listening: Promise<QueueEvents | undefined>;
   readonly #workers: BullWorker[] = [];
   readonly #onMove: (() => void)[] = [];
@@ -39,9 +38,9 @@ export class BullJobQueue implements JobQueue {
     const { redis, keys } = options;
     this.#options = options;
     this.#scripts = defineQueueScripts(redis, keys);
-    const base = { connection: redis, prefix: keys.bullPrefix };
     this.#queue = new Queue(QUEUE_NAME, {
-      ...base,
+      connection: redis,
+      prefix: keys.bullPrefix,
       streams: { events: { maxLen: MAX_LOGGED_EVENTS } },
       defaultJobOptions: {
         removeOnComplete: true,
@@ -50,9 +49,7 @@ export class BullJobQueue implements JobQueue {
         backoff: { type: 'custom' },
       },
     });
-    this.#producer = new QueueEventsProducer(QUEUE_NAME, base);
     this.#queue.on('error', this.#logError);
-    this.#producer.on('error', this.#logError);
     this.#listening = this.#listen();
   }
 
@@ -72,8 +69,8 @@ export class BullJobQueue implements JobQueue {
     return (await this.#queue.remove(id)) === 1;
   }
 
-  async cancel(jobId: string): Promise<void> {
-    await this.#producer.publishEvent({ eventName: 'cancel', jobId }, MAX_LOGGED_EVENTS);
+  async cancel(id: string): Promise<boolean> {
+    return (await this.#scripts.cancel(id)) === 1;
   }
 
   async positions(ids: readonly string[]): Promise<readonly (number | null)[]> {
@@ -114,7 +111,7 @@ export class BullJobQueue implements JobQueue {
   async close(): Promise<void> {
     this.#isClosed = true;
     const events = await this.#listening;
-    await Promise.all([events?.close(), this.#producer.close(), this.#queue.close()]);
+    await Promise.all([events?.close(), this.#queue.close()]);
   }
 
   async #enter({ id, user, order }: QueuedJob) {

@@ -1,9 +1,10 @@
 import type { SharedServices } from './shared-services.ts';
+import { LRUCache } from 'lru-cache';
 import { coalesce } from '../../lib/coalesce.ts';
 import type { Logger } from '../../observability/log.ts';
 import type { JobQueue } from '../jobs/job-queue.ts';
 import type { Caller, JobEvent } from '../../protocol/job-api.ts';
-import { drainEvents, endedJobEvents, createJobFeed, type JobFeed } from '../job-feed.ts';
+import { endedJobEvents, createJobFeed, type JobFeed } from '../job-feed.ts';
 import type { RunStateStore } from '../distributed-state/run-state.ts';
 import { IS_TERMINAL } from '../../protocol/v2.ts';
 import {
@@ -16,26 +17,20 @@ import {
   isAfter,
 } from '../distributed-state/event-codec.ts';
 
-/** How long the events of a new job are buffered for its submitter. */
-const BUFFER_MS = 30_000;
+/** How long the submitter of a job may take to ask for its events. */
+const SUBMITTER_MS = 30_000;
+const MAX_SUBMITTED = 10_000;
 /** Interval at which streams are read, in case a message was lost unnoticed. */
 const CATCH_UP_MS = 15_000;
 
-export type EventMirrorsOptions = EventMirrorSources & {
-  readonly log: Logger;
-};
-
-type BufferedEvents = {
-  readonly user: string;
-  readonly events: AsyncIterable<JobEvent>;
-  take(signal: AbortSignal): void;
-};
+export type EventMirrorsOptions = EventMirrorSources & { readonly log: Logger };
 
 /** The events of jobs that other processes run, as feeds of this process. */
 export class EventMirrors {
   readonly #options: EventMirrorsOptions;
-  readonly #mirrors = new Map<string, EventMirror>();
-  readonly #buffered = new Map<string, BufferedEvents>();
+  readonly #mirrors = new Set<EventMirror>();
+  /** Users by the jobs they have just submitted here. */
+  readonly #submitted = new LRUCache<string, string>({ max: MAX_SUBMITTED, ttl: SUBMITTER_MS });
   readonly #updatePositions = coalesce(() => this.#readPositions());
   readonly #timer: NodeJS.Timeout;
 
@@ -46,77 +41,62 @@ export class EventMirrors {
     options.queue.onMove(() => void this.#updatePositions().catch(this.#logFailure));
   }
 
-  /** Buffers all events from now on for the first subscriber. Call before the job can start. */
-  async prepare(user: string, id: string): Promise<void> {
-    const mirror = await this.#open(id);
-    const stop = new AbortController();
-    const abort = (): void => stop.abort();
-    let release = (): void => {};
-    const events = subscription(mirror, mirror.feed.subscribe(stop.signal), () => release());
-    const expiry = setTimeout(() => {
-      this.#buffered.delete(id);
-      abort();
-      void drainEvents(events);
-    }, BUFFER_MS).unref();
-    this.#buffered.set(id, {
-      user,
-      events,
-      take(signal) {
-        clearTimeout(expiry);
-        if (signal.aborted) abort();
-        signal.addEventListener('abort', abort);
-        release = () => signal.removeEventListener('abort', abort);
-      },
-    });
+  /** The user has submitted a job here: the first subscription is to all its events. */
+  submitted(user: string, id: string): void {
+    this.#submitted.set(id, user);
   }
 
-  /** The buffered events, for the first subscriber. */
-  prepared(caller: Caller, id: string, signal: AbortSignal): AsyncIterable<JobEvent> | undefined {
-    const buffered = this.#buffered.get(id);
-    if (buffered?.user !== caller.user) return undefined;
-    this.#buffered.delete(id);
-    buffered.take(signal);
-    return buffered.events;
+  /** All events of a job, from its first, for the user who has just submitted it here; once. */
+  ofSubmitter(
+    caller: Caller,
+    id: string,
+    signal: AbortSignal,
+  ): AsyncIterable<JobEvent> | undefined {
+    if (this.#submitted.get(id) !== caller.user) return undefined;
+    this.#submitted.delete(id);
+    const mirror = this.#create(id);
+    const events = mirror.feed.subscribe(signal);
+    mirror.open().catch((error: unknown) => {
+      this.#logFailure(error);
+      mirror.close();
+    });
+    return closing(mirror, events);
   }
 
   /** Subscribes; the first events are the latest status, progress and preview. */
   async subscribe(id: string, signal: AbortSignal): Promise<AsyncIterable<JobEvent>> {
-    const mirror = await this.#open(id);
+    const mirror = this.#create(id);
+    try {
+      await mirror.open();
+    } catch (error) {
+      mirror.close();
+      throw error;
+    }
     const { feed } = mirror;
-    const events = mirror.isOver() ? endedJobEvents(feed.status()) : feed.subscribe(signal);
-    return subscription(mirror, events, () => {});
+    return mirror.isOver()
+      ? endedJobEvents(feed.status())
+      : closing(mirror, feed.subscribe(signal));
   }
 
   close(): void {
     clearInterval(this.#timer);
-    for (const mirror of this.#mirrors.values()) mirror.close();
-  }
-
-  /** The mirror of a job, with one more subscriber. */
-  async #open(id: string): Promise<EventMirror> {
-    const mirror = this.#mirrors.get(id) ?? this.#create(id);
-    mirror.addSubscriber();
-    await mirror.ready;
-    return mirror;
+    for (const mirror of this.#mirrors) mirror.close();
   }
 
   #create(id: string): EventMirror {
-    const mirror = new EventMirror(id, this.#options, (closed) => {
-      if (this.#mirrors.get(id) === closed) this.#mirrors.delete(id);
-    });
-    this.#mirrors.set(id, mirror);
-    mirror.ready.catch(() => mirror.close());
+    const mirror = new EventMirror(id, this.#options, () => this.#mirrors.delete(mirror));
+    this.#mirrors.add(mirror);
     return mirror;
   }
 
   #catchUpAll(): void {
-    for (const mirror of this.#mirrors.values()) void mirror.catchUp().catch(this.#logFailure);
+    for (const mirror of this.#mirrors) void mirror.catchUp().catch(this.#logFailure);
   }
 
   async #readPositions(): Promise<void> {
-    const waiting = [...this.#mirrors].filter(([, mirror]) => mirror.isWaiting());
-    const positions = await this.#options.queue.positions(waiting.map(([id]) => id));
-    for (const [i, [, mirror]] of waiting.entries()) mirror.setQueuePosition(positions[i] ?? null);
+    const waiting = [...this.#mirrors].filter((mirror) => mirror.isWaiting());
+    const positions = await this.#options.queue.positions(waiting.map(({ id }) => id));
+    for (const [i, mirror] of waiting.entries()) mirror.setQueuePosition(positions[i] ?? null);
   }
 
   readonly #logFailure = (error: unknown): void =>
@@ -126,17 +106,15 @@ export class EventMirrors {
     );
 }
 
-/** Events of a subscriber of a mirror, which is released at their end. */
-async function* subscription(
+/** The events of a mirror, which closes with them. */
+async function* closing(
   mirror: EventMirror,
   events: AsyncIterable<JobEvent>,
-  onEnd: () => void,
 ): AsyncGenerator<JobEvent> {
   try {
     yield* events;
   } finally {
-    onEnd();
-    mirror.releaseSubscriber();
+    mirror.close();
   }
 }
 
@@ -150,25 +128,21 @@ const STREAM_START: StreamPosition = { fence: 0, n: 0 };
 /** The events of one job that another process runs, as a feed of this process. */
 class EventMirror {
   readonly feed: JobFeed = createJobFeed({ status: 'queued' });
-  /** Resolves once the mirror is subscribed and has read the stream. */
-  readonly ready: Promise<void>;
   /** Reads the events of the stream after the last known position. */
   readonly catchUp = coalesce(() => this.#readStream());
-  readonly #id: string;
+  readonly id: string;
   readonly #sources: EventMirrorSources;
-  readonly #onClose: (mirror: EventMirror) => void;
+  readonly #onClose: () => void;
   #last = STREAM_START;
   #queuePosition: number | null = null;
   #isOver = false;
   #isClosed = false;
-  #subscribers = 0;
   #unsubscribe = (): void => {};
 
-  constructor(id: string, sources: EventMirrorSources, onClose: (mirror: EventMirror) => void) {
-    this.#id = id;
+  constructor(id: string, sources: EventMirrorSources, onClose: () => void) {
+    this.id = id;
     this.#sources = sources;
     this.#onClose = onClose;
-    this.ready = this.#open();
   }
 
   isOver(): boolean {
@@ -177,15 +151,6 @@ class EventMirror {
 
   isWaiting(): boolean {
     return this.feed.status().status === 'queued';
-  }
-
-  /** Counts a subscriber; the mirror closes when the last one is released. */
-  addSubscriber(): void {
-    this.#subscribers++;
-  }
-
-  releaseSubscriber(): void {
-    if (--this.#subscribers === 0) this.close();
   }
 
   setQueuePosition(position: number | null): void {
@@ -199,17 +164,18 @@ class EventMirror {
     this.#isClosed = true;
     this.feed.end();
     this.#unsubscribe();
-    this.#onClose(this);
+    this.#onClose();
   }
 
-  async #open(): Promise<void> {
+  /** Resolves once the mirror is subscribed and has read the stream. */
+  async open(): Promise<void> {
     const { redis, keys, pubsub } = this.#sources;
-    this.#unsubscribe = await pubsub.subscribe(keys.eventChannel(this.#id), (message) =>
+    this.#unsubscribe = await pubsub.subscribe(keys.eventChannel(this.id), (message) =>
       this.#receive(decodePublished(message)),
     );
     await this.catchUp();
     if (this.#isClosed || this.#isOver) return this.#unsubscribe();
-    const preview = await redis.getBuffer(keys.preview(this.#id));
+    const preview = await redis.getBuffer(keys.preview(this.id));
     if (preview) this.feed.emit(decodePreview(preview));
     await this.#compareStatus();
   }
@@ -217,7 +183,7 @@ class EventMirror {
   async #readStream(): Promise<void> {
     const { redis, keys } = this.#sources;
     const after = `(${this.#last.fence}-${this.#last.n}`;
-    const entries = await redis.xrange(keys.eventStream(this.#id), after, '+');
+    const entries = await redis.xrange(keys.eventStream(this.id), after, '+');
     for (const [at, [, text = '']] of entries) this.#apply(decodePosition(at), decodeEvent(text));
   }
 
@@ -245,8 +211,8 @@ class EventMirror {
   async #compareStatus(): Promise<void> {
     const { runState, queue } = this.#sources;
     const [[run], [position = null]] = await Promise.all([
-      runState.read([this.#id]),
-      queue.positions([this.#id]),
+      runState.read([this.id]),
+      queue.positions([this.id]),
     ]);
     if (!run?.status || IS_TERMINAL[run.status] || this.#isOver) return;
     const { status } = run;

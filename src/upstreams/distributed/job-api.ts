@@ -26,7 +26,7 @@ export function createJobApi(deps: JobApiOptions): JobCalls {
     ledger,
     clock,
     statesOf: (rows) => statesOf(rows, deps),
-    ownEvents: (caller, id, signal) => eventMirrors.prepared(caller, id, signal),
+    ownEvents: (caller, id, signal) => eventMirrors.ofSubmitter(caller, id, signal),
     subscribe: (id, signal) => eventMirrors.subscribe(id, signal),
   });
   const acceptOptions = {
@@ -53,9 +53,8 @@ export function createJobApi(deps: JobApiOptions): JobCalls {
 
   /** The request is on record: a worker that gets the job ends it, whether it hears of this or not. */
   async function cancelJob(row: JobRow): Promise<void> {
-    if (isOver(row) || !(await runState.askCancel(row.id))) return;
+    if (isOver(row) || !(await queue.cancel(row.id))) return;
     if (await queue.remove(row.id)) await endWaiting(row);
-    else await queue.cancel(row.id);
   }
 
   return {
@@ -64,7 +63,7 @@ export function createJobApi(deps: JobApiOptions): JobCalls {
       const accepted = await acceptJob(caller, request, acceptOptions);
       if (!accepted.ok) return accepted;
       const job = accepted.value;
-      await eventMirrors.prepare(job.user, job.id);
+      eventMirrors.submitted(job.user, job.id);
       await queue.add([job]);
       const [position = null] = await queue.positions([job.id]);
       return ok({ ...showJob({ ...job, position }, clock.now()), x_workflow: job.workflow });

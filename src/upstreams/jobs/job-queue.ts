@@ -30,8 +30,8 @@ export type JobQueue = {
   add(jobs: readonly QueuedJob[]): Promise<void>;
   /** Removes a job: true when none will run it from now on, false when it runs. */
   remove(id: string): Promise<boolean>;
-  /** Aborts the signal of a running job, wherever it runs. */
-  cancel(id: string): Promise<void>;
+  /** Aborts the signal of a job now, or as soon as it runs; false when it has ended. */
+  cancel(id: string): Promise<boolean>;
   /** How many jobs will be taken before each of these; null for one that does not wait. */
   positions(ids: readonly string[]): Promise<readonly (number | null)[]>;
   /** How many jobs wait. */

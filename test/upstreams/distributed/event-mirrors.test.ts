@@ -19,10 +19,11 @@ const step = (n: number): JobEvent => ({
 /** A Redis with one stream, and a publisher that may lose messages. */
 function open(positions: readonly (number | null)[] = [null]) {
   const stream: [id: string, fields: string[]][] = [];
-  const handlers = new Map<string, (message: Buffer) => void>();
+  const handlers = new Map<string, Set<(message: Buffer) => void>>();
   let reconnected = (): void => {};
   let moved = (): void => {};
-  const send = (channel: string, text: string): void => handlers.get(channel)?.(Buffer.from(text));
+  const send = (channel: string, text: string): void =>
+    handlers.get(channel)?.forEach((onMessage) => onMessage(Buffer.from(text)));
   const mirrors = new EventMirrors({
     redis: {
       xrange: async (_key: string, after: string) =>
@@ -32,8 +33,12 @@ function open(positions: readonly (number | null)[] = [null]) {
     keys: KEYS,
     pubsub: {
       async subscribe(channel, onMessage) {
-        handlers.set(channel, onMessage);
-        return () => void handlers.delete(channel);
+        const all = handlers.get(channel) ?? new Set();
+        handlers.set(channel, all.add(onMessage));
+        return () => {
+          all.delete(onMessage);
+          if (all.size === 0) handlers.delete(channel);
+        };
       },
       onReconnect: (recheck) => void (reconnected = recheck),
       close() {},
@@ -115,13 +120,13 @@ test('a move of the queue is shown to jobs that wait', async () => {
   expect(await texts).toEqual(['queued', 'queued 4', 'succeeded']);
 });
 
-test('events are buffered for the submitter alone, and once', async () => {
+test('all events are for the submitter alone, and once', async () => {
   const { mirrors, write } = open();
-  await mirrors.prepare('anna', 'j');
+  mirrors.submitted('anna', 'j');
   write(running as never);
-  expect(mirrors.prepared({ user: 'bob' }, 'j', never)).toBeUndefined();
-  const events = mirrors.prepared(ANNA, 'j', never);
-  expect(mirrors.prepared(ANNA, 'j', never)).toBeUndefined();
+  expect(mirrors.ofSubmitter({ user: 'bob' }, 'j', never)).toBeUndefined();
+  const events = mirrors.ofSubmitter(ANNA, 'j', never);
+  expect(mirrors.ofSubmitter(ANNA, 'j', never)).toBeUndefined();
   write(ended as never);
   expect(events && (await textsOf(events))).toEqual(['queued', 'running', 'succeeded']);
 });

@@ -227,11 +227,11 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
     const { runs, queue } = openServices(setup);
     await queue.add([{ id: 'a', user: 'anna', order: 0 }]);
     await runs.claim('a', 0);
-    expect(await runs.askCancel('a')).toBe(true);
+    expect(await queue.cancel('a')).toBe(true);
     const held = { id: 'a', fence: 1 };
     expect(await runs.end(held, { status: 'succeeded' })).toBe('cancel');
     expect(await runs.end(held, { status: 'canceled' })).toBe('ok');
-    expect(await runs.askCancel('a')).toBe(false);
+    expect(await queue.cancel('a')).toBe(false);
   });
 
   test('bytes another process records while they are removed here stay', async () => {
