@@ -4,7 +4,7 @@ import { jobFromRow, jobStateOf, showJob, toPatch } from '../jobs/live-job.ts';
 import { createJobReader, notFound } from '../jobs/job-reader.ts';
 import { toEndedJob } from '../jobs/job-lifecycle.ts';
 import { type AcceptOptions, acceptJob } from '../jobs/accept-job.ts';
-import { hasQueueCapacity } from '../jobs/fair-order.ts';
+import { createReservations } from '../jobs/fair-order.ts';
 import type { JobRow } from '../../ledger/ledger.ts';
 import type { EventMirrors } from './event-mirrors.ts';
 import type { RunState } from '../distributed-state/run-fields.ts';
@@ -31,7 +31,7 @@ export function createJobApi(deps: JobApiOptions): JobCalls {
   });
   const acceptOptions = {
     ...deps,
-    reserve: createReserve(deps),
+    reserve: createReservations(queue, deps.maxQueued),
     nextOrder: () => queue.nextOrder(),
   };
 
@@ -74,30 +74,6 @@ export function createJobApi(deps: JobApiOptions): JobCalls {
       await cancelJob(row);
       return await reader.get(caller, jobId);
     },
-  };
-}
-
-/**
- * The waiting jobs are counted in Redis; submissions that other processes accept at the same moment
- * are not counted.
- */
-function createReserve({ queue, maxQueued: limit }: JobApiOptions): AcceptOptions['reserve'] {
-  const reserved: string[] = [];
-  return async (user) => {
-    const others = [...reserved];
-    reserved.push(user);
-    const release = (): void => void reserved.splice(reserved.indexOf(user), 1);
-    try {
-      const [all, own] = await Promise.all([queue.waiting(), queue.waitingOf(user)]);
-      const waiting = all + others.length;
-      const ofUser = own + others.filter((other) => other === user).length;
-      if (hasQueueCapacity({ waiting, ofUser, limit })) return { release };
-    } catch (error) {
-      release();
-      throw error;
-    }
-    release();
-    return undefined;
   };
 }
 

@@ -1,3 +1,5 @@
+import type { JobQueue } from './job-queue.ts';
+
 /** The waiting jobs of one user, and the figures that decide whose turn is next. */
 type UserQueue<T> = {
   /** In v1's order: by number, then by arrival. */
@@ -98,7 +100,7 @@ export function createJobQueue<T extends QueuedItem>(onMove: (waiting: readonly 
       userOf(job.user).running++;
       highest = Math.max(highest, job.order);
     },
-    /** Takes the next job, if one waits. Call `ended` when it no longer runs. */
+    /** Takes the next job, if one waits. Call `ended` or `returned` when it no longer runs. */
     take(): T | undefined {
       const user = nextUser(users.values());
       const job = user?.jobs.shift();
@@ -112,6 +114,15 @@ export function createJobQueue<T extends QueuedItem>(onMove: (waiting: readonly 
       user.running--;
       user.since = ++changes;
       removeIdle(job.user);
+    },
+    /** A taken job waits again, and its user is next. */
+    returned(job: T): void {
+      const user = userOf(job.user);
+      user.running--;
+      user.since = 0;
+      const before = user.jobs.findIndex((other) => other.order >= job.order);
+      user.jobs.splice(before < 0 ? user.jobs.length : before, 0, job);
+      onMove(waiting());
     },
     remove(id: string): boolean {
       for (const [name, { jobs }] of users) {
@@ -137,4 +148,29 @@ function sum<T>(items: Iterable<T>, valueOf: (item: T) => number): number {
   let total = 0;
   for (const item of items) total += valueOf(item);
   return total;
+}
+
+/**
+ * Reserves room in a queue for jobs that are being accepted. Of several processes, each counts its
+ * own reservations only.
+ */
+export function createReservations(queue: Pick<JobQueue, 'waiting' | 'waitingOf'>, limit: number) {
+  const reserved: string[] = [];
+  /** Reserves room for a job of this user; `undefined` when the queue is full. */
+  return async (user: string): Promise<{ release(): void } | undefined> => {
+    const others = [...reserved];
+    reserved.push(user);
+    const release = (): void => void reserved.splice(reserved.indexOf(user), 1);
+    try {
+      const [all, own] = await Promise.all([queue.waiting(), queue.waitingOf(user)]);
+      const waiting = all + others.length;
+      const ofUser = own + others.filter((other) => other === user).length;
+      if (hasQueueCapacity({ waiting, ofUser, limit })) return { release };
+    } catch (error) {
+      release();
+      throw error;
+    }
+    release();
+    return undefined;
+  };
 }

@@ -28,7 +28,7 @@ export type JobQueueWorker = { start(): void; close(): Promise<void> };
 export type JobQueue = {
   /** Adds jobs; does nothing for one that waits already or that runs. */
   add(jobs: readonly QueuedJob[]): Promise<void>;
-  /** Removes a job: true when none will run it from now on, false when it runs. */
+  /** Removes a job that no live worker has; false when one has it. */
   remove(id: string): Promise<boolean>;
   /** Aborts the signal of a job now, or as soon as it runs; false when it has ended. */
   cancel(id: string): Promise<boolean>;

@@ -1,0 +1,117 @@
+import { createJobQueue } from '../jobs/fair-order.ts';
+import type {
+  JobQueue,
+  JobQueueWorker,
+  JobQueueWorkerOptions,
+  QueuedJob,
+  QueueStop,
+} from '../jobs/job-queue.ts';
+
+/** The queue of a single process. Its calls take effect before they return. */
+export class MemoryJobQueue<T extends QueuedJob> implements JobQueue {
+  readonly #queue: ReturnType<typeof createJobQueue<T>>;
+  /** Ids of the jobs that wait or run. */
+  readonly #queued = new Set<string>();
+  readonly #stops = new Map<string, AbortController>();
+  readonly #onMove: (() => void)[] = [];
+  readonly #schedules: (() => void)[] = [];
+
+  /** `onOrder` is called after every change with all jobs that wait, in order. */
+  constructor(onOrder: (waiting: readonly T[]) => void = () => {}) {
+    this.#queue = createJobQueue<T>((waiting) => {
+      onOrder(waiting);
+      for (const changed of this.#onMove) changed();
+    });
+  }
+
+  async add(jobs: readonly T[]): Promise<void> {
+    for (const job of jobs) {
+      if (this.#queued.has(job.id)) continue;
+      this.#queued.add(job.id);
+      this.#queue.add(job);
+    }
+    this.#schedule();
+  }
+
+  async remove(id: string): Promise<boolean> {
+    if (!this.#queue.remove(id)) return false;
+    this.#queued.delete(id);
+    return true;
+  }
+
+  async cancel(id: string): Promise<boolean> {
+    this.#stops.get(id)?.abort('canceled' satisfies QueueStop);
+    return this.#queued.has(id);
+  }
+
+  async positions(ids: readonly string[]): Promise<readonly (number | null)[]> {
+    const places = new Map(this.#queue.waiting().map((job, place) => [job.id, place]));
+    return ids.map((id) => places.get(id) ?? null);
+  }
+
+  async waiting(): Promise<number> {
+    return this.#queue.count();
+  }
+
+  async waitingOf(user: string): Promise<number> {
+    return this.#queue.countOf(user);
+  }
+
+  async nextOrder(): Promise<number> {
+    return this.#queue.nextOrder();
+  }
+
+  onMove(changed: () => void): void {
+    this.#onMove.push(changed);
+  }
+
+  worker(options: JobQueueWorkerOptions): JobQueueWorker {
+    const running = new Map<string, Promise<void>>();
+    let isOpen = false;
+    const startWaitingJobs = (): void => {
+      while (isOpen && running.size < options.concurrency) {
+        const job = this.#queue.take();
+        if (!job) return;
+        const run = this.#run(job, options).finally(() => {
+          running.delete(job.id);
+          this.#schedule();
+        });
+        running.set(job.id, run);
+      }
+    };
+    this.#schedules.push(startWaitingJobs);
+    return {
+      start: () => {
+        isOpen = true;
+        this.#schedule();
+      },
+      close: async () => {
+        isOpen = false;
+        for (const id of running.keys()) this.#stops.get(id)?.abort('shutdown' satisfies QueueStop);
+        await Promise.all(running.values());
+      },
+    };
+  }
+
+  async close(): Promise<void> {}
+
+  /** Deferred, so that the submitter can subscribe before its job starts. */
+  #schedule(): void {
+    setImmediate(() => {
+      for (const startWaitingJobs of this.#schedules) startWaitingJobs();
+    });
+  }
+
+  async #run(job: T, { run, giveUp }: JobQueueWorkerOptions): Promise<void> {
+    const stop = new AbortController();
+    this.#stops.set(job.id, stop);
+    const outcome = await run(job.id, stop.signal).catch(async (error: unknown) => {
+      await giveUp(job.id, error as Error);
+      return 'over' as const;
+    });
+    this.#stops.delete(job.id);
+    if (outcome === 'interrupted') return this.#queue.returned(job);
+    this.#queued.delete(job.id);
+    this.#queue.ended(job);
+  }
+}
