@@ -2,15 +2,10 @@ import type { JobRow, Ledger } from '../../ledger/ledger.ts';
 import { reached } from '../../lib/crash-point.ts';
 import type { Logger } from '../../observability/log.ts';
 import { type JobStatus, IS_TERMINAL } from '../../protocol/v2.ts';
-import {
-  type WorkerAssignment,
-  chooseWorker,
-  idleWorkers,
-  type WorkerThread,
-} from '../jobs/worker-thread.ts';
+import type { JobThreads } from '../jobs/job-threads.ts';
 import type { RunOutcome } from '../jobs/job-queue.ts';
 import { type LiveJob, jobFromRow, toEndPatch } from '../jobs/live-job.ts';
-import { type JobEnd, type RunnerOptions, runOnWorker } from '../jobs/run-on-worker.ts';
+import type { JobEnd } from '../jobs/run-on-worker.ts';
 import { JobRun } from './job-run.ts';
 import type {
   Claim,
@@ -26,22 +21,19 @@ import { type FinalEnd, toEndedJob } from '../jobs/job-lifecycle.ts';
 import type { EndPatch } from '../distributed-state/run-fields.ts';
 
 export type JobRunsOptions = JobEndsOptions & {
-  readonly threads: readonly WorkerThread[];
-  readonly runner: RunnerOptions;
+  readonly threads: Pick<JobThreads, 'run'>;
   readonly log: Logger;
 };
 
 /** Runs the jobs that a worker took from the queue, each under its fencing token. */
 export class JobRuns {
   readonly #options: JobRunsOptions;
-  readonly #assignments: readonly WorkerAssignment[];
   readonly #runs = new Map<string, JobRun>();
   readonly #ends: JobEnds;
 
   constructor(options: JobRunsOptions) {
     this.#options = options;
     this.#ends = new JobEnds(options);
-    this.#assignments = idleWorkers(options.threads);
   }
 
   /** Runs a job that this process has taken from the queue. */
@@ -85,7 +77,9 @@ export class JobRuns {
     this.#runs.get(id)?.onLeaseLost();
     this.#runs.set(id, jobRun);
     try {
-      return await this.#runOnThread(jobRun);
+      const end = await this.#runNodes(jobRun.job);
+      await jobRun.drain();
+      return await this.#finish(jobRun, end);
     } finally {
       if (this.#runs.get(id) === jobRun) this.#runs.delete(id);
     }
@@ -103,33 +97,17 @@ export class JobRuns {
     await this.#ends.finish({ id, fence: claim.fence }, { ...jobFromRow(row), startedAtMs }, end);
   }
 
-  async #runOnThread(jobRun: JobRun): Promise<RunOutcome> {
-    const { job } = jobRun;
-    const assignment = chooseWorker(this.#assignments, job.user);
-    if (!assignment) throw new Error('a job was taken although all workers are busy');
-    assignment.job = job;
+  async #runNodes(job: LiveJob): Promise<JobEnd> {
+    const { threads, log } = this.#options;
+    await this.#ends.removeAssets(job.id, new Set());
     try {
-      await this.#ends.removeAssets(job.id, new Set());
-      const end = await this.#runNodes(job, assignment.thread);
-      await jobRun.drain();
-      return await this.#finish(jobRun, end);
-    } finally {
-      assignment.job = undefined;
-      assignment.lastUser = job.user;
-    }
-  }
-
-  async #runNodes(job: LiveJob, thread: WorkerThread): Promise<JobEnd> {
-    try {
-      const end = await runOnWorker(job, thread, this.#options.runner);
+      const end = await threads.run(job);
       // Redis does not wait for this disk.
       await job.filesOnDisk?.();
       return end;
     } catch (error) {
-      this.#options.log.error(
-        { event: 'job.run_failed', err: error, job: job.id },
-        'a job could not be run',
-      );
+      const facts = { event: 'job.run_failed', err: error, job: job.id };
+      log.error(facts, 'a job could not be run');
       return { status: 'failed', error: internalError() };
     }
   }

@@ -1,10 +1,6 @@
-import path from 'node:path';
 import { createWorkerRequestHandler, type HandleWorkerRequest } from '../jobs/run-on-worker.ts';
-import type { EngineLimits } from '../job-engine.ts';
 import type { LiveJob } from '../jobs/live-job.ts';
-import { resolveFiles } from '../jobs/resolve-files.ts';
-import { nodeLibraryUrl } from '../assets/job-files.ts';
-import { createWorkerThread } from '../jobs/worker-thread.ts';
+import { JobThreads } from '../jobs/job-threads.ts';
 import type { DistributedEngineOptions, SharedServices } from './shared-services.ts';
 import { JobRuns, workerLost } from './job-runs.ts';
 import { MAX_STALLS } from './bull-worker.ts';
@@ -24,13 +20,10 @@ export function createLocalWorker(
   deps: DistributedEngineOptions,
   shared: SharedServices,
 ): LocalWorker | undefined {
-  const { ledger, limits, log, nodesModule = nodeLibraryUrl() } = deps;
+  const { ledger, limits, log } = deps;
   const { jobFiles, runState, clock } = shared;
-  if (limits.concurrency === 0) return undefined;
-  const spoolDir = path.resolve(deps.spoolDir);
-  const { blobsDir } = jobFiles.blobs;
-  const workerSetup = { nodesModule, spoolDir, blobsDir, cacheBytes: limits.cacheBytes };
-  const threads = Array.from({ length: limits.concurrency }, () => createWorkerThread(workerSetup));
+  const { concurrency } = limits;
+  if (concurrency === 0) return undefined;
   const fenceOptions = {
     ledger,
     runState,
@@ -42,25 +35,10 @@ export function createLocalWorker(
     if (fencedJob === undefined || (await runState.begin(fencedJob)) === 'stale')
       throw new Error(TAKEN_OVER);
   };
-  const jobRuns = new JobRuns({
-    ...jobFiles,
-    ledger,
-    runState,
-    threads,
-    clock,
-    log,
-    retentionMs: limits.retentionMs,
-    runner: {
-      ...runnerLimits(limits),
-      nodes: deps.nodes,
-      clock,
-      log,
-      syncFiles: (hashes) => jobFiles.blobs.sync(hashes),
-      resolve: (job) => resolveFiles(job, jobFiles.fileLookupOf(job.user)),
-      answer: withFence(createWorkerRequestHandler({ ...jobFiles, begin }), fenceOptions),
-    },
-  });
-  const { concurrency } = limits;
+  const answer = withFence(createWorkerRequestHandler({ ...jobFiles, begin }), fenceOptions);
+  const threads = new JobThreads({ ...deps, clock, jobFiles, answer });
+  const { retentionMs } = limits;
+  const jobRuns = new JobRuns({ ...jobFiles, ledger, runState, threads, clock, log, retentionMs });
   const worker = shared.queue.worker({
     concurrency,
     run: (id, signal) => jobRuns.run(id, signal),
@@ -68,12 +46,12 @@ export function createLocalWorker(
   });
   return {
     start() {
-      for (const thread of threads) thread.start();
+      threads.start();
       worker.start();
     },
     async close() {
       await worker.close();
-      await Promise.all(threads.map((thread) => thread.terminate()));
+      await threads.terminate();
     },
   };
 }
@@ -82,10 +60,6 @@ export function createLocalWorker(
 function endOf(error: Error): FinalEnd {
   if (error instanceof UnrecoverableError) return workerLost(MAX_STALLS + 1);
   return { status: 'failed', error: internalError() };
-}
-
-function runnerLimits({ jobTimeMs, jobMemoryBytes, stopGraceMs }: EngineLimits) {
-  return { timeLimitMs: jobTimeMs, memoryLimitBytes: jobMemoryBytes, stopGraceMs };
 }
 
 type FenceOptions = {

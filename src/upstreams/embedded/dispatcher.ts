@@ -1,30 +1,26 @@
 import type { Clock } from '../../lib/clock.ts';
-import {
-  type WorkerAssignment,
-  chooseWorker,
-  idleWorkers,
-  type WorkerThread,
-} from '../jobs/worker-thread.ts';
+import type { JobThreads } from '../jobs/job-threads.ts';
+import { reached } from '../../lib/crash-point.ts';
 import type { Logger } from '../../observability/log.ts';
 import { internalError } from '../jobs/job-error.ts';
-import type { LiveJob, StopReason } from '../jobs/live-job.ts';
+import { type LiveJob, showJob, type StopReason } from '../jobs/live-job.ts';
+import type { Job } from '../../protocol/v2.ts';
 import { createReservations } from '../jobs/fair-order.ts';
 import type { JobQueueWorker, RunOutcome } from '../jobs/job-queue.ts';
 import { MemoryJobQueue } from './memory-job-queue.ts';
 import type { JobLifecycle } from '../jobs/job-lifecycle.ts';
-import { runOnWorker, type RunnerOptions } from '../jobs/run-on-worker.ts';
 
 export type DispatcherOptions = {
   readonly lifecycle: JobLifecycle;
   readonly log: Logger;
   /** The unfinished jobs, by id. The dispatcher keeps the map up to date. */
   readonly live: Map<string, LiveJob>;
-  readonly threads: readonly WorkerThread[];
+  readonly threads: JobThreads;
+  readonly concurrency: number;
   readonly maxQueued: number;
-  readonly runner: RunnerOptions;
   readonly clock: Clock;
   /** Called when a job has ended: the files it lists must be retained as long as the job. */
-  onEnd(job: LiveJob): Promise<void>;
+  readonly onEnd: (job: LiveJob) => Promise<void>;
 };
 
 /** A starting thread would slow down the first calls. A first job does not wait for this. */
@@ -33,7 +29,6 @@ const THREADS_DELAY_MS = 100;
 /** Owns the unfinished jobs: queues them, assigns them to workers and ends them. Nothing runs before `start`. */
 export class Dispatcher {
   readonly #options: DispatcherOptions;
-  readonly #assignments: readonly WorkerAssignment[];
   readonly #queue = new MemoryJobQueue<LiveJob>(emitPositions);
   readonly #worker: JobQueueWorker;
   /** Reserves room in the queue for a job of this user; `undefined` when it is full. */
@@ -42,29 +37,24 @@ export class Dispatcher {
 
   constructor(options: DispatcherOptions) {
     this.#options = options;
-    this.#assignments = idleWorkers(options.threads);
     this.reserve = createReservations(this.#queue, options.maxQueued);
     this.#worker = this.#queue.worker({
-      concurrency: options.threads.length,
+      concurrency: options.concurrency,
       run: (id, signal) => this.#run(id, signal),
       giveUp: (id, cause) => this.#giveUp(id, cause),
     });
   }
 
   start(): void {
-    const { clock } = this.#options;
-    this.#cancelThreadStart = clock.callAfter(THREADS_DELAY_MS, () => this.#startThreads());
+    const { clock, threads } = this.#options;
+    this.#cancelThreadStart = clock.callAfter(THREADS_DELAY_MS, () => threads.start());
     this.#worker.start();
-  }
-
-  #startThreads(): void {
-    for (const { thread } of this.#assignments) thread.start();
   }
 
   async close(): Promise<void> {
     this.#cancelThreadStart?.();
     await this.#worker.close();
-    await Promise.all(this.#assignments.map(({ thread }) => thread.terminate()));
+    await this.#options.threads.terminate();
     for (const job of this.#options.live.values()) job.feed.end();
   }
 
@@ -73,9 +63,27 @@ export class Dispatcher {
     return this.#queue.nextOrder();
   }
 
-  add(job: LiveJob): void {
-    this.#options.live.set(job.id, job);
+  /** Reserves a thread for a job that is about to be stored; `false`: the job has to wait. */
+  reserveThread(job: LiveJob): boolean {
+    return this.#queue.reserveSlot(job.id);
+  }
+
+  /** For a job that is not stored. */
+  releaseThread(job: LiveJob): void {
+    this.#queue.releaseSlot(job.id);
+  }
+
+  /** Queues a job, or starts it on the thread that was reserved for it. Returns it as it is before. */
+  add(job: LiveJob): Job {
+    const { live, clock } = this.#options;
+    live.set(job.id, job);
+    // It has begun on record, and no other job waits.
+    const isReserved = job.hasBegun;
+    if (isReserved) job.position = 0;
+    const before = isReserved && showJob(job, clock.now());
     void this.#queue.add([job]);
+    if (isReserved) reached('after-run-begin');
+    return before || showJob(job, clock.now());
   }
 
   async cancel(job: LiveJob): Promise<void> {
@@ -91,31 +99,22 @@ export class Dispatcher {
   }
 
   async #run(id: string, signal: AbortSignal): Promise<RunOutcome> {
-    const job = this.#options.live.get(id);
-    const assignment = job && chooseWorker(this.#assignments, job.user);
-    if (!assignment) throw new Error('a job was taken although all workers are busy');
-    assignment.job = job;
+    const { clock, threads, lifecycle, live, onEnd } = this.#options;
+    const job = live.get(id);
+    if (!job) return 'over';
     signal.addEventListener('abort', () => job.stop.abort(signal.reason as StopReason));
-    try {
-      return await this.#runOn(assignment.thread, job);
-    } finally {
-      assignment.job = undefined;
-      assignment.lastUser = job.user;
-    }
-  }
-
-  async #runOn(thread: WorkerThread, job: LiveJob): Promise<RunOutcome> {
-    const { clock, runner, lifecycle } = this.#options;
     job.status = 'running';
     job.position = null;
     job.startedAtMs = clock.now();
-    const end = await runOnWorker(job, thread, runner);
+    const end = await threads.run(job);
+    // Its submitter must find it.
+    await job.feed.whenReleased();
     if (end.status === 'interrupted') {
       await lifecycle.suspend(job);
       return 'interrupted';
     }
     await lifecycle.finish(job, end);
-    await this.#options.onEnd(job);
+    await onEnd(job);
     return 'over';
   }
 

@@ -10,18 +10,11 @@ import { createJobReader } from '../jobs/job-reader.ts';
 import { PeriodicTask } from '../periodic-task.ts';
 import { type LiveJob, jobStateOf } from '../jobs/live-job.ts';
 import { createOutputNames } from '../assets/outputs.ts';
-import type { WorkerSetup } from '../jobs/worker-protocol.ts';
 import { recoverJobs, createJobLifecycle } from '../jobs/job-lifecycle.ts';
-import { resolveFiles } from '../jobs/resolve-files.ts';
 import { SWEEP_FAILURE, importedBytes, sweepWithUnrecorded } from '../assets/retention.ts';
-import {
-  type JobFiles,
-  createAssetApi,
-  nodeLibraryUrl,
-  createJobFiles,
-} from '../assets/job-files.ts';
+import { type JobFiles, createAssetApi, createJobFiles } from '../assets/job-files.ts';
 import { acceptJob } from '../jobs/accept-job.ts';
-import { createWorkerThread } from '../jobs/worker-thread.ts';
+import { JobThreads } from '../jobs/job-threads.ts';
 
 /**
  * Opens the engine over its ledger and files, and queues the jobs that an earlier process left
@@ -31,7 +24,7 @@ export async function createEmbeddedEngine(deps: EngineOptions): Promise<Engine>
   const { ledger, limits, clock = systemClock } = deps;
   const live = new Map<string, LiveJob>();
   const jobFiles = openJobFiles({ ...deps, clock, live });
-  const spoolDir = path.resolve(deps.spoolDir ?? (await makeEmptySpool(deps.dataDir)));
+  const spoolDir = deps.spoolDir ?? (await makeEmptySpool(deps.dataDir));
   const dispatcher = openDispatcher({ ...deps, clock, live }, jobFiles, spoolDir);
   const unfinished = await recoverJobs({
     ledger,
@@ -85,34 +78,21 @@ function openDispatcher(
   jobFiles: JobFiles,
   spoolDir: string,
 ): Dispatcher {
-  const { ledger, limits, log, clock, live, nodesModule = nodeLibraryUrl() } = deps;
+  const { ledger, limits, log, clock, live } = deps;
   const { withLock } = jobFiles;
   const { retentionMs } = limits;
   const lifecycle = createJobLifecycle({ ledger, clock, log, live, withLock, retentionMs });
-  const { blobsDir } = jobFiles.blobs;
-  const setup: WorkerSetup = { nodesModule, spoolDir, blobsDir, cacheBytes: limits.cacheBytes };
+  const begin = (job: LiveJob): Promise<void> => lifecycle.countAttempt(job);
+  const answer = createWorkerRequestHandler({ ...jobFiles, begin });
   return new Dispatcher({
     log,
     clock,
     live,
     lifecycle,
     maxQueued: limits.maxQueued,
-    threads: Array.from({ length: limits.concurrency }, () => createWorkerThread(setup)),
+    concurrency: limits.concurrency,
+    threads: new JobThreads({ ...deps, spoolDir, jobFiles, answer }),
     onEnd: (job) => jobFiles.outputRetention.extend(job),
-    runner: {
-      clock,
-      log,
-      timeLimitMs: limits.jobTimeMs,
-      memoryLimitBytes: limits.jobMemoryBytes,
-      stopGraceMs: limits.stopGraceMs,
-      nodes: deps.nodes,
-      syncFiles: (hashes) => jobFiles.blobs.sync(hashes),
-      resolve: (job) => resolveFiles(job, jobFiles.fileLookupOf(job.user)),
-      answer: createWorkerRequestHandler({
-        ...jobFiles,
-        begin: (job) => lifecycle.countAttempt(job),
-      }),
-    },
   });
 }
 

@@ -15,6 +15,9 @@ export class MemoryJobQueue<T extends QueuedJob> implements JobQueue {
   readonly #stops = new Map<string, AbortController>();
   readonly #onMove: (() => void)[] = [];
   readonly #schedules: (() => void)[] = [];
+  /** Jobs that begin as soon as they are added, by the worker that has a slot for them. */
+  readonly #reserved = new Map<string, (job: T) => void>();
+  #reserveSlot: (id: string) => boolean = () => false;
 
   /** `onOrder` is called after every change with all jobs that wait, in order. */
   constructor(onOrder: (waiting: readonly T[]) => void = () => {}) {
@@ -28,8 +31,21 @@ export class MemoryJobQueue<T extends QueuedJob> implements JobQueue {
     for (const job of jobs) {
       if (this.#queued.has(job.id)) continue;
       this.#queued.add(job.id);
-      this.#queue.add(job);
+      const begin = this.#reserved.get(job.id);
+      if (begin) begin(job);
+      else this.#queue.add(job);
     }
+    this.#schedule();
+  }
+
+  /** Reserves a slot for a job that is about to be added; false: the job has to wait. */
+  reserveSlot(id: string): boolean {
+    return this.#queue.count() === 0 && this.#reserveSlot(id);
+  }
+
+  /** For a job that is not added. */
+  releaseSlot(id: string): void {
+    this.#reserved.delete(id);
     this.#schedule();
   }
 
@@ -68,16 +84,33 @@ export class MemoryJobQueue<T extends QueuedJob> implements JobQueue {
   worker(options: JobQueueWorkerOptions): JobQueueWorker {
     const running = new Map<string, Promise<void>>();
     let isOpen = false;
+    const hasSlot = (): boolean =>
+      isOpen && running.size + this.#reserved.size < options.concurrency;
+    const start = (job: T): void => {
+      const run = this.#run(job, options).finally(() => {
+        running.delete(job.id);
+        this.#schedule();
+      });
+      running.set(job.id, run);
+    };
+    const startReserved = (job: T): void => {
+      this.#reserved.delete(job.id);
+      this.#queue.addRunning(job);
+      start(job);
+      // The process began to close meanwhile.
+      if (!isOpen) this.#stops.get(job.id)?.abort('shutdown' satisfies QueueStop);
+    };
     const startWaitingJobs = (): void => {
-      while (isOpen && running.size < options.concurrency) {
+      while (hasSlot()) {
         const job = this.#queue.take();
         if (!job) return;
-        const run = this.#run(job, options).finally(() => {
-          running.delete(job.id);
-          this.#schedule();
-        });
-        running.set(job.id, run);
+        start(job);
       }
+    };
+    this.#reserveSlot = (id) => {
+      if (!hasSlot()) return false;
+      this.#reserved.set(id, startReserved);
+      return true;
     };
     this.#schedules.push(startWaitingJobs);
     return {

@@ -2,7 +2,6 @@ import { Worker } from 'node:worker_threads';
 import { packageUrl } from '../../lib/package-url.ts';
 import { publicMessage } from './job-error.ts';
 import type { FromWorker, RunEnd, RunRequest, ToWorker, WorkerSetup } from './worker-protocol.ts';
-import type { LiveJob } from './live-job.ts';
 
 /** How a run ended: as the worker reported, or with the thread. */
 export type ThreadEnd =
@@ -66,29 +65,4 @@ export function createWorkerThread(setup: WorkerSetup) {
       await worker?.terminate();
     },
   };
-}
-
-/** A worker thread, its current job, and the user of its previous job. */
-export type WorkerAssignment = {
-  readonly thread: WorkerThread;
-  job: LiveJob | undefined;
-  lastUser: string | undefined;
-};
-
-/** The worker threads before their first job. */
-export function idleWorkers(threads: readonly WorkerThread[]): readonly WorkerAssignment[] {
-  return threads.map((thread) => ({ thread, job: undefined, lastUser: undefined }));
-}
-
-/** Prefers the worker that last served this user, because it holds that user's cache. */
-export function chooseWorker(
-  assignments: readonly WorkerAssignment[],
-  user: string,
-): WorkerAssignment | undefined {
-  const free = assignments.filter((assignment) => !assignment.job);
-  return (
-    free.find((assignment) => assignment.lastUser === user) ??
-    free.find((assignment) => assignment.lastUser === undefined) ??
-    free[0]
-  );
 }

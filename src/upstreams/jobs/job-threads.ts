@@ -1,0 +1,84 @@
+import path from 'node:path';
+import type { Clock } from '../../lib/clock.ts';
+import { type JobFiles, nodeLibraryUrl } from '../assets/job-files.ts';
+import type { EngineOptions } from '../job-engine.ts';
+import type { LiveJob } from './live-job.ts';
+import { resolveFiles } from './resolve-files.ts';
+import {
+  type HandleWorkerRequest,
+  type JobEnd,
+  type RunnerOptions,
+  runOnWorker,
+} from './run-on-worker.ts';
+import { type WorkerThread, createWorkerThread } from './worker-thread.ts';
+
+export type JobThreadsOptions = Pick<EngineOptions, 'limits' | 'nodes' | 'nodesModule' | 'log'> & {
+  readonly spoolDir: string;
+  readonly clock: Clock;
+  readonly jobFiles: Pick<JobFiles, 'blobs' | 'fileLookupOf'>;
+  readonly answer: HandleWorkerRequest;
+};
+
+/** A worker thread, its current job, and the user of its previous job. */
+type Assignment = {
+  readonly thread: WorkerThread;
+  job: LiveJob | undefined;
+  lastUser: string | undefined;
+};
+
+/** The worker threads of this process: as many jobs run at a time as `limits.concurrency` says. */
+export class JobThreads {
+  readonly #assignments: readonly Assignment[];
+  readonly #runner: RunnerOptions;
+
+  constructor(options: JobThreadsOptions) {
+    const { limits, jobFiles, nodesModule = nodeLibraryUrl() } = options;
+    const { blobsDir } = jobFiles.blobs;
+    const spoolDir = path.resolve(options.spoolDir);
+    const setup = { nodesModule, spoolDir, blobsDir, cacheBytes: limits.cacheBytes };
+    this.#assignments = Array.from({ length: limits.concurrency }, () => ({
+      thread: createWorkerThread(setup),
+      job: undefined,
+      lastUser: undefined,
+    }));
+    this.#runner = {
+      ...options,
+      timeLimitMs: limits.jobTimeMs,
+      memoryLimitBytes: limits.jobMemoryBytes,
+      stopGraceMs: limits.stopGraceMs,
+      syncFiles: (hashes) => jobFiles.blobs.sync(hashes),
+      resolve: (job) => resolveFiles(job, jobFiles.fileLookupOf(job.user)),
+    };
+  }
+
+  start(): void {
+    for (const { thread } of this.#assignments) thread.start();
+  }
+
+  /** Runs the nodes of a job on a free thread. */
+  async run(job: LiveJob): Promise<JobEnd> {
+    const assignment = this.#choose(job.user);
+    if (!assignment) throw new Error('a job was taken although all workers are busy');
+    assignment.job = job;
+    try {
+      return await runOnWorker(job, assignment.thread, this.#runner);
+    } finally {
+      assignment.job = undefined;
+      assignment.lastUser = job.user;
+    }
+  }
+
+  async terminate(): Promise<void> {
+    await Promise.all(this.#assignments.map(({ thread }) => thread.terminate()));
+  }
+
+  /** Prefers the thread that last served this user, because it holds that user's cache. */
+  #choose(user: string): Assignment | undefined {
+    const free = this.#assignments.filter((assignment) => !assignment.job);
+    return (
+      free.find((assignment) => assignment.lastUser === user) ??
+      free.find((assignment) => assignment.lastUser === undefined) ??
+      free[0]
+    );
+  }
+}
