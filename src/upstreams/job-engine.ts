@@ -40,7 +40,10 @@ export interface Engine extends JobApi {
   close(): Promise<void>;
 }
 
-/** The limits of the embedded engine. */
+/**
+ * The limits of the embedded engine.
+ * @internal
+ */
 export type EngineLimits = Readonly<typeof DEFAULT_LIMITS>;
 
 /** Modest enough for a laptop; v1 runs one job at a time too. */

@@ -19,7 +19,6 @@ import { flat } from '../support/graphs/workflows.ts';
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 const HERE = fileURLToPath(new URL('./', import.meta.url));
-const COMMIT = '5bba0ab';
 /** As the fixtures were made, so that nothing in them has expired. */
 const KEEP = ['--retention-days', '36500'];
 /** The time that has passed between the kill and the start of this build. */
@@ -55,9 +54,15 @@ type Expected = {
   };
 };
 
-const LEDGERS = { sqlite: '', redis: redisMissing() } as const;
+/** The queue in Redis was BullMQ's at `5bba0ab`, tickets and scripts at `6dcbb72`. */
+const STORED = [
+  ['5bba0ab', 'sqlite', ''],
+  ['5bba0ab', 'redis', redisMissing()],
+  ['6dcbb72', 'redis', redisMissing()],
+] as const;
 
-describe.each(Object.entries(LEDGERS))(`data of ${COMMIT} in %s%s`, (ledger, missing) => {
+describe.each(STORED)('data of %s in %s%s', (commit, ledger, missing) => {
+  const files = join(HERE, `${commit}-${ledger}`);
   let expected: Expected;
   let server: Holdover;
   let client: Recorder;
@@ -65,8 +70,8 @@ describe.each(Object.entries(LEDGERS))(`data of ${COMMIT} in %s%s`, (ledger, mis
 
   beforeAll(async () => {
     if (missing) return;
-    expected = JSON.parse(await readFile(join(HERE, `${COMMIT}-${ledger}.json`), 'utf8'));
-    const dataDir = await unpacked(ledger);
+    expected = JSON.parse(await readFile(`${files}.json`, 'utf8'));
+    const dataDir = await unpacked(files);
     opened.push({ dispose: () => rm(dataDir, { recursive: true, force: true }) });
     server = await (ledger === 'redis' ? openShared(dataDir) : openAlone(dataDir));
     client = await connect(server.wsUrl, { clientId: 'patient' });
@@ -85,7 +90,7 @@ describe.each(Object.entries(LEDGERS))(`data of ${COMMIT} in %s%s`, (ledger, mis
   async function openShared(dataDir: string): Promise<Holdover> {
     const redis = await startRedis();
     opened.push(redis);
-    await restore(redis.url);
+    await restore(files, redis.url);
     const args = ['--ledger', redis.url, '--concurrency', '0', ...KEEP];
     const started = await startHoldover({ dataDir, args, upstream: 'embedded' });
     opened.push(started);
@@ -193,16 +198,16 @@ function pathOf({ type, subfolder, filename }: Image): string {
   return [type, subfolder, filename].join('/');
 }
 
-async function unpacked(ledger: string): Promise<string> {
+async function unpacked(files: string): Promise<string> {
   const dataDir = await mkdtemp(join(tmpdir(), 'holdover-upgrade-'));
-  execFileSync('tar', ['-xzf', join(HERE, `${COMMIT}-${ledger}.tar.gz`), '-C', dataDir]);
+  execFileSync('tar', ['-xzf', `${files}.tar.gz`, '-C', dataDir]);
   return dataDir;
 }
 
 type Part = string | number | { readonly b64: string };
 
-async function restore(url: string): Promise<void> {
-  const packed = await readFile(join(HERE, `${COMMIT}-redis.jsonl.gz`));
+async function restore(files: string, url: string): Promise<void> {
+  const packed = await readFile(`${files}.jsonl.gz`);
   const lines = gunzipSync(packed).toString().trimEnd().split('\n');
   const redis = new Redis(url);
   const answers = await Promise.all(

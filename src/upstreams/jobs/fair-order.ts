@@ -49,6 +49,7 @@ function goesFirst(one: UserQueue<unknown>, other: UserQueue<unknown>): boolean 
 /**
  * True when one more job of a user may wait. Beyond the limit a tenth more is reserved for users
  * who have nothing waiting, so that one user's jobs cannot keep others out.
+ * @internal
  */
 export function hasQueueCapacity({
   waiting,

@@ -13,9 +13,9 @@ export type JobQueueWorkerOptions = {
   /** How many jobs run at a time. */
   readonly concurrency: number;
   /** Runs a job. The signal aborts with a `QueueStop` when the run has to stop. */
-  run(id: string, signal: AbortSignal): Promise<RunOutcome>;
+  readonly run: (id: string, signal: AbortSignal) => Promise<RunOutcome>;
   /** Called for a job that is run no more, because its runs failed or its workers died too often. */
-  giveUp(id: string, error: Error): Promise<void>;
+  readonly giveUp: (id: string, error: Error) => Promise<void>;
 };
 
 /** Runs jobs of a queue until it is closed, which stops them. */

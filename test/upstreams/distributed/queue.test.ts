@@ -34,6 +34,14 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
     expect(times).toEqual(times.toSorted());
   });
 
+  test('tells large numbers apart that differ a little', async () => {
+    const { queue } = openServices(await openQueueSetup(redis()));
+    const orders = [1500.5, 1500.25, 1e15 + 1, 1e15, -1e15];
+    for (const order of orders) await queue.add([{ id: `at${order}`, user: 'anna', order }]);
+    const positions = await queue.positions(orders.map((order) => `at${order}`));
+    expect(positions).toEqual([2, 1, 4, 3, 0]);
+  });
+
   test('refuses more than may wait, wherever they were accepted', async () => {
     const setup = await openQueueSetup(redis());
     const limits = { concurrency: 0, maxQueued: 2 };
