@@ -75,7 +75,12 @@ export class BullJobQueue implements JobQueue {
 
   async positions(ids: readonly string[]): Promise<readonly (number | null)[]> {
     const { redis, keys } = this.#options;
-    return await Promise.all(ids.map((id) => redis.zrank(keys.waiting, id)));
+    const [only, ...others] = ids;
+    if (only === undefined) return [];
+    if (others.length === 0) return [await redis.zrank(keys.waiting, only)];
+    const waiting = await redis.zrange(keys.waiting, 0, '-1');
+    const places = new Map(waiting.map((id, place) => [id, place]));
+    return ids.map((id) => places.get(id) ?? null);
   }
 
   waiting(): Promise<number> {
