@@ -10,7 +10,7 @@ import { QUEUE_NAME, type QueueKeys } from '../distributed-state/redis-keys.ts';
  * The interval at which locks are renewed. A lock renewed long before it expires survives some
  * seconds without Redis, so that no job is tried again because of that.
  */
-const RENEW_MS = 1000;
+const RENEW_MS = 500;
 /** A returned job sends no notification: idle workers poll at this interval. */
 const IDLE_POLL_S = 1;
 /** A job whose workers die more often fails, even if none of its nodes has begun. */
