@@ -109,7 +109,7 @@ export function jobQueueSuite(name: string, open: () => Promise<JobQueue>): void
       await expect.poll(() => signal?.reason).toBe('canceled');
     });
 
-    test('a returned job is next again, whoever waits', async () => {
+    test('a returned job is next again', async () => {
       const { worker, add, end, untilBegun } = await openWithWorker();
       for (const id of ['a1', 'a2']) await add(id, 'anna');
       await add('b1', 'ben');

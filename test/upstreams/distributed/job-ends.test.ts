@@ -37,8 +37,7 @@ function open(answers: { readonly [act: string]: readonly (WriteResult | Error)[
   const runState = {
     append: () => act('append'),
     end: (_job: object, { status }: { status: string }) => act('end', status),
-    requeue: (_job: object, options: { attemptsReturned: number }) =>
-      act('requeue', String(options.attemptsReturned)),
+    requeue: (_job: object, attemptsReturned: number) => act('requeue', String(attemptsReturned)),
     expire: () => act('expire'),
     stillAlive: () => act('stillAlive'),
   } as never;
