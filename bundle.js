@@ -12,7 +12,7 @@ import wabt from 'wabt';
  * large as all other code together.
  */
 const IN_PLACE =
-  /^(sharp|blake3|tinypool|@photostructure\/sqlite|@napi-rs\/blake-hash|@cwasm\/nsbmp|wink-nlp|wink-eng-lite-web-model)(\/|$)/;
+  /^(sharp|blake3|tinypool|@photostructure\/sqlite|@napi-rs\/blake-hash|aws4fetch|@cwasm\/nsbmp|wink-nlp|wink-eng-lite-web-model)(\/|$)/;
 
 /**
  * Each becomes one file, with all that these modules import and no earlier group has: a start reads three files

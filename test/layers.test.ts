@@ -41,8 +41,10 @@ const FLOORS: Readonly<Record<string, number>> = {
 const DRIVERS = [
   /^ledger\/redis\//,
   /^ledger\/sqlite\//,
+  /^upstreams\/bucket\//,
   /^upstreams\/distributed(-state)?\//,
   /^upstreams\/embedded\//,
+  /^upstreams\/folder\//,
   /^upstreams\/passthrough\//,
   /^upstreams\/remote(-calls|-events|-files)?\//,
 ];

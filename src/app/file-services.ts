@@ -1,5 +1,6 @@
 import { createViewSigner } from '../auth/signed-view.ts';
 import type { Config } from '../config/config.ts';
+import { createBucketUserData } from '../files/bucket-user-data.ts';
 import { createUserDataStore } from '../files/user-data-store.ts';
 import { UPLOAD_LIMITS, createUploadQuota } from '../http/upload-quota.ts';
 import type { Ledger } from '../ledger/ledger.ts';
@@ -8,8 +9,15 @@ import type { FileRouteServices } from '../v1/file-routes.ts';
 import type { Upstream } from './upstream-services.ts';
 import type { Auth } from './auth.ts';
 import type { Store } from './store.ts';
+import { createStoredLinks } from './stored-links.ts';
 
 const MAX_DECODERS = 2;
+
+/** Beside the other files: in the data directory, or in the bucket. */
+function openUserData({ userdataQuotaBytes: quotaBytes }: Config, { dir, files }: Store) {
+  if (files.bucket) return createBucketUserData({ objects: files.bucket.objects, quotaBytes });
+  return createUserDataStore({ root: dir.userData, quotaBytes });
+}
 
 type FileParts = {
   readonly store: Store;
@@ -27,23 +35,27 @@ export function openFileServices(
   const { dir } = store;
   const { maxUploadBytes } = config;
   const decodeSlots = createSemaphore(MAX_DECODERS);
+  // Elsewhere a link leads to this server: callers may not reach the bucket.
+  const leadsToBucket = config.view === 'redirect' && config.upstream.kind === 'embedded';
+  const linkToStored = leadsToBucket && createStoredLinks(ledger, store.files.blobs, now);
   const signer = createViewSigner({ secret: dir.secret, now });
   return {
     names: ledger.files,
-    userData: createUserDataStore({ root: dir.userData, quotaBytes: config.userdataQuotaBytes }),
+    userData: openUserData(config, store),
     spoolDir: dir.spool,
     maxUploadBytes,
     /** The services of the v1 routes for uploads and downloads. */
     routes: {
       jobs: upstream.jobs,
-      startUpload: upstream.runner.startUpload,
+      startUpload: upstream.runner.startUpload ?? store.files.bucket?.startUpload,
       files: ledger.files,
       view: config.view,
       signer,
+      ...(linkToStored && { linkToStored }),
       decodeSlots,
       quota: createUploadQuota(UPLOAD_LIMITS),
-      // A remote service stores the bytes: here they need not survive a power loss.
-      durability: config.upstream.kind === 'remote' ? 'transient' : 'fsync',
+      // A remote service or a bucket stores the bytes: here they need not survive a power loss.
+      durability: config.upstream.kind === 'remote' || store.files.bucket ? 'transient' : 'fsync',
       callerOf: auth.keyring.callerOf,
       addresses: auth.addresses,
       spoolDir: dir.spool,

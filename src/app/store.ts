@@ -3,6 +3,8 @@ import { lacksDatabase, setAside, setWalAside } from '../data-folder/set-aside.t
 import { LedgerLacksFiles, newLedgerText } from '../data-folder/bind-ledger.ts';
 import { watchDataDir } from '../data-folder/watch.ts';
 import type { Config } from '../config/config.ts';
+import type { OpenedBucket } from '../upstreams/bucket/open-bucket.ts';
+import { type StoredFiles, openBucketOf, watchFiles } from './stored-files.ts';
 import {
   type DataDir,
   databasePath,
@@ -11,6 +13,7 @@ import {
   refuseUnfinishedRestore,
 } from '../data-folder/data-dir.ts';
 import type { Ledger } from '../ledger/ledger.ts';
+import type { LedgerIdentity } from '../ledger/identity.ts';
 import type { SharedRedis } from '../ledger/redis/open-shared.ts';
 import { DamagedLedger, lockDatabase, openSqliteLedger } from '../ledger/sqlite/sqlite-ledger.ts';
 import type { RedisConnections } from '../lib/redis.ts';
@@ -22,6 +25,7 @@ export type Store = {
   readonly ledger: Ledger;
   /** Its `spool` is this process's own, and was empty when it was opened. */
   readonly dir: DataDir;
+  readonly files: StoredFiles;
   /** To the Redis that other processes share with this one; `undefined`: it is alone. */
   readonly links: RedisConnections | undefined;
   /** Prompts are written under the tokens of this process, where there are others. */
@@ -35,35 +39,55 @@ export type Store = {
   close(): Promise<void>;
 };
 
-export type StoreOptions = Pick<Config, 'ledger' | 'dataDir'> & {
+export type StoreOptions = Pick<Config, 'ledger' | 'dataDir' | 'files'> & {
   /** Files that no ledger knows, and a damaged ledger, are moved aside instead of being refused. */
   readonly startAnew?: boolean;
   /** A new ledger is tied to the files that are there, which it then knows nothing of. */
   readonly acceptFiles?: boolean;
 };
 
-type OpenStoreOptions = StoreOptions & { readonly log: Logger };
+type OpenStoreOptions = StoreOptions & {
+  readonly log: Logger;
+  readonly bucket: OpenedBucket | undefined;
+};
 
 /** Opens it as configured; throws with a sentence a person can act on. */
 export async function openStore(options: StoreOptions, log: Logger): Promise<Store> {
   const { ledger: ledgerSource } = options;
   refuseUnfinishedRestore(options.dataDir);
-  if (ledgerSource.kind === 'redis') return openSharedStore(ledgerSource.url, { ...options, log });
-  const { ledger, dir } = await openOwnStore({ ...options, log });
+  const bucket = await openBucketOf(options.files, log);
+  try {
+    if (ledgerSource.kind === 'redis')
+      return await openSharedStore(ledgerSource.url, { ...options, log, bucket });
+    return await openStoreOfOne({ ...options, log, bucket });
+  } catch (error) {
+    await bucket?.close();
+    throw error;
+  }
+}
+
+async function openStoreOfOne(options: OpenStoreOptions): Promise<Store> {
+  const { ledger, dir } = await openOwnStore(options);
   // Only now: the ledger may have been refused because another process has the folder.
   openSpool(dir.spool);
-  const { check, lost, close } = watchDataDir(dir.root, [dir.database]);
+  const files = watchFiles(dir, options.bucket);
+  const { check, lost, close } = watchDataDir(dir.root, {
+    openFiles: [dir.database],
+    hasId: dir.bucketId === undefined,
+  });
   return {
     ledger,
     dir,
+    files,
     links: undefined,
     useWriteTokens: () => {},
     instance: randomUUID(),
-    lost,
+    lost: Promise.race([lost, files.lost]),
     checkDataDir: check,
     close: async () => {
       close();
       await ledger.close();
+      await files.close();
     },
   };
 }
@@ -75,7 +99,7 @@ async function openOwnStore(options: OpenStoreOptions): Promise<OwnStore> {
     return await openDatabase(options);
   } catch (error) {
     const isRecoverable = error instanceof LedgerLacksFiles || error instanceof DamagedLedger;
-    if (options.startAnew !== true || !isRecoverable) throw error;
+    if (options.startAnew !== true || !isRecoverable || options.bucket) throw error;
     const unlock = lockDatabase(databasePath(options.dataDir));
     setFilesAside(options);
     unlock();
@@ -83,7 +107,11 @@ async function openOwnStore(options: OpenStoreOptions): Promise<OwnStore> {
   }
 }
 
-async function openDatabase({ dataDir, acceptFiles = false }: OpenStoreOptions): Promise<OwnStore> {
+async function openDatabase({
+  dataDir,
+  acceptFiles = false,
+  bucket,
+}: OpenStoreOptions): Promise<OwnStore> {
   makeDataDir(dataDir);
   // Before SQLite sees the folder: beside an absent database it deletes the log of the earlier one.
   if (lacksDatabase(dataDir)) {
@@ -92,11 +120,19 @@ async function openDatabase({ dataDir, acceptFiles = false }: OpenStoreOptions):
   }
   const ledger = openSqliteLedger({ path: databasePath(dataDir) });
   try {
-    return { ledger, dir: await openDataDir(dataDir, ledger.identity, { acceptFiles }) };
+    return { ledger, dir: await openDir(dataDir, ledger.identity, { acceptFiles, bucket }) };
   } catch (error) {
     await ledger.close();
     throw error;
   }
+}
+
+function openDir(
+  root: string,
+  identity: LedgerIdentity,
+  { acceptFiles = false, bucket }: Pick<OpenStoreOptions, 'acceptFiles' | 'bucket'>,
+): Promise<DataDir> {
+  return openDataDir(root, identity, { acceptFiles, bucket: bucket?.identity });
 }
 
 function setFilesAside({ dataDir, log }: Pick<OpenStoreOptions, 'dataDir' | 'log'>): void {
@@ -116,18 +152,22 @@ async function openSharedStore(url: string, options: OpenStoreOptions): Promise<
   try {
     const sharedDir = await openSharedDir(redis, options);
     const spool = openSharedSpool(sharedDir.spool, instance);
-    const folderWatch = watchDataDir(sharedDir.root);
+    const files = watchFiles(sharedDir, options.bucket);
+    const hasId = sharedDir.bucketId === undefined;
+    const folderWatch = watchDataDir(sharedDir.root, { hasId });
     const close = async (): Promise<void> => {
       folderWatch.close();
       spool.close();
       await redis.close();
+      await files.close();
     };
     const { ledger, links, useWriteTokens } = redis;
-    const lost = Promise.race([redis.lost, folderWatch.lost]);
+    const lost = Promise.race([redis.lost, folderWatch.lost, files.lost]);
     const dir = { ...sharedDir, spool: spool.path };
     return {
       ledger,
       dir,
+      files,
       links,
       useWriteTokens,
       lost,
@@ -145,8 +185,8 @@ async function openSharedDir(
   { identity, withStartLock: exclusively }: SharedRedis,
   options: OpenStoreOptions,
 ) {
-  const open = () => openDataDir(options.dataDir, identity, options);
-  if (options.startAnew !== true) return open();
+  const open = () => openDir(options.dataDir, identity, options);
+  if (options.startAnew !== true || options.bucket) return open();
   // Only one of several processes moves the files; the others then find a folder of this ledger.
   return exclusively(async () => {
     try {

@@ -130,16 +130,13 @@ export function createUploadCopies(options: UploadCopiesOptions): UploadCopies {
   ): Promise<Content | undefined> {
     const row = await ledger.files.byAsset(user, assetId);
     if (!row || row.hash === null) return undefined;
-    const handle = await blobs.open(row.hash);
-    if (!handle) return undefined;
-    const { size } = await handle.stat();
+    const size = await blobs.sizeOf(row.hash);
+    if (size === undefined) return undefined;
     const start = range?.start ?? 0;
     const end = Math.min(range?.end ?? Infinity, size - 1);
-    if (range && start > end) {
-      await handle.close();
-      return undefined;
-    }
-    const stream = handle.createReadStream(size > 0 ? { start, end } : {});
+    if (range && start > end) return undefined;
+    const stream = await blobs.open(row.hash, size > 0 ? { start, end } : undefined);
+    if (!stream) return undefined;
     const { contentType } = row;
     return {
       kind: 'bytes',
@@ -164,12 +161,10 @@ export function createUploadCopies(options: UploadCopiesOptions): UploadCopies {
   }
 
   async function spoolCopy(file: ResolvedFile): Promise<AssetUpload['file'] | undefined> {
-    const handle = file.hash === null ? undefined : await blobs.open(file.hash);
-    if (!handle || file.hash === null) return undefined;
-    const { size: sizeBytes } = await handle.stat();
-    await handle.close();
+    const sizeBytes = file.hash === null ? undefined : await blobs.sizeOf(file.hash);
+    if (sizeBytes === undefined || file.hash === null) return undefined;
     const path = join(spoolDir, `${COPY_ID_PREFIX}${randomUUID()}`);
-    await linkOrCopy(blobs.pathOf(file.hash), path);
+    if (!(await blobs.copyTo(file.hash, path))) return undefined;
     return { path, sizeBytes, hash: file.hash };
   }
 

@@ -39,6 +39,7 @@ export async function openUpstreamServices(parts: UpstreamParts) {
     ledger: store.ledger,
     links: store.links,
     dir: store.dir,
+    blobs: store.files.blobs,
     keylessUser: LOCAL_USER,
     isWatched,
     traceHeaders: tracing?.headers,

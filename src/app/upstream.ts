@@ -1,4 +1,3 @@
-import { join } from 'node:path';
 import { systemClock } from '../lib/clock.ts';
 import type { UploadCopies } from './upload-copies.ts';
 import type { Config, Upstream } from '../config/config.ts';
@@ -7,6 +6,7 @@ import { createEmbeddedEngine } from '../upstreams/embedded/embedded-engine.ts';
 import { type Engine, type EngineOptions, DEFAULT_LIMITS } from '../upstreams/job-engine.ts';
 import { type SharedFolders, openFolderDisks, openSharedFolders } from '../shared-folders/open.ts';
 import type { Ledger } from '../ledger/ledger.ts';
+import type { Blobs } from '../upstreams/blobs.ts';
 import type { DistributedEngineOptions } from '../upstreams/distributed/shared-services.ts';
 import type { RedisConnections } from '../lib/redis.ts';
 import type { Logger } from '../observability/log.ts';
@@ -51,6 +51,7 @@ type OpenUpstreamOptions = {
   /** To the Redis that other processes share with this one. */
   readonly links: RedisConnections | undefined;
   readonly dir: DataDir;
+  readonly blobs: Blobs;
   readonly keylessUser: string;
   readonly isWatched: (user: string, jobId: string) => boolean;
   readonly traceHeaders: Tracing['headers'] | undefined;
@@ -91,11 +92,12 @@ async function openEmbedded({
   ledger,
   links,
   dir,
+  blobs,
   highestUsedElsewhere,
 }: OpenUpstreamOptions & Pick<EngineOptions, 'highestUsedElsewhere'>): Promise<JobRunner> {
   const limits = { ...DEFAULT_LIMITS, ...engineLimits(config) };
   const places = { dataDir: dir.root, spoolDir: dir.spool };
-  const base = { ledger, ...places, log, clock: systemClock, limits, highestUsedElsewhere };
+  const base = { ledger, blobs, ...places, log, clock: systemClock, limits, highestUsedElsewhere };
   const engine = links
     ? await openQueuedEngine({ ...library, ...base, links, takeover: config.workerLimits })
     : await createEmbeddedEngine({ ...library, ...base });
@@ -124,7 +126,6 @@ async function openRemote(
   const { createRemoteJobs } = await import('../upstreams/remote/remote-jobs.ts');
   const { createUploadCopies: keepUploads } = await import('./upload-copies.ts');
   const { restoreEmbeddedNames } = await import('./embedded-prompts.ts');
-  const { createBlobs } = await import('../upstreams/blobs.ts');
   const { log, dir, isWatched, keylessUser } = options;
   const { url, key, assetMode, labels, streams, redirectHosts } = upstream;
   const remote = createRemoteJobs({
@@ -147,7 +148,7 @@ async function openRemote(
   const uploadCopies = keepUploads({
     jobs: restoreEmbeddedNames({ jobs: remote, prompts: options.ledger.prompts }),
     ledger: options.ledger,
-    blobs: createBlobs(join(dir.root, 'blobs')),
+    blobs: options.blobs,
     spoolDir: dir.spool,
     budgetBytes: options.config.diskBudgetBytes,
     log,

@@ -3,7 +3,15 @@ import { type BackupResult, backUp } from './backup/backup.ts';
 import { redisRecords, sqliteRecords } from './backup/records.ts';
 import { reached } from '../lib/crash-point.ts';
 import { addServerOptions } from '../config/command-line.ts';
-import { type DataLocation, createBar, runCommand, withRedis } from './shared-options.ts';
+import { filesOfBucket } from './backup/bucket-files.ts';
+import {
+  type DataLocation,
+  FILES_FLAGS,
+  createBar,
+  runCommand,
+  withFiles,
+  withRedis,
+} from './shared-options.ts';
 import { megabytes, printableName } from './printable-name.ts';
 
 type Settings = DataLocation & { readonly keep?: number };
@@ -17,23 +25,31 @@ export function backupCommand(argv: readonly string[]): Promise<number> {
     )
     .argument('<DIR>', 'folder for backups, outside of the data folder')
     .option('--keep <N>', 'remove older complete backups beyond so many', atLeastOne);
-  return runCommand(addServerOptions(command, ['dataDir', 'ledger']), argv, runBackup);
+  return runCommand(
+    addServerOptions(command, ['dataDir', 'ledger', ...FILES_FLAGS]),
+    argv,
+    runBackup,
+  );
 }
 
 async function runBackup(command: Command): Promise<number> {
   const settings = command.opts<Settings>();
   const into = command.args[0] ?? '';
   const bar = createBar();
+  const { dataDir, keep } = settings;
   const result = await withRedis(settings, async (redis) =>
-    backUp({
-      dataDir: settings.dataDir,
-      into,
-      openRecords: () => (redis ? redisRecords(redis.ledger) : sqliteRecords(settings.dataDir)),
-      keep: settings.keep,
-      now: Date.now,
-      progress: bar.start,
-      reached,
-    }),
+    withFiles(settings, ({ bucket }) =>
+      backUp({
+        dataDir,
+        bucket: bucket && filesOfBucket(bucket),
+        into,
+        openRecords: () => (redis ? redisRecords(redis.ledger) : sqliteRecords(dataDir)),
+        keep,
+        now: Date.now,
+        progress: bar.start,
+        reached,
+      }),
+    ),
   ).finally(bar.stop);
   process.stdout.write(textOf(result, into, settings));
   return result.missing.length === 0 ? 0 : 1;

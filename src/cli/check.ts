@@ -4,6 +4,7 @@ import { Command } from 'commander';
 import { type RestoredRecord, recordOrphans } from './backup/record-orphans.ts';
 import { type CheckReport, check, isSound, type Orphan, type DamagedFile } from './backup/check.ts';
 import { type RecordedFiles, recordedInDatabase, recordedInRedis } from './backup/records.ts';
+import { filesSource } from '../config/files.ts';
 import { ledgerSource } from '../config/ledger.ts';
 import { databasePath } from '../data-folder/data-dir.ts';
 import type { SharedRedis } from '../ledger/redis/open-shared.ts';
@@ -12,7 +13,14 @@ import { openStore } from '../app/store.ts';
 import { silentLogger } from '../observability/log.ts';
 import { LOCAL_USER } from '../auth/identity.ts';
 import { addServerOptions } from '../config/command-line.ts';
-import { type DataLocation, createBar, runCommand, withRedis } from './shared-options.ts';
+import {
+  type DataLocation,
+  FILES_FLAGS,
+  createBar,
+  runCommand,
+  withFiles,
+  withRedis,
+} from './shared-options.ts';
 import { megabytes, printableName } from './printable-name.ts';
 
 type Settings = DataLocation & {
@@ -31,26 +39,25 @@ export function checkCommand(argv: readonly string[]): Promise<number> {
     .option('--repair', 'put files without a record on record again; stop the server first')
     .option('--user <ID>', 'whose they are when no trace of that is left', LOCAL_USER)
     .option('--json', 'for programs');
-  return runCommand(addServerOptions(command, ['dataDir', 'ledger']), argv, run);
+  return runCommand(addServerOptions(command, ['dataDir', 'ledger', ...FILES_FLAGS]), argv, run);
 }
 
 async function run(command: Command): Promise<number> {
   const settings = command.opts<Settings>();
   const dataDir = resolve(settings.dataDir);
   if (!existsSync(dataDir)) throw new Error(`there is no data folder ${dataDir}`);
+  const lookAgain = (): Promise<CheckReport> =>
+    withRedis(settings, (redis) =>
+      runCheck(settings, dataDir, recordedFilesOf(dataDir, redis), redis),
+    );
   const { before, adopted } = await withRedis(settings, async (redis) => {
     const recorded = recordedFilesOf(dataDir, redis);
     if (redis === undefined && settings.repair === true) refuseInUse(dataDir);
-    const found = await runCheck(dataDir, recorded, redis);
+    const found = await runCheck(settings, dataDir, recorded, redis);
     if (settings.repair !== true) return { before: found, adopted: [] };
     return { before: found, adopted: await repair(settings, found, recorded) };
   });
-  const report =
-    settings.repair === true
-      ? await withRedis(settings, (redis) =>
-          runCheck(dataDir, recordedFilesOf(dataDir, redis), redis),
-        )
-      : before;
+  const report = settings.repair === true ? await lookAgain() : before;
   const sound = isSound(report);
   process.stdout.write(
     settings.json === true
@@ -61,6 +68,7 @@ async function run(command: Command): Promise<number> {
 }
 
 async function runCheck(
+  settings: DataLocation,
   dataDir: string,
   recorded: RecordedFiles,
   redis: SharedRedis | undefined,
@@ -68,7 +76,9 @@ async function runCheck(
   const bar = createBar();
   const inUse = redis !== undefined || isInUse(dataDir);
   try {
-    return await check({ dataDir, recorded, inUse, now: Date.now, progress: bar.start });
+    return await withFiles({ ...settings, dataDir }, ({ blobs, recordedBy }) =>
+      check({ dataDir, blobs, recordedBy, recorded, inUse, now: Date.now, progress: bar.start }),
+    );
   } finally {
     bar.stop();
   }
@@ -92,10 +102,15 @@ async function repair(
   const remembered = state === 'ok' ? recorded.remembered() : [];
   const source = ledgerSource(settings.ledger);
   const { dataDir, user } = settings;
-  const store = await openStore({ ledger: source, dataDir, acceptFiles }, silentLogger());
+  const files = filesSource(settings, process.env);
+  const store = await openStore({ ledger: source, dataDir, files, acceptFiles }, silentLogger());
   try {
     const { ledger } = store;
-    return await recordOrphans({ dataDir, ledger, user, now: Date.now }, orphans, remembered);
+    return await recordOrphans(
+      { blobs: store.files.blobs, ledger, user, now: Date.now },
+      orphans,
+      remembered,
+    );
   } finally {
     await store.close();
   }

@@ -3,9 +3,10 @@ import { join } from 'node:path';
 import { Command } from 'commander';
 import { addServerOptions } from '../config/command-line.ts';
 import type { Flags } from '../config/flags.ts';
+import { filesSource } from '../config/files.ts';
 import { ledgerSource } from '../config/ledger.ts';
 import type { DataDir } from '../data-folder/data-dir.ts';
-import { createBlobs } from '../upstreams/blobs.ts';
+import type { Blobs } from '../upstreams/blobs.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import { openStore } from '../app/store.ts';
 import { createLogger } from '../observability/log.ts';
@@ -26,13 +27,14 @@ import { createProgress } from './import/progress.ts';
 import { type ImportOutcome, failuresOf, reportText } from './import/report.ts';
 import { type Account, accountsIn, importUser, scanUserFolder } from './import/user-data.ts';
 import { printableName } from './printable-name.ts';
-import { runCommand } from './shared-options.ts';
+import { FILES_FLAGS, runCommand } from './shared-options.ts';
 
 /** Flags the import shares with the server. */
 type Settings = Pick<Flags, (typeof SERVER_OPTIONS)[number]> & { readonly user: string };
 
 const SERVER_OPTIONS = [
   'dataDir',
+  ...FILES_FLAGS,
   'maxUploadSize',
   'diskBudget',
   'userdataQuota',
@@ -61,17 +63,25 @@ async function run(command: Command): Promise<number> {
   }
   const accounts = await accountsIn(join(source, 'user'));
   const account = findAccount(accounts, settings.user);
-  const places = { ledger: ledgerSource(settings.ledger), dataDir: settings.dataDir };
+  const { dataDir } = settings;
+  const files = filesSource(settings, process.env);
+  if (files.kind === 'bucket') throw new ImportRefused(NO_BUCKET);
+  const places = { ledger: ledgerSource(settings.ledger), dataDir, files };
   const store = await openStore(places, createLogger({ level: 'warn' }));
   const { dir, ledger } = store;
+  const { blobs } = store.files;
   try {
-    const outcome = await importAll({ source, settings, dir, ledger, account, accounts });
+    const outcome = await importAll({ source, settings, dir, ledger, blobs, account, accounts });
     process.stdout.write(reportText(outcome));
     return failuresOf(outcome).length === 0 ? 0 : 1;
   } finally {
     await store.close();
   }
 }
+
+const NO_BUCKET =
+  'files are imported into a folder: import into a new --data-dir without --files, then copy its blobs, ' +
+  'userdata, folder.id and ledger.id to the same keys of the bucket';
 
 function findAccount(accounts: readonly Account[], id: string): Account {
   const account = accounts.find((candidate) => candidate.id === id);
@@ -85,12 +95,13 @@ type ImportTask = {
   readonly settings: Settings;
   readonly dir: DataDir;
   readonly ledger: Ledger;
+  readonly blobs: Blobs;
   readonly account: Account;
   readonly accounts: readonly Account[];
 };
 
 async function importAll(task: ImportTask): Promise<ImportOutcome> {
-  const { source, settings, dir, ledger, account, accounts } = task;
+  const { source, settings, dir, ledger, blobs, account, accounts } = task;
   const isRemote = settings.upstream !== 'embedded';
   const files = isRemote ? undefined : await scanFiles(source, settings);
   const warnings = await budgetWarnings({ ...task, user: LOCAL_USER }, files?.found ?? []);
@@ -105,7 +116,6 @@ async function importAll(task: ImportTask): Promise<ImportOutcome> {
     user: LOCAL_USER,
     onFile: (file: { readonly sizeBytes: number }) => progress.add(file.sizeBytes),
   };
-  const blobs = createBlobs(join(dir.root, 'blobs'));
   const home = createUserDataStore({ root: dir.userData, quotaBytes: Infinity }).folderFor(
     LOCAL_USER,
   );

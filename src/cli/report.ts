@@ -33,7 +33,7 @@ async function printReport(command: Command): Promise<number> {
 }
 
 async function callsIn({ dataDir, ledger }: Flags): Promise<readonly CallCount[]> {
-  return withRedis({ dataDir, ledger }, async (redis) =>
+  return withRedis({ ledger }, async (redis) =>
     redis ? redis.ledger.calls.list() : callsInDatabase(databasePath(dataDir)),
   );
 }

@@ -1,13 +1,24 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { type Command, CommanderError } from 'commander';
+import { openBucketOf } from '../app/stored-files.ts';
+import { filesSource } from '../config/files.ts';
 import { type LedgerSource, ledgerSource } from '../config/ledger.ts';
+import type { Flags } from '../config/flags.ts';
 import { InvalidSetting } from '../config/invalid-setting.ts';
 import type { SharedRedis } from '../ledger/redis/open-shared.ts';
 import { silentLogger } from '../observability/log.ts';
+import type { Blobs } from '../upstreams/blobs.ts';
+import type { OpenedBucket } from '../upstreams/bucket/open-bucket.ts';
+import { createFolderBlobs } from '../upstreams/folder/folder-blobs.ts';
 import { createProgress } from './import/progress.ts';
 import { printableName } from './printable-name.ts';
 
 /** Settings a command shares with the server whose data it is about. */
-export type DataLocation = { readonly dataDir: string; readonly ledger: string };
+export type DataLocation = Pick<Flags, 'dataDir' | 'ledger' | (typeof FILES_FLAGS)[number]>;
+
+/** The flags that say where the bytes of files are. */
+export const FILES_FLAGS = ['files', 's3Endpoint', 's3PublicEndpoint', 's3Region'] as const;
 
 /** Parses and runs; gives the exit code: 2 is for what cannot be meant, 1 for what went wrong. */
 export async function runCommand(
@@ -31,7 +42,7 @@ export async function runCommand(
 
 /** Works with the Redis of these settings; `undefined` is given when the ledger is a database. */
 export async function withRedis<T>(
-  { ledger }: DataLocation,
+  { ledger }: Pick<DataLocation, 'ledger'>,
   work: (redis: SharedRedis | undefined) => Promise<T>,
 ): Promise<T> {
   const source: LedgerSource = ledgerSource(ledger);
@@ -42,6 +53,32 @@ export async function withRedis<T>(
     return await work(redis);
   } finally {
     await redis.close();
+  }
+}
+
+/** The stored bytes of these settings, and the ledger that recorded them as far as they tell. */
+export type OpenedFiles = {
+  readonly blobs: Blobs;
+  readonly recordedBy: string | undefined;
+  /** `undefined`: the bytes are in the data directory. */
+  readonly bucket: OpenedBucket | undefined;
+};
+
+/** Works with the stored bytes of these settings. */
+export async function withFiles<T>(
+  location: Omit<DataLocation, 'ledger'>,
+  work: (files: OpenedFiles) => Promise<T>,
+): Promise<T> {
+  const { dataDir } = location;
+  const bucket = await openBucketOf(filesSource(location, process.env), silentLogger());
+  try {
+    const blobs = bucket?.blobs ?? createFolderBlobs(join(dataDir, 'blobs'));
+    const idFile = join(dataDir, 'ledger.id');
+    const inFolder = existsSync(idFile) ? readFileSync(idFile, 'utf8') : undefined;
+    const recordedBy = bucket ? await bucket.identity.readId('ledger.id') : inFolder;
+    return await work({ blobs, recordedBy, bucket });
+  } finally {
+    await bucket?.close();
   }
 }
 

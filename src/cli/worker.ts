@@ -33,13 +33,14 @@ export async function workerCommand(argv: readonly string[]): Promise<number> {
 async function runWorker(settings: WorkerSettings, log: Logger): Promise<number> {
   const { source, dataDir, concurrency } = settings;
   const stopSignal = Promise.race(SIGNALS.map((signal) => once(process, signal)));
-  const store = await openStore({ ledger: source, dataDir }, log);
+  const store = await openStore({ ledger: source, dataDir, files: settings.filesSource }, log);
   const { ledger, dir, links } = store;
   if (links === undefined) throw new Error('a worker needs a ledger in Redis');
   const worker = openWorkerProcess({
     ledger,
     links,
     dataDir: dir.root,
+    blobs: store.files.blobs,
     spoolDir: dir.spool,
     nodes: ALL_NODES,
     log,

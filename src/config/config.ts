@@ -9,6 +9,7 @@ import { type WorkerLimits, ledgerSource, requireConcurrency } from './ledger.ts
 import { deprecationSettings } from './deprecation.ts';
 import { modelSettings } from './models.ts';
 import { proxySettings } from './proxy.ts';
+import { filesSource } from './files.ts';
 import { InvalidSetting } from './invalid-setting.ts';
 import { tracingSettings } from './tracing.ts';
 import { readTls } from './tls.ts';
@@ -89,6 +90,7 @@ function configFrom(flags: Flags, env: NodeJS.ProcessEnv) {
     outboxLimit: flags.outboxLimit,
     dataDir: flags.dataDir,
     ledger,
+    files: filesSource(flags, env),
     /** Files that no ledger knows are moved aside instead of being refused. */
     startAnew: flags.startAnew ?? false,
     workerLimits: parseJsonObject('--worker-limits', flags.workerLimits) as WorkerLimits,

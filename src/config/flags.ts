@@ -28,6 +28,10 @@ export type Flags = {
   objectInfo: string;
   dataDir: string;
   ledger: string;
+  files: string;
+  s3Endpoint?: string;
+  s3PublicEndpoint?: string;
+  s3Region?: string;
   startAnew?: boolean;
   workerLimits: string;
   maxUploadSize: number;
@@ -114,6 +118,13 @@ export const OPTIONS: readonly Option[] = [
     'node definitions: a file, a URL, "embedded", or "auto" (the upstream, else embedded)',
   ).default('auto'),
   setting('--data-dir <DIR>', 'where everything is kept').default('./data'),
+  setting(
+    '--files <WHERE>',
+    '"folder" in the data directory, or s3://BUCKET/PREFIX: where uploads, outputs and saved files are',
+  ).default('folder'),
+  setting('--s3-endpoint <URL>', 'server of the bucket; default: that of Amazon S3 in the region'),
+  setting('--s3-public-endpoint <URL>', 'the same server as callers reach it, for --view redirect'),
+  setting('--s3-region <NAME>', 'region of the bucket; default: AWS_REGION, or us-east-1'),
   setting(
     '--ledger <URL>',
     '"sqlite" in the data directory, or redis://… shared by several processes',

@@ -1,5 +1,6 @@
 import { Command } from 'commander';
 import { type CommandExit, addServerOptions, exitFor } from './command-line.ts';
+import { type FilesSource, filesSource } from './files.ts';
 import type { Flags } from './flags.ts';
 import { type LedgerSource, type WorkerLimits, ledgerSource } from './ledger.ts';
 import { parseJsonObject } from './parse-values.ts';
@@ -10,6 +11,10 @@ const WORKER_OPTIONS = [
   'ledger',
   'workerLimits',
   'dataDir',
+  'files',
+  's3Endpoint',
+  's3PublicEndpoint',
+  's3Region',
   'concurrency',
   'jobTimeout',
   'jobMemory',
@@ -22,6 +27,7 @@ type WorkerFlags = Pick<Flags, (typeof WORKER_OPTIONS)[number]>;
 
 export type WorkerSettings = WorkerFlags & {
   readonly source: LedgerSource & { kind: 'redis' };
+  readonly filesSource: FilesSource;
   readonly takeover: WorkerLimits;
 };
 
@@ -58,6 +64,7 @@ function settingsOf(flags: WorkerFlags): WorkerSettings {
   return {
     ...flags,
     source,
+    filesSource: filesSource(flags, process.env),
     takeover: parseJsonObject('--worker-limits', flags.workerLimits) as WorkerLimits,
   };
 }

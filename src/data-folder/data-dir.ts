@@ -1,8 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { type BucketIdentity, bindBucket } from './bind-bucket.ts';
 import { type BindOptions, bindDataDir, writeFileAtomically } from './bind-ledger.ts';
 import type { LedgerIdentity } from '../ledger/identity.ts';
+import { holdsFiles } from './set-aside.ts';
 
 /** Where things are below `--data-dir`. */
 export type DataDir = Awaited<ReturnType<typeof openDataDir>>;
@@ -10,11 +12,19 @@ export type DataDir = Awaited<ReturnType<typeof openDataDir>>;
 const SECRET_BYTES = 32;
 
 /** Opens the data directory of a ledger; refuses one that holds files of another ledger, or of none. */
-export async function openDataDir(root: string, ledger: LedgerIdentity, options: BindOptions = {}) {
+export async function openDataDir(
+  root: string,
+  ledger: LedgerIdentity,
+  { bucket, ...options }: OpenDirOptions = {},
+) {
   makeDataDir(root);
-  await bindDataDir(root, ledger, options);
+  const filesId = bucket
+    ? await bindFilesInBucket(root, ledger, { ...options, bucket })
+    : await bindFilesInFolder(root, ledger, options);
   return {
     root,
+    /** The id of the bucket with its files; `undefined`: they are in this directory. */
+    bucketId: filesId,
     database: databasePath(root),
     spool: join(root, 'spool'),
     userData: join(root, 'userdata'),
@@ -23,6 +33,45 @@ export async function openDataDir(root: string, ledger: LedgerIdentity, options:
     /** Signs download links and derives user ids from keys; made once, readable by the owner only. */
     secret: await loadSecret(root, ledger),
   };
+}
+
+export type OpenDirOptions = BindOptions & {
+  /** Has the files in place of the directory. */
+  readonly bucket?: BucketIdentity | undefined;
+};
+
+/** Names the bucket with the files of this directory, so that no start forgets it. */
+const BUCKET_FILE = 'files.url';
+
+async function bindFilesInFolder(
+  root: string,
+  ledger: LedgerIdentity,
+  options: BindOptions,
+): Promise<undefined> {
+  const path = join(root, BUCKET_FILE);
+  if (existsSync(path)) {
+    const url = readFileSync(path, 'utf8');
+    throw new Error(
+      `the files of --data-dir ${root} are in a bucket: give --files ${url} as before`,
+    );
+  }
+  await bindDataDir(root, ledger, options);
+}
+
+async function bindFilesInBucket(
+  root: string,
+  ledger: LedgerIdentity,
+  { bucket, ...options }: BindOptions & { readonly bucket: BucketIdentity },
+): Promise<string> {
+  const unusedFolderId = holdsFiles(root) ? undefined : readFolderId(root);
+  const id = await bindBucket(bucket, ledger, { ...options, unusedFolderId });
+  writeFileAtomically(join(root, BUCKET_FILE), bucket.url);
+  return id;
+}
+
+function readFolderId(root: string): string | undefined {
+  const path = join(root, 'folder.id');
+  return existsSync(path) ? readFileSync(path, 'utf8') : undefined;
 }
 
 /** Makes the folder unless it is there. */

@@ -10,15 +10,18 @@ const ABSENT_CODES: ReadonlySet<unknown> = new Set(['ENOENT', 'ENOTDIR', 'ESTALE
 /** The data directory is not the one this process opened. */
 class DataDirLost extends Error {}
 
+type WatchOptions = { readonly openFiles?: readonly string[]; readonly hasId?: boolean };
+
 /**
  * Watches the directory, its `folder.id`, and files of it that this process has open. The directory
- * is held open as well, so that the system cannot give its number to another one.
+ * is held open as well, so that the system cannot give its number to another one. A directory whose files
+ * are in a bucket has no `folder.id`.
  */
-export function watchDataDir(root: string, openFiles: readonly string[] = []) {
+export function watchDataDir(root: string, { openFiles = [], hasId = true }: WatchOptions = {}) {
   const handle = openSync(root, 'r');
   const watchedFiles = [root, ...openFiles].map((path) => ({ path, ...identityOf(path) }));
   const idFile = join(root, 'folder.id');
-  const openedId = readFileSync(idFile, 'utf8');
+  const openedId = hasId ? readFileSync(idFile, 'utf8') : undefined;
   let reportLoss: (error: Error) => void = () => {};
   const lost = new Promise<Error>((resolve) => (reportLoss = resolve));
 
@@ -29,7 +32,7 @@ export function watchDataDir(root: string, openFiles: readonly string[] = []) {
   function checkAll(): void {
     try {
       check();
-      if (readFileSync(idFile, 'utf8') !== openedId) throw dataDirLost(idFile);
+      if (hasId && readFileSync(idFile, 'utf8') !== openedId) throw dataDirLost(idFile);
     } catch (error) {
       if (error instanceof DataDirLost) reportLoss(error);
       else if (isAbsent(error)) reportLoss(dataDirLost(idFile));

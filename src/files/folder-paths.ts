@@ -3,9 +3,12 @@ import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { safeName, withinRoot } from './safe-name.ts';
 
+/** Size and times of a file. */
+export type FileStats = Pick<Stats, 'size' | 'mtimeMs' | 'ctimeMs' | 'ino'>;
+
 /** The state of a path in a user's folder; `blocked`: a link, a device, or a file where a folder should be. */
-export type PathStatus =
-  | { readonly kind: 'file'; readonly path: string; readonly stats: Stats }
+export type PathStatus<S extends FileStats = FileStats> =
+  | { readonly kind: 'file'; readonly path: string; readonly stats: S }
   | { readonly kind: 'folder' | 'absent' | 'blocked'; readonly path: string };
 
 /** A file or folder of a user, by its path below the folder that was listed. */
@@ -13,7 +16,7 @@ export type FolderEntry = {
   readonly path: string;
   readonly name: string;
   readonly isFolder: boolean;
-  readonly stats: Stats;
+  readonly stats: FileStats;
 };
 
 /** A path a client gave: safe, outside of the folder, or with an unsafe name. */
@@ -38,7 +41,7 @@ export function safePathBelow(requestedPath: string): SafePath {
 }
 
 /** Checks every step of the path, so that no link is ever followed. */
-export async function statPath(root: string, path: string): Promise<PathStatus> {
+export async function statPath(root: string, path: string): Promise<PathStatus<Stats>> {
   const steps = path === '' ? [] : path.split('/');
   let current = root;
   let stats = await lstatOrUndefined(current);

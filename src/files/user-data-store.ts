@@ -1,19 +1,40 @@
 import { createHash } from 'node:crypto';
 import { lstat, unlink } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
+import type { Readable } from 'node:stream';
 import { LRUCache } from 'lru-cache';
 import { moveIntoPlace } from '../lib/rename-new.ts';
 import { createKeyedMutex } from '../lib/concurrency.ts';
 import type { SpooledFile } from '../protocol/job-api.ts';
-import { type PathStatus, listBelow, statPath } from './folder-paths.ts';
+import { type FolderEntry, type PathStatus, listBelow, statPath } from './folder-paths.ts';
 
 /** Why nothing was changed; `blocked`: something else than a file is, or would be, in the way. */
 export type Unchanged = 'absent' | 'exists' | 'blocked' | 'full';
 
-/** Files of users below one folder: each user sees nothing but their own. */
-export type UserDataStore = ReturnType<typeof createUserDataStore>;
+/** Files that front ends store for users: each user sees nothing but their own. */
+export type UserDataStore = {
+  /** The folder nothing of this user leaves. */
+  folderFor(user: string): string;
+  look(user: string, path: string): Promise<PathStatus>;
+  list(
+    user: string,
+    path: string,
+    how: { readonly depth: 'this folder' | 'all' },
+  ): Promise<readonly FolderEntry[]>;
+  /** The bytes of a file where they are not in a folder of this machine. */
+  content?(user: string, path: string): Promise<Readable | undefined>;
+  /** Stores a spooled file: whole and for good before this resolves. */
+  put(
+    user: string,
+    path: string,
+    file: SpooledFile,
+    how: Overwrite,
+  ): Promise<PathStatus | Unchanged>;
+  move(user: string, from: string, to: string, how: Overwrite): Promise<PathStatus | Unchanged>;
+  remove(user: string, path: string): Promise<Unchanged | undefined>;
+};
 
-type Overwrite = { readonly overwrite: boolean };
+export type Overwrite = { readonly overwrite: boolean };
 
 /** Where a file is to be. */
 type Target = { readonly path: string; readonly how: Overwrite };
@@ -21,14 +42,15 @@ type Target = { readonly path: string; readonly how: Overwrite };
 type Usage = { bytes: number; entries: number };
 
 /** Folders count: they cannot be removed by a client. */
-const MAX_ENTRIES = 20_000;
+export const MAX_USER_ENTRIES = 20_000;
 const MAX_USAGES = 1000;
 const FULL_DISK_CODES = new Set(['ENOSPC', 'EDQUOT']);
 
+/** Files of users below one folder. */
 export function createUserDataStore(options: {
   readonly root: string;
   readonly quotaBytes: number;
-}) {
+}): UserDataStore {
   const root = resolve(options.root);
   // Other processes may still change the files of the user meanwhile.
   const inUserOrder = createKeyedMutex();
@@ -55,7 +77,8 @@ export function createUserDataStore(options: {
   async function hasRoom(user: string, path: string, addedBytes: number): Promise<boolean> {
     const { bytes, entries } = await usageOf(user);
     return (
-      bytes + addedBytes <= options.quotaBytes && entries + path.split('/').length <= MAX_ENTRIES
+      bytes + addedBytes <= options.quotaBytes &&
+      entries + path.split('/').length <= MAX_USER_ENTRIES
     );
   }
 
@@ -135,13 +158,14 @@ export function createUserDataStore(options: {
   };
 }
 
-function refusalFor(target: PathStatus, { overwrite }: Overwrite): Unchanged | undefined {
+/** Why a file must not be put there, if it must not. */
+export function refusalFor(target: PathStatus, { overwrite }: Overwrite): Unchanged | undefined {
   if (target.kind === 'file') return overwrite ? undefined : 'exists';
   return target.kind === 'absent' ? undefined : 'blocked';
 }
 
 /** User ids are hex digests or plain words; any other id is hashed. */
-function folderNameOf(user: string): string {
+export function folderNameOf(user: string): string {
   if (/^\w{1,64}$/.test(user)) return user;
   return `_${createHash('sha256').update(user).digest('hex')}`;
 }

@@ -24,6 +24,20 @@ export function contentTypeOf(filename: string): string | undefined {
 }
 
 /**
+ * The headers that another server may send for a file in place of this one, and no others; `undefined`
+ * where these would not be enough to keep a browser from running it.
+ */
+export function headersElsewhere(
+  file: { readonly filename: string; readonly contentType: string },
+  fetchDest: string,
+): { readonly contentType: string; readonly disposition: string } | undefined {
+  const { 'Content-Type': contentType = UNKNOWN_TYPE, 'Content-Disposition': disposition = '' } =
+    fileHeaders(file, fetchDest);
+  // A picture that is a document runs nothing only in the sandbox that this server puts it in.
+  return contentType === SVG ? undefined : { contentType, disposition };
+}
+
+/**
  * Headers for the content of a file. Content that a browser could run is sent as bytes to save, in
  * a sandbox; an SVG is a picture only inside an `<img>`.
  */

@@ -43,7 +43,11 @@ export async function findBelow(root: string, urlPath: string): Promise<StaticFi
 }
 
 /** Describes a file that was found to lie below its root. */
-export function fileOf(root: string, path: string, stats: Stats): StaticFile {
+export function fileOf(
+  root: string,
+  path: string,
+  stats: Pick<Stats, 'size' | 'mtimeMs' | 'ino'>,
+): StaticFile {
   const modifiedHex = Math.trunc(stats.mtimeMs * 1000).toString(16);
   return {
     root,

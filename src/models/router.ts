@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type Koa from 'koa';
-import { STORAGE_FULL, isStorageFull } from '../lib/storage-full.ts';
+import { STORAGE_FULL, isStorageFull } from '../lib/storage-errors.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import type { Logger } from '../observability/log.ts';
 import type { Caller } from '../protocol/job-api.ts';

@@ -1,104 +1,69 @@
-import { constants, existsSync } from 'node:fs';
-import { syncPath } from '../lib/durability.ts';
-import { access, mkdir, open, readdir, rename, stat, unlink, writeFile } from 'node:fs/promises';
-import type { FileHandle } from 'node:fs/promises';
-import path from 'node:path';
-import { BLOB_HASH, createBlobPaths } from './blob-paths.ts';
-import type { SpooledFile } from '../protocol/job-api.ts';
+import type { Readable } from 'node:stream';
+import type { ByteRange, SpooledFile } from '../protocol/job-api.ts';
 
-/** Content-addressed files: `<dir>/<2 hex>/<64 hex>`, complete or absent, never half-written. */
-export type Blobs = ReturnType<typeof createBlobs>;
+/** Bytes that are stored, by their hash. */
+export type StoredBlob = {
+  readonly hash: string;
+  readonly sizeBytes: number;
+  readonly modifiedAtMs: number;
+  /** When the bytes got their place. */
+  readonly placedAtMs: number;
+};
 
-/** Opens the store. Folders are created when they are first needed. */
-export function createBlobs(dir: string) {
-  const { markersDir, pathOf, markerOf } = createBlobPaths(dir);
-  const markRecorded = (hash: string): Promise<void> => removeIfThere(markerOf(hash));
-  return {
-    /** For worker threads, which put their outputs into place themselves. */
-    blobsDir: path.resolve(dir),
-    pathOf,
-    /** The ledger has a record of these bytes. */
-    markRecorded,
-    /**
-     * Call before the last record of these bytes is removed; then call `remove` or `markRecorded`.
-     */
-    markUnrecorded: (hash: string): Promise<void> => writeMarker(markerOf(hash)),
-    /**
-     * Moves a spooled file to its final path; it is durable once this resolves. Until `markRecorded`
-     * a marker file says that these bytes may have no record; a crash leaves the marker.
-     */
-    async moveIntoPlace(file: SpooledFile): Promise<void> {
-      const target = pathOf(file.hash);
-      // Existing bytes without a record may belong to another ledger: this one must never remove
-      // them.
-      if (!(await exists(target))) await writeMarker(markerOf(file.hash));
-      await mkdir(path.dirname(target), { recursive: true });
-      await syncPath(file.path);
-      await rename(file.path, target);
-      await syncPath(path.dirname(target));
-      await syncPath(dir);
-    },
-    /** Makes bytes that worker threads have put into place survive a power cut, unless they are gone. */
-    async sync(hashes: readonly string[]): Promise<void> {
-      const paths = hashes.map(pathOf);
-      const folders = new Set(paths.map((file) => path.dirname(file)));
-      for (const target of [...paths, ...folders, dir]) await syncIfThere(target);
-    },
-    /** True when a worker thread has put these bytes into place and nothing has removed them since. */
-    isInPlace: (hash: string): boolean | Promise<boolean> => existsSync(pathOf(hash)),
-    async open(hash: string): Promise<FileHandle | undefined> {
-      try {
-        return await open(pathOf(hash), constants.O_RDONLY | constants.O_NOFOLLOW);
-      } catch (error) {
-        if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-        throw error;
-      }
-    },
-    async remove(hash: string): Promise<void> {
-      await removeIfThere(pathOf(hash));
-      await markRecorded(hash);
-    },
-    /** Hashes with a marker, that is bytes which may have no record, and since when. */
-    async *listUnrecorded(): AsyncIterable<{ readonly hash: string; readonly sinceMs: number }> {
-      for (const name of await readdir(markersDir).catch(() => [])) {
-        const stats = await stat(path.join(markersDir, name)).catch(() => undefined);
-        const hash = `blake3:${name}`;
-        if (stats && BLOB_HASH.test(hash)) yield { hash, sinceMs: stats.mtimeMs };
-      }
-    },
-  };
-}
+/** Bytes that were taken away and may have to come back. */
+export type BlobAside = { readonly name: string; readonly hash: string; readonly sinceMs: number };
 
-async function syncIfThere(target: string): Promise<void> {
-  try {
-    await syncPath(target);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
-  }
-}
-
-async function writeMarker(target: string): Promise<void> {
-  try {
-    await writeFile(target, '');
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
-    await mkdir(path.dirname(target), { recursive: true, mode: 0o700 });
-    await writeFile(target, '');
-  }
-}
-
-/** In one call, where `rm` takes three. */
-async function removeIfThere(target: string): Promise<void> {
-  try {
-    await unlink(target);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
-  }
-}
-
-function exists(target: string): Promise<boolean> {
-  return access(target).then(
-    () => true,
-    () => false,
-  );
-}
+/**
+ * The store of content-addressed bytes: a hash has all of its bytes or none, never a part of them and
+ * never others. Drivers: a folder, and a bucket.
+ *
+ * Bytes may have no record between their arrival and `markRecorded`, and between `markUnrecorded` and
+ * `remove`; a marker says so, and survives a crash. Bytes without a record and without a marker
+ * may belong to another ledger and are never removed.
+ */
+export type Blobs = {
+  /** Where worker threads read and write the bytes themselves; `undefined`: they ask this process. */
+  readonly blobsDir: string | undefined;
+  /** The path of the bytes on this machine; `undefined` where they have none. */
+  pathOf(hash: string): string | undefined;
+  /** Takes over a spooled file; its bytes are durable under their hash once this resolves. */
+  moveIntoPlace(file: SpooledFile): Promise<void>;
+  /** The same for bytes in memory, with more patience: a job waits for it. */
+  put(hash: string, bytes: Uint8Array): Promise<void>;
+  /** Makes bytes that worker threads have put into place survive a power cut, unless they are gone. */
+  sync(hashes: readonly string[]): Promise<void>;
+  /** True when bytes were put into place and nothing has removed them since. */
+  isInPlace(hash: string): boolean | Promise<boolean>;
+  /** The ledger has a record of these bytes. */
+  markRecorded(hash: string): Promise<void>;
+  /** Call before the last record of these bytes is removed; then call `remove` or `markRecorded`. */
+  markUnrecorded(hash: string): Promise<void>;
+  /** `undefined`: there are no such bytes. */
+  sizeOf(hash: string): Promise<number | undefined>;
+  /** The bytes, or a range of them; `undefined`: there are no such bytes. */
+  open(hash: string, range?: ByteRange): Promise<Readable | undefined>;
+  /** All bytes in memory, their hash compared, with the patience of a job. */
+  read(hash: string): Promise<Uint8Array | undefined>;
+  /** Copies the bytes to a new file on this machine; `false`: there are no such bytes. */
+  copyTo(hash: string, path: string): Promise<boolean>;
+  remove(hash: string): Promise<void>;
+  /** Hashes with a marker, that is bytes which may have no record, and since when. */
+  listUnrecorded(): AsyncIterable<{ readonly hash: string; readonly sinceMs: number }>;
+  /** All bytes that are there. */
+  list(): AsyncIterable<StoredBlob>;
+  /** Takes bytes away under another name, which is returned; `undefined`: there are none. */
+  setAside(hash: string): Promise<string | undefined>;
+  /** Brings back what was taken away. */
+  putBack(name: string): Promise<void>;
+  /** Removes what was taken away. */
+  removeAside(name: string): Promise<void>;
+  listAside(): AsyncIterable<BlobAside>;
+  /** Removes what uploads have left that broke off long ago. */
+  removeAbandoned(): Promise<void>;
+  /** A link that serves the bytes with these headers and needs no credentials, where there can be one. */
+  linkTo?(
+    this: void,
+    hash: string,
+    headers: { readonly contentType: string; readonly disposition: string },
+  ): Promise<string>;
+};

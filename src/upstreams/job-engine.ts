@@ -4,10 +4,13 @@ import type { NodeDef } from '../nodes/node.ts';
 import type { Logger } from '../observability/log.ts';
 import type { JobApi } from '../protocol/job-api.ts';
 import type { OutputOptions } from './assets/outputs.ts';
+import type { Blobs } from './blobs.ts';
 
 export type EngineOptions = {
   readonly ledger: Ledger;
   readonly dataDir: string;
+  /** The bytes of uploads and outputs. */
+  readonly blobs: Blobs;
   /** An empty folder of this process; by default a folder of the data directory is emptied. */
   readonly spoolDir?: string;
   /** Submissions are validated against these; the workers run the classes of `nodesModule`. */

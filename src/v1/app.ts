@@ -1,7 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import Router, { type RouterMiddleware } from '@koa/router';
 import Koa from 'koa';
-import { STORAGE_FULL, isStorageFull } from '../lib/storage-full.ts';
+import {
+  STORAGE_FULL,
+  STORAGE_RETRY_AFTER_S,
+  STORAGE_UNAVAILABLE,
+  isStorageFull,
+  isStorageUnavailable,
+} from '../lib/storage-errors.ts';
 import type { HttpCall } from '../observability/traffic-log.ts';
 import type { Caller } from '../protocol/job-api.ts';
 import { isRouterTarget, routerRefusal } from '../http/router-refusal.ts';
@@ -147,8 +153,14 @@ function renderErrors(log: Logger): Koa.Middleware {
 function unexpectedError(log: Logger, ctx: Koa.Context, error: unknown): V1Error {
   const { caller, requestId: id } = ctx.state as { caller?: Caller; requestId: string };
   log.error({ event: 'request.failed', id, user: caller?.user, err: error }, 'request failed');
+  if (isStorageUnavailable(error)) return storageAway();
   const { status, code, message } = isStorageFull(error) ? STORAGE_EXHAUSTED : INTERNAL_ERROR;
   return new V1Error(status, plainError(code, message));
+}
+
+function storageAway(): V1Error {
+  const headers = { 'Retry-After': String(STORAGE_RETRY_AFTER_S) };
+  return new V1Error(503, plainError('storage_unavailable', STORAGE_UNAVAILABLE), { headers });
 }
 
 /** A change is acknowledged only while the data directory is still there. */

@@ -35,6 +35,10 @@ const SECTIONS: readonly Section[] = [
     flags: [
       'data-dir',
       'ledger',
+      'files',
+      's3-endpoint',
+      's3-public-endpoint',
+      's3-region',
       'start-anew',
       'history-limit',
       'history-size',
@@ -47,6 +51,7 @@ const SECTIONS: readonly Section[] = [
     ],
     notes: [
       'The files in `--data-dir`, and the use of `--start-anew`: [operating.md](operating.md#data-folder). A ledger in Redis: [scaling.md](scaling.md).',
+      'Files in a bucket, and where its credentials come from: [operating.md](operating.md#files-in-a-bucket).',
       '`--disk-budget` limits the stored files; in front of a remote service these are copies of uploads.',
       '`--input-directory` and `--output-directory`: [local-files.md](local-files.md#shared-folders).',
     ],

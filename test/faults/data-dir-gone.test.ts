@@ -111,7 +111,7 @@ describe('the watch', () => {
     await mkdir(dataDir);
     await writeFile(join(dataDir, 'folder.id'), 'id');
     await writeFile(join(dataDir, 'database'), '1');
-    const watch = watchDataDir(dataDir, [join(dataDir, 'database')]);
+    const watch = watchDataDir(dataDir, { openFiles: [join(dataDir, 'database')] });
     let lost: Error | undefined;
     void watch.lost.then((error) => (lost = error));
     await writeFile(join(dataDir, 'database'), '2');

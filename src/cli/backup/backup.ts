@@ -6,6 +6,7 @@ import { packageVersion } from '../../config/version.ts';
 import type { RecordedBlob } from '../../ledger/sqlite/inspect.ts';
 import { LedgerInUse, lockFile } from '../../ledger/sqlite/sqlite-ledger.ts';
 import { forEachConcurrently } from '../../lib/concurrency.ts';
+import type { BucketFiles } from './bucket-files.ts';
 import { type BlobCopier, createBlobCopier, manifestFields } from './blobs.ts';
 import { hashFile } from '../../lib/hash.ts';
 import { syncPath } from '../../lib/durability.ts';
@@ -27,6 +28,8 @@ const IDENTITY_FILES = ['secret.key', 'folder.id', 'ledger.id'] as const;
 
 export type BackupOptions = {
   readonly dataDir: string;
+  /** Has the files in place of the data folder; `undefined`: they are in the folder. */
+  readonly bucket?: BucketFiles | undefined;
   /** Folder of backups; each call makes one more in it. */
   readonly into: string;
   /** Throws when they cannot be backed up. */
@@ -77,6 +80,7 @@ async function backUpLocked(options: OpenedBackup) {
   refuseOtherSource(source, complete, into);
   const blobs = createBlobCopier({
     dataDir,
+    bucket: options.bucket,
     partial,
     previous: complete.at(-1),
     dir: copyingFolder(partial),
@@ -130,18 +134,22 @@ function copyingFolder(partial: string): string {
 
 /** All that clients may change under the same name: read again each time. */
 async function copySmallFiles(
-  { dataDir, into }: BackupOptions,
+  { dataDir, bucket, into }: BackupOptions,
   last: Backup | undefined,
 ): Promise<readonly ListedFile[]> {
   const partial = partialPath(into);
   const previousFiles = new Map(last?.manifest.files.map((file) => [file.path, file]));
+  const inBucket = new Set(await bucket?.listSmall());
   const userData = await filesBelow(join(dataDir, 'userdata'));
-  const paths = [...IDENTITY_FILES, ...userData.map((path) => join('userdata', path))];
+  const inFolder = [...IDENTITY_FILES, ...userData.map((path) => join('userdata', path))];
+  const paths = [...inBucket, ...inFolder.filter((path) => !inBucket.has(path))];
   const listed: ListedFile[] = [];
   await forEachConcurrently(MAX_CONCURRENT, paths, async (path) => {
-    const copied = await copyTo(join(dataDir, path), join(partial, path), {
-      dir: copyingFolder(partial),
-    });
+    const [to, how] = [join(partial, path), { dir: copyingFolder(partial) }];
+    const copied =
+      bucket && inBucket.has(path)
+        ? await bucket.copyTo(path, to, how)
+        : await copyTo(join(dataDir, path), to, how);
     if (!copied.ok) {
       if (copied.why === 'absent') return;
       throw new Error(`${join(dataDir, path)} cannot be read`);

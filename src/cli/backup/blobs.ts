@@ -3,6 +3,7 @@ import { lstat } from 'node:fs/promises';
 import { join, sep } from 'node:path';
 import type { RecordedBlob } from '../../ledger/sqlite/inspect.ts';
 import { type CopyResult, copyTo, linkTo } from './copy.ts';
+import type { BucketFiles } from './bucket-files.ts';
 import type { Backup } from './backups.ts';
 import type { ListedFile } from './manifest.ts';
 import { blobPath } from './records.ts';
@@ -13,12 +14,13 @@ export type BlobCopier = ReturnType<typeof createBlobCopier>;
 /** `last`, a complete backup beside it, has what is the same: it is linked, as no backup ever changes. */
 export function createBlobCopier(places: {
   readonly dataDir: string;
+  readonly bucket?: BucketFiles | undefined;
   readonly partial: string;
   readonly previous: Backup | undefined;
   /** For files on their way. */
   readonly dir: string;
 }) {
-  const { dataDir, partial, previous, dir } = places;
+  const { dataDir, bucket, partial, previous, dir } = places;
   const known = new Map(previous?.manifest.files.map((file) => [file.path, file]));
   const listed = new Map<string, ListedFile>();
   const copied = { files: 0, bytes: 0 };
@@ -34,7 +36,9 @@ export function createBlobCopier(places: {
       const { size, mtimeMs } = await lstat(place);
       return { ok: true, hash, sizeBytes: size, modifiedAtMs: Math.round(mtimeMs) };
     }
-    const copyResult = await copyTo(join(dataDir, path), place, { dir, hash });
+    const copyResult = bucket
+      ? await bucket.copyTo(path, place, { dir, hash })
+      : await copyTo(join(dataDir, path), place, { dir, hash });
     if (copyResult.ok) copied.files++;
     if (copyResult.ok) copied.bytes += copyResult.sizeBytes;
     return copyResult;

@@ -1,11 +1,12 @@
-import { existsSync, readFileSync, statSync } from 'node:fs';
-import { lstat } from 'node:fs/promises';
-import { basename, join } from 'node:path';
+import { existsSync, statSync } from 'node:fs';
+import { join } from 'node:path';
 import { UNFINISHED_RESTORE } from '../../data-folder/data-dir.ts';
 import type { DatabaseState, RecordedBlob } from '../../ledger/sqlite/inspect.ts';
 import { forEachConcurrently } from '../../lib/concurrency.ts';
-import { hashFile } from '../../lib/hash.ts';
-import { filesBelow } from './copy.ts';
+import { createHasher } from '../../lib/hash.ts';
+import { isStorageUnavailable } from '../../lib/storage-errors.ts';
+import type { Blobs, StoredBlob } from '../../upstreams/blobs.ts';
+import { WrongBytes } from '../../upstreams/bucket/errors.ts';
 import { type RecordedFiles, blobPath } from './records.ts';
 
 /** Bytes on record that are not as they should be, and the names clients know them by. */
@@ -45,6 +46,9 @@ export type CheckReport = {
 
 export type CheckOptions = {
   readonly dataDir: string;
+  readonly blobs: Pick<Blobs, 'list' | 'open'>;
+  /** The ledger that recorded the files here, as far as they tell. */
+  readonly recordedBy: string | undefined;
   readonly recorded: RecordedFiles;
   /** A server puts a file in its place a moment before it records it. */
   readonly inUse: boolean;
@@ -64,7 +68,7 @@ export async function check(options: CheckOptions): Promise<CheckReport> {
   const common = {
     dataDir,
     ledger: { kind: recorded.kind, state, errors },
-    belongs: state !== 'ok' || belongsTo(dataDir, recorded),
+    belongs: state !== 'ok' || belongsTo(options),
     secret: recorded.kind === 'redis' ? ('elsewhere' as const) : secretIn(dataDir),
     unfinishedRestore: existsSync(join(dataDir, UNFINISHED_RESTORE)),
   };
@@ -89,23 +93,23 @@ async function compare(
   named: readonly RecordedBlob[],
   state: DatabaseState,
 ): Promise<Pick<CheckReport, 'trouble' | 'orphans'>> {
-  const { dataDir, recorded, inUse, now, progress } = options;
-  const onRecord = new Set(named.map(({ hash }) => blobPath(hash)));
-  const presentPaths = (await filesBelow(join(dataDir, 'blobs'))).map((path) =>
-    join('blobs', path),
-  );
-  const unrecorded = presentPaths.filter((path) => isBlobPath(path) && !onRecord.has(path));
+  const { blobs, recorded, inUse, now, progress } = options;
+  const onRecord = new Set(named.map(({ hash }) => hash));
+  const unrecorded: StoredBlob[] = [];
+  for await (const blob of blobs.list()) if (!onRecord.has(blob.hash)) unrecorded.push(blob);
   const bytes = named.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
   const reportProgress = progress({ files: named.length + unrecorded.length, bytes });
   const damage = new Map<string, DamagedFile['why']>();
   await forEachConcurrently(MAX_CONCURRENT, named, async ({ hash, sizeBytes }) => {
-    const why = await inspectBlob(join(dataDir, blobPath(hash)), hash);
+    const why = await inspectBlob(blobs, hash);
     if (why) damage.set(hash, why);
     reportProgress(sizeBytes);
   });
   const orphans: Orphan[] = [];
-  await forEachConcurrently(MAX_CONCURRENT, unrecorded, async (path) => {
-    const orphan = await inspectOrphan(dataDir, path, inUse ? now() - RECENT_MS : Infinity);
+  const createdBeforeMs = inUse ? now() - RECENT_MS : Infinity;
+  await forEachConcurrently(MAX_CONCURRENT, unrecorded, async (blob) => {
+    const isRecent = blob.placedAtMs > createdBeforeMs;
+    const orphan = isRecent ? undefined : await inspectOrphan(blobs, blob);
     if (orphan) orphans.push(orphan);
     reportProgress(0);
   });
@@ -120,30 +124,33 @@ async function compare(
   };
 }
 
-function isBlobPath(path: string): boolean {
-  return /^[0-9a-f]{64}$/.test(basename(path)) && blobPath(`blake3:${basename(path)}`) === path;
-}
-
-async function inspectBlob(path: string, hash: string): Promise<DamagedFile['why'] | undefined> {
+async function inspectBlob(
+  blobs: Pick<Blobs, 'open'>,
+  hash: string,
+): Promise<DamagedFile['why'] | undefined> {
+  const hasher = createHasher();
   try {
-    return (await hashFile(path)).hash === hash ? undefined : 'damaged';
+    const stream = await blobs.open(hash);
+    if (stream === undefined) return 'missing';
+    for await (const chunk of stream as AsyncIterable<Buffer>) hasher.update(chunk);
+    return hasher.digest() === hash ? undefined : 'damaged';
   } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'ENOENT' ? 'missing' : 'unreadable';
+    // Nothing is known of files in a bucket that is away.
+    if (isStorageUnavailable(error)) throw error;
+    return error instanceof WrongBytes ? 'damaged' : 'unreadable';
+  } finally {
+    hasher.discard();
   }
 }
 
 async function inspectOrphan(
-  dataDir: string,
-  path: string,
-  createdBeforeMs: number,
+  blobs: Pick<Blobs, 'open'>,
+  { hash, sizeBytes, modifiedAtMs }: StoredBlob,
 ): Promise<Orphan | undefined> {
-  const hash = `blake3:${basename(path)}`;
-  const stats = await lstat(join(dataDir, path)).catch(() => undefined);
-  if (stats === undefined || stats.ctimeMs > createdBeforeMs) return undefined;
-  const why = await inspectBlob(join(dataDir, path), hash);
+  const why = await inspectBlob(blobs, hash);
   if (why === 'missing') return undefined;
-  const modifiedAtMs = Math.round(stats.mtimeMs);
-  return { hash, path, sizeBytes: stats.size, modifiedAtMs, whole: why === undefined };
+  const file = { hash, path: blobPath(hash), sizeBytes, modifiedAtMs: Math.round(modifiedAtMs) };
+  return { ...file, whole: why === undefined };
 }
 
 async function withNames(
@@ -162,10 +169,9 @@ async function withNames(
 }
 
 /** A data folder that an earlier version wrote does not say. */
-function belongsTo(dataDir: string, recorded: RecordedFiles): boolean {
-  const path = join(dataDir, 'ledger.id');
-  const [id, recordedBy] = [recorded.id(), existsSync(path) && readFileSync(path, 'utf8')];
-  return id === undefined || recordedBy === false || recordedBy === id;
+function belongsTo({ recorded, recordedBy }: CheckOptions): boolean {
+  const id = recorded.id();
+  return id === undefined || recordedBy === undefined || recordedBy === id;
 }
 
 function secretIn(dataDir: string): CheckReport['secret'] {

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { open } from 'node:fs/promises';
-import { join, posix } from 'node:path';
+import { posix } from 'node:path';
+import { readAtMost } from '../../lib/read-at-most.ts';
+import type { Blobs } from '../../upstreams/blobs.ts';
 import { importedAsset } from '../../upstreams/imported-asset.ts';
 import type { AssetRow, FileRow, Ledger } from '../../ledger/ledger.ts';
 import type { RememberedName } from '../../ledger/sqlite/inspect.ts';
@@ -16,7 +17,7 @@ export type RestoredRecord = {
 };
 
 type RecordOrphansOptions = {
-  readonly dataDir: string;
+  readonly blobs: Pick<Blobs, 'open'>;
   readonly ledger: Pick<Ledger, 'assets' | 'files' | 'jobs'>;
   /** Whose those are that no record of any kind knows. */
   readonly user: string;
@@ -114,10 +115,10 @@ async function restoreRecord(
 }
 
 async function recordAsNew(
-  { dataDir, ledger, user, now }: RecordOrphansOptions,
-  { hash, path, sizeBytes, modifiedAtMs }: Orphan,
+  { blobs, ledger, user, now }: RecordOrphansOptions,
+  { hash, sizeBytes, modifiedAtMs }: Orphan,
 ): Promise<RestoredRecord> {
-  const [extension, contentType] = await detectType(join(dataDir, path));
+  const [extension, contentType] = sizeBytes === 0 ? UNKNOWN : await detectType(blobs, hash);
   const filename = `${hash.slice('blake3:'.length, 'blake3:'.length + 16)}${extension}`;
   const [type, subfolder] = ['output', 'recovered'] as const;
   const filePath = posix.join(type, subfolder, filename);
@@ -130,14 +131,12 @@ async function recordAsNew(
   return { hash, user, filePath, as: 'new name' };
 }
 
-async function detectType(path: string): Promise<readonly [string, string]> {
-  const handle = await open(path, 'r');
-  try {
-    const { buffer, bytesRead } = await handle.read(Buffer.alloc(SIGNATURE_BYTES));
-    const hex = buffer.subarray(0, bytesRead).toString('hex');
-    const found = SIGNATURES.find(([start, at]) => hex.startsWith(start, at * 2));
-    return found ? [found[2], found[3]] : UNKNOWN;
-  } finally {
-    await handle.close();
-  }
+async function detectType(
+  blobs: Pick<Blobs, 'open'>,
+  hash: string,
+): Promise<readonly [string, string]> {
+  const stream = await blobs.open(hash, { start: 0, end: SIGNATURE_BYTES - 1 });
+  const hex = stream && (await readAtMost(SIGNATURE_BYTES, stream))?.toString('hex');
+  const found = SIGNATURES.find(([start, at]) => hex?.startsWith(start, at * 2));
+  return found ? [found[2], found[3]] : UNKNOWN;
 }

@@ -132,7 +132,7 @@ async function importFile(
   }
 }
 
-function isSame({ size, mtimeMs }: Stats, file: FoundFile): boolean {
+function isSame({ size, mtimeMs }: Pick<Stats, 'size' | 'mtimeMs'>, file: FoundFile): boolean {
   return size === file.sizeBytes && Math.round(mtimeMs) === file.modifiedAtMs;
 }
 

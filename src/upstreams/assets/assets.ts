@@ -18,7 +18,6 @@ import { type KeyedRequest, repeatAnswer, keyedRequest } from './idempotency.ts'
 import type { Blobs } from '../blobs.ts';
 import { isImported } from '../imported-asset.ts';
 import { contentLink, isoTime } from '../job-links.ts';
-import { FileStream } from './file-stream.ts';
 import type { KeyedMutex } from '../../lib/concurrency.ts';
 
 export type AssetOptions = {
@@ -200,9 +199,8 @@ async function readContent(
       details,
     });
   }
-  const handle = await blobs.open(row.hash);
-  if (!handle) return refuse(404, 'not_found', 'the bytes of this asset are gone');
-  const stream = new FileStream(handle, { start: range?.start ?? 0, end });
+  const stream = await blobs.open(row.hash, range && { start: range.start, end });
+  if (!stream) return refuse(404, 'not_found', 'the bytes of this asset are gone');
   return ok({
     kind: 'bytes',
     stream,

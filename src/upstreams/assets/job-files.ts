@@ -37,7 +37,7 @@ export function createJobFiles(deps: JobFilesOptions) {
       nodes,
       byId: (id) => assets.find(user, id),
       byPath: (filePath) => assets.findByPath(user, filePath),
-      pathOf: blobs.pathOf,
+      pathOf: (hash) => blobs.pathOf(hash),
     }),
   };
 }

@@ -54,6 +54,7 @@ export async function sweep(deps: RetentionOptions): Promise<void> {
  * Other files without a record stay, as their ledger may have been lost.
  */
 async function removeUnrecorded(deps: RetentionOptions): Promise<void> {
+  await deps.blobs.removeAbandoned();
   for await (const { hash } of deps.blobs.listUnrecorded()) {
     await deps.withLock(hash, () => removeBlobIfUnused(hash, deps));
   }

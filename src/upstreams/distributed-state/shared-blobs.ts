@@ -1,9 +1,6 @@
-import { randomUUID } from 'node:crypto';
-import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
-import path from 'node:path';
 import type { Clock } from '../../lib/clock.ts';
 import { removeBlobIfUnused } from '../assets/assets.ts';
-import type { Blobs } from '../blobs.ts';
+import type { BlobAside, Blobs } from '../blobs.ts';
 import type { OutputNames } from '../assets/outputs.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
 import type { Redis } from '../../lib/redis.ts';
@@ -41,7 +38,6 @@ type SharedBlobsOptions = {
   readonly redis: Redis;
   readonly keys: QueueKeys;
   readonly blobs: Blobs;
-  readonly dataDir: string;
   readonly ledger: Ledger;
   readonly clock: Clock;
 };
@@ -52,31 +48,25 @@ type SharedBlobsOptions = {
  * finds them again.
  */
 export function createSharedBlobs(deps: SharedBlobsOptions): SharedBlobs {
-  const { redis, keys, blobs, dataDir, ledger, clock } = deps;
-  const removalDir = path.join(dataDir, 'blobs-leaving');
+  const { redis, keys, blobs, ledger, clock } = deps;
 
   /** From now on no other process removes these bytes. */
   async function announce(hash: string): Promise<void> {
     await redis.set(keys.pendingBlob(hash), '1', 'PX', CLAIM_TTL_MS);
   }
 
-  async function finishRemoval(name: string): Promise<void> {
-    const hash = `blake3:${name.split('.')[0]}`;
-    const removedPath = path.join(removalDir, name);
-    // In this order: `moveIntoPlace` and `isInPlace` announce the bytes first, and the record exists before the
-    // announcement expires.
+  async function finishRemoval({ name, hash }: Pick<BlobAside, 'name' | 'hash'>): Promise<void> {
+    // In this order: `moveIntoPlace`, `put` and `isInPlace` announce the bytes first, and the record exists before
+    // the announcement expires.
     const isWanted =
       (await redis.exists(keys.pendingBlob(hash))) === 1 ||
       (await ledger.assets.countByHash(hash)) > 0;
-    if (isWanted) await moveIfThere(removedPath, blobs.pathOf(hash));
-    else await rm(removedPath, { force: true });
+    await (isWanted ? blobs.putBack(name) : blobs.removeAside(name));
   }
 
   async function remove(hash: string): Promise<void> {
-    await mkdir(removalDir, { recursive: true, mode: 0o700 });
-    const name = `${hash.replace('blake3:', '')}.${randomUUID()}`;
-    if (await moveIfThere(blobs.pathOf(hash), path.join(removalDir, name)))
-      await finishRemoval(name);
+    const name = await blobs.setAside(hash);
+    if (name !== undefined) await finishRemoval({ name, hash });
     await blobs.markRecorded(hash);
   }
 
@@ -86,38 +76,26 @@ export function createSharedBlobs(deps: SharedBlobsOptions): SharedBlobs {
       await announce(file.hash);
       await blobs.moveIntoPlace(file);
     },
+    async put(hash, bytes) {
+      await announce(hash);
+      await blobs.put(hash, bytes);
+    },
     async isInPlace(hash) {
       await announce(hash);
       return await blobs.isInPlace(hash);
     },
     remove,
     async finishRemovals() {
-      for (const name of await readdir(removalDir).catch(() => [])) {
-        if ((await ageMs(path.join(removalDir, name), clock.now())) > REMOVAL_MS)
-          await finishRemoval(name);
+      for await (const aside of blobs.listAside()) {
+        if (clock.now() - aside.sinceMs > REMOVAL_MS) await finishRemoval(aside);
       }
     },
     async removeUnrecorded() {
+      await blobs.removeAbandoned();
       for await (const { hash, sinceMs } of blobs.listUnrecorded()) {
         if (clock.now() - sinceMs <= UNRECORDED_AGE_MS) continue;
         await removeBlobIfUnused(hash, { ledger, blobs: { ...blobs, remove } });
       }
     },
   };
-}
-
-async function moveIfThere(from: string, to: string): Promise<boolean> {
-  try {
-    await rename(from, to);
-    return true;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false;
-    throw error;
-  }
-}
-
-/** Age since the file was moved to its path; 0 for a missing file. */
-async function ageMs(file: string, nowMs: number): Promise<number> {
-  const found = await stat(file).catch(() => undefined);
-  return found ? nowMs - Math.max(found.ctimeMs, found.mtimeMs) : 0;
 }

@@ -93,11 +93,8 @@ function createSharedAssetApi({
   readonly ledger: Ledger;
 }): ReturnType<typeof createAssetApi> {
   const api = createAssetApi(assets);
-  const hasBytes = async (hash: string): Promise<boolean> => {
-    const handle = await blobs.open(hash);
-    await handle?.close();
-    return handle !== undefined;
-  };
+  const hasBytes = async (hash: string): Promise<boolean> =>
+    (await blobs.sizeOf(hash)) !== undefined;
   return {
     ...api,
     async assetFromHash(caller, request) {

@@ -1,7 +1,5 @@
 import { isJsonObject, parseJson } from '../../protocol/json.ts';
-import path from 'node:path';
 import { type Clock, systemClock } from '../../lib/clock.ts';
-import { createBlobs } from '../blobs.ts';
 import type { EngineOptions } from '../job-engine.ts';
 import { createJobFiles } from '../assets/job-files.ts';
 import type { JobRow } from '../../ledger/ledger.ts';
@@ -27,15 +25,14 @@ export type DistributedEngineOptions = Omit<EngineOptions, 'clock' | 'spoolDir'>
 
 /** Opens what all parts of this process use of the shared Redis and data folder. */
 export function openSharedServices(deps: DistributedEngineOptions) {
-  const { links, ledger, dataDir, limits, log, nodes, clock = systemClock } = deps;
+  const { links, ledger, limits, log, nodes, clock = systemClock } = deps;
   // A connection that stays silent with commands pending is closed and opened again.
   const redis = links.connect({ socketTimeout: SOCKET_TIMEOUT_MS });
   const keys = createQueueKeys(links);
   const blobs = createSharedBlobs({
     redis,
     keys,
-    blobs: createBlobs(path.join(dataDir, 'blobs')),
-    dataDir,
+    blobs: deps.blobs,
     ledger,
     clock,
   });

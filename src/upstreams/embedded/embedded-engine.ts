@@ -4,7 +4,6 @@ import { type Clock, systemClock } from '../../lib/clock.ts';
 import type { EngineOptions, Engine, JobCalls } from '../job-engine.ts';
 import { ok } from '../../protocol/job-api.ts';
 import { createWorkerRequestHandler } from '../jobs/run-on-worker.ts';
-import { createBlobs } from '../blobs.ts';
 import { Dispatcher } from './dispatcher.ts';
 import { createJobReader } from '../jobs/job-reader.ts';
 import { PeriodicTask } from '../periodic-task.ts';
@@ -61,12 +60,10 @@ type OpenedEngineOptions = EngineOptions & {
 };
 
 function openJobFiles(deps: OpenedEngineOptions): JobFiles {
-  const { live, dataDir, limits } = deps;
-  const blobs = createBlobs(path.join(dataDir, 'blobs'));
+  const { live, limits } = deps;
   const { retentionMs } = limits;
   return createJobFiles({
     ...deps,
-    blobs,
     names: createOutputNames(),
     isInUse: isUsedByLiveJob(live),
     retentionMs,

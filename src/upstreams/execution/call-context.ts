@@ -1,15 +1,15 @@
-import { readFile } from 'node:fs/promises';
+import { STORAGE_UNAVAILABLE_CODE, isStorageUnavailable } from '../../lib/storage-errors.ts';
 import { Cancelled, NodeFailure, type SavedFile } from '../../nodes/node.ts';
 import type { JobEvent } from '../../protocol/job-api.ts';
 import type { JsonObject } from '../../protocol/json.ts';
 import type { CallContext } from './execute-plan.ts';
 import type { MemoryMeter } from './memory-meter.ts';
+import type { InputReader } from './job-files.ts';
 import type { MessageBatch } from './message-batch.ts';
 import type { OutputPlacer } from './place-output.ts';
 import {
+  type AskMainThread,
   RUN_FLAG,
-  type WorkerRequest,
-  type WorkerRequests,
   type ReadableFile,
   type StoredOutput,
   type WrittenFile,
@@ -17,13 +17,9 @@ import {
 
 type Preview = Extract<JobEvent, { event: 'preview' }>['data'];
 
-/** Sends a request to the main thread and waits for the reply. */
-export type AskMainThread = <K extends keyof WorkerRequests>(
-  question: Extract<WorkerRequest, { kind: K }>,
-) => Promise<WorkerRequests[K]['answer']>;
-
 export type CallContextOptions = {
   readonly outputs: OutputPlacer;
+  readonly inputs: InputReader;
   readonly files: ReadonlyMap<string, ReadableFile>;
   /** At the places of `RUN_FLAG`. */
   readonly flags: Int32Array;
@@ -104,13 +100,13 @@ export function createCallContext(nodeId: string, deps: CallContextOptions): Cal
       check();
       const file = deps.files.get(value);
       if (!file) throw new Error(`${value} is not a file of this workflow`);
-      return await readBlob(file.path, value);
+      return await readBlob(deps.inputs, file, value);
     },
     async save(file) {
       let output: StoredOutput | null = null;
       while (output === null) {
         check();
-        const written = place(file, deps.outputs);
+        const written = await place(file, deps.outputs);
         output = await deps.ask({ kind: 'save', ask: { nodeId, file: written } });
       }
       saved.push(output);
@@ -123,18 +119,26 @@ export function createCallContext(nodeId: string, deps: CallContextOptions): Cal
   };
 }
 
-async function readBlob(path: string, name: string): Promise<Uint8Array> {
+async function readBlob(
+  inputs: InputReader,
+  file: ReadableFile,
+  name: string,
+): Promise<Uint8Array> {
   try {
-    return await readFile(path);
+    return await inputs.read(file);
   } catch (cause) {
+    if (isStorageUnavailable(cause))
+      throw new NodeFailure('OSError', `${name} could not be read: ${STORAGE_UNAVAILABLE_CODE}`, {
+        cause,
+      });
     throw new NodeFailure('FileNotFoundError', `the bytes of ${name} are gone`, { cause });
   }
 }
 
-function place(file: SavedFile, outputs: OutputPlacer): WrittenFile {
+async function place(file: SavedFile, outputs: OutputPlacer): Promise<WrittenFile> {
   const { name, subfolder, contentType, temp, websocket = false, bytes } = file;
   try {
-    const hash = outputs.place(bytes);
+    const hash = await outputs.place(bytes);
     return { sizeBytes: bytes.byteLength, hash, name, subfolder, contentType, temp, websocket };
   } catch (cause) {
     const code = (cause as NodeJS.ErrnoException).code ?? 'unknown error';

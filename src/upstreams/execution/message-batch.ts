@@ -32,7 +32,8 @@ export function createMessageBatch(
         immediate = setImmediate(flush);
       }
       messages.push(message);
-      if (message.type === 'preview') transfer.push(message.data.bytes.buffer as ArrayBuffer);
+      const bytes = bytesOf(message);
+      if (bytes) transfer.push(bytes.buffer as ArrayBuffer);
       if (message.type === 'question' || message.type === 'end') flush();
     },
     /** Sends what waits. Call it before work that takes longer than a message. */
@@ -42,4 +43,10 @@ export function createMessageBatch(
       if (messages.length > 0 && now() - sinceMs >= MAX_DELAY_MS) flush();
     },
   };
+}
+
+/** Bytes whose memory goes to the main thread. */
+function bytesOf(message: FromWorker): Uint8Array | undefined {
+  if (message.type === 'preview') return message.data.bytes;
+  return message.type === 'question' && message.kind === 'store' ? message.ask.bytes : undefined;
 }

@@ -8,7 +8,7 @@ import { createBlobPaths } from '../blob-paths.ts';
 /** The part of the store of blobs that writes outputs. */
 export type OutputPlacer = {
   /** Puts bytes into place, complete, and returns their hash. */
-  place(this: void, bytes: Uint8Array): string;
+  place(this: void, bytes: Uint8Array): string | Promise<string>;
   /** Makes all bytes that were put into place since the last call survive a power cut, with their names. */
   sync(this: void): void;
 };
@@ -20,7 +20,7 @@ export type OutputPlacer = {
 export function createOutputPlacer(dirs: {
   readonly spoolDir: string;
   readonly blobsDir: string;
-}): OutputPlacer {
+}): Omit<OutputPlacer, 'place'> & { place(this: void, bytes: Uint8Array): string } {
   const { dir, markersDir, pathOf, markerOf } = createBlobPaths(dirs.blobsDir);
   const durableFolders = new Set<string>();
   const unsynced = new Set<string>();

@@ -1,19 +1,17 @@
-import { createHash, randomUUID } from 'node:crypto';
-import { createReadStream } from 'node:fs';
-import { pipeline } from 'node:stream/promises';
+import { randomUUID } from 'node:crypto';
 import { Cancelled, type NodeDef } from '../../nodes/node.ts';
 import { isJsonObject, type Json, parseJson, stringifyJson } from '../../protocol/json.ts';
 import { pythonJson } from '../../protocol/python-json.ts';
 import type { Graph } from '../../protocol/v2.ts';
 import type { NodeCache, NodeRecords } from './node-cache.ts';
-import { type AskMainThread, type CallContextOptions, createCallContext } from './call-context.ts';
+import { type CallContextOptions, createCallContext } from './call-context.ts';
 import { execute, NodeCallError } from './execute-plan.ts';
 import { jobError, toJobError } from '../jobs/job-error.ts';
 import { createMemoryMeter } from './memory-meter.ts';
+import type { InputReader, WorkerFiles } from './job-files.ts';
 import type { MessageBatch } from './message-batch.ts';
-import type { OutputPlacer } from './place-output.ts';
 import { type RunPlan, type PlannedNode, createRunPlan } from './run-plan.ts';
-import type { ReadableFile, RunEnd, RunRequest } from '../jobs/worker-protocol.ts';
+import type { AskMainThread, ReadableFile, RunEnd, RunRequest } from '../jobs/worker-protocol.ts';
 import { describeInputs } from './node-values.ts';
 
 /**
@@ -21,10 +19,9 @@ import { describeInputs } from './node-values.ts';
  */
 const MAX_UI_CHARS = 4 * 2 ** 20;
 
-export type RunServices = {
+export type RunServices = WorkerFiles & {
   readonly nodes: ReadonlyMap<string, NodeDef>;
   readonly cache: NodeCache;
-  readonly outputs: OutputPlacer;
   readonly ask: AskMainThread;
   readonly messages: MessageBatch;
 };
@@ -66,7 +63,7 @@ async function executePlan(
     textBudget: { left: Math.max(0, MAX_UI_CHARS - uiCharsIn(records)) },
     files: request.files,
     flags: new Int32Array(request.flags),
-    promptText: await promptText(plan, request),
+    promptText: await promptText(plan, request, deps.inputs),
     extraPngInfo: isJsonObject(extraPngInfo ?? undefined)
       ? (extraPngInfo as CallContextOptions['extraPngInfo'])
       : null,
@@ -114,12 +111,16 @@ async function reusableRecords(
 }
 
 /** The prompt as saved files carry it: v1 adds to each node that reads a file the sha256 of its bytes. */
-async function promptText(plan: RunPlan, request: RunRequest): Promise<string | null> {
+async function promptText(
+  plan: RunPlan,
+  request: RunRequest,
+  inputs: InputReader,
+): Promise<string | null> {
   const prompt = parseJson(request.promptJson);
   if (!isJsonObject(prompt)) return pythonJson(prompt);
   const withDigests: { [id: string]: Json } = { ...prompt };
   for (const node of plan.values()) {
-    const digests = await fileDigests(node, request.files);
+    const digests = await fileDigests(node, request.files, inputs);
     const shown = withDigests[node.id];
     if (digests.length > 0 && isJsonObject(shown))
       withDigests[node.id] = { ...shown, is_changed: digests };
@@ -130,20 +131,15 @@ async function promptText(plan: RunPlan, request: RunRequest): Promise<string | 
 async function fileDigests(
   node: { readonly def: NodeDef; readonly literals: ReadonlyMap<string, { readonly value: Json }> },
   files: ReadonlyMap<string, ReadableFile>,
+  inputs: InputReader,
 ): Promise<readonly string[]> {
   const digests: string[] = [];
   for (const name of node.def.fileInputs ?? []) {
     const value = node.literals.get(name)?.value;
     const file = typeof value === 'string' ? files.get(value) : undefined;
-    if (file) digests.push(await sha256(file.path));
+    if (file) digests.push(await inputs.sha256(file));
   }
   return digests;
-}
-
-async function sha256(file: string): Promise<string> {
-  const hash = createHash('sha256');
-  await pipeline(createReadStream(file, { highWaterMark: 2 ** 20 }), hash);
-  return hash.digest('hex');
 }
 
 function runEndOf(error: unknown): RunEnd {

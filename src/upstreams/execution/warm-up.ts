@@ -1,9 +1,9 @@
 import { hashOf } from '../../lib/hash.ts';
-import type { AskMainThread } from './call-context.ts';
 import { createNodeCache } from './node-cache.ts';
 import { createMessageBatch } from './message-batch.ts';
 import { runJob, type RunServices } from './run-job.ts';
 import {
+  type AskMainThread,
   createRunFlags,
   type RunRequest,
   type StoredOutput,
@@ -35,6 +35,8 @@ const OUTPUT: StoredOutput = {
 const ANSWERS: { readonly [K in keyof WorkerRequests]: WorkerRequests[K]['answer'] } = {
   begin: null,
   save: OUTPUT,
+  store: null,
+  read: null,
   counter: 1,
   alive: [],
   handled: null,
@@ -49,6 +51,7 @@ export async function warmUp(nodes: RunServices['nodes']): Promise<void> {
     nodes,
     cache: createNodeCache({ maxBytes: 1 }),
     outputs: { place: hashOf, sync() {} },
+    inputs: { read: async () => new Uint8Array(), sha256: async () => '' },
     ask: (async ({ kind }) => ANSWERS[kind]) as AskMainThread,
     messages: createMessageBatch({ postMessage() {} }),
   };

@@ -2,9 +2,14 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import type { NodeDef } from '../../nodes/node.ts';
 import { createNodeCache } from './node-cache.ts';
-import type { AskMainThread } from './call-context.ts';
-import { RUN_FLAG, type ToWorker, type WorkerSetup } from '../jobs/worker-protocol.ts';
-import { type OutputPlacer, createOutputPlacer } from './place-output.ts';
+import {
+  type AskMainThread,
+  RUN_FLAG,
+  type ToWorker,
+  type WorkerSetup,
+} from '../jobs/worker-protocol.ts';
+import { openWorkerFiles } from './job-files.ts';
+import type { OutputPlacer } from './place-output.ts';
 import { type MessageBatch, createMessageBatch } from './message-batch.ts';
 import { runJob } from './run-job.ts';
 import { warmUp } from './warm-up.ts';
@@ -26,7 +31,7 @@ async function serve(port: MessagePort, setup: WorkerSetup): Promise<void> {
   const deps = {
     nodes,
     cache,
-    outputs: createOutputPlacer(setup),
+    ...openWorkerFiles(setup, requests.ask),
     ask: requests.ask,
     messages,
   };
@@ -68,7 +73,8 @@ function createRequestSender(post: MessageBatch['post']): {
     settle(reply) {
       const request = unanswered.get(reply.id);
       unanswered.delete(reply.id);
-      if ('failure' in reply) request?.reject(new Error(reply.failure));
+      if ('failure' in reply)
+        request?.reject(Object.assign(new Error(reply.failure), { code: reply.code }));
       else request?.resolve(reply.value as never);
     },
   };

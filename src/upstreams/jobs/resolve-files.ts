@@ -14,7 +14,7 @@ export type FileLookup = {
   byId(id: string): Promise<AssetRow | undefined>;
   /** An asset of the job's user by file path. */
   byPath(filePath: string): Promise<AssetRow | undefined>;
-  readonly pathOf: (hash: string) => string;
+  readonly pathOf: (hash: string) => string | undefined;
 };
 
 /** A workflow whose file inputs are plain names, and the files behind the names. */

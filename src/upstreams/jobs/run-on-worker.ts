@@ -24,6 +24,7 @@ import { reached } from '../../lib/crash-point.ts';
 import { filesOnDisk } from './files-on-disk.ts';
 import type { OutputRetention } from '../assets/retention.ts';
 import type { Outputs } from '../assets/outputs.ts';
+import type { Blobs } from '../blobs.ts';
 
 /** The grace period when the process is shutting down. */
 const SHUTDOWN_GRACE_MS = 1000;
@@ -94,9 +95,9 @@ async function exchangeMessages(
         { event: 'worker.request_failed', err: error, job: job.id },
         'a request of a worker failed',
       );
-      const code = (error as NodeJS.ErrnoException).code ?? 'an internal error';
-      const failure = `the engine could not do this: ${code}`;
-      thread.reply({ type: 'reply', id: message.id, failure });
+      const { code } = error as NodeJS.ErrnoException;
+      const failure = `the engine could not do this: ${code ?? 'an internal error'}`;
+      thread.reply({ type: 'reply', id: message.id, failure, ...(code !== undefined && { code }) });
     }
   };
   const handler = createOrderedHandler<WorkerMessage>((message) =>
@@ -262,10 +263,12 @@ type Handlers = {
 
 /** The answers are given by the main thread: only there do all jobs of a user meet. */
 export function createWorkerRequestHandler({
+  blobs,
   outputs,
   outputRetention,
   begin,
 }: {
+  readonly blobs: Pick<Blobs, 'put' | 'read'>;
   readonly outputs: Outputs;
   readonly outputRetention: OutputRetention;
   /** Records that a node of this job begins; survives `kill -9` once it resolves. */
@@ -279,6 +282,11 @@ export function createWorkerRequestHandler({
     },
     save: (job, { nodeId, file }) =>
       outputs.commit({ user: job.user, jobId: job.id, nodeId, file }),
+    store: async (_job, { hash, bytes }) => {
+      await blobs.put(hash, bytes);
+      return null;
+    },
+    read: async (_job, hash) => (await blobs.read(hash)) ?? null,
     counter: ({ user, id: jobId }, request) => outputs.nextCounter({ user, jobId }, request),
     alive: (job, wanted) => outputRetention.retain(wanted, job.user),
     handled: () => nextTurn(null),

@@ -14,12 +14,17 @@ export type WorkerSetup = {
   /** URL of the module whose `ALL_NODES` the worker runs. */
   readonly nodesModule: string;
   readonly spoolDir: string;
-  readonly blobsDir: string;
+  /** Where it reads and writes the bytes of files; `undefined`: it asks the main thread for them. */
+  readonly blobsDir: string | undefined;
   readonly cacheBytes: number;
 };
 
 /** A file a workflow may read, under the text its inputs hold. */
-export type ReadableFile = { readonly path: string; readonly hash: string };
+export type ReadableFile = {
+  readonly hash: string;
+  /** `undefined`: the main thread reads it. */
+  readonly path: string | undefined;
+};
 
 /** One job for a worker. JSON travels as text: a structured clone would lose exact numbers. */
 export type RunRequest = {
@@ -48,7 +53,12 @@ export function createRunFlags(): SharedArrayBuffer {
 export type ToWorker =
   | RunRequest
   | { readonly type: 'reply'; readonly id: number; readonly value: unknown }
-  | { readonly type: 'reply'; readonly id: number; readonly failure: string };
+  | {
+      readonly type: 'reply';
+      readonly id: number;
+      readonly failure: string;
+      readonly code?: string;
+    };
 
 /** A file whose bytes are in place, under their hash. */
 export type WrittenFile = {
@@ -79,6 +89,13 @@ export type WorkerRequests = {
     /** `null`: the bytes were removed meanwhile, with the last record of their hash. */
     readonly answer: StoredOutput | null;
   };
+  /** Stores the bytes of a file where worker threads cannot write. */
+  readonly store: {
+    readonly ask: { readonly hash: string; readonly bytes: Uint8Array };
+    readonly answer: null;
+  };
+  /** Reads bytes that worker threads cannot read; `null`: they are gone. */
+  readonly read: { readonly ask: string; readonly answer: Uint8Array | null };
   readonly counter: { readonly ask: CounterRequest; readonly answer: number };
   /** Returns the outputs that still exist; they are retained for the job from then on. */
   readonly alive: { readonly ask: readonly StoredOutput[]; readonly answer: readonly string[] };
@@ -121,3 +138,8 @@ export type FromWorker =
     }
   | ({ readonly type: 'question'; readonly id: number } & WorkerRequest)
   | { readonly type: 'end'; readonly end: RunEnd };
+
+/** Sends a request to the main thread and waits for the reply. */
+export type AskMainThread = <K extends keyof WorkerRequests>(
+  question: Extract<WorkerRequest, { kind: K }>,
+) => Promise<WorkerRequests[K]['answer']>;

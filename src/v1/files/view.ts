@@ -29,6 +29,11 @@ export type ViewServices = {
   readonly addresses: PublicAddresses;
   /** Shared by everything that decodes pictures. */
   readonly decodeSlots: Semaphore;
+  /** A link to the bytes where they are stored, where there is one; `undefined`: there is none of this file. */
+  readonly linkToStored?: (
+    caller: Caller,
+    file: { readonly row: FileRow; readonly fetchDest: string },
+  ) => Promise<string | undefined>;
   /** The caller a signed link was made for, with the key if it is still in memory. */
   readonly callerOf?: (user: string) => Caller;
 };
@@ -56,10 +61,20 @@ export async function view(
   if (!address || !shouldRedirect(services.view, ctx, query))
     return serveView(services, download, rendering);
   ctx.vary('Sec-Fetch-Site, Sec-Fetch-Dest, Comfy-User');
-  // A rendered picture exists only here, so it has no location upstream.
-  const location = rendering ? undefined : await locationOf(services.jobs, download);
+  // A rendered picture exists only here, so it has no location elsewhere.
+  const location = rendering ? undefined : await locationElsewhere(services, download);
   if (location !== undefined) return sendLocation(ctx, location);
   sendLink(services.signer, { ctx, row, query, address });
+}
+
+async function locationElsewhere(
+  { jobs, linkToStored }: ViewServices,
+  download: Download,
+): Promise<string | undefined> {
+  const { ctx, caller, row } = download;
+  const fetchDest = ctx.get('Sec-Fetch-Dest').toLowerCase();
+  const stored = await linkToStored?.(caller, { row, fetchDest });
+  return stored ?? (await locationOf(jobs, download));
 }
 
 /** `GET /signed/view`: serves a link made by `/api/view` to any holder until it expires. */

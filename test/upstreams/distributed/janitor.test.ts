@@ -2,7 +2,7 @@ import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../../src/lib/clock.ts';
-import { createBlobs } from '../../../src/upstreams/blobs.ts';
+import { createFolderBlobs } from '../../../src/upstreams/folder/folder-blobs.ts';
 import { openRedisLedger } from '../../../src/ledger/redis/redis-ledger.ts';
 import { createSharedBlobs } from '../../../src/upstreams/distributed-state/shared-blobs.ts';
 import { createQueueKeys } from '../../../src/upstreams/distributed-state/redis-keys.ts';
@@ -46,9 +46,8 @@ test.skipIf(!redis).each([
   const clock = { ...systemClock, now: () => Date.now() + 2 * 60 * 60_000 };
   const blobs = createSharedBlobs({
     ...shared,
-    dataDir,
     clock,
-    blobs: createBlobs(join(dataDir, 'blobs')),
+    blobs: createFolderBlobs(join(dataDir, 'blobs')),
   });
   const janitor = new Janitor({
     ...shared,

@@ -13,6 +13,8 @@ import type { TakeoverTimes } from '../../../src/upstreams/distributed/bull-work
 import { createQueueKeys } from '../../../src/upstreams/distributed-state/redis-keys.ts';
 import { RunStateStore } from '../../../src/upstreams/distributed-state/run-state.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
+import type { Blobs } from '../../../src/upstreams/blobs.ts';
+import { createFolderBlobs } from '../../../src/upstreams/folder/folder-blobs.ts';
 import { openRedis } from '../../../src/lib/redis.ts';
 import { silentLogger } from '../../../src/observability/log.ts';
 import { tempDir } from '../embedded/open.ts';
@@ -49,7 +51,11 @@ let engines = 0;
 /** An engine over the tiny node library, as a process of its own would have it. */
 export async function startQueued(
   setup: QueueSetup,
-  options: { readonly limits?: Partial<EngineLimits>; readonly takeover?: TakeoverTimes } = {},
+  options: {
+    readonly limits?: Partial<EngineLimits>;
+    readonly takeover?: TakeoverTimes;
+    readonly blobs?: Blobs;
+  } = {},
 ): Promise<Engine> {
   const log = silentLogger();
   const links = { ...openRedis(setup.url, { log }), prefix: setup.prefix, channels: setup.prefix };
@@ -59,6 +65,7 @@ export async function startQueued(
   await mkdir(spoolDir, { recursive: true });
   const engine = await createDistributedEngine({
     ...setup,
+    blobs: options.blobs ?? createFolderBlobs(path.join(setup.dataDir, 'blobs')),
     links,
     ledger,
     spoolDir,

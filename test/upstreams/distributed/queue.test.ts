@@ -5,7 +5,7 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/lib/clock.ts';
-import { createBlobs } from '../../../src/upstreams/blobs.ts';
+import { createFolderBlobs } from '../../../src/upstreams/folder/folder-blobs.ts';
 import type { AssetRow } from '../../../src/ledger/ledger.ts';
 import { createSharedBlobs } from '../../../src/upstreams/distributed-state/shared-blobs.ts';
 import { TINY_WORKFLOWS } from '../embedded/open.ts';
@@ -245,7 +245,7 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
   test('bytes another process records while they are removed here stay', async () => {
     const setup = await openQueueSetup(redis());
     const services = openServices(setup);
-    const blobs = createBlobs(path.join(setup.dataDir, 'blobs'));
+    const blobs = createFolderBlobs(path.join(setup.dataDir, 'blobs'));
     const file = await spooled('wanted');
     const row: AssetRow = {
       id: 'a',
@@ -271,9 +271,9 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
     const shared = (ledger: typeof services.ledger) =>
       createSharedBlobs({ ...services, ...setup, blobs, ledger, clock: systemClock });
     await shared({ ...services.ledger, assets }).remove(file.hash);
-    expect(existsSync(blobs.pathOf(file.hash))).toBe(true);
+    expect(existsSync(blobs.pathOf(file.hash) ?? '')).toBe(true);
     await services.ledger.assets.remove('a');
     await shared(services.ledger).remove(file.hash);
-    expect(existsSync(blobs.pathOf(file.hash))).toBe(false);
+    expect(existsSync(blobs.pathOf(file.hash) ?? '')).toBe(false);
   });
 });

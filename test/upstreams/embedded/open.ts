@@ -9,6 +9,7 @@ import {
   DEFAULT_LIMITS,
   type EngineLimits,
 } from '../../../src/upstreams/job-engine.ts';
+import { createFolderBlobs } from '../../../src/upstreams/folder/folder-blobs.ts';
 import { createMemoryLedger } from '../../support/app/memory-ledger.ts';
 import { silentLogger } from '../../../src/observability/log.ts';
 import { graph } from '../../support/app/jobs.ts';
@@ -27,9 +28,11 @@ export async function openEngine(
     readonly limits?: Partial<EngineLimits>;
   } = {},
 ): Promise<Engine> {
+  const dataDir = options.dataDir ?? (await tempDir());
   const engine = await createEmbeddedEngine({
     ledger: createMemoryLedger(),
-    dataDir: options.dataDir ?? (await tempDir()),
+    dataDir,
+    blobs: createFolderBlobs(path.join(dataDir, 'blobs')),
     nodes: ALL_NODES,
     nodesModule: new URL('./tiny-nodes.mjs', import.meta.url).href,
     log: silentLogger(),

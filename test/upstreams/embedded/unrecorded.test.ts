@@ -5,7 +5,7 @@ import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { Assets } from '../../../src/upstreams/assets/assets.ts';
-import { createBlobs } from '../../../src/upstreams/blobs.ts';
+import { createFolderBlobs } from '../../../src/upstreams/folder/folder-blobs.ts';
 import { createKeyedMutex } from '../../../src/lib/concurrency.ts';
 import { sweepWithUnrecorded } from '../../../src/upstreams/assets/retention.ts';
 import type { AssetStore, Ledger } from '../../../src/ledger/ledger.ts';
@@ -20,7 +20,7 @@ class Killed extends Error {}
 async function setup(dies: Partial<AssetStore> = {}) {
   const dataDir = await tempDir();
   const whole = createMemoryLedger();
-  const blobs = createBlobs(path.join(dataDir, 'blobs'));
+  const blobs = createFolderBlobs(path.join(dataDir, 'blobs'));
   const over = (ledger: Ledger) => {
     const common = {
       ledger,
@@ -49,7 +49,7 @@ async function setup(dies: Partial<AssetStore> = {}) {
       tags: [],
     }),
     notes: () => readdir(path.join(dataDir, 'blobs-unrecorded')),
-    isStored: () => existsSync(blobs.pathOf(HASH)),
+    isStored: () => existsSync(blobs.pathOf(HASH) ?? ''),
   };
 }
 
@@ -90,8 +90,9 @@ test('bytes recorded by then lose their note only', async () => {
 
 test('bytes of a ledger that is lost stay, also when an upload of the same bytes dies', async () => {
   const { blobs, dying, next, upload, isStored } = await setup({ insert: die });
-  await mkdir(path.dirname(blobs.pathOf(HASH)), { recursive: true });
-  await writeFile(blobs.pathOf(HASH), 'bytes');
+  const place = blobs.pathOf(HASH) ?? '';
+  await mkdir(path.dirname(place), { recursive: true });
+  await writeFile(place, 'bytes');
   await expect(dying.assets.create('ann', await upload())).rejects.toThrow(Killed);
   await sweepWithUnrecorded(next);
   expect(isStored()).toBe(true);

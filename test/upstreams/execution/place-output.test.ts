@@ -6,7 +6,7 @@ import { createKeyedMutex } from '../../../src/lib/concurrency.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { hashOf } from '../../../src/lib/hash.ts';
 import { createOutputNames, createOutputs } from '../../../src/upstreams/assets/outputs.ts';
-import { createBlobs } from '../../../src/upstreams/blobs.ts';
+import { createFolderBlobs } from '../../../src/upstreams/folder/folder-blobs.ts';
 import { createCallContext } from '../../../src/upstreams/execution/call-context.ts';
 import { createMessageBatch } from '../../../src/upstreams/execution/message-batch.ts';
 import { createMemoryMeter } from '../../../src/upstreams/execution/memory-meter.ts';
@@ -25,7 +25,7 @@ async function setup() {
   const dataDir = await tempDir();
   const spoolDir = path.join(dataDir, 'spool');
   await mkdir(spoolDir);
-  const blobs = createBlobs(path.join(dataDir, 'blobs'));
+  const blobs = createFolderBlobs(path.join(dataDir, 'blobs'));
   const ledger = createMemoryLedger();
   const outputs = createOutputs({
     ledger,
@@ -55,7 +55,7 @@ const FILE = {
 test('an output is in place under its hash, with a marker until it is recorded', async () => {
   const { placer, blobs, outputs, markers, spooled } = await setup();
   expect(placer.place(BYTES)).toBe(HASH);
-  expect(await readFile(blobs.pathOf(HASH))).toEqual(BYTES);
+  expect(await readFile(blobs.pathOf(HASH) ?? '')).toEqual(BYTES);
   expect([(await markers()).length, await spooled()]).toEqual([1, []]);
   const file = { ...FILE, hash: HASH, sizeBytes: BYTES.length, websocket: false };
   await outputs.commit({ user: 'ann', jobId: 'j', nodeId: '1', file });
@@ -64,18 +64,18 @@ test('an output is in place under its hash, with a marker until it is recorded',
 
 test('bytes of a ledger that is lost get no marker, which would let them be removed', async () => {
   const { placer, blobs, markers } = await setup();
-  await mkdir(path.dirname(blobs.pathOf(HASH)), { recursive: true });
-  await writeFile(blobs.pathOf(HASH), BYTES);
+  await mkdir(path.dirname(blobs.pathOf(HASH) ?? ''), { recursive: true });
+  await writeFile(blobs.pathOf(HASH) ?? '', BYTES);
   placer.place(BYTES);
   expect(await markers()).toEqual([]);
 });
 
 test('a cut-off file is replaced', async () => {
   const { placer, blobs, markers } = await setup();
-  await mkdir(path.dirname(blobs.pathOf(HASH)), { recursive: true });
-  await writeFile(blobs.pathOf(HASH), 'by');
+  await mkdir(path.dirname(blobs.pathOf(HASH) ?? ''), { recursive: true });
+  await writeFile(blobs.pathOf(HASH) ?? '', 'by');
   placer.place(BYTES);
-  expect([await readFile(blobs.pathOf(HASH)), await markers()]).toEqual([BYTES, []]);
+  expect([await readFile(blobs.pathOf(HASH) ?? ''), await markers()]).toEqual([BYTES, []]);
 });
 
 test('an output that cannot be written leaves nothing, and says why without a path', async () => {
@@ -94,13 +94,17 @@ test('bytes removed with the last record of their hash are written again', async
   const { placer, blobs, outputs, ledger } = await setup();
   const removals: number[] = [];
   const context = contextWith(placer, async (ask) => {
-    if (removals.push(1) === 1) await rm(blobs.pathOf(HASH));
+    if (removals.push(1) === 1) await rm(blobs.pathOf(HASH) ?? '');
     return await outputs.commit({ user: 'ann', jobId: 'j', ...ask });
   });
   const { x_asset } = (await context.save(FILE)) as { readonly x_asset: string };
-  expect([removals.length, existsSync(blobs.pathOf(HASH))]).toEqual([2, true]);
+  expect([removals.length, existsSync(blobs.pathOf(HASH) ?? '')]).toEqual([2, true]);
   expect(await ledger.assets.get(x_asset)).toMatchObject({ hash: HASH });
 });
+
+const unused = (): never => {
+  throw new Error('no file is read here');
+};
 
 type SaveRequest = WorkerRequests['save'];
 
@@ -110,6 +114,7 @@ function contextWith(
 ) {
   return createCallContext('1', {
     outputs,
+    inputs: { read: unused, sha256: unused },
     files: new Map(),
     flags: new Int32Array(2),
     meter: createMemoryMeter(Infinity),

@@ -21,3 +21,23 @@ export function isStorageFull(error: unknown): boolean {
   }
   return false;
 }
+
+/** The `code` of errors that mean: the store of files cannot be reached or refuses for now. */
+export const STORAGE_UNAVAILABLE_CODE: string = 'STORAGE_UNAVAILABLE';
+
+/** Words for the caller. */
+export const STORAGE_UNAVAILABLE =
+  'The storage of this server cannot be reached right now. Please try again.';
+
+/** When a caller may try again. */
+export const STORAGE_RETRY_AFTER_S = 5;
+
+/** True when an error, or one of its causes, means that the store of files is away for now. */
+export function isStorageUnavailable(error: unknown): boolean {
+  let cause = error;
+  for (let depth = 0; depth < MAX_CAUSES && cause instanceof Error; depth += 1) {
+    if ((cause as { code?: unknown }).code === STORAGE_UNAVAILABLE_CODE) return true;
+    cause = cause.cause;
+  }
+  return false;
+}

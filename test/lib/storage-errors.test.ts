@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { isStorageFull } from '../../src/lib/storage-full.ts';
+import { isStorageFull } from '../../src/lib/storage-errors.ts';
 
 const coded = (code: string): Error => Object.assign(new Error('x'), { code });
 const sqlite = (errcode: number): Error => Object.assign(new Error('x'), { errcode });

@@ -1,0 +1,49 @@
+import { join } from 'node:path';
+import type { FilesSource } from '../config/files.ts';
+import type { DataDir } from '../data-folder/data-dir.ts';
+import type { Logger } from '../observability/log.ts';
+import type { Blobs } from '../upstreams/blobs.ts';
+import type { OpenedBucket } from '../upstreams/bucket/open-bucket.ts';
+import { createFolderBlobs } from '../upstreams/folder/folder-blobs.ts';
+
+/** Where the bytes of files are: below the data directory, or in a bucket. */
+export type StoredFiles = {
+  readonly blobs: Blobs;
+  /** `undefined`: they are below the data directory. */
+  readonly bucket: OpenedBucket | undefined;
+  /** Resolves when the files are gone, or those of another ledger are in their place. */
+  readonly lost: Promise<Error>;
+  close(): Promise<void>;
+};
+
+/** Opens the bucket of `--files`; throws one sentence that names it when it cannot be used. */
+export async function openBucketOf(
+  source: FilesSource,
+  log: Logger,
+): Promise<OpenedBucket | undefined> {
+  if (source.kind === 'folder') return undefined;
+  // A process with a folder starts sooner without the client.
+  const { openBucket } = await import('../upstreams/bucket/open-bucket.ts');
+  return await openBucket({ source, env: process.env, log });
+}
+
+/** The files of a data directory, watched where they are in a bucket. */
+export function watchFiles(
+  dir: Pick<DataDir, 'root' | 'bucketId'>,
+  bucket: OpenedBucket | undefined,
+): StoredFiles {
+  if (bucket === undefined || dir.bucketId === undefined) {
+    const blobs = createFolderBlobs(join(dir.root, 'blobs'));
+    return { blobs, bucket: undefined, lost: new Promise(() => {}), close: async () => {} };
+  }
+  const watch = bucket.watch(dir.bucketId);
+  return {
+    blobs: bucket.blobs,
+    bucket,
+    lost: watch.lost,
+    async close() {
+      watch.close();
+      await bucket.close();
+    },
+  };
+}

@@ -1,0 +1,22 @@
+import { headersElsewhere } from '../http/file-headers.ts';
+import type { Ledger } from '../ledger/ledger.ts';
+import type { Blobs } from '../upstreams/blobs.ts';
+import type { FileRouteServices } from '../v1/file-routes.ts';
+
+type LinkToStored = NonNullable<FileRouteServices['linkToStored']>;
+
+/** Links to the objects of a bucket, for callers that `--view redirect` sends there. */
+export function createStoredLinks(
+  ledger: Pick<Ledger, 'assets'>,
+  blobs: Blobs,
+  now: () => number,
+): LinkToStored | undefined {
+  const { linkTo } = blobs;
+  if (linkTo === undefined) return undefined;
+  return async ({ user }, { row, fetchDest }) => {
+    const headers = headersElsewhere(row, fetchDest);
+    const asset = await ledger.assets.get(row.assetId);
+    const isThere = asset?.user === user && (asset.expiresAtMs ?? Infinity) > now();
+    return headers && isThere ? await linkTo(asset.hash, headers) : undefined;
+  };
+}

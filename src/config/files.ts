@@ -1,0 +1,81 @@
+import { InvalidSetting } from './invalid-setting.ts';
+
+/** Where the bytes of uploads, outputs and files of front ends are. */
+export type FilesSource =
+  /** In the data directory. */
+  | { readonly kind: 'folder' }
+  | {
+      readonly kind: 'bucket';
+      readonly bucket: string;
+      /** Before all keys; empty or ending with a slash. */
+      readonly prefix: string;
+      readonly region: string;
+      readonly endpoint: string;
+      /** The same server as callers reach it, for links. */
+      readonly publicEndpoint: string;
+    };
+
+export type BucketSource = Extract<FilesSource, { kind: 'bucket' }>;
+
+type FilesFlags = {
+  readonly files: string;
+  readonly s3Endpoint?: string;
+  readonly s3PublicEndpoint?: string;
+  readonly s3Region?: string;
+};
+
+const BUCKET_URL = /^s3:\/\/([a-z0-9][a-z0-9._-]{1,62})(?:\/(.*))?$/;
+const DEFAULT_REGION = 'us-east-1';
+
+/** Reads `folder` or the address of a bucket, and where its server is. */
+export function filesSource(flags: FilesFlags, env: NodeJS.ProcessEnv): FilesSource {
+  const { files } = flags;
+  if (files === 'folder') return { kind: 'folder' };
+  const [, bucket, path = ''] = BUCKET_URL.exec(files) ?? [];
+  if (bucket === undefined) throw new InvalidSetting(NOT_A_BUCKET);
+  const region = flags.s3Region || env['AWS_REGION'] || env['AWS_DEFAULT_REGION'] || DEFAULT_REGION;
+  if (!/^[a-z0-9-]{1,64}$/i.test(region))
+    throw new InvalidSetting(
+      "option '--s3-region' must be the name of a region, such as eu-west-1",
+    );
+  const given = flags.s3Endpoint || env['AWS_ENDPOINT_URL_S3'] || env['AWS_ENDPOINT_URL'];
+  const endpoint = endpointOf('--s3-endpoint', given || `https://s3.${region}.amazonaws.com`);
+  const publicEndpoint = flags.s3PublicEndpoint
+    ? endpointOf('--s3-public-endpoint', flags.s3PublicEndpoint)
+    : endpoint;
+  return { kind: 'bucket', bucket, prefix: prefixOf(path), region, endpoint, publicEndpoint };
+}
+
+/** The address of a bucket as an operator writes it. */
+export function bucketUrl({ bucket, prefix }: Pick<BucketSource, 'bucket' | 'prefix'>): string {
+  return `s3://${bucket}/${prefix}`.replace(/\/$/, '');
+}
+
+/** The address may hold a password where none belongs, so it is not repeated. */
+const NOT_A_BUCKET =
+  'option \'--files\' must be "folder" or s3://BUCKET/PREFIX; credentials belong into the environment';
+
+function prefixOf(path: string): string {
+  const parts = path.split('/').filter((part) => part !== '');
+  if (parts.some((part) => part === '.' || part === '..' || !/^[\w!.*'()-]+$/.test(part)))
+    throw new InvalidSetting(
+      "the PREFIX of '--files s3://BUCKET/PREFIX' may hold letters, digits and !-_.*'() between slashes",
+    );
+  return parts.map((part) => `${part}/`).join('');
+}
+
+function endpointOf(flag: string, text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  const isPlain =
+    url !== undefined &&
+    /^https?:$/.test(url.protocol) &&
+    url.username === '' &&
+    url.password === '' &&
+    url.search === '' &&
+    url.hash === '' &&
+    url.pathname === '/';
+  if (isPlain) return url.origin;
+  throw new InvalidSetting(
+    `option '${flag}' must be http://HOST:PORT or https://HOST, and no more`,
+  );
+}

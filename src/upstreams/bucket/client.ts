@@ -1,0 +1,249 @@
+import { type Dispatcher, Pool } from 'undici';
+import type { Clock } from '../../lib/clock.ts';
+import type { Logger } from '../../observability/log.ts';
+import {
+  type BucketAnswer,
+  BucketError,
+  isAboutCredentials,
+  isAbsence,
+  mayPass,
+  reasonOf,
+} from './errors.ts';
+import type { Signer } from './signer.ts';
+import { textOf } from './xml.ts';
+
+/** One call of a bucket. */
+export type BucketCall = {
+  readonly method: 'GET' | 'HEAD' | 'PUT' | 'POST' | 'DELETE';
+  /** Without the prefix; absent: the bucket itself. */
+  readonly key?: string;
+  readonly query?: Readonly<Record<string, string>>;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: Uint8Array;
+  /**
+   * Other statuses than 2xx that are an answer and not an error; 404 only for an object or an upload
+   * that is not there.
+   */
+  readonly accept?: readonly number[];
+  /** A call that fails is repeated for so long. */
+  readonly retryForMs?: number;
+};
+
+export type BucketReply = {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly body: AsyncIterable<Buffer> & { text(): Promise<string>; dump(): Promise<unknown> };
+};
+
+type BucketPlace = {
+  readonly bucket: string;
+  /** Before all keys; empty or ending with a slash. */
+  readonly prefix: string;
+  /** Address of the server that has the bucket. */
+  readonly endpoint: string;
+  /** The same server as callers reach it, for links. */
+  readonly publicEndpoint: string;
+};
+
+type ClientOptions = BucketPlace & {
+  readonly signer: Signer;
+  readonly clock: Clock;
+  readonly log: Logger;
+};
+
+/** Calls one bucket, in path style, by keys below its prefix. */
+export type BucketClient = ReturnType<typeof createBucketClient>;
+
+const TIMEOUTS_MS = { connect: 5000, headers: 30_000, body: 30_000 };
+const CONNECTIONS = 64;
+/** An interactive caller waits this long for a call that is repeated. */
+const RETRY_FOR_MS = 5000;
+const RETRY_DELAY_MS = { first: 100, longest: 5000 };
+const MAX_ERROR_BYTES = 64 * 1024;
+
+export function createBucketClient(options: ClientOptions) {
+  const { bucket, prefix, endpoint, publicEndpoint, signer, clock, log } = options;
+  const pool = new Pool(new URL(endpoint).origin, {
+    connect: { timeout: TIMEOUTS_MS.connect },
+    connections: CONNECTIONS,
+    pipelining: 1,
+    headersTimeout: TIMEOUTS_MS.headers,
+    bodyTimeout: TIMEOUTS_MS.body,
+  });
+  let isReported = false;
+
+  function urlOf(base: string, { key, query = {} }: Pick<BucketCall, 'key' | 'query'>): URL {
+    const path = key === undefined ? bucket : `${bucket}/${prefix}${key}`;
+    const url = new URL(`${base.replace(/\/$/, '')}/${path.split('/').map(encoded).join('/')}`);
+    for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value);
+    return url;
+  }
+
+  async function attempt(call: BucketCall): Promise<BucketReply | BucketAnswer> {
+    const url = urlOf(endpoint, call);
+    const headers = await headersOf(call);
+    const signed = await signer.sign({ method: call.method, url: url.href, headers });
+    const reply = await pool.request({
+      method: call.method,
+      path: url.pathname + url.search,
+      headers: signed,
+      body: call.body ?? null,
+    });
+    const { statusCode: status, body } = reply;
+    // The reader of a body receives its error; a body without a reader must not end the process.
+    body.on('error', () => {});
+    const isAccepted = call.accept?.includes(status) === true;
+    if ((status >= 200 && status < 300) || (isAccepted && status !== 404))
+      return { status, headers: reply.headers, body: body as BucketReply['body'] };
+    const answer = await readError(reply);
+    return isAccepted && isAbsence(answer) ? { status, headers: {}, body: NO_BODY } : answer;
+  }
+
+  /** True when a repeated call may succeed. */
+  async function isWorthRepeating(answer: BucketAnswer): Promise<boolean> {
+    const serverMs = Date.parse(answer.date ?? '');
+    if (answer.code === 'RequestTimeTooSkewed' && Number.isFinite(serverMs)) {
+      signer.setTime(serverMs);
+      return true;
+    }
+    if (isAboutCredentials(answer)) return await signer.renew();
+    return mayPass(answer);
+  }
+
+  async function readError(reply: Dispatcher.ResponseData): Promise<BucketAnswer> {
+    const text = await readText(reply.body);
+    const region = reply.headers['x-amz-bucket-region'];
+    const isElsewhere = reply.statusCode === 301 || textOf(text, 'Region') !== undefined;
+    return {
+      status: reply.statusCode,
+      code: textOf(text, 'Code') ?? '',
+      date: String(reply.headers['date'] ?? ''),
+      ...(isElsewhere && { region: textOf(text, 'Region') ?? (region as string | undefined) }),
+    };
+  }
+
+  /** Repeats a call while that may help, and no longer than it may. */
+  async function send(call: BucketCall): Promise<BucketReply> {
+    const untilMs = clock.now() + (call.retryForMs ?? RETRY_FOR_MS);
+    for (let tries = 0; ; tries += 1) {
+      let failure: BucketError;
+      let mayHelp = true;
+      try {
+        const answer = await attempt(call);
+        if ('body' in answer) {
+          reportReturn();
+          return answer;
+        }
+        failure = new BucketError(`the bucket ${bucket} refuses: ${reasonOf(answer)}`, { answer });
+        mayHelp = await isWorthRepeating(answer);
+      } catch (cause) {
+        failure = new BucketError(`${endpoint} cannot be reached: ${causeText(cause)}`, { cause });
+      }
+      const waitMs = delayOf(tries);
+      if (!mayHelp || clock.now() + waitMs > untilMs) {
+        report(failure, call);
+        throw failure;
+      }
+      await clock.sleep(waitMs);
+    }
+  }
+
+  /** Once for each time that the bucket is away. */
+  function report(err: BucketError, { method }: BucketCall): void {
+    const fields = { event: 'bucket.call_failed', bucket, method, reason: err.message };
+    if (isReported) log.debug(fields, 'a call of the bucket failed');
+    else
+      log.error(fields, 'a call of the bucket failed: calls that need its files are answered 503');
+    isReported = true;
+  }
+
+  function reportReturn(): void {
+    if (isReported) log.info({ event: 'bucket.back', bucket }, 'the bucket answers again');
+    isReported = false;
+  }
+
+  return {
+    bucket,
+    send,
+    /** For a call whose answer has no body that matters. */
+    async done(call: BucketCall): Promise<BucketReply> {
+      const reply = await send(call);
+      await reply.body.dump();
+      return reply;
+    },
+    /** For a call whose answer is a short text. */
+    async text(call: BucketCall): Promise<string> {
+      return await (await send(call)).body.text();
+    },
+    /** A key as the bucket has it, with its prefix. */
+    fullKey: (key: string): string => prefix + key,
+    /** A key of the bucket without the prefix. */
+    ownKey: (fullKey: string): string => fullKey.slice(prefix.length),
+    /** The value of `x-amz-copy-source` for a key. */
+    copySource: (key: string): string =>
+      `/${bucket}/${prefix}${key}`.split('/').map(encoded).join('/'),
+    /** A link that callers may open without credentials. */
+    link: (key: string, query: Readonly<Record<string, string>>, lifetimeS: number) =>
+      signer.link(urlOf(publicEndpoint, { key, query }), lifetimeS),
+    close: (): Promise<void> => pool.destroy(),
+  };
+}
+
+const NO_BODY: BucketReply['body'] = {
+  text: async () => '',
+  dump: async () => {},
+  async *[Symbol.asyncIterator]() {},
+};
+
+async function headersOf({ body, headers = {} }: BucketCall): Promise<Record<string, string>> {
+  if (body === undefined) return { ...headers };
+  return {
+    ...headers,
+    // The server compares it with the bytes it received.
+    'x-amz-content-sha256': await sha256Hex(body),
+  };
+}
+
+/** In the thread pool: this must not hold the event loop. */
+async function sha256Hex(bytes: Uint8Array): Promise<string> {
+  const digest = await crypto.subtle.digest('SHA-256', bytes as Uint8Array<ArrayBuffer>);
+  return Buffer.from(digest).toString('hex');
+}
+
+/** Characters beyond those that every URL may hold, as signatures need them. */
+function encoded(segment: string): string {
+  return encodeURIComponent(segment).replaceAll(
+    /[!'()*]/g,
+    (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
+  );
+}
+
+function delayOf(tries: number): number {
+  const longest = Math.min(RETRY_DELAY_MS.first * 2 ** tries, RETRY_DELAY_MS.longest);
+  return longest * (0.5 + Math.random() / 2);
+}
+
+async function readText(body: Dispatcher.ResponseData['body']): Promise<string> {
+  const parts: Buffer[] = [];
+  let bytes = 0;
+  try {
+    for await (const part of body as AsyncIterable<Buffer>) {
+      parts.push(part);
+      bytes += part.length;
+      if (bytes > MAX_ERROR_BYTES) break;
+    }
+  } catch {
+    // The status says enough.
+    return '';
+  }
+  return Buffer.concat(parts).toString('utf8');
+}
+
+/** Errors of a connection have no credentials in them. */
+function causeText(cause: unknown): string {
+  if (!(cause instanceof Error)) return String(cause);
+  const { code } = cause as NodeJS.ErrnoException;
+  return code === undefined || cause.message.includes(code)
+    ? cause.message || String(code)
+    : `${cause.message} (${code})`;
+}

@@ -1,0 +1,103 @@
+import { STORAGE_UNAVAILABLE_CODE } from '../../lib/storage-errors.ts';
+
+/** What a bucket answered instead of doing what it was asked. */
+export type BucketAnswer = {
+  readonly status: number;
+  /** The code of the error as S3 names it; an empty text when the answer has none. */
+  readonly code: string;
+  /** The region that a bucket says it is in. */
+  readonly region?: string | undefined;
+  /** The time of its clock. */
+  readonly date?: string;
+};
+
+/**
+ * A call of a bucket that failed for good, after its retries. `code` is that of a full disk when the
+ * bucket has no room, so that callers are answered as they are with a folder.
+ */
+export class BucketError extends Error {
+  override readonly name = 'BucketError';
+  readonly code: string;
+  readonly answer: BucketAnswer | undefined;
+
+  constructor(message: string, options: { readonly answer?: BucketAnswer; cause?: unknown }) {
+    super(message, { cause: options.cause });
+    this.answer = options.answer;
+    this.code = isFull(options.answer) ? 'ENOSPC' : STORAGE_UNAVAILABLE_CODE;
+  }
+}
+
+/** The bytes of an object are not those of its key. */
+export class WrongBytes extends Error {
+  override readonly name = 'WrongBytes';
+}
+
+const FULL_CODES: ReadonlySet<string> = new Set([
+  'InsufficientStorage',
+  'QuotaExceeded',
+  'XMinioStorageFull',
+]);
+
+function isFull(answer: BucketAnswer | undefined): boolean {
+  return answer !== undefined && (answer.status === 507 || FULL_CODES.has(answer.code));
+}
+
+/** Errors that pass, or that damage on the way caused. */
+const PASSING_CODES: ReadonlySet<string> = new Set([
+  'BadDigest',
+  'InternalError',
+  'RequestTimeout',
+  'SlowDown',
+  'ServiceUnavailable',
+  'Throttling',
+  'ThrottlingException',
+  'TooManyRequests',
+  'XAmzContentSHA256Mismatch',
+  'OperationAborted',
+]);
+const PASSING_STATUSES: ReadonlySet<number> = new Set([408, 429, 500, 502, 503, 504]);
+
+export function mayPass({ status, code }: BucketAnswer): boolean {
+  return PASSING_STATUSES.has(status) || PASSING_CODES.has(code);
+}
+
+const ABSENCE_CODES: ReadonlySet<string> = new Set(['', 'NoSuchKey', 'NoSuchUpload', 'NotFound']);
+
+/** True when an object or an upload is not there. A missing bucket or user is an error; HEAD does not tell. */
+export function isAbsence({ status, code }: BucketAnswer): boolean {
+  return status === 404 && ABSENCE_CODES.has(code);
+}
+
+const CREDENTIAL_CODES: ReadonlySet<string> = new Set([
+  'ExpiredToken',
+  'ExpiredTokenException',
+  'InvalidAccessKeyId',
+  'InvalidToken',
+  'TokenRefreshRequired',
+  'XAdminUserNotFound',
+]);
+
+/** True when newer credentials may help. */
+export function isAboutCredentials({ code }: BucketAnswer): boolean {
+  return CREDENTIAL_CODES.has(code);
+}
+
+/** Why a bucket refuses, in words for the operator. */
+export function reasonOf(answer: BucketAnswer): string {
+  const { status, code, region } = answer;
+  if (region !== undefined) return `it is in the region ${region}: set --s3-region ${region}`;
+  const known = REASONS[code];
+  return known === undefined ? `it answers ${status}${code && ` ${code}`}` : `${known} (${code})`;
+}
+
+const REASONS: { readonly [code: string]: string } = {
+  NoSuchBucket: 'there is no such bucket',
+  AccessDenied: 'the credentials do not allow what Holdover needs there',
+  SignatureDoesNotMatch: 'the secret key is wrong',
+  InvalidAccessKeyId: 'the access key is not known there',
+  XAdminUserNotFound: 'the access key is not known there',
+  ExpiredToken: 'the credentials have expired',
+  RequestTimeTooSkewed: 'the clock of this machine is wrong',
+  AuthorizationHeaderMalformed: 'the region or the access key is wrong: see --s3-region',
+  PermanentRedirect: 'it is in another region: see --s3-region',
+};

@@ -1,0 +1,89 @@
+import type { AwsV4Signer } from 'aws4fetch';
+import type { Clock } from '../../lib/clock.ts';
+import type { CredentialSource } from './credentials.ts';
+
+type SignerModule = { readonly AwsV4Signer: typeof AwsV4Signer };
+
+/** A request as it is signed. */
+export type UnsignedRequest = {
+  readonly method: string;
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+};
+
+/** Signs requests and links with the credentials of this process. */
+export type Signer = Awaited<ReturnType<typeof createSigner>>;
+
+const PACKAGE = 'aws4fetch';
+
+/** Loads the package that signs; throws one sentence when it is not installed. */
+export async function createSigner(options: {
+  readonly credentials: CredentialSource;
+  readonly region: string;
+  readonly clock: Pick<Clock, 'now'>;
+}) {
+  const { region, clock } = options;
+  const { AwsV4Signer: V4Signer } = await loadPackage();
+  const cache = new Map<string, ArrayBuffer>();
+  /** The difference to the clock of the bucket. */
+  let offsetMs = 0;
+  let current = await options.credentials();
+
+  function signerOf(request: UnsignedRequest, signQuery: boolean): AwsV4Signer {
+    const datetime = new Date(clock.now() + offsetMs).toISOString().replace(/[:-]|\.\d{3}/g, '');
+    const { accessKeyId, secretAccessKey, sessionToken } = current;
+    return new V4Signer({
+      ...request,
+      headers: { ...request.headers },
+      accessKeyId,
+      secretAccessKey,
+      ...(sessionToken !== undefined && { sessionToken }),
+      service: 's3',
+      region,
+      datetime,
+      cache,
+      signQuery,
+    });
+  }
+
+  return {
+    /** The headers to send. */
+    async sign(request: UnsignedRequest): Promise<Record<string, string>> {
+      current = await options.credentials();
+      const { headers } = await signerOf(request, false).sign();
+      const signed = Object.fromEntries((headers as Headers).entries());
+      delete signed['host'];
+      return signed;
+    },
+    /** A link that needs no credentials, for `lifetimeS` seconds. */
+    async link(url: URL, lifetimeS: number): Promise<string> {
+      current = await options.credentials();
+      url.searchParams.set('X-Amz-Expires', String(lifetimeS));
+      const signed = await signerOf({ method: 'GET', url: url.href, headers: {} }, true).sign();
+      return signed.url.href;
+    },
+    /** Asks for new credentials; `false` when these are the ones that were refused. */
+    async renew(): Promise<boolean> {
+      const former = current.accessKeyId + (current.sessionToken ?? '');
+      current = await options.credentials({ renew: true });
+      return current.accessKeyId + (current.sessionToken ?? '') !== former;
+    },
+    /** Takes over the clock of the bucket. */
+    setTime(serverMs: number): void {
+      offsetMs = serverMs - clock.now();
+    },
+  };
+}
+
+async function loadPackage(): Promise<SignerModule> {
+  try {
+    return (await import(PACKAGE)) as SignerModule;
+  } catch (cause) {
+    throw new Error(
+      `needs the package ${PACKAGE}, which is not installed (npm install ${PACKAGE})`,
+      {
+        cause,
+      },
+    );
+  }
+}

@@ -1,0 +1,65 @@
+import { randomBytes } from 'node:crypto';
+import { describe, expect, test } from 'vitest';
+import { hashOf } from '../../../src/lib/hash.ts';
+import { bucketMissing } from '../../support/processes/bucket-server.ts';
+import { blobsSuite, bytesOf, spooledBytes } from '../blobs.suite.ts';
+import { SMALL_PARTS, openFaultyBucket, openTestBucket, useBucketServer } from './open.ts';
+
+describe.skipIf(bucketMissing() !== '')(`a bucket${bucketMissing()}`, () => {
+  const server = useBucketServer();
+
+  blobsSuite('a bucket', async () => (await openTestBucket(server())).blobs);
+
+  test('large bytes are uploaded and copied in parts', async () => {
+    const { bucket, proxy } = await openFaultyBucket(server(), { sizes: SMALL_PARTS });
+    const bytes = randomBytes(12 * 2 ** 20);
+    const file = await spooledBytes(bytes);
+    await bucket.blobs.moveIntoPlace(file);
+    const name = await bucket.blobs.setAside(file.hash);
+    await bucket.blobs.putBack(name ?? '');
+    const parts = proxy.seen.filter(({ query }) => query.includes('partNumber='));
+    expect(parts).toHaveLength(9);
+    expect(hashOf((await bytesOf(await bucket.blobs.open(file.hash))) ?? Buffer.alloc(0))).toBe(
+      file.hash,
+    );
+  });
+
+  test('outputs of a job go there from memory', async () => {
+    const { blobs } = await openTestBucket(server(), { sizes: SMALL_PARTS });
+    for (const length of [0, 100, 11 * 2 ** 20]) {
+      const bytes = randomBytes(length);
+      const hash = hashOf(bytes);
+      await blobs.put(hash, bytes);
+      await blobs.put(hash, bytes);
+      expect(bytes.equals((await blobs.read(hash)) ?? Buffer.from('gone'))).toBe(true);
+    }
+  });
+
+  test('an input is read from the bucket once while it fits into memory', async () => {
+    const { bucket, proxy } = await openFaultyBucket(server());
+    const file = await spooledBytes(randomBytes(1000));
+    await bucket.blobs.moveIntoPlace(file);
+    for (let reads = 0; reads < 3; reads += 1) await bucket.blobs.read(file.hash);
+    expect(
+      proxy.seen.filter(({ method, key }) => method === 'GET' && key.includes('blobs/')),
+    ).toHaveLength(1);
+  });
+
+  test('a link serves the bytes with the headers it was made for, and needs no credentials', async () => {
+    const { blobs } = await openTestBucket(server());
+    const file = await spooledBytes(Buffer.from('<script>alert(1)</script>'));
+    await blobs.moveIntoPlace(file);
+    const link = await blobs.linkTo?.(file.hash, {
+      contentType: 'application/octet-stream',
+      disposition: 'attachment; filename="a.html"',
+    });
+    const answer = await fetch(link ?? '');
+    expect(answer.status).toBe(200);
+    expect(answer.headers.get('content-type')).toBe('application/octet-stream');
+    expect(answer.headers.get('content-disposition')).toBe('attachment; filename="a.html"');
+    expect(await answer.text()).toContain('alert');
+    expect(link).not.toContain(server().credentials['AWS_SECRET_ACCESS_KEY']);
+    const altered = (link ?? '').replace('octet-stream', 'xml');
+    expect((await fetch(altered)).status).toBe(403);
+  });
+});

@@ -1,0 +1,252 @@
+import { randomBytes } from 'node:crypto';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { type Clock, systemClock } from '../../../src/lib/clock.ts';
+import { hashOf } from '../../../src/lib/hash.ts';
+import { isStorageFull, isStorageUnavailable } from '../../../src/lib/storage-errors.ts';
+import { silentLogger } from '../../../src/observability/log.ts';
+import { openBucket } from '../../../src/upstreams/bucket/open-bucket.ts';
+import { type BucketFault, startBucketProxy } from '../../support/processes/bucket-faults.ts';
+import { bucketMissing } from '../../support/processes/bucket-server.ts';
+import { freePort } from '../../support/processes/free-port.ts';
+import { bytesOf, spooledBytes } from '../blobs.suite.ts';
+import {
+  SMALL_PARTS,
+  openFaultyBucket,
+  openTestBucket,
+  sourceAt,
+  useBucketServer,
+} from './open.ts';
+
+const MIB = 2 ** 20;
+const SLOW_DOWN: BucketFault = { status: 503, code: 'SlowDown' };
+
+/** Waits take no time; the time they stand for passes. */
+function skippingClock(): Clock {
+  let skippedMs = 0;
+  return {
+    ...systemClock,
+    now: () => Date.now() + skippedMs,
+    async sleep(ms) {
+      skippedMs += ms;
+    },
+  };
+}
+
+/** Fails the first calls that match, then no more. */
+function failingFirst(
+  count: number,
+  fault: BucketFault,
+  matches: (request: { method: string; key: string; query: string }) => boolean = () => true,
+) {
+  let left = count;
+  return (request: { method: string; key: string; query: string }): BucketFault =>
+    matches(request) && left-- > 0 ? fault : 'pass';
+}
+
+const failureOf = (work: Promise<unknown>): Promise<unknown> =>
+  work.then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+
+describe.skipIf(bucketMissing() !== '')(`a bucket with faults${bucketMissing()}`, () => {
+  const server = useBucketServer();
+  const open = () => openFaultyBucket(server(), { clock: skippingClock(), sizes: SMALL_PARTS });
+
+  describe('faults that pass', () => {
+    test.each([
+      ['503 SlowDown', SLOW_DOWN],
+      ['500 InternalError', { status: 500, code: 'InternalError' } as const],
+      ['a reset connection', 'reset' as const],
+      ['a lost answer', 'lost answer' as const],
+    ])('%s: calls are made again', async (_name, fault) => {
+      const { bucket, proxy } = await open();
+      const bytes = randomBytes(6 * MIB);
+      const file = await spooledBytes(bytes);
+      proxy.use(failingFirst(4, fault));
+      await bucket.blobs.moveIntoPlace(file);
+      proxy.use(failingFirst(2, fault));
+      expect(hashOf((await bucket.blobs.read(file.hash)) ?? Buffer.alloc(0))).toBe(file.hash);
+      proxy.use(failingFirst(2, fault));
+      await bucket.blobs.remove(file.hash);
+      expect(await bucket.blobs.isInPlace(file.hash)).toBe(false);
+    });
+
+    test('the completion of an upload whose answer is lost counts', async () => {
+      const { bucket, proxy } = await open();
+      const file = await spooledBytes(randomBytes(11 * MIB));
+      const isCompletion = ({ method, query }: { method: string; query: string }) =>
+        method === 'POST' && query.includes('uploadId=');
+      proxy.use(failingFirst(1, 'lost answer', isCompletion));
+      await bucket.blobs.moveIntoPlace(file);
+      expect(await bucket.blobs.sizeOf(file.hash)).toBe(11 * MIB);
+    });
+
+    test('a read whose connection is reset continues where it was', async () => {
+      const { bucket, proxy } = await open();
+      const bytes = randomBytes(4 * MIB);
+      const file = await spooledBytes(bytes);
+      await bucket.blobs.moveIntoPlace(file);
+      proxy.use(failingFirst(3, { resetAfterBytes: MIB }, ({ method }) => method === 'GET'));
+      expect(
+        bytes.equals((await bytesOf(await bucket.blobs.open(file.hash))) ?? Buffer.alloc(0)),
+      ).toBe(true);
+      proxy.use(failingFirst(1, { resetAfterBytes: 1000 }, ({ method }) => method === 'GET'));
+      const part = await bytesOf(await bucket.blobs.open(file.hash, { start: 7, end: 3 * MIB }));
+      expect(bytes.subarray(7, 3 * MIB + 1).equals(part ?? Buffer.alloc(0))).toBe(true);
+    });
+
+    test('the clock of a machine may be wrong', async () => {
+      const clock = { ...systemClock, now: () => Date.now() + 60 * 60_000 };
+      const bucket = await openTestBucket(server(), { clock });
+      expect(await bucket.blobs.isInPlace(hashOf(Buffer.from('x')))).toBe(false);
+      const file = await spooledBytes(randomBytes(100));
+      await bucket.blobs.moveIntoPlace(file);
+      expect(await bucket.blobs.sizeOf(file.hash)).toBe(100);
+    });
+  });
+
+  describe('faults that stay', () => {
+    test('a bucket that is away fails a call within its time, and is found again', async () => {
+      const { bucket, proxy } = await openFaultyBucket(server());
+      const file = await spooledBytes(randomBytes(100));
+      proxy.use(() => 'reset');
+      const beganAtMs = Date.now();
+      const failure = await failureOf(bucket.blobs.moveIntoPlace(file));
+      expect(isStorageUnavailable(failure)).toBe(true);
+      expect(Date.now() - beganAtMs).toBeLessThan(8000);
+      proxy.use(() => 'pass');
+      await bucket.blobs.moveIntoPlace(file);
+      expect(await bucket.blobs.isInPlace(file.hash)).toBe(true);
+    });
+
+    test('an upload that fails shows nothing under its hash, and leaves no parts', async () => {
+      const { bucket, proxy } = await open();
+      const file = await spooledBytes(randomBytes(14 * MIB));
+      proxy.use(({ query }) => (query.includes('partNumber=2') ? SLOW_DOWN : 'pass'));
+      expect(isStorageUnavailable(await failureOf(bucket.blobs.moveIntoPlace(file)))).toBe(true);
+      proxy.use(() => 'pass');
+      expect(await bucket.blobs.sizeOf(file.hash)).toBeUndefined();
+      expect(await bucket.objects.unfinished('')).toEqual([]);
+    });
+
+    test.each(['ExpiredToken', 'InvalidAccessKeyId', 'AccessDenied'])(
+      '%s while it runs: the files are away, not gone',
+      async (code) => {
+        const { bucket, proxy } = await open();
+        proxy.use(() => ({ status: 403, code }));
+        const failure = await failureOf(bucket.blobs.read(hashOf(Buffer.from('x'))));
+        expect(isStorageUnavailable(failure)).toBe(true);
+      },
+    );
+
+    test('a bucket without room counts as a full disk', async () => {
+      const { bucket, proxy } = await open();
+      proxy.use(({ method }) =>
+        method === 'PUT' ? { status: 507, code: 'InsufficientStorage' } : 'pass',
+      );
+      const failure = await failureOf(
+        bucket.blobs.moveIntoPlace(await spooledBytes(randomBytes(9))),
+      );
+      expect(isStorageFull(failure)).toBe(true);
+    });
+
+    test('bytes that are not those of the hash are never given out whole', async () => {
+      const { bucket, proxy } = await open();
+      const file = await spooledBytes(randomBytes(300_000));
+      await bucket.blobs.moveIntoPlace(file);
+      proxy.use(({ method }) => (method === 'GET' ? 'wrong bytes' : 'pass'));
+      await expect(bucket.blobs.read(file.hash)).rejects.toThrow('holds other bytes');
+      await expect(bytesOf(await bucket.blobs.open(file.hash))).rejects.toThrow(
+        'holds other bytes',
+      );
+    });
+
+    test('bytes that were damaged on their way there are refused by the bucket', async () => {
+      const { bucket } = await open();
+      const key = `blobs/xx/${'0'.repeat(64)}`;
+      const body = Buffer.from('sent');
+      const sent = bucket.objects.put(key, body);
+      body[0] = 0;
+      // The hash is taken before the bytes are sent: these are changed in between.
+      await failureOf(sent);
+      expect([undefined, 4]).toContain(await bucket.objects.head(key));
+    });
+  });
+
+  describe('a start is refused in one line', () => {
+    const refusal = async (fault: BucketFault): Promise<string> => {
+      const proxy = await startBucketProxy(server().endpoint);
+      onTestFinished(() => proxy.close());
+      proxy.use(() => fault);
+      return await startFailure(proxy.endpoint);
+    };
+    const startFailure = async (
+      endpoint: string,
+      more: object = {},
+      env = server().credentials,
+    ) => {
+      const source = sourceAt(endpoint, { prefix: 'p/', ...more });
+      const failure = await failureOf(
+        openBucket({ source, env, log: silentLogger(), clock: skippingClock() }),
+      );
+      const text = failure instanceof Error ? failure.message : 'it started';
+      expect(text).not.toContain(server().credentials['AWS_SECRET_ACCESS_KEY']);
+      expect(text).not.toContain('\n');
+      return text;
+    };
+
+    test('when there is no such bucket', async () => {
+      expect(await startFailure(server().endpoint, { bucket: 'absent' })).toBe(
+        '--files s3://absent/p cannot be used: there is no such bucket (NoSuchBucket)',
+      );
+    });
+
+    test('when its server does not answer', async () => {
+      const text = await startFailure(`http://127.0.0.1:${await freePort()}`);
+      expect(text).toMatch(
+        /^--files s3:\/\/files\/p cannot be used: .*cannot be reached.*ECONNREFUSED/,
+      );
+    });
+
+    test('when the secret is wrong', async () => {
+      const env = { ...server().credentials, AWS_SECRET_ACCESS_KEY: 'wrong-secret' };
+      expect(await startFailure(server().endpoint, {}, env)).toMatch(/the secret key is wrong/);
+    });
+
+    test('when the access key is unknown', async () => {
+      const env = { ...server().credentials, AWS_ACCESS_KEY_ID: 'stranger' };
+      expect(await startFailure(server().endpoint, {}, env)).toMatch(/access key is not known/);
+    });
+
+    test('when the credentials have expired', async () => {
+      expect(await refusal({ status: 400, code: 'ExpiredToken' })).toMatch(/have expired/);
+    });
+
+    test('when it is in another region', async () => {
+      const fault = { status: 400, code: 'AuthorizationHeaderMalformed', region: 'eu-west-9' };
+      expect(await refusal(fault)).toMatch(
+        /it is in the region eu-west-9: set --s3-region eu-west-9/,
+      );
+      expect(await startFailure(server().endpoint, { region: 'mars-1' })).toMatch(/region/);
+    });
+
+    test('when it may be read and not written', async () => {
+      const proxy = await startBucketProxy(server().endpoint);
+      onTestFinished(() => proxy.close());
+      proxy.use(({ method }) =>
+        method === 'PUT' ? { status: 403, code: 'AccessDenied' } : 'pass',
+      );
+      expect(await startFailure(proxy.endpoint)).toMatch(/do not allow/);
+    });
+
+    test('when there are no credentials', async () => {
+      expect(await startFailure(server().endpoint, {}, {})).toMatch(
+        /AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not set/,
+      );
+      expect(await startFailure(server().endpoint, {}, { AWS_ACCESS_KEY_ID: 'x' })).toMatch(
+        /not the other/,
+      );
+    });
+  });
+});
