@@ -22,6 +22,7 @@ export function mountEmbeddedV2(services: Services): Koa.Middleware[] {
       jobs: withPromptIds(upstream.runner.jobs, { livePrompts: prompts.live, ledger }),
       log: logs.log,
       spoolDir: store.dir.spool,
+      startUpload: store.files.bucket?.startUpload,
       addresses: auth.addresses,
       signer: createContentSigner({ secret: store.dir.secret, now }),
       identify: (ctx) => auth.identify(ctx.req),

@@ -1,11 +1,18 @@
-import { receiveMultipart } from '../http/multipart.ts';
-import { type Result, type V2Error, ok, refuse } from '../protocol/job-api.ts';
+import { type FilePart, type ReceivedForm, receiveMultipart } from '../http/multipart.ts';
+import {
+  type GrowingFile,
+  type Result,
+  type StartedUpload,
+  type V2Error,
+  ok,
+  refuse,
+} from '../protocol/job-api.ts';
 import type { Json } from '../protocol/json.ts';
 import type { Asset } from '../protocol/v2.ts';
 import { readIdempotencyKey, readObject, refuseBody } from './read-body.ts';
 import { sendContent } from './send-content.ts';
 import type { LinkRewriter } from './link-rewriter.ts';
-import type { Handler, Reply, V2RouteOptions } from './reply.ts';
+import type { Handler, Reply, V2Request, V2RouteOptions } from './reply.ts';
 import { readFromHash, readUpload } from './read-upload.ts';
 
 /** Tags are sent as repeated fields. */
@@ -13,22 +20,26 @@ const MAX_FORM_FIELDS = 64;
 
 /** The asset half of the contract, by operation. */
 export function createAssetHandlers(options: V2RouteOptions): Record<AssetOperation, Handler> {
-  const { jobs, spoolDir, maxUploadBytes, bodies } = options;
+  const { jobs, bodies } = options;
   const assetReply = (status: 200 | 201, asset: Asset, links: LinkRewriter): Result<Reply> =>
     ok({ status, json: links.asset(asset) as Json });
   return {
     async upload({ ctx, caller, links }) {
       const key = readIdempotencyKey(ctx);
       if (!key.ok) return key;
-      const limits = { dir: spoolDir, maxFileBytes: maxUploadBytes, maxFields: MAX_FORM_FIELDS };
-      const form = await receiveMultipart(ctx.req, limits);
-      if (!form.ok) {
-        ctx.set('Connection', 'close');
-        return refuseBody(form);
-      }
-      const upload = await readUpload(form.value);
-      if (!upload.ok) return upload;
-      const created = await jobs.createAsset(caller, { ...upload.value, ...key.value });
+      const created = await withFollowedForm<Result<Asset>>(
+        options,
+        { ctx, caller },
+        async (form) => {
+          if (!form.ok) {
+            ctx.set('Connection', 'close');
+            return refuseBody(form);
+          }
+          const upload = await readUpload(form.value);
+          if (!upload.ok) return upload;
+          return await jobs.createAsset(caller, { ...upload.value, ...key.value });
+        },
+      );
       if (!created.ok) return created;
       return assetReply(created.value.created_new === false ? 200 : 201, created.value, links);
     },
@@ -58,6 +69,26 @@ export function createAssetHandlers(options: V2RouteOptions): Record<AssetOperat
     },
     content: (request) => sendContent(jobs, request),
   };
+}
+
+/** Receives a form whose file is sent on while it arrives; a file that nothing takes is not. */
+async function withFollowedForm<T>(
+  { spoolDir, maxUploadBytes, startUpload }: V2RouteOptions,
+  { ctx, caller }: Pick<V2Request, 'ctx' | 'caller'>,
+  work: (form: ReceivedForm) => Promise<T>,
+): Promise<T> {
+  const started: StartedUpload[] = [];
+  const atMostBytes = ctx.request.length ?? maxUploadBytes;
+  const follow = (_part: FilePart, file: GrowingFile): void => {
+    const one = startUpload?.(caller, { file, contentType: '', atMostBytes });
+    if (one) started.push(one);
+  };
+  const limits = { dir: spoolDir, maxFileBytes: maxUploadBytes, maxFields: MAX_FORM_FIELDS };
+  try {
+    return await work(await receiveMultipart(ctx.req, { ...limits, follow }));
+  } finally {
+    for (const one of started) one.cancel();
+  }
 }
 
 type AssetOperation = 'upload' | 'fromHash' | 'byHash' | 'get' | 'remove' | 'content';

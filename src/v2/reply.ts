@@ -12,6 +12,7 @@ import {
   type SubmitRequest,
   type V2Error,
   refuse,
+  type StartUpload,
 } from '../protocol/job-api.ts';
 import { type Json, isJsonObject, stringifyJson } from '../protocol/json.ts';
 import type { LinkRewriter, ContentSigner } from './link-rewriter.ts';
@@ -23,6 +24,8 @@ export type V2RouteOptions = {
   /** Identifies the caller; `undefined` is a 401. */
   readonly identify: (ctx: Koa.Context) => Caller | undefined;
   readonly spoolDir: string;
+  /** Sends an upload on while it arrives; absent where uploads stay on this machine. */
+  readonly startUpload?: StartUpload | undefined;
   /** Largest file of a form. */
   readonly maxUploadBytes: number;
   readonly bodies: BodyReader;

@@ -10,6 +10,7 @@ import {
   bucketMissing,
   startBucketServer,
 } from '../support/processes/bucket-server.ts';
+import { hashOf } from '../../src/lib/hash.ts';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 import { type RedisServer, redisMissing, startRedis } from '../support/processes/redis.ts';
 import { runCommandHere } from '../support/processes/run-command.ts';
@@ -165,6 +166,24 @@ describe.skipIf(missing !== '')(`files in a bucket${missing}`, () => {
     expect(bytes.subarray(100, 200).equals(Buffer.from(await part.arrayBuffer()))).toBe(true);
     const staged = await readdir(join(server.folderOf('files'), prefix, 'staging')).catch(() => []);
     expect(staged).toEqual([]);
+  });
+
+  test('a large asset of v2 is sent on while it arrives, and has the hash of its bytes', async () => {
+    const prefix = randomUUID();
+    const { url } = await start(prefix);
+    const bytes = randomBytes(30 * 2 ** 20);
+    const form = new FormData();
+    form.set('content_type', 'application/octet-stream');
+    form.set('file_path', 'input/large.bin');
+    form.set('file', new Blob([Uint8Array.from(bytes)]), 'large.bin');
+    const answer = await fetch(`${url}/api/v2/assets`, { method: 'POST', body: form });
+    const asset = (await answer.json()) as { hash: string; url: string };
+    expect([answer.status, asset.hash]).toEqual([201, hashOf(bytes)]);
+    const isStaged = ({ key, query }: { key: string; query: string }) =>
+      key.startsWith(`${prefix}/staging/`) && query.includes('partNumber=');
+    expect(proxy.seen.filter(isStaged).length).toBeGreaterThanOrEqual(3);
+    const read = await fetch(new URL(asset.url, url));
+    expect(bytes.equals(Buffer.from(await read.arrayBuffer()))).toBe(true);
   });
 
   test('while the bucket is away calls are answered 503, and nothing is lost', async () => {

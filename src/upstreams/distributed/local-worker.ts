@@ -1,4 +1,4 @@
-import { createWorkerRequestHandler, type HandleWorkerRequest } from '../jobs/run-on-worker.ts';
+import { createWorkerRequestHandler, type HandleWorkerRequest } from '../jobs/worker-requests.ts';
 import type { LiveJob } from '../jobs/live-job.ts';
 import { JobThreads } from '../jobs/job-threads.ts';
 import type { DistributedEngineOptions, SharedServices } from './shared-services.ts';

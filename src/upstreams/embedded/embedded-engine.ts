@@ -3,7 +3,7 @@ import path from 'node:path';
 import { type Clock, systemClock } from '../../lib/clock.ts';
 import type { EngineOptions, Engine, JobCalls } from '../job-engine.ts';
 import { ok } from '../../protocol/job-api.ts';
-import { createWorkerRequestHandler } from '../jobs/run-on-worker.ts';
+import { createWorkerRequestHandler } from '../jobs/worker-requests.ts';
 import { Dispatcher } from './dispatcher.ts';
 import { createJobReader } from '../jobs/job-reader.ts';
 import { PeriodicTask } from '../periodic-task.ts';

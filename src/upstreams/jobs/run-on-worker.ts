@@ -1,4 +1,3 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from '../../lib/clock.ts';
 import { runInSteps } from '../../lib/event-loop.ts';
 import type { NodeDef } from '../../nodes/node.ts';
@@ -14,17 +13,12 @@ import {
   RUN_FLAG,
   type RunRequest,
   type StoredOutput,
-  type WorkerRequest,
-  type WorkerRequests,
 } from './worker-protocol.ts';
+import type { HandleWorkerRequest } from './worker-requests.ts';
 import { createRunReporter, type RunReporter } from './run-reporter.ts';
 import type { ThreadEnd, WorkerThread } from './worker-thread.ts';
 import type { ResolvedWorkflow } from './resolve-files.ts';
-import { reached } from '../../lib/crash-point.ts';
 import { filesOnDisk } from './files-on-disk.ts';
-import type { OutputRetention } from '../assets/retention.ts';
-import type { Outputs } from '../assets/outputs.ts';
-import type { Blobs } from '../blobs.ts';
 
 /** The grace period when the process is shutting down. */
 const SHUTDOWN_GRACE_MS = 1000;
@@ -246,50 +240,4 @@ function missingAsset({ missing, unknownFiles }: ResolvedWorkflow): JobEnd {
     status: 'failed',
     error: jobError('missing_asset', message, { exceptionType: 'FileNotFoundError' }),
   };
-}
-
-/** Answers a request that a worker makes on behalf of a job. */
-export type HandleWorkerRequest = <K extends keyof WorkerRequests>(
-  job: LiveJob,
-  request: Extract<WorkerRequest, { kind: K }>,
-) => Promise<WorkerRequests[K]['answer']>;
-
-type Handlers = {
-  readonly [K in keyof WorkerRequests]: (
-    job: LiveJob,
-    ask: WorkerRequests[K]['ask'],
-  ) => Promise<WorkerRequests[K]['answer']>;
-};
-
-/** The answers are given by the main thread: only there do all jobs of a user meet. */
-export function createWorkerRequestHandler({
-  blobs,
-  outputs,
-  outputRetention,
-  begin,
-}: {
-  readonly blobs: Pick<Blobs, 'put' | 'read'>;
-  readonly outputs: Outputs;
-  readonly outputRetention: OutputRetention;
-  /** Records that a node of this job begins; survives `kill -9` once it resolves. */
-  readonly begin: (job: LiveJob) => Promise<void>;
-}): HandleWorkerRequest {
-  const handlers: Handlers = {
-    begin: async (job) => {
-      await begin(job);
-      reached('after-run-begin');
-      return null;
-    },
-    save: (job, { nodeId, file }) =>
-      outputs.commit({ user: job.user, jobId: job.id, nodeId, file }),
-    store: async (_job, { hash, bytes }) => {
-      await blobs.put(hash, bytes);
-      return null;
-    },
-    read: async (_job, hash) => (await blobs.read(hash)) ?? null,
-    counter: ({ user, id: jobId }, request) => outputs.nextCounter({ user, jobId }, request),
-    alive: (job, wanted) => outputRetention.retain(wanted, job.user),
-    handled: () => nextTurn(null),
-  };
-  return (job, request) => handlers[request.kind](job, request.ask as never) as never;
 }

@@ -1,0 +1,53 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { reached } from '../../lib/crash-point.ts';
+import type { Outputs } from '../assets/outputs.ts';
+import type { OutputRetention } from '../assets/retention.ts';
+import type { Blobs } from '../blobs.ts';
+import type { LiveJob } from './live-job.ts';
+import type { WorkerRequest, WorkerRequests } from './worker-protocol.ts';
+
+/** Answers a request that a worker makes on behalf of a job. */
+export type HandleWorkerRequest = <K extends keyof WorkerRequests>(
+  job: LiveJob,
+  request: Extract<WorkerRequest, { kind: K }>,
+) => Promise<WorkerRequests[K]['answer']>;
+
+type Handlers = {
+  readonly [K in keyof WorkerRequests]: (
+    job: LiveJob,
+    ask: WorkerRequests[K]['ask'],
+  ) => Promise<WorkerRequests[K]['answer']>;
+};
+
+/** The answers are given by the main thread: only there do all jobs of a user meet. */
+export function createWorkerRequestHandler({
+  blobs,
+  outputs,
+  outputRetention,
+  begin,
+}: {
+  readonly blobs: Pick<Blobs, 'put' | 'read'>;
+  readonly outputs: Outputs;
+  readonly outputRetention: OutputRetention;
+  /** Records that a node of this job begins; survives `kill -9` once it resolves. */
+  readonly begin: (job: LiveJob) => Promise<void>;
+}): HandleWorkerRequest {
+  const handlers: Handlers = {
+    begin: async (job) => {
+      await begin(job);
+      reached('after-run-begin');
+      return null;
+    },
+    save: (job, { nodeId, file }) =>
+      outputs.commit({ user: job.user, jobId: job.id, nodeId, file }),
+    store: async (_job, { hash, bytes }) => {
+      await blobs.put(hash, bytes);
+      return null;
+    },
+    read: async (_job, hash) => (await blobs.read(hash)) ?? null,
+    counter: ({ user, id: jobId }, request) => outputs.nextCounter({ user, jobId }, request),
+    alive: (job, wanted) => outputRetention.retain(wanted, job.user),
+    handled: () => nextTurn(null),
+  };
+  return (job, request) => handlers[request.kind](job, request.ask as never) as never;
+}
