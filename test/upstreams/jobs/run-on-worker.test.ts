@@ -159,7 +159,7 @@ test('requests are answered in the order of the messages, and a failure is a rep
   expect(answers).toEqual(['begin', 'counter']);
   expect(state.replies).toEqual([
     { type: 'reply', id: 1, value: null },
-    { type: 'reply', id: 2, failure: 'the engine could not do this: EIO' },
+    { type: 'reply', id: 2, failure: 'the engine could not do this: EIO', code: 'EIO' },
   ]);
   state.end({ kind: 'succeeded' });
   await end;
