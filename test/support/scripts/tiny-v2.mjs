@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Koa from 'koa';
 import { createEmbeddedEngine } from '../../../dist/upstreams/embedded/embedded-engine.js';
+import { createFolderBlobs } from '../../../dist/upstreams/folder/folder-blobs.js';
 import { createV2Routes } from '../../../dist/v2/routes.js';
 import { DEFAULT_LIMITS } from '../../../dist/upstreams/job-engine.js';
 import { createBodyReader } from '../../../dist/http/json-body.js';
@@ -20,6 +21,7 @@ const dataDir = await mkdtemp(join(tmpdir(), 'holdover-tiny-'));
 const engine = await createEmbeddedEngine({
   ledger: openSqliteLedger({ path: ':memory:' }),
   dataDir,
+  blobs: createFolderBlobs(join(dataDir, 'blobs')),
   nodes: ALL_NODES,
   nodesModule: new URL('../../upstreams/embedded/tiny-nodes.mjs', import.meta.url).href,
   log: silentLogger(),
