@@ -4,12 +4,8 @@ import { type JobFiles, nodeLibraryUrl } from '../assets/job-files.ts';
 import type { EngineOptions } from '../job-engine.ts';
 import type { LiveJob } from './live-job.ts';
 import { resolveFiles } from './resolve-files.ts';
-import {
-  type HandleWorkerRequest,
-  type JobEnd,
-  type RunnerOptions,
-  runOnWorker,
-} from './run-on-worker.ts';
+import { type JobEnd, type RunnerOptions, runOnWorker } from './run-on-worker.ts';
+import type { HandleWorkerRequest } from './worker-requests.ts';
 import { type WorkerThread, createWorkerThread } from './worker-thread.ts';
 
 export type JobThreadsOptions = Pick<EngineOptions, 'limits' | 'nodes' | 'nodesModule' | 'log'> & {
