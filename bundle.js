@@ -6,6 +6,7 @@ import { dirname, relative } from 'node:path/posix';
 import { build } from 'rolldown';
 import { Visitor, parseSync } from 'rolldown/utils';
 import wabt from 'wabt';
+import './bundle-page.js';
 
 /**
  * Native code and WebAssembly, which packages load from beside themselves; and a language model that is as

@@ -13,6 +13,7 @@ const FLOORS: Readonly<Record<string, number>> = {
   app: 9,
   v1: 8,
   v2: 8,
+  console: 8,
   pages: 8,
   replication: 8,
   prompts: 7,

@@ -16,6 +16,7 @@ import { promptRoutes } from '../v1/prompt.ts';
 import { queueRoutes } from '../v1/queue.ts';
 import { type V1Route, afterCatchUp } from '../v1/routes.ts';
 import { PLAIN_SOCKET_ROUTES } from '../v1/upgrade.ts';
+import { openConsole } from './console.ts';
 import { mountEmbeddedV2 } from './mount-v2.ts';
 import { PASS_THROUGH_ROUTES } from './request-entry.ts';
 import { neededParts } from './readiness.ts';
@@ -97,6 +98,7 @@ export function publicMiddleware(
       healthRoutes({ jobs: upstream.runner.jobs, parts: neededParts(services) }),
     ),
     metrics.serve,
+    withRouteLabel('/holdover/api/*', openConsole(services)),
     withRouteLabel('/holdover', report),
     withRouteLabel('/holdover', startPage),
     ...mountEmbeddedV2(services).map((v2) => withRouteLabel('/api/v2/*', v2)),

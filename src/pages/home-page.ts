@@ -3,32 +3,38 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { extname } from 'node:path';
 import type Koa from 'koa';
 import { contentType } from 'mime-types';
+import { COMPRESS, type Encoding, encodingsFor } from '../http/content-encoding.ts';
 import type { PublicAddress, PublicAddresses } from '../http/public-address.ts';
 import { sendEmpty } from '../dialects/errors.ts';
 import { packageUrl } from '../lib/package-url.ts';
 
 /** A text file of the page, as it is sent. */
-type PageFile = { readonly contentType: string; readonly text: string };
+type PageFile = {
+  readonly contentType: string;
+  readonly text: string;
+  /** The same compressed, made when a browser first asks for it. */
+  readonly compressed: Map<Encoding, Promise<Buffer>>;
+};
 
-const PAGE_FOLDER = packageUrl('page/');
+/** `bundle-page.js` writes it. */
+const PAGE_FOLDER = packageUrl('dist/page/');
 
 /** Reads the page and its files once; all of them are small. */
 function readPage(): {
   readonly html: PageFile;
-  /** The page that shows which clients still use v1. */
-  readonly report: PageFile;
   readonly files: ReadonlyMap<string, PageFile>;
 } {
   const names = readdirSync(PAGE_FOLDER).filter((name) => /\.(js|css|svg)$/.test(name));
   return {
     html: readPageFile('index.html'),
-    report: readPageFile('report.html'),
     files: new Map(names.map((name) => [name, readPageFile(name)])),
   };
 }
 
 /** The path of the page; its files are below. */
 const PAGE_PATH = '/holdover';
+/** Where earlier versions had the usage report; it is a part of the page now. */
+const REPORT_PATH = `${PAGE_PATH}/report`;
 
 /** Every path of Holdover's own page but `/`. */
 export function pagePaths(): ReadonlySet<string> {
@@ -40,6 +46,7 @@ function readPageFile(name: string): PageFile {
   return {
     contentType: contentType(extname(name)) || 'application/octet-stream',
     text: readFileSync(new URL(name, PAGE_FOLDER), 'utf8'),
+    compressed: new Map(),
   };
 }
 
@@ -69,34 +76,52 @@ export function homePage({
   readonly path?: '/' | '/holdover';
   readonly addresses: PublicAddresses;
 }): Koa.Middleware {
-  const { html, report, files } = readPage();
+  const { html, files } = readPage();
   const pages = new Set([PAGE_PATH, facts.path ?? '/']);
   return (ctx, next) => {
     if (ctx.method !== 'GET' && ctx.method !== 'HEAD') return next();
     if (pages.has(ctx.path)) {
       return sendPage(ctx, fillIn(html, { ...facts, ...toOrigins(addresses.of(ctx.req)) }));
     }
-    if (ctx.path === `${PAGE_PATH}/report`) return sendPage(ctx, report);
+    if (ctx.path === REPORT_PATH) return sendRedirect(ctx, '../holdover#/clients');
     if (!ctx.path.startsWith(`${PAGE_PATH}/`)) return next();
     const file = files.get(ctx.path.slice(PAGE_PATH.length + 1));
-    if (file) sendPage(ctx, file);
-    else sendEmpty(ctx, 404);
+    if (file) return sendPage(ctx, file);
+    sendEmpty(ctx, 404);
   };
 }
 
 /** Browsers must revalidate each time: after an update, page and scripts must match. */
-function sendPage(ctx: Koa.Context, { contentType, text }: PageFile): void {
+async function sendPage(ctx: Koa.Context, file: PageFile): Promise<void> {
   ctx.set('Content-Security-Policy', CONTENT_SECURITY_POLICY);
   ctx.set('Referrer-Policy', 'no-referrer');
   ctx.set('Cache-Control', 'no-cache');
+  ctx.vary('Accept-Encoding');
   ctx.status = 200;
-  ctx.etag = createHash('sha256').update(text).digest('base64url');
+  const [encoding] = file.text.length < MIN_COMPRESSED_CHARS ? [] : encodingsFor(ctx);
+  const tag = createHash('sha256').update(file.text).digest('base64url');
+  ctx.etag = encoding === undefined ? tag : `${tag}-${encoding}`;
   if (ctx.fresh) {
     ctx.status = 304;
     return;
   }
-  ctx.body = text;
-  ctx.set('Content-Type', contentType);
+  if (encoding !== undefined) ctx.set('Content-Encoding', encoding);
+  ctx.body = encoding === undefined ? file.text : await compressedBy(encoding, file);
+  ctx.set('Content-Type', file.contentType);
+}
+
+/** A compressed answer of less is hardly smaller. */
+const MIN_COMPRESSED_CHARS = 2048;
+
+function compressedBy(encoding: Encoding, { text, compressed }: PageFile): Promise<Buffer> {
+  const bytes = compressed.get(encoding) ?? COMPRESS[encoding](Buffer.from(text));
+  compressed.set(encoding, bytes);
+  return bytes;
+}
+
+function sendRedirect(ctx: Koa.Context, location: string): void {
+  sendEmpty(ctx, 302);
+  ctx.set('Location', location);
 }
 
 /**

@@ -1,0 +1,43 @@
+import { Graph, layout } from '@dagrejs/dagre';
+import type { JobNode } from '../../src/console/api-types.ts';
+
+export const NODE_WIDTH = 176;
+export const NODE_HEIGHT = 52;
+
+export type PlacedNode = { readonly node: JobNode; readonly x: number; readonly y: number };
+export type PlacedLink = { readonly key: string; readonly path: string; readonly from: string; readonly to: string };
+export type Picture = {
+  readonly nodes: readonly PlacedNode[];
+  readonly links: readonly PlacedLink[];
+  readonly width: number;
+  readonly height: number;
+};
+
+/** Beyond this many nodes a layout takes seconds. */
+export const MAX_NODES = 600;
+
+/** Places the nodes of a graph from left to right. */
+export function placeNodes(nodes: readonly JobNode[]): Picture {
+  const graph = new Graph();
+  graph.setGraph({ rankdir: 'LR', nodesep: 18, ranksep: 46, marginx: 8, marginy: 8 });
+  graph.setDefaultEdgeLabel(() => ({}));
+  for (const { id } of nodes) graph.setNode(id, { width: NODE_WIDTH, height: NODE_HEIGHT });
+  for (const { id, links } of nodes) for (const { from } of links) graph.setEdge(from, id);
+  layout(graph);
+  const at = (id: string) => graph.node(id) as { x: number; y: number };
+  const { width = 0, height = 0 } = graph.graph() as { width?: number; height?: number };
+  return {
+    width,
+    height,
+    nodes: nodes.map((node) => ({ node, x: at(node.id).x - NODE_WIDTH / 2, y: at(node.id).y - NODE_HEIGHT / 2 })),
+    links: nodes.flatMap(({ id, links }) =>
+      links.map(({ from, input }) => ({ key: `${from} ${id} ${input}`, from, to: id, path: curve(at(from), at(id)) })),
+    ),
+  };
+}
+
+function curve(from: { x: number; y: number }, to: { x: number; y: number }): string {
+  const [x1, x2] = [from.x + NODE_WIDTH / 2, to.x - NODE_WIDTH / 2];
+  const bend = Math.max(24, (x2 - x1) / 2);
+  return `M${x1},${from.y} C${x1 + bend},${from.y} ${x2 - bend},${to.y} ${x2},${to.y}`;
+}

@@ -1,0 +1,75 @@
+import { type Signal, signal } from '@preact/signals';
+import { onMessage, onPicture } from '../state.ts';
+
+/** What the socket has told of a running job. */
+export type LiveJob = {
+  readonly node?: string;
+  readonly value?: number;
+  readonly max?: number;
+  /** Nodes that are done, as `progress_state` counts them. */
+  readonly done?: number;
+  /** State of each node that has begun. */
+  readonly states?: Readonly<Record<string, string>>;
+  readonly preview?: string;
+};
+
+const jobs = new Map<string, Signal<LiveJob>>();
+/** Pictures of clients without metadata are of the prompt that runs. */
+let lastPromptId: string | undefined;
+const MAX_JOBS = 300;
+
+export function liveJob(id: string): Signal<LiveJob> {
+  let found = jobs.get(id);
+  if (found === undefined) {
+    found = signal({});
+    jobs.set(id, found);
+    const [oldest] = jobs.keys();
+    if (jobs.size > MAX_JOBS && oldest !== undefined) forgetLive(oldest);
+  }
+  return found;
+}
+
+/** The job has ended. */
+export function forgetLive(id: string): void {
+  const { preview } = jobs.get(id)?.peek() ?? {};
+  if (preview !== undefined) URL.revokeObjectURL(preview);
+  jobs.delete(id);
+}
+
+type NodeStates = Readonly<Record<string, { readonly state?: string; readonly value?: number; readonly max?: number }>>;
+
+onMessage(({ type, data }) => {
+  const id = data['prompt_id'];
+  if (typeof id !== 'string') return;
+  const job = liveJob(id);
+  if (type === 'progress') {
+    lastPromptId = id;
+    job.value = { ...job.peek(), node: String(data['node']), value: Number(data['value']), max: Number(data['max']) };
+  } else if (type === 'executing' && typeof data['node'] === 'string') {
+    lastPromptId = id;
+    const { value: _value, max: _max, ...rest } = job.peek();
+    job.value = { ...rest, node: data['node'] };
+  } else if (type === 'progress_state') {
+    const nodes = data['nodes'] as NodeStates;
+    const states = Object.fromEntries(Object.entries(nodes).map(([node, { state = '' }]) => [node, state]));
+    const done = Object.values(states).filter((state) => state === 'finished').length;
+    job.value = { ...job.peek(), states, done };
+  }
+});
+
+onPicture((promptId, picture) => {
+  const id = promptId ?? lastPromptId;
+  if (id === undefined) return;
+  const job = liveJob(id);
+  const { preview } = job.peek();
+  job.value = { ...job.peek(), preview: URL.createObjectURL(picture) };
+  if (preview !== undefined) URL.revokeObjectURL(preview);
+});
+
+/** Share of the work that is done, 0 to 1; `undefined`: not known. */
+export function fractionOf({ done, value, max }: LiveJob, nodeCount: number | null): number | undefined {
+  const step = max !== undefined && max > 0 && value !== undefined ? Math.min(1, value / max) : 0;
+  if (nodeCount === null || nodeCount === 0) return max === undefined ? undefined : step;
+  const share = ((done ?? 0) + step) / nodeCount;
+  return done === undefined && max === undefined ? undefined : Math.min(1, share);
+}

@@ -1,0 +1,232 @@
+import { batch, computed, effect, signal } from '@preact/signals';
+import type { JobListAnswer, JobSummary } from '../../src/console/api-types.ts';
+import { getJson, postJson } from '../lib/server.ts';
+import { route, replaceQuery } from '../lib/route.ts';
+import { announcement, connection, identity, onMessage, tell, tellError } from '../state.ts';
+import { STATUS_WORDS, type Status } from '../lib/ui.tsx';
+import { forgetLive } from './live.ts';
+
+export type Filter = {
+  readonly status: Status | 'all';
+  readonly clientId: string;
+  readonly api: 'all' | 'v1' | 'v2';
+  readonly text: string;
+};
+
+const NO_FILTER: Filter = { status: 'all', clientId: '', api: 'all', text: '' };
+const PAGE = 100;
+const MAX_PAGE = 500;
+const QUIET_MS = 400;
+const REFRESH_MS = 15_000;
+
+export const filter = signal<Filter>(readFilter(route.peek().query));
+export const jobs = signal<readonly JobSummary[]>([]);
+export const counts = signal<JobListAnswer['counts'] | undefined>(undefined);
+export const selection = signal<ReadonlySet<string>>(new Set());
+/** `undefined` until the first answer. */
+export const loadState = signal<'loading' | 'ready' | 'failed'>('loading');
+export const loadError = signal('');
+export const hasMore = signal(false);
+/** Clients that were seen in the list; the filter offers them. */
+export const clients = signal<ReadonlySet<string>>(new Set());
+export const isFiltered = computed(() => {
+  const { status, clientId, api, text } = filter.value;
+  return status !== 'all' || clientId !== '' || api !== 'all' || text !== '';
+});
+
+let cursor: string | null = null;
+/** Changes with the filter and the key: an answer to an earlier question is dropped. */
+let question = 0;
+let isLoadingMore = false;
+let isRefreshing = false;
+let isRefreshDue = false;
+
+function readFilter(query: URLSearchParams): Filter {
+  const status = query.get('status') ?? 'all';
+  const api = query.get('api');
+  return {
+    status: status in STATUS_WORDS ? (status as Status) : 'all',
+    clientId: query.get('client') ?? '',
+    api: api === 'v1' || api === 'v2' ? api : 'all',
+    text: query.get('text') ?? '',
+  };
+}
+
+export function setFilter(change: Partial<Filter>): void {
+  filter.value = { ...filter.peek(), ...change };
+  const { status, clientId, api, text } = filter.peek();
+  replaceQuery({
+    ...(status !== 'all' && { status }),
+    ...(clientId !== '' && { client: clientId }),
+    ...(api !== 'all' && { api }),
+    ...(text !== '' && { text }),
+  });
+  restart();
+}
+
+export function clearFilter(): void {
+  setFilter(NO_FILTER);
+}
+
+function restart(): void {
+  question++;
+  cursor = null;
+  isLoadingMore = false;
+  batch(() => {
+    jobs.value = [];
+    selection.value = new Set();
+    hasMore.value = false;
+    loadState.value = 'loading';
+  });
+  void refresh();
+}
+
+function pathOf(limit: number, after: string | null): string {
+  const { status, clientId, api, text } = filter.peek();
+  const query = new URLSearchParams({ limit: String(limit) });
+  if (after !== null) query.set('cursor', after);
+  if (status !== 'all') query.set('status', status);
+  if (clientId !== '') query.set('client_id', clientId === '(none)' ? '' : clientId);
+  if (api !== 'all') query.set('api', api);
+  if (text !== '') query.set('text', text);
+  return `holdover/api/jobs?${query}`;
+}
+
+/** Reads the newest jobs again, and keeps the older ones that were read before. */
+export async function refresh(): Promise<void> {
+  isRefreshDue = true;
+  if (isRefreshing) return;
+  isRefreshing = true;
+  while (isRefreshDue) {
+    isRefreshDue = false;
+    const asked = question;
+    try {
+      const shown = jobs.peek().filter(({ ended_at_ms: end }) => end === null).length;
+      const answer = await getJson<JobListAnswer>(pathOf(Math.min(MAX_PAGE, shown + PAGE), null));
+      if (asked === question) show(answer);
+      else isRefreshDue = true;
+    } catch (error) {
+      if (asked === question) fail(error);
+    }
+    await new Promise((resolve) => setTimeout(resolve, QUIET_MS));
+  }
+  isRefreshing = false;
+}
+
+function show(answer: JobListAnswer): void {
+  const earlier = jobs.peek();
+  const fresh = new Set(answer.jobs.map(({ key }) => key));
+  const last = answer.jobs.findLast(({ ended_at_ms: end }) => end !== null)?.ended_at_ms ?? 0;
+  // With nothing in common there may be a gap: then reading starts anew from here.
+  const isConnected = answer.jobs.some(({ key, ended_at_ms: end }) => end !== null && earlier.some((job) => job.key === key));
+  const older = isConnected
+    ? earlier.filter(({ key, ended_at_ms: end }) => end !== null && end <= last && !fresh.has(key))
+    : [];
+  announceEnds(earlier, answer.jobs);
+  batch(() => {
+    jobs.value = [...answer.jobs, ...older];
+    counts.value = answer.counts;
+    if (older.length === 0) cursor = answer.next_cursor;
+    hasMore.value = cursor !== null;
+    loadState.value = 'ready';
+    rememberClients(answer.jobs);
+  });
+  if (answer.jobs.length === 0 && cursor !== null) void loadMore();
+}
+
+function fail(error: unknown): void {
+  loadError.value = error instanceof Error ? error.message : String(error);
+  if (loadState.peek() === 'loading') loadState.value = 'failed';
+  if (connection.peek().is === 'open') tellError(error);
+}
+
+function announceEnds(earlier: readonly JobSummary[], current: readonly JobSummary[]): void {
+  const wasLive = new Set(earlier.filter(({ ended_at_ms: end }) => end === null).map(({ key }) => key));
+  const ended = current.filter(({ key, ended_at_ms: end }) => end !== null && wasLive.has(key));
+  ended.forEach(({ id }) => forgetLive(id));
+  const [first] = ended;
+  if (first === undefined) return;
+  const one = `${first.name}: ${STATUS_WORDS[first.status].toLowerCase()}.`;
+  announcement.value = ended.length === 1 ? one : `${ended.length} jobs have ended.`;
+}
+
+function rememberClients(rows: readonly JobSummary[]): void {
+  const known = clients.peek();
+  const names = rows.map(({ client_id: id }) => id ?? '(none)').filter((name) => !known.has(name));
+  if (names.length > 0 && known.size < 200) clients.value = new Set([...known, ...names]);
+}
+
+export async function loadMore(): Promise<void> {
+  if (isLoadingMore || cursor === null) return;
+  isLoadingMore = true;
+  const asked = question;
+  try {
+    const answer = await getJson<JobListAnswer>(pathOf(PAGE * 2, cursor));
+    if (asked !== question) return;
+    const known = new Set(jobs.peek().map(({ key }) => key));
+    cursor = answer.next_cursor;
+    batch(() => {
+      jobs.value = [...jobs.peek(), ...answer.jobs.filter(({ key }) => !known.has(key))];
+      hasMore.value = cursor !== null;
+      rememberClients(answer.jobs);
+    });
+  } catch (error) {
+    if (asked === question) tellError(error);
+  } finally {
+    if (asked === question) isLoadingMore = false;
+  }
+  // A filter may have found nothing in the part of history that one call reads.
+  if (asked === question && cursor !== null && jobs.peek().length < PAGE / 2) void loadMore();
+}
+
+export async function cancel(ids: readonly string[]): Promise<void> {
+  try {
+    await postJson('api/jobs/cancel', { job_ids: ids });
+    tell(ids.length === 1 ? 'Cancelled.' : `Cancelled ${ids.length} jobs.`);
+  } catch (error) {
+    tellError(error);
+  }
+  selection.value = new Set();
+  void refresh();
+}
+
+/** Cancels everything that runs or waits, also beyond the list. */
+export async function cancelAll(): Promise<void> {
+  try {
+    await postJson('queue', { clear: true });
+    const running = jobs.peek().filter(({ status }) => status === 'in_progress').map(({ id }) => id);
+    if (running.length > 0) await postJson('api/jobs/cancel', { job_ids: running });
+    tell('Cancelled all jobs.');
+  } catch (error) {
+    tellError(error);
+  }
+  void refresh();
+}
+
+export function toggleSelected(key: string): void {
+  const next = new Set(selection.peek());
+  if (!next.delete(key)) next.add(key);
+  selection.value = next;
+}
+
+onMessage(({ type }) => {
+  const isStep = type === 'progress' || type === 'progress_state' || type === 'executing';
+  if (type === 'status' || (type.startsWith('execut') && !isStep)) void refresh();
+});
+
+effect(() => {
+  if (connection.value.is === 'open') void refresh();
+});
+
+let lastIdentity = identity.peek();
+effect(() => {
+  if (identity.value === lastIdentity) return;
+  lastIdentity = identity.value;
+  counts.value = undefined;
+  clients.value = new Set();
+  restart();
+});
+
+setInterval(() => {
+  if (!document.hidden && connection.peek().is === 'open') void refresh();
+}, REFRESH_MS);

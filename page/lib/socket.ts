@@ -1,0 +1,104 @@
+import { ROOT, readJson, storedKey } from './server.ts';
+
+const SHORTEST_WAIT_MS = 500;
+const LONGEST_WAIT_MS = 15_000;
+
+export type SocketMessage = { readonly type: string; readonly data: Readonly<Record<string, unknown>> };
+
+export type SocketHandlers = {
+  /** Before each connection; `false`: the server wants a key, nothing is tried until `restart`. */
+  prepare(): Promise<boolean>;
+  onOpen(): void;
+  onLost(retryInMs: number): void;
+  onStopped(): void;
+  onMessage(message: SocketMessage): void;
+  onPicture(promptId: string | undefined, picture: Blob): void;
+};
+
+/** Keeps a watching WebSocket open. A lost one is opened again, after longer and longer pauses. */
+export function keepConnected(handlers: SocketHandlers) {
+  let failures = 0;
+  let attempt = 0;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let socket: WebSocket | undefined;
+
+  async function connect(): Promise<void> {
+    clearTimeout(timer);
+    const current = ++attempt;
+    socket?.close();
+    socket = undefined;
+    try {
+      const mayConnect = await handlers.prepare();
+      if (current !== attempt) return;
+      if (mayConnect) open(current);
+      else handlers.onStopped();
+    } catch {
+      if (current === attempt) retry();
+    }
+  }
+
+  function open(current: number): void {
+    const opened = openSocket({ watch: '1' });
+    socket = opened;
+    opened.onopen = () => {
+      failures = 0;
+      // Pictures then name their prompt.
+      opened.send(JSON.stringify({ type: 'feature_flags', data: { supports_preview_metadata: true } }));
+      handlers.onOpen();
+    };
+    opened.onmessage = ({ data }) => {
+      if (current !== attempt) return;
+      if (typeof data !== 'string') return readPicture(data as ArrayBuffer, handlers.onPicture);
+      const message = readJson(data) as SocketMessage | undefined;
+      if (typeof message?.type === 'string') handlers.onMessage(message);
+    };
+    opened.onclose = () => current === attempt && retry();
+  }
+
+  function retry(): void {
+    const longestMs = Math.min(LONGEST_WAIT_MS, SHORTEST_WAIT_MS * 2 ** failures++);
+    // Not all pages at the same moment.
+    const retryInMs = longestMs * (0.75 + Math.random() / 4);
+    timer = setTimeout(() => void connect(), retryInMs);
+    handlers.onLost(retryInMs);
+  }
+
+  addEventListener('online', () => socket?.readyState !== WebSocket.OPEN && void connect());
+  void connect();
+  return { restart: () => void connect() };
+}
+
+/** Opens `/ws` with this query; a browser cannot send a header with it. */
+export function openSocket(query: Readonly<Record<string, string>>): WebSocket {
+  const url = new URL('ws', ROOT);
+  url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:';
+  const key = storedKey();
+  url.search = String(new URLSearchParams({ ...query, ...(key !== null && { token: key }) }));
+  const socket = new WebSocket(url);
+  socket.binaryType = 'arraybuffer';
+  return socket;
+}
+
+/** A picture frame of v1: type 1 names a format, type 4 carries JSON. */
+const PREVIEW = 1;
+const PREVIEW_WITH_METADATA = 4;
+const FORMATS: Readonly<Record<number, string>> = { 1: 'image/jpeg', 2: 'image/png' };
+
+function readPicture(
+  buffer: ArrayBuffer,
+  onPicture: (promptId: string | undefined, picture: Blob) => void,
+): void {
+  if (buffer.byteLength < 8) return;
+  const view = new DataView(buffer);
+  const kind = view.getUint32(0);
+  if (kind === PREVIEW) {
+    const type = FORMATS[view.getUint32(4)];
+    if (type !== undefined) onPicture(undefined, new Blob([buffer.slice(8)], { type }));
+  } else if (kind === PREVIEW_WITH_METADATA) {
+    const end = 8 + view.getUint32(4);
+    const text = new TextDecoder().decode(buffer.slice(8, end));
+    const about = readJson(text) as { image_type?: string; prompt_id?: string } | undefined;
+    const type = Object.values(FORMATS).find((known) => known === about?.image_type);
+    if (type !== undefined) onPicture(about?.prompt_id, new Blob([buffer.slice(end)], { type }));
+  }
+}

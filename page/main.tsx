@@ -1,0 +1,157 @@
+import { render } from 'preact';
+import { useEffect, useRef } from 'preact/hooks';
+import activity from 'icon:activity';
+import arrows from 'icon:arrow-left-right';
+import gauge from 'icon:gauge';
+import key from 'icon:key-round';
+import list from 'icon:list-video';
+import milestone from 'icon:milestone';
+import plug from 'icon:plug';
+import { ConnectView } from './connect/connect-view.tsx';
+import { KeyDialog, LockedView } from './key.tsx';
+import { JobsView } from './jobs/jobs-view.tsx';
+import { counts } from './jobs/store.ts';
+import { lazy } from './lib/lazy.tsx';
+import { PARTS, type Part, linkTo, route } from './lib/route.ts';
+import { Icon } from './lib/ui.tsx';
+import { announcement, connection, hasKey, now, reconnect, session, start, toast } from './state.ts';
+
+const JobView = lazy<{ readonly id: string }>(() => import('./job/job-view.tsx').then((part) => part.JobView));
+const InspectorView = lazy(() => import('./inspector/inspector-view.tsx').then((part) => part.InspectorView));
+const ServerView = lazy(() => import('./server/server-view.tsx').then((part) => part.ServerView));
+const ClientsView = lazy(() => import('./clients/clients-view.tsx').then((part) => part.ClientsView));
+
+const NAMES = {
+  jobs: ['Jobs', list],
+  inspector: ['Inspector', arrows],
+  server: ['Server', gauge],
+  clients: ['Leaving v1', milestone],
+  connect: ['Connect', plug],
+} as const satisfies Record<Part, readonly [string, typeof list]>;
+
+function App() {
+  const { part, detail } = route.value;
+  const main = useRef<HTMLElement>(null);
+  const place = `${part} ${detail ?? ''}`;
+  const isFirst = useRef(true);
+  useEffect(() => {
+    if (isFirst.current) isFirst.current = false;
+    else main.current?.querySelector<HTMLElement>('h1')?.focus();
+  }, [place]);
+  useEffect(() => {
+    const live = counts.value === undefined ? 0 : counts.value.pending + counts.value.in_progress;
+    const [name] = NAMES[part];
+    document.title = `${live > 0 ? `(${live}) ` : ''}${name} · Holdover`;
+  });
+  return (
+    <>
+      <a class="skip" href="#main" onClick={(event) => { event.preventDefault(); main.current?.querySelector<HTMLElement>('h1, h2')?.focus(); }}>
+        Skip to the content
+      </a>
+      <div class="shell">
+        <Navigation part={part} />
+        <main id="main" ref={main}>
+          <Banner />
+          {connection.value.is === 'locked' && part !== 'connect' ? <LockedView /> : <View part={part} detail={detail} />}
+        </main>
+      </div>
+      <p class="hidden" role="status">{announcement.value}</p>
+      {toast.value && <div class={`toast is-${toast.value.kind}`}>{toast.value.text}</div>}
+      <KeyDialog />
+    </>
+  );
+}
+
+function View({ part, detail }: { readonly part: Part; readonly detail: string | undefined }) {
+  switch (part) {
+    case 'jobs':
+      return detail === undefined ? <JobsView /> : <JobView key={detail} id={detail} />;
+    case 'inspector':
+      return <InspectorView />;
+    case 'server':
+      return <ServerView />;
+    case 'clients':
+      return <ClientsView />;
+    case 'connect':
+      return <ConnectView />;
+  }
+}
+
+function Navigation({ part }: { readonly part: Part }) {
+  const known = counts.value;
+  const live = known === undefined ? 0 : known.pending + known.in_progress;
+  return (
+    <nav class="side" aria-label="Parts of the page">
+      <a class="brand" href={linkTo('jobs')} aria-label="Holdover, jobs">
+        <svg width="22" height="22" viewBox="0 0 16 16" aria-hidden="true">
+          <rect width="16" height="16" rx="4" class="brand-back" />
+          <path d="M5 3v10M11 3v10M5 8h6" class="brand-line" />
+        </svg>
+        <span>Holdover</span>
+      </a>
+      <ul>
+        {PARTS.map((name) => {
+          const [text, icon] = NAMES[name];
+          return (
+            <li key={name}>
+              <a href={linkTo(name)} {...(name === part && { 'aria-current': 'page' as const })}>
+                <Icon shapes={icon} size={18} />
+                <span>{text}</span>
+                {name === 'jobs' && live > 0 && <span class="count">{live}</span>}
+              </a>
+            </li>
+          );
+        })}
+      </ul>
+      <Status />
+    </nav>
+  );
+}
+
+const CONNECTION_WORDS = { connecting: 'connecting', open: 'connected', lost: 'away', locked: 'locked' } as const;
+
+function Status() {
+  const { is } = connection.value;
+  const known = session.value;
+  return (
+    <div class="side-status">
+      <p>
+        <span class={`dot is-${is}`} aria-hidden="true" />
+        <span id="link">{CONNECTION_WORDS[is]}</span>
+      </p>
+      {known && (
+        <p class="side-facts">
+          <span>{known.upstream}</span>
+          <span>version {known.version}</span>
+        </p>
+      )}
+      <button type="button" class="button is-small" onClick={() => document.querySelector<HTMLDialogElement>('#key')?.showModal()}>
+        <Icon shapes={key} />
+        <span>{hasKey.value ? 'Using a key' : 'Use a key'}</span>
+      </button>
+    </div>
+  );
+}
+
+/** Says that the server is away, above what was last known. */
+function Banner() {
+  const state = connection.value;
+  if (state.is !== 'lost') return null;
+  const seconds = Math.max(0, Math.ceil((state.retryAtMs - now.value) / 1000));
+  return (
+    <div class="banner" role="alert">
+      <Icon shapes={activity} />
+      <span>The server is away. What is shown was true before. Next try in {seconds} s.</span>
+      <button type="button" class="button is-small" onClick={reconnect}>
+        Try now
+      </button>
+    </div>
+  );
+}
+
+start();
+const root = document.querySelector('#app');
+if (root !== null) {
+  root.replaceChildren();
+  render(<App />, root);
+}

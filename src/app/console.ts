@@ -1,0 +1,27 @@
+import type Koa from 'koa';
+import { createOperatorCheck } from '../auth/operator.ts';
+import { upstreamName } from '../config/upstream.ts';
+import { packageVersion } from '../config/version.ts';
+import { consoleRoutes, jobHandlers } from '../console/console-routes.ts';
+import type { Services } from './services.ts';
+
+/** The API of Holdover's own page. */
+export function openConsole(services: Services): Koa.Middleware {
+  const { config, auth, ledger, prompts, upstream } = services;
+  const consoleServices = {
+    authenticate: auth.authenticate,
+    checkOperator: createOperatorCheck(config),
+    addresses: auth.addresses,
+    prompts: ledger.prompts,
+    livePrompts: prompts.live,
+    jobs: upstream.runner.jobs,
+    whenCurrent: prompts.life.whenCurrent,
+    facts: {
+      version: packageVersion(),
+      upstream: upstreamName(config.upstream),
+      upstream_kind: config.upstream.kind,
+      needs_token: config.localToken !== undefined,
+    },
+  };
+  return consoleRoutes(consoleServices, jobHandlers(consoleServices));
+}

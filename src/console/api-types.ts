@@ -1,0 +1,96 @@
+// The JSON of `/holdover/api/*`. The page imports these types; docs/console-api.md describes them.
+import type { FileRef } from '../protocol/v1.ts';
+import type { ListedStatus } from '../translate/status.ts';
+
+/** `GET /holdover/api/session` */
+export type SessionAnswer = {
+  readonly version: string;
+  readonly upstream: string;
+  readonly upstream_kind: 'embedded' | 'remote';
+  /** True when the server asks every caller for its token. */
+  readonly needs_token: boolean;
+  readonly is_operator: boolean;
+  /** Why the caller is not the operator; `null` for the operator. */
+  readonly operator_reason: string | null;
+  /** The base address that clients are pointed at. */
+  readonly address: string;
+};
+
+/** One prompt in `GET /holdover/api/jobs`. */
+export type JobSummary = {
+  /** Tells prompts apart, also those that share an id; opaque. */
+  readonly key: string;
+  readonly id: string;
+  readonly job_id: string | null;
+  /** Name of the workflow, else made of its saver's prefix and the number of its nodes. */
+  readonly name: string;
+  readonly client_id: string | null;
+  /** The API it was submitted through. */
+  readonly api: 'v1' | 'v2';
+  readonly status: ListedStatus;
+  readonly created_at_ms: number;
+  readonly started_at_ms: number | null;
+  readonly ended_at_ms: number | null;
+  readonly node_count: number | null;
+  readonly outputs_count: number;
+  readonly preview: FileRef | null;
+  readonly error: string | null;
+  /** Place in the queue, from 1; `null` once it runs. */
+  readonly position: number | null;
+};
+
+/** `GET /holdover/api/jobs` */
+export type JobListAnswer = {
+  readonly jobs: readonly JobSummary[];
+  /** Pass it as `cursor` for the jobs that follow; `null` at the end. */
+  readonly next_cursor: string | null;
+  /** All prompts of the caller by state, whatever the filter. */
+  readonly counts: Readonly<Record<ListedStatus, number>>;
+};
+
+/** State of one node of a job. */
+export type NodeStateWord = 'waiting' | 'cached' | 'running' | 'done' | 'failed';
+
+export type JobNode = {
+  readonly id: string;
+  readonly class_type: string;
+  readonly title: string;
+  readonly state: NodeStateWord;
+  readonly links: readonly { readonly input: string; readonly from: string; readonly slot: number }[];
+};
+
+/** A file that an input of a node names. */
+export type JobInput = FileRef & { readonly node: string; readonly input: string };
+
+export type JobFile = FileRef & { readonly node: string; readonly list: string };
+
+/** `GET /holdover/api/job?id=` */
+export type JobAnswer = {
+  readonly job: JobSummary;
+  readonly nodes: readonly JobNode[];
+  readonly inputs: readonly JobInput[];
+  readonly outputs: readonly JobFile[];
+  /** Texts that nodes show, by node. */
+  readonly texts: readonly { readonly node: string; readonly text: string }[];
+  readonly messages: readonly { readonly type: string; readonly at_ms: number | null; readonly text: string }[];
+  readonly error: {
+    readonly node: string;
+    readonly node_type: string;
+    readonly type: string;
+    readonly message: string;
+    readonly traceback: string;
+  } | null;
+  /** The workflow in API format, as text: its numbers may not fit a double. */
+  readonly graph_json: string;
+  /** The workflow of the front end, where it was sent; as text. */
+  readonly workflow_json: string | null;
+};
+
+/** `GET /holdover/api/job/code?id=&language=` */
+export type CodeAnswer = {
+  readonly language: 'curl' | 'python' | 'typescript';
+  readonly file: string;
+  readonly code: string;
+  /** Files the code expects beside it. */
+  readonly files: readonly string[];
+};

@@ -1,0 +1,141 @@
+import type Koa from 'koa';
+import type { Authenticate } from '../auth/identity.ts';
+import type { OperatorAccess, OperatorCheck } from '../auth/operator.ts';
+import { V1Error, plainError, sendJson } from '../dialects/errors.ts';
+import type { PublicAddresses } from '../http/public-address.ts';
+import type { PromptStore } from '../ledger/ledger.ts';
+import type { LivePrompts } from '../prompts/live-prompts.ts';
+import type { Caller, JobApi } from '../protocol/job-api.ts';
+import type { Json } from '../protocol/json.ts';
+import type { ListedStatus } from '../translate/status.ts';
+import type { SessionAnswer } from './api-types.ts';
+import { readLanguage, writeCode } from './job-code.ts';
+import { findPrompt, jobAnswer } from './job-detail.ts';
+import { type JobListQuery, createJobList } from './job-list.ts';
+
+/** A call of `/holdover/api`, its caller known. */
+export type ConsoleRequest = {
+  readonly ctx: Koa.Context;
+  readonly caller: Caller;
+  readonly access: OperatorAccess;
+  readonly query: URLSearchParams;
+};
+
+/** Answers one path; `undefined`: it has answered by itself. */
+export type ConsoleHandler = (request: ConsoleRequest) => Promise<object | undefined> | object;
+
+/** Paths below `/holdover/api/`, with their method. */
+export type ConsoleHandlers = { readonly [methodAndPath: string]: ConsoleHandler };
+
+export type ConsoleServices = {
+  readonly authenticate: Authenticate;
+  readonly checkOperator: OperatorCheck;
+  readonly addresses: Pick<PublicAddresses, 'of'>;
+  readonly prompts: PromptStore;
+  readonly livePrompts: LivePrompts;
+  /** The port without a record of its calls. */
+  readonly jobs: Pick<JobApi, 'get' | 'asset'>;
+  readonly whenCurrent: (user: string) => Promise<void>;
+  readonly facts: Pick<SessionAnswer, 'version' | 'upstream' | 'upstream_kind' | 'needs_token'>;
+};
+
+const PREFIX = '/holdover/api/';
+
+/** The API of Holdover's own page, `/holdover/api/*`. It changes nothing: the page cancels and submits through v1. */
+export function consoleRoutes(
+  services: Pick<ConsoleServices, 'authenticate' | 'checkOperator'>,
+  handlers: ConsoleHandlers,
+): Koa.Middleware {
+  const table = new Map(Object.entries(handlers));
+  return (ctx, next) => (ctx.path.startsWith(PREFIX) ? answer(ctx) : next());
+
+  async function answer(ctx: Koa.Context): Promise<void> {
+    ctx.set('Cache-Control', 'no-store');
+    const method = ctx.method === 'HEAD' ? 'GET' : ctx.method;
+    const handler = table.get(`${method} ${ctx.path.slice(PREFIX.length)}`);
+    if (handler === undefined) throw new V1Error(404, plainError('not_found', 'No such route.'));
+    const caller = await services.authenticate(ctx.req);
+    if (caller === undefined) {
+      const body = plainError('unauthorized', 'A valid key is needed.');
+      throw new V1Error(401, body, { headers: { 'WWW-Authenticate': 'Bearer' } });
+    }
+    const access = services.checkOperator(ctx.req, caller);
+    const query = new URLSearchParams(ctx.querystring);
+    const body = await handler({ ctx, caller, access, query });
+    if (body !== undefined) sendJson(ctx, body as Json);
+  }
+}
+
+/** Refuses callers who are not the operator. */
+export function requireOperator(access: OperatorAccess): void {
+  if (access.isOperator) return;
+  throw new V1Error(403, plainError('operator_only', `Only for the operator. ${access.reason}`));
+}
+
+/** What every caller may see: the server in short, and the caller's own jobs. */
+export function jobHandlers(services: ConsoleServices): ConsoleHandlers {
+  const { prompts, livePrompts, addresses, facts, whenCurrent } = services;
+  const list = createJobList({ prompts, livePrompts });
+
+  async function find({ caller, query }: ConsoleRequest) {
+    await whenCurrent(caller.user);
+    const found = await findPrompt({ prompts, livePrompts }, caller.user, query.get('id') ?? '');
+    if (found) return found;
+    throw new V1Error(404, plainError('not_found', 'You have no job of this id.'));
+  }
+
+  return {
+    'GET session': ({ ctx, access }) => ({
+      ...facts,
+      is_operator: access.isOperator,
+      operator_reason: access.isOperator ? null : access.reason,
+      address: addresses.of(ctx.req)?.base ?? '',
+    }),
+    async 'GET jobs'({ caller, query }) {
+      await whenCurrent(caller.user);
+      return list(caller.user, readListQuery(query));
+    },
+    'GET job': async (request) => jobAnswer(await find(request)),
+    async 'GET job/code'(request) {
+      const language = readLanguage(request.query.get('language'));
+      if (language === undefined) throw badRequest('"language" is curl, python or typescript.');
+      const { row } = await find(request);
+      const baseUrl = addresses.of(request.ctx.req)?.base ?? '';
+      return writeCode(services, { caller: request.caller, rows: [row], language, baseUrl });
+    },
+  };
+}
+
+const STATUSES = [
+  'pending',
+  'in_progress',
+  'completed',
+  'failed',
+  'cancelled',
+] as const satisfies readonly ListedStatus[];
+const DEFAULT_LIMIT = 50;
+const MAX_LIMIT = 500;
+
+function readListQuery(query: URLSearchParams): JobListQuery {
+  const limit = Number(query.get('limit') ?? DEFAULT_LIMIT);
+  if (!Number.isInteger(limit) || limit < 1 || limit > MAX_LIMIT) {
+    throw badRequest(`"limit" is a number from 1 to ${MAX_LIMIT}.`);
+  }
+  const names = (query.get('status') ?? '').split(',').filter((name) => name !== '');
+  const statuses = STATUSES.filter((status) => names.includes(status));
+  if (statuses.length < names.length) throw badRequest(`"status" is of ${STATUSES.join(', ')}.`);
+  const api = query.get('api') ?? undefined;
+  if (api !== undefined && api !== 'v1' && api !== 'v2') throw badRequest('"api" is v1 or v2.');
+  return {
+    limit,
+    statuses,
+    api,
+    cursor: query.get('cursor') ?? undefined,
+    clientId: query.get('client_id') ?? undefined,
+    text: query.get('text')?.trim() ?? '',
+  };
+}
+
+function badRequest(message: string): V1Error {
+  return new V1Error(400, plainError('invalid_request', message));
+}

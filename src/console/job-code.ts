@@ -1,0 +1,110 @@
+import type { PromptRow } from '../ledger/ledger.ts';
+import { planFrom } from '../migration/plan-session.ts';
+import { CODE_FILES, LANGUAGES, type Language, codeOf } from '../migration/session-code.ts';
+import type { Session, SessionEvent, SessionJob } from '../migration/session.ts';
+import { withoutSecrets } from '../migration/without-secrets.ts';
+import { submittedFiles, submittedWorkflow } from '../prompts/submitted-workflow.ts';
+import { isJsonObject, parseJson } from '../protocol/json.ts';
+import type { Caller, JobApi } from '../protocol/job-api.ts';
+import type { Job } from '../protocol/v2.ts';
+import type { CodeAnswer } from './api-types.ts';
+
+type CodeServices = { readonly jobs: Pick<JobApi, 'get' | 'asset'> };
+
+type CodeRequest = {
+  readonly caller: Caller;
+  /** In the order they were submitted. */
+  readonly rows: readonly PromptRow[];
+  readonly language: Language;
+  /** Where the code finds v2. */
+  readonly baseUrl: string;
+};
+
+export function readLanguage(text: string | null): Language | undefined {
+  return LANGUAGES.find((language) => language === text);
+}
+
+/** The v2 code that uploads the inputs of these prompts, runs them and downloads what they made. */
+export async function writeCode(services: CodeServices, request: CodeRequest): Promise<CodeAnswer> {
+  const { caller, language, baseUrl } = request;
+  const session = withoutSecrets(await sessionOf(services, request), [caller.credential ?? '']);
+  const plan = planFrom(session);
+  return {
+    language,
+    file: CODE_FILES[language],
+    code: codeOf(language, plan, { baseUrl, workflows: 'inside' }),
+    files: plan.files.map(({ path }) => path),
+  };
+}
+
+/** The session of a client that submitted these prompts and fetched all their outputs. */
+async function sessionOf(
+  { jobs }: CodeServices,
+  { caller, rows }: CodeRequest,
+): Promise<Session> {
+  const events: SessionEvent[] = [];
+  const ended = new Map<string, SessionJob>();
+  for (const row of rows) {
+    const jobId = row.jobId ?? row.key;
+    events.push(...(await uploadsOf(jobs, caller, row)), submitEvent(row, jobId));
+    const job = row.jobId === null ? undefined : await jobs.get(caller, row.jobId);
+    if (!job?.ok) continue;
+    ended.set(jobId, endedJob(job.value));
+    events.push(...downloadsOf(job.value));
+  }
+  return { calls: [], events, jobs: ended, usedSocket: false };
+}
+
+async function uploadsOf(
+  jobs: CodeServices['jobs'],
+  caller: Caller,
+  row: PromptRow,
+): Promise<readonly SessionEvent[]> {
+  const events: SessionEvent[] = [];
+  for (const { assetId, type, subfolder, filename, hash } of submittedFiles(row)) {
+    if (type !== 'input') continue;
+    const asset = await jobs.asset(caller, assetId);
+    const contentType = asset.ok ? asset.value.content_type : 'application/octet-stream';
+    const path = subfolder === '' ? filename : `${subfolder}/${filename}`;
+    events.push({ kind: 'upload', assetId, path, contentType, hash: hash ?? undefined });
+  }
+  return events;
+}
+
+function submitEvent(row: PromptRow, jobId: string): SessionEvent {
+  const extraData = parseJson(row.extraDataJson);
+  return {
+    kind: 'submit',
+    jobId,
+    workflow: submittedWorkflow(row),
+    secrets: [],
+    hasExtraPngInfo: isJsonObject(extraData) && isJsonObject(extraData['extra_pnginfo']),
+    isPartial: false,
+    namesFolder: false,
+  };
+}
+
+function endedJob({ status, outputs, created_at, started_at }: Job): SessionJob {
+  return {
+    status,
+    queuedMs: started_at === null ? null : Date.parse(started_at) - Date.parse(created_at),
+    outputs: outputs.map((output) => ({
+      id: output.id,
+      nodeId: output.node_id,
+      name: output.name,
+      hash: output.hash,
+      isStreamed: output.x_websocket === true,
+    })),
+  };
+}
+
+function downloadsOf({ outputs }: Job): readonly SessionEvent[] {
+  return outputs
+    .filter(({ x_temp: isTemporary }) => isTemporary !== true)
+    .map(({ id, name }) => ({
+      kind: 'download',
+      assetId: id,
+      filename: name,
+      rendering: undefined,
+    }));
+}

@@ -1,0 +1,170 @@
+import type { PromptRow, PromptStore } from '../ledger/ledger.ts';
+import type { LivePrompt, LivePrompts } from '../prompts/live-prompts.ts';
+import { submittedFiles } from '../prompts/submitted-workflow.ts';
+import {
+  type Json,
+  type JsonObject,
+  isJsonObject,
+  parseJson,
+  prettyJson,
+  stringifyJson,
+} from '../protocol/json.ts';
+import type { FileRef, HistoryEntry, HistoryMessage } from '../protocol/v1.ts';
+import type { Graph, GraphNode } from '../protocol/v2.ts';
+import type { JobAnswer, JobFile, JobNode, JobSummary, NodeStateWord } from './api-types.ts';
+import { entryOf, liveSummary, summaryOfRow } from './job-summary.ts';
+
+type JobDetailServices = {
+  readonly prompts: Pick<PromptStore, 'find' | 'findByJob' | 'get'>;
+  readonly livePrompts: Pick<LivePrompts, 'find'>;
+};
+
+/** A prompt that was found: its row, and what is live of it. */
+export type FoundPrompt = { readonly row: PromptRow; readonly live: LivePrompt | undefined };
+
+/** Finds a prompt of this user by its id, or by the id of its job. */
+export async function findPrompt(
+  { prompts, livePrompts }: JobDetailServices,
+  user: string,
+  id: string,
+): Promise<FoundPrompt | undefined> {
+  const live = livePrompts.find(user, id);
+  const row = live
+    ? await prompts.get(live.key)
+    : ((await prompts.find(user, id)) ?? (await prompts.findByJob(user, id)));
+  return row && { row, live: row.state === 'done' ? undefined : live };
+}
+
+/** Everything about one prompt. */
+export function jobAnswer({ row, live }: FoundPrompt): JobAnswer {
+  const entry = live ? null : entryOf(row);
+  const graph = parseJson(row.graphJson) as Graph;
+  const extraData = parseJson(row.extraDataJson);
+  const messages = entry?.status.messages ?? [];
+  const job: JobSummary = live ? liveSummary(live, null) : summaryOfRow(row);
+  return {
+    job,
+    nodes: isGraph(graph) ? nodesOf(graph, entry) : [],
+    inputs: submittedFiles(row).map((file) => ({
+      node: file.nodeId,
+      input: file.input,
+      filename: file.filename,
+      subfolder: file.subfolder,
+      type: file.type,
+    })),
+    outputs: filesOf(entry),
+    texts: textsOf(entry),
+    messages: messages.map(messageOf),
+    error: errorOf(messages),
+    graph_json: prettyJson(graph as Json),
+    workflow_json: uiWorkflowOf(extraData),
+  };
+}
+
+function isGraph(graph: Graph | null): graph is Graph {
+  return isJsonObject(graph as Json);
+}
+
+function nodesOf(graph: Graph, entry: HistoryEntry | null): readonly JobNode[] {
+  const states = statesOf(entry);
+  return Object.entries(graph).map(([id, node]) => ({
+    id,
+    class_type: String(node.class_type),
+    title: titleOf(node),
+    state: states.get(id) ?? (states.get('*') as NodeStateWord | undefined) ?? 'waiting',
+    links: linksOf(node, graph),
+  }));
+}
+
+/** `*`: every other node. */
+function statesOf(entry: HistoryEntry | null): ReadonlyMap<string, NodeStateWord> {
+  const states = new Map<string, NodeStateWord>();
+  if (entry === null) return states;
+  for (const nodeId of Object.keys(entry.outputs)) states.set(nodeId, 'done');
+  for (const [type, data] of entry.status.messages) {
+    const facts = data as unknown as JsonObject;
+    if (type === 'execution_cached') setAll(facts['nodes'], 'cached');
+    if (type === 'execution_error' || type === 'execution_interrupted') {
+      setAll(facts['executed'], 'done');
+      setAll([facts['node_id'] ?? ''], 'failed');
+    }
+  }
+  if (entry.status.completed) states.set('*', 'done');
+  return states;
+
+  function setAll(ids: Json | undefined, state: NodeStateWord): void {
+    if (!Array.isArray(ids)) return;
+    for (const id of ids as readonly Json[]) {
+      if (typeof id === 'string' && !(state === 'done' && states.has(id))) states.set(id, state);
+    }
+  }
+}
+
+function titleOf(node: GraphNode): string {
+  const meta = node['_meta'];
+  const title = isJsonObject(meta) ? meta['title'] : undefined;
+  return typeof title === 'string' && title !== '' ? title : String(node.class_type);
+}
+
+function linksOf({ inputs }: GraphNode, graph: Graph): JobNode['links'] {
+  return Object.entries(inputs ?? {}).flatMap(([input, value]) => {
+    if (!Array.isArray(value) || value.length !== 2) return [];
+    const [from, slot] = value as readonly Json[];
+    const isLink = typeof from === 'string' && Object.hasOwn(graph, from);
+    return isLink ? [{ input, from, slot: Number(slot) }] : [];
+  });
+}
+
+function filesOf(entry: HistoryEntry | null): readonly JobFile[] {
+  return outputItems(entry).flatMap(({ node, list, item }) => {
+    if (!isJsonObject(item) || typeof item['filename'] !== 'string') return [];
+    const { filename, subfolder, type } = item;
+    const folder = typeof subfolder === 'string' ? subfolder : '';
+    return [{ node, list, filename, subfolder: folder, type: type as FileRef['type'] }];
+  });
+}
+
+function textsOf(entry: HistoryEntry | null): JobAnswer['texts'] {
+  return outputItems(entry).flatMap(({ node, item }) =>
+    typeof item === 'string' ? [{ node, text: item }] : [],
+  );
+}
+
+function outputItems(entry: HistoryEntry | null) {
+  return Object.entries(entry?.outputs ?? {}).flatMap(([node, lists]) =>
+    Object.entries(lists).flatMap(([list, items]) =>
+      Array.isArray(items) ? (items as readonly Json[]).map((item) => ({ node, list, item })) : [],
+    ),
+  );
+}
+
+const NOT_IN_TEXT = new Set(['prompt_id', 'timestamp', 'traceback', 'current_inputs', 'current_outputs']);
+
+function messageOf([type, data]: HistoryMessage): JobAnswer['messages'][number] {
+  const facts = data as unknown as JsonObject;
+  const { timestamp } = facts;
+  const shown = Object.entries(facts).filter(([name]) => !NOT_IN_TEXT.has(name));
+  const text = shown.map(([name, value]) => `${name}: ${stringifyJson(value)}`).join(', ');
+  return { type, at_ms: typeof timestamp === 'number' ? timestamp : null, text };
+}
+
+function errorOf(messages: readonly HistoryMessage[]): JobAnswer['error'] {
+  const found = messages.find(([type]) => type === 'execution_error');
+  if (found === undefined) return null;
+  const { node_id, node_type, exception_type, exception_message, traceback } =
+    found[1] as unknown as JsonObject;
+  const text = (value: Json | undefined) => (typeof value === 'string' ? value : '');
+  return {
+    node: text(node_id),
+    node_type: text(node_type),
+    type: text(exception_type),
+    message: text(exception_message),
+    traceback: Array.isArray(traceback) ? traceback.map((line) => text(line as Json)).join('') : '',
+  };
+}
+
+function uiWorkflowOf(extraData: Json): string | null {
+  const pngInfo = isJsonObject(extraData) ? extraData['extra_pnginfo'] : undefined;
+  const workflow = isJsonObject(pngInfo) ? pngInfo['workflow'] : undefined;
+  return isJsonObject(workflow) ? prettyJson(workflow) : null;
+}

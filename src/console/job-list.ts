@@ -1,0 +1,129 @@
+import type { PromptOutline, PromptStore } from '../ledger/ledger.ts';
+import { yieldEvery } from '../lib/event-loop.ts';
+import { type LivePrompt, type LivePrompts, isNotStarted } from '../prompts/live-prompts.ts';
+import { liveWord, type ListedStatus, listedStatus } from '../translate/status.ts';
+import type { JobListAnswer, JobSummary } from './api-types.ts';
+import { createSummaries, endedStatus, liveSummary } from './job-summary.ts';
+
+export type JobListQuery = {
+  readonly limit: number;
+  readonly cursor: string | undefined;
+  /** Empty: all. */
+  readonly statuses: readonly ListedStatus[];
+  readonly clientId: string | undefined;
+  readonly api: 'v1' | 'v2' | undefined;
+  /** Part of a name, an id, a client id or an error, in any case. */
+  readonly text: string;
+};
+
+type JobListServices = {
+  readonly prompts: Pick<PromptStore, 'get' | 'outlines'>;
+  readonly livePrompts: Pick<LivePrompts, 'list'>;
+};
+
+/** Ended prompts that one call reads at most; a filter that finds less answers a cursor early. */
+const MAX_READ = 400;
+const ROWS_PER_TURN = 20;
+
+/**
+ * Lists the prompts of a user: first those that run, then those that wait in their order, then those
+ * that have ended, the latest first.
+ */
+export function createJobList({ prompts, livePrompts }: JobListServices) {
+  const summaries = createSummaries(prompts);
+
+  return async (user: string, query: JobListQuery): Promise<JobListAnswer> => {
+    const live = inDisplayOrder(livePrompts.list(user));
+    const liveKeys = new Set(live.map(({ prompt }) => prompt.key));
+    const all = await prompts.outlines(user);
+    const ended = all.filter(({ key }) => !liveKeys.has(key)).toReversed();
+    const counts = countByStatus(live, ended);
+    const found: JobSummary[] = [];
+    const start = positionAfter(query.cursor, live, ended);
+    for (let at = start.live; at < live.length; at++) {
+      const { prompt, position } = live[at] as LiveEntry;
+      if (found.length >= query.limit) return answer(found, `live ${at}`, counts);
+      if (!hasStatus(query, listedStatus(liveWord(prompt)))) continue;
+      const summary = liveSummary(prompt, position);
+      if (isWanted(query, summary)) found.push(summary);
+    }
+    let read = 0;
+    const pause = yieldEvery(ROWS_PER_TURN);
+    for (let at = start.ended; at < ended.length; at++) {
+      const outline = ended[at] as PromptOutline;
+      if (!hasStatus(query, endedStatus(outline))) continue;
+      if (found.length >= query.limit || read++ >= MAX_READ) {
+        return answer(found, cursorBefore(ended, at), counts);
+      }
+      const summary = await summaries.ended(outline);
+      if (summary && isWanted(query, summary)) found.push(summary);
+      await pause();
+    }
+    return answer(found, null, counts);
+  };
+}
+
+type LiveEntry = { readonly prompt: LivePrompt; readonly position: number | null };
+
+function inDisplayOrder(prompts: readonly LivePrompt[]): readonly LiveEntry[] {
+  const running = prompts.filter((prompt) => !isNotStarted(prompt));
+  const waiting = prompts.filter(isNotStarted);
+  return [
+    ...running.map((prompt) => ({ prompt, position: null })),
+    ...waiting.map((prompt, index) => ({ prompt, position: index + 1 })),
+  ];
+}
+
+function answer(
+  jobs: readonly JobSummary[],
+  next_cursor: string | null,
+  counts: JobListAnswer['counts'],
+): JobListAnswer {
+  return { jobs, next_cursor, counts };
+}
+
+/** Names the last ended prompt that was looked at, by its end too: it may be deleted meanwhile. */
+function cursorBefore(ended: readonly PromptOutline[], at: number): string {
+  const last = ended[at - 1];
+  return last === undefined ? 'ended' : `ended ${last.endedAtMs ?? 0} ${last.key}`;
+}
+
+/** Prompts end while pages are read: a page may repeat one, and a reader goes by `key`. */
+function positionAfter(
+  cursor: string | undefined,
+  live: readonly LiveEntry[],
+  ended: readonly PromptOutline[],
+): { readonly live: number; readonly ended: number } {
+  const [kind, value = '', key] = (cursor ?? '').split(' ');
+  if (kind === 'live') return { live: Math.max(0, Number(value) || 0), ended: 0 };
+  if (kind !== 'ended') return { live: 0, ended: 0 };
+  const known = ended.findIndex((outline) => outline.key === key);
+  if (known >= 0) return { live: live.length, ended: known + 1 };
+  const endedAtMs = Number(value);
+  const older = ended.findIndex((outline) => (outline.endedAtMs ?? 0) < endedAtMs);
+  const next = value === '' ? 0 : older;
+  return { live: live.length, ended: next < 0 ? ended.length : next };
+}
+
+function countByStatus(
+  live: readonly LiveEntry[],
+  ended: readonly PromptOutline[],
+): Record<ListedStatus, number> {
+  const counts = { pending: 0, in_progress: 0, completed: 0, failed: 0, cancelled: 0 };
+  for (const { prompt } of live) counts[listedStatus(liveWord(prompt))]++;
+  for (const outline of ended) counts[endedStatus(outline)]++;
+  return counts;
+}
+
+function hasStatus({ statuses }: JobListQuery, status: ListedStatus): boolean {
+  return statuses.length === 0 || statuses.includes(status);
+}
+
+function isWanted({ clientId, api, text }: JobListQuery, job: JobSummary): boolean {
+  if (clientId !== undefined && (job.client_id ?? '') !== clientId) return false;
+  if (api !== undefined && job.api !== api) return false;
+  if (text === '') return true;
+  const wanted = text.toLowerCase();
+  const texts = [job.name, job.id, job.job_id, job.client_id, job.error];
+  return texts.some((value) => value?.toLowerCase().includes(wanted));
+}

@@ -1,0 +1,199 @@
+import { LRUCache } from 'lru-cache';
+import type { PromptOutline, PromptRow, PromptStore } from '../ledger/ledger.ts';
+import type { LivePrompt } from '../prompts/live-prompts.ts';
+import { isV1Prompt } from '../prompts/submitted-workflow.ts';
+import { type Json, type JsonObject, isJsonObject, parseJson } from '../protocol/json.ts';
+import type { FileRef, HistoryEntry, StatusWord } from '../protocol/v1.ts';
+import type { Graph } from '../protocol/v2.ts';
+import { jobItem } from '../translate/job-views.ts';
+import { liveWord, listedStatus } from '../translate/status.ts';
+import { shownEntry } from '../translate/stored-history-entry.ts';
+import type { JobSummary } from './api-types.ts';
+
+/** The facts of an ended prompt that stay the same; reading them parses its history entry. */
+export type StoredFacts = Pick<
+  JobSummary,
+  'job_id' | 'name' | 'client_id' | 'api' | 'node_count' | 'outputs_count' | 'preview' | 'error'
+>;
+
+const MAX_CACHED = 5000;
+const RELEASE_AFTER_IDLE_MS = 5 * 60_000;
+/** An entry beyond this is not parsed for a list. */
+const MAX_PARSED_BYTES = 1024 * 1024;
+
+/** Summaries of ended prompts, cached while lists are asked for. */
+export function createSummaries(prompts: Pick<PromptStore, 'get'>) {
+  const cache = new LRUCache<string, StoredFacts>({ max: MAX_CACHED });
+  let release: NodeJS.Timeout | undefined;
+
+  function releaseLater(): void {
+    clearTimeout(release);
+    release = setTimeout(() => cache.clear(), RELEASE_AFTER_IDLE_MS).unref();
+  }
+
+  async function read(outline: PromptOutline): Promise<StoredFacts | undefined> {
+    const row = await prompts.get(outline.key);
+    return row && factsOf(row, outline.storedBytes);
+  }
+
+  return {
+    /** `undefined`: it was deleted meanwhile. */
+    async ended(outline: PromptOutline): Promise<JobSummary | undefined> {
+      releaseLater();
+      const facts = cache.get(outline.key) ?? (await read(outline));
+      if (facts === undefined) return undefined;
+      cache.set(outline.key, facts);
+      return endedSummary(outline, facts);
+    },
+  };
+}
+
+type EndedRow = Pick<
+  PromptOutline,
+  'key' | 'promptId' | 'statusWord' | 'createdAtMs' | 'startedAtMs' | 'endedAtMs'
+>;
+
+function endedSummary(row: EndedRow, facts: StoredFacts): JobSummary {
+  return {
+    key: row.key,
+    id: row.promptId,
+    ...facts,
+    status: endedStatus(row),
+    created_at_ms: row.createdAtMs,
+    started_at_ms: row.startedAtMs,
+    ended_at_ms: row.endedAtMs,
+    position: null,
+  };
+}
+
+/** The summary of an ended prompt whose row has been read. */
+export function summaryOfRow(row: PromptRow): JobSummary {
+  return endedSummary(row, factsOf(row, 0));
+}
+
+export function endedStatus({ statusWord }: Pick<PromptOutline, 'statusWord'>): JobSummary['status'] {
+  return listedStatus((statusWord ?? 'lost') as StatusWord);
+}
+
+function factsOf(row: PromptRow, storedBytes: number): StoredFacts {
+  const known = {
+    job_id: row.jobId,
+    client_id: row.clientId,
+    api: isV1Prompt(row) ? 'v1' : 'v2',
+  } as const;
+  const entry = storedBytes <= MAX_PARSED_BYTES ? entryOf(row) : null;
+  if (entry === null) {
+    const unread = { node_count: null, outputs_count: 0, preview: null, error: null };
+    return { ...known, ...unread, name: row.promptId };
+  }
+  const [, , graph, extraData] = entry.prompt;
+  return {
+    ...known,
+    ...graphFacts(graph as Graph | null, extraData, row.promptId),
+    ...outputFacts(row, entry),
+  };
+}
+
+export function entryOf(row: Pick<PromptRow, 'entryJson'>): HistoryEntry | null {
+  return parseJson(shownEntry(row.entryJson ?? 'null', 'own')) as unknown as HistoryEntry | null;
+}
+
+function outputFacts(row: PromptRow, entry: HistoryEntry) {
+  const item = jobItem({
+    submitted: { number: row.number, promptId: row.promptId, graph: {}, extraData: {}, targets: [] },
+    word: (row.statusWord ?? 'lost') as StatusWord,
+    createdAtMs: row.createdAtMs,
+    startedAtMs: row.startedAtMs,
+    endedAtMs: row.endedAtMs,
+    entry,
+  });
+  const { outputs_count: count, preview_output: preview, execution_error: error } = item;
+  const message = isJsonObject(error) ? error['exception_message'] : null;
+  return {
+    outputs_count: Number(count ?? 0),
+    preview: isJsonObject(preview) ? fileRefOf(preview) : null,
+    error: typeof message === 'string' ? message.trim() : null,
+  };
+}
+
+function fileRefOf({ filename, subfolder, type }: JsonObject): FileRef {
+  return {
+    filename: String(filename as string),
+    subfolder: typeof subfolder === 'string' ? subfolder : '',
+    type: type as FileRef['type'],
+  };
+}
+
+/** A live prompt; `position`: its place among those that wait. */
+export function liveSummary(
+  prompt: LivePrompt,
+  position: number | null,
+): JobSummary {
+  const { key, promptId, jobId, clientId, createdAtMs, startedAtMs } = prompt;
+  return {
+    key,
+    id: promptId,
+    job_id: jobId,
+    client_id: clientId,
+    api: prompt.isV2Job === true ? 'v2' : 'v1',
+    ...liveGraphFacts(prompt),
+    status: listedStatus(liveWord(prompt)),
+    created_at_ms: createdAtMs,
+    started_at_ms: startedAtMs,
+    ended_at_ms: null,
+    outputs_count: 0,
+    preview: null,
+    error: null,
+    position,
+  };
+}
+
+/** Reading a graph loads it: thousands may wait, so a large unloaded one is shown without its name. */
+function liveGraphFacts({ lazy, promptId }: LivePrompt): Pick<JobSummary, 'name' | 'node_count'> {
+  const { graph, extraData } = lazy;
+  const isLarge = (graph.json?.length ?? 0) + (extraData.json?.length ?? 0) > MAX_PARSED_BYTES;
+  if (graph.value === undefined && isLarge) return { name: promptId, node_count: null };
+  const graphValue = graph.value ?? (parseJson(graph.json ?? 'null') as Graph | null);
+  const extraValue = extraData.value ?? parseJson(extraData.json ?? 'null');
+  return graphFacts(graphValue, extraValue, promptId);
+}
+
+function graphFacts(
+  graph: Graph | null,
+  extraData: Json,
+  promptId: string,
+): Pick<JobSummary, 'name' | 'node_count'> {
+  const isGraph = isJsonObject(graph as Json);
+  const nodes = isGraph ? Object.values(graph as Graph) : [];
+  const count = isGraph ? nodes.length : null;
+  return { name: workflowName(extraData) ?? graphName(nodes) ?? promptId, node_count: count };
+}
+
+/** The name a front end gave the workflow. Front ends and their extensions use several members. */
+export function workflowName(extraData: Json): string | undefined {
+  const workflow = member(member(extraData, 'extra_pnginfo'), 'workflow');
+  const extra = member(workflow, 'extra');
+  const names = [
+    member(workflow, 'name'),
+    member(workflow, 'title'),
+    member(extra, 'workflow_name'),
+    member(extra, 'name'),
+    member(member(extra, 'info'), 'name'),
+    member(extraData, 'workflow_name'),
+  ];
+  return names.find((name): name is string => typeof name === 'string' && name.trim() !== '');
+}
+
+/** The prefix that a saver writes its files with, and the number of nodes. */
+function graphName(nodes: readonly Graph[string][]): string | undefined {
+  if (nodes.length === 0) return undefined;
+  const prefixes = nodes.map((node) => node.inputs?.['filename_prefix']);
+  const prefix = prefixes.find((text): text is string => typeof text === 'string' && text !== '');
+  const last = nodes.at(-1)?.class_type ?? '';
+  const size = nodes.length === 1 ? '1 node' : `${nodes.length} nodes`;
+  return `${prefix ?? last} · ${size}`;
+}
+
+function member(value: Json | undefined, name: string): Json | undefined {
+  return isJsonObject(value) && Object.hasOwn(value, name) ? value[name] : undefined;
+}
