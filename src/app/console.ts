@@ -3,6 +3,7 @@ import { createOperatorCheck } from '../auth/operator.ts';
 import { upstreamName } from '../config/upstream.ts';
 import { packageVersion } from '../config/version.ts';
 import { consoleRoutes, jobHandlers } from '../console/console-routes.ts';
+import { trafficHandlers } from '../console/traffic-routes.ts';
 import type { Services } from './services.ts';
 
 /** The API of Holdover's own page. */
@@ -23,5 +24,9 @@ export function openConsole(services: Services): Koa.Middleware {
       needs_token: config.localToken !== undefined,
     },
   };
-  return consoleRoutes(consoleServices, jobHandlers(consoleServices));
+  const { trafficRecorder, secrets } = services;
+  return consoleRoutes(consoleServices, {
+    ...jobHandlers(consoleServices),
+    ...trafficHandlers({ store: trafficRecorder.store, secrets }),
+  });
 }

@@ -1,4 +1,5 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import type { TrafficRecorder } from '../console/traffic-recorder.ts';
 import type { PublicAddresses } from '../http/public-address.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { RawHeaders } from '../upstreams/passthrough/headers.ts';
@@ -25,6 +26,8 @@ type RequestEntryOptions = {
   readonly trafficLog: object | undefined;
   /** Present: each call is a span, so none takes the fast path. */
   readonly tracing: object | undefined;
+  /** Records each call while it is on; then none takes the fast path. */
+  readonly trafficRecorder: Pick<TrafficRecorder, 'isRecording' | 'beginCall'>;
   readonly metrics: Pick<Metrics, 'note'>;
   readonly addresses: Pick<PublicAddresses, 'clientOf'>;
   /** For the line of each request. */
@@ -47,13 +50,16 @@ export function createRequestEntry({
   passThrough,
   fastPath,
   guard,
+  trafficRecorder,
   ...options
 }: RequestEntryOptions): RequestListener {
   const { sessionRecorder, trafficLog, tracing, corsOrigin } = options;
   const needsApp = [sessionRecorder, trafficLog, tracing, corsOrigin].some(isPresent);
-  if (needsApp) return serveWithApp;
   const passThroughPath = passThrough && createPassThroughPath(passThrough);
   return (req, res) => {
+    const isRecorded = trafficRecorder.isRecording();
+    if (isRecorded) trafficRecorder.beginCall(req, res);
+    if (isRecorded || needsApp) return serveWithApp(req, res);
     const fastCall = fastPath(req, res) ?? passThroughPath?.(req, res);
     if (fastCall === undefined || guard(req)) serveWithApp(req, res);
     else void answerFast(fastCall, req, res);

@@ -41,7 +41,10 @@ export function v1Routes(services: Services, { frontend }: Mounts): readonly V1R
         livePrompts: live,
         counter,
         bodies,
-        onSubmission: services.trafficLog?.submission,
+        onSubmission(caller, promptId) {
+          services.trafficLog?.submission(caller, promptId);
+          services.trafficRecorder.submission(caller, promptId);
+        },
       }),
       ...queueRoutes({ livePrompts: live, cancel, bodies }),
       ...jobRoutes({ cancel, ledger, livePrompts: live, bodies, markFetched }),

@@ -9,7 +9,7 @@ import { createHttpServer, listen, onWebSocket, urlOf } from '../http/server.ts'
 import { ALL_NODES } from '../nodes/library.ts';
 import type { Logger } from '../observability/log.ts';
 import { withRouteLabel } from '../observability/metrics.ts';
-import { createApp } from '../v1/app.ts';
+import { type ServingOptions, createApp } from '../v1/app.ts';
 import { createFastPath } from '../v1/fast-path.ts';
 import type { V1Route } from '../v1/routes.ts';
 import { createUpgrade } from '../v1/upgrade.ts';
@@ -66,6 +66,7 @@ export async function startServer(
       stopAnnouncing();
       server.close();
       services.logs.feed.close();
+      services.trafficRecorder.close();
       sockets.close();
       await untilAnswered(server);
       await closeServices(services, mounts);
@@ -98,6 +99,7 @@ function createServer(services: Services, mounts: Mounts): Server {
     sessionRecorder,
     trafficLog: services.trafficLog,
     tracing: services.tracing,
+    trafficRecorder: services.trafficRecorder,
     metrics,
     addresses: auth.addresses,
     requestLog: logs.requestLog,
@@ -110,14 +112,14 @@ function createKoaApp(
   mounts: Mounts,
   routes: readonly V1Route[],
 ): RequestListener {
-  const { config, auth, metrics, logs, store, upstream, deprecation, tracing } = services;
+  const { config, auth, metrics, logs, store, deprecation, tracing } = services;
   const { frontend } = mounts;
   const app = createApp({
     authenticate: tracing?.requests.withContext(auth.authenticate) ?? auth.authenticate,
     addresses: auth.addresses,
     dialects: auth.dialects,
     guard: auth.guard,
-    callLog: upstream.callLog,
+    callLog: recordedCallLog(services),
     deprecation,
     routes,
     beforeAuthentication: earlyMiddleware(services),
@@ -126,12 +128,24 @@ function createKoaApp(
     corsOrigin: config.corsOrigin,
     log: logs.log,
     requestLog: logs.requestLog,
-    onAnswered: services.trafficLog?.httpCall,
+    onAnswered(call, request) {
+      services.trafficLog?.httpCall(call);
+      services.trafficRecorder.answered(call, request);
+    },
     checkDataDir: store.checkDataDir,
     countRequests: metrics.count,
     traceRequests: tracing?.requests.serve,
   });
   return app.callback() as RequestListener;
+}
+
+/** Tells the recorder of traffic too which caller a call has. */
+function recordedCallLog({ upstream: { callLog }, trafficRecorder }: Services) {
+  const begin: ServingOptions['callLog']['begin'] = (caller, calls, request) => {
+    callLog.begin(caller, calls);
+    trafficRecorder.identify(request, caller);
+  };
+  return { begin, end: callLog.end };
 }
 
 function acceptSockets(server: Server, services: Services): void {
@@ -147,7 +161,10 @@ function acceptSockets(server: Server, services: Services): void {
     whenCurrent: createSocketPreparation({ hub: sockets, prompts: prompts.life }),
     maxSockets: config.maxSockets,
     maxSocketsPerUser: config.maxSocketsPerUser,
-    onUpgrade: metrics.onUpgrade,
+    onUpgrade(status, request) {
+      metrics.onUpgrade(status);
+      services.trafficRecorder.upgraded(status, request, auth.identify(request)?.user);
+    },
   });
   onWebSocket(server, (request, socket, head) => {
     auth.prefix.remove(request);

@@ -6,6 +6,7 @@ import { type Auth, createAuth, createHttpAccess } from './auth.ts';
 import { createIdentify } from '../auth/identity.ts';
 import type { Config } from '../config/config.ts';
 import { packageVersion } from '../config/version.ts';
+import { type TrafficRecorder, createTrafficRecorder } from '../console/traffic-recorder.ts';
 import { createBodies } from '../http/json-body.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import { createDeprecation } from '../migration/deprecation.ts';
@@ -21,7 +22,7 @@ import { type Prompts, createPrompts } from '../prompts/prompts.ts';
 import type { SharedCounter } from '../prompts/submission.ts';
 import type { PromptSpans } from '../tracing/prompt-spans.ts';
 import { Hub } from '../sockets/hub.ts';
-import { monotonicClock, systemClock } from '../lib/clock.ts';
+import { monotonicClock, monotonicNow, systemClock } from '../lib/clock.ts';
 import { withExampleInput } from './example-input.ts';
 import { openFileServices } from './file-services.ts';
 import { type Logs, connectLogs, openLogs } from './logs.ts';
@@ -52,8 +53,12 @@ export async function openServices(
   const eventLog = await openPromptEventLog(store, log);
   const tracing = await openTracing(config.tracing, { version: packageVersion(), log });
   const secrets = createSecretRedactor();
-  const trafficLog = openTrafficLog(config, { log, secrets, live });
-  const sockets = createSockets(config, { live, eventLog, log, trafficLog });
+  secrets.add(config.localToken);
+  if (config.upstream.kind === 'remote') secrets.add(config.upstream.key);
+  const promptIdOf = createPromptIdLookup(live);
+  const trafficLog = openTrafficLog({ log, secrets, promptIdOf });
+  const trafficRecorder = createTrafficRecorder({ now: monotonicNow, secrets, promptIdOf });
+  const sockets = createSockets(config, { live, eventLog, log, trafficLog, trafficRecorder });
   await connectLogs(logs, store);
   const access = createHttpAccess(config);
   const identify = createIdentify({ secret: store.dir.secret, localToken: config.localToken });
@@ -70,6 +75,7 @@ export async function openServices(
     store,
     trafficLog,
     tracing,
+    trafficRecorder,
     onCall: (...call) => metrics.onUpstreamCall(...call),
     isWatched(user, jobId) {
       const prompt = live.find(user, jobId);
@@ -104,6 +110,8 @@ export async function openServices(
     trafficLog,
     /** `undefined`: no traces are made. */
     tracing,
+    trafficRecorder,
+    secrets,
     auth,
     ledger,
     upstream,
@@ -121,9 +129,11 @@ export function featuresOf({ maxUploadBytes }: Pick<Config, 'maxUploadBytes'>) {
 type SocketParts = Pick<PromptServices, 'live' | 'eventLog'> & {
   readonly log: Logger;
   readonly trafficLog: TrafficLog | undefined;
+  readonly trafficRecorder: TrafficRecorder;
 };
 
-function createSockets(config: Config, { live, eventLog, log, trafficLog }: SocketParts): Hub {
+function createSockets(config: Config, parts: SocketParts): Hub {
+  const { live, eventLog, log, trafficLog, trafficRecorder } = parts;
   return new Hub({
     remaining: live.count,
     serverFlags: featuresOf(config),
@@ -131,24 +141,27 @@ function createSockets(config: Config, { live, eventLog, log, trafficLog }: Sock
     onPresenceChange: (user, isThere) => eventLog.watch(user, isThere),
     log,
     onFrame: trafficLog?.frame,
+    frameObserver: trafficRecorder.frames,
   });
 }
 
-type TrafficParts = Pick<PromptServices, 'live'> & {
+type FindPromptId = (user: string, id: string) => string | undefined;
+
+/** Finds the id that clients know of a live prompt, by its job's id or its key. */
+function createPromptIdLookup(live: LivePrompts): FindPromptId {
+  return (user, id) =>
+    (live.find(user, id) ?? live.list(user).find(({ key }) => key === id))?.promptId;
+}
+
+type TrafficParts = {
   readonly log: Logs['log'];
   readonly secrets: SecretRedactor;
+  readonly promptIdOf: FindPromptId;
 };
 
 /** Traffic is logged at level `debug` only; above it nothing of this costs anything. */
-function openTrafficLog(
-  config: Config,
-  { log, secrets, live }: TrafficParts,
-): TrafficLog | undefined {
+function openTrafficLog({ log, secrets, promptIdOf }: TrafficParts): TrafficLog | undefined {
   if (!log.isLevelEnabled('debug')) return undefined;
-  secrets.add(config.localToken);
-  if (config.upstream.kind === 'remote') secrets.add(config.upstream.key);
-  const promptIdOf = (user: string, id: string): string | undefined =>
-    (live.find(user, id) ?? live.list(user).find(({ key }) => key === id))?.promptId;
   return createTrafficLog({ log, secrets, promptIdOf });
 }
 

@@ -4,6 +4,7 @@ import { openDefinitions } from '../definitions/open-definitions.ts';
 import { objectInfo } from '../nodes/object-info.ts';
 import { createCallLog } from '../observability/call-log.ts';
 import type { Logger } from '../observability/log.ts';
+import type { TrafficRecorder } from '../console/traffic-recorder.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { TrafficLog } from '../observability/traffic-log.ts';
 import type { SessionRecorder } from '../migration/session-recorder.ts';
@@ -26,6 +27,7 @@ type UpstreamParts = {
   readonly isWatched: (user: string, jobId: string) => boolean;
   readonly trafficLog: Pick<TrafficLog, 'wrap'> | undefined;
   readonly tracing: Pick<Tracing, 'wrap' | 'headers'> | undefined;
+  readonly trafficRecorder: Pick<TrafficRecorder, 'wrap'>;
 };
 
 /** Opens the upstream that runs the jobs. */
@@ -54,7 +56,8 @@ export async function openUpstreamServices(parts: UpstreamParts) {
   const callLog = createCallLog();
   const recorded = sessionRecorder?.wrap(runner.jobs) ?? runner.jobs;
   const counted = callLog.wrap(recorded, parts.onCall);
-  const jobs = trafficLog?.wrap(counted) ?? counted;
+  const logged = trafficLog?.wrap(counted) ?? counted;
+  const jobs = parts.trafficRecorder.wrap(logged);
   const isRemote = config.upstream.kind === 'remote';
   /** `jobs`: the port for v1 calls: each call on it is counted, logged, recorded and traced. */
   return { runner, jobs: tracing?.wrap(jobs, isRemote) ?? jobs, callLog, definitions };

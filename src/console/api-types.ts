@@ -94,3 +94,85 @@ export type CodeAnswer = {
   /** Files the code expects beside it. */
   readonly files: readonly string[];
 };
+
+/** One line of the inspector. Members that a kind does not have are absent. */
+export type TrafficEntry = {
+  readonly id: number;
+  /** Rises with every change of any entry. */
+  readonly revision: number;
+  readonly kind: 'call' | 'frame' | 'v2_call' | 'v2_event';
+  readonly at_ms: number;
+  /** From its start to its end; `null`: it has not ended, or has no length. */
+  readonly ms: number | null;
+  readonly prompt_id: string | null;
+  readonly job_id: string | null;
+  /** The call or event that this one follows from. */
+  readonly cause_id: number | null;
+  /** True for traffic of another user; only the operator gets it. */
+  readonly is_other_user: boolean;
+  /** `POST`; of a v2 call, of the request it stands for. */
+  readonly method?: string;
+  /** Path and query without credentials; of a v2 call its pattern, `/api/v2/jobs/{id}`. */
+  readonly target?: string;
+  readonly api?: 'v1' | 'v2' | 'other';
+  readonly status?: number;
+  readonly request_bytes?: number;
+  readonly response_bytes?: number;
+  /** The calling program, as it names itself. */
+  readonly agent?: string;
+  readonly client_id?: string;
+  /** Rows of docs/differences.md that concern this call or frame. */
+  readonly differences?: readonly string[];
+  readonly direction?: 'in' | 'out';
+  /** The socket of a frame. */
+  readonly sid?: string;
+  /** `executing`, `status` …; of an event its name. */
+  readonly type?: string;
+  /** The beginning of a frame or an event in words. */
+  readonly text?: string;
+  readonly bytes?: number;
+  /** Media type of the picture in a frame, an event or an answer. */
+  readonly picture?: string;
+};
+
+/** `GET /holdover/api/traffic?after=&scope=` */
+export type TrafficAnswer = {
+  /** This process; with several servers each has entries of its own. */
+  readonly server: string;
+  /** Pass `server.revision` as `after` for what changes from here on. */
+  readonly revision: number;
+  readonly entries: readonly TrafficEntry[];
+  /** Entries that were removed because the memory for them is full. */
+  readonly dropped: number;
+  readonly memory_bytes: number;
+  /** The oldest entry that is still there; everything older is gone. */
+  readonly oldest_id: number;
+};
+
+export type TrafficBody = {
+  readonly content_type: string;
+  readonly bytes: number;
+  /** `null`: it is no text. */
+  readonly text: string | null;
+  /** True when only its beginning was recorded. */
+  readonly is_cut: boolean;
+  readonly note: string | null;
+};
+
+/** `GET /holdover/api/traffic/entry?id=` */
+export type TrafficDetail = {
+  readonly entry: TrafficEntry;
+  readonly request_headers: readonly (readonly [string, string])[];
+  readonly response_headers: readonly (readonly [string, string])[];
+  readonly request: TrafficBody | null;
+  readonly response: TrafficBody | null;
+  readonly differences: readonly DifferenceRow[];
+};
+
+/** A row of docs/differences.md. */
+export type DifferenceRow = {
+  readonly row: string;
+  readonly original: string;
+  readonly holdover: string;
+  readonly why: string;
+};

@@ -148,6 +148,14 @@ export type SocketFrame = {
   readonly user: string;
   readonly sid: string;
   readonly payload: string | Buffer;
+  /** The socket watches: it is one of Holdover's own page. */
+  readonly watches?: boolean;
+};
+
+/** Gets the frames of all sockets while it is on. */
+export type FrameObserver = {
+  readonly isOn: () => boolean;
+  readonly record: (frame: SocketFrame) => void;
 };
 
 type DescribedFrame = {

@@ -7,7 +7,7 @@ import {
   parseJson,
   stringifyJson,
 } from '../protocol/json.ts';
-import type { SocketFrame } from '../observability/traffic-log.ts';
+import type { FrameObserver, SocketFrame } from '../observability/traffic-log.ts';
 import type { V1Message } from '../protocol/v1.ts';
 import { OutgoingFrames, type UpgradedSocket } from './outgoing-frames.ts';
 
@@ -32,6 +32,8 @@ type SocketConnectionOptions = {
   readonly onDrop?: () => void;
   /** Called with each text frame that comes in and each frame that goes out. */
   readonly onFrame?: ((frame: SocketFrame) => void) | undefined;
+  /** The same while it is on. */
+  readonly frameObserver?: FrameObserver | undefined;
 };
 
 /** A connected socket: what it negotiated, and the frames on their way to it. */
@@ -54,11 +56,16 @@ export class SocketConnection extends OutgoingFrames {
 
   constructor(upgraded: UpgradedSocket, options: SocketConnectionOptions) {
     const { user, sid, dialect, agent = '', watches = false, isBrowser = false } = options;
-    const { now, onDrop, onFrame } = options;
+    const { now, onDrop, onFrame, frameObserver } = options;
     super(upgraded, {
       now,
       onDrop,
       onFrame: onFrame && ((payload) => onFrame({ direction: 'out', user, sid, payload })),
+      observer: frameObserver && {
+        isOn: frameObserver.isOn,
+        record: (payload) =>
+          frameObserver.record({ direction: 'out', user, sid, payload, watches }),
+      },
     });
     this.user = user;
     this.sid = sid;
@@ -100,8 +107,7 @@ export class SocketConnection extends OutgoingFrames {
       this.#isAlive = true;
       if (isFlooding(this.#flood, this.#options.now())) return this.close(1008);
       if (isBinary) return;
-      const { user, sid } = this;
-      this.#options.onFrame?.({ direction: 'in', user, sid, payload: String(data as Buffer) });
+      this.#observe(String(data as Buffer));
       this.#negotiate(data);
     });
     this.#ws.on('pong', () => (this.#isAlive = true));
@@ -110,6 +116,14 @@ export class SocketConnection extends OutgoingFrames {
       this.discard();
       this.#options.onClose();
     });
+  }
+
+  #observe(payload: string): void {
+    const { user, sid, watches } = this;
+    const frame = { direction: 'in', user, sid, payload, watches } as const;
+    const { onFrame, frameObserver } = this.#options;
+    onFrame?.(frame);
+    if (frameObserver?.isOn()) frameObserver.record(frame);
   }
 
   /** In v1 the first decodable object decides; a frame that cannot be parsed does not count. */

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { type Dialect, rulesOf } from '../dialects/dialect.ts';
 import { monotonicNow } from '../lib/clock.ts';
 import type { Logger } from '../observability/log.ts';
-import type { SocketFrame } from '../observability/traffic-log.ts';
+import type { FrameObserver, SocketFrame } from '../observability/traffic-log.ts';
 import type { JsonObject } from '../protocol/json.ts';
 import type { V1Message } from '../protocol/v1.ts';
 import { ByUser } from './by-user.ts';
@@ -51,6 +51,7 @@ export type HubOptions = {
   readonly maxReplayBytes?: number;
   /** Called with each frame of each socket. */
   readonly onFrame?: ((frame: SocketFrame) => void) | undefined;
+  readonly frameObserver?: FrameObserver | undefined;
 };
 
 /** All WebSockets of all users, and the channels of their prompts. */
@@ -90,6 +91,7 @@ export class Hub {
       ...traits,
       serverFlags: this.#options.serverFlags,
       onFrame: this.#options.onFrame,
+      frameObserver: this.#options.frameObserver,
       now: this.#now,
       onClose: () => this.#removeConnection(user, connection),
       onDrop: () => this.#droppedFrames++,

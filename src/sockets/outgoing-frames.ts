@@ -29,6 +29,10 @@ type OutgoingFramesOptions = {
   readonly onDrop?: (() => void) | undefined;
   /** Called with each frame that is written. */
   readonly onFrame?: ((payload: string | Buffer) => void) | undefined;
+  /** The same while it is on. */
+  readonly observer?:
+    | { readonly isOn: () => boolean; readonly record: (payload: string | Buffer) => void }
+    | undefined;
 };
 
 function uncork(socket: Duplex): void {
@@ -161,7 +165,9 @@ export class OutgoingFrames {
 
   /** `ws` frames a message anew for each socket: a fifth of the cost of a broadcast. */
   #writeNow(frame: string | WireFrame, done?: () => void): void {
-    this.#options.onFrame?.(payloadOf(frame));
+    const { onFrame, observer } = this.#options;
+    onFrame?.(payloadOf(frame));
+    if (observer?.isOn()) observer.record(payloadOf(frame));
     this.#corkForThisTurn();
     if (typeof frame === 'string') return this.#ws.send(frame, done);
     if (this.#ws.readyState !== WebSocket.OPEN) return;

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
 import Router, { type RouterMiddleware } from '@koa/router';
 import Koa from 'koa';
 import {
@@ -28,6 +29,8 @@ import {
   withCaller,
 } from './routing/serve-route.ts';
 
+export type { ServingOptions } from './routing/serve-route.ts';
+
 type V1AppOptions = ServingOptions & {
   readonly dialects: Dialects;
   readonly guard: Guard;
@@ -41,7 +44,7 @@ type V1AppOptions = ServingOptions & {
   /** For the line of each request. */
   readonly requestLog: Logger;
   /** Called with each answered call, where calls are traced. */
-  readonly onAnswered?: ((call: HttpCall) => void) | undefined;
+  readonly onAnswered?: ((call: HttpCall, request: IncomingMessage) => void) | undefined;
   /** Throws when the data directory is lost and nothing can be stored any more. */
   readonly checkDataDir?: () => void;
   /** The outermost middleware: counts every request and its answer. */
@@ -123,7 +126,7 @@ function logRequests({
     const user = (ctx.state.caller as Caller | undefined)?.user;
     logRequest(requestLog, { id, user, client, method, url, status, startedAt, v2: v2Calls });
     const ms = Math.round(performance.now() - startedAt);
-    onAnswered?.({ method, url, status, ms, user, promptIds: promptIdsOf(ctx) });
+    onAnswered?.({ method, url, status, ms, user, promptIds: promptIdsOf(ctx) }, ctx.req);
   };
 }
 

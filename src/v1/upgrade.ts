@@ -36,7 +36,7 @@ type UpgradeOptions = {
   readonly maxSockets: number;
   readonly maxSocketsPerUser: number;
   /** Called with the status of each upgrade; 101 is a socket. */
-  readonly onUpgrade?: (status: number) => void;
+  readonly onUpgrade?: (status: number, request: IncomingMessage) => void;
 };
 
 /** A plain `GET /ws`: a 400 with a message, so that the client learns what is missing. */
@@ -63,7 +63,7 @@ export function createUpgrade(
     );
   });
   const refuse = (request: IncomingMessage, socket: Duplex, refusal: Refusal): void => {
-    onUpgrade?.(refusal.status);
+    onUpgrade?.(refusal.status, request);
     sendRefusal(socket, refusal, bodyOf(options, request, refusal));
   };
   return (request, socket, head) => {
@@ -73,7 +73,7 @@ export function createUpgrade(
         if (!('user' in result)) return refuse(request, socket, result);
         // Frames are small and must not be delayed.
         server.handleUpgrade(request, socket, head, (ws) => {
-          onUpgrade?.(101);
+          onUpgrade?.(101, request);
           hub.addConnection({ ws, socket, firstFrameDelayMs: FIRST_FRAME_DELAY_MS }, result);
         });
       },

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import type Koa from 'koa';
 import type { V1RouteName } from '../../migration/successors.ts';
 import type { PublicAddresses } from '../../http/public-address.ts';
@@ -15,7 +16,7 @@ export type ServingOptions = {
   readonly addresses: PublicAddresses;
   /** Lists the v2 calls made for a caller while a request is served. */
   readonly callLog: {
-    readonly begin: (caller: Caller, calls: string[]) => void;
+    readonly begin: (caller: Caller, calls: string[], request: IncomingMessage) => void;
     readonly end: (caller: Caller) => void;
   };
   /** Tells v1 clients of the end of their API. */
@@ -91,7 +92,7 @@ export async function withCaller(
     throw new V1Error(401, body, { headers: { 'WWW-Authenticate': challenge } });
   }
   ctx.state.caller = caller;
-  callLog.begin(caller, ctx.state.v2Calls as string[]);
+  callLog.begin(caller, ctx.state.v2Calls as string[], ctx.req);
   try {
     await serve(ctx, caller);
   } finally {

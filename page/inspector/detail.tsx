@@ -1,0 +1,213 @@
+import { useEffect, useState } from 'preact/hooks';
+import type { TrafficBody, TrafficDetail } from '../../src/console/api-types.ts';
+import close from 'icon:x';
+import { clockTime, duration, size } from '../lib/format.ts';
+import { linkTo } from '../lib/route.ts';
+import { call, getJson } from '../lib/server.ts';
+import { CopyButton, Icon } from '../lib/ui.tsx';
+import { type NamedEntry, entryQuery } from './store.ts';
+import { EntryTitle } from './entry.tsx';
+
+/** One entry with its headers, bodies and differences, and the entries it became. */
+export function Detail({
+  entry,
+  became,
+  cause,
+  onChoose,
+  onClose,
+}: {
+  readonly entry: NamedEntry;
+  readonly became: readonly NamedEntry[];
+  readonly cause: NamedEntry | undefined;
+  readonly onChoose: (name: string) => void;
+  readonly onClose: () => void;
+}) {
+  const [detail, setDetail] = useState<TrafficDetail>();
+  const [isGone, setGone] = useState(false);
+  useEffect(() => {
+    let isCurrent = true;
+    setGone(false);
+    getJson<TrafficDetail>(`holdover/api/traffic/entry?${entryQuery(entry)}`).then(
+      (found) => isCurrent && setDetail(found),
+      () => isCurrent && setGone(true),
+    );
+    return () => void (isCurrent = false);
+  }, [entry.name, entry.revision]);
+  const shown = detail?.entry.id === entry.id ? detail : undefined;
+  return (
+    <aside class="detail" aria-label="Details">
+      <header>
+        <h2>
+          <EntryTitle entry={entry} />
+        </h2>
+        <button type="button" class="button is-icon" title="Close" aria-label="Close the details" onClick={onClose}>
+          <Icon shapes={close} />
+        </button>
+      </header>
+      <dl class="detail-facts">
+        <Pair name="Time" value={clockTime(entry.at_ms)} />
+        {entry.ms !== null && entry.ms > 0 && <Pair name="Took" value={duration(entry.ms)} />}
+        {entry.status !== undefined && <Pair name="Status" value={String(entry.status)} />}
+        {entry.bytes !== undefined && <Pair name="Size" value={size(entry.bytes)} />}
+        {entry.agent !== undefined && <Pair name="Client" value={entry.agent} />}
+        {entry.sid !== undefined && <Pair name="Socket" value={entry.sid} />}
+        {entry.job_id !== null && <Pair name="v2 job" value={entry.job_id} />}
+        {entry.prompt_id !== null && (
+          <div>
+            <dt>Prompt</dt>
+            <dd>
+              <a href={linkTo('jobs', entry.prompt_id)}>{entry.prompt_id}</a>
+            </dd>
+          </div>
+        )}
+      </dl>
+      {cause !== undefined && <Related title={entry.kind === 'frame' ? 'Comes from' : 'Asked for by'} list={[cause]} onChoose={onChoose} />}
+      {became.length > 0 && <Related title={entry.kind === 'call' ? 'Became in v2' : 'Became in v1'} list={became} onChoose={onChoose} />}
+      {isGone && <p class="muted">Its bodies are gone: newer entries took their memory.</p>}
+      {entry.picture !== undefined && <Picture entry={entry} />}
+      {shown !== undefined && <Bodies detail={shown} />}
+    </aside>
+  );
+}
+
+function Pair({ name, value }: { readonly name: string; readonly value: string }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{value}</dd>
+    </div>
+  );
+}
+
+const MAX_RELATED = 40;
+
+function Related({ title, list, onChoose }: { readonly title: string; readonly list: readonly NamedEntry[]; readonly onChoose: (name: string) => void }) {
+  const more = list.length - MAX_RELATED;
+  return (
+    <section class="related">
+      <h3>{title}</h3>
+      <ul>
+        {list.slice(0, MAX_RELATED).map((one) => (
+          <li key={one.name}>
+            <button type="button" onClick={() => onChoose(one.name)}>
+              <EntryTitle entry={one} />
+            </button>
+          </li>
+        ))}
+      </ul>
+      {more > 0 && <p class="muted">and {more} more</p>}
+    </section>
+  );
+}
+
+function Bodies({ detail }: { readonly detail: TrafficDetail }) {
+  const { entry, differences } = detail;
+  const isCall = entry.kind === 'call' || entry.kind === 'v2_call';
+  return (
+    <>
+      {differences.length > 0 && (
+        <section>
+          <h3>Differences from the original</h3>
+          {differences.map(({ row, original, holdover, why }) => (
+            <details key={row} class="difference">
+              <summary>
+                <code>{row}</code>
+              </summary>
+              <dl>
+                <dt>The original</dt>
+                <dd>{plain(original)}</dd>
+                <dt>Holdover</dt>
+                <dd>{plain(holdover)}</dd>
+                <dt>Why</dt>
+                <dd>{plain(why)}</dd>
+              </dl>
+            </details>
+          ))}
+        </section>
+      )}
+      <Body title={isCall ? 'Request' : 'Frame'} body={detail.request} />
+      <Body title={isCall ? 'Answer' : entry.kind === 'frame' ? 'Frame' : 'Event'} body={detail.response} />
+      <Headers title="Request headers" list={detail.request_headers} />
+      <Headers title="Answer headers" list={detail.response_headers} />
+    </>
+  );
+}
+
+/** Without the marks of Markdown. */
+function plain(text: string): string {
+  return text.replaceAll('`', '');
+}
+
+function Body({ title, body }: { readonly title: string; readonly body: TrafficBody | null }) {
+  if (body === null) return null;
+  const text = body.text === null ? undefined : pretty(body);
+  return (
+    <section>
+      <h3>
+        {title} <small>{[body.content_type.split(';')[0], size(body.bytes), body.is_cut ? 'its beginning' : ''].filter((word) => word).join(' · ')}</small>
+      </h3>
+      {text === undefined ? (
+        <p class="muted">{body.note ?? 'Not a text.'}</p>
+      ) : (
+        <div class="code">
+          <pre tabIndex={0}>{text}</pre>
+          <CopyButton text={text} label={`Copy the ${title.toLowerCase()}`} />
+        </div>
+      )}
+    </section>
+  );
+}
+
+const MAX_PRETTY_CHARS = 200_000;
+
+/** Indented where it is JSON whose numbers survive it. */
+function pretty({ text, is_cut: isCut }: TrafficBody): string {
+  const given = text ?? '';
+  if (isCut || given.length > MAX_PRETTY_CHARS || !/^\s*[[{]/.test(given) || /\d{16}/.test(given)) return given;
+  try {
+    return JSON.stringify(JSON.parse(given), null, 2);
+  } catch {
+    return given;
+  }
+}
+
+function Headers({ title, list }: { readonly title: string; readonly list: TrafficDetail['request_headers'] }) {
+  if (list.length === 0) return null;
+  return (
+    <details class="headers">
+      <summary>
+        {title} <small>{list.length}</small>
+      </summary>
+      <dl>
+        {list.map(([name, value], at) => (
+          <div key={at}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+      </dl>
+    </details>
+  );
+}
+
+function Picture({ entry }: { readonly entry: NamedEntry }) {
+  const [url, setUrl] = useState<string>();
+  useEffect(() => {
+    let made: string | undefined;
+    let isCurrent = true;
+    setUrl(undefined);
+    void call(`holdover/api/traffic/picture?${entryQuery(entry)}`)
+      .then(async (response) => {
+        if (!response.ok || !isCurrent) return;
+        const bytes = await response.arrayBuffer();
+        made = URL.createObjectURL(new Blob([bytes], { type: entry.picture ?? '' }));
+        if (isCurrent) setUrl(made);
+      })
+      .catch(() => {});
+    return () => {
+      isCurrent = false;
+      if (made !== undefined) URL.revokeObjectURL(made);
+    };
+  }, [entry.name]);
+  return url === undefined ? null : <img class="preview" src={url} alt="The picture in it" />;
+}

@@ -1,0 +1,103 @@
+import type { NamedEntry } from './store.ts';
+
+export type Kind = 'calls' | 'frames' | 'events' | 'all';
+
+export type TrafficFilter = {
+  readonly kind: Kind;
+  readonly text: string;
+  readonly promptId: string;
+  readonly isErrorOnly: boolean;
+};
+
+/**
+ * A line of the list: what came first on one side, and what followed from it on the other. A v1 call is
+ * on the left with the v2 calls it became; a v2 event is on the right with the v1 frames it became.
+ */
+export type Line = {
+  readonly name: string;
+  readonly atMs: number;
+  readonly first: NamedEntry;
+  readonly side: 'v1' | 'v2';
+  readonly became: readonly NamedEntry[];
+  readonly promptId: string | null;
+};
+
+/** Events of a step come many times a second: those in a row of one prompt are one line. */
+const REPEATED = new Set(['progress', 'preview', 'x_node', 'progress_state']);
+
+export function linesOf(entries: readonly NamedEntry[]): readonly Line[] {
+  const byName = new Map(entries.map((entry) => [entry.name, entry]));
+  const became = new Map<string, NamedEntry[]>();
+  const firsts: NamedEntry[] = [];
+  for (const entry of entries) {
+    const leader = leaderOf(entry, byName);
+    if (leader === undefined) firsts.push(entry);
+    else became.set(leader.name, [...(became.get(leader.name) ?? []), entry]);
+  }
+  return firsts.map((first) => ({
+    name: first.name,
+    atMs: first.at_ms,
+    first,
+    side: first.kind === 'call' || first.kind === 'frame' ? 'v1' : 'v2',
+    became: became.get(first.name) ?? [],
+    promptId: first.prompt_id ?? became.get(first.name)?.find(({ prompt_id: id }) => id !== null)?.prompt_id ?? null,
+  }));
+}
+
+/** The entry whose line this one is on; `undefined`: it has a line of its own. */
+function leaderOf(entry: NamedEntry, byName: ReadonlyMap<string, NamedEntry>): NamedEntry | undefined {
+  const cause = entry.causeName === undefined ? undefined : byName.get(entry.causeName);
+  if (cause === undefined) return undefined;
+  if (entry.kind === 'v2_call' && cause.kind === 'call') return cause;
+  // A stream of events is a call of its own, and each event has its line.
+  if (entry.kind === 'frame') return cause;
+  return undefined;
+}
+
+export function isShown(line: Line, { kind, text, promptId, isErrorOnly }: TrafficFilter): boolean {
+  const { first, became } = line;
+  if (promptId !== '' && first.prompt_id !== promptId && !became.some((one) => one.prompt_id === promptId)) return false;
+  if (kind === 'calls' && first.kind !== 'call' && first.kind !== 'v2_call') return false;
+  if (kind === 'events' && first.kind !== 'v2_event') return false;
+  if (kind === 'frames' && first.kind !== 'frame' && !became.some((one) => one.kind === 'frame')) return false;
+  if (isErrorOnly && ![first, ...became].some(isError)) return false;
+  if (text === '') return true;
+  const wanted = text.toLowerCase();
+  return [first, ...became].some((one) => textsOf(one).some((value) => value.toLowerCase().includes(wanted)));
+}
+
+export function isError({ status, type, method }: NamedEntry): boolean {
+  // The answer to a question, not a failure.
+  if (method === 'HEAD' && status === 404) return false;
+  return (status !== undefined && (status >= 400 || status === 0)) || type === 'execution_error';
+}
+
+function textsOf(entry: NamedEntry): readonly string[] {
+  const { method, target, agent, client_id: clientId, type, text, prompt_id: promptId, job_id: jobId, sid } = entry;
+  const status = entry.status === undefined ? '' : String(entry.status);
+  return [`${method ?? ''} ${target ?? ''}`, status, agent, clientId, type, text, promptId, jobId, sid].filter(
+    (value): value is string => typeof value === 'string',
+  );
+}
+
+export function isRepeated({ first }: Line): boolean {
+  return first.type !== undefined && REPEATED.has(first.type);
+}
+
+/** Joins steps of one prompt that follow each other: the last one is shown, with their number. */
+export function joinSteps(lines: readonly Line[]): readonly (Line & { readonly times: number })[] {
+  const joined: (Line & { times: number })[] = [];
+  for (const line of lines) {
+    const last = joined.at(-1);
+    const isSame =
+      last !== undefined &&
+      isRepeated(line) &&
+      isRepeated(last) &&
+      last.promptId === line.promptId &&
+      last.side === line.side &&
+      last.first.type === line.first.type;
+    if (isSame) joined[joined.length - 1] = { ...line, times: last.times + 1 };
+    else joined.push({ ...line, times: 1 });
+  }
+  return joined;
+}

@@ -1,0 +1,338 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { LRUCache } from 'lru-cache';
+import { agentOf, clientIdIn } from '../auth/calling-client.ts';
+import { V2_CALLS } from '../observability/call-log.ts';
+import type { SecretRedactor } from '../observability/secret-redactor.ts';
+import type { FrameObserver, SocketFrame } from '../observability/traffic-log.ts';
+import { describeArguments } from '../observability/v2-descriptions.ts';
+import { withoutCredentials } from '../protocol/url-credentials.ts';
+import type { Caller, JobApi, JobEvent, Result } from '../protocol/job-api.ts';
+import type { AnsweredHttpCall } from './answered-call.ts';
+import { captureRequest, captureResponse } from './captured-body.ts';
+import { differencesOf } from './differences.ts';
+import { shownHeaders } from './shown-text.ts';
+import { describeFrame } from './traffic-frames.ts';
+import { type RecordedEntry, createTrafficStore } from './traffic-store.ts';
+import { answerBody, eventEntry, requestBody, statusOfAnswer } from './traffic-v2.ts';
+
+/** Records the calls and frames of v1 clients, and the v2 calls and events they became, while a reader is there. */
+export type TrafficRecorder = ReturnType<typeof createTrafficRecorder>;
+
+type RecorderOptions = {
+  readonly now: () => number;
+  readonly secrets: Pick<SecretRedactor, 'add'>;
+  /** The id clients know of the live prompt with this job id or key. */
+  readonly promptIdOf: (user: string, id: string) => string | undefined;
+};
+
+type PortCall = (...args: readonly unknown[]) => Promise<Result<unknown>>;
+
+const MAX_PROMPTS = 5000;
+
+export function createTrafficRecorder({ now, secrets, promptIdOf }: RecorderOptions) {
+  const store = createTrafficStore({ now });
+  const callOfRequest = new WeakMap<IncomingMessage, RecordedEntry>();
+  const callOfCaller = new WeakMap<Caller, RecordedEntry>();
+  /** Callers of Holdover's own page, which are not recorded. */
+  const ownCallers = new WeakSet<Caller>();
+  const links = createLinks(promptIdOf);
+
+  /** A call has come; its user is not known yet. */
+  function beginCall(request: IncomingMessage, response: ServerResponse): void {
+    if (isOfPage(request)) return;
+    const { method = '', url = '' } = request;
+    const recorded = store.add({
+      user: undefined,
+      requestHeaders: shownHeaders(request.headers),
+      request: captureRequest(request),
+      response: captureResponse(response),
+      requestType: request.headers['content-type'] ?? '',
+      entry: {
+        kind: 'call',
+        at_ms: now(),
+        ms: null,
+        prompt_id: null,
+        job_id: null,
+        cause_id: null,
+        method,
+        target: withoutCredentials(url),
+        api: apiOf(url),
+        agent: agentOf(request),
+        client_id: clientIdIn(url.split('?', 2)[1] ?? ''),
+      },
+    });
+    callOfRequest.set(request, recorded);
+    response.once('close', () => endCall(recorded, request, response));
+  }
+
+  function endCall(recorded: RecordedEntry, request: IncomingMessage, response: ServerResponse) {
+    if (!store.isWanted(recorded.user)) return store.remove(recorded);
+    recorded.responseHeaders = shownHeaders(response.getHeaders());
+    recorded.responseType = String(response.getHeader('content-type') ?? '');
+    const { at_ms: startedAtMs } = recorded.entry;
+    const status = response.headersSent ? response.statusCode : 499;
+    store.update(recorded, {
+      ms: now() - startedAtMs,
+      status,
+      request_bytes: recorded.request?.totalBytes ?? 0,
+      response_bytes: recorded.response?.totalBytes ?? 0,
+      ...pictureIn(recorded.responseType),
+      differences: differencesOf({ ...recorded.entry, status }, request.headers),
+    });
+  }
+
+  function recordFrame(frame: SocketFrame): void {
+    const { user, sid, direction } = frame;
+    if (!store.isWanted(user)) return;
+    const { promptId, body, bodyType, ...described } = describeFrame(frame);
+    const prompt = links.promptOfFrame(frame, promptId);
+    store.add({
+      user,
+      ...(direction === 'in' ? { request: body, requestType: bodyType } : { response: body, responseType: bodyType }),
+      entry: {
+        kind: 'frame',
+        at_ms: now(),
+        ms: null,
+        prompt_id: prompt ?? null,
+        job_id: null,
+        cause_id: direction === 'out' ? links.lastV2(user, prompt) : null,
+        direction,
+        sid,
+        ...described,
+      },
+    });
+  }
+
+  async function recordPortCall(method: keyof JobApi, call: PortCall, args: readonly unknown[]) {
+    const caller = (method === 'health' ? undefined : args[0]) as Caller | undefined;
+    if (caller === undefined || ownCallers.has(caller) || !store.isWanted(caller.user)) {
+      return call(...args);
+    }
+    const { user } = caller;
+    const { key, secrets: sent = [], jobId } = describeArguments(method, args.slice(1));
+    for (const secret of [caller.credential, ...sent]) secrets.add(secret);
+    const [verb = '', target = ''] = V2_CALLS[method].split(' ');
+    const cause = callOfCaller.get(caller);
+    const promptId = links.promptOf(caller, jobId ?? key) ?? cause?.entry.prompt_id ?? null;
+    const recorded = store.add({
+      user,
+      ...requestBody(method, args.slice(1)),
+      entry: {
+        kind: 'v2_call',
+        at_ms: now(),
+        ms: null,
+        prompt_id: promptId,
+        job_id: jobId ?? null,
+        cause_id: cause?.entry.id ?? links.submission(user, promptId),
+        method: verb,
+        target,
+      },
+    });
+    try {
+      const answer = await call(...args);
+      endPortCall(recorded, method, { caller, answer });
+      return method === 'events' ? observedStream(recorded, answer) : answer;
+    } catch (error) {
+      store.update(recorded, { ms: now() - recorded.entry.at_ms, status: 0 });
+      throw error;
+    }
+  }
+
+  function endPortCall(
+    recorded: RecordedEntry,
+    method: keyof JobApi,
+    { caller, answer }: { readonly caller: Caller; readonly answer: Result<unknown> },
+  ): void {
+    Object.assign(recorded, answerBody(method, answer));
+    const { at_ms: startedAtMs, job_id: knownJob, prompt_id: knownPrompt } = recorded.entry;
+    const jobId = method === 'submit' && answer.ok ? (answer.value as { id: string }).id : knownJob;
+    const promptId = knownPrompt ?? links.promptOf(caller, jobId ?? undefined) ?? null;
+    if (promptId !== null && jobId !== null) links.linkJob(caller.user, jobId, promptId);
+    store.update(recorded, {
+      ms: now() - startedAtMs,
+      status: statusOfAnswer(method, answer),
+      job_id: jobId,
+      prompt_id: promptId,
+      response_bytes: recorded.response?.totalBytes ?? 0,
+    });
+    const cause = callOfCaller.get(caller);
+    if (method === 'submit' && promptId !== null && cause) {
+      links.setSubmission(caller, promptId, cause.entry.id);
+    }
+    if (method === 'get') links.setLastV2(caller.user, promptId, recorded.entry.id);
+  }
+
+  function observedStream(recorded: RecordedEntry, answer: Result<unknown>): Result<unknown> {
+    if (!answer.ok) return answer;
+    const { user } = recorded;
+    const onEvent = (event: JobEvent): void => {
+      if (!store.isWanted(user)) return;
+      const { body, bodyType, ...described } = eventEntry(event);
+      const jobId = recorded.entry.job_id;
+      const promptId =
+        recorded.entry.prompt_id ?? links.promptOf({ user: user ?? '' }, jobId ?? undefined) ?? null;
+      const added = store.add({
+        user,
+        response: body,
+        responseType: bodyType,
+        entry: {
+          kind: 'v2_event',
+          at_ms: now(),
+          ms: null,
+          prompt_id: promptId,
+          job_id: jobId,
+          cause_id: recorded.entry.id,
+          ...described,
+        },
+      });
+      links.setLastV2(user ?? '', promptId, added.entry.id);
+    };
+    return { ...answer, value: observed(answer.value as AsyncIterable<JobEvent>, onEvent) };
+  }
+
+  return {
+    store,
+    isRecording: store.isRecording,
+    beginCall,
+    /** The caller of a call is known; v2 calls in the name of this very object belong to it. */
+    identify(this: void, request: IncomingMessage, caller: Caller): void {
+      if (!store.isRecording()) return;
+      const recorded = callOfRequest.get(request);
+      if (recorded === undefined) return void (isOfPage(request) && ownCallers.add(caller));
+      recorded.user = caller.user;
+      if (!store.isWanted(caller.user)) return store.remove(recorded);
+      callOfCaller.set(caller, recorded);
+    },
+    /** Calls in the name of this very object are about this prompt. */
+    submission(this: void, caller: Caller, promptId: string): void {
+      const recorded = callOfCaller.get(caller);
+      if (recorded === undefined) return;
+      store.update(recorded, { prompt_id: promptId });
+      links.setSubmission(caller, promptId, recorded.entry.id);
+    },
+    /** A call was answered: its prompts and its user are known. */
+    answered(this: void, call: AnsweredHttpCall, request: IncomingMessage): void {
+      const recorded = callOfRequest.get(request);
+      if (recorded === undefined) return;
+      recorded.user ??= call.user;
+      const [promptId] = call.promptIds;
+      if (promptId !== undefined) store.update(recorded, { prompt_id: promptId });
+    },
+    /** A socket was opened, or refused with this status. */
+    upgraded(this: void, status: number, request: IncomingMessage, user: string | undefined): void {
+      if (!store.isRecording() || isOfPage(request) || !store.isWanted(user)) return;
+      store.add({
+        user,
+        requestHeaders: shownHeaders(request.headers),
+        entry: {
+          kind: 'call',
+          at_ms: now(),
+          ms: 0,
+          prompt_id: null,
+          job_id: null,
+          cause_id: null,
+          method: 'GET',
+          target: withoutCredentials(request.url ?? ''),
+          api: 'v1',
+          status,
+          agent: agentOf(request),
+          client_id: clientIdIn((request.url ?? '').split('?', 2)[1] ?? ''),
+        },
+      });
+    },
+    /** For the sockets; those of Holdover's own page are not recorded. */
+    frames: {
+      isOn: store.isRecording,
+      record: (frame: SocketFrame) => frame.watches !== true && recordFrame(frame),
+    } satisfies FrameObserver,
+    /** The same port; its calls and the events of its streams are recorded. */
+    wrap: (jobs: JobApi): JobApi =>
+      new Proxy(jobs, {
+        get(target, name, receiver) {
+          const member = Reflect.get(target, name, receiver) as unknown;
+          if (typeof name !== 'string' || !Object.hasOwn(V2_CALLS, name)) return member;
+          const call = (member as PortCall).bind(receiver);
+          return (...args: readonly unknown[]) =>
+            store.isRecording() ? recordPortCall(name as keyof JobApi, call, args) : call(...args);
+        },
+      }),
+    close: () => store.close(),
+  };
+}
+
+/** Remembers which prompt a job, a caller or a socket is about. */
+function createLinks(promptIdOf: RecorderOptions['promptIdOf']) {
+  const promptsByCaller = new WeakMap<Caller, string>();
+  const promptsByJob = new LRUCache<string, string>({ max: MAX_PROMPTS });
+  const submissions = new LRUCache<string, number>({ max: MAX_PROMPTS });
+  const lastV2 = new LRUCache<string, number>({ max: MAX_PROMPTS });
+  const lastPrompts = new LRUCache<string, string>({ max: MAX_PROMPTS });
+  return {
+    promptOf(caller: Caller, id: string | undefined): string | undefined {
+      const { user } = caller;
+      const found = id && (promptIdOf(user, id) ?? promptsByJob.get(`${user} ${id}`));
+      return found || promptsByCaller.get(caller);
+    },
+    linkJob: (user: string, jobId: string, promptId: string) =>
+      void promptsByJob.set(`${user} ${jobId}`, promptId),
+    setSubmission(caller: Caller, promptId: string, id: number): void {
+      promptsByCaller.set(caller, promptId);
+      submissions.set(`${caller.user} ${promptId}`, id);
+    },
+    submission: (user: string, promptId: string | null) =>
+      (promptId !== null && submissions.get(`${user} ${promptId}`)) || null,
+    setLastV2(user: string, promptId: string | null, id: number): void {
+      if (promptId !== null) lastV2.set(`${user} ${promptId}`, id);
+    },
+    lastV2: (user: string, promptId: string | undefined) =>
+      (promptId !== undefined && lastV2.get(`${user} ${promptId}`)) || null,
+    /** Binary frames may carry no id: then they are of the prompt of the frame before. */
+    promptOfFrame({ user, sid, payload }: SocketFrame, promptId: string | undefined) {
+      const socket = `${user} ${sid}`;
+      const found = promptId ?? (typeof payload === 'string' ? undefined : lastPrompts.get(socket));
+      if (found !== undefined) lastPrompts.set(socket, found);
+      return found;
+    },
+  };
+}
+
+/** The page's own calls, but for those of its sample, which calls as a client does. */
+function isOfPage({ headers, url = '' }: IncomingMessage): boolean {
+  if (headers['holdover-page'] === 'sample') return false;
+  const isWatcher = headers.upgrade !== undefined && /[?&]watch=1(&|$)/.test(url);
+  return headers['holdover-page'] !== undefined || isWatcher || /^\/holdover(\/|\?|$)/.test(url);
+}
+
+function apiOf(url: string): 'v1' | 'v2' | 'other' {
+  if (/^\/api\/v2(\/|\?|$)/.test(url)) return 'v2';
+  return /^\/(v1\/models|healthz|readyz|metrics)(\/|\?|$)/.test(url) || url === '/' ? 'other' : 'v1';
+}
+
+function pictureIn(contentType: string): { readonly picture?: string } {
+  const [type = ''] = contentType.split(';', 1);
+  return SHOWN_PICTURES.has(type) ? { picture: type } : {};
+}
+
+/** Formats that are safe to show: a picture that is a document could run scripts. */
+const SHOWN_PICTURES = new Set(['image/png', 'image/jpeg', 'image/webp', 'image/gif']);
+
+/** Calls `onEvent` with each event; ending the iteration ends the source at once. */
+function observed(
+  events: AsyncIterable<JobEvent>,
+  onEvent: (event: JobEvent) => void,
+): AsyncIterable<JobEvent> {
+  return {
+    [Symbol.asyncIterator]() {
+      const source = events[Symbol.asyncIterator]();
+      return {
+        async next() {
+          const result = await source.next();
+          if (result.done !== true) onEvent(result.value);
+          return result;
+        },
+        return: async (value: unknown) =>
+          (await source.return?.(value)) ?? { done: true, value: undefined },
+      };
+    },
+  };
+}
