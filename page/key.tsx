@@ -22,12 +22,25 @@ function KeyForm({ id, onDone }: { readonly id: string; readonly onDone?: () => 
     <form class="key-form" autocomplete="off" onSubmit={onSubmit}>
       <label for={id}>API key or token</label>
       <div class="key-row">
-        <input id={id} type="password" autocomplete="off" spellcheck={false} required value={text} aria-describedby={`${id}-note`} onInput={(event) => setText(event.currentTarget.value)} />
+        <input
+          id={id}
+          type="password"
+          autocomplete="off"
+          spellcheck={false}
+          required
+          value={text}
+          aria-describedby={`${id}-note`}
+          onInput={(event) => setText(event.currentTarget.value)}
+        />
         <button type="submit" class="button is-primary">
           Use this key
         </button>
       </div>
-      {fault !== '' && <p class="fault" role="alert">{fault}</p>}
+      {fault !== '' && (
+        <p class="fault" role="alert">
+          {fault}
+        </p>
+      )}
       <p id={`${id}-note`} class="muted">
         Kept in this tab until it is closed, and sent to this server only.
       </p>
@@ -40,7 +53,10 @@ export function LockedView() {
   const state = connection.value;
   const wasRefused = state.is === 'locked' && state.wasRefused;
   return (
-    <Empty icon={lock} title={wasRefused ? 'The server does not take this key' : 'This server needs a key'}>
+    <Empty
+      icon={lock}
+      title={wasRefused ? 'The server does not take this key' : 'This server needs a key'}
+    >
       <KeyForm id="key-locked" />
     </Empty>
   );

@@ -14,12 +14,27 @@ import { counts } from './jobs/store.ts';
 import { lazy } from './lib/lazy.tsx';
 import { PARTS, type Part, linkTo, route } from './lib/route.ts';
 import { Icon } from './lib/ui.tsx';
-import { announcement, connection, hasKey, now, reconnect, session, start, toast } from './state.ts';
+import {
+  announcement,
+  connection,
+  hasKey,
+  now,
+  reconnect,
+  session,
+  start,
+  toast,
+} from './state.ts';
 
-const JobView = lazy<{ readonly id: string }>(() => import('./job/job-view.tsx').then((part) => part.JobView));
-const InspectorView = lazy(() => import('./inspector/inspector-view.tsx').then((part) => part.InspectorView));
+const JobView = lazy<{ readonly id: string }>(() =>
+  import('./job/job-view.tsx').then((part) => part.JobView),
+);
+const InspectorView = lazy(() =>
+  import('./inspector/inspector-view.tsx').then((part) => part.InspectorView),
+);
 const ServerView = lazy(() => import('./server/server-view.tsx').then((part) => part.ServerView));
-const ClientsView = lazy(() => import('./clients/clients-view.tsx').then((part) => part.ClientsView));
+const ClientsView = lazy(() =>
+  import('./clients/clients-view.tsx').then((part) => part.ClientsView),
+);
 
 const NAMES = {
   jobs: ['Jobs', list],
@@ -45,17 +60,30 @@ function App() {
   });
   return (
     <>
-      <a class="skip" href="#main" onClick={(event) => { event.preventDefault(); main.current?.querySelector<HTMLElement>('h1, h2')?.focus(); }}>
+      <a
+        class="skip"
+        href="#main"
+        onClick={(event) => {
+          event.preventDefault();
+          main.current?.querySelector<HTMLElement>('h1, h2')?.focus();
+        }}
+      >
         Skip to the content
       </a>
       <div class="shell">
         <Navigation part={part} />
         <main id="main" ref={main}>
           <Banner />
-          {connection.value.is === 'locked' && part !== 'connect' ? <LockedView /> : <View part={part} detail={detail} />}
+          {connection.value.is === 'locked' && part !== 'connect' ? (
+            <LockedView />
+          ) : (
+            <View part={part} detail={detail} />
+          )}
         </main>
       </div>
-      <p class="hidden" role="status">{announcement.value}</p>
+      <p class="hidden" role="status">
+        {announcement.value}
+      </p>
       {toast.value && <div class={`toast is-${toast.value.kind}`}>{toast.value.text}</div>}
       <KeyDialog />
     </>
@@ -108,7 +136,12 @@ function Navigation({ part }: { readonly part: Part }) {
   );
 }
 
-const CONNECTION_WORDS = { connecting: 'connecting', open: 'connected', lost: 'away', locked: 'locked' } as const;
+const CONNECTION_WORDS = {
+  connecting: 'connecting',
+  open: 'connected',
+  lost: 'away',
+  locked: 'locked',
+} as const;
 
 function Status() {
   const { is } = connection.value;
@@ -125,7 +158,11 @@ function Status() {
           <span>version {known.version}</span>
         </p>
       )}
-      <button type="button" class="button is-small" onClick={() => document.querySelector<HTMLDialogElement>('#key')?.showModal()}>
+      <button
+        type="button"
+        class="button is-small"
+        onClick={() => document.querySelector<HTMLDialogElement>('#key')?.showModal()}
+      >
         <Icon shapes={key} />
         <span>{hasKey.value ? 'Using a key' : 'Use a key'}</span>
       </button>

@@ -19,7 +19,9 @@ export const identity = signal(0);
 /** Read aloud by screen readers. */
 export const announcement = signal('');
 /** A short message at the edge of the page. */
-export const toast = signal<{ readonly text: string; readonly kind: 'good' | 'bad' } | undefined>(undefined);
+export const toast = signal<{ readonly text: string; readonly kind: 'good' | 'bad' } | undefined>(
+  undefined,
+);
 /** The time that relative times refer to. */
 export const now = signal(Date.now());
 
@@ -54,7 +56,9 @@ export function onMessage(listener: (message: SocketMessage) => void): () => voi
   return () => void messageListeners.delete(listener);
 }
 
-export function onPicture(listener: (promptId: string | undefined, picture: Blob) => void): () => void {
+export function onPicture(
+  listener: (promptId: string | undefined, picture: Blob) => void,
+): () => void {
   pictureListeners.add(listener);
   return () => void pictureListeners.delete(listener);
 }
@@ -76,7 +80,8 @@ export function start(): void {
     onLost: (retryInMs) => (connection.value = { is: 'lost', retryAtMs: Date.now() + retryInMs }),
     onStopped: () => lock(),
     onMessage: (message) => messageListeners.forEach((listener) => listener(message)),
-    onPicture: (promptId, picture) => pictureListeners.forEach((listener) => listener(promptId, picture)),
+    onPicture: (promptId, picture) =>
+      pictureListeners.forEach((listener) => listener(promptId, picture)),
   });
 }
 
@@ -102,7 +107,8 @@ let wasOpen = false;
 effect(() => {
   const { is } = connection.value;
   if (is === 'lost' && wasOpen) announcement.value = 'Connection lost.';
-  if (is === 'open' && announcement.peek() === 'Connection lost.') announcement.value = 'Connected again.';
+  if (is === 'open' && announcement.peek() === 'Connection lost.')
+    announcement.value = 'Connected again.';
   if (is === 'locked') announcement.value = 'A key is needed.';
   wasOpen = is === 'open';
 });

@@ -11,14 +11,20 @@ export function ConnectView() {
     { name: 'Scripts with a server_address', text: host },
     { name: 'SDKs with a base URL', text: base },
     { name: 'Clients of the hosted service', text: `${base}/api` },
-    { name: 'WebSocket', text: `${socket}/ws?clientId=YOUR_CLIENT_ID${token ? '&token=YOUR_TOKEN' : ''}` },
+    {
+      name: 'WebSocket',
+      text: `${socket}/ws?clientId=YOUR_CLIENT_ID${token ? '&token=YOUR_TOKEN' : ''}`,
+    },
     { name: 'v2 API', text: `${base}/api/v2` },
   ];
   const header = token ? " -H 'X-API-Key: YOUR_TOKEN'" : '';
   return (
     <div class="view page">
       <h1 tabIndex={-1}>Connect a client</h1>
-      <p>Give an existing client this address and change nothing else. It gets the messages, files and errors it knows.</p>
+      <p>
+        Give an existing client this address and change nothing else. It gets the messages, files
+        and errors it knows.
+      </p>
       <dl class="lines">
         {lines.map(({ name, text }) => (
           <div key={name}>

@@ -40,7 +40,13 @@ export function Detail({
         <h2>
           <EntryTitle entry={entry} />
         </h2>
-        <button type="button" class="button is-icon" title="Close" aria-label="Close the details" onClick={onClose}>
+        <button
+          type="button"
+          class="button is-icon"
+          title="Close"
+          aria-label="Close the details"
+          onClick={onClose}
+        >
           <Icon shapes={close} />
         </button>
       </header>
@@ -61,8 +67,20 @@ export function Detail({
           </div>
         )}
       </dl>
-      {cause !== undefined && <Related title={entry.kind === 'frame' ? 'Comes from' : 'Asked for by'} list={[cause]} onChoose={onChoose} />}
-      {became.length > 0 && <Related title={entry.kind === 'call' ? 'Became in v2' : 'Became in v1'} list={became} onChoose={onChoose} />}
+      {cause !== undefined && (
+        <Related
+          title={entry.kind === 'frame' ? 'Comes from' : 'Asked for by'}
+          list={[cause]}
+          onChoose={onChoose}
+        />
+      )}
+      {became.length > 0 && (
+        <Related
+          title={entry.kind === 'call' ? 'Became in v2' : 'Became in v1'}
+          list={became}
+          onChoose={onChoose}
+        />
+      )}
       {isGone && <p class="muted">Its bodies are gone: newer entries took their memory.</p>}
       {entry.picture !== undefined && <Picture entry={entry} />}
       {shown !== undefined && <Bodies detail={shown} />}
@@ -81,7 +99,15 @@ function Pair({ name, value }: { readonly name: string; readonly value: string }
 
 const MAX_RELATED = 40;
 
-function Related({ title, list, onChoose }: { readonly title: string; readonly list: readonly NamedEntry[]; readonly onChoose: (name: string) => void }) {
+function Related({
+  title,
+  list,
+  onChoose,
+}: {
+  readonly title: string;
+  readonly list: readonly NamedEntry[];
+  readonly onChoose: (name: string) => void;
+}) {
   const more = list.length - MAX_RELATED;
   return (
     <section class="related">
@@ -126,7 +152,10 @@ function Bodies({ detail }: { readonly detail: TrafficDetail }) {
         </section>
       )}
       <Body title={isCall ? 'Request' : 'Frame'} body={detail.request} />
-      <Body title={isCall ? 'Answer' : entry.kind === 'frame' ? 'Frame' : 'Event'} body={detail.response} />
+      <Body
+        title={isCall ? 'Answer' : entry.kind === 'frame' ? 'Frame' : 'Event'}
+        body={detail.response}
+      />
       <Headers title="Request headers" list={detail.request_headers} />
       <Headers title="Answer headers" list={detail.response_headers} />
     </>
@@ -144,7 +173,12 @@ function Body({ title, body }: { readonly title: string; readonly body: TrafficB
   return (
     <section>
       <h3>
-        {title} <small>{[body.content_type.split(';')[0], size(body.bytes), body.is_cut ? 'its beginning' : ''].filter((word) => word).join(' · ')}</small>
+        {title}{' '}
+        <small>
+          {[body.content_type.split(';')[0], size(body.bytes), body.is_cut ? 'its beginning' : '']
+            .filter((word) => word)
+            .join(' · ')}
+        </small>
       </h3>
       {text === undefined ? (
         <p class="muted">{body.note ?? 'Not a text.'}</p>
@@ -163,7 +197,8 @@ const MAX_PRETTY_CHARS = 200_000;
 /** Indented where it is JSON whose numbers survive it. */
 function pretty({ text, is_cut: isCut }: TrafficBody): string {
   const given = text ?? '';
-  if (isCut || given.length > MAX_PRETTY_CHARS || !/^\s*[[{]/.test(given) || /\d{16}/.test(given)) return given;
+  if (isCut || given.length > MAX_PRETTY_CHARS || !/^\s*[[{]/.test(given) || /\d{16}/.test(given))
+    return given;
   try {
     return JSON.stringify(JSON.parse(given), null, 2);
   } catch {
@@ -171,7 +206,13 @@ function pretty({ text, is_cut: isCut }: TrafficBody): string {
   }
 }
 
-function Headers({ title, list }: { readonly title: string; readonly list: TrafficDetail['request_headers'] }) {
+function Headers({
+  title,
+  list,
+}: {
+  readonly title: string;
+  readonly list: TrafficDetail['request_headers'];
+}) {
   if (list.length === 0) return null;
   return (
     <details class="headers">

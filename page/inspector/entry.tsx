@@ -13,14 +13,20 @@ export function EntryTitle({ entry }: { readonly entry: NamedEntry }) {
         <span class="target">
           <bdi>{target}</bdi>
         </span>
-        {status !== undefined && <span class={`status ${isError(entry) ? 'is-bad' : ''}`}>{status === 0 ? 'broken' : status}</span>}
+        {status !== undefined && (
+          <span class={`status ${isError(entry) ? 'is-bad' : ''}`}>
+            {status === 0 ? 'broken' : status}
+          </span>
+        )}
       </span>
     );
   }
   return (
     <span class={`entry is-${kind}`}>
       <span class={`event ${isError(entry) ? 'is-bad' : ''}`}>
-        {kind === 'frame' && <span class="hidden">{direction === 'in' ? 'received ' : 'sent '}</span>}
+        {kind === 'frame' && (
+          <span class="hidden">{direction === 'in' ? 'received ' : 'sent '}</span>
+        )}
         {direction === 'in' ? '→ ' : ''}
         {type}
       </span>

@@ -3,14 +3,23 @@ import { getJson } from '../lib/server.ts';
 import { type NamedEntry, entryQuery } from './store.ts';
 
 /** The lines as an HTTP archive (HAR 1.2). Frames are in the members that browsers use for sockets. */
-export async function harOf(entries: readonly NamedEntry[], base: string, version: string): Promise<string> {
+export async function harOf(
+  entries: readonly NamedEntry[],
+  base: string,
+  version: string,
+): Promise<string> {
   const calls = entries.filter(({ kind }) => kind === 'call' || kind === 'v2_call');
   const made: object[] = [];
   for (const entry of calls) {
-    const detail = await getJson<TrafficDetail>(`holdover/api/traffic/entry?${entryQuery(entry)}`).catch(() => undefined);
+    const detail = await getJson<TrafficDetail>(
+      `holdover/api/traffic/entry?${entryQuery(entry)}`,
+    ).catch(() => undefined);
     const isSocket = entry.status === 101;
     const messages = isSocket ? messagesOf(entry, entries) : undefined;
-    made.push({ ...harEntry(entry, detail, base), ...(messages && { _resourceType: 'websocket', _webSocketMessages: messages }) });
+    made.push({
+      ...harEntry(entry, detail, base),
+      ...(messages && { _resourceType: 'websocket', _webSocketMessages: messages }),
+    });
   }
   const creator = { name: 'Holdover', version };
   return JSON.stringify({ log: { version: '1.2', creator, pages: [], entries: made } }, null, 1);
@@ -18,7 +27,8 @@ export async function harOf(entries: readonly NamedEntry[], base: string, versio
 
 function harEntry(entry: NamedEntry, detail: TrafficDetail | undefined, base: string): object {
   const url = base + (entry.target ?? '');
-  const headers = (list: TrafficDetail['request_headers'] = []) => list.map(([name, value]) => ({ name, value }));
+  const headers = (list: TrafficDetail['request_headers'] = []) =>
+    list.map(([name, value]) => ({ name, value }));
   const query = [...new URL(url).searchParams].map(([name, value]) => ({ name, value }));
   const request = detail?.request ?? null;
   const response = detail?.response ?? null;
@@ -57,7 +67,10 @@ function harEntry(entry: NamedEntry, detail: TrafficDetail | undefined, base: st
   };
 }
 
-function messagesOf({ client_id: clientId }: NamedEntry, entries: readonly NamedEntry[]): readonly object[] {
+function messagesOf(
+  { client_id: clientId }: NamedEntry,
+  entries: readonly NamedEntry[],
+): readonly object[] {
   return entries
     .filter(({ kind, sid }) => kind === 'frame' && sid === clientId)
     .map(({ direction, at_ms: atMs, type, text, picture }) => ({

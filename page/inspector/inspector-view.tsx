@@ -18,10 +18,25 @@ import { Detail } from './detail.tsx';
 import { EntryTitle } from './entry.tsx';
 import { harOf } from './har.ts';
 import { type Kind, type Line, isShown, joinSteps, linesOf } from './rows.ts';
-import { clearRecording, entries, facts, fault, isPaused, ordered, scope, setScope, togglePause, watchTraffic } from './store.ts';
+import {
+  clearRecording,
+  entries,
+  facts,
+  fault,
+  isPaused,
+  ordered,
+  scope,
+  setScope,
+  togglePause,
+  watchTraffic,
+} from './store.ts';
 
 const ROW_HEIGHT = 34;
-const filter = signal<{ kind: Kind; text: string; isErrorOnly: boolean }>({ kind: 'all', text: '', isErrorOnly: false });
+const filter = signal<{ kind: Kind; text: string; isErrorOnly: boolean }>({
+  kind: 'all',
+  text: '',
+  isErrorOnly: false,
+});
 const chosen = signal<string | undefined>(undefined);
 
 export function InspectorView() {
@@ -68,7 +83,14 @@ function Toolbar({ promptId }: { readonly promptId: string }) {
         <label class="search">
           <Icon shapes={search} />
           <span class="hidden">Filter the traffic</span>
-          <input type="search" placeholder="Path, status, type, client or id" value={text} onInput={(event) => (filter.value = { ...filter.peek(), text: event.currentTarget.value })} />
+          <input
+            type="search"
+            placeholder="Path, status, type, client or id"
+            value={text}
+            onInput={(event) =>
+              (filter.value = { ...filter.peek(), text: event.currentTarget.value })
+            }
+          />
         </label>
         {session.value?.is_operator === true && (
           <Choice
@@ -85,10 +107,22 @@ function Toolbar({ promptId }: { readonly promptId: string }) {
           <Icon shapes={isPaused.value ? play : pause} />
           <span>{isPaused.value ? 'Go on' : 'Pause'}</span>
         </button>
-        <button type="button" class="button" title="Clear" aria-label="Clear the list" onClick={() => void clearRecording()}>
+        <button
+          type="button"
+          class="button"
+          title="Clear"
+          aria-label="Clear the list"
+          onClick={() => void clearRecording()}
+        >
           <Icon shapes={trash} />
         </button>
-        <button type="button" class="button" title="Export as HAR" aria-label="Export as HAR" onClick={() => void exportHar().catch(tellError)}>
+        <button
+          type="button"
+          class="button"
+          title="Export as HAR"
+          aria-label="Export as HAR"
+          onClick={() => void exportHar().catch(tellError)}
+        >
           <Icon shapes={download} />
           <span>HAR</span>
         </button>
@@ -106,7 +140,13 @@ function Toolbar({ promptId }: { readonly promptId: string }) {
           ]}
         />
         <label class="field">
-          <input type="checkbox" checked={isErrorOnly} onChange={(event) => (filter.value = { ...filter.peek(), isErrorOnly: event.currentTarget.checked })} />
+          <input
+            type="checkbox"
+            checked={isErrorOnly}
+            onChange={(event) =>
+              (filter.value = { ...filter.peek(), isErrorOnly: event.currentTarget.checked })
+            }
+          />
           <span>Errors only</span>
         </label>
         {promptId !== '' && (
@@ -122,7 +162,8 @@ function Toolbar({ promptId }: { readonly promptId: string }) {
             <>
               <span class={`dot ${isPaused.value ? '' : 'is-recording'}`} aria-hidden="true" />
               {isPaused.value ? 'Paused' : 'Recording'} while this is open
-              {known !== undefined && ` · ${plural(entries.value.size, 'entry').replace('entrys', 'entries')} · ${size(known.memoryBytes)}`}
+              {known !== undefined &&
+                ` · ${plural(entries.value.size, 'entry').replace('entrys', 'entries')} · ${size(known.memoryBytes)}`}
               {known !== undefined && known.dropped > 0 && ` · ${known.dropped} older ones dropped`}
             </>
           )}
@@ -142,12 +183,19 @@ function Lines({ lines }: { readonly lines: readonly (Line & { readonly times: n
   }, [lines.length, isAtEnd]);
   const onScroll = (): void => {
     const element = scroller.current;
-    if (element !== null) setAtEnd(element.scrollHeight - element.scrollTop - element.clientHeight < ROW_HEIGHT * 2);
+    if (element !== null)
+      setAtEnd(element.scrollHeight - element.scrollTop - element.clientHeight < ROW_HEIGHT * 2);
   };
   if (lines.length === 0) return <Nothing />;
   return (
     <div class="scroller" ref={scroller} onScroll={onScroll}>
-      <div class="traffic" role="table" aria-label="Traffic" aria-rowcount={lines.length + 1} onKeyDown={moveChoice}>
+      <div
+        class="traffic"
+        role="table"
+        aria-label="Traffic"
+        aria-rowcount={lines.length + 1}
+        onKeyDown={moveChoice}
+      >
         <div class="line head" role="row">
           <span role="columnheader">Time</span>
           <span role="columnheader">v1: what the client sent and got</span>
@@ -160,7 +208,15 @@ function Lines({ lines }: { readonly lines: readonly (Line & { readonly times: n
           </span>
         </div>
         <div ref={container} role="rowgroup">
-          <VirtualList items={lines} rowHeight={ROW_HEIGHT} scroller={scroller} container={container} keyOf={({ name }) => name} onEnd={() => {}} render={(line, index) => <LineRow line={line} index={index} />} />
+          <VirtualList
+            items={lines}
+            rowHeight={ROW_HEIGHT}
+            scroller={scroller}
+            container={container}
+            keyOf={({ name }) => name}
+            onEnd={() => {}}
+            render={(line, index) => <LineRow line={line} index={index} />}
+          />
         </div>
       </div>
       {!isAtEnd && (
@@ -172,18 +228,34 @@ function Lines({ lines }: { readonly lines: readonly (Line & { readonly times: n
   );
 }
 
-function LineRow({ line, index }: { readonly line: Line & { readonly times: number }; readonly index: number }) {
+function LineRow({
+  line,
+  index,
+}: {
+  readonly line: Line & { readonly times: number };
+  readonly index: number;
+}) {
   const { first, became, side, times, promptId } = line;
   const isChosen = chosen.value === first.name;
   const own = <Cell title={<EntryTitle entry={first} />} note={times > 1 ? `× ${times}` : ''} />;
   const other = <Became list={became} side={side} />;
   return (
-    <div class={`line ${isChosen ? 'is-chosen' : ''} ${first.is_other_user ? 'is-other' : ''}`} role="row" aria-rowindex={index + 2}>
+    <div
+      class={`line ${isChosen ? 'is-chosen' : ''} ${first.is_other_user ? 'is-other' : ''}`}
+      role="row"
+      aria-rowindex={index + 2}
+    >
       <span class="mono at" role="cell">
         <span class="prompt-mark" style={{ background: colorOf(promptId) }} aria-hidden="true" />
         {clockTime(first.at_ms)}
       </span>
-      <button type="button" class="line-button" data-name={first.name} aria-pressed={isChosen} onClick={() => (chosen.value = isChosen ? undefined : first.name)}>
+      <button
+        type="button"
+        class="line-button"
+        data-name={first.name}
+        aria-pressed={isChosen}
+        onClick={() => (chosen.value = isChosen ? undefined : first.name)}
+      >
         <span role="cell">{side === 'v1' ? own : other}</span>
         <span class="arrow" role="cell" aria-hidden="true">
           {became.length === 0 ? '' : side === 'v1' ? '→' : '←'}
@@ -197,7 +269,13 @@ function LineRow({ line, index }: { readonly line: Line & { readonly times: numb
   );
 }
 
-function Cell({ title, note }: { readonly title: preact.ComponentChildren; readonly note: string }) {
+function Cell({
+  title,
+  note,
+}: {
+  readonly title: preact.ComponentChildren;
+  readonly note: string;
+}) {
   return (
     <span class="cell-line">
       {title}
@@ -211,7 +289,8 @@ function Became({ list, side }: { readonly list: Line['became']; readonly side: 
   if (list.length === 0) return <span class="muted none">{side === 'v1' ? '' : ''}</span>;
   const groups = new Map<string, { readonly entry: Line['became'][number]; count: number }>();
   for (const entry of list) {
-    const key = entry.kind === 'frame' ? `${entry.type}` : `${entry.method} ${entry.target} ${entry.status}`;
+    const key =
+      entry.kind === 'frame' ? `${entry.type}` : `${entry.method} ${entry.target} ${entry.status}`;
     const group = groups.get(key);
     if (group) group.count++;
     else groups.set(key, { entry, count: 1 });
@@ -241,7 +320,9 @@ function moveChoice(event: KeyboardEvent): void {
   const step = event.key === 'ArrowDown' ? 1 : event.key === 'ArrowUp' ? -1 : 0;
   const button = (event.target as Element).closest<HTMLElement>('.line-button');
   if (step === 0 || button === null) return;
-  const buttons = [...(event.currentTarget as Element).querySelectorAll<HTMLElement>('.line-button')];
+  const buttons = [
+    ...(event.currentTarget as Element).querySelectorAll<HTMLElement>('.line-button'),
+  ];
   const top = (element: Element): number => element.getBoundingClientRect().top;
   const sorted = buttons.toSorted((a, b) => top(a) - top(b));
   const next = sorted[sorted.indexOf(button) + step];
@@ -255,11 +336,14 @@ function moveChoice(event: KeyboardEvent): void {
 function Nothing() {
   const isEmpty = entries.value.size === 0;
   return (
-    <Empty icon={isEmpty ? radio : arrows} title={isEmpty ? 'Listening' : 'Nothing fits the filter'}>
+    <Empty
+      icon={isEmpty ? radio : arrows}
+      title={isEmpty ? 'Listening' : 'Nothing fits the filter'}
+    >
       {isEmpty && (
         <p>
-          Every v1 call and frame appears here as it happens, beside the v2 calls and events it became. Run a client, or
-          the sample of the jobs page, while this page is open.
+          Every v1 call and frame appears here as it happens, beside the v2 calls and events it
+          became. Run a client, or the sample of the jobs page, while this page is open.
         </p>
       )}
     </Empty>

@@ -40,12 +40,18 @@ export function linesOf(entries: readonly NamedEntry[]): readonly Line[] {
     first,
     side: first.kind === 'call' || first.kind === 'frame' ? 'v1' : 'v2',
     became: became.get(first.name) ?? [],
-    promptId: first.prompt_id ?? became.get(first.name)?.find(({ prompt_id: id }) => id !== null)?.prompt_id ?? null,
+    promptId:
+      first.prompt_id ??
+      became.get(first.name)?.find(({ prompt_id: id }) => id !== null)?.prompt_id ??
+      null,
   }));
 }
 
 /** The entry whose line this one is on; `undefined`: it has a line of its own. */
-function leaderOf(entry: NamedEntry, byName: ReadonlyMap<string, NamedEntry>): NamedEntry | undefined {
+function leaderOf(
+  entry: NamedEntry,
+  byName: ReadonlyMap<string, NamedEntry>,
+): NamedEntry | undefined {
   const cause = entry.causeName === undefined ? undefined : byName.get(entry.causeName);
   if (cause === undefined) return undefined;
   if (entry.kind === 'v2_call' && cause.kind === 'call') return cause;
@@ -56,14 +62,22 @@ function leaderOf(entry: NamedEntry, byName: ReadonlyMap<string, NamedEntry>): N
 
 export function isShown(line: Line, { kind, text, promptId, isErrorOnly }: TrafficFilter): boolean {
   const { first, became } = line;
-  if (promptId !== '' && first.prompt_id !== promptId && !became.some((one) => one.prompt_id === promptId)) return false;
+  if (
+    promptId !== '' &&
+    first.prompt_id !== promptId &&
+    !became.some((one) => one.prompt_id === promptId)
+  )
+    return false;
   if (kind === 'calls' && first.kind !== 'call' && first.kind !== 'v2_call') return false;
   if (kind === 'events' && first.kind !== 'v2_event') return false;
-  if (kind === 'frames' && first.kind !== 'frame' && !became.some((one) => one.kind === 'frame')) return false;
+  if (kind === 'frames' && first.kind !== 'frame' && !became.some((one) => one.kind === 'frame'))
+    return false;
   if (isErrorOnly && ![first, ...became].some(isError)) return false;
   if (text === '') return true;
   const wanted = text.toLowerCase();
-  return [first, ...became].some((one) => textsOf(one).some((value) => value.toLowerCase().includes(wanted)));
+  return [first, ...became].some((one) =>
+    textsOf(one).some((value) => value.toLowerCase().includes(wanted)),
+  );
 }
 
 export function isError({ status, type, method }: NamedEntry): boolean {
@@ -73,11 +87,29 @@ export function isError({ status, type, method }: NamedEntry): boolean {
 }
 
 function textsOf(entry: NamedEntry): readonly string[] {
-  const { method, target, agent, client_id: clientId, type, text, prompt_id: promptId, job_id: jobId, sid } = entry;
+  const {
+    method,
+    target,
+    agent,
+    client_id: clientId,
+    type,
+    text,
+    prompt_id: promptId,
+    job_id: jobId,
+    sid,
+  } = entry;
   const status = entry.status === undefined ? '' : String(entry.status);
-  return [`${method ?? ''} ${target ?? ''}`, status, agent, clientId, type, text, promptId, jobId, sid].filter(
-    (value): value is string => typeof value === 'string',
-  );
+  return [
+    `${method ?? ''} ${target ?? ''}`,
+    status,
+    agent,
+    clientId,
+    type,
+    text,
+    promptId,
+    jobId,
+    sid,
+  ].filter((value): value is string => typeof value === 'string');
 }
 
 export function isRepeated({ first }: Line): boolean {

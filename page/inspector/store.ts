@@ -9,12 +9,17 @@ const MAX_ENTRIES = 20_000;
 export type Scope = 'own' | 'all';
 /** A name that tells entries of several servers apart. */
 export type Name = string;
-export type NamedEntry = TrafficEntry & { readonly name: Name; readonly causeName: Name | undefined };
+export type NamedEntry = TrafficEntry & {
+  readonly name: Name;
+  readonly causeName: Name | undefined;
+};
 
 export const scope = signal<Scope>('own');
 export const isPaused = signal(false);
 export const entries = signal<ReadonlyMap<Name, NamedEntry>>(new Map());
-export const facts = signal<{ readonly dropped: number; readonly memoryBytes: number } | undefined>(undefined);
+export const facts = signal<{ readonly dropped: number; readonly memoryBytes: number } | undefined>(
+  undefined,
+);
 export const fault = signal('');
 
 /** What is known of each server: with several, each poll may reach another. */
@@ -22,7 +27,9 @@ const revisions = new Map<string, number>();
 let timer: ReturnType<typeof setTimeout> | undefined;
 let readers = 0;
 
-export const ordered = computed(() => [...entries.value.values()].toSorted((a, b) => a.at_ms - b.at_ms || a.id - b.id));
+export const ordered = computed(() =>
+  [...entries.value.values()].toSorted((a, b) => a.at_ms - b.at_ms || a.id - b.id),
+);
 
 async function poll(): Promise<void> {
   clearTimeout(timer);
@@ -74,7 +81,10 @@ export function watchTraffic(): () => void {
 
 function stop(): void {
   clearTimeout(timer);
-  void call(`holdover/api/traffic/close?scope=${scope.peek()}`, { method: 'POST', keepalive: true }).catch(() => {});
+  void call(`holdover/api/traffic/close?scope=${scope.peek()}`, {
+    method: 'POST',
+    keepalive: true,
+  }).catch(() => {});
 }
 
 addEventListener('pagehide', () => {

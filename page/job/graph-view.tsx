@@ -21,28 +21,59 @@ type GraphViewProps = {
 
 /** The graph as a picture, with the state of each node. */
 export function GraphView({ nodes, states, times }: GraphViewProps) {
-  const shape = nodes.map(({ id, links }) => `${id}:${links.map(({ from }) => from).join()}`).join(';');
-  const picture = useMemo(() => (nodes.length > MAX_NODES ? undefined : placeNodes(nodes)), [shape]);
+  const shape = nodes
+    .map(({ id, links }) => `${id}:${links.map(({ from }) => from).join()}`)
+    .join(';');
+  const picture = useMemo(
+    () => (nodes.length > MAX_NODES ? undefined : placeNodes(nodes)),
+    [shape],
+  );
   const [chosen, setChosen] = useState<string>();
-  if (picture === undefined) return <p class="muted">{plural(nodes.length, 'node')}: too many for a picture.</p>;
+  if (picture === undefined)
+    return <p class="muted">{plural(nodes.length, 'node')}: too many for a picture.</p>;
   const stateOf = (node: JobNode): NodeStateWord => states.get(node.id) ?? node.state;
   return (
-    <div class="graph" tabIndex={0} role="region" aria-label={`Graph of ${plural(nodes.length, 'node')}`}>
-      <svg width={picture.width} height={picture.height} viewBox={`0 0 ${picture.width} ${picture.height}`} role="img" aria-label={describe(nodes, stateOf)}>
+    <div
+      class="graph"
+      tabIndex={0}
+      role="region"
+      aria-label={`Graph of ${plural(nodes.length, 'node')}`}
+    >
+      <svg
+        width={picture.width}
+        height={picture.height}
+        viewBox={`0 0 ${picture.width} ${picture.height}`}
+        role="img"
+        aria-label={describe(nodes, stateOf)}
+      >
         {picture.links.map(({ key, path, from, to }) => (
-          <path key={key} d={path} class={`link ${chosen === from || chosen === to ? 'is-chosen' : ''}`} />
+          <path
+            key={key}
+            d={path}
+            class={`link ${chosen === from || chosen === to ? 'is-chosen' : ''}`}
+          />
         ))}
         {picture.nodes.map(({ node, x, y }) => {
           const state = stateOf(node);
           const time = times.get(node.id);
           const note = [`#${node.id}`, WORDS[state], time === undefined ? '' : duration(time)];
           return (
-            <g key={node.id} class={`node is-${state}`} transform={`translate(${x} ${y})`} onPointerEnter={() => setChosen(node.id)} onPointerLeave={() => setChosen(undefined)}>
+            <g
+              key={node.id}
+              class={`node is-${state}`}
+              transform={`translate(${x} ${y})`}
+              onPointerEnter={() => setChosen(node.id)}
+              onPointerLeave={() => setChosen(undefined)}
+            >
               <title>{`${node.title} (${node.class_type}), ${note.join(', ')}`}</title>
               <rect width={NODE_WIDTH} height={NODE_HEIGHT} rx="8" />
               <rect class="node-mark" width="4" height={NODE_HEIGHT - 16} x="6" y="8" rx="2" />
-              <text x="18" y="22">{shorten(node.title, 21)}</text>
-              <text x="18" y="40" class="node-note">{note.filter((word) => word !== '').join(' · ')}</text>
+              <text x="18" y="22">
+                {shorten(node.title, 21)}
+              </text>
+              <text x="18" y="40" class="node-note">
+                {note.filter((word) => word !== '').join(' · ')}
+              </text>
             </g>
           );
         })}

@@ -1,5 +1,11 @@
 import { useEffect, useState } from 'preact/hooks';
-import type { CodeAnswer, JobAnswer, JobFile, JobInput, NodeStateWord } from '../../src/console/api-types.ts';
+import type {
+  CodeAnswer,
+  JobAnswer,
+  JobFile,
+  JobInput,
+  NodeStateWord,
+} from '../../src/console/api-types.ts';
 import arrowLeft from 'icon:arrow-left';
 import arrows from 'icon:arrow-left-right';
 import ban from 'icon:ban';
@@ -57,7 +63,11 @@ export function JobView({ id }: { readonly id: string }) {
   const isGone = fault instanceof Refused && fault.status === 404;
   return (
     <Empty icon={searchX} title={isGone ? 'There is no such job' : 'The job could not be read'}>
-      <p>{isGone ? `None of your jobs has the id ${id}. It may have been removed from the history.` : String(fault)}</p>
+      <p>
+        {isGone
+          ? `None of your jobs has the id ${id}. It may have been removed from the history.`
+          : String(fault)}
+      </p>
       <a class="button" href={linkTo('jobs')}>
         All jobs
       </a>
@@ -103,7 +113,12 @@ function JobPage({ answer }: { readonly answer: JobAnswer }) {
           </Fact>
         )}
       </dl>
-      <Choice label="Part of the job" value={tab} onChange={setTab} options={TABS.map((value) => ({ value, text: value }))} />
+      <Choice
+        label="Part of the job"
+        value={tab}
+        onChange={setTab}
+        options={TABS.map((value) => ({ value, text: value }))}
+      />
       {tab === 'Overview' && <Overview answer={answer} />}
       {tab === 'v2 code' && <Code id={job.id} />}
       {tab === 'Workflow' && <Workflow answer={answer} />}
@@ -112,7 +127,13 @@ function JobPage({ answer }: { readonly answer: JobAnswer }) {
   );
 }
 
-function Fact({ name, children }: { readonly name: string; readonly children: preact.ComponentChildren }) {
+function Fact({
+  name,
+  children,
+}: {
+  readonly name: string;
+  readonly children: preact.ComponentChildren;
+}) {
   return (
     <div>
       <dt>{name}</dt>
@@ -161,7 +182,8 @@ function Overview({ answer }: { readonly answer: JobAnswer }) {
   const nodeTimes = useNodeTimes(job.id);
   const states = new Map<string, NodeStateWord>();
   if (isLive(job)) {
-    for (const [node, state] of Object.entries(live.states ?? {})) states.set(node, state === 'finished' ? 'done' : 'running');
+    for (const [node, state] of Object.entries(live.states ?? {}))
+      states.set(node, state === 'finished' ? 'done' : 'running');
   }
   const isCompared = inputs.some(isPicture) && outputs.some(isPicture);
   return (
@@ -189,7 +211,9 @@ function Overview({ answer }: { readonly answer: JobAnswer }) {
       {(outputs.length > 0 || texts.length > 0) && (
         <section aria-labelledby="outputs-title">
           <h2 id="outputs-title">Outputs</h2>
-          {isCompared && <Compare inputs={inputs.filter(isPicture)} outputs={outputs.filter(isPicture)} />}
+          {isCompared && (
+            <Compare inputs={inputs.filter(isPicture)} outputs={outputs.filter(isPicture)} />
+          )}
           <ul class="files">
             {outputs.map((file) => (
               <File key={`${file.node} ${file.subfolder} ${file.filename}`} file={file} />
@@ -243,7 +267,13 @@ function File({ file }: { readonly file: JobFile | JobInput }) {
         <bdi>{subfolder === '' ? filename : `${subfolder}/${filename}`}</bdi>
         <small>node {file.node}</small>
       </span>
-      <button type="button" class="button is-icon" title="Download" aria-label={`Download ${filename}`} onClick={save}>
+      <button
+        type="button"
+        class="button is-icon"
+        title="Download"
+        aria-label={`Download ${filename}`}
+        onClick={save}
+      >
         <Icon shapes={download} />
       </button>
     </li>
@@ -251,7 +281,13 @@ function File({ file }: { readonly file: JobFile | JobInput }) {
 }
 
 /** Two pictures on top of each other, with a border to move. */
-function Compare({ inputs, outputs }: { readonly inputs: readonly JobInput[]; readonly outputs: readonly JobFile[] }) {
+function Compare({
+  inputs,
+  outputs,
+}: {
+  readonly inputs: readonly JobInput[];
+  readonly outputs: readonly JobFile[];
+}) {
   const [isOpen, setOpen] = useState(false);
   const [share, setShare] = useState(50);
   const [input] = inputs;
@@ -275,7 +311,14 @@ function Compare({ inputs, outputs }: { readonly inputs: readonly JobInput[]; re
       </div>
       <label>
         <span>{input.filename}</span>
-        <input type="range" min="0" max="100" value={share} aria-label="Border between input and output" onInput={(event) => setShare(Number(event.currentTarget.value))} />
+        <input
+          type="range"
+          min="0"
+          max="100"
+          value={share}
+          aria-label="Border between input and output"
+          onInput={(event) => setShare(Number(event.currentTarget.value))}
+        />
         <span>{output.filename}</span>
       </label>
     </figure>
@@ -294,12 +337,16 @@ function Code({ id }: { readonly id: string }) {
   const [answer, setAnswer] = useState<CodeAnswer>();
   useEffect(() => {
     setAnswer(undefined);
-    getJson<CodeAnswer>(`holdover/api/job/code?${new URLSearchParams({ id, language })}`).then(setAnswer, tellError);
+    getJson<CodeAnswer>(`holdover/api/job/code?${new URLSearchParams({ id, language })}`).then(
+      setAnswer,
+      tellError,
+    );
   }, [id, language]);
   return (
     <section aria-label="v2 code">
       <p>
-        The same job without v1: it uploads the inputs, runs the workflow as a v2 job, and downloads the outputs.
+        The same job without v1: it uploads the inputs, runs the workflow as a v2 job, and downloads
+        the outputs.
         {answer !== undefined && answer.files.length > 0 && (
           <>
             {' '}
@@ -320,7 +367,11 @@ function Code({ id }: { readonly id: string }) {
   );
 }
 
-function Workflow({ answer: { graph_json: graph, workflow_json: workflow } }: { readonly answer: JobAnswer }) {
+function Workflow({
+  answer: { graph_json: graph, workflow_json: workflow },
+}: {
+  readonly answer: JobAnswer;
+}) {
   const [format, setFormat] = useState<'api' | 'ui'>('api');
   const text = format === 'ui' && workflow !== null ? workflow : graph;
   return (
@@ -343,7 +394,8 @@ function Workflow({ answer: { graph_json: graph, workflow_json: workflow } }: { 
 }
 
 function Messages({ answer: { messages } }: { readonly answer: JobAnswer }) {
-  if (messages.length === 0) return <p class="muted">History has its messages once it has ended.</p>;
+  if (messages.length === 0)
+    return <p class="muted">History has its messages once it has ended.</p>;
   return (
     <table class="plain-table">
       <thead>

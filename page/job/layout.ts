@@ -5,7 +5,12 @@ export const NODE_WIDTH = 176;
 export const NODE_HEIGHT = 52;
 
 export type PlacedNode = { readonly node: JobNode; readonly x: number; readonly y: number };
-export type PlacedLink = { readonly key: string; readonly path: string; readonly from: string; readonly to: string };
+export type PlacedLink = {
+  readonly key: string;
+  readonly path: string;
+  readonly from: string;
+  readonly to: string;
+};
 export type Picture = {
   readonly nodes: readonly PlacedNode[];
   readonly links: readonly PlacedLink[];
@@ -29,9 +34,18 @@ export function placeNodes(nodes: readonly JobNode[]): Picture {
   return {
     width,
     height,
-    nodes: nodes.map((node) => ({ node, x: at(node.id).x - NODE_WIDTH / 2, y: at(node.id).y - NODE_HEIGHT / 2 })),
+    nodes: nodes.map((node) => ({
+      node,
+      x: at(node.id).x - NODE_WIDTH / 2,
+      y: at(node.id).y - NODE_HEIGHT / 2,
+    })),
     links: nodes.flatMap(({ id, links }) =>
-      links.map(({ from, input }) => ({ key: `${from} ${id} ${input}`, from, to: id, path: curve(at(from), at(id)) })),
+      links.map(({ from, input }) => ({
+        key: `${from} ${id} ${input}`,
+        from,
+        to: id,
+        path: curve(at(from), at(id)),
+      })),
     ),
   };
 }

@@ -18,7 +18,8 @@ export function useNodeTimes(id: string): ReadonlyMap<string, number> {
       if (type !== 'executing' && !type.startsWith('execution_')) return;
       end();
       const { node } = data;
-      if (type === 'executing' && typeof node === 'string') current = { node, sinceMs: performance.now() };
+      if (type === 'executing' && typeof node === 'string')
+        current = { node, sinceMs: performance.now() };
     });
   }, [id]);
   return times;

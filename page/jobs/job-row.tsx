@@ -43,12 +43,21 @@ export function Progress({ job }: { readonly job: JobSummary }) {
   const live = liveJob(job.id).value;
   const fraction = fractionOf(live, job.node_count);
   const ranMs = job.started_at_ms === null ? 0 : now.value - job.started_at_ms;
-  const left = fraction !== undefined && fraction > 0.03 ? (ranMs / fraction) * (1 - fraction) : undefined;
+  const left =
+    fraction !== undefined && fraction > 0.03 ? (ranMs / fraction) * (1 - fraction) : undefined;
   const step = live.max !== undefined && live.max > 1 ? `${live.value ?? 0}/${live.max}` : '';
-  const words = [live.node === undefined ? '' : `node ${live.node}`, step, left === undefined ? '' : `${duration(left)} left`];
+  const words = [
+    live.node === undefined ? '' : `node ${live.node}`,
+    step,
+    left === undefined ? '' : `${duration(left)} left`,
+  ];
   return (
     <span class="progress">
-      <progress max={1} {...(fraction !== undefined && { value: fraction })} aria-label={`Progress of ${job.name}`} />
+      <progress
+        max={1}
+        {...(fraction !== undefined && { value: fraction })}
+        aria-label={`Progress of ${job.name}`}
+      />
       <small>{words.filter((word) => word !== '').join(' · ')}</small>
     </span>
   );
@@ -63,7 +72,12 @@ export function JobState({ job }: { readonly job: JobSummary }) {
       </span>
     );
   }
-  const note = job.position !== null ? (job.position === 1 ? 'next' : `number ${job.position}`) : (job.error ?? '');
+  const note =
+    job.position !== null
+      ? job.position === 1
+        ? 'next'
+        : `number ${job.position}`
+      : (job.error ?? '');
   return (
     <span class="state">
       <StatusBadge status={job.status} />
@@ -75,7 +89,13 @@ export function JobState({ job }: { readonly job: JobSummary }) {
 export function JobActions({ job }: { readonly job: JobSummary }) {
   if (isLive(job)) {
     return (
-      <button type="button" class="button is-icon" title="Cancel" aria-label={`Cancel ${job.name}, ${job.id}`} onClick={() => void cancel([job.id])}>
+      <button
+        type="button"
+        class="button is-icon"
+        title="Cancel"
+        aria-label={`Cancel ${job.name}, ${job.id}`}
+        onClick={() => void cancel([job.id])}
+      >
         <Icon shapes={ban} />
       </button>
     );
@@ -86,10 +106,22 @@ export function JobActions({ job }: { readonly job: JobSummary }) {
   };
   return (
     <>
-      <button type="button" class="button is-icon" title="Run again" aria-label={`Run ${job.name} again`} onClick={() => void again('same')}>
+      <button
+        type="button"
+        class="button is-icon"
+        title="Run again"
+        aria-label={`Run ${job.name} again`}
+        onClick={() => void again('same')}
+      >
         <Icon shapes={play} />
       </button>
-      <button type="button" class="button is-icon" title="Run again with a new seed" aria-label={`Run ${job.name} again with a new seed`} onClick={() => void again('new')}>
+      <button
+        type="button"
+        class="button is-icon"
+        title="Run again with a new seed"
+        aria-label={`Run ${job.name} again with a new seed`}
+        onClick={() => void again('new')}
+      >
         <Icon shapes={dices} />
       </button>
     </>
@@ -100,9 +132,18 @@ export function JobRow({ job, index }: { readonly job: JobSummary; readonly inde
   const { waitedMs, ranMs } = times(job, isLive(job) ? now.value : 0);
   const isSelected = selection.value.has(job.key);
   return (
-    <div class={`row job-row ${isSelected ? 'is-selected' : ''}`} role="row" aria-rowindex={index + 2}>
+    <div
+      class={`row job-row ${isSelected ? 'is-selected' : ''}`}
+      role="row"
+      aria-rowindex={index + 2}
+    >
       <span class="cell is-check" role="cell">
-        <input type="checkbox" checked={isSelected} aria-label={`Select ${job.name}, ${job.id}`} onChange={() => toggleSelected(job.key)} />
+        <input
+          type="checkbox"
+          checked={isSelected}
+          aria-label={`Select ${job.name}, ${job.id}`}
+          onChange={() => toggleSelected(job.key)}
+        />
       </span>
       <span class="cell is-picture" role="cell">
         <JobPicture job={job} />
@@ -150,9 +191,12 @@ export function JobTile({ job }: { readonly job: JobSummary }) {
         <a href={linkTo('jobs', job.id)} class="tile-name" tabIndex={-1}>
           <bdi>{job.name}</bdi>
         </a>
-        {job.status === 'in_progress' ? <Progress job={job} /> : (
+        {job.status === 'in_progress' ? (
+          <Progress job={job} />
+        ) : (
           <small>
-            {job.status !== 'completed' && <StatusBadge status={job.status} />} {ago(job.created_at_ms, now.value)}
+            {job.status !== 'completed' && <StatusBadge status={job.status} />}{' '}
+            {ago(job.created_at_ms, now.value)}
             {ranMs === null ? '' : ` · ${duration(ranMs)}`}
           </small>
         )}

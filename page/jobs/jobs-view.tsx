@@ -37,7 +37,9 @@ import { VirtualList } from './virtual-list.tsx';
 
 const LAYOUT_NAME = 'holdover-layout';
 type Layout = 'table' | 'gallery';
-const layout = signal<Layout>(localStorage.getItem(LAYOUT_NAME) === 'gallery' ? 'gallery' : 'table');
+const layout = signal<Layout>(
+  localStorage.getItem(LAYOUT_NAME) === 'gallery' ? 'gallery' : 'table',
+);
 const NARROW = matchMedia('(max-width: 46rem)');
 const TYPING_MS = 250;
 
@@ -56,11 +58,16 @@ export function JobsView() {
 
 function Toolbar() {
   const known = counts.value;
-  const all = known === undefined ? undefined : Object.values(known).reduce((sum, value) => sum + value, 0);
+  const all =
+    known === undefined ? undefined : Object.values(known).reduce((sum, value) => sum + value, 0);
   const { status, api, clientId } = filter.value;
   const chips = [
     { value: 'all' as const, word: 'All', total: all },
-    ...Object.entries(STATUS_WORDS).map(([value, word]) => ({ value: value as Status, word, total: known?.[value as Status] })),
+    ...Object.entries(STATUS_WORDS).map(([value, word]) => ({
+      value: value as Status,
+      word,
+      total: known?.[value as Status],
+    })),
   ];
   return (
     <header class="toolbar">
@@ -84,7 +91,13 @@ function Toolbar() {
       <div class="toolbar-row is-filters">
         <div class="chips" role="group" aria-label="State">
           {chips.map(({ value, word, total }) => (
-            <button key={value} type="button" class="chip" aria-pressed={status === value} onClick={() => setFilter({ status: value })}>
+            <button
+              key={value}
+              type="button"
+              class="chip"
+              aria-pressed={status === value}
+              onClick={() => setFilter({ status: value })}
+            >
               {word}
               {total !== undefined && <span class="chip-count">{count(total)}</span>}
             </button>
@@ -92,7 +105,10 @@ function Toolbar() {
         </div>
         <label class="field">
           <span>Client</span>
-          <select value={clientId} onChange={(event) => setFilter({ clientId: event.currentTarget.value })}>
+          <select
+            value={clientId}
+            onChange={(event) => setFilter({ clientId: event.currentTarget.value })}
+          >
             <option value="">all</option>
             {[...clients.value].toSorted().map((name) => (
               <option key={name} value={name}>
@@ -103,7 +119,10 @@ function Toolbar() {
         </label>
         <label class="field">
           <span>API</span>
-          <select value={api} onChange={(event) => setFilter({ api: event.currentTarget.value as 'all' })}>
+          <select
+            value={api}
+            onChange={(event) => setFilter({ api: event.currentTarget.value as 'all' })}
+          >
             <option value="all">all</option>
             <option value="v1">v1</option>
             <option value="v2">v2</option>
@@ -125,7 +144,12 @@ function SearchField() {
     <label class="search">
       <Icon shapes={search} />
       <span class="hidden">Search jobs</span>
-      <input type="search" placeholder="Name, id, client or error" value={text} onInput={(event) => setText(event.currentTarget.value)} />
+      <input
+        type="search"
+        placeholder="Name, id, client or error"
+        value={text}
+        onInput={(event) => setText(event.currentTarget.value)}
+      />
     </label>
   );
 }
@@ -146,7 +170,12 @@ function SampleButton({ isLarge = false }: { readonly isLarge?: boolean }) {
     void refresh();
   };
   return (
-    <button type="button" class={`button ${isLarge ? 'is-primary' : ''}`} disabled={isBusy} onClick={() => void onClick()}>
+    <button
+      type="button"
+      class={`button ${isLarge ? 'is-primary' : ''}`}
+      disabled={isBusy}
+      onClick={() => void onClick()}
+    >
       <Icon shapes={play} />
       <span>Run a sample</span>
     </button>
@@ -171,7 +200,12 @@ function Selection() {
   return (
     <div class="selection">
       <span>{plural(chosen.length, 'job')} selected</span>
-      <button type="button" class="button is-small" disabled={live.length === 0} onClick={() => void cancel(live.map(({ id }) => id))}>
+      <button
+        type="button"
+        class="button is-small"
+        disabled={live.length === 0}
+        onClick={() => void cancel(live.map(({ id }) => id))}
+      >
         <Icon shapes={ban} />
         <span>Cancel {live.length}</span>
       </button>
@@ -195,7 +229,11 @@ function CancelAllButton({ total }: { readonly total: number }) {
   }
   return (
     <>
-      <button type="button" class="button is-small is-danger" onClick={() => void cancelAll().then(() => setAsked(false))}>
+      <button
+        type="button"
+        class="button is-small is-danger"
+        onClick={() => void cancelAll().then(() => setAsked(false))}
+      >
         Cancel {count(total)} jobs
       </button>
       <button type="button" class="button is-small" onClick={() => setAsked(false)}>
@@ -225,13 +263,25 @@ function JobList({ scroller }: { readonly scroller: { readonly current: HTMLDivE
   const columns = Math.max(2, Math.floor(width / 210));
   const keyOf = ({ key }: { readonly key: string }): string => key;
   const end = (
-    <p class="list-end">{hasMore.value ? 'Loading more …' : `${plural(list.length, 'job')}, that is all.`}</p>
+    <p class="list-end">
+      {hasMore.value ? 'Loading more …' : `${plural(list.length, 'job')}, that is all.`}
+    </p>
   );
   if (isGallery) {
     return (
       <>
         <div class="gallery" ref={container}>
-          <VirtualList key="gallery" items={list} columns={columns} rowHeight={width / columns + 58} scroller={scroller} container={container} keyOf={keyOf} onEnd={() => void loadMore()} render={(job) => <JobTile job={job} />} />
+          <VirtualList
+            key="gallery"
+            items={list}
+            columns={columns}
+            rowHeight={width / columns + 58}
+            scroller={scroller}
+            container={container}
+            keyOf={keyOf}
+            onEnd={() => void loadMore()}
+            render={(job) => <JobTile job={job} />}
+          />
         </div>
         {end}
       </>
@@ -239,7 +289,13 @@ function JobList({ scroller }: { readonly scroller: { readonly current: HTMLDivE
   }
   return (
     <>
-      <div class="table" role="table" aria-label="Jobs" aria-rowcount={list.length + 1} onKeyDown={moveFocus}>
+      <div
+        class="table"
+        role="table"
+        aria-label="Jobs"
+        aria-rowcount={list.length + 1}
+        onKeyDown={moveFocus}
+      >
         <div class="row head" role="row" aria-rowindex={1}>
           <span class="cell is-check" role="columnheader">
             <span class="hidden">Select</span>
@@ -247,18 +303,39 @@ function JobList({ scroller }: { readonly scroller: { readonly current: HTMLDivE
           <span class="cell is-picture" role="columnheader">
             <span class="hidden">Picture</span>
           </span>
-          <span class="cell is-name" role="columnheader">Workflow</span>
-          <span class="cell is-client" role="columnheader">Client</span>
-          <span class="cell is-state" role="columnheader">State</span>
-          <span class="cell is-time" role="columnheader">Submitted</span>
-          <span class="cell is-number" role="columnheader">Waited</span>
-          <span class="cell is-number" role="columnheader">Ran</span>
+          <span class="cell is-name" role="columnheader">
+            Workflow
+          </span>
+          <span class="cell is-client" role="columnheader">
+            Client
+          </span>
+          <span class="cell is-state" role="columnheader">
+            State
+          </span>
+          <span class="cell is-time" role="columnheader">
+            Submitted
+          </span>
+          <span class="cell is-number" role="columnheader">
+            Waited
+          </span>
+          <span class="cell is-number" role="columnheader">
+            Ran
+          </span>
           <span class="cell is-actions" role="columnheader">
             <span class="hidden">Actions</span>
           </span>
         </div>
         <div ref={container} role="rowgroup">
-          <VirtualList key={`table${isNarrow}`} items={list} rowHeight={isNarrow ? 96 : 60} scroller={scroller} container={container} keyOf={keyOf} onEnd={() => void loadMore()} render={(job, index) => <JobRow job={job} index={index} />} />
+          <VirtualList
+            key={`table${isNarrow}`}
+            items={list}
+            rowHeight={isNarrow ? 96 : 60}
+            scroller={scroller}
+            container={container}
+            keyOf={keyOf}
+            onEnd={() => void loadMore()}
+            render={(job, index) => <JobRow job={job} index={index} />}
+          />
         </div>
       </div>
       {end}
@@ -273,7 +350,9 @@ function moveFocus(event: KeyboardEvent): void {
   if (step === 0 || link === null) return;
   const links = [...(event.currentTarget as Element).querySelectorAll<HTMLElement>('.job-link')];
   const positions = links.map((element) => element.getBoundingClientRect().top);
-  const order = links.map((_, at) => at).toSorted((a, b) => (positions[a] ?? 0) - (positions[b] ?? 0));
+  const order = links
+    .map((_, at) => at)
+    .toSorted((a, b) => (positions[a] ?? 0) - (positions[b] ?? 0));
   const next = order[order.indexOf(links.indexOf(link as HTMLElement)) + step];
   if (next === undefined) return;
   event.preventDefault();
@@ -312,8 +391,9 @@ function NoJobs() {
   return (
     <Empty icon={inbox} title="No jobs yet">
       <p>
-        Holdover keeps clients of ComfyUI's v1 API working: it runs every prompt as a job of the v2 API. Point a client
-        at <code>{session.value?.address}</code>, or run a sample and watch it here.
+        Holdover keeps clients of ComfyUI's v1 API working: it runs every prompt as a job of the v2
+        API. Point a client at <code>{session.value?.address}</code>, or run a sample and watch it
+        here.
       </p>
       <p class="buttons">
         <SampleButton isLarge />

@@ -36,7 +36,9 @@ export function forgetLive(id: string): void {
   jobs.delete(id);
 }
 
-type NodeStates = Readonly<Record<string, { readonly state?: string; readonly value?: number; readonly max?: number }>>;
+type NodeStates = Readonly<
+  Record<string, { readonly state?: string; readonly value?: number; readonly max?: number }>
+>;
 
 onMessage(({ type, data }) => {
   const id = data['prompt_id'];
@@ -44,14 +46,21 @@ onMessage(({ type, data }) => {
   const job = liveJob(id);
   if (type === 'progress') {
     lastPromptId = id;
-    job.value = { ...job.peek(), node: String(data['node']), value: Number(data['value']), max: Number(data['max']) };
+    job.value = {
+      ...job.peek(),
+      node: String(data['node']),
+      value: Number(data['value']),
+      max: Number(data['max']),
+    };
   } else if (type === 'executing' && typeof data['node'] === 'string') {
     lastPromptId = id;
     const { value: _value, max: _max, ...rest } = job.peek();
     job.value = { ...rest, node: data['node'] };
   } else if (type === 'progress_state') {
     const nodes = data['nodes'] as NodeStates;
-    const states = Object.fromEntries(Object.entries(nodes).map(([node, { state = '' }]) => [node, state]));
+    const states = Object.fromEntries(
+      Object.entries(nodes).map(([node, { state = '' }]) => [node, state]),
+    );
     const done = Object.values(states).filter((state) => state === 'finished').length;
     job.value = { ...job.peek(), states, done };
   }
@@ -67,7 +76,10 @@ onPicture((promptId, picture) => {
 });
 
 /** Share of the work that is done, 0 to 1; `undefined`: not known. */
-export function fractionOf({ done, value, max }: LiveJob, nodeCount: number | null): number | undefined {
+export function fractionOf(
+  { done, value, max }: LiveJob,
+  nodeCount: number | null,
+): number | undefined {
   const step = max !== undefined && max > 0 && value !== undefined ? Math.min(1, value / max) : 0;
   if (nodeCount === null || nodeCount === 0) return max === undefined ? undefined : step;
   const share = ((done ?? 0) + step) / nodeCount;

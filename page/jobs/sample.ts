@@ -15,7 +15,11 @@ const SAMPLE = {
     inputs: { image1: ['1', 0], image2: ['2', 0], blend_factor: 0.35, blend_mode: 'overlay' },
     _meta: { title: 'Blend both' },
   },
-  '4': { class_type: 'SaveImage', inputs: { images: ['3', 0], filename_prefix: 'sample/pattern' }, _meta: { title: 'Save' } },
+  '4': {
+    class_type: 'SaveImage',
+    inputs: { images: ['3', 0], filename_prefix: 'sample/pattern' },
+    _meta: { title: 'Save' },
+  },
 };
 const CLASSES = Object.values(SAMPLE).map(({ class_type: type }) => type);
 const CLOSE_AFTER_MS = 120_000;
@@ -25,7 +29,9 @@ let isRunnable: Promise<boolean> | undefined;
 /** True when the upstream has the nodes of the sample. */
 export function canRunSample(): Promise<boolean> {
   isRunnable ??= Promise.all(
-    CLASSES.map((type) => getJson<Record<string, unknown>>(`object_info/${type}`).then((info) => type in info)),
+    CLASSES.map((type) =>
+      getJson<Record<string, unknown>>(`object_info/${type}`).then((info) => type in info),
+    ),
   ).then(
     (found) => found.every(Boolean),
     () => false,
@@ -50,7 +56,9 @@ export async function runSample(): Promise<string | undefined> {
     const body = {
       prompt,
       client_id: clientId,
-      extra_data: { extra_pnginfo: { workflow: { name: 'Sample: grow a pattern', nodes: [], links: [] } } },
+      extra_data: {
+        extra_pnginfo: { workflow: { name: 'Sample: grow a pattern', nodes: [], links: [] } },
+      },
     };
     const response = await postJson('prompt', body, 'sample');
     const { prompt_id: promptId } = (await response.json()) as { prompt_id: string };
@@ -58,7 +66,12 @@ export async function runSample(): Promise<string | undefined> {
     socket.onmessage = ({ data }) => {
       if (typeof data !== 'string' || !data.includes(promptId)) return;
       const { type } = JSON.parse(data) as { type: string };
-      if (type !== 'execution_success' && type !== 'execution_error' && type !== 'execution_interrupted') return;
+      if (
+        type !== 'execution_success' &&
+        type !== 'execution_error' &&
+        type !== 'execution_interrupted'
+      )
+        return;
       clearTimeout(timer);
       socket.close();
     };

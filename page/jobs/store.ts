@@ -118,7 +118,9 @@ function show(answer: JobListAnswer): void {
   const fresh = new Set(answer.jobs.map(({ key }) => key));
   const last = answer.jobs.findLast(({ ended_at_ms: end }) => end !== null)?.ended_at_ms ?? 0;
   // With nothing in common there may be a gap: then reading starts anew from here.
-  const isConnected = answer.jobs.some(({ key, ended_at_ms: end }) => end !== null && earlier.some((job) => job.key === key));
+  const isConnected = answer.jobs.some(
+    ({ key, ended_at_ms: end }) => end !== null && earlier.some((job) => job.key === key),
+  );
   const older = isConnected
     ? earlier.filter(({ key, ended_at_ms: end }) => end !== null && end <= last && !fresh.has(key))
     : [];
@@ -141,7 +143,9 @@ function fail(error: unknown): void {
 }
 
 function announceEnds(earlier: readonly JobSummary[], current: readonly JobSummary[]): void {
-  const wasLive = new Set(earlier.filter(({ ended_at_ms: end }) => end === null).map(({ key }) => key));
+  const wasLive = new Set(
+    earlier.filter(({ ended_at_ms: end }) => end === null).map(({ key }) => key),
+  );
   const ended = current.filter(({ key, ended_at_ms: end }) => end !== null && wasLive.has(key));
   ended.forEach(({ id }) => forgetLive(id));
   const [first] = ended;
@@ -194,7 +198,10 @@ export async function cancel(ids: readonly string[]): Promise<void> {
 export async function cancelAll(): Promise<void> {
   try {
     await postJson('queue', { clear: true });
-    const running = jobs.peek().filter(({ status }) => status === 'in_progress').map(({ id }) => id);
+    const running = jobs
+      .peek()
+      .filter(({ status }) => status === 'in_progress')
+      .map(({ id }) => id);
     if (running.length > 0) await postJson('api/jobs/cancel', { job_ids: running });
     tell('Cancelled all jobs.');
   } catch (error) {

@@ -71,7 +71,12 @@ export function VirtualList<T>({
             key={keyOf(item)}
             class="virtual-item"
             role="presentation"
-            style={{ height: `${rowHeight}px`, width: `${100 / columns}%`, left, transform: `translateY(${top}px)` }}
+            style={{
+              height: `${rowHeight}px`,
+              width: `${100 / columns}%`,
+              left,
+              transform: `translateY(${top}px)`,
+            }}
           >
             {render(item, index)}
           </div>

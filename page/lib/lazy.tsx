@@ -21,7 +21,8 @@ export function lazy<P extends object>(load: () => Promise<ComponentType<P>>): C
       );
     }, []);
     if (Part !== undefined) return <Part {...props} />;
-    if (hasFailed) return <Empty icon={warning} title="This part of the page could not be loaded" />;
+    if (hasFailed)
+      return <Empty icon={warning} title="This part of the page could not be loaded" />;
     return <Empty icon={loader} title="Loading …" />;
   };
 }

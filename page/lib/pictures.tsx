@@ -51,7 +51,15 @@ async function urlOf(path: string): Promise<string> {
 }
 
 /** A file as a small picture: fetched with the key of the page once it is near the visible part. */
-export function Thumbnail({ of, quality = 70, full = false }: { readonly of: File; readonly quality?: number; readonly full?: boolean }) {
+export function Thumbnail({
+  of,
+  quality = 70,
+  full = false,
+}: {
+  readonly of: File;
+  readonly quality?: number;
+  readonly full?: boolean;
+}) {
   const [ref, isSeen] = useSeen<HTMLSpanElement>();
   const [url, setUrl] = useState<string>();
   const path = viewPath(of, full ? {} : { preview: `webp;${quality}` });
@@ -59,12 +67,19 @@ export function Thumbnail({ of, quality = 70, full = false }: { readonly of: Fil
     setUrl(undefined);
     if (!isSeen || !isPicture(of)) return undefined;
     let isCurrent = true;
-    urlOf(path).then((found) => isCurrent && setUrl(found), () => {});
+    urlOf(path).then(
+      (found) => isCurrent && setUrl(found),
+      () => {},
+    );
     return () => void (isCurrent = false);
   }, [path, isSeen]);
   return (
     <span class="thumbnail" ref={ref}>
-      {url === undefined ? <Icon shapes={isPicture(of) ? image : file} size={20} /> : <img src={url} alt={of.filename} />}
+      {url === undefined ? (
+        <Icon shapes={isPicture(of) ? image : file} size={20} />
+      ) : (
+        <img src={url} alt={of.filename} />
+      )}
     </span>
   );
 }

@@ -30,7 +30,11 @@ function decoded(text: string | undefined): string | undefined {
   }
 }
 
-export function linkTo(part: Part, detail?: string, query?: Readonly<Record<string, string>>): string {
+export function linkTo(
+  part: Part,
+  detail?: string,
+  query?: Readonly<Record<string, string>>,
+): string {
   const path = detail === undefined ? `#/${part}` : `#/${part}/${encodeURIComponent(detail)}`;
   const text = query === undefined ? '' : String(new URLSearchParams(query));
   return text === '' ? path : `${path}?${text}`;

@@ -71,8 +71,12 @@ export async function postJson(path: string, body: string | object, mark: '1' | 
 /** The words of the server, where its answer has some. */
 async function refusalOf(response: Response): Promise<Refused> {
   const text = await response.text().catch(() => '');
-  const error = readJson(text) as { error?: { message?: string; details?: string } | string; message?: string };
-  const told = typeof error?.error === 'string' ? error.error : (error?.error?.message ?? error?.message);
+  const error = readJson(text) as {
+    error?: { message?: string; details?: string } | string;
+    message?: string;
+  };
+  const told =
+    typeof error?.error === 'string' ? error.error : (error?.error?.message ?? error?.message);
   return new Refused(response.status, told ?? `The server answered ${response.status}.`);
 }
 

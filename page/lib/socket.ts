@@ -3,7 +3,10 @@ import { ROOT, readJson, storedKey } from './server.ts';
 const SHORTEST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 15_000;
 
-export type SocketMessage = { readonly type: string; readonly data: Readonly<Record<string, unknown>> };
+export type SocketMessage = {
+  readonly type: string;
+  readonly data: Readonly<Record<string, unknown>>;
+};
 
 export type SocketHandlers = {
   /** Before each connection; `false`: the server wants a key, nothing is tried until `restart`. */
@@ -43,7 +46,9 @@ export function keepConnected(handlers: SocketHandlers) {
     opened.onopen = () => {
       failures = 0;
       // Pictures then name their prompt.
-      opened.send(JSON.stringify({ type: 'feature_flags', data: { supports_preview_metadata: true } }));
+      opened.send(
+        JSON.stringify({ type: 'feature_flags', data: { supports_preview_metadata: true } }),
+      );
       handlers.onOpen();
     };
     opened.onmessage = ({ data }) => {

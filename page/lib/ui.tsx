@@ -8,7 +8,14 @@ type Shapes = readonly (readonly [string, Readonly<Record<string, string>>])[];
 /** A drawing beside a text; it says nothing by itself. */
 export function Icon({ shapes, size = 16 }: { readonly shapes: Shapes; readonly size?: number }) {
   return (
-    <svg class="icon" width={size} height={size} viewBox="0 0 24 24" aria-hidden="true" focusable="false">
+    <svg
+      class="icon"
+      width={size}
+      height={size}
+      viewBox="0 0 24 24"
+      aria-hidden="true"
+      focusable="false"
+    >
       {shapes.map(([name, attributes]) => h(name, { ...attributes }))}
     </svg>
   );
@@ -49,7 +56,13 @@ export function Empty({
 const COPIED_MS = 1500;
 
 /** Copies a text, and says that it did. */
-export function CopyButton({ text, label }: { readonly text: string | (() => string); readonly label: string }) {
+export function CopyButton({
+  text,
+  label,
+}: {
+  readonly text: string | (() => string);
+  readonly label: string;
+}) {
   const [isCopied, setCopied] = useState(false);
   useEffect(() => {
     if (!isCopied) return undefined;
@@ -61,7 +74,13 @@ export function CopyButton({ text, label }: { readonly text: string | (() => str
     setCopied(true);
   };
   return (
-    <button type="button" class="button is-small" aria-label={label} title={label} onClick={() => void onClick()}>
+    <button
+      type="button"
+      class="button is-small"
+      aria-label={label}
+      title={label}
+      onClick={() => void onClick()}
+    >
       <Icon shapes={isCopied ? check : copy} />
       <span>{isCopied ? 'Copied' : 'Copy'}</span>
     </button>
@@ -87,7 +106,11 @@ export function Choice<T extends string>({
   onChange,
 }: {
   readonly label: string;
-  readonly options: readonly { readonly value: T; readonly text: ComponentChildren; readonly title?: string }[];
+  readonly options: readonly {
+    readonly value: T;
+    readonly text: ComponentChildren;
+    readonly title?: string;
+  }[];
   readonly value: T;
   readonly onChange: (value: T) => void;
 }) {

@@ -1,7 +1,182 @@
+import { useEffect, useState } from 'preact/hooks';
+import type { ServerAnswer } from '../../src/console/api-types.ts';
+import loader from 'icon:loader-circle';
+import lock from 'icon:lock-keyhole';
+import check from 'icon:circle-check';
+import warning from 'icon:triangle-alert';
+import { count, dateTime, duration, size } from '../lib/format.ts';
+import { Refused, getJson } from '../lib/server.ts';
+import { Empty, Icon } from '../lib/ui.tsx';
+import { connection, now, session } from '../state.ts';
+import { Plot } from './plot.tsx';
+
+const READ_MS = 10_000;
+
 export function ServerView() {
+  const [answer, setAnswer] = useState<ServerAnswer>();
+  const [fault, setFault] = useState<unknown>();
+  const isOpen = connection.value.is === 'open';
+  useEffect(() => {
+    if (!isOpen) return undefined;
+    const read = (): void =>
+      void getJson<ServerAnswer>('holdover/api/server').then(
+        (found) => {
+          setAnswer(found);
+          setFault(undefined);
+        },
+        (error: unknown) => setFault(error),
+      );
+    read();
+    const timer = setInterval(() => !document.hidden && read(), READ_MS);
+    return () => clearInterval(timer);
+  }, [isOpen]);
+  if (answer !== undefined) return <Figures answer={answer} />;
+  if (fault instanceof Refused && fault.status === 403) {
+    return (
+      <Empty icon={lock} title="Figures are for the operator">
+        <p>{session.value?.operator_reason ?? fault.message}</p>
+      </Empty>
+    );
+  }
+  if (fault !== undefined)
+    return (
+      <Empty icon={warning} title="The figures could not be read">
+        <p>{String(fault)}</p>
+      </Empty>
+    );
+  return <Empty icon={loader} title="Reading the figures …" />;
+}
+
+function Figures({ answer }: { readonly answer: ServerAnswer }) {
+  const { samples, limits, warnings, health } = answer;
+  const atMs = samples.map(({ at_ms: at }) => at);
+  const pick = (name: keyof ServerAnswer['samples'][number]) =>
+    samples.map((sample) => sample[name]);
+  const rate = (value: number): string =>
+    value < 10 ? value.toFixed(1) : count(Math.round(value));
+  const whole = (value: number): string => count(Math.round(value));
   return (
-    <div class="view page">
+    <div class="view page server-view">
       <h1 tabIndex={-1}>Server</h1>
+      <ul class="warnings">
+        {warnings.length === 0 && (
+          <li class="is-good">
+            <Icon shapes={check} />
+            <span>Nothing wants action.</span>
+          </li>
+        )}
+        {warnings.map(({ code, text, action }, at) => (
+          <li key={`${code} ${at}`}>
+            <Icon shapes={warning} />
+            <span>
+              {text} <strong>{action}</strong>
+            </span>
+          </li>
+        ))}
+      </ul>
+      <dl class="facts">
+        <Fact name="Upstream" value={answer.upstream} />
+        <Fact name="Health" value={health.is_good ? 'healthy' : (health.reason ?? 'not healthy')} />
+        <Fact name="Version" value={answer.version} />
+        <Fact name="Node.js" value={answer.node} />
+        <div>
+          <dt>Up since</dt>
+          <dd title={dateTime(answer.started_at_ms)}>
+            {duration(now.value - answer.started_at_ms)}
+          </dd>
+        </div>
+      </dl>
+      <h2>The last hour</h2>
+      <div class="plots">
+        <Plot
+          title="Jobs"
+          atMs={atMs}
+          format={whole}
+          series={[
+            { name: 'queued', color: '--edge', values: pick('queued') },
+            { name: 'running', color: '--run', values: pick('running') },
+          ]}
+        />
+        <Plot
+          title="Ended a minute"
+          atMs={atMs}
+          format={rate}
+          series={[{ name: 'ended', color: '--good', values: pick('ended_per_minute') }]}
+        />
+        <Plot
+          title="Answered within"
+          atMs={atMs}
+          format={(value) => duration(value)}
+          series={[
+            { name: 'p50', color: '--run', values: pick('latency_p50_ms') },
+            { name: 'p95', color: '--violet', values: pick('latency_p95_ms') },
+          ]}
+        />
+        <Plot
+          title="Calls a second"
+          atMs={atMs}
+          format={rate}
+          series={[{ name: 'calls', color: '--run', values: pick('requests_per_second') }]}
+        />
+        <Plot
+          title="Sockets"
+          atMs={atMs}
+          format={whole}
+          series={[{ name: 'sockets', color: '--accent', values: pick('sockets') }]}
+        />
+        <Plot
+          title="Outbox"
+          atMs={atMs}
+          format={whole}
+          series={[{ name: 'waiting', color: '--warn', values: pick('outbox') }]}
+        />
+        <Plot
+          title="Memory"
+          atMs={atMs}
+          format={size}
+          series={[{ name: 'resident', color: '--accent', values: pick('memory_bytes') }]}
+        />
+        {answer.upstream_kind === 'remote' && (
+          <Plot
+            title="Streams of the upstream"
+            atMs={atMs}
+            format={whole}
+            series={[{ name: 'open', color: '--run', values: pick('upstream_streams') }]}
+          />
+        )}
+      </div>
+      <h2>Limits</h2>
+      <ul class="limits">
+        {limits.map(({ name, flag, used, limit, unit }) => {
+          const words = unit === 'bytes' ? size : count;
+          return (
+            <li key={name}>
+              <span>{name}</span>
+              <meter
+                min={0}
+                max={limit}
+                high={limit * 0.85}
+                optimum={0}
+                value={used}
+                aria-label={name}
+              />
+              <span class="is-number">
+                {words(used)} of {words(limit)}
+              </span>
+              <code>{flag}</code>
+            </li>
+          );
+        })}
+      </ul>
+    </div>
+  );
+}
+
+function Fact({ name, value }: { readonly name: string; readonly value: string }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{value}</dd>
     </div>
   );
 }

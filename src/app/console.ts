@@ -4,6 +4,8 @@ import { upstreamName } from '../config/upstream.ts';
 import { packageVersion } from '../config/version.ts';
 import { consoleRoutes, jobHandlers } from '../console/console-routes.ts';
 import { trafficHandlers } from '../console/traffic-routes.ts';
+import { clientsHandlers } from '../console/clients-routes.ts';
+import { serverHandlers } from '../console/server-routes.ts';
 import type { Services } from './services.ts';
 
 /** The API of Holdover's own page. */
@@ -28,5 +30,18 @@ export function openConsole(services: Services): Koa.Middleware {
   return consoleRoutes(consoleServices, {
     ...jobHandlers(consoleServices),
     ...trafficHandlers({ store: trafficRecorder.store, secrets }),
+    ...serverHandlers({
+      ...consoleServices,
+      config,
+      now: services.now,
+      figures: services.figures,
+      jobs: upstream.runner.jobs,
+      assets: ledger.assets,
+    }),
+    ...clientsHandlers({
+      ...consoleServices,
+      calls: ledger.calls,
+      usageCounter: services.usageCounter,
+    }),
   });
 }

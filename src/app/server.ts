@@ -67,6 +67,7 @@ export async function startServer(
       server.close();
       services.logs.feed.close();
       services.trafficRecorder.close();
+      services.figures.close();
       sockets.close();
       await untilAnswered(server);
       await closeServices(services, mounts);

@@ -6,6 +6,7 @@ import { type Auth, createAuth, createHttpAccess } from './auth.ts';
 import { createIdentify } from '../auth/identity.ts';
 import type { Config } from '../config/config.ts';
 import { packageVersion } from '../config/version.ts';
+import { createFigures } from '../console/figures.ts';
 import { type TrafficRecorder, createTrafficRecorder } from '../console/traffic-recorder.ts';
 import { createBodies } from '../http/json-body.ts';
 import type { Ledger } from '../ledger/ledger.ts';
@@ -88,8 +89,18 @@ export async function openServices(
   const ledger = withExampleInput({ config, runner: upstream.runner, spoolDir: store.dir.spool });
   const counter = await openPromptCounter({ links: store.links, ledger });
   const prompts = { live, eventLog, counter };
+  const figures = createFigures({
+    now,
+    totals: () => metrics.totals(),
+    countByState: () => live.countByState(),
+    outboxDepth: () => life.outboxDepth(),
+    sockets: () => sockets.count(),
+    openStreams: () => upstream.runner.openStreams(),
+    memoryBytes: () => process.memoryUsage.rss(),
+  });
   const spans = tracing?.prompts;
   const parts = { config, log, metrics, auth, ledger, upstream, sockets, spans, ...prompts };
+  const life = openPrompts(parts);
   return {
     config,
     now,
@@ -111,13 +122,14 @@ export async function openServices(
     /** `undefined`: no traces are made. */
     tracing,
     trafficRecorder,
+    figures,
     secrets,
     auth,
     ledger,
     upstream,
     sockets,
     files: openFileServices(config, { store, ledger, auth, upstream, now }),
-    prompts: { ...prompts, life: openPrompts(parts) },
+    prompts: { ...prompts, life },
   };
 }
 

@@ -1,4 +1,5 @@
 // The JSON of `/holdover/api/*`. The page imports these types; docs/console-api.md describes them.
+import type { ReportedClient } from '../migration/usage-report.ts';
 import type { FileRef } from '../protocol/v1.ts';
 import type { ListedStatus } from '../translate/status.ts';
 
@@ -56,7 +57,11 @@ export type JobNode = {
   readonly class_type: string;
   readonly title: string;
   readonly state: NodeStateWord;
-  readonly links: readonly { readonly input: string; readonly from: string; readonly slot: number }[];
+  readonly links: readonly {
+    readonly input: string;
+    readonly from: string;
+    readonly slot: number;
+  }[];
 };
 
 /** A file that an input of a node names. */
@@ -72,7 +77,11 @@ export type JobAnswer = {
   readonly outputs: readonly JobFile[];
   /** Texts that nodes show, by node. */
   readonly texts: readonly { readonly node: string; readonly text: string }[];
-  readonly messages: readonly { readonly type: string; readonly at_ms: number | null; readonly text: string }[];
+  readonly messages: readonly {
+    readonly type: string;
+    readonly at_ms: number | null;
+    readonly text: string;
+  }[];
   readonly error: {
     readonly node: string;
     readonly node_type: string;
@@ -176,3 +185,47 @@ export type DifferenceRow = {
   readonly holdover: string;
   readonly why: string;
 };
+
+/** One measurement of the server; `null`: not measured, or nothing to measure. */
+export type FigureSample = {
+  readonly at_ms: number;
+  readonly queued: number;
+  readonly running: number;
+  readonly outbox: number;
+  readonly sockets: number;
+  /** Prompts that ended since the sample before, in a minute. */
+  readonly ended_per_minute: number | null;
+  readonly requests_per_second: number | null;
+  readonly latency_p50_ms: number | null;
+  readonly latency_p95_ms: number | null;
+  readonly memory_bytes: number;
+  readonly upstream_streams: number;
+};
+
+/** `GET /holdover/api/server`; for the operator only. */
+export type ServerAnswer = {
+  readonly version: string;
+  readonly node: string;
+  readonly upstream: string;
+  readonly upstream_kind: 'embedded' | 'remote';
+  readonly health: { readonly is_good: boolean; readonly reason: string | null };
+  readonly started_at_ms: number;
+  readonly sample_interval_ms: number;
+  /** The last hour, oldest first. */
+  readonly samples: readonly FigureSample[];
+  readonly limits: readonly {
+    readonly name: string;
+    readonly flag: string;
+    readonly used: number;
+    readonly limit: number;
+    readonly unit: 'count' | 'bytes';
+  }[];
+  readonly warnings: readonly {
+    readonly code: string;
+    readonly text: string;
+    readonly action: string;
+  }[];
+};
+
+/** `GET /holdover/api/clients/code?client_id=&language=` has the form of `CodeAnswer`. */
+export type ClientsAnswer = { readonly clients: readonly ReportedClient[] };

@@ -38,10 +38,7 @@ export async function writeCode(services: CodeServices, request: CodeRequest): P
 }
 
 /** The session of a client that submitted these prompts and fetched all their outputs. */
-async function sessionOf(
-  { jobs }: CodeServices,
-  { caller, rows }: CodeRequest,
-): Promise<Session> {
+async function sessionOf({ jobs }: CodeServices, { caller, rows }: CodeRequest): Promise<Session> {
   const events: SessionEvent[] = [];
   const ended = new Map<string, SessionJob>();
   for (const row of rows) {

@@ -138,7 +138,13 @@ function outputItems(entry: HistoryEntry | null) {
   );
 }
 
-const NOT_IN_TEXT = new Set(['prompt_id', 'timestamp', 'traceback', 'current_inputs', 'current_outputs']);
+const NOT_IN_TEXT = new Set([
+  'prompt_id',
+  'timestamp',
+  'traceback',
+  'current_inputs',
+  'current_outputs',
+]);
 
 function messageOf([type, data]: HistoryMessage): JobAnswer['messages'][number] {
   const facts = data as unknown as JsonObject;

@@ -71,7 +71,9 @@ export function summaryOfRow(row: PromptRow): JobSummary {
   return endedSummary(row, factsOf(row, 0));
 }
 
-export function endedStatus({ statusWord }: Pick<PromptOutline, 'statusWord'>): JobSummary['status'] {
+export function endedStatus({
+  statusWord,
+}: Pick<PromptOutline, 'statusWord'>): JobSummary['status'] {
   return listedStatus((statusWord ?? 'lost') as StatusWord);
 }
 
@@ -100,7 +102,13 @@ export function entryOf(row: Pick<PromptRow, 'entryJson'>): HistoryEntry | null 
 
 function outputFacts(row: PromptRow, entry: HistoryEntry) {
   const item = jobItem({
-    submitted: { number: row.number, promptId: row.promptId, graph: {}, extraData: {}, targets: [] },
+    submitted: {
+      number: row.number,
+      promptId: row.promptId,
+      graph: {},
+      extraData: {},
+      targets: [],
+    },
     word: (row.statusWord ?? 'lost') as StatusWord,
     createdAtMs: row.createdAtMs,
     startedAtMs: row.startedAtMs,
@@ -125,10 +133,7 @@ function fileRefOf({ filename, subfolder, type }: JsonObject): FileRef {
 }
 
 /** A live prompt; `position`: its place among those that wait. */
-export function liveSummary(
-  prompt: LivePrompt,
-  position: number | null,
-): JobSummary {
+export function liveSummary(prompt: LivePrompt, position: number | null): JobSummary {
   const { key, promptId, jobId, clientId, createdAtMs, startedAtMs } = prompt;
   return {
     key,

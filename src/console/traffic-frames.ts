@@ -39,7 +39,11 @@ function describeBinary(payload: Buffer): DescribedFrame {
   const number = payload.length >= 8 ? payload.readUInt32BE(4) : 0;
   const { length: bytes } = payload;
   if (kind === PREVIEW) {
-    return pictureFrame(payload.subarray(8), { bytes, format: FORMATS[number], metadata: undefined });
+    return pictureFrame(payload.subarray(8), {
+      bytes,
+      format: FORMATS[number],
+      metadata: undefined,
+    });
   }
   if (kind === PREVIEW_WITH_METADATA) {
     const metadata = objectIn(payload.toString('utf8', 8, 8 + number));

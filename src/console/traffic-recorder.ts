@@ -88,7 +88,9 @@ export function createTrafficRecorder({ now, secrets, promptIdOf }: RecorderOpti
     const prompt = links.promptOfFrame(frame, promptId);
     store.add({
       user,
-      ...(direction === 'in' ? { request: body, requestType: bodyType } : { response: body, responseType: bodyType }),
+      ...(direction === 'in'
+        ? { request: body, requestType: bodyType }
+        : { response: body, responseType: bodyType }),
       entry: {
         kind: 'frame',
         at_ms: now(),
@@ -170,7 +172,9 @@ export function createTrafficRecorder({ now, secrets, promptIdOf }: RecorderOpti
       const { body, bodyType, ...described } = eventEntry(event);
       const jobId = recorded.entry.job_id;
       const promptId =
-        recorded.entry.prompt_id ?? links.promptOf({ user: user ?? '' }, jobId ?? undefined) ?? null;
+        recorded.entry.prompt_id ??
+        links.promptOf({ user: user ?? '' }, jobId ?? undefined) ??
+        null;
       const added = store.add({
         user,
         response: body,
@@ -305,7 +309,9 @@ function isOfPage({ headers, url = '' }: IncomingMessage): boolean {
 
 function apiOf(url: string): 'v1' | 'v2' | 'other' {
   if (/^\/api\/v2(\/|\?|$)/.test(url)) return 'v2';
-  return /^\/(v1\/models|healthz|readyz|metrics)(\/|\?|$)/.test(url) || url === '/' ? 'other' : 'v1';
+  return /^\/(v1\/models|healthz|readyz|metrics)(\/|\?|$)/.test(url) || url === '/'
+    ? 'other'
+    : 'v1';
 }
 
 function pictureIn(contentType: string): { readonly picture?: string } {

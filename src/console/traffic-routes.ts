@@ -46,7 +46,8 @@ export function trafficHandlers({ store, secrets }: TrafficServices): ConsoleHan
       store.clear();
       return send(request, {});
     },
-    'GET traffic/entry': async (request) => send(request, detailOf(find(request), scopeOf(request))),
+    'GET traffic/entry': async (request) =>
+      send(request, detailOf(find(request), scopeOf(request))),
     async 'GET traffic/picture'(request) {
       const recorded = find(request);
       const body = recorded.response ?? recorded.request;
@@ -95,7 +96,11 @@ function shownBody(
   if (body === undefined || body.totalBytes === 0) return null;
   const facts = { content_type: contentType, bytes: body.totalBytes, is_cut: isCut(body) };
   if (contentType.startsWith('multipart/')) {
-    return { ...facts, text: withoutCredentialsIn(multipartText(bytesOf(body), contentType)), note: null };
+    return {
+      ...facts,
+      text: withoutCredentialsIn(multipartText(bytesOf(body), contentType)),
+      note: null,
+    };
   }
   if (!isText(contentType)) return { ...facts, text: null, note: null };
   const bytes = encoding === undefined ? bytesOf(body) : unpacked(body, encoding);
@@ -108,7 +113,8 @@ function unpacked(body: CapturedBody, encoding: string): Buffer | undefined {
   const limits = { maxOutputLength: 64 * MAX_BODY_BYTES };
   try {
     const bytes = bytesOf(body);
-    const text = encoding === 'br' ? brotliDecompressSync(bytes, limits) : gunzipSync(bytes, limits);
+    const text =
+      encoding === 'br' ? brotliDecompressSync(bytes, limits) : gunzipSync(bytes, limits);
     return text.subarray(0, 8 * MAX_BODY_BYTES);
   } catch {
     return undefined;

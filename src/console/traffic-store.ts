@@ -92,7 +92,11 @@ export function createTrafficStore({ now }: { readonly now: () => number }) {
       leases.delete(isAll ? ALL_USERS : user);
       expireLeases();
     },
-    add(recorded: Omit<RecordedEntry, 'entry'> & { readonly entry: Omit<RecordedEntry['entry'], 'id' | 'revision'> }): RecordedEntry {
+    add(
+      recorded: Omit<RecordedEntry, 'entry'> & {
+        readonly entry: Omit<RecordedEntry['entry'], 'id' | 'revision'>;
+      },
+    ): RecordedEntry {
       const entry = { id: ++lastId, revision: ++revision, ...recorded.entry };
       const stored: RecordedEntry = { ...recorded, entry };
       entries.set(entry.id, stored);

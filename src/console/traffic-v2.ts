@@ -32,7 +32,12 @@ const REQUEST_BODIES: { readonly [method in keyof JobApi]?: (args: readonly unkn
   },
   createAsset([upload]) {
     const { filePath, contentType, file } = upload as Parameters<JobApi['createAsset']>[1];
-    return { file: `(${file.sizeBytes} bytes)`, file_path: filePath, content_type: contentType, hash: file.hash };
+    return {
+      file: `(${file.sizeBytes} bytes)`,
+      file_path: filePath,
+      content_type: contentType,
+      hash: file.hash,
+    };
   },
   assetFromHash: ([request]) => {
     const { hash, filePath } = request as Parameters<JobApi['assetFromHash']>[1];

@@ -18,6 +18,33 @@ export type Metrics = ReturnType<typeof createMetrics>;
 /** A request under way: the pattern of its route, and when it came (of `performance`). */
 type CountedRequest = { readonly route: string; readonly startedAt: number };
 
+/** Totals since the start of the process. */
+export type MetricTotals = {
+  readonly ended: number;
+  /** The number of requests that took at most so many seconds, by that bound; without sockets and event streams. */
+  readonly requests: ReadonlyMap<number, number>;
+};
+
+/** Routes whose answers last as long as a client listens. */
+const LONG_ROUTES: ReadonlySet<string> = new Set(['/ws', '/api/v2/*']);
+
+type BucketValue = {
+  readonly value: number;
+  readonly metricName?: string;
+  readonly labels: { readonly [name: string]: string | number | undefined };
+};
+
+function bucketsOf(values: readonly BucketValue[]): ReadonlyMap<number, number> {
+  const buckets = new Map<number, number>();
+  for (const { value, metricName, labels } of values) {
+    const { le, route } = labels;
+    if (metricName?.endsWith('_bucket') !== true || LONG_ROUTES.has(String(route))) continue;
+    const bound = le === '+Inf' ? Infinity : Number(le);
+    buckets.set(bound, (buckets.get(bound) ?? 0) + value);
+  }
+  return buckets;
+}
+
 type MetricsOptions = {
   readonly version: string;
   readonly upstreamKind: string;
@@ -89,6 +116,12 @@ export function createMetrics({ version, upstreamKind, identify }: MetricsOption
      * @internal
      */
     instruments: () => registry.getMetricsAsArray() as unknown as readonly Instrument[],
+    /** Totals since the start, for figures over a time. */
+    async totals(): Promise<MetricTotals> {
+      const [endedCounts, observed] = await Promise.all([ended.get(), durations.get()]);
+      const endedTotal = endedCounts.values.reduce((sum, { value }) => sum + value, 0);
+      return { ended: endedTotal, requests: bucketsOf(observed.values) };
+    },
     /** Reads these services at each scrape. */
     watch: (services: MeteredServices) => watch(registry, services),
   };

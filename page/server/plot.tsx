@@ -1,0 +1,104 @@
+import { useEffect, useRef } from 'preact/hooks';
+import uPlot from 'uplot';
+
+export type Series = {
+  readonly name: string;
+  /** A custom property of the style sheet. */
+  readonly color: string;
+  readonly values: readonly (number | null)[];
+};
+
+/** A small plot over time. */
+export function Plot({
+  title,
+  atMs,
+  series,
+  format,
+}: {
+  readonly title: string;
+  readonly atMs: readonly number[];
+  readonly series: readonly Series[];
+  readonly format: (value: number) => string;
+}) {
+  const place = useRef<HTMLDivElement>(null);
+  const plot = useRef<uPlot>(undefined);
+  const data = [
+    atMs.map((ms) => ms / 1000),
+    ...series.map(({ values }) => [...values]),
+  ] as uPlot.AlignedData;
+
+  useEffect(() => {
+    const element = place.current;
+    if (element === null) return undefined;
+    const style = getComputedStyle(document.documentElement);
+    const color = (name: string) => style.getPropertyValue(name).trim();
+    const axis = { stroke: color('--text-2'), font: '11px system-ui', ticks: { show: false } };
+    const made = new uPlot(
+      {
+        width: element.clientWidth,
+        height: 120,
+        legend: { show: false },
+        cursor: { drag: { x: false, y: false }, points: { size: 6 } },
+        scales: { y: { range: (_plot, _min, max) => [0, Math.max(1, max * 1.15)] } },
+        axes: [
+          { ...axis, grid: { show: false }, size: 24 },
+          {
+            ...axis,
+            size: 52,
+            grid: { stroke: color('--line'), width: 1 },
+            values: (_plot, values) => values.map((value) => format(value)),
+          },
+        ],
+        series: [
+          {},
+          ...series.map(({ name, color: line }) => ({
+            label: name,
+            stroke: color(line),
+            width: 2,
+            spanGaps: true,
+            points: { show: false },
+          })),
+        ],
+      },
+      data,
+      element,
+    );
+    plot.current = made;
+    const observer = new ResizeObserver(() =>
+      made.setSize({ width: element.clientWidth, height: 120 }),
+    );
+    observer.observe(element);
+    const scheme = matchMedia('(prefers-color-scheme: dark)');
+    const redraw = (): void => made.redraw();
+    scheme.addEventListener('change', redraw);
+    return () => {
+      observer.disconnect();
+      scheme.removeEventListener('change', redraw);
+      made.destroy();
+    };
+  }, [series.map(({ name }) => name).join()]);
+
+  useEffect(() => plot.current?.setData(data), [atMs]);
+
+  const latest = series.map(({ name, values }) => ({
+    name,
+    value: values.findLast((value) => value !== null) ?? null,
+  }));
+  const words = latest
+    .map(({ name, value }) => `${name} ${value === null ? 'not known' : format(value)}`)
+    .join(', ');
+  return (
+    <figure class="plot" aria-label={`${title}: ${words}`}>
+      <figcaption>
+        <span>{title}</span>
+        {latest.map(({ name, value }, at) => (
+          <span key={name} class="plot-value">
+            <i class="plot-mark" style={{ background: `var(${series[at]?.color})` }} />
+            {series.length > 1 && <small>{name}</small>} {value === null ? '–' : format(value)}
+          </span>
+        ))}
+      </figcaption>
+      <div ref={place} aria-hidden="true" />
+    </figure>
+  );
+}

@@ -1,0 +1,96 @@
+import type { MetricTotals } from '../observability/metrics.ts';
+import type { FigureSample } from './api-types.ts';
+
+type FigureSources = {
+  readonly now: () => number;
+  readonly totals: () => Promise<MetricTotals>;
+  readonly countByState: () => Readonly<Record<string, number>>;
+  readonly outboxDepth: () => number;
+  readonly sockets: () => number;
+  readonly openStreams: () => number;
+  readonly memoryBytes: () => number;
+};
+
+export const SAMPLE_INTERVAL_MS = 10_000;
+const MAX_SAMPLES = 360;
+
+export type Figures = ReturnType<typeof createFigures>;
+
+/** Measures the server every ten seconds, and remembers an hour. */
+export function createFigures(sources: FigureSources) {
+  const samples: FigureSample[] = [];
+  let last: { readonly atMs: number; readonly totals: MetricTotals } | undefined;
+  const timer = setInterval(() => void measure(), SAMPLE_INTERVAL_MS);
+  timer.unref();
+
+  async function measure(): Promise<void> {
+    const totals = await sources.totals();
+    const atMs = sources.now();
+    const states = sources.countByState();
+    const rates = last === undefined ? NO_RATES : ratesBetween(last, { atMs, totals });
+    last = { atMs, totals };
+    samples.push({
+      at_ms: atMs,
+      queued: (states['waiting'] ?? 0) + (states['queued'] ?? 0),
+      running: (states['running'] ?? 0) + (states['ending'] ?? 0),
+      outbox: sources.outboxDepth(),
+      sockets: sources.sockets(),
+      upstream_streams: sources.openStreams(),
+      memory_bytes: sources.memoryBytes(),
+      ...rates,
+    });
+    if (samples.length > MAX_SAMPLES) samples.shift();
+  }
+
+  return {
+    measure,
+    samples: (): readonly FigureSample[] => samples,
+    close: (): void => clearInterval(timer),
+  };
+}
+
+const NO_RATES = {
+  ended_per_minute: null,
+  requests_per_second: null,
+  latency_p50_ms: null,
+  latency_p95_ms: null,
+} as const;
+
+type Measured = { readonly atMs: number; readonly totals: MetricTotals };
+
+function ratesBetween(from: Measured, to: Measured) {
+  const seconds = Math.max(0.001, (to.atMs - from.atMs) / 1000);
+  const buckets = [...to.totals.requests]
+    .map(([bound, total]) => [bound, total - (from.totals.requests.get(bound) ?? 0)] as const)
+    .toSorted(([a], [b]) => a - b);
+  const requests = buckets.at(-1)?.[1] ?? 0;
+  return {
+    ended_per_minute: ((to.totals.ended - from.totals.ended) / seconds) * 60,
+    requests_per_second: requests / seconds,
+    latency_p50_ms: quantileMs(buckets, 0.5),
+    latency_p95_ms: quantileMs(buckets, 0.95),
+  };
+}
+
+/**
+ * The time within which this share of the requests was answered, from cumulative buckets; between two
+ * bounds requests count as evenly distributed. `null`: there were none.
+ * @internal
+ */
+export function quantileMs(
+  buckets: readonly (readonly [boundSeconds: number, total: number])[],
+  share: number,
+): number | null {
+  const wanted = (buckets.at(-1)?.[1] ?? 0) * share;
+  if (wanted === 0) return null;
+  let [lowerBound, lowerTotal] = [0, 0];
+  for (const [bound, total] of buckets) {
+    if (total >= wanted) {
+      if (bound === Infinity) return lowerBound * 1000;
+      const part = (wanted - lowerTotal) / Math.max(1, total - lowerTotal);
+      return (lowerBound + (bound - lowerBound) * part) * 1000;
+    }
+    [lowerBound, lowerTotal] = [bound, total];
+  }
+  return null;
+}
