@@ -55,7 +55,7 @@ function harEntry(entry: NamedEntry, detail: TrafficDetail | undefined, base: st
       content: {
         size: entry.response_bytes ?? 0,
         mimeType: response?.content_type ?? '',
-        ...(response?.text != null && { text: response.text }),
+        ...(typeof response?.text === 'string' && { text: response.text }),
       },
       redirectURL: '',
       headersSize: -1,

@@ -238,7 +238,7 @@ function LineRow({
   const { first, became, side, times, promptId } = line;
   const isChosen = chosen.value === first.name;
   const own = <Cell title={<EntryTitle entry={first} />} note={times > 1 ? `× ${times}` : ''} />;
-  const other = <Became list={became} side={side} />;
+  const other = <Became list={became} />;
   return (
     <div
       class={`line ${isChosen ? 'is-chosen' : ''} ${first.is_other_user ? 'is-other' : ''}`}
@@ -247,24 +247,24 @@ function LineRow({
     >
       <span class="mono at" role="cell">
         <span class="prompt-mark" style={{ background: colorOf(promptId) }} aria-hidden="true" />
-        {clockTime(first.at_ms)}
+        <button
+          type="button"
+          class="line-button"
+          data-name={first.name}
+          aria-pressed={isChosen}
+          onClick={() => (chosen.value = isChosen ? undefined : first.name)}
+        >
+          {clockTime(first.at_ms)}
+        </button>
       </span>
-      <button
-        type="button"
-        class="line-button"
-        data-name={first.name}
-        aria-pressed={isChosen}
-        onClick={() => (chosen.value = isChosen ? undefined : first.name)}
-      >
-        <span role="cell">{side === 'v1' ? own : other}</span>
-        <span class="arrow" role="cell" aria-hidden="true">
-          {became.length === 0 ? '' : side === 'v1' ? '→' : '←'}
-        </span>
-        <span role="cell">{side === 'v1' ? other : own}</span>
-        <span class="is-number mono" role="cell">
-          {first.ms !== null && first.kind !== 'frame' ? duration(first.ms) : ''}
-        </span>
-      </button>
+      <span role="cell">{side === 'v1' ? own : other}</span>
+      <span class="arrow" role="cell">
+        <span aria-hidden="true">{became.length === 0 ? '' : side === 'v1' ? '→' : '←'}</span>
+      </span>
+      <span role="cell">{side === 'v1' ? other : own}</span>
+      <span class="is-number mono" role="cell">
+        {first.ms !== null && first.kind !== 'frame' ? duration(first.ms) : ''}
+      </span>
     </div>
   );
 }
@@ -285,8 +285,8 @@ function Cell({
 }
 
 /** The entries that followed, those of one kind counted. */
-function Became({ list, side }: { readonly list: Line['became']; readonly side: 'v1' | 'v2' }) {
-  if (list.length === 0) return <span class="muted none">{side === 'v1' ? '' : ''}</span>;
+function Became({ list }: { readonly list: Line['became'] }) {
+  if (list.length === 0) return null;
   const groups = new Map<string, { readonly entry: Line['became'][number]; count: number }>();
   for (const entry of list) {
     const key =

@@ -18,7 +18,7 @@ export function openConsole(services: Services): Koa.Middleware {
     prompts: ledger.prompts,
     livePrompts: prompts.live,
     jobs: upstream.runner.jobs,
-    whenCurrent: prompts.life.whenCurrent,
+    whenCurrent: (user: string) => prompts.life.whenCurrent(user),
     facts: {
       version: packageVersion(),
       upstream: upstreamName(config.upstream),

@@ -21,7 +21,7 @@ const RULES: readonly Rule[] = [
   {
     row: 'bad-input',
     applies: ({ method, status, path }) =>
-      status === 400 && method === 'POST' && !/^\/upload/.test(path),
+      status === 400 && method === 'POST' && !path.startsWith('/upload'),
   },
   {
     row: 'bad-upload',
