@@ -2,8 +2,9 @@ FROM node:24.21.0-bookworm-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --ignore-scripts
-COPY tsconfig.json bundle.js ./
+COPY tsconfig.json bundle.js bundle-page.js ./
 COPY src src
+COPY page page
 RUN npm run build && npm prune --omit=dev --ignore-scripts && mkdir -p volumes/data
 
 FROM node:24.21.0-bookworm-slim
@@ -12,7 +13,8 @@ WORKDIR /app
 COPY --from=build /app/package.json ./
 COPY --from=build /app/node_modules node_modules
 COPY --from=build /app/dist dist
-COPY page page
+COPY page/extensions page/extensions
+COPY docs/differences.md docs/
 COPY deploy/health.mjs ./
 COPY --from=build --chown=node:node /app/volumes /
 USER node

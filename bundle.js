@@ -6,7 +6,7 @@ import { dirname, relative } from 'node:path/posix';
 import { build } from 'rolldown';
 import { Visitor, parseSync } from 'rolldown/utils';
 import wabt from 'wabt';
-import './bundle-page.js';
+import { pagePackages } from './bundle-page.js';
 
 /**
  * Native code and WebAssembly, which packages load from beside themselves; and a language model that is as
@@ -70,7 +70,8 @@ const { output } = await build({
       name: 'licenses',
       generateBundle(_options, files) {
         const modules = Object.values(files).flatMap((file) => file.moduleIds ?? []);
-        const folders = new Set(modules.flatMap((id) => /^.*\/node_modules\/(@[^/]+\/)?[^/]+/.exec(id)?.[0] ?? []));
+        const bundled = modules.flatMap((id) => /^.*\/node_modules\/(@[^/]+\/)?[^/]+/.exec(id)?.[0] ?? []);
+        const folders = new Set([...bundled, ...pagePackages]);
         writeFileSync('dist/LICENSES.txt', [...folders].toSorted().map(licenseIn).join('\n'));
       },
     },

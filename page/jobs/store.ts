@@ -89,7 +89,7 @@ function pathOf(limit: number, after: string | null): string {
   if (clientId !== '') query.set('client_id', clientId === '(none)' ? '' : clientId);
   if (api !== 'all') query.set('api', api);
   if (text !== '') query.set('text', text);
-  return `holdover/api/jobs?${query}`;
+  return `holdover/api/job-list?${query}`;
 }
 
 /** Reads the newest jobs again, and keeps the older ones that were read before. */

@@ -8,6 +8,7 @@ import { OWN_SEGMENTS } from '../config/proxy.ts';
 import { createPrefixRemover } from '../http/prefix.ts';
 import { createPublicAddresses } from '../http/public-address.ts';
 import { createGuard } from '../auth/guard.ts';
+import { CONSOLE_PATHS } from '../console/console-routes.ts';
 import { pagePaths } from '../pages/home-page.ts';
 
 export type Auth = ReturnType<typeof createAuth>;
@@ -45,7 +46,7 @@ type HttpAccess = ReturnType<typeof createHttpAccess>;
 /** The public address of each call, and the guard that refuses calls. */
 export function createHttpAccess({ listen, corsOrigin, proxy }: Config) {
   const addresses = createPublicAddresses(proxy);
-  const ownPaths = pagePaths();
+  const ownPaths = new Set([...pagePaths(), ...CONSOLE_PATHS]);
   return {
     addresses,
     guard: createGuard({

@@ -17,7 +17,7 @@ export type SessionAnswer = {
   readonly address: string;
 };
 
-/** One prompt in `GET /holdover/api/jobs`. */
+/** One prompt in `GET /holdover/api/job-list`. */
 export type JobSummary = {
   /** Tells prompts apart, also those that share an id; opaque. */
   readonly key: string;
@@ -40,7 +40,7 @@ export type JobSummary = {
   readonly position: number | null;
 };
 
-/** `GET /holdover/api/jobs` */
+/** `GET /holdover/api/job-list` */
 export type JobListAnswer = {
   readonly jobs: readonly JobSummary[];
   /** Pass it as `cursor` for the jobs that follow; `null` at the end. */

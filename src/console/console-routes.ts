@@ -25,7 +25,9 @@ export type ConsoleRequest = {
 export type ConsoleHandler = (request: ConsoleRequest) => Promise<object | undefined> | object;
 
 /** Paths below `/holdover/api/`, with their method. */
-export type ConsoleHandlers = { readonly [methodAndPath: string]: ConsoleHandler };
+export type ConsoleHandlers = {
+  readonly [methodAndPath in `${'GET' | 'POST'} ${(typeof PATHS)[number]}`]?: ConsoleHandler;
+};
 
 export type ConsoleServices = {
   readonly authenticate: Authenticate;
@@ -40,6 +42,24 @@ export type ConsoleServices = {
 };
 
 const PREFIX = '/holdover/api/';
+
+/** Paths of the API. None is a path of v1 with `/holdover` in front, which a public prefix may be. */
+const PATHS = [
+  'session',
+  'job-list',
+  'job',
+  'job/code',
+  'clients',
+  'clients/code',
+  'server',
+  'traffic',
+  'traffic/entry',
+  'traffic/picture',
+  'traffic/close',
+  'traffic/clear',
+] as const;
+
+export const CONSOLE_PATHS: readonly string[] = PATHS.map((path) => PREFIX + path);
 
 /** The API of Holdover's own page, `/holdover/api/*`. It changes nothing: the page cancels and submits through v1. */
 export function consoleRoutes(
@@ -91,7 +111,7 @@ export function jobHandlers(services: ConsoleServices): ConsoleHandlers {
       operator_reason: access.isOperator ? null : access.reason,
       address: addresses.of(ctx.req)?.base ?? '',
     }),
-    async 'GET jobs'({ caller, query }) {
+    async 'GET job-list'({ caller, query }) {
       await whenCurrent(caller.user);
       return list(caller.user, readListQuery(query));
     },

@@ -28,6 +28,7 @@ test.each([
   ['src/main.ts', true],
   ['bundle.js', true],
   ['page/index.html', true],
+  ['docs/differences.md', true],
   ['deploy/health.mjs', true],
   ['package-lock.json', true],
   ['deploy/haproxy.cfg', false],
@@ -58,7 +59,7 @@ describe('the image', () => {
 
   test('holds what runs and nothing else', () => {
     const held = readdirSync(image.workdir).toSorted();
-    expect(held).toEqual(['dist', 'health.mjs', 'node_modules', 'package.json', 'page']);
+    expect(held).toEqual(['dist', 'docs', 'health.mjs', 'node_modules', 'package.json', 'page']);
     expect(readdirSync(image.root).toSorted()).toEqual(['app', 'data']);
   });
 

@@ -143,14 +143,17 @@ describe.skipIf(notRun)(`texts of clients in Chromium${notRun}`, { timeout: WITH
 
     for (const path of ['/', '/holdover']) {
       const { page, context, taken } = await visit(path, { bypassCSP: true });
-      await page.locator('.job', { hasText: 'taken(' }).waitFor();
-      await page.locator('.job progress[value]').waitFor();
-      await page.locator('.result', { hasText: names.id }).locator('img[src^="blob:"]').waitFor();
+      const row = (id: string) => page.locator('.job-row', { hasText: id });
+      await row(names.running).locator('progress[value]').waitFor();
+      await row(names.running).getByText(names.node).waitFor();
+      await row(names.id).locator('img[src^="blob:"]').waitFor();
       const text = await textOf(page);
       // It is there to be seen, so that it could have been acted upon.
       for (const each of Object.values(names)) expect(text).toContain(each);
       expect(text).toContain(`cannot identify image file '${hostileName('upload', '.png')}'`);
-      expect(await page.locator(`.result img[alt*="prefix <img"]`).count()).toBe(1);
+      for (const each of [hostile('client'), hostile('socket'), hostile('workflow')])
+        expect(text).toContain(each);
+      expect(await page.locator(`.job-row img[alt*="prefix <img"]`).count()).toBe(1);
       expect(await foreign(page)).toEqual([]);
       expect(taken).toEqual([]);
       await context.close();
@@ -166,7 +169,7 @@ describe.skipIf(notRun)(`texts of clients in Chromium${notRun}`, { timeout: WITH
     await fetch(`${url}/history/${encodeURIComponent(hostile('path'))}`, { headers });
     await fetch(`${url}/view?filename=${encodeURIComponent(hostile('query'))}`, { headers });
     const { page, context, taken } = await visit('/holdover/report', { bypassCSP: true });
-    await page.locator('h2', { hasText: 'agent ">' }).waitFor();
+    await page.locator('.client > header', { hasText: 'agent ">' }).waitFor();
     expect(await textOf(page)).toContain(hostile('reported'));
     expect(await foreign(page)).toEqual([]);
     expect(taken).toEqual([]);
