@@ -1,5 +1,4 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { LRUCache } from 'lru-cache';
 import { agentOf, clientIdIn } from '../auth/calling-client.ts';
 import { V2_CALLS } from '../observability/call-log.ts';
 import type { SecretRedactor } from '../observability/secret-redactor.ts';
@@ -12,6 +11,7 @@ import { captureRequest, captureResponse } from './captured-body.ts';
 import { differencesOf } from './differences.ts';
 import { shownHeaders } from './shown-text.ts';
 import { describeFrame } from './traffic-frames.ts';
+import { type FindPromptId, createTrafficLinks } from './traffic-links.ts';
 import { type RecordedEntry, createTrafficStore } from './traffic-store.ts';
 import { answerBody, eventEntry, requestBody, statusOfAnswer } from './traffic-v2.ts';
 
@@ -21,13 +21,10 @@ export type TrafficRecorder = ReturnType<typeof createTrafficRecorder>;
 type RecorderOptions = {
   readonly now: () => number;
   readonly secrets: Pick<SecretRedactor, 'add'>;
-  /** The id clients know of the live prompt with this job id or key. */
-  readonly promptIdOf: (user: string, id: string) => string | undefined;
+  readonly promptIdOf: FindPromptId;
 };
 
 type PortCall = (...args: readonly unknown[]) => Promise<Result<unknown>>;
-
-const MAX_PROMPTS = 5000;
 
 export function createTrafficRecorder({ now, secrets, promptIdOf }: RecorderOptions) {
   const store = createTrafficStore({ now });
@@ -35,7 +32,7 @@ export function createTrafficRecorder({ now, secrets, promptIdOf }: RecorderOpti
   const callOfCaller = new WeakMap<Caller, RecordedEntry>();
   /** Callers of Holdover's own page, which are not recorded. */
   const ownCallers = new WeakSet<Caller>();
-  const links = createLinks(promptIdOf);
+  const links = createTrafficLinks(promptIdOf);
 
   /** A call has come; its user is not known yet. */
   function beginCall(request: IncomingMessage, response: ServerResponse): void {
@@ -261,42 +258,6 @@ export function createTrafficRecorder({ now, secrets, promptIdOf }: RecorderOpti
         },
       }),
     close: () => store.close(),
-  };
-}
-
-/** Remembers which prompt a job, a caller or a socket is about. */
-function createLinks(promptIdOf: RecorderOptions['promptIdOf']) {
-  const promptsByCaller = new WeakMap<Caller, string>();
-  const promptsByJob = new LRUCache<string, string>({ max: MAX_PROMPTS });
-  const submissions = new LRUCache<string, number>({ max: MAX_PROMPTS });
-  const lastV2 = new LRUCache<string, number>({ max: MAX_PROMPTS });
-  const lastPrompts = new LRUCache<string, string>({ max: MAX_PROMPTS });
-  return {
-    promptOf(caller: Caller, id: string | undefined): string | undefined {
-      const { user } = caller;
-      const found = id && (promptIdOf(user, id) ?? promptsByJob.get(`${user} ${id}`));
-      return found || promptsByCaller.get(caller);
-    },
-    linkJob: (user: string, jobId: string, promptId: string) =>
-      void promptsByJob.set(`${user} ${jobId}`, promptId),
-    setSubmission(caller: Caller, promptId: string, id: number): void {
-      promptsByCaller.set(caller, promptId);
-      submissions.set(`${caller.user} ${promptId}`, id);
-    },
-    submission: (user: string, promptId: string | null) =>
-      (promptId !== null && submissions.get(`${user} ${promptId}`)) || null,
-    setLastV2(user: string, promptId: string | null, id: number): void {
-      if (promptId !== null) lastV2.set(`${user} ${promptId}`, id);
-    },
-    lastV2: (user: string, promptId: string | undefined) =>
-      (promptId !== undefined && lastV2.get(`${user} ${promptId}`)) || null,
-    /** Binary frames may carry no id: then they are of the prompt of the frame before. */
-    promptOfFrame({ user, sid, payload }: SocketFrame, promptId: string | undefined) {
-      const socket = `${user} ${sid}`;
-      const found = promptId ?? (typeof payload === 'string' ? undefined : lastPrompts.get(socket));
-      if (found !== undefined) lastPrompts.set(socket, found);
-      return found;
-    },
   };
 }
 
