@@ -9,6 +9,7 @@ import type { Caller, JobApi, JobEvent, Result } from '../protocol/job-api.ts';
 import type { AnsweredHttpCall } from './answered-call.ts';
 import { captureRequest, captureResponse } from './captured-body.ts';
 import { differencesOf } from './differences.ts';
+import { apiOf, isOfPage, pictureIn } from './recorded-call.ts';
 import { shownHeaders } from './shown-text.ts';
 import { describeFrame } from './traffic-frames.ts';
 import { type FindPromptId, createTrafficLinks } from './traffic-links.ts';
@@ -260,28 +261,6 @@ export function createTrafficRecorder({ now, secrets, promptIdOf }: RecorderOpti
     close: () => store.close(),
   };
 }
-
-/** The page's own calls, but for those of its sample, which calls as a client does. */
-function isOfPage({ headers, url = '' }: IncomingMessage): boolean {
-  if (headers['holdover-page'] === 'sample') return false;
-  const isWatcher = headers.upgrade !== undefined && /[?&]watch=1(&|$)/.test(url);
-  return headers['holdover-page'] !== undefined || isWatcher || /^\/holdover(\/|\?|$)/.test(url);
-}
-
-function apiOf(url: string): 'v1' | 'v2' | 'other' {
-  if (/^\/api\/v2(\/|\?|$)/.test(url)) return 'v2';
-  return /^\/(v1\/models|healthz|readyz|metrics)(\/|\?|$)/.test(url) || url === '/'
-    ? 'other'
-    : 'v1';
-}
-
-function pictureIn(contentType: string): { readonly picture?: string } {
-  const [type = ''] = contentType.split(';', 1);
-  return SHOWN_PICTURES.has(type) ? { picture: type } : {};
-}
-
-/** Formats that are safe to show: a picture that is a document could run scripts. */
-const SHOWN_PICTURES = new Set(['image/png', 'image/jpeg', 'image/webp', 'image/gif']);
 
 /** Calls `onEvent` with each event; ending the iteration ends the source at once. */
 function observed(

@@ -1,0 +1,25 @@
+import type { IncomingMessage } from 'node:http';
+
+/** The page's own calls, but for those of its sample, which calls as a client does. */
+export function isOfPage({ headers, url = '' }: IncomingMessage): boolean {
+  if (headers['holdover-page'] === 'sample') return false;
+  const isWatcher = headers.upgrade !== undefined && /[?&]watch=1(&|$)/.test(url);
+  return headers['holdover-page'] !== undefined || isWatcher || /^\/holdover(\/|\?|$)/.test(url);
+}
+
+/** The API of a path. */
+export function apiOf(url: string): 'v1' | 'v2' | 'other' {
+  if (/^\/api\/v2(\/|\?|$)/.test(url)) return 'v2';
+  return /^\/(v1\/models|healthz|readyz|metrics)(\/|\?|$)/.test(url) || url === '/'
+    ? 'other'
+    : 'v1';
+}
+
+/** The type of a picture that may be shown. */
+export function pictureIn(contentType: string): { readonly picture?: string } {
+  const [type = ''] = contentType.split(';', 1);
+  return SHOWN_PICTURES.has(type) ? { picture: type } : {};
+}
+
+/** Formats that are safe to show: a picture that is a document could run scripts. */
+const SHOWN_PICTURES = new Set(['image/png', 'image/jpeg', 'image/webp', 'image/gif']);
