@@ -112,7 +112,7 @@ function textsOf(entry: NamedEntry): readonly string[] {
   ].filter((value): value is string => typeof value === 'string');
 }
 
-export function isRepeated({ first }: Line): boolean {
+function isRepeated({ first }: Line): boolean {
   return first.type !== undefined && REPEATED.has(first.type);
 }
 

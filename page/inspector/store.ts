@@ -98,7 +98,7 @@ export function setScope(value: Scope): void {
 }
 
 /** Empties the list; what comes from here on is shown. */
-export function forget(): void {
+function forget(): void {
   entries.value = new Map();
 }
 

@@ -4,8 +4,8 @@ import type { JobNode } from '../../src/console/api-types.ts';
 export const NODE_WIDTH = 176;
 export const NODE_HEIGHT = 52;
 
-export type PlacedNode = { readonly node: JobNode; readonly x: number; readonly y: number };
-export type PlacedLink = {
+type PlacedNode = { readonly node: JobNode; readonly x: number; readonly y: number };
+type PlacedLink = {
   readonly key: string;
   readonly path: string;
   readonly from: string;

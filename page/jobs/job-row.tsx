@@ -25,7 +25,7 @@ export function times(job: JobSummary, nowMs: number) {
   };
 }
 
-export function JobPicture({ job }: { readonly job: JobSummary }) {
+function JobPicture({ job }: { readonly job: JobSummary }) {
   const { preview } = isLive(job) ? liveJob(job.id).value : {};
   if (preview !== undefined) {
     return (
@@ -39,7 +39,7 @@ export function JobPicture({ job }: { readonly job: JobSummary }) {
 }
 
 /** A bar with the node at work and the time that is left. */
-export function Progress({ job }: { readonly job: JobSummary }) {
+function Progress({ job }: { readonly job: JobSummary }) {
   const live = liveJob(job.id).value;
   const fraction = fractionOf(live, job.node_count);
   const ranMs = job.started_at_ms === null ? 0 : now.value - job.started_at_ms;
@@ -86,7 +86,7 @@ export function JobState({ job }: { readonly job: JobSummary }) {
   );
 }
 
-export function JobActions({ job }: { readonly job: JobSummary }) {
+function JobActions({ job }: { readonly job: JobSummary }) {
   if (isLive(job)) {
     return (
       <button

@@ -8,17 +8,24 @@ export type Series = {
   readonly values: readonly (number | null)[];
 };
 
+const WHOLE_STEPS = [1, 2, 5]
+  .flatMap((step) => [1, 10, 100, 1000, 10_000].map((by) => step * by))
+  .toSorted((a, b) => a - b);
+
 /** A small plot over time. */
 export function Plot({
   title,
   atMs,
   series,
   format,
+  isWhole = false,
 }: {
   readonly title: string;
   readonly atMs: readonly number[];
   readonly series: readonly Series[];
   readonly format: (value: number) => string;
+  /** The values are numbers of things. */
+  readonly isWhole?: boolean;
 }) {
   const place = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot>(undefined);
@@ -41,10 +48,21 @@ export function Plot({
         cursor: { drag: { x: false, y: false }, points: { size: 6 } },
         scales: { y: { range: (_plot, _min, max) => [0, Math.max(1, max * 1.15)] } },
         axes: [
-          { ...axis, grid: { show: false }, size: 24 },
+          {
+            ...axis,
+            grid: { show: false },
+            size: 24,
+            space: 70,
+            values: (_plot, values) =>
+              values.map((value) =>
+                new Date(value * 1000).toLocaleTimeString(undefined, { timeStyle: 'short' }),
+              ),
+          },
           {
             ...axis,
             size: 52,
+            space: 32,
+            ...(isWhole && { incrs: WHOLE_STEPS }),
             grid: { stroke: color('--line'), width: 1 },
             values: (_plot, values) => values.map((value) => format(value)),
           },

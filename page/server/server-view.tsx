@@ -92,6 +92,7 @@ function Figures({ answer }: { readonly answer: ServerAnswer }) {
           title="Jobs"
           atMs={atMs}
           format={whole}
+          isWhole
           series={[
             { name: 'queued', color: '--edge', values: pick('queued') },
             { name: 'running', color: '--run', values: pick('running') },
@@ -122,12 +123,14 @@ function Figures({ answer }: { readonly answer: ServerAnswer }) {
           title="Sockets"
           atMs={atMs}
           format={whole}
+          isWhole
           series={[{ name: 'sockets', color: '--accent', values: pick('sockets') }]}
         />
         <Plot
           title="Outbox"
           atMs={atMs}
           format={whole}
+          isWhole
           series={[{ name: 'waiting', color: '--warn', values: pick('outbox') }]}
         />
         <Plot
@@ -141,6 +144,7 @@ function Figures({ answer }: { readonly answer: ServerAnswer }) {
             title="Streams of the upstream"
             atMs={atMs}
             format={whole}
+            isWhole
             series={[{ name: 'open', color: '--run', values: pick('upstream_streams') }]}
           />
         )}

@@ -10,7 +10,7 @@ export type CapturedBody = {
 /** Bytes of a body that are recorded. */
 export const MAX_BODY_BYTES = 128 * 1024;
 
-export function emptyBody(): CapturedBody {
+function emptyBody(): CapturedBody {
   return { pieces: [], capturedBytes: 0, totalBytes: 0 };
 }
 

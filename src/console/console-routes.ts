@@ -22,7 +22,7 @@ export type ConsoleRequest = {
 };
 
 /** Answers one path; `undefined`: it has answered by itself. */
-export type ConsoleHandler = (request: ConsoleRequest) => Promise<object | undefined> | object;
+type ConsoleHandler = (request: ConsoleRequest) => Promise<object | undefined> | object;
 
 /** Paths below `/holdover/api/`, with their method. */
 export type ConsoleHandlers = {

@@ -175,7 +175,7 @@ function graphFacts(
 }
 
 /** The name a front end gave the workflow. Front ends and their extensions use several members. */
-export function workflowName(extraData: Json): string | undefined {
+function workflowName(extraData: Json): string | undefined {
   const workflow = member(member(extraData, 'extra_pnginfo'), 'workflow');
   const extra = member(workflow, 'extra');
   const names = [
