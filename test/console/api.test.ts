@@ -1,0 +1,150 @@
+// What a caller may see of `/holdover/api`, and keys, which are never shown.
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { connect } from '../support/clients/v1-client.ts';
+import { flat } from '../support/graphs/workflows.ts';
+
+const SECRET = 'comfyui-0123456789abcdef-partner';
+const INPUT_SECRET = 'sk-in-a-graph-0123456789';
+/** Behind a proxy: such a caller is not the operator. */
+const PROXIED = { 'X-Forwarded-For': '10.0.0.5' };
+
+let server: Holdover;
+beforeAll(async () => {
+  server = await startHoldover({ upstream: 'embedded' });
+});
+afterAll(() => server.dispose());
+
+type Answer = { readonly status: number; readonly text: string; readonly json: any };
+
+async function ask(
+  path: string,
+  { key = '', method = 'GET', headers = {} as Record<string, string> } = {},
+): Promise<Answer> {
+  const answer = await fetch(`${server.url}/holdover/api/${path}`, {
+    method,
+    headers: { ...headers, ...(key !== '' && { 'X-API-Key': key }) },
+  });
+  const text = await answer.text();
+  return { status: answer.status, text, json: text === '' ? undefined : JSON.parse(text) };
+}
+
+async function submit(body: object, key: string): Promise<string> {
+  const headers = { 'X-API-Key': key, 'User-Agent': 'the-client/1.0' };
+  const init = { method: 'POST', headers, body: JSON.stringify(body) };
+  const answer = await fetch(`${server.url}/prompt?token=${key}`, init);
+  expect(answer.status).toBe(200);
+  return ((await answer.json()) as { prompt_id: string }).prompt_id;
+}
+
+describe('users', () => {
+  test('see their own jobs, and no job of another', async () => {
+    const mine = await submit({ prompt: flat({ color: 1 }), client_id: 'c1' }, 'key-of-one');
+    const theirs = await submit({ prompt: flat({ color: 2 }), client_id: 'c2' }, 'key-of-two');
+    const ids = async (key: string) =>
+      (await ask('job-list', { key })).json.jobs.map(({ id }: { id: string }) => id);
+    expect([await ids('key-of-one'), await ids('key-of-two')]).toEqual([[mine], [theirs]]);
+    expect(await ids('')).toEqual([]);
+    for (const path of ['job?id=', 'job/code?language=curl&id=']) {
+      expect((await ask(path + theirs, { key: 'key-of-one' })).status).toBe(404);
+      expect((await ask(path + theirs, { key: 'key-of-two' })).status).toBe(200);
+    }
+    const job = async () => (await ask(`job?id=${theirs}`, { key: 'key-of-two' })).json.job;
+    await expect.poll(async () => (await job()).status).toBe('completed');
+    const code = 'clients/code?language=curl&client_id=c2';
+    expect((await ask(code, { key: 'key-of-one' })).status).toBe(404);
+    expect((await ask(code, { key: 'key-of-two' })).json.code).toContain('EmptyImage');
+  });
+
+  test('see their own traffic; a recorded entry of another is not there', async () => {
+    const entries = async (key: string, query = '') =>
+      (await ask(`traffic${query}`, { key, headers: PROXIED })).json.entries as {
+        id: number;
+        kind: string;
+        target?: string;
+      }[];
+    await entries('key-of-one');
+    await entries('key-of-two');
+    await submit({ prompt: flat({ color: 3 }) }, 'key-of-one');
+    const ofOne = await entries('key-of-one');
+    expect(ofOne.find(({ target }) => target?.startsWith('/prompt'))).toBeDefined();
+    expect(await entries('key-of-two')).toEqual([]);
+    expect(await entries('')).toEqual([]);
+    for (const { id } of ofOne) {
+      const detail = await ask(`traffic/entry?id=${id}`, { key: 'key-of-two', headers: PROXIED });
+      expect(detail.status).toBe(404);
+    }
+  });
+
+  test.each(['server', 'traffic?scope=all', 'traffic/entry?id=1&scope=all', 'clients?scope=all'])(
+    'who are not the operator are refused %s',
+    async (path) => {
+      const { status, json } = await ask(path, { key: 'key-of-one', headers: PROXIED });
+      expect([status, json.error.type]).toEqual([403, 'operator_only']);
+      expect((await ask(path)).status).not.toBe(403);
+    },
+  );
+
+  test('cannot clear what others recorded', async () => {
+    const options = { method: 'POST', headers: PROXIED };
+    expect((await ask('traffic/clear', options)).status).toBe(403);
+  });
+});
+
+describe('recorded traffic', () => {
+  test('shows what a call became, and no secret of it', async () => {
+    const key = 'a-key-that-must-not-show';
+    await ask('traffic', { key });
+    const headers = { 'X-API-Key': key };
+    const socket = await connect(server.wsUrl, { clientId: 'watched', headers });
+    const graph = {
+      '1': { class_type: 'PreviewAny', inputs: { source: INPUT_SECRET } },
+      '2': { class_type: 'PreviewAny', inputs: { source: SECRET } },
+    };
+    const extra_data = { api_key_comfy_org: SECRET, auth_token_comfy_org: INPUT_SECRET };
+    const id = await submit({ prompt: graph, client_id: 'watched', extra_data }, key);
+    await socket.untilDone(id);
+    await socket.close();
+    const { json, text } = await ask('traffic', { key });
+    type Entry = { id: number; kind: string; cause_id: number; target?: string; type?: string };
+    const entries = json.entries as Entry[];
+    const post = entries.find(({ target }) => target?.startsWith('/prompt'));
+    const became = entries.filter(({ cause_id: cause }) => cause === post?.id);
+    expect(became.map(({ target }) => target)).toEqual(
+      expect.arrayContaining(['/api/v2/jobs', '/api/v2/jobs/{id}/events']),
+    );
+    const end = entries.find(({ type }) => type === 'execution_success');
+    const cause = entries.find(({ id: one }) => one === end?.cause_id);
+    expect(cause).toMatchObject({ kind: 'v2_event', type: 'status', text: 'succeeded' });
+    const texts = [text];
+    for (const entry of entries)
+      texts.push((await ask(`traffic/entry?id=${entry.id}`, { key })).text);
+    const all = texts.join('\n');
+    expect(all).toContain('PreviewAny');
+    for (const secret of [key, SECRET, INPUT_SECRET]) expect(all).not.toContain(secret);
+  });
+
+  test('stops when its reader says so', async () => {
+    const key = 'key-of-three';
+    await ask('traffic', { key });
+    // The operator's too: both record.
+    await ask('traffic/close?scope=all', { method: 'POST' });
+    await ask('traffic/close', { key, method: 'POST' });
+    await submit({ prompt: flat({ color: 4 }) }, key);
+    expect((await ask('traffic', { key })).json.entries).toEqual([]);
+  });
+});
+
+test('a refused path, parameter or key says so', async () => {
+  expect((await ask('nope')).status).toBe(404);
+  expect((await ask('job-list?limit=0')).status).toBe(400);
+  expect((await ask('job-list?status=done')).status).toBe(400);
+  expect((await ask('job/code?language=cobol&id=x')).status).toBe(400);
+  const keyed = await startHoldover({ args: ['--local-token', 'token'], upstream: 'embedded' });
+  const refused = await fetch(`${keyed.url}/holdover/api/session`);
+  const headers = { 'X-API-Key': 'token', ...PROXIED };
+  const accepted = await fetch(`${keyed.url}/holdover/api/session`, { headers });
+  await keyed.dispose();
+  expect(refused.status).toBe(401);
+  expect(await accepted.json()).toMatchObject({ is_operator: true, needs_token: true });
+});
