@@ -33,7 +33,7 @@ function readPage(): {
 
 /** The path of the page; its files are below. */
 const PAGE_PATH = '/holdover';
-/** Where earlier versions had the usage report; it is a part of the page now. */
+/** Where earlier versions had the usage report: the page shows that part of it there. */
 const REPORT_PATH = `${PAGE_PATH}/report`;
 
 /** Every path of Holdover's own page but `/`. */
@@ -77,13 +77,15 @@ export function homePage({
   readonly addresses: PublicAddresses;
 }): Koa.Middleware {
   const { html, files } = readPage();
-  const pages = new Set([PAGE_PATH, facts.path ?? '/']);
+  const pages = new Set([PAGE_PATH, REPORT_PATH, facts.path ?? '/']);
   return (ctx, next) => {
     if (ctx.method !== 'GET' && ctx.method !== 'HEAD') return next();
     if (pages.has(ctx.path)) {
-      return sendPage(ctx, fillIn(html, { ...facts, ...toOrigins(addresses.of(ctx.req)) }));
+      return sendPage(
+        ctx,
+        fillIn(html, { ...facts, ...toOrigins(addresses.of(ctx.req), ctx.path) }),
+      );
     }
-    if (ctx.path === REPORT_PATH) return sendRedirect(ctx, '../holdover#/clients');
     if (!ctx.path.startsWith(`${PAGE_PATH}/`)) return next();
     const file = files.get(ctx.path.slice(PAGE_PATH.length + 1));
     if (file) return sendPage(ctx, file);
@@ -119,21 +121,20 @@ function compressedBy(encoding: Encoding, { text, compressed }: PageFile): Promi
   return bytes;
 }
 
-function sendRedirect(ctx: Koa.Context, location: string): void {
-  sendEmpty(ctx, 302);
-  ctx.set('Location', location);
-}
-
 /**
  * With a prefix the page names its files from the root: some proxies treat `/prefix` as `/prefix/`.
  */
-function toOrigins(address: PublicAddress | undefined): {
+function toOrigins(
+  address: PublicAddress | undefined,
+  path: string,
+): {
   readonly origin: string;
   readonly socket: string;
   readonly root: string;
 } {
   const origin = address?.base ?? '';
-  const root = address === undefined || address.prefix === '' ? '' : `${address.prefix}/`;
+  const nearRoot = path === REPORT_PATH ? '../' : '';
+  const root = address === undefined || address.prefix === '' ? nearRoot : `${address.prefix}/`;
   return { origin, socket: origin.replace(/^http/, 'ws'), root };
 }
 

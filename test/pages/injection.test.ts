@@ -74,7 +74,7 @@ describe.skipIf(notRun)(`texts of clients in Chromium${notRun}`, { timeout: WITH
       const found: string[] = [];
       for (const each of document.querySelectorAll('*')) {
         const src = each.getAttribute('src') ?? '';
-        const isOwn = /^(\.\/|holdover\/)[\w-]+\.js$/.test(src);
+        const isOwn = /^(\.\.\/)?holdover\/[\w-]+\.js$/.test(src);
         if (each.localName === 'script' && !isOwn) found.push(each.outerHTML.slice(0, 200));
         if (/^(iframe|object|embed|base)$/.test(each.localName))
           found.push(each.outerHTML.slice(0, 200));
