@@ -1,5 +1,5 @@
 import { openSocket } from '../lib/socket.ts';
-import { getJson, postJson } from '../lib/server.ts';
+import { call, getJson, postJson } from '../lib/server.ts';
 import { tellError } from '../state.ts';
 
 /** Grows a picture step by step, with previews; it needs no model. */
@@ -45,6 +45,8 @@ export function canRunSample(): Promise<boolean> {
  */
 export async function runSample(): Promise<string | undefined> {
   const clientId = `sample-${Math.random().toString(36).slice(2, 10)}`;
+  // The inspector then has its calls, also when it is opened later.
+  await call('holdover/api/traffic').catch(() => {});
   const socket = openSocket({ clientId, sample: '1' });
   try {
     await new Promise((resolve, reject) => {
