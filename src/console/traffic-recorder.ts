@@ -6,15 +6,15 @@ import type { FrameObserver, SocketFrame } from '../observability/traffic-log.ts
 import { describeArguments } from '../observability/v2-descriptions.ts';
 import { withoutCredentials } from '../protocol/url-credentials.ts';
 import type { Caller, JobApi, JobEvent, Result } from '../protocol/job-api.ts';
-import type { AnsweredHttpCall } from './answered-call.ts';
-import { captureRequest, captureResponse } from './captured-body.ts';
+import type { AnsweredHttpCall } from './traffic/answered-call.ts';
+import { captureRequest, captureResponse } from './traffic/captured-body.ts';
 import { differencesOf } from './differences.ts';
-import { apiOf, isOfPage, pictureIn } from './recorded-call.ts';
-import { shownHeaders } from './shown-text.ts';
-import { describeFrame } from './traffic-frames.ts';
-import { type FindPromptId, createTrafficLinks } from './traffic-links.ts';
+import { apiOf, isOfPage, pictureIn } from './traffic/recorded-call.ts';
+import { shownHeaders } from './traffic/shown-text.ts';
+import { describeFrame } from './traffic/frames.ts';
+import { type FindPromptId, createTrafficLinks } from './traffic/links.ts';
 import { type RecordedEntry, createTrafficStore } from './traffic-store.ts';
-import { answerBody, eventEntry, requestBody, statusOfAnswer } from './traffic-v2.ts';
+import { answerBody, eventEntry, requestBody, statusOfAnswer } from './traffic/v2-calls.ts';
 
 /** Records the calls and frames of v1 clients, and the v2 calls and events they became, while a reader is there. */
 export type TrafficRecorder = ReturnType<typeof createTrafficRecorder>;

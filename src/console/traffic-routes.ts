@@ -4,10 +4,10 @@ import type { SecretRedactor } from '../observability/secret-redactor.ts';
 import { stringifyJson, type Json } from '../protocol/json.ts';
 import { withoutCredentialsIn } from '../protocol/url-credentials.ts';
 import type { TrafficBody, TrafficDetail } from './api-types.ts';
-import { type CapturedBody, MAX_BODY_BYTES, bytesOf, isCut } from './captured-body.ts';
+import { type CapturedBody, MAX_BODY_BYTES, bytesOf, isCut } from './traffic/captured-body.ts';
 import { type ConsoleHandlers, type ConsoleRequest, requireOperator } from './console-routes.ts';
 import { differenceRows } from './differences.ts';
-import { multipartText } from './multipart-text.ts';
+import { multipartText } from './traffic/multipart-text.ts';
 import type { RecordedEntry, TrafficScope, TrafficStore } from './traffic-store.ts';
 
 type TrafficServices = {

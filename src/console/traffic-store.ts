@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import type { CapturedBody } from './captured-body.ts';
+import type { CapturedBody } from './traffic/captured-body.ts';
 import type { TrafficEntry } from './api-types.ts';
 
 /** An entry, its user, and what its detail shows. */

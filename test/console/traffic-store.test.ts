@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { bodyOf } from '../../src/console/captured-body.ts';
+import { bodyOf } from '../../src/console/traffic/captured-body.ts';
 import { createTrafficStore } from '../../src/console/traffic-store.ts';
 
 const ENTRY = {

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
-import type { SocketFrame } from '../observability/traffic-log.ts';
-import type { Caller } from '../protocol/job-api.ts';
+import type { SocketFrame } from '../../observability/traffic-log.ts';
+import type { Caller } from '../../protocol/job-api.ts';
 
 /** The id clients know of the live prompt with this job id or key. */
 export type FindPromptId = (user: string, id: string) => string | undefined;

@@ -1,4 +1,4 @@
-import { isCredentialMember, withoutCredentialsIn } from '../protocol/url-credentials.ts';
+import { isCredentialMember, withoutCredentialsIn } from '../../protocol/url-credentials.ts';
 
 const REMOVED = '[removed]';
 

@@ -1,5 +1,5 @@
-import type { SocketFrame } from '../observability/traffic-log.ts';
-import { type JsonObject, isJsonObject, parseJson } from '../protocol/json.ts';
+import type { SocketFrame } from '../../observability/traffic-log.ts';
+import { type JsonObject, isJsonObject, parseJson } from '../../protocol/json.ts';
 import { type CapturedBody, bodyOf } from './captured-body.ts';
 
 type DescribedFrame = {

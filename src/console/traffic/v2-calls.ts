@@ -1,5 +1,5 @@
-import type { JobApi, JobEvent, Result, SubmitRequest } from '../protocol/job-api.ts';
-import { type Json, stringifyJson } from '../protocol/json.ts';
+import type { JobApi, JobEvent, Result, SubmitRequest } from '../../protocol/job-api.ts';
+import { type Json, stringifyJson } from '../../protocol/json.ts';
 import { type CapturedBody, bodyOf } from './captured-body.ts';
 
 type RequestPart = { readonly request?: CapturedBody; readonly requestType?: string };
