@@ -4,6 +4,8 @@ import { drainEvents } from '../upstreams/job-feed.ts';
 
 /** How long the events of a new job are buffered for its submitter. */
 const BUFFER_MS = 2000;
+/** A Holdover that passes a submission on reads the events beside its client. */
+const READERS = 2;
 
 export type EarlyEvents = ReturnType<typeof createEarlyEvents>;
 
@@ -12,42 +14,45 @@ export type EarlyEvents = ReturnType<typeof createEarlyEvents>;
  * `201` and of the stream opened after it, and a stream does not repeat the events it missed.
  */
 export function createEarlyEvents(jobs: Pick<JobApi, 'events'>, clock: Clock = systemClock) {
-  const streams = new Map<string, EarlyStream>();
+  const newJobs = new Map<string, NewJob>();
 
-  function remove(name: string): EarlyStream | undefined {
-    const stream = streams.get(name);
-    streams.delete(name);
-    stream?.expiry.abort();
-    return stream;
+  function expire(name: string): void {
+    for (const stream of newJobs.get(name)?.streams ?? []) close(stream);
+    newJobs.delete(name);
+  }
+
+  async function subscribe(caller: Caller, jobId: string, stream: EarlyStream): Promise<void> {
+    try {
+      const events = await jobs.events(caller, jobId, stream.controller.signal);
+      if (events.ok) stream.events = events.value;
+      if (stream.controller.signal.aborted) close(stream);
+    } catch {
+      // A request for the events gets the reason itself.
+    }
   }
 
   return {
     /** Subscribes, and gives up after `BUFFER_MS`. Never rejects. */
     async open(caller: Caller, jobId: string): Promise<void> {
       const name = nameOf(caller, jobId);
-      if (streams.has(name)) return;
-      const controller = new AbortController();
-      const expiry = new AbortController();
-      const stream: EarlyStream = { controller, expiry };
-      clock.sleep(BUFFER_MS, expiry.signal).then(
-        () => close(remove(name)),
-        () => {},
-      );
-      streams.set(name, stream);
-      try {
-        const events = await jobs.events(caller, jobId, controller.signal);
-        if (events.ok) stream.events = events.value;
-        else remove(name);
-        if (controller.signal.aborted) close(stream);
-      } catch {
-        // A request for the events gets the reason itself.
-        remove(name);
-      }
+      if (newJobs.has(name)) return;
+      const streams = Array.from({ length: READERS }, () => ({
+        controller: new AbortController(),
+      }));
+      const cancelExpiry = clock.callAfter(BUFFER_MS, () => expire(name));
+      newJobs.set(name, { streams: [...streams], cancelExpiry });
+      await Promise.all(streams.map((stream) => subscribe(caller, jobId, stream)));
     },
-    /** All events since `open`, for the first request; ends with the signal. */
+    /** All events since `open`, for each of the first requests; ends with the signal. */
     take(caller: Caller, jobId: string, signal: AbortSignal): AsyncIterable<JobEvent> | undefined {
-      const stream = remove(nameOf(caller, jobId));
-      if (!stream) return undefined;
+      const name = nameOf(caller, jobId);
+      const job = newJobs.get(name);
+      const stream = job?.streams.shift();
+      if (!job || !stream) return undefined;
+      if (job.streams.length === 0) {
+        job.cancelExpiry();
+        newJobs.delete(name);
+      }
       const { controller, events } = stream;
       if (signal.aborted || !events) controller.abort();
       else signal.addEventListener('abort', () => controller.abort(), { once: true });
@@ -56,17 +61,21 @@ export function createEarlyEvents(jobs: Pick<JobApi, 'events'>, clock: Clock = s
   };
 }
 
+type NewJob = {
+  /** Those that no request has taken. */
+  readonly streams: EarlyStream[];
+  readonly cancelExpiry: () => void;
+};
+
 type EarlyStream = {
   readonly controller: AbortController;
-  /** Aborted when the stream is taken before it expires. */
-  readonly expiry: AbortController;
   events?: AsyncIterable<JobEvent>;
 };
 
-function close(stream: EarlyStream | undefined): void {
-  stream?.controller.abort();
+function close({ controller, events }: EarlyStream): void {
+  controller.abort();
   // No client reads these events: an error has no recipient.
-  if (stream?.events) drainEvents(stream.events).catch(() => {});
+  if (events) drainEvents(events).catch(() => {});
 }
 
 function nameOf({ user }: Caller, jobId: string): string {

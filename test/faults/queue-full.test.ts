@@ -35,7 +35,7 @@ describe('no room for more', () => {
       expect(client.jobs(marker)).toHaveLength(1);
       expect(new Set(full.requests('submit').map(keyOf)).size).toBe(1);
       expect(client.outline(promptId).at(0)).toBe('execution_start');
-      expect(client.outline(promptId).at(-1)).toBe('executing:null');
+      await expect.poll(() => client.outline(promptId).at(-1)).toBe('executing:null');
     },
   );
 

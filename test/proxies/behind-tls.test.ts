@@ -273,13 +273,15 @@ describe.skipIf(notRun).each(Object.entries(SETUPS))(`%s${notRun}`, (_, setup) =
       page.on('response', (answer) => answer.status() >= 400 && failures.push(answer.url()));
       await page.goto(`${base}/holdover`);
       await page.locator('#link', { hasText: 'connected' }).waitFor({ timeout: 30_000 });
-      await page.locator('.result img').first().waitFor({ timeout: 30_000 });
+      await page.locator('.job-row img').first().waitFor({ timeout: 30_000 });
+      await page.getByRole('link', { name: 'Connect' }).click();
+      await page.getByRole('heading', { name: 'Connect' }).waitFor();
       expect(await page.locator('code').allTextContents()).toEqual(
         expect.arrayContaining([base, `${base}/api/v2`]),
       );
-      await page.getByRole('link', { name: 'Who still needs v1' }).click();
-      await page.getByRole('heading', { name: 'Who still needs v1' }).waitFor();
-      expect(page.url()).toBe(`${base}/holdover/report`);
+      await page.getByRole('link', { name: 'Leaving v1' }).click();
+      await page.getByRole('heading', { name: 'Leaving v1' }).waitFor();
+      expect(page.url()).toBe(`${base}/holdover#/clients`);
       expect(failures).toEqual([]);
     } finally {
       await browser.close();

@@ -31,23 +31,40 @@ test('events without a reader are released', async () => {
   const clock = createFakeClock();
   await createEarlyEvents(jobs, clock).open(ANNA, 'a');
   await clock.advance(1999);
-  expect(jobs.held()).toBe(1);
+  expect(jobs.held()).toBe(2);
   await clock.advance(1);
   await expect.poll(jobs.held).toBe(0);
 });
 
-test('events with a reader go to that reader', async () => {
+test('events with readers go to the first two: a client, and a Holdover in between', async () => {
   const jobs = lazily();
-  const streams = createEarlyEvents(jobs);
+  const clock = createFakeClock();
+  const streams = createEarlyEvents(jobs, clock);
   await streams.open(ANNA, 'a');
-  const deprecation = new AbortController();
-  const events = streams.take(ANNA, 'a', deprecation.signal);
-  expect(streams.take(ANNA, 'a', deprecation.signal)).toBeUndefined();
-  const heard: string[] = [];
-  for await (const { event } of events ?? []) {
-    heard.push(event);
-    deprecation.abort();
+  const ends = [new AbortController(), new AbortController()];
+  const taken = ends.map(({ signal }) => streams.take(ANNA, 'a', signal));
+  expect(streams.take(ANNA, 'a', new AbortController().signal)).toBeUndefined();
+  for (const [reader, events] of taken.entries()) {
+    const received: string[] = [];
+    for await (const { event } of events ?? []) {
+      received.push(event);
+      ends[reader]?.abort();
+    }
+    expect(received).toEqual(['status']);
   }
-  expect(heard).toEqual(['status']);
+  expect([jobs.held(), clock.sleeping()]).toEqual([0, 0]);
+});
+
+test('events for a second reader that never comes are released', async () => {
+  const jobs = lazily();
+  const clock = createFakeClock();
+  const streams = createEarlyEvents(jobs, clock);
+  await streams.open(ANNA, 'a');
+  const end = new AbortController();
+  const events = streams.take(ANNA, 'a', end.signal);
+  await clock.advance(2000);
+  await expect.poll(jobs.held).toBe(1);
+  end.abort();
+  for await (const event of events ?? []) void event;
   expect(jobs.held()).toBe(0);
 });
