@@ -34,7 +34,8 @@ export async function startOrigin(
     if (!handler || path.includes(UNKNOWN_JOB))
       return void res.writeHead(refused ? 401 : 404).end();
     heard.push(req);
-    handler(req, res);
+    // A caller may leave in the middle of its body.
+    Promise.resolve(handler(req, res)).catch(() => res.destroy());
   });
   server.on('connection', (socket) => {
     sockets.add(socket);
