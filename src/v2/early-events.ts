@@ -5,7 +5,8 @@ import { drainEvents } from '../upstreams/job-feed.ts';
 /** How long the events of a new job are buffered for its submitter. */
 const BUFFER_MS = 2000;
 /** A Holdover that passes a submission on reads the events beside its client. */
-const READERS = 2;
+const READERS = ['client', 'holdover'] as const;
+export type Reader = (typeof READERS)[number];
 
 export type EarlyEvents = ReturnType<typeof createEarlyEvents>;
 
@@ -36,18 +37,21 @@ export function createEarlyEvents(jobs: Pick<JobApi, 'events'>, clock: Clock = s
     async open(caller: Caller, jobId: string): Promise<void> {
       const name = nameOf(caller, jobId);
       if (newJobs.has(name)) return;
-      const streams = Array.from({ length: READERS }, () => ({
-        controller: new AbortController(),
-      }));
+      const streams = READERS.map((reader) => ({ reader, controller: new AbortController() }));
       const cancelExpiry = clock.callAfter(BUFFER_MS, () => expire(name));
       newJobs.set(name, { streams: [...streams], cancelExpiry });
       await Promise.all(streams.map((stream) => subscribe(caller, jobId, stream)));
     },
-    /** All events since `open`, for each of the first requests; ends with the signal. */
-    take(caller: Caller, jobId: string, signal: AbortSignal): AsyncIterable<JobEvent> | undefined {
+    /** All events since `open`, for the first request of each reader; ends with the signal. */
+    take(
+      caller: Caller,
+      { jobId, reader }: { readonly jobId: string; readonly reader: Reader },
+      signal: AbortSignal,
+    ): AsyncIterable<JobEvent> | undefined {
       const name = nameOf(caller, jobId);
       const job = newJobs.get(name);
-      const stream = job?.streams.shift();
+      const index = job?.streams.findIndex((one) => one.reader === reader) ?? -1;
+      const [stream] = index < 0 ? [] : (job?.streams.splice(index, 1) ?? []);
       if (!job || !stream) return undefined;
       if (job.streams.length === 0) {
         job.cancelExpiry();
@@ -68,6 +72,7 @@ type NewJob = {
 };
 
 type EarlyStream = {
+  readonly reader: Reader;
   readonly controller: AbortController;
   events?: AsyncIterable<JobEvent>;
 };

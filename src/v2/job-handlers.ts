@@ -96,7 +96,8 @@ function createEventsHandler(options: V2RouteOptions, earlyEvents: EarlyEvents):
     if (!release) return tooManyStreams(streamCap);
     const signal = disconnectSignal(ctx);
     try {
-      const first = earlyEvents.take(caller, idOf(params), signal);
+      const reader = ctx.get('User-Agent') === 'holdover' ? 'holdover' : 'client';
+      const first = earlyEvents.take(caller, { jobId: idOf(params), reader }, signal);
       const events = first ? ok(first) : await jobs.events(caller, idOf(params), signal);
       if (!events.ok) return events;
       startStream(ctx);

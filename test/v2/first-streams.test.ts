@@ -36,14 +36,17 @@ test('events without a reader are released', async () => {
   await expect.poll(jobs.held).toBe(0);
 });
 
-test('events with readers go to the first two: a client, and a Holdover in between', async () => {
+test('events go once to a client, and once to a Holdover in between', async () => {
   const jobs = lazily();
   const clock = createFakeClock();
   const streams = createEarlyEvents(jobs, clock);
   await streams.open(ANNA, 'a');
+  const readers = ['client', 'holdover'] as const;
   const ends = [new AbortController(), new AbortController()];
-  const taken = ends.map(({ signal }) => streams.take(ANNA, 'a', signal));
-  expect(streams.take(ANNA, 'a', new AbortController().signal)).toBeUndefined();
+  const take = (reader: (typeof readers)[number], { signal } = new AbortController()) =>
+    streams.take(ANNA, { jobId: 'a', reader }, signal);
+  const taken = readers.map((reader, i) => take(reader, ends[i]));
+  expect(readers.map((reader) => take(reader))).toEqual([undefined, undefined]);
   for (const [reader, events] of taken.entries()) {
     const received: string[] = [];
     for await (const { event } of events ?? []) {
@@ -61,7 +64,7 @@ test('events for a second reader that never comes are released', async () => {
   const streams = createEarlyEvents(jobs, clock);
   await streams.open(ANNA, 'a');
   const end = new AbortController();
-  const events = streams.take(ANNA, 'a', end.signal);
+  const events = streams.take(ANNA, { jobId: 'a', reader: 'client' }, end.signal);
   await clock.advance(2000);
   await expect.poll(jobs.held).toBe(1);
   end.abort();

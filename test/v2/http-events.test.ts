@@ -183,7 +183,7 @@ describe('a job its reader has just submitted', () => {
     app.jobs.emit(STATUS.queued, STATUS.running, progress(1));
     const first = await app.listen(EVENTS);
     const second = await app.listen(EVENTS);
-    await app.jobs.listeners(2);
+    await app.jobs.listeners(3);
     app.jobs.emit(progress(2), STATUS.succeeded);
     expect((await first.rest()).map(({ event }) => event)).toEqual([
       'status',
@@ -199,14 +199,14 @@ describe('a job its reader has just submitted', () => {
     await submit();
     app.jobs.emit(STATUS.running, progress(1));
     const other = await app.listen(EVENTS, { user: 'ben' });
-    await app.jobs.listeners(2);
+    await app.jobs.listeners(3);
     app.jobs.emit(STATUS.succeeded);
     expect((await other.rest()).map(({ event }) => event)).toEqual(['status']);
   });
 
   test('is released when no reader comes', async () => {
     await submit();
-    await app.jobs.listeners(1);
+    await app.jobs.listeners(2);
     await app.jobs.listeners(0);
   });
 });
