@@ -23,8 +23,6 @@ export default defineConfig({
     expect: { poll: { timeout: 15_000 } },
     // Most of the time is other processes starting and clocks running out, not this one at work.
     maxWorkers: 3,
-    // A process runs many files: starting one for each, with the modules of `src`, took a quarter of the time.
-    isolate: false,
     sequence: { sequencer: LongestFirst },
     setupFiles: ['test/support/bytes-equality.ts'],
     projects: [
@@ -33,6 +31,8 @@ export default defineConfig({
         test: {
           name: 'fast',
           include: FAST,
+          // One process runs them all: starting one for each, with the modules of `src`, takes longer than they do.
+          isolate: false,
           setupFiles: ['test/support/bytes-equality.ts', 'test/support/fast-guard.ts'],
         },
       },
