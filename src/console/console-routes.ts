@@ -92,7 +92,7 @@ export function requireOperator(access: OperatorAccess): void {
   throw new V1Error(403, plainError('operator_only', `Only for the operator. ${access.reason}`));
 }
 
-/** What every caller may see: the server in short, and the caller's own jobs. */
+/** Open to every caller: the server in short, and the caller's own jobs. */
 export function jobHandlers(services: ConsoleServices): ConsoleHandlers {
   const { prompts, livePrompts, addresses, facts, whenCurrent } = services;
   const list = createJobList({ prompts, livePrompts });

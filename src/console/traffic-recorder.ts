@@ -1,6 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { agentOf, clientIdIn } from '../auth/calling-client.ts';
-import { V2_CALLS } from '../observability/call-log.ts';
+import {
+  V2_CALLS,
+  interceptCalls,
+  observeEvents,
+  type PortCall,
+} from '../observability/intercepted-port.ts';
 import type { SecretRedactor } from '../observability/secret-redactor.ts';
 import type { FrameObserver, SocketFrame } from '../observability/traffic-log.ts';
 import { describeArguments } from '../observability/v2-descriptions.ts';
@@ -24,8 +29,6 @@ type RecorderOptions = {
   readonly secrets: Pick<SecretRedactor, 'add'>;
   readonly promptIdOf: FindPromptId;
 };
-
-type PortCall = (...args: readonly unknown[]) => Promise<Result<unknown>>;
 
 export function createTrafficRecorder({ now, secrets, promptIdOf }: RecorderOptions) {
   const store = createTrafficStore({ now });
@@ -189,7 +192,7 @@ export function createTrafficRecorder({ now, secrets, promptIdOf }: RecorderOpti
       });
       links.setLastV2(user ?? '', promptId, added.entry.id);
     };
-    return { ...answer, value: observed(answer.value as AsyncIterable<JobEvent>, onEvent) };
+    return { ...answer, value: observeEvents(answer.value as AsyncIterable<JobEvent>, onEvent) };
   }
 
   return {
@@ -249,36 +252,10 @@ export function createTrafficRecorder({ now, secrets, promptIdOf }: RecorderOpti
     } satisfies FrameObserver,
     /** The same port; its calls and the events of its streams are recorded. */
     wrap: (jobs: JobApi): JobApi =>
-      new Proxy(jobs, {
-        get(target, name, receiver) {
-          const member = Reflect.get(target, name, receiver) as unknown;
-          if (typeof name !== 'string' || !Object.hasOwn(V2_CALLS, name)) return member;
-          const call = (member as PortCall).bind(receiver);
-          return (...args: readonly unknown[]) =>
-            store.isRecording() ? recordPortCall(name as keyof JobApi, call, args) : call(...args);
-        },
+      interceptCalls(jobs, (...called) => {
+        const [, call, args] = called;
+        return store.isRecording() ? recordPortCall(...called) : call(...args);
       }),
     close: () => store.close(),
-  };
-}
-
-/** Calls `onEvent` with each event; ending the iteration ends the source at once. */
-function observed(
-  events: AsyncIterable<JobEvent>,
-  onEvent: (event: JobEvent) => void,
-): AsyncIterable<JobEvent> {
-  return {
-    [Symbol.asyncIterator]() {
-      const source = events[Symbol.asyncIterator]();
-      return {
-        async next() {
-          const result = await source.next();
-          if (result.done !== true) onEvent(result.value);
-          return result;
-        },
-        return: async (value: unknown) =>
-          (await source.return?.(value)) ?? { done: true, value: undefined },
-      };
-    },
   };
 }

@@ -17,7 +17,7 @@ export type RecordedEntry = {
 
 const MAX_ENTRIES = 4000;
 const MAX_BYTES = 32 * 1024 * 1024;
-/** What an entry takes beside its bodies. */
+/** Bytes of memory of an entry without its bodies. */
 const ENTRY_BYTES = 1200;
 /** A reader that asks no more for so long has gone. */
 const LEASE_MS = 90_000;

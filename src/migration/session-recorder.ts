@@ -3,7 +3,7 @@ import { posix } from 'node:path';
 import type Koa from 'koa';
 import type { Session, SessionEvent, SessionJob, V1Call } from './session.ts';
 import { monotonicNow } from '../lib/clock.ts';
-import { V2_CALLS } from '../observability/call-log.ts';
+import { V2_CALLS } from '../observability/intercepted-port.ts';
 import { type Json, isJsonObject } from '../protocol/json.ts';
 import { withoutCredentials } from '../protocol/url-credentials.ts';
 import type { Graph } from '../protocol/v2.ts';

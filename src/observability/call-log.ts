@@ -1,22 +1,5 @@
 import type { Caller, JobApi, Result } from '../protocol/job-api.ts';
-
-/** How each call on the port reads as a v2 request. */
-export const V2_CALLS = {
-  submit: 'POST /api/v2/jobs',
-  recover: 'GET /api/v2/jobs',
-  get: 'GET /api/v2/jobs/{id}',
-  workflow: 'GET /api/v2/jobs/{id}/workflow',
-  events: 'GET /api/v2/jobs/{id}/events',
-  cancel: 'POST /api/v2/jobs/{id}/cancel',
-  list: 'GET /api/v2/jobs',
-  createAsset: 'POST /api/v2/assets',
-  assetFromHash: 'POST /api/v2/assets/from-hash',
-  hasBlob: 'HEAD /api/v2/assets/by-hash/{hash}',
-  asset: 'GET /api/v2/assets/{id}',
-  deleteAsset: 'DELETE /api/v2/assets/{id}',
-  content: 'GET /api/v2/assets/{id}/content',
-  health: 'GET /api/v2/health',
-} as const satisfies Record<keyof JobApi, string>;
+import { V2_CALLS, interceptCalls, type PortCall } from './intercepted-port.ts';
 
 /** A call on the port that has come back. */
 export type AnsweredCall = {
@@ -42,23 +25,13 @@ export function createCallLog() {
     end: (caller: Caller) => void callsByCaller.delete(caller),
     /** The same port; every call is listed, and `onCall` gets its outcome. */
     wrap: (jobs: JobApi, onCall?: OnCall): JobApi =>
-      new Proxy(jobs, {
-        get(target, name, receiver) {
-          const member = Reflect.get(target, name, receiver) as unknown;
-          if (typeof name !== 'string' || !(name in V2_CALLS)) return member;
-          const operation = V2_CALLS[name as keyof JobApi];
-          const call = (member as PortCall).bind(receiver);
-          const observed = onCall ? withOutcome(call, operation, onCall) : call;
-          return ((caller, ...rest) => {
-            if (isCaller(caller)) callsByCaller.get(caller)?.push(operation);
-            return observed(caller, ...rest);
-          }) satisfies PortCall;
-        },
+      interceptCalls(jobs, (method, call, args) => {
+        const operation = V2_CALLS[method];
+        if (isCaller(args[0])) callsByCaller.get(args[0])?.push(operation);
+        return onCall ? withOutcome(call, operation, onCall)(...args) : call(...args);
       }),
   };
 }
-
-type PortCall = (...args: readonly unknown[]) => Promise<Result<unknown>>;
 
 /** All operations but `health` have the caller as their first argument. */
 function isCaller(value: unknown): value is object {

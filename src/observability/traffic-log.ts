@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
-import type { Caller, JobApi, JobEvent, Result } from '../protocol/job-api.ts';
+import type { Caller, JobApi, JobEvent } from '../protocol/job-api.ts';
 import { withoutCredentials } from '../protocol/url-credentials.ts';
-import { V2_CALLS } from './call-log.ts';
+import { V2_CALLS, interceptCalls, observeEvents, type PortCall } from './intercepted-port.ts';
 import type { Logger } from './log.ts';
 import type { SecretRedactor } from './secret-redactor.ts';
 import { describeAnswer, describeArguments, describeEvent } from './v2-descriptions.ts';
@@ -79,7 +79,7 @@ export function createTrafficLog({ log, secrets, promptIdOf }: TrafficLogOptions
     const { jobId } = fields;
     const onEvent = (event: JobEvent): void =>
       logEvent({ user: caller.user, promptId: promptIdOfJob(caller.user, jobId), jobId }, event);
-    return { ...answer, value: observed(answer.value as AsyncIterable<JobEvent>, onEvent) };
+    return { ...answer, value: observeEvents(answer.value as AsyncIterable<JobEvent>, onEvent) };
   }
 
   return {
@@ -105,42 +105,11 @@ export function createTrafficLog({ log, secrets, promptIdOf }: TrafficLogOptions
       write('v1.frame', { direction, user, sid, promptId, type, text, bytes }, 'v1 frame');
     },
     /** The same port; its calls and the events of its streams are logged. */
-    wrap: (jobs: JobApi): JobApi =>
-      new Proxy(jobs, {
-        get(target, name, receiver) {
-          const member = Reflect.get(target, name, receiver) as unknown;
-          if (typeof name !== 'string' || !Object.hasOwn(V2_CALLS, name)) return member;
-          const call = (member as PortCall).bind(receiver);
-          return (...args: readonly unknown[]) => logCall(name as keyof JobApi, call, args);
-        },
-      }),
+    wrap: (jobs: JobApi): JobApi => interceptCalls(jobs, logCall),
   };
 }
-
-type PortCall = (...args: readonly unknown[]) => Promise<Result<unknown>>;
 
 const NO_CALLER: Caller = { user: '' };
-
-/** Calls `onEvent` with each event; ending the iteration ends the source at once. */
-function observed(
-  events: AsyncIterable<JobEvent>,
-  onEvent: (event: JobEvent) => void,
-): AsyncIterable<JobEvent> {
-  return {
-    [Symbol.asyncIterator]() {
-      const source = events[Symbol.asyncIterator]();
-      return {
-        async next() {
-          const result = await source.next();
-          if (result.done !== true) onEvent(result.value);
-          return result;
-        },
-        return: async (value: unknown) =>
-          (await source.return?.(value)) ?? { done: true, value: undefined },
-      };
-    },
-  };
-}
 
 /** A frame of a v1 socket, without its WebSocket header. */
 export type SocketFrame = {

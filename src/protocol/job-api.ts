@@ -131,7 +131,7 @@ export type StartedUpload = {
   cancel(): void;
 };
 
-/** What is known of an upload while its bytes still arrive. */
+/** The facts of an upload while its bytes still arrive. */
 export type UploadStart = {
   readonly file: GrowingFile;
   readonly contentType: string;

@@ -1,5 +1,5 @@
 import type { Span } from '@opentelemetry/api';
-import { V2_CALLS } from '../observability/call-log.ts';
+import { V2_CALLS, interceptCalls, type PortCall } from '../observability/intercepted-port.ts';
 import type { Caller, JobApi, Result } from '../protocol/job-api.ts';
 import type { OpenTelemetry } from './open-telemetry.ts';
 import type { TraceContexts } from './trace-contexts.ts';
@@ -10,18 +10,9 @@ type TracedCallsOptions = Pick<OpenTelemetry, 'api' | 'tracer'> & {
   readonly isRemote: boolean;
 };
 
-type PortCall = (...args: readonly unknown[]) => Promise<Result<unknown>>;
-
 /** The same port; each call in the name of a traced caller is a span, named as a v2 request. */
 export function traceCalls(jobs: JobApi, options: TracedCallsOptions): JobApi {
-  return new Proxy(jobs, {
-    get(target, name, receiver) {
-      const member = Reflect.get(target, name, receiver) as unknown;
-      if (typeof name !== 'string' || !Object.hasOwn(V2_CALLS, name)) return member;
-      const call = (member as PortCall).bind(receiver);
-      return (...args: readonly unknown[]) => tracedCall(name as keyof JobApi, call, args);
-    },
-  });
+  return interceptCalls(jobs, tracedCall);
 
   function tracedCall(
     method: keyof JobApi,

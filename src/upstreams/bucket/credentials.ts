@@ -1,4 +1,4 @@
-/** What a request to a bucket is signed with. Never logged. */
+/** The keys that sign a request to a bucket. Never logged. */
 type Credentials = {
   readonly accessKeyId: string;
   readonly secretAccessKey: string;

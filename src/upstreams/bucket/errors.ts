@@ -1,6 +1,6 @@
 import { STORAGE_UNAVAILABLE_CODE } from '../../lib/storage-errors.ts';
 
-/** What a bucket answered instead of doing what it was asked. */
+/** The refusal of a bucket. */
 export type BucketAnswer = {
   readonly status: number;
   /** The code of the error as S3 names it; an empty text when the answer has none. */

@@ -94,7 +94,7 @@ class StagedUpload {
     await this.#arrival;
     await Promise.allSettled(this.#sent);
     await this.#handle?.close().catch(() => {});
-    // What cannot be removed now is removed with what was abandoned.
+    // Parts that cannot be removed now are removed with abandoned uploads.
     if (this.#upload) await this.#objects.abortParts(this.#upload).catch(() => {});
   }
 

@@ -86,7 +86,7 @@ export function createFolderBlobs(dir: string): Blobs & { readonly blobsDir: str
       }
     },
     ...createAside(`${dir}-leaving`, pathOf),
-    // What broke off lies in the spool folder, which is emptied at a start.
+    // Incomplete files are in the spool folder, which is emptied at a start.
     removeAbandoned: async () => {},
   };
 }

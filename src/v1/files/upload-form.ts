@@ -39,7 +39,7 @@ const CLOSE_CONNECTION = { headers: { Connection: 'close' } };
 /** Where the file was on a Windows machine, which some clients send along. */
 const WINDOWS_FOLDER = /^[a-z]:\\.*\\/i;
 
-/** What is done with a form. */
+/** The handlers of a form. */
 type FormWork = {
   readonly work: (form: Form) => Promise<void>;
   /** Called for a larger file while it arrives. */
