@@ -1,7 +1,12 @@
 import type { PromptRow } from '../ledger/ledger.ts';
 import { planFrom } from '../migration/plan-session.ts';
 import { CODE_FILES, LANGUAGES, type Language, codeOf } from '../migration/session-code.ts';
-import type { Session, SessionEvent, SessionJob } from '../migration/session.ts';
+import {
+  type Session,
+  type SessionEvent,
+  type SessionJob,
+  endedJob,
+} from '../migration/session.ts';
 import { withoutSecrets } from '../migration/without-secrets.ts';
 import { submittedFiles, submittedWorkflow } from '../prompts/submitted-workflow.ts';
 import { isJsonObject, parseJson } from '../protocol/json.ts';
@@ -78,20 +83,6 @@ function submitEvent(row: PromptRow, jobId: string): SessionEvent {
     hasExtraPngInfo: isJsonObject(extraData) && isJsonObject(extraData['extra_pnginfo']),
     isPartial: false,
     namesFolder: false,
-  };
-}
-
-function endedJob({ status, outputs, created_at, started_at }: Job): SessionJob {
-  return {
-    status,
-    queuedMs: started_at === null ? null : Date.parse(started_at) - Date.parse(created_at),
-    outputs: outputs.map((output) => ({
-      id: output.id,
-      nodeId: output.node_id,
-      name: output.name,
-      hash: output.hash,
-      isStreamed: output.x_websocket === true,
-    })),
   };
 }
 

@@ -1,7 +1,13 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { posix } from 'node:path';
 import type Koa from 'koa';
-import type { Session, SessionEvent, SessionJob, V1Call } from './session.ts';
+import {
+  type Session,
+  type SessionEvent,
+  type SessionJob,
+  type V1Call,
+  endedJob,
+} from './session.ts';
 import { monotonicNow } from '../lib/clock.ts';
 import { V2_CALLS } from '../observability/intercepted-port.ts';
 import { type Json, isJsonObject } from '../protocol/json.ts';
@@ -267,18 +273,7 @@ async function endedJobs(
   for (const [jobId, caller] of draft.jobs) {
     const answer = await watchedJobs?.get(caller, jobId);
     if (!answer?.ok) continue;
-    const { status, outputs, created_at: createdAt, started_at: startedAt } = answer.value;
-    ended.set(jobId, {
-      status,
-      queuedMs: startedAt ? Date.parse(startedAt) - Date.parse(createdAt) : null,
-      outputs: outputs.map((output) => ({
-        id: output.id,
-        nodeId: output.node_id,
-        name: output.name,
-        hash: output.hash,
-        isStreamed: output.x_websocket === true,
-      })),
-    });
+    ended.set(jobId, endedJob(answer.value));
   }
   return ended;
 }

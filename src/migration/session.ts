@@ -1,4 +1,4 @@
-import type { Graph, JobStatus } from '../protocol/v2.ts';
+import type { Graph, Job, JobStatus } from '../protocol/v2.ts';
 
 /** One v1 call a client made, and the v2 calls it became. */
 export type V1Call = {
@@ -71,6 +71,20 @@ export type SessionJob = {
     readonly isStreamed: boolean;
   }[];
 };
+
+export function endedJob({ status, outputs, created_at, started_at }: Job): SessionJob {
+  return {
+    status,
+    queuedMs: started_at === null ? null : Date.parse(started_at) - Date.parse(created_at),
+    outputs: outputs.map((output) => ({
+      id: output.id,
+      nodeId: output.node_id,
+      name: output.name,
+      hash: output.hash,
+      isStreamed: output.x_websocket === true,
+    })),
+  };
+}
 
 /** The actions of a legacy client, from its first call to its last. */
 export type Session = {
