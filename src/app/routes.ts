@@ -12,6 +12,7 @@ import { fileRoutes, signedViewMiddleware } from '../v1/file-routes.ts';
 import { healthRoutes } from '../v1/health.ts';
 import { historyRoutes } from '../v1/history.ts';
 import { jobRoutes } from '../v1/jobs.ts';
+import { monotonicClock } from '../lib/clock.ts';
 import { promptRoutes } from '../v1/prompt.ts';
 import { queueRoutes } from '../v1/queue.ts';
 import { type V1Route, afterCatchUp } from '../v1/routes.ts';
@@ -41,6 +42,7 @@ export function v1Routes(services: Services, { frontend }: Mounts): readonly V1R
         livePrompts: live,
         counter,
         bodies,
+        clock: monotonicClock,
         onSubmission(caller, promptId) {
           services.trafficLog?.submission(caller, promptId);
           services.trafficRecorder.submission(caller, promptId);
