@@ -54,6 +54,8 @@ export type LivePrompt = Omit<PromptDraft, ReplacedMembers> & {
   /** It is in the outbox. Set by `addToOutbox` and `removeFromOutbox` only. */
   isInOutbox: boolean;
   startedAtMs: number | null;
+  /** Its end is known; its history is being written, or just was. */
+  isEnding?: boolean;
 };
 
 /** `waiting`: it has no job yet; `ending`: the job has ended, its history is being written. */

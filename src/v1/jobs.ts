@@ -73,7 +73,9 @@ async function findView(
   { ctx, caller: { user }, params: { id = '' } }: V1Request,
 ): Promise<JobView | undefined> {
   const livePrompt = services.livePrompts.find(user, id);
-  if (livePrompt) return liveView(livePrompt);
+  if (livePrompt && !livePrompt.isEnding) return liveView(livePrompt);
+  // `/history` shows it already.
   const ended = await findEndedPrompt(services.ledger, user, id);
-  return ended && endedView(ended, rulesFor(ctx).exceptionType);
+  if (ended) return endedView(ended, rulesFor(ctx).exceptionType);
+  return livePrompt && liveView(livePrompt);
 }

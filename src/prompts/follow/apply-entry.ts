@@ -119,8 +119,10 @@ export class EntryApplier {
         this.#markReceived(group, position);
     }
     for (const effect of effects) {
-      if (effect.kind === 'end') this.#endEffect = effect;
-      else await this.#frameSender.send(effect, position);
+      if (effect.kind === 'end') {
+        this.#endEffect = effect;
+        this.#prompt.isEnding = true;
+      } else await this.#frameSender.send(effect, position);
     }
   }
 
