@@ -45,6 +45,8 @@ export class JobFollower implements StreamCandidate {
   #tooLargeCount = 0;
   #cycles = 0;
   #polls = 0;
+  /** Received from streams. */
+  #events = 0;
   #isEndReported = false;
   /** Of the first stream only: another one may begin after events that it does not repeat. */
   #streamedJob: StreamedJob | undefined;
@@ -131,12 +133,17 @@ export class JobFollower implements StreamCandidate {
     }
   }
 
-  /** Reads the job and shows it; true when that was the end. */
+  /**
+   * Reads the job and shows it; true when that was the end. An answer that an event overtakes is
+   * out of date.
+   */
   async #readAndPublish(): Promise<boolean> {
     const { subscribers } = this.#job;
+    const eventsBefore = this.#events;
     const read = await this.#readUnlessRefused();
     if (read === undefined) return false;
     if (!read.ok) return isGone(read.error);
+    if (this.#events !== eventsBefore && !IS_TERMINAL[read.value.status]) return false;
     const before = subscribers.status();
     subscribers.publishSnapshot(read.value);
     if (subscribers.status() !== before) this.#polls = 0;
@@ -148,6 +155,7 @@ export class JobFollower implements StreamCandidate {
    */
   #handleEvent(event: JobEvent): void {
     const { account, jobId, subscribers } = this.#job;
+    this.#events++;
     const streamedJob = this.#streamedJob?.receive(event);
     if (event.event !== 'status') return subscribers.publish(event);
     this.#options.snapshots.invalidate(account, jobId);

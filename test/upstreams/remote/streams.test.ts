@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import type { JobEvent } from '../../../src/protocol/job-api.ts';
 import { MAX_WAITING_PREVIEWS } from '../../../src/upstreams/unread-events.ts';
@@ -335,6 +336,40 @@ describe('what streams say', () => {
       'status queued',
       'status running',
       'progress 0/1 9 1',
+      'output 9',
+      'status succeeded',
+    ]);
+  });
+
+  test('an answer that an event of the stream overtakes is out of date', async () => {
+    const { upstream, remote } = await openRemote({
+      limits: { streamCheckMs: { first: 40, last: 40 } },
+    });
+    const { id } = upstream.addJob({ status: 'running', progress: step(1) });
+    let stream: ServerResponse | undefined;
+    let reads = 0;
+    upstream.always('events', ({ res }) => {
+      startSse(res);
+      res.write(STATUS.running + frame('progress', step(1)));
+      stream = res;
+    });
+    upstream.always('get', async (exchange) => {
+      // The read beside the silent stream.
+      if (stream === undefined || reads++ > 0) return exchange.honestly();
+      const before = structuredClone(exchange.server.jobs.get(id));
+      exchange.server.change(id, { progress: step(2) });
+      stream.write(frame('progress', step(2)));
+      await sleep(30);
+      exchange.json(200, before);
+      await sleep(30);
+      exchange.server.change(id, DONE);
+      stream.end(STATUS.succeeded);
+    });
+    const events = await collect(remote, id, CALLER);
+    expect(words(events)).toEqual([
+      'status running',
+      'progress 0/1 9 1',
+      'progress 0/1 9 2',
       'output 9',
       'status succeeded',
     ]);
