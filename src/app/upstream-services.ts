@@ -46,7 +46,7 @@ export async function openUpstreamServices(parts: UpstreamParts) {
     isWatched,
     traceHeaders: tracing?.headers,
   });
-  const definitions = openDefinitions({
+  const definitions = await openDefinitions({
     source: config.objectInfo,
     upstream: config.upstream,
     embedded: objectInfo([...nodeLibrary.nodes.values()]),

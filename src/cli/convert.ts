@@ -135,7 +135,7 @@ async function submissionOf(prompt: ConvertiblePrompt, context: ConvertContext):
 /** The upstream's definitions, which say which inputs are files; else those of the embedded library. */
 async function loadDefinitions({ settings, target, workDir }: ConvertContext): Promise<ObjectInfo> {
   const embedded = objectInfo([...ALL_NODES.values()]);
-  const source = openDefinitions({
+  const source = await openDefinitions({
     source: objectInfoSource(settings.objectInfo),
     upstream: { kind: 'remote', ...target },
     embedded,

@@ -1,9 +1,9 @@
-import { createRequire } from 'node:module';
 import { type Readable, pipeline } from 'node:stream';
 import { createGunzip } from 'node:zlib';
-import type { Dispatcher } from 'undici';
+import { type Dispatcher, Pool } from 'undici';
 import { readAtMost } from '../lib/read-at-most.ts';
 import { readRetryAfter } from '../http/retry-after.ts';
+import type { FetchLimits } from './fetch-limits.ts';
 
 /** Validators that the source sent with a version, for conditional requests. */
 export type Validators = { readonly etag?: string; readonly lastModified?: string };
@@ -32,20 +32,6 @@ export type FetchOutcome =
       readonly isReachable?: true;
     };
 
-export type FetchLimits = Readonly<typeof FETCH_LIMITS>;
-
-export const FETCH_LIMITS = {
-  connectTimeoutMs: 5_000,
-  /** Making the list takes some servers seconds. */
-  headersTimeoutMs: 30_000,
-  /** Silence allowed inside the body. */
-  bodyIdleTimeoutMs: 30_000,
-  /** For the whole answer, however steadily it drips. */
-  wholeTimeoutMs: 180_000,
-  /** Larger answers are refused; bytes after decompression. */
-  maxBytes: 64 * 1024 * 1024,
-};
-
 type FetchRequest = {
   readonly url: string;
   readonly key?: string | undefined;
@@ -62,8 +48,6 @@ const CONNECTIONS = 4;
 
 /** It talks to this origin only and follows no redirect, so that a key cannot leave it. */
 export function createFetcher(origin: string, limits: FetchLimits) {
-  // Loaded on demand: it would slow every start.
-  const { Pool } = createRequire(import.meta.url)('undici') as typeof import('undici');
   const connect = { timeout: limits.connectTimeoutMs };
   const pool = new Pool(origin, { connect, connections: CONNECTIONS, pipelining: 1 });
   return {

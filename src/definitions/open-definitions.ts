@@ -5,13 +5,8 @@ import type { DefinitionSource, Definitions, DefinitionsResult } from './definit
 import type { Caller } from '../protocol/job-api.ts';
 import type { ObjectInfo } from '../protocol/v1.ts';
 import { createDefinitionsCache } from './disk-cache.ts';
-import {
-  FETCH_LIMITS,
-  type FetchLimits,
-  createFetcher,
-  type FetchOutcome,
-  type Validators,
-} from './fetcher.ts';
+import { FETCH_LIMITS, type FetchLimits } from './fetch-limits.ts';
+import type { FetchOutcome, Validators } from './fetcher.ts';
 import { toDefinitions } from './parse-definitions.ts';
 import {
   type KeyPolicy,
@@ -46,7 +41,7 @@ type OpenDefinitionsOptions = {
 };
 
 /** Opens the configured source of node definitions. */
-export function openDefinitions(options: OpenDefinitionsOptions): OpenDefinitions {
+export async function openDefinitions(options: OpenDefinitionsOptions): Promise<OpenDefinitions> {
   const { source, upstream } = options;
   const embedded = toDefinitions(options.embedded);
   const isRemote = upstream.kind === 'remote';
@@ -63,12 +58,14 @@ export function openDefinitions(options: OpenDefinitionsOptions): OpenDefinition
   return { ...library, start: () => {}, close: async () => {} };
 }
 
-function openRemote(
+async function openRemote(
   options: OpenDefinitionsOptions,
   { urls, embedded }: { urls: readonly string[]; embedded: Definitions },
-): OpenDefinitions {
+): Promise<OpenDefinitions> {
   const { source, upstream, cacheDir, log, now = Date.now, limits } = options;
   const { origin } = new URL(urls[0] ?? '');
+  // Its HTTP client would slow the start of a server that fetches nothing.
+  const { createFetcher } = await import('./fetcher.ts');
   const fetcher = createFetcher(origin, { ...FETCH_LIMITS, ...limits });
   const cache = createDefinitionsCache({ root: cacheDir, log });
   const remote = createRemoteDefinitions({

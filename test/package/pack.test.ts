@@ -81,7 +81,7 @@ describe('the package', () => {
     const outside = [...new Set(loaded)].filter(
       (name) => !isBuiltin(name) && !DONE_WITHOUT.has(name),
     );
-    expect(outside).toEqual(expect.arrayContaining(['sharp', 'undici', 'blake3', 'wink-nlp']));
+    expect(outside).toEqual(expect.arrayContaining(['sharp', 'http-proxy', 'blake3', 'wink-nlp']));
     expect(outside.filter((name) => !required.has(name))).toEqual([]);
   });
 

@@ -1,7 +1,6 @@
 import type { IncomingMessage } from 'node:http';
-import { createRequire } from 'node:module';
 import type { Socket } from 'node:net';
-import type { buildConnector } from 'undici';
+import { Pool, buildConnector } from 'undici';
 import type { ProxyOutcome } from './proxy-call.ts';
 import type { ProxyRequest, ProxyExchange } from './proxy-exchange.ts';
 import { createFastCall } from './fast-call.ts';
@@ -21,13 +20,11 @@ const WITHOUT_BODY: ReadonlySet<string> = new Set(['GET', 'DELETE']);
 
 /** The way of small calls to one upstream: each is sent when all of it is here. */
 export function createFastRelay(origin: string, options: Options) {
-  // Loaded only where there is a service: it would slow every start.
-  const undici = createRequire(import.meta.url)('undici') as typeof import('undici');
   const { connectTimeoutMs, silenceMs, keepAliveMs } = options;
   const connectionError = { isCurrent: false };
-  const pool = new undici.Pool(origin, {
+  const pool = new Pool(origin, {
     connect: skippingContinue(
-      trackingErrors(connectionError, undici.buildConnector({ timeout: connectTimeoutMs })),
+      trackingErrors(connectionError, buildConnector({ timeout: connectTimeoutMs })),
     ),
     pipelining: 1,
     headersTimeout: silenceMs,
