@@ -64,6 +64,14 @@ const ROWS: readonly ContractRow[] = [
     isRare: true,
   },
   {
+    row: 'contract-job-statuses',
+    operations: ['GET /api/jobs'],
+    check: 'positive_data_acceptance',
+    status: 400,
+    body: /"message":"Unknown status: /,
+    isRare: true,
+  },
+  {
     row: 'contract-graphs',
     operations: ['POST /api/prompt'],
     check: 'positive_data_acceptance',

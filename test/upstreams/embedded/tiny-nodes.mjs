@@ -5,6 +5,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { NodeFailure } from '../../../dist/nodes/node.js';
 
+const neverNotified = new Int32Array(new SharedArrayBuffer(4));
+
+/** Blocks this thread as a computation does, without its processor time. */
+const block = (ms) => void Atomics.wait(neverNotified, 0, 0, ms);
+
 const image = (value, side = 2) => ({
   kind: 'image',
   batch: 1,
@@ -112,14 +117,17 @@ const NODES = [
   ),
   node('Spin', { seed: ['INT', {}] }, [{ type: 'INT' }], (_, context) => {
     context.progress(1, 2);
-    for (;;) context.check();
+    for (;;) {
+      context.check();
+      block(1);
+    }
   }),
   node('Deaf', { seed: ['INT', {}] }, [{ type: 'INT' }], (_, context) => {
     context.progress(1, 2);
     for (;;);
   }),
   node('Busy', { ms: ['INT', {}] }, [{ type: 'INT' }], ({ ms }) => {
-    for (const end = Date.now() + ms; Date.now() < end;);
+    block(ms);
     return { outputs: [ms] };
   }),
   node('Gate', { path: ['STRING', {}] }, [{ type: 'INT' }], async ({ path }, context) => {
