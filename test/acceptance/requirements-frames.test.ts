@@ -513,8 +513,12 @@ describe('30: sockets', () => {
 
   test('a list that a browser or the own page fetched, or a look before the end, takes nothing away', async () => {
     const clientId = 'waits-on';
+    await post(endless({ seed: 304 }));
+    await untilRunning(holdover.url);
     const id = await post(growing({ seed: 305, steps: 8 }), { client_id: clientId });
-    await getJson(`${holdover.url}/api/job/${id}/status`);
+    // It waits: a look that shows its end would be the answer that a late socket need not repeat.
+    expect((await getJson(`${holdover.url}/api/job/${id}/status`)).status).not.toBe('success');
+    await interrupt(holdover.url);
     await ended();
     await getJson(`${holdover.url}/history`, { 'User-Agent': 'Mozilla/5.0 (a browser)' });
     await getJson(`${holdover.url}/api/jobs/${id}`, { 'Holdover-Page': '1' });

@@ -17,7 +17,7 @@ describe.skipIf(notRun !== '')(`an older engine behind comfy-api-proxy${notRun}`
 
   test('a prompt that was not cancelled stays in the queue, runs, and the log says why, once', async () => {
     const { holdover } = stack;
-    const head = await stack.post(growing({ steps: 300, side: 256, prefix: 'head' }));
+    const head = await stack.post(growing({ steps: 100, side: 256, prefix: 'head' }));
     expect(await untilRunning(holdover.url)).toBe(head);
     const waiting = [await stack.post(flat({ color: 21 })), await stack.post(flat({ color: 22 }))];
     expect((await editQueue(holdover, { delete: waiting })).status).toBe(200);

@@ -192,7 +192,7 @@ describe.each(['embedded', 'remote'] as const)('%s, killed in the middle', (upst
 
   test('a job submitted through v2 is still in the queue afterwards, and ends in /history', async () => {
     const { body: job } = await v2Client(holdover.url).submit(
-      growing({ seed: 51, steps: 300, side: 256, prefix: 'survivor' }),
+      growing({ seed: 51, steps: 100, side: 256, prefix: 'survivor' }),
     );
     expect(await untilRunning(holdover.url)).toBe(job.id);
     await holdover.kill9();

@@ -1,10 +1,14 @@
-// Loaded into the servers of tests: a generator that runs until it is stopped leaves the processor to others.
+// Loaded into the servers of tests: a generator that runs long leaves the processor to others.
 'use strict';
 const { isMainThread } = require('node:worker_threads');
 
-/** As many as a job has that a test lets end. */
-const STEPS_AT_FULL_SPEED = 400;
-const REST_MS = 25;
+/** The short jobs of tests are over by then. */
+const FULL_SPEED_MS = 300;
+/** From then on it computes a quarter of the time. */
+const REST_PER_WORK = 3;
+/** A job with more is one that runs until it is stopped. */
+const STEPS_OF_LONG_JOBS = 400;
+const LONGEST_REST_MS = 25;
 /** After so long without a step the next one is of another job. */
 const NEW_JOB_MS = 100;
 
@@ -13,11 +17,21 @@ if (!isMainThread) {
   const timers = require('node:timers/promises');
   const nextTurn = timers.setImmediate;
   let steps = 0;
+  let workedMs = 0;
   let restedAtMs = 0;
+
+  const restMs = () => {
+    const stepMs = performance.now() - restedAtMs;
+    const isSameJob = stepMs < NEW_JOB_MS;
+    steps = isSameJob ? steps + 1 : 0;
+    workedMs = isSameJob ? workedMs + stepMs : 0;
+    if (steps > STEPS_OF_LONG_JOBS) return LONGEST_REST_MS;
+    return workedMs > FULL_SPEED_MS ? Math.min(LONGEST_REST_MS, REST_PER_WORK * stepMs) : 0;
+  };
+
   timers.setImmediate = async (...args) => {
-    steps = performance.now() - restedAtMs < NEW_JOB_MS ? steps + 1 : 0;
-    if (steps > STEPS_AT_FULL_SPEED) await timers.setTimeout(REST_MS);
-    else await nextTurn();
+    const ms = restMs();
+    await (ms >= 1 ? timers.setTimeout(ms) : nextTurn());
     restedAtMs = performance.now();
     return args[0];
   };
