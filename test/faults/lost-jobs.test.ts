@@ -31,6 +31,9 @@ const WORDS: readonly (readonly [string, (setup: FaultSetup, job: WireJob) => vo
   ],
 ];
 
+/** A submission that a busy machine answers late is not sent again. */
+const PATIENT = { submitTimeoutMs: 10_000 };
+
 const keysOf = ({ upstream }: FaultSetup) => upstream.requests('submit').map(keyOf);
 
 function jobOf(client: Client, marker: string): WireJob {
@@ -42,7 +45,7 @@ function jobOf(client: Client, marker: string): WireJob {
 test.each(WORDS)(
   'a service that %s: what waited is sent again, once, and runs',
   async (_, lose) => {
-    const setup = await openOwnSetup({ env: FIXED });
+    const setup = await openOwnSetup({ env: FIXED, limits: PATIENT });
     const client = await setup.client();
     const { promptId, marker } = await client.post();
     await expect.poll(() => client.queue()).toEqual({ running: [promptId], pending: [] });
@@ -88,7 +91,7 @@ test('waiting prompts keep their order and stay in the queue while they are sent
 test.each(WORDS)(
   'a service that %s: what had begun has ended, and is not sent again',
   async (_, lose) => {
-    const setup = await openOwnSetup({ env: FIXED });
+    const setup = await openOwnSetup({ env: FIXED, limits: PATIENT });
     setup.upstream.script(staysRunning);
     const client = await setup.client();
     const { promptId, marker } = await client.post();
@@ -100,7 +103,7 @@ test.each(WORDS)(
 );
 
 test('a job that turns up when it is cancelled has not been lost', async () => {
-  const setup = await openOwnSetup({ env: FIXED });
+  const setup = await openOwnSetup({ env: FIXED, limits: PATIENT });
   const client = await setup.client();
   const { promptId, marker } = await client.post();
   const { id } = jobOf(client, marker);
@@ -180,6 +183,7 @@ test('killed between taking the job off and sending the prompt again: it is sent
   const setup = await openOwnSetup({
     env: FIXED,
     firstEnv: { HOLDOVER_CRASH_AT: 'after-detach' },
+    limits: PATIENT,
   });
   const client = await setup.client();
   const { promptId, marker } = await client.post();

@@ -55,11 +55,12 @@ describe.skipIf(notRun !== '')(`the end of a prompt, in front of comfy-api-proxy
     front.holdSockets(new Promise<void>((resolve) => (letThrough = resolve)));
     const id = await stack.post(flat({ color: 77, prefix: 'missed' }));
     try {
-      await expect.poll(() => entryOf(holdover.url, id), SOON).toBeDefined();
+      await expect
+        .poll(() => socket.outline(id).slice(-2), SOON)
+        .toEqual(['execution_success', 'executing:null']);
     } finally {
       letThrough();
     }
     expect((await entryOf(holdover.url, id)).status.status_str).toBe('success');
-    expect(socket.outline(id).slice(-2)).toEqual(['execution_success', 'executing:null']);
   });
 });
