@@ -203,7 +203,7 @@ describe('an upload', () => {
     expect(answer.status).toBe(status);
     expect(await answer.text()).not.toContain('127.0.0.1');
     expect(await viewed(name)).toEqual([200, old.toString()]);
-    expect(await readdir(join(holdover.dataDir, 'spool'))).toEqual([]);
+    await expect.poll(() => readdir(join(holdover.dataDir, 'spool'))).toEqual([]);
   });
 
   test('that the upstream cuts off with 413 while it is sent leaves this server well', async () => {
@@ -214,7 +214,7 @@ describe('an upload', () => {
     );
     const answer = await tryUpload({ name: 'large.png', bytes: Buffer.alloc(32 * 1024 * 1024, 7) });
     expect([413, 502]).toContain(answer.status);
-    expect(await readdir(join(holdover.dataDir, 'spool'))).toEqual([]);
+    await expect.poll(() => readdir(join(holdover.dataDir, 'spool'))).toEqual([]);
     expect((await getJson(`${holdover.url}/queue`, anna)).queue_pending).toEqual([]);
     expect(holdover.log()).not.toContain('request failed');
   });
