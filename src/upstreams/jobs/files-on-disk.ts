@@ -1,3 +1,4 @@
+import { completesWithin } from '../../lib/completes-within.ts';
 import type { Logger } from '../../observability/log.ts';
 import type { LiveJob } from './live-job.ts';
 import { RUN_FLAG } from './worker-protocol.ts';
@@ -25,7 +26,9 @@ export function filesOnDisk(
 }
 
 async function syncFiles(job: LiveJob, flags: Int32Array, deps: SyncOptions): Promise<void> {
-  await Atomics.waitAsync(flags, RUN_FLAG.filesOnDisk, 0, THREAD_SYNC_MS).value;
+  // Its own time limit would not keep the process alive: an orderly end must not be cut short here.
+  const { value: notified } = Atomics.waitAsync(flags, RUN_FLAG.filesOnDisk, 0);
+  await completesWithin(THREAD_SYNC_MS, Promise.resolve(notified));
   if (areOnDisk(flags)) return;
   try {
     await deps.syncFiles(job.outputs.flatMap(({ hash }) => hash ?? []));

@@ -217,6 +217,23 @@ test('files that the thread is about to sync are not synced twice', async () => 
   expect(synced).toEqual([]);
 });
 
+test('a process that ends meanwhile waits for the sync of the thread', async () => {
+  const { clock, end, job, state } = start();
+  await clock.advance(0);
+  job.outputs.push({ id: 'o', hash: 'blake3:1' } as StoredOutput);
+  state.end({ kind: 'succeeded' });
+  await end;
+  const timers = countTimers();
+  const onDisk = job.filesOnDisk?.();
+  expect(countTimers()).toBe(timers + 1);
+  await onDisk;
+});
+
+/** Those that keep the process alive. */
+function countTimers(): number {
+  return process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
+}
+
 test('files that cannot be synced are logged', async () => {
   const { clock, end, job, state } = start({
     syncFiles: () => Promise.reject(new Error('EIO')),
