@@ -1,5 +1,5 @@
 import { DatabaseSync } from '@photostructure/sqlite';
-import { beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { PROMPT_COLUMNS } from '../../src/ledger/columns.ts';
 import { assetStore } from '../../src/ledger/sqlite/assets.ts';
 import { fileStore, createFileListCache } from '../../src/ledger/sqlite/files.ts';
@@ -64,6 +64,8 @@ beforeEach(() => {
   for (const step of MIGRATIONS) db.exec(step);
   addMissingColumns(db, 'prompts', PROMPT_COLUMNS);
 });
+
+afterEach(() => void vi.useRealTimers());
 
 describe('durability', () => {
   const outcome = { entryJson: '{}', statusWord: 'success', startedAtMs: 1, endedAtMs: 2 };
@@ -132,6 +134,19 @@ describe('durability', () => {
     await prompts.insert(prompt('b'));
     expect(executed).toEqual(['BEGIN IMMEDIATE', 'acknowledged', 'COMMIT', 'sync']);
   });
+
+  test.each(['soon', 'fsync'] as const)(
+    'a write with durability %s does not wait for the time of a transient one before it',
+    async (durability) => {
+      const writer = createWriter(noting(), log);
+      vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+      for (let round = 0; round < 3; round++) {
+        await writer.writeOne(() => {}, 'transient');
+        await writer.writeOne(() => {}, durability);
+        expect(vi.getTimerCount()).toBe(0);
+      }
+    },
+  );
 
   test('a transient write alone is committed after a while', async () => {
     const prompts = openSynced();
