@@ -172,7 +172,7 @@ async function interruptPrompts(
 ): Promise<void> {
   // v1 takes an empty or unreadable body as `{}` here and only here.
   const body = requireObject((await readJsonOrUndefined(ctx, services.bodies)) ?? {});
-  const running = services.livePrompts.running(caller.user);
+  const running = services.livePrompts.interruptible(caller.user);
   const interruptible = services.livePrompts
     .list(caller.user)
     .filter((prompt) => prompt.jobId === null || running.includes(prompt));

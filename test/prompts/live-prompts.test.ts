@@ -45,6 +45,18 @@ describe('the queue of a user', () => {
     expect(keys(live.running('ann'))).toEqual(['old']);
   });
 
+  test('interrupts what runs, and not a prompt whose end is being recorded', () => {
+    const live = createLivePrompts();
+    const first = promptOf('first', { status: 'running', createdAtMs: 1 });
+    const second = promptOf('second', { status: 'queued', createdAtMs: 2 });
+    live.add(first);
+    live.add(second);
+    expect(keys(live.interruptible('ann'))).toEqual(['first']);
+    first.isEnding = true;
+    expect(keys(live.running('ann'))).toEqual(['first']);
+    expect(keys(live.interruptible('ann'))).toEqual(['second']);
+  });
+
   test('knows of an earlier prompt whose job is still queued', () => {
     const live = createLivePrompts();
     const [first, second] = [promptOf('1', { number: 1 }), promptOf('2', { number: 2 })];
