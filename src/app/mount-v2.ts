@@ -73,7 +73,11 @@ export async function openPassThrough(services: Services): Promise<PassThrough |
     jobIdOf: createFindJobId({ livePrompts: prompts.live, ledger }),
     log: logs.log,
     limits,
-    onJobCall: (observed) => observeJobCall(prompts.life, observed),
+    onJobCall(observed) {
+      if (observed.kind === 'submitted')
+        services.upstream.runner.noteSubmitted?.(observed.caller, observed.job);
+      observeJobCall(prompts.life, observed);
+    },
   });
 }
 

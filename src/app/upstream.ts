@@ -31,6 +31,8 @@ type JobRunner = {
   readonly needsCallerKey: (user: string) => boolean;
   /** The folder an upload lies in there, where each has one of its own. */
   readonly uploadFolderOf?: RemoteJobs['uploadFolderOf'];
+  /** Takes in the answer to a submission that was passed through. */
+  readonly noteSubmitted?: RemoteJobs['noteSubmitted'];
   /** Sends an upload on while it arrives. Absent where uploads stay on this machine. */
   readonly startUpload?: RemoteJobs['startUpload'];
   /** Event streams it holds open elsewhere. */
@@ -158,6 +160,7 @@ async function openRemote(
     jobs: uploadCopies.jobs,
     reupload: (caller, file) => uploadCopies.reupload(caller, file),
     uploadFolderOf: remote.uploadFolderOf,
+    noteSubmitted: (caller, answer) => remote.noteSubmitted(caller, answer),
     startUpload: (caller, upload) => remote.startUpload(caller, upload),
     acceptsCaller: (caller) => remote.acceptsCaller(caller),
     openStreams: () => remote.capabilities().openStreams,

@@ -1,5 +1,6 @@
 import { rm } from 'node:fs/promises';
 import { type Caller, type JobApi, type StartUpload, ok } from '../../protocol/job-api.ts';
+import type { JsonObject } from '../../protocol/json.ts';
 import { toError, unreachable } from '../remote-calls/errors.ts';
 import type { UpstreamCapabilities } from './capabilities.ts';
 import type { UploadPaths } from '../remote-files/upload-paths.ts';
@@ -9,6 +10,7 @@ import {
   createRemoteServices,
 } from './remote-services.ts';
 import { createJobCalls } from './job-calls.ts';
+import { readJob } from './schemas.ts';
 import type { AssetCalls } from '../job-engine.ts';
 import { openContent } from '../remote-files/content.ts';
 import { withAccount } from '../remote-calls/accounts.ts';
@@ -20,6 +22,11 @@ export interface RemoteJobs extends JobApi {
    * reached.
    */
   acceptsCaller(caller: Caller): Promise<boolean>;
+  /**
+   * Takes in the answer to a submission that went past this port, so that following its job begins
+   * with the job's stream: a read first would miss the events of a short one.
+   */
+  noteSubmitted(caller: Caller, answer: JsonObject): void;
   /** Sends a file while it still arrives from its client. */
   startUpload: StartUpload;
   /** The folder of an upload, which holds no other file. */
@@ -35,6 +42,14 @@ export function createRemoteJobs(options: RemoteOptions): RemoteJobs {
   return {
     ...createJobCalls(services),
     ...createAssetCalls(services),
+    noteSubmitted(caller, answer) {
+      const account = services.accounts.of(caller);
+      const job = readJob(answer);
+      if (!account.ok || !job) return;
+      // A repeated submission is answered with the job as it was then.
+      if (services.snapshots.latest(account.value, job.id)) return;
+      services.snapshots.store(account.value, job);
+    },
     startUpload(caller, upload) {
       const account = services.accounts.of(caller);
       return account.ok ? services.assets.start(account.value, upload) : undefined;

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import type { JsonObject } from '../../../src/protocol/json.ts';
 import { fault, frame, output } from '../../support/upstreams/hostile-v2.ts';
 import { collect, value } from '../../support/app/jobs.ts';
 import { CALLER, type Opened, openRemote } from './open.ts';
@@ -40,6 +41,19 @@ describe('the stream of a new job of another Holdover', () => {
     expect(job).toMatchObject({ x_ui: { 1: { text: ['a'] } }, x_cached_nodes: ['7'] });
     expect(job?.outputs).toEqual([expect.not.objectContaining({ x_with_step: true })]);
     expect(job).not.toHaveProperty('x_workflow');
+  });
+
+  test('comes before any read of a job that was submitted past this client', async () => {
+    const { upstream, remote } = await openRemote();
+    const job = upstream.addJob();
+    remote.noteSubmitted(CALLER, { ...job, x_workflow: WORKFLOW } as unknown as JsonObject);
+    upstream.once('events', (exchange) => {
+      exchange.server.change(job.id, { status: 'succeeded', outputs: [output()] });
+      return fault.sse(ALL.join(''))(exchange);
+    });
+    const words = (await collect(remote, job.id, CALLER)).map(({ event }) => event);
+    expect(words.filter((event) => event === 'x_node')).toHaveLength(1);
+    expect(upstream.requests('get')).toEqual([]);
   });
 
   test('gives no other caller a job without its times: that one is read', async () => {
