@@ -40,6 +40,7 @@ export function v1Routes(services: Services, { frontend }: Mounts): readonly V1R
       ...promptRoutes({
         acceptor,
         livePrompts: live,
+        ledger,
         counter,
         bodies,
         clock: monotonicClock,
@@ -48,7 +49,7 @@ export function v1Routes(services: Services, { frontend }: Mounts): readonly V1R
           services.trafficRecorder.submission(caller, promptId);
         },
       }),
-      ...queueRoutes({ livePrompts: live, cancel, bodies }),
+      ...queueRoutes({ livePrompts: live, ledger, cancel, bodies }),
       ...jobRoutes({ cancel, ledger, livePrompts: live, bodies, markFetched }),
     ]),
     ...historyRoutes({ ledger, bodies, markFetched }),

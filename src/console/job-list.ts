@@ -33,10 +33,10 @@ export function createJobList({ prompts, livePrompts }: JobListServices) {
   const summaries = createSummaries(prompts);
 
   return async (user: string, query: JobListQuery): Promise<JobListAnswer> => {
-    const live = inDisplayOrder(livePrompts.list(user));
-    const liveKeys = new Set(live.map(({ prompt }) => prompt.key));
-    const all = await prompts.outlines(user);
-    const ended = all.filter(({ key }) => !liveKeys.has(key)).toReversed();
+    const listed = livePrompts.list(user);
+    const ended = (await prompts.outlines(user)).toReversed();
+    const endedKeys = new Set(ended.map(({ key }) => key));
+    const live = inDisplayOrder(listed.filter(({ key }) => !endedKeys.has(key)));
     const counts = countByStatus(live, ended);
     const found: JobSummary[] = [];
     const start = positionAfter(query.cursor, live, ended);

@@ -154,8 +154,6 @@ export function createLivePrompts() {
     },
     /** The prompts of this user that are in the outbox. */
     inOutbox: (user: string): ReadonlySet<LivePrompt> => users.get(user)?.inOutbox ?? NO_PROMPTS,
-    /** The prompts that `/queue` calls running: those that run, else the oldest that has a job. */
-    running: (user: string): readonly LivePrompt[] => runningAmong(list(user)),
     /**
      * The prompts that an interrupt stops. It is not for one that has just ended, which `/queue` shows
      * until its history is written.
@@ -167,7 +165,8 @@ export function createLivePrompts() {
 
 const NO_PROMPTS: ReadonlySet<LivePrompt> = new Set<LivePrompt>();
 
-function runningAmong(prompts: readonly LivePrompt[]): readonly LivePrompt[] {
+/** The prompts that `/queue` calls running: those that run, else the oldest that has a job. */
+export function runningAmong(prompts: readonly LivePrompt[]): readonly LivePrompt[] {
   const withJob = prompts.filter((prompt) => prompt.status !== undefined && !hasEnded(prompt));
   const active = withJob.filter((prompt) => prompt.status !== 'queued');
   if (active.length > 0) return active;

@@ -48,6 +48,8 @@ export class Channel {
   #hasStarted = false;
   #isSuperseded = false;
   #isFetched = false;
+  /** Sockets that connected after the result was fetched: for them the prompt is over. */
+  #afterFetch: WeakSet<SocketConnection> | undefined;
   #activeNode: string | null = null;
   #nodeBeforeUndelivered: string | null = null;
 
@@ -109,6 +111,11 @@ export class Channel {
       for (const frame of this.#currentFrames?.values() ?? []) this.#write(connection, frame);
     }
     const group = this.#groupOf(connection);
+    if (this.#isFetched && group !== undefined) {
+      this.#afterFetch ??= new WeakSet();
+      this.#afterFetch.add(connection);
+      return;
+    }
     const batch = group && this.#takeUndelivered(connection, group);
     if (group === undefined || batch === undefined) return;
     const { frames, position } = batch;
@@ -176,7 +183,7 @@ export class Channel {
     const encoded = encodeFrame(frame, this.#context.promptId);
     const groups = new Set<ReceiverGroup>();
     for (const connection of this.#options.connections()) {
-      if (!connection.isOpen()) continue;
+      if (!connection.isOpen() || this.#afterFetch?.has(connection)) continue;
       const scope = this.#scopeOf(connection);
       const group = this.#groupOf(connection);
       if (this.#delivery.hadBefore(group, position)) continue;

@@ -101,16 +101,16 @@ type ListedJob = Pick<JobView, 'word' | 'createdAtMs' | 'startedAtMs' | 'endedAt
   readonly view: () => Promise<JobView | undefined>;
 };
 
-/** Oldest first. A prompt whose history is just being written counts as live. */
+/** Oldest first. A prompt that ends meanwhile is in one of the two lists at least. */
 async function listedJobsOf(
   { ledger, livePrompts }: JobListServices,
   user: string,
   word: ExceptionWord,
 ): Promise<readonly ListedJob[]> {
-  const outlines = await ledger.prompts.outlines(user);
-  const live = livePrompts.list(user);
-  const liveKeys = new Set(live.map(({ key }) => key));
-  const ended = outlines.filter(({ key }) => !liveKeys.has(key));
+  const listed = livePrompts.list(user);
+  const ended = await ledger.prompts.outlines(user);
+  const endedKeys = new Set(ended.map(({ key }) => key));
+  const live = listed.filter(({ key }) => !endedKeys.has(key));
   return [...ended.map((outline) => endedJob(ledger, outline, word)), ...live.map(liveJob)];
 }
 

@@ -4,6 +4,8 @@ import type { Clock } from '../lib/clock.ts';
 import type { Json } from '../protocol/json.ts';
 import type { Accepted, Acceptor } from '../prompts/accept.ts';
 import type { LivePrompts } from '../prompts/live-prompts.ts';
+import { promptsInQueue } from '../prompts/prompts-in-queue.ts';
+import type { Ledger } from '../ledger/ledger.ts';
 import type { Caller } from '../protocol/job-api.ts';
 import { readJson } from './routing/body.ts';
 import { rulesFor } from '../dialects/dialect.ts';
@@ -26,6 +28,7 @@ const FRAMES_AFTER_ANSWER_MS = 2;
 type PromptRouteServices = {
   readonly acceptor: Acceptor;
   readonly livePrompts: LivePrompts;
+  readonly ledger: Ledger;
   readonly counter: SharedCounter;
   readonly bodies: BodyReader;
   readonly clock: Pick<Clock, 'callAfter'>;
@@ -37,9 +40,16 @@ type PromptRouteServices = {
 export function promptRoutes(services: PromptRouteServices): readonly V1Route[] {
   return routesOf(services, {
     'POST /prompt': submit,
-    'GET /prompt': ({ livePrompts }, { ctx, caller }) =>
-      sendJson(ctx, { exec_info: { queue_remaining: livePrompts.count(caller.user) } }),
+    'GET /prompt': getPromptCount,
   });
+}
+
+async function getPromptCount(
+  services: PromptRouteServices,
+  { ctx, caller }: V1Request,
+): Promise<void> {
+  const { length } = await promptsInQueue(services, caller.user);
+  sendJson(ctx, { exec_info: { queue_remaining: length } });
 }
 
 async function submit(services: PromptRouteServices, { ctx, caller }: V1Request): Promise<void> {

@@ -6,7 +6,10 @@ import {
   type LivePrompt,
   hasEnded,
   isNotStarted,
+  runningAmong,
 } from '../prompts/live-prompts.ts';
+import { promptsInQueue } from '../prompts/prompts-in-queue.ts';
+import type { Ledger } from '../ledger/ledger.ts';
 import { readJson, readJsonOrUndefined, readIdList, requireObject } from './routing/body.ts';
 import type { Cancel } from '../prompts/cancel.ts';
 import { type DialectRules, rulesFor } from '../dialects/dialect.ts';
@@ -18,6 +21,7 @@ import { type V1Request, type V1Route, routesOf } from './routes.ts';
 
 type QueueServices = {
   readonly livePrompts: LivePrompts;
+  readonly ledger: Ledger;
   readonly cancel: Cancel['cancel'];
   readonly bodies: BodyReader;
 };
@@ -32,9 +36,9 @@ export function queueRoutes(services: QueueServices): readonly V1Route[] {
   });
 }
 
-async function getQueue({ livePrompts }: QueueServices, { ctx, caller }: V1Request): Promise<void> {
+async function getQueue(services: QueueServices, { ctx, caller }: V1Request): Promise<void> {
   const rules = rulesFor(ctx);
-  const { running, pending } = queueOf(livePrompts, caller.user, rules);
+  const { running, pending } = queueOf(await promptsInQueue(services, caller.user), rules);
   const lists = [running.map(weakRef), pending.map(weakRef)] as const;
   await sendJsonPieces(ctx, queuePieces(lists, tupleForm(rules.queueItem)));
 }
@@ -45,17 +49,11 @@ type QueueLists = {
 };
 
 /** Local clients may assert that one prompt runs at most: further ones are the first of those that wait. */
-function queueOf(
-  livePrompts: LivePrompts,
-  user: string,
-  { queueRunning }: DialectRules,
-): QueueLists {
-  const runningPrompts = livePrompts.running(user);
+function queueOf(prompts: readonly LivePrompt[], { queueRunning }: DialectRules): QueueLists {
+  const runningPrompts = runningAmong(prompts);
   const running =
     queueRunning === 'one' ? runningPrompts.toSorted(byStart).slice(0, 1) : runningPrompts;
-  const waiting = livePrompts
-    .list(user)
-    .filter((prompt) => !runningPrompts.includes(prompt) && !hasEnded(prompt));
+  const waiting = prompts.filter((prompt) => !runningPrompts.includes(prompt) && !hasEnded(prompt));
   return {
     running,
     pending: [...runningPrompts.filter((one) => !running.includes(one)), ...waiting],
@@ -135,22 +133,20 @@ function* itemPieces(prompts: readonly WeakPrompt[], tuple: TupleOf): Generator<
  */
 async function editQueue(services: QueueServices, { ctx, caller }: V1Request): Promise<void> {
   const body = requireObject(await readJson(ctx, services.bodies));
-  const { livePrompts } = services;
   const rules = rulesFor(ctx);
-  const { pending } = queueOf(livePrompts, caller.user, rules);
+  const inQueue = await promptsInQueue(services, caller.user);
+  const { pending } = queueOf(inQueue, rules);
   const isPending = (prompt: LivePrompt) => isNotStarted(prompt) || pending.includes(prompt);
   const cancelsAll = rules.queueDelete === 'pending-and-running';
   const namedIds = new Set([
     ...readIdList(body.delete, 'delete'),
     ...readIdList(body.cancel, 'cancel'),
   ]);
-  const selected = livePrompts
-    .list(caller.user)
-    .filter((prompt) =>
-      isNamed(namedIds, prompt)
-        ? cancelsAll || isPending(prompt)
-        : isTruthyInPython(body.clear) && isPending(prompt),
-    );
+  const selected = inQueue.filter((prompt) =>
+    isNamed(namedIds, prompt)
+      ? cancelsAll || isPending(prompt)
+      : isTruthyInPython(body.clear) && isPending(prompt),
+  );
   ctx.state.promptIds = selected.map(({ promptId }) => promptId);
   await services.cancel(selected, caller);
   if (rules.queueAnswer === 'empty') return sendEmpty(ctx);

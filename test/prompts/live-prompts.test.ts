@@ -1,6 +1,10 @@
 // What `/queue` shows is read from the live prompts of a user.
 import { describe, expect, test } from 'vitest';
-import { type LivePrompt, createLivePrompts } from '../../src/prompts/live-prompts.ts';
+import {
+  type LivePrompt,
+  createLivePrompts,
+  runningAmong,
+} from '../../src/prompts/live-prompts.ts';
 
 function promptOf(key: string, more: object = {}): LivePrompt {
   return {
@@ -38,11 +42,11 @@ describe('the queue of a user', () => {
     live.add(promptOf('jobless'));
     live.add(old);
     live.add(young);
-    expect(keys(live.running('ann'))).toEqual(['old']);
+    expect(keys(runningAmong(live.list('ann')))).toEqual(['old']);
     young.status = 'running';
-    expect(keys(live.running('ann'))).toEqual(['young']);
+    expect(keys(runningAmong(live.list('ann')))).toEqual(['young']);
     young.status = 'succeeded';
-    expect(keys(live.running('ann'))).toEqual(['old']);
+    expect(keys(runningAmong(live.list('ann')))).toEqual(['old']);
   });
 
   test('interrupts what runs, and not a prompt whose end is being recorded', () => {
@@ -53,7 +57,7 @@ describe('the queue of a user', () => {
     live.add(second);
     expect(keys(live.interruptible('ann'))).toEqual(['first']);
     first.isEnding = true;
-    expect(keys(live.running('ann'))).toEqual(['first']);
+    expect(keys(runningAmong(live.list('ann')))).toEqual(['first']);
     expect(keys(live.interruptible('ann'))).toEqual(['second']);
   });
 

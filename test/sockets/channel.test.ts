@@ -128,7 +128,18 @@ test('a fetched result ends the waiting for a socket, also for later frames', ()
   channel.markFetched();
   channel.send(step(1), 2);
   expect(channel.hasUnreceived()).toBe(false);
-  expect(connect('own').heard()).toEqual(['executing:1']);
+  const late = connect('own');
+  channel.send(node(null), 3);
+  expect(late.heard()).toEqual([]);
+});
+
+test('a socket that was there before the result was fetched gets the last frame', () => {
+  const { channel, connect } = open();
+  const socket = connect('own');
+  channel.send(node('1'), 1);
+  channel.markFetched();
+  channel.send(node(null), 2);
+  expect(socket.heard()).toEqual(['executing:1', 'executing:null']);
 });
 
 test('a superseded prompt without a client id keeps nothing for a late socket', () => {
