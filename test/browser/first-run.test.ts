@@ -1,6 +1,11 @@
 import { type Browser, type Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { findChromium, launchChromium, openPage } from '../support/browser/chromium.ts';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import {
+  type WatchedPage,
+  findChromium,
+  launchChromium,
+  openPage,
+} from '../support/browser/chromium.ts';
 import { NO_FAULTS } from '../support/browser/front-end-ui.ts';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 import {
@@ -61,15 +66,22 @@ describe.each([...newer, ...older])('the front end %s', (name) => {
     async function visit() {
       const options = { folder: `first-run-${name}`, allowed: FAULTS_OF_THEIRS };
       const watched = await openPage(browser, options);
-      onTestFinished(() => watched.close());
       await watched.page.goto(holdover.url);
       return watched;
+    }
+
+    let starter: WatchedPage | undefined;
+    /** Opened once for the tests below: a front end takes seconds of processor time to load. */
+    async function visitStarter() {
+      starter ??= await visit();
+      await untilGraph(starter.page);
+      return starter;
     }
 
     test.skipIf(!isNewer)(
       'its template dialog shows workflows, and opens one that runs',
       async () => {
-        const { page, picture, complaints } = await visit();
+        const { page, picture, complaints, close } = await visit();
         await page.getByText('Grow a Pattern').first().waitFor();
         await page.waitForFunction(hasThumbnails);
         await picture('templates');
@@ -79,12 +91,12 @@ describe.each([...newer, ...older])('the front end %s', (name) => {
         await runToPicture(page);
         await picture('result');
         expect(complaints()).toEqual([]);
+        await close();
       },
     );
 
     test('it opens a graph without a missing class, which runs', async () => {
-      const { page, picture, complaints } = await visit();
-      await untilGraph(page);
+      const { page, picture, complaints } = await visitStarter();
       await picture('starter');
       expect(await page.getByText(/missing node types/i).count()).toBe(0);
       await runToPicture(page);
@@ -93,8 +105,7 @@ describe.each([...newer, ...older])('the front end %s', (name) => {
     });
 
     test('it leaves a graph of the user alone', async () => {
-      const { page } = await visit();
-      await untilGraph(page);
+      const { page } = await visitStarter();
       await page.evaluate(async () => {
         const node = { id: 1, type: 'Note', pos: [50, 90], size: [200, 90], flags: {}, order: 0 };
         const own = { ...node, mode: 0, properties: { text: '' }, widgets_values: ['mine'] };

@@ -1,6 +1,11 @@
 import { type Browser } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { findChromium, launchChromium, openPage } from '../support/browser/chromium.ts';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import {
+  type WatchedPage,
+  findChromium,
+  launchChromium,
+  openPage,
+} from '../support/browser/chromium.ts';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 import { type WebRoot, makeWebRoot } from '../support/browser/web-root.ts';
 
@@ -55,14 +60,17 @@ describe.skipIf(notRun)(`the starter graph${notRun}`, () => {
     await web?.dispose();
   });
 
-  /** The classes of the graph that is loaded in the end, and what else was given along. */
-  async function loaded(
-    types: readonly string[],
-    given: readonly unknown[],
-    { place = 'comfyAPI' }: { place?: 'comfyAPI' | 'old' } = {},
-  ): Promise<string> {
+  const pages = new Map<string, WatchedPage>();
+  /** A front end on a server with these classes; opened once: what was loaded before makes no difference. */
+  async function frontEndWith(types: readonly string[], place: string): Promise<WatchedPage> {
+    const key = JSON.stringify([types, place]);
+    const watched = pages.get(key) ?? (await openFrontEnd(types, place));
+    pages.set(key, watched);
+    return watched;
+  }
+
+  async function openFrontEnd(types: readonly string[], place: string): Promise<WatchedPage> {
     const watched = await openPage(browser, { folder: 'starter-graph', allowed: [] });
-    onTestFinished(() => watched.close());
     await watched.page.addInitScript(
       ([names, shipped, where]) => {
         const page = globalThis as any;
@@ -74,8 +82,18 @@ describe.skipIf(notRun)(`the starter graph${notRun}`, () => {
     );
     await watched.page.goto(holdover.url);
     await watched.page.waitForFunction(() => (globalThis as any).load);
-    const shown = await watched.page.evaluate((all) => (globalThis as any).load(...all), given);
-    expect(watched.complaints()).toEqual([]);
+    return watched;
+  }
+
+  /** The classes of the graph that is loaded in the end, and what else was given along. */
+  async function loaded(
+    types: readonly string[],
+    given: readonly unknown[],
+    { place = 'comfyAPI' }: { place?: 'comfyAPI' | 'old' } = {},
+  ): Promise<string> {
+    const { page, complaints } = await frontEndWith(types, place);
+    const shown = await page.evaluate((all) => (globalThis as any).load(...all), given);
+    expect(complaints()).toEqual([]);
     return shown;
   }
 

@@ -45,15 +45,16 @@ describe.skipIf(notRun)(`texts of clients in Chromium${notRun}`, { timeout: WITH
     await server?.dispose();
   });
 
-  type Visit = {
+  type Visitor = {
     readonly page: Page;
     readonly context: BrowserContext;
     readonly taken: string[];
-    readonly isShown: boolean;
+    /** Whether the page shows what is at the path. */
+    readonly open: (path: string) => Promise<boolean>;
   };
 
   /** The policy of the pages is a second wall: without it the first one has to hold alone. */
-  async function visit(path: string, { bypassCSP }: { bypassCSP: boolean }): Promise<Visit> {
+  async function createVisitor({ bypassCSP }: { bypassCSP: boolean }): Promise<Visitor> {
     const context = await browser.newContext({ bypassCSP, acceptDownloads: false });
     const taken: string[] = [];
     await context.exposeFunction('taken', (where: unknown) => void taken.push(String(where)));
@@ -63,9 +64,18 @@ describe.skipIf(notRun)(`texts of clients in Chromium${notRun}`, { timeout: WITH
       taken.push('dialog');
       void dialog.dismiss();
     });
-    // A file to be saved, or an answer without a body, ends the navigation.
-    const answer = await page.goto(`${server.url}${path}`).catch(() => null);
-    return { page, context, taken, isShown: answer !== null };
+    const open = async (path: string) => {
+      // A file to be saved, or an answer without a body, ends the navigation.
+      const answer = await page.goto(`${server.url}${path}`).catch(() => null);
+      return answer !== null;
+    };
+    return { page, context, taken, open };
+  }
+
+  async function visit(path: string, options: { bypassCSP: boolean }): Promise<Visitor> {
+    const visitor = await createVisitor(options);
+    await visitor.open(path);
+    return visitor;
   }
 
   /** Elements and attributes that only a text could have brought. */
@@ -213,11 +223,12 @@ describe.skipIf(notRun)(`texts of clients in Chromium${notRun}`, { timeout: WITH
       expect(put.status).toBe(200);
       paths.push(`/userdata/${encodeURIComponent(`workflows/${name}`)}`);
     }
+    const { context, taken, open } = await createVisitor({ bypassCSP: false });
     for (const path of paths) {
-      const { context, taken } = await visit(path, { bypassCSP: false });
+      await open(path);
       expect([path, taken]).toEqual([path, []]);
-      await context.close();
     }
+    await context.close();
   });
 
   test('addresses that do not exist repeat nothing that runs', async () => {
@@ -237,11 +248,12 @@ describe.skipIf(notRun)(`texts of clients in Chromium${notRun}`, { timeout: WITH
       `/holdover?x=${text}`,
       `/history?max_items=${text}`,
     ];
+    const { page, context, taken, open } = await createVisitor({ bypassCSP: true });
     for (const path of [...paths.map((before) => `${before}${text}`), ...queries]) {
-      const { page, context, taken, isShown } = await visit(path, { bypassCSP: true });
+      const isShown = await open(path);
       expect([path, taken]).toEqual([path, []]);
       if (isShown) expect([path, await foreign(page)]).toEqual([path, []]);
-      await context.close();
     }
+    await context.close();
   });
 });

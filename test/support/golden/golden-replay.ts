@@ -143,8 +143,16 @@ function isEarlier(
   return before.step !== 'end' && record.t_ms <= before.step.atMs;
 }
 
-function countOf(socket: GoldenSocket, summary: string): number {
-  return socket.frames.filter((frame) => frameSummary(ownFrame(frame)) === summary).length;
+/** Of the frames of each socket that were counted. */
+const countedSummaries = new WeakMap<GoldenSocket, string[]>();
+
+/** Each frame is read once: this is asked again at every frame. */
+function countOf(socket: GoldenSocket, wanted: string): number {
+  const summaries = countedSummaries.get(socket) ?? [];
+  countedSummaries.set(socket, summaries);
+  for (const frame of socket.frames.slice(summaries.length))
+    summaries.push(frameSummary(ownFrame(frame)));
+  return summaries.filter((summary) => summary === wanted).length;
 }
 
 /** Ids the server made then, and the ones it makes now. */
