@@ -192,7 +192,7 @@ async function logTracedPrompt({ config, ledger, logs }: Services): Promise<void
   const row = await ledger.prompts.find(LOCAL_USER, promptId);
   const text = row
     ? `the traced prompt is on record: ${row.state}`
-    : 'no prompt without a key has this id so far: it is traced from its POST on';
+    : 'no prompt of the local user has this id yet; tracing begins with its POST';
   logs.log.info({ event: 'trace.started', promptId, state: row?.state ?? 'unknown' }, text);
 }
 

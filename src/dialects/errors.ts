@@ -21,7 +21,7 @@ type V1ErrorOptions = {
   readonly blames?: 'job service';
 };
 
-/** A v1 answer that is not a success; thrown anywhere in a handler, rendered once at the rim. */
+/** A v1 answer that is not a success; thrown anywhere in a handler, rendered once by the outermost middleware. */
 export class V1Error extends Error {
   override readonly name = 'V1Error';
   readonly status: number;

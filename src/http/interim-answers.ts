@@ -1,4 +1,4 @@
-/** More heads of interim answers (`103 Early Hints`) to one request than this come from no honest server. */
+/** More heads of interim answers (`103 Early Hints`) to one request than this come from no real server. */
 const MAX_INTERIM_ANSWERS = 16;
 
 export class TooManyInterimAnswers extends Error {

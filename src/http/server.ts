@@ -30,7 +30,7 @@ type Tls = { readonly key: Buffer; readonly cert: Buffer } | undefined;
 const IDLE_CONNECTION_MS = 80_000;
 const DEFAULT_TIMEOUTS: HttpTimeouts = { headersMs: 10_000, bodyIdleMs: 30_000 };
 
-/** Limits that keep a slow or hostile peer from holding the server; honest slow uploads are spared. */
+/** Limits that keep a slow or hostile peer from holding the server; a slow upload that goes on is not cut off. */
 export function createHttpServer(
   handler: RequestListener,
   options: Partial<HttpTimeouts> & { readonly tls?: Tls } = {},

@@ -32,11 +32,11 @@ type PromptState = 'submitting' | 'outbox' | 'unknown' | 'live' | 'done';
  * To add a property to a prompt's record, add it here, for example
  * `note: { ...text<string | null>('note'), added: 'TEXT' }`: both ledgers store and read it, and
  * `added` makes SQLite add the column to older files. Older rows have no value, so it must be
- * nullable, or its `added` must have a default. Its first value is in `NEW_PROMPT`, with which both
- * functions that make rows begin; the one that knows another value sets it.
+ * nullable, or its `added` must have a default. Its first value is in `NEW_PROMPT`, with which
+ * `toPromptRow` and `toExternalJobRow` begin; the one that knows another value sets it.
  */
 export const PROMPT_COLUMNS = {
-  /** Internal, and the v2 idempotency key. */
+  /** Internal, and its first v2 idempotency key. */
   key: text('key'),
   user: text('user'),
   /** The id that the v1 client was given. */
@@ -65,7 +65,7 @@ export const PROMPT_COLUMNS = {
 /** One accepted `POST /prompt`. */
 export type PromptRow = RowOf<typeof PROMPT_COLUMNS>;
 
-/** The properties that a prompt gets later. */
+/** The first values of the properties that a prompt gets later. */
 export const NEW_PROMPT = {
   cancelAskedAtMs: null,
   entryJson: null,

@@ -16,9 +16,8 @@ type ExternalJobImporterOptions = PromptContext & {
   readonly jobCanceller: JobCanceller;
 };
 
-/** Shows jobs that were submitted through v2 as v1 prompts: in the queue, on sockets, in history. */ export function createExternalJobImporter(
-  options: ExternalJobImporterOptions,
-) {
+/** Shows jobs that were submitted through v2 as v1 prompts: in the queue, on sockets, in history. */
+export function createExternalJobImporter(options: ExternalJobImporterOptions) {
   const { ledger, promptEventLog, livePrompts, follower, log, clock } = options;
   const tasks = new Set<Promise<void>>();
   const inProgress = new Set<string>();

@@ -15,12 +15,12 @@ import type { ReceiverGroup } from './delivery.ts';
 import { toWireFrame } from './wire-frame.ts';
 
 /**
- * One client gives up after ten seconds without a text frame; sockets with pending prompts get one
- * earlier.
+ * One client gives up after ten seconds without a text frame; sockets of users with live prompts get
+ * a status message earlier.
  */
-const KEEPALIVE_MS = 7000;
-const KEEPALIVE_CHECK_MS = 1000;
-const PING_MS = 30_000;
+const STATUS_KEEP_ALIVE_MS = 7000;
+const STATUS_CHECK_MS = 1000;
+const PING_INTERVAL_MS = 30_000;
 
 /** The opener of a socket. `/ws?watch=1` watches: it gets every prompt of its user. */
 type NewConnection = {
@@ -73,8 +73,8 @@ export class Hub {
       log: options.log,
     });
     this.#timers = [
-      setInterval(() => this.#keepAlive(), KEEPALIVE_CHECK_MS).unref(),
-      setInterval(() => this.#pingAll(), PING_MS).unref(),
+      setInterval(() => this.#keepAlive(), STATUS_CHECK_MS).unref(),
+      setInterval(() => this.#pingAll(), PING_INTERVAL_MS).unref(),
     ];
   }
 
@@ -204,7 +204,7 @@ export class Hub {
     for (const user of this.#connections.users()) {
       if (this.#options.remaining(user) === 0) continue;
       for (const connection of this.#connections.of(user)) {
-        const isQuiet = this.#now() - connection.lastTextAtMs >= KEEPALIVE_MS;
+        const isQuiet = this.#now() - connection.lastTextAtMs >= STATUS_KEEP_ALIVE_MS;
         if (connection.isOpen() && isQuiet) connection.sendText(this.#statusText(user));
       }
     }

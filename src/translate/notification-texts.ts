@@ -8,9 +8,9 @@ type ScheduledBrownout = {
 
 /** Texts of `notification` messages: they tell people why their prompt waits. */
 export const NOTIFICATION_TEXTS = {
-  noRoom: (promptId: string): string =>
-    `Prompt ${promptId} waits: the service that runs it has no room for it right now. It is sent ` +
-    'as soon as there is room. You need not submit it again; delete it from the queue if you do ' +
+  waits: (promptId: string): string =>
+    `Prompt ${promptId} waits: the service that runs it has no room for it right now, or your ` +
+    'earlier prompts are sent first. It is sent as soon as there is room. You need not submit it again; delete it from the queue if you do ' +
     'not want to wait.',
   sentAgain: (promptId: string): string =>
     `Prompt ${promptId} will be retried: the service that runs it lost it before it began. You ` +

@@ -115,7 +115,8 @@ export function unreachableUpstream(): V1Refusal {
 
 /** This process came too late to take it. */
 export function serverStalled(): V1Refusal {
-  const message = 'This server stood still for too long. Nothing was submitted, please try again.';
+  const message =
+    'This server did not respond for too long. Nothing was submitted, please try again.';
   return { ...refusal('server_stalled', message), status: 503 };
 }
 
@@ -125,8 +126,8 @@ export function serverStalled(): V1Refusal {
  */
 export function submitUnknown(error: V2Error, promptId: string): V1Refusal {
   const message =
-    'Whether the job service took this prompt is unknown. It is looked for under the prompt id in ' +
-    'extra_info; submitting again may run it twice.';
+    'It is not known whether the job service took this prompt. It is looked for under the prompt id ' +
+    'in extra_info; submitting again may run it twice.';
   const { status, body } = refusal('submit_outcome_unknown', message, error.code);
   const stated = { ...body.error, extra_info: { prompt_id: promptId } };
   return { status: Math.max(500, status), body: { ...body, error: stated } };

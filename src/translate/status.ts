@@ -67,7 +67,7 @@ export function liveWord({ status, hasEvidence, cancelRequested }: LiveFacts): S
   return status === 'running' && hasEvidence ? 'executing' : PLAIN_WORD[status];
 }
 
-/** The last status word of a prompt; a failure that repetition cannot mend has its own. */
+/** The last status word of a prompt; a failure that a repetition would not change has its own. */
 export function endWord(outcome: Outcome, errorCode?: string): StatusWord {
   if (outcome === 'failed' && errorCode !== undefined && isFinal(errorCode))
     return 'non_retryable_error';

@@ -92,15 +92,10 @@ function tupleForm(item: DialectRules['queueItem']): TupleOf {
   return item === 'as-submitted' ? submittedTuple : scheduledTuple;
 }
 
-function submittedTuple({
-  number,
-  promptId,
-  lazy: kept,
-  targets,
-}: LivePrompt): ReturnType<TupleOf> {
+function submittedTuple({ number, promptId, lazy, targets }: LivePrompt): ReturnType<TupleOf> {
   return {
     before: [number, promptId],
-    after: [toJsonText(kept.extraData), JSON.stringify(targets)],
+    after: [toJsonText(lazy.extraData), JSON.stringify(targets)],
   };
 }
 
@@ -113,7 +108,7 @@ function scheduledTuple(
   return { before: [position, promptId], after: [targets, metadata].map((x) => JSON.stringify(x)) };
 }
 
-/** v1's 5-tuples, stitched from texts: clients poll thousands of them. */
+/** v1's 5-tuples, joined from texts: clients poll thousands of them. */
 function* itemPieces(prompts: readonly WeakPrompt[], tuple: TupleOf): Generator<string, undefined> {
   let position = 0;
   for (const weak of prompts) {

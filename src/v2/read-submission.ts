@@ -30,7 +30,7 @@ export function readSubmission(
 ): Result<SubmitRequest> {
   const reserved = RESERVED.find((name) => isGiven(body[name]));
   if (reserved !== undefined)
-    return refuse(422, 'invalid_workflow', `"${reserved}" is reserved and not taken yet.`);
+    return refuse(422, 'invalid_workflow', `"${reserved}" is reserved and not supported yet.`);
   const { workflow } = body;
   if (!isJsonObject(workflow)) {
     return refuse(

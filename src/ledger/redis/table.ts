@@ -82,9 +82,9 @@ export function createTable<Row>(
   };
 }
 
-function decodeCell(kind: ColumnType, encodeCell: Cell): unknown {
-  if (encodeCell === null || kind === 'bytes') return encodeCell;
-  const text = encodeCell.toString();
+function decodeCell(kind: ColumnType, cell: Cell): unknown {
+  if (cell === null || kind === 'bytes') return cell;
+  const text = cell.toString();
   if (kind === 'text') return text;
   return kind === 'number' ? Number(text) : text === '1';
 }

@@ -74,7 +74,7 @@ export class EntryApplier {
         return this.#applyInput(entry.input, position);
       case 'waits':
         // Where this process sends it again, its job is already cleared.
-        this.#notify(this.#hadJob ? 'sentAgain' : 'noRoom');
+        this.#notify(this.#hadJob ? 'sentAgain' : 'waits');
         if (prompt.jobId !== null) livePrompts.clearJobId(prompt);
         return livePrompts.addToOutbox(prompt);
       case 'sought':

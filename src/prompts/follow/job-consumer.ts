@@ -137,7 +137,7 @@ export class JobConsumer {
     onHistoryWritten(outcome);
     const { startedAtMs, endedAtMs } = state;
     const ms = Math.max(0, (endedAtMs ?? 0) - (startedAtMs ?? endedAtMs ?? 0));
-    log.info({ event: 'prompt.finished', user: caller.user, promptId, ms }, 'prompt executed');
+    log.info({ event: 'prompt.finished', user: caller.user, promptId, ms }, 'prompt ended');
   }
 
   /** The next event, or `undefined` when an `idle` input is due before. */

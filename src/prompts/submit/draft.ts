@@ -17,7 +17,7 @@ export type SubmissionDraft = {
 
 /** The id of the prompt, unless the job gives it another one. */
 export function initialPromptId({ submission, plan }: SubmissionDraft): string {
-  return submission.promptId ?? plan.label;
+  return submission.promptId ?? plan.promptKey;
 }
 
 /** The record that is on disk before the first byte goes upstream. */
@@ -25,7 +25,7 @@ export function toPromptRow(draft: SubmissionDraft, state: 'submitting' | 'outbo
   const { caller, submission, plan, graphJson, extraDataJson, createdAtMs } = draft;
   return {
     ...NEW_PROMPT,
-    key: plan.label,
+    key: plan.promptKey,
     user: caller.user,
     promptId: initialPromptId(draft),
     jobId: null,

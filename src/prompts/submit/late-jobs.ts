@@ -53,7 +53,7 @@ export function createLateJobs(options: LateJobsOptions) {
     await retry(async () => {
       const searchResult = await submissionRetry.findJob(prompt, plan);
       // Without the label it may be the job of another client with the same workflow.
-      if (typeof searchResult === 'object' && searchResult.metadata?.[KEY_LABEL] === plan.label)
+      if (typeof searchResult === 'object' && searchResult.metadata?.[KEY_LABEL] === plan.promptKey)
         lateJob = searchResult;
       return searchResult === 'none' || lateJob !== undefined;
     });

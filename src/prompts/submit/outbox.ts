@@ -158,11 +158,11 @@ export class Outbox {
 
   async #sendNew({ prompt, plan }: QueuedSubmission): Promise<SendResult> {
     const { ledger, sender } = this.#options;
-    await ledger.prompts.setIntent(plan.label, toStoredPlan(plan, 'away'));
+    await ledger.prompts.setIntent(plan.promptKey, toStoredPlan(plan, 'away'));
     const result = await sender.send(prompt.caller, plan);
     const isNotTaken = result.kind === 'crowded' || result.kind === 'unsent' || isTemporary(result);
     const planLeft = result.kind === 'unsent' ? result.plan : plan;
-    if (isNotTaken) await ledger.prompts.setIntent(plan.label, toStoredPlan(planLeft, 'here'));
+    if (isNotTaken) await ledger.prompts.setIntent(plan.promptKey, toStoredPlan(planLeft, 'here'));
     return result;
   }
 

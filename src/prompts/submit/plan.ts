@@ -16,8 +16,8 @@ export const KEY_LABEL = 'holdover_key';
 
 /** Everything needed to submit a prompt, now or again. */
 export type SubmissionPlan = {
-  /** Key of the prompt; the label of the job. */
-  readonly label: string;
+  /** Key of the prompt; the metadata label of its job. */
+  readonly promptKey: string;
   /** The v2 idempotency key. It changes only after a certain refusal. */
   readonly key: string;
   /** As the client sent it. */
@@ -67,7 +67,7 @@ export function createPlan(
   return {
     outputs,
     placed,
-    label: key,
+    promptKey: key,
     key,
     graph,
     number,
@@ -97,21 +97,21 @@ export function withOutputs(plan: SubmissionPlan, outputs: readonly string[]): S
  * used up.
  */
 export function withNewKey(plan: SubmissionPlan): SubmissionPlan {
-  return { ...plan, key: `${plan.label}.again${resendCount(plan) + 1}` };
+  return { ...plan, key: `${plan.promptKey}.again${resendCount(plan) + 1}` };
 }
 
 /** The number of times it was sent again because its job was lost. */
-export function resendCount({ label, key }: Pick<SubmissionPlan, 'label' | 'key'>): number {
-  return Number(/^\.again(\d+)/.exec(key.slice(label.length))?.[1] ?? 0);
+export function resendCount({ promptKey, key }: Pick<SubmissionPlan, 'promptKey' | 'key'>): number {
+  return Number(/^\.again(\d+)/.exec(key.slice(promptKey.length))?.[1] ?? 0);
 }
 
 /** A changed key for the same submission, after a certain refusal. */
 export function changedKey(
-  { label, key }: Pick<SubmissionPlan, 'label' | 'key'>,
+  { promptKey, key }: Pick<SubmissionPlan, 'promptKey' | 'key'>,
   change: string,
 ): string {
-  const resends = resendCount({ label, key });
-  return resends === 0 ? `${label}.${change}` : `${label}.again${resends}_${change}`;
+  const resends = resendCount({ promptKey, key });
+  return resends === 0 ? `${promptKey}.${change}` : `${promptKey}.again${resends}_${change}`;
 }
 
 /** The workflow that is sent to v2. */
@@ -165,7 +165,7 @@ export function restorePlan(row: PromptRow, { credential }: Caller): SubmissionP
   const { ownKeys = [] } = intent;
   const restoredSecrets = credential === undefined ? [] : ownKeys.map((name) => [name, credential]);
   return {
-    label: row.key,
+    promptKey: row.key,
     key: intent.key ?? row.key,
     graph: parseJson(row.graphJson) as Graph,
     placed: intent.placed ?? [],

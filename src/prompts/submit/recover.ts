@@ -205,7 +205,7 @@ export class SubmissionRecovery {
     }
     const plan = withNewKey(recovery.plan);
     // A process that takes over must know which key may have made a job.
-    await this.#options.ledger.prompts.setIntent(plan.label, toStoredPlan(plan, 'away'));
+    await this.#options.ledger.prompts.setIntent(plan.promptKey, toStoredPlan(plan, 'away'));
     Object.assign(recovery, { plan, isKeyFree: 'yes', lastResult: undefined });
     return this.#send(recovery, 'none');
   }

@@ -31,7 +31,7 @@ export function createSubmissionRetry(options: SubmissionRetryOptions) {
     async findJob(prompt: LivePrompt, plan: SubmissionPlan): Promise<JobSearchResult> {
       const found = await jobs.recover(prompt.caller, {
         workflow: workflowOf(plan),
-        metadata: { [KEY_LABEL]: plan.label },
+        metadata: { [KEY_LABEL]: plan.promptKey },
         extraData: plan.secrets,
         sentAtMs: prompt.createdAtMs,
         isClaimed: (jobId) => ledger.prompts.hasJob(jobId),
@@ -68,5 +68,5 @@ export function createSubmissionRetry(options: SubmissionRetryOptions) {
 const NOT_SENT = v2Error(
   500,
   'submit_outcome_unknown',
-  'Whether the job service took it is being found out.',
+  'It is not known yet whether the job service took it.',
 );

@@ -95,7 +95,7 @@ export function createSubmissionSender({
         if (!isRenewed) nodeErrors = { ...nodeErrors, ...sent.refusal.body.node_errors };
         if (next === undefined) return withNodeErrors(sent, nodeErrors);
         // A process that takes over must know which key may have made a job.
-        await ledger.prompts.setIntent(next.label, toStoredPlan(next, 'away'));
+        await ledger.prompts.setIntent(next.promptKey, toStoredPlan(next, 'away'));
         plan = next;
       }
     },
@@ -135,8 +135,8 @@ function toSubmitRequest(plan: SubmissionPlan, graphJson?: string): SubmitReques
     extraData: plan.secrets,
     idempotencyKey: plan.key,
     // A prompt whose link is lost with the power has the id that its client was told.
-    ...(plan.key === plan.label && { jobId: plan.label }),
-    metadata: { [KEY_LABEL]: plan.label },
+    ...(plan.key === plan.promptKey && { jobId: plan.promptKey }),
+    metadata: { [KEY_LABEL]: plan.promptKey },
     order: plan.number,
     provenance: {
       prompt: plan.graph as Json,

@@ -160,9 +160,9 @@ export class DraftSubmitter {
 
   async #linkJob(draft: SubmissionDraft, result: Result<'accepted'>): Promise<Accepted> {
     const { promptEventLog, linkJob } = this.#options;
-    const { label } = draft.plan;
-    if (!promptEventLog.isLeader(label)) throw new LeadershipLost();
-    const jobId = isPathSafeId(result.job.id) ? result.job.id : label;
+    const { promptKey } = draft.plan;
+    if (!promptEventLog.isLeader(promptKey)) throw new LeadershipLost();
+    const jobId = isPathSafeId(result.job.id) ? result.job.id : promptKey;
     const prompt = this.#track(draft, draft.submission.promptId ?? jobId);
     await linkJob(prompt, result.plan, result.job);
     reached('after-attach');
@@ -188,9 +188,9 @@ export class DraftSubmitter {
     const reservation = outbox.reserve(draft.caller.user);
     if (!reservation) throw await this.#removeRefused(draft, toRefusal(error, plan));
     try {
-      const { label } = plan;
-      const isStored = ledger.prompts.setIntent(label, toStoredPlan(plan, 'here'));
-      await Promise.all([ledger.prompts.setState(label, 'outbox'), isStored]);
+      const { promptKey } = plan;
+      const isStored = ledger.prompts.setIntent(promptKey, toStoredPlan(plan, 'here'));
+      await Promise.all([ledger.prompts.setState(promptKey, 'outbox'), isStored]);
       const waitMs = retryAfterMs(retryPolicy, error);
       return await this.#putInOutbox({ ...draft, plan }, reservation, waitMs);
     } finally {
@@ -214,9 +214,9 @@ export class DraftSubmitter {
   /** The refusal is final: removes the prompt. */
   async #removeRefused(draft: SubmissionDraft, refusal: V1Refusal): Promise<V1Error> {
     const { ledger, promptEventLog } = this.#options;
-    const { label } = draft.plan;
-    const isRemoved = ledger.prompts.remove(label).then(() => true);
-    if (await isRemoved.catch(ifLeadershipLost(false))) await promptEventLog.discard(label);
+    const { promptKey } = draft.plan;
+    const isRemoved = ledger.prompts.remove(promptKey).then(() => true);
+    if (await isRemoved.catch(ifLeadershipLost(false))) await promptEventLog.discard(promptKey);
     else await this.#trackOtherProcessPrompt(draft);
     return toV1Error(refusal);
   }
@@ -224,7 +224,9 @@ export class DraftSubmitter {
   async #startRecovery(draft: SubmissionDraft, result: Result<'unknown'>): Promise<never> {
     const { ledger, follower, submissionRecovery } = this.#options;
     const { plan, isKeyUsed, error } = result;
-    await ledger.prompts.setState(draft.plan.label, 'unknown').catch(ifLeadershipLost(undefined));
+    await ledger.prompts
+      .setState(draft.plan.promptKey, 'unknown')
+      .catch(ifLeadershipLost(undefined));
     const prompt = this.#track(draft, initialPromptId(draft));
     follower.releaseFrames(prompt);
     const isEngineDown = error.engineDown === true;
@@ -243,16 +245,16 @@ export class DraftSubmitter {
   /** Another process has taken the prompt over: sockets get it under the id in the ledger. */
   async #trackOtherProcessPrompt(draft: SubmissionDraft): Promise<LivePrompt | undefined> {
     const { ledger, follower } = this.#options;
-    const { label } = draft.plan;
-    const row = await ledger.prompts.get(label);
-    follower.untrack(label, row?.promptId);
+    const { promptKey } = draft.plan;
+    const row = await ledger.prompts.get(promptKey);
+    follower.untrack(promptKey, row?.promptId);
     return row && this.#track(draft, row.promptId);
   }
 
   #track(draft: SubmissionDraft, promptId: string): LivePrompt {
     const { plan, createdAtMs, caller, graphJson, extraDataJson } = draft;
     const { number, clientId } = draft.submission;
-    const { label: key, graph, extraData, outputs: targets } = plan;
+    const { promptKey: key, graph, extraData, outputs: targets } = plan;
     const identity = { key, promptId, number, clientId, createdAtMs, isResumed: false };
     const content = { graph, graphJson, extraData, extraDataJson, targets };
     return this.#options.follower.trackPrompt(Object.assign(identity, content), caller);

@@ -22,13 +22,13 @@ export const DEFAULT_RELAY_LIMITS = {
 };
 
 /** Servers close idle connections after five seconds or more; a call on a closing connection is lost. */
-const KEEP_ALIVE_MS = 4_000;
+const IDLE_CONNECTION_MS = 4_000;
 
 /** Sends small calls through undici and all others through `http-proxy`: see docs/decisions. */
 export function createRelay(origin: string, limits: Partial<RelayLimits> = {}) {
   const allLimits = { ...DEFAULT_RELAY_LIMITS, ...limits };
   const streaming = createStreamingRelay(origin, allLimits);
-  const fast = createFastRelay(origin, { ...allLimits, keepAliveMs: KEEP_ALIVE_MS });
+  const fast = createFastRelay(origin, { ...allLimits, keepAliveMs: IDLE_CONNECTION_MS });
   return {
     /** True when a call is sent after its whole body has arrived. */
     isSmall: (request: IncomingMessage): boolean => fast.accepts(request),
@@ -49,7 +49,7 @@ function createStreamingRelay(
 ): Pick<Relay, 'send' | 'close'> {
   const { protocol, hostname, port } = new URL(origin);
   const Agent = protocol === 'https:' ? HttpsAgent : HttpAgent;
-  const agent = new Agent({ keepAlive: true, timeout: KEEP_ALIVE_MS, scheduling: 'lifo' });
+  const agent = new Agent({ keepAlive: true, timeout: IDLE_CONNECTION_MS, scheduling: 'lifo' });
   const host = hostname.replace(/^\[|\]$/g, '');
   const proxy = loadHttpProxy().createProxyServer({
     target: { protocol, host, hostname: host, port },

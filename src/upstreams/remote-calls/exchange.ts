@@ -188,7 +188,7 @@ export class WholeExchange extends Exchange<WholeAnswer> {
   }
 }
 
-/** A body that never ends, or is larger than anything an honest service sends. */
+/** A body that never ends, or is larger than anything a real service sends. */
 export class AnswerTooLarge extends Error {
   override readonly name = 'AnswerTooLarge';
 }

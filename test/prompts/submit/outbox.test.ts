@@ -63,7 +63,7 @@ function open(results: readonly (Result | Error)[] = [accepted], limit = 10) {
       async send(_caller: unknown, plan: SubmissionPlan) {
         const answer = answers.length > 1 ? answers.shift() : answers[0];
         if (answer instanceof Error || !answer) throw answer ?? new Error('no answer');
-        events.push(`send ${plan.label} at ${Math.floor(clock.now() / 1000)} s`);
+        events.push(`send ${plan.promptKey} at ${Math.floor(clock.now() / 1000)} s`);
         return answer(plan);
       },
     },
@@ -99,7 +99,7 @@ function open(results: readonly (Result | Error)[] = [accepted], limit = 10) {
 function submissionOf(key: string, number = 0, more: object = {}) {
   const prompt = { key, promptId: key, number, createdAtMs: 0, caller: { user: 'ann' } };
   const plan = {
-    label: key,
+    promptKey: key,
     key,
     placed: [],
     outputs: [],

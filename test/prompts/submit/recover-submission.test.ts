@@ -15,7 +15,7 @@ import type { Job } from '../../../src/protocol/v2.ts';
 
 const prompt = { key: 'k', promptId: 'p', caller: { user: 'ann' } } as LivePrompt;
 const plan = {
-  label: 'k',
+  promptKey: 'k',
   key: 'k',
   secrets: {},
   outputs: [] as string[],

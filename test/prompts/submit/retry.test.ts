@@ -15,7 +15,7 @@ import { createFakeClock } from '../../support/fake-clock.ts';
 
 const HOUR = 60 * 60_000;
 const PLAN = {
-  label: 'k',
+  promptKey: 'k',
   key: 'k',
   graph: {},
   placed: [],

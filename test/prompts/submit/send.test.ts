@@ -12,7 +12,7 @@ const GRAPH = {
   '2': { class_type: 'Save', inputs: { a: 2 } },
 };
 const PLAN = {
-  label: 'k',
+  promptKey: 'k',
   key: 'k',
   graph: GRAPH,
   placed: [],
@@ -94,7 +94,7 @@ test.each<[string, Partial<V2Error>, string]>([
   ['a request that is wrong', { status: 400, code: 'invalid_request' }, 'refused'],
 ])('%s is classified', async (_, error, kind) => {
   const { sender } = open([errorOf(error)]);
-  expect(await sender.send(CALLER, PLAN)).toMatchObject({ kind, plan: { label: 'k' } });
+  expect(await sender.send(CALLER, PLAN)).toMatchObject({ kind, plan: { promptKey: 'k' } });
 });
 
 test('a used key is reported with an unknown outcome', async () => {

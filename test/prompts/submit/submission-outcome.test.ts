@@ -72,7 +72,7 @@ test('no row but that of an accepted prompt sends under another key', () => {
 });
 
 test('a new key is another one each time, and says whose it is', () => {
-  const plan = { label: 'k', key: 'k.2' } as SubmissionPlan;
+  const plan = { promptKey: 'k', key: 'k.2' } as SubmissionPlan;
   expect(withNewKey(plan).key).toBe('k.again1');
   expect(withNewKey(withNewKey(plan)).key).toBe('k.again2');
 });
@@ -80,7 +80,7 @@ test('a new key is another one each time, and says whose it is', () => {
 describe('a prompt that is looked for and deleted', () => {
   const prompt = { key: 'k', promptId: 'p', caller: { user: 'ann' } } as LivePrompt;
   const plan = {
-    label: 'k',
+    promptKey: 'k',
     key: 'k',
     secrets: {},
     outputs: [] as string[],

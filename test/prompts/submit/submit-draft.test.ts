@@ -15,7 +15,7 @@ import {
 
 const error = { status: 429, code: 'queue_full', message: '', details: null };
 const plan = {
-  label: 'k',
+  promptKey: 'k',
   key: 'k',
   graph: {},
   outputs: [],
