@@ -79,8 +79,8 @@ export function recordId<Kind extends RecordKind>(kind: Kind, row: RecordRows[Ki
 }
 
 /**
- * All records of a ledger that no server has open. What is recorded in an order (assets, files,
- * jobs, prompts) is read in it: done prompts first, as history shows them; the rest by id.
+ * All records of a ledger that no server has open. Records that have an order (assets, files,
+ * jobs, prompts) are read in it: done prompts first, as history shows them; the others by id.
  */
 export interface LedgerRecords {
   read<Kind extends RecordKind>(kind: Kind): AsyncIterable<RecordRows[Kind]>;

@@ -4,7 +4,7 @@ import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 import { connect, getJson, postPrompt } from '../support/clients/v1-client.ts';
 import { endless, flat, loading } from '../support/graphs/workflows.ts';
 
-// What a sceptical customer tried and nothing else covers.
+// Cases that a sceptical customer tried and no other test covers.
 
 // A busy machine is slow, not wrong.
 vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 });

@@ -1,4 +1,4 @@
-// What v1 clients need of the first frames of a socket, seen by a client that drops all bytes that
+// Requirements of v1 clients on the first frames of a socket, seen by a client that drops all bytes that
 // arrive together with the 101; the numbers are the ranks of the requirements.
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
 import { interrupt, untilRunning } from '../support/clients/client-helpers.ts';

@@ -19,7 +19,7 @@ import {
 } from '../support/clients/v1-client.ts';
 import { endless, flat, growing, loading, streaming } from '../support/graphs/workflows.ts';
 
-// What v1 clients need of the socket, ranked by how many of them break without it; the numbers are
+// Requirements of v1 clients on the socket, ranked by how many of them break without it; the numbers are
 // the ranks.
 
 const MEBIBYTE = 1024 * 1024;
@@ -483,7 +483,7 @@ describe('30: sockets', () => {
     await socket.untilDone(await post(flat({ color: 300 }), { client_id: sid }));
   });
 
-  /** The answer comes after everything a new socket is handed. */
+  /** The answer comes after everything that is sent to a new socket. */
   async function handedAll(socket: Recorder): Promise<void> {
     socket.send({ type: 'feature_flags', data: {} });
     await socket.until((frame) => isText(frame, 'feature_flags'));

@@ -14,8 +14,8 @@ import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 import { type Recorder, connect, getJson, postPrompt } from '../support/clients/v1-client.ts';
 import { endless, flat, growing, loading } from '../support/graphs/workflows.ts';
 
-// What v1 clients need of the HTTP side, ranked by how many of them break without it; the numbers
-// are the ranks. What concerns frames and users is in the sibling files.
+// Requirements of v1 clients on the HTTP side, ranked by how many of them break without it; the numbers
+// are the ranks. Requirements on frames and users are in the sibling files.
 
 const ALIASES = ['', '/api'];
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;

@@ -1,7 +1,7 @@
 import type { Row } from './measure.ts';
 import type { Program } from './program.ts';
 
-/** What a benchmark is given. */
+/** The settings and helpers of a benchmark run. */
 export type Context = {
   /** On the disk under the project; gone afterwards. */
   readonly workDir: string;

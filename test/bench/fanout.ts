@@ -92,7 +92,7 @@ async function slowConsumers({ workDir, keep }: Context): Promise<Row[]> {
   if (!answer.ok) throw new Error(`the prompt was answered with ${answer.status}`);
   const { previews, steps } = await untilQuiet(watchers);
   const grownMb = holdover.peakRssBytes() / 1e6 - baseMb;
-  // A late preview gives way to a newer one before it is sent to anybody; messages never do.
+  // A late preview is replaced by a newer one before it is sent to any socket; messages never are.
   const shown = Math.max(...previews);
   const lost = (counts: readonly number[], most: number) =>
     counts.reduce((sum, count) => sum + Math.max(0, most - count), 0);

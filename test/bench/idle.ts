@@ -15,10 +15,10 @@ import { type Program, startOurs } from './program.ts';
 const SIZES = [1000, 5000] as const;
 const MOST_KB = 16;
 const SETTLE_MS = 600;
-/** What a server loads in its first moments anyhow is no cost of a socket. */
+/** Memory that a server takes in its first moments is not counted as the cost of a socket. */
 const WARM_MS = 3000;
 
-/** What a socket that says nothing costs. */
+/** The cost of a socket that is idle. */
 export const idle: Bench = {
   name: 'idle',
   needs: [],

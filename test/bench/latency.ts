@@ -18,7 +18,7 @@ import { wrk } from './wrk.ts';
 
 const TARGET_MS = 0.35;
 
-/** What Holdover adds to a call of one client, against the origin itself. */
+/** The time Holdover adds to a call of one client, compared with the origin itself. */
 export const latency: Bench = {
   name: 'latency',
   needs: ['wrk'],

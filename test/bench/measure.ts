@@ -1,4 +1,4 @@
-/** What one round of one contestant came to. */
+/** The result of one contestant in one round. */
 export type Sample = {
   readonly value: number;
   /** Microseconds of processor time for each operation. */

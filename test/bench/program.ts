@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 /** A running program under measurement, or one that helps to measure. */
 export type Program = {
   readonly pid: number;
-  /** What it said it serves. */
+  /** The address it serves. */
   readonly url: string;
   /** Processor time of the process, its threads and its children so far. */
   cpuNs(): number;
@@ -36,7 +36,7 @@ type Start = {
 
 const CPU_OF = { subject: '0', load: '1' } as const;
 
-/** Whether subject and load can be kept apart here. */
+/** True when subject and load can run on processors of their own here. */
 export function canPin(): boolean {
   return availableParallelism() > 1 && isInstalled('taskset');
 }

@@ -20,7 +20,7 @@ const NGINX = 'nginx, default buffering';
 type Sent = { readonly ms: number; readonly status: number };
 type LoopDelay = { readonly p99Ms: number };
 
-/** A large file taken in, hashed and handed on, against nginx with its default buffering. */
+/** A large file received, hashed and sent on, against nginx with its default buffering. */
 export const upload: Bench = {
   name: 'upload',
   needs: ['nginx'],

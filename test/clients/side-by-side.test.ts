@@ -21,9 +21,9 @@ import { v2Client } from '../support/clients/v2-client.ts';
 import { growing, loading } from '../support/graphs/workflows.ts';
 
 // Public client programs, unchanged, on one server with default settings and all at once, while prompts
-// of other programs fail: mcp-comfyui raises on any `execution_error` it hears, comfyui-utils asserts
+// of other programs fail: mcp-comfyui raises on any `execution_error` it receives, comfyui-utils asserts
 // that each frame is text, each `executed` its own and no more than one prompt runs, comfy-api-simplified and
-// @stable-canvas/comfyui-client take every binary frame they hear for a picture, comfy-ui-client looks
+// @stable-canvas/comfyui-client take every binary frame for a picture, comfy-ui-client looks
 // for its graph in the history at each `status`, comfyui-async-api-tool and comfy-toolkit end at
 // `execution_success` or an error of their own.
 
@@ -61,7 +61,7 @@ function workflow(prefix: string, seed: number): object {
   return Object.fromEntries(titled);
 }
 
-/** What the library calls it, and the picture's own record of its making. */
+/** The name the library gives to a picture, and the seed in the picture's own metadata. */
 async function pictureIn(name: string, bytes: Buffer): Promise<Picture> {
   const seed = /"seed": (\d+)/.exec(pngText(bytes, 'prompt') ?? '')?.[1];
   return { name, look: await formatOf(bytes), seed: Number(seed) };
@@ -94,7 +94,7 @@ describe.skipIf(!installed.ok)(`client programs beside each other${notRun}`, () 
     await rm(folder, { recursive: true });
   });
 
-  /** What a Python library gives for each of its workflows. */
+  /** The pictures, or the error text, that a Python library gives for each of its workflows. */
   async function python(library: string, program: number): Promise<(Picture[] | string)[]> {
     const paths = await Promise.all(
       Array.from({ length: ROUNDS }, async (_, round) => {

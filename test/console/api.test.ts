@@ -1,4 +1,4 @@
-// What a caller may see of `/holdover/api`, and keys, which are never shown.
+// The data a caller may see of `/holdover/api`, and keys, which are never shown.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 import { connect } from '../support/clients/v1-client.ts';

@@ -115,7 +115,7 @@ function start(
   return { child, said: () => Buffer.concat(chunks).toString() };
 }
 
-/** What the engine would find out with the image's own check. */
+/** True when the health check of the image succeeds. */
 async function isHealthy(image: Image, env: NodeJS.ProcessEnv): Promise<boolean> {
   const [program = '', ...args] = image.healthCheck;
   const options = { cwd: image.workdir, env, ...asUserOf(image) };

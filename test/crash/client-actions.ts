@@ -4,7 +4,7 @@ import type { Graph } from '../../src/protocol/v2.ts';
 import { flat, growing, loading } from '../support/graphs/workflows.ts';
 import type { Client } from './client.ts';
 
-/** What one client was told is done, and must be so after any number of kills. */
+/** The work one client had acknowledged, which must be there after any number of kills. */
 export type Acknowledged = {
   readonly client: Client;
   readonly prompts: AcknowledgedPrompt[];

@@ -13,7 +13,7 @@ import { createClient } from './client.ts';
 /** A mixed load that goes on while servers die. */
 export type Load = {
   readonly acknowledged: readonly Acknowledged[];
-  /** What no client may see. */
+  /** Faults that no client may see. */
   readonly problems: string[];
   /** Resolves when everything under way is answered, or never will be. */
   stop(): Promise<void>;

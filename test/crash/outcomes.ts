@@ -8,7 +8,7 @@ import {
 } from './client-actions.ts';
 import { type Client, insist } from './client.ts';
 
-/** What became of all that was accepted; the last four are failures of the servers. */
+/** The outcomes of all accepted work; the last four are failures of the servers. */
 export type Account = {
   prompts: number;
   jobs: number;
@@ -26,7 +26,7 @@ export type Account = {
 
 type Outcome = 'done' | 'three deaths' | 'cancelled' | 'never taken' | 'lost';
 
-/** What has not ended by then, while nothing else of its client has either, never will. */
+/** The longest wait for the next end of a prompt or job; after it, those left count as failures. */
 const PATIENCE_MS = 180_000;
 const POLL_MS = 300;
 const OUTPUT_NAME = /^(.*)_\d{5}_\.png/;

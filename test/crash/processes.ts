@@ -8,7 +8,7 @@ import { startHoldover } from '../support/processes/holdover.ts';
 import { startRedis } from '../support/processes/redis.ts';
 import { startWorker } from '../support/processes/worker.ts';
 
-/** Who runs the jobs of the servers that are called. */
+/** The places where the servers that are called run their jobs. */
 export const TOPOLOGIES = ['embedded', 'redis', 'remote'] as const;
 export type Topology = (typeof TOPOLOGIES)[number];
 
@@ -21,7 +21,7 @@ export type KillableProcess = {
   readonly points: readonly CrashPoint[];
   /** Starts it, to die at this point (`NAME:3`: when it is there for the third time). */
   start(crashAt: string | undefined): Promise<void>;
-  /** Whether it is dead. */
+  /** True when it is dead. */
   isGone(): boolean;
   kill9(): Promise<void>;
   /** Of all its lives. */
@@ -67,7 +67,7 @@ function killableProcess(
         try {
           running = await launch(env);
         } catch (error) {
-          // What it does first may lead it to the point where it dies.
+          // The process may reach the point where it dies while it starts.
           if (crashAt !== undefined) return;
           if (tries === START_TRIES) throw error;
           await delay(200);

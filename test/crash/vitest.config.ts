@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config';
 
-/** What follows `--` is for the test. */
+/** The arguments after `--` are for the test. */
 const flags = process.argv.includes('--') ? process.argv.slice(process.argv.indexOf('--') + 1) : [];
 
 /** The long one alone: `npm test` does not find it. */

@@ -5,13 +5,13 @@ import { endless, flat, growing, loading, streaming } from '../support/graphs/wo
 import type { Caller } from './callers.ts';
 import type { GroupJob, Kind } from './frame-rules.ts';
 
-/** What a socket holds against a job that began, or was over, before it connected. */
+/** The frames a socket receives of a job that began, or was over, before it connected. */
 export type LateDelivery =
-  /** It hears what comes while it is connected, and nothing of what was before. */
+  /** It receives the frames sent while it is connected, and none from before. */
   | 'from now on'
-  /** All of it: the job is of its client id, and no socket of that id heard it. */
+  /** All of it: the job is of its client id, and no socket of that id received it. */
   | 'all of its own id'
-  /** All of the user's last job, which no socket heard. */
+  /** All of the user's last job, which no socket received. */
   | 'all of the last job';
 
 export type Socket = {
@@ -187,7 +187,7 @@ export function createClientGroup(holdover: Holdover, mostLiveJobs = Infinity): 
   };
 }
 
-/** Whether the submission of the job began before the socket was there. */
+/** True when the submission of the job began before the socket connected. */
 export function cameAfter(socket: Socket, job: GroupJob): boolean {
   return job.postedAtMs < socket.openedAtMs;
 }

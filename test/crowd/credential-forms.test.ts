@@ -4,8 +4,8 @@ import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 import { type Recorder, connect, postPrompt } from '../support/clients/v1-client.ts';
 import { flat } from '../support/graphs/workflows.ts';
 
-// Sockets in every form a client may have, on one server: whose prompts they hear is told by the key,
-// how much of a prompt without a client id by the form.
+// Sockets in every form a client may have, on one server: the key decides whose frames they receive,
+// the form how many frames of a prompt without a client id.
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 

@@ -26,13 +26,13 @@ export type GroupJob = {
   readonly number: number;
   /** Steps of a grown one; width of a sized or streamed one, which no other job has. */
   readonly size: number;
-  /** Whether the prompt itself asked for previews. */
+  /** True when the prompt itself asked for previews. */
   readonly asksForPreviews: boolean;
 };
 
 export type Delivery = 'everything' | 'broadcasts' | 'nothing';
 
-/** What a socket is sent of a job that runs while it is connected. */
+/** The frames that a connected socket receives of a job. */
 export function deliveryOf(
   socket: { readonly caller: Caller; readonly clientId: string },
   job: Pick<GroupJob, 'user' | 'clientId'>,

@@ -85,7 +85,7 @@ export function keyedV2(group: ClientGroup, callers: Callers): Promise<unknown>[
   return [useV2(group, callers.hosted('mixed-key'), 'misnamed')];
 }
 
-/** Who gets previews of samplers: a prompt may ask for them, a socket may have negotiated them. */
+/** Previews of samplers: a prompt may ask for them, a socket may have negotiated them. */
 export async function previews(group: ClientGroup, callers: Callers): Promise<void> {
   const asker = callers.bearer('previews-asked');
   await group.join('told-of-previews', asker);

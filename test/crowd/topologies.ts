@@ -14,7 +14,7 @@ const STREAMS = 6;
 export type Topology = {
   readonly name: string;
   readonly callers: Callers;
-  /** Whether every step of a job is told; some services tell of a job now and then. */
+  /** True when every step of a job is reported; comfy-api-proxy reports only some steps. */
   readonly tellsAll: boolean;
   readonly isServed: boolean;
   readonly mostLiveJobs?: number;

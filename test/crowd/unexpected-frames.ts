@@ -18,7 +18,7 @@ export function linesOf(frames: readonly Received[], { promptId }: GroupJob): Li
 const namesOf = (lines: readonly Line[]): string =>
   lines.map(({ name }) => name).join(' ') || 'nothing';
 
-/** Where sockets hear of jobs what their server would not have sent them, in words. */
+/** Describes each socket whose frames of a job differ from those its own server would have sent. */
 export async function unexpectedFrames(group: ClientGroup): Promise<string[]> {
   const faults: string[] = [];
   for (const [at, job] of group.jobs.entries()) {
@@ -60,7 +60,7 @@ function isExpected(
   return cameAfter(socket, job) && !isHandedOver(group, socket, job) && all.endsWith(heard);
 }
 
-/** Whether a socket that came after a job is handed all of it. */
+/** True when a socket that connected after the submission of a job receives all of the job. */
 function isHandedOver({ jobs }: ClientGroup, socket: Socket, job: GroupJob): boolean {
   const { late, clientId, caller } = socket;
   if (late === 'all of its own id') return job.clientId === clientId;

@@ -63,7 +63,7 @@ export function classes(...names: string[]): { [name: string]: object } {
   return Object.fromEntries(names.map((name) => [name, nodeClass({ name })]));
 }
 
-/** What an honest server says: 200 with an ETag, or 304. */
+/** The answer of a correct server: 200 with an ETag, or 304. */
 export function honest(body: object | (() => object)): Hook {
   return (req, res) => {
     const text = JSON.stringify(typeof body === 'function' ? body() : body);

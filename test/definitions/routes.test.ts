@@ -13,7 +13,7 @@ const PLAIN = nodeClass({
 const INFO = { ...classes('A', 'B'), Plain: PLAIN, Chooser: CHOOSER } as unknown as ObjectInfo;
 
 let app: TestApp;
-/** What the source says from now on. */
+/** The answer of the source from now on. */
 let known: () => Promise<DefinitionsResult>;
 let demands: number;
 

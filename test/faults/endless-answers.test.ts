@@ -23,7 +23,7 @@ vi.setConfig({ testTimeout: 60_000 });
 
 const MIB = 1024 * 1024;
 const LIMITS = { maxAnswerBytes: 4 * MIB, maxEventChars: MIB, readTimeoutMs: 20_000 };
-/** What lies in the buffers of two sockets when one of them is closed. */
+/** The bytes that buffers of two sockets may hold when one of them is closed. */
 const ON_THE_WAY = 16 * MIB;
 const KEY = { 'X-API-Key': 'anna' };
 
@@ -43,7 +43,7 @@ beforeEach(() => void (sockets = new Set()));
 afterEach(async () => {
   for (const route of ['content', 'get', 'events', 'upload', 'byHash'] as const) honestly(route);
   upstream.script(undefined);
-  // The service would go on for ever: it is we who hung up.
+  // The service would send for ever: Holdover closed the connections.
   await expect.poll(() => [...sockets].every((socket) => socket.destroyed)).toBe(true);
 });
 afterAll(async () => {

@@ -17,7 +17,7 @@ vi.setConfig({ testTimeout: 40_000, hookTimeout: 30_000 });
 
 const FIXED = { HOLDOVER_UPSTREAM_KEY: 'the-fixed-key' };
 
-/** What the service says of the jobs its engine lost. */
+/** The answers of a service about the jobs that its engine lost. */
 const WORDS: readonly (readonly [string, (setup: FaultSetup, job: WireJob) => void])[] = [
   ['knows nothing of it', ({ upstream }, { id }) => void upstream.jobs.delete(id)],
   ['calls it expired', ({ upstream }, { id }) => upstream.change(id, { status: 'expired' })],

@@ -1,4 +1,4 @@
-// What real v2 servers do that no contract says: each as a v1 client sees it. Every prompt has to
+// Behaviour of real v2 servers that no contract describes, as a v1 client sees it. Every prompt has to
 // end once, with what its job really made.
 import { randomUUID } from 'node:crypto';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -32,7 +32,7 @@ const RUNNING = frame('status', { status: 'running' });
 const SUCCEEDED = frame('status', { status: 'succeeded' });
 const jobOf = ({ server, id }: Parameters<Hook>[0]) => server.jobs.get(id) as WireJob;
 
-/** What every prompt comes to, whatever its upstream is like. */
+/** Every prompt ends in success with its output, however its upstream behaves. */
 async function expectWhole(client: Client, promptId: string): Promise<any> {
   const entry = await client.ended(promptId);
   expect(entry.status.status_str).toBe('success');

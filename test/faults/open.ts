@@ -105,7 +105,7 @@ export type Answer = {
   readonly json: any;
 };
 
-/** A v1 client; all it says and hears is on the record. */
+/** A v1 client; every call and frame is recorded. */
 export type Client = {
   readonly key: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -124,7 +124,7 @@ export type Client = {
   ended(promptId: string, timeoutMs?: number): Promise<any>;
   word(promptId: string): Promise<string>;
   queue(): Promise<{ running: string[]; pending: string[] }>;
-  /** What was heard of one prompt, in order. */
+  /** The names of the frames the socket received of one prompt, in order. */
   outline(promptId: string): string[];
   jobs(marker: string): readonly WireJob[];
   /** Another socket of the same client. */

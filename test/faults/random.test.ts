@@ -10,7 +10,7 @@ vi.setConfig({ testTimeout: 60_000, hookTimeout: 30_000 });
 
 const honest: Hook = (exchange) => exchange.honestly();
 
-/** What may happen to one request; mostly nothing. */
+/** The possible faults of one request; most requests have none. */
 const FAULTS: {
   readonly [route in 'submit' | 'get' | 'events' | 'list' | 'cancel']: readonly Hook[];
 } = {

@@ -1,4 +1,4 @@
-// What refusals of the upstream become for clients of either v1 server.
+// Refusals of the upstream, as clients of either v1 server receive them.
 import { FormData, fetch } from 'undici';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { errorSummary } from '../support/golden/error-summary.ts';

@@ -61,7 +61,7 @@ describe('a prompt that was sent under another key than its first', () => {
   });
 });
 
-/** What a service may say to a key it has a job for, before it looks at keys. */
+/** The refusals a service may answer to a key it has a job for, before it looks at keys. */
 const NOT_ABOUT_THE_JOB: readonly (readonly [string, Hook])[] = [
   ['402', fault.refuse(402, 'insufficient_credits')],
   ['401', fault.refuse(401, 'unauthorized')],

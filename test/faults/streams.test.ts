@@ -229,7 +229,7 @@ describe('too much', () => {
   });
 });
 
-/** What no honest server says, each before the run goes on honestly. */
+/** Events that no correct server sends; the run goes on correctly after them. */
 const NONSENSE = [
   'event: undocumented\ndata: {"a":1}\n\n',
   'event: progress\ndata: {not json\n\n',

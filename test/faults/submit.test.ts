@@ -186,7 +186,7 @@ describe('an unknown outcome', () => {
     const client = await own.client();
     await upload(client);
     own.upstream.once('submit', fault.claimAndDie({ withJob: true }), refusal);
-    // What healing would ask for.
+    // To renew the files of a refused prompt, Holdover would read their records.
     own.upstream.always('asset', fault.refuse(404, 'asset_not_found'));
     const { status, promptId } = await client.post({ marker: 'two', prompt: TWO_OUTPUTS });
     expect(status).toBe(200);

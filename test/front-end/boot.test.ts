@@ -18,7 +18,7 @@ afterAll(async () => {
 const JSON_TYPE = 'application/json; charset=utf-8';
 const WORKFLOWS = 'userdata?dir=workflows&recurse=true&split=false&full_info=true';
 
-/** What a front end asks before it shows anything, with what it cannot do without. */
+/** The requests of a front end before it shows anything, with the parts of the answers it needs. */
 const BOOT = [
   ['/api/users', { storage: 'server', migrated: true }],
   ['/api/settings', {}],

@@ -23,12 +23,12 @@ afterAll(() => Promise.all([closed, open, named].map((holdover) => holdover.disp
 const holdoverOf = { closed: () => closed, open: () => open, named: () => named };
 type Name = keyof typeof holdoverOf;
 
-/** What v1 clients in browsers send beside what is always allowed. */
+/** Headers that v1 clients in browsers send, beside those that are always allowed. */
 const SENT = ['Content-Type', 'Authorization', 'X-API-Key', 'Comfy-User', 'Range'];
-/** What the SDK for v2 and readers of its streams send besides. */
+/** Headers that the SDK for v2 and readers of its streams send besides. */
 const SENT_TO_V2 = ['Idempotency-Key', 'Last-Event-ID', 'Comfy-Usage-Source', 'User-Agent'];
 
-/** What a browser does before a call: it asks, and compares. */
+/** Makes the preflight of a browser; true when the answer allows the call. */
 async function preflight(name: Name, method: string, header: string): Promise<boolean> {
   const answer = await call(holdoverOf[name]().url, '/api/prompt', {
     method: 'OPTIONS',

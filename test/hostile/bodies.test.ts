@@ -1,4 +1,4 @@
-// What a JSON body may hold is counted while it arrives, on every route that takes one.
+// The limits of a JSON body are checked while it arrives, on every route that takes one.
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 import {

@@ -40,7 +40,7 @@ const ROUTER = ['/v1/models', '/v2/models'].flatMap((models) => [
   { method: 'GET', path: `${models}/:provider/:model/openapi.json` },
 ]);
 
-/** What any route reads of a query, and one name that none does. */
+/** Every query parameter that a route reads, and one name that no route reads. */
 const PARAMETERS =
   'filename subfolder type clientId token dir path max_items offset status sort_by preview channel overwrite cursor limit user signature ignored_name'.split(
     ' ',
@@ -185,7 +185,7 @@ test.each(['/ws', '/api/ws'])('a socket at %s with an odd clientId is refused', 
   }
 });
 
-/** What each route that changes something reads of its body; an empty list: nothing that names anything. */
+/** Bodies with the fields each route that changes something reads; an empty list: no field names anything. */
 const BODIES = {
   'POST /prompt': (odd) => [
     { prompt: {}, prompt_id: odd },

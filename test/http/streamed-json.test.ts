@@ -71,7 +71,7 @@ test('a client that does not read is sent what fits on the way, and no piece is 
       { interval: 300 },
     )
     .toBe(true);
-  // What the system's own buffers of both sides take is a few MB at most.
+  // The socket buffers of both sides take a few MB at most.
   expect(pulled.count).toBeLessThan(20);
   let bytes = 0;
   for await (const chunk of answer) bytes += chunk.length;

@@ -14,7 +14,7 @@ function calls(more: Partial<CallCount> = {}): CallCount {
   };
 }
 
-/** What every ledger promises about counted calls. */
+/** The tests of counted calls that every ledger passes. */
 export function callStoreSuite(ledgerOf: () => Ledger): void {
   let ledger: Ledger;
   beforeEach(() => {

@@ -26,7 +26,7 @@ function modelCall(requestId: string, more: Partial<ModelCallRow> = {}): ModelCa
   };
 }
 
-/** What every ledger promises the model router. */
+/** The tests of the model router's stores that every ledger passes. */
 export function modelStoresSuite(ledgerOf: () => Ledger): void {
   let ledger: Ledger;
   beforeEach(() => {

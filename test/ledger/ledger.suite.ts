@@ -114,7 +114,7 @@ function namesOf(rows: readonly FileRow[]): string[] {
   return rows.map(({ filename }) => filename);
 }
 
-/** What every ledger promises, whatever it is stored in. */
+/** The tests that every ledger passes, whatever it is stored in. */
 export function ledgerSuite(name: string, open: () => Ledger | Promise<Ledger>): void {
   describe(`the ${name} ledger`, () => {
     let ledger: Ledger;

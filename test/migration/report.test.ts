@@ -1,4 +1,4 @@
-// Who still needs v1: the command, and the page beside Holdover's own.
+// The clients that still need v1: the command `report`, and its page.
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

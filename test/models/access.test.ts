@@ -294,7 +294,7 @@ describe('429', () => {
     await begun(2);
     answer();
     expect((await first).status).toBe(200);
-    // What the finished call had committed is free again, while the other still runs.
+    // The spend that the finished call had committed is free again, while the other still runs.
     const after = router.run('test/stepped', { cents: 70 });
     await begun(3);
     answer();

@@ -162,7 +162,7 @@ export async function read(response: Response): Promise<Answer> {
   return { status, headers, text, json: isJson && text ? JSON.parse(text) : undefined };
 }
 
-/** What every error of the router shows, and only it. */
+/** The status and the error types of an answer; every error of the router has all of them. */
 export function errorOf({ status, headers, json }: Answer) {
   return {
     status,

@@ -95,7 +95,7 @@ describe('kill -9', () => {
         const [key, echo] = [`${round}-${i}`, `answer ${round}-${i}`];
         const retry = await run('delay', { seconds: 0.04 + i * 0.004, echo }, key);
         expect([key, retry.status, retry.json.echo]).toEqual([key, 200, echo]);
-        // What was told is told again, not run again.
+        // An answer the client received is replayed; the model does not run again.
         if (told.has(key)) expect([key, replayed(retry)]).toEqual([key, 'true']);
       }
       await server.kill9();

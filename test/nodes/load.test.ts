@@ -141,7 +141,7 @@ describe('LoadImage', () => {
 });
 
 describe('an animated PNG is composed', () => {
-  /** What the third frame shows where the second one, in the middle, was. */
+  /** `third`: the colours of the third frame; the second frame had drawn over the middle. */
   const cases = [
     { what: 'over what stays', dispose: 0, third: ['red', 'green', 'green', 'blue'] },
     { what: 'over a cleared region', dispose: 1, third: ['red', 'none', 'none', 'blue'] },

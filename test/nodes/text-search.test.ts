@@ -1,4 +1,4 @@
-// Two engines find the same; a search that takes too long is handed to the other, or ends.
+// Two engines find the same; a search that takes too long goes to the other engine, or ends.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {

@@ -1,4 +1,4 @@
-// Who may read /metrics, and what it says in front of a remote service.
+// The callers that may read /metrics, and its figures in front of a remote service.
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { createCallLog } from '../../src/observability/call-log.ts';

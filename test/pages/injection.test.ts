@@ -49,7 +49,7 @@ describe.skipIf(notRun)(`texts of clients in Chromium${notRun}`, { timeout: WITH
     readonly page: Page;
     readonly context: BrowserContext;
     readonly taken: string[];
-    /** Whether the page shows what is at the path. */
+    /** Opens the path; true when the page shows its content. */
     readonly open: (path: string) => Promise<boolean>;
   };
 

@@ -1,4 +1,4 @@
-// What `/queue` shows is read from the live prompts of a user.
+// `/queue` is read from the live prompts of a user.
 import { describe, expect, test } from 'vitest';
 import {
   type LivePrompt,

@@ -13,7 +13,7 @@ type Case = {
   readonly isLost?: boolean;
 };
 
-/** What is done with a prompt, in order. */
+/** The steps taken with a prompt, in order. */
 async function resumed({ row = {}, intent = {}, ...more }: Case): Promise<string[]> {
   const events: string[] = [];
   const note = (event: string) => async () => void events.push(event);

@@ -208,7 +208,7 @@ describe.skipIf(notRun).each(Object.entries(SETUPS))(`%s${notRun}`, (_, setup) =
       parser.feed(Buffer.from(bytes as Uint8Array).toString());
     }
     expect(seen.at(-1)).toMatchObject({ event: 'status', data: { status: 'succeeded' } });
-    // A proxy that holds events back hands them over in one piece.
+    // A proxy that buffers events sends them in one piece.
     expect(chunk).toBeGreaterThan(3);
     const done = await json(job.urls.self, { headers: KEY });
     const shown = [...done.outputs, ...urlsIn(seen)];

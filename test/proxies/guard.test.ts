@@ -1,4 +1,4 @@
-// Who may come in when there is a proxy: --allowed-hosts, --public-url, --trust-proxy, and forged headers.
+// Access through a proxy: --allowed-hosts, --public-url, --trust-proxy, and forged headers.
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { WebSocket } from 'ws';
 import { call } from '../support/clients/raw-call.ts';

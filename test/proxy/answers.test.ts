@@ -4,7 +4,7 @@ import { postPrompt } from '../support/clients/v1-client.ts';
 import { flat, growing } from '../support/graphs/workflows.ts';
 import { type Stack, notRun, openStack } from './open.ts';
 
-// What the real self-hosted server leaves out of its answers is said all the same.
+// Holdover fills in parts of answers that the real self-hosted server leaves out.
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 

@@ -18,7 +18,7 @@ import { endless, flat, growing, loading } from '../support/graphs/workflows.ts'
 vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 });
 
 const KEY = 'key-of-the-service';
-/** Long enough for a busy machine to hear of the last one. */
+/** Enough steps for a busy machine to report the last one. */
 const STEPS = 150;
 const WHOLE = ['execution_start', `progress:${STEPS}/${STEPS}`, 'binary:1', 'execution_success'];
 const alice = { 'X-API-Key': 'key-of-alice' };

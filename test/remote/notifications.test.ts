@@ -1,4 +1,4 @@
-// What people at hosted sockets are told while their prompts wait.
+// Notifications on hosted sockets while their prompts wait.
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { fault } from '../support/upstreams/hostile-v2.ts';
 import { openPair } from '../support/processes/holdover-before-hostile.ts';

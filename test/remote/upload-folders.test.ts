@@ -36,7 +36,7 @@ function folderOf(service: HostileV2): string {
   return /holdover-[0-9a-f]{16}(?=\/)/.exec(text)?.[0] ?? 'none';
 }
 
-/** What an engine says of nodes that choose among its folders and all of its files. */
+/** An engine's definitions of nodes that choose among its folders and all of its files. */
 function definitions(folders: readonly string[]): object {
   const node = (input: object) => ({
     input,

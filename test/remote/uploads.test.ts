@@ -28,7 +28,7 @@ const ben = { 'X-API-Key': 'key-of-ben' };
 let upstream: HostileV2;
 let holdover: Holdover;
 let fixed: Holdover;
-/** What records stand for, by id. */
+/** The bytes of each record, by its id. */
 const records = new Map<string, Buffer>();
 
 beforeAll(async () => {
@@ -93,7 +93,7 @@ function formOf(body: Buffer): { fields: Map<string, string>; file: Buffer } {
   };
 }
 
-/** What was asked about files; whether a key is good is asked about jobs. */
+/** The requests about files; a key is checked with a request about jobs. */
 const asked = () => upstream.journal.filter(({ path }) => path.includes('/assets'));
 const routes = (): string[] => asked().map(({ route }) => route);
 

@@ -1,4 +1,4 @@
-// What is taken out of the queue at one server is out of it at all others when the call is answered.
+// A prompt taken out of the queue at one server is out of it at all others when the call is answered.
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { type Hook, fault } from '../support/upstreams/hostile-v2.ts';
 import { staysRunning } from '../support/upstreams/job-scripts.ts';
@@ -13,7 +13,7 @@ import {
 vi.setConfig({ testTimeout: 40_000, hookTimeout: 90_000 });
 
 const ROUNDS = 6;
-/** Who looks after a prompt learns so late how its job ended. */
+/** The server that follows a prompt learns so late how its job ended. */
 const LATE_MS = 200;
 
 const hosted = (promptId: string) => ['/api/queue', { delete: [promptId] }] as const;

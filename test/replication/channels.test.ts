@@ -14,7 +14,7 @@ describe.skipIf(redisMissing() !== '')(`two databases of one Redis${redisMissing
   beforeAll(async () => void (server = await startRedis()));
   afterAll(() => server?.dispose());
 
-  /** A process that hears of prompts in this database, and what it has heard. */
+  /** A process that follows the prompts of this database, and the messages it received. */
   async function open(database: number) {
     const links = openRedis(`${server.url}/${database}`, { log });
     const promptEventLog = new SharedEventLog({ links, instance: `in ${database}`, log });

@@ -1,4 +1,4 @@
-// The two kinds of sockets on different processes: each hears, and is handed later, what its rule says.
+// The two kinds of sockets on different processes: each receives, at once or later, the frames of its rule.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { finish, progressAt, staysRunning } from '../support/upstreams/job-scripts.ts';
@@ -33,7 +33,7 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
     const open = async (at: number, options: Parameters<typeof connect>[1]) => {
       const recorder = await connect(replicas.holdover(at).wsUrl, options);
       onTestFinished(() => recorder.socket.terminate());
-      // The answer comes after everything a new socket is handed.
+      // The answer comes after everything that is sent to a new socket.
       recorder.send({ type: 'feature_flags', data: {} });
       await recorder.until((frame) => frame.kind === 'text' && frame.type === 'feature_flags');
       return recorder;

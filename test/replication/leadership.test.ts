@@ -1,4 +1,4 @@
-// Who was taken for dead while another took its prompt over writes nothing more of it.
+// A server whose prompt another server took over writes nothing more of that prompt.
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { SharedEventLog } from '../../src/replication/shared-event-log.ts';
 import type { PromptStore } from '../../src/ledger/ledger.ts';
@@ -22,7 +22,7 @@ const endOf = (word: string) => ({
 const JOB = { promptId: 'p', jobId: 'j', graphJson: '{}', targetsJson: '["9"]' };
 const INTENT = { intentJson: '{"where":"here"}', targetsJson: '["1"]' };
 
-/** What the leader of a prompt writes of it, and what then is there. */
+/** The writes of a prompt's leader, and the record each of them leaves. */
 const ACTS: readonly [string, (prompts: PromptStore) => Promise<void>, unknown][] = [
   ['finish', (prompts) => prompts.finish(KEY, endOf('error')), like(endOf('error'))],
   ['attach', (prompts) => prompts.linkJob(KEY, JOB), like({ ...JOB, state: 'live' })],

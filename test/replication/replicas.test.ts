@@ -1,4 +1,4 @@
-// Three servers on one Redis behind one address: a v1 client hears each of its jobs once and in order.
+// Three servers on one Redis behind one address: a v1 client receives the frames of each job once and in order.
 import { setTimeout as delay } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import {
@@ -94,7 +94,7 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
     return { recorder, promptId };
   }
 
-  /** The rest of a run that has made its first step: all of it is heard, once and in order. */
+  /** The rest of a run that has made its first step: all frames arrive, once and in order. */
   async function heardToItsEnd(recorder: Recorder, promptId: string): Promise<void> {
     for (let at = 2; at <= STEPS; at++) step(promptId, at);
     await end(promptId);
@@ -410,7 +410,7 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
       .length;
   }
 
-  /** The third replica has heard of it as well. */
+  /** The third replica has read it as well. */
   async function untilApplied(promptId: string, at: number): Promise<void> {
     const redis = new Redis(replicas.redis.url);
     const key = await keyOf(redis, promptId);

@@ -1,4 +1,4 @@
-// What a client waits for is given up after a while, and comes to nothing when Redis does it later.
+// A command that a client waits for times out, and has no effect when Redis executes it later.
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { openSharedCounter } from '../../src/replication/prompt-counter.ts';
 import { SharedEventLog } from '../../src/replication/shared-event-log.ts';

@@ -98,7 +98,7 @@ describe.skipIf(missing !== '')(`a clock that is set${missing}`, () => {
       );
       expect([id, starts, ends]).toEqual([id, 1, 1]);
     }
-    // What a client waits for: a cancel, and the queue that says so.
+    // A cancel ends the job, and the queue becomes empty.
     await post('endless', endless());
     await untilRunning(url);
     await interrupt(url);

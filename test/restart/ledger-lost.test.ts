@@ -52,7 +52,7 @@ const refused = (args: readonly string[] = [], env: NodeJS.ProcessEnv = {}) =>
 let template: string | undefined;
 afterAll(() => template && rm(template, { recursive: true, force: true }));
 
-/** What a server leaves, as a copy of what one left for the first test that wanted it. */
+/** Leaves the files of a stopped server: the first call runs one, later calls copy its files. */
 async function fill(): Promise<void> {
   const options = { recursive: true, preserveTimestamps: true };
   if (template) {

@@ -20,7 +20,7 @@ if (!hasBalancer()) console.log('no haproxy here: a rolling restart is not tried
 const CLIENTS = 4;
 const POST_INTERVAL_MS = 100;
 const RECONNECT_MS = 100;
-/** What a replica counts of the prompts that it was sent. */
+/** A replica's count of the prompts it accepted. */
 const PROMPTS_TAKEN = 'holdover_http_requests_total{method="POST",route="/prompt",outcome="2xx"}';
 
 /** A client as v1 programs are: it posts prompts, and connects again when its socket is closed. */

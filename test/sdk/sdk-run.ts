@@ -22,7 +22,7 @@ const KEYS = {
   alone: { in_flight: 1 },
 } as const;
 
-/** What a session of an SDK saw, its public surface, and which of it was used. */
+/** The results of an SDK session, the SDK's public surface, and the parts of it that were used. */
 export type Seen = {
   readonly [part: string]: any;
   readonly surface: readonly string[];

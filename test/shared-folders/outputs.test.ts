@@ -11,7 +11,7 @@ vi.setConfig({ testTimeout: 120_000 });
 /** Machines that run tests are busy. */
 const PATIENTLY = { timeout: 30_000 };
 
-/** Who runs the jobs makes no difference. */
+/** The folders behave the same on either upstream. */
 describe.each(['embedded', 'remote'] as const)('with the %s upstream', (upstream) => {
   test('an output is there under its name and subfolder when its prompt has ended', async () => {
     const { server, output } = await share({}, { upstream });

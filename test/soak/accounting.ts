@@ -5,7 +5,7 @@ import { type Load, readFiles } from './load.ts';
 
 const READERS = 8;
 
-/** What does not add up when a load is over; nothing, when every prompt is accounted for. */
+/** The errors of a load that is over; empty when every prompt is accounted for. */
 export async function accountingErrors(
   holdover: Holdover,
   load: Load,
@@ -48,7 +48,7 @@ async function historyErrors({ url }: Holdover, { sent }: Load): Promise<string[
   return problems;
 }
 
-/** What could be read at the end of a prompt can be read now. */
+/** Reads all files again after the load; its errors. */
 async function fileErrors({ url }: Holdover, { sent }: Load): Promise<string[]> {
   const problems: string[] = [];
   for (let at = 0; at < sent.length; at += READERS) {

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { WebSocket } from 'ws';
 
-/** What one socket heard of one prompt. */
+/** The frames at the end of a prompt that one socket received. */
 export type PromptFrames = {
   /** `execution_success`, `execution_error`, `execution_interrupted`, as they came. */
   readonly ends: string[];

@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { uploadInput } from '../support/clients/client-helpers.ts';
 import type { Holdover } from '../support/processes/holdover.ts';
 
-/** What broken and hostile clients do beside a load; none of it may harm the others. */
+/** Broken and hostile clients beside a load; none of them may harm the other clients. */
 export type Hostile = {
   /** How often each kind was tried. */
   readonly tried: Readonly<Record<string, number>>;
@@ -215,7 +215,7 @@ async function statusOf(
 
 async function dial(port: number): Promise<Socket> {
   const socket = connect(port, '127.0.0.1');
-  // The server hangs up where it has had enough.
+  // The server may close the connection with a reset.
   socket.on('error', () => {});
   await once(socket, 'connect');
   return socket;

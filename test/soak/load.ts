@@ -22,14 +22,14 @@ export type Size = {
   readonly patienceMs: number;
 };
 
-/** A prompt that was accepted, and whose socket should have heard its end. */
+/** A prompt that was accepted, and whose socket should have received its end. */
 export type Sent = LoadPrompt & {
   readonly promptId: string;
   readonly key: string;
   readonly countingSocket: CountingSocket;
 };
 
-/** What a load has done so far; `problems` are what no client may see. */
+/** The progress of a load; `problems` are faults that no client may see. */
 export type Load = {
   readonly sent: Sent[];
   readonly countingSockets: readonly CountingSocket[];
@@ -45,7 +45,7 @@ export type Load = {
 const SLOW_EVERY = 10;
 /** Sockets beside the first one that never read, so that nothing of theirs is lost for good. */
 const UNREAD_SOCKETS = 3;
-/** They are replaced: the server hangs up on those that do not answer its pings. */
+/** They are replaced: the server closes those that do not answer its pings. */
 const UNREAD_MS = 40_000;
 const PNG = Buffer.from([0x89, 0x50, 0x4e, 0x47]);
 
@@ -106,7 +106,7 @@ export async function openLoad(holdover: Holdover, size: Size): Promise<Load> {
       await changeSleepers();
       const night = setInterval(() => void changeSleepers().catch(() => {}), UNREAD_MS);
       for (let index = 0; index < size.jobs; index++) {
-        // What a slow machine has missed is not made up for: the load is the same to the end.
+        // A slow machine does not catch up on late prompts: the load is the same to the end.
         await delay(Math.max(0, dueAtMs - performance.now()));
         dueAtMs = Math.max(dueAtMs, performance.now()) + everyMs;
         if (index === Math.floor(size.jobs / 10)) warmAtMs = performance.now();
@@ -125,7 +125,7 @@ export async function openLoad(holdover: Holdover, size: Size): Promise<Load> {
   };
 }
 
-/** As a client does in the breath v1's last word arrives: history, then its files. */
+/** As a client does as soon as v1's last frame arrives: history, then its files. */
 export async function readFiles(url: string, prompt: Sent): Promise<string[]> {
   const { prefix, key, end } = prompt;
   const headers = { 'X-API-Key': key };

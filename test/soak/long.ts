@@ -70,12 +70,12 @@ function mapOf<T, U>(named: Named<T>, act: (value: T, name: string) => U): Named
   return Object.fromEntries(Object.entries(named).map(([name, one]) => [name, act(one, name)]));
 }
 
-/** Whether the load was what it says: some reader was so far behind that previews were dropped. */
+/** True when a reader was so slow that the server dropped previews. */
 function wereSlow(watches: readonly Watch[]): boolean {
   return watches.some(({ samples }) => samples.some(({ droppedFrames }) => droppedFrames > 0));
 }
 
-/** What is still open when all clients have gone. */
+/** The processes that hold more files or sockets than before, once all clients have gone. */
 function remains(seen: { base: Named<Footprint>; left: Named<Footprint> }): string[] {
   return Object.entries(seen.left).flatMap(([name, { files, sockets }]) => {
     const before = seen.base[name];

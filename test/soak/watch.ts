@@ -2,13 +2,13 @@ import type { Holdover } from '../support/processes/holdover.ts';
 import { footprint } from '../support/processes/invariants.ts';
 import { scrape } from '../support/processes/scrape.ts';
 
-/** What one process holds at one moment. */
+/** The resources of one process at one moment. */
 export type Sample = {
   readonly atMs: number;
   readonly rssBytes: number;
   readonly files: number;
   readonly sockets: number;
-  /** What keeps its event loop going (`process.getActiveResourcesInfo`), by kind. */
+  /** The resources that keep its event loop running (`process.getActiveResourcesInfo`), by kind. */
   readonly resources: Readonly<Record<string, number>>;
   readonly heapBytes: number;
   readonly backlogBytes: number;

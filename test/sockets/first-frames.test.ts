@@ -90,7 +90,7 @@ async function turnsUntil(isSo: () => boolean): Promise<void> {
   while (!isSo()) await new Promise((resolve) => setImmediate(resolve));
 }
 
-/** What the frames of these bytes are; their texts are short. */
+/** The types of the JSON frames in these bytes; `executing` is followed by its node. */
 function typesOf(bytes: Buffer): string[] {
   return [...bytes.toString().matchAll(/"type":"(\w+)"(?:,"data":\{"node":"(\w+)")?/g)].map(
     ([, type, node]) => (node === undefined ? `${type}` : `${type} ${node}`),

@@ -80,7 +80,7 @@ describe.each<Traced>([
     const graph = JSON.stringify(growing({ seed: 72, prefix: 'traced' }));
     await writeFile(join(dir, 'workflow.json'), graph.replace('72', '18446744073709551615'));
     const out = ['--out', join(dir, 'code')];
-    // What ran the jobs runs the code, too: the service behind, or the engine on the same data.
+    // The code runs against the upstream of the traced jobs: the service, or an engine on the same data.
     if (upstream === 'remote') {
       holdover = await startHoldover({ upstream: 'embedded', args: ['--local-token', KEY] });
       const args = ['trace', ...out, '--upstream', holdover.url, ...command()];

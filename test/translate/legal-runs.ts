@@ -45,7 +45,7 @@ const node: fc.Arbitrary<NodeSpec> = fc.record({
   isSocketOnly: fc.boolean(),
 });
 
-/** What may happen to an event on its way: all of this is legal. */
+/** The ways in which an event may arrive, or be missing; all of them are legal. */
 const OUTCOMES = [
   'keep',
   'keep',

@@ -13,7 +13,7 @@ import type { Graph, Job, JobStatus, NodeUi, Output } from '../../src/protocol/v
 export const PROMPT_ID = 'prompt-1';
 export const JPEG = Uint8Array.of(0xff, 0xd8, 0xff, 0xe0);
 
-/** What one socket sees: JSON messages, and pictures and texts by their frame type. */
+/** A frame one socket receives: a JSON message, or a picture or text by its frame type. */
 export type Frame = { readonly type: string; readonly data?: unknown; readonly node?: string };
 
 export type Run = { readonly state: ProgressState; readonly effects: readonly ProgressEffect[] };
@@ -82,7 +82,7 @@ type Recorded = {
   readonly text?: string;
 };
 
-/** What socket `a` got of the n-th prompt of a recording, `status` frames left out. */
+/** The frames socket `a` received of the n-th prompt of a recording, without `status` frames. */
 export function recordedFrames(scenario: string, nth: number): Frame[] {
   const text = readFileSync(
     new URL(`../../fixtures/v1/ws/${scenario}.jsonl`, import.meta.url),

@@ -1,4 +1,4 @@
-// What operators and clients rely on by name, compared with the files in `interface/`. They hold the state of
+// Names that operators and clients rely on, compared with the files in `interface/`. They hold the state of
 // commit a89695e and every addition since. After an addition that is meant:
 //   npx vitest run --project embedded --dir test test/upgrade/interface -u
 import { once } from 'node:events';

@@ -15,7 +15,7 @@ import {
   value,
 } from '../support/app/jobs.ts';
 
-/** What the suite needs of an implementation: the port, and workflows it can run. */
+/** An implementation of the port, and workflows that it can run. */
 export type JobsUnderTest = {
   readonly api: JobApi;
   readonly workflows: {

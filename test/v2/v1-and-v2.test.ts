@@ -1,4 +1,4 @@
-// One address, both APIs: what is submitted through one is seen, heard and stopped through the other.
+// One address, both APIs: a job submitted through one is listed, followed and cancelled through the other.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

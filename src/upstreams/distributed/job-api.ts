@@ -51,7 +51,7 @@ export function createJobApi(deps: JobApiOptions): JobCalls {
     await runState.expire(row.id);
   }
 
-  /** The request is on record: a worker that gets the job ends it, whether it hears of this or not. */
+  /** The request is on record: a worker that gets the job ends it, even when it receives no message. */
   async function cancelJob(row: JobRow): Promise<void> {
     if (isOver(row) || !(await queue.cancel(row.id))) return;
     if (await queue.remove(row.id)) await endWaiting(row);

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { WebSocket } from 'ws';
 
-/** What is asked of a program that sends to many sockets. */
+/** A request to a program that sends to many sockets. */
 export type Sending = { readonly kind: 'picture' | 'text'; readonly forMs: number };
 
 /** Far below what Holdover lets wait before it drops a preview. */
@@ -29,7 +29,7 @@ function mostWaiting(sockets: readonly WebSocket[]): number {
   return most;
 }
 
-/** A picture of 20 KB, as far as anybody looks. */
+/** A picture of 20 KB, to readers that look at its first bytes only. */
 export function pictureBytes(): Buffer {
   const bytes = Buffer.alloc(20_000, 7);
   bytes.set([0xff, 0xd8, 0xff]);

@@ -4,7 +4,7 @@ import { type IncomingMessage, type ServerResponse, createServer } from 'node:ht
 import { jobText } from '../job.ts';
 import { answer, serve } from './serve.ts';
 
-/** What a job does once a client listens. */
+/** The progress and preview events of a job, from the moment a client opens its stream. */
 export type Show = {
   readonly count: number;
   readonly everyMs: number;

@@ -28,7 +28,7 @@ export async function serve(dataDir: string, args: readonly string[] = []): Prom
   return server;
 }
 
-/** What the ledger has of the local user's files, while no server is running. */
+/** The ledger's records of the local user's files, while no server runs. */
 export async function recorded(dataDir: string) {
   const ledger = openSqliteLedger({ path: join(dataDir, 'holdover.db') });
   try {

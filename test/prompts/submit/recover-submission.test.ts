@@ -26,7 +26,7 @@ const ACCEPTED: RetryResult = { kind: 'accepted', plan, job, nodeErrors: {} };
 const KEY_USED: RetryResult = { kind: 'unknown', plan, error, isKeyUsed: true };
 const CROWDED: RetryResult = { kind: 'crowded', plan, error };
 
-/** What looks and submissions come to, one after the other; the last one stays. */
+/** The outcome when searches and submissions give these results in order; the last one repeats. */
 async function outcomeOf(
   clientKnows: AmbiguousSubmission['clientKnows'],
   { searches, sends }: { searches: (JobSearchResult | Error)[]; sends: (RetryResult | Error)[] },

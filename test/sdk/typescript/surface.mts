@@ -65,7 +65,7 @@ export function noted<Call extends (...args: never[]) => unknown>(name: string, 
   return noting as Call;
 }
 
-/** What a call ends in, as its caller sees it. */
+/** The error in which a call ends, as its caller sees it; `none` when it succeeds. */
 export async function refusal(
   make: () => unknown,
 ): Promise<{ name: string; [more: string]: unknown }> {

@@ -4,7 +4,7 @@ import type { FileRow, FileStore, SettingStore } from '../../../src/ledger/ledge
 import { type JobApi, type Result, ok, refuse } from '../../../src/protocol/job-api.ts';
 import type { Asset } from '../../../src/protocol/v2.ts';
 
-/** What the file routes ask of a v2 side. */
+/** The methods of the v2 API that the file routes call. */
 export type AssetApi = Pick<
   JobApi,
   'createAsset' | 'assetFromHash' | 'hasBlob' | 'asset' | 'deleteAsset' | 'content'

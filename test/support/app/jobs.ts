@@ -72,7 +72,7 @@ export async function until(
   throw new Error('the stream ended before that event');
 }
 
-/** Whether a step of a node was reported: the job is in the middle of it. */
+/** True for a reported step of a node: the job is in the middle of it. */
 export function isStep(event: JobEvent): boolean {
   return event.event === 'progress' && event.data.step === 1;
 }

@@ -10,7 +10,7 @@ type Violation = {
   readonly nodes: readonly { readonly html: string; readonly failureSummary: string }[];
 };
 
-/** What axe-core finds against WCAG 2.2 AA on a page, as one line for each element. */
+/** The violations of WCAG 2.2 AA that axe-core finds on a page, one line for each element. */
 export async function faultsOf(page: Page): Promise<readonly string[]> {
   // Past the policy of the page, which allows no script but its own.
   await page.evaluate(SCRIPT);

@@ -1,7 +1,7 @@
 import { type Page } from 'playwright-core';
 import { type Allowed } from './chromium.ts';
 
-/** What the official front end also complains about on its own server. */
+/** Complaints the official front end also makes on its own server. */
 export const NO_FAULTS: readonly Allowed[] = [
   {
     complaint: /userdata\/user\.css/,

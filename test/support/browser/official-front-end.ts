@@ -9,7 +9,7 @@ const REQUIREMENTS = {
   '1.27.10': 'requirements-1.27.10.txt',
 } as const;
 
-/** What `--front-end-root` is given, or why there is nothing to give. */
+/** The folder for `--front-end-root`, or the reason why there is none. */
 export type FrontEndFolder =
   | { readonly ok: true; readonly root: string }
   | { readonly ok: false; readonly why: string };

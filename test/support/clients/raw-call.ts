@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type IncomingHttpHeaders, type IncomingMessage, request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
 
-/** What was answered, nothing unpacked and no redirect followed. */
+/** An answer, with nothing unpacked and no redirect followed. */
 export type Called = {
   readonly status: number;
   readonly reason: string;

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { type Socket, connect } from 'node:net';
 
-/** What came back over a raw connection; status 0: it was closed without a word. */
+/** The answer on a raw connection; status 0: the server closed it without an answer. */
 export type RawAnswer = {
   readonly status: number;
   /** Names in lower case; repeated ones joined with commas. */
@@ -16,11 +16,11 @@ export type RawAnswer = {
 export type Wire = {
   readonly socket: Socket;
   send(bytes: string | Uint8Array): void;
-  /** What had come when the server closed the connection. */
+  /** Everything received when the server closes the connection. */
   answer(): Promise<RawAnswer>;
   /** Resolves as soon as this many bytes have come, or the connection is closed. */
   received(byteCount: number): Promise<Buffer>;
-  /** What has come as soon as it contains this text, or the connection is closed. */
+  /** Everything received as soon as it contains this text, or the connection is closed. */
   until(text: string): Promise<RawAnswer>;
   /** A peer that vanishes. */
   reset(): void;
@@ -81,7 +81,7 @@ export function requestText(
   return `${lines.join('\r\n')}\r\n\r\n${body}`;
 }
 
-/** Says this and listens until the server hangs up. */
+/** Sends these bytes and reads until the server closes the connection. */
 export async function say(port: number, bytes: string | Uint8Array): Promise<RawAnswer> {
   const wire = await dial(port);
   wire.send(bytes);

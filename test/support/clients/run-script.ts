@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 export type ScriptRun = {
   readonly code: number;
   readonly stderr: string;
-  /** What it printed as its last line, parsed. */
+  /** The last line it printed, parsed. */
   readonly told: any;
   /** The files it says it saved. */
   readonly files: readonly Buffer[];
@@ -41,7 +41,7 @@ export async function runScript(
   return { code, stderr, told, files };
 }
 
-/** Whether this machine has a Python to run a script with. */
+/** True when Python is installed. */
 export function hasPython(): boolean {
   try {
     execFileSync('python3', ['-c', 'import urllib.request'], { stdio: 'ignore' });

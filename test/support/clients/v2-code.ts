@@ -26,7 +26,7 @@ type Run = { readonly cwd: string; readonly env: NodeJS.ProcessEnv };
 /** Runners for programs in a folder. */
 export type Runners = { readonly [language in 'curl' | 'python' | 'typescript']: Runner };
 
-/** What this machine can run, in that folder and with that environment. */
+/** The runners this machine has, in that folder and with that environment. */
 export async function openRunners({ cwd, env }: Run): Promise<Runners> {
   const python = await installPackages('v2-sdk', REQUIREMENTS);
   const where = { cwd, env: { ...process.env, ...env } };

@@ -45,7 +45,7 @@ export const expectedDifferences = (
 /** Frames only ours sends. */
 export const saidToo = (...frames: string[]): string[] => frames.map((frame) => `+ ${frame}`);
 
-/** What ours shows of a small picture that was a node's input when it failed. */
+/** The text ours shows for a small picture that was an input of the node that failed. */
 export const TENSOR = '"IMAGE of shape [1, 16, 16, 3]"';
 
 /** Where a history answer holds the failure of a prompt. */

@@ -22,7 +22,7 @@ export function frameSummary(frame: Json): string {
   return TYPES[type]?.(data) ?? type;
 }
 
-/** Whether a frame is a `progress` or `progress_state` with a node between its first and last step. */
+/** True for a `progress` or `progress_state` with a node between its first and last step. */
 export function isStepSummary(summary: string): boolean {
   return summary.startsWith('P(') || /:r [1-9]\d*\/\d+/.test(summary);
 }

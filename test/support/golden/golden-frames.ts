@@ -2,7 +2,7 @@ import { type Json, isJsonObject, parseJson } from '../../../src/protocol/json.t
 import { frameSummary, isStepSummary } from './golden-frame-summary.ts';
 import { createTempNames } from './golden-normalize.ts';
 
-/** What of a recording is chance, so that it is not compared. */
+/** The parts of a recording that are chance and are not compared. */
 export type Tolerances = {
   /** `status` frames that other calls cause may come anywhere. */
   readonly floatingStatus?: true;

@@ -215,7 +215,7 @@ const REFUSES = new RegExp(
 /** Served as they are, to all. */
 const NO_ROUTE = new Set(['/']);
 
-/** What ours adds to the answer of a recorded call: nothing, or the two headers every answer has. */
+/** The headers ours adds to the answer of a recorded call; `undefined` where no v1 route answers. */
 export function deprecationHeadersOf(
   call: { readonly method: string; readonly path: string },
   status: number,

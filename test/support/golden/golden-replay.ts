@@ -12,7 +12,7 @@ import {
 import { type GoldenSocket, openGoldenSocket } from './golden-socket.ts';
 import { frameSummary } from './golden-frame-summary.ts';
 
-/** What our server did when a scenario was played to it again. */
+/** The answers and frames of our server when a scenario was replayed to it. */
 export type Replayed = {
   readonly answers: readonly Answer[];
   readonly sockets: ReadonlyMap<string, GoldenSocket>;

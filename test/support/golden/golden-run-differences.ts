@@ -31,7 +31,7 @@ export const RUN_CASES: readonly Case[] = [
       ),
     ],
   },
-  // Which socket hears of which step is up to the clock; golden-order.test.ts counts them.
+  // The clock decides which socket receives which step; golden-order.test.ts counts them.
   { scenario: 'reconnect', tolerances: { anyTicks: true } },
   {
     scenario: 'no-client-id',
@@ -70,7 +70,7 @@ export const RUN_CASES: readonly Case[] = [
   },
   {
     scenario: 'duplicate-prompt-id',
-    // What follows the second of the same id is a server whose worker is dead.
+    // After the second prompt of the same id the recorded server has no worker any more.
     tolerances: { without: ['a', 6, 8] },
     expectedDifferences: [
       expectedDifferences(

@@ -23,7 +23,7 @@ export type WsRecord = {
   readonly handshake?: { readonly headers: Readonly<Record<string, string>> };
 };
 
-/** What the recorder did, in the order it did it. */
+/** The actions of the recorder, in order. */
 export type Step =
   | {
       readonly kind: 'http';

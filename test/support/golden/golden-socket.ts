@@ -8,7 +8,7 @@ export type Frame = string | Buffer;
 /** One of our sockets, recording. */
 export type GoldenSocket = {
   readonly frames: Frame[];
-  /** What the handshake agreed on beside the protocol itself. */
+  /** The extensions that the handshake agreed on. */
   readonly extensions: string;
   /** Set once it is closed. */
   closeCode(): number | undefined;

@@ -10,7 +10,7 @@ import {
   saidToo,
 } from './golden-differences.ts';
 
-/** A whole run of EmptyImage, ImageInvert and SaveImage as its owner hears it. */
+/** The frames of a whole run of EmptyImage, ImageInvert and SaveImage on its own client's socket. */
 const WHOLE_RUN = saidToo(
   'S(1)',
   'S(1)',

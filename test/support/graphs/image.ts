@@ -5,7 +5,7 @@ import { basename, dirname, join, relative } from 'node:path';
 import { promisify } from 'node:util';
 import { type Instruction, type Stage, argumentsOf } from '../processes/dockerfile.ts';
 
-/** What an image would be: its files below a folder, and what it starts as whom. */
+/** The image a Dockerfile would give: its files below a folder, and the command and user it starts with. */
 export type Image = {
   readonly root: string;
   readonly workdir: string;
@@ -134,7 +134,7 @@ async function mayCopy(path: string, { folder, admits }: Context): Promise<boole
   return (await stat(path)).isDirectory() || admits(relative(folder, path));
 }
 
-/** What was copied belongs to that user, as far as we may say so. */
+/** Gives the copied files to that user, if this process may. */
 async function own(origin: string, place: string, uid: number): Promise<void> {
   if (process.getuid?.() !== 0) return;
   for (const name of await readdir(origin)) await chown(join(place, name), uid, uid);

@@ -10,7 +10,7 @@ const ROOT = new URL('../../../fixtures/pixels/', import.meta.url);
 type GraphNode = { readonly class_type: string; readonly inputs: JsonObject };
 type Outputs = readonly (Value | readonly Value[])[];
 
-/** What a recorded graph shows and writes when our nodes run it. */
+/** The files a recorded graph saves and the `ui` it shows when our nodes run it. */
 export type GraphRun = {
   readonly saved: readonly SavedFile[];
   readonly ui: { readonly [nodeId: string]: JsonObject };

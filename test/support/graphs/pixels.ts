@@ -22,7 +22,7 @@ export type PixelCase = {
   readonly outputs: readonly string[];
 };
 
-/** What one run of a case left behind, in call order. */
+/** The files, texts and `ui` of one run of a case, in call order. */
 export type CaseRun = {
   readonly saved: readonly { readonly nodeId: string; readonly file: SavedFile }[];
   readonly texts: readonly { readonly nodeId: string; readonly text: string }[];

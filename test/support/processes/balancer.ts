@@ -12,12 +12,12 @@ export const BALANCER_CONFIG = fileURLToPath(
   new URL('../../../deploy/haproxy.cfg', import.meta.url),
 );
 
-/** Whether this machine has the program at all. */
+/** True when haproxy is installed. */
 export function hasBalancer(): boolean {
   return spawnSync(PROGRAM, ['-v']).status === 0;
 }
 
-/** What the program says to a configuration; empty when it has nothing to say against it. */
+/** The program's complaints about a configuration; empty when there are none. */
 export function complaintsAbout(config: string): string {
   const checked = spawnSync(PROGRAM, ['-c', '-q', '-f', config], { encoding: 'utf8' });
   return checked.status === 0 ? '' : checked.stderr;

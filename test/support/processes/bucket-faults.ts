@@ -8,7 +8,7 @@ import {
 } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** What becomes of one request, or of its answer. */
+/** The fault of one request, or of its answer. */
 export type BucketFault =
   | 'pass'
   /** The connection is reset before the request reaches the bucket. */

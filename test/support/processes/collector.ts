@@ -23,7 +23,7 @@ export type Collector = {
   /** Everything that arrived, as one text, to look for what must not be in it. */
   readonly raw: () => string;
   readonly headers: () => readonly IncomingHttpHeaders[];
-  /** What it is to be started with, to send its spans here at once. */
+  /** The environment that makes a process send its spans here at once. */
   readonly env: NodeJS.ProcessEnv;
   close(): Promise<void>;
 };

@@ -7,7 +7,7 @@ import type { RawAnswer } from '../clients/raw-socket.ts';
 /** A secret planted wherever a request can carry one; it must never be seen again. */
 export const CANARY = 'kn-Qz7Vx93canary41';
 
-/** What has to hold after every hostile request. */
+/** The conditions that hold after every hostile request. */
 export async function expectHealthy(server: Holdover): Promise<void> {
   const health = await fetch(`${server.url}/healthz`);
   expect(health.status).toBe(200);

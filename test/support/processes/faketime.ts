@@ -5,7 +5,7 @@ import { tempFolder } from '../graphs/v1-folders.ts';
 
 /** A system clock of a process that a test can set while the process runs. */
 export type SettableClock = {
-  /** What the process is to be started with. */
+  /** The environment to start the process with. */
   readonly env: NodeJS.ProcessEnv;
   /** Sets it so far from the right time: `+1d`, `-1h`, `+0`. Timers go on as they would. */
   set(offset: string): Promise<void>;

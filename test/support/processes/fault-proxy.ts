@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 /** `up`: what the client sends; `down`: what it is answered. */
 export type Direction = 'up' | 'down';
 
-/** What happens to the bytes of one direction. */
+/** The faults of one direction of a connection. */
 export type Toxic = {
   readonly latencyMs?: number;
   readonly bytesPerSecond?: number;

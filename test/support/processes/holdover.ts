@@ -32,7 +32,7 @@ export type StartOptions = {
   readonly env?: NodeJS.ProcessEnv;
   readonly dataDir?: string;
   readonly port?: number;
-  /** What runs its jobs: its own engine, or another Holdover that is started for it. */
+  /** Its upstream: its own engine, or another Holdover that is started for it. */
   readonly upstream?: TestedUpstream;
 };
 

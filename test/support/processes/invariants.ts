@@ -23,11 +23,11 @@ export type PromptRecord = {
   readonly status: number;
 };
 
-/** What one socket of one client heard. */
+/** The frames one socket of one client received. */
 export type SocketRecord = {
   readonly account: string;
   readonly frames: readonly Received[];
-  /** Prompts whose history could not be read in the breath their last frame arrived. */
+  /** Prompts whose history could not be read as soon as their last frame arrived. */
   readonly early: readonly string[];
   /** It was there before its prompts and to their end. */
   readonly isWhole: () => boolean;

@@ -116,7 +116,7 @@ function makeProxyFiles(): ProxyFiles {
   return proxyFiles;
 }
 
-/** What surrounds a server block in nginx' own file. */
+/** A whole configuration file of nginx around a server block. */
 function nginxConfig(dir: string, server: string): string {
   const user = process.getuid?.() === 0 ? 'user root;' : '';
   const temp = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']

@@ -94,7 +94,7 @@ export async function openReplicas(options: { readonly count?: number } = {}): P
   };
 }
 
-/** A client of its own, with what it posts and hears. */
+/** A client with a client id of its own: it posts prompts and opens sockets. */
 export type TestUser = {
   readonly clientId: string;
   readonly headers: Record<string, string>;

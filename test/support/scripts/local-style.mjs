@@ -1,6 +1,6 @@
 // A small program as users of a local v1 server write them: socket first, its own prompt id, a form
 // content type as Python's standard library sends it, the answer of the POST thrown away, the end
-// recognised by `executing` with node null, the history read in the same breath.
+// recognised by `executing` with node null, the history read at once.
 //
 //   node local-style.mjs HOST:PORT WORKFLOW_FILE OUTPUT_DIR
 

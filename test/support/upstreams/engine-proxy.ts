@@ -19,8 +19,8 @@ export type EngineProxy = {
   /** Until it resolves no WebSocket gets through to the engine. */
   holdSockets(until: Promise<unknown>): void;
   /**
-   * What the original does when a waiting prompt is taken out of its queue: no history is written,
-   * and no socket is told.
+   * Removes a waiting prompt as the original does when it leaves the queue: no history is written,
+   * and no socket receives a frame.
    */
   forgetSilently(promptId: string): void;
   /** The port is closed, and open connections are reset. */

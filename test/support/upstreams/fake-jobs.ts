@@ -77,7 +77,7 @@ export type FakeJobs = JobApi & {
   readonly uploads: Upload[];
   readonly fromHash: object[];
   readonly ranges: (ByteRange | undefined)[];
-  /** What `content` gives; the ten bytes when left alone. */
+  /** The answer of `content`; ten bytes unless a test sets it. */
   contentAnswer: Content | undefined;
   /** Streams that have been given out and not been destroyed or read to their end. */
   readonly openStreams: Set<Readable>;

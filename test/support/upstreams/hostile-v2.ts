@@ -44,13 +44,13 @@ export type Exchange = {
   readonly account: string;
   readonly server: HostileV2;
   readonly json: (status: number, value: unknown, headers?: Record<string, string>) => void;
-  /** What an honest server would do. */
+  /** Answers as a correct server does. */
   readonly honestly: () => Promise<void>;
 };
 
 export type Hook = (exchange: Exchange) => unknown;
 
-/** What a submitted job does by itself. */
+/** Runs a submitted job. */
 export type JobScript = (job: WireJob, server: HostileV2) => Promise<void>;
 
 export type HostileV2 = {
@@ -59,7 +59,7 @@ export type HostileV2 = {
   readonly journal: Recorded[];
   readonly jobs: Map<string, WireJob>;
   readonly blobs: Map<string, Buffer>;
-  /** Next requests of a route are answered by these, one each; later ones honestly. */
+  /** Next requests of a route are answered by these, one each; later ones correctly. */
   once(route: Route, ...hooks: Hook[]): void;
   /** All requests of a route. */
   always(route: Route, hook: Hook): void;
@@ -69,19 +69,19 @@ export type HostileV2 = {
     /** Jobs that were made with this key. */
     jobs(): WireJob[];
   };
-  /** What jobs do that are submitted from now on: all of them, or those of one account. */
+  /** Sets how jobs run that are submitted from now on: all of them, or those of one account. */
   script(script: JobScript | undefined, account?: string): void;
-  /** Says something on the streams of a job; who comes late hears the latest of its kind. */
+  /** Sends an event on the streams of a job; a later stream begins with the latest progress and preview. */
   emit(id: string, event: string, data: unknown): void;
-  /** The job an honest submission makes. */
+  /** The job that a correct server makes of a submission. */
   makeJob(exchange: Exchange, fields?: Partial<WireJob>): WireJob;
   addJob(fields?: Partial<WireJob>): WireJob;
-  /** Changes a job; honest streams of it say so. */
+  /** Changes a job and reports the change on its streams. */
   change(id: string, fields: Partial<WireJob>): void;
   /** Idempotency keys that are used up. */
   readonly keys: Set<string>;
   readonly streams: { open: number; most: number };
-  /** Honest streams beyond so many are refused. */
+  /** Streams beyond so many are refused, where no hook answers. */
   maxStreams: number;
   /** Bytes of assets; ten digits for those that are not here. */
   readonly contents: Map<string, Buffer>;
@@ -90,7 +90,7 @@ export type HostileV2 = {
   /** Keys that are accepted; all of them while empty. */
   readonly admitted: Set<string>;
   readonly connections: () => number;
-  /** What went wrong in the hooks themselves. */
+  /** Errors of the hooks themselves. */
   readonly failures: unknown[];
   /** Routes answered before the body is read. */
   readonly hasty: Set<Route>;
@@ -120,7 +120,7 @@ const OTHERS: readonly (readonly [Route, string, RegExp])[] = [
 
 const TERMINAL = new Set(['succeeded', 'failed', 'canceled', 'expired']);
 
-/** A v2 server over real sockets that does what it is told, and is honest where it is told nothing. */
+/** A v2 server over real sockets that answers by its hooks, and correctly where it has none. */
 export async function openHostileV2(options: { readonly mount?: string } = {}): Promise<HostileV2> {
   const { mount = '' } = options;
   const prefix = `${mount}/api/v2`;

@@ -9,13 +9,13 @@ export function nameOf(job: WireJob): string {
   return `${prefixOf(job['workflow'])}_00001_.png`;
 }
 
-/** What the workflow's saving node was told to call its files: how a prompt is known again. */
+/** The `filename_prefix` of the workflow's saving node, by which a test recognises a prompt. */
 export function prefixOf(workflow: unknown): string {
   const nodes = Object.values((workflow ?? {}) as Record<string, { inputs?: any }>);
   return String(nodes.find(({ inputs }) => inputs?.filename_prefix)?.inputs.filename_prefix);
 }
 
-/** A whole run as honest servers tell it. */
+/** A whole run as correct servers report it. */
 export function runsToCompletion(
   options: { readonly steps?: number; readonly pauseMs?: number; readonly waitMs?: number } = {},
 ): JobScript {

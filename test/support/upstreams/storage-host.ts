@@ -7,17 +7,17 @@ export type Visit = { readonly path: string; readonly headers: IncomingHttpHeade
 /** One request of a file, with the means to answer it badly. */
 export type Visitor = Visit & {
   readonly res: ServerResponse;
-  /** What an honest host would do. */
+  /** Answers as a correct host does. */
   readonly honestly: () => void;
 };
 
-/** Where an upstream keeps its files: links to it are all anybody needs. */
+/** An upstream's file storage: a link to a file is enough to read it. */
 export type StorageHost = {
   readonly url: string;
   readonly visits: Visit[];
-  /** What it has, by path. */
+  /** Its files, by path. */
   readonly files: Map<string, Buffer>;
-  /** The next requests are answered by these, one each; later ones honestly. */
+  /** The next requests are answered by these, one each; later ones correctly. */
   once(...answers: ((visitor: Visitor) => void)[]): void;
   always(answer: ((visitor: Visitor) => void) | undefined): void;
   /** Forgets what was asked of it and what it was told. */
@@ -57,7 +57,7 @@ export async function openStorageHost(): Promise<StorageHost> {
   };
 }
 
-/** Breaks off with a reset once so many bytes of an honest answer are out. */
+/** Breaks off with a reset once so many bytes of a correct answer are out. */
 export function breakAfter(bytes: number): (visitor: Visitor) => void {
   return ({ res, honestly }) => {
     res.end = ((body: Buffer) => {
@@ -68,7 +68,7 @@ export function breakAfter(bytes: number): (visitor: Visitor) => void {
   };
 }
 
-/** An honest answer to a request of a file, as storage services give it: with ranges and an ETag. */
+/** The correct answer to a request of a file, as storage services give it: with ranges and an ETag. */
 export function sendFile(
   res: ServerResponse,
   asked: { readonly headers: IncomingHttpHeaders; readonly bytes: Buffer | undefined },

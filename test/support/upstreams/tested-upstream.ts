@@ -1,4 +1,4 @@
-/** What runs the jobs of a server under test: its own engine, or another Holdover behind it. */
+/** The upstream of a server under test: its own engine, or another Holdover behind it. */
 export type TestedUpstream = 'embedded' | 'remote';
 
 /** As the test project says (vitest.config.ts). */
@@ -15,7 +15,7 @@ const ENGINE_FLAGS = new Set([
   '--disk-budget',
   '--retention-days',
 ]);
-/** What one lets in the other must take. */
+/** Flags of both servers: the one behind must accept the uploads that the one in front accepts. */
 const COMMON_FLAGS = new Set(['--max-upload-size']);
 
 /** The arguments of one server, dealt out to the one in front and the one behind it. */

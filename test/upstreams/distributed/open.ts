@@ -34,7 +34,7 @@ export function useRedis(): () => RedisServer {
   };
 }
 
-/** What the engines of one test share. */
+/** The Redis and data directory that the engines of one test share. */
 export type QueueSetup = {
   readonly url: string;
   readonly prefix: string;

@@ -21,7 +21,7 @@ vi.setConfig({ testTimeout: 150_000, hookTimeout: 60_000 });
 
 /** A worker that is silent for so long is dead. */
 const SOON = { lockMs: 3000, checkMs: 1000 };
-/** Longer than any test: what is taken over at once was handed over. */
+/** Longer than any test: a job that is taken over sooner was released by its worker. */
 const NEVER = { lockMs: 600_000, checkMs: 1000 };
 
 describe.skipIf(redisMissing() !== '')(`workers on one Redis${redisMissing()}`, () => {

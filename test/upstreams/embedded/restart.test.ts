@@ -29,7 +29,7 @@ async function setup() {
   return { ledger: createMemoryLedger(), dataDir: await tempDir() };
 }
 
-/** What a process that was killed in the middle of a job leaves behind. */
+/** The ledger and data directory left by a process that was killed while it ran a job. */
 async function killedWhileRunning(patch: Partial<JobRow>) {
   const { ledger, dataDir } = await setup();
   const before = await openEngine({ ledger, dataDir });

@@ -1,4 +1,4 @@
-// /api/v2 of a remote service at Holdover's own address: what is said is what is heard, both ways.
+// /api/v2 of a remote service at Holdover's own address: bytes pass unchanged, both ways.
 import { once } from 'node:events';
 import { request } from 'node:http';
 import { gunzipSync, gzipSync } from 'node:zlib';
@@ -28,7 +28,7 @@ async function echoed(target: string, options: Parameters<typeof requestText>[1]
   return JSON.parse(answer.body) as Echoed;
 }
 
-/** What a service that sends these bytes makes a client hear. */
+/** The answer a client receives when the service sends these bytes. */
 async function heardOf(path: string, lines: readonly [string, ...string[]], options = {}) {
   origin.on(path, bytes(...lines));
   return say(holdover.port, requestText(`/api/v2${path}`, options));

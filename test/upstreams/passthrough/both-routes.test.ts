@@ -16,7 +16,7 @@ beforeAll(async () => void ({ origin, holdover, close } = await openBehindOrigin
 afterAll(() => close());
 afterEach(() => expectHealthy(holdover));
 
-/** What makes a call go one way or the other. */
+/** The headers that make a call go one way or the other. */
 const SMALL: readonly string[] = [];
 const FLOWING: readonly string[] = ['Accept: text/event-stream'];
 

@@ -5,11 +5,11 @@ import { type Holdover, startHoldover } from '../../support/processes/holdover.t
 
 export type Handler = (req: IncomingMessage, res: ServerResponse) => unknown;
 
-/** A service that says what a test wants said, below any path. */
+/** A service that answers as a test wants, below any path. */
 export type Origin = {
   readonly url: string;
   readonly port: number;
-  /** What was asked, but for what Holdover itself wants to know of a service. */
+  /** The requests it received, without those that Holdover itself makes to learn about a service. */
   readonly heard: IncomingMessage[];
   readonly sockets: Set<Socket>;
   /** Answers calls of this path, with anything before or after it, from now on; the newest wins. */

@@ -1,4 +1,4 @@
-// What is refused before the router sees it is said in the router's words, embedded and remote.
+// A call that is refused before the router sees it gets the router's error, embedded and remote.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createHttpServer, listen } from '../../../src/http/server.ts';
 import { type Holdover, startHoldover } from '../../support/processes/holdover.ts';

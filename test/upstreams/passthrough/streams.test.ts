@@ -15,7 +15,7 @@ vi.setConfig({ testTimeout: 60_000 });
 
 const MEBIBYTE = 1024 * 1024;
 const SIZE = 200 * MEBIBYTE;
-/** What waits to be collected counts as well; a body that is kept would take twice this. */
+/** Uncollected garbage counts as well; a body held in memory would take twice this. */
 const FLAT_MB = 100;
 const PIECE = Buffer.alloc(MEBIBYTE, 'holdover');
 

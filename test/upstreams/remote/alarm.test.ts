@@ -4,7 +4,7 @@ import { Alarm } from '../../../src/upstreams/remote-events/alarm.ts';
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-/** Whether a sleep has ended; `sleep` starts it. */
+/** Starts a sleep; the function returns true once the sleep has ended. */
 function watch(alarm: Alarm, ms: number): () => boolean {
   let isAwake = false;
   void alarm.sleep(ms).then(() => (isAwake = true));

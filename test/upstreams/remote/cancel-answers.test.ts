@@ -69,7 +69,7 @@ test.each([
 ])('an end that %s is told ends it for all', async (_, ask) => {
   const { upstream, remote, id, listening } = await openSilent('running', 40);
   Object.assign(upstream.jobs.get(id) ?? {}, { status: 'succeeded', outputs: [output()] });
-  // What was read of it before is old by then.
+  // An answer about the job that was read before is out of date by then.
   await new Promise((resolve) => setTimeout(resolve, 60));
   await ask(remote, id);
   expect(words(await listening)).toEqual(['status running', 'output 9', 'status succeeded']);

@@ -69,7 +69,7 @@ async function send(upload: AssetUpload): Promise<void> {
   await answer.body.dump();
 }
 
-/** What stands between the headers of the last part and the final boundary. */
+/** The content of the last part: the bytes between its headers and the final boundary. */
 function fileIn(form: Buffer): Buffer {
   const start = form.indexOf('\r\n\r\n', form.indexOf('name="file"')) + 4;
   return form.subarray(start, form.lastIndexOf('\r\n--'));

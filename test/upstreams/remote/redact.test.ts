@@ -24,7 +24,7 @@ async function submitted({ remote }: Opened, request: SubmitRequest = REQUEST): 
   return value(await remote.submit(CALLER, request)).id;
 }
 
-/** What the service says of it now, not a moment ago. */
+/** Reads the job until the service reports its failure. */
 function asFailed({ remote }: Opened, id: string): Promise<Job> {
   const read = async () => value(await remote.get(CALLER, id));
   return vi.waitUntil(async () => (await read()).error && read(), PATIENT) as Promise<Job>;

@@ -58,7 +58,7 @@ async function uploadOf(spooled: Promise<SpoolResult>): Promise<AssetUpload> {
   return { file: result.value, contentType: 'image/png', filePath: PATH, expectedHash };
 }
 
-/** What has arrived of the next upload so far, and how its request ends. */
+/** The bytes of the next upload that have arrived so far, and how its request ends. */
 function watchNext(upstream: HostileV2) {
   const seen = { bytes: 0, end: 'none' as 'none' | 'whole' | 'aborted' };
   upstream.hasty.add('upload');

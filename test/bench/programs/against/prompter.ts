@@ -1,4 +1,4 @@
-// A v1 client: posts prompts that differ in one number, and hears over a WebSocket when each has ended.
+// A v1 client: posts prompts that differ in one number, and waits on a WebSocket for the end of each.
 import { once } from 'node:events';
 import { Agent, request } from 'node:http';
 import { WebSocket } from 'ws';
