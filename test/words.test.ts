@@ -1,4 +1,4 @@
-// Names and sentences use the field's words. These are metaphors and vague words that the project once used.
+// Names and sentences use the field's words, and a comment is a plain sentence or a noun phrase.
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -6,6 +6,7 @@ import { expect, test } from 'vitest';
 const FOLDERS = ['src', 'test', 'docs'];
 const TEXT = /\.(ts|mts|mjs|js|py|md|html)$/;
 
+/** Metaphors and vague words that the project once used. */
 const OLD_WORDS = new Set([
   'ailing',
   'census',
@@ -60,6 +61,12 @@ const ALLOWED: readonly { readonly path: RegExp; readonly words: readonly string
   { path: /^test\/support\/golden\//, words: ['twin'] },
 ];
 
+const CODE_FOLDERS = ['src', 'test'];
+const CODE = /\.(ts|mts|mjs|js)$/;
+const COMMENT = /^\s*(?:\/\/|\/?\*+)\s*(.*)$/;
+/** A sentence with one of these openings has no subject, unless it is a question. */
+const BARE_OPENING = /^(?:What|Whoever|Whether|Who)\b(?!.*\?)/;
+
 function filesIn(folder: string): string[] {
   return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
     const path = join(folder, entry.name);
@@ -85,7 +92,39 @@ function wordsOf(line: string): string[] {
   return words.map((word) => word.toLowerCase());
 }
 
+/** `file:line sentence` of each sentence of a comment that has a bare opening. */
+function bareOpeningsIn(path: string): string[] {
+  return readFileSync(path, 'utf8')
+    .split('\n')
+    .flatMap((line, at) =>
+      sentencesOf(line)
+        .filter((sentence) => BARE_OPENING.test(sentence))
+        .map((sentence) => `${path}:${at + 1} ${sentence}`),
+    );
+}
+
+/** The sentences of a comment line; none of a line of code. */
+function sentencesOf(line: string): string[] {
+  return COMMENT.exec(line)?.[1]?.split(/(?<=[.!?]) /) ?? [];
+}
+
 test('the tree has none of the old words', () => {
   const paths = [...FOLDERS.flatMap(filesIn), 'README.md'];
   expect(paths.flatMap(oldWordsIn)).toEqual([]);
+});
+
+test.each([
+  ['// What the server does.', ['What the server does.']],
+  ['  /** Whether it is dead. */', ['Whether it is dead.']],
+  [' * Ends it. Who waits is told.', ['Who waits is told.']],
+  ['// Who is it? It is the user.', []],
+  ['// It reads what the server does, and who did it.', []],
+  ["const title = 'What the server does';", []],
+])('of %j the bare openings are %j', (line, expected) => {
+  expect(sentencesOf(line).filter((sentence) => BARE_OPENING.test(sentence))).toEqual(expected);
+});
+
+test('no sentence of a comment begins with a bare What, Who, Whoever or Whether', () => {
+  const paths = CODE_FOLDERS.flatMap(filesIn).filter((path) => CODE.test(path));
+  expect(paths.flatMap(bareOpeningsIn)).toEqual([]);
 });
