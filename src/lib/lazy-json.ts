@@ -7,7 +7,7 @@ import { type Json, parseJson, stringifyJson } from '../protocol/json.ts';
 export type LazyJson<T> = { value: T | undefined; json: string | undefined };
 
 /** `json`: its JSON, if that exists already. */
-export function createLazyJson<T>(value: T, json?: string): LazyJson<T> {
+export function createLazyJson<T>(value: T | undefined, json?: string): LazyJson<T> {
   return { value, json };
 }
 

@@ -1,6 +1,8 @@
 import type { JobEvent } from '../protocol/job-api.ts';
 import { UnreadEvents } from './unread-events.ts';
 
+const END: IteratorResult<JobEvent, undefined> = { value: undefined, done: true };
+
 /** Where a subscriber is until it ends. */
 type SubscriberSet = { remove(subscriber: EventSubscriber): void };
 
@@ -12,7 +14,8 @@ export class EventSubscriber implements AsyncIterableIterator<JobEvent> {
   readonly #unread = new UnreadEvents();
   readonly #subscribers: SubscriberSet;
   readonly #signal: AbortSignal;
-  #wake: (() => void) | undefined;
+  /** The reader waits for an event. */
+  #deliver: ((result: IteratorResult<JobEvent, undefined>) => void) | undefined;
   #isEnded = false;
 
   constructor(subscribers: SubscriberSet, signal: AbortSignal) {
@@ -22,8 +25,10 @@ export class EventSubscriber implements AsyncIterableIterator<JobEvent> {
   }
 
   push(event: JobEvent): void {
-    this.#unread.push(event);
-    this.#wake?.();
+    const deliver = this.#deliver;
+    this.#deliver = undefined;
+    if (deliver) deliver({ value: event, done: false });
+    else this.#unread.push(event);
   }
 
   /** It is so far behind that it should end with the events it holds. */
@@ -35,7 +40,8 @@ export class EventSubscriber implements AsyncIterableIterator<JobEvent> {
     this.#isEnded = true;
     this.#signal.removeEventListener('abort', this);
     this.#subscribers.remove(this);
-    this.#wake?.();
+    this.#deliver?.(END);
+    this.#deliver = undefined;
   }
 
   /** The signal aborts. */
@@ -44,16 +50,16 @@ export class EventSubscriber implements AsyncIterableIterator<JobEvent> {
     this.end();
   }
 
-  async next(): Promise<IteratorResult<JobEvent, undefined>> {
-    while (this.#unread.size === 0 && !this.#isEnded)
-      await new Promise<void>((resolve) => (this.#wake = resolve));
+  next(): Promise<IteratorResult<JobEvent, undefined>> {
     const value = this.#unread.shift();
-    return value ? { value, done: false } : { value: undefined, done: true };
+    if (value) return Promise.resolve({ value, done: false });
+    if (this.#isEnded) return Promise.resolve(END);
+    return new Promise((resolve) => (this.#deliver = resolve));
   }
 
   async return(): Promise<IteratorResult<JobEvent, undefined>> {
     this.handleEvent();
-    return { value: undefined, done: true };
+    return END;
   }
 
   [Symbol.asyncIterator](): this {

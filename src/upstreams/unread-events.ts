@@ -92,6 +92,8 @@ export class UnreadEvents {
   }
 
   #compact(): void {
+    // An empty list takes no memory; the event of a waiting job is taken at once.
+    if (this.#size === 0) return this.clear();
     if (this.#taken < COMPACT_EVERY) return;
     this.#items = this.#items.slice(this.#taken);
     this.#progressAt -= this.#taken;

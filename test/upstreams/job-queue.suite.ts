@@ -1,13 +1,15 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
+import type { StopRequest } from '../../src/upstreams/jobs/stop-request.ts';
 import type {
   JobQueue,
   JobQueueWorkerOptions,
+  QueueStop,
   RunOutcome,
 } from '../../src/upstreams/jobs/job-queue.ts';
 
 type Run = {
   readonly id: string;
-  readonly signal: AbortSignal;
+  readonly stop: StopRequest<QueueStop>;
   end(outcome?: RunOutcome): void;
 };
 
@@ -20,11 +22,11 @@ export function jobQueueSuite(name: string, open: () => Promise<JobQueue>): void
     const begun: string[] = [];
     const options: JobQueueWorkerOptions = {
       concurrency,
-      run: (id, signal) =>
+      run: (id, stop) =>
         new Promise((resolve) => {
           begun.push(id);
-          runs.push({ id, signal, end: (outcome = 'over') => resolve(outcome) });
-          signal.addEventListener('abort', () => resolve('interrupted'));
+          runs.push({ id, stop, end: (outcome = 'over') => resolve(outcome) });
+          stop.onRequest(() => resolve('interrupted'));
         }),
       giveUp: async () => {},
     };
@@ -104,9 +106,9 @@ export function jobQueueSuite(name: string, open: () => Promise<JobQueue>): void
       await add('a');
       worker.start();
       await untilBegun(['a']);
-      const signal = runs[0]?.signal;
+      const stop = runs[0]?.stop;
       expect(await queue.cancel('a')).toBe(true);
-      await expect.poll(() => signal?.reason).toBe('canceled');
+      await expect.poll(() => stop?.reason).toBe('canceled');
     });
 
     test('a returned job is next again', async () => {
@@ -126,9 +128,9 @@ export function jobQueueSuite(name: string, open: () => Promise<JobQueue>): void
       for (const id of ['a', 'b']) await add(id);
       worker.start();
       await untilBegun(['a']);
-      const signal = runs[0]?.signal;
+      const stop = runs[0]?.stop;
       await worker.close();
-      expect(signal?.reason).toBe('shutdown');
+      expect(stop?.reason).toBe('shutdown');
       expect(await queue.positions(['a', 'b'])).toEqual([0, 1]);
     });
 

@@ -14,7 +14,7 @@ import { createLivePrompt, unloadIfFar } from '../state/live-prompt.ts';
 import type { PromptContext } from '../context.ts';
 import { EntryApplier, type EntryApplierOptions } from './apply-entry.ts';
 import { type EndingPrompts, createEndingPrompts } from './ending-prompts.ts';
-import { FollowedPrompt, type JobEventStream } from './followed-prompt.ts';
+import { FollowedPrompt } from './followed-prompt.ts';
 import { type EndWithoutJob, JobConsumer, type JobConsumerOptions } from './job-consumer.ts';
 import type { Resend } from './missing-job.ts';
 
@@ -27,6 +27,9 @@ export type FollowerOptions = EntryApplierOptions &
 /** Entries that say where a prompt is; what its job does are the others. */
 type StateEntryKind = Exclude<PromptLogEntry['kind'], 'input'>;
 
+/** Stops when the signal aborts. */
+type Action = (signal: AbortSignal) => Promise<void>;
+
 /** Wait between a stream that ended early and the next attempt. */
 const RETRY_MS = { first: 250, last: 5000 } as const;
 /** The longest time from taking a prompt to answering its client. */
@@ -36,7 +39,8 @@ const ANSWER_TIMEOUT_MS = 10_000;
 export class Follower {
   readonly #options: FollowerOptions;
   readonly #followed = new Map<string, FollowedPrompt>();
-  readonly #tasks = new Set<Promise<void>>();
+  readonly #tasks = new Map<number, Promise<void>>();
+  #lastTask = 0;
   readonly #endingPrompts: EndingPrompts = createEndingPrompts();
   readonly #pruner: HistoryPruner;
   readonly #consumerOptions: JobConsumerOptions;
@@ -106,10 +110,7 @@ export class Follower {
     const followed = this.#followed.get(prompt.key);
     if (!followed || !(await this.appendEntry(prompt, 'attached'))) return;
     unloadIfFar(this.#options.livePrompts, prompt);
-    void this.#run(followed, async (signal) => {
-      await followed.released;
-      await this.#followToEnd(followed, signal);
-    });
+    void this.#run(followed, (signal) => this.#followToEnd(followed, signal));
   }
 
   /** Lets the frames of the prompt reach sockets; none is sent before. */
@@ -157,7 +158,7 @@ export class Follower {
       followed.stop();
       followed.release();
     }
-    await Promise.all(this.#tasks);
+    await Promise.all(this.#tasks.values());
   }
 
   #openChannel(
@@ -203,22 +204,30 @@ export class Follower {
     return new JobConsumer(prompt, entryApplier, this.#consumerOptions);
   }
 
-  #run({ signal }: FollowedPrompt, action: (signal: AbortSignal) => Promise<void>): Promise<void> {
-    const task = action(signal)
-      .then(() => this.#pruner.noteEnded())
-      .catch((error: unknown) => {
-        if (signal.aborted || error instanceof LeadershipLost) return;
-        const facts = { event: 'prompt.finish_failed', err: error };
-        this.#options.log.error(facts, 'could not finish a prompt');
-      })
-      .finally(() => this.#tasks.delete(task));
-    this.#tasks.add(task);
+  #run({ signal }: FollowedPrompt, action: Action): Promise<void> {
+    const id = ++this.#lastTask;
+    const task = this.#runToEnd(id, action, signal);
+    this.#tasks.set(id, task);
     return task;
+  }
+
+  async #runToEnd(id: number, action: Action, signal: AbortSignal): Promise<void> {
+    try {
+      await action(signal);
+      await this.#pruner.noteEnded();
+    } catch (error) {
+      if (signal.aborted || error instanceof LeadershipLost) return;
+      const facts = { event: 'prompt.finish_failed', err: error };
+      this.#options.log.error(facts, 'could not finish a prompt');
+    } finally {
+      this.#tasks.delete(id);
+    }
   }
 
   /** Consumes the event stream, and polls the job when there is no stream, until the job has ended. */
   async #followToEnd(followed: FollowedPrompt, signal: AbortSignal): Promise<void> {
     const { prompt } = followed;
+    await followed.released;
     signal.throwIfAborted();
     const { jobId } = prompt;
     if (jobId === null) return;
@@ -226,31 +235,23 @@ export class Follower {
     let stream = followed.eventStream;
     for (let waitMs: number = RETRY_MS.first; ; waitMs = Math.min(waitMs * 2, RETRY_MS.last)) {
       stream ??= this.#options.jobs.events(prompt.caller, jobId, signal);
-      const hasEnded = consumeThenPoll(consumer, stream, { jobId, signal });
-      if (await hasEnded.catch((error: unknown) => this.#noteFailure(error, prompt, signal)))
-        return;
+      try {
+        const opened = await stream;
+        if (opened.ok) await consumer.consume(opened.value);
+        signal.throwIfAborted();
+        if (await consumer.poll(jobId)) return;
+      } catch (error) {
+        this.#noteFailure(error, prompt, signal);
+      }
       stream = undefined;
       await this.#options.clock.sleep(waitMs, signal);
     }
   }
 
-  #noteFailure(error: unknown, { caller, promptId }: LivePrompt, signal: AbortSignal): false {
+  #noteFailure(error: unknown, { caller, promptId }: LivePrompt, signal: AbortSignal): void {
     signal.throwIfAborted();
     if (error instanceof LeadershipLost) throw error;
     const facts = { event: 'prompt.follow_failed', err: error, user: caller.user, promptId };
     this.#options.log.error(facts, 'following a job failed; retrying');
-    return false;
   }
-}
-
-/** Returns true when the job has ended. */
-async function consumeThenPoll(
-  consumer: JobConsumer,
-  stream: JobEventStream,
-  { jobId, signal }: { readonly jobId: string; readonly signal: AbortSignal },
-): Promise<boolean> {
-  const opened = await stream;
-  if (opened.ok) await consumer.consume(opened.value);
-  signal.throwIfAborted();
-  return consumer.poll(jobId);
 }

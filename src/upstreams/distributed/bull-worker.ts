@@ -3,6 +3,7 @@ import { LRUCache } from 'lru-cache';
 import type { Clock } from '../../lib/clock.ts';
 import type { Redis } from '../../lib/redis.ts';
 import type { Logger } from '../../observability/log.ts';
+import { StopRequest } from '../jobs/stop-request.ts';
 import type { JobQueueWorkerOptions, QueueStop } from '../jobs/job-queue.ts';
 import { QUEUE_NAME, type QueueKeys } from '../distributed-state/redis-keys.ts';
 
@@ -86,7 +87,9 @@ export class BullWorker {
   }
 
   async #run(job: BullJob, token?: string, signal = AbortSignal.abort('shutdown')): Promise<void> {
-    const outcome = this.#isClosing ? 'interrupted' : await this.#options.run(job.id ?? '', signal);
+    const outcome = this.#isClosing
+      ? 'interrupted'
+      : await this.#options.run(job.id ?? '', stopRequestOf(signal));
     if (outcome === 'over') return;
     await job.moveToWait(token);
     await this.#options.onReturned(job.data.user);
@@ -146,4 +149,13 @@ function workerOptions({ redis, keys, concurrency, takeover }: BullWorkerOptions
 
 function retryDelayMs(failures: number): number {
   return Math.min(RETRY_DELAY_MS.first * 2 ** (failures - 1), RETRY_DELAY_MS.last);
+}
+
+/** The request that BullMQ makes with its signal. */
+function stopRequestOf(signal: AbortSignal): StopRequest<QueueStop> {
+  const stop = new StopRequest<QueueStop>();
+  const request = (): void => stop.request(signal.reason as QueueStop);
+  if (signal.aborted) request();
+  signal.addEventListener('abort', request);
+  return stop;
 }

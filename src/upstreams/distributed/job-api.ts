@@ -1,3 +1,4 @@
+import { readValue } from '../../lib/lazy-json.ts';
 import { ok } from '../../protocol/job-api.ts';
 import { IS_TERMINAL, type JobStatus } from '../../protocol/v2.ts';
 import { jobFromRow, jobStateOf, showJob, toPatch } from '../jobs/live-job.ts';
@@ -66,7 +67,10 @@ export function createJobApi(deps: JobApiOptions): JobCalls {
       eventMirrors.submitted(job.user, job.id);
       await queue.add([job]);
       const [position = null] = await queue.positions([job.id]);
-      return ok({ ...showJob({ ...job, position }, clock.now()), x_workflow: job.workflow });
+      return ok({
+        ...showJob({ ...job, position }, clock.now()),
+        x_workflow: readValue(job.workflow),
+      });
     },
     async cancel(caller, jobId) {
       const row = await ledger.jobs.get(jobId);

@@ -1,6 +1,7 @@
 import type { Clock } from '../../lib/clock.ts';
 import type { JobRow } from '../../ledger/ledger.ts';
 import type { Logger } from '../../observability/log.ts';
+import type { StopRequest } from '../jobs/stop-request.ts';
 import type { QueueStop } from '../jobs/job-queue.ts';
 import { type LiveJob, type StopReason, jobFromRow } from '../jobs/live-job.ts';
 import { EventPublisher } from './event-publisher.ts';
@@ -9,8 +10,7 @@ import type { FencedJob, RunStateStore, WriteResult } from '../distributed-state
 export type JobRunOptions = {
   readonly row: JobRow;
   readonly claim: { readonly fence: number; readonly attempts: number };
-  /** Aborts with a `QueueStop`. */
-  readonly signal: AbortSignal;
+  readonly stop: StopRequest<QueueStop>;
   readonly runState: Pick<RunStateStore, 'append'>;
   readonly clock: Clock;
   readonly log: Logger;
@@ -22,14 +22,14 @@ export class JobRun {
   readonly job: LiveJob;
   readonly #publisher: EventPublisher;
   readonly #log: Logger;
-  readonly #signal: AbortSignal;
+  readonly #stopRequest: StopRequest<QueueStop>;
   #isLost = false;
   #isUnpublished = false;
   #isEnding = false;
 
-  constructor({ row, claim, signal, runState, clock, log }: JobRunOptions) {
+  constructor({ row, claim, stop, runState, clock, log }: JobRunOptions) {
     this.#log = log;
-    this.#signal = signal;
+    this.#stopRequest = stop;
     this.fencedJob = { id: row.id, fence: claim.fence };
     this.#publisher = new EventPublisher({
       runState,
@@ -46,8 +46,7 @@ export class JobRun {
       attempts: claim.attempts,
       feed: this.#publisher.feed,
     };
-    if (signal.aborted) this.#onStop(signal.reason as QueueStop);
-    signal.addEventListener('abort', () => this.#onStop(signal.reason as QueueStop));
+    stop.onRequest((reason) => this.#onStop(reason));
   }
 
   /** True when another process may have the job now. */
@@ -57,7 +56,7 @@ export class JobRun {
 
   /** The process closes. */
   get isClosing(): boolean {
-    return this.#signal.aborted && this.#signal.reason === ('shutdown' satisfies QueueStop);
+    return this.#stopRequest.reason === 'shutdown';
   }
 
   /** Some events could not be published: subscribers lack events that precede the end. */
@@ -72,7 +71,7 @@ export class JobRun {
   }
 
   #stop(reason: StopReason): void {
-    this.job.stop.abort(reason);
+    this.job.stop.request(reason);
   }
 
   #cancel(): void {

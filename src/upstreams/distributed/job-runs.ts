@@ -3,7 +3,8 @@ import { reached } from '../../lib/crash-point.ts';
 import type { Logger } from '../../observability/log.ts';
 import { type JobStatus, IS_TERMINAL } from '../../protocol/v2.ts';
 import type { JobThreads } from '../jobs/job-threads.ts';
-import type { RunOutcome } from '../jobs/job-queue.ts';
+import type { StopRequest } from '../jobs/stop-request.ts';
+import type { QueueStop, RunOutcome } from '../jobs/job-queue.ts';
 import { type LiveJob, jobFromRow, toEndPatch } from '../jobs/live-job.ts';
 import type { JobEnd } from '../jobs/run-on-worker.ts';
 import { JobRun } from './job-run.ts';
@@ -37,13 +38,13 @@ export class JobRuns {
   }
 
   /** Runs a job that this process has taken from the queue. */
-  async run(id: string, signal: AbortSignal): Promise<RunOutcome> {
+  async run(id: string, stop: StopRequest<QueueStop>): Promise<RunOutcome> {
     const { runState, ledger, clock } = this.#options;
     const row = await ledger.jobs.get(id);
     if (!row || IS_TERMINAL[row.status as JobStatus]) return 'over';
     const claim = await runState.claim(id, clock.now());
     reached('after-claim');
-    if (claim.kind === 'run') return await this.#runClaimed(row, claim, signal);
+    if (claim.kind === 'run') return await this.#runClaimed(row, claim, stop);
     await this.#endClaimed(row, claim);
     return 'over';
   }
@@ -69,10 +70,10 @@ export class JobRuns {
   async #runClaimed(
     row: JobRow,
     claim: Extract<Claim, { kind: 'run' }>,
-    signal: AbortSignal,
+    stop: StopRequest<QueueStop>,
   ): Promise<RunOutcome> {
     const { id } = row;
-    const jobRun = new JobRun({ ...this.#options, row, claim, signal });
+    const jobRun = new JobRun({ ...this.#options, row, claim, stop });
     // A job can return to a worker that has not yet noticed that it lost it.
     this.#runs.get(id)?.onLeaseLost();
     this.#runs.set(id, jobRun);

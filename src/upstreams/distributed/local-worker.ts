@@ -41,7 +41,7 @@ export function createLocalWorker(
   const jobRuns = new JobRuns({ ...jobFiles, ledger, runState, threads, clock, log, retentionMs });
   const worker = shared.queue.worker({
     concurrency,
-    run: (id, signal) => jobRuns.run(id, signal),
+    run: (id, stop) => jobRuns.run(id, stop),
     giveUp: (id, error) => jobRuns.giveUp(id, endOf(error)),
   });
   return {

@@ -3,10 +3,11 @@ import type { JobThreads } from '../jobs/job-threads.ts';
 import { reached } from '../../lib/crash-point.ts';
 import type { Logger } from '../../observability/log.ts';
 import { internalError } from '../jobs/job-error.ts';
-import { type LiveJob, showJob, type StopReason } from '../jobs/live-job.ts';
+import { type LiveJob, showJob, unloadJob } from '../jobs/live-job.ts';
 import type { Job } from '../../protocol/v2.ts';
 import { createReservations } from '../jobs/fair-order.ts';
-import type { JobQueueWorker, RunOutcome } from '../jobs/job-queue.ts';
+import type { StopRequest } from '../jobs/stop-request.ts';
+import type { JobQueueWorker, QueueStop, RunOutcome } from '../jobs/job-queue.ts';
 import { MemoryJobQueue } from './memory-job-queue.ts';
 import type { JobLifecycle } from '../jobs/job-lifecycle.ts';
 
@@ -40,7 +41,7 @@ export class Dispatcher {
     this.reserve = createReservations(this.#queue, options.maxQueued);
     this.#worker = this.#queue.worker({
       concurrency: options.concurrency,
-      run: (id, signal) => this.#run(id, signal),
+      run: (id, stop) => this.#run(id, stop),
       giveUp: (id, cause) => this.#giveUp(id, cause),
     });
   }
@@ -80,6 +81,7 @@ export class Dispatcher {
     // It has begun on record, and no other job waits.
     const isReserved = job.hasBegun;
     if (isReserved) job.position = 0;
+    else unloadJob(job);
     const before = isReserved && showJob(job, clock.now());
     void this.#queue.add([job]);
     if (isReserved) reached('after-run-begin');
@@ -88,7 +90,7 @@ export class Dispatcher {
 
   async cancel(job: LiveJob): Promise<void> {
     const { lifecycle } = this.#options;
-    job.stop.abort('canceled' satisfies StopReason);
+    job.stop.request('canceled');
     if (await this.#queue.remove(job.id))
       return await lifecycle.finish(job, { status: 'canceled' });
     if (job.status === 'running' && !lifecycle.isEnding(job)) {
@@ -98,11 +100,11 @@ export class Dispatcher {
     await lifecycle.save(job);
   }
 
-  async #run(id: string, signal: AbortSignal): Promise<RunOutcome> {
+  async #run(id: string, stop: StopRequest<QueueStop>): Promise<RunOutcome> {
     const { clock, threads, lifecycle, live, onEnd } = this.#options;
     const job = live.get(id);
     if (!job) return 'over';
-    signal.addEventListener('abort', () => job.stop.abort(signal.reason as StopReason));
+    stop.onRequest((reason) => job.stop.request(reason === 'lost' ? 'shutdown' : reason));
     job.status = 'running';
     job.position = null;
     job.startedAtMs = clock.now();
@@ -133,9 +135,9 @@ export class Dispatcher {
 }
 
 function emitPositions(waiting: readonly LiveJob[]): void {
-  for (const [position, job] of waiting.entries()) {
-    if (job.position === position) continue;
+  waiting.forEach((job, position) => {
+    if (job.position === position) return;
     job.position = position;
     job.feed.emit({ event: 'status', data: { status: 'queued', queue_position: position } });
-  }
+  });
 }

@@ -1,6 +1,7 @@
 import { mkdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { type Clock, systemClock } from '../../lib/clock.ts';
+import { readValue } from '../../lib/lazy-json.ts';
 import type { EngineOptions, Engine, JobCalls } from '../job-engine.ts';
 import { ok } from '../../protocol/job-api.ts';
 import { createWorkerRequestHandler } from '../jobs/worker-requests.ts';
@@ -154,7 +155,8 @@ function createJobApi(
       const synced = ledger.synced();
       job.feed.hold();
       // It may run while the disk works.
-      const shown = { ...dispatcher.add(job), x_workflow: job.workflow };
+      const workflow = readValue(job.workflow);
+      const shown = { ...dispatcher.add(job), x_workflow: workflow };
       try {
         await synced;
       } finally {

@@ -1,3 +1,4 @@
+import { StopRequest } from '../jobs/stop-request.ts';
 import { createJobQueue } from '../jobs/fair-order.ts';
 import type {
   JobQueue,
@@ -12,7 +13,7 @@ export class MemoryJobQueue<T extends QueuedJob> implements JobQueue {
   readonly #queue: ReturnType<typeof createJobQueue<T>>;
   /** Ids of the jobs that wait or run. */
   readonly #queued = new Set<string>();
-  readonly #stops = new Map<string, AbortController>();
+  readonly #stops = new Map<string, StopRequest<QueueStop>>();
   readonly #onMove: (() => void)[] = [];
   readonly #schedules: (() => void)[] = [];
   /** Jobs that begin as soon as they are added, by the worker that has a slot for them. */
@@ -56,7 +57,7 @@ export class MemoryJobQueue<T extends QueuedJob> implements JobQueue {
   }
 
   async cancel(id: string): Promise<boolean> {
-    this.#stops.get(id)?.abort('canceled' satisfies QueueStop);
+    this.#stops.get(id)?.request('canceled');
     return this.#queued.has(id);
   }
 
@@ -98,7 +99,7 @@ export class MemoryJobQueue<T extends QueuedJob> implements JobQueue {
       this.#queue.addRunning(job);
       start(job);
       // The process began to close meanwhile.
-      if (!isOpen) this.#stops.get(job.id)?.abort('shutdown' satisfies QueueStop);
+      if (!isOpen) this.#stops.get(job.id)?.request('shutdown');
     };
     const startWaitingJobs = (): void => {
       while (hasSlot()) {
@@ -120,7 +121,7 @@ export class MemoryJobQueue<T extends QueuedJob> implements JobQueue {
       },
       close: async () => {
         isOpen = false;
-        for (const id of running.keys()) this.#stops.get(id)?.abort('shutdown' satisfies QueueStop);
+        for (const id of running.keys()) this.#stops.get(id)?.request('shutdown');
         await Promise.all(running.values());
       },
     };
@@ -136,9 +137,9 @@ export class MemoryJobQueue<T extends QueuedJob> implements JobQueue {
   }
 
   async #run(job: T, { run, giveUp }: JobQueueWorkerOptions): Promise<void> {
-    const stop = new AbortController();
+    const stop = new StopRequest<QueueStop>();
     this.#stops.set(job.id, stop);
-    const outcome = await run(job.id, stop.signal).catch(async (error: unknown) => {
+    const outcome = await run(job.id, stop).catch(async (error: unknown) => {
       await giveUp(job.id, error as Error);
       return 'over' as const;
     });

@@ -55,18 +55,15 @@ async function executePlan(
   deps: RunServices,
 ): Promise<void> {
   const meter = createMemoryMeter(request.memoryLimitBytes);
-  const extraPngInfo =
-    request.extraPngInfoJson === null ? null : parseJson(request.extraPngInfoJson);
+  const { prompt, extraPngInfo } = provenanceOf(request);
   const context: Omit<CallContextOptions, 'inputTypes'> = {
     ...deps,
     meter,
     textBudget: { left: Math.max(0, MAX_UI_CHARS - uiCharsIn(records)) },
     files: request.files,
     flags: new Int32Array(request.flags),
-    promptText: await promptText(plan, request, deps.inputs),
-    extraPngInfo: isJsonObject(extraPngInfo ?? undefined)
-      ? (extraPngInfo as CallContextOptions['extraPngInfo'])
-      : null,
+    promptText: await promptText(prompt, plan, { files: request.files, inputs: deps.inputs }),
+    extraPngInfo: isJsonObject(extraPngInfo) ? extraPngInfo : null,
   };
   await execute({
     plan,
@@ -79,6 +76,12 @@ async function executePlan(
     contextFor: (node) =>
       createCallContext(node.id, { ...context, inputTypes: inputTypes(node, plan) }),
   });
+}
+
+function provenanceOf({ provenanceJson, workflowJson }: RunRequest) {
+  const provenance = parseJson(provenanceJson ?? '{}');
+  const { prompt, extraPngInfo } = isJsonObject(provenance) ? provenance : {};
+  return { prompt: prompt ?? parseJson(workflowJson), extraPngInfo };
 }
 
 function uiCharsIn(records: NodeRecords): number {
@@ -112,15 +115,14 @@ async function reusableRecords(
 
 /** The prompt as saved files carry it: v1 adds to each node that reads a file the sha256 of its bytes. */
 async function promptText(
+  prompt: Json,
   plan: RunPlan,
-  request: RunRequest,
-  inputs: InputReader,
+  { files, inputs }: Pick<RunRequest, 'files'> & { readonly inputs: InputReader },
 ): Promise<string | null> {
-  const prompt = parseJson(request.promptJson);
   if (!isJsonObject(prompt)) return pythonJson(prompt);
   const withDigests: { [id: string]: Json } = { ...prompt };
   for (const node of plan.values()) {
-    const digests = await fileDigests(node, request.files, inputs);
+    const digests = await fileDigests(node, files, inputs);
     const shown = withDigests[node.id];
     if (digests.length > 0 && isJsonObject(shown))
       withDigests[node.id] = { ...shown, is_changed: digests };

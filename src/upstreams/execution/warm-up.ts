@@ -59,15 +59,14 @@ export async function warmUp(nodes: RunServices['nodes']): Promise<void> {
 }
 
 function newRequest(): RunRequest {
-  const promptJson = JSON.stringify(GRAPH);
+  const workflowJson = JSON.stringify(GRAPH);
   return {
     type: 'run',
     user: '',
-    workflowJson: promptJson,
+    workflowJson,
     targets: ['2'],
     files: new Map(),
-    promptJson,
-    extraPngInfoJson: null,
+    provenanceJson: JSON.stringify({ prompt: GRAPH }),
     memoryLimitBytes: 2 ** 20,
     hasBegun: true,
     flags: createRunFlags(),

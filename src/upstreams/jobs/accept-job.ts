@@ -4,6 +4,7 @@ import { reached } from '../../lib/crash-point.ts';
 import type { JobRow, Ledger } from '../../ledger/ledger.ts';
 import type { Durability } from '../../lib/durability.ts';
 import { runInSteps } from '../../lib/event-loop.ts';
+import { createLazyJson } from '../../lib/lazy-json.ts';
 import type { NodeDef } from '../../nodes/node.ts';
 import {
   type Caller,
@@ -79,7 +80,8 @@ export async function acceptJob(
   }
 }
 
-type AcceptedJob = Pick<LiveJob, 'user' | 'workflow' | 'targets' | 'reads'> & {
+type AcceptedJob = Pick<LiveJob, 'user' | 'targets' | 'reads'> & {
+  readonly workflow: Graph;
   readonly request: SubmitRequest;
 };
 
@@ -87,15 +89,16 @@ async function insertJob(accepted: AcceptedJob, deps: AcceptOptions): Promise<Re
   const { user, request } = accepted;
   const key = request.idempotencyKey;
   const nowMs = deps.clock.now();
+  const provenance = await runInSteps(coercedProvenance(request, accepted.workflow));
   const job = newJob({
     id: request.jobId ?? randomUUID(),
     user,
     order: request.order ?? (await deps.nextOrder()),
     createdAtMs: nowMs,
     expiresAtMs: nowMs + deps.retentionMs,
-    workflow: accepted.workflow,
+    workflow: createLazyJson(accepted.workflow),
     targets: accepted.targets,
-    provenance: await runInSteps(coercedProvenance(request, accepted.workflow)),
+    provenance: provenance && createLazyJson(provenance),
     metadata: request.metadata ?? null,
     reads: accepted.reads,
   });
@@ -133,7 +136,7 @@ async function storeJob(
 function* coercedProvenance(
   { provenance, workflow: submitted }: SubmitRequest,
   coerced: Graph,
-): Steps<SubmitRequest['provenance'] | null> {
+): Steps<NonNullable<SubmitRequest['provenance']> | null> {
   if (!provenance || !isJsonObject(provenance.prompt)) return provenance ?? null;
   const nodes: [string, Json][] = [];
   for (const [id, node] of Object.entries(provenance.prompt)) {

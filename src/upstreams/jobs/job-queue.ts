@@ -1,3 +1,4 @@
+import type { StopRequest } from './stop-request.ts';
 import type { LiveJob } from './live-job.ts';
 
 /** A job as its queue sees it: lower `order` first among those of its user, ties by arrival. */
@@ -12,8 +13,8 @@ export type QueueStop = 'canceled' | 'shutdown' | 'lost';
 export type JobQueueWorkerOptions = {
   /** How many jobs run at a time. */
   readonly concurrency: number;
-  /** Runs a job. The signal aborts with a `QueueStop` when the run has to stop. */
-  readonly run: (id: string, signal: AbortSignal) => Promise<RunOutcome>;
+  /** Runs a job, until its end or until it has to stop. */
+  readonly run: (id: string, stop: StopRequest<QueueStop>) => Promise<RunOutcome>;
   /** Called for a job that is run no more, because its runs failed or its workers died too often. */
   readonly giveUp: (id: string, error: Error) => Promise<void>;
 };
@@ -30,7 +31,7 @@ export type JobQueue = {
   add(jobs: readonly QueuedJob[]): Promise<void>;
   /** Removes a job that no live worker has; false when one has it. */
   remove(id: string): Promise<boolean>;
-  /** Aborts the signal of a job now, or as soon as it runs; false when it has ended. */
+  /** Tells a job to stop now, or as soon as it runs; false when it has ended. */
   cancel(id: string): Promise<boolean>;
   /** How many jobs will be taken before each of these; null for one that does not wait. */
   positions(ids: readonly string[]): Promise<readonly (number | null)[]>;

@@ -1,5 +1,6 @@
 import path from 'node:path';
 import type { Clock } from '../../lib/clock.ts';
+import { readValue } from '../../lib/lazy-json.ts';
 import { type JobFiles, nodeLibraryUrl } from '../assets/job-files.ts';
 import type { EngineOptions } from '../job-engine.ts';
 import type { LiveJob } from './live-job.ts';
@@ -43,7 +44,8 @@ export class JobThreads {
       memoryLimitBytes: limits.jobMemoryBytes,
       stopGraceMs: limits.stopGraceMs,
       syncFiles: (hashes) => jobFiles.blobs.sync(hashes),
-      resolve: (job) => resolveFiles(job, jobFiles.fileLookupOf(job.user)),
+      resolve: ({ workflow, targets, user }) =>
+        resolveFiles({ workflow: readValue(workflow), targets }, jobFiles.fileLookupOf(user)),
     };
   }
 

@@ -1,6 +1,14 @@
 import type { JobRow } from '../../ledger/ledger.ts';
 import type { FilesOnDisk } from '../../lib/durability.ts';
 import { joinInSteps, runInSteps } from '../../lib/event-loop.ts';
+import {
+  type LazyJson,
+  createLazyJson,
+  readValue,
+  rememberJson,
+  unload,
+} from '../../lib/lazy-json.ts';
+import { StopRequest } from './stop-request.ts';
 import type { SubmitRequest } from '../../protocol/job-api.ts';
 import { isJsonObject, type Json, parseJson, stringifyJson } from '../../protocol/json.ts';
 import { jsonPieces } from '../../protocol/json-pieces.ts';
@@ -9,6 +17,8 @@ import type { Graph, Job, JobError, JobStatus, NodeUi, Progress } from '../../pr
 import { createJobFeed, type JobFeed } from '../job-feed.ts';
 import { isoTime, jobLinks, showOutput } from '../job-links.ts';
 import type { StoredOutput } from './worker-protocol.ts';
+
+type Provenance = NonNullable<SubmitRequest['provenance']>;
 
 /** The reason to stop a job before its end. */
 export type StopReason = 'canceled' | 'timeout' | 'shutdown';
@@ -33,15 +43,16 @@ export type JobState = {
 /** An unfinished job. Only its engine changes it. */
 export type LiveJob = JobState & {
   readonly order: number;
-  readonly workflow: Graph;
+  /** Text alone while the job waits. */
+  readonly workflow: LazyJson<Graph>;
   /** Output nodes to execute. */
   readonly targets: readonly string[];
-  readonly provenance: SubmitRequest['provenance'] | null;
+  /** The same. */
+  readonly provenance: LazyJson<Provenance> | null;
   /** Ids of the assets its workflow reads. */
   readonly reads: ReadonlySet<string>;
   readonly feed: JobFeed;
-  /** Aborted with a `StopReason`. */
-  readonly stop: AbortController;
+  readonly stop: StopRequest<StopReason>;
   /** Runs that a thread began: a job that crashes the process is not retried for ever. */
   attempts: number;
   /** This run has begun, and that is on record. */
@@ -83,7 +94,7 @@ export function newJob(job: NewJob & { readonly attempts?: number }): LiveJob {
     cachedNodes: null,
     ui: {},
     feed: createJobFeed({ status: 'queued' }),
-    stop: new AbortController(),
+    stop: new StopRequest(),
     position: null,
   };
 }
@@ -95,11 +106,30 @@ export async function toRow(job: LiveJob): Promise<JobRow> {
     user: job.user,
     order: job.order,
     createdAtMs: job.createdAtMs,
-    workflowJson: await runInSteps(stringifySteps(job.workflow as Json)),
-    provenanceJson: job.provenance ? await runInSteps(stringifySteps(job.provenance)) : null,
+    workflowJson: await writeJson(job.workflow),
+    provenanceJson: job.provenance && (await writeJson(job.provenance)),
     metadataJson: job.metadata && stringifyJson(job.metadata),
     ...toPatch(job),
   };
+}
+
+/** The JSON of a value, which is written once. */
+export async function writeJson(lazy: LazyJson<unknown>): Promise<string> {
+  if (lazy.json !== undefined) return lazy.json;
+  const value = readValue(lazy);
+  const json = await runInSteps(stringifySteps(value as Json));
+  rememberJson(lazy, value, json);
+  return json;
+}
+
+/** Longer ones take more than a turn of the event loop to parse again. */
+const MAX_UNLOADED_CHARS = 512 * 1024;
+
+/** The job has to wait: only the texts that `toRow` made stay in memory. */
+export function unloadJob({ workflow, provenance }: LiveJob): void {
+  for (const lazy of [workflow, provenance]) {
+    if (lazy?.json !== undefined && lazy.json.length <= MAX_UNLOADED_CHARS) unload(lazy);
+  }
 }
 
 type Patch = Omit<
@@ -152,10 +182,12 @@ export function jobFromRow(row: JobRow): LiveJob {
     order: row.order,
     createdAtMs: row.createdAtMs,
     expiresAtMs: row.expiresAtMs,
-    workflow: parseJson(row.workflowJson) as Graph,
+    workflow: createLazyJson<Graph>(undefined, row.workflowJson),
     targets: extras.targets,
     provenance:
-      row.provenanceJson === null ? null : (parseJson(row.provenanceJson) as LiveJob['provenance']),
+      row.provenanceJson === null
+        ? null
+        : createLazyJson<Provenance>(undefined, row.provenanceJson),
     metadata: metadataOf(row),
     reads: new Set(extras.reads),
     attempts: extras.attempts,

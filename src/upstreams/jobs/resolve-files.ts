@@ -19,6 +19,7 @@ export type FileLookup = {
 
 /** A workflow whose file inputs are plain names, and the files behind the names. */
 export type ResolvedWorkflow = {
+  /** The same object where it names no assets. */
   readonly workflow: Graph;
   readonly files: ReadonlyMap<string, ReadableFile>;
   readonly assetIds: ReadonlySet<string>;
@@ -61,20 +62,21 @@ export async function resolveFiles(
     unknownFiles: [],
   };
   const resolved: [string, GraphNode][] = [];
+  let isChanged = false;
   const pause = yieldEvery(VALUES_PER_TURN);
   for (const [id, node] of Object.entries(workflow)) {
     const found = searchAssets(node.inputs);
-    await pause(found.values);
-    const inputs = found.hasAsset
-      ? ((await resolveObjects(node.inputs, resolution, deps)) as JsonObject)
-      : node.inputs;
-    if (needed.has(id))
-      await resolveNames({ id, node: { ...node, inputs } }, resolution, deps, pause);
-    resolved.push([id, { ...node, inputs }]);
+    const step = pause(found.values);
+    if (step) await step;
+    const plain = found.hasAsset ? await withNames(node, resolution, deps) : node;
+    isChanged ||= found.hasAsset;
+    const fileInputs = needed.has(id) ? deps.nodes.get(node.class_type)?.fileInputs : undefined;
+    if (fileInputs) await resolveNames({ id, node: plain, fileInputs }, resolution, deps, pause);
+    resolved.push([id, plain]);
   }
   const { files, names, missing, unknownFiles } = resolution;
   return {
-    workflow: Object.fromEntries(resolved),
+    workflow: isChanged ? Object.fromEntries(resolved) : workflow,
     files,
     assetIds: new Set(names.values()),
     missing,
@@ -93,6 +95,15 @@ function searchAssets(value: Json): { readonly hasAsset: boolean; readonly value
     if (found.hasAsset) return { hasAsset: true, values };
   }
   return { hasAsset: false, values };
+}
+
+async function withNames(
+  node: GraphNode,
+  resolution: Resolution,
+  deps: FileLookup,
+): Promise<GraphNode> {
+  const inputs = await resolveObjects(node.inputs, resolution, deps);
+  return { ...node, inputs: inputs as JsonObject };
 }
 
 async function resolveObjects(
@@ -144,12 +155,16 @@ function addFile(
 }
 
 async function resolveNames(
-  { id, node }: { readonly id: string; readonly node: GraphNode },
+  {
+    id,
+    node,
+    fileInputs,
+  }: { readonly id: string; readonly node: GraphNode; readonly fileInputs: readonly string[] },
   resolution: Resolution,
   deps: FileLookup,
   pause: ReturnType<typeof yieldEvery>,
 ): Promise<void> {
-  for (const input of deps.nodes.get(node.class_type)?.fileInputs ?? []) {
+  for (const input of fileInputs) {
     const given = node.inputs[input];
     if (given === undefined || Array.isArray(given)) continue;
     const value = typeof given === 'string' ? given : stringifyJson(given);

@@ -1,12 +1,11 @@
 import type { Clock } from '../../lib/clock.ts';
-import { runInSteps } from '../../lib/event-loop.ts';
+import { createLazyJson, readValue } from '../../lib/lazy-json.ts';
 import type { NodeDef } from '../../nodes/node.ts';
 import type { Logger } from '../../observability/log.ts';
-import { type Json, parseJson } from '../../protocol/json.ts';
-import { stringifySteps } from '../../protocol/json-steps.ts';
+import { parseJson } from '../../protocol/json.ts';
 import type { JobError, JobStatus } from '../../protocol/v2.ts';
 import { jobError } from './job-error.ts';
-import type { LiveJob, StopReason } from './live-job.ts';
+import { type LiveJob, writeJson } from './live-job.ts';
 import {
   createRunFlags,
   type FromWorker,
@@ -52,7 +51,7 @@ export async function runOnWorker(
 ): Promise<JobEnd> {
   const resolved = await deps.resolve(job);
   if (resolved.missing.length + resolved.unknownFiles.length > 0) return missingAsset(resolved);
-  if (job.stop.signal.aborted) return endOf({ kind: 'stopped' }, job, deps.timeLimitMs);
+  if (job.stop.reason !== undefined) return endOf({ kind: 'stopped' }, job, deps.timeLimitMs);
   const flags = createRunFlags();
   const reporter = createRunReporter(job, deps.clock);
   const release = enforceStop(job, { flags, thread, reporter, ...deps });
@@ -147,19 +146,15 @@ type StopOptions = Pick<RunnerOptions, 'timeLimitMs' | 'stopGraceMs' | 'nodes' |
  */
 function enforceStop(job: LiveJob, options: StopOptions): () => void {
   const { flags, thread, timeLimitMs, clock } = options;
-  const { signal } = job.stop;
-  const cancelTimeLimit = clock.callAfter(timeLimitMs, () =>
-    job.stop.abort('timeout' satisfies StopReason),
-  );
+  const cancelTimeLimit = clock.callAfter(timeLimitMs, () => job.stop.request('timeout'));
   let cancelTermination: (() => void) | undefined;
   const onStop = (): void => {
     Atomics.store(new Int32Array(flags), RUN_FLAG.stop, 1);
     cancelTermination = clock.callAfter(graceMsOf(job, options), () => void thread.terminate());
   };
-  if (signal.aborted) onStop();
-  signal.addEventListener('abort', onStop);
+  const forget = job.stop.onRequest(onStop);
   return () => {
-    signal.removeEventListener('abort', onStop);
+    forget();
     cancelTimeLimit();
     cancelTermination?.();
   };
@@ -173,7 +168,7 @@ function graceMsOf(
   job: LiveJob,
   { stopGraceMs, nodes, reporter }: Pick<StopOptions, 'stopGraceMs' | 'nodes' | 'reporter'>,
 ): number {
-  const isClosing = job.stop.signal.reason === ('shutdown' satisfies StopReason);
+  const isClosing = job.stop.reason === 'shutdown';
   const node = nodes.get(reporter.current().classType ?? '');
   return Math.min(
     stopGraceMs,
@@ -187,23 +182,18 @@ async function toRunRequest(
   { workflow, files }: ResolvedWorkflow,
   { flags, memoryLimitBytes }: Pick<RunRequest, 'flags' | 'memoryLimitBytes'>,
 ): Promise<RunRequest> {
-  const { prompt = workflow as Json, extraPngInfo = null } = job.provenance ?? {};
+  const isUnchanged = workflow === readValue(job.workflow);
   return {
     type: 'run',
     user: job.user,
-    workflowJson: await stringifyInTurns(workflow as Json),
+    workflowJson: await writeJson(isUnchanged ? job.workflow : createLazyJson(workflow)),
     targets: job.targets,
     files,
-    promptJson: await stringifyInTurns(prompt),
-    extraPngInfoJson: extraPngInfo === null ? null : await stringifyInTurns(extraPngInfo),
+    provenanceJson: job.provenance && (await writeJson(job.provenance)),
     memoryLimitBytes,
     hasBegun: job.hasBegun,
     flags,
   };
-}
-
-function stringifyInTurns(value: Json): Promise<string> {
-  return runInSteps(stringifySteps(value));
 }
 
 type EndedJob = Pick<LiveJob, 'stop'> & {
@@ -212,7 +202,7 @@ type EndedJob = Pick<LiveJob, 'stop'> & {
 };
 
 function endOf(end: ThreadEnd, job: EndedJob, timeLimitMs: number): JobEnd {
-  const reason = job.stop.signal.aborted ? (job.stop.signal.reason as StopReason) : undefined;
+  const { reason } = job.stop;
   if (reason === 'canceled') return { status: 'canceled' };
   if (end.kind === 'succeeded') return { status: 'succeeded' };
   if (end.kind === 'failed')

@@ -33,8 +33,8 @@ export type RunRequest = {
   readonly workflowJson: string;
   readonly targets: readonly string[];
   readonly files: ReadonlyMap<string, ReadableFile>;
-  readonly promptJson: string;
-  readonly extraPngInfoJson: string | null;
+  /** The prompt and its metadata as saved files carry them; `null`: the workflow is the prompt. */
+  readonly provenanceJson: string | null;
   readonly memoryLimitBytes: number;
   /** Recorded already. */
   readonly hasBegun: boolean;

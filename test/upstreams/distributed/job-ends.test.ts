@@ -1,7 +1,9 @@
 // How a run of a job ends when other processes may have the job: without Redis, on a fake clock.
 import { expect, test } from 'vitest';
+import { StopRequest } from '../../../src/upstreams/jobs/stop-request.ts';
 import { silentLogger } from '../../../src/observability/log.ts';
 import { JobEnds, workerLost } from '../../../src/upstreams/distributed/job-runs.ts';
+import type { QueueStop } from '../../../src/upstreams/jobs/job-queue.ts';
 import { JobRun } from '../../../src/upstreams/distributed/job-run.ts';
 import type { WriteResult } from '../../../src/upstreams/distributed-state/run-state.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
@@ -58,9 +60,8 @@ function open(answers: { readonly [act: string]: readonly (WriteResult | Error)[
     clock,
   });
   const claim = { fence: 1, attempts: 0 };
-  const stop = new AbortController();
-  const { signal } = stop;
-  const jobRun = new JobRun({ row: ROW, claim, signal, runState, clock, log: silentLogger() });
+  const stop = new StopRequest<QueueStop>();
+  const jobRun = new JobRun({ row: ROW, claim, stop, runState, clock, log: silentLogger() });
   return { acts, clock, ends, jobRun, stop };
 }
 
@@ -107,7 +108,7 @@ test('a job whose lease is lost is not requeued any more', async () => {
 
 test('a process that closes leaves a job it cannot requeue to others', async () => {
   const { ends, jobRun, stop } = open({ requeue: [new Error('OOM')] });
-  stop.abort('shutdown');
+  stop.request('shutdown');
   await expect(ends.requeue(jobRun)).rejects.toThrow('OOM');
 });
 
@@ -115,7 +116,7 @@ test('events that could not be published use up the attempt', async () => {
   const { acts, ends, jobRun } = open({ append: [new Error('OOM')] });
   jobRun.job.feed.emit({ event: 'progress', data: {} as never });
   await jobRun.drain();
-  expect([jobRun.isUnpublished, jobRun.job.stop.signal.reason]).toEqual([true, 'shutdown']);
+  expect([jobRun.isUnpublished, jobRun.job.stop.reason]).toEqual([true, 'shutdown']);
   await ends.requeue(jobRun);
   expect(acts.at(-1)).toBe('requeue 0');
 });

@@ -31,9 +31,9 @@ describe.skipIf(redisMissing() !== '')(`the queue of BullMQ${redisMissing()}`, (
       worker: (options) =>
         queue.worker({
           ...options,
-          async run(id, signal) {
+          async run(id, stop) {
             const held = await fenced(id, 0);
-            const outcome = await options.run(id, signal);
+            const outcome = await options.run(id, stop);
             if (outcome === 'interrupted') await runs.requeue(held, 1);
             else await runs.end(held, { status: 'succeeded' });
             return outcome;

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import type { JobRow } from '../../../src/ledger/ledger.ts';
 import { createKeyedMutex } from '../../../src/lib/concurrency.ts';
+import { createLazyJson } from '../../../src/lib/lazy-json.ts';
 import { silentLogger } from '../../../src/observability/log.ts';
 import { createJobLifecycle, toEndedJob } from '../../../src/upstreams/jobs/job-lifecycle.ts';
 import { type LiveJob, newJob } from '../../../src/upstreams/jobs/live-job.ts';
@@ -14,7 +15,7 @@ function open() {
     order: 0,
     createdAtMs: 0,
     expiresAtMs: 0,
-    workflow: {},
+    workflow: createLazyJson({}),
     targets: [],
     provenance: null,
     metadata: null,
@@ -92,7 +93,7 @@ test('a job that is over is not written any more', async () => {
 
 test('a cancel during the last node still counts', () => {
   const { job } = open();
-  job.stop.abort('canceled');
+  job.stop.request('canceled');
   const ended = toEndedJob(job, { end: { status: 'succeeded' }, atMs: 7, retentionMs: 3 });
   expect(ended).toMatchObject({ status: 'canceled', completedAtMs: 7, expiresAtMs: 10 });
 });

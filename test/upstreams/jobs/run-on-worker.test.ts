@@ -1,6 +1,7 @@
 // A job on a worker thread that does what the test says, on a clock that the test advances.
 import { expect, test } from 'vitest';
 import type { NodeDef } from '../../../src/nodes/node.ts';
+import { createLazyJson } from '../../../src/lib/lazy-json.ts';
 import { silentLogger } from '../../../src/observability/log.ts';
 import { newJob } from '../../../src/upstreams/jobs/live-job.ts';
 import { type RunnerOptions, runOnWorker } from '../../../src/upstreams/jobs/run-on-worker.ts';
@@ -55,7 +56,7 @@ function start(options: Partial<RunnerOptions> = {}) {
     order: 0,
     createdAtMs: 0,
     expiresAtMs: 0,
-    workflow: {},
+    workflow: createLazyJson({}),
     targets: [],
     provenance: null,
     metadata: null,
@@ -107,7 +108,7 @@ test('a job beyond its time limit is told to stop, then loses its thread', async
 test('a canceled job that stops in time keeps its thread', async () => {
   const { clock, end, job, state } = start();
   await clock.advance(0);
-  job.stop.abort('canceled');
+  job.stop.request('canceled');
   expect(state.isStopped()).toBe(true);
   state.end({ kind: 'stopped' });
   expect(await end).toEqual({ status: 'canceled' });
@@ -123,7 +124,7 @@ test.each([
   await clock.advance(0);
   state.send({ type: 'started', nodeId: '1', classType });
   await clock.advance(0);
-  job.stop.abort(reason);
+  job.stop.request(reason);
   await clock.advance(graceMs - 1);
   expect(state.terminations).toBe(0);
   await clock.advance(1);
