@@ -1,28 +1,60 @@
 import { Command } from 'commander';
 import { addServerOptions } from '../config/command-line.ts';
+import { bucketUrl, filesSource } from '../config/files.ts';
 import { InvalidSetting } from '../config/invalid-setting.ts';
 import { ledgerSource } from '../config/ledger.ts';
 import { migrate } from './migrate/migrate.ts';
-import { createBar, runCommand } from './shared-options.ts';
+import { migrateFiles } from './migrate/migrate-files.ts';
+import { type DataLocation, FILES_FLAGS, createBar, runCommand } from './shared-options.ts';
 
-type Settings = { readonly dataDir: string; readonly from: string; readonly to: string };
+type Settings = DataLocation & {
+  readonly from?: string;
+  readonly to?: string;
+  readonly fromFiles?: string;
+  readonly toFiles?: string;
+};
 
-/** `holdover migrate`: copies a ledger into another one. Resolves with the exit code. */
+/** `holdover migrate`: copies a ledger into another one, or its files. Resolves with the exit code. */
 export function migrateCommand(argv: readonly string[]): Promise<number> {
   const command = new Command('holdover migrate')
     .description(
-      'Copies all records of one ledger into another, empty one and verifies them. Stop all servers ' +
-        'and workers first. The source stays as it is; run again, it goes on where it stopped.',
+      'Copies all records of one ledger into another, empty one, or all files of one ledger from its ' +
+        'folder into a bucket or back, and verifies them. Stop all servers and workers first. The ' +
+        'source stays as it is; run again, it goes on where it stopped.',
     )
-    .requiredOption('--from <LEDGER>', '"sqlite" in the data directory, or redis://…')
-    .requiredOption('--to <LEDGER>', 'the same; its address may carry a password');
-  return runCommand(addServerOptions(command, ['dataDir']), argv, run);
+    .option('--from <LEDGER>', '"sqlite" in the data directory, or redis://…')
+    .option('--to <LEDGER>', 'the same; its address may carry a password')
+    .option('--from-files <PLACE>', '"folder" (the data directory), or s3://BUCKET/PREFIX')
+    .option('--to-files <PLACE>', 'the same');
+  return runCommand(addServerOptions(command, ['dataDir', 'ledger', ...FILES_FLAGS]), argv, run);
 }
 
 async function run(command: Command): Promise<number> {
-  const { dataDir, ...settings } = command.opts<Settings>();
-  const from = ledgerSource(settings.from);
-  const to = ledgerSource(settings.to);
+  const settings = command.opts<Settings>();
+  const { from, to, fromFiles, toFiles } = settings;
+  const given = (name: string): boolean => command.getOptionValueSource(name) === 'cli';
+  if (from !== undefined && to !== undefined && fromFiles === undefined && toFiles === undefined) {
+    if (given('ledger')) throw new InvalidSetting(NOT_LEDGER);
+    return await runLedger(settings, { from, to });
+  }
+  if (fromFiles !== undefined && toFiles !== undefined && from === undefined && to === undefined) {
+    if (given('files')) throw new InvalidSetting(NOT_FILES);
+    return await runFiles(settings, { fromFiles, toFiles });
+  }
+  throw new InvalidSetting(ONE_PAIR);
+}
+
+const ONE_PAIR = "give either '--from' and '--to', or '--from-files' and '--to-files'";
+const NOT_LEDGER = "option '--ledger' goes with '--from-files': '--from' and '--to' name ledgers";
+const NOT_FILES =
+  "option '--files' goes with '--from': '--from-files' and '--to-files' name places";
+
+async function runLedger(
+  settings: Settings,
+  names: { readonly from: string; readonly to: string },
+): Promise<number> {
+  const from = ledgerSource(names.from);
+  const to = ledgerSource(names.to);
   if (from.kind === to.kind) {
     throw new InvalidSetting("one of '--from' and '--to' must be \"sqlite\", and one redis://…");
   }
@@ -30,7 +62,8 @@ async function run(command: Command): Promise<number> {
   const records = await migrate({
     from,
     to,
-    dataDir,
+    dataDir: settings.dataDir,
+    files: filesSource(settings, process.env),
     progress: (files) => bar.start({ files, bytes: 0 }),
   }).finally(bar.stop);
   process.stdout.write(
@@ -38,3 +71,31 @@ async function run(command: Command): Promise<number> {
   );
   return 0;
 }
+
+async function runFiles(
+  settings: Settings,
+  { fromFiles, toFiles }: { readonly fromFiles: string; readonly toFiles: string },
+): Promise<number> {
+  const placeOf = (files: string) => filesSource({ ...settings, files }, process.env);
+  const [from, to] = [placeOf(fromFiles), placeOf(toFiles)];
+  const bucket = to.kind === 'bucket' ? to : from;
+  if (bucket.kind === 'folder' || from.kind === to.kind) throw new InvalidSetting(ONE_OF_EACH);
+  const bar = createBar();
+  const files = await migrateFiles({
+    dataDir: settings.dataDir,
+    ledger: ledgerSource(settings.ledger),
+    bucket,
+    to: to.kind,
+    env: process.env,
+    progress(total) {
+      bar.stop();
+      return bar.start(total);
+    },
+  }).finally(bar.stop);
+  const flag = to.kind === 'bucket' ? `with --files ${bucketUrl(to)}` : 'without --files';
+  process.stdout.write(`Copied and verified ${files} files. Start the servers ${flag}.\n`);
+  return 0;
+}
+
+const ONE_OF_EACH =
+  "one of '--from-files' and '--to-files' must be \"folder\", and one s3://BUCKET/PREFIX";

@@ -7,13 +7,24 @@ export type BucketIdentity = {
   /** As the operator names it: `s3://BUCKET/PREFIX`. */
   readonly url: string;
   holdsFiles(): Promise<boolean>;
-  readId(name: IdName): Promise<string | undefined>;
+  readId(name: IdName | typeof UNFINISHED_COPY): Promise<string | undefined>;
   /** Writes an id unless there is one. */
   createId(name: IdName, id: string): Promise<void>;
   writeId(name: IdName, id: string): Promise<void>;
 };
 
 type IdName = 'folder.id' | 'ledger.id';
+
+/** Files are being copied there: not all of them may be in place. Its text names the copy. */
+export const UNFINISHED_COPY = 'copy-unfinished';
+
+/** Why a place with an unfinished copy is refused. */
+export function unfinishedCopyText(place: string): string {
+  return (
+    `${place} has a copy of files that was interrupted: run the same "holdover migrate" or ` +
+    '"holdover restore" again'
+  );
+}
 
 export type BindBucketOptions = BindOptions & {
   /** The id of a data directory that holds no files: its ledger may take a bucket instead. */
@@ -29,6 +40,8 @@ export async function bindBucket(
   ledger: LedgerIdentity,
   { acceptFiles = false, unusedFolderId }: BindBucketOptions = {},
 ): Promise<string> {
+  if ((await bucket.readId(UNFINISHED_COPY)) !== undefined)
+    throw new Error(unfinishedCopyText(`--files ${bucket.url}`));
   // In this order: another process ties the ledger before it writes files.
   const hasFiles = await bucket.holdsFiles();
   const boundId = await ledger.folder();

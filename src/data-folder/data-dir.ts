@@ -1,9 +1,15 @@
 import { randomBytes } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { type BucketIdentity, bindBucket } from './bind-bucket.ts';
+import {
+  type BucketIdentity,
+  UNFINISHED_COPY,
+  bindBucket,
+  unfinishedCopyText,
+} from './bind-bucket.ts';
 import { type BindOptions, bindDataDir, writeFileAtomically } from './bind-ledger.ts';
 import type { LedgerIdentity } from '../ledger/identity.ts';
+import { syncPathNow } from '../lib/durability.ts';
 import { holdsFiles } from './set-aside.ts';
 
 /** Where things are below `--data-dir`. */
@@ -48,14 +54,29 @@ async function bindFilesInFolder(
   ledger: LedgerIdentity,
   options: BindOptions,
 ): Promise<undefined> {
-  const path = join(root, BUCKET_FILE);
-  if (existsSync(path)) {
-    const url = readFileSync(path, 'utf8');
+  const url = bucketOf(root);
+  if (url !== undefined) {
     throw new Error(
       `the files of --data-dir ${root} are in a bucket: give --files ${url} as before`,
     );
   }
+  if (existsSync(join(root, UNFINISHED_COPY)))
+    throw new Error(unfinishedCopyText(`--data-dir ${root}`));
   await bindDataDir(root, ledger, options);
+}
+
+/** The bucket that has the files of a data directory; `undefined`: none is named there. */
+export function bucketOf(root: string): string | undefined {
+  const path = join(root, BUCKET_FILE);
+  return existsSync(path) ? readFileSync(path, 'utf8') : undefined;
+}
+
+/** Names the bucket that has the files from now on; `undefined`: the directory has them. */
+export function placeBucketOf(root: string, url: string | undefined): void {
+  const path = join(root, BUCKET_FILE);
+  if (url !== undefined) writeFileAtomically(path, url);
+  else rmSync(path, { force: true });
+  syncPathNow(root);
 }
 
 async function bindFilesInBucket(

@@ -31,6 +31,11 @@ const CRASH_POINTS = [
   'migrate-row',
   'migrate-verified',
   'migrate-placed',
+  // Files that `holdover migrate` and `holdover restore` copy into a folder or a bucket.
+  'copy-file',
+  'copy-verified',
+  'copy-named',
+  'copy-bound',
   // `holdover backup` and `holdover restore`.
   'backup-file',
   'backup-records',

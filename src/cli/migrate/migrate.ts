@@ -1,6 +1,7 @@
-import { giveFolderTo, idsOfFolder } from '../../data-folder/bind-ledger.ts';
+import type { FilesSource } from '../../config/files.ts';
 import type { LedgerSource } from '../../config/ledger.ts';
 import { reached } from '../../lib/crash-point.ts';
+import { type FilesIds, openFilesIds } from './files-ids.ts';
 import { copyRecords, countRecords, differences } from './copy-records.ts';
 import { type OpenSide, type TargetSide, openSource, openTarget, secretOf } from './open-sides.ts';
 
@@ -8,6 +9,8 @@ export type MigrationOptions = {
   readonly from: LedgerSource;
   readonly to: LedgerSource;
   readonly dataDir: string;
+  /** Where the files of the ledger are, and stay. */
+  readonly files: FilesSource;
   /** Called with the number of records; what it returns is called after each, with its bytes. */
   readonly progress: (records: number) => (bytes: number) => void;
 };
@@ -16,18 +19,27 @@ export type MigrationOptions = {
 class MigrationRefused extends Error {}
 
 /**
- * Copies all records of a ledger into another one and gives it the files of the data folder. May
+ * Copies all records of a ledger into another one and gives it the files of the first. May
  * be repeated after an interruption at any moment. Returns the number of records.
  */
 export async function migrate(options: MigrationOptions): Promise<number> {
+  const files = await openFilesIds(options.files, options.dataDir);
+  try {
+    return await migrateBeside(files, options);
+  } finally {
+    await files.close();
+  }
+}
+
+async function migrateBeside(files: FilesIds, options: MigrationOptions): Promise<number> {
   const { dataDir } = options;
   const source = await openSource(options.from, dataDir);
   try {
     await source.refuseUse();
     const target = await openTarget(options.to, dataDir);
     try {
-      await refuseMismatch(source, target, dataDir);
-      return await copy(source, target, options);
+      await refuseMismatch(source, target, files);
+      return await copy({ source, target, files }, options);
     } finally {
       await target.close();
     }
@@ -36,9 +48,14 @@ export async function migrate(options: MigrationOptions): Promise<number> {
   }
 }
 
+type Parties = {
+  readonly source: OpenSide;
+  readonly target: TargetSide;
+  readonly files: FilesIds;
+};
+
 async function copy(
-  source: OpenSide,
-  target: TargetSide,
+  { source, target, files }: Parties,
   { dataDir, progress }: MigrationOptions,
 ): Promise<number> {
   const secret = await secretOf(source, dataDir);
@@ -52,23 +69,22 @@ async function copy(
   await source.refuseUse();
   reached('migrate-verified');
   await target.takeSecret(secret);
-  const { folderId } = idsOfFolder(dataDir);
+  const { folderId } = files;
   if (folderId !== undefined) await target.identity.tie(folderId);
   const { id } = target.identity;
-  // The folder first: a ledger in Redis may be opened as soon as it is placed.
-  giveFolderTo(dataDir, id);
+  // The files first: a ledger in Redis may be opened as soon as it is placed.
+  await files.giveTo(id);
   reached('migrate-placed');
   await target.place();
   return records;
 }
 
-/** Refuses ledgers and a folder that do not belong together, and a target that has other records. */
+/** Refuses ledgers and files that do not belong together, and a target that has other records. */
 async function refuseMismatch(
   source: OpenSide,
   target: TargetSide,
-  dataDir: string,
+  { place, folderId, ledgerId }: FilesIds,
 ): Promise<void> {
-  const { folderId, ledgerId } = idsOfFolder(dataDir);
   const sourceId = source.identity.id;
   const targetId = target.identity.id;
   if (sourceId === targetId) throw new MigrationRefused('--from and --to are the same ledger');
@@ -82,10 +98,10 @@ async function refuseMismatch(
   }
   const isTargets = begun === sourceId && ledgerId === targetId;
   if (ledgerId !== undefined && ledgerId !== sourceId && !isTargets) {
-    throw new MigrationRefused(`--data-dir ${dataDir} has files of another ledger than --from`);
+    throw new MigrationRefused(`${place} has files of another ledger than --from`);
   }
   const tied = await source.identity.folder();
   if (tied !== undefined && tied !== folderId) {
-    throw new MigrationRefused(`--from belongs to another folder than --data-dir ${dataDir}`);
+    throw new MigrationRefused(`--from belongs to another folder than ${place}`);
   }
 }

@@ -1,0 +1,135 @@
+import { UNFINISHED_COPY } from '../../data-folder/bind-bucket.ts';
+import { forEachConcurrently } from '../../lib/concurrency.ts';
+import { reached } from '../../lib/crash-point.ts';
+import type { FilesPlace, PlacedFile } from './places.ts';
+
+/** Files that cannot be copied, or a place that must not take them. */
+export class CopyRefused extends Error {}
+
+/** What a copy is made from: it lists and hands out files, and is never written. */
+export type FilesSource = Pick<FilesPlace, 'name' | 'list' | 'withFile'>;
+
+export type CopyOptions = {
+  readonly from: FilesSource;
+  readonly to: FilesPlace;
+  /** The same each time the copy is made again: the target takes no other one meanwhile. */
+  readonly id: string;
+  /** Called once for copying and once for verifying; what it returns is called after each file. */
+  readonly progress: (total: { files: number; bytes: number }) => (bytes: number) => void;
+};
+
+const MAX_CONCURRENT = 8;
+/** Their name is the hash of their bytes. */
+const NAMED_BY_HASH = /^blobs(?:-leaving)?\/(?:[0-9a-f]{2}\/)?([0-9a-f]{64})(?:\.|$)/;
+
+/**
+ * Copies all files into a place that has none, and verifies them. May be repeated after an interruption
+ * at any moment; until `finishCopy` no server starts on the target. Returns the number of files.
+ */
+export async function copyFiles(options: CopyOptions): Promise<number> {
+  const { from, to, id } = options;
+  await refuseOthersFiles(to, id);
+  const files = await from.list();
+  await to.writeSmall(UNFINISHED_COPY, id);
+  const hashes = await copyEach(options, files);
+  await verify(options, hashes, files);
+  reached('copy-verified');
+  return files.length;
+}
+
+/** From now on servers may start on the target. */
+export async function finishCopy(to: FilesPlace): Promise<void> {
+  await to.remove(UNFINISHED_COPY);
+}
+
+async function refuseOthersFiles(to: FilesPlace, id: string): Promise<void> {
+  const begun = await to.readSmall(UNFINISHED_COPY);
+  if (begun === id) return;
+  if (begun !== undefined)
+    throw new CopyRefused(`${to.name} has the files of another copy that was interrupted`);
+  const [first] = await to.list();
+  if (first !== undefined) throw new CopyRefused(`${to.name} is not empty: it has ${first.path}`);
+}
+
+/** Returns the hash of each file by its path. */
+async function copyEach(
+  { from, to, progress }: CopyOptions,
+  files: readonly PlacedFile[],
+): Promise<ReadonlyMap<string, string>> {
+  const wanted = new Set(files.map(({ path }) => path));
+  const there = new Map<string, number>();
+  for (const { path, sizeBytes } of await to.list()) {
+    if (wanted.has(path)) there.set(path, sizeBytes);
+    // The source had it when the copy was interrupted, and has removed it since.
+    else await to.remove(path);
+  }
+  const hashes = new Map<string, string>();
+  const damaged: string[] = [];
+  const onFile = progress(totalOf(files));
+  await forEachConcurrently(MAX_CONCURRENT, files, async ({ path, sizeBytes }) => {
+    const named = namedHash(path);
+    const hash =
+      named !== undefined && there.get(path) === sizeBytes
+        ? named
+        : await copyOne(from, to, path, named);
+    if (hash === undefined) damaged.push(path);
+    else hashes.set(path, hash);
+    onFile(sizeBytes);
+    reached('copy-file');
+  });
+  if (damaged.length > 0) throw new CopyRefused(damagedText(from, damaged));
+  return hashes;
+}
+
+/** `undefined`: its bytes are not those of its name. */
+async function copyOne(
+  from: FilesSource,
+  to: FilesPlace,
+  path: string,
+  named: string | undefined,
+): Promise<string | undefined> {
+  return await from.withFile(path, async (file) => {
+    if (file === undefined) throw new CopyRefused(`${from.name} lost ${path} meanwhile`);
+    const { hash } = file;
+    if (named !== undefined && named !== hash) return undefined;
+    await to.put(path, file);
+    return hash;
+  });
+}
+
+async function verify(
+  { to, progress }: CopyOptions,
+  hashes: ReadonlyMap<string, string>,
+  files: readonly PlacedFile[],
+): Promise<void> {
+  const copied = await to.list();
+  if (copied.length !== files.length)
+    throw new CopyRefused(`${to.name} has ${copied.length} files, and not ${files.length}`);
+  const onFile = progress(totalOf(files));
+  await forEachConcurrently(MAX_CONCURRENT, files, async ({ path, sizeBytes }) => {
+    if ((await to.hashOf(path)) !== hashes.get(path)) {
+      await to.remove(path);
+      throw new CopyRefused(`${to.name} has other bytes at ${path}: run the command again`);
+    }
+    onFile(sizeBytes);
+  });
+}
+
+function namedHash(path: string): string | undefined {
+  const hex = NAMED_BY_HASH.exec(path)?.[1];
+  return hex === undefined ? undefined : `blake3:${hex}`;
+}
+
+function totalOf(files: readonly PlacedFile[]): { files: number; bytes: number } {
+  return {
+    files: files.length,
+    bytes: files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),
+  };
+}
+
+function damagedText({ name }: FilesSource, damaged: readonly string[]): string {
+  return (
+    `${name} has ${damaged.length} damaged files, which must be restored or moved away first: ` +
+    damaged.slice(0, 20).join(', ')
+  );
+}

@@ -1,0 +1,47 @@
+import { type FilesSource, bucketUrl } from '../../config/files.ts';
+import { giveFolderTo, idsOfFolder } from '../../data-folder/bind-ledger.ts';
+import { UNFINISHED_COPY, unfinishedCopyText } from '../../data-folder/bind-bucket.ts';
+import { bucketOf } from '../../data-folder/data-dir.ts';
+import { openBucketOf } from '../../app/stored-files.ts';
+import { silentLogger } from '../../observability/log.ts';
+
+/** The ids beside the files of a ledger, which stay where they are while their ledger is migrated. */
+export type FilesIds = {
+  /** As an operator names the place of the files. */
+  readonly place: string;
+  readonly folderId: string | undefined;
+  readonly ledgerId: string | undefined;
+  /** From now on this ledger has recorded the files. */
+  giveTo(ledgerId: string): Promise<void>;
+  close(): Promise<void>;
+};
+
+export async function openFilesIds(files: FilesSource, dataDir: string): Promise<FilesIds> {
+  const named = bucketOf(dataDir);
+  if (named !== undefined && (files.kind === 'folder' || bucketUrl(files) !== named))
+    throw new Error(`the files of --data-dir ${dataDir} are in a bucket: give --files ${named}`);
+  const bucket = await openBucketOf(files, silentLogger());
+  if (bucket === undefined)
+    return {
+      place: `--data-dir ${dataDir}`,
+      ...idsOfFolder(dataDir),
+      giveTo: async (ledgerId) => giveFolderTo(dataDir, ledgerId),
+      close: async () => {},
+    };
+  const { identity } = bucket;
+  const place = `--files ${identity.url}`;
+  try {
+    if ((await identity.readId(UNFINISHED_COPY)) !== undefined)
+      throw new Error(unfinishedCopyText(place));
+    return {
+      place,
+      folderId: await identity.readId('folder.id'),
+      ledgerId: await identity.readId('ledger.id'),
+      giveTo: (ledgerId) => identity.writeId('ledger.id', ledgerId),
+      close: () => bucket.close(),
+    };
+  } catch (error) {
+    await bucket.close();
+    throw error;
+  }
+}

@@ -1,0 +1,122 @@
+import { type BucketSource, bucketUrl } from '../../config/files.ts';
+import type { LedgerSource } from '../../config/ledger.ts';
+import { UNFINISHED_COPY } from '../../data-folder/bind-bucket.ts';
+import { bucketOf, makeDataDir, placeBucketOf } from '../../data-folder/data-dir.ts';
+import { reached } from '../../lib/crash-point.ts';
+import { silentLogger } from '../../observability/log.ts';
+import { type OpenedBucket, openBucket } from '../../upstreams/bucket/open-bucket.ts';
+import { type CopyOptions, CopyRefused, copyFiles, finishCopy } from '../files/copy-files.ts';
+import { type FilesPlace, placeInBucket, placeInFolder, removeCopying } from '../files/places.ts';
+import { type OpenSide, openSource } from './open-sides.ts';
+
+export type FilesMigrationOptions = {
+  readonly dataDir: string;
+  readonly ledger: LedgerSource;
+  readonly bucket: BucketSource;
+  readonly to: 'bucket' | 'folder';
+  readonly env: NodeJS.ProcessEnv;
+  readonly progress: CopyOptions['progress'];
+};
+
+type Places = { readonly from: FilesPlace; readonly to: FilesPlace };
+
+/**
+ * Copies the files of a ledger from its data folder into a bucket, or back, and verifies them. The source
+ * stays as it is. May be repeated after an interruption at any moment. Returns the number of files.
+ */
+export async function migrateFiles(options: FilesMigrationOptions): Promise<number> {
+  const { dataDir, bucket: source, env } = options;
+  const bucket = await openBucket({ source, env, log: silentLogger() });
+  try {
+    const ledger = await openSource(options.ledger, dataDir);
+    try {
+      return await copyOf(options, ledger, placesOf(options, bucket));
+    } finally {
+      await ledger.close();
+    }
+  } finally {
+    await bucket.close();
+  }
+}
+
+function placesOf({ dataDir, to }: FilesMigrationOptions, opened: OpenedBucket): Places {
+  const folder = placeInFolder(dataDir);
+  const bucket = placeInBucket(opened, dataDir);
+  return to === 'bucket' ? { from: folder, to: bucket } : { from: bucket, to: folder };
+}
+
+async function copyOf(
+  options: FilesMigrationOptions,
+  ledger: OpenSide,
+  places: Places,
+): Promise<number> {
+  const { dataDir, progress } = options;
+  const { from, to } = places;
+  await ledger.refuseUse();
+  await refuseOtherFiles(options, ledger, places);
+  const folderId = await idOf(from, 'folder.id');
+  await refuseBoundTarget(options, to, folderId);
+  makeDataDir(dataDir);
+  try {
+    const files = await copyFiles({ from, to, id: folderId, progress });
+    await ledger.refuseUse();
+    await giveTo(options, ledger, { to, folderId });
+    return files;
+  } finally {
+    removeCopying(dataDir);
+  }
+}
+
+/** In this order: neither place is opened between the first step and the last. */
+async function giveTo(
+  { dataDir, bucket, to: kind }: FilesMigrationOptions,
+  { identity }: OpenSide,
+  { to, folderId }: { readonly to: FilesPlace; readonly folderId: string },
+): Promise<void> {
+  await to.writeSmall('ledger.id', identity.id);
+  await to.writeSmall('folder.id', folderId);
+  reached('copy-named');
+  placeBucketOf(dataDir, kind === 'bucket' ? bucketUrl(bucket) : undefined);
+  reached('copy-bound');
+  await finishCopy(to);
+}
+
+/** Refuses a source that has not the files of the ledger, or has not all of them. */
+async function refuseOtherFiles(
+  { dataDir, bucket, to: kind }: FilesMigrationOptions,
+  { identity }: OpenSide,
+  { from, to }: Places,
+): Promise<void> {
+  const url = bucketUrl(bucket);
+  const named = bucketOf(dataDir);
+  const isBound = kind === 'bucket' ? named === url : named === undefined;
+  const isUnfinished = (await to.readSmall(UNFINISHED_COPY)) !== undefined;
+  if (named !== undefined && named !== url)
+    throw new CopyRefused(`the files of --data-dir ${dataDir} are in ${named}`);
+  if (kind === 'bucket' && isBound && !isUnfinished)
+    throw new CopyRefused(`the files of --data-dir ${dataDir} are in ${url} already`);
+  if ((await from.readSmall(UNFINISHED_COPY)) !== undefined)
+    throw new CopyRefused(`${from.name} has a copy of files that was interrupted`);
+  const folderId = await from.readSmall('folder.id');
+  const recordedBy = await from.readSmall('ledger.id');
+  const isItsOwn = recordedBy === identity.id && folderId === (await identity.folder());
+  if (!isItsOwn || folderId === undefined)
+    throw new CopyRefused(`${from.name} does not have the files of this ledger`);
+}
+
+/** A prefix with an id, and a folder with files, are in use by some ledger. */
+async function refuseBoundTarget(
+  { to: kind }: FilesMigrationOptions,
+  to: FilesPlace,
+  folderId: string,
+): Promise<void> {
+  const isBegun = (await to.readSmall(UNFINISHED_COPY)) === folderId;
+  if (kind === 'folder' || isBegun || (await to.readSmall('folder.id')) === undefined) return;
+  throw new CopyRefused(`${to.name} belongs to a ledger already: use another PREFIX`);
+}
+
+async function idOf(place: FilesPlace, name: 'folder.id'): Promise<string> {
+  const id = await place.readSmall(name);
+  if (id === undefined) throw new CopyRefused(`${place.name} has no ${name}`);
+  return id;
+}
