@@ -27,7 +27,7 @@ const KEYS = { AWS_ACCESS_KEY_ID: 'test-key', AWS_SECRET_ACCESS_KEY: 'test-secre
 /** Why tests over a bucket do not run here; empty when they do. */
 export function bucketMissing(): string {
   return programPath() === undefined
-    ? ' (NOT RUN: there is no versitygw on this machine: go install github.com/versity/versitygw/cmd/versitygw@latest)'
+    ? ' (NOT RUN: there is no versitygw on this machine: go install github.com/versity/versitygw/cmd/versitygw@v1.8.0)'
     : '';
 }
 
