@@ -3,12 +3,20 @@ import { sendJson } from '../dialects/errors.ts';
 import { completesWithin } from '../lib/completes-within.ts';
 import type { JobApi } from '../protocol/job-api.ts';
 
+/**
+ * Why a part cannot be used as it should be; `reason` is a word for anyone to read, never an address.
+ * `degraded`: this server answers as well as any other one would.
+ */
+export type PartProblem = { readonly status: 'degraded' | 'failed'; readonly reason: string };
+
 /** A part that jobs cannot be run without. */
 type NeededPart = {
   /** Shown to anyone: a word, never an address. */
   readonly kind: string;
   /** Rejects when the part cannot be used now. */
-  readonly check: () => Promise<unknown>;
+  readonly check: () => Promise<PartProblem | undefined>;
+  /** A part that has not answered by then is away; 2 seconds. */
+  readonly timeoutMs?: number;
 };
 
 type PartName = 'ledger' | 'queue' | 'files';
@@ -16,7 +24,11 @@ type PartName = 'ledger' | 'queue' | 'files';
 /** Absent: there is no such part, as no queue in front of a service. */
 export type NeededParts = { readonly [name in PartName]?: NeededPart };
 
-type PartReport = { readonly status: 'ok' | 'failed'; readonly kind: string };
+type PartReport = {
+  readonly status: 'ok' | PartProblem['status'];
+  readonly kind: string;
+  readonly reason?: string;
+};
 
 /** By then a probe wants its answer; a part that hangs is away. */
 const CHECK_TIMEOUT_MS = 2000;
@@ -49,11 +61,17 @@ export function healthRoutes({ jobs, parts }: HealthServices): Koa.Middleware {
   }
 }
 
-async function reportOn({ kind, check }: NeededPart): Promise<PartReport> {
+async function reportOn({ kind, check, timeoutMs }: NeededPart): Promise<PartReport> {
+  let problem: PartProblem | undefined;
   // A check may throw at once, too.
-  const isUsable = await completesWithin(
-    CHECK_TIMEOUT_MS,
-    Promise.resolve().then(() => check()),
-  ).catch(() => false);
-  return { status: isUsable ? 'ok' : 'failed', kind };
+  const checked = Promise.resolve()
+    .then(() => check())
+    .then((found) => void (problem = found));
+  try {
+    if (!(await completesWithin(timeoutMs ?? CHECK_TIMEOUT_MS, checked)))
+      return { status: 'failed', kind, reason: 'no_answer' };
+  } catch {
+    return { status: 'failed', kind, reason: 'unusable' };
+  }
+  return problem ? { kind, ...problem } : { status: 'ok', kind };
 }

@@ -10,8 +10,8 @@ let server: Server | undefined;
 afterEach(() => server?.close());
 
 const healthy = async () => ok({ status: 'healthy' as const, upstream: 'embedded' });
-const usable = async (): Promise<void> => {};
-const unusable = async (): Promise<void> => Promise.reject(new Error('redis://:secret@host'));
+const usable = async (): Promise<undefined> => undefined;
+const unusable = (): Promise<undefined> => Promise.reject(new Error('redis://:secret@host'));
 const PARTS = {
   ledger: { kind: 'redis', check: usable },
   queue: { kind: 'redis', check: usable },
@@ -50,7 +50,7 @@ test.each(['ledger', 'queue', 'files'] as const)(
     const { status, body } = await readiness({ ...PARTS, [name]: { kind: 'x', check: unusable } });
     expect(status).toBe(503);
     expect(body).toMatchObject({ status: 'not ready', reason: `${name}_unavailable` });
-    expect(body.parts[name]).toEqual({ status: 'failed', kind: 'x' });
+    expect(body.parts[name]).toEqual({ status: 'failed', kind: 'x', reason: 'unusable' });
     const others = Object.keys(body.parts).filter((other) => other !== name);
     expect(others.map((other) => body.parts[other].status)).toEqual(['ok', 'ok', 'ok']);
     expect(JSON.stringify(body)).not.toContain('secret');
@@ -66,8 +66,8 @@ test('a part whose check throws at once or hangs has failed', async () => {
     ledger: { kind: 'sqlite', check: hangs },
     files: { kind: 'folder', check: throws },
   });
-  expect(body.parts.ledger.status).toBe('failed');
-  expect(body.parts.files.status).toBe('failed');
+  expect(body.parts.ledger).toEqual({ status: 'failed', kind: 'sqlite', reason: 'no_answer' });
+  expect(body.parts.files).toEqual({ status: 'failed', kind: 'folder', reason: 'unusable' });
 });
 
 test('names the refusal of the upstream first, as in 0.1', async () => {
@@ -77,4 +77,25 @@ test('names the refusal of the upstream first, as in 0.1', async () => {
   expect(status).toBe(503);
   expect(body.reason).toBe('upstream_unreachable');
   expect(body.parts.upstream).toEqual({ status: 'failed', reason: 'upstream_unreachable' });
+});
+
+test('a part says itself why it has failed, and its time limit is its own', async () => {
+  const lost = async () => ({ status: 'failed', reason: 'lost' }) as const;
+  const hangs = () => new Promise<never>(() => {});
+  const began = performance.now();
+  const { status, body } = await readiness({
+    queue: { kind: 'redis', check: hangs, timeoutMs: 50 },
+    files: { kind: 'bucket', check: lost },
+  });
+  expect(performance.now() - began).toBeLessThan(1500);
+  expect([status, body.reason]).toEqual([503, 'queue_unavailable']);
+  expect(body.parts.queue.reason).toBe('no_answer');
+  expect(body.parts.files).toEqual({ status: 'failed', kind: 'bucket', reason: 'lost' });
+});
+
+test('is ready while a part is degraded, since another server would answer no better', async () => {
+  const degraded = async () => ({ status: 'degraded', reason: 'no_worker' }) as const;
+  const { status, body } = await readiness({ ...PARTS, queue: { kind: 'redis', check: degraded } });
+  expect([status, body.status]).toEqual([200, 'ready']);
+  expect(body.parts.queue).toEqual({ status: 'degraded', kind: 'redis', reason: 'no_worker' });
 });

@@ -1,0 +1,54 @@
+import { Queue } from 'bullmq';
+import type { Clock } from '../../lib/clock.ts';
+import type { Redis } from '../../lib/redis.ts';
+import { QUEUE_NAME, type QueueKeys } from './redis-keys.ts';
+
+/** What keeps waiting jobs from being run; all servers see the same. */
+export type QueueObstacle = 'paused' | 'no_worker' | 'stalled';
+
+/** Jobs wait for so long while none runs, although there are workers. */
+const STALLED_AFTER_MS = 30_000;
+
+/** Reads what is in the way of the jobs of the shared queue; rejects when Redis does not answer. */
+export function createQueueCondition({
+  redis,
+  keys,
+  clock,
+}: {
+  readonly redis: Redis;
+  readonly keys: Pick<QueueKeys, 'bullPrefix'>;
+  readonly clock: Pick<Clock, 'now'>;
+}): () => Promise<QueueObstacle | undefined> {
+  const queue = new Queue(QUEUE_NAME, {
+    connection: redis,
+    prefix: keys.bullPrefix,
+    skipMetasUpdate: true,
+  });
+  // The connection has listeners of its own.
+  queue.on('error', () => {});
+  let idleSinceMs: number | undefined;
+  return async () => {
+    const [isPaused, workers, counts] = await Promise.all([
+      queue.isPaused(),
+      workersOf(queue),
+      queue.getJobCounts('wait', 'prioritized', 'active'),
+    ]);
+    const waiting = (counts['wait'] ?? 0) + (counts['prioritized'] ?? 0);
+    const isIdle = waiting > 0 && counts['active'] === 0;
+    idleSinceMs = isIdle ? (idleSinceMs ?? clock.now()) : undefined;
+    if (isPaused) return 'paused';
+    if (workers === 0) return 'no_worker';
+    const isStalled = idleSinceMs !== undefined && clock.now() - idleSinceMs >= STALLED_AFTER_MS;
+    return isStalled ? 'stalled' : undefined;
+  };
+}
+
+/** `undefined`: this Redis does not list its connections to this user. */
+async function workersOf(queue: Queue): Promise<number | undefined> {
+  try {
+    return await queue.getWorkersCount();
+  } catch (error) {
+    if ((error as Error).name === 'ReplyError') return undefined;
+    throw error;
+  }
+}
