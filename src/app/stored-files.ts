@@ -4,6 +4,7 @@ import type { DataDir } from '../data-folder/data-dir.ts';
 import type { Logger } from '../observability/log.ts';
 import type { Blobs } from '../upstreams/blobs.ts';
 import type { OpenedBucket } from '../upstreams/bucket/open-bucket.ts';
+import { listLeftoversRarely } from '../upstreams/rare-lists.ts';
 import { createFolderBlobs } from '../upstreams/folder/folder-blobs.ts';
 
 /** Where the bytes of files are: below the data directory, or in a bucket. */
@@ -38,7 +39,7 @@ export function watchFiles(
   }
   const watch = bucket.watch(dir.bucketId);
   return {
-    blobs: bucket.blobs,
+    blobs: listLeftoversRarely(bucket.blobs),
     bucket,
     lost: watch.lost,
     async close() {
