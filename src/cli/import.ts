@@ -11,7 +11,6 @@ import type { Ledger } from '../ledger/ledger.ts';
 import { openStore } from '../app/store.ts';
 import { createLogger } from '../observability/log.ts';
 import { LOCAL_USER } from '../auth/identity.ts';
-import { createUserDataStore } from '../files/user-data-store.ts';
 import { createFileCopier } from './import/copy.ts';
 import {
   type FilesImportResult,
@@ -26,6 +25,7 @@ import {
 import { createProgress } from './import/progress.ts';
 import { type ImportOutcome, failuresOf, reportText } from './import/report.ts';
 import { type Account, accountsIn, importUser, scanUserFolder } from './import/user-data.ts';
+import { type UserFiles, userFilesInBucket, userFilesInFolder } from './import/user-files.ts';
 import { printableName } from './printable-name.ts';
 import { FILES_FLAGS, runCommand } from './shared-options.ts';
 
@@ -65,23 +65,30 @@ async function run(command: Command): Promise<number> {
   const account = findAccount(accounts, settings.user);
   const { dataDir } = settings;
   const files = filesSource(settings, process.env);
-  if (files.kind === 'bucket') throw new ImportRefused(NO_BUCKET);
   const places = { ledger: ledgerSource(settings.ledger), dataDir, files };
   const store = await openStore(places, createLogger({ level: 'warn' }));
   const { dir, ledger } = store;
-  const { blobs } = store.files;
+  const { blobs, bucket } = store.files;
+  const userFiles = bucket
+    ? userFilesInBucket(bucket.objects, LOCAL_USER)
+    : userFilesInFolder(dir.userData, LOCAL_USER);
   try {
-    const outcome = await importAll({ source, settings, dir, ledger, blobs, account, accounts });
+    const outcome = await importAll({
+      source,
+      settings,
+      dir,
+      ledger,
+      blobs,
+      userFiles,
+      account,
+      accounts,
+    });
     process.stdout.write(reportText(outcome));
     return failuresOf(outcome).length === 0 ? 0 : 1;
   } finally {
     await store.close();
   }
 }
-
-const NO_BUCKET =
-  'files are imported into a folder: import into a new --data-dir without --files, then copy its blobs, ' +
-  'userdata, folder.id and ledger.id to the same keys of the bucket';
 
 function findAccount(accounts: readonly Account[], id: string): Account {
   const account = accounts.find((candidate) => candidate.id === id);
@@ -96,36 +103,34 @@ type ImportTask = {
   readonly dir: DataDir;
   readonly ledger: Ledger;
   readonly blobs: Blobs;
+  readonly userFiles: UserFiles;
   readonly account: Account;
   readonly accounts: readonly Account[];
 };
 
 async function importAll(task: ImportTask): Promise<ImportOutcome> {
-  const { source, settings, dir, ledger, blobs, account, accounts } = task;
+  const { source, settings, dir, ledger, blobs, userFiles, account, accounts } = task;
   const isRemote = settings.upstream !== 'embedded';
   const files = isRemote ? undefined : await scanFiles(source, settings);
   const warnings = await budgetWarnings({ ...task, user: LOCAL_USER }, files?.found ?? []);
   const userFolder = join(source, 'user', account.id);
   const label = `user/${account.id}`;
-  const userFiles = await scanUserFolder(userFolder, label);
-  refuseQuota(userFiles, settings);
-  const all = [...(files?.found ?? []), ...userFiles.found];
+  const scanned = await scanUserFolder(userFolder, label);
+  refuseQuota(scanned, settings);
+  const all = [...(files?.found ?? []), ...scanned.found];
   const progress = createProgress(process.stderr, { files: all.length, bytes: bytesOf(all) });
   const commonOptions = {
     copy: createFileCopier(dir.spool),
     user: LOCAL_USER,
     onFile: (file: { readonly sizeBytes: number }) => progress.add(file.sizeBytes),
   };
-  const home = createUserDataStore({ root: dir.userData, quotaBytes: Infinity }).folderFor(
-    LOCAL_USER,
-  );
   try {
     const importResult =
       files && (await importFiles({ ...commonOptions, ledger, blobs, now: Date.now }, files.found));
     const user = await importUser(
-      { ...commonOptions, settings: ledger.settings, targetFolder: home, label },
+      { ...commonOptions, settings: ledger.settings, userFiles, label },
       userFolder,
-      userFiles,
+      scanned,
     );
     const others = accounts.filter(({ id }) => id !== account.id);
     const { dataDir } = settings;

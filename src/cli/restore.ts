@@ -2,45 +2,70 @@ import { Command } from 'commander';
 import { type RestoreResult, restore } from './backup/restore.ts';
 import { reached } from '../lib/crash-point.ts';
 import { addServerOptions } from '../config/command-line.ts';
-import { createBar, runCommand } from './shared-options.ts';
+import { type DataLocation, FILES_FLAGS, createBar, runCommand } from './shared-options.ts';
+import { openBucketOf } from '../app/stored-files.ts';
+import { filesSource } from '../config/files.ts';
+import { silentLogger } from '../observability/log.ts';
 import { printableName } from './printable-name.ts';
 
-type Settings = { readonly dataDir: string; readonly at?: string; readonly replace?: boolean };
+type Settings = Omit<DataLocation, 'ledger'> & {
+  readonly at?: string;
+  readonly replace?: boolean;
+};
 
 /** `holdover restore DIR`: puts a backup into a data folder that no server uses. */
 export function restoreCommand(argv: readonly string[]): Promise<number> {
   const command = new Command('holdover restore')
     .description(
-      'Puts a backup into an absent or empty data folder. Everything is copied and verified ' +
+      'Puts a backup into an absent or empty data folder, and with --files s3://… its files into an ' +
+        'unused prefix of a bucket. Everything is copied and verified ' +
         'before anything takes its place, and nothing is ever deleted.',
     )
     .argument('<DIR>', 'folder that holdover backup was given')
     .option('--at <NAME>', 'name of the backup; otherwise the newest complete one')
     .option('--replace', 'move what is in the data folder into its folder set-aside');
-  return runCommand(addServerOptions(command, ['dataDir']), argv, runRestore);
+  return runCommand(addServerOptions(command, ['dataDir', ...FILES_FLAGS]), argv, runRestore);
 }
 
 async function runRestore(command: Command): Promise<number> {
   const settings = command.opts<Settings>();
   const bar = createBar();
-  const result = await restore({
-    from: command.args[0] ?? '',
-    at: settings.at,
-    dataDir: settings.dataDir,
-    existing: settings.replace === true ? 'move aside' : 'refuse',
-    now: Date.now,
-    progress: bar.start,
-    reached,
-  }).finally(bar.stop);
-  process.stdout.write(textOf(result, settings));
-  return 0;
+  const bucket = await openBucketOf(filesSource(settings, process.env), silentLogger());
+  try {
+    const result = await restore({
+      from: command.args[0] ?? '',
+      at: settings.at,
+      dataDir: settings.dataDir,
+      bucket,
+      existing: settings.replace === true ? 'move aside' : 'refuse',
+      now: Date.now,
+      progress(total) {
+        bar.stop();
+        return bar.start(total);
+      },
+      reached,
+    });
+    bar.stop();
+    process.stdout.write(textOf(result, settings, bucket?.identity.url));
+    return 0;
+  } finally {
+    bar.stop();
+    await bucket?.close();
+  }
 }
 
-function textOf({ name, manifest, passedOver, aside }: RestoreResult, { dataDir }: Settings) {
+function textOf(
+  { name, manifest, passedOver, aside }: RestoreResult,
+  { dataDir }: Settings,
+  url: string | undefined,
+): string {
   const { files, missing, createdAt } = manifest;
   const lines = [
     ...passedOver.map((why) => `Passed over: ${printableName(why)}.`),
     `Restored ${name} (made ${createdAt}) into ${printableName(dataDir)}: ${files.length} files.`,
+    ...(url === undefined
+      ? []
+      : [`Uploads, outputs and saved files are in ${url}: start with --files ${url}.`]),
     ...(aside === undefined ? [] : [`What was there before is in ${printableName(aside)}.`]),
     ...missing.map(({ hash, why }) => `Was lost before the backup was made: ${hash} (${why}).`),
     ...(manifest.ledger === 'redis' ? [REDIS] : []),

@@ -91,6 +91,9 @@ export function createBar() {
       stop = () => progress.stop();
       return (bytes: number) => progress.add(bytes);
     },
-    stop: () => stop(),
+    stop: () => {
+      stop();
+      stop = () => {};
+    },
   };
 }

@@ -54,6 +54,17 @@ export async function hashFile(
   }
 }
 
+/** `blake3:<64 hex>` of all bytes of a stream. */
+export async function hashOfStream(stream: AsyncIterable<unknown>): Promise<string> {
+  const hasher = createHasher();
+  try {
+    for await (const chunk of stream) hasher.update(chunk as Buffer);
+    return hasher.digest();
+  } finally {
+    hasher.discard();
+  }
+}
+
 /** Native code, eight times as fast, is an optional package: not every platform has it. */
 function createBlake3(): Blake3 {
   const load = createRequire(import.meta.url);

@@ -4,7 +4,8 @@ import { join, resolve } from 'node:path';
 import { syncPath } from '../../lib/durability.ts';
 import type { CrashPoint } from '../../lib/crash-point.ts';
 import { makeAsideFolder } from '../../data-folder/set-aside.ts';
-import { UNFINISHED_RESTORE, databasePath } from '../../data-folder/data-dir.ts';
+import { UNFINISHED_RESTORE, databasePath, placeBucketOf } from '../../data-folder/data-dir.ts';
+import type { OpenedBucket } from '../../upstreams/bucket/open-bucket.ts';
 import { inspectDatabase, recordedBlobs } from '../../ledger/sqlite/inspect.ts';
 import { LedgerInUse, lockFile } from '../../ledger/sqlite/sqlite-ledger.ts';
 import { forEachConcurrently } from '../../lib/concurrency.ts';
@@ -12,6 +13,7 @@ import { copyTo, filesBelow, refuseNested } from './copy.ts';
 import { type Backup, backupsIn } from './backups.ts';
 import type { Manifest } from './manifest.ts';
 import { blobPath } from './records.ts';
+import { belongsInBucket, restoreIntoBucket } from './restore-files.ts';
 
 /** The restore was refused; nothing was changed. */
 class RestoreRefused extends Error {}
@@ -22,6 +24,8 @@ export type RestoreOptions = {
   /** Name of the backup; `undefined`: the newest complete one. */
   readonly at: string | undefined;
   readonly dataDir: string;
+  /** Takes the files in place of the data folder. */
+  readonly bucket?: OpenedBucket | undefined;
   /** Present content of the data folder: refused, or moved to a folder of its own inside of it. */
   readonly existing: 'refuse' | 'move aside';
   readonly now: () => number;
@@ -56,8 +60,12 @@ export async function restore(options: RestoreOptions) {
     refuseSharedUse(root, now());
     if (existingContent.length > 0 && options.existing === 'refuse')
       throw new RestoreRefused(notEmptyText(root));
-    await copyVerified(chosen, root, options);
+    const files =
+      options.bucket &&
+      (await restoreIntoBucket(chosen, options.bucket, { ...options, dataDir: root }));
+    await copyVerified(chosen, root, { ...options, bucketUrl: files?.url });
     const aside = await swapContent(root, existingContent, options);
+    await files?.finish();
     isDone = true;
     const { name, manifest } = chosen;
     // `aside` is where the former content of the data folder is, if there was any.
@@ -95,7 +103,8 @@ function findBackup(from: string, at: string): Backup {
 
 /** Names in a data folder, without those an earlier, unfinished restore only copied. */
 function contentOf(root: string): readonly string[] {
-  const ownNames = /^(restore-copying|holdover\.db\.lock(-journal)?|lost\+found|set-aside)$/;
+  const ownNames =
+    /^(restore-copying|copying|holdover\.db\.lock(-journal)?|lost\+found|set-aside)$/;
   return readdirSync(root).filter((name) => !ownNames.test(name));
 }
 
@@ -135,26 +144,27 @@ function refuseSharedUse(root: string, nowMs: number): void {
 async function copyVerified(
   { path, name, manifest }: Backup,
   root: string,
-  { progress, reached }: RestoreOptions,
+  { bucketUrl, progress, reached }: RestoreOptions & { readonly bucketUrl: string | undefined },
 ): Promise<void> {
   const copying = join(root, COPYING_FOLDER);
   await rm(copying, { recursive: true, force: true });
   const dir = join(copying, 'on-their-way');
   mkdirSync(dir, { recursive: true, mode: 0o700 });
-  const bytes = manifest.files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
-  const onFile = progress({ files: manifest.files.length, bytes });
-  await forEachConcurrently(
-    MAX_CONCURRENT,
-    manifest.files,
-    async ({ path: file, hash, sizeBytes }) => {
-      const copied = await copyTo(join(path, file), join(copying, file), { dir, hash });
-      if (!copied.ok)
-        throw new RestoreRefused(`the backup ${name} is damaged: ${file} is ${copied.why}`);
-      onFile(sizeBytes);
-      reached('restore-file');
-    },
-  );
+  const files =
+    bucketUrl === undefined
+      ? manifest.files
+      : manifest.files.filter((file) => !belongsInBucket(file.path));
+  const bytes = files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+  const onFile = progress({ files: files.length, bytes });
+  await forEachConcurrently(MAX_CONCURRENT, files, async ({ path: file, hash, sizeBytes }) => {
+    const copied = await copyTo(join(path, file), join(copying, file), { dir, hash });
+    if (!copied.ok)
+      throw new RestoreRefused(`the backup ${name} is damaged: ${file} is ${copied.why}`);
+    onFile(sizeBytes);
+    reached('restore-file');
+  });
   await rm(dir, { recursive: true });
+  if (bucketUrl !== undefined) placeBucketOf(copying, bucketUrl);
   if (manifest.ledger === 'sqlite') verifyDatabase(copying, name, manifest);
   for (const folder of await foldersOf(copying)) await syncPath(folder);
 }

@@ -47,6 +47,8 @@ async function refuseOthersFiles(to: FilesPlace, id: string): Promise<void> {
   if (begun === id) return;
   if (begun !== undefined)
     throw new CopyRefused(`${to.name} has the files of another copy that was interrupted`);
+  if (await to.isTaken())
+    throw new CopyRefused(`${to.name} belongs to a ledger already: use another PREFIX`);
   const [first] = await to.list();
   if (first !== undefined) throw new CopyRefused(`${to.name} is not empty: it has ${first.path}`);
 }
@@ -66,10 +68,10 @@ async function copyEach(
   const hashes = new Map<string, string>();
   const damaged: string[] = [];
   const onFile = progress(totalOf(files));
-  await forEachConcurrently(MAX_CONCURRENT, files, async ({ path, sizeBytes }) => {
-    const named = namedHash(path);
+  await forEachConcurrently(MAX_CONCURRENT, files, async ({ path, sizeBytes, hash: known }) => {
+    const named = namedHash(path) ?? known;
     const hash =
-      named !== undefined && there.get(path) === sizeBytes
+      namedHash(path) !== undefined && there.get(path) === sizeBytes
         ? named
         : await copyOne(from, to, path, named);
     if (hash === undefined) damaged.push(path);

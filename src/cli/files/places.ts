@@ -2,18 +2,22 @@ import { randomUUID } from 'node:crypto';
 import { createWriteStream, existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { lstat, rm } from 'node:fs/promises';
 import { join, sep } from 'node:path';
-import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { UNFINISHED_COPY } from '../../data-folder/bind-bucket.ts';
 import { writeFileAtomically } from '../../data-folder/bind-ledger.ts';
-import { createHasher, hashFile } from '../../lib/hash.ts';
+import { hashFile, hashOfStream } from '../../lib/hash.ts';
 import { moveIntoPlace } from '../../lib/rename-new.ts';
 import type { SpooledFile } from '../../protocol/job-api.ts';
 import type { OpenedBucket } from '../../upstreams/bucket/open-bucket.ts';
 import { filesBelow } from '../backup/copy.ts';
 
 /** A file by its path, which is the same in a folder and in a bucket. */
-export type PlacedFile = { readonly path: string; readonly sizeBytes: number };
+export type PlacedFile = {
+  readonly path: string;
+  readonly sizeBytes: number;
+  /** Of its bytes, where that is on record. */
+  readonly hash?: string;
+};
 
 type SmallFile = 'folder.id' | 'ledger.id' | typeof UNFINISHED_COPY;
 
@@ -21,12 +25,14 @@ type SmallFile = 'folder.id' | 'ledger.id' | typeof UNFINISHED_COPY;
 export type FilesPlace = {
   /** As an operator names it. */
   readonly name: string;
+  /** It belongs to a ledger, whether that has files or not. */
+  isTaken(): Promise<boolean>;
   list(): Promise<readonly PlacedFile[]>;
   /** Works with the bytes as a file on this machine; `undefined` is given when there are none. */
   withFile<T>(path: string, work: (file: SpooledFile | undefined) => Promise<T>): Promise<T>;
   /** The hash of the bytes, which are read; `undefined`: there are none. */
   hashOf(path: string): Promise<string | undefined>;
-  /** Copies a file: it is there as a whole or not at all. */
+  /** Puts a file there as a whole or not at all; a folder takes over the file itself. */
   put(path: string, file: SpooledFile): Promise<void>;
   remove(path: string): Promise<void>;
   readSmall(name: SmallFile): Promise<string | undefined>;
@@ -35,6 +41,12 @@ export type FilesPlace = {
 
 /** What a data folder and a bucket have of users. */
 const FOLDERS = ['blobs', 'blobs-unrecorded', 'blobs-leaving', 'userdata'] as const;
+
+/** Of the paths in a data folder: those that are in a bucket instead. */
+export function isInBucket(path: string): boolean {
+  return FOLDERS.some((folder) => path.startsWith(`${folder}/`));
+}
+
 /** For files on their way into a folder, or out of a bucket. */
 const COPYING_FOLDER = 'copying';
 
@@ -42,6 +54,8 @@ export function placeInFolder(root: string): FilesPlace {
   const pathOf = (path: string): string => join(root, ...path.split('/'));
   return {
     name: `--data-dir ${root}`,
+    // A data folder is that of its ledger, wherever the files are.
+    isTaken: async () => false,
     async list() {
       const files: PlacedFile[] = [];
       for (const folder of FOLDERS)
@@ -72,6 +86,7 @@ export function placeInBucket(
   const copying = join(dataDir, COPYING_FOLDER);
   return {
     name: `--files ${identity.url}`,
+    isTaken: async () => (await objects.text('folder.id')) !== undefined,
     async list() {
       const files: PlacedFile[] = [];
       for (const folder of FOLDERS)
@@ -112,16 +127,6 @@ function plainPath(key: string): string {
   const isPlain = key.split('/').every((part) => part !== '' && part !== '.' && part !== '..');
   if (isPlain && !/[\\\0]/.test(key)) return key;
   throw new Error(`the bucket has an object that cannot be a file: ${JSON.stringify(key)}`);
-}
-
-async function hashOfStream(stream: Readable): Promise<string> {
-  const hasher = createHasher();
-  try {
-    for await (const chunk of stream) hasher.update(chunk as Buffer);
-    return hasher.digest();
-  } finally {
-    hasher.discard();
-  }
 }
 
 async function undefinedIfAbsent<T>(answer: Promise<T>): Promise<T | undefined> {

@@ -1,13 +1,12 @@
-import type { Stats } from 'node:fs';
-import { lstat, readFile, readdir, utimes } from 'node:fs/promises';
+import { lstat, readFile, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { SettingStore } from '../../ledger/ledger.ts';
-import { moveIntoPlace } from '../../lib/rename-new.ts';
-import { safePathBelow, statPath } from '../../files/folder-paths.ts';
+import { safePathBelow } from '../../files/folder-paths.ts';
 import { safeName } from '../../files/safe-name.ts';
 import { isJsonObject, parseJson, stringifyJson } from '../../protocol/json.ts';
 import type { FileCopier } from './copy.ts';
 import { type FoundFile, type LeftOut, type Scan, isErrorOf, reasonOf, scan } from './scan.ts';
+import type { UserFiles } from './user-files.ts';
 
 /** The outcome of importing the settings and saved files of one user. */
 export type UserImportResult = {
@@ -24,8 +23,7 @@ type UserImportOptions = {
   readonly settings: SettingStore;
   readonly copy: FileCopier;
   readonly user: string;
-  /** Where the files of that user lie here. */
-  readonly targetFolder: string;
+  readonly userFiles: UserFiles;
   /** Name of the v1 server's folder in the report. */
   readonly label: string;
   readonly onFile: (file: FoundFile) => void;
@@ -116,24 +114,20 @@ async function importFile(
   const leaveOut = (why: string): void => void result.leftOut.push({ name, why });
   const safePath = safePathBelow(path);
   if (!safePath.ok) return leaveOut('unsafe name');
-  const target = await statPath(deps.targetFolder, safePath.path);
-  if (target.kind === 'file' && isSame(target.stats, file)) return void result.known++;
+  const { userFiles } = deps;
+  const target = await userFiles.look(safePath.path);
+  if (target.kind === 'file' && (await userFiles.isSame(safePath.path, target.stats, file)))
+    return void result.known++;
   if (target.kind !== 'absent') return leaveOut('something of this name is here already');
   try {
     const copied = await deps.copy(file);
     if (!copied.ok) return void result.failed.push({ name, why: copied.why });
-    const modified = new Date(file.modifiedAtMs);
-    await utimes(copied.file.path, modified, modified);
-    await moveIntoPlace(copied.file, target.path);
+    await userFiles.put(safePath.path, copied.file, file);
     result.files++;
   } catch (error) {
     if (!isErrorOf(file, error)) throw error;
     result.failed.push({ name, why: reasonOf(error) });
   }
-}
-
-function isSame({ size, mtimeMs }: Pick<Stats, 'size' | 'mtimeMs'>, file: FoundFile): boolean {
-  return size === file.sizeBytes && Math.round(mtimeMs) === file.modifiedAtMs;
 }
 
 /** Front ends store lists of their own under names that begin with a dot. */

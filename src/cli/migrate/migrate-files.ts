@@ -55,7 +55,6 @@ async function copyOf(
   await ledger.refuseUse();
   await refuseOtherFiles(options, ledger, places);
   const folderId = await idOf(from, 'folder.id');
-  await refuseBoundTarget(options, to, folderId);
   makeDataDir(dataDir);
   try {
     const files = await copyFiles({ from, to, id: folderId, progress });
@@ -102,17 +101,6 @@ async function refuseOtherFiles(
   const isItsOwn = recordedBy === identity.id && folderId === (await identity.folder());
   if (!isItsOwn || folderId === undefined)
     throw new CopyRefused(`${from.name} does not have the files of this ledger`);
-}
-
-/** A prefix with an id, and a folder with files, are in use by some ledger. */
-async function refuseBoundTarget(
-  { to: kind }: FilesMigrationOptions,
-  to: FilesPlace,
-  folderId: string,
-): Promise<void> {
-  const isBegun = (await to.readSmall(UNFINISHED_COPY)) === folderId;
-  if (kind === 'folder' || isBegun || (await to.readSmall('folder.id')) === undefined) return;
-  throw new CopyRefused(`${to.name} belongs to a ledger already: use another PREFIX`);
 }
 
 async function idOf(place: FilesPlace, name: 'folder.id'): Promise<string> {

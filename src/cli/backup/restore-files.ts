@@ -1,0 +1,51 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { reached } from '../../lib/crash-point.ts';
+import { hashFile } from '../../lib/hash.ts';
+import type { OpenedBucket } from '../../upstreams/bucket/open-bucket.ts';
+import { type CopyOptions, type FilesSource, copyFiles, finishCopy } from '../files/copy-files.ts';
+import { type FilesPlace, isInBucket, placeInBucket, removeCopying } from '../files/places.ts';
+import type { Backup } from './backups.ts';
+
+/** Paths of a backup that are in a bucket, and not in a data folder beside one. */
+export function belongsInBucket(path: string): boolean {
+  return isInBucket(path) || path === 'folder.id' || path === 'ledger.id';
+}
+
+/** Files of a backup on their way into a bucket, which no server may use before `finish`. */
+export type FilesInBucket = { readonly url: string; finish(): Promise<void> };
+
+/** Copies the files of a backup into a bucket that has none, and verifies them. */
+export async function restoreIntoBucket(
+  backup: Backup,
+  bucket: OpenedBucket,
+  { dataDir, progress }: Pick<CopyOptions, 'progress'> & { readonly dataDir: string },
+): Promise<FilesInBucket> {
+  const to = placeInBucket(bucket, dataDir);
+  const { source, createdAt } = backup.manifest;
+  try {
+    await copyFiles({ from: filesOf(backup), to, id: `${source} ${createdAt}`, progress });
+  } finally {
+    removeCopying(dataDir);
+  }
+  return { url: bucket.identity.url, finish: () => finish(backup, to) };
+}
+
+async function finish({ path, manifest }: Backup, to: FilesPlace): Promise<void> {
+  for (const name of ['ledger.id', 'folder.id'] as const)
+    if (manifest.files.some((file) => file.path === name))
+      await to.writeSmall(name, readFileSync(join(path, name), 'utf8'));
+  reached('copy-named');
+  await finishCopy(to);
+}
+
+function filesOf({ name, path, manifest }: Backup): FilesSource {
+  return {
+    name: `the backup ${name}`,
+    list: async () => manifest.files.filter((file) => isInBucket(file.path)),
+    async withFile(below, work) {
+      const file = join(path, below);
+      return await work({ path: file, ...(await hashFile(file)) });
+    },
+  };
+}

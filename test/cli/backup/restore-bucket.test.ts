@@ -1,0 +1,95 @@
+// holdover restore with --files s3://…: the records into a folder, the files into a bucket.
+import { randomUUID } from 'node:crypto';
+import { cp, mkdtemp, readFile, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { tempFolder } from '../../support/graphs/v1-folders.ts';
+import {
+  type BucketServer,
+  bucketMissing,
+  startBucketServer,
+} from '../../support/processes/bucket-server.ts';
+import { runHoldover } from '../../support/processes/holdover.ts';
+import * as own from './open.ts';
+
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 });
+
+describe.skipIf(bucketMissing() !== '')(`into a bucket${bucketMissing()}`, () => {
+  let server: BucketServer;
+  let template: own.Template;
+  let backups: string;
+  beforeAll(async () => {
+    [server, template] = await Promise.all([startBucketServer(), own.makeTemplate()]);
+    backups = await mkdtemp(join(tmpdir(), 'holdover-backups-'));
+    await own.backup(template.folder, backups);
+  });
+  afterAll(async () => {
+    await Promise.all([server?.dispose(), template?.dispose()]);
+    await rm(backups, { recursive: true, force: true });
+  });
+
+  function place() {
+    const prefix = randomUUID();
+    const args = ['--files', `s3://files/${prefix}`, '--s3-endpoint', server.endpoint];
+    return { args, env: server.credentials, objects: join(server.folderOf('files'), prefix) };
+  }
+
+  test('a server goes on as if nothing had been, and nothing of users is in the folder', async () => {
+    const dataDir = join(await tempFolder('restored'), 'new');
+    const { objects, ...bucket } = place();
+    const { code, stdout } = await own.restore(backups, dataDir, bucket);
+    expect([code, stdout]).toEqual([0, expect.stringContaining(`--files ${bucket.args[1]}`)]);
+    expect((await readdir(dataDir)).toSorted()).toEqual([
+      'files.url',
+      'holdover.db',
+      'holdover.db.lock',
+      'secret.key',
+    ]);
+    expect(await own.blobsIn(objects)).toEqual(await own.blobsIn(template.folder));
+    const restored = await own.serve(dataDir, bucket);
+    expect(await own.serverStateOf(restored)).toEqual(template.state);
+  });
+
+  test('killed at each step, no server starts on it until the restore has run again', async () => {
+    const { objects, ...bucket } = place();
+    const dataDir = await tempFolder('restored');
+    for (const crashAt of [
+      'copy-file:2',
+      'copy-verified',
+      'restore-file',
+      'restore-placed:1',
+      'copy-named',
+    ]) {
+      const env = { ...bucket.env, HOLDOVER_CRASH_AT: crashAt };
+      const args = [...bucket.args, '--replace'];
+      expect((await own.restore(backups, dataDir, { args, env })).code).toBeNull();
+      const flags = ['--data-dir', dataDir, '--port', '0', ...bucket.args];
+      expect((await runHoldover(flags, bucket.env)).stderr).toMatch(/interrupted: run/);
+    }
+    const args = [...bucket.args, '--replace'];
+    expect(await own.restore(backups, dataDir, { ...bucket, args })).toMatchObject({ code: 0 });
+    expect(await readFile(join(objects, 'folder.id'), 'utf8')).toBe(
+      await readFile(join(template.folder, 'folder.id'), 'utf8'),
+    );
+    const restored = await own.serve(dataDir, bucket);
+    expect(await own.serverStateOf(restored)).toEqual(template.state);
+  });
+
+  test('a prefix that a ledger uses, and a damaged backup, are refused', async () => {
+    const { objects: _objects, ...bucket } = place();
+    const used = await own.serve(await tempFolder('other'), bucket);
+    await used.terminate();
+    const again = await own.restore(backups, join(await tempFolder('restored'), 'new'), bucket);
+    expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('belongs to a ledger')]);
+    const damaged = await tempFolder('backups');
+    await cp(backups, damaged, { recursive: true });
+    const [name = ''] = await own.backupsIn(damaged);
+    await own.flipByte(join(damaged, name, 'userdata', 'local', 'workflows', 'w.json'));
+    const { objects, ...other } = place();
+    const dataDir = join(await tempFolder('restored'), 'new');
+    const refused = await own.restore(damaged, dataDir, other);
+    expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('w.json')]);
+    expect(await readdir(objects)).not.toContain('folder.id');
+  });
+});
