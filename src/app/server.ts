@@ -116,7 +116,7 @@ function createKoaApp(
   const { config, auth, metrics, logs, store, deprecation, tracing } = services;
   const { frontend } = mounts;
   const app = createApp({
-    authenticate: tracing?.requests.withContext(auth.authenticate) ?? auth.authenticate,
+    authenticate: auth.authenticate,
     addresses: auth.addresses,
     dialects: auth.dialects,
     guard: auth.guard,

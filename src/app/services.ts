@@ -84,7 +84,9 @@ export async function openServices(
       return sockets.hasListener(user, prompt.clientId) || eventLog.isWatched(user);
     },
   });
-  const auth = createAuth({ config, access, identify, secrets, runner: upstream.runner });
+  const { runner } = upstream;
+  const identifyTraced = tracing?.requests.withContext(identify) ?? identify;
+  const auth = createAuth({ config, access, identify: identifyTraced, secrets, runner });
   const usageCounter = await openUsageCounter({ calls: store.ledger.calls, log, now });
   const ledger = withExampleInput({ config, runner: upstream.runner, spoolDir: store.dir.spool });
   const counter = await openPromptCounter({ links: store.links, ledger });

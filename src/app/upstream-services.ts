@@ -26,7 +26,7 @@ type UpstreamParts = {
   /** True when a socket waits for frames of this job. */
   readonly isWatched: (user: string, jobId: string) => boolean;
   readonly trafficLog: Pick<TrafficLog, 'wrap'> | undefined;
-  readonly tracing: Pick<Tracing, 'wrap' | 'headers'> | undefined;
+  readonly tracing: Pick<Tracing, 'wrap' | 'headers' | 'record' | 'runs'> | undefined;
   readonly trafficRecorder: Pick<TrafficRecorder, 'wrap'>;
 };
 
@@ -44,7 +44,7 @@ export async function openUpstreamServices(parts: UpstreamParts) {
     blobs: store.files.blobs,
     keylessUser: LOCAL_USER,
     isWatched,
-    traceHeaders: tracing?.headers,
+    tracing,
   });
   const definitions = await openDefinitions({
     source: config.objectInfo,

@@ -56,7 +56,7 @@ type OpenUpstreamOptions = {
   readonly blobs: Blobs;
   readonly keylessUser: string;
   readonly isWatched: (user: string, jobId: string) => boolean;
-  readonly traceHeaders: Tracing['headers'] | undefined;
+  readonly tracing: Pick<Tracing, 'headers' | 'record' | 'runs'> | undefined;
 };
 
 export async function openUpstream(options: OpenUpstreamOptions): Promise<OpenedUpstream> {
@@ -96,15 +96,18 @@ async function openEmbedded({
   dir,
   blobs,
   highestUsedElsewhere,
+  tracing,
 }: OpenUpstreamOptions & Pick<EngineOptions, 'highestUsedElsewhere'>): Promise<JobRunner> {
   const limits = { ...DEFAULT_LIMITS, ...engineLimits(config) };
   const places = { dataDir: dir.root, spoolDir: dir.spool };
-  const base = { ledger, blobs, ...places, log, clock: systemClock, limits, highestUsedElsewhere };
+  const spans = tracing?.runs;
+  const clock = systemClock;
+  const base = { ledger, blobs, ...places, log, clock, limits, highestUsedElsewhere, spans };
   const engine = links
     ? await openQueuedEngine({ ...library, ...base, links, takeover: config.workerLimits })
     : await createEmbeddedEngine({ ...library, ...base });
   return {
-    jobs: engine,
+    jobs: tracing?.record(engine) ?? engine,
     acceptsCaller: async () => true,
     needsCallerKey: () => false,
     openStreams: () => 0,
@@ -139,7 +142,7 @@ async function openRemote(
     labels,
     redirectHosts,
     isWatched,
-    traceHeaders: options.traceHeaders,
+    traceHeaders: options.tracing?.headers,
     // Submissions without capacity wait in the outbox, where clients can see them.
     limits: {
       submitBudgetMs: 0,

@@ -3,6 +3,9 @@ import { parseWorkerConfig, type WorkerSettings } from '../config/worker.ts';
 import { DEFAULT_LIMITS } from '../upstreams/job-engine.ts';
 import { ALL_NODES } from '../nodes/library.ts';
 import { openWorkerProcess } from '../upstreams/distributed/distributed-engine.ts';
+import { tracingSettings } from '../config/tracing.ts';
+import { packageVersion } from '../config/version.ts';
+import { openTracing } from '../tracing/tracing.ts';
 import { openStore } from '../app/store.ts';
 import { type Logger, createLogger, logProcessErrors } from '../observability/log.ts';
 import { withoutCredentialsIn } from '../protocol/url-credentials.ts';
@@ -36,6 +39,8 @@ async function runWorker(settings: WorkerSettings, log: Logger): Promise<number>
   const store = await openStore({ ledger: source, dataDir, files: settings.filesSource }, log);
   const { ledger, dir, links } = store;
   if (links === undefined) throw new Error('a worker needs a ledger in Redis');
+  const options = { version: packageVersion(), log };
+  const tracing = await openTracing(tracingSettings(process.env), options);
   const worker = openWorkerProcess({
     ledger,
     links,
@@ -45,6 +50,7 @@ async function runWorker(settings: WorkerSettings, log: Logger): Promise<number>
     nodes: ALL_NODES,
     log,
     takeover: settings.takeover,
+    spans: tracing?.runs,
     limits: { ...DEFAULT_LIMITS, ...limitsOf(settings) },
   });
   worker.start();
@@ -59,6 +65,7 @@ async function runWorker(settings: WorkerSettings, log: Logger): Promise<number>
   // A second signal means now.
   for (const signal of SIGNALS) process.once(signal, () => process.exit(1));
   await worker.close();
+  await tracing?.close();
   await store.close();
   return 0;
 }

@@ -57,6 +57,8 @@ export type SubmitRequest = {
    * The `prompt` and `workflow` texts to embed in saved files, when they differ from `workflow`.
    */
   readonly provenance?: { readonly prompt: Json; readonly extraPngInfo: Json };
+  /** W3C `traceparent` of the call, for the engine that runs the job. */
+  readonly traceparent?: string;
 };
 
 /**

@@ -6,9 +6,7 @@ import type { Caller } from '../protocol/job-api.ts';
 import type { OpenTelemetry } from './open-telemetry.ts';
 import type { TraceContexts } from './trace-contexts.ts';
 
-type Authenticate = (
-  request: Pick<IncomingMessage, 'headers' | 'url'>,
-) => Promise<Caller | undefined>;
+type Identify = (request: Pick<IncomingMessage, 'headers' | 'url'>) => Caller | undefined;
 
 type TracedRequestsOptions = Pick<OpenTelemetry, 'api' | 'tracer'> & {
   readonly contexts: TraceContexts;
@@ -54,9 +52,9 @@ export function traceRequests({ api, tracer, contexts }: TracedRequestsOptions) 
     },
     /** The same; v2 calls in the name of the caller belong to the span of the request. */
     withContext:
-      (authenticate: Authenticate): Authenticate =>
-      async (request) => {
-        const caller = await authenticate(request);
+      (identify: Identify): Identify =>
+      (request) => {
+        const caller = identify(request);
         const context = contextOf.get(request);
         if (caller && context) contexts.setCaller(caller, context);
         return caller;

@@ -2,6 +2,7 @@ import type { TracingSettings } from '../config/tracing.ts';
 import type { Logger } from '../observability/log.ts';
 import type { JobApi } from '../protocol/job-api.ts';
 import { type OpenTelemetry, openTelemetry } from './open-telemetry.ts';
+import { createJobSpans, recordTraceparent } from './job-spans.ts';
 import { createPromptSpans } from './prompt-spans.ts';
 import { createTraceContexts } from './trace-contexts.ts';
 import { traceCalls } from './traced-calls.ts';
@@ -27,6 +28,9 @@ export function createTracing(telemetry: OpenTelemetry) {
   return {
     requests: traceRequests(parts),
     prompts,
+    runs: createJobSpans(parts),
+    /** Jobs of these calls are run in the trace of their caller, by whichever process runs them. */
+    record: (jobs: JobApi): JobApi => recordTraceparent(jobs, parts),
     /** Headers for the service itself, and for no other host. */
     headers: contexts.currentHeaders,
     wrap: (jobs: JobApi, isRemote: boolean): JobApi => traceCalls(jobs, { ...parts, isRemote }),

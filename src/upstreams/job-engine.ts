@@ -3,6 +3,7 @@ import type { Ledger } from '../ledger/ledger.ts';
 import type { NodeDef } from '../nodes/node.ts';
 import type { Logger } from '../observability/log.ts';
 import type { JobApi } from '../protocol/job-api.ts';
+import type { JobSpans } from '../tracing/job-spans.ts';
 import type { OutputOptions } from './assets/outputs.ts';
 import type { Blobs } from './blobs.ts';
 
@@ -20,6 +21,8 @@ export type EngineOptions = {
   readonly log: Logger;
   readonly clock?: Clock;
   readonly limits: EngineLimits;
+  /** `undefined`: no traces are made. */
+  readonly spans?: JobSpans | undefined;
   readonly highestUsedElsewhere?: OutputOptions['highestUsedElsewhere'];
 };
 

@@ -15,6 +15,8 @@ import {
   type ReceivedSpan,
   openCollector,
 } from '../support/processes/collector.ts';
+import { redisMissing, startRedis } from '../support/processes/redis.ts';
+import { startWorker } from '../support/processes/worker.ts';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 
 const KEY = `key-${randomUUID()}`;
@@ -76,6 +78,12 @@ describe('a prompt through two servers', () => {
     expect(submission?.parentId).toBe(request?.spanId);
     expect(prompt?.parentId).toBe(request?.spanId);
     expect(named('behind', 'POST /api/v2/jobs')?.parentId).toBe(submission?.spanId);
+    const run = named('behind', 'run job');
+    expect(run).toMatchObject({
+      traceId: TRACE_ID,
+      parentId: named('behind', 'POST /api/v2/jobs')?.spanId,
+      attributes: { 'holdover.job.outcome': 'succeeded' },
+    });
     const events = named('front', 'GET /api/v2/jobs/{id}/events');
     expect([request?.spanId, prompt?.spanId]).toContain(events?.parentId);
     expect(named('behind', 'GET /api/v2/jobs/:id/events')?.parentId).toBe(events?.spanId);
@@ -105,7 +113,12 @@ describe('a prompt through two servers', () => {
     expect(secrets.filter((secret) => collector.raw().includes(secret))).toEqual([]);
     const attributes = new Set(spans.flatMap((span) => Object.keys(span.attributes)));
     const known = ['error.type', 'http.request.method', 'http.response.status_code', 'http.route'];
-    const own = ['holdover.prompt.id', 'holdover.prompt.outcome', 'holdover.prompt.resumed'];
+    const own = [
+      'holdover.job.outcome',
+      'holdover.prompt.id',
+      'holdover.prompt.outcome',
+      'holdover.prompt.resumed',
+    ];
     expect([...attributes].filter((name) => ![...known, ...own].includes(name))).toEqual([]);
     expect(JSON.stringify(collector.headers())).not.toContain(KEY);
   });
@@ -130,6 +143,46 @@ test('a prompt continues its trace after kill -9', async () => {
   expect(resumed?.attributes['holdover.prompt.resumed']).toBe(true);
   await second.dispose();
   await collector.close();
+});
+
+describe.skipIf(redisMissing() !== '')(`workers${redisMissing()}`, () => {
+  test('add their runs to the trace of the call, also after a worker was killed', async () => {
+    const [redis, collector] = await Promise.all([startRedis(), openCollector()]);
+    const env = (name: string) => ({ ...collector.env, OTEL_SERVICE_NAME: name });
+    const server = await startHoldover({
+      upstream: 'embedded',
+      args: ['--concurrency', '0', '--ledger', redis.url],
+      env: env('server'),
+    });
+    const { dataDir, url } = server;
+    const args = ['--worker-limits', JSON.stringify({ lockMs: 2000, checkMs: 500 })];
+    const start = (name: string) =>
+      startWorker({ ledger: redis.url, dataDir, args, env: env(name) });
+    const traced = { headers: { traceparent: TRACEPARENT } };
+    const runsOf = (name: string) =>
+      collector.spans().filter((span) => span.service === name && span.name === 'run job');
+    const first = await start('first');
+    await postPrompt(url, { prompt: flat() }, traced);
+    await expect.poll(() => runsOf('first').length, { timeout: 10_000 }).toBe(1);
+    const posted = await postPrompt(url, { prompt: growing({ steps: 40, side: 64 }) }, traced);
+    await untilRunning(url);
+    await first.kill9();
+    const second = await start('second');
+    await expect
+      .poll(() => entryOf(url, posted.body.prompt_id as string), { timeout: 20_000 })
+      .toMatchObject({ status: { status_str: 'success' } });
+    await second.terminate();
+    await server.terminate();
+    const runs = [...runsOf('first'), ...runsOf('second')];
+    const outcome = { 'holdover.job.outcome': 'succeeded' };
+    expect(runs.map(({ traceId, attributes }) => [traceId, attributes])).toEqual([
+      [TRACE_ID, outcome],
+      [TRACE_ID, outcome],
+    ]);
+    const submissions = collector.spans().filter(({ name }) => name === 'POST /api/v2/jobs');
+    expect(runs.map(({ parentId }) => parentId)).toEqual(submissions.map(({ spanId }) => spanId));
+    await Promise.all([server.dispose(), redis.dispose(), collector.close()]);
+  });
 });
 
 test('without OTEL_ variables nothing is loaded or stored, and a caller’s trace goes no further', async () => {

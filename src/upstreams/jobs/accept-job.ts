@@ -101,6 +101,7 @@ async function insertJob(accepted: AcceptedJob, deps: AcceptOptions): Promise<Re
     provenance: provenance && createLazyJson(provenance),
     metadata: request.metadata ?? null,
     reads: accepted.reads,
+    traceparent: request.traceparent,
   });
   const row = await toRow(job);
   const isNew = await storeJob(job, row, key, deps);

@@ -9,7 +9,10 @@ import { type JobEnd, type RunnerOptions, runOnWorker } from './run-on-worker.ts
 import type { HandleWorkerRequest } from './worker-requests.ts';
 import { type WorkerThread, createWorkerThread } from './worker-thread.ts';
 
-export type JobThreadsOptions = Pick<EngineOptions, 'limits' | 'nodes' | 'nodesModule' | 'log'> & {
+export type JobThreadsOptions = Pick<
+  EngineOptions,
+  'limits' | 'nodes' | 'nodesModule' | 'log' | 'spans'
+> & {
   readonly spoolDir: string;
   readonly clock: Clock;
   readonly jobFiles: Pick<JobFiles, 'blobs' | 'fileLookupOf'>;
@@ -27,9 +30,11 @@ type Assignment = {
 export class JobThreads {
   readonly #assignments: readonly Assignment[];
   readonly #runner: RunnerOptions;
+  readonly #spans: EngineOptions['spans'];
 
   constructor(options: JobThreadsOptions) {
     const { limits, jobFiles, nodesModule = nodeLibraryUrl() } = options;
+    this.#spans = options.spans;
     const { blobsDir } = jobFiles.blobs;
     const spoolDir = path.resolve(options.spoolDir);
     const setup = { nodesModule, spoolDir, blobsDir, cacheBytes: limits.cacheBytes };
@@ -58,9 +63,14 @@ export class JobThreads {
     const assignment = this.#choose(job.user);
     if (!assignment) throw new Error('a job was taken although all workers are busy');
     assignment.job = job;
+    const endSpan = this.#spans?.began(job.traceparent);
+    let outcome = 'broken';
     try {
-      return await runOnWorker(job, assignment.thread, this.#runner);
+      const end = await runOnWorker(job, assignment.thread, this.#runner);
+      outcome = end.status;
+      return end;
     } finally {
+      endSpan?.(outcome);
       assignment.job = undefined;
       assignment.lastUser = job.user;
     }

@@ -51,6 +51,8 @@ export type LiveJob = JobState & {
   readonly provenance: LazyJson<Provenance> | null;
   /** Ids of the assets its workflow reads. */
   readonly reads: ReadonlySet<string>;
+  /** Of the call that submitted it, where traces are made. */
+  readonly traceparent?: string | undefined;
   readonly feed: JobFeed;
   readonly stop: StopRequest<StopReason>;
   /** Runs that a thread began: a job that crashes the process is not retried for ever. */
@@ -63,7 +65,7 @@ export type LiveJob = JobState & {
 };
 
 type JobExtras = Pick<JobState, 'progress' | 'cachedNodes' | 'ui'> &
-  Pick<LiveJob, 'targets' | 'attempts'> & { readonly reads: readonly string[] };
+  Pick<LiveJob, 'targets' | 'attempts' | 'traceparent'> & { readonly reads: readonly string[] };
 
 type NewJob = Pick<
   LiveJob,
@@ -77,6 +79,7 @@ type NewJob = Pick<
   | 'provenance'
   | 'metadata'
   | 'reads'
+  | 'traceparent'
 >;
 
 /** A job that has just been accepted, or has to be run again from the start. */
@@ -168,9 +171,10 @@ function patchOf(job: LiveJob): Omit<Patch, 'outputsJson' | 'extrasJson'> {
   };
 }
 
-function extrasFor({ progress, cachedNodes, ui, targets, attempts, reads }: LiveJob): Json {
-  const extras: JobExtras = { progress, cachedNodes, ui, targets, attempts, reads: [...reads] };
-  return extras;
+function extrasFor(job: LiveJob): Json {
+  const { progress, cachedNodes, ui, targets, attempts, reads, traceparent } = job;
+  const extras = { progress, cachedNodes, ui, targets, attempts, reads: [...reads] };
+  return traceparent === undefined ? extras : { ...extras, traceparent };
 }
 
 /** An unfinished job of an earlier process, to be run from the start. */
@@ -191,6 +195,7 @@ export function jobFromRow(row: JobRow): LiveJob {
     metadata: metadataOf(row),
     reads: new Set(extras.reads),
     attempts: extras.attempts,
+    traceparent: extras.traceparent,
   });
 }
 
