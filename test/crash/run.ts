@@ -19,7 +19,7 @@ export type CrashOptions = {
 
 export type CrashReport = {
   readonly topology: Topology;
-  /** By named point; `random` at any moment. */
+  /** By named point; `random` at any moment; `redis` and `bucket` for the stores. */
   readonly kills: Readonly<Record<string, number>>;
   readonly account: Account;
 };
@@ -100,7 +100,7 @@ function pointOf(
   return `${point}:${1 + Math.floor(random() * ARRIVALS)}`;
 }
 
-/** Where it died: at the point it was started for, or at any moment. */
+/** Where it died: at the point it was started for, or at any moment. Stores are counted by their names. */
 async function dieAt(
   victim: KillableProcess,
   point: string | undefined,
@@ -113,7 +113,7 @@ async function dieAt(
     await delay(LOOK_MS);
   }
   await victim.kill9();
-  return 'random';
+  return victim.points.length === 0 ? victim.name : 'random';
 }
 
 /** Nothing dies any more: what was accepted is to end now. */

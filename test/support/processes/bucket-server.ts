@@ -26,12 +26,13 @@ const KEYS = { AWS_ACCESS_KEY_ID: 'test-key', AWS_SECRET_ACCESS_KEY: 'test-secre
 
 /** Why tests over a bucket do not run here; empty when they do. */
 export function bucketMissing(): string {
-  return programPath() === undefined
+  return bucketProgram() === undefined
     ? ' (NOT RUN: there is no versitygw on this machine: go install github.com/versity/versitygw/cmd/versitygw@v1.8.0)'
     : '';
 }
 
-function programPath(): string | undefined {
+/** The program, where there is one. */
+export function bucketProgram(): string | undefined {
   const installed = [join(homedir(), 'go/bin/versitygw'), '/usr/local/bin/versitygw'];
   const found = [process.env['VERSITYGW'] ?? '', ...installed].find(
     (path) => path !== '' && existsSync(path),
@@ -81,7 +82,7 @@ async function start(port: number, dir: string): Promise<ChildProcess> {
     ROOT_ACCESS_KEY: KEYS.AWS_ACCESS_KEY_ID,
     ROOT_SECRET_KEY: KEYS.AWS_SECRET_ACCESS_KEY,
   };
-  const child = spawn(programPath() ?? '', args, { stdio: 'ignore', env });
+  const child = spawn(bucketProgram() ?? '', args, { stdio: 'ignore', env });
   for (const deadline = Date.now() + READY_WITHIN_MS; Date.now() < deadline;) {
     if (child.exitCode !== null) throw new Error(`versitygw ended with ${child.exitCode}`);
     if (await answers(port)) return child;
