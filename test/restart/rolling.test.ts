@@ -4,9 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { WebSocket } from 'ws';
-import { getJson, postPrompt } from '../support/clients/v1-client.ts';
-import { flat, growing } from '../support/graphs/workflows.ts';
+import { startSteadyClient } from '../support/clients/steady-client.ts';
+import { getJson } from '../support/clients/v1-client.ts';
 import { type Balancer, hasBalancer, startBalancer } from '../support/processes/balancer.ts';
 import { freePort } from '../support/processes/free-port.ts';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
@@ -18,73 +17,8 @@ vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 });
 if (!hasBalancer()) console.log('no haproxy here: a rolling restart is not tried');
 
 const CLIENTS = 4;
-const POST_INTERVAL_MS = 100;
-const RECONNECT_MS = 100;
 /** A replica's count of the prompts it accepted. */
 const PROMPTS_TAKEN = 'holdover_http_requests_total{method="POST",route="/prompt",outcome="2xx"}';
-
-/** A client as v1 programs are: it posts prompts, and connects again when its socket is closed. */
-function startClient(balancer: Balancer, clientId: string) {
-  const posted: { readonly promptId: string; readonly status: number }[] = [];
-  const ends = new Map<string, number>();
-  let isStopped = false;
-  let isPaused = false;
-  let isIdle = false;
-  let connections = 0;
-
-  function note(text: string): void {
-    const { type, data } = JSON.parse(text) as {
-      type: string;
-      data: { node?: string | null; prompt_id?: string };
-    };
-    if (type !== 'executing' || data.node !== null || data.prompt_id === undefined) return;
-    ends.set(data.prompt_id, (ends.get(data.prompt_id) ?? 0) + 1);
-  }
-
-  const listening = (async () => {
-    while (!isStopped) {
-      const socket = new WebSocket(`${balancer.wsUrl}/ws?clientId=${clientId}`);
-      socket.on('error', () => {});
-      const closed = new Promise((resolve) => void socket.once('close', resolve));
-      socket.on('open', () => void connections++);
-      socket.on('message', (data: Buffer, isBinary) => isBinary || note(data.toString()));
-      const watch = setInterval(() => isStopped && socket.terminate(), 50);
-      await closed;
-      clearInterval(watch);
-      await delay(RECONNECT_MS);
-    }
-  })();
-
-  const posting = (async () => {
-    for (let i = 0; !isStopped; i++) {
-      const prompt_id = `${clientId}-${i}`;
-      // Some run for a while, so that a restart meets them at it.
-      const prompt = i % 8 === 3 ? growing({ steps: 20, side: 64, seed: i }) : flat({ color: i });
-      const body = { prompt, client_id: clientId, prompt_id };
-      const { status } = await postPrompt(balancer.url, body).catch(() => ({ status: 0 }));
-      posted.push({ promptId: prompt_id, status });
-      await delay(POST_INTERVAL_MS);
-      while (isPaused && !isStopped) {
-        isIdle = true;
-        await delay(20);
-      }
-    }
-  })();
-  return {
-    posted,
-    ends,
-    connections: () => connections,
-    /** Resolves when all of its posts are answered. */
-    async stopPosting(): Promise<void> {
-      isPaused = true;
-      while (!isIdle) await delay(20);
-    },
-    async stop(): Promise<void> {
-      isStopped = true;
-      await Promise.all([listening, posting]);
-    },
-  };
-}
 
 /** The balancer takes it for healthy again: with the other one stopped there would be none left otherwise. */
 async function untilUsed(replica: Holdover): Promise<void> {
@@ -123,7 +57,9 @@ describe.skipIf(!hasBalancer())('a rolling restart under load', () => {
   });
 
   test('loses no prompt, runs none twice, and every client gets every last frame', async () => {
-    const clients = Array.from({ length: CLIENTS }, (_, i) => startClient(balancer, `roller${i}`));
+    const clients = Array.from({ length: CLIENTS }, (_, i) =>
+      startSteadyClient(balancer, { clientId: `roller${i}` }),
+    );
     onTestFinished(() => Promise.all(clients.map((client) => client.stop())).then(() => {}));
     await delay(1000);
     for (const [index, replica] of replicas.entries()) {
