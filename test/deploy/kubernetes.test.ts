@@ -13,6 +13,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
+import { parseConfig } from '../../src/config/config.ts';
+import { OPTIONS } from '../../src/config/flags.ts';
 
 const PROJECT = fileURLToPath(new URL('../..', import.meta.url));
 const FOLDER = join(PROJECT, 'deploy/kubernetes');
@@ -121,6 +123,26 @@ describe('the Kubernetes manifests', () => {
     expect(containerOf(server).livenessProbe.httpGet.path).toBe('/healthz');
     expect(containerOf(server).lifecycle.preStop.exec.command).toEqual(['sleep', '5']);
     expect(podOf(server).terminationGracePeriodSeconds).toBeGreaterThan(30);
+  });
+
+  test('sets only what there is to be set, and asks at the port where the server listens', () => {
+    const known = OPTIONS.map(({ envVar }) => envVar);
+    for (const name of ['Deployment/holdover', 'Deployment/holdover-worker']) {
+      const { env } = containerOf(find(name));
+      const values = env.map(({ value = '' }: any) => value).join(' ');
+      const names: string[] = env.map((each: any) => each.name);
+      const unknown = names.filter((each) => !known.includes(each));
+      expect(unknown.filter((each) => !values.includes(`$(${each})`))).toEqual([]);
+    }
+    const { args, ports } = containerOf(find('Deployment/holdover'));
+    const env = {
+      HOLDOVER_LISTEN: '0.0.0.0',
+      HOLDOVER_LOCAL_TOKEN: 'token',
+      HOLDOVER_LEDGER: 'redis://:password@holdover-redis:6379',
+    };
+    const parsed = parseConfig(args, env);
+    expect(parsed).toMatchObject({ config: { port: ports[0].containerPort } });
+    expect(containerOf(find('Deployment/holdover-worker')).args).toEqual(['worker']);
   });
 
   test('has servers and workers on one ledger, whose password comes from the secret', () => {
