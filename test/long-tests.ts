@@ -7,6 +7,8 @@ export const LONG_TESTS: readonly string[] = [
   'test/browser/first-run.test.ts',
   'test/container/dockerfile.test.ts',
   'test/crash/crash.test.ts',
+  'test/deploy/stack.test.ts',
+  'test/cli/migrate-files.test.ts',
   'test/replication/replicas.test.ts',
   'test/replication/takeover.test.ts',
   'test/crowd/many-clients.test.ts',

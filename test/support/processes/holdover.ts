@@ -4,7 +4,12 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type TestedUpstream, argsOfPair, testedUpstream } from '../upstreams/tested-upstream.ts';
+import {
+  type TestedUpstream,
+  argsOfPair,
+  argsOfStack,
+  testedUpstream,
+} from '../upstreams/tested-upstream.ts';
 
 const MAIN = fileURLToPath(new URL('../../../dist/main.js', import.meta.url));
 /** Loaded in the threads of its engine, unless a test sets `NODE_OPTIONS` itself. */
@@ -32,7 +37,7 @@ export type StartOptions = {
   readonly env?: NodeJS.ProcessEnv;
   readonly dataDir?: string;
   readonly port?: number;
-  /** Its upstream: its own engine, or another Holdover that is started for it. */
+  /** The upstream that runs its jobs. */
   readonly upstream?: TestedUpstream;
 };
 
@@ -42,7 +47,34 @@ export type StartOptions = {
  */
 export async function startHoldover(options: StartOptions = {}): Promise<Holdover> {
   const { upstream = testedUpstream() } = options;
+  if (upstream === 'stack') return startBehindBalancer(options);
   return upstream === 'remote' ? startPair(options) : startOne(options);
+}
+
+/** Redis, a bucket, two servers and a balancer; one worker, since clients are told of one job at a time. */
+async function startBehindBalancer({ args = [], env = {} }: StartOptions): Promise<Holdover> {
+  const { startStack } = await import('./stack.ts');
+  const { server, worker } = argsOfStack(args);
+  const stack = await startStack({
+    serverArgs: server,
+    workerArgs: worker,
+    workers: 1,
+    env: { HOLDOVER_LOCAL_TOKEN: undefined, HOLDOVER_ALLOW_INSECURE_BIND: '1', ...env },
+  });
+  const { balancer, servers, workers } = stack;
+  const endAll = async (): Promise<void> =>
+    void (await Promise.all([...servers, ...workers].map((one) => one.kill9())));
+  return {
+    url: balancer.url,
+    wsUrl: balancer.wsUrl,
+    port: Number(new URL(balancer.url).port),
+    dataDir: servers[0]?.dataDir ?? '',
+    pid: servers[0]?.pid ?? 0,
+    log: () => stack.log(),
+    kill9: endAll,
+    terminate: async () => (await Promise.all(servers.map((one) => one.terminate())))[0] ?? null,
+    dispose: () => stack.dispose(),
+  };
 }
 
 async function startPair(options: StartOptions): Promise<Holdover> {

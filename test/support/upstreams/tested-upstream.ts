@@ -1,9 +1,14 @@
-/** The upstream of a server under test: its own engine, or another Holdover behind it. */
-export type TestedUpstream = 'embedded' | 'remote';
+/**
+ * The upstream of a server under test: its own engine, another Holdover behind it, or, with one worker, the
+ * services of deploy/compose.yaml.
+ */
+export type TestedUpstream = 'embedded' | 'remote' | 'stack';
 
-/** As the test project says (vitest.config.ts). */
+
+/** As the test project says (vitest.config.ts), or who runs it. */
 export function testedUpstream(): TestedUpstream {
-  return process.env['HOLDOVER_TEST_UPSTREAM'] === 'remote' ? 'remote' : 'embedded';
+  const named = process.env['HOLDOVER_TEST_UPSTREAM'];
+  return named === 'remote' || named === 'stack' ? named : 'embedded';
 }
 
 /** Settings of what runs the jobs. */
@@ -17,6 +22,16 @@ const ENGINE_FLAGS = new Set([
 ]);
 /** Flags of both servers: the one behind must accept the uploads that the one in front accepts. */
 const COMMON_FLAGS = new Set(['--max-upload-size']);
+
+/** The arguments of one server, dealt out to servers that run no jobs and to their worker. */
+export function argsOfStack(args: readonly string[]): {
+  readonly server: readonly string[];
+  readonly worker: readonly string[];
+} {
+  const at = args.indexOf('--concurrency');
+  if (at < 0) return { server: args, worker: [] };
+  return { server: args.toSpliced(at, 2), worker: args.slice(at, at + 2) };
+}
 
 /** The arguments of one server, dealt out to the one in front and the one behind it. */
 export function argsOfPair(args: readonly string[]): {

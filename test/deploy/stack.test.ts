@@ -1,0 +1,168 @@
+// deploy/compose.yaml run as processes, with its commands and variables: the files are in a bucket, and nothing is shared.
+import { readdir } from 'node:fs/promises';
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { pngOf, uploadInput } from '../support/clients/client-helpers.ts';
+import { startSteadyClient } from '../support/clients/steady-client.ts';
+import { connect, getJson, postPrompt } from '../support/clients/v1-client.ts';
+import { loading } from '../support/graphs/workflows.ts';
+import { scrape } from '../support/processes/scrape.ts';
+import { type Stack, isHealthy, stackMissing, startStack } from '../support/processes/stack.ts';
+
+vi.setConfig({ testTimeout: 180_000, hookTimeout: 90_000 });
+
+const missing = stackMissing();
+const CLIENTS = 2;
+const STORE_AWAY_MS = 1500;
+/** A replica's count of the prompts it accepted. */
+const PROMPTS_TAKEN = 'holdover_http_requests_total{method="POST",route="/prompt",outcome="2xx"}';
+
+describe.skipIf(missing !== '')(`the services of deploy/compose.yaml${missing}`, () => {
+  let stack: Stack;
+  let headers: Record<string, string>;
+  beforeAll(async () => {
+    stack = await startStack();
+    headers = { Authorization: `Bearer ${stack.token}` };
+  });
+  afterAll(async () => await stack?.dispose());
+
+  const startClients = (name: string) => {
+    const clients = Array.from({ length: CLIENTS }, (_, i) =>
+      startSteadyClient(stack.balancer, {
+        clientId: `${name}${i}`,
+        headers,
+        prefixOf: (promptId) => promptId,
+      }),
+    );
+    onTestFinished(() => Promise.all(clients.map((client) => client.stop())).then(() => {}));
+    return clients;
+  };
+  type Clients = ReturnType<typeof startClients>;
+  /** Resolves when the balancer and the stores let a prompt in again. */
+  const untilTaken = async (clients: Clients): Promise<void> => {
+    const taken = () =>
+      clients.map(({ posted }) => posted.filter(({ status }) => status === 200).length);
+    const before = taken();
+    const more = () => taken().every((count, i) => count > (before[i] ?? 0));
+    await expect.poll(more, { timeout: 60_000, interval: 100 }).toBe(true);
+  };
+  const postsOf = async (clients: Clients) => {
+    await Promise.all(clients.map((client) => client.stopPosting()));
+    return clients.flatMap(({ posted }) => posted);
+  };
+  /** Each accepted prompt has ended once, with its picture; no other one is there but those that were never answered. */
+  const expectAllDone = async (posted: Awaited<ReturnType<typeof postsOf>>): Promise<void> => {
+    const { url } = stack.balancer;
+    const accepted = posted.filter(({ status }) => status === 200).map(({ promptId }) => promptId);
+    const idle = async () => (await getJson(`${url}/prompt`, headers)).exec_info.queue_remaining;
+    await expect.poll(idle, { timeout: 120_000, interval: 200 }).toBe(0);
+    const history = await getJson(`${url}/history`, headers);
+    const done = accepted.filter((id) => history[id]?.status.status_str === 'success');
+    expect(done).toEqual(accepted);
+    const images = accepted.flatMap((id) => history[id].outputs['9'].images);
+    expect(images.map(promptOf)).toEqual(accepted);
+    // A run that was killed is made again; its picture is there once.
+    const names: string[] = await getJson(`${url}/internal/files/output`, headers);
+    const made = names.map((name) => promptOf({ filename: name }));
+    expect(made.filter((id, at) => made.indexOf(id) !== at)).toEqual([]);
+    for (const image of images.slice(-20)) {
+      const picture = await fetch(`${url}/view?${new URLSearchParams(image)}`, { headers });
+      expect([picture.status, (await picture.arrayBuffer()).byteLength > 50]).toEqual([200, true]);
+    }
+  };
+
+  test('are healthy by their own checks, and ready', async () => {
+    for (const { port, url } of stack.servers) {
+      expect(await isHealthy([], { HOLDOVER_PORT: String(port) })).toBe(true);
+      const { parts, ...report } = await getJson(`${url}/readyz`, headers);
+      expect(report).toMatchObject({ status: 'ready' });
+      expect(parts).toMatchObject({
+        ledger: { status: 'ok', kind: 'redis' },
+        queue: { status: 'ok', kind: 'redis' },
+        files: { status: 'ok', kind: 'bucket' },
+      });
+    }
+  });
+
+  test('serve a v1 client with the token, and no other one', async () => {
+    const { url, wsUrl } = stack.balancer;
+    expect((await fetch(`${url}/queue`)).status).toBe(401);
+    const bytes = await pngOf();
+    const { name } = await uploadInput(url, { bytes, name: 'in.png' }, headers);
+    const socket = await connect(wsUrl, { clientId: 'one', headers });
+    const body = { prompt: loading(name, 'stack'), client_id: 'one' };
+    const posted = await postPrompt(url, body, { headers });
+    await socket.untilDone(posted.body.prompt_id as string);
+    await socket.close();
+    const view = (query: string, more: Record<string, string> = {}) =>
+      fetch(`${url}/view?${query}`, { headers: { ...headers, ...more } });
+    const picture = await view('filename=stack_00001_.png&type=output');
+    expect([picture.status, picture.headers.get('content-type')]).toEqual([200, 'image/png']);
+    const part = await view(`filename=${name}&type=input`, { range: 'bytes=8-15' });
+    expect(bytes.subarray(8, 16).equals(Buffer.from(await part.arrayBuffer()))).toBe(true);
+  });
+
+  test('lose no prompt in a rolling restart under load, and every client gets every last frame', async () => {
+    const clients = startClients('roller');
+    await untilTaken(clients);
+    for (const index of stack.servers.keys()) {
+      expect(await stack.servers[index]?.terminate()).toBe(0);
+      await stack.restartServer(index);
+      await untilReplicaIsUsed(stack, index);
+    }
+    for (const index of stack.workers.keys()) {
+      expect(await stack.workers[index]?.terminate()).toBe(0);
+      await stack.restartWorker(index);
+    }
+    const posted = await postsOf(clients);
+    expect(posted.filter(({ status }) => status !== 200)).toEqual([]);
+    await expectAllDone(posted);
+    const unheard = () =>
+      clients.flatMap(({ posted: own, ends }) => own.filter(({ promptId }) => !ends.has(promptId)));
+    await expect.poll(unheard, { timeout: 20_000 }).toEqual([]);
+  });
+
+  test('lose nothing that was accepted when each of them is killed under load', async () => {
+    const clients = startClients('victim');
+    const kills = [
+      () => stack.servers[0]?.kill9().then(() => stack.restartServer(0)),
+      () => restartLater(stack.redis),
+      () => stack.workers[0]?.kill9().then(() => stack.restartWorker(0)),
+      () => restartLater(stack.bucket),
+      () => stack.servers[1]?.kill9().then(() => stack.restartServer(1)),
+    ];
+    for (const kill of kills) {
+      await untilTaken(clients);
+      await kill();
+    }
+    await untilTaken(clients);
+    await expectAllDone(await postsOf(clients));
+  });
+
+  test('share no folder, and show no secret', async () => {
+    const names = (await Promise.all(stack.dirs.map((dir) => readdir(dir)))).flat();
+    expect(names.filter((name) => /^(blobs|userdata)/.test(name))).toEqual([]);
+    for (const secret of ['password-of-redis', 'secret-of-the-bucket', 'token-of-the-stack'])
+      expect(stack.log()).not.toContain(secret);
+  });
+});
+
+/** Its pictures are named after it, and numbered. */
+function promptOf({ filename }: { readonly filename: string }): string {
+  return filename.replace(/_\d+_\.png.*$/, '');
+}
+
+/** The balancer takes it for healthy again: with the other one stopped there would be none left otherwise. */
+async function untilReplicaIsUsed(stack: Stack, index: number): Promise<void> {
+  const replica = stack.servers[index];
+  const headers = { Authorization: `Bearer ${stack.token}` };
+  const taken = async () => (await scrape(replica?.url ?? '', headers)).of(PROMPTS_TAKEN);
+  await expect.poll(taken, { timeout: 60_000, interval: 100 }).toBeGreaterThan(0);
+}
+
+/** Calls meet it away. */
+async function restartLater(store: Stack['redis']): Promise<void> {
+  await store.kill9();
+  await delay(STORE_AWAY_MS);
+  await store.restart();
+}
