@@ -6,7 +6,7 @@ import type { FilesPlace, PlacedFile } from './places.ts';
 /** Files that cannot be copied, or a place that must not take them. */
 export class CopyRefused extends Error {}
 
-/** What a copy is made from: it lists and hands out files, and is never written. */
+/** The source of a copy: it lists and hands out files, and is never written. */
 export type FilesSource = Pick<FilesPlace, 'name' | 'list' | 'withFile'>;
 
 export type CopyOptions = {

@@ -39,7 +39,7 @@ export type FilesPlace = {
   writeSmall(name: SmallFile, text: string): Promise<void>;
 };
 
-/** What a data folder and a bucket have of users. */
+/** The folders of a data folder and of a bucket that have files of users. */
 const FOLDERS = ['blobs', 'blobs-unrecorded', 'blobs-leaving', 'userdata'] as const;
 
 /** Of the paths in a data folder: those that are in a bucket instead. */

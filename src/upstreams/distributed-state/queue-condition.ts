@@ -3,7 +3,7 @@ import type { Clock } from '../../lib/clock.ts';
 import type { Redis } from '../../lib/redis.ts';
 import { QUEUE_NAME, type QueueKeys } from './redis-keys.ts';
 
-/** What keeps waiting jobs from being run; all servers see the same. */
+/** A reason why waiting jobs are not run; all servers see the same. */
 export type QueueObstacle = 'paused' | 'no_worker' | 'stalled';
 
 /** Jobs wait for so long while none runs, although there are workers. */
