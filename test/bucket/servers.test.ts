@@ -202,6 +202,37 @@ describe.skipIf(missing !== '')(`files in a bucket${missing}`, () => {
     expect(holdover.log()).toContain('bucket.call_failed');
   });
 
+  test('each fault of a bucket has its answer, and the next call is served', async () => {
+    const prefix = randomUUID();
+    const { url } = await start(prefix);
+    const bytes = randomBytes(3 * 2 ** 20);
+    expect((await upload(url, 'in.bin', bytes)).status).toBe(200);
+    const read = async () => {
+      const answer = await fetch(`${url}/view?filename=in.bin&type=input`);
+      return { status: answer.status, bytes: Buffer.from(await answer.arrayBuffer()) };
+    };
+    let breaks = 2;
+    proxy.use(({ method }) =>
+      method === 'GET' && breaks-- > 0 ? { resetAfterBytes: 2 ** 20 } : 'pass',
+    );
+    const resumed = await read();
+    expect([resumed.status, bytes.equals(resumed.bytes), breaks < 0]).toEqual([200, true, true]);
+    const refusals = [
+      { status: 503, code: 'SlowDown' },
+      { status: 403, code: 'ExpiredToken' },
+    ];
+    for (const refusal of refusals) {
+      proxy.use(() => refusal);
+      expect((await read()).status).toBe(503);
+    }
+    proxy.use(({ method }) => (method === 'GET' ? 'wrong bytes' : 'pass'));
+    await expect(read()).rejects.toThrow();
+    proxy.use(() => 'pass');
+    expect(bytes.equals((await read()).bytes)).toBe(true);
+    await rm(join(server.folderOf('files'), prefix, 'blobs'), { recursive: true });
+    expect((await read()).status).toBe(404);
+  });
+
   test('a link of --view redirect leads to the bucket; a page is never shown by it', async () => {
     const { url } = await start(randomUUID(), { args: ['--view', 'redirect'] });
     await upload(url, 'in.png', PNG);
@@ -215,6 +246,9 @@ describe.skipIf(missing !== '')(`files in a bucket${missing}`, () => {
     const opened = await fetch(location);
     expect(opened.headers.get('content-type')).toBe('image/png');
     expect(PNG.equals(Buffer.from(await opened.arrayBuffer()))).toBe(true);
+    // Signed for its host: at another address it opens nothing.
+    const elsewhere = await fetch(location.replace(proxy.endpoint, server.endpoint));
+    expect(elsewhere.status).toBe(403);
     const page = await fetch((await view('page.html')).headers.get('location') ?? '');
     expect(page.headers.get('content-type')).toBe('application/octet-stream');
     expect(page.headers.get('content-disposition')).toMatch(/^attachment; /);
