@@ -4,7 +4,6 @@
  */
 export type TestedUpstream = 'embedded' | 'remote' | 'stack';
 
-
 /** As the test project says (vitest.config.ts), or who runs it. */
 export function testedUpstream(): TestedUpstream {
   const named = process.env['HOLDOVER_TEST_UPSTREAM'];
