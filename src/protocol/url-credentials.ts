@@ -57,7 +57,7 @@ export function withoutCredentialsIn(text: string): string {
   if (!SUSPICIOUS.test(text)) return text;
   return text
     .replaceAll(URL_IN_TEXT, (url) => withoutCredentials(url))
-    .replaceAll(TARGET_IN_TEXT, (target) => withoutCredentials(target))
+    .replaceAll(QUERY_IN_TEXT, (query) => withoutCredentials(query))
     .replaceAll(SCHEME_IN_TEXT, `$1 ${REMOVED}`)
     .replaceAll(MEMBER_IN_TEXT, `$1${REMOVED}`)
     .replaceAll(HEADER_IN_TEXT, `$1${REMOVED}`);
@@ -68,18 +68,25 @@ export function isCredentialMember(name: string): boolean {
   return MEMBER.test(name);
 }
 
-const MEMBERS = String.raw`(?:proxy-)?authorization|(?:set-)?cookie2?|password|secret|[\w-]*(?:api[-_]?key|(?:auth|access|bearer)[-_]?token)[\w-]*`;
-const MEMBER = new RegExp(`^(?:${MEMBERS}|token)$`, 'i');
+const membersWith = (part: string) =>
+  String.raw`(?:proxy-)?authorization|(?:set-)?cookie2?|password|secret|${part}(?:api[-_]?key|(?:auth|access|bearer)[-_]?token)${part}`;
+const MEMBER = new RegExp(String.raw`^(?:${membersWith(String.raw`[\w-]*`)}|token)$`, 'i');
+/** In a text a name is searched for at every word. */
+const MEMBERS = membersWith(String.raw`[\w-]{0,64}`);
 
 /** Hardly any line of a log has one of these; the others are not searched any further. */
 const SUSPICIOUS = /:\/\/|\?|bearer|basic |authorization|api[-_]?key|token|cookie|secret|password/i;
 
 const URL_END = String.raw`\s"'<>\\`;
-const URL_IN_TEXT = new RegExp(String.raw`\b[a-z][a-z0-9+.-]*:\/\/[^${URL_END}]+`, 'gi');
-const TARGET_IN_TEXT = new RegExp(String.raw`(?<![\w/:.\]])\/[^${URL_END}?]*\?[^${URL_END}]+`, 'g');
+/** Anyone may choose such a text: each of these takes time in proportion to its length. */
+const URL_IN_TEXT = new RegExp(String.raw`\b[a-z][a-z0-9+.-]{0,30}:\/\/[^${URL_END}]+`, 'gi');
+const QUERY_IN_TEXT = new RegExp(String.raw`\?(?<=\/[^${URL_END}?]*\?)[^${URL_END}]+`, 'g');
 const SCHEME_IN_TEXT = /\b(bearer|basic)\s+[\w.~+/=-]{6,}/gi;
 /** Members of JSON, and of JSON inside a JSON string. */
-const MEMBER_IN_TEXT = new RegExp(String.raw`((\\*["'])(?:${MEMBERS})\2\s*:\s*\2)[^"'\\]+`, 'gi');
+const MEMBER_IN_TEXT = new RegExp(
+  String.raw`((?<!\\)(\\*["'])(?:${MEMBERS})\2\s*:\s*\2)(?:(?!(?<!\\)\2)[^\n])+`,
+  'gi',
+);
 const HEADER_IN_TEXT = new RegExp(
   String.raw`(\b(?:${MEMBERS})\s*[:=]\s*)(?=[^\s"'\\[])[^"'\\\n,;]+`,
   'gi',
@@ -103,8 +110,7 @@ function isLogin({ name }: QueryPart): boolean {
 function redactedPart({ text, name, value }: QueryPart): string {
   const written = text.split('=', 1)[0] ?? '';
   if (value !== '' && CREDENTIAL.test(name.trim())) return `${written}=${REMOVED}`;
-  if (!value.includes('://')) return text;
-  // An address in a parameter may carry a login of its own.
+  // An address in a parameter may carry a login of its own, and JSON in one a key.
   const shown = withoutCredentialsIn(value);
   return shown === value ? text : `${written}=${encodeURIComponent(shown)}`;
 }

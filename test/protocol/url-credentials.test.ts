@@ -114,6 +114,9 @@ test.each([
   }),
   JSON.stringify({ headers: { authorization: `Bearer ${SECRET}`, cookie: SECRET } }),
   JSON.stringify({ err: { message: `GET http://u:${SECRET}@h/?a="b"` } }),
+  JSON.stringify({ api_key_comfy_org: `it's "quoted" \\ ${SECRET}` }),
+  JSON.stringify({ extra: JSON.stringify({ password: `it's "quoted" \\ ${SECRET}`, a: 1 }) }),
+  `GET /x?extra=${encodeURIComponent(JSON.stringify({ api_key_comfy_org: SECRET }))} answered 400`,
 ])('a text that quotes one is cleaned: %s', (text) => {
   expect(withoutCredentialsIn(text)).not.toContain(SECRET);
 });
@@ -140,4 +143,19 @@ test.each([
   ['tokens', false],
 ])('%s names a credential: %s', (name, expected) => {
   expect(isCredentialMember(name)).toBe(expected);
+});
+
+test.each([
+  ['backslashes', '\\'],
+  ['one word', 'api_key'],
+  ['short words', 'a.'],
+  ['slashes', '(/'],
+  ['dashes', '-'],
+  ['quotes', '"password":"'],
+])('a text of %s takes time in proportion to its length', (_name, part) => {
+  const text = `/?bearer ${part.repeat(256 * 1024)}`;
+  const started = process.cpuUsage();
+  withoutCredentialsIn(text);
+  // Time that grows with the square would be minutes.
+  expect(process.cpuUsage(started).user / 1000).toBeLessThan(2000);
 });
