@@ -1,11 +1,11 @@
 import { LRUCache } from 'lru-cache';
 import type { Caller, JobApi, JobEvent } from '../protocol/job-api.ts';
 import { withoutCredentials } from '../protocol/url-credentials.ts';
+import { type SocketFrame, describeFrame } from './described-frame.ts';
 import { V2_CALLS, interceptCalls, observeEvents, type PortCall } from './intercepted-port.ts';
 import type { Logger } from './log.ts';
 import type { SecretRedactor } from './secret-redactor.ts';
 import { describeAnswer, describeArguments, describeEvent } from './v2-descriptions.ts';
-import { isJsonObject, parseJson } from '../protocol/json.ts';
 
 /** Logs v1 calls and frames, and the v2 calls and events behind them, at level `debug`. */
 export type TrafficLog = ReturnType<typeof createTrafficLog>;
@@ -31,6 +31,7 @@ type Fields = { readonly [name: string]: unknown };
 
 const MAX_SOCKETS = 1000;
 const MAX_JOBS = 10_000;
+const MAX_TEXT_CHARS = 2000;
 
 export function createTrafficLog({ log, secrets, promptIdOf }: TrafficLogOptions) {
   /** The prompt of the last frame of each socket: binary frames carry no id. */
@@ -95,13 +96,15 @@ export function createTrafficLog({ log, secrets, promptIdOf }: TrafficLogOptions
     submission: (caller: Caller, promptId: string) => void promptIdsByCaller.set(caller, promptId),
     /** A frame of a v1 socket. */
     frame(this: void, frame: SocketFrame): void {
-      const described = describeFrame(frame);
+      const { payload } = frame;
+      const described = describeFrame(payload);
       const socket = `${frame.user} ${frame.sid}`;
       const promptId =
         described.promptId ?? (described.isBinary ? lastPromptIds.get(socket) : undefined);
       if (promptId !== undefined) lastPromptIds.set(socket, promptId);
       const { user, sid, direction } = frame;
-      const { type, text, bytes } = described;
+      const { type, bytes } = described;
+      const text = typeof payload === 'string' ? payload.slice(0, MAX_TEXT_CHARS) : undefined;
       write('v1.frame', { direction, user, sid, promptId, type, text, bytes }, 'v1 frame');
     },
     /** The same port; its calls and the events of its streams are logged. */
@@ -111,73 +114,8 @@ export function createTrafficLog({ log, secrets, promptIdOf }: TrafficLogOptions
 
 const NO_CALLER: Caller = { user: '' };
 
-/** A frame of a v1 socket, without its WebSocket header. */
-export type SocketFrame = {
-  readonly direction: 'in' | 'out';
-  readonly user: string;
-  readonly sid: string;
-  readonly payload: string | Buffer;
-  /** The socket watches: it is one of Holdover's own page. */
-  readonly watches?: boolean;
-};
-
 /** Gets the frames of all sockets while it is on. */
 export type FrameObserver = {
   readonly isOn: () => boolean;
   readonly record: (frame: SocketFrame) => void;
 };
-
-type DescribedFrame = {
-  readonly isBinary: boolean;
-  /** `executing`, `status` …; of a binary frame v1's number of its type. */
-  readonly type: string | undefined;
-  readonly promptId: string | undefined;
-  readonly text: string | undefined;
-  readonly bytes: number;
-};
-
-const MAX_TEXT_CHARS = 2000;
-/** Binary frame of a preview with metadata: its JSON follows, after its length. */
-const PREVIEW_WITH_METADATA = 4;
-
-/** The parts of a frame that are worth a line of the log. */
-function describeFrame({ payload }: SocketFrame): DescribedFrame {
-  if (typeof payload !== 'string') return describeBinary(payload);
-  const message = objectIn(payload);
-  const data = isJsonObject(message?.['data']) ? message['data'] : {};
-  return {
-    isBinary: false,
-    type: textOf(message?.['type']),
-    promptId: textOf(data['prompt_id']),
-    text: payload.slice(0, MAX_TEXT_CHARS),
-    bytes: Buffer.byteLength(payload),
-  };
-}
-
-function describeBinary(payload: Buffer): DescribedFrame {
-  const type = payload.length >= 4 ? payload.readUInt32BE(0) : undefined;
-  const metadata =
-    type === PREVIEW_WITH_METADATA && payload.length >= 8
-      ? objectIn(payload.toString('utf8', 8, 8 + payload.readUInt32BE(4)))
-      : undefined;
-  return {
-    isBinary: true,
-    type: type === undefined ? undefined : `binary ${type}`,
-    promptId: textOf(metadata?.['prompt_id']),
-    text: undefined,
-    bytes: payload.length,
-  };
-}
-
-function objectIn(text: string) {
-  try {
-    const value = parseJson(text);
-    return isJsonObject(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-function textOf(value: unknown): string | undefined {
-  return typeof value === 'string' ? value : undefined;
-}

@@ -7,7 +7,8 @@ import {
   parseJson,
   stringifyJson,
 } from '../protocol/json.ts';
-import type { FrameObserver, SocketFrame } from '../observability/traffic-log.ts';
+import type { SocketFrame } from '../observability/described-frame.ts';
+import type { FrameObserver } from '../observability/traffic-log.ts';
 import type { V1Message } from '../protocol/v1.ts';
 import { OutgoingFrames, type UpgradedSocket } from './outgoing-frames.ts';
 

@@ -1,89 +1,61 @@
-import type { SocketFrame } from '../../observability/traffic-log.ts';
-import { type JsonObject, isJsonObject, parseJson } from '../../protocol/json.ts';
+import { type DescribedFrame, describeFrame } from '../../observability/described-frame.ts';
+import { type JsonObject, isJsonObject } from '../../protocol/json.ts';
 import { type CapturedBody, bodyOf } from './captured-body.ts';
 
-type DescribedFrame = {
+type RecordedFrame = {
   readonly type: string;
+  /** The members that tell frames of one type apart; of any length. */
   readonly text: string;
   readonly bytes: number;
   readonly picture?: string;
   readonly promptId: string | undefined;
+  /** The whole frame. */
   readonly body: CapturedBody;
   readonly bodyType: string;
+  /** Byte of the body at which its picture or text starts. */
+  readonly contentStart: number;
 };
 
-const MAX_TEXT_CHARS = 160;
-/** Binary frames of v1, by the number that they begin with. */
-const PREVIEW = 1;
-const TEXT = 3;
-const PREVIEW_WITH_METADATA = 4;
-const FORMATS: { readonly [number: number]: string } = { 1: 'image/jpeg', 2: 'image/png' };
+const SHOWN_PICTURES = new Set(['image/jpeg', 'image/png']);
 
-/** A frame in words; of one with a picture, the picture itself. */
-export function describeFrame({ payload }: SocketFrame): DescribedFrame {
-  if (typeof payload !== 'string') return describeBinary(payload);
-  const message = objectIn(payload);
-  const data = isJsonObject(message?.['data']) ? message['data'] : {};
+/** A frame in words; of one with a picture, where the picture is. */
+export function frameEntry(payload: string | Buffer): RecordedFrame {
+  const described = describeFrame(payload);
+  const { picture, textStart, bytes, promptId } = described;
+  const wire = Buffer.from(payload);
+  const body = bodyOf(wire);
+  if (picture !== undefined) return { ...pictureEntry(described, picture), body };
+  if (textStart !== undefined) {
+    const text = wire.toString('utf8', textStart);
+    const facts = { bytes, promptId, body, bodyType: 'text/plain', contentStart: textStart };
+    return { type: 'text', text, ...facts };
+  }
   return {
-    type: textOf(message?.['type']) ?? 'text',
-    text: frameText(data),
-    bytes: Buffer.byteLength(payload),
-    promptId: textOf(data['prompt_id']),
-    body: bodyOf(Buffer.from(payload)),
-    bodyType: 'application/json',
+    type: described.type ?? (described.isBinary ? 'binary' : 'text'),
+    text: frameText(described.data),
+    bytes,
+    promptId,
+    body,
+    bodyType: described.isBinary ? 'application/octet-stream' : 'application/json',
+    contentStart: 0,
   };
 }
 
-function describeBinary(payload: Buffer): DescribedFrame {
-  const kind = payload.length >= 8 ? payload.readUInt32BE(0) : 0;
-  const number = payload.length >= 8 ? payload.readUInt32BE(4) : 0;
-  const { length: bytes } = payload;
-  if (kind === PREVIEW) {
-    return pictureFrame(payload.subarray(8), {
-      bytes,
-      format: FORMATS[number],
-      metadata: undefined,
-    });
-  }
-  if (kind === PREVIEW_WITH_METADATA) {
-    const metadata = objectIn(payload.toString('utf8', 8, 8 + number));
-    const format = textOf(metadata?.['image_type']);
-    return pictureFrame(payload.subarray(8 + number), { bytes, format, metadata });
-  }
-  const text = kind === TEXT ? payload.toString('utf8', 8 + number) : '';
+function pictureEntry(
+  { bytes, promptId, nodeId, type }: DescribedFrame,
+  { format, start }: NonNullable<DescribedFrame['picture']>,
+): Omit<RecordedFrame, 'body'> {
   return {
-    type: kind === TEXT ? 'text' : `binary ${kind}`,
-    text: text.slice(0, MAX_TEXT_CHARS),
+    type: type === 'binary 1' ? 'preview' : 'preview with metadata',
+    text: nodeId === undefined ? '' : `node ${nodeId}`,
     bytes,
-    promptId: undefined,
-    body: bodyOf(kind === TEXT ? Buffer.from(text) : payload),
-    bodyType: kind === TEXT ? 'text/plain' : 'application/octet-stream',
-  };
-}
-
-function pictureFrame(
-  picture: Buffer,
-  frame: {
-    readonly bytes: number;
-    readonly format: string | undefined;
-    readonly metadata: JsonObject | undefined;
-  },
-): DescribedFrame {
-  const { bytes, format, metadata } = frame;
-  const isShown = format === 'image/jpeg' || format === 'image/png';
-  const node = textOf(metadata?.['node_id']);
-  return {
-    type: metadata === undefined ? 'preview' : 'preview with metadata',
-    text: node === undefined ? '' : `node ${node}`,
-    bytes,
-    ...(isShown && { picture: format }),
-    promptId: textOf(metadata?.['prompt_id']),
-    body: bodyOf(picture),
+    ...(format !== undefined && SHOWN_PICTURES.has(format) && { picture: format }),
+    promptId,
     bodyType: format ?? 'application/octet-stream',
+    contentStart: start,
   };
 }
 
-/** The members that tell frames of one type apart. */
 function frameText(data: JsonObject): string {
   const { node, value, max, status, nodes, exception_message: message } = data;
   if (isJsonObject(status)) {
@@ -98,21 +70,5 @@ function frameText(data: JsonObject): string {
     Array.isArray(nodes) ? `nodes ${nodes.join(', ')}` : '',
     typeof message === 'string' ? message : '',
   ];
-  return parts
-    .filter((part) => part !== '')
-    .join(' · ')
-    .slice(0, MAX_TEXT_CHARS);
-}
-
-function objectIn(text: string): JsonObject | undefined {
-  try {
-    const value = parseJson(text);
-    return isJsonObject(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-function textOf(value: unknown): string | undefined {
-  return typeof value === 'string' ? value : undefined;
+  return parts.filter((part) => part !== '').join(' · ');
 }

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import type { SocketFrame } from '../../observability/traffic-log.ts';
+import type { SocketFrame } from '../../observability/described-frame.ts';
 import type { Caller } from '../../protocol/job-api.ts';
 
 /** The id clients know of the live prompt with this job id or key. */
