@@ -1,16 +1,55 @@
 import { expect, test } from 'vitest';
-import { RULED_ROWS, differenceRows, differencesOf } from '../../src/console/differences.ts';
+import {
+  differenceRows,
+  differencesOf,
+  documentedRows,
+  frameDifferences,
+} from '../../src/console/differences.ts';
+import { DIFFERENCE_RULES } from '../../src/console/traffic/difference-rules.ts';
 
-test('every row that a rule names is a row of docs/differences.md', () => {
-  expect(differenceRows(RULED_ROWS).map(({ row }) => row)).toEqual(RULED_ROWS);
+test('every row of docs/differences.md has its rule, and every rule its row', () => {
+  expect(Object.keys(DIFFERENCE_RULES)).toEqual(documentedRows());
+  expect(differenceRows(documentedRows()).map(({ row }) => row)).toEqual(documentedRows());
+});
+
+const HOSTED = { 'x-api-key': 'k' };
+
+test.each([
+  ['POST', '/prompt', 400, {}, '{}', ['wording', 'unknown-class', 'bad-input']],
+  ['POST', '/api/prompt', 503, {}, '', ['queue-limits', 'service-trouble', 'brownout']],
+  ['POST', '/prompt', 200, {}, '{"client_id":"a"}', ['after-the-answer']],
+  [
+    'POST',
+    '/prompt',
+    200,
+    {},
+    '{"client_id":"a","extra_data":{"api_key_comfy_org":"x"}}',
+    ['after-the-answer', 'secrets'],
+  ],
+  ['GET', '/view?filename=a.png&preview=webp', 200, {}, '', ['picture-formats', 'pixels']],
+  ['GET', '/api/v2/jobs', 400, {}, '', []],
+  ['GET', '/prompt', 200, {}, '', []],
+  ['GET', '/ws?clientId=a', 101, {}, '', ['shared-ids', 'late-sockets', 'keepalive']],
+  [
+    'GET',
+    '/api/jobs/x',
+    404,
+    HOSTED,
+    '',
+    ['newer-routes', 'hosted-errors', 'hosted-statuses', 'hosted-foreign', 'hosted-exceptions'],
+  ],
+] as const)('%s %s answered %d shows rows', (method, target, status, headers, body, rows) => {
+  const facts = { headers, isRemote: false, body: () => body };
+  expect(differencesOf({ method, target, status }, facts)).toEqual(rows);
 });
 
 test.each([
-  ['POST', '/prompt', 400, {}, ['bad-input', 'secrets', 'id-limits']],
-  ['POST', '/api/prompt', 503, {}, ['queue-limits', 'service-trouble', 'secrets', 'id-limits']],
-  ['GET', '/view?filename=a.png&preview=webp', 200, {}, ['picture-formats']],
-  ['GET', '/api/v2/jobs', 400, {}, []],
-  ['GET', '/prompt', 200, {}, []],
-] as const)('%s %s answered %d is concerned by rows', (method, target, status, headers, rows) => {
-  expect(differencesOf({ method, target, status }, headers)).toEqual(rows);
+  ['executing', '', false, []],
+  ['preview', 'node 1', false, ['sampler-previews']],
+  ['progress_state', '120 nodes', false, ['large-graphs']],
+  ['progress_state', '2 nodes', true, ['sparse-progress']],
+  ['execution_error', 'failed', false, ['current-inputs', 'wording', 'host-paths']],
+  ['execution_cached', '', true, ['unknown-cache']],
+] as const)('a frame %s (%s), remote: %s, shows rows', (type, text, isRemote, rows) => {
+  expect(frameDifferences({ type, text, bytes: 100 }, { isRemote })).toEqual(rows);
 });

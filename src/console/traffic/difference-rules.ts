@@ -1,0 +1,238 @@
+import type { IncomingHttpHeaders } from 'node:http';
+
+/** What is known of an answered v1 call. */
+export type CallFacts = {
+  readonly method: string;
+  /** Without the prefix `/api`. */
+  readonly path: string;
+  readonly query: string;
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  /** In the form of the hosted service. */
+  readonly isHosted: boolean;
+  readonly isRemote: boolean;
+  /** The beginning of the request's body. */
+  readonly body: () => string;
+};
+
+export type FrameFacts = {
+  readonly type: string;
+  readonly text: string;
+  readonly bytes: number;
+  readonly isRemote: boolean;
+};
+
+type Rule = {
+  readonly call?: (facts: CallFacts) => boolean;
+  readonly frame?: (facts: FrameFacts) => boolean;
+};
+
+/** One call or frame does not show it: it takes several, or the files and pictures of a run. */
+const NOT_SHOWN: Rule = {};
+
+const isPrompt = ({ method, path }: CallFacts): boolean => method === 'POST' && path === '/prompt';
+const isUpload = ({ path }: CallFacts): boolean => path.startsWith('/upload/');
+const isHistory = ({ path }: CallFacts): boolean => /^\/history(_v2)?(\/|$)/.test(path);
+const isUserdata = ({ path }: CallFacts): boolean =>
+  /^\/(userdata|settings|v2\/userdata)(\/|$)/.test(path);
+const isObjectInfo = ({ path }: CallFacts): boolean => path.startsWith('/object_info');
+const isJobs = ({ path }: CallFacts): boolean => /^\/jobs?(\/|$)/.test(path);
+const isUnavailable = ({ status }: CallFacts): boolean =>
+  status === 502 || status === 503 || status === 504;
+const isAccepted = (facts: CallFacts): boolean => isPrompt(facts) && facts.status === 200;
+const isRefused = (facts: CallFacts): boolean => isPrompt(facts) && facts.status === 400;
+const isPreview = ({ type }: FrameFacts): boolean => type.startsWith('preview');
+const isStep = ({ type }: FrameFacts): boolean => type === 'progress' || type === 'progress_state';
+/** From so many begun nodes on, not each `progress_state` is sent. */
+const MANY_NODES = 100;
+/** Texts of longer frames are cut. */
+const LONG_FRAME_BYTES = 900_000;
+
+/** Every row of docs/differences.md, and the calls and frames in which it can be seen. */
+export const DIFFERENCE_RULES = {
+  'no-client-id': { call: (facts) => isAccepted(facts) && !facts.body().includes('"client_id"') },
+  'shared-ids': { call: ({ path }) => path === '/ws' },
+  'late-sockets': { call: ({ path }) => path === '/ws' },
+  'after-the-answer': { call: isAccepted },
+  'cancelled-before-start': { frame: ({ type }) => type === 'execution_interrupted' },
+  watchers: { call: ({ path, query }) => path === '/ws' && /(^|&)watch=1(&|$)/.test(query) },
+  'sampler-previews': { frame: isPreview },
+  keepalive: { call: ({ path }) => path === '/ws' },
+  'no-deflate': {
+    call: ({ path, headers }) =>
+      path === '/ws' && headers['sec-websocket-extensions'] !== undefined,
+  },
+  'slow-sockets': NOT_SHOWN,
+  'large-graphs': {
+    frame: ({ type, text }) => type === 'progress_state' && Number.parseInt(text, 10) >= MANY_NODES,
+  },
+  'long-frames': { frame: ({ bytes }) => bytes >= LONG_FRAME_BYTES },
+  'socket-limits': { call: ({ path, status }) => path === '/ws' && status >= 400 },
+  'v2-jobs': { call: ({ path, method }) => path === '/queue' && method === 'GET' },
+  users: { call: ({ path }) => path === '/users' },
+  'equal-numbers': { call: (facts) => isAccepted(facts) && facts.body().includes('"number"') },
+  'turn-order': NOT_SHOWN,
+  'parallel-prompts': { call: ({ path, method }) => path === '/queue' && method === 'GET' },
+  'one-at-a-time': NOT_SHOWN,
+  'interrupt-inside': { call: ({ path }) => path === '/interrupt' },
+  free: { call: ({ path }) => path === '/free' },
+  'preview-names': {
+    call: ({ path, query }) => path === '/view' && /(^|&)type=temp(&|$)/.test(query),
+  },
+  'identical-node-meta': { call: ({ path }) => /^\/history(_v2)?\/./.test(path) },
+  'current-inputs': { frame: ({ type }) => type === 'execution_error' },
+  wording: { call: isRefused, frame: ({ type }) => type === 'execution_error' },
+  'host-paths': {
+    call: ({ path }) => /^\/(experiment\/models|internal\/folder_paths)/.test(path),
+    frame: ({ type }) => type === 'execution_error',
+  },
+  'unknown-class': { call: (facts) => isObjectInfo(facts) || isRefused(facts) },
+  gray16: NOT_SHOWN,
+  'python-regex': NOT_SHOWN,
+  'text-limits': { frame: ({ type, text }) => type === 'execution_error' && /Timeout/.test(text) },
+  'webp-pace': NOT_SHOWN,
+  'picture-formats': { call: ({ path, query }) => path === '/view' && query.includes('preview=') },
+  pixels: { call: ({ path, status }) => path === '/view' && status === 200 },
+  expansion: NOT_SHOWN,
+  'user-turns': NOT_SHOWN,
+  restart: { call: (facts) => isHistory(facts) && facts.method === 'GET' },
+  'history-size': { call: isHistory },
+  'bad-input': {
+    call: (facts) => facts.status === 400 && facts.method === 'POST' && !isUpload(facts),
+  },
+  'bad-upload': { call: (facts) => facts.status === 400 && isUpload(facts) },
+  'bad-view': { call: ({ status, path }) => status === 400 && path === '/view' },
+  'unsafe-names': {
+    call: (facts) => facts.status === 400 && (isUpload(facts) || isUserdata(facts)),
+  },
+  'duplicate-prompt-id': { call: (facts) => isRefused(facts) && /"prompt_id"/.test(facts.body()) },
+  'extra-data-null': {
+    call: (facts) => isPrompt(facts) && /"extra_data"\s*:\s*null/.test(facts.body()),
+  },
+  nan: {
+    call: ({ status, body }) => status === 400 && /[:,[\s]-?(NaN|Infinity)[,}\]\s]/.test(body()),
+  },
+  'control-characters': {
+    call: ({ status, path, query }) => status === 400 && /%(0|1|7f)/i.test(path + query),
+  },
+  'id-limits': { call: (facts) => isPrompt(facts) && /"prompt_id"/.test(facts.body()) },
+  secrets: {
+    call: (facts) => isPrompt(facts) && /"(api_key|auth_token)_[a-z]+_org"/.test(facts.body()),
+  },
+  encodings: { call: ({ status }) => status === 415 },
+  'body-limits': { call: ({ status }) => status === 413 },
+  'queue-limits': { call: (facts) => isPrompt(facts) && facts.status === 503 },
+  origin: { call: ({ status, headers }) => status === 403 && headers.origin !== undefined },
+  cors: { call: ({ headers }) => headers.origin !== undefined },
+  'active-types': {
+    call: ({ path, query }) =>
+      (path === '/view' || path.startsWith('/userdata/')) &&
+      /\.(html?|m?js|css|xml|svg|pdf|mht(ml)?)(&|$)/i.test(`${path}&${query}`),
+  },
+  'signed-view': { call: ({ path, status }) => path === '/view' && status === 302 },
+  'service-trouble': { call: isUnavailable },
+  'newer-routes': {
+    call: (facts) =>
+      isJobs(facts) ||
+      /^\/(history_v2|user|global_subgraphs|node_replacements)(\/|$)/.test(facts.path),
+  },
+  'start-page': { call: ({ path }) => path === '/' },
+  userdata: { call: isUserdata },
+  'plain-folders': { call: ({ path }) => path.startsWith('/internal/files') },
+  'system-stats': { call: ({ path }) => path === '/system_stats' },
+  // On every answer: naming it at each would hide the others.
+  headers: NOT_SHOWN,
+  'deprecation-headers': NOT_SHOWN,
+  brownout: { call: ({ status }) => status === 503 },
+  'json-spelling': NOT_SHOWN,
+  'display-name': { call: isObjectInfo },
+  compression: {
+    call: (facts) => isObjectInfo(facts) && facts.headers['accept-encoding'] !== undefined,
+  },
+  'static-files': { call: ({ path }) => path.startsWith('/assets/') || path === '/user.css' },
+  'starter-templates': { call: ({ path }) => /^\/(templates|workflow_templates)(\/|$)/.test(path) },
+  'starter-graph': { call: ({ path }) => path.startsWith('/extensions') },
+  logs: { call: ({ path }) => path.startsWith('/internal/logs') },
+  models: { call: ({ path }) => /^\/(models|embeddings|experiment\/models)(\/|$)/.test(path) },
+  'sparse-progress': { frame: (facts) => facts.isRemote && isStep(facts) },
+  'sparse-previews': { frame: (facts) => facts.isRemote && isPreview(facts) },
+  'overlapping-runs': { frame: ({ isRemote, type }) => isRemote && type === 'execution_start' },
+  'remote-order': {
+    call: (facts) => facts.isRemote && isAccepted(facts) && /"(front|number)"/.test(facts.body()),
+  },
+  'unknown-cache': { frame: ({ isRemote, type }) => isRemote && type === 'execution_cached' },
+  'remote-names': { frame: ({ isRemote, type }) => isRemote && type === 'executed' },
+  'remote-errors': { frame: ({ isRemote, type }) => isRemote && type === 'execution_error' },
+  'partial-node-errors': {
+    call: (facts) => facts.isRemote && isPrompt(facts) && facts.status <= 400,
+  },
+  'embedded-names': {
+    call: ({ isRemote, path, status }) => isRemote && path === '/view' && status === 200,
+  },
+  'png-workflow': {
+    call: (facts) =>
+      facts.isRemote && isAccepted(facts) && facts.body().includes('"extra_pnginfo"'),
+  },
+  'remote-auth-token': {
+    call: (facts) =>
+      facts.isRemote && isPrompt(facts) && facts.body().includes('"auth_token_comfy_org"'),
+  },
+  'v2-jobs-remote': NOT_SHOWN,
+  'example-input': NOT_SHOWN,
+  'others-files': { call: (facts) => facts.isRemote && isRefused(facts) },
+  'hosted-routes': {
+    call: ({ isHosted, path, status }) =>
+      isHosted && status === 404 && /^\/(assets|tags|files\/mask-layers|experiment)/.test(path),
+  },
+  'hosted-more-routes': {
+    call: ({ isHosted, path }) =>
+      isHosted && /^\/(history|settings|models|users|extensions|free)(\/|$)/.test(path),
+  },
+  'hosted-errors': { call: ({ isHosted, status }) => isHosted && status >= 400 },
+  'hosted-statuses': { call: ({ isHosted, status }) => isHosted && status >= 400 },
+  'hosted-public': {
+    call: ({ isHosted, path, status }) =>
+      isHosted && status === 401 && /^\/(templates|models|features|system_stats)/.test(path),
+  },
+  'hosted-subscription': { call: ({ status }) => status === 402 || status === 429 },
+  'hosted-foreign': {
+    call: (facts) => facts.isHosted && facts.status === 404 && isJobs(facts),
+  },
+  'hosted-order': {
+    call: (facts) => facts.isHosted && isAccepted(facts) && /"(front|number)"/.test(facts.body()),
+  },
+  'hosted-queue': {
+    call: ({ isHosted, path, method }) => isHosted && path === '/queue' && method === 'POST',
+  },
+  'hosted-names': { call: (facts) => facts.isHosted && isUpload(facts) },
+  'hosted-upload-limits': {
+    call: (facts) => facts.isHosted && isUpload(facts) && facts.status >= 400,
+  },
+  'hosted-view': { call: ({ isHosted, path }) => isHosted && path === '/view' },
+  'hosted-jobs': { call: ({ isHosted, path }) => isHosted && path === '/jobs' },
+  'hosted-status-words': {
+    call: ({ isHosted, path }) => isHosted && /^\/job\/[^/]+\/status$/.test(path),
+  },
+  'hosted-exceptions': {
+    call: ({ isHosted, path }) => isHosted && /^\/(jobs|history_v2)\/./.test(path),
+  },
+  'hosted-userdata': { call: (facts) => facts.isHosted && isUserdata(facts) },
+  'hosted-ids': {
+    call: (facts) => facts.isHosted && isPrompt(facts) && /"prompt_id"/.test(facts.body()),
+  },
+  'hosted-runs': NOT_SHOWN,
+  // Those below compare the published documents, not a server, with Holdover.
+  'contract-graphs': NOT_SHOWN,
+  'contract-content-type': NOT_SHOWN,
+  'contract-event-stream': NOT_SHOWN,
+  'contract-job-list': NOT_SHOWN,
+  'contract-keys': NOT_SHOWN,
+  'contract-texts': NOT_SHOWN,
+  'contract-forms': NOT_SHOWN,
+  'contract-definitions': NOT_SHOWN,
+  'contract-lenient': NOT_SHOWN,
+  'contract-job-statuses': NOT_SHOWN,
+  'contract-methods': NOT_SHOWN,
+} as const satisfies { readonly [row: string]: Rule };
+
+export type DifferenceName = keyof typeof DIFFERENCE_RULES;
