@@ -6,6 +6,7 @@ import { consoleRoutes, jobHandlers } from '../console/console-routes.ts';
 import { trafficHandlers } from '../console/traffic-routes.ts';
 import { clientsHandlers } from '../console/clients-routes.ts';
 import { serverHandlers } from '../console/server-routes.ts';
+import { createProcessCounts } from './process-counts.ts';
 import type { Services } from './services.ts';
 
 /** The API of Holdover's own page. */
@@ -27,9 +28,16 @@ export function openConsole(services: Services): Koa.Middleware {
     },
   };
   const { trafficRecorder, secrets } = services;
+  const processes = createProcessCounts(services.store.links, services);
   return consoleRoutes(consoleServices, {
     ...jobHandlers(consoleServices),
-    ...trafficHandlers({ store: trafficRecorder.store, secrets }),
+    ...trafficHandlers({
+      ...consoleServices,
+      store: trafficRecorder.store,
+      secrets,
+      countServers: processes.countServers,
+      baseOf: ({ ctx }) => auth.addresses.of(ctx.req)?.base ?? 'http://localhost',
+    }),
     ...serverHandlers({
       ...consoleServices,
       config,
@@ -37,6 +45,8 @@ export function openConsole(services: Services): Koa.Middleware {
       figures: services.figures,
       jobs: upstream.runner.jobs,
       assets: ledger.assets,
+      discovered: upstream.runner.discovered,
+      ...processes,
     }),
     ...clientsHandlers({
       ...consoleServices,

@@ -58,7 +58,12 @@ export async function openServices(
   if (config.upstream.kind === 'remote') secrets.add(config.upstream.key);
   const promptIdOf = createPromptIdLookup(live);
   const trafficLog = openTrafficLog({ log, secrets, promptIdOf });
-  const trafficRecorder = createTrafficRecorder({ now: monotonicNow, secrets, promptIdOf });
+  const trafficRecorder = createTrafficRecorder({
+    now: monotonicNow,
+    secrets,
+    promptIdOf,
+    isRemote: config.upstream.kind === 'remote',
+  });
   const sockets = createSockets(config, { live, eventLog, log, trafficLog, trafficRecorder });
   await connectLogs(logs, store);
   const access = createHttpAccess(config);
@@ -99,6 +104,7 @@ export async function openServices(
     sockets: () => sockets.count(),
     openStreams: () => upstream.runner.openStreams(),
     memoryBytes: () => process.memoryUsage.rss(),
+    diskBytes: () => ledger.assets.totalBytes(),
   });
   const spans = tracing?.prompts;
   const parts = { config, log, metrics, auth, ledger, upstream, sockets, spans, ...prompts };

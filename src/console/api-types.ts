@@ -148,6 +148,8 @@ export type TrafficEntry = {
 export type TrafficAnswer = {
   /** This process; with several servers each has entries of its own. */
   readonly server: string;
+  /** The number of servers that share the ledger, this one included. */
+  readonly servers: number;
   /** Pass `server.revision` as `after` for what changes from here on. */
   readonly revision: number;
   readonly entries: readonly TrafficEntry[];
@@ -200,6 +202,8 @@ export type FigureSample = {
   readonly latency_p95_ms: number | null;
   readonly memory_bytes: number;
   readonly upstream_streams: number;
+  /** Bytes of stored files; measured once a minute. */
+  readonly disk_bytes: number;
 };
 
 /** `GET /holdover/api/server`; for the operator only. */
@@ -210,11 +214,16 @@ export type ServerAnswer = {
   readonly upstream_kind: 'embedded' | 'remote';
   readonly health: { readonly is_good: boolean; readonly reason: string | null };
   readonly started_at_ms: number;
+  /** Servers that share the ledger, this one included; figures and sockets are of this one. */
+  readonly servers: number;
+  /** Processes that run jobs, where they share a queue; `null`: this process runs them, or a service does. */
+  readonly workers: number | null;
   readonly sample_interval_ms: number;
   /** The last hour, oldest first. */
   readonly samples: readonly FigureSample[];
   readonly limits: readonly {
     readonly name: string;
+    /** The flag that sets it; empty: the machine does. */
     readonly flag: string;
     readonly used: number;
     readonly limit: number;

@@ -55,6 +55,7 @@ const PATHS = [
   'traffic',
   'traffic/entry',
   'traffic/picture',
+  'traffic/har',
   'traffic/close',
   'traffic/clear',
 ] as const;

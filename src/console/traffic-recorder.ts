@@ -7,16 +7,17 @@ import {
   type PortCall,
 } from '../observability/intercepted-port.ts';
 import type { SecretRedactor } from '../observability/secret-redactor.ts';
-import type { FrameObserver, SocketFrame } from '../observability/traffic-log.ts';
+import type { SocketFrame } from '../observability/described-frame.ts';
+import type { FrameObserver } from '../observability/traffic-log.ts';
 import { describeArguments } from '../observability/v2-descriptions.ts';
 import { withoutCredentials } from '../protocol/url-credentials.ts';
 import type { Caller, JobApi, JobEvent, Result } from '../protocol/job-api.ts';
 import type { AnsweredHttpCall } from './traffic/answered-call.ts';
-import { captureRequest, captureResponse } from './traffic/captured-body.ts';
-import { differencesOf } from './differences.ts';
+import { captureRequest, captureResponse, textIn } from './traffic/captured-body.ts';
+import { differencesOf, frameDifferences } from './differences.ts';
 import { apiOf, isOfPage, pictureIn } from './traffic/recorded-call.ts';
-import { shownHeaders } from './traffic/shown-text.ts';
-import { describeFrame } from './traffic/frames.ts';
+import { createShowText, shortText, shownHeaders } from './traffic/shown-text.ts';
+import { frameEntry } from './traffic/frames.ts';
 import { type FindPromptId, createTrafficLinks } from './traffic/links.ts';
 import { type RecordedEntry, createTrafficStore } from './traffic-store.ts';
 import { answerBody, eventEntry, requestBody, statusOfAnswer } from './traffic/v2-calls.ts';
@@ -26,17 +27,20 @@ export type TrafficRecorder = ReturnType<typeof createTrafficRecorder>;
 
 type RecorderOptions = {
   readonly now: () => number;
-  readonly secrets: Pick<SecretRedactor, 'add'>;
+  readonly secrets: Pick<SecretRedactor, 'add' | 'redact'>;
   readonly promptIdOf: FindPromptId;
+  /** Another service runs the jobs. */
+  readonly isRemote: boolean;
 };
 
-export function createTrafficRecorder({ now, secrets, promptIdOf }: RecorderOptions) {
+export function createTrafficRecorder({ now, secrets, promptIdOf, isRemote }: RecorderOptions) {
   const store = createTrafficStore({ now });
   const callOfRequest = new WeakMap<IncomingMessage, RecordedEntry>();
   const callOfCaller = new WeakMap<Caller, RecordedEntry>();
   /** Callers of Holdover's own page, which are not recorded. */
   const ownCallers = new WeakSet<Caller>();
   const links = createTrafficLinks(promptIdOf);
+  const showText = createShowText(secrets);
 
   /** A call has come; its user is not known yet. */
   function beginCall(request: IncomingMessage, response: ServerResponse): void {
@@ -78,17 +82,28 @@ export function createTrafficRecorder({ now, secrets, promptIdOf }: RecorderOpti
       request_bytes: recorded.request?.totalBytes ?? 0,
       response_bytes: recorded.response?.totalBytes ?? 0,
       ...pictureIn(recorded.responseType),
-      differences: differencesOf({ ...recorded.entry, status }, request.headers),
+      differences: differencesOf(
+        { ...recorded.entry, status },
+        { headers: request.headers, isRemote, body: () => textIn(recorded.request) },
+      ),
     });
   }
 
   function recordFrame(frame: SocketFrame): void {
     const { user, sid, direction } = frame;
     if (!store.isWanted(user)) return;
-    const { promptId, body, bodyType, ...described } = describeFrame(frame);
+    const { promptId, body, bodyType, contentStart, text, ...described } = frameEntry(
+      frame.payload,
+    );
     const prompt = links.promptOfFrame(frame, promptId);
+    const line = {
+      ...described,
+      type: shortText(showText, described.type),
+      text: shortText(showText, text),
+    };
     store.add({
       user,
+      contentStart,
       ...(direction === 'in'
         ? { request: body, requestType: bodyType }
         : { response: body, responseType: bodyType }),
@@ -96,12 +111,13 @@ export function createTrafficRecorder({ now, secrets, promptIdOf }: RecorderOpti
         kind: 'frame',
         at_ms: now(),
         ms: null,
-        prompt_id: prompt ?? null,
+        prompt_id: prompt === undefined ? null : shortText(showText, prompt),
         job_id: null,
         cause_id: direction === 'out' ? links.lastV2(user, prompt) : null,
         direction,
         sid,
-        ...described,
+        ...line,
+        ...(direction === 'out' && { differences: frameDifferences(line, { isRemote }) }),
       },
     });
   }
@@ -170,7 +186,7 @@ export function createTrafficRecorder({ now, secrets, promptIdOf }: RecorderOpti
     const { user } = recorded;
     const onEvent = (event: JobEvent): void => {
       if (!store.isWanted(user)) return;
-      const { body, bodyType, ...described } = eventEntry(event);
+      const { body, bodyType, text, ...described } = eventEntry(event);
       const jobId = recorded.entry.job_id;
       const promptId =
         recorded.entry.prompt_id ??
@@ -187,6 +203,7 @@ export function createTrafficRecorder({ now, secrets, promptIdOf }: RecorderOpti
           prompt_id: promptId,
           job_id: jobId,
           cause_id: recorded.entry.id,
+          text: shortText(showText, text),
           ...described,
         },
       });
@@ -226,6 +243,8 @@ export function createTrafficRecorder({ now, secrets, promptIdOf }: RecorderOpti
     /** A socket was opened, or refused with this status. */
     upgraded(this: void, status: number, request: IncomingMessage, user: string | undefined): void {
       if (!store.isRecording() || isOfPage(request) || !store.isWanted(user)) return;
+      const target = withoutCredentials(request.url ?? '');
+      const facts = { headers: request.headers, isRemote, body: () => '' };
       store.add({
         user,
         requestHeaders: shownHeaders(request.headers),
@@ -237,9 +256,10 @@ export function createTrafficRecorder({ now, secrets, promptIdOf }: RecorderOpti
           job_id: null,
           cause_id: null,
           method: 'GET',
-          target: withoutCredentials(request.url ?? ''),
+          target,
           api: 'v1',
           status,
+          differences: differencesOf({ method: 'GET', target, status }, facts),
           agent: agentOf(request),
           client_id: clientIdIn((request.url ?? '').split('?', 2)[1] ?? ''),
         },

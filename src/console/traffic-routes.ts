@@ -1,22 +1,30 @@
-import { gunzipSync, brotliDecompressSync } from 'node:zlib';
+import { Readable } from 'node:stream';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { V1Error, plainError } from '../dialects/errors.ts';
 import type { SecretRedactor } from '../observability/secret-redactor.ts';
 import { stringifyJson, type Json } from '../protocol/json.ts';
-import { withoutCredentialsIn } from '../protocol/url-credentials.ts';
-import type { TrafficBody, TrafficDetail } from './api-types.ts';
-import { type CapturedBody, MAX_BODY_BYTES, bytesOf, isCut } from './traffic/captured-body.ts';
+import type { SessionAnswer, TrafficAnswer, TrafficDetail } from './api-types.ts';
 import { type ConsoleHandlers, type ConsoleRequest, requireOperator } from './console-routes.ts';
 import { differenceRows } from './differences.ts';
-import { multipartText } from './traffic/multipart-text.ts';
+import { harPieces, pictureIn } from './traffic/har.ts';
+import { shownBody } from './traffic/shown-body.ts';
+import { type ShowText, createShowText } from './traffic/shown-text.ts';
 import type { RecordedEntry, TrafficScope, TrafficStore } from './traffic-store.ts';
 
 type TrafficServices = {
   readonly store: TrafficStore;
   readonly secrets: Pick<SecretRedactor, 'redact'>;
+  /** The number of servers that share the ledger; each records its own traffic. */
+  readonly countServers: () => Promise<number>;
+  readonly baseOf: (request: ConsoleRequest) => string;
+  readonly facts: Pick<SessionAnswer, 'version' | 'upstream' | 'upstream_kind'>;
 };
 
 /** The inspector: callers see their own traffic; `scope=all` is for the operator. */
-export function trafficHandlers({ store, secrets }: TrafficServices): ConsoleHandlers {
+export function trafficHandlers(services: TrafficServices): ConsoleHandlers {
+  const { store, secrets, countServers } = services;
+  const showText = createShowText(secrets);
+
   /** The last of the filters: no secret that is known by now leaves. */
   function send({ ctx }: ConsoleRequest, body: object): undefined {
     ctx.status = 200;
@@ -26,6 +34,7 @@ export function trafficHandlers({ store, secrets }: TrafficServices): ConsoleHan
   }
 
   function find(request: ConsoleRequest): RecordedEntry {
+    requireServer(request, store.server);
     const found = store.find(Number(request.query.get('id')), scopeOf(request));
     if (found) return found;
     throw new V1Error(404, plainError('not_found', 'This entry is gone.'));
@@ -35,7 +44,9 @@ export function trafficHandlers({ store, secrets }: TrafficServices): ConsoleHan
     async 'GET traffic'(request) {
       const scope = scopeOf(request);
       store.hold(scope);
-      return send(request, store.changedAfter(afterOf(request, store.server), scope));
+      const servers = await countServers();
+      const changed = store.changedAfter(afterOf(request, store.server), scope);
+      return send(request, { ...changed, servers } satisfies TrafficAnswer);
     },
     async 'POST traffic/close'(request) {
       store.release(scopeOf(request));
@@ -47,20 +58,42 @@ export function trafficHandlers({ store, secrets }: TrafficServices): ConsoleHan
       return send(request, {});
     },
     'GET traffic/entry': async (request) =>
-      send(request, detailOf(find(request), scopeOf(request))),
+      send(request, detailOf(find(request), { ...scopeOf(request), showText })),
     async 'GET traffic/picture'(request) {
-      const recorded = find(request);
-      const body = recorded.response ?? recorded.request;
-      if (recorded.entry.picture === undefined || body === undefined || isCut(body)) {
+      const picture = pictureIn(find(request), showText);
+      if (picture === undefined) {
         throw new V1Error(404, plainError('not_found', 'There is no picture.'));
       }
       request.ctx.status = 200;
       // The page knows its type; no other reader shall show it.
       request.ctx.set('Content-Type', 'application/octet-stream');
-      request.ctx.body = bytesOf(body);
+      request.ctx.body = picture;
+      return undefined;
+    },
+    async 'GET traffic/har'(request) {
+      requireServer(request, store.server);
+      const { ctx } = request;
+      ctx.status = 200;
+      ctx.set('Content-Type', 'application/json; charset=utf-8');
+      ctx.set('Content-Disposition', 'attachment; filename="holdover.har"');
+      ctx.body = Readable.from(harText(request, { ...services, showText }));
       return undefined;
     },
   };
+}
+
+/** Other calls are served between two entries. */
+async function* harText(
+  request: ConsoleRequest,
+  { store, secrets, facts, baseOf, showText }: TrafficServices & { readonly showText: ShowText },
+): AsyncGenerator<string> {
+  const base = baseOf(request);
+  const upstreamBase = facts.upstream_kind === 'remote' ? facts.upstream : base;
+  const options = { base, upstreamBase, showText, version: facts.version };
+  for (const piece of harPieces(store.list(scopeOf(request)), options)) {
+    yield secrets.redact(piece);
+    await nextTurn();
+  }
 }
 
 function scopeOf({ caller, access, query }: ConsoleRequest): TrafficScope {
@@ -69,59 +102,34 @@ function scopeOf({ caller, access, query }: ConsoleRequest): TrafficScope {
   return { user: caller.user, isAll };
 }
 
+/** Behind a balancer a call may reach a server that has other entries with the same ids. */
+function requireServer({ query }: ConsoleRequest, server: string): void {
+  const wanted = query.get('server') ?? server;
+  if (wanted === server) return;
+  throw new V1Error(404, plainError('other_server', 'Another server has this entry: ask again.'));
+}
+
 /** `after` names a revision of each server that was asked: `a1b2.17,c3d4.5`. */
 function afterOf({ query }: ConsoleRequest, server: string): number {
   const known = (query.get('after') ?? '').split(',').find((one) => one.startsWith(`${server}.`));
   return Number(known?.slice(server.length + 1) ?? 0) || 0;
 }
 
-function detailOf(recorded: RecordedEntry, { user }: TrafficScope): TrafficDetail {
-  const { entry, requestHeaders = [], responseHeaders = [] } = recorded;
+function detailOf(
+  recorded: RecordedEntry,
+  { user, showText }: Pick<TrafficScope, 'user'> & { readonly showText: ShowText },
+): TrafficDetail {
+  const { entry, requestHeaders = [], responseHeaders = [], contentStart } = recorded;
+  const { target } = entry;
   const encoding = responseHeaders.find(([name]) => name === 'content-encoding')?.[1];
+  const request = { body: recorded.request, contentType: recorded.requestType };
+  const response = { body: recorded.response, contentType: recorded.responseType, encoding };
   return {
     entry: { ...entry, is_other_user: recorded.user !== user },
     request_headers: requestHeaders,
     response_headers: responseHeaders,
-    request: shownBody(recorded.request, recorded.requestType, undefined),
-    response: shownBody(recorded.response, recorded.responseType, encoding),
+    request: shownBody({ ...request, target, contentStart }, showText),
+    response: shownBody({ ...response, target, contentStart }, showText),
     differences: differenceRows(entry.differences ?? []),
   };
-}
-
-function shownBody(
-  body: CapturedBody | undefined,
-  contentType = '',
-  encoding: string | undefined,
-): TrafficBody | null {
-  if (body === undefined || body.totalBytes === 0) return null;
-  const facts = { content_type: contentType, bytes: body.totalBytes, is_cut: isCut(body) };
-  if (contentType.startsWith('multipart/')) {
-    return {
-      ...facts,
-      text: withoutCredentialsIn(multipartText(bytesOf(body), contentType)),
-      note: null,
-    };
-  }
-  if (!isText(contentType)) return { ...facts, text: null, note: null };
-  const bytes = encoding === undefined ? bytesOf(body) : unpacked(body, encoding);
-  if (bytes === undefined) return { ...facts, text: null, note: `compressed with ${encoding}` };
-  return { ...facts, text: withoutCredentialsIn(bytes.toString('utf8')), note: null };
-}
-
-function unpacked(body: CapturedBody, encoding: string): Buffer | undefined {
-  if (isCut(body)) return undefined;
-  const limits = { maxOutputLength: 64 * MAX_BODY_BYTES };
-  try {
-    const bytes = bytesOf(body);
-    const text =
-      encoding === 'br' ? brotliDecompressSync(bytes, limits) : gunzipSync(bytes, limits);
-    return text.subarray(0, 8 * MAX_BODY_BYTES);
-  } catch {
-    return undefined;
-  }
-}
-
-/** A body without a type is text: v1 clients send JSON without one. */
-function isText(contentType: string): boolean {
-  return contentType === '' || /json|^text\/|xml|urlencoded|event-stream/.test(contentType);
 }

@@ -13,7 +13,15 @@ export type RecordedEntry = {
   response?: CapturedBody;
   requestType?: string;
   responseType?: string;
+  /** Of a frame: the byte of its body at which its picture or text starts. */
+  contentStart?: number;
 };
+
+/** A reader that writes them all down slowly must not hold the memory of those that are gone. */
+function dropBodies(recorded: RecordedEntry): void {
+  delete recorded.request;
+  delete recorded.response;
+}
 
 const MAX_ENTRIES = 4000;
 const MAX_BYTES = 32 * 1024 * 1024;
@@ -48,6 +56,7 @@ export function createTrafficStore({ now }: { readonly now: () => number }) {
   function remove(recorded: RecordedEntry): void {
     if (!entries.delete(recorded.entry.id)) return;
     bytes -= sizes.get(recorded) ?? 0;
+    dropBodies(recorded);
   }
   const sizes = new WeakMap<RecordedEntry, number>();
 
@@ -71,6 +80,7 @@ export function createTrafficStore({ now }: { readonly now: () => number }) {
   }
 
   function clear(): void {
+    entries.forEach(dropBodies);
     entries.clear();
     bytes = 0;
     dropped = 0;
@@ -114,6 +124,9 @@ export function createTrafficStore({ now }: { readonly now: () => number }) {
       const found = entries.get(id);
       return found && (isAll || found.user === user) ? found : undefined;
     },
+    /** All entries that the reader may see, oldest first. */
+    list: ({ user, isAll }: TrafficScope): readonly RecordedEntry[] =>
+      [...entries.values()].filter((recorded) => isAll || recorded.user === user),
     /** Entries that changed after this revision, oldest first; the newest when there are many. */
     changedAfter(after: number, { user, isAll }: TrafficScope) {
       const changed = [...entries.values()].filter(

@@ -28,6 +28,11 @@ export function bytesOf({ pieces }: CapturedBody): Buffer {
   return Buffer.concat(pieces);
 }
 
+/** The beginning of a body as text. */
+export function textIn(body: CapturedBody | undefined): string {
+  return body === undefined ? '' : bytesOf(body).toString('utf8');
+}
+
 function addPiece(body: CapturedBody, piece: Buffer): void {
   body.totalBytes += piece.length;
   const room = MAX_BODY_BYTES - body.capturedBytes;

@@ -1,20 +1,52 @@
-/** A form in words: each part with its headers, its text, or the number of its bytes. */
-export function multipartText(bytes: Buffer, contentType: string): string {
+import { type CapturedBody, bytesOf, isCut } from './captured-body.ts';
+import { jsonWithoutCredentials } from './shown-json.ts';
+import { REMOVED, type ShowText, isSecretName } from './shown-text.ts';
+
+/** A form in words: each part with its headers, its text without credentials, or the number of its bytes. */
+export function multipartText(body: CapturedBody, contentType: string, showText: ShowText): string {
   const boundary = /boundary="?([^";]+)"?/i.exec(contentType)?.[1];
-  if (boundary === undefined) return `(${bytes.length} bytes)`;
-  const parts = bytes.toString('latin1').split(`--${boundary}`).slice(1);
-  const shown = parts.filter((part) => !part.startsWith('--')).map(partText);
+  if (boundary === undefined) return `(${body.totalBytes} bytes)`;
+  const parts = bytesOf(body).toString('latin1').split(`--${boundary}`).slice(1);
+  const shown = parts
+    .filter((part) => !part.startsWith('--'))
+    .map((part, at) => partText(part, { showText, isCut: isCut(body) && at === parts.length - 1 }));
   return shown.join('\n\n');
 }
 
 const MAX_TEXT_CHARS = 2000;
 
-function partText(part: string): string {
+type PartOptions = {
+  readonly showText: ShowText;
+  /** Only its beginning was recorded: half of a key is not recognized. */
+  readonly isCut: boolean;
+};
+
+function partText(part: string, options: PartOptions): string {
   const end = part.indexOf('\r\n\r\n');
   if (end < 0) return '(cut off)';
-  const head = Buffer.from(part.slice(0, end), 'latin1').toString('utf8').trim();
+  const head = utf8(part.slice(0, end)).trim();
   const body = part.slice(end + 4).replace(/\r\n$/, '');
-  const isFile = /filename=/i.test(head);
-  const text = Buffer.from(body, 'latin1').toString('utf8').slice(0, MAX_TEXT_CHARS);
-  return `${head}\n\n${isFile ? `(${body.length} bytes)` : text}`;
+  return `${options.showText(head)}\n\n${bodyText(head, body, options)}`;
+}
+
+function bodyText(head: string, body: string, { showText, isCut }: PartOptions): string {
+  if (/filename\*?=/i.test(head)) return isCut ? '(a file, cut off)' : `(${body.length} bytes)`;
+  if (isCut) return '(cut off)';
+  const name = /\bname\*?="?([^";\r\n]*)/i.exec(head)?.[1] ?? '';
+  if (isSecretName(decoded(name))) return REMOVED;
+  const text = utf8(body);
+  return showText(jsonWithoutCredentials(text) ?? text).slice(0, MAX_TEXT_CHARS);
+}
+
+/** `name*=utf-8''api%5Fkey` is a name too. */
+function decoded(name: string): string {
+  try {
+    return decodeURIComponent(name.replace(/^[\w-]*'[\w-]*'/, ''));
+  } catch {
+    return name;
+  }
+}
+
+function utf8(latin1: string): string {
+  return Buffer.from(latin1, 'latin1').toString('utf8');
 }

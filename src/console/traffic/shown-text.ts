@@ -1,6 +1,53 @@
+import type { SecretRedactor } from '../../observability/secret-redactor.ts';
 import { isCredentialMember, withoutCredentialsIn } from '../../protocol/url-credentials.ts';
 
-const REMOVED = '[removed]';
+export const REMOVED = '[removed]';
+
+/** A text without credentials, as the inspector shows it. */
+export type ShowText = (text: string) => string;
+
+/** Removes what looks like a credential, and every key that a caller has shown. */
+export function createShowText(secrets: Pick<SecretRedactor, 'redact'>): ShowText {
+  return (text) =>
+    secrets.redact(
+      withoutCredentialsIn(text)
+        .replaceAll(MEMBER_IN_TEXT, `$1$3${REMOVED}`)
+        .replaceAll(ASSIGNMENT_IN_TEXT, `$1${REMOVED}`),
+    );
+}
+
+/** A text in one line of the list. Its end is cut off only after credentials were removed: half of a key is not recognized. */
+export function shortText(showText: ShowText, text: string): string {
+  return showText(text.slice(0, MAX_SEARCHED_CHARS)).slice(0, MAX_TEXT_CHARS);
+}
+
+const MAX_TEXT_CHARS = 160;
+const MAX_SEARCHED_CHARS = 16_384;
+
+const SECRETS = String.raw`(?:api|auth|access|private|secret|signing)[-_.]?keys?|(?:api|auth|access|refresh|session|bearer|id)[-_.]?tokens?|token|secrets?|passw(?:or)?ds?|passphrases?|credentials?|cookies?2?|jwts?|authorization|signature`;
+const SECRET_ENDS = String.raw`(?:[-_.](?:id|value|[a-z]+[-_.]org))?`;
+const SECRET_NAME = new RegExp(
+  String.raw`^(?:.*(?:${SECRETS})${SECRET_ENDS}|pwd|session[-_]?id)$`,
+  'i',
+);
+/** In JSON that cannot be parsed, as the beginning of a long body. A text may be chosen by anyone: this takes linear time. */
+const MEMBER_IN_TEXT = new RegExp(
+  String.raw`((?<!\\)(\\*["'])[\w.-]{0,64}(?:${SECRETS})${SECRET_ENDS}\2\s*:\s*(?:\[\s*)?)(\2)(?:(?!(?<!\\)\2)[^\n])+`,
+  'gi',
+);
+/** `token=…`, as in a form or a command line. */
+const ASSIGNMENT_IN_TEXT = new RegExp(
+  String.raw`(\b[\w.-]{0,64}(?:${SECRETS})${SECRET_ENDS}=)(?!\[)[^\s"'\\&;,<>]+`,
+  'gi',
+);
+const SECRET_HEADER = /(^|-)(auth|session|sid|sig|key|assertion|protocol)$/i;
+/** Made up for each handshake. */
+const HANDSHAKE_HEADER = 'sec-websocket-key';
+
+/** True when a member of JSON, or a part of a form, of this name holds a credential. The inspector removes more than the log does. */
+export function isSecretName(name: string): boolean {
+  return isCredentialMember(name) || SECRET_NAME.test(name.trim());
+}
 
 type Headers = { readonly [name: string]: number | string | readonly string[] | undefined };
 
@@ -13,5 +60,6 @@ export function shownHeaders(headers: Headers): readonly (readonly [string, stri
 }
 
 function shownHeader(name: string, value: string): string {
-  return isCredentialMember(name) ? REMOVED : withoutCredentialsIn(value);
+  const isSecret = name !== HANDSHAKE_HEADER && (isSecretName(name) || SECRET_HEADER.test(name));
+  return isSecret ? REMOVED : withoutCredentialsIn(value);
 }

@@ -6,7 +6,6 @@ type RequestPart = { readonly request?: CapturedBody; readonly requestType?: str
 type AnswerPart = { readonly response?: CapturedBody; readonly responseType?: string };
 
 const JSON_TYPE = 'application/json';
-const MAX_TEXT_CHARS = 160;
 /** Writing down a larger workflow would take the time of other calls. */
 const MAX_NODES = 2000;
 
@@ -95,7 +94,7 @@ export function eventEntry(event: JobEvent): EventEntry {
   const body = jsonBody(event.data as unknown as Json);
   return {
     type: event.event,
-    text: eventText(event).slice(0, MAX_TEXT_CHARS),
+    text: eventText(event),
     bytes: body.totalBytes,
     body,
     bodyType: JSON_TYPE,

@@ -1,0 +1,79 @@
+import { brotliDecompressSync, gunzipSync } from 'node:zlib';
+import { withoutCredentials } from '../../protocol/url-credentials.ts';
+import type { TrafficBody } from '../api-types.ts';
+import { type CapturedBody, MAX_BODY_BYTES, bytesOf, isCut } from './captured-body.ts';
+import { multipartText } from './multipart-text.ts';
+import { jsonWithoutCredentials } from './shown-json.ts';
+import { REMOVED, type ShowText, isSecretName } from './shown-text.ts';
+
+type RecordedBody = {
+  readonly body: CapturedBody | undefined;
+  readonly contentType?: string | undefined;
+  /** Of an answer: how it is compressed. */
+  readonly encoding?: string | undefined;
+  /** Byte at which its content starts; a binary frame of v1 begins with a header. */
+  readonly contentStart?: number | undefined;
+  /** Address of the call that it belongs to. */
+  readonly target?: string | undefined;
+};
+
+/** A body without credentials, as the inspector shows it; `null`: there is none. */
+export function shownBody(recorded: RecordedBody, showText: ShowText): TrafficBody | null {
+  const { body, contentType = '', encoding, contentStart = 0, target = '' } = recorded;
+  if (body === undefined || body.totalBytes === 0) return null;
+  const facts = { content_type: contentType, bytes: body.totalBytes, is_cut: isCut(body) };
+  if (namesSecret(target)) return { ...facts, text: REMOVED, note: null };
+  if (contentType.startsWith('multipart/')) {
+    return { ...facts, text: multipartText(body, contentType, showText), note: null };
+  }
+  if (!isText(contentType)) return { ...facts, text: null, note: null };
+  const bytes = encoding === undefined ? bytesOf(body) : unpacked(body, encoding);
+  if (bytes === undefined) return { ...facts, text: null, note: `compressed with ${encoding}` };
+  const text = withoutTail(bytes.toString('utf8', contentStart), body);
+  return { ...facts, text: shownText(text, contentType, showText), note: null };
+}
+
+function shownText(text: string, contentType: string, showText: ShowText): string {
+  const isForm = contentType.includes('urlencoded') || (contentType === '' && FORM.test(text));
+  if (isForm) return showText(withoutCredentials(`?${text}`).slice(1));
+  return showText(jsonWithoutCredentials(text) ?? text);
+}
+
+/** `a=1&b=2` */
+const FORM = /^[\w%.+-]+=/;
+const MAX_TAIL_CHARS = 8192;
+
+/** A text that was cut off may end within a key, which is not recognized then. */
+function withoutTail(text: string, body: CapturedBody): string {
+  if (!isCut(body)) return text;
+  const lastEnd = Math.max(text.lastIndexOf('"'), text.lastIndexOf('\n'), text.lastIndexOf('&'));
+  return text.slice(0, Math.max(lastEnd, text.length - MAX_TAIL_CHARS));
+}
+
+/** `/settings/Comfy.ApiKey`: the body is the value alone. */
+function namesSecret(target: string): boolean {
+  const [path = ''] = target.split('?', 1);
+  try {
+    return isSecretName(decodeURIComponent(path.split('/').at(-1) ?? ''));
+  } catch {
+    return true;
+  }
+}
+
+function unpacked(body: CapturedBody, encoding: string): Buffer | undefined {
+  if (isCut(body)) return undefined;
+  const limits = { maxOutputLength: 64 * MAX_BODY_BYTES };
+  try {
+    const bytes = bytesOf(body);
+    const text =
+      encoding === 'br' ? brotliDecompressSync(bytes, limits) : gunzipSync(bytes, limits);
+    return text.subarray(0, 8 * MAX_BODY_BYTES);
+  } catch {
+    return undefined;
+  }
+}
+
+/** A body without a type is text: v1 clients send JSON without one. */
+function isText(contentType: string): boolean {
+  return contentType === '' || /json|^text\/|xml|urlencoded|event-stream/.test(contentType);
+}
