@@ -11,6 +11,7 @@ import type { DistributedEngineOptions } from '../upstreams/distributed/shared-s
 import type { RedisConnections } from '../lib/redis.ts';
 import type { Logger } from '../observability/log.ts';
 import type { RemoteJobs } from '../upstreams/remote/remote-jobs.ts';
+import type { UpstreamCapabilities } from '../upstreams/remote/capabilities.ts';
 import type { RemoteLimits } from '../upstreams/remote/limits.ts';
 import type { Tracing } from '../tracing/tracing.ts';
 import type { Caller, JobApi } from '../protocol/job-api.ts';
@@ -37,6 +38,11 @@ type JobRunner = {
   readonly startUpload?: RemoteJobs['startUpload'];
   /** Event streams it holds open elsewhere. */
   readonly openStreams: () => number;
+  /** What was discovered of a service; absent where the jobs run here. */
+  readonly discovered?: () => Pick<
+    UpstreamCapabilities,
+    'listing' | 'ignoresCancel' | 'changesIds'
+  >;
   /** Starts running jobs. */
   start(): void;
   close(): Promise<void>;
@@ -167,6 +173,7 @@ async function openRemote(
     startUpload: (caller, upload) => remote.startUpload(caller, upload),
     acceptsCaller: (caller) => remote.acceptsCaller(caller),
     openStreams: () => remote.capabilities().openStreams,
+    discovered: () => remote.capabilities(),
     needsCallerKey: (user) => key === undefined && user !== keylessUser,
     start: () => {},
     async close() {

@@ -1,43 +1,52 @@
 import type { Config } from '../config/config.ts';
 import type { AssetStore } from '../ledger/ledger.ts';
-import type { JobApi } from '../protocol/job-api.ts';
+import type { Caller, JobApi } from '../protocol/job-api.ts';
 import type { ServerAnswer, SessionAnswer } from './api-types.ts';
 import { type ConsoleHandlers, requireOperator } from './console-routes.ts';
 import { type Figures, SAMPLE_INTERVAL_MS } from './figures.ts';
+import { limitsOf } from './server-limits.ts';
+import { type DiscoveredUpstream, warningsOf } from './server-warnings.ts';
 
 type ServerServices = {
   readonly config: Pick<
     Config,
-    | 'queueLimit'
-    | 'maxSockets'
-    | 'diskBudgetBytes'
-    | 'outboxLimit'
+    | 'concurrency'
+    | 'dataDir'
     | 'deprecationSettings'
+    | 'diskBudgetBytes'
+    | 'maxSockets'
+    | 'outboxLimit'
+    | 'queueLimit'
     | 'upstream'
   >;
   readonly now: () => number;
   readonly figures: Figures;
   readonly facts: Pick<SessionAnswer, 'version' | 'upstream' | 'upstream_kind'>;
-  readonly jobs: Pick<JobApi, 'health'>;
+  readonly jobs: Pick<JobApi, 'health' | 'list'>;
   readonly assets: Pick<AssetStore, 'totalBytes'>;
+  /** What is known of the service that runs the jobs; absent where this server runs them. */
+  readonly discovered: (() => DiscoveredUpstream) | undefined;
+  readonly countServers: () => Promise<number>;
+  readonly countWorkers: () => Promise<number | undefined>;
 };
 
-type Limit = ServerAnswer['limits'][number];
-type Warning = ServerAnswer['warnings'][number];
-
-/** A limit that is this full is worth a warning. */
-const NEARLY = 0.85;
 const STARTED_AT_MS = Date.now() - process.uptime() * 1000;
 
 /** Health, figures, limits and warnings, for the operator. */
 export function serverHandlers(services: ServerServices): ConsoleHandlers {
   return {
-    async 'GET server'({ access }): Promise<ServerAnswer> {
+    async 'GET server'({ access, caller }): Promise<ServerAnswer> {
       requireOperator(access);
-      const { figures, facts, jobs } = services;
+      const { figures, facts, jobs, config } = services;
       if (figures.samples().length === 0) await figures.measure();
       const health = await jobs.health();
-      const limits = await limitsOf(services);
+      if (health.ok) await discoverJobList(services, caller);
+      const limits = await limitsOf({
+        config,
+        figures,
+        diskBytes: () => services.assets.totalBytes(),
+      });
+      const workers = facts.upstream_kind === 'embedded' ? await services.countWorkers() : null;
       return {
         ...facts,
         node: process.version,
@@ -46,85 +55,30 @@ export function serverHandlers(services: ServerServices): ConsoleHandlers {
           reason: health.ok ? null : `${health.error.code}: ${health.error.message}`,
         },
         started_at_ms: STARTED_AT_MS,
+        servers: await services.countServers(),
+        workers: workers ?? null,
         sample_interval_ms: SAMPLE_INTERVAL_MS,
         samples: figures.samples(),
         limits,
-        warnings: warningsOf(services, limits, health.ok),
+        warnings: warningsOf({
+          config,
+          limits,
+          nowMs: services.now(),
+          upstream: facts.upstream,
+          isHealthy: health.ok,
+          outbox: figures.samples().at(-1)?.outbox ?? 0,
+          workers: workers ?? null,
+          discovered: services.discovered?.(),
+        }),
       };
     },
   };
 }
 
-async function limitsOf({ config, figures, assets }: ServerServices): Promise<readonly Limit[]> {
-  const last = figures.samples().at(-1);
-  const isEmbedded = config.upstream.kind === 'embedded';
-  const limits: Limit[] = [
-    {
-      name: 'WebSockets',
-      flag: '--max-sockets',
-      used: last?.sockets ?? 0,
-      limit: config.maxSockets,
-      unit: 'count',
-    },
-  ];
-  if (!isEmbedded) return limits;
-  const diskBytes = await assets.totalBytes();
-  return [
-    {
-      name: 'Waiting jobs',
-      flag: '--queue-limit',
-      used: last?.queued ?? 0,
-      limit: config.queueLimit,
-      unit: 'count',
-    },
-    {
-      name: 'Files',
-      flag: '--disk-budget',
-      used: diskBytes,
-      limit: config.diskBudgetBytes,
-      unit: 'bytes',
-    },
-    ...limits,
-  ];
-}
-
-function warningsOf(
-  { config, now, facts, figures }: ServerServices,
-  limits: readonly Limit[],
-  isHealthy: boolean,
-): readonly Warning[] {
-  const warnings: Warning[] = [];
-  if (!isHealthy) {
-    warnings.push({
-      code: 'upstream_unhealthy',
-      text: `The upstream (${facts.upstream}) does not answer as it should: accepted prompts wait.`,
-      action: 'Start it again, or check its address and key.',
-    });
-  }
-  for (const { name, flag, used, limit } of limits) {
-    if (used < limit * NEARLY) continue;
-    const text = `${name}: ${Math.round((used / limit) * 100)} % of the limit are used.`;
-    warnings.push({ code: 'limit_near', text, action: `Raise ${flag}, or make room.` });
-  }
-  const outbox = figures.samples().at(-1)?.outbox ?? 0;
-  if (outbox > 0) {
-    warnings.push({
-      code: 'outbox',
-      text: `${outbox} accepted prompts wait until the upstream has room.`,
-      action:
-        'They are sent by themselves; look at the health of the upstream when the number grows.',
-    });
-  }
-  for (const { fromMs, toMs } of config.deprecationSettings.brownouts) {
-    if (toMs !== undefined && toMs <= now()) continue;
-    const isOn = fromMs === undefined || fromMs <= now();
-    const from = fromMs === undefined ? '' : ` from ${new Date(fromMs).toISOString()}`;
-    const to = toMs === undefined ? '' : ` until ${new Date(toMs).toISOString()}`;
-    warnings.push({
-      code: 'brownout',
-      text: isOn ? `A brownout of v1 is on${to}.` : `A brownout of v1 is planned${from}${to}.`,
-      action: 'Clients that it affects are shown under Leaving v1.',
-    });
-  }
-  return warnings;
+/** A list is needed only after an accident; the operator should know before. */
+async function discoverJobList(
+  { discovered, jobs }: ServerServices,
+  caller: Caller,
+): Promise<void> {
+  if (discovered?.().listing === 'unknown') await jobs.list(caller, { limit: 1 });
 }

@@ -26,6 +26,7 @@ test('an hour is remembered, with rates between two samples', async () => {
     sockets: () => 5,
     openStreams: () => 6,
     memoryBytes: () => 7,
+    diskBytes: async () => 8,
   });
   for (let i = 0; i < 400; i++) {
     await figures.measure();
@@ -40,6 +41,7 @@ test('an hour is remembered, with rates between two samples', async () => {
     running: 4,
     outbox: 4,
     sockets: 5,
+    disk_bytes: 8,
     ended_per_minute: 30,
     requests_per_second: 1,
   });

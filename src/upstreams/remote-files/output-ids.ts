@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { Account } from '../remote-calls/accounts.ts';
 import { type EngineFile, engineFileOf } from '../../protocol/engine-file.ts';
+import type { UpstreamCapabilities } from '../remote/capabilities.ts';
 import type { Snapshots } from '../remote-events/snapshots.ts';
 
 /**
@@ -12,7 +13,13 @@ export type OutputIds = ReturnType<typeof createOutputIds>;
 
 const MAX_RENEWED_IDS = 10_000;
 
-export function createOutputIds({ snapshots }: { readonly snapshots: Snapshots }) {
+export function createOutputIds({
+  snapshots,
+  capabilities,
+}: {
+  readonly snapshots: Snapshots;
+  readonly capabilities: Pick<UpstreamCapabilities, 'changesIds'>;
+}) {
   const currentIds = new LRUCache<string, string>({ max: MAX_RENEWED_IDS });
   return {
     /** The id the file has now, as far as it is known here. */
@@ -26,6 +33,7 @@ export function createOutputIds({ snapshots }: { readonly snapshots: Snapshots }
       const outputs = read.ok ? read.value.outputs : [];
       const sameFile = outputs.find(({ id }) => isSame(engineFileOf(id), file));
       if (!sameFile || sameFile.id === assetId) return undefined;
+      capabilities.changesIds = true;
       currentIds.set(`${account.id} ${assetId}`, sameFile.id);
       return sameFile.id;
     },

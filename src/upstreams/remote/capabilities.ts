@@ -12,6 +12,8 @@ export type UpstreamCapabilities = {
   hashLookup: 'unknown' | 'yes' | 'no';
   /** It has answered a cancel with success, and the job waited on. */
   ignoresCancel: boolean;
+  /** An output of a job had another id than before: the upstream was restarted, and has no state directory. */
+  changesIds: boolean;
   /** Uploads in a row that failed while they arrived, and were then accepted whole. */
   failedUploadStarts: number;
   /** No event stream is opened before this time. */
@@ -30,6 +32,7 @@ export function unknownCapabilities(): UpstreamCapabilities {
     listing: 'unknown',
     hashLookup: 'unknown',
     ignoresCancel: false,
+    changesIds: false,
     failedUploadStarts: 0,
     pollOnlyUntilMs: 0,
     holdover: undefined,

@@ -59,7 +59,7 @@ export function createRemoteServices(options: RemoteOptions) {
   const snapshots = new Snapshots(client);
   const streamSlots = createStreamSlots({ max: Math.min(limits.maxStreams, MAX_STREAMS), clock });
   const checkRate = createCheckRate({ ...limits.streamChecks, clock });
-  const outputIds = createOutputIds({ snapshots });
+  const outputIds = createOutputIds({ snapshots, capabilities });
   return {
     ...client,
     snapshots,

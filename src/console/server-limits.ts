@@ -1,0 +1,74 @@
+import { statfs } from 'node:fs/promises';
+import { totalmem } from 'node:os';
+import type { Config } from '../config/config.ts';
+import type { ServerAnswer } from './api-types.ts';
+import type { Figures } from './figures.ts';
+
+export type Limit = ServerAnswer['limits'][number];
+
+type LimitSources = {
+  readonly config: Pick<
+    Config,
+    'queueLimit' | 'maxSockets' | 'diskBudgetBytes' | 'outboxLimit' | 'upstream' | 'dataDir'
+  >;
+  readonly figures: Pick<Figures, 'samples'>;
+  readonly diskBytes: () => Promise<number>;
+};
+
+/** What is limited, and how much of it is used. */
+export async function limitsOf({
+  config,
+  figures,
+  diskBytes,
+}: LimitSources): Promise<readonly Limit[]> {
+  const last = figures.samples().at(-1);
+  const { upstream } = config;
+  const ofUpstream: readonly Limit[] =
+    upstream.kind === 'embedded'
+      ? [counted('Waiting jobs', '--queue-limit', [last?.queued, config.queueLimit])]
+      : [
+          counted('Outbox (limit of one user)', '--outbox-limit', [
+            last?.outbox,
+            config.outboxLimit,
+          ]),
+          counted('Event streams', '--upstream-streams', [
+            last?.upstream_streams,
+            upstream.streams,
+          ]),
+        ];
+  const used = await diskBytes();
+  return [
+    ...ofUpstream,
+    counted('WebSockets', '--max-sockets', [last?.sockets, config.maxSockets]),
+    inBytes('Stored files', '--disk-budget', [used, config.diskBudgetBytes]),
+    ...(await diskOf(config.dataDir)),
+    inBytes('Memory', '', [last?.memory_bytes ?? 0, memoryLimit()]),
+  ];
+}
+
+type UsedOfLimit = readonly [used: number | undefined, limit: number];
+
+function counted(name: string, flag: string, [used = 0, limit]: UsedOfLimit): Limit {
+  return { name, flag, used, limit, unit: 'count' };
+}
+
+function inBytes(name: string, flag: string, [used = 0, limit]: UsedOfLimit): Limit {
+  return { name, flag, used, limit, unit: 'bytes' };
+}
+
+/** The disk that holds the data folder, as far as this process may fill it. */
+async function diskOf(dataDir: string): Promise<readonly Limit[]> {
+  try {
+    const { blocks, bfree, bavail, bsize } = await statfs(dataDir);
+    const used = (blocks - bfree) * bsize;
+    return [inBytes('Disk', '', [used, used + bavail * bsize])];
+  } catch {
+    return [];
+  }
+}
+
+/** A container may have less than the machine. */
+function memoryLimit(): number {
+  const constrained = process.constrainedMemory();
+  return constrained > 0 ? Math.min(constrained, totalmem()) : totalmem();
+}
