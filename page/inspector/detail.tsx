@@ -3,9 +3,8 @@ import type { TrafficBody, TrafficDetail } from '../../src/console/api-types.ts'
 import close from 'icon:x';
 import { clockTime, duration, size } from '../lib/format.ts';
 import { linkTo } from '../lib/route.ts';
-import { call, getJson } from '../lib/server.ts';
 import { CopyButton, Icon } from '../lib/ui.tsx';
-import { type NamedEntry, entryQuery } from './store.ts';
+import { type NamedEntry, askServer, entryDetail, entryQuery } from './store.ts';
 import { EntryTitle } from './entry.tsx';
 
 /** One entry with its headers, bodies and differences, and the entries it became. */
@@ -13,12 +12,15 @@ export function Detail({
   entry,
   became,
   cause,
+  joined,
   onChoose,
   onClose,
 }: {
   readonly entry: NamedEntry;
   readonly became: readonly NamedEntry[];
   readonly cause: NamedEntry | undefined;
+  /** The entries that share its row; only itself where there is no other. */
+  readonly joined: readonly NamedEntry[];
   readonly onChoose: (name: string) => void;
   readonly onClose: () => void;
 }) {
@@ -27,7 +29,7 @@ export function Detail({
   useEffect(() => {
     let isCurrent = true;
     setGone(false);
-    getJson<TrafficDetail>(`holdover/api/traffic/entry?${entryQuery(entry)}`).then(
+    entryDetail(entry).then(
       (found) => isCurrent && setDetail(found),
       () => isCurrent && setGone(true),
     );
@@ -81,6 +83,7 @@ export function Detail({
           onChoose={onChoose}
         />
       )}
+      {joined.length > 1 && <Joined list={joined} shown={entry} onChoose={onChoose} />}
       {isGone && <p class="muted">Its bodies are gone: newer entries took their memory.</p>}
       {entry.picture !== undefined && <Picture entry={entry} />}
       {shown !== undefined && <Bodies detail={shown} />}
@@ -123,6 +126,41 @@ function Related({
       </ul>
       {more > 0 && <p class="muted">and {more} more</p>}
     </section>
+  );
+}
+
+/** The same call with the same answer, or steps of a run: each can be looked at. */
+function Joined({
+  list,
+  shown,
+  onChoose,
+}: {
+  readonly list: readonly NamedEntry[];
+  readonly shown: NamedEntry;
+  readonly onChoose: (name: string) => void;
+}) {
+  return (
+    <details class="related">
+      <summary>
+        {shown.kind === 'frame' || shown.kind === 'v2_event'
+          ? `One of ${list.length} steps`
+          : `Asked ${list.length} times with the same answer`}
+      </summary>
+      <ul class="times">
+        {list.slice(-MAX_RELATED).map((one) => (
+          <li key={one.name}>
+            <button
+              type="button"
+              class="mono"
+              aria-pressed={one.name === shown.name}
+              onClick={() => onChoose(one.name)}
+            >
+              {clockTime(one.at_ms)} {one.text}
+            </button>
+          </li>
+        ))}
+      </ul>
+    </details>
   );
 }
 
@@ -237,7 +275,7 @@ function Picture({ entry }: { readonly entry: NamedEntry }) {
     let made: string | undefined;
     let isCurrent = true;
     setUrl(undefined);
-    void call(`holdover/api/traffic/picture?${entryQuery(entry)}`)
+    void askServer(`holdover/api/traffic/picture?${entryQuery(entry)}`)
       .then(async (response) => {
         if (!response.ok || !isCurrent) return;
         const bytes = await response.arrayBuffer();

@@ -3,15 +3,24 @@ import { Icon } from '../lib/ui.tsx';
 import { isError } from './rows.ts';
 import type { NamedEntry } from './store.ts';
 
-/** An entry in one line: what it is, and what came of it. */
-export function EntryTitle({ entry }: { readonly entry: NamedEntry }) {
-  const { kind, method, target, status, type, text, direction, picture } = entry;
+/** An entry in one line: what it is, and what came of it. In the list v2 has a column of its own. */
+export function EntryTitle({
+  entry,
+  isInList = false,
+  hasText = true,
+}: {
+  readonly entry: NamedEntry;
+  readonly isInList?: boolean;
+  /** The text after the name of a frame or an event. */
+  readonly hasText?: boolean;
+}) {
+  const { kind, method, status, type, text = '', direction, picture } = entry;
   if (kind === 'call' || kind === 'v2_call') {
     return (
       <span class={`entry is-${kind}`}>
         <span class={`method is-${(method ?? '').toLowerCase()}`}>{method}</span>
         <span class="target">
-          <bdi>{target}</bdi>
+          <bdi>{isInList ? listedTarget(entry) : entry.target}</bdi>
         </span>
         {status !== undefined && (
           <span class={`status ${isError(entry) ? 'is-bad' : ''}`}>
@@ -31,9 +40,29 @@ export function EntryTitle({ entry }: { readonly entry: NamedEntry }) {
         {type}
       </span>
       {picture !== undefined && <Icon shapes={image} size={14} />}
-      <span class="target">
-        <bdi>{text}</bdi>
-      </span>
+      {hasText && text !== '' && (
+        <span class="target">
+          <bdi>{text}</bdi>
+        </span>
+      )}
     </span>
   );
+}
+
+function listedTarget({ kind, target = '' }: NamedEntry): string {
+  return kind === 'v2_call' ? target.replace(/^\/api\/v2(?=\/)/, '') : target;
+}
+
+const MONO_CHAR_PX = 7.25;
+const TEXT_CHAR_PX = 6.6;
+const MAX_TEXT_CHARS = 26;
+
+/** About how wide an entry of the list is, in CSS pixels. */
+export function widthOf(entry: NamedEntry, hasText: boolean): number {
+  const { kind, method = '', type = '', text = '', picture } = entry;
+  if (kind === 'call' || kind === 'v2_call') {
+    return (method.length + listedTarget(entry).length + 3) * MONO_CHAR_PX + 22;
+  }
+  const textPx = hasText ? Math.min(text.length, MAX_TEXT_CHARS) * TEXT_CHAR_PX + 8 : 0;
+  return type.length * MONO_CHAR_PX + 16 + textPx + (picture === undefined ? 0 : 20);
 }

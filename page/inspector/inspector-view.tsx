@@ -15,9 +15,9 @@ import { Choice, Empty, Icon } from '../lib/ui.tsx';
 import { VirtualList } from '../jobs/virtual-list.tsx';
 import { session, tellError } from '../state.ts';
 import { Detail } from './detail.tsx';
-import { EntryTitle } from './entry.tsx';
+import { EntryTitle, widthOf } from './entry.tsx';
 import { harOf } from './har.ts';
-import { type Kind, type Line, isShown, joinSteps, linesOf } from './rows.ts';
+import { type Kind, type Line, type Row, isShown, joinLines, linesOf } from './rows.ts';
 import {
   clearRecording,
   entries,
@@ -32,6 +32,14 @@ import {
 } from './store.ts';
 
 const ROW_HEIGHT = 34;
+/** v1 above v2. */
+const NARROW_ROW_HEIGHT = 54;
+const isNarrow = signal(false);
+const narrow = matchMedia('(max-width: 46rem)');
+isNarrow.value = narrow.matches;
+narrow.addEventListener('change', () => (isNarrow.value = narrow.matches));
+/** Width of one of the two sides of a row, in CSS pixels. */
+const sideWidth = signal(400);
 const filter = signal<{ kind: Kind; text: string; isErrorOnly: boolean }>({
   kind: 'all',
   text: '',
@@ -39,18 +47,31 @@ const filter = signal<{ kind: Kind; text: string; isErrorOnly: boolean }>({
 });
 const chosen = signal<string | undefined>(undefined);
 
+const SERVERS_TITLE =
+  'Each server records what reaches it, and this page asks the one that the balancer sends it to: with sticky sessions only that one.';
+
 export function InspectorView() {
   useEffect(watchTraffic, []);
   const promptId = route.value.query.get('prompt') ?? '';
   const list = ordered.value;
   const lines = useMemo(() => linesOf(list), [list]);
   const shown = useMemo(
-    () => joinSteps(lines.filter((line) => isShown(line, { ...filter.value, promptId }))),
+    () => joinLines(lines.filter((line) => isShown(line, { ...filter.value, promptId }))),
     [lines, filter.value, promptId],
   );
   const entry = chosen.value === undefined ? undefined : entries.value.get(chosen.value);
+  const joined =
+    entry && shown.find(({ joined: list }) => list.some(({ name }) => name === entry.name));
+  const close = (): void => {
+    const { value: name } = chosen;
+    chosen.value = undefined;
+    document.querySelector<HTMLElement>(`[data-name="${CSS.escape(name ?? '')}"]`)?.focus();
+  };
   return (
-    <div class="view inspector-view">
+    <div
+      class="view inspector-view"
+      onKeyDown={(event) => event.key === 'Escape' && entry !== undefined && close()}
+    >
       <Toolbar promptId={promptId} />
       <div class={`inspector-body ${entry === undefined ? '' : 'has-detail'}`}>
         <Lines lines={shown} />
@@ -60,7 +81,8 @@ export function InspectorView() {
             became={list.filter(({ causeName }) => causeName === entry.name)}
             cause={entry.causeName === undefined ? undefined : entries.value.get(entry.causeName)}
             onChoose={(name) => (chosen.value = name)}
-            onClose={() => (chosen.value = undefined)}
+            joined={joined?.joined ?? []}
+            onClose={close}
           />
         )}
       </div>
@@ -72,9 +94,7 @@ function Toolbar({ promptId }: { readonly promptId: string }) {
   const known = facts.value;
   const { kind, text, isErrorOnly } = filter.value;
   const exportHar = async (): Promise<void> => {
-    const { address = '', version = '' } = session.peek() ?? {};
-    const json = await harOf(ordered.peek(), address, version);
-    saveBlob(new Blob([json], { type: 'application/json' }), 'holdover.har');
+    saveBlob(await harOf(), 'holdover.har');
   };
   return (
     <header class="toolbar">
@@ -165,6 +185,12 @@ function Toolbar({ promptId }: { readonly promptId: string }) {
               {known !== undefined &&
                 ` · ${plural(entries.value.size, 'entry').replace('entrys', 'entries')} · ${size(known.memoryBytes)}`}
               {known !== undefined && known.dropped > 0 && ` · ${known.dropped} older ones dropped`}
+              {known !== undefined && known.servers > 1 && (
+                <span title={SERVERS_TITLE}>
+                  {' '}
+                  · traffic of {Math.min(known.answered, known.servers)} of {known.servers} servers
+                </span>
+              )}
             </>
           )}
         </span>
@@ -173,7 +199,7 @@ function Toolbar({ promptId }: { readonly promptId: string }) {
   );
 }
 
-function Lines({ lines }: { readonly lines: readonly (Line & { readonly times: number })[] }) {
+function Lines({ lines }: { readonly lines: readonly Row[] }) {
   const scroller = useRef<HTMLDivElement>(null);
   const container = useRef<HTMLDivElement>(null);
   const [isAtEnd, setAtEnd] = useState(true);
@@ -181,12 +207,21 @@ function Lines({ lines }: { readonly lines: readonly (Line & { readonly times: n
     const element = scroller.current;
     if (element !== null && isAtEnd) element.scrollTop = element.scrollHeight;
   }, [lines.length, isAtEnd]);
+  const isEmpty = lines.length === 0;
+  useEffect(() => {
+    const element = scroller.current;
+    if (element === null) return undefined;
+    const observer = new ResizeObserver(() => (sideWidth.value = sideOf(element.clientWidth)));
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, [isEmpty]);
+  const rowHeight = isNarrow.value ? NARROW_ROW_HEIGHT : ROW_HEIGHT;
   const onScroll = (): void => {
     const element = scroller.current;
     if (element !== null)
-      setAtEnd(element.scrollHeight - element.scrollTop - element.clientHeight < ROW_HEIGHT * 2);
+      setAtEnd(element.scrollHeight - element.scrollTop - element.clientHeight < rowHeight * 2);
   };
-  if (lines.length === 0) return <Nothing />;
+  if (isEmpty) return <Nothing />;
   return (
     <div class="scroller" ref={scroller} onScroll={onScroll}>
       <div
@@ -203,14 +238,17 @@ function Lines({ lines }: { readonly lines: readonly (Line & { readonly times: n
             <span class="hidden">Direction</span>
           </span>
           <span role="columnheader">v2: what it became</span>
-          <span role="columnheader" class="is-number">
+          <span role="columnheader" class="is-number at-size">
+            Size
+          </span>
+          <span role="columnheader" class="is-number at-took">
             Took
           </span>
         </div>
         <div ref={container} role="rowgroup">
           <VirtualList
             items={lines}
-            rowHeight={ROW_HEIGHT}
+            rowHeight={rowHeight}
             scroller={scroller}
             container={container}
             keyOf={({ name }) => name}
@@ -228,20 +266,21 @@ function Lines({ lines }: { readonly lines: readonly (Line & { readonly times: n
   );
 }
 
-function LineRow({
-  line,
-  index,
-}: {
-  readonly line: Line & { readonly times: number };
-  readonly index: number;
-}) {
-  const { first, became, side, times, promptId } = line;
-  const isChosen = chosen.value === first.name;
-  const own = <Cell title={<EntryTitle entry={first} />} note={times > 1 ? `× ${times}` : ''} />;
+/** The two sides share what time, arrow, size and duration leave; on a phone they are one above the other. */
+function sideOf(width: number): number {
+  return isNarrow.peek() ? width - 160 : (width - 116 - 28 - 66 - 76 - 14) / 2;
+}
+
+function LineRow({ line, index }: { readonly line: Row; readonly index: number }) {
+  const { first, became, side, joined, promptId } = line;
+  const isChosen = joined.some(({ name }) => name === chosen.value);
+  const own = <Own line={line} />;
   const other = <Became list={became} />;
+  const isEmpty = became.length === 0;
+  const bytes = first.bytes ?? first.response_bytes;
   return (
     <div
-      class={`line ${isChosen ? 'is-chosen' : ''} ${first.is_other_user ? 'is-other' : ''}`}
+      class={`line is-${side} ${isEmpty ? 'is-single' : ''} ${isChosen ? 'is-chosen' : ''} ${first.is_other_user ? 'is-other' : ''}`}
       role="row"
       aria-rowindex={index + 2}
     >
@@ -254,40 +293,68 @@ function LineRow({
           aria-pressed={isChosen}
           onClick={() => (chosen.value = isChosen ? undefined : first.name)}
         >
-          {clockTime(first.at_ms)}
+          {clockTime(first.at_ms).slice(0, 8)}
+          <span class="at-ms">{clockTime(first.at_ms).slice(8)}</span>
         </button>
       </span>
-      <span role="cell">{side === 'v1' ? own : other}</span>
-      <span class="arrow" role="cell">
-        <span aria-hidden="true">{became.length === 0 ? '' : side === 'v1' ? '→' : '←'}</span>
+      <span class="at-v1" role="cell">
+        {side === 'v1' ? own : other}
       </span>
-      <span role="cell">{side === 'v1' ? other : own}</span>
-      <span class="is-number mono" role="cell">
+      <span class="arrow" role="cell">
+        <span aria-hidden="true">{isEmpty ? '' : side === 'v1' ? '→' : '←'}</span>
+      </span>
+      <span class="at-v2" role="cell">
+        {side === 'v1' ? other : own}
+      </span>
+      <span class="is-number mono at-size" role="cell">
+        {bytes === undefined ? '' : size(bytes)}
+      </span>
+      <span class="is-number mono at-took" role="cell">
         {first.ms !== null && first.kind !== 'frame' ? duration(first.ms) : ''}
       </span>
     </div>
   );
 }
 
-function Cell({
-  title,
-  note,
-}: {
-  readonly title: preact.ComponentChildren;
-  readonly note: string;
-}) {
+function Own({ line: { first, joined } }: { readonly line: Row }) {
+  const rows = first.differences ?? [];
   return (
     <span class="cell-line">
-      {title}
-      {note !== '' && <small>{note}</small>}
+      <EntryTitle entry={first} isInList />
+      {joined.length > 1 && <small class="times-mark">× {joined.length}</small>}
+      {rows.length > 0 && (
+        <small class="differs" title={`Differs from the original: ${rows.join(', ')}`}>
+          <span aria-hidden="true">≠ {rows.length}</span>
+          <span class="hidden">{plural(rows.length, 'difference')} from the original</span>
+        </small>
+      )}
     </span>
   );
 }
 
-/** The entries that followed, those of one kind counted. */
+type Group = { readonly entry: Line['became'][number]; count: number };
+
+/** The entries that followed, those of one kind counted; as many as the width takes, and how many more there are. */
 function Became({ list }: { readonly list: Line['became'] }) {
   if (list.length === 0) return null;
-  const groups = new Map<string, { readonly entry: Line['became'][number]; count: number }>();
+  const groups = [...groupsOf(list)];
+  const { shown, hasText } = fitting(groups, sideWidth.value);
+  const more = groups.slice(shown).reduce((sum, { count }) => sum + count, 0);
+  return (
+    <span class="cell-line became">
+      {groups.slice(0, shown).map(({ entry, count }) => (
+        <span class="became-one" key={entry.name}>
+          <EntryTitle entry={entry} isInList hasText={hasText} />
+          {count > 1 && <small>× {count}</small>}
+        </span>
+      ))}
+      {more > 0 && <small title="All of them are in the details">+ {more}</small>}
+    </span>
+  );
+}
+
+function groupsOf(list: Line['became']): Iterable<Group> {
+  const groups = new Map<string, Group>();
   for (const entry of list) {
     const key =
       entry.kind === 'frame' ? `${entry.type}` : `${entry.method} ${entry.target} ${entry.status}`;
@@ -295,16 +362,29 @@ function Became({ list }: { readonly list: Line['became'] }) {
     if (group) group.count++;
     else groups.set(key, { entry, count: 1 });
   }
-  return (
-    <span class="cell-line became">
-      {[...groups].map(([key, { entry, count }]) => (
-        <span class="became-one" key={key}>
-          <EntryTitle entry={entry} />
-          {count > 1 && <small>× {count}</small>}
-        </span>
-      ))}
-    </span>
-  );
+  return groups.values();
+}
+
+const GAP_PX = 14;
+const COUNT_PX = 34;
+
+/** None is cut off in the middle: texts go first, then the last entries. */
+function fitting(groups: readonly Group[], width: number) {
+  const widthWith = (list: readonly Group[], hasText: boolean): number =>
+    list.reduce(
+      (sum, { entry, count }) =>
+        sum + widthOf(entry, hasText) + GAP_PX + (count > 1 ? COUNT_PX : 0),
+      0,
+    );
+  if (widthWith(groups, true) <= width) return { shown: groups.length, hasText: true };
+  let shown = groups.length;
+  while (
+    shown > 1 &&
+    widthWith(groups.slice(0, shown), false) + (shown < groups.length ? COUNT_PX : 0) > width
+  ) {
+    shown--;
+  }
+  return { shown, hasText: shown === 1 };
 }
 
 /** One colour for each prompt, so that its lines are found. */

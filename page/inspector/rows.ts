@@ -32,7 +32,7 @@ export function linesOf(entries: readonly NamedEntry[]): readonly Line[] {
   for (const entry of entries) {
     const leader = leaderOf(entry, byName);
     if (leader === undefined) firsts.push(entry);
-    else became.set(leader.name, [...(became.get(leader.name) ?? []), entry]);
+    else addTo(became, leader.name, entry);
   }
   return firsts.map((first) => ({
     name: first.name,
@@ -45,6 +45,12 @@ export function linesOf(entries: readonly NamedEntry[]): readonly Line[] {
       became.get(first.name)?.find(({ prompt_id: id }) => id !== null)?.prompt_id ??
       null,
   }));
+}
+
+function addTo(lists: Map<string, NamedEntry[]>, name: string, entry: NamedEntry): void {
+  const list = lists.get(name);
+  if (list) list.push(entry);
+  else lists.set(name, [entry]);
 }
 
 /** The entry whose line this one is on; `undefined`: it has a line of its own. */
@@ -112,24 +118,69 @@ function textsOf(entry: NamedEntry): readonly string[] {
   ].filter((value): value is string => typeof value === 'string');
 }
 
-function isRepeated({ first }: Line): boolean {
-  return first.type !== undefined && REPEATED.has(first.type);
+/** A line of the list that may stand for several. */
+export type Row = Line & {
+  /** The first entry of each line that was joined to this one, in their order; this one's included. */
+  readonly joined: readonly NamedEntry[];
+};
+
+/** A poll that comes later is a new row. */
+const POLL_GAP_MS = 15_000;
+
+/**
+ * Joins what repeats itself: steps of one prompt that follow each other, of which the last is shown, and
+ * polls of one route with the same answer, whatever came between them.
+ */
+export function joinLines(lines: readonly Line[]): readonly Row[] {
+  const rows: (Row & { joined: NamedEntry[] })[] = [];
+  const polls = new Map<string, Row & { joined: NamedEntry[] }>();
+  for (const line of lines) {
+    const last = rows.at(-1);
+    const route = pollOf(line);
+    const poll = route === undefined ? undefined : polls.get(route);
+    if (last !== undefined && isSameStep(last, line)) {
+      rows[rows.length - 1] = { ...line, joined: [...last.joined, line.first] };
+    } else if (poll !== undefined && isSameAnswer(poll, line)) {
+      poll.joined.push(line.first);
+    } else {
+      const row = { ...line, joined: [line.first] };
+      rows.push(row);
+      if (route !== undefined) polls.set(route, row);
+    }
+  }
+  return rows;
 }
 
-/** Joins steps of one prompt that follow each other: the last one is shown, with their number. */
-export function joinSteps(lines: readonly Line[]): readonly (Line & { readonly times: number })[] {
-  const joined: (Line & { times: number })[] = [];
-  for (const line of lines) {
-    const last = joined.at(-1);
-    const isSame =
-      last !== undefined &&
-      isRepeated(line) &&
-      isRepeated(last) &&
-      last.promptId === line.promptId &&
-      last.side === line.side &&
-      last.first.type === line.first.type;
-    if (isSame) joined[joined.length - 1] = { ...line, times: last.times + 1 };
-    else joined.push({ ...line, times: 1 });
-  }
-  return joined;
+function isSameStep(last: Line, line: Line): boolean {
+  const { type } = line.first;
+  return (
+    type !== undefined &&
+    REPEATED.has(type) &&
+    last.first.type === type &&
+    last.promptId === line.promptId &&
+    last.side === line.side
+  );
+}
+
+/** The caller and the route of a call that only asks; `undefined`: it does more, or has not ended. */
+function pollOf({ first, became, promptId }: Line): string | undefined {
+  const { kind, method, target, status, ms } = first;
+  const isCall = kind === 'call' || kind === 'v2_call';
+  if (!isCall || ms === null || status === 101 || !onlyReads(method)) return undefined;
+  if (became.some((one) => one.kind !== 'v2_call' || !onlyReads(one.method))) return undefined;
+  const caller = [first.agent, first.client_id, first.is_other_user, promptId];
+  return [kind, method, target, first.job_id, ...caller].join(' ');
+}
+
+function onlyReads(method: string | undefined): boolean {
+  return method === 'GET' || method === 'HEAD';
+}
+
+function isSameAnswer({ first, joined }: Row, line: Line): boolean {
+  const previousMs = joined.at(-1)?.at_ms ?? 0;
+  return (
+    first.status === line.first.status &&
+    first.response_bytes === line.first.response_bytes &&
+    line.atMs - previousMs < POLL_GAP_MS
+  );
 }

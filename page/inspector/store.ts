@@ -1,5 +1,5 @@
 import { batch, computed, effect, signal } from '@preact/signals';
-import type { TrafficAnswer, TrafficEntry } from '../../src/console/api-types.ts';
+import type { TrafficAnswer, TrafficDetail, TrafficEntry } from '../../src/console/api-types.ts';
 import { call, getJson } from '../lib/server.ts';
 import { connection, identity, session, tellError } from '../state.ts';
 
@@ -17,9 +17,14 @@ export type NamedEntry = TrafficEntry & {
 export const scope = signal<Scope>('own');
 export const isPaused = signal(false);
 export const entries = signal<ReadonlyMap<Name, NamedEntry>>(new Map());
-export const facts = signal<{ readonly dropped: number; readonly memoryBytes: number } | undefined>(
-  undefined,
-);
+type Facts = {
+  readonly dropped: number;
+  readonly memoryBytes: number;
+  /** Servers that share the ledger, and those of them that have answered. */
+  readonly servers: number;
+  readonly answered: number;
+};
+export const facts = signal<Facts | undefined>(undefined);
 export const fault = signal('');
 
 /** What is known of each server: with several, each poll may reach another. */
@@ -53,7 +58,8 @@ function add(answer: TrafficAnswer): void {
   const { server } = answer;
   revisions.set(server, answer.revision);
   batch(() => {
-    facts.value = { dropped: answer.dropped, memoryBytes: answer.memory_bytes };
+    const { dropped, memory_bytes: memoryBytes, servers } = answer;
+    facts.value = { dropped, memoryBytes, servers, answered: revisions.size };
     if (answer.entries.length === 0) return;
     const next = new Map(entries.peek());
     for (const entry of answer.entries) {
@@ -116,8 +122,34 @@ effect(() => {
 });
 
 /** The entry as an address of the API names it. */
-export function entryQuery({ id }: NamedEntry): string {
-  return String(new URLSearchParams({ id: String(id), scope: scope.peek() }));
+export function entryQuery({ id, name }: NamedEntry): string {
+  const [server = ''] = name.split('.', 1);
+  return String(new URLSearchParams({ id: String(id), scope: scope.peek(), server }));
+}
+
+export function knownServers(): readonly string[] {
+  return [...revisions.keys()];
+}
+
+const MAX_TRIES = 20;
+
+/** Asks again while a balancer sends the call to another server than the one it names. */
+export async function askServer(path: string): Promise<Response> {
+  for (let tries = 1; ; tries++) {
+    const answer = await call(path);
+    if (answer.status !== 404 || tries === MAX_TRIES) return answer;
+    const refusal = (await answer
+      .clone()
+      .json()
+      .catch(() => undefined)) as { readonly error?: { readonly type?: string } } | undefined;
+    if (refusal?.error?.type !== 'other_server') return answer;
+  }
+}
+
+export async function entryDetail(entry: NamedEntry): Promise<TrafficDetail> {
+  const answer = await askServer(`holdover/api/traffic/entry?${entryQuery(entry)}`);
+  if (!answer.ok) throw new Error(`The server answered ${answer.status}.`);
+  return (await answer.json()) as TrafficDetail;
 }
 
 export async function clearRecording(): Promise<void> {
