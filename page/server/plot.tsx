@@ -1,4 +1,4 @@
-import { useEffect, useRef } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import uPlot from 'uplot';
 
 export type Series = {
@@ -12,6 +12,14 @@ const WHOLE_STEPS = [1, 2, 5]
   .flatMap((step) => [1, 10, 100, 1000, 10_000].map((by) => step * by))
   .toSorted((a, b) => a - b);
 
+const DARK = matchMedia('(prefers-color-scheme: dark)');
+/** A server that has just started shows an axis of some minutes. */
+const LEAST_SPAN_S = 600;
+
+function isMeasured(value: number | null | undefined): boolean {
+  return value !== null && value !== undefined;
+}
+
 /** A small plot over time. */
 export function Plot({
   title,
@@ -19,6 +27,7 @@ export function Plot({
   series,
   format,
   isWhole = false,
+  leastMax = 1,
 }: {
   readonly title: string;
   readonly atMs: readonly number[];
@@ -26,9 +35,17 @@ export function Plot({
   readonly format: (value: number) => string;
   /** The values are numbers of things. */
   readonly isWhole?: boolean;
+  /** The vertical axis reaches at least as far. */
+  readonly leastMax?: number;
 }) {
   const place = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot>(undefined);
+  const [isDark, setDark] = useState(DARK.matches);
+  useEffect(() => {
+    const update = (): void => setDark(DARK.matches);
+    DARK.addEventListener('change', update);
+    return () => DARK.removeEventListener('change', update);
+  }, []);
   const data = [
     atMs.map((ms) => ms / 1000),
     ...series.map(({ values }) => [...values]),
@@ -46,7 +63,10 @@ export function Plot({
         height: 120,
         legend: { show: false },
         cursor: { drag: { x: false, y: false }, points: { size: 6 } },
-        scales: { y: { range: (_plot, _min, max) => [0, Math.max(1, max * 1.15)] } },
+        scales: {
+          x: { range: (_plot, min, max) => [Math.min(min, max - LEAST_SPAN_S), max] },
+          y: { range: (_plot, _min, max) => [0, Math.max(leastMax, max * 1.15)] },
+        },
         axes: [
           {
             ...axis,
@@ -74,7 +94,11 @@ export function Plot({
             stroke: color(line),
             width: 2,
             spanGaps: true,
-            points: { show: false },
+            // One measurement is no line.
+            points: {
+              show: ({ data: shown }: uPlot, at: number) =>
+                [...(shown[at] ?? [])].filter(isMeasured).length < 2,
+            },
           })),
         ],
       },
@@ -86,15 +110,11 @@ export function Plot({
       made.setSize({ width: element.clientWidth, height: 120 }),
     );
     observer.observe(element);
-    const scheme = matchMedia('(prefers-color-scheme: dark)');
-    const redraw = (): void => made.redraw();
-    scheme.addEventListener('change', redraw);
     return () => {
       observer.disconnect();
-      scheme.removeEventListener('change', redraw);
       made.destroy();
     };
-  }, [series.map(({ name }) => name).join()]);
+  }, [series.map(({ name }) => name).join(), isDark]);
 
   useEffect(() => plot.current?.setData(data), [atMs]);
 

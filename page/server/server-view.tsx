@@ -79,6 +79,13 @@ function Figures({ answer }: { readonly answer: ServerAnswer }) {
         <Fact name="Health" value={health.is_good ? 'healthy' : (health.reason ?? 'not healthy')} />
         <Fact name="Version" value={answer.version} />
         <Fact name="Node.js" value={answer.node} />
+        {answer.servers > 1 && (
+          <div title="Figures, sockets and memory are those of the one that answered.">
+            <dt>Servers</dt>
+            <dd>1 of {answer.servers}</dd>
+          </div>
+        )}
+        {answer.workers !== null && <Fact name="Workers" value={count(answer.workers)} />}
         <div>
           <dt>Up since</dt>
           <dd title={dateTime(answer.started_at_ms)}>
@@ -107,6 +114,7 @@ function Figures({ answer }: { readonly answer: ServerAnswer }) {
         <Plot
           title="Answered within"
           atMs={atMs}
+          leastMax={10}
           format={(value) => duration(value)}
           series={[
             { name: 'p50', color: '--run', values: pick('latency_p50_ms') },
@@ -127,18 +135,27 @@ function Figures({ answer }: { readonly answer: ServerAnswer }) {
           series={[{ name: 'sockets', color: '--accent', values: pick('sockets') }]}
         />
         <Plot
-          title="Outbox"
-          atMs={atMs}
-          format={whole}
-          isWhole
-          series={[{ name: 'waiting', color: '--warn', values: pick('outbox') }]}
-        />
-        <Plot
           title="Memory"
           atMs={atMs}
           format={size}
           series={[{ name: 'resident', color: '--accent', values: pick('memory_bytes') }]}
         />
+        <Plot
+          title="Stored files"
+          atMs={atMs}
+          format={size}
+          leastMax={1_000_000}
+          series={[{ name: 'on disk', color: '--violet', values: pick('disk_bytes') }]}
+        />
+        {answer.upstream_kind === 'remote' && (
+          <Plot
+            title="Outbox"
+            atMs={atMs}
+            format={whole}
+            isWhole
+            series={[{ name: 'waiting', color: '--warn', values: pick('outbox') }]}
+          />
+        )}
         {answer.upstream_kind === 'remote' && (
           <Plot
             title="Streams of the upstream"
@@ -159,21 +176,28 @@ function Figures({ answer }: { readonly answer: ServerAnswer }) {
               <meter
                 min={0}
                 max={limit}
+                low={limit * 0.6}
                 high={limit * 0.85}
                 optimum={0}
                 value={used}
                 aria-label={name}
               />
               <span class="is-number">
-                {words(used)} of {words(limit)}
+                {words(used)} of {words(limit)} · {percent(used, limit)}
               </span>
-              <code>{flag}</code>
+              {flag === '' ? <span class="muted">of the machine</span> : <code>{flag}</code>}
             </li>
           );
         })}
       </ul>
     </div>
   );
+}
+
+function percent(used: number, limit: number): string {
+  if (limit === 0) return '–';
+  const share = (used / limit) * 100;
+  return share > 0 && share < 1 ? '< 1 %' : `${Math.round(share)} %`;
 }
 
 function Fact({ name, value }: { readonly name: string; readonly value: string }) {
