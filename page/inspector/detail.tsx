@@ -167,6 +167,7 @@ function Joined({
 function Bodies({ detail }: { readonly detail: TrafficDetail }) {
   const { entry, differences } = detail;
   const isCall = entry.kind === 'call' || entry.kind === 'v2_call';
+  const hasPicture = entry.picture !== undefined;
   return (
     <>
       {differences.length > 0 && (
@@ -189,10 +190,11 @@ function Bodies({ detail }: { readonly detail: TrafficDetail }) {
           ))}
         </section>
       )}
-      <Body title={isCall ? 'Request' : 'Frame'} body={detail.request} />
+      <Body title={isCall ? 'Request' : 'Frame'} body={detail.request} hasPicture={hasPicture} />
       <Body
         title={isCall ? 'Answer' : entry.kind === 'frame' ? 'Frame' : 'Event'}
         body={detail.response}
+        hasPicture={hasPicture}
       />
       <Headers title="Request headers" list={detail.request_headers} />
       <Headers title="Answer headers" list={detail.response_headers} />
@@ -205,7 +207,16 @@ function plain(text: string): string {
   return text.replaceAll('`', '');
 }
 
-function Body({ title, body }: { readonly title: string; readonly body: TrafficBody | null }) {
+function Body({
+  title,
+  body,
+  hasPicture,
+}: {
+  readonly title: string;
+  readonly body: TrafficBody | null;
+  /** It is shown as one. */
+  readonly hasPicture: boolean;
+}) {
   if (body === null) return null;
   const text = body.text === null ? undefined : pretty(body);
   return (
@@ -219,7 +230,7 @@ function Body({ title, body }: { readonly title: string; readonly body: TrafficB
         </small>
       </h3>
       {text === undefined ? (
-        <p class="muted">{body.note ?? 'Not a text.'}</p>
+        !hasPicture && <p class="muted">{body.note ?? 'Not a text.'}</p>
       ) : (
         <div class="code">
           <pre tabIndex={0}>{text}</pre>

@@ -16,6 +16,11 @@ const DARK = matchMedia('(prefers-color-scheme: dark)');
 /** A server that has just started shows an axis of some minutes. */
 const LEAST_SPAN_S = 600;
 
+function spanOf(times: ArrayLike<number>): [number, number] {
+  const last = times[times.length - 1] ?? 0;
+  return [Math.min(times[0] ?? 0, last - LEAST_SPAN_S), last];
+}
+
 function isMeasured(value: number | null | undefined): boolean {
   return value !== null && value !== undefined;
 }
@@ -64,7 +69,7 @@ export function Plot({
         legend: { show: false },
         cursor: { drag: { x: false, y: false }, points: { size: 6 } },
         scales: {
-          x: { range: (_plot, min, max) => [Math.min(min, max - LEAST_SPAN_S), max] },
+          x: { range: ({ data: [times = []] }) => spanOf(times) },
           y: { range: (_plot, _min, max) => [0, Math.max(leastMax, max * 1.15)] },
         },
         axes: [

@@ -170,20 +170,23 @@ function Figures({ answer }: { readonly answer: ServerAnswer }) {
       <ul class="limits">
         {limits.map(({ name, flag, used, limit, unit }) => {
           const words = unit === 'bytes' ? size : count;
+          const share = limit === 0 ? 0 : (used / limit) * 100;
           return (
             <li key={name}>
               <span>{name}</span>
-              <meter
-                min={0}
-                max={limit}
-                low={limit * 0.6}
-                high={limit * 0.85}
-                optimum={0}
-                value={used}
+              <span
+                class={`meter ${share > 85 ? 'is-full' : share > 60 ? 'is-half' : ''}`}
+                role="meter"
                 aria-label={name}
-              />
+                aria-valuemin={0}
+                aria-valuemax={100}
+                aria-valuenow={Math.round(share)}
+                aria-valuetext={`${words(used)} of ${words(limit)}`}
+              >
+                <span style={{ width: `${Math.min(100, share)}%` }} />
+              </span>
               <span class="is-number">
-                {words(used)} of {words(limit)} · {percent(used, limit)}
+                {words(used)} of {words(limit)} · {percent(share)}
               </span>
               {flag === '' ? <span class="muted">of the machine</span> : <code>{flag}</code>}
             </li>
@@ -194,9 +197,7 @@ function Figures({ answer }: { readonly answer: ServerAnswer }) {
   );
 }
 
-function percent(used: number, limit: number): string {
-  if (limit === 0) return '–';
-  const share = (used / limit) * 100;
+function percent(share: number): string {
   return share > 0 && share < 1 ? '< 1 %' : `${Math.round(share)} %`;
 }
 

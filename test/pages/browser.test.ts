@@ -1,4 +1,4 @@
-import { mkdir } from 'node:fs/promises';
+import { mkdir, readFile } from 'node:fs/promises';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { findChromium, launchChromium } from '../support/browser/chromium.ts';
@@ -164,7 +164,7 @@ describe.skipIf(notRun)(`Holdover's own page in Chromium${notRun}`, { timeout: W
     const socket = await connect(holdover.wsUrl, { clientId: 'inspected' });
     await submit(holdover, { ...body, extra_data: { api_key_comfy_org: 'comfyui-very-secret' } });
     const line = page.locator('.line', { hasText: /POST\s*\/prompt/ });
-    await line.getByText('/api/v2/jobs', { exact: true }).waitFor();
+    await line.getByText('/jobs', { exact: true }).waitFor();
     const event = page.locator('.line', { hasText: 'succeeded' });
     await event.getByText('execution_success').waitFor();
     await line.getByRole('button').click();
@@ -175,6 +175,20 @@ describe.skipIf(notRun)(`Holdover's own page in Chromium${notRun}`, { timeout: W
     expect(await page.content()).not.toContain('very-secret');
     await page.screenshot({ path: `${SHOTS}inspector.png` });
     await socket.close();
+    await page.keyboard.press('Escape');
+    await detail.waitFor({ state: 'detached' });
+    for (let i = 0; i < 5; i++) await fetch(`${holdover.url}/queue`);
+    const polls = page.locator('.line', { hasText: /GET\s*\/queue/ });
+    await polls.getByText('× 5').waitFor();
+    expect(await polls.count()).toBe(1);
+    const saved = page.waitForEvent('download');
+    await page.getByRole('button', { name: 'Export as HAR' }).click();
+    const { log } = JSON.parse(await readFile(await (await saved).path(), 'utf8'));
+    const types = log.entries
+      .flatMap(({ _webSocketMessages: messages = [] }) => messages as { data: string }[])
+      .map(({ data }: { data: string }) => JSON.parse(data).type);
+    expect(types).toContain('execution_success');
+    expect(JSON.stringify(log)).not.toContain('very-secret');
     expect(errors).toEqual([]);
     await page.close();
   });
