@@ -27,7 +27,7 @@ type Facts = {
 export const facts = signal<Facts | undefined>(undefined);
 export const fault = signal('');
 
-/** What is known of each server: with several, each poll may reach another. */
+/** The latest revision of each server: with several, each poll may reach another. */
 const revisions = new Map<string, number>();
 let timer: ReturnType<typeof setTimeout> | undefined;
 let readers = 0;

@@ -38,7 +38,7 @@ type JobRunner = {
   readonly startUpload?: RemoteJobs['startUpload'];
   /** Event streams it holds open elsewhere. */
   readonly openStreams: () => number;
-  /** What was discovered of a service; absent where the jobs run here. */
+  /** The discovered capabilities of a service; absent where the jobs run here. */
   readonly discovered?: () => Pick<
     UpstreamCapabilities,
     'listing' | 'ignoresCancel' | 'changesIds'

@@ -15,7 +15,7 @@ type LimitSources = {
   readonly diskBytes: () => Promise<number>;
 };
 
-/** What is limited, and how much of it is used. */
+/** Everything that is limited, and how much of it is used. */
 export async function limitsOf({
   config,
   figures,

@@ -24,7 +24,7 @@ type ServerServices = {
   readonly facts: Pick<SessionAnswer, 'version' | 'upstream' | 'upstream_kind'>;
   readonly jobs: Pick<JobApi, 'health' | 'list'>;
   readonly assets: Pick<AssetStore, 'totalBytes'>;
-  /** What is known of the service that runs the jobs; absent where this server runs them. */
+  /** The discovered capabilities of the service that runs the jobs; absent where this server runs them. */
   readonly discovered: (() => DiscoveredUpstream) | undefined;
   readonly countServers: () => Promise<number>;
   readonly countWorkers: () => Promise<number | undefined>;

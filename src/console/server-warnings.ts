@@ -4,7 +4,7 @@ import type { Limit } from './server-limits.ts';
 
 export type Warning = ServerAnswer['warnings'][number];
 
-/** What was found out about the service that runs the jobs. */
+/** Discovered capabilities of the service that runs the jobs. */
 export type DiscoveredUpstream = {
   readonly listing: 'unknown' | 'yes' | 'no';
   readonly ignoresCancel: boolean;
@@ -22,7 +22,7 @@ export type WarningSources = {
   readonly discovered: DiscoveredUpstream | undefined;
 };
 
-/** What wants the action of an operator, the most urgent first. */
+/** Warnings that want the action of an operator, the most urgent first. */
 export function warningsOf(sources: WarningSources): readonly Warning[] {
   return [
     ...healthWarnings(sources),

@@ -130,13 +130,18 @@ function logRequests({
   };
 }
 
+/** Settings and assets have ids of their own in their paths. */
+const PROMPT_PATH = /\/(history|history_v2|jobs?)\//;
+
 /** The prompts a call is about: those its route has named, and the id in its path. */
 function promptIdsOf(ctx: object): readonly string[] {
-  const { state, params } = ctx as {
+  const { state, params, path } = ctx as {
+    readonly path: string;
     readonly state: { readonly promptIds?: readonly string[] };
     readonly params?: { readonly id?: string };
   };
-  const inPath = params?.id === undefined ? [] : [params.id];
+  const isInPath = params?.id !== undefined && PROMPT_PATH.test(path);
+  const inPath = isInPath ? [params.id] : [];
   return [...(state.promptIds ?? []), ...inPath];
 }
 

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 
-/** What is known of an answered v1 call. */
+/** The facts of an answered v1 call. */
 export type CallFacts = {
   readonly method: string;
   /** Without the prefix `/api`. */
