@@ -60,10 +60,21 @@ function leaderOf(
 ): NamedEntry | undefined {
   const cause = entry.causeName === undefined ? undefined : byName.get(entry.causeName);
   if (cause === undefined) return undefined;
-  if (entry.kind === 'v2_call' && cause.kind === 'call') return cause;
+  if (entry.kind === 'v2_call' && cause.kind === 'call') {
+    return isWithin(entry, cause) ? cause : undefined;
+  }
   // A stream of events is a call of its own, and each event has its line.
-  if (entry.kind === 'frame') return cause;
-  return undefined;
+  if (entry.kind !== 'frame') return undefined;
+  return leaderOf(cause, byName) === undefined ? cause : undefined;
+}
+
+/** Answers are measured on the way out: a call that follows at once may have begun before. */
+const SLACK_MS = 20;
+
+/** A call that was made later, as to ask for a job that has ended, stands at its own time; the stream of a new job does not. */
+function isWithin(entry: NamedEntry, cause: NamedEntry): boolean {
+  if (cause.ms === null || entry.target?.endsWith('/events') === true) return true;
+  return entry.at_ms <= cause.at_ms + cause.ms + SLACK_MS;
 }
 
 export function isShown(line: Line, { kind, text, promptId, isErrorOnly }: TrafficFilter): boolean {

@@ -27,10 +27,7 @@ export async function limitsOf({
     upstream.kind === 'embedded'
       ? [counted('Waiting jobs', '--queue-limit', [last?.queued, config.queueLimit])]
       : [
-          counted('Outbox (limit of one user)', '--outbox-limit', [
-            last?.outbox,
-            config.outboxLimit,
-          ]),
+          counted('Outbox (per user)', '--outbox-limit', [last?.outbox, config.outboxLimit]),
           counted('Event streams', '--upstream-streams', [
             last?.upstream_streams,
             upstream.streams,

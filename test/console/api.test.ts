@@ -70,20 +70,28 @@ describe('users', () => {
     expect(ofOne.find(({ target }) => target?.startsWith('/prompt'))).toBeDefined();
     expect(await entries('key-of-two')).toEqual([]);
     expect(await entries('')).toEqual([]);
+    const har = await ask('traffic/har', { key: 'key-of-two', headers: PROXIED });
+    expect(har.json.log.entries).toEqual([]);
+    const other = await ask('traffic/har?server=another', { key: 'key-of-one', headers: PROXIED });
+    expect([other.status, other.json.error.type]).toEqual([404, 'other_server']);
     for (const { id } of ofOne) {
       const detail = await ask(`traffic/entry?id=${id}`, { key: 'key-of-two', headers: PROXIED });
       expect(detail.status).toBe(404);
     }
   });
 
-  test.each(['server', 'traffic?scope=all', 'traffic/entry?id=1&scope=all', 'clients?scope=all'])(
-    'who are not the operator are refused %s',
-    async (path) => {
-      const { status, json } = await ask(path, { key: 'key-of-one', headers: PROXIED });
-      expect([status, json.error.type]).toEqual([403, 'operator_only']);
-      expect((await ask(path)).status).not.toBe(403);
-    },
-  );
+  test.each([
+    'server',
+    'traffic?scope=all',
+    'traffic/entry?id=1&scope=all',
+    'traffic/picture?id=1&scope=all',
+    'traffic/har?scope=all',
+    'clients?scope=all',
+  ])('who are not the operator are refused %s', async (path) => {
+    const { status, json } = await ask(path, { key: 'key-of-one', headers: PROXIED });
+    expect([status, json.error.type]).toEqual([403, 'operator_only']);
+    expect((await ask(path)).status).not.toBe(403);
+  });
 
   test('cannot clear what others recorded', async () => {
     const options = { method: 'POST', headers: PROXIED };
