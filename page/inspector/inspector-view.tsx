@@ -321,6 +321,7 @@ function Own({ line: { first, joined } }: { readonly line: Row }) {
   return (
     <span class="cell-line">
       <EntryTitle entry={first} isInList />
+      {first.is_other_user && <small class="times-mark">another user</small>}
       {joined.length > 1 && <small class="times-mark">× {joined.length}</small>}
       {rows.length > 0 && (
         <small class="differs" title={`Differs from the original: ${rows.join(', ')}`}>
