@@ -22,7 +22,7 @@ type TrafficServices = {
 
 /** The inspector: callers see their own traffic; `scope=all` is for the operator. */
 export function trafficHandlers(services: TrafficServices): ConsoleHandlers {
-  const { store, secrets, countServers } = services;
+  const { store, secrets, countServers, baseOf } = services;
   const showText = createShowText(secrets);
 
   /** The last of the filters: no secret that is known by now leaves. */
@@ -72,11 +72,12 @@ export function trafficHandlers(services: TrafficServices): ConsoleHandlers {
     },
     async 'GET traffic/har'(request) {
       requireServer(request, store.server);
+      const entries = store.list(scopeOf(request));
       const { ctx } = request;
       ctx.status = 200;
       ctx.set('Content-Type', 'application/json; charset=utf-8');
       ctx.set('Content-Disposition', 'attachment; filename="holdover.har"');
-      ctx.body = Readable.from(harText(request, { ...services, showText }));
+      ctx.body = Readable.from(harText(entries, { ...services, base: baseOf(request), showText }));
       return undefined;
     },
   };
@@ -84,17 +85,21 @@ export function trafficHandlers(services: TrafficServices): ConsoleHandlers {
 
 /** Other calls are served between two entries. */
 async function* harText(
-  request: ConsoleRequest,
-  { store, secrets, facts, baseOf, showText }: TrafficServices & { readonly showText: ShowText },
+  entries: readonly RecordedEntry[],
+  { secrets, facts, base, showText }: HarServices,
 ): AsyncGenerator<string> {
-  const base = baseOf(request);
   const upstreamBase = facts.upstream_kind === 'remote' ? facts.upstream : base;
   const options = { base, upstreamBase, showText, version: facts.version };
-  for (const piece of harPieces(store.list(scopeOf(request)), options)) {
+  for (const piece of harPieces(entries, options)) {
     yield secrets.redact(piece);
     await nextTurn();
   }
 }
+
+type HarServices = Pick<TrafficServices, 'secrets' | 'facts'> & {
+  readonly base: string;
+  readonly showText: ShowText;
+};
 
 function scopeOf({ caller, access, query }: ConsoleRequest): TrafficScope {
   const isAll = query.get('scope') === 'all';
