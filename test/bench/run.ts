@@ -18,6 +18,7 @@ import { passthrough } from './passthrough.ts';
 import { type Program, isInstalled } from './program.ts';
 import { prompt } from './prompt.ts';
 import { type Report, asMarkdown, asText, conditions } from './report.ts';
+import { replicas } from './replicas.ts';
 import { sse } from './sse.ts';
 import { start } from './start.ts';
 import { upload } from './upload.ts';
@@ -36,6 +37,7 @@ const BENCHES: readonly Bench[] = [
   engine,
   bodies,
   graphs,
+  replicas,
   start,
 ];
 
