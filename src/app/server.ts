@@ -78,7 +78,9 @@ export async function startServer(
 
 function watchServices({ metrics, prompts, sockets, upstream }: Services): void {
   metrics.watch({
-    livePrompts: prompts.live,
+    livePrompts: {
+      countByState: () => prompts.live.countByState(({ key }) => prompts.eventLog.isLeader(key)),
+    },
     prompts: prompts.life,
     hub: sockets,
     upstream: upstream.runner,

@@ -99,7 +99,7 @@ export async function openServices(
   const figures = createFigures({
     now,
     totals: () => metrics.totals(),
-    countByState: () => live.countByState(),
+    countByState: () => live.countByState(({ key }) => eventLog.isLeader(key)),
     outboxDepth: () => life.outboxDepth(),
     sockets: () => sockets.count(),
     openStreams: () => upstream.runner.openStreams(),

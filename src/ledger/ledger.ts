@@ -90,6 +90,8 @@ export interface PromptStore {
   finish(key: string, outcome: PromptOutcome, durability?: Durability): Promise<void>;
   /** Unfinished prompts, oldest first, of one user or of all. */
   live(user?: string): Promise<readonly PromptRow[]>;
+  /** Keys of the unfinished prompts of a user, oldest first. */
+  liveKeys(user: string): Promise<readonly string[]>;
   /** The newest row of that id. */
   find(user: string, promptId: string): Promise<PromptRow | undefined>;
   findByJob(user: string, jobId: string): Promise<PromptRow | undefined>;

@@ -185,7 +185,7 @@ function watch(registry: Registry, { livePrompts, hub, prompts, upstream }: Mete
   };
   new Gauge({
     name: 'holdover_jobs',
-    help: 'Prompts without a history entry yet, by state.',
+    help: 'Prompts without a history entry yet that this process leads, by state.',
     labelNames: ['state'],
     registers,
     collect() {

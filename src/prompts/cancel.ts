@@ -57,7 +57,7 @@ export function createCancel(options: CancelOptions) {
 
   /** Without a job only the owner can act; with a job any process can cancel it. */
   async function cancelRemote(prompt: LivePrompt, caller: Caller): Promise<void> {
-    promptEventLog.requestCancel(prompt.key);
+    promptEventLog.requestCancel({ key: prompt.key, user: prompt.caller.user });
     await waitWhile(() => prompt.isInOutbox && livePrompts.has(prompt));
     await jobCanceller.cancelJob(prompt, caller);
   }

@@ -32,7 +32,7 @@ export function createExternalJobImporter(options: ExternalJobImporterOptions) {
     const { caller, jobId, extraData, graph = {} } = externalJob;
     const key = randomUUID();
     const number = externalJob.order ?? (await options.counter.next());
-    await promptEventLog.claim(key);
+    await promptEventLog.claim({ key, user: caller.user });
     const prompt = follower.trackPrompt(
       {
         key,
@@ -94,10 +94,11 @@ export function createExternalJobImporter(options: ExternalJobImporterOptions) {
     /** Records that a cancel of this job went to the upstream past v1. */
     async recordCancel(caller: Caller, jobId: string): Promise<void> {
       const { user } = caller;
+      await promptEventLog.followUser(user);
       const prompt = livePrompts.find(user, jobId);
       if (!prompt || prompt.cancelRequested) return;
       prompt.cancelRequested = true;
-      promptEventLog.requestCancel(prompt.key);
+      promptEventLog.requestCancel({ key: prompt.key, user });
       await ledger.prompts.askCancel(prompt.key, clock.now()).catch((error: unknown) => {
         const facts = { event: 'cancel.record_failed', err: error, user, jobId };
         log.error(facts, 'could not record the cancel of a v2 job');

@@ -139,11 +139,13 @@ export function createLivePrompts() {
     count: (user: string): number => users.get(user)?.prompts.size ?? 0,
     /** Bytes of the graphs and extra data of all live prompts. */
     bytes: (): number => bytes,
-    /** The number of prompts of all users in each state. */
-    countByState(): Readonly<Record<LivePromptState, number>> {
+    /** The number of such prompts of all users in each state. */
+    countByState(
+      isCounted: (prompt: LivePrompt) => boolean = () => true,
+    ): Readonly<Record<LivePromptState, number>> {
       const counts = { waiting: 0, queued: 0, running: 0, ending: 0 };
       for (const { prompts } of users.values())
-        for (const prompt of prompts) counts[stateOf(prompt)]++;
+        for (const prompt of prompts) if (isCounted(prompt)) counts[stateOf(prompt)]++;
       return counts;
     },
     // The newest one: v1 lets a client reuse an id while the first prompt is live. A prompt that

@@ -43,12 +43,31 @@ export type LogSubscriber = {
   onReceivedElsewhere(group: ReceiverGroup, upTo: number): void;
 };
 
+/** The logs of a user's prompts, as far as they are stored. */
+export type UserLogs = {
+  readonly endedKeys: readonly string[];
+  /** Those of the keys that have entries: a prompt gets its first one when its client may know it. */
+  withEntries(this: void, keys: readonly string[]): Promise<readonly string[]>;
+};
+
+/** A prompt and its user. */
+export type OwnedPrompt = { readonly key: string; readonly user: string };
+
 /** The functions that the event log calls. */
 export type LogHandlers = {
   /** These prompts have no owner, oldest first: take them over where that is possible. */
   takeOverVacant(keys: readonly string[]): Promise<void>;
   /** This process does not know the prompt: subscribe to it, if it exists. */
   discover(key: string): Promise<void>;
+  /**
+   * Subscribes to the prompts of a user: to the live ones whose log `withEntries` finds, and to
+   * ended ones that a late socket may still have to receive.
+   */
+  trackUser(user: string, logs: UserLogs): Promise<void>;
+  /** The live prompts of a user, oldest first. */
+  liveKeys(user: string): Promise<readonly string[]>;
+  /** No entries of this user's prompts come any more: they are not shown here until they are read again. */
+  forgetUser(user: string): void;
   /** How a prompt ended that has no entries left; `none`: it is live. */
   endOf(key: string): Promise<'recorded' | 'removed' | 'none'>;
   /** A client asked another process to cancel it. */
@@ -63,18 +82,15 @@ export type LogHandlers = {
  */
 export interface PromptEventLog {
   /** Makes this process the owner of a new prompt, before the ledger has it. */
-  claim(key: string): Promise<void>;
+  claim(prompt: OwnedPrompt): Promise<void>;
   /**
    * The same for a prompt without an owner, after all its entries were applied. `false`: another
    * process was faster.
    */
-  takeOver(key: string): Promise<boolean>;
+  takeOver(prompt: OwnedPrompt): Promise<boolean>;
   /** The prompt needs no owner any more, and it never ended. */
   discard(key: string): Promise<void>;
-  subscribe(
-    prompt: { readonly key: string; readonly user: string },
-    subscriber: LogSubscriber,
-  ): void;
+  subscribe(prompt: OwnedPrompt, subscriber: LogSubscriber): void;
   /** Resolves when the entry was applied here. Rejects with `LeadershipLost`. */
   append(key: string, entry: PromptLogEntry): Promise<void>;
   isLeader(key: string): boolean;
@@ -85,14 +101,18 @@ export interface PromptEventLog {
    */
   resultFetched(user: string, promptId: string): void;
   /** Tells the owner that the end of the prompt was requested. */
-  requestCancel(key: string): void;
+  requestCancel(prompt: OwnedPrompt): void;
   /** True when other processes may have sockets of this user. */
   isWatched(user: string): boolean;
   /** This process has sockets of the user, or has none any more. */
   watch(user: string, isThere: boolean): void;
+  /** True when this process shows all prompts of the user. */
+  isFollowed(user: string): boolean;
+  /** Resolves when it does; rejects when they cannot be read. */
+  followUser(user: string): Promise<void>;
   /**
    * Resolves when everything that any process appended before to prompts of this user is applied
-   * here.
+   * here; rejects when the prompts of the user cannot be read.
    */
   whenCaughtUp(user: string): Promise<void>;
   /** `live`: prompts left by an earlier process. */
@@ -140,6 +160,8 @@ export function createLocalEventLog(): PromptEventLog {
     requestCancel() {},
     isWatched: () => false,
     watch() {},
+    isFollowed: () => true,
+    async followUser() {},
     async whenCaughtUp() {},
     start: (handlers, live) => handlers.takeOverVacant(live),
     async close() {},

@@ -3,7 +3,8 @@ import { type JsonObject, parseJson } from '../protocol/json.ts';
 import type { Graph } from '../protocol/v2.ts';
 import type { PromptContext } from './context.ts';
 import type { LivePrompt, PromptDraft } from './live-prompts.ts';
-import { LeadershipLost } from './prompt-event-log.ts';
+import { AwaitingCaller } from './awaiting-caller.ts';
+import { type LogHandlers, type UserLogs, LeadershipLost } from './prompt-event-log.ts';
 import { readLinkedJob } from './state/linked-job.ts';
 import { isSubmittedThroughV1, needsCallerKey } from './submit/plan.ts';
 import { type NextStep, type ResumePromptOptions, resumePrompt } from './resume-prompt.ts';
@@ -20,8 +21,7 @@ export type ResumptionOptions = ResumePromptOptions &
  */
 export class PromptResumption {
   readonly #options: ResumptionOptions;
-  /** Keys of prompts that wait for a call of their user. */
-  readonly #awaitingCaller = new Map<string, Set<string>>();
+  readonly #awaitingCaller = new AwaitingCaller();
   readonly #withoutKey = new Map<string, Set<LivePrompt>>();
   /** Prompts that can be sent only with their user's key. */
   readonly #needingCallerKey = new WeakSet<LivePrompt>();
@@ -31,25 +31,28 @@ export class PromptResumption {
     this.#options = options;
   }
 
-  /** Shows all live prompts, and takes over those without an owner. */
+  /** Shows the live prompts of followed users, and takes over those without an owner. */
   async start(): Promise<void> {
     const { keyring, ledger, promptEventLog, hub, log } = this.#options;
     keyring.onCaller(({ user }) => this.#resumeUser(user));
     const rows = await ledger.prompts.live();
-    for (const row of rows) this.#track(row);
-    const handlers = {
-      takeOverVacant: (keys: readonly string[]) => this.#takeOverVacant(keys),
-      discover: (key: string) => this.discover(key),
-      endOf: (key: string) => this.#endOf(key),
+    for (const row of rows) if (promptEventLog.isFollowed(row.user)) this.#track(row);
+    const handlers: LogHandlers = {
+      takeOverVacant: (keys) => this.#takeOverAllVacant(keys),
+      discover: (key) => this.discover(key),
+      trackUser: (user, logs) => this.#trackUser(user, logs),
+      liveKeys: (user) => ledger.prompts.liveKeys(user),
+      forgetUser: (user) => this.#forgetUser(user),
+      endOf: (key) => this.#endOf(key),
       cancelRequested: this.#options.onCancelRequested,
-      resultFetched: (user: string, id: string) => void hub.discardFetched(user, [id]),
+      resultFetched: (user, id) => void hub.discardFetched(user, [id]),
     };
     await promptEventLog.start(
       handlers,
       rows.map(({ key }) => key),
     );
     if (rows.length === 0) return;
-    const waiting = this.#awaitingCaller.size;
+    const waiting = this.#awaitingCaller.users;
     log.info({ event: 'prompt.resumed', prompts: rows.length, waiting }, 'resumed live prompts');
   }
 
@@ -66,6 +69,21 @@ export class PromptResumption {
     if (row && row.state !== 'done') this.#track(row);
   }
 
+  /** Oldest first: a prompt supersedes those before it. */
+  async #trackUser(user: string, { endedKeys, withEntries }: UserLogs): Promise<void> {
+    const { ledger } = this.#options;
+    const ended = await Promise.all(endedKeys.map((key) => ledger.prompts.get(key)));
+    const live = await ledger.prompts.live(user);
+    const rows = [...ended, ...live].flatMap((row) => row ?? []);
+    const shown = new Set(await withEntries(rows.map(({ key }) => key)));
+    for (const row of rows) if (shown.has(row.key)) this.#track(row);
+  }
+
+  #forgetUser(user: string): void {
+    this.#withoutKey.delete(user);
+    this.#options.follower.forgetUser(user);
+  }
+
   #track(row: PromptRow): LivePrompt {
     const { follower, keyring, livePrompts } = this.#options;
     const prompt = follower.trackPrompt(toDraft(row), keyring.callerOf(row.user));
@@ -77,11 +95,25 @@ export class PromptResumption {
   }
 
   #canProceed(prompt: LivePrompt): boolean {
-    const { keyring, needsOwner } = this.#options;
     const { user } = prompt.caller;
     const needsKey = prompt.jobId === null && this.#needingCallerKey.has(prompt);
+    return this.#hasNeededKey(user, needsKey);
+  }
+
+  #canResume(row: PromptRow): boolean {
+    return this.#hasNeededKey(row.user, row.jobId === null && needsCallerKey(row));
+  }
+
+  #hasNeededKey(user: string, needsKey: boolean): boolean {
+    const { keyring, needsOwner } = this.#options;
     if (!needsKey && !needsOwner(user)) return true;
     return keyring.callerOf(user).credential !== undefined;
+  }
+
+  /** `keys`: of all prompts without an owner. */
+  async #takeOverAllVacant(keys: readonly string[]): Promise<void> {
+    this.#awaitingCaller.retain(new Set(keys));
+    await this.#takeOverVacant(keys.filter((key) => !this.#awaitingCaller.has(key)));
   }
 
   async #takeOverVacant(keys: readonly string[]): Promise<void> {
@@ -111,22 +143,24 @@ export class PromptResumption {
     const known = follower.find(key);
     const row = known ? undefined : await ledger.prompts.get(key);
     if (!known && (!row || row.state === 'done')) return this.#discardLeftover(key, row);
-    const prompt = known ?? (row && this.#track(row));
-    if (!prompt) return undefined;
-    prompt.isResumed = true;
-    const { user } = prompt.caller;
-    if (!this.#canProceed(prompt)) {
-      addTo(this.#awaitingCaller, user, key);
+    if (known) known.isResumed = true;
+    const user = known?.caller.user ?? row?.user ?? '';
+    if (!(known ? this.#canProceed(known) : row && this.#canResume(row))) {
+      this.#awaitingCaller.add(key, user);
       return undefined;
     }
-    if (!(await promptEventLog.takeOver(key))) return undefined;
+    // Earlier prompts of the user may wait in the outbox of another process.
+    await promptEventLog.followUser(user);
+    const prompt = follower.find(key) ?? (row && this.#track(row));
+    if (!prompt || !(await promptEventLog.takeOver({ key, user }))) return undefined;
+    prompt.isResumed = true;
     return resumePrompt(this.#options, prompt, keyring.callerOf(user));
   }
 
   /** Its process died before the ledger had it, or after its history was written. */
   async #discardLeftover(key: string, row: PromptRow | undefined): Promise<undefined> {
     const { promptEventLog } = this.#options;
-    if (!(await promptEventLog.takeOver(key))) return undefined;
+    if (!(await promptEventLog.takeOver({ key, user: row?.user ?? '' }))) return undefined;
     if (row) await promptEventLog.append(key, { kind: 'recorded' });
     else await promptEventLog.discard(key);
     return undefined;
@@ -136,10 +170,9 @@ export class PromptResumption {
     const { keyring, log } = this.#options;
     for (const prompt of this.#withoutKey.get(user) ?? []) prompt.caller = keyring.callerOf(user);
     this.#withoutKey.delete(user);
-    const keys = this.#awaitingCaller.get(user);
-    if (!keys) return;
-    this.#awaitingCaller.delete(user);
-    const task = this.#takeOverVacant([...keys])
+    const keys = this.#awaitingCaller.takeOf(user);
+    if (keys.length === 0) return;
+    const task = this.#takeOverVacant(keys)
       .catch((error: unknown) =>
         log.error({ event: 'prompt.resume_failed', err: error, user }, 'could not resume prompts'),
       )

@@ -15,7 +15,7 @@ export function createEntryStore(deps: {
   const { redis, prefix, scripts, isWatched, onWatchers } = deps;
   return {
     async write(stream, { n, text, picture }, isLast) {
-      const user = stream.user();
+      const { user } = stream;
       const shown = picture && isWatched(user) ? picture : '';
       const token = stream.token() ?? '';
       const last = isLast ? '1' : '0';

@@ -2,6 +2,7 @@ import { createMutex } from '../lib/concurrency.ts';
 import {
   type PromptLogEntry,
   type LogSubscriber,
+  type OwnedPrompt,
   LeadershipLost,
   PREVIEW_HEAD_BYTES,
 } from '../prompts/prompt-event-log.ts';
@@ -27,21 +28,18 @@ export type EntryStore = {
 /** The log of one prompt, as this process receives it. Runs everything of the prompt in order. */
 export class LogStream {
   readonly key: string;
+  readonly user: string;
   readonly #store: EntryStore;
   readonly #enqueue = createMutex();
   #subscriber: LogSubscriber | undefined;
-  #user = '';
   #token: string | undefined;
   #lastRead = 0;
   #hasEnded = false;
 
-  constructor(key: string, store: EntryStore) {
+  constructor({ key, user }: OwnedPrompt, store: EntryStore) {
     this.key = key;
+    this.user = user;
     this.#store = store;
-  }
-
-  user(): string {
-    return this.#user;
   }
 
   /** The token of the owner; `undefined`: this process is not the owner. */
@@ -53,8 +51,7 @@ export class LogStream {
     return this.#hasEnded;
   }
 
-  async subscribe(user: string, subscriber: LogSubscriber, since: SubscribedSince): Promise<void> {
-    this.#user = user;
+  async subscribe(subscriber: LogSubscriber, since: SubscribedSince): Promise<void> {
     // A new prompt of this process has no entries yet.
     if (this.#token !== undefined) {
       this.#subscriber = subscriber;

@@ -1,5 +1,5 @@
 import { type EntryStore, LogStream } from './log-stream.ts';
-import { LeadershipLost } from '../prompts/prompt-event-log.ts';
+import { type OwnedPrompt, LeadershipLost } from '../prompts/prompt-event-log.ts';
 
 /** Ended prompts are remembered this long, as their frames are. */
 const ENDED_TTL_MS = 120_000;
@@ -8,6 +8,7 @@ const ENDED_TTL_MS = 120_000;
 export class LogStreams {
   readonly #store: EntryStore;
   readonly #streams = new Map<string, LogStream>();
+  readonly #byUser = new Map<string, Set<LogStream>>();
   readonly #endedSinceMs = new Map<LogStream, number>();
 
   constructor(store: EntryStore) {
@@ -19,14 +20,24 @@ export class LogStreams {
   }
 
   /** The log of this prompt, from now on known. */
-  open(key: string): LogStream {
-    const stream = this.#streams.get(key) ?? new LogStream(key, this.#store);
+  open(prompt: OwnedPrompt): LogStream {
+    const { key, user } = prompt;
+    const known = this.#streams.get(key);
+    if (known) return known;
+    const stream = new LogStream(prompt, this.#store);
     this.#streams.set(key, stream);
+    this.#byUser.set(user, (this.#byUser.get(user) ?? new Set()).add(stream));
     return stream;
   }
 
   delete(key: string): void {
+    const stream = this.#streams.get(key);
+    if (!stream) return;
     this.#streams.delete(key);
+    this.#endedSinceMs.delete(stream);
+    const ofUser = this.#byUser.get(stream.user);
+    ofUser?.delete(stream);
+    if (ofUser?.size === 0) this.#byUser.delete(stream.user);
   }
 
   isOwned(key: string): boolean {
@@ -38,13 +49,17 @@ export class LogStreams {
     return [...this.#streams.values()].filter((stream) => stream.token() !== undefined);
   }
 
-  /** The logs of prompts that have not ended. */
-  live(): readonly LogStream[] {
-    return [...this.#streams.values()].filter((stream) => !stream.hasEnded());
+  ofUser(user: string): readonly LogStream[] {
+    return [...(this.#byUser.get(user) ?? [])];
   }
 
-  ofUser(user: string): readonly LogStream[] {
-    return [...this.#streams.values()].filter((stream) => stream.user() === user);
+  deleteOfUser(user: string): void {
+    for (const stream of this.ofUser(user)) this.delete(stream.key);
+  }
+
+  /** The users whose prompts this process owns. */
+  ownedUsers(): readonly string[] {
+    return this.owned().map((stream) => stream.user);
   }
 
   /** Keys and tokens of owned logs, alternating. */
@@ -60,8 +75,7 @@ export class LogStreams {
     }
     for (const [stream, sinceMs] of this.#endedSinceMs) {
       if (nowMs - sinceMs < ENDED_TTL_MS) continue;
-      this.#endedSinceMs.delete(stream);
-      this.#streams.delete(stream.key);
+      this.delete(stream.key);
     }
   }
 }

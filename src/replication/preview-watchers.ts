@@ -10,6 +10,8 @@ export function createPreviewWatchers({ redis, channels }: { redis: Redis; chann
   const localUsers = new Set<string>();
   let counts = new Map<string, number>();
   return {
+    /** The users that have sockets in this process. */
+    localUsers: (): Iterable<string> => localUsers,
     isWatched: (user: string) => (counts.get(user) ?? 0) > (localUsers.has(user) ? 1 : 0),
     onWatchers: (user: string, refresh: number) => void counts.set(user, refresh),
     /** This process has sockets of the user, or has none any more. */

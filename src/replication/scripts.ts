@@ -7,7 +7,7 @@ type RedisNames = Pick<RedisConnections, 'prefix' | 'channels'>;
 /** How long a process that does not renew its leases counts as alive. */
 export const LEASE_MS = 5000;
 /** How long the entries of an ended prompt are kept for late processes. */
-const ENDED_TTL_MS = 120_000;
+export const ENDED_TTL_MS = 120_000;
 /** The received positions are kept longer than any pause of a job. */
 const RECEIVED_TTL_MS = 24 * 60 * 60_000;
 
@@ -20,6 +20,13 @@ ${leasesLua(promptLeases(prefix))}
 local function free(key)
   release(key)
   call('PEXPIRE', at(key), ${ENDED_TTL_MS})
+end
+local function tell(user, message) call('PUBLISH', C .. 'prompts:' .. user, message) end
+-- A set of what happened to the prompts of a user a moment ago.
+local function remember(set, member)
+  call('ZREMRANGEBYSCORE', set, '-inf', nowMs() - ${ENDED_TTL_MS})
+  call('ZADD', set, nowMs(), member)
+  call('PEXPIRE', set, ${ENDED_TTL_MS})
 end
 `;
 
@@ -42,9 +49,12 @@ if not known then
   if picture ~= '' then
     call('PUBLISH', C .. 'previews:' .. user, key .. ' ' .. n .. ' ' .. picture)
   end
-  call('PUBLISH', C .. 'events', 'e ' .. key .. ' ' .. n .. ' ' .. text)
+  tell(user, 'e ' .. key .. ' ' .. n .. ' ' .. text)
 end
-if isLast == '1' then free(key) end
+if isLast == '1' then
+  free(key)
+  remember(P .. 'ended:' .. user, key)
+end
 return call('PUBSUB', 'NUMSUB', C .. 'previews:' .. user)[2]`;
 
 const renew = `
@@ -59,7 +69,7 @@ const giveBack = `
 for i = 1, #ARGV, 2 do
   if holds(ARGV[i], ARGV[i + 1]) then call('ZADD', LEASES, 0, ARGV[i]) end
 end
-call('PUBLISH', C .. 'events', 'v')`;
+call('PUBLISH', C .. 'servers', 'v')`;
 
 const drop = `if holds(ARGV[1], ARGV[2]) then free(ARGV[1]) end`;
 
@@ -69,12 +79,34 @@ const register = `
 for _, key in ipairs(ARGV) do call('ZADD', LEASES, 'NX', 0, key) end`;
 
 const received = `
-local key, upTo, instance, group = unpack(ARGV)
+local key, upTo, instance, group, user = unpack(ARGV)
 local mark = P .. 'received:' .. key
 if group ~= 'client' then mark = mark .. ':' .. group end
 if tonumber(upTo) <= tonumber(call('GET', mark) or 0) then return end
 call('SET', mark, upTo, 'PX', ${RECEIVED_TTL_MS})
-call('PUBLISH', C .. 'events', table.concat({'r', key, upTo, instance, group}, ' '))`;
+tell(user, table.concat({'r', key, upTo, instance, group}, ' '))`;
+
+const fetched = `
+local user, id, word = unpack(ARGV)
+remember(P .. 'fetched:' .. user, id)
+tell(user, 'f ' .. word)`;
+
+const cancel = `tell(ARGV[1], 'c ' .. ARGV[2])`;
+
+/** The prompts of a user that ended, and those whose results were fetched, a moment ago. */
+const recent = `
+local since = nowMs() - ${ENDED_TTL_MS}
+return {
+  call('ZRANGE', P .. 'ended:' .. ARGV[1], since, '+inf', 'BYSCORE'),
+  call('ZRANGE', P .. 'fetched:' .. ARGV[1], since, '+inf', 'BYSCORE')
+}`;
+
+const withEntries = `
+local found = {}
+for _, key in ipairs(ARGV) do
+  if call('EXISTS', at(key)) == 1 then found[#found + 1] = key end
+end
+return found`;
 
 const SCRIPTS = {
   claim,
@@ -86,6 +118,10 @@ const SCRIPTS = {
   vacant,
   register,
   received,
+  cancel,
+  fetched,
+  recent,
+  withEntries,
 } as const;
 
 /** Atomic operations. The scripts build key names, so they need one Redis, not a Redis cluster. */

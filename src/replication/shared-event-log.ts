@@ -2,16 +2,18 @@ import { type Clock, monotonicClock } from '../lib/clock.ts';
 import { completesWithin } from '../lib/completes-within.ts';
 import type { Redis, RedisConnections } from '../lib/redis.ts';
 import type { Logger } from '../observability/log.ts';
-import type {
-  LogHandlers,
-  LogSubscriber,
-  PromptEventLog,
-  PromptLogEntry,
+import {
+  type LogHandlers,
+  type LogSubscriber,
+  type OwnedPrompt,
+  type PromptEventLog,
+  type PromptLogEntry,
+  LeadershipLost,
 } from '../prompts/prompt-event-log.ts';
 import type { ReceiverGroup } from '../sockets/delivery.ts';
 import { createEntryStore } from './entry-store.ts';
+import { FollowedUsers } from './followed-users.ts';
 import { createLeadership, LogStreams } from './log-streams.ts';
-import type { LogStream } from './log-stream.ts';
 import { type PreviewWatchers, createPreviewWatchers } from './preview-watchers.ts';
 import { LEASE_MS, type Scripts, defineReplicationScripts } from './scripts.ts';
 import { singleFlight } from './single-flight.ts';
@@ -21,6 +23,8 @@ import {
   createSubscription,
   encodeWord,
 } from './subscription.ts';
+import { UserPrompts } from './user-prompts.ts';
+import { refuseFormerServers } from './former-servers.ts';
 
 type SharedEventLogOptions = {
   readonly links: RedisConnections;
@@ -31,7 +35,8 @@ type SharedEventLogOptions = {
 };
 
 /**
- * Intervals of renewing leases, of looking for prompts without an owner, and of a full comparison.
+ * Intervals of renewing leases, of looking for prompts without an owner, and of a comparison with
+ * what is stored of the followed users.
  */
 const INTERVAL_MS = { renew: LEASE_MS * 0.3, findVacant: 1000, resync: 30_000 } as const;
 /** A slower answer means that Redis was unreachable. */
@@ -41,7 +46,9 @@ const CATCH_UP_TIMEOUT_MS = 2000;
 
 /**
  * The event log that several processes share, in one Redis. The owner of a prompt's lease appends
- * to its stream. All processes receive the entries, and read the stream where they missed some.
+ * to its stream. The processes that follow its user receive the entries, and read the stream where
+ * they missed some: those with a socket or a recent call of the user, or with a prompt of the user
+ * that they lead.
  */
 export class SharedEventLog implements PromptEventLog {
   readonly #links: RedisConnections;
@@ -50,14 +57,13 @@ export class SharedEventLog implements PromptEventLog {
   readonly #clock: Pick<Clock, 'now'>;
   readonly #redis: Redis;
   readonly #scripts: Scripts;
-  /**
-   * Runs on the other connection, since a client waits for it. If it succeeds late, its lease
-   * expires and the prompt is removed.
-   */
-  readonly #claim: Scripts['claim'];
+  /** On the other connection: a client waits for these. */
+  readonly #waitedFor: Scripts;
   readonly #watchers: PreviewWatchers;
   readonly #streams: LogStreams;
   readonly #subscription: Subscription;
+  readonly #userPrompts: UserPrompts;
+  readonly #users: FollowedUsers;
   readonly #discoveries = new Map<string, Promise<void>>();
   /** Prompts in discovery whose first entry was received. */
   readonly #withFirstEntry = new Set<string>();
@@ -77,7 +83,7 @@ export class SharedEventLog implements PromptEventLog {
     this.#clock = clock;
     this.#redis = redis;
     this.#scripts = defineReplicationScripts(redis, links);
-    this.#claim = defineReplicationScripts(links.commands, links).claim;
+    this.#waitedFor = defineReplicationScripts(links.commands, links);
     this.#watchers = createPreviewWatchers({ redis, channels });
     const { isWatched, onWatchers } = this.#watchers;
     const scripts = this.#scripts;
@@ -86,10 +92,25 @@ export class SharedEventLog implements PromptEventLog {
     );
     this.leadership = createLeadership(this.#streams);
     this.#subscription = createSubscription({ links, handlers: this.#subscriptionHandlers() });
+    this.#userPrompts = new UserPrompts({
+      links,
+      scripts: this.#waitedFor,
+      subscription: this.#subscription,
+      streams: this.#streams,
+      handlers: () => this.#handlers,
+      discover: (key) => this.#discover(key),
+    });
+    this.#users = new FollowedUsers({
+      clock,
+      open: (user) => this.#userPrompts.open(user),
+      close: (user) => this.#userPrompts.close(user),
+      needed: () => new Set([...this.#watchers.localUsers(), ...this.#streams.ownedUsers()]),
+    });
   }
 
   async start(handlers: LogHandlers, liveKeys: readonly string[]): Promise<void> {
     this.#handlers = handlers;
+    await refuseFormerServers(this.#links);
     if (liveKeys.length > 0) await this.#scripts.register(...liveKeys);
     await this.#subscription.open();
     await this.#findVacant();
@@ -109,15 +130,17 @@ export class SharedEventLog implements PromptEventLog {
     this.#redis.disconnect();
   }
 
-  async claim(key: string): Promise<void> {
-    const token = (await this.#claim(key, this.#instance)) as string;
-    this.#streams.open(key).startNew(token);
+  /** If it succeeds late, its lease expires and the prompt is removed. */
+  async claim(prompt: OwnedPrompt): Promise<void> {
+    const token = (await this.#waitedFor.claim(prompt.key, this.#instance)) as string;
+    this.#streams.open(prompt).startNew(token);
+    this.#users.follow(prompt.user).catch(this.#logFailure('the prompts of a user'));
   }
 
-  async takeOver(key: string): Promise<boolean> {
-    const token = (await this.#scripts.takeOver(key, this.#instance)) as string | null;
+  async takeOver(prompt: OwnedPrompt): Promise<boolean> {
+    const token = (await this.#scripts.takeOver(prompt.key, this.#instance)) as string | null;
     if (token === null) return false;
-    await this.#streams.open(key).takeLead(token);
+    await this.#streams.open(prompt).takeLead(token);
     return true;
   }
 
@@ -131,31 +154,33 @@ export class SharedEventLog implements PromptEventLog {
     return this.#streams.isOwned(key);
   }
 
-  subscribe(
-    { key, user }: { readonly key: string; readonly user: string },
-    subscriber: LogSubscriber,
-  ): void {
-    const since = this.#withFirstEntry.has(key) ? 'its start' : 'later';
-    const stream = this.#streams.open(key);
-    stream.subscribe(user, subscriber, since).catch(this.#logFailure('a prompt'));
+  subscribe(prompt: OwnedPrompt, subscriber: LogSubscriber): void {
+    const since = this.#withFirstEntry.has(prompt.key) ? 'its start' : 'later';
+    const stream = this.#streams.open(prompt);
+    stream.subscribe(subscriber, since).catch(this.#logFailure('a prompt'));
   }
 
-  append(key: string, entry: PromptLogEntry): Promise<void> {
-    return this.#streams.open(key).append(entry);
+  async append(key: string, entry: PromptLogEntry): Promise<void> {
+    const stream = this.#streams.get(key);
+    if (!stream) throw new LeadershipLost();
+    await stream.append(entry);
   }
 
   markReceived(key: string, group: ReceiverGroup, position: number): void {
+    const user = this.#streams.get(key)?.user;
+    if (user === undefined) return;
     // Sent before the frame, so that other processes know who has it.
-    const sent = this.#scripts.received(key, position, this.#instance, group);
+    const sent = this.#scripts.received(key, position, this.#instance, group, user);
     sent.catch(this.#logFailure('a receipt'));
   }
 
   resultFetched(user: string, promptId: string): void {
-    this.#publish(`f ${encodeWord(user)} ${encodeWord(promptId)}`, 'a fetched result');
+    const sent = this.#scripts.fetched(user, promptId, encodeWord(promptId));
+    sent.catch(this.#logFailure('a fetched result'));
   }
 
-  requestCancel(key: string): void {
-    this.#publish(`c ${key}`, 'a cancel');
+  requestCancel({ key, user }: OwnedPrompt): void {
+    this.#scripts.cancel(user, key).catch(this.#logFailure('a cancel'));
   }
 
   isWatched(user: string): boolean {
@@ -167,8 +192,17 @@ export class SharedEventLog implements PromptEventLog {
     this.#subscription.watch(user, isThere);
   }
 
+  isFollowed(user: string): boolean {
+    return this.#users.has(user);
+  }
+
+  followUser(user: string): Promise<void> {
+    return this.#users.follow(user);
+  }
+
   /** Waits until everything received so far is applied. */
   async whenCaughtUp(user: string): Promise<void> {
+    await this.#users.follow(user);
     await completesWithin(CATCH_UP_TIMEOUT_MS, this.#catchUp(user));
   }
 
@@ -225,7 +259,8 @@ export class SharedEventLog implements PromptEventLog {
           ? ((await this.#scripts.renew(...this.#streams.keysAndTokens())) as string[])
           : [];
       for (const key of lostKeys) this.#streams.get(key)?.loseLead();
-      await this.#watchers.refresh(owned.map((stream) => stream.user()));
+      await this.#watchers.refresh(owned.map((stream) => stream.user));
+      await this.#users.update();
     },
     (error) => this.#logFailure('leases')(error),
   );
@@ -245,13 +280,7 @@ export class SharedEventLog implements PromptEventLog {
 
   readonly #resync = singleFlight(
     async () => {
-      const keys = await this.#redis.zrange(`${this.#links.prefix}leases`, 0, '-1');
-      for (const key of keys) if (!this.#streams.get(key)) await this.#discover(key);
-      for (const stream of this.#streams.live()) await stream.catchUp();
-      const leased = new Set(keys);
-      for (const stream of this.#streams.live()) {
-        if (!leased.has(stream.key)) await this.#finishIfForgotten(stream);
-      }
+      for (const user of this.#users.all()) await this.#userPrompts.resync(user);
     },
     (error) => this.#logFailure('what was missed')(error),
   );
@@ -259,22 +288,6 @@ export class SharedEventLog implements PromptEventLog {
   /** After an outage of Redis, live processes need time to renew their leases. */
   #delayTakeover(): void {
     this.#takeoverAllowedAtMs = this.#clock.now() + LEASE_MS;
-  }
-
-  /** It ended while this process received nothing, longer ago than entries are kept. */
-  async #finishIfForgotten(stream: LogStream): Promise<void> {
-    if (stream.token() !== undefined) return;
-    const { prefix } = this.#links;
-    const isLeased = (await this.#redis.zscore(`${prefix}leases`, stream.key)) !== null;
-    if (isLeased || (await this.#redis.exists(`${prefix}entries:${stream.key}`)) > 0) return;
-    const end = await this.#handlers?.endOf(stream.key);
-    if (end === 'none') await this.#scripts.register(stream.key);
-    else if (end) await stream.finish(end);
-  }
-
-  #publish(message: string, what: string): void {
-    const sent = this.#redis.publish(`${this.#links.channels}events`, message);
-    sent.catch(this.#logFailure(what));
   }
 
   #logFailure(what: string): (error: unknown) => void {

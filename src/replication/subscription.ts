@@ -28,10 +28,12 @@ export function createSubscription({
 }) {
   const { channels } = links;
   const redis: Redis = links.connect();
-  const events = `${channels}events`;
+  const servers = `${channels}servers`;
+  const prompts = `${channels}prompts:`;
   const previews = `${channels}previews:`;
   /** The picture of the next entry. */
   let picture: { readonly name: string; readonly bytes: Buffer } | undefined;
+  const users = new Set<string>();
   let isOpen = false;
 
   function receivePicture(message: Buffer): void {
@@ -49,25 +51,26 @@ export function createSubscription({
     handlers.onEntry(key, Number(n), body.slice(end + 1), bytes);
   }
 
-  function receiveEvent(message: string): void {
+  function receive(user: string, message: string): void {
     const body = message.slice(2);
     if (message.startsWith('e')) return receiveEntry(body);
     const [key = '', upTo = '', instance = '', group = 'client'] = body.split(' ');
     if (message.startsWith('r')) {
       return handlers.onReceived(key, group as ReceiverGroup, Number(upTo), instance);
     }
-    if (message.startsWith('f')) return handlers.onFetched(decodeWord(key), decodeWord(upTo));
-    if (message.startsWith('c')) return handlers.onCancel(key);
-    return handlers.onVacant();
+    if (message.startsWith('f')) return handlers.onFetched(user, decodeWord(key));
+    return handlers.onCancel(key);
   }
 
   async function listen(): Promise<void> {
-    await redis.subscribe(events);
+    await redis.subscribe(servers, ...[...users].map((user) => prompts + user));
     handlers.onListening();
   }
 
-  redis.on('messageBuffer', (channel: Buffer, message: Buffer) => {
-    if (channel.toString() === events) receiveEvent(message.toString());
+  redis.on('messageBuffer', (channelBytes: Buffer, message: Buffer) => {
+    const channel = channelBytes.toString();
+    if (channel.startsWith(prompts)) receive(channel.slice(prompts.length), message.toString());
+    else if (channel === servers) handlers.onVacant();
     else receivePicture(message);
   });
   redis.on('ready', () => {
@@ -83,6 +86,15 @@ export function createSubscription({
       } finally {
         clearTimeout(timer);
       }
+    },
+    /** Resolves when everything said of this user's prompts is received from now on. */
+    async follow(user: string): Promise<void> {
+      users.add(user);
+      await redis.subscribe(prompts + user);
+    },
+    unfollow(user: string): void {
+      users.delete(user);
+      redis.unsubscribe(prompts + user).catch(ignoreError);
     },
     /** Starts or stops receiving previews of this user. */
     watch(user: string, isThere: boolean): void {

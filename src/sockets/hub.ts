@@ -127,6 +127,11 @@ export class Hub {
     this.#channels.close(channel);
   }
 
+  /** The prompts of this user are not shown here any more; no socket of the user is connected. */
+  removeChannels(user: string): void {
+    this.#channels.removeOf(user);
+  }
+
   /**
    * A client has the results of these prompts: a late socket gets nothing of them. Returns the ids
    * of which other processes may keep frames.

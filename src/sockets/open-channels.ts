@@ -50,6 +50,10 @@ export class OpenChannels {
     this.#removeIfDone(channel);
   }
 
+  removeOf(user: string): void {
+    for (const channel of this.#channels.of(user)) this.#remove(channel);
+  }
+
   async preload(user: string): Promise<void> {
     await Promise.all([...this.#channels.of(user)].map((channel) => channel.preload()));
   }
@@ -66,7 +70,9 @@ export class OpenChannels {
   supersedeOthers(channel: Channel): void {
     if (channel.address.isV2Job) return;
     for (const other of this.#channels.of(channel.address.user)) {
-      if (other !== channel) other.supersede();
+      // Those after it were opened later. When prompts are read again, their order of release is lost.
+      if (other === channel) return;
+      other.supersede();
       this.#removeIfDone(other);
     }
   }

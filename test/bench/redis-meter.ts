@@ -59,7 +59,7 @@ function createCommandCounter(): (bytes: Buffer) => number {
   let skip = 0;
   return (bytes) => {
     let commands = 0;
-    for (let at = 0; at < bytes.length; ) {
+    for (let at = 0; at < bytes.length;) {
       if (skip > 0) {
         const skipped = Math.min(skip, bytes.length - at);
         skip -= skipped;

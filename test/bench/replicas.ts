@@ -141,7 +141,10 @@ async function steadyJob(job: Parameters<typeof finish>[1], server: HostileV2): 
 
 function perPrompt(before: readonly RedisTraffic[], after: readonly RedisTraffic[]): RedisTraffic {
   const average = (figure: keyof RedisTraffic): number => {
-    const sum = after.reduce((total, one, i) => total + one[figure] - (before[i]?.[figure] ?? 0), 0);
+    const sum = after.reduce(
+      (total, one, i) => total + one[figure] - (before[i]?.[figure] ?? 0),
+      0,
+    );
     return sum / after.length / (USERS * PROMPTS);
   };
   return {

@@ -26,12 +26,16 @@ describe.skipIf(redisMissing() !== '')(`two databases of one Redis${redisMissing
       {
         takeOverVacant: async () => {},
         discover: hears,
+        trackUser: async () => {},
+        liveKeys: async () => [],
+        forgetUser() {},
         cancelRequested,
         endOf,
         resultFetched() {},
       },
       [],
     );
+    await promptEventLog.followUser(USER);
     promptEventLog.watch(USER, true);
     onTestFinished(async () => {
       await promptEventLog.close();
@@ -44,10 +48,10 @@ describe.skipIf(redisMissing() !== '')(`two databases of one Redis${redisMissing
     const replicas = [await open(0), await open(1), await open(1)];
     for (const [i, { promptEventLog }] of replicas.entries()) {
       const key = `k${i}`;
-      await promptEventLog.claim(key);
+      await promptEventLog.claim({ key, user: USER });
       promptEventLog.subscribe({ key, user: USER }, ignoreAll);
       await promptEventLog.append(key, { kind: 'waits' });
-      promptEventLog.requestCancel(key);
+      promptEventLog.requestCancel({ key, user: USER });
     }
     await expect.poll(() => replicas[1]?.heard).toContain('cancel k2');
     for (const { promptEventLog } of replicas) await promptEventLog.whenCaughtUp(USER);

@@ -54,7 +54,7 @@ describe.skipIf(redisMissing() !== '')(`writes of a prompt's leader${redisMissin
     await links.commands.flushall();
     one = open('one');
     other = open('other');
-    await one.promptEventLog.claim(KEY);
+    await one.promptEventLog.claim({ key: KEY, user: 'ann' });
     await one.prompts.insert(prompt(KEY));
   });
 
@@ -72,7 +72,7 @@ describe.skipIf(redisMissing() !== '')(`writes of a prompt's leader${redisMissin
   /** The first process has said nothing for longer than its lease. */
   async function takenOver(): Promise<void> {
     await links.commands.zadd('holdover:leases', 0, KEY);
-    expect(await other.promptEventLog.takeOver(KEY)).toBe(true);
+    expect(await other.promptEventLog.takeOver({ key: KEY, user: 'ann' })).toBe(true);
   }
 
   async function ended(): Promise<void> {
@@ -138,7 +138,8 @@ describe.skipIf(redisMissing() !== '')(`writes of a prompt's leader${redisMissin
     const away = openRedis(`redis://127.0.0.1:${lossy.port}`, { log });
     onTestFinished(() => away.close());
     const lost = open('lost', away);
-    await lost.promptEventLog.claim(KEY);
+    await lost.promptEventLog.claim({ key: KEY, user: 'ann' });
+    await lost.promptEventLog.followUser('ann');
     await lost.prompts.get(KEY);
     let before: unknown;
     lossy.loseNextAnswer(async () => {
@@ -152,9 +153,9 @@ describe.skipIf(redisMissing() !== '')(`writes of a prompt's leader${redisMissin
   });
 
   test('a claim that others took for a dead one is no place for a prompt any more', async () => {
-    await one.promptEventLog.claim('late');
+    await one.promptEventLog.claim({ key: 'late', user: 'ann' });
     await links.commands.zadd('holdover:leases', 0, 'late');
-    expect(await other.promptEventLog.takeOver('late')).toBe(true);
+    expect(await other.promptEventLog.takeOver({ key: 'late', user: 'ann' })).toBe(true);
     await other.promptEventLog.discard('late');
     await expect(one.prompts.insert(prompt('late'))).rejects.toThrow(LeadershipLost);
     expect(await other.prompts.get('late')).toBeUndefined();

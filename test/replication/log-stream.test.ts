@@ -16,16 +16,19 @@ const RECORDED: PromptLogEntry = { kind: 'recorded' };
 function open(stored: PromptLogEntry[] = []) {
   const events: string[] = [];
   let isOwner = true;
-  const stream = new LogStream('k', {
-    async write(_stream, { text }) {
-      if (!isOwner) return false;
-      stored.push(JSON.parse(text) as PromptLogEntry);
-      return true;
+  const stream = new LogStream(
+    { key: 'k', user: 'ann' },
+    {
+      async write(_stream, { text }) {
+        if (!isOwner) return false;
+        stored.push(JSON.parse(text) as PromptLogEntry);
+        return true;
+      },
+      after: async (_key, n) =>
+        stored.slice(n).map((entry, i) => ({ n: n + i + 1, text: encodeEntry(entry).text })),
+      receivedUpTo: async () => ({ client: 2, hosted: 0 }),
     },
-    after: async (_key, n) =>
-      stored.slice(n).map((entry, i) => ({ n: n + i + 1, text: encodeEntry(entry).text })),
-    receivedUpTo: async () => ({ client: 2, hosted: 0 }),
-  });
+  );
   const subscriber: LogSubscriber = {
     apply: async ({ kind }, position) => void events.push(`${position} ${kind}`),
     onLeadershipLost: () => void events.push('lost'),
@@ -38,13 +41,13 @@ function open(stored: PromptLogEntry[] = []) {
 
 test('a late subscriber gets all entries, after what sockets have received', async () => {
   const { stream, events, subscriber } = open([ATTACHED, RELEASED]);
-  await stream.subscribe('ann', subscriber, 'later');
+  await stream.subscribe(subscriber, 'later');
   expect(events).toEqual(['client has 2, since later', '1 attached', '2 released']);
 });
 
 test('entries are applied once and in order; a gap is read from the store', async () => {
   const { stream, stored, events, subscriber, receive } = open();
-  await stream.subscribe('ann', subscriber, 'its start');
+  await stream.subscribe(subscriber, 'its start');
   events.length = 0;
   await receive(1, ATTACHED);
   await receive(1, ATTACHED);
@@ -57,7 +60,7 @@ test('entries are applied once and in order; a gap is read from the store', asyn
 test('the owner writes entries, and ignores their echo', async () => {
   const { stream, stored, events, subscriber, receive } = open();
   stream.startNew('token');
-  await stream.subscribe('ann', subscriber, 'its start');
+  await stream.subscribe(subscriber, 'its start');
   await stream.append(ATTACHED);
   await receive(1, ATTACHED);
   expect(events).toEqual(['1 attached']);
@@ -80,7 +83,7 @@ test('a process that does not own the prompt appends nothing', async () => {
 test('a refused write ends the ownership, and entries of the new owner are read', async () => {
   const { stream, stored, events, subscriber, loseAtRedis } = open();
   stream.startNew('token');
-  await stream.subscribe('ann', subscriber, 'its start');
+  await stream.subscribe(subscriber, 'its start');
   loseAtRedis();
   stored.push({ kind: 'taken' });
   await expect(stream.append(ATTACHED)).rejects.toThrow(LeadershipLost);
@@ -90,7 +93,7 @@ test('a refused write ends the ownership, and entries of the new owner are read'
 
 test('a process reads what it missed before it owns the prompt', async () => {
   const { stream, stored, events, subscriber } = open();
-  await stream.subscribe('ann', subscriber, 'its start');
+  await stream.subscribe(subscriber, 'its start');
   events.length = 0;
   stored.push(ATTACHED);
   await stream.takeLead('token');
@@ -99,7 +102,7 @@ test('a process reads what it missed before it owns the prompt', async () => {
 
 test('the end of a prompt whose entries are gone is applied once', async () => {
   const { stream, events, subscriber } = open();
-  await stream.subscribe('ann', subscriber, 'its start');
+  await stream.subscribe(subscriber, 'its start');
   events.length = 0;
   await stream.finish('removed');
   await stream.finish('removed');
@@ -112,8 +115,8 @@ test('ended prompts are remembered for two minutes', async () => {
     after: async () => [],
     receivedUpTo: async () => ({ client: 0, hosted: 0 }),
   });
-  streams.open('live').startNew('token');
-  await streams.open('ended').finish('removed');
+  streams.open({ key: 'live', user: 'ann' }).startNew('token');
+  await streams.open({ key: 'ended', user: 'ann' }).finish('removed');
   streams.removeEnded(0);
   streams.removeEnded(119_000);
   expect(streams.get('ended')).toBeDefined();

@@ -6,7 +6,11 @@ import { openRedisLedger } from '../../src/ledger/redis/redis-ledger.ts';
 import { type RedisConnections, openRedis } from '../../src/lib/redis.ts';
 import { silentLogger } from '../../src/observability/log.ts';
 import { recordPrompt } from '../../src/prompts/submit/draft.ts';
-import type { LogHandlers, PromptEventLog } from '../../src/prompts/prompt-event-log.ts';
+import type {
+  LogHandlers,
+  OwnedPrompt,
+  PromptEventLog,
+} from '../../src/prompts/prompt-event-log.ts';
 import { prompt } from '../ledger/ledger.suite.ts';
 import { type RedisServer, redisMissing, startRedis } from '../support/processes/redis.ts';
 
@@ -42,9 +46,13 @@ describe.skipIf(redisMissing() !== '')(`a Redis that stands still${redisMissing(
     return {
       async takeOverVacant(keys) {
         for (const key of keys)
-          if (await promptEventLog.takeOver(key)) await promptEventLog.discard(key);
+          if (await promptEventLog.takeOver({ key, user: 'ann' }))
+            await promptEventLog.discard(key);
       },
       discover: async () => {},
+      trackUser: async () => {},
+      liveKeys: async () => [],
+      forgetUser() {},
       cancelRequested() {},
       resultFetched() {},
       endOf: async () => 'removed',
@@ -67,7 +75,7 @@ describe.skipIf(redisMissing() !== '')(`a Redis that stands still${redisMissing(
     await promptEventLog.start(sweepers(promptEventLog), []);
     await links.commands.ping();
     server.pause();
-    await expect(promptEventLog.claim(KEY)).rejects.toThrow('timed out');
+    await expect(promptEventLog.claim({ key: KEY, user: 'ann' })).rejects.toThrow('timed out');
     server.resume();
     await expect.poll(() => leased().catch(() => [])).toEqual([KEY]);
     expect(promptEventLog.isLeader(KEY)).toBe(false);
@@ -77,8 +85,8 @@ describe.skipIf(redisMissing() !== '')(`a Redis that stands still${redisMissing(
 
   test('is not left with the lease of a prompt it did not record', async () => {
     const { promptEventLog, ledger } = open();
-    const claim = async (key: string): Promise<void> => {
-      await promptEventLog.claim(key);
+    const claim = async (claimed: OwnedPrompt): Promise<void> => {
+      await promptEventLog.claim(claimed);
       server.pause();
     };
     await ledger.prompts.live();

@@ -77,6 +77,7 @@ export function promptStore(
       const rows = await table.rows(await ids(user === undefined ? 'live' : `live:${user}`, 0, -1));
       return rows.filter(({ state }) => state !== 'done');
     },
+    liveKeys: (user) => ids(`live:${user}`, 0, -1),
     find: (user, promptId) => table.last(`prompts:id:${joinKey(user, promptId)}`),
     findByJob: (user, jobId) => table.first(`prompts:job:${joinKey(user, jobId)}`),
     hasJob: async (jobId) => (await read(() => lua.hasJob(jobId))) === 1,

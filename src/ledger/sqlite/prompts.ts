@@ -106,6 +106,9 @@ function lookups({ db, reader }: Parts) {
   const liveOf = reader(`SELECT ${COLUMNS} FROM prompts WHERE rowid IN (SELECT rowid FROM prompts
     INDEXED BY prompts_by_id WHERE user = ? EXCEPT SELECT rowid ${ended} AND user = ?)
     ORDER BY rowid`);
+  const liveKeys = db.prepare(`SELECT key FROM prompts WHERE rowid IN (SELECT rowid FROM prompts
+    INDEXED BY prompts_by_id WHERE user = ? EXCEPT SELECT rowid ${ended} AND user = ?)
+    ORDER BY rowid`);
   const find = reader(`SELECT ${COLUMNS} FROM prompts WHERE user = ? AND prompt_id = ?
     ORDER BY rowid DESC LIMIT 1`);
   const findByJob = reader(`SELECT ${COLUMNS} FROM prompts WHERE user = ? AND job_id = ?`);
@@ -118,6 +121,8 @@ function lookups({ db, reader }: Parts) {
     WHERE abs(number) <= ${HIGHEST_COUNTED}`);
   return {
     live: async (user) => (user === undefined ? live.all() : liveOf.all(user, user)),
+    liveKeys: async (user) =>
+      (liveKeys.all(user, user) as unknown as { key: string }[]).map(({ key }) => key),
     find: async (user, promptId) => find.get(user, promptId),
     findByJob: async (user, jobId) => findByJob.get(user, jobId),
     hasJob: async (jobId) => hasJob.get(jobId) !== undefined,

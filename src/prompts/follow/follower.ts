@@ -84,12 +84,23 @@ export class Follower {
   untrack(key: string, promptId: string | undefined): void {
     const followed = this.#followed.get(key);
     if (!followed || followed.prompt.promptId === promptId) return;
-    const { prompt } = followed;
+    this.#untrack(followed);
+    this.#options.hub.closeChannel(followed.prompt.channel);
+  }
+
+  /** Entries of this user's prompts are not received any more. */
+  forgetUser(user: string): void {
+    for (const followed of this.#followed.values()) {
+      if (followed.prompt.caller.user === user) this.#untrack(followed);
+    }
+    this.#options.hub.removeChannels(user);
+  }
+
+  #untrack(followed: FollowedPrompt): void {
     followed.isUntracked = true;
     followed.markAnswered();
-    this.#followed.delete(key);
-    this.#options.livePrompts.remove(prompt);
-    this.#options.hub.closeChannel(prompt.channel);
+    this.#followed.delete(followed.prompt.key);
+    this.#options.livePrompts.remove(followed.prompt);
   }
 
   /** Sets the job of the prompt and opens its event stream. */

@@ -46,7 +46,7 @@ export async function recordPrompt(
   row: PromptRow,
   { promptEventLog, ledger }: Pick<PromptContext, 'promptEventLog' | 'ledger'>,
 ): Promise<void> {
-  await promptEventLog.claim(row.key);
+  await promptEventLog.claim(row);
   const stored = ledger.prompts.insert(row);
   discardIfLost(stored, row.key, promptEventLog);
   await stored;
@@ -60,7 +60,7 @@ export async function recordBeforeJob(
   row: PromptRow,
   { promptEventLog, ledger }: Pick<PromptContext, 'promptEventLog' | 'ledger'>,
 ): Promise<{ readonly stored: Promise<void> }> {
-  await promptEventLog.claim(row.key);
+  await promptEventLog.claim(row);
   const inserted = ledger.prompts.insertBeforeLater(row);
   discardIfLost(
     inserted.then(({ stored }) => stored),

@@ -1,0 +1,77 @@
+import { completesWithin } from '../lib/completes-within.ts';
+import { COMMAND_TIMEOUT_MS, type RedisConnections } from '../lib/redis.ts';
+import type { LogHandlers } from '../prompts/prompt-event-log.ts';
+import type { LogStream } from './log-stream.ts';
+import type { LogStreams } from './log-streams.ts';
+import type { Scripts } from './scripts.ts';
+import type { Subscription } from './subscription.ts';
+
+type UserPromptsOptions = {
+  readonly links: RedisConnections;
+  readonly scripts: Scripts;
+  readonly subscription: Subscription;
+  readonly streams: LogStreams;
+  readonly handlers: () => LogHandlers | undefined;
+  /** Shows a prompt that this process does not know. */
+  readonly discover: (key: string) => Promise<void>;
+};
+
+/** The prompts of one user, as they are stored and as this process knows them. */
+export class UserPrompts {
+  readonly #options: UserPromptsOptions;
+
+  constructor(options: UserPromptsOptions) {
+    this.#options = options;
+  }
+
+  /** Receives what happens from now on, then reads what is stored. */
+  async open(user: string): Promise<void> {
+    const { subscription, scripts, streams, handlers } = this.#options;
+    const listening = subscription.follow(user);
+    if (!(await completesWithin(COMMAND_TIMEOUT_MS, listening)))
+      throw new Error('Redis does not answer');
+    const recent = await scripts.recent(user);
+    const [endedKeys = [], fetchedIds = []] = recent as readonly string[][];
+    const withEntries = (keys: readonly string[]) => this.#withEntries(keys);
+    await handlers()?.trackUser(user, { endedKeys, withEntries });
+    await Promise.all(streams.ofUser(user).map((stream) => stream.whenIdle()));
+    for (const id of fetchedIds) handlers()?.resultFetched(user, id);
+  }
+
+  close(user: string): void {
+    const { subscription, streams, handlers } = this.#options;
+    subscription.unfollow(user);
+    handlers()?.forgetUser(user);
+    streams.deleteOfUser(user);
+  }
+
+  /** Reads what was missed. */
+  async resync(user: string): Promise<void> {
+    const { streams, handlers, discover } = this.#options;
+    const keys = (await handlers()?.liveKeys(user)) ?? [];
+    const unknown = keys.filter((key) => !streams.get(key));
+    for (const key of await this.#withEntries(unknown)) await discover(key);
+    for (const stream of streams.ofUser(user)) {
+      if (stream.hasEnded()) continue;
+      await stream.catchUp();
+      await this.#finishIfForgotten(stream);
+    }
+  }
+
+  /** It ended while this process received nothing, longer ago than entries are kept. */
+  async #finishIfForgotten(stream: LogStream): Promise<void> {
+    const { links, scripts, handlers } = this.#options;
+    const { commands, prefix } = links;
+    if (stream.token() !== undefined || stream.hasEnded()) return;
+    const isLeased = (await commands.zscore(`${prefix}leases`, stream.key)) !== null;
+    if (isLeased || (await commands.exists(`${prefix}entries:${stream.key}`)) > 0) return;
+    const end = await handlers()?.endOf(stream.key);
+    if (end === 'none') await scripts.register(stream.key);
+    else if (end) await stream.finish(end);
+  }
+
+  async #withEntries(keys: readonly string[]): Promise<readonly string[]> {
+    const { scripts } = this.#options;
+    return keys.length === 0 ? [] : ((await scripts.withEntries(...keys)) as string[]);
+  }
+}

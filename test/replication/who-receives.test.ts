@@ -1,0 +1,97 @@
+// Over one Redis, entries go to the processes that follow their user, and to no other.
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { SharedEventLog } from '../../src/replication/shared-event-log.ts';
+import { openRedis } from '../../src/lib/redis.ts';
+import { silentLogger } from '../../src/observability/log.ts';
+import type { LogHandlers, UserLogs } from '../../src/prompts/prompt-event-log.ts';
+import { type RedisServer, redisMissing, startRedis } from '../support/processes/redis.ts';
+
+const log = silentLogger();
+
+describe.skipIf(redisMissing() !== '')(`who receives entries${redisMissing()}`, () => {
+  let server: RedisServer;
+  let instances = 0;
+  beforeAll(async () => void (server = await startRedis()));
+  afterAll(() => server?.dispose());
+
+  /** A process, and what it was told. */
+  async function open() {
+    const links = openRedis(server.url, { log });
+    const promptEventLog = new SharedEventLog({ links, instance: `process ${instances++}`, log });
+    const told: string[] = [];
+    const logs = new Map<string, UserLogs>();
+    const handlers: LogHandlers = {
+      takeOverVacant: async () => {},
+      discover: async (key) => void told.push(`prompt ${key}`),
+      trackUser: async (user, userLogs) => void logs.set(user, userLogs),
+      liveKeys: async () => [],
+      forgetUser: (user) => void told.push(`forget ${user}`),
+      cancelRequested: (key) => void told.push(`cancel ${key}`),
+      endOf: async () => 'removed',
+      resultFetched: (user, id) => void told.push(`fetched ${user} ${id}`),
+    };
+    await promptEventLog.start(handlers, []);
+    onTestFinished(async () => {
+      await promptEventLog.close();
+      await links.close();
+    });
+    return { links, promptEventLog, told, logs };
+  }
+
+  type Process = Awaited<ReturnType<typeof open>>;
+
+  async function begin({ promptEventLog }: Process, key: string, user: string): Promise<void> {
+    await promptEventLog.claim({ key, user });
+    promptEventLog.subscribe({ key, user }, ignoreAll);
+    await promptEventLog.append(key, { kind: 'waits' });
+  }
+
+  test('a process receives the entries of the users it follows', async () => {
+    const [leader, follower] = [await open(), await open()];
+    await follower.promptEventLog.followUser('ann');
+    await begin(leader, 'of-ann', 'ann');
+    await begin(leader, 'of-ben', 'ben');
+    await follower.promptEventLog.whenCaughtUp('ann');
+    expect(follower.told).toEqual(['prompt of-ann']);
+    expect(follower.promptEventLog.isFollowed('ben')).toBe(false);
+  });
+
+  test('a leader follows the users of its prompts', async () => {
+    const leader = await open();
+    await begin(leader, 'led', 'cas');
+    await expect.poll(() => leader.promptEventLog.isFollowed('cas')).toBe(true);
+    const other = await open();
+    other.promptEventLog.requestCancel({ key: 'led', user: 'cas' });
+    await expect.poll(() => leader.told).toEqual(['cancel led']);
+  });
+
+  test('a process that follows a user late finds the prompts that have entries, and those that ended', async () => {
+    const leader = await open();
+    await begin(leader, 'ended', 'dan');
+    await leader.promptEventLog.append('ended', { kind: 'recorded' });
+    await begin(leader, 'live', 'dan');
+    await leader.promptEventLog.claim({ key: 'unanswered', user: 'dan' });
+    leader.promptEventLog.resultFetched('dan', 'id of ended');
+    const late = await open();
+    await late.promptEventLog.followUser('dan');
+    const logs = late.logs.get('dan');
+    expect(logs?.endedKeys).toEqual(['ended']);
+    expect(await logs?.withEntries(['ended', 'live', 'unanswered'])).toEqual(['ended', 'live']);
+    expect(late.told).toEqual(['fetched dan id of ended']);
+  });
+
+  test('a server of an earlier version beside it is refused', async () => {
+    const former = openRedis(server.url, { log }).connect();
+    await former.subscribe('holdover:events');
+    await expect(open()).rejects.toThrow('a server of an earlier version still runs on this Redis');
+    former.disconnect();
+    await expect.poll(() => open().then(() => 'started', String)).toBe('started');
+  });
+});
+
+const ignoreAll = {
+  apply: async () => {},
+  onLeadershipLost() {},
+  onSubscribed() {},
+  onReceivedElsewhere() {},
+};
