@@ -19,6 +19,7 @@ import { type Program, isInstalled } from './program.ts';
 import { prompt } from './prompt.ts';
 import { type Report, asMarkdown, asText, conditions } from './report.ts';
 import { replicas } from './replicas.ts';
+import { scale } from './scale.ts';
 import { sse } from './sse.ts';
 import { start } from './start.ts';
 import { upload } from './upload.ts';
@@ -38,6 +39,7 @@ const BENCHES: readonly Bench[] = [
   bodies,
   graphs,
   replicas,
+  scale,
   start,
 ];
 

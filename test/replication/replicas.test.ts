@@ -279,7 +279,8 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
     onTestFinished(() => redis.disconnect());
     const key = await keyOf(redis, promptId);
     for (const [id, [, text]] of await redis.xrange(`holdover:entries:${key}`, '-', '+')) {
-      await redis.publish('holdover:events', `e ${key} ${Number.parseInt(id, 10)} ${text}`);
+      const message = `e ${key} ${Number.parseInt(id, 10)} ${text}`;
+      expect(await redis.publish('holdover:prompts:local', message)).toBeGreaterThan(0);
     }
     for (let at = 2; at <= STEPS; at++) step(promptId, at);
     await end(promptId);
