@@ -7,7 +7,7 @@ type RedisNames = Pick<RedisConnections, 'prefix' | 'channels'>;
 /** How long a process that does not renew its leases counts as alive. */
 export const LEASE_MS = 5000;
 /** How long the entries of an ended prompt are kept for late processes. */
-export const ENDED_TTL_MS = 120_000;
+const ENDED_TTL_MS = 120_000;
 /** The received positions are kept longer than any pause of a job. */
 const RECEIVED_TTL_MS = 24 * 60 * 60_000;
 
