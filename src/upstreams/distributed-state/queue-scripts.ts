@@ -59,6 +59,12 @@ end
 local function isStale(id, fence)
   return call('HGET', runOf(id), 'fence') ~= fence or call('HEXISTS', runOf(id), 'end') == 1
 end
+local function dropState(run)
+  call('HDEL', run, 'progress', 'cached', 'startedAtMs')
+  for _, field in ipairs(call('HKEYS', run)) do
+    if string.find(field, '^output:') or string.find(field, '^ui:') then call('HDEL', run, field) end
+  end
+end
 local function undoBegin(id, fence)
   if call('HDEL', runOf(id), 'begun:' .. fence) == 1 then
     call('HINCRBY', runOf(id), 'attempts', -1)

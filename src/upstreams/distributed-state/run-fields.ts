@@ -1,5 +1,6 @@
 import type { JobRow } from '../../ledger/ledger.ts';
 import { type Json, parseJson, stringifyJson } from '../../protocol/json.ts';
+import type { JobEvent } from '../../protocol/job-api.ts';
 import type { JobStatus } from '../../protocol/v2.ts';
 import type { LiveJob } from '../jobs/live-job.ts';
 
@@ -13,36 +14,44 @@ export type RunState = Partial<
   readonly end: EndPatch | undefined;
 };
 
+/** Before the number of an output, and before the id of a node that shows something. */
+const OUTPUT = 'output:';
+const UI = 'ui:';
+
 /** A state from the fields of its hash. */
 export function stateOf(fields: { readonly [name: string]: string }): RunState | undefined {
   if (fields['fence'] === undefined) return undefined;
-  const { status, startedAtMs, progress, outputs, ui, cached, cancel, end } = fields;
+  const { status, startedAtMs, progress, cached, cancel, end } = fields;
   const isStopping = cancel !== undefined && status === 'running';
+  const outputs = valuesOf(fields, OUTPUT).toSorted(([a], [b]) => Number(a) - Number(b));
+  const ui = valuesOf(fields, UI);
   return {
     end: end === undefined ? undefined : (JSON.parse(end) as EndPatch),
     status: isStopping ? 'canceling' : ((status ?? 'queued') as JobStatus),
     startedAtMs: startedAtMs === undefined ? null : Number(startedAtMs),
-    ...(progress !== undefined && { progress: read(progress) }),
-    ...(outputs !== undefined && { outputs: read(outputs) }),
-    ...(ui !== undefined && { ui: read(ui) }),
-    ...(cached !== undefined && { cachedNodes: read(cached) }),
+    ...(progress !== undefined && { progress: parseJson(progress) }),
+    ...(outputs.length > 0 && { outputs: outputs.map(([, output]) => output) }),
+    ...(ui.length > 0 && { ui: Object.fromEntries(ui) }),
+    ...(cached !== undefined && { cachedNodes: parseJson(cached) }),
   } as RunState;
 }
 
-/** The hash fields of a job that its events change. */
+/** The hash fields that an event changes: outputs and shown results have a field each. */
 export function fieldsOf(
   job: Pick<LiveJob, 'status' | 'progress' | 'outputs' | 'ui' | 'cachedNodes'>,
-  changed: ReadonlySet<string>,
+  { event, data }: JobEvent,
 ): Readonly<Record<string, string>> {
   const write = (value: unknown): string => stringifyJson(value as Json);
-  return {
-    ...(changed.has('status') && { status: job.status, cached: write(job.cachedNodes) }),
-    ...(changed.has('progress') && { progress: write(job.progress) }),
-    ...(changed.has('output') && { outputs: write(job.outputs) }),
-    ...(changed.has('x_node') && { ui: write(job.ui) }),
-  };
+  if (event === 'status') return { status: job.status, cached: write(job.cachedNodes) };
+  if (event === 'progress') return { progress: write(job.progress) };
+  if (event === 'output') {
+    return { [`${OUTPUT}${job.outputs.length - 1}`]: write(job.outputs.at(-1)) };
+  }
+  if (event !== 'x_node' || !data.ui) return {};
+  return { [`${UI}${data.node_id}`]: write(data.ui) };
 }
 
-function read(text: string): unknown {
-  return parseJson(text);
+function valuesOf(fields: { readonly [name: string]: string }, prefix: string): [string, Json][] {
+  const named = Object.entries(fields).filter(([name]) => name.startsWith(prefix));
+  return named.map(([name, text]) => [name.slice(prefix.length), parseJson(text)]);
 }

@@ -12,7 +12,7 @@ local run = runOf(ARGV[1])
 local finish = call('HGET', run, 'end')
 if finish then return {'ended', finish} end
 local fence = call('HINCRBY', run, 'fence', 1)
-call('HDEL', run, 'progress', 'outputs', 'ui', 'cached', 'startedAtMs')
+dropState(run)
 call('HSET', run, 'told', 0)
 if ARGV[3] == '' then return {'run', fence} end
 if call('HEXISTS', run, 'cancel') == 1 then return {'cancel', fence} end
@@ -90,7 +90,7 @@ if isStale(id, fence) then return 'stale' end
 emitNext(id, fence, event)
 call('HINCRBY', run, 'fence', 1)
 if returned == '1' then undoBegin(id, fence) end
-call('HDEL', run, 'progress', 'outputs', 'ui', 'cached', 'startedAtMs')
+dropState(run)
 call('HSET', run, 'status', 'queued')
 local user = call('HGET', run, 'user')
 if user then call('ZADD', TURNS, 0, user) end

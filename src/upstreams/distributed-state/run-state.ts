@@ -25,12 +25,14 @@ export type WriteResult = 'ok' | 'cancel' | 'stale';
 export type FencedJob = { readonly id: string; readonly fence: number };
 
 /**
- * A message of a job: an event is stored in the stream under its number, a preview is only
- * published.
+ * A message of a job: an event is stored in the stream under its number, with the fields of the run
+ * that it changes; a preview is only published.
  */
 export type PublishItem =
-  | { readonly kind: 'e'; readonly n: number; readonly text: string }
+  | { readonly kind: 'e'; readonly n: number; readonly text: string; readonly fields: RunFields }
   | { readonly kind: 'p'; readonly bytes: Buffer; readonly isStored: boolean };
+
+type RunFields = Readonly<Record<string, string>>;
 
 /** The runs of unfinished jobs, shared by all processes; every change is one script. */
 export class RunStateStore {
@@ -64,12 +66,9 @@ export class RunStateStore {
   }
 
   /** Publishes events and stores the fields they change. */
-  async append(
-    { id, fence }: FencedJob,
-    items: readonly PublishItem[],
-    fields: Readonly<Record<string, string>>,
-  ): Promise<WriteResult> {
-    const pairs = Object.entries(fields);
+  async append({ id, fence }: FencedJob, items: readonly PublishItem[]): Promise<WriteResult> {
+    const changed = items.map((item) => (item.kind === 'e' ? item.fields : {}));
+    const pairs = Object.entries(Object.assign({}, ...changed) as RunFields);
     const args = items.flatMap((item): ScriptArgument[] =>
       item.kind === 'p' ? ['p', item.isStored ? 1 : 0, item.bytes] : ['e', item.n, item.text],
     );

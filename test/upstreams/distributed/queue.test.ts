@@ -213,14 +213,16 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
     await queue.add([{ id: 'a', user: 'anna', order: 0 }]);
     const first = await runs.claim('a', 0);
     expect(first).toMatchObject({ kind: 'run', fence: 1 });
-    const said = [{ kind: 'e', n: 1, text: '{}' }] as const;
+    const said = [{ kind: 'e', n: 1, text: '{}', fields: {} }] as const;
     const told = () => raw.xlen(keys.eventStream('a'));
-    expect(await runs.append({ id: 'a', fence: 1 }, said, {})).toBe('ok');
-    expect(await runs.append({ id: 'a', fence: 1 }, said, {})).toBe('ok');
+    expect(await runs.append({ id: 'a', fence: 1 }, said)).toBe('ok');
+    expect(await runs.append({ id: 'a', fence: 1 }, said)).toBe('ok');
     expect(await told()).toBe(1);
     await runs.claim('a', 0);
     const stale = { id: 'a', fence: 1 };
-    expect(await runs.append(stale, [{ ...said[0], n: 2 }], { progress: '1' })).toBe('stale');
+    expect(await runs.append(stale, [{ ...said[0], n: 2, fields: { progress: '1' } }])).toBe(
+      'stale',
+    );
     expect(await runs.end(stale, { status: 'failed' })).toBe('stale');
     expect(await runs.requeue(stale, 1)).toBe('stale');
     expect(await runs.isCurrent(stale)).toBe(false);
@@ -228,6 +230,28 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
     const [state] = await runs.read(['a']);
     expect(state).toMatchObject({ status: 'running', end: undefined });
     expect(state).not.toHaveProperty('progress');
+  });
+
+  test('what a run has made so far is read as a whole, and the next run begins without it', async () => {
+    const setup = await openQueueSetup(redis());
+    const { runs, queue } = openServices(setup);
+    await queue.add([{ id: 'a', user: 'anna', order: 0 }]);
+    await runs.claim('a', 0);
+    const made = Array.from({ length: 12 }, (_, n) => ({
+      kind: 'e' as const,
+      n: n + 1,
+      text: '{}',
+      fields: { [`output:${n}`]: String(n), [`ui:${n}`]: `{"text":["${n}"]}`, progress: String(n) },
+    }));
+    expect(await runs.append({ id: 'a', fence: 1 }, made)).toBe('ok');
+    const [state] = await runs.read(['a']);
+    expect(state).toMatchObject({ outputs: made.map((_, n) => n), progress: 11 });
+    expect(Object.keys(state?.ui ?? {})).toHaveLength(12);
+    await runs.claim('a', 0);
+    const [next] = await runs.read(['a']);
+    expect(next).not.toHaveProperty('outputs');
+    expect(next).not.toHaveProperty('ui');
+    expect(next).not.toHaveProperty('progress');
   });
 
   test('a cancel that comes while the job succeeds still counts', async () => {
