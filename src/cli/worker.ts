@@ -2,10 +2,10 @@ import { once } from 'node:events';
 import { parseWorkerConfig, type WorkerSettings } from '../config/worker.ts';
 import { DEFAULT_LIMITS } from '../upstreams/job-engine.ts';
 import { ALL_NODES } from '../nodes/library.ts';
-import { openWorkerProcess } from '../upstreams/distributed/distributed-engine.ts';
 import { tracingSettings } from '../config/tracing.ts';
 import { packageVersion } from '../config/version.ts';
 import { openTracing } from '../tracing/tracing.ts';
+import { createDistributedEngine } from '../upstreams/distributed/distributed-engine.ts';
 import { openStore } from '../app/store.ts';
 import { type Logger, createLogger, logProcessErrors } from '../observability/log.ts';
 import { withoutCredentialsIn } from '../protocol/url-credentials.ts';
@@ -41,7 +41,7 @@ async function runWorker(settings: WorkerSettings, log: Logger): Promise<number>
   if (links === undefined) throw new Error('a worker needs a ledger in Redis');
   const options = { version: packageVersion(), log };
   const tracing = await openTracing(tracingSettings(process.env), options);
-  const worker = openWorkerProcess({
+  const worker = await createDistributedEngine({
     ledger,
     links,
     dataDir: dir.root,

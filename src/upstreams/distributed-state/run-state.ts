@@ -4,6 +4,7 @@ import type { ScriptArgument } from '../../lib/redis-scripts.ts';
 import type { Redis } from '../../lib/redis.ts';
 import type { JobStatus } from '../../protocol/v2.ts';
 import { encodeEvent } from './event-codec.ts';
+import type { WriteResult } from '../jobs/job-run.ts';
 import type { QueueKeys } from './redis-keys.ts';
 import { type QueueScripts, defineQueueScripts } from './run-scripts.ts';
 
@@ -17,9 +18,6 @@ export type Claim =
   | { readonly kind: 'cancel'; readonly fence: number }
   | { readonly kind: 'lost'; readonly fence: number; readonly attempts: number }
   | { readonly kind: 'ended'; readonly patch: EndPatch };
-
-/** `stale`: another process has the job; `cancel`: a client asked to cancel it. */
-export type WriteResult = 'ok' | 'cancel' | 'stale';
 
 /** A claimed job and its fencing token. */
 export type FencedJob = { readonly id: string; readonly fence: number };

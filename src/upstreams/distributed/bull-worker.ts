@@ -1,4 +1,4 @@
-import { type Job, WaitingError, Worker } from 'bullmq';
+import { type Job, UnrecoverableError, WaitingError, Worker } from 'bullmq';
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../../lib/clock.ts';
 import type { Redis } from '../../lib/redis.ts';
@@ -15,7 +15,7 @@ const RENEW_MS = 500;
 /** A returned job sends no notification: idle workers poll at this interval. */
 const IDLE_POLL_S = 1;
 /** A job whose workers die more often fails, even if none of its nodes has begun. */
-export const MAX_STALLS = 20;
+const MAX_STALLS = 20;
 const RETRY_DELAY_MS = { first: 1000, last: 30_000 } as const;
 /** The same error is logged at most once in this time. */
 const LOG_REPEAT_MS = 30_000;
@@ -96,7 +96,7 @@ export class BullWorker {
     throw new WaitingError();
   }
 
-  /** BullMQ tries the job again later, unless it gives it up. */
+  /** BullMQ tries the job again later, unless it gives it up: at once when its workers died too often. */
   async #onFailed(job: BullJob | undefined, error: Error): Promise<void> {
     const { log } = this.#options;
     log.error(
@@ -104,13 +104,8 @@ export class BullWorker {
       'a job of the queue could not be processed',
     );
     if (job?.id === undefined || job.finishedOn === undefined) return;
-    try {
-      await this.#options.giveUp(job.id, error);
-    } catch (cause) {
-      // The janitor adds the job again.
-      const event = 'job.end_not_stored';
-      log.error({ event, err: cause, job: job.id }, 'the end of a job could not be stored');
-    }
+    const isDead = error instanceof UnrecoverableError;
+    await this.#options.giveUp(job.id, isDead ? { deaths: MAX_STALLS + 1 } : error);
   }
 
   #onError({ name, message: reason }: Error): void {

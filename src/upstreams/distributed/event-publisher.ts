@@ -2,15 +2,11 @@ import type { Clock } from '../../lib/clock.ts';
 import type { JobEvent } from '../../protocol/job-api.ts';
 import { dropOldestPreview } from '../unread-events.ts';
 import { createJobFeed, type JobFeed } from '../job-feed.ts';
+import type { WriteResult } from '../jobs/job-run.ts';
 import type { LiveJob } from '../jobs/live-job.ts';
 import { encodeEvent, encodePreview } from '../distributed-state/event-codec.ts';
 import { fieldsOf } from '../distributed-state/run-fields.ts';
-import type {
-  FencedJob,
-  PublishItem,
-  RunStateStore,
-  WriteResult,
-} from '../distributed-state/run-state.ts';
+import type { FencedJob, PublishItem, RunStateStore } from '../distributed-state/run-state.ts';
 
 /** A stored preview is written to the log of a durable Redis. */
 const STORE_PREVIEW_EVERY_MS = 1000;

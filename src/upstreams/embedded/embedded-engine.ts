@@ -1,56 +1,53 @@
 import { mkdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { type Clock, systemClock } from '../../lib/clock.ts';
-import { readValue } from '../../lib/lazy-json.ts';
-import type { EngineOptions, Engine, JobCalls } from '../job-engine.ts';
-import { ok } from '../../protocol/job-api.ts';
-import { createWorkerRequestHandler } from '../jobs/worker-requests.ts';
-import { Dispatcher } from './dispatcher.ts';
-import { createJobReader } from '../jobs/job-reader.ts';
-import { PeriodicTask } from '../periodic-task.ts';
-import { type LiveJob, jobStateOf } from '../jobs/live-job.ts';
+import { type JobFiles, createJobFiles } from '../assets/job-files.ts';
 import { createOutputNames } from '../assets/outputs.ts';
-import { recoverJobs, createJobLifecycle } from '../jobs/job-lifecycle.ts';
 import { SWEEP_FAILURE, importedBytes, sweepWithUnrecorded } from '../assets/retention.ts';
-import { type JobFiles, createAssetApi, createJobFiles } from '../assets/job-files.ts';
-import { acceptJob } from '../jobs/accept-job.ts';
-import { JobThreads } from '../jobs/job-threads.ts';
+import type { Engine, EngineOptions } from '../job-engine.ts';
+import { createEngine } from '../jobs/create-engine.ts';
+import type { LiveJob } from '../jobs/live-job.ts';
+import { PeriodicTask } from '../periodic-task.ts';
+import { MemoryJobQueue } from './memory-job-queue.ts';
+import { createMemoryRuns } from './memory-runs.ts';
 
 /**
- * Opens the engine over its ledger and files, and queues the jobs that an earlier process left
- * unfinished.
+ * Opens the engine of a single process over its ledger and files, and queues the jobs that an earlier
+ * process left unfinished.
  */
 export async function createEmbeddedEngine(deps: EngineOptions): Promise<Engine> {
-  const { ledger, limits, clock = systemClock } = deps;
+  const { ledger, limits, log, clock = systemClock } = deps;
   const live = new Map<string, LiveJob>();
-  const jobFiles = openJobFiles({ ...deps, clock, live });
+  const { retentionMs } = limits;
+  const isInUse = isUsedByLiveJob(live);
+  const names = createOutputNames();
+  const jobFiles = createJobFiles({ ...deps, clock, names, isInUse, retentionMs });
   const spoolDir = deps.spoolDir ?? (await makeEmptySpool(deps.dataDir));
-  const dispatcher = openDispatcher({ ...deps, clock, live }, jobFiles, spoolDir);
-  const unfinished = await recoverJobs({
-    ledger,
-    clock,
-    assets: jobFiles.assets,
-    retentionMs: limits.retentionMs,
-  });
-  for (const job of unfinished) dispatcher.add(job);
   const sweeps = createSweeps({ ...deps, clock, live }, jobFiles);
+  const everyMs = limits.sweepIntervalMs;
   const periodicSweep = new PeriodicTask(sweeps.all, {
-    log: deps.log,
+    log,
     clock,
-    everyMs: limits.sweepIntervalMs,
+    everyMs,
     failure: SWEEP_FAILURE,
   });
-  return {
-    ...createJobApi({ ...deps, clock, live }, jobFiles, dispatcher),
-    ...createAssetApi(jobFiles.assets),
-    health: async () => ok({ status: 'healthy', upstream: 'embedded' }),
-    start() {
-      dispatcher.start();
-      periodicSweep.start(sweeps.checkImports);
+  const engine = await createEngine({
+    ...deps,
+    clock,
+    jobFiles,
+    spoolDir,
+    queue: new MemoryJobQueue<LiveJob>(emitPositions),
+    runs: createMemoryRuns({ ...jobFiles, ledger, live, clock, log }),
+    cleanUp: {
+      start: () => periodicSweep.start(sweeps.checkImports),
+      close: () => periodicSweep.close(),
     },
+  });
+  return {
+    ...engine,
     async close() {
-      await periodicSweep.close();
-      await dispatcher.close();
+      await engine.close();
+      for (const job of live.values()) job.feed.end();
     },
   };
 }
@@ -60,37 +57,11 @@ type OpenedEngineOptions = EngineOptions & {
   readonly clock: Clock;
 };
 
-function openJobFiles(deps: OpenedEngineOptions): JobFiles {
-  const { live, limits } = deps;
-  const { retentionMs } = limits;
-  return createJobFiles({
-    ...deps,
-    names: createOutputNames(),
-    isInUse: isUsedByLiveJob(live),
-    retentionMs,
-  });
-}
-
-function openDispatcher(
-  deps: OpenedEngineOptions,
-  jobFiles: JobFiles,
-  spoolDir: string,
-): Dispatcher {
-  const { ledger, limits, log, clock, live } = deps;
-  const { withLock } = jobFiles;
-  const { retentionMs } = limits;
-  const lifecycle = createJobLifecycle({ ledger, clock, log, live, withLock, retentionMs });
-  const begin = (job: LiveJob): Promise<void> => lifecycle.countAttempt(job);
-  const answer = createWorkerRequestHandler({ ...jobFiles, begin });
-  return new Dispatcher({
-    log,
-    clock,
-    live,
-    lifecycle,
-    maxQueued: limits.maxQueued,
-    concurrency: limits.concurrency,
-    threads: new JobThreads({ ...deps, spoolDir, jobFiles, answer }),
-    onEnd: (job) => jobFiles.outputRetention.extend(job),
+function emitPositions(waiting: readonly LiveJob[]): void {
+  waiting.forEach((job, position) => {
+    if (job.position === position) return;
+    job.position = position;
+    job.feed.emit({ event: 'status', data: { status: 'queued', queue_position: position } });
   });
 }
 
@@ -115,63 +86,6 @@ function createSweeps(
 
 const IMPORTS_FILL_BUDGET =
   'imported files alone use up --disk-budget: new results are removed as soon as their jobs are over';
-
-function createJobApi(
-  deps: OpenedEngineOptions,
-  { fileLookupOf }: JobFiles,
-  dispatcher: Dispatcher,
-): JobCalls {
-  const { ledger, clock, live, limits } = deps;
-  const reader = createJobReader({
-    ledger,
-    clock,
-    find: (id) => live.get(id),
-    statesOf: async (rows) => rows.map((row) => live.get(row.id) ?? jobStateOf(row)),
-    ownEvents({ user }, id, signal) {
-      const job = live.get(id);
-      return job?.user === user ? job.feed.subscribe(signal) : undefined;
-    },
-  });
-  const acceptOptions = {
-    ledger,
-    clock,
-    fileLookupOf,
-    nodes: deps.nodes,
-    retentionMs: limits.retentionMs,
-    reserve: (user: string) => dispatcher.reserve(user),
-    nextOrder: () => dispatcher.nextOrder(),
-    threads: {
-      reserve: (job: LiveJob) => dispatcher.reserveThread(job),
-      release: (job: LiveJob) => dispatcher.releaseThread(job),
-    },
-    durability: 'soon' as const,
-  };
-  return {
-    ...reader,
-    async submit(caller, request) {
-      const accepted = await acceptJob(caller, request, acceptOptions);
-      if (!accepted.ok) return accepted;
-      const job = accepted.value;
-      const synced = ledger.synced();
-      job.feed.hold();
-      // It may run while the disk works.
-      const workflow = readValue(job.workflow);
-      const shown = { ...dispatcher.add(job), x_workflow: workflow };
-      try {
-        await synced;
-      } finally {
-        // The submitter subscribes first.
-        setImmediate(() => job.feed.release());
-      }
-      return ok(shown);
-    },
-    async cancel(caller, jobId) {
-      const job = live.get(jobId);
-      if (job?.user === caller.user) await dispatcher.cancel(job);
-      return await reader.get(caller, jobId);
-    },
-  };
-}
 
 /** Files found there belonged to a process that has ended. */
 async function makeEmptySpool(dataDir: string): Promise<string> {

@@ -39,16 +39,13 @@ export class MemoryJobQueue<T extends QueuedJob> implements JobQueue {
     this.#schedule();
   }
 
-  /** Reserves a slot for a job that is about to be added; false: the job has to wait. */
-  reserveSlot(id: string): boolean {
-    return this.#queue.count() === 0 && this.#reserveSlot(id);
-  }
-
-  /** For a job that is not added. */
-  releaseSlot(id: string): void {
-    this.#reserved.delete(id);
-    this.#schedule();
-  }
+  readonly slots = {
+    reserve: (id: string): boolean => this.#queue.count() === 0 && this.#reserveSlot(id),
+    release: (id: string): void => {
+      this.#reserved.delete(id);
+      this.#schedule();
+    },
+  };
 
   async remove(id: string): Promise<boolean> {
     if (!this.#queue.remove(id)) return false;

@@ -18,6 +18,7 @@ import { nodeErrorDetails } from '../../protocol/node-errors.ts';
 import { type Steps } from '../../protocol/steps.ts';
 import type { NodeErrorEntry, NodeErrors } from '../../protocol/v1.ts';
 import type { Graph } from '../../protocol/v2.ts';
+import type { JobQueue } from './job-queue.ts';
 import { type LiveJob, newJob, toPatch, toRow } from './live-job.ts';
 import { dependentOutputs } from '../validation/dependent-outputs.ts';
 import { type ResolvedWorkflow, resolveFiles, type FileLookup } from './resolve-files.ts';
@@ -38,13 +39,8 @@ export type AcceptOptions = {
     user: string,
   ) => QueueReservation | undefined | Promise<QueueReservation | undefined>;
   readonly nextOrder: () => number | Promise<number>;
-  /** The engine runs jobs in this process, where one can be stored as begun. */
-  readonly threads?: {
-    /** Reserves an idle thread for the job; `false`: the job has to wait. */
-    reserve(job: LiveJob): boolean;
-    /** The job is not stored. */
-    release(job: LiveJob): void;
-  };
+  /** Slots of this process, where a job can be stored as begun. */
+  readonly slots?: JobQueue['slots'];
   /** `fsync` where it is absent. */
   readonly durability?: Durability;
 };
@@ -116,9 +112,9 @@ async function storeJob(
   job: LiveJob,
   row: JobRow,
   key: string | undefined,
-  { ledger, threads, durability, clock }: AcceptOptions,
+  { ledger, slots, durability, clock }: AcceptOptions,
 ): Promise<boolean> {
-  const begins = threads?.reserve(job) === true;
+  const begins = slots?.reserve(job.id) === true;
   if (begins) Object.assign(job, { attempts: job.attempts + 1, hasBegun: true });
   const begun = begins && { ...toPatch({ ...job, status: 'running', startedAtMs: clock.now() }) };
   let isNew = false;
@@ -126,7 +122,7 @@ async function storeJob(
     isNew = await ledger.jobs.insert({ ...row, ...begun }, key, durability);
     return isNew;
   } finally {
-    if (begins && !isNew) threads.release(job);
+    if (begins && !isNew) slots?.release(job.id);
   }
 }
 

@@ -10,13 +10,16 @@ export type RunOutcome = 'over' | 'interrupted';
 /** `lost`: another process may have the job now. */
 export type QueueStop = 'canceled' | 'shutdown' | 'lost';
 
+/** So many workers died while they had a job. */
+export type WorkerDeaths = { readonly deaths: number };
+
 export type JobQueueWorkerOptions = {
   /** How many jobs run at a time. */
   readonly concurrency: number;
   /** Runs a job, until its end or until it has to stop. */
   readonly run: (id: string, stop: StopRequest<QueueStop>) => Promise<RunOutcome>;
   /** Called for a job that is run no more, because its runs failed or its workers died too often. */
-  readonly giveUp: (id: string, error: Error) => Promise<void>;
+  readonly giveUp: (id: string, reason: Error | WorkerDeaths) => Promise<void>;
 };
 
 /** Runs jobs of a queue until it is closed, which stops them. */
@@ -43,6 +46,13 @@ export type JobQueue = {
   nextOrder(): Promise<number>;
   /** Calls back after positions have changed. */
   onMove(changed: () => void): void;
+  /** Slots of this process that can be reserved; absent where other processes take jobs too. */
+  readonly slots?: {
+    /** Reserves a slot for a job that is about to be added; false: the job has to wait. */
+    reserve(id: string): boolean;
+    /** For a job that is not added. */
+    release(id: string): void;
+  };
   worker(options: JobQueueWorkerOptions): JobQueueWorker;
   close(): Promise<void>;
 };

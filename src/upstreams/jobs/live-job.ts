@@ -60,6 +60,8 @@ export type LiveJob = JobState & {
   /** This run has begun, and that is on record. */
   hasBegun: boolean;
   position: number | null;
+  /** Where several processes run jobs: the number of its run, which all writes carry. */
+  readonly fence?: number;
   /** Of the files it made; absent before its first run. */
   filesOnDisk?: FilesOnDisk;
 };

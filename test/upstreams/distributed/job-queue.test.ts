@@ -76,10 +76,10 @@ describe.skipIf(redisMissing() !== '')(`the queue of BullMQ${redisMissing()}`, (
         ends.push(`ran ${id}`);
         return 'over';
       },
-      giveUp: async (id, error) => void ends.push(`${id}: ${error.name}`),
+      giveUp: async (id, reason) => void ends.push([id, reason]),
     });
     onTestFinished(() => worker.close());
     worker.start();
-    await expect.poll(() => ends).toEqual(['a: UnrecoverableError']);
+    await expect.poll(() => ends).toEqual([['a', { deaths: 21 }]]);
   });
 });

@@ -2,10 +2,13 @@
 import { expect, test } from 'vitest';
 import { StopRequest } from '../../../src/upstreams/jobs/stop-request.ts';
 import { silentLogger } from '../../../src/observability/log.ts';
-import { JobEnds, workerLost } from '../../../src/upstreams/distributed/job-runs.ts';
+import { createRedisRuns } from '../../../src/upstreams/distributed/redis-runs.ts';
+import { workerLost } from '../../../src/upstreams/jobs/job-lifecycle.ts';
 import type { QueueStop } from '../../../src/upstreams/jobs/job-queue.ts';
-import { JobRun } from '../../../src/upstreams/distributed/job-run.ts';
-import type { WriteResult } from '../../../src/upstreams/distributed-state/run-state.ts';
+import type { JobRun, WriteResult } from '../../../src/upstreams/jobs/job-run.ts';
+import { JobRunner } from '../../../src/upstreams/jobs/job-runner.ts';
+import type { LiveJob } from '../../../src/upstreams/jobs/live-job.ts';
+import type { JobEnd } from '../../../src/upstreams/jobs/run-on-worker.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
 
 const ROW = {
@@ -37,58 +40,78 @@ function open(answers: { readonly [act: string]: readonly (WriteResult | Error)[
     return answer;
   };
   const runState = {
+    claim: async () => ({ kind: 'run', fence: 1, attempts: 0 }),
     append: () => act('append'),
     end: (_job: object, { status }: { status: string }) => act('end', status),
     requeue: (_job: object, attemptsReturned: number) => act('requeue', String(attemptsReturned)),
     expire: () => act('expire'),
     stillAlive: () => act('stillAlive'),
   } as never;
-  const ends = new JobEnds({
-    ledger: {
-      jobs: {
-        update: async (_id: string, { status }: { status: string }) => void act('ledger', status),
-      },
-      assets: {
-        ofJob: async () => [{ id: 'kept' }, { id: 'stray' }],
-        get: async (id: string) => ({ id }),
-      },
-    } as never,
-    runState,
-    assets: { removeAsset: async ({ id }) => void acts.push(`remove ${id}`) },
-    outputRetention: { extend: async () => void acts.push('extend') },
-    retentionMs: 1000,
-    clock,
-  });
-  const claim = { fence: 1, attempts: 0 };
+  const ledger = {
+    jobs: {
+      get: async () => ROW,
+      update: async (_id: string, { status }: { status: string }) => void act('ledger', status),
+    },
+    assets: {
+      ofJob: async () => (acts.length === 0 ? [] : [{ id: 'kept' }, { id: 'stray' }]),
+      get: async (id: string) => ({ id }),
+    },
+  } as never;
+  const log = silentLogger();
+  const none = {} as never;
+  const runs = createRedisRuns({ ledger, runState, queue: none, eventMirrors: none, clock, log });
   const stop = new StopRequest<QueueStop>();
-  const jobRun = new JobRun({ row: ROW, claim, stop, runState, clock, log: silentLogger() });
-  return { acts, clock, ends, jobRun, stop };
+  /** Runs the job; `nodes` stands for what its nodes do. */
+  const run = async (nodes: (job: LiveJob) => Promise<JobEnd>) => {
+    const runner = new JobRunner({
+      ledger,
+      runs,
+      threads: { run: nodes },
+      assets: { removeAsset: async ({ id }) => void acts.push(`remove ${id}`) },
+      outputRetention: { extend: async () => void acts.push('extend') },
+      retentionMs: 1000,
+      clock,
+      log,
+    });
+    return await runner.run('j', stop);
+  };
+  const begin = async (): Promise<JobRun> => {
+    const claim = await runs.claim('j', stop);
+    if (claim.kind !== 'run') throw new Error(claim.kind);
+    return claim.run;
+  };
+  return { acts, clock, runs, run, begin, stop };
 }
 
 const output = (id: string) => ({ id, job_id: 'j' }) as never;
 
+const succeeded = async (): Promise<JobEnd> => ({ status: 'succeeded' });
+
 test('an end is decided in Redis, stored in the ledger, and strays are removed', async () => {
-  const { acts, ends, jobRun } = open();
-  jobRun.job.outputs.push(output('kept'));
-  await ends.finish(jobRun.fencedJob, jobRun.job, { status: 'succeeded' });
+  const { acts, run } = open();
+  const outcome = await run(async (job) => {
+    job.outputs.push(output('kept'));
+    return { status: 'succeeded' };
+  });
+  expect(outcome).toBe('over');
   expect(acts).toEqual(['end succeeded', 'ledger succeeded', 'expire', 'extend', 'remove stray']);
 });
 
 test('a cancel that came first decides the end', async () => {
-  const { acts, ends, jobRun } = open({ end: ['cancel'] });
-  await ends.finish(jobRun.fencedJob, jobRun.job, { status: 'succeeded' });
+  const { acts, run } = open({ end: ['cancel'] });
+  await run(succeeded);
   expect(acts.slice(0, 3)).toEqual(['end succeeded', 'end canceled', 'ledger canceled']);
 });
 
 test('a stale end writes nothing', async () => {
-  const { acts, ends, jobRun } = open({ end: ['stale'] });
-  expect(await ends.finish(jobRun.fencedJob, jobRun.job, { status: 'succeeded' })).toBe('stale');
-  expect(acts).toEqual(['end succeeded']);
+  const { acts, run } = open({ end: ['stale'] });
+  expect(await run(succeeded)).toBe('over');
+  expect(acts).toEqual(['end succeeded', 'stillAlive']);
 });
 
 test('a job is requeued every second until Redis takes it', async () => {
-  const { acts, clock, ends, jobRun } = open({ requeue: [new Error('OOM'), new Error('OOM')] });
-  const requeued = ends.requeue(jobRun);
+  const { acts, clock, runs, begin } = open({ requeue: [new Error('OOM'), new Error('OOM')] });
+  const requeued = runs.requeue(await begin());
   await clock.advance(1999);
   expect(acts).toEqual(['requeue 1', 'requeue 1']);
   await clock.advance(1);
@@ -97,44 +120,52 @@ test('a job is requeued every second until Redis takes it', async () => {
 });
 
 test('a job whose lease is lost is not requeued any more', async () => {
-  const { acts, clock, ends, jobRun } = open({ requeue: [new Error('OOM')] });
-  const requeued = ends.requeue(jobRun);
+  const { acts, clock, runs, begin } = open({ requeue: [new Error('OOM')] });
+  const run = await begin();
+  const requeued = runs.requeue(run);
   await clock.advance(500);
-  jobRun.onLeaseLost();
+  run.onLeaseLost();
   await clock.advance(500);
   await requeued;
   expect(acts).toEqual(['requeue 1']);
 });
 
 test('a process that closes leaves a job it cannot requeue to others', async () => {
-  const { ends, jobRun, stop } = open({ requeue: [new Error('OOM')] });
+  const { run, stop } = open({ requeue: [new Error('OOM')] });
   stop.request('shutdown');
-  await expect(ends.requeue(jobRun)).rejects.toThrow('OOM');
+  await expect(run(async () => ({ status: 'interrupted' }))).rejects.toThrow('OOM');
 });
 
 test('events that could not be published use up the attempt', async () => {
-  const { acts, ends, jobRun } = open({ append: [new Error('OOM')] });
-  jobRun.job.feed.emit({ event: 'progress', data: {} as never });
-  await jobRun.drain();
-  expect([jobRun.isUnpublished, jobRun.job.stop.reason]).toEqual([true, 'shutdown']);
-  await ends.requeue(jobRun);
+  const { acts, run } = open({ append: [new Error('OOM')] });
+  let reason: unknown;
+  const outcome = await run(async (job) => {
+    job.feed.emit({ event: 'progress', data: {} as never });
+    await new Promise((resolve) => setImmediate(resolve));
+    reason = job.stop.reason;
+    return { status: 'succeeded' };
+  });
+  expect([reason, outcome]).toEqual(['shutdown', 'interrupted']);
   expect(acts.at(-1)).toBe('requeue 0');
 });
 
 test('a lost run removes what it made itself, and nothing that it took over', async () => {
-  const { acts, ends, jobRun } = open();
-  jobRun.job.outputs.push(output('mine'), { id: 'reused', job_id: 'other' } as never);
-  await ends.discardResults(jobRun);
+  const { acts, run, stop } = open();
+  const outcome = await run(async (job) => {
+    job.outputs.push(output('mine'), { id: 'reused', job_id: 'other' } as never);
+    stop.abort('lost');
+    return { status: 'interrupted' };
+  });
+  expect(outcome).toBe('over');
   expect(acts).toEqual(['remove mine', 'stillAlive']);
-  expect(jobRun.isLost).toBe(true);
 });
 
 test('a stale reply to an event loses the lease, a cancel stops the job', async () => {
-  const stale = open({ append: ['stale'] }).jobRun;
+  const stale = await open({ append: ['stale'] }).begin();
   stale.job.feed.emit({ event: 'progress', data: {} as never });
   await stale.drain();
   expect(stale.isLost).toBe(true);
-  const canceled = open({ append: ['cancel'] }).jobRun;
+  const canceled = await open({ append: ['cancel'] }).begin();
   canceled.job.feed.emit({ event: 'progress', data: {} as never });
   await new Promise((resolve) => setImmediate(resolve));
   expect([canceled.isLost, canceled.job.status]).toEqual([false, 'canceling']);

@@ -1,9 +1,11 @@
 import { expect, test } from 'vitest';
+import { StopRequest } from '../../../src/upstreams/jobs/stop-request.ts';
 import type { JobRow } from '../../../src/ledger/ledger.ts';
 import { createKeyedMutex } from '../../../src/lib/concurrency.ts';
 import { createLazyJson } from '../../../src/lib/lazy-json.ts';
 import { silentLogger } from '../../../src/observability/log.ts';
-import { createJobLifecycle, toEndedJob } from '../../../src/upstreams/jobs/job-lifecycle.ts';
+import { createMemoryRuns } from '../../../src/upstreams/embedded/memory-runs.ts';
+import { type FinalEnd, toEndedJob } from '../../../src/upstreams/jobs/job-lifecycle.ts';
 import { type LiveJob, newJob } from '../../../src/upstreams/jobs/live-job.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
 
@@ -24,7 +26,7 @@ function open() {
   const live = new Map<string, LiveJob>([[job.id, job]]);
   const patches: Partial<JobRow>[] = [];
   const faults: Error[] = [];
-  const lifecycle = createJobLifecycle({
+  const runs = createMemoryRuns({
     ledger: {
       jobs: {
         async update(_id: string, patch: Partial<JobRow>) {
@@ -36,29 +38,36 @@ function open() {
     } as never,
     withLock: createKeyedMutex(),
     live,
-    retentionMs: 1000,
+    assets: { removeAsset: async () => {} },
     clock,
     log: silentLogger(),
   });
-  return { clock, job, live, patches, faults, lifecycle };
+  const end = (how: FinalEnd) =>
+    runs.end(job, toEndedJob(job, { end: how, atMs: clock.now(), retentionMs: 1000 }));
+  const claim = async () => {
+    const claimed = await runs.claim('j', new StopRequest());
+    if (claimed.kind !== 'run') throw new Error(claimed.kind);
+    return claimed.run;
+  };
+  return { clock, job, live, patches, faults, runs, end, claim };
 }
 
 test('the end of a job is written again every second until the ledger takes it', async () => {
-  const { clock, job, live, patches, faults, lifecycle } = open();
+  const { clock, job, live, patches, faults, end } = open();
   faults.push(new Error('disk full'), new Error('disk full'));
-  const finished = lifecycle.finish(job, { status: 'succeeded' });
+  const finished = end({ status: 'succeeded' });
   await clock.advance(1999);
-  expect([patches.length, lifecycle.isEnding(job), job.status]).toEqual([0, true, 'queued']);
+  expect([patches.length, live.size, job.status]).toEqual([0, 1, 'queued']);
   await clock.advance(1);
   await finished;
   expect(patches).toMatchObject([
     { status: 'succeeded', completedAtMs: 5_000, expiresAtMs: 6_000 },
   ]);
-  expect([live.size, lifecycle.isEnding(job), job.status]).toEqual([0, false, 'succeeded']);
+  expect([live.size, job.status]).toEqual([0, 'succeeded']);
 });
 
 test('subscribers hear of the end only when it is durable', async () => {
-  const { clock, job, faults, lifecycle } = open();
+  const { clock, job, faults, end } = open();
   faults.push(new Error('disk full'));
   const seen: string[] = [];
   const reading = (async () => {
@@ -66,7 +75,7 @@ test('subscribers hear of the end only when it is durable', async () => {
       if (event === 'status') seen.push(data.status);
     }
   })();
-  void lifecycle.finish(job, { status: 'canceled' });
+  void end({ status: 'canceled' });
   await clock.advance(999);
   expect(seen).toEqual(['queued']);
   await clock.advance(1);
@@ -75,19 +84,20 @@ test('subscribers hear of the end only when it is durable', async () => {
 });
 
 test('an orderly stop gives the attempt back, and the results of the run go', async () => {
-  const { job, patches, lifecycle } = open();
-  await lifecycle.countAttempt(job);
-  expect(job.attempts).toBe(1);
-  Object.assign(job, { status: 'running', startedAtMs: 5_000 });
-  await lifecycle.suspend(job);
+  const { job, patches, runs, claim } = open();
+  const run = await claim();
+  await runs.begin(job);
+  expect(job).toMatchObject({ attempts: 1, status: 'running', startedAtMs: 5_000 });
+  await runs.requeue(run);
   expect(job).toMatchObject({ status: 'queued', attempts: 0, startedAtMs: null, outputs: [] });
   expect(patches.at(-1)).toMatchObject({ status: 'queued', startedAtMs: null });
 });
 
 test('a job that is over is not written any more', async () => {
-  const { job, live, patches, lifecycle } = open();
+  const { job, live, patches, runs } = open();
   live.clear();
-  await lifecycle.save(job);
+  await runs.begin(job);
+  await runs.recordCancel(job.id);
   expect(patches).toEqual([]);
 });
 

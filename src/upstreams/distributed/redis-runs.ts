@@ -1,0 +1,155 @@
+import { reached } from '../../lib/crash-point.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { JobRow, Ledger } from '../../ledger/ledger.ts';
+import type { Logger } from '../../observability/log.ts';
+import { type JobStatus, IS_TERMINAL } from '../../protocol/v2.ts';
+import type { EndPatch, RunState } from '../distributed-state/run-fields.ts';
+import type { FencedJob, RunStateStore } from '../distributed-state/run-state.ts';
+import { workerLost } from '../jobs/job-lifecycle.ts';
+import type { JobQueue, QueueStop } from '../jobs/job-queue.ts';
+import { JobRun } from '../jobs/job-run.ts';
+import { type LiveJob, jobFromRow, jobStateOf, toEndPatch } from '../jobs/live-job.ts';
+import type { RunStore } from '../jobs/run-store.ts';
+import type { StopRequest } from '../jobs/stop-request.ts';
+import type { EventMirrors } from './event-mirrors.ts';
+import { EventPublisher } from './event-publisher.ts';
+
+export type RedisRunsOptions = {
+  readonly ledger: Ledger;
+  readonly runState: RunStateStore;
+  readonly queue: Pick<JobQueue, 'positions'>;
+  readonly eventMirrors: Pick<EventMirrors, 'submitted' | 'ofSubmitter' | 'subscribe'>;
+  readonly clock: Clock;
+  readonly log: Logger;
+};
+
+/** Delay between attempts to requeue a job while Redis refuses writes. */
+const RETRY_MS = 1000;
+
+/** The unfinished jobs of several processes: in Redis, each run under a fence of its own. */
+export function createRedisRuns(options: RedisRunsOptions): RunStore {
+  const { ledger, runState, eventMirrors, clock, log } = options;
+  const unfinished = async (id: string): Promise<JobRow | undefined> => {
+    const row = await ledger.jobs.get(id);
+    return row && !isOver(row) ? row : undefined;
+  };
+  const record = async (id: string, patch: EndPatch): Promise<void> => {
+    await ledger.jobs.update(id, patch);
+    await runState.expire(id);
+  };
+
+  function startRun(
+    row: JobRow,
+    stop: StopRequest<QueueStop>,
+    fence: number,
+    attempts: number,
+  ): JobRun {
+    const publisher = new EventPublisher({
+      runState,
+      fencedJob: { id: row.id, fence },
+      clock,
+      job: () => run.job,
+      onResult: (result) => run.applyResult(result),
+      onError: (error) => run.onPublishError(error),
+    });
+    const begun = { status: 'running', startedAtMs: clock.now(), attempts, fence } as const;
+    const job: LiveJob = { ...jobFromRow(row), ...begun, feed: publisher.feed };
+    const run = new JobRun({ job, stop, drain: () => publisher.drain(), log });
+    return run;
+  }
+
+  return {
+    isShared: true,
+    statesOf: (rows) => statesOf(rows, options),
+    ownEvents: (caller, id, signal) => eventMirrors.ofSubmitter(caller, id, signal),
+    subscribe: (id, signal) => eventMirrors.subscribe(id, signal),
+    add(job) {
+      eventMirrors.submitted(job.user, job.id);
+      return () => {};
+    },
+    async claim(id, stop) {
+      const row = await unfinished(id);
+      if (!row) return { kind: 'over' };
+      const claim = await runState.claim(id, clock.now());
+      reached('after-claim');
+      if (claim.kind === 'run')
+        return { kind: 'run', run: startRun(row, stop, claim.fence, claim.attempts) };
+      if (claim.kind === 'ended') {
+        await record(id, claim.patch);
+        return { kind: 'over' };
+      }
+      const job = { ...jobFromRow(row), fence: claim.fence };
+      if (claim.kind === 'cancel') return { kind: 'end', job, end: { status: 'canceled' } };
+      // The job did begin; the time of its last run is unknown.
+      const end = workerLost(claim.attempts);
+      return { kind: 'end', job: { ...job, startedAtMs: clock.now() }, end };
+    },
+    async seize(id) {
+      const row = await unfinished(id);
+      const claim = row && (await runState.seize(id));
+      if (claim?.kind === 'ended') await record(id, claim.patch);
+      if (!claim || claim.kind === 'ended') return undefined;
+      return { ...jobFromRow(row), fence: claim.fence };
+    },
+    // The script that asks for it has put it on record.
+    recordCancel: async () => {},
+    async begin(job) {
+      if ((await runState.begin(fenced(job))) === 'stale')
+        throw new Error('another worker took this job over');
+    },
+    isCurrent: (job) => runState.isCurrent(fenced(job)),
+    // Decided in Redis for all processes, then stored. After a crash in between the next claimant stores it.
+    async end(job, ended) {
+      // Redis does not wait for this disk.
+      await job.filesOnDisk?.();
+      const patch = await toEndPatch(ended);
+      const result = await runState.end(fenced(job), patch);
+      if (result !== 'ok') return result;
+      reached('after-job-end-decided');
+      await record(job.id, patch);
+      reached('after-job-end');
+      return result;
+    },
+    // Unpublished events use up an attempt, as a crash does. A process that closes leaves a job that
+    // Redis does not take back to others.
+    async requeue(run) {
+      while (!run.isLost) {
+        try {
+          // A `stale` reply to a repeated command does not mean that another process has the job.
+          return void (await runState.requeue(fenced(run.job), run.isUnpublished ? 0 : 1));
+        } catch (error) {
+          if (run.isClosing) throw error;
+          await clock.sleep(RETRY_MS);
+        }
+      }
+    },
+    discarded: (job) => runState.stillAlive(fenced(job)),
+  };
+}
+
+function fenced({ id, fence = 0 }: LiveJob): FencedJob {
+  return { id, fence };
+}
+
+/** The ledger's rows, with the current state of unfinished jobs. */
+async function statesOf(rows: readonly JobRow[], { runState, queue }: RedisRunsOptions) {
+  const live = rows.filter((row) => !isOver(row)).map(({ id }) => id);
+  const [runs, positions] = await Promise.all([runState.read(live), queue.positions(live)]);
+  const at = new Map(live.map((id, i) => [id, i]));
+  return rows.map((row) => {
+    const i = at.get(row.id) ?? -1;
+    return currentState(row, runs[i], positions[i] ?? null);
+  });
+}
+
+/** Until the end is stored in the row, the run state is newer than the row. */
+function currentState(row: JobRow, run: RunState | undefined, position: number | null) {
+  if (run === undefined) return { ...jobStateOf(row), position: null };
+  const { end, ...state } = run;
+  if (end) return { ...jobStateOf({ ...row, ...end }), position: null };
+  return { ...jobStateOf(row), ...state, position };
+}
+
+function isOver(row: JobRow): boolean {
+  return IS_TERMINAL[row.status as JobStatus];
+}

@@ -1,0 +1,140 @@
+import type { Clock } from '../../lib/clock.ts';
+import type { KeyedMutex } from '../../lib/concurrency.ts';
+import { reached } from '../../lib/crash-point.ts';
+import type { Durability } from '../../lib/durability.ts';
+import type { JobRow, Ledger } from '../../ledger/ledger.ts';
+import type { Logger } from '../../observability/log.ts';
+import type { Assets } from '../assets/assets.ts';
+import { jobLock } from '../assets/retention.ts';
+import { type FinalEnd, MAX_ATTEMPTS, workerLost } from '../jobs/job-lifecycle.ts';
+import { JobRun } from '../jobs/job-run.ts';
+import {
+  type LiveJob,
+  jobFromRow,
+  jobStateOf,
+  showJob,
+  toEndPatch,
+  toPatch,
+} from '../jobs/live-job.ts';
+import type { RunStore } from '../jobs/run-store.ts';
+
+export type MemoryRunsOptions = {
+  readonly ledger: Ledger;
+  readonly assets: Pick<Assets, 'removeAsset'>;
+  readonly withLock: KeyedMutex;
+  /** The unfinished jobs by id; a job is removed when it is over. */
+  readonly live: Map<string, LiveJob>;
+  readonly clock: Clock;
+  readonly log: Logger;
+};
+
+/** A store that is unavailable now may be back later; until then the job is not over. */
+const RETRY_WRITE_MS = 1000;
+
+/** The unfinished jobs of a single process: in its memory, and in the ledger for the next one. */
+export function createMemoryRuns(options: MemoryRunsOptions): RunStore {
+  const { ledger, withLock, live, clock, log } = options;
+  /** Changes of one job are written one after the other, and none after its end. */
+  const save = (id: string, change: () => Partial<JobRow>, durability?: Durability) =>
+    withLock(jobLock(id), async () => {
+      if (live.has(id)) await ledger.jobs.update(id, change(), durability);
+    });
+
+  async function writeUntilStored(write: () => Promise<void>): Promise<void> {
+    for (;;) {
+      try {
+        return await write();
+      } catch (error) {
+        log.error(
+          { event: 'job.end_store_failed', err: error },
+          'the end of a job could not be stored: trying again',
+        );
+        await clock.sleep(RETRY_WRITE_MS);
+      }
+    }
+  }
+
+  return {
+    isShared: false,
+    find: (id) => live.get(id),
+    statesOf: async (rows) => rows.map((row) => live.get(row.id) ?? jobStateOf(row)),
+    ownEvents({ user }, id, signal) {
+      const job = live.get(id);
+      return job?.user === user ? job.feed.subscribe(signal) : undefined;
+    },
+    add(job) {
+      live.set(job.id, job);
+      job.feed.hold();
+      // The submitter subscribes first.
+      return () => void setImmediate(() => job.feed.release());
+    },
+    recover: (end) => recoverJobs(options, end),
+    async claim(id, stop) {
+      const job = live.get(id);
+      if (!job) return { kind: 'over' };
+      Object.assign(job, { status: 'running', position: null, startedAtMs: clock.now() });
+      const drain = async (): Promise<void> => await job.feed.whenReleased();
+      return { kind: 'run', run: new JobRun({ job, stop, drain, log }) };
+    },
+    seize: async (id) => live.get(id),
+    recordCancel: (id) => save(id, () => ({ status: 'canceling' })),
+    // A crash from now on may be caused by the job. A power cut is not.
+    async begin(job) {
+      job.attempts++;
+      job.hasBegun = true;
+      await save(job.id, () => toPatch(job), 'soon');
+    },
+    isCurrent: async () => true,
+    // A job whose end is lost with the power runs again.
+    end: (job, ended) =>
+      withLock(jobLock(job.id), async () => {
+        const patch = await toEndPatch(ended);
+        await writeUntilStored(() => ledger.jobs.update(job.id, patch, 'soon', job.filesOnDisk));
+        reached('after-job-end');
+        Object.assign(job, ended, { position: null });
+        live.delete(job.id);
+        const data = { status: job.status, queue_position: null, job: showJob(job, clock.now()) };
+        job.feed.emit({ event: 'status', data });
+        job.feed.end();
+        return 'ok' as const;
+      }),
+    async requeue({ job }) {
+      Object.assign(job, {
+        status: 'queued',
+        startedAtMs: null,
+        progress: null,
+        cachedNodes: null,
+      });
+      Object.assign(job, { outputs: [], ui: {} });
+      if (job.hasBegun) job.attempts--;
+      job.hasBegun = false;
+      await save(job.id, () => toPatch(job));
+      job.feed.end();
+    },
+    discarded: async () => {},
+  };
+}
+
+/**
+ * Queued jobs keep their order, a running one starts again without its earlier outputs, one that was
+ * being cancelled is cancelled.
+ */
+async function recoverJobs(
+  { ledger, assets, live }: MemoryRunsOptions,
+  end: (job: LiveJob, end: FinalEnd) => Promise<void>,
+): Promise<readonly LiveJob[]> {
+  for (const row of await ledger.jobs.unfinished()) {
+    const job = jobFromRow(row);
+    const wasRunning = row.status === 'running';
+    if (row.status === 'canceling') {
+      await end({ ...job, ...jobStateOf(row) }, { status: 'canceled' });
+    } else if (wasRunning && job.attempts >= MAX_ATTEMPTS) {
+      await end({ ...job, ...jobStateOf(row) }, workerLost(job.attempts));
+    } else {
+      for (const asset of await ledger.assets.ofJob(row.id)) await assets.removeAsset(asset);
+      if (wasRunning) await ledger.jobs.update(row.id, toPatch(job));
+      live.set(job.id, job);
+    }
+  }
+  return [...live.values()];
+}

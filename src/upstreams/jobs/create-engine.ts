@@ -1,0 +1,96 @@
+import type { Clock } from '../../lib/clock.ts';
+import { ok } from '../../protocol/job-api.ts';
+import { type JobFiles, createAssetApi } from '../assets/job-files.ts';
+import type { Engine, EngineOptions } from '../job-engine.ts';
+import { createJobCalls } from './job-calls.ts';
+import type { JobQueue } from './job-queue.ts';
+import { JobRunner } from './job-runner.ts';
+import { JobThreads } from './job-threads.ts';
+import type { LiveJob } from './live-job.ts';
+import type { RunStore } from './run-store.ts';
+import type { StoredOutput } from './worker-protocol.ts';
+import { createWorkerRequestHandler, type HandleWorkerRequest } from './worker-requests.ts';
+
+/** A starting thread would slow down the first calls. A first job does not wait for this. */
+const THREADS_DELAY_MS = 100;
+
+/** What differs between one process and several: the queue, the state of runs, the clean-up. */
+export type EngineParts = {
+  readonly queue: JobQueue;
+  readonly runs: RunStore;
+  readonly jobFiles: JobFiles;
+  readonly spoolDir: string;
+  readonly clock: Clock;
+  /** Removes what is past its retention, at an interval. */
+  readonly cleanUp: { start(): void; close(): Promise<void> };
+};
+
+type Options = Omit<EngineOptions, 'clock' | 'spoolDir'> & EngineParts;
+
+/** The engine of jobs: accepts, runs, cancels and ends them; `concurrency` 0: it runs none. */
+export async function createEngine(options: Options): Promise<Engine> {
+  const { limits, jobFiles, clock, queue, runs, cleanUp } = options;
+  const { threads, runner } = openRunner(options);
+  const unfinished = await runs.recover?.((job, end) => runner.end(job, end));
+  await queue.add(unfinished ?? []);
+  const worker =
+    limits.concurrency === 0
+      ? undefined
+      : queue.worker({
+          concurrency: limits.concurrency,
+          run: (id, stop) => runner.run(id, stop),
+          giveUp: (id, reason) => runner.giveUp(id, reason),
+        });
+  let cancelThreadStart = (): void => {};
+  return {
+    ...createJobCalls({ ...options, ...limits, fileLookupOf: jobFiles.fileLookupOf, runner }),
+    ...createAssetApi(jobFiles.assets),
+    health: async () => ok({ status: 'healthy', upstream: 'embedded' }),
+    start() {
+      if (worker) cancelThreadStart = clock.callAfter(THREADS_DELAY_MS, () => threads.start());
+      worker?.start();
+      cleanUp.start();
+    },
+    async close() {
+      cancelThreadStart();
+      await worker?.close();
+      await threads.terminate();
+      await cleanUp.close();
+      await queue.close();
+    },
+  };
+}
+
+function openRunner(options: Options) {
+  const { limits, jobFiles, runs } = options;
+  const begin = (job: LiveJob): Promise<void> => runs.begin(job);
+  const plain = createWorkerRequestHandler({ ...jobFiles, begin });
+  const answer = runs.isShared ? refuseLateFiles(plain, options) : plain;
+  const threads = new JobThreads({ ...options, answer });
+  const { retentionMs } = limits;
+  return { threads, runner: new JobRunner({ ...options, ...jobFiles, threads, retentionMs }) };
+}
+
+/** A file that a run makes after another process took its job over is refused, or removed. */
+function refuseLateFiles(
+  answer: HandleWorkerRequest,
+  { ledger, runs, jobFiles }: Options,
+): HandleWorkerRequest {
+  async function refuseStale(job: LiveJob): Promise<void> {
+    if (!(await runs.isCurrent(job))) throw new Error('another worker took this job over');
+  }
+  const save: HandleWorkerRequest = async (job, question) => {
+    await refuseStale(job);
+    const saved = await answer(job, question);
+    try {
+      await refuseStale(job);
+    } catch (error) {
+      const output = saved as StoredOutput | null;
+      const row = output && (await ledger.assets.get(output.id));
+      if (row) await jobFiles.assets.removeAsset(row);
+      throw error;
+    }
+    return saved;
+  };
+  return (job, question) => (question.kind === 'save' ? save : answer)(job, question);
+}

@@ -1,0 +1,81 @@
+import type { Clock } from '../../lib/clock.ts';
+import { readValue } from '../../lib/lazy-json.ts';
+import { reached } from '../../lib/crash-point.ts';
+import type { Ledger } from '../../ledger/ledger.ts';
+import { ok } from '../../protocol/job-api.ts';
+import { IS_TERMINAL, type Job } from '../../protocol/v2.ts';
+import type { JobCalls } from '../job-engine.ts';
+import { type AcceptOptions, acceptJob } from './accept-job.ts';
+import { createReservations } from './fair-order.ts';
+import { createJobReader } from './job-reader.ts';
+import type { JobQueue } from './job-queue.ts';
+import type { JobRunner } from './job-runner.ts';
+import { type LiveJob, showJob, unloadJob } from './live-job.ts';
+import type { RunStore } from './run-store.ts';
+
+export type JobCallsOptions = Pick<AcceptOptions, 'nodes' | 'retentionMs' | 'fileLookupOf'> & {
+  readonly ledger: Ledger;
+  readonly clock: Clock;
+  readonly runs: RunStore;
+  readonly queue: JobQueue;
+  readonly runner: Pick<JobRunner, 'end'>;
+  readonly maxQueued: number;
+};
+
+/** Accepts, reads and cancels jobs; workers take them from the queue and run them. */
+export function createJobCalls(deps: JobCallsOptions): JobCalls {
+  const { ledger, clock, runs, queue, runner } = deps;
+  const reader = createJobReader({ ledger, clock, ...runs });
+  const acceptOptions: AcceptOptions = {
+    ...deps,
+    reserve: createReservations(queue, deps.maxQueued),
+    nextOrder: () => queue.nextOrder(),
+    durability: 'soon',
+    ...(queue.slots && { slots: queue.slots }),
+  };
+
+  /** Queues a job, or starts it in the slot that was reserved for it. Returns it as it is before. */
+  async function enqueue(job: LiveJob): Promise<Job> {
+    // It has begun on record, and no other job waits.
+    if (!job.hasBegun) unloadJob(job);
+    const shown = job.hasBegun && showJob({ ...job, position: 0 }, clock.now());
+    await queue.add([job]);
+    if (shown) {
+      reached('after-run-begin');
+      return shown;
+    }
+    const [position = null] = await queue.positions([job.id]);
+    return showJob({ ...job, position }, clock.now());
+  }
+
+  return {
+    ...reader,
+    async submit(caller, request) {
+      const accepted = await acceptJob(caller, request, acceptOptions);
+      if (!accepted.ok) return accepted;
+      const job = accepted.value;
+      const workflow = readValue(job.workflow);
+      const release = runs.add(job);
+      const synced = ledger.synced();
+      try {
+        // It may run while the disk works.
+        const shown = await enqueue(job);
+        await synced;
+        return ok({ ...shown, x_workflow: workflow });
+      } finally {
+        release();
+      }
+    },
+    async cancel(caller, jobId) {
+      const found = await reader.get(caller, jobId);
+      // The request is on record: a worker that gets the job ends it.
+      if (!found.ok || IS_TERMINAL[found.value.status]) return found;
+      if (!(await queue.cancel(jobId))) return await reader.get(caller, jobId);
+      if (await queue.remove(jobId)) {
+        const job = await runs.seize(jobId);
+        if (job) await runner.end(job, { status: 'canceled' });
+      } else await runs.recordCancel(jobId);
+      return await reader.get(caller, jobId);
+    },
+  };
+}
