@@ -9,6 +9,7 @@ import {
   REPLAY_COLUMNS,
   type AssetRow,
   type CallCount,
+  type Columns,
   type ClaimedAsset,
   type FileRow,
   type JobRow,
@@ -51,26 +52,42 @@ export type RecordRows = {
 
 export type RecordKind = keyof RecordRows;
 
-const names = (columns: object): readonly string[] => Object.keys(columns);
-
-/** The properties of each kind and those that identify a row, in the order in which kinds are copied. */
-export const RECORD_KINDS = {
-  settings: { names: ['user', 'id', 'valueJson'], id: ['user', 'id'] },
-  calls: { names: names(CALL_COUNT_COLUMNS), id: ['user', 'agent', 'clientId', 'route'] },
-  modelCalls: { names: names(MODEL_CALL_COLUMNS), id: ['requestId'] },
-  replays: { names: names(REPLAY_COLUMNS), id: ['scope', 'key'] },
-  assets: { names: names(ASSET_COLUMNS), id: ['id'] },
-  assetKeys: { names: ['user', 'key', ...names(CLAIMED_ASSET_COLUMNS)], id: ['user', 'key'] },
-  files: { names: names(FILE_COLUMNS), id: ['user', 'type', 'subfolder', 'filename'] },
-  jobs: { names: names(JOB_COLUMNS), id: ['id'] },
-  jobKeys: { names: ['user', 'key', 'claimedAtMs', 'jobId'], id: ['user', 'key'] },
-  prompts: { names: names(PROMPT_COLUMNS), id: ['key'] },
-} as const satisfies {
+type Kinds = {
   readonly [Kind in RecordKind]: {
-    readonly names: readonly string[];
+    readonly columns: Columns<object>;
     readonly id: readonly (keyof RecordRows[Kind])[];
   };
 };
+
+const OWNER = { user: { type: 'text', sql: 'user' }, key: { type: 'text', sql: 'key' } } as const;
+
+/** The columns of each kind and those that identify a row, in the order in which kinds are copied. */
+export const RECORD_KINDS = {
+  settings: {
+    columns: {
+      user: OWNER.user,
+      id: { type: 'text', sql: 'id' },
+      valueJson: { type: 'text', sql: 'value_json' },
+    },
+    id: ['user', 'id'],
+  },
+  calls: { columns: CALL_COUNT_COLUMNS, id: ['user', 'agent', 'clientId', 'route'] },
+  modelCalls: { columns: MODEL_CALL_COLUMNS, id: ['requestId'] },
+  replays: { columns: REPLAY_COLUMNS, id: ['scope', 'key'] },
+  assets: { columns: ASSET_COLUMNS, id: ['id'] },
+  assetKeys: { columns: { ...OWNER, ...CLAIMED_ASSET_COLUMNS }, id: ['user', 'key'] },
+  files: { columns: FILE_COLUMNS, id: ['user', 'type', 'subfolder', 'filename'] },
+  jobs: { columns: JOB_COLUMNS, id: ['id'] },
+  jobKeys: {
+    columns: {
+      ...OWNER,
+      claimedAtMs: { type: 'number', sql: 'claimed_at_ms' },
+      jobId: { type: 'text', sql: 'job_id' },
+    },
+    id: ['user', 'key'],
+  },
+  prompts: { columns: PROMPT_COLUMNS, id: ['key'] },
+} as const satisfies Kinds;
 
 /** The ids of a row as one text. */
 export function recordId<Kind extends RecordKind>(kind: Kind, row: RecordRows[Kind]): string {

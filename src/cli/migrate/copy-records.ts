@@ -76,7 +76,9 @@ async function tallyOf({ records }: LedgerSide, kind: RecordKind): Promise<Tally
 /** A row as a text that is the same for both kinds of ledgers. */
 function textOf<Kind extends RecordKind>(kind: Kind, row: RecordRows[Kind]): string {
   const values = row as { readonly [name: string]: unknown };
-  return JSON.stringify(RECORD_KINDS[kind].names.map((name) => plain(values[name] ?? null)));
+  return JSON.stringify(
+    Object.keys(RECORD_KINDS[kind].columns).map((name) => plain(values[name] ?? null)),
+  );
 }
 
 function plain(value: unknown): unknown {

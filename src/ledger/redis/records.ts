@@ -1,35 +1,29 @@
 import type { RedisConnections } from '../../lib/redis.ts';
+import { CLAIMED_ASSET_COLUMNS, type Columns } from '../columns.ts';
 import {
-  ASSET_COLUMNS,
-  CALL_COUNT_COLUMNS,
-  CLAIMED_ASSET_COLUMNS,
-  FILE_COLUMNS,
-  JOB_COLUMNS,
-  MODEL_CALL_COLUMNS,
-  PROMPT_COLUMNS,
-  REPLAY_COLUMNS,
-  type Columns,
-} from '../columns.ts';
-import { type LedgerRecords, type RecordKind, type RecordRows, recordId } from '../records.ts';
+  type LedgerRecords,
+  RECORD_KINDS,
+  type RecordKind,
+  type RecordRows,
+  recordId,
+} from '../records.ts';
 import { createLedgerConnection, joinKey } from './connection.ts';
 import { createTable } from './table.ts';
 
 /** A Redis with this key is being filled by a migration: no server may open it. */
 export const MIGRATION_KEY = 'migration';
 
-type Table = { readonly prefix: string; readonly columns: Columns<object> };
-
-/** The hashes of each kind; settings and the keys of jobs have no columns. */
+/** The hashes of each kind; settings and the keys of jobs have no columns here. */
 const TABLES = {
-  calls: { prefix: 'call', columns: CALL_COUNT_COLUMNS },
-  modelCalls: { prefix: 'model-call', columns: MODEL_CALL_COLUMNS },
-  replays: { prefix: 'replay', columns: REPLAY_COLUMNS },
-  assets: { prefix: 'asset', columns: ASSET_COLUMNS },
-  assetKeys: { prefix: 'asset-key', columns: CLAIMED_ASSET_COLUMNS },
-  files: { prefix: 'file', columns: FILE_COLUMNS },
-  jobs: { prefix: 'job', columns: JOB_COLUMNS },
-  prompts: { prefix: 'prompt', columns: PROMPT_COLUMNS },
-} as const satisfies { readonly [kind in Exclude<RecordKind, 'settings' | 'jobKeys'>]: Table };
+  calls: 'call',
+  modelCalls: 'model-call',
+  replays: 'replay',
+  assets: 'asset',
+  assetKeys: 'asset-key',
+  files: 'file',
+  jobs: 'job',
+  prompts: 'prompt',
+} as const satisfies { readonly [kind in Exclude<RecordKind, 'settings' | 'jobKeys'>]: string };
 
 const ORDERED: ReadonlySet<RecordKind> = new Set(['assets', 'files', 'jobs']);
 const ROWS_AT_A_TIME = 100;
@@ -73,7 +67,8 @@ export function redisLedgerRecords({ commands: redis, prefix }: RedisConnections
   }
 
   async function* readTable(kind: keyof typeof TABLES): AsyncGenerator<object> {
-    const { prefix: name, columns } = TABLES[kind];
+    const name = TABLES[kind];
+    const columns = kind === 'assetKeys' ? CLAIMED_ASSET_COLUMNS : RECORD_KINDS[kind].columns;
     const table = createTable<object>(connection, name, columns as Columns<object>);
     if (kind === 'prompts') return yield* rowsOf(await promptIds());
     const ids = await idsOf(name);

@@ -1,15 +1,11 @@
 import { DatabaseSync } from '@photostructure/sqlite';
 import {
-  ASSET_COLUMNS,
-  CALL_COUNT_COLUMNS,
-  CLAIMED_ASSET_COLUMNS,
-  FILE_COLUMNS,
-  JOB_COLUMNS,
-  MODEL_CALL_COLUMNS,
-  PROMPT_COLUMNS,
-  REPLAY_COLUMNS,
-} from '../columns.ts';
-import { type LedgerRecords, type RecordKind, type RecordRows, recordId } from '../records.ts';
+  type LedgerRecords,
+  RECORD_KINDS,
+  type RecordKind,
+  type RecordRows,
+  recordId,
+} from '../records.ts';
 import type { Database } from './database.ts';
 import { longTexts } from './long-texts.ts';
 import { sqlColumns } from './sql-columns.ts';
@@ -30,34 +26,19 @@ const ORDERED: { readonly [kind in RecordKind]?: readonly string[] } = {
   ],
 };
 
-function columnsOf(columns: Parameters<typeof sqlColumns<object>>[0]) {
-  const sql = sqlColumns<object>(columns);
-  return { select: sql.select(), row: (found: unknown) => sql.row(found) };
-}
-
-const plain = (select: string) => ({ select, row: (found: unknown) => found as object });
-
-/** The table of each kind, and its columns as properties. */
+/** The table of each kind. */
 const TABLES = {
-  settings: { table: 'settings', ...plain('user, id, value_json AS "valueJson"') },
-  calls: { table: 'v1_calls', ...columnsOf(CALL_COUNT_COLUMNS) },
-  modelCalls: { table: 'model_calls', ...columnsOf(MODEL_CALL_COLUMNS) },
-  replays: { table: 'model_replays', ...columnsOf(REPLAY_COLUMNS) },
-  assets: { table: 'assets', ...columnsOf(ASSET_COLUMNS) },
-  assetKeys: withOwner('asset_keys'),
-  files: { table: 'files', ...columnsOf(FILE_COLUMNS) },
-  jobs: { table: 'jobs', ...columnsOf(JOB_COLUMNS) },
-  jobKeys: {
-    table: 'keys',
-    ...plain('user, key, claimed_at_ms AS "claimedAtMs", job_id AS "jobId"'),
-  },
-  prompts: { table: 'prompts', ...columnsOf(PROMPT_COLUMNS) },
-} as const satisfies { readonly [kind in RecordKind]: unknown };
-
-function withOwner(table: string) {
-  const { select, row } = columnsOf(CLAIMED_ASSET_COLUMNS);
-  return { table, select: `user, key, ${select}`, row };
-}
+  settings: 'settings',
+  calls: 'v1_calls',
+  modelCalls: 'model_calls',
+  replays: 'model_replays',
+  assets: 'assets',
+  assetKeys: 'asset_keys',
+  files: 'files',
+  jobs: 'jobs',
+  jobKeys: 'keys',
+  prompts: 'prompts',
+} as const satisfies { readonly [kind in RecordKind]: string };
 
 /** A second connection to the database of a ledger that this process has locked. */
 export function openSqliteRecords(path: string): LedgerRecords & { close(): void } {
@@ -82,11 +63,11 @@ export function openSqliteRecords(path: string): LedgerRecords & { close(): void
 
   return {
     async *read(kind) {
-      const { table, select, row } = TABLES[kind];
-      const statement = db.prepare(`SELECT ${select} FROM ${table} WHERE rowid = ?`);
+      const sql = sqlColumns<object>(RECORD_KINDS[kind].columns);
+      const statement = db.prepare(`SELECT ${sql.select()} FROM ${TABLES[kind]} WHERE rowid = ?`);
       for (const at of rowsOf(db, kind)) {
         const found = statement.get(at);
-        if (found) yield whole(kind, { ...row(found) }) as never;
+        if (found) yield whole(kind, { ...sql.row(found) }) as never;
       }
     },
     writeJobKey: ({ user, key, claimedAtMs, jobId }) =>
@@ -119,8 +100,8 @@ function rowsOf(db: Database, kind: RecordKind): readonly number[] {
     const found = ordered.flatMap((sql) => db.prepare(sql).all() as { at: number }[]);
     return found.map(({ at }) => at);
   }
-  const { table, select } = TABLES[kind];
-  const found = db.prepare(`SELECT rowid AS at, ${select} FROM ${table}`).all();
+  const { select } = sqlColumns<object>(RECORD_KINDS[kind].columns);
+  const found = db.prepare(`SELECT rowid AS at, ${select()} FROM ${TABLES[kind]}`).all();
   const ids = (found as { at: number }[]).map((row) => [recordId(kind, row as never), row.at]);
   return (ids as [string, number][]).toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, at]) => at);
 }
