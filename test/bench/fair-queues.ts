@@ -5,6 +5,7 @@ import { openRedis } from '../../src/lib/redis.ts';
 import { silentLogger } from '../../src/observability/log.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { BullJobQueue } from '../../src/upstreams/distributed/bull-job-queue.ts';
+import { createPubSub } from '../../src/upstreams/distributed-state/pubsub.ts';
 import { createQueueKeys, QUEUE_NAME } from '../../src/upstreams/distributed-state/redis-keys.ts';
 import { RunStateStore } from '../../src/upstreams/distributed-state/run-state.ts';
 import { startRedis } from '../support/processes/redis.ts';
@@ -28,9 +29,10 @@ type Scheme = {
 async function priorities(): Promise<Scheme> {
   const keys = createQueueKeys(links);
   const takeover = { lockMs: 6000, checkMs: 1000 };
-  const eventsRedis = links.connect();
-  const queue = new BullJobQueue({ redis, eventsRedis, keys, takeover, clock: systemClock, log });
-  const runs = new RunStateStore({ redis, keys });
+  const pubsub = createPubSub(links.connect(), log);
+  const shared = { redis, keys, worker: 'one', pubsub, clock: systemClock, log };
+  const queue = new BullJobQueue({ ...shared, takeover });
+  const runs = new RunStateStore(shared);
   const worker = new Worker(QUEUE_NAME, undefined, { connection: redis, prefix: keys.bullPrefix });
   return {
     add: (id, user) => queue.add([{ id, user, order: 0 }]),
@@ -48,7 +50,7 @@ async function priorities(): Promise<Scheme> {
 
 async function turns(): Promise<Scheme> {
   const keys = createQueueKeys(links);
-  const runs = new RunStateStore({ redis, keys });
+  const runs = new RunStateStore({ redis, keys, worker: 'one' });
   const prefix = `${links.prefix}turns`;
   const base = { connection: redis, prefix };
   const names = Array.from({ length: QUEUES }, (_, i) => `q${i}`);

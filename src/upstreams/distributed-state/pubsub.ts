@@ -1,6 +1,8 @@
 import type { Redis } from '../../lib/redis.ts';
 import type { Logger } from '../../observability/log.ts';
 
+export type PubSub = ReturnType<typeof createPubSub>;
+
 type MessageHandler = (message: Buffer) => void;
 
 const PING_MS = 15_000;

@@ -17,7 +17,7 @@ const MAX_ENTRIES = 10_000;
 export const queuePrelude = (keys: QueueKeys): string => `
 local call = redis.call
 local P, BULL, WAITING = '${keys.prefix}', '${keys.ofBull}', '${keys.waiting}'
-local TURNS, EVENTS = P .. 'queue:turns', '${keys.queueEvents}'
+local TURNS = P .. 'queue:turns'
 local function runOf(id) return P .. 'run:' .. id end
 local function jobsOf(user) return P .. 'queue:jobs-of:' .. user end
 local function waitsAnew(user) call('ZADD', TURNS, call('INCR', P .. 'queue:turn'), user) end
@@ -33,25 +33,22 @@ end
 local function arrange(user)
   local waiting, running = placesOf(user)
   local since = tonumber(call('ZSCORE', TURNS, user) or 0) % ${PRIORITY_UNIT}
-  local hasMoved = false
   for k, job in ipairs(waiting) do
     local priority = math.min(running + k, ${HIGHEST_PRIORITY})
     local score = priority * ${PRIORITY_UNIT} + since
     if job[2] ~= score then
       call('ZADD', WAITING, score, job[1])
       call('HSET', BULL .. job[1], 'priority', priority)
-      hasMoved = true
     end
   end
-  if hasMoved then call('XADD', EVENTS, '*', 'event', 'moved') end
 end
-local function publish(id, message)
-  call('PUBLISH', '${keys.eventChannels}' .. id .. ':live', message)
+local function publish(channel, message)
+  call('PUBLISH', '${keys.runChannels}' .. channel, message)
 end
 local function emit(id, fence, n, text)
   local at = fence .. '-' .. n
   call('XADD', runOf(id) .. ':events', 'MAXLEN', '~', ${MAX_ENTRIES}, at, 'e', text)
-  publish(id, 'e' .. at .. '\\n' .. text)
+  publish(id .. ':live', 'e' .. at .. '\\n' .. text)
 end
 local function emitNext(id, fence, text)
   emit(id, fence, tonumber(call('HGET', runOf(id), 'told') or 0) + 1, text)
@@ -100,10 +97,11 @@ export const arrange = 'arrange(ARGV[1])';
 /** How many jobs of a user wait, among the first ones. ARGV user. */
 export const waitingOf = 'return #placesOf(ARGV[1])';
 
-/** A client asks to cancel a job, wherever it is. ARGV id. */
+/** A client asks to cancel a job; the worker that may run it is told. ARGV id. */
 export const cancel = `
 local id = ARGV[1]
 if call('HEXISTS', runOf(id), 'end') == 1 then return 0 end
 call('HSET', runOf(id), 'cancel', 1)
-call('XADD', EVENTS, '*', 'event', 'cancel', 'jobId', id)
+local worker = call('HGET', runOf(id), 'worker')
+if worker then publish(worker .. ':cancel', id) end
 return 1`;

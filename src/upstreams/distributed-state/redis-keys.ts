@@ -24,8 +24,10 @@ export function createQueueKeys({
     preview: (id: string): string => `${of(id)}:preview`,
     /** The channel of its events. */
     eventChannel: (id: string): string => `${channels}run:${id}:live`,
-    /** Prefix of the channels of events, before the id of a job. */
-    eventChannels: `${channels}run:`,
+    /** The channel of requests to cancel a job that a worker runs. */
+    cancelChannel: (worker: string): string => `${channels}run:${worker}:cancel`,
+    /** Prefix of both, before the id of a job or worker. */
+    runChannels: `${channels}run:`,
     /** The unfinished jobs of one user, a sorted set: 16 digits of arrival and a colon before the id. */
     jobsOf: (user: string): string => `${prefix}queue:jobs-of:${user}`,
     /** The highest `order` that ever entered the queue. */
@@ -43,7 +45,5 @@ export function createQueueKeys({
     ofBull,
     /** BullMQ's waiting jobs, a sorted set. */
     waiting: `${ofBull}prioritized`,
-    /** BullMQ's stream of events. */
-    queueEvents: `${ofBull}events`,
   };
 }

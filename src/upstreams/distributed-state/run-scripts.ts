@@ -5,7 +5,7 @@ import type { QueueKeys } from './redis-keys.ts';
 
 /**
  * A worker claims a job: later writes of an earlier worker have a stale fence. ARGV id, now, most
- * attempts (empty: only to end it).
+ * attempts (empty: only to end it), worker.
  */
 const claim = `
 local run = runOf(ARGV[1])
@@ -18,7 +18,7 @@ if ARGV[3] == '' then return {'run', fence} end
 if call('HEXISTS', run, 'cancel') == 1 then return {'cancel', fence} end
 local attempts = tonumber(call('HGET', run, 'attempts') or 0)
 if attempts >= tonumber(ARGV[3]) then return {'lost', fence, attempts} end
-call('HSET', run, 'status', 'running', 'startedAtMs', ARGV[2])
+call('HSET', run, 'status', 'running', 'startedAtMs', ARGV[2], 'worker', ARGV[4])
 return {'run', fence, attempts}`;
 
 /**
@@ -53,7 +53,7 @@ for item = fieldsEnd + 1, #ARGV, 3 do
   local kind, n, text = ARGV[item], tonumber(ARGV[item + 1]), ARGV[item + 2]
   if kind == 'p' then
     if n == 1 then call('SET', run .. ':preview', text, 'PX', ARGV[3]) end
-    publish(id, 'p' .. text)
+    publish(id .. ':live', 'p' .. text)
   elseif n > lastNumber then
     emit(id, fence, n, text)
     lastNumber = n

@@ -32,20 +32,30 @@ export type PublishItem =
 
 type RunFields = Readonly<Record<string, string>>;
 
+type RunStateOptions = {
+  readonly redis: Redis;
+  readonly keys: QueueKeys;
+  /** The name under which this process claims jobs: requests to cancel them are sent to it. */
+  readonly worker: string;
+};
+
 /** The runs of unfinished jobs, shared by all processes; every change is one script. */
 export class RunStateStore {
   readonly #redis: Redis;
   readonly #keys: QueueKeys;
+  readonly #worker: string;
   readonly #scripts: QueueScripts;
 
-  constructor({ redis, keys }: { readonly redis: Redis; readonly keys: QueueKeys }) {
+  constructor({ redis, keys, worker }: RunStateOptions) {
     this.#redis = redis;
     this.#keys = keys;
+    this.#worker = worker;
     this.#scripts = defineQueueScripts(redis, keys);
   }
 
   async claim(id: string, nowMs: number): Promise<Claim> {
-    return toClaim((await this.#scripts.claim(id, nowMs, MAX_ATTEMPTS)) as ClaimReply);
+    const claimed = await this.#scripts.claim(id, nowMs, MAX_ATTEMPTS, this.#worker);
+    return toClaim(claimed as ClaimReply);
   }
 
   /** Claims a job only to end it, from any worker that may have it. */

@@ -1,27 +1,25 @@
-import { Queue, QueueEvents, type QueueEventsListener } from 'bullmq';
+import { Queue } from 'bullmq';
 import { reached } from '../../lib/crash-point.ts';
-import type { Redis } from '../../lib/redis.ts';
 import type {
   JobQueue,
   JobQueueWorker,
   JobQueueWorkerOptions,
   QueuedJob,
 } from '../jobs/job-queue.ts';
+import type { PubSub } from '../distributed-state/pubsub.ts';
 import { QUEUE_NAME } from '../distributed-state/redis-keys.ts';
 import { type QueueScripts, defineQueueScripts } from '../distributed-state/run-scripts.ts';
 import { type BullOptions, BullWorker } from './bull-worker.ts';
 
-/** Length of the event log: far more than a process can be behind. */
-const MAX_LOGGED_EVENTS = 5000;
-/** A read without events returns before a silent connection is taken for a dead one. */
-const READ_EVENTS_MS = 5000;
-const RETRY_MS = 1000;
+/** BullMQ's events are not read: each reader gets those of all jobs. */
+const MAX_LOGGED_EVENTS = 0;
 /** A run that failed for an internal reason is repeated as often; the worker says how soon. */
 const MAX_RUNS = 100;
 
 export type BullJobQueueOptions = BullOptions & {
-  /** A connection of its own, for reading events. */
-  readonly eventsRedis: Redis;
+  readonly pubsub: Pick<PubSub, 'subscribe' | 'onReconnect'>;
+  /** The name under which this process claims jobs. */
+  readonly worker: string;
 };
 
 /** The queue that several processes share: jobs of BullMQ with the ids of ours. */
@@ -29,10 +27,6 @@ export class BullJobQueue implements JobQueue {
   readonly #options: BullJobQueueOptions;
   readonly #scripts: QueueScripts;
   readonly #queue: Queue;
-  readonly #listening: Promise<QueueEvents | undefined>;
-  readonly #workers: BullWorker[] = [];
-  readonly #onMove: (() => void)[] = [];
-  #isClosed = false;
 
   constructor(options: BullJobQueueOptions) {
     const { redis, keys } = options;
@@ -50,7 +44,6 @@ export class BullJobQueue implements JobQueue {
       },
     });
     this.#queue.on('error', this.#logError);
-    this.#listening = this.#listen();
   }
 
   async add(jobs: readonly QueuedJob[]): Promise<void> {
@@ -96,27 +89,25 @@ export class BullJobQueue implements JobQueue {
     return highest === null ? 0 : Math.floor(Number(highest)) + 1;
   }
 
-  onMove(changed: () => void): void {
-    this.#onMove.push(changed);
-  }
-
   worker(options: JobQueueWorkerOptions): JobQueueWorker {
     const worker = new BullWorker({
       ...this.#options,
       ...options,
       onReturned: (user) => this.#arrange(user),
     });
-    this.#workers.push(worker);
+    const { pubsub, keys } = this.#options;
+    const onCancel = (id: Buffer): void => worker.cancel(id.toString());
+    const listening = pubsub.subscribe(keys.cancelChannel(this.#options.worker), onCancel);
+    pubsub.onReconnect(() => void this.#cancelMissed(worker).catch(this.#logError));
     return {
-      start: () => void this.#listening.then(() => worker.start()),
+      // It subscribes by itself again after an error.
+      start: () => void listening.catch(this.#logError).then(() => worker.start()),
       close: () => worker.close(),
     };
   }
 
   async close(): Promise<void> {
-    this.#isClosed = true;
-    const events = await this.#listening;
-    await Promise.all([events?.close(), this.#queue.close()]);
+    await this.#queue.close();
   }
 
   async #enter({ id, user, order }: QueuedJob) {
@@ -128,42 +119,14 @@ export class BullJobQueue implements JobQueue {
     await this.#scripts.arrange(user);
   }
 
-  /** Reads on from the last event there is: `$` would lose events between two reads. */
-  async #listen(): Promise<QueueEvents | undefined> {
-    const { redis, eventsRedis, keys } = this.#options;
-    const [last] = await redis.xrevrange(keys.queueEvents, '+', '-', 'COUNT', 1);
-    if (this.#isClosed) return undefined;
-    const events = new QueueEvents(QUEUE_NAME, {
-      connection: eventsRedis,
-      prefix: keys.bullPrefix,
-      autorun: false,
-      lastEventId: last?.[0] ?? '0-0',
-      blockingTimeout: READ_EVENTS_MS,
-    });
-    events.on('error', this.#logError);
-    for (const name of ['waiting', 'active', 'removed', 'moved'] as const) {
-      events.on<Events, typeof name>(name, () => this.#onMove.forEach((changed) => changed()));
-    }
-    events.on<Events, 'cancel'>('cancel', ({ jobId }) => {
-      for (const worker of this.#workers) worker.cancel(jobId);
-    });
-    void this.#readUntilClosed(events);
-    return events;
-  }
-
-  async #readUntilClosed(events: QueueEvents): Promise<void> {
-    while (!this.#isClosed) {
-      await events.run().catch(this.#logError);
-      if (!this.#isClosed) await this.#options.clock.sleep(RETRY_MS);
+  /** Messages were lost on the way. */
+  async #cancelMissed(worker: BullWorker): Promise<void> {
+    const { redis, keys } = this.#options;
+    for (const id of worker.running()) {
+      if ((await redis.hexists(keys.run(id), 'cancel')) === 1) worker.cancel(id);
     }
   }
 
   readonly #logError = (error: unknown): void =>
     this.#options.log.debug({ event: 'queue.error', err: error }, 'BullMQ reports an error');
 }
-
-/** Events of ours in BullMQ's stream, beside its own. */
-type Events = QueueEventsListener & {
-  cancel: (event: { readonly jobId: string }, id: string) => void;
-  moved: (event: object, id: string) => void;
-};

@@ -4,7 +4,7 @@ import type { Clock } from '../../lib/clock.ts';
 import type { Redis } from '../../lib/redis.ts';
 import type { Logger } from '../../observability/log.ts';
 import { StopRequest } from '../jobs/stop-request.ts';
-import type { JobQueueWorkerOptions, QueueStop } from '../jobs/job-queue.ts';
+import type { JobQueueWorkerOptions, QueueStop, RunOutcome } from '../jobs/job-queue.ts';
 import { QUEUE_NAME, type QueueKeys } from '../distributed-state/redis-keys.ts';
 
 /**
@@ -45,6 +45,7 @@ export class BullWorker {
   readonly #options: BullWorkerOptions;
   readonly #worker: Worker<{ readonly user: string }, void>;
   readonly #recentlyLogged = new LRUCache<string, true>({ max: MAX_REASONS, ttl: LOG_REPEAT_MS });
+  readonly #running = new Set<string>();
   #isClosing = false;
 
   constructor(options: BullWorkerOptions) {
@@ -75,6 +76,11 @@ export class BullWorker {
     this.#stop(id, 'canceled');
   }
 
+  /** The jobs that run here. */
+  running(): readonly string[] {
+    return [...this.#running];
+  }
+
   async close(): Promise<void> {
     this.#isClosing = true;
     const closed = this.#worker.close();
@@ -87,13 +93,17 @@ export class BullWorker {
   }
 
   async #run(job: BullJob, token?: string, signal = AbortSignal.abort('shutdown')): Promise<void> {
-    const outcome = this.#isClosing
-      ? 'interrupted'
-      : await this.#options.run(job.id ?? '', stopRequestOf(signal));
+    const outcome = this.#isClosing ? 'interrupted' : await this.#runHere(job.id ?? '', signal);
     if (outcome === 'over') return;
     await job.moveToWait(token);
     await this.#options.onReturned(job.data.user);
     throw new WaitingError();
+  }
+
+  async #runHere(id: string, signal: AbortSignal): Promise<RunOutcome> {
+    this.#running.add(id);
+    const stop = stopRequestOf(signal);
+    return await this.#options.run(id, stop).finally(() => this.#running.delete(id));
   }
 
   /** BullMQ tries the job again later, unless it gives it up: at once when its workers died too often. */

@@ -22,6 +22,8 @@ const SUBMITTER_MS = 30_000;
 const MAX_SUBMITTED = 10_000;
 /** Interval at which streams are read, in case a message was lost unnoticed. */
 const CATCH_UP_MS = 15_000;
+/** Interval at which the positions of followed jobs that wait are read. */
+const POSITIONS_MS = 500;
 
 export type EventMirrorsOptions = EventMirrorSources & { readonly log: Logger };
 
@@ -31,14 +33,16 @@ export class EventMirrors {
   readonly #mirrors = new Set<EventMirror>();
   /** Users by the jobs they have just submitted here. */
   readonly #submitted = new LRUCache<string, string>({ max: MAX_SUBMITTED, ttl: SUBMITTER_MS });
-  readonly #updatePositions = coalesce(() => this.#readPositions());
-  readonly #timer: NodeJS.Timeout;
+  readonly #updatePositions = coalesce(() => this.#readPositions().catch(this.#logFailure));
+  readonly #timers: readonly NodeJS.Timeout[];
 
   constructor(options: EventMirrorsOptions) {
     this.#options = options;
-    this.#timer = setInterval(() => this.#catchUpAll(), CATCH_UP_MS).unref();
+    this.#timers = [
+      setInterval(() => this.#catchUpAll(), CATCH_UP_MS).unref(),
+      setInterval(() => void this.#updatePositions(), POSITIONS_MS).unref(),
+    ];
     options.pubsub.onReconnect(() => this.#catchUpAll());
-    options.queue.onMove(() => void this.#updatePositions().catch(this.#logFailure));
   }
 
   /** The user has submitted a job here: the first subscription is to all its events. */
@@ -79,7 +83,7 @@ export class EventMirrors {
   }
 
   close(): void {
-    clearInterval(this.#timer);
+    for (const timer of this.#timers) clearInterval(timer);
     for (const mirror of this.#mirrors) mirror.close();
   }
 
@@ -95,6 +99,7 @@ export class EventMirrors {
 
   async #readPositions(): Promise<void> {
     const waiting = [...this.#mirrors].filter((mirror) => mirror.isWaiting());
+    if (waiting.length === 0) return;
     const positions = await this.#options.queue.positions(waiting.map(({ id }) => id));
     for (const [i, mirror] of waiting.entries()) mirror.setQueuePosition(positions[i] ?? null);
   }
@@ -120,7 +125,7 @@ async function* closing(
 
 type EventMirrorSources = Pick<SharedServices, 'redis' | 'keys' | 'pubsub'> & {
   readonly runState: Pick<RunStateStore, 'read'>;
-  readonly queue: Pick<JobQueue, 'positions' | 'onMove'>;
+  readonly queue: Pick<JobQueue, 'positions'>;
 };
 
 const STREAM_START: StreamPosition = { fence: 0, n: 0 };

@@ -1,9 +1,10 @@
+import { randomUUID } from 'node:crypto';
 import { isJsonObject, parseJson } from '../../protocol/json.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
 import type { EngineOptions } from '../job-engine.ts';
 import { createJobFiles } from '../assets/job-files.ts';
 import type { JobRow } from '../../ledger/ledger.ts';
-import type { Redis, RedisConnections } from '../../lib/redis.ts';
+import type { RedisConnections } from '../../lib/redis.ts';
 import { BullJobQueue } from './bull-job-queue.ts';
 import type { TakeoverTimes } from './bull-worker.ts';
 import { createPubSub } from '../distributed-state/pubsub.ts';
@@ -47,8 +48,8 @@ export function openSharedServices(deps: DistributedEngineOptions) {
     isInUse: async (id) =>
       (await ledger.jobs.unfinished()).some((row) => inputAssetIdsOf(row).includes(id)),
   });
-  const connect = (): Redis => links.connect({ socketTimeout: SOCKET_TIMEOUT_MS });
-  const pubsub = createPubSub(connect(), log);
+  const pubsub = createPubSub(links.connect({ socketTimeout: SOCKET_TIMEOUT_MS }), log);
+  const worker = randomUUID();
   const takeover = { ...TAKEOVER, ...deps.takeover };
   return {
     redis,
@@ -56,8 +57,8 @@ export function openSharedServices(deps: DistributedEngineOptions) {
     pubsub,
     blobs,
     jobFiles,
-    queue: new BullJobQueue({ redis, eventsRedis: connect(), keys, takeover, clock, log }),
-    runState: new RunStateStore({ redis, keys }),
+    queue: new BullJobQueue({ redis, pubsub, keys, worker, takeover, clock, log }),
+    runState: new RunStateStore({ redis, keys, worker }),
     clock,
   };
 }

@@ -14,7 +14,6 @@ export class MemoryJobQueue<T extends QueuedJob> implements JobQueue {
   /** Ids of the jobs that wait or run. */
   readonly #queued = new Set<string>();
   readonly #stops = new Map<string, StopRequest<QueueStop>>();
-  readonly #onMove: (() => void)[] = [];
   readonly #schedules: (() => void)[] = [];
   /** Jobs that begin as soon as they are added, by the worker that has a slot for them. */
   readonly #reserved = new Map<string, (job: T) => void>();
@@ -22,10 +21,7 @@ export class MemoryJobQueue<T extends QueuedJob> implements JobQueue {
 
   /** `onOrder` is called after every change with all jobs that wait, in order. */
   constructor(onOrder: (waiting: readonly T[]) => void = () => {}) {
-    this.#queue = createJobQueue<T>((waiting) => {
-      onOrder(waiting);
-      for (const changed of this.#onMove) changed();
-    });
+    this.#queue = createJobQueue<T>(onOrder);
   }
 
   async add(jobs: readonly T[]): Promise<void> {
@@ -73,10 +69,6 @@ export class MemoryJobQueue<T extends QueuedJob> implements JobQueue {
 
   async nextOrder(): Promise<number> {
     return this.#queue.nextOrder();
-  }
-
-  onMove(changed: () => void): void {
-    this.#onMove.push(changed);
   }
 
   worker(options: JobQueueWorkerOptions): JobQueueWorker {

@@ -44,8 +44,6 @@ export type JobQueue = {
   waitingOf(user: string): Promise<number>;
   /** An order after everything queued so far. */
   nextOrder(): Promise<number>;
-  /** Calls back after positions have changed. */
-  onMove(changed: () => void): void;
   /** Slots of this process that can be reserved; absent where other processes take jobs too. */
   readonly slots?: {
     /** Reserves a slot for a job that is about to be added; false: the job has to wait. */

@@ -1,5 +1,5 @@
 // The events of a job that another process runs: published ones in order, missed ones from its stream.
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { silentLogger } from '../../../src/observability/log.ts';
 import type { JobEvent } from '../../../src/protocol/job-api.ts';
 import { EventMirrors } from '../../../src/upstreams/distributed/event-mirrors.ts';
@@ -21,7 +21,6 @@ function open(positions: readonly (number | null)[] = [null]) {
   const stream: [id: string, fields: string[]][] = [];
   const handlers = new Map<string, Set<(message: Buffer) => void>>();
   let reconnected = (): void => {};
-  let moved = (): void => {};
   const send = (channel: string, text: string): void =>
     handlers.get(channel)?.forEach((onMessage) => onMessage(Buffer.from(text)));
   const mirrors = new EventMirrors({
@@ -46,7 +45,6 @@ function open(positions: readonly (number | null)[] = [null]) {
     runState: { read: async () => [undefined] },
     queue: {
       positions: async () => positions,
-      onMove: (changed) => void (moved = changed),
     },
     log: silentLogger(),
   });
@@ -56,7 +54,6 @@ function open(positions: readonly (number | null)[] = [null]) {
     mirrors,
     handlers,
     reconnect: () => reconnected(),
-    moved: () => moved(),
     /** Writes an event to the stream, and publishes it unless it is lost on the way. */
     write: (
       event: Exclude<JobEvent, { event: 'preview' }>,
@@ -111,10 +108,12 @@ test('after a lost connection the stream has what was not published', async () =
   expect(await texts).toEqual(['queued', 'running', '1', 'succeeded']);
 });
 
-test('a move of the queue is shown to jobs that wait', async () => {
-  const { mirrors, write, moved } = open([4]);
+test('a move of the queue is shown to jobs that wait, within half a second', async () => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  onTestFinished(() => void vi.useRealTimers());
+  const { mirrors, write } = open([4]);
   const texts = textsOf(await mirrors.subscribe('j', never));
-  moved();
+  vi.advanceTimersByTime(500);
   await new Promise((resolve) => setImmediate(resolve));
   write(ended as never);
   expect(await texts).toEqual(['queued', 'queued 4', 'succeeded']);

@@ -1,5 +1,6 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { JobQueue } from '../../../src/upstreams/jobs/job-queue.ts';
+import type { JobQueue, QueueStop } from '../../../src/upstreams/jobs/job-queue.ts';
+import type { StopRequest } from '../../../src/upstreams/jobs/stop-request.ts';
 import { redisMissing } from '../../support/processes/redis.ts';
 import { jobQueueSuite } from '../job-queue.suite.ts';
 import { openQueueSetup, openServices, useRedis } from './open.ts';
@@ -8,8 +9,8 @@ describe.skipIf(redisMissing() !== '')(`the queue of BullMQ${redisMissing()}`, (
   const redis = useRedis();
 
   /** The queue, with runs that are claimed and ended as those of jobs are. */
-  async function openQueue(): Promise<JobQueue> {
-    const { queue, runs } = openServices(await openQueueSetup(redis()));
+  async function openQueue(options: Parameters<typeof openServices>[1] = {}): Promise<JobQueue> {
+    const { queue, runs } = openServices(await openQueueSetup(redis()), options);
     const fenced = async (id: string, nowMs?: number) => {
       const claim = nowMs === undefined ? await runs.seize(id) : await runs.claim(id, nowMs);
       return { id, fence: (claim as { readonly fence: number }).fence };
@@ -26,7 +27,6 @@ describe.skipIf(redisMissing() !== '')(`the queue of BullMQ${redisMissing()}`, (
       waiting: () => queue.waiting(),
       waitingOf: (user) => queue.waitingOf(user),
       nextOrder: () => queue.nextOrder(),
-      onMove: (changed) => queue.onMove(changed),
       close: () => queue.close(),
       worker: (options) =>
         queue.worker({
@@ -42,7 +42,35 @@ describe.skipIf(redisMissing() !== '')(`the queue of BullMQ${redisMissing()}`, (
     };
   }
 
-  jobQueueSuite('in one process', openQueue);
+  jobQueueSuite('in one process', () => openQueue());
+
+  test('a cancel whose message was lost reaches the run after the connection is back', async () => {
+    let reconnect = (): void => {};
+    const queue = await openQueue({
+      pubsub: {
+        subscribe: async () => () => {},
+        onReconnect: (recheck) => void (reconnect = recheck),
+      },
+    });
+    const stops: StopRequest<QueueStop>[] = [];
+    const worker = queue.worker({
+      concurrency: 2,
+      run: (_id, stop) =>
+        new Promise((resolve) => {
+          stops.push(stop);
+          stop.onRequest(() => resolve('over'));
+        }),
+      giveUp: async () => {},
+    });
+    onTestFinished(() => worker.close());
+    await queue.add(['a', 'b'].map((id) => ({ id, user: 'anna', order: 0 })));
+    worker.start();
+    await expect.poll(() => stops.length).toBe(2);
+    await queue.cancel('b');
+    reconnect();
+    const reasons = () => stops.map(({ reason = 'runs' }) => reason);
+    await expect.poll(() => reasons().toSorted()).toEqual(['canceled', 'runs']);
+  });
 
   test('a run that fails for an internal reason is repeated later, and its slot is free meanwhile', async () => {
     const queue = await openQueue();

@@ -153,7 +153,7 @@ test('a lost run removes what it made itself, and nothing that it took over', as
   const { acts, run, stop } = open();
   const outcome = await run(async (job) => {
     job.outputs.push(output('mine'), { id: 'reused', job_id: 'other' } as never);
-    stop.abort('lost');
+    stop.request('lost');
     return { status: 'interrupted' };
   });
   expect(outcome).toBe('over');

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, onTestFinished } from 'vitest';
@@ -8,8 +9,12 @@ import {
 } from '../../../src/upstreams/job-engine.ts';
 import { openRedisLedger } from '../../../src/ledger/redis/redis-ledger.ts';
 import { createDistributedEngine } from '../../../src/upstreams/distributed/distributed-engine.ts';
-import { BullJobQueue } from '../../../src/upstreams/distributed/bull-job-queue.ts';
+import {
+  BullJobQueue,
+  type BullJobQueueOptions,
+} from '../../../src/upstreams/distributed/bull-job-queue.ts';
 import type { TakeoverTimes } from '../../../src/upstreams/distributed/bull-worker.ts';
+import { createPubSub } from '../../../src/upstreams/distributed-state/pubsub.ts';
 import { createQueueKeys } from '../../../src/upstreams/distributed-state/redis-keys.ts';
 import { RunStateStore } from '../../../src/upstreams/distributed-state/run-state.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
@@ -85,25 +90,28 @@ export async function startQueued(
 }
 
 /** The services that a process has, without an engine. */
-export function openServices(setup: QueueSetup) {
+export function openServices(
+  setup: QueueSetup,
+  options: { readonly pubsub?: BullJobQueueOptions['pubsub'] } = {},
+) {
   const log = silentLogger();
   const opened = openRedis(setup.url, { log });
   const links = { ...opened, prefix: setup.prefix, channels: setup.prefix };
   const ledger = openRedisLedger({ links });
   const keys = createQueueKeys(links);
   const redis = links.commands;
+  const messages = createPubSub(links.connect(), log);
+  const shared = { redis, keys, worker: randomUUID(), clock: systemClock, log };
   const queue = new BullJobQueue({
-    redis,
-    eventsRedis: links.connect(),
-    keys,
+    ...shared,
+    pubsub: options.pubsub ?? messages,
     takeover: { lockMs: 6000, checkMs: 1000 },
-    clock: systemClock,
-    log,
   });
   onTestFinished(async () => {
     await queue.close();
+    messages.close();
     await ledger.close();
     await links.close();
   });
-  return { redis, keys, ledger, queue, runs: new RunStateStore({ redis, keys }) };
+  return { redis, keys, ledger, queue, runs: new RunStateStore(shared) };
 }

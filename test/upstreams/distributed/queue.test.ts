@@ -34,6 +34,18 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
     expect(times).toEqual(times.toSorted());
   });
 
+  test('a process without workers or followers hears nothing of jobs', async () => {
+    const setup = await openQueueSetup(redis());
+    const { redis: raw, keys } = openServices(setup);
+    const listeners = () => raw.pubsub('CHANNELS', `${keys.runChannels}*`);
+    const front = await startQueued(setup, waitingOnly);
+    value(await front.submit(ANNA, submit));
+    expect(await listeners()).toEqual([]);
+    expect(String(await raw.client('LIST'))).not.toContain('cmd=xread');
+    await startQueued(setup);
+    await expect.poll(listeners).toEqual([expect.stringMatching(/:cancel$/)]);
+  });
+
   test('tells large numbers apart that differ a little', async () => {
     const { queue } = openServices(await openQueueSetup(redis()));
     const orders = [1500.5, 1500.25, 1e15 + 1, 1e15, -1e15];
