@@ -98,38 +98,22 @@ local token, key = ARGV[1], ARGV[2]
 call('SET', P .. 'revoked:' .. token, 1, 'EX', 3600)
 if value(key, 'token') == token then removePrompt(key) end`;
 
-const setState = `${COMMON}
-local key, token, state = ARGV[1], ARGV[2], ARGV[3]
-if not mayWrite(key, token) then return NOT_LEADER end
-local was = value(key, 'state')
-if was and was ~= 'done' then call('HSET', at(key), 'state', state) end`;
-
-const setIntent = `${COMMON}
-local key, token = ARGV[1], ARGV[2]
-if not mayWrite(key, token) then return NOT_LEADER end
-local was = call('HMGET', at(key), 'state', 'jobId')
-if was[1] and was[1] ~= 'done' and not was[2] then set(at(key), 3) end`;
-
 const change = `${COMMON}
 local key = ARGV[1]
 if value(key, 'user') then set(at(key), 2) end`;
 
-// When sent twice, another process may have finished the prompt before the second time.
-const linkJob = `${COMMON}
-local key, token = ARGV[1], ARGV[2]
+/**
+ * Changes the row of an unfinished prompt; `live`: only of one in this state, `unlinked`: only of one
+ * without a job. When sent twice, another process may have finished the prompt before the second time.
+ */
+const update = `${COMMON}
+local key, token, only = ARGV[1], ARGV[2], ARGV[3]
 if not mayWrite(key, token) then return NOT_LEADER end
-local was = value(key, 'state')
-if not was or was == 'done' then return end
+local was = call('HMGET', at(key), 'state', 'jobId')
+if not was[1] or was[1] == 'done' then return end
+if only == 'live' and was[1] ~= 'live' or only == 'unlinked' and was[2] then return end
 removeFromIndexes(key)
-set(at(key), 3)
-addToIndexes(key)`;
-
-const unlinkJob = `${COMMON}
-local key, token = ARGV[1], ARGV[2]
-if not mayWrite(key, token) then return NOT_LEADER end
-if value(key, 'state') ~= 'live' then return end
-removeFromIndexes(key)
-set(at(key), 3)
+set(at(key), 4)
 addToIndexes(key)`;
 
 const begin = `${COMMON}
@@ -207,12 +191,9 @@ return 0`;
 export const PROMPT_SCRIPTS = {
   insert,
   revoke,
-  setState,
-  setIntent,
-  unlinkJob,
+  update,
   begin,
   change,
-  linkJob,
   finish,
   remove,
   deleteHistory,

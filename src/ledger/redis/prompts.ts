@@ -23,16 +23,8 @@ export function promptStore(
     read(() => redis.zrange(`${prefix}prompts:${index}`, from, String(to)));
   const doneRows = async (user: string, { from = 0, to = -1 }): Promise<PromptRow[]> =>
     table.rows(await ids(`done:${user}`, from, to));
-  type LeaderAct =
-    | 'setState'
-    | 'setIntent'
-    | 'linkJob'
-    | 'unlinkJob'
-    | 'begin'
-    | 'remove'
-    | 'finish';
   async function writeAsLeader(
-    act: LeaderAct,
+    act: 'update' | 'begin' | 'remove' | 'finish',
     key: string,
     ...args: ScriptArgument[]
   ): Promise<void> {
@@ -40,6 +32,11 @@ export function promptStore(
     const reply = await ask(() => lua[act](key, token, ...args));
     if (reply === NOT_LEADER) throw writeTokens().refused(key, token);
   }
+  const update = (
+    key: string,
+    only: 'unfinished' | 'unlinked' | 'live',
+    change: Partial<PromptRow>,
+  ): Promise<void> => writeAsLeader('update', key, only, ...table.fields(change));
   async function insert(row: PromptRow): Promise<void> {
     const mark = newToken();
     const leader = writeTokens().token(row.key);
@@ -56,16 +53,14 @@ export function promptStore(
       await insert(row);
       return { stored: Promise.resolve() };
     },
-    setState: (key, state) => writeAsLeader('setState', key, state),
+    setState: (key, state) => update(key, 'unfinished', { state }),
     setIntent: (key, { intentJson, targetsJson }) =>
-      writeAsLeader('setIntent', key, ...table.fields({ intentJson, targetsJson })),
-    unlinkJob: (key, intent) =>
-      writeAsLeader('unlinkJob', key, ...table.fields({ state: 'outbox', jobId: null, ...intent })),
+      update(key, 'unlinked', { intentJson, targetsJson }),
+    unlinkJob: (key, intent) => update(key, 'live', { state: 'outbox', jobId: null, ...intent }),
     begin: (key, atMs) => writeAsLeader('begin', key, atMs),
     askCancel: (key, atMs) =>
       write(() => lua.change(key, ...table.fields({ cancelAskedAtMs: atMs }))),
-    linkJob: (key, patch) =>
-      writeAsLeader('linkJob', key, ...table.fields({ ...pickLink(patch), state: 'live' })),
+    linkJob: (key, patch) => update(key, 'unfinished', { ...pickLink(patch), state: 'live' }),
     remove: (key) => writeAsLeader('remove', key),
     finish: (key, { shortened, ...outcome }) => {
       const row = { ...outcome, ...shortened, state: 'done' as const };

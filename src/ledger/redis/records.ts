@@ -1,5 +1,5 @@
-import type { RedisConnections } from '../../lib/redis.ts';
-import { CLAIMED_ASSET_COLUMNS, type Columns } from '../columns.ts';
+import type { Redis, RedisConnections } from '../../lib/redis.ts';
+import type { Columns } from '../columns.ts';
 import {
   type LedgerRecords,
   RECORD_KINDS,
@@ -13,8 +13,9 @@ import { createTable } from './table.ts';
 /** A Redis with this key is being filled by a migration: no server may open it. */
 export const MIGRATION_KEY = 'migration';
 
-/** The hashes of each kind; settings and the keys of jobs have no columns here. */
-const TABLES = {
+/** Keys of each kind begin with this; each is a hash. */
+const NAMES = {
+  settings: 'settings',
   calls: 'call',
   modelCalls: 'model-call',
   replays: 'replay',
@@ -22,10 +23,12 @@ const TABLES = {
   assetKeys: 'asset-key',
   files: 'file',
   jobs: 'job',
+  jobKeys: 'key',
   prompts: 'prompt',
-} as const satisfies { readonly [kind in Exclude<RecordKind, 'settings' | 'jobKeys'>]: string };
+} as const satisfies { readonly [kind in RecordKind]: string };
 
-const ORDERED: ReadonlySet<RecordKind> = new Set(['assets', 'files', 'jobs']);
+/** Kinds whose rows have the number `seq`. */
+const NUMBERED: ReadonlySet<RecordKind> = new Set(['assets', 'files', 'jobs']);
 const ROWS_AT_A_TIME = 100;
 const KEYS_AT_A_TIME = 1000;
 
@@ -34,88 +37,64 @@ export function redisLedgerRecords({ commands: redis, prefix }: RedisConnections
   const connection = createLedgerConnection(redis, prefix);
 
   /** The parts of keys after a first part, in no order. */
-  async function idsOf(kind: string): Promise<string[]> {
-    const start = `${prefix}${kind}:`;
-    const match = `${start.replaceAll(/[\\*?[\]]/g, '\\$&')}*`;
+  async function idsOf(name: string): Promise<string[]> {
     const found = new Set<string>();
-    let cursor = '0';
-    do {
-      const [next, keys] = await redis.scan(cursor, 'MATCH', match, 'COUNT', KEYS_AT_A_TIME);
-      for (const key of keys) found.add(key.slice(start.length));
-      cursor = next;
-    } while (cursor !== '0');
+    for await (const key of keysFrom(redis, `${prefix}${name}:`)) found.add(key);
     return [...found];
   }
 
-  async function inOrder(kind: string, ids: readonly string[]): Promise<string[]> {
-    const numbered: [number, string][] = [];
+  async function byNumber(name: string, ids: readonly string[]): Promise<string[]> {
+    const numbers = new Map<string, number>();
     for (const some of chunks(ids, KEYS_AT_A_TIME)) {
-      const asked = some.map((id) => redis.hget(`${prefix}${kind}:${id}`, 'seq'));
-      const seqs = await Promise.all(asked);
-      numbered.push(...some.map((id, i): [number, string] => [Number(seqs[i] ?? 0), id]));
+      const read = some.map(async (id) => {
+        numbers.set(id, Number(await redis.hget(`${prefix}${name}:${id}`, 'seq')));
+      });
+      await Promise.all(read);
     }
-    return numbered.toSorted(([a], [b]) => a - b).map(([, id]) => id);
+    return ids.toSorted((a, b) => (numbers.get(a) ?? 0) - (numbers.get(b) ?? 0));
   }
 
   /** Done prompts of each user as history has them, then the others as they came. */
   async function promptIds(): Promise<string[]> {
-    const users = (await idsOf('prompts:done')).toSorted();
     const ids: string[] = [];
-    for (const user of users)
+    for (const user of (await idsOf('prompts:done')).toSorted())
       ids.push(...(await redis.zrange(`${prefix}prompts:done:${user}`, 0, '-1')));
     return [...ids, ...(await redis.zrange(`${prefix}prompts:live`, 0, '-1'))];
   }
 
-  async function* readTable(kind: keyof typeof TABLES): AsyncGenerator<object> {
-    const name = TABLES[kind];
-    const columns = kind === 'assetKeys' ? CLAIMED_ASSET_COLUMNS : RECORD_KINDS[kind].columns;
-    const table = createTable<object>(connection, name, columns as Columns<object>);
-    if (kind === 'prompts') return yield* rowsOf(await promptIds());
-    const ids = await idsOf(name);
-    if (ORDERED.has(kind)) return yield* rowsOf(await inOrder(name, ids));
+  async function settingsOf(user: string): Promise<object[]> {
+    const values = await redis.hgetall(`${prefix}settings:${user}`);
+    return Object.entries(values).map(([id, valueJson]) => ({ user, id, valueJson }));
+  }
+
+  /** Reads rows of a kind by their ids. */
+  function reader(kind: RecordKind): (ids: readonly string[]) => Promise<object[]> {
+    if (kind === 'settings')
+      return async (users) => (await Promise.all(users.map(settingsOf))).flat();
+    const isKey = kind === 'assetKeys' || kind === 'jobKeys';
+    const columns = Object.entries(RECORD_KINDS[kind].columns as Columns<Record<string, unknown>>);
+    const stored = isKey ? columns.filter(([name]) => !(name in KEY_OWNER)) : columns;
+    const table = createTable<object>(connection, NAMES[kind], Object.fromEntries(stored));
+    if (!isKey) return table.rows;
+    return (ids) =>
+      Promise.all(ids.map(async (id) => ({ ...ownerIn(id), ...(await table.get(id)) })));
+  }
+
+  async function* read(kind: RecordKind): AsyncGenerator<object> {
+    const isOrdered = kind === 'prompts' || NUMBERED.has(kind);
+    const ids = kind === 'prompts' ? await promptIds() : await idsOf(NAMES[kind]);
+    const inOrder = NUMBERED.has(kind) ? await byNumber(NAMES[kind], ids) : ids;
+    const rowsOf = reader(kind);
     const rows: object[] = [];
-    for await (const row of rowsOf(ids)) rows.push(row);
+    for (const some of chunks(inOrder, ROWS_AT_A_TIME)) {
+      if (isOrdered) yield* await rowsOf(some);
+      else rows.push(...(await rowsOf(some)));
+    }
     yield* sorted(kind, rows);
-
-    async function* rowsOf(wanted: readonly string[]): AsyncGenerator<object> {
-      for (const some of chunks(wanted, ROWS_AT_A_TIME)) {
-        if (kind !== 'assetKeys') {
-          yield* await table.rows(some);
-          continue;
-        }
-        for (const id of some) yield { ...ownerIn(id), ...(await table.get(id)) };
-      }
-    }
-  }
-
-  async function* readSettings(): AsyncGenerator<RecordRows['settings']> {
-    const rows: RecordRows['settings'][] = [];
-    for (const user of await idsOf('settings')) {
-      const values = await redis.hgetall(`${prefix}settings:${user}`);
-      rows.push(...Object.entries(values).map(([id, valueJson]) => ({ user, id, valueJson })));
-    }
-    yield* sorted('settings', rows);
-  }
-
-  async function* readJobKeys(): AsyncGenerator<RecordRows['jobKeys']> {
-    const rows: RecordRows['jobKeys'][] = [];
-    for (const id of await idsOf('key')) {
-      const [claimedAtMs, jobId = null] = await redis.hmget(
-        `${prefix}key:${id}`,
-        'claimedAtMs',
-        'jobId',
-      );
-      rows.push({ ...ownerIn(id), claimedAtMs: Number(claimedAtMs), jobId });
-    }
-    yield* sorted('jobKeys', rows);
   }
 
   return {
-    read(kind) {
-      if (kind === 'settings') return readSettings() as never;
-      if (kind === 'jobKeys') return readJobKeys() as never;
-      return readTable(kind as keyof typeof TABLES) as never;
-    },
+    read: (kind) => read(kind) as never,
     async writeJobKey({ user, key, claimedAtMs, jobId }) {
       const id = joinKey(user, key);
       const fields = jobId === null ? [] : ['jobId', jobId];
@@ -139,18 +118,7 @@ const EMPTY_KEYS = ['id', 'schema'];
 
 /** True when nothing of Holdover is in this Redis yet. */
 export async function isUnusedRedis({ commands, prefix }: RedisConnections): Promise<boolean> {
-  let cursor = '0';
-  do {
-    const [next, keys] = await commands.scan(
-      cursor,
-      'MATCH',
-      `${prefix}*`,
-      'COUNT',
-      KEYS_AT_A_TIME,
-    );
-    if (keys.some((key) => !EMPTY_KEYS.includes(key.slice(prefix.length)))) return false;
-    cursor = next;
-  } while (cursor !== '0');
+  for await (const key of keysFrom(commands, prefix)) if (!EMPTY_KEYS.includes(key)) return false;
   return true;
 }
 
@@ -160,10 +128,24 @@ export async function isRedisInUse({ commands, channels }: RedisConnections): Pr
   return listened.length > 0;
 }
 
+/** The rest of each key that begins with this; some may come twice. */
+async function* keysFrom(redis: Redis, start: string): AsyncGenerator<string> {
+  const match = `${start.replaceAll(/[\\*?[\]]/g, '\\$&')}*`;
+  let cursor = '0';
+  do {
+    const [next, keys] = await redis.scan(cursor, 'MATCH', match, 'COUNT', KEYS_AT_A_TIME);
+    for (const key of keys) yield key.slice(start.length);
+    cursor = next;
+  } while (cursor !== '0');
+}
+
 function sorted<Kind extends RecordKind>(kind: Kind, rows: readonly object[]): RecordRows[Kind][] {
   const withIds = (rows as RecordRows[Kind][]).map((row) => [recordId(kind, row), row] as const);
   return withIds.toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, row]) => row);
 }
+
+/** Columns that are in the id. */
+const KEY_OWNER = { user: true, key: true } as const;
 
 /** The two parts that `joinKey` joined. */
 function ownerIn(id: string): { readonly user: string; readonly key: string } {

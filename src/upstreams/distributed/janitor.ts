@@ -4,7 +4,6 @@ import { PeriodicTask } from '../periodic-task.ts';
 import { SWEEP_FAILURE, sweep } from '../assets/retention.ts';
 import type { JobRow, Ledger } from '../../ledger/ledger.ts';
 import type { Logger } from '../../observability/log.ts';
-import { removeFormerQueue } from '../distributed-state/former-queue.ts';
 import type { JobQueue } from '../jobs/job-queue.ts';
 
 const JANITOR = { name: 'janitor', leaseMs: 5 * 60_000 };
@@ -70,9 +69,7 @@ export class Janitor {
 
   /** A process that crashed between the ledger and the queue left a job without a queue entry. */
   async #restoreQueue(rows: readonly JobRow[]): Promise<void> {
-    const { redis, keys, queue } = this.#options;
-    await removeFormerQueue(redis, keys);
-    await queue.add(rows);
+    await this.#options.queue.add(rows);
   }
 
   async #sweep(unfinished: readonly JobRow[]): Promise<void> {

@@ -69,7 +69,7 @@ describe.skipIf(redisMissing() !== '')(`the queue of BullMQ${redisMissing()}`, (
     await queue.cancel('b');
     reconnect();
     const reasons = () => stops.map(({ reason = 'runs' }) => reason);
-    await expect.poll(() => reasons().toSorted()).toEqual(['canceled', 'runs']);
+    await expect.poll(() => new Set(reasons())).toEqual(new Set(['canceled', 'runs']));
   });
 
   test('a run that fails for an internal reason is repeated later, and its slot is free meanwhile', async () => {
