@@ -6,7 +6,7 @@ import {
   type RecordKind,
   type RecordRows,
   recordId,
-} from '../../ledger/records.ts';
+} from './records.ts';
 import { reached } from '../../lib/crash-point.ts';
 
 /** One side of a migration. */

@@ -4,7 +4,7 @@ import type { LedgerSource } from '../../config/ledger.ts';
 import { databasePath, placeSecret, secretIn } from '../../data-folder/data-dir.ts';
 import type { LedgerIdentity } from '../../ledger/identity.ts';
 import { copyDatabase, ledgerIdIn } from '../../ledger/sqlite/inspect.ts';
-import { openSqliteRecords } from '../../ledger/sqlite/records.ts';
+import { openSqliteRecords } from './sqlite-records.ts';
 import { lockDatabase, openSqliteLedger } from '../../ledger/sqlite/sqlite-ledger.ts';
 import { syncPathNow } from '../../lib/durability.ts';
 import { silentLogger } from '../../observability/log.ts';
@@ -117,8 +117,7 @@ async function openRedisSide(
   options: { readonly acceptMigration: boolean },
 ): Promise<OpenSide & { readonly isUnused: boolean }> {
   const { openSharedRedis } = await import('../../ledger/redis/open-shared.ts');
-  const { isRedisInUse, isUnusedRedis, redisLedgerRecords } =
-    await import('../../ledger/redis/records.ts');
+  const { isRedisInUse, isUnusedRedis, redisLedgerRecords } = await import('./redis-records.ts');
   const redis = await openSharedRedis({ url, log: silentLogger(), ...options });
   return {
     ledger: redis.ledger,

@@ -5,12 +5,13 @@ import { createProcessLeases } from '../leases.ts';
 import { completesWithin } from '../../lib/completes-within.ts';
 import type { LedgerIdentity } from '../identity.ts';
 import { type WriteTokens, NO_LEADER } from './write-tokens.ts';
-import { MIGRATION_KEY } from './records.ts';
 import { openRedisLedger } from './redis-ledger.ts';
 
 export type SharedRedis = ReturnType<typeof createSharedRedis>;
 
 const REACH_WITHIN_MS = 5000;
+/** A Redis with this key is being filled by a migration: no server may open it. */
+export const MIGRATION_KEY = 'migration';
 /** Longer than it takes to rename a dozen folders. */
 const START = { name: 'start', leaseMs: 30_000 };
 /** Version of the keys and their contents. */

@@ -1,17 +1,15 @@
 import type { Redis, RedisConnections } from '../../lib/redis.ts';
-import type { Columns } from '../columns.ts';
+import type { Columns } from '../../ledger/columns.ts';
 import {
   type LedgerRecords,
   RECORD_KINDS,
   type RecordKind,
   type RecordRows,
   recordId,
-} from '../records.ts';
-import { createLedgerConnection, joinKey } from './connection.ts';
-import { createTable } from './table.ts';
-
-/** A Redis with this key is being filled by a migration: no server may open it. */
-export const MIGRATION_KEY = 'migration';
+} from './records.ts';
+import { MIGRATION_KEY } from '../../ledger/redis/open-shared.ts';
+import { createLedgerConnection, joinKey } from '../../ledger/redis/connection.ts';
+import { createTable } from '../../ledger/redis/table.ts';
 
 /** Keys of each kind begin with this; each is a hash. */
 const NAMES = {

@@ -5,11 +5,11 @@ import {
   type RecordKind,
   type RecordRows,
   recordId,
-} from '../records.ts';
-import type { Database } from './database.ts';
-import { longTexts } from './long-texts.ts';
-import { sqlColumns } from './sql-columns.ts';
-import { createWriter } from './writer.ts';
+} from './records.ts';
+import type { Database } from '../../ledger/sqlite/database.ts';
+import { longTexts } from '../../ledger/sqlite/long-texts.ts';
+import { sqlColumns } from '../../ledger/sqlite/sql-columns.ts';
+import { createWriter } from '../../ledger/sqlite/writer.ts';
 
 const BUSY_TIMEOUT_MS = 10_000;
 /** In the table `identity`. */

@@ -16,7 +16,7 @@ import {
   type ModelCallRow,
   type PromptRow,
   type ReplayRow,
-} from './columns.ts';
+} from '../../ledger/columns.ts';
 
 /** The single-use key of a job. `jobId` is null in keys of early versions. */
 type JobKeyRow = {
