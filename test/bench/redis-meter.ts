@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, type Socket, connect, createServer } from 'node:net';
 
-/** What one process and its Redis have exchanged. */
+/** The commands and bytes that one process and its Redis have exchanged. */
 export type RedisTraffic = {
   readonly commands: number;
   readonly sentBytes: number;

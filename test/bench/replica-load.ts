@@ -18,7 +18,7 @@ const PAUSE_MS = 1500;
 const PREVIEW_BYTES = 20_000;
 const SETTLE_MS = 1500;
 
-/** What a prompt costs, on the average of all replicas. */
+/** The cost of a prompt, on the average of all replicas. */
 export type PromptCost = RedisTraffic & {
   /** Processor time of its replica, and of Redis. */
   readonly replicaUs: number;

@@ -12,7 +12,7 @@ const PLACES = { 'posts where its socket is': 0, 'posts at another replica': 1 }
 
 type Place = keyof typeof PLACES;
 
-/** What one of several replicas exchanges with Redis for a constant load of its own. */
+/** The exchange of one of several replicas with Redis for a constant load of its own. */
 export const replicas: Bench = {
   name: 'replicas',
   needs: ['redis-server'],

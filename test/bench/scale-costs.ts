@@ -1,7 +1,7 @@
 import type { Context } from './bench.ts';
 import { type PromptCost, measureLoad } from './replica-load.ts';
 
-/** What a part of a load costs: processor time, and bytes through Redis. */
+/** The cost of a part of a load: processor time, and bytes through Redis. */
 export type Cost = Pick<
   PromptCost,
   'replicaUs' | 'redisUs' | 'commands' | 'sentBytes' | 'receivedBytes'

@@ -14,7 +14,7 @@ import { createWorkerRequestHandler, type HandleWorkerRequest } from './worker-r
 /** A starting thread would slow down the first calls. A first job does not wait for this. */
 const THREADS_DELAY_MS = 100;
 
-/** What differs between one process and several: the queue, the state of runs, the clean-up. */
+/** The parts that differ between one process and several: the queue, the state of runs, the clean-up. */
 export type EngineParts = {
   readonly queue: JobQueue;
   readonly runs: RunStore;
