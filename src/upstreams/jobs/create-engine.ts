@@ -15,7 +15,7 @@ import { createWorkerRequestHandler, type HandleWorkerRequest } from './worker-r
 const THREADS_DELAY_MS = 100;
 
 /** The parts that differ between one process and several: the queue, the state of runs, the clean-up. */
-export type EngineParts = {
+type EngineParts = {
   readonly queue: JobQueue;
   readonly runs: RunStore;
   readonly jobFiles: JobFiles;

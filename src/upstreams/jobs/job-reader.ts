@@ -114,6 +114,6 @@ function matches(job: JobState, { status, metadata }: JobListQuery, nowMs: numbe
 }
 
 /** Another user's job is reported as missing. */
-export function notFound<T>(): Result<T> {
+function notFound<T>(): Result<T> {
   return refuse(404, 'not_found', 'no such job');
 }

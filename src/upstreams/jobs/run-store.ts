@@ -6,7 +6,7 @@ import type { LiveJob } from './live-job.ts';
 import type { StopRequest } from './stop-request.ts';
 
 /** How a worker continues with a job that it took from the queue. */
-export type Claim =
+type Claim =
   | { readonly kind: 'run'; readonly run: JobRun }
   | { readonly kind: 'end'; readonly job: LiveJob; readonly end: FinalEnd }
   | { readonly kind: 'over' };
