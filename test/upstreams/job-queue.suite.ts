@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { StopRequest } from '../../src/upstreams/jobs/stop-request.ts';
+import type { StopRequest } from '../../src/upstreams/stop-request.ts';
 import type {
   JobQueue,
   JobQueueWorkerOptions,

@@ -3,7 +3,7 @@ import { LRUCache } from 'lru-cache';
 import type { Clock } from '../../lib/clock.ts';
 import type { Redis } from '../../lib/redis.ts';
 import type { Logger } from '../../observability/log.ts';
-import { StopRequest } from '../jobs/stop-request.ts';
+import { StopRequest } from '../stop-request.ts';
 import type { JobQueueWorkerOptions, QueueStop, RunOutcome } from '../jobs/job-queue.ts';
 import { QUEUE_NAME, type QueueKeys } from '../distributed-state/redis-keys.ts';
 

@@ -10,7 +10,7 @@ import type { JobQueue, QueueStop } from '../jobs/job-queue.ts';
 import { JobRun } from '../jobs/job-run.ts';
 import { type LiveJob, jobFromRow, jobStateOf, toEndPatch } from '../jobs/live-job.ts';
 import type { RunStore } from '../jobs/run-store.ts';
-import type { StopRequest } from '../jobs/stop-request.ts';
+import type { StopRequest } from '../stop-request.ts';
 import type { EventMirrors } from './event-mirrors.ts';
 import { EventPublisher } from './event-publisher.ts';
 

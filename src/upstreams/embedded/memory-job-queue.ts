@@ -1,4 +1,4 @@
-import { StopRequest } from '../jobs/stop-request.ts';
+import { StopRequest } from '../stop-request.ts';
 import { createJobQueue } from '../jobs/fair-order.ts';
 import type {
   JobQueue,

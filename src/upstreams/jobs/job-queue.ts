@@ -1,4 +1,4 @@
-import type { StopRequest } from './stop-request.ts';
+import type { StopRequest } from '../stop-request.ts';
 import type { LiveJob } from './live-job.ts';
 
 /** A job as its queue sees it: lower `order` first among those of its user, ties by arrival. */

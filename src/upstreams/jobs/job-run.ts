@@ -1,5 +1,5 @@
 import type { Logger } from '../../observability/log.ts';
-import type { StopRequest } from './stop-request.ts';
+import type { StopRequest } from '../stop-request.ts';
 import type { QueueStop } from './job-queue.ts';
 import type { LiveJob, StopReason } from './live-job.ts';
 

@@ -10,7 +10,7 @@ import type { JobThreads } from './job-threads.ts';
 import type { LiveJob } from './live-job.ts';
 import type { JobEnd } from './run-on-worker.ts';
 import type { RunStore } from './run-store.ts';
-import type { StopRequest } from './stop-request.ts';
+import type { StopRequest } from '../stop-request.ts';
 
 export type JobRunnerOptions = {
   readonly ledger: { readonly assets: Pick<Ledger['assets'], 'ofJob' | 'get'> };

@@ -8,7 +8,7 @@ import {
   rememberJson,
   unload,
 } from '../../lib/lazy-json.ts';
-import { StopRequest } from './stop-request.ts';
+import { StopRequest } from '../stop-request.ts';
 import type { SubmitRequest } from '../../protocol/job-api.ts';
 import { isJsonObject, type Json, parseJson, stringifyJson } from '../../protocol/json.ts';
 import { jsonPieces } from '../../protocol/json-pieces.ts';

@@ -3,7 +3,7 @@ import type { JobReaderOptions } from './job-reader.ts';
 import type { QueueStop } from './job-queue.ts';
 import type { JobRun, WriteResult } from './job-run.ts';
 import type { LiveJob } from './live-job.ts';
-import type { StopRequest } from './stop-request.ts';
+import type { StopRequest } from '../stop-request.ts';
 
 /** How a worker continues with a job that it took from the queue. */
 type Claim =

@@ -1,6 +1,6 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { JobQueue, QueueStop } from '../../../src/upstreams/jobs/job-queue.ts';
-import type { StopRequest } from '../../../src/upstreams/jobs/stop-request.ts';
+import type { StopRequest } from '../../../src/upstreams/stop-request.ts';
 import { redisMissing } from '../../support/processes/redis.ts';
 import { jobQueueSuite } from '../job-queue.suite.ts';
 import { openQueueSetup, openServices, useRedis } from './open.ts';

@@ -1,6 +1,6 @@
 // How a run of a job ends when other processes may have the job: without Redis, on a fake clock.
 import { expect, test } from 'vitest';
-import { StopRequest } from '../../../src/upstreams/jobs/stop-request.ts';
+import { StopRequest } from '../../../src/upstreams/stop-request.ts';
 import { silentLogger } from '../../../src/observability/log.ts';
 import { createRedisRuns } from '../../../src/upstreams/distributed/redis-runs.ts';
 import { workerLost } from '../../../src/upstreams/jobs/job-lifecycle.ts';

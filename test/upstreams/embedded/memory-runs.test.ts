@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { StopRequest } from '../../../src/upstreams/jobs/stop-request.ts';
+import { StopRequest } from '../../../src/upstreams/stop-request.ts';
 import type { JobRow } from '../../../src/ledger/ledger.ts';
 import { createKeyedMutex } from '../../../src/lib/concurrency.ts';
 import { createLazyJson } from '../../../src/lib/lazy-json.ts';

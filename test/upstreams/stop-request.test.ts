@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { StopRequest } from '../../../src/upstreams/jobs/stop-request.ts';
+import { StopRequest } from '../../src/upstreams/stop-request.ts';
 
 test('the first request counts, and each listener gets it once', () => {
   const stop = new StopRequest<'canceled' | 'timeout'>();
