@@ -1,10 +1,11 @@
 import type { RedisConnections } from '../lib/redis.ts';
+import { createQueueKeys } from '../upstreams/distributed-state/redis-keys.ts';
 
 /** The processes that share a ledger. */
 export type ProcessCounts = {
   /** Servers, this one included. */
   readonly countServers: () => Promise<number>;
-  /** Connections that wait for jobs of the queue, one for each process that runs some; `undefined`: not known. */
+  /** Processes that wait for jobs of the queue; `undefined`: not known. */
   readonly countWorkers: () => Promise<number | undefined>;
 };
 
@@ -21,21 +22,26 @@ export function createProcessCounts(
   const { commands, channels, prefix } = links;
 
   async function countServers(): Promise<number> {
-    const reply = (await commands.call('PUBSUB', 'NUMSUB', `${channels}events`)) as unknown[];
-    return Math.max(1, Number(reply[1]));
+    const { logChannel } = await import('../replication/shared-log-lines.ts');
+    const [, count] = (await commands.pubsub('NUMSUB', logChannel(channels))) as unknown[];
+    return Math.max(1, Number(count));
   }
 
-  async function countWorkers(): Promise<number> {
-    const list = String(await commands.call('CLIENT', 'LIST'));
-    const name = ` name=${prefix}bull:${Buffer.from('queued-jobs').toString('base64')}`;
-    return list.split('\n').filter((line) => line.includes(name)).length;
-  }
+  const workers = lazily(async () => {
+    const { createWorkerCount } = await import('../upstreams/distributed-state/queue-condition.ts');
+    return createWorkerCount(commands, createQueueKeys({ prefix, channels }));
+  });
+  const countWorkers = async (): Promise<number | undefined> => (await workers())();
 
   return {
     countServers: remembered(() => countServers().catch(() => 1), now),
-    // A hosted Redis may refuse CLIENT.
     countWorkers: remembered(() => countWorkers().catch(() => undefined), now),
   };
+}
+
+function lazily<T>(open: () => Promise<T>): () => Promise<T> {
+  let opened: Promise<T> | undefined;
+  return () => (opened ??= open());
 }
 
 function remembered<T>(ask: () => Promise<T>, now: () => number): () => Promise<T> {

@@ -29,6 +29,11 @@ const SUBSCRIPTION_TTL_MS = 24 * 60 * 60_000;
 /** How long a client waits for the lines of a process that does not answer. */
 const GATHER_TIMEOUT_MS = 500;
 
+/** The channel that each server listens on as long as it runs. */
+export function logChannel(channels: string): string {
+  return `${channels}logs`;
+}
+
 /**
  * One channel for all processes, and one for the answers to each. Subscriptions are stored for
  * processes that start later.
@@ -41,7 +46,7 @@ export async function openSharedLog({
 }: Options): Promise<SharedLog> {
   const { commands, prefix, channels } = links;
   const redis = links.connect();
-  const all = `${channels}logs`;
+  const all = logChannel(channels);
   const inbox = (of: string): string => `${channels}logs:${of}`;
   const subscriptionsKey = `${prefix}logsubscriptions`;
   const pendingRequests = new Map<string, (entries: Entries) => void>();

@@ -19,13 +19,7 @@ export function createQueueCondition({
   readonly keys: Pick<QueueKeys, 'bullPrefix'>;
   readonly clock: Pick<Clock, 'now'>;
 }): () => Promise<QueueObstacle | undefined> {
-  const queue = new Queue(QUEUE_NAME, {
-    connection: redis,
-    prefix: keys.bullPrefix,
-    skipMetasUpdate: true,
-  });
-  // The connection has listeners of its own.
-  queue.on('error', () => {});
+  const queue = openQueue(redis, keys);
   let idleSinceMs: number | undefined;
   return async () => {
     const [isPaused, workers, counts] = await Promise.all([
@@ -41,6 +35,22 @@ export function createQueueCondition({
     const isStalled = idleSinceMs !== undefined && clock.now() - idleSinceMs >= STALLED_AFTER_MS;
     return isStalled ? 'stalled' : undefined;
   };
+}
+
+/** Counts the processes that wait for jobs of the shared queue; `undefined`: not known. */
+export function createWorkerCount(
+  redis: Redis,
+  keys: Pick<QueueKeys, 'bullPrefix'>,
+): () => Promise<number | undefined> {
+  const queue = openQueue(redis, keys);
+  return () => workersOf(queue);
+}
+
+function openQueue(redis: Redis, { bullPrefix: prefix }: Pick<QueueKeys, 'bullPrefix'>): Queue {
+  const queue = new Queue(QUEUE_NAME, { connection: redis, prefix, skipMetasUpdate: true });
+  // The connection has listeners of its own.
+  queue.on('error', () => {});
+  return queue;
 }
 
 /** `undefined`: this Redis does not list its connections to this user. */

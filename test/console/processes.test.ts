@@ -1,0 +1,52 @@
+// Servers and workers that share a Redis, as their operator sees them.
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { type RedisServer, redisMissing, startRedis } from '../support/processes/redis.ts';
+
+const missing = redisMissing();
+const notRun = missing === '' ? '' : ` (NOT RUN: ${missing})`;
+if (notRun) console.warn(`counts of servers are not tested${notRun}`);
+
+describe.skipIf(notRun)(`several servers${notRun}`, () => {
+  let redis: RedisServer;
+  let dataDir: string;
+  let servers: readonly Holdover[] = [];
+  beforeAll(async () => {
+    redis = await startRedis();
+    dataDir = await mkdtemp(join(tmpdir(), 'holdover-counts-'));
+    const env = { HOLDOVER_LEDGER: redis.url };
+    const start = (concurrency: string): Promise<Holdover> =>
+      startHoldover({
+        upstream: 'embedded',
+        dataDir,
+        env,
+        args: ['--concurrency', concurrency],
+      });
+    servers = [await start('1'), await start('0')];
+  });
+  afterAll(async () => {
+    await Promise.all(servers.map((one) => one.dispose()));
+    await redis?.dispose();
+    await rm(dataDir, { recursive: true, force: true });
+  });
+
+  test('say how many there are, and how many run jobs', async () => {
+    const ask = async (path: string) =>
+      (await (await fetch(`${servers[1]?.url}/holdover/api/${path}`)).json()) as {
+        readonly servers: number;
+        readonly workers: number;
+        readonly warnings: readonly { readonly code: string }[];
+      };
+    await expect.poll(async () => (await ask('server')).workers, { timeout: 8000 }).toBe(1);
+    expect(await ask('server')).toMatchObject({ servers: 2, warnings: [] });
+    expect(await ask('traffic')).toMatchObject({ servers: 2 });
+    await servers[0]?.terminate();
+    await expect
+      .poll(async () => (await ask('server')).warnings.map(({ code }) => code), { timeout: 8000 })
+      .toEqual(['no_worker']);
+    expect(await ask('traffic')).toMatchObject({ servers: 1 });
+  });
+});
