@@ -19,6 +19,7 @@ export function openConsole(services: Services): Koa.Middleware {
     prompts: ledger.prompts,
     livePrompts: prompts.live,
     jobs: upstream.runner.jobs,
+    now: services.now,
     whenCurrent: (user: string) => prompts.life.whenCurrent(user),
     facts: {
       version: packageVersion(),
@@ -41,7 +42,6 @@ export function openConsole(services: Services): Koa.Middleware {
     ...serverHandlers({
       ...consoleServices,
       config,
-      now: services.now,
       figures: services.figures,
       jobs: upstream.runner.jobs,
       assets: ledger.assets,

@@ -32,12 +32,12 @@ export function clientIdIn(query: string): string {
   return isUsableClientId(clientId) ? clientId : '';
 }
 
-/** True for Holdover's own page and commands, which are no clients that must move to v2. */
+/** True for Holdover's own page with its sample and commands, which are no clients that must move to v2. */
 export function isOwnCall({
   headers,
   url = '',
 }: Pick<IncomingMessage, 'headers' | 'url'>): boolean {
   if (headers['holdover-page'] !== undefined || isOwnUserAgent(headers['user-agent'] ?? ''))
     return true;
-  return headers.upgrade !== undefined && /[?&]watch=1(&|$)/.test(url);
+  return headers.upgrade !== undefined && /[?&](watch|sample)=1(&|$)/.test(url);
 }

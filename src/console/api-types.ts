@@ -50,13 +50,24 @@ export type JobListAnswer = {
 };
 
 /** State of one node of a job. */
-export type NodeStateWord = 'waiting' | 'cached' | 'running' | 'done' | 'failed';
+export type NodeStateWord =
+  | 'waiting'
+  | 'cached'
+  | 'running'
+  | 'done'
+  | 'failed'
+  /** It ran when the job was cancelled. */
+  | 'stopped';
 
 export type JobNode = {
   readonly id: string;
   readonly class_type: string;
   readonly title: string;
   readonly state: NodeStateWord;
+  /** How long it ran, or has run so far, in milliseconds; `null`: not known. */
+  readonly ran_ms: number | null;
+  /** Its inputs that are no links; long ones are cut. */
+  readonly values: readonly { readonly input: string; readonly text: string }[];
   readonly links: readonly {
     readonly input: string;
     readonly from: string;

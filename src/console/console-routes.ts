@@ -37,6 +37,7 @@ export type ConsoleServices = {
   readonly livePrompts: LivePrompts;
   /** The port without a record of its calls. */
   readonly jobs: Pick<JobApi, 'get' | 'asset'>;
+  readonly now: () => number;
   readonly whenCurrent: (user: string) => Promise<void>;
   readonly facts: Pick<SessionAnswer, 'version' | 'upstream' | 'upstream_kind' | 'needs_token'>;
 };
@@ -116,7 +117,7 @@ export function jobHandlers(services: ConsoleServices): ConsoleHandlers {
       await whenCurrent(caller.user);
       return list(caller.user, readListQuery(query));
     },
-    'GET job': async (request) => jobAnswer(await find(request)),
+    'GET job': async (request) => jobAnswer(await find(request), services.now()),
     async 'GET job/code'(request) {
       const language = readLanguage(request.query.get('language'));
       if (language === undefined) throw badRequest('"language" is curl, python or typescript.');

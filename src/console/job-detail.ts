@@ -10,8 +10,9 @@ import {
   stringifyJson,
 } from '../protocol/json.ts';
 import type { FileRef, HistoryEntry, HistoryMessage } from '../protocol/v1.ts';
-import type { Graph, GraphNode } from '../protocol/v2.ts';
-import type { JobAnswer, JobFile, JobNode, JobSummary, NodeStateWord } from './api-types.ts';
+import type { Graph } from '../protocol/v2.ts';
+import type { JobAnswer, JobFile, JobSummary } from './api-types.ts';
+import { endedRuns, isGraph, liveRuns, nodesOf } from './job-nodes.ts';
 import { entryOf, liveSummary, summaryOfRow } from './job-summary.ts';
 
 type JobDetailServices = {
@@ -35,8 +36,8 @@ export async function findPrompt(
   return row && { row, live: row.state === 'done' ? undefined : live };
 }
 
-/** Everything about one prompt. */
-export function jobAnswer({ row, live }: FoundPrompt): JobAnswer {
+/** Everything about one prompt; `nowMs`: what its running nodes have run up to. */
+export function jobAnswer({ row, live }: FoundPrompt, nowMs: number): JobAnswer {
   const entry = live ? null : entryOf(row);
   const graph = parseJson(row.graphJson) as Graph;
   const extraData = parseJson(row.extraDataJson);
@@ -44,7 +45,9 @@ export function jobAnswer({ row, live }: FoundPrompt): JobAnswer {
   const job: JobSummary = live ? liveSummary(live, null) : summaryOfRow(row);
   return {
     job,
-    nodes: isGraph(graph) ? nodesOf(graph, entry) : [],
+    nodes: isGraph(graph)
+      ? nodesOf(graph, live ? liveRuns(live, nowMs) : endedRuns(row, entry))
+      : [],
     inputs: submittedFiles(row).map((file) => ({
       node: file.nodeId,
       input: file.input,
@@ -59,60 +62,6 @@ export function jobAnswer({ row, live }: FoundPrompt): JobAnswer {
     graph_json: prettyJson(graph as Json),
     workflow_json: uiWorkflowOf(extraData),
   };
-}
-
-function isGraph(graph: Graph | null): graph is Graph {
-  return isJsonObject(graph as Json);
-}
-
-function nodesOf(graph: Graph, entry: HistoryEntry | null): readonly JobNode[] {
-  const states = statesOf(entry);
-  return Object.entries(graph).map(([id, node]) => ({
-    id,
-    class_type: String(node.class_type),
-    title: titleOf(node),
-    state: states.get(id) ?? (states.get('*') as NodeStateWord | undefined) ?? 'waiting',
-    links: linksOf(node, graph),
-  }));
-}
-
-/** `*`: every other node. */
-function statesOf(entry: HistoryEntry | null): ReadonlyMap<string, NodeStateWord> {
-  const states = new Map<string, NodeStateWord>();
-  if (entry === null) return states;
-  for (const nodeId of Object.keys(entry.outputs)) states.set(nodeId, 'done');
-  for (const [type, data] of entry.status.messages) {
-    const facts = data as unknown as JsonObject;
-    if (type === 'execution_cached') setAll(facts['nodes'], 'cached');
-    if (type === 'execution_error' || type === 'execution_interrupted') {
-      setAll(facts['executed'], 'done');
-      setAll([facts['node_id'] ?? ''], 'failed');
-    }
-  }
-  if (entry.status.completed) states.set('*', 'done');
-  return states;
-
-  function setAll(ids: Json | undefined, state: NodeStateWord): void {
-    if (!Array.isArray(ids)) return;
-    for (const id of ids as readonly Json[]) {
-      if (typeof id === 'string' && !(state === 'done' && states.has(id))) states.set(id, state);
-    }
-  }
-}
-
-function titleOf(node: GraphNode): string {
-  const meta = node['_meta'];
-  const title = isJsonObject(meta) ? meta['title'] : undefined;
-  return typeof title === 'string' && title !== '' ? title : String(node.class_type);
-}
-
-function linksOf({ inputs }: GraphNode, graph: Graph): JobNode['links'] {
-  return Object.entries(inputs ?? {}).flatMap(([input, value]) => {
-    if (!Array.isArray(value) || value.length !== 2) return [];
-    const [from, slot] = value as readonly Json[];
-    const isLink = typeof from === 'string' && Object.hasOwn(graph, from);
-    return isLink ? [{ input, from, slot: Number(slot) }] : [];
-  });
 }
 
 function filesOf(entry: HistoryEntry | null): readonly JobFile[] {

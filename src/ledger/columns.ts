@@ -60,6 +60,8 @@ export const PROMPT_COLUMNS = {
   statusWord: text<string | null>('status_word'),
   startedAtMs: number<number | null>('started_at_ms'),
   endedAtMs: number<number | null>('ended_at_ms'),
+  /** When its nodes ran, once done: `NodeTimes` as JSON. */
+  nodeTimesJson: { ...text<string | null>('node_times_json'), added: 'TEXT' },
 } as const;
 
 /** One accepted `POST /prompt`. */
@@ -72,6 +74,7 @@ export const NEW_PROMPT = {
   statusWord: null,
   startedAtMs: null,
   endedAtMs: null,
+  nodeTimesJson: null,
 } as const satisfies Partial<PromptRow>;
 
 export type FileType = 'input' | 'output' | 'temp';

@@ -41,6 +41,7 @@ export type PromptOutcome = {
   readonly statusWord: string;
   readonly startedAtMs: number | null;
   readonly endedAtMs: number;
+  readonly nodeTimesJson?: string;
   /** Shorter texts that replace its graph and extra data in history. */
   readonly shortened?: Pick<PromptRow, 'graphJson' | 'extraDataJson'>;
 };

@@ -2,6 +2,7 @@ import type { JsonObject } from '../protocol/json.ts';
 import type { Caller } from '../protocol/job-api.ts';
 import { type Graph, IS_TERMINAL, type JobStatus } from '../protocol/v2.ts';
 import type { Channel } from '../sockets/channel.ts';
+import type { NodeRun } from '../translate/progress-state.ts';
 import type { LazyJson } from '../lib/lazy-json.ts';
 import { byCreation, byQueueOrder } from './queue-order.ts';
 
@@ -47,6 +48,8 @@ export type LivePrompt = Omit<PromptDraft, ReplacedMembers> & {
   status: JobStatus | undefined;
   /** The job has reported a node, a step, a preview or an output. */
   hasEvidence: boolean;
+  /** Its nodes that have started; `null` before the first event. */
+  nodeRuns: ReadonlyMap<string, NodeRun> | null;
   cancelRequested: boolean;
   isResumed: boolean;
   /** Its client has been answered. */

@@ -93,6 +93,10 @@ export type NodeRun = {
   readonly state: 'running' | 'finished';
   /** It has reported a step; the first may equal v1's initial one. */
   readonly hasReported: boolean;
+  /** `null`: its start was not reported. */
+  readonly startedAtMs: number | null;
+  /** `null`: it runs. */
+  readonly endedAtMs: number | null;
 };
 
 /**

@@ -39,6 +39,7 @@ const OUTCOME = {
   statusWord: 'success',
   startedAtMs: 1100,
   endedAtMs: 1200,
+  nodeTimesJson: '{"1":[0,50]}',
 };
 
 /** Accepts prompts and finishes them in the order given. */

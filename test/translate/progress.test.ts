@@ -485,9 +485,10 @@ describe('frames stay below 1 MiB', () => {
       promptId: 'prompt-1',
       graph: chain(...ids.map((id) => [id, 'X'] as const)),
     });
+    const finished = { value: 1, max: 1, state: 'finished', hasReported: false } as const;
     const runs = ids
       .slice(0, -1)
-      .map((id) => [id, { value: 1, max: 1, state: 'finished', hasReported: false }] as const);
+      .map((id) => [id, { ...finished, startedAtMs: 1, endedAtMs: 2 }] as const);
     state = { ...state, phase: 'started', cachedSent: true, runs: new Map(runs) };
     const { effects } = reduceProgress(state, started('n5999'));
     expect(longest(effects)).toBeLessThan(MIB);

@@ -127,7 +127,7 @@ async function writeReplay({ replays }: Ledger, row: RecordRows['replays']): Pro
 
 /** History is in the order of its ends, so a done prompt is inserted and then finished. */
 async function writePrompt({ prompts }: Ledger, row: RecordRows['prompts']): Promise<void> {
-  const { entryJson, statusWord, startedAtMs, endedAtMs } = row;
+  const { entryJson, statusWord, startedAtMs, endedAtMs, nodeTimesJson } = row;
   const isThere = (await prompts.get(row.key)) !== undefined;
   if (row.state !== 'done' || entryJson === null) return isThere ? undefined : prompts.insert(row);
   const unfinished = { ...row, state: 'live', entryJson: null, statusWord: null } as const;
@@ -137,5 +137,6 @@ async function writePrompt({ prompts }: Ledger, row: RecordRows['prompts']): Pro
     statusWord: statusWord ?? '',
     startedAtMs,
     endedAtMs: endedAtMs ?? row.createdAtMs,
+    ...(nodeTimesJson !== null && { nodeTimesJson }),
   });
 }

@@ -151,13 +151,14 @@ function historyStore({ db, writer, reader, dropReplaced }: Parts) {
   return {
     async finish(key, { shortened, ...outcome }, durability) {
       const { graphJson = null, extraDataJson = null } = shortened ?? {};
-      const { entryJson, statusWord, startedAtMs, endedAtMs } = outcome;
+      const { entryJson, statusWord, startedAtMs, endedAtMs, nodeTimesJson = null } = outcome;
       const values = {
         key,
         entryJson,
         statusWord,
         startedAtMs,
         endedAtMs,
+        nodeTimesJson,
         graphJson,
         extraDataJson,
       };
@@ -207,7 +208,7 @@ function historyStatements(db: Database, done: string) {
   return {
     finish: db.prepare(`UPDATE prompts SET state = 'done', entry_json = :entryJson,
       status_word = :statusWord, started_at_ms = :startedAtMs, ended_at_ms = :endedAtMs,
-      graph_json = coalesce(:graphJson, graph_json),
+      node_times_json = :nodeTimesJson, graph_json = coalesce(:graphJson, graph_json),
       extra_data_json = coalesce(:extraDataJson, extra_data_json),
       stored_bytes = length(CAST(:entryJson AS BLOB))
         + length(CAST(coalesce(:graphJson, graph_json) AS BLOB))

@@ -112,6 +112,7 @@ export class EntryApplier {
     const { state, effects } = reduceProgress(this.state(), input);
     this.#state = state;
     this.#prompt.hasEvidence = hasEvidence(state);
+    this.#prompt.nodeRuns = state.runs;
     this.#prompt.startedAtMs = state.startedAtMs;
     // Mark first: a client that gets the frame here may ask another process for the rest at once.
     if (effects.length > 0 && effects.every(isSentNow)) {

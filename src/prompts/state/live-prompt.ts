@@ -35,6 +35,7 @@ class TrackedPrompt implements LivePrompt {
   jobId: string | null = null;
   status: LivePrompt['status'] = undefined;
   hasEvidence = false;
+  nodeRuns: LivePrompt['nodeRuns'] = null;
   cancelRequested = false;
   isReleased = false;
   isInOutbox = false;

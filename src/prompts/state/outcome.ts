@@ -3,6 +3,7 @@ import type { PromptOutcome } from '../../ledger/ledger.ts';
 import { type Submitted, historyPieces } from '../../translate/history.ts';
 import { withinLimit } from '../../translate/history-limit.ts';
 import type { ProgressState } from '../../translate/progress-state.ts';
+import { nodeTimesJson } from '../../translate/node-times.ts';
 import { endWord } from '../../translate/status.ts';
 import { type Json, stringifyJson } from '../../protocol/json.ts';
 import type { LivePrompt } from '../live-prompts.ts';
@@ -19,12 +20,14 @@ export async function toOutcome(
   const sizeBytes = Buffer.byteLength(texts.graphJson) + Buffer.byteLength(texts.extraDataJson);
   const shown = withinLimit(prompt, { sizeBytes, limitBytes });
   const shortened = shown === prompt ? undefined : toTexts(shown);
+  const nodeTimes = nodeTimesJson(state);
   return {
     ...(shortened && { shortened }),
     entryJson: await joinInSteps(historyPieces(state, shown, (shortened ?? texts).graphJson)),
     statusWord: endWord(state.outcome ?? 'lost', state.error?.code),
     startedAtMs: state.startedAtMs,
     endedAtMs: state.endedAtMs ?? prompt.createdAtMs,
+    ...(nodeTimes !== undefined && { nodeTimesJson: nodeTimes }),
   };
 }
 

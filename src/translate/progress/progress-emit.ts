@@ -11,7 +11,7 @@ export type ProgressUpdate = {
   readonly atMs: number;
 };
 
-const FIRST_STEP: NodeRun = { value: 0, max: 1, state: 'running', hasReported: false };
+const FIRST_STEP = { value: 0, max: 1, state: 'running', hasReported: false } as const;
 
 /** `execution_start`, once. */
 export function startPrompt(update: ProgressUpdate): void {
@@ -45,7 +45,7 @@ export function startNode(update: ProgressUpdate, nodeId: string): void {
   const display = displayNode(state.graph, nodeId);
   if (display === undefined || state.runs.has(nodeId)) return;
   emitCached(update);
-  state.runs.set(nodeId, FIRST_STEP);
+  state.runs.set(nodeId, { ...FIRST_STEP, startedAtMs: update.atMs, endedAtMs: null });
   emitState(update);
   emitExecuting(update, nodeId);
 }
@@ -77,7 +77,14 @@ export function emitStep(
   const isRepeated = run.hasReported && run.value === step.value && run.max === step.max;
   const isOlder = !state.isExact && run.max === step.max && step.value < run.value;
   if (isOlder || (isRepeated && !picture)) return;
-  state.runs.set(nodeId, { ...step, state: 'running', hasReported: true });
+  const { startedAtMs } = run;
+  state.runs.set(nodeId, {
+    ...step,
+    state: 'running',
+    hasReported: true,
+    startedAtMs,
+    endedAtMs: null,
+  });
   if (picture) state.pendingPicture = null;
   const data = { ...step, prompt_id: state.promptId, node: nodeId };
   state.hasStateChanged = true;
@@ -101,6 +108,8 @@ export function markFinished(update: ProgressUpdate, nodeId: string): void {
     max,
     state: 'finished',
     hasReported: run?.hasReported ?? false,
+    startedAtMs: run?.startedAtMs ?? null,
+    endedAtMs: update.atMs,
   });
   emitState(update);
 }

@@ -1,0 +1,29 @@
+import { isJsonObject, parseJson } from '../protocol/json.ts';
+import type { ProgressState } from './progress-state.ts';
+
+/**
+ * When the nodes of a prompt ran, by their ids: start and end in milliseconds since the start of the
+ * prompt. Only nodes whose start was reported are in it.
+ */
+export type NodeTimes = Readonly<Record<string, readonly [startMs: number, endMs: number]>>;
+
+/** A graph with more nodes has no picture that shows their times. */
+const MAX_NODES = 1000;
+
+/** The times of an ended prompt as they are stored; `undefined`: none were reported, or too many. */
+export function nodeTimesJson(
+  state: Pick<ProgressState, 'runs' | 'startedAtMs' | 'endedAtMs'>,
+): string | undefined {
+  const { runs, startedAtMs: origin, endedAtMs: end } = state;
+  if (origin === null || end === null || runs.size === 0 || runs.size > MAX_NODES) return undefined;
+  const times = [...runs].flatMap(([nodeId, { startedAtMs, endedAtMs }]) =>
+    startedAtMs === null ? [] : [[nodeId, [startedAtMs - origin, (endedAtMs ?? end) - origin]]],
+  );
+  return times.length === 0 ? undefined : JSON.stringify(Object.fromEntries(times));
+}
+
+/** The opposite of `nodeTimesJson`. */
+export function readNodeTimes(text: string | null): NodeTimes {
+  const times = parseJson(text ?? '{}');
+  return isJsonObject(times) ? (times as unknown as NodeTimes) : {};
+}
