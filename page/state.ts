@@ -3,7 +3,7 @@ import type { SessionAnswer } from '../src/console/api-types.ts';
 import { KeyNeeded, getJson, storeKey, storedKey } from './lib/server.ts';
 import { type SocketMessage, keepConnected } from './lib/socket.ts';
 
-/** What the page knows of its connection. */
+/** State of the connection to the server. */
 export type Connection =
   | { readonly is: 'connecting' }
   | { readonly is: 'open' }
@@ -47,8 +47,9 @@ export function tellError(error: unknown): void {
   tell(error instanceof Error ? error.message : String(error), 'bad');
 }
 
+type PictureListener = (promptId: string | undefined, picture: () => Blob) => void;
 const messageListeners = new Set<(message: SocketMessage) => void>();
-const pictureListeners = new Set<(promptId: string | undefined, picture: Blob) => void>();
+const pictureListeners = new Set<PictureListener>();
 
 /** Returns a function that ends it. */
 export function onMessage(listener: (message: SocketMessage) => void): () => void {
@@ -56,9 +57,7 @@ export function onMessage(listener: (message: SocketMessage) => void): () => voi
   return () => void messageListeners.delete(listener);
 }
 
-export function onPicture(
-  listener: (promptId: string | undefined, picture: Blob) => void,
-): () => void {
+export function onPicture(listener: PictureListener): () => void {
   pictureListeners.add(listener);
   return () => void pictureListeners.delete(listener);
 }

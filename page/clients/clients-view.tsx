@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { ClientsAnswer, CodeAnswer } from '../../src/console/api-types.ts';
+import type { ClientsAnswer } from '../../src/console/api-types.ts';
 import check from 'icon:circle-check';
 import code from 'icon:code-xml';
 import loader from 'icon:loader-circle';
@@ -8,7 +8,9 @@ import warning from 'icon:triangle-alert';
 import { ago, count, dateTime, plural } from '../lib/format.ts';
 import { linkTo } from '../lib/route.ts';
 import { getJson } from '../lib/server.ts';
-import { Choice, CopyButton, Empty, Icon } from '../lib/ui.tsx';
+import { CodeBlock } from '../lib/code.tsx';
+import { Choice, Empty, Icon } from '../lib/ui.tsx';
+import { nameOf } from './agent-name.ts';
 import { connection, now, session } from '../state.ts';
 
 type Client = ClientsAnswer['clients'][number];
@@ -22,7 +24,7 @@ const FIT_WORDS = {
 
 const scope = signal<'own' | 'all'>('own');
 
-/** Who still calls v1, and how far each client is from leaving it. */
+/** The clients that still call v1, and how far each is from leaving it. */
 export function ClientsView() {
   const [answer, setAnswer] = useState<ClientsAnswer>();
   const [fault, setFault] = useState('');
@@ -55,9 +57,9 @@ export function ClientsView() {
       </div>
       {answer !== undefined && clients.length > 0 && (
         <p>
-          {plural(clients.length, 'client')} called v1 in the last 90 days,{' '}
-          {ready === 0 ? 'none' : count(ready)} of them {ready === 1 ? 'is' : 'are'} ready to leave
-          it. Each bar shows the calls that v2 has the same of, has with changes, and lacks.
+          {plural(clients.length, 'client')} called v1 in the last 90 days;{' '}
+          {ready === 0 ? 'none' : count(ready)} of them {ready < 2 ? 'is' : 'are'} ready to leave
+          it. Each bar shows how many of the calls v2 has too.
         </p>
       )}
       {answer === undefined &&
@@ -99,30 +101,19 @@ const VERDICT_CLASSES = {
 } as const;
 
 function ClientCard({ client, isOwn }: { readonly client: Client; readonly isOwn: boolean }) {
-  const { agent, verdict, routes, because } = client;
-  const share = (fit: Call['fit']): number => {
-    const calls = routes.filter((route) => route.fit === fit).length;
-    return routes.length === 0 ? 0 : (calls / routes.length) * 100;
-  };
+  const { agent, verdict, routes } = client;
+  const calls = (fit: Call['fit']): number => routes.filter((route) => route.fit === fit).length;
   const submits = routes.some(({ route }) => route === 'POST /prompt');
   const id = `client-${client.user}-${agent}`.replaceAll(/\W+/g, '-');
   return (
     <section class="panel client" aria-labelledby={id}>
       <header>
-        <h2 id={id}>
-          <bdi>{agent}</bdi>
+        <h2 id={id} title={agent}>
+          <bdi>{nameOf(agent)}</bdi>
         </h2>
         <span class={`badge ${VERDICT_CLASSES[verdict]}`}>{verdict}</span>
       </header>
-      <div
-        class="fit-bar"
-        role="img"
-        aria-label={`${Math.round(share('same'))} % of its calls are the same in v2, ${Math.round(share('changes'))} % need changes, ${Math.round(share('none'))} % are not in v2`}
-      >
-        <span class="is-same" style={{ width: `${share('same')}%` }} />
-        <span class="is-changes" style={{ width: `${share('changes')}%` }} />
-        <span class="is-none" style={{ width: `${share('none')}%` }} />
-      </div>
+      <FitBar same={calls('same')} changes={calls('changes')} none={calls('none')} />
       <p class="muted">
         {plural(client.calls, 'call')} · last{' '}
         <time dateTime={client.last_seen} title={dateTime(Date.parse(client.last_seen))}>
@@ -141,16 +132,47 @@ function ClientCard({ client, isOwn }: { readonly client: Client; readonly isOwn
           <CallItem key={route.route} call={route} />
         ))}
       </ul>
-      {because.length > 0 && verdict !== 'ready' && (
-        <p class="muted">A call in colour needs a change; open it to see which.</p>
-      )}
       {submits && isOwn && <ClientCode client={client} />}
     </section>
   );
 }
 
+/** How many kinds of calls are ready, as a bar and in words. */
+function FitBar({
+  same,
+  changes,
+  none,
+}: {
+  readonly same: number;
+  readonly changes: number;
+  readonly none: number;
+}) {
+  const all = Math.max(1, same + changes + none);
+  const parts = [
+    { name: 'same', text: 'the same in v2', calls: same },
+    { name: 'changes', text: 'with changes', calls: changes },
+    { name: 'none', text: 'not in v2', calls: none },
+  ].filter(({ calls }) => calls > 0);
+  return (
+    <div class="fit">
+      <div class="fit-bar" aria-hidden="true">
+        {parts.map(({ name, calls }) => (
+          <span key={name} class={`is-${name}`} style={{ width: `${(calls / all) * 100}%` }} />
+        ))}
+      </div>
+      <p>
+        {parts.map(({ name, text, calls }) => (
+          <span key={name} class={`fit-part is-${name}`}>
+            {count(calls)} {text}
+          </span>
+        ))}
+      </p>
+    </div>
+  );
+}
+
 function CallItem({ call }: { readonly call: Call }) {
-  const { route, calls, v2, fit, lacks } = call;
+  const { route, calls, v2, fit, lacks, last_seen: lastSeen } = call;
   return (
     <li class={`call is-${fit}`}>
       <details>
@@ -160,68 +182,53 @@ function CallItem({ call }: { readonly call: Call }) {
           <small>{count(calls)} ×</small>
         </summary>
         <p>
-          {FIT_WORDS[fit]}
-          {lacks !== null && `. v2 lacks: ${lacks}`}
+          {FIT_WORDS[fit][0]?.toUpperCase() + FIT_WORDS[fit].slice(1)}
+          {lacks !== null && `. v2 lacks: ${lacks}`}. Last call{' '}
+          <time dateTime={lastSeen} title={dateTime(Date.parse(lastSeen))}>
+            {ago(Date.parse(lastSeen), now.value)}
+          </time>
+          .
         </p>
       </details>
     </li>
   );
 }
 
-const LANGUAGES = [
-  { value: 'python', text: 'Python' },
-  { value: 'typescript', text: 'TypeScript' },
-  { value: 'curl', text: 'curl' },
-] as const;
-
 /** Writes the latest workflows of the client as a program that uses v2. */
 function ClientCode({ client }: { readonly client: Client }) {
   const dialog = useRef<HTMLDialogElement>(null);
-  const [language, setLanguage] = useState<CodeAnswer['language']>('python');
-  const [answer, setAnswer] = useState<CodeAnswer>();
-  const [fault, setFault] = useState('');
-  const [isAsked, setAsked] = useState(false);
-  useEffect(() => {
-    if (!isAsked) return;
-    setAnswer(undefined);
-    setFault('');
-    const query = new URLSearchParams({ language });
-    for (const id of client.client_ids.length === 0 ? [''] : client.client_ids)
-      query.append('client_id', id);
-    getJson<CodeAnswer>(`holdover/api/clients/code?${query}`).then(setAnswer, (error: unknown) =>
-      setFault(error instanceof Error ? error.message : String(error)),
-    );
-  }, [isAsked, language]);
+  const [isOpen, setOpen] = useState(false);
+  const pathFor = (language: string): string => {
+    const ids = client.client_ids.length === 0 ? [''] : client.client_ids;
+    const query = [['language', language], ...ids.map((id) => ['client_id', id])];
+    return `holdover/api/clients/code?${new URLSearchParams(query)}`;
+  };
   return (
     <>
       <button
         type="button"
         class="button"
         onClick={() => {
-          setAsked(true);
+          setOpen(true);
           dialog.current?.showModal();
         }}
       >
         <Icon shapes={code} />
         <span>Write its v2 code</span>
       </button>
-      <dialog ref={dialog} class="is-wide" aria-label={`v2 code of ${client.agent}`}>
+      <dialog
+        ref={dialog}
+        class="is-wide"
+        aria-label={`v2 code of ${client.agent}`}
+        onClose={() => setOpen(false)}
+      >
         <h2>
-          v2 code of <bdi>{client.agent}</bdi>
+          v2 code of <bdi>{nameOf(client.agent)}</bdi>
         </h2>
         <p class="muted">
           Its latest workflows, each once: uploads, submissions and downloads as v2 calls.
         </p>
-        <Choice label="Language" value={language} onChange={setLanguage} options={LANGUAGES} />
-        {fault !== '' && <p class="fault">{fault}</p>}
-        {answer === undefined ? (
-          fault === '' && <p class="muted">Writing …</p>
-        ) : (
-          <div class="code">
-            <pre tabIndex={0}>{answer.code}</pre>
-            <CopyButton text={answer.code} label="Copy the code" />
-          </div>
-        )}
+        {isOpen && <CodeBlock pathFor={pathFor} />}
         <button type="button" class="button" onClick={() => dialog.current?.close()}>
           Close
         </button>

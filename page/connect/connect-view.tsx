@@ -1,14 +1,45 @@
-import { CopyButton } from '../lib/ui.tsx';
-import { session } from '../state.ts';
+import { useEffect, useState } from 'preact/hooks';
+import type { ClientsAnswer } from '../../src/console/api-types.ts';
+import radio from 'icon:radio';
+import { nameOf } from '../clients/agent-name.ts';
+import { canRunSample } from '../jobs/sample.ts';
+import { ago } from '../lib/format.ts';
+import { linkTo } from '../lib/route.ts';
+import { getJson } from '../lib/server.ts';
+import { CopyButton, Icon } from '../lib/ui.tsx';
+import { announcement, connection, now, session } from '../state.ts';
 
-/** How a client is pointed at this server. */
+/** Shows the addresses that clients are given, a call to try, and the clients that have called. */
 export function ConnectView() {
   const base = session.value?.address ?? '';
-  const socket = base.replace(/^http/, 'ws');
   const token = session.value?.needs_token === true;
-  const host = base.replace(/^https?:\/\//, '');
+  return (
+    <div class="view page">
+      <h1 tabIndex={-1}>Connect a client</h1>
+      <p>
+        Give an existing client this address and change nothing else. It gets the messages, files
+        and errors it knows.
+      </p>
+      <LastClient />
+      <Addresses base={base} token={token} />
+      <h2>Try it</h2>
+      <TryIt base={base} token={token} />
+      <h2>Keys</h2>
+      <p>
+        {token
+          ? 'This server asks for its token: in X-API-Key, Authorization: Bearer, or ?token= of the socket.'
+          : 'Each key (X-API-Key, Bearer, Basic, or ?token=) is a user with a queue, history and files of its own. Callers without a key share one user.'}
+      </p>
+    </div>
+  );
+}
+
+type AddressProps = { readonly base: string; readonly token: boolean };
+
+function Addresses({ base, token }: AddressProps) {
+  const socket = base.replace(/^http/, 'ws');
   const lines = [
-    { name: 'Scripts with a server_address', text: host },
+    { name: 'Scripts with a server_address', text: base.replace(/^https?:\/\//, '') },
     { name: 'SDKs with a base URL', text: base },
     { name: 'Clients of the hosted service', text: `${base}/api` },
     {
@@ -17,36 +48,109 @@ export function ConnectView() {
     },
     { name: 'v2 API', text: `${base}/api/v2` },
   ];
-  const header = token ? " -H 'X-API-Key: YOUR_TOKEN'" : '';
   return (
-    <div class="view page">
-      <h1 tabIndex={-1}>Connect a client</h1>
+    <dl class="lines">
+      {lines.map(({ name, text }) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>
+            <code>{text}</code>
+            <CopyButton text={text} label={`Copy ${text}`} />
+          </dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+const GRAPH = `{
+    "1": {"class_type": "EmptyImage",
+          "inputs": {"width": 256, "height": 256, "batch_size": 1, "color": 4620980}},
+    "2": {"class_type": "SaveImage",
+          "inputs": {"images": ["1", 0], "filename_prefix": "first"}}
+  }`;
+
+/** A v1 call that works as it stands: a prompt where the upstream runs the sample, else a question. */
+function TryIt({ base, token }: AddressProps) {
+  const [canRun, setCanRun] = useState(false);
+  const isOpen = connection.value.is === 'open';
+  useEffect(() => {
+    if (isOpen) void canRunSample().then(setCanRun);
+  }, [isOpen]);
+  const header = token ? " \\\n  -H 'X-API-Key: YOUR_TOKEN'" : '';
+  const text = canRun
+    ? `curl ${base}/prompt${header} \\
+  -H 'Content-Type: application/json' \\
+  -d '{"client_id": "first-client", "prompt": ${GRAPH}}'`
+    : `curl ${base}/system_stats${header}`;
+  return (
+    <>
       <p>
-        Give an existing client this address and change nothing else. It gets the messages, files
-        and errors it knows.
+        {canRun
+          ? 'This is a v1 call as old scripts make it. Its job appears under Jobs.'
+          : 'This is a v1 call as old scripts make it.'}
       </p>
-      <dl class="lines">
-        {lines.map(({ name, text }) => (
-          <div key={name}>
-            <dt>{name}</dt>
-            <dd>
-              <code>{text}</code>
-              <CopyButton text={text} label={`Copy ${text}`} />
-            </dd>
-          </div>
-        ))}
-      </dl>
-      <h2>Try it</h2>
       <div class="code">
-        <pre>{`curl${header} ${base}/system_stats`}</pre>
-        <CopyButton text={`curl${header} ${base}/system_stats`} label="Copy the command" />
+        <pre tabIndex={0}>{text}</pre>
+        <CopyButton text={text} label="Copy the command" />
       </div>
-      <h2>Keys</h2>
-      <p>
-        {token
-          ? 'This server asks for its token: in X-API-Key, Authorization: Bearer, or ?token= of the socket.'
-          : 'Each key (X-API-Key, Bearer, Basic, or ?token=) is a user with a queue, history and files of its own. Callers without a key share one user.'}
+    </>
+  );
+}
+
+const POLL_MS = 3000;
+
+/** The client that called last, with the ways to see its calls; read anew while the page is open. */
+function LastClient() {
+  const [last, setLast] = useState<ClientsAnswer['clients'][number] | null>();
+  const isOpen = connection.value.is === 'open';
+  useEffect(() => {
+    if (!isOpen) return undefined;
+    const read = (): void => {
+      if (document.hidden) return;
+      getJson<ClientsAnswer>('holdover/api/clients?scope=own').then(
+        ({ clients: [first = null] }) =>
+          setLast((known) => {
+            if (known === null && first !== null)
+              announcement.value = `${nameOf(first.agent)} has called.`;
+            return first;
+          }),
+        () => {},
+      );
+    };
+    read();
+    const timer = setInterval(read, POLL_MS);
+    return () => clearInterval(timer);
+  }, [isOpen]);
+  if (last === undefined) return null;
+  if (last === null) {
+    return (
+      <p class="panel last-client">
+        <Icon shapes={radio} />
+        <span>No client has called yet. The first call is shown here at once.</span>
       </p>
-    </div>
+    );
+  }
+  return (
+    <p class="panel last-client">
+      <Icon shapes={radio} />
+      <span>
+        <strong>
+          <bdi>{nameOf(last.agent)}</bdi>
+        </strong>{' '}
+        called {ago(Date.parse(last.last_seen), now.value)}.
+      </span>
+      <span class="buttons">
+        <a class="button is-small" href={linkTo('jobs')}>
+          Its jobs
+        </a>
+        <a class="button is-small" href={linkTo('inspector')}>
+          Watch its calls
+        </a>
+        <a class="button is-small" href={linkTo('clients')}>
+          Its v2 code
+        </a>
+      </span>
+    </p>
   );
 }

@@ -1,33 +1,26 @@
 import { useEffect, useState } from 'preact/hooks';
-import type {
-  CodeAnswer,
-  JobAnswer,
-  JobFile,
-  JobInput,
-  NodeStateWord,
-} from '../../src/console/api-types.ts';
+import type { JobAnswer } from '../../src/console/api-types.ts';
 import arrowLeft from 'icon:arrow-left';
 import arrows from 'icon:arrow-left-right';
 import ban from 'icon:ban';
 import dices from 'icon:dices';
-import download from 'icon:download';
 import loader from 'icon:loader-circle';
 import play from 'icon:play';
 import searchX from 'icon:search-x';
-import external from 'icon:external-link';
-import { clockTime, dateTime, duration } from '../lib/format.ts';
-import { Thumbnail, isPicture, saveFile } from '../lib/pictures.tsx';
+import unplug from 'icon:unplug';
+import warning from 'icon:triangle-alert';
+import { ago, dateTime, duration } from '../lib/format.ts';
 import { goTo, linkTo } from '../lib/route.ts';
-import { Refused, address, getJson, storedKey, viewPath } from '../lib/server.ts';
-import { Choice, CopyButton, Empty, Icon } from '../lib/ui.tsx';
-import { JobState, isLive, times } from '../jobs/job-row.tsx';
-import { liveJob } from '../jobs/live.ts';
+import { Refused, getJson } from '../lib/server.ts';
+import { Choice, CopyButton, Empty, Icon, StatusBadge } from '../lib/ui.tsx';
+import { Progress, isLive, times } from '../jobs/job-row.tsx';
 import { hasSeed, runAgain } from '../jobs/run.ts';
 import { cancel, jobs } from '../jobs/store.ts';
-import { connection, now, onMessage, tellError } from '../state.ts';
-import { GraphView } from './graph-view.tsx';
-import { useNodeTimes } from './node-times.ts';
+import { connection, now, onMessage } from '../state.ts';
+import { CodeTab, MessagesTab, WorkflowTab } from './job-texts.tsx';
+import { Overview } from './overview.tsx';
 
+/** The page of one job. */
 export function JobView({ id }: { readonly id: string }) {
   const [answer, setAnswer] = useState<JobAnswer>();
   const [fault, setFault] = useState<unknown>();
@@ -59,18 +52,47 @@ export function JobView({ id }: { readonly id: string }) {
     if (listed !== undefined && answer !== undefined && listed.status !== answer.job.status) read();
   }, [listed?.status]);
   if (answer !== undefined) return <JobPage answer={answer} />;
+  return <NoJob id={id} fault={fault} onRetry={read} />;
+}
+
+/** Shown in place of the job: it is being read, is not there, or could not be read. */
+function NoJob({
+  id,
+  fault,
+  onRetry,
+}: {
+  readonly id: string;
+  readonly fault: unknown;
+  readonly onRetry: () => void;
+}) {
+  if (connection.value.is === 'lost')
+    return (
+      <Empty icon={unplug} title="The server is away">
+        <p>The job is shown as soon as it answers again.</p>
+      </Empty>
+    );
   if (fault === undefined) return <Empty icon={loader} title="Reading the job …" />;
   const isGone = fault instanceof Refused && fault.status === 404;
   return (
-    <Empty icon={searchX} title={isGone ? 'There is no such job' : 'The job could not be read'}>
+    <Empty
+      icon={isGone ? searchX : warning}
+      title={isGone ? 'There is no such job' : 'The job could not be read'}
+    >
       <p>
         {isGone
           ? `None of your jobs has the id ${id}. It may have been removed from the history.`
           : String(fault)}
       </p>
-      <a class="button" href={linkTo('jobs')}>
-        All jobs
-      </a>
+      <p class="buttons">
+        {!isGone && (
+          <button type="button" class="button" onClick={onRetry}>
+            Try again
+          </button>
+        )}
+        <a class="button" href={linkTo('jobs')}>
+          All jobs
+        </a>
+      </p>
     </Empty>
   );
 }
@@ -81,7 +103,6 @@ type Tab = (typeof TABS)[number];
 function JobPage({ answer }: { readonly answer: JobAnswer }) {
   const { job } = answer;
   const [tab, setTab] = useState<Tab>('Overview');
-  const { waitedMs, ranMs } = times(job, isLive(job) ? now.value : 0);
   return (
     <div class="view page job-page">
       <a class="back" href={linkTo('jobs')}>
@@ -94,25 +115,8 @@ function JobPage({ answer }: { readonly answer: JobAnswer }) {
         </h1>
         <Actions answer={answer} />
       </div>
-      <dl class="facts">
-        <Fact name="State">
-          <JobState job={{ ...job, error: null }} />
-        </Fact>
-        <Fact name="Submitted">{dateTime(job.created_at_ms)}</Fact>
-        <Fact name="Waited">{duration(waitedMs)}</Fact>
-        <Fact name="Ran">{ranMs === null ? '–' : duration(ranMs)}</Fact>
-        <Fact name="Client">
-          <bdi>{job.client_id ?? '–'}</bdi> <span class="tag">{job.api}</span>
-        </Fact>
-        <Fact name="Prompt id">
-          <code>{job.id}</code>
-        </Fact>
-        {job.job_id !== null && job.job_id !== job.id && (
-          <Fact name="v2 job">
-            <code>{job.job_id}</code>
-          </Fact>
-        )}
-      </dl>
+      <Facts answer={answer} />
+      {job.status === 'in_progress' && <Progress job={job} />}
       <Choice
         label="Part of the job"
         value={tab}
@@ -120,10 +124,39 @@ function JobPage({ answer }: { readonly answer: JobAnswer }) {
         options={TABS.map((value) => ({ value, text: value }))}
       />
       {tab === 'Overview' && <Overview answer={answer} />}
-      {tab === 'v2 code' && <Code id={job.id} />}
-      {tab === 'Workflow' && <Workflow answer={answer} />}
-      {tab === 'Messages' && <Messages answer={answer} />}
+      {tab === 'v2 code' && <CodeTab id={job.id} />}
+      {tab === 'Workflow' && <WorkflowTab answer={answer} />}
+      {tab === 'Messages' && <MessagesTab answer={answer} />}
     </div>
+  );
+}
+
+function Facts({ answer: { job } }: { readonly answer: JobAnswer }) {
+  const { waitedMs, ranMs } = times(job, isLive(job) ? now.value : 0);
+  const { position } = job;
+  return (
+    <dl class="facts">
+      <Fact name="State">
+        <StatusBadge status={job.status} />
+        {position !== null && (position === 1 ? ' next' : ` number ${position}`)}
+      </Fact>
+      {ranMs !== null && <Fact name="Ran">{duration(ranMs)}</Fact>}
+      <Fact name="Waited">{duration(waitedMs)}</Fact>
+      <Fact name="Submitted">
+        <span title={dateTime(job.created_at_ms)}>{ago(job.created_at_ms, now.value)}</span>
+      </Fact>
+      <Fact name="Client">
+        <bdi>{job.client_id ?? '–'}</bdi> <span class="tag">{job.api}</span>
+      </Fact>
+      <Fact name="Prompt id">
+        <code>{job.id}</code> <CopyButton text={job.id} label="Copy the prompt id" isBare />
+      </Fact>
+      {job.job_id !== null && job.job_id !== job.id && (
+        <Fact name="v2 job">
+          <code>{job.job_id}</code> <CopyButton text={job.job_id} label="Copy the job id" isBare />
+        </Fact>
+      )}
+    </dl>
   );
 }
 
@@ -165,255 +198,18 @@ function Actions({ answer: { job, graph_json: graph } }: { readonly answer: JobA
             <span>Run again</span>
           </button>
           {hasSeed(graph) && (
-            <button type="button" class="button" onClick={() => void again('new')}>
+            <button
+              type="button"
+              class="button"
+              aria-label="Run again with a new seed"
+              onClick={() => void again('new')}
+            >
               <Icon shapes={dices} />
-              <span>With a new seed</span>
+              <span>New seed</span>
             </button>
           )}
         </>
       )}
     </div>
-  );
-}
-
-function Overview({ answer }: { readonly answer: JobAnswer }) {
-  const { job, nodes, outputs, inputs, texts, error } = answer;
-  const live = liveJob(job.id).value;
-  const nodeTimes = useNodeTimes(job.id);
-  const states = new Map<string, NodeStateWord>();
-  if (isLive(job)) {
-    for (const [node, state] of Object.entries(live.states ?? {}))
-      states.set(node, state === 'finished' ? 'done' : 'running');
-  }
-  const isCompared = inputs.some(isPicture) && outputs.some(isPicture);
-  return (
-    <>
-      {error !== null && (
-        <section class="panel is-bad" aria-labelledby="error-title">
-          <h2 id="error-title">
-            {error.type} in {error.node_type} <small>node {error.node}</small>
-          </h2>
-          <p class="error-text">{error.message}</p>
-          {error.traceback !== '' && (
-            <details>
-              <summary>Traceback</summary>
-              <pre>{error.traceback}</pre>
-            </details>
-          )}
-        </section>
-      )}
-      {live.preview !== undefined && isLive(job) && (
-        <section aria-labelledby="preview-title">
-          <h2 id="preview-title">Preview</h2>
-          <img class="preview" src={live.preview} alt="The latest preview" />
-        </section>
-      )}
-      {(outputs.length > 0 || texts.length > 0) && (
-        <section aria-labelledby="outputs-title">
-          <h2 id="outputs-title">Outputs</h2>
-          {isCompared && (
-            <Compare inputs={inputs.filter(isPicture)} outputs={outputs.filter(isPicture)} />
-          )}
-          <ul class="files">
-            {outputs.map((file) => (
-              <File key={`${file.node} ${file.subfolder} ${file.filename}`} file={file} />
-            ))}
-          </ul>
-          {texts.map(({ node, text }, at) => (
-            <div class="code" key={`${node} ${at}`}>
-              <pre>{text}</pre>
-              <CopyButton text={text} label={`Copy the text of node ${node}`} />
-            </div>
-          ))}
-        </section>
-      )}
-      {inputs.length > 0 && (
-        <section aria-labelledby="inputs-title">
-          <h2 id="inputs-title">Inputs</h2>
-          <ul class="files">
-            {inputs.map((file) => (
-              <File key={`${file.node} ${file.input}`} file={file} />
-            ))}
-          </ul>
-        </section>
-      )}
-      <section aria-labelledby="graph-title">
-        <h2 id="graph-title">Graph</h2>
-        <GraphView nodes={nodes} states={states} times={nodeTimes} />
-      </section>
-    </>
-  );
-}
-
-function File({ file }: { readonly file: JobFile | JobInput }) {
-  const { filename, subfolder } = file;
-  const path = viewPath(file);
-  const save = (): void => void saveFile(path, filename).catch(tellError);
-  const picture = <Thumbnail of={file} quality={85} />;
-  return (
-    <li class="file">
-      {/* An address carries no key. */}
-      {storedKey() === null ? (
-        <a href={address(path)} target="_blank" rel="noopener" aria-label={`Open ${filename}`}>
-          {picture}
-          <Icon shapes={external} />
-        </a>
-      ) : (
-        <button type="button" aria-label={`Save ${filename}`} onClick={save}>
-          {picture}
-        </button>
-      )}
-      <span class="file-name" title={filename}>
-        <bdi>{subfolder === '' ? filename : `${subfolder}/${filename}`}</bdi>
-        <small>node {file.node}</small>
-      </span>
-      <button
-        type="button"
-        class="button is-icon"
-        title="Download"
-        aria-label={`Download ${filename}`}
-        onClick={save}
-      >
-        <Icon shapes={download} />
-      </button>
-    </li>
-  );
-}
-
-/** Two pictures on top of each other, with a border to move. */
-function Compare({
-  inputs,
-  outputs,
-}: {
-  readonly inputs: readonly JobInput[];
-  readonly outputs: readonly JobFile[];
-}) {
-  const [isOpen, setOpen] = useState(false);
-  const [share, setShare] = useState(50);
-  const [input] = inputs;
-  const [output] = outputs;
-  if (input === undefined || output === undefined) return null;
-  if (!isOpen) {
-    return (
-      <button type="button" class="button is-small" onClick={() => setOpen(true)}>
-        Compare with the input
-      </button>
-    );
-  }
-  return (
-    <figure class="compare">
-      <div class="compare-pictures">
-        <Thumbnail of={input} full />
-        <div class="compare-over" style={{ clipPath: `inset(0 0 0 ${share}%)` }}>
-          <Thumbnail of={output} full />
-        </div>
-        <span class="compare-border" style={{ left: `${share}%` }} aria-hidden="true" />
-      </div>
-      <label>
-        <span>{input.filename}</span>
-        <input
-          type="range"
-          min="0"
-          max="100"
-          value={share}
-          aria-label="Border between input and output"
-          onInput={(event) => setShare(Number(event.currentTarget.value))}
-        />
-        <span>{output.filename}</span>
-      </label>
-    </figure>
-  );
-}
-
-const LANGUAGES = [
-  { value: 'python', text: 'Python' },
-  { value: 'typescript', text: 'TypeScript' },
-  { value: 'curl', text: 'curl' },
-] as const;
-
-/** The job as a program that uses v2. */
-function Code({ id }: { readonly id: string }) {
-  const [language, setLanguage] = useState<CodeAnswer['language']>('python');
-  const [answer, setAnswer] = useState<CodeAnswer>();
-  useEffect(() => {
-    setAnswer(undefined);
-    getJson<CodeAnswer>(`holdover/api/job/code?${new URLSearchParams({ id, language })}`).then(
-      setAnswer,
-      tellError,
-    );
-  }, [id, language]);
-  return (
-    <section aria-label="v2 code">
-      <p>
-        The same job without v1: it uploads the inputs, runs the workflow as a v2 job, and downloads
-        the outputs.
-        {answer !== undefined && answer.files.length > 0 && (
-          <>
-            {' '}
-            It reads these files beside it: <code>{answer.files.join(', ')}</code>.
-          </>
-        )}
-      </p>
-      <Choice label="Language" value={language} onChange={setLanguage} options={LANGUAGES} />
-      {answer === undefined ? (
-        <p class="muted">Writing …</p>
-      ) : (
-        <div class="code">
-          <pre tabIndex={0}>{answer.code}</pre>
-          <CopyButton text={answer.code} label="Copy the code" />
-        </div>
-      )}
-    </section>
-  );
-}
-
-function Workflow({
-  answer: { graph_json: graph, workflow_json: workflow },
-}: {
-  readonly answer: JobAnswer;
-}) {
-  const [format, setFormat] = useState<'api' | 'ui'>('api');
-  const text = format === 'ui' && workflow !== null ? workflow : graph;
-  return (
-    <section aria-label="Workflow">
-      <Choice
-        label="Format"
-        value={format}
-        onChange={setFormat}
-        options={[
-          { value: 'api', text: 'API format' },
-          ...(workflow === null ? [] : [{ value: 'ui' as const, text: 'Front end format' }]),
-        ]}
-      />
-      <div class="code">
-        <pre tabIndex={0}>{text}</pre>
-        <CopyButton text={text} label="Copy the workflow" />
-      </div>
-    </section>
-  );
-}
-
-function Messages({ answer: { messages } }: { readonly answer: JobAnswer }) {
-  if (messages.length === 0)
-    return <p class="muted">History has its messages once it has ended.</p>;
-  return (
-    <table class="plain-table">
-      <thead>
-        <tr>
-          <th>Time</th>
-          <th>Message</th>
-          <th>Data</th>
-        </tr>
-      </thead>
-      <tbody>
-        {messages.map(({ type, at_ms: atMs, text }, at) => (
-          <tr key={at}>
-            <td class="mono">{atMs === null ? '' : clockTime(atMs)}</td>
-            <td class="mono">{type}</td>
-            <td>{text}</td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
   );
 }

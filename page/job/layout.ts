@@ -1,10 +1,10 @@
 import { Graph, layout } from '@dagrejs/dagre';
 import type { JobNode } from '../../src/console/api-types.ts';
 
-export const NODE_WIDTH = 176;
-export const NODE_HEIGHT = 52;
+export const NODE_WIDTH = 184;
+export const NODE_HEIGHT = 56;
 
-type PlacedNode = { readonly node: JobNode; readonly x: number; readonly y: number };
+type Position = { readonly x: number; readonly y: number };
 type PlacedLink = {
   readonly key: string;
   readonly path: string;
@@ -12,7 +12,8 @@ type PlacedLink = {
   readonly to: string;
 };
 export type Picture = {
-  readonly nodes: readonly PlacedNode[];
+  /** Where the upper left corner of each node is. */
+  readonly places: ReadonlyMap<string, Position>;
   readonly links: readonly PlacedLink[];
   readonly width: number;
   readonly height: number;
@@ -24,21 +25,17 @@ export const MAX_NODES = 600;
 /** Places the nodes of a graph from left to right. */
 export function placeNodes(nodes: readonly JobNode[]): Picture {
   const graph = new Graph();
-  graph.setGraph({ rankdir: 'LR', nodesep: 18, ranksep: 46, marginx: 8, marginy: 8 });
+  graph.setGraph({ rankdir: 'LR', nodesep: 18, ranksep: 38, marginx: 8, marginy: 8 });
   graph.setDefaultEdgeLabel(() => ({}));
   for (const { id } of nodes) graph.setNode(id, { width: NODE_WIDTH, height: NODE_HEIGHT });
   for (const { id, links } of nodes) for (const { from } of links) graph.setEdge(from, id);
   layout(graph);
-  const at = (id: string) => graph.node(id) as { x: number; y: number };
+  const at = (id: string) => graph.node(id) as Position;
   const { width = 0, height = 0 } = graph.graph() as { width?: number; height?: number };
   return {
     width,
     height,
-    nodes: nodes.map((node) => ({
-      node,
-      x: at(node.id).x - NODE_WIDTH / 2,
-      y: at(node.id).y - NODE_HEIGHT / 2,
-    })),
+    places: new Map(nodes.map(({ id }) => [id, cornerOf(at(id))])),
     links: nodes.flatMap(({ id, links }) =>
       links.map(({ from, input }) => ({
         key: `${from} ${id} ${input}`,
@@ -50,7 +47,11 @@ export function placeNodes(nodes: readonly JobNode[]): Picture {
   };
 }
 
-function curve(from: { x: number; y: number }, to: { x: number; y: number }): string {
+function cornerOf({ x, y }: Position): Position {
+  return { x: x - NODE_WIDTH / 2, y: y - NODE_HEIGHT / 2 };
+}
+
+function curve(from: Position, to: Position): string {
   const [x1, x2] = [from.x + NODE_WIDTH / 2, to.x - NODE_WIDTH / 2];
   const bend = Math.max(24, (x2 - x1) / 2);
   return `M${x1},${from.y} C${x1 + bend},${from.y} ${x2 - bend},${to.y} ${x2},${to.y}`;

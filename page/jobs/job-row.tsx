@@ -15,7 +15,7 @@ export function isLive({ status }: Pick<JobSummary, 'status'>): boolean {
   return status === 'pending' || status === 'in_progress';
 }
 
-/** How long it waited, and how long it ran; of a live job, so far. */
+/** The time a job waited and the time it ran; of a live job, so far. */
 export function times(job: JobSummary, nowMs: number) {
   const { created_at_ms: created, started_at_ms: started, ended_at_ms: ended } = job;
   const end = ended ?? nowMs;
@@ -39,7 +39,7 @@ function JobPicture({ job }: { readonly job: JobSummary }) {
 }
 
 /** A bar with the node at work and the time that is left. */
-function Progress({ job }: { readonly job: JobSummary }) {
+export function Progress({ job }: { readonly job: JobSummary }) {
   const live = liveJob(job.id).value;
   const fraction = fractionOf(live, job.node_count);
   const ranMs = job.started_at_ms === null ? 0 : now.value - job.started_at_ms;
@@ -63,7 +63,7 @@ function Progress({ job }: { readonly job: JobSummary }) {
   );
 }
 
-export function JobState({ job }: { readonly job: JobSummary }) {
+function JobState({ job }: { readonly job: JobSummary }) {
   if (job.status === 'in_progress') {
     return (
       <span class="state">

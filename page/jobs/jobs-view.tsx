@@ -182,7 +182,7 @@ function SampleButton({ isLarge = false }: { readonly isLarge?: boolean }) {
   );
 }
 
-/** What can be done with the chosen jobs. */
+/** The actions for the chosen jobs. */
 function Selection() {
   const chosen = jobs.value.filter(({ key }) => selection.value.has(key));
   const live = chosen.filter(isLive);

@@ -1,7 +1,7 @@
 import { type Signal, signal } from '@preact/signals';
 import { onMessage, onPicture } from '../state.ts';
 
-/** What the socket has told of a running job. */
+/** State of a running job, from the messages of the socket. */
 export type LiveJob = {
   readonly node?: string;
   readonly value?: number;
@@ -14,6 +14,10 @@ export type LiveJob = {
 };
 
 const jobs = new Map<string, Signal<LiveJob>>();
+/** Jobs that are shown now. */
+const watched = new Set<string>();
+/** The latest preview of each job that has no address yet. */
+const pictures = new Map<string, () => Blob>();
 /** Pictures of clients without metadata are of the prompt that runs. */
 let lastPromptId: string | undefined;
 const MAX_JOBS = 300;
@@ -21,10 +25,19 @@ const MAX_JOBS = 300;
 export function liveJob(id: string): Signal<LiveJob> {
   let found = jobs.get(id);
   if (found === undefined) {
-    found = signal({});
+    found = signal<LiveJob>(
+      {},
+      {
+        watched() {
+          watched.add(id);
+          showPicturesSoon();
+        },
+        unwatched: () => void watched.delete(id),
+      },
+    );
     jobs.set(id, found);
-    const [oldest] = jobs.keys();
-    if (jobs.size > MAX_JOBS && oldest !== undefined) forgetLive(oldest);
+    const oldest = jobs.size > MAX_JOBS && [...jobs.keys()].find((other) => !watched.has(other));
+    if (typeof oldest === 'string' && oldest !== id) forgetLive(oldest);
   }
   return found;
 }
@@ -34,6 +47,7 @@ export function forgetLive(id: string): void {
   const { preview } = jobs.get(id)?.peek() ?? {};
   if (preview !== undefined) URL.revokeObjectURL(preview);
   jobs.delete(id);
+  pictures.delete(id);
 }
 
 type NodeStates = Readonly<
@@ -69,11 +83,32 @@ onMessage(({ type, data }) => {
 onPicture((promptId, picture) => {
   const id = promptId ?? lastPromptId;
   if (id === undefined) return;
-  const job = liveJob(id);
-  const { preview } = job.peek();
-  job.value = { ...job.peek(), preview: URL.createObjectURL(picture) };
-  if (preview !== undefined) URL.revokeObjectURL(preview);
+  liveJob(id);
+  pictures.set(id, picture);
+  if (watched.has(id)) showPicturesSoon();
 });
+
+const PICTURE_INTERVAL_MS = 120;
+let isShowingSoon = false;
+
+/** Many come in a second, and each address takes time to make: only jobs that are shown get one. */
+function showPicturesSoon(): void {
+  if (isShowingSoon || pictures.size === 0) return;
+  isShowingSoon = true;
+  setTimeout(() => requestAnimationFrame(showPictures), PICTURE_INTERVAL_MS);
+}
+
+function showPictures(): void {
+  isShowingSoon = false;
+  for (const [id, picture] of pictures) {
+    if (!watched.has(id)) continue;
+    pictures.delete(id);
+    const job = liveJob(id);
+    const { preview } = job.peek();
+    job.value = { ...job.peek(), preview: URL.createObjectURL(picture()) };
+    if (preview !== undefined) URL.revokeObjectURL(preview);
+  }
+}
 
 /** Share of the work that is done, 0 to 1; `undefined`: not known. */
 export function fractionOf(

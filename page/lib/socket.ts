@@ -15,7 +15,8 @@ export type SocketHandlers = {
   onLost(retryInMs: number): void;
   onStopped(): void;
   onMessage(message: SocketMessage): void;
-  onPicture(promptId: string | undefined, picture: Blob): void;
+  /** `picture` makes the picture of the frame. */
+  onPicture(promptId: string | undefined, picture: () => Blob): void;
 };
 
 /** Keeps a watching WebSocket open. A lost one is opened again, after longer and longer pauses. */
@@ -89,21 +90,22 @@ const PREVIEW = 1;
 const PREVIEW_WITH_METADATA = 4;
 const FORMATS: Readonly<Record<number, string>> = { 1: 'image/jpeg', 2: 'image/png' };
 
-function readPicture(
-  buffer: ArrayBuffer,
-  onPicture: (promptId: string | undefined, picture: Blob) => void,
-): void {
+function readPicture(buffer: ArrayBuffer, onPicture: SocketHandlers['onPicture']): void {
   if (buffer.byteLength < 8) return;
   const view = new DataView(buffer);
   const kind = view.getUint32(0);
   if (kind === PREVIEW) {
     const type = FORMATS[view.getUint32(4)];
-    if (type !== undefined) onPicture(undefined, new Blob([buffer.slice(8)], { type }));
+    if (type !== undefined) onPicture(undefined, () => blobOf(buffer, 8, type));
   } else if (kind === PREVIEW_WITH_METADATA) {
     const end = 8 + view.getUint32(4);
     const text = new TextDecoder().decode(buffer.slice(8, end));
     const about = readJson(text) as { image_type?: string; prompt_id?: string } | undefined;
     const type = Object.values(FORMATS).find((known) => known === about?.image_type);
-    if (type !== undefined) onPicture(about?.prompt_id, new Blob([buffer.slice(end)], { type }));
+    if (type !== undefined) onPicture(about?.prompt_id, () => blobOf(buffer, end, type));
   }
+}
+
+function blobOf(buffer: ArrayBuffer, start: number, type: string): Blob {
+  return new Blob([new Uint8Array(buffer, start)], { type });
 }

@@ -34,7 +34,7 @@ export function StatusBadge({ status }: { readonly status: Status }) {
   return <span class={`badge is-${status}`}>{STATUS_WORDS[status]}</span>;
 }
 
-/** What is shown in place of a list: nothing there, an error, or a reason to wait. */
+/** Shown in place of a list: nothing is there, there is an error, or a reason to wait. */
 export function Empty({
   icon,
   title,
@@ -59,9 +59,12 @@ const COPIED_MS = 1500;
 export function CopyButton({
   text,
   label,
+  isBare = false,
 }: {
   readonly text: string | (() => string);
   readonly label: string;
+  /** Without a word. */
+  readonly isBare?: boolean;
 }) {
   const [isCopied, setCopied] = useState(false);
   useEffect(() => {
@@ -76,13 +79,13 @@ export function CopyButton({
   return (
     <button
       type="button"
-      class="button is-small"
+      class={`button ${isBare ? 'is-icon is-bare' : 'is-small'}`}
       aria-label={label}
       title={label}
       onClick={() => void onClick()}
     >
       <Icon shapes={isCopied ? check : copy} />
-      <span>{isCopied ? 'Copied' : 'Copy'}</span>
+      {!isBare && <span>{isCopied ? 'Copied' : 'Copy'}</span>}
     </button>
   );
 }

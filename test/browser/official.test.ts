@@ -121,7 +121,7 @@ describe.skipIf(notRun).each([
     await watched().picture('6-cancelled');
   });
 
-  test('what was saved, set and started is there after a reload', async () => {
+  test('saved workflows, settings and running jobs are there after a reload', async () => {
     await ui().save('my kept one');
     await ui().hideMinimap();
     await ui().run();
@@ -146,7 +146,7 @@ describe.skipIf(notRun).each([
     await watched().picture('8-restarted');
   });
 
-  test('what ran before and after the restart is shown', async () => {
+  test('runs from before and after the restart are shown', async () => {
     await ui().open(url());
     await ui().showAssets();
     for (const name of [/seen_00001_/, /inverted_00001_/, /later_00001_/]) {

@@ -111,7 +111,7 @@ describe.skipIf(notRun)(`the starter graph${notRun}`, () => {
     expect(await loaded(OURS, [], { place: 'old' })).toBe(`[${STARTER},[]]`);
   });
 
-  test('what else the front end says to its loader stays as it is', async () => {
+  test('other arguments of the loader stay as they are', async () => {
     expect(await loaded(OURS, [DEFAULT, true, 'name'])).toBe(`[${STARTER},[true,"name"]]`);
   });
 

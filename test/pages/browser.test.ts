@@ -138,8 +138,12 @@ describe.skipIf(notRun)(`Holdover's own page in Chromium${notRun}`, { timeout: W
   test('has a page for each job: graph, files, v2 code, workflow and messages', async () => {
     const { page, errors } = await visit(`${holdover.url}/holdover#/jobs/grows`);
     await page.getByRole('heading', { name: 'shown · 2 nodes' }).waitFor();
-    await page.getByRole('link', { name: /Open shown_/ }).waitFor();
-    await page.locator('.node', { hasText: 'ReactionDiffusion' }).waitFor();
+    await page.getByRole('button', { name: /Open shown_/ }).waitFor();
+    const node = page.locator('.node', { hasText: 'ReactionDiffusion' });
+    // Its state and its time are known after a reload too.
+    await node.getByText(/#1 · done · \d/).waitFor();
+    await node.click();
+    await page.getByRole('region', { name: 'Node 1' }).getByText('400').waitFor();
     await page.screenshot({ path: `${SHOTS}job.png` });
     await page.getByRole('button', { name: 'v2 code' }).click();
     await page.getByText('from comfy_sdk import Comfy').waitFor();
@@ -149,7 +153,7 @@ describe.skipIf(notRun)(`Holdover's own page in Chromium${notRun}`, { timeout: W
     await page.getByText('"class_type": "SaveImage"').waitFor();
     await page.getByRole('button', { name: 'Messages' }).click();
     await page.getByText('execution_success').waitFor();
-    await page.getByRole('button', { name: 'With a new seed' }).click();
+    await page.getByRole('button', { name: 'Run again with a new seed' }).click();
     await expect.poll(() => page.url()).not.toContain('grows');
     await page.locator('.facts').getByText('Completed').waitFor();
     expect(errors).toEqual([]);
