@@ -55,6 +55,7 @@ export function LockedView() {
   return (
     <Empty
       icon={lock}
+      level={1}
       title={wasRefused ? 'The server does not take this key' : 'This server needs a key'}
     >
       <KeyForm id="key-locked" />

@@ -11,7 +11,7 @@ import { ConnectView } from './connect/connect-view.tsx';
 import { KeyDialog, LockedView } from './key.tsx';
 import { JobsView } from './jobs/jobs-view.tsx';
 import { counts } from './jobs/store.ts';
-import { lazy } from './lib/lazy.tsx';
+import { lazy, loadParts } from './lib/lazy.tsx';
 import { PARTS, type Part, linkTo, route } from './lib/route.ts';
 import { Icon } from './lib/ui.tsx';
 import {
@@ -35,6 +35,9 @@ const ServerView = lazy(() => import('./server/server-view.tsx').then((part) => 
 const ClientsView = lazy(() =>
   import('./clients/clients-view.tsx').then((part) => part.ClientsView),
 );
+
+/** The first part is shown by then. */
+const LOAD_PARTS_AFTER_MS = 3000;
 
 const NAMES = {
   jobs: ['Jobs', list],
@@ -187,6 +190,7 @@ function Banner() {
 }
 
 start();
+setTimeout(loadParts, LOAD_PARTS_AFTER_MS);
 const root = document.querySelector('#app');
 if (root !== null) {
   root.replaceChildren();

@@ -5,6 +5,7 @@ import check from 'icon:circle-check';
 import code from 'icon:code-xml';
 import loader from 'icon:loader-circle';
 import warning from 'icon:triangle-alert';
+import unplug from 'icon:unplug';
 import { ago, count, dateTime, plural } from '../lib/format.ts';
 import { linkTo } from '../lib/route.ts';
 import { getJson } from '../lib/server.ts';
@@ -28,15 +29,17 @@ const scope = signal<'own' | 'all'>('own');
 export function ClientsView() {
   const [answer, setAnswer] = useState<ClientsAnswer>();
   const [fault, setFault] = useState('');
+  const [attempt, setAttempt] = useState(0);
   const isOpen = connection.value.is === 'open';
   const whose = scope.value;
   useEffect(() => {
     if (!isOpen) return;
+    setFault('');
     getJson<ClientsAnswer>(`holdover/api/clients?scope=${whose}`).then(
       setAnswer,
-      (error: unknown) => setFault(String(error)),
+      (error: unknown) => setFault(error instanceof Error ? error.message : String(error)),
     );
-  }, [isOpen, whose]);
+  }, [isOpen, whose, attempt]);
   const clients = answer?.clients ?? [];
   const ready = clients.filter(({ verdict }) => verdict === 'ready').length;
   return (
@@ -62,14 +65,9 @@ export function ClientsView() {
           it. Each bar shows how many of the calls v2 has too.
         </p>
       )}
-      {answer === undefined &&
-        (fault === '' ? (
-          <Empty icon={loader} title="Reading the report …" />
-        ) : (
-          <Empty icon={warning} title="The report could not be read">
-            <p>{fault}</p>
-          </Empty>
-        ))}
+      {answer === undefined && (
+        <NoReport fault={fault} onRetry={() => setAttempt((known) => known + 1)} />
+      )}
       {answer !== undefined && clients.length === 0 && (
         <Empty icon={check} title="No client calls v1">
           <p>
@@ -91,6 +89,25 @@ export function ClientsView() {
         ))}
       </div>
     </div>
+  );
+}
+
+/** Shown in place of the report: it is being read, or could not be read. */
+function NoReport({ fault, onRetry }: { readonly fault: string; readonly onRetry: () => void }) {
+  if (connection.value.is === 'lost')
+    return (
+      <Empty icon={unplug} title="The server is away">
+        <p>The report is shown as soon as it answers again.</p>
+      </Empty>
+    );
+  if (fault === '') return <Empty icon={loader} title="Reading the report …" />;
+  return (
+    <Empty icon={warning} title="The report could not be read">
+      <p>{fault}</p>
+      <button type="button" class="button" onClick={onRetry}>
+        Try again
+      </button>
+    </Empty>
   );
 }
 

@@ -7,7 +7,7 @@ import { ago } from '../lib/format.ts';
 import { linkTo } from '../lib/route.ts';
 import { getJson } from '../lib/server.ts';
 import { CopyButton, Icon } from '../lib/ui.tsx';
-import { announcement, connection, now, session } from '../state.ts';
+import { announcement, connection, hasKey, now, session } from '../state.ts';
 
 /** Shows the addresses that clients are given, a call to try, and the clients that have called. */
 export function ConnectView() {
@@ -30,6 +30,13 @@ export function ConnectView() {
           ? 'This server asks for its token: in X-API-Key, Authorization: Bearer, or ?token= of the socket.'
           : 'Each key (X-API-Key, Bearer, Basic, or ?token=) is a user with a queue, history and files of its own. Callers without a key share one user.'}
       </p>
+      <button
+        type="button"
+        class="button"
+        onClick={() => document.querySelector<HTMLDialogElement>('#key')?.showModal()}
+      >
+        {hasKey.value ? 'Change the key of this page' : 'Use a key in this page'}
+      </button>
     </div>
   );
 }

@@ -193,21 +193,47 @@ type CompareProps = {
 };
 
 /** An input and an output on top of each other, with a border to move. */
-export function Compare({ inputs, outputs }: CompareProps) {
+export function Compare(props: CompareProps) {
+  const dialog = useRef<HTMLDialogElement>(null);
   const [isOpen, setOpen] = useState(false);
+  return (
+    <>
+      <button
+        type="button"
+        class="button is-small"
+        onClick={() => {
+          setOpen(true);
+          dialog.current?.showModal();
+        }}
+      >
+        Compare with the input
+      </button>
+      <dialog
+        ref={dialog}
+        class="viewer"
+        aria-label="Input and output"
+        onClose={() => setOpen(false)}
+      >
+        {isOpen && (
+          <>
+            <Comparison {...props} />
+            <button type="button" class="button" onClick={() => dialog.current?.close()}>
+              Close
+            </button>
+          </>
+        )}
+      </dialog>
+    </>
+  );
+}
+
+function Comparison({ inputs, outputs }: CompareProps) {
   const [share, setShare] = useState(50);
   const [inputAt, setInputAt] = useState(0);
   const [outputAt, setOutputAt] = useState(0);
   const input = inputs[inputAt] ?? inputs[0];
   const output = outputs[outputAt] ?? outputs[0];
   if (input === undefined || output === undefined) return null;
-  if (!isOpen) {
-    return (
-      <button type="button" class="button is-small" onClick={() => setOpen(true)}>
-        Compare with the input
-      </button>
-    );
-  }
   return (
     <figure class="compare">
       <div class="compare-pictures">

@@ -170,7 +170,7 @@ function NodePanel({ node, run }: { readonly node: JobNode; readonly run: NodeRu
 
 function NodeTable({ nodes, runs }: Pick<GraphViewProps, 'nodes' | 'runs'>) {
   return (
-    <div class="table-box">
+    <div class="table-box" tabIndex={0} role="region" aria-label="Nodes">
       <table class="plain-table">
         <thead>
           <tr>

@@ -67,15 +67,16 @@ function NoJob({
 }) {
   if (connection.value.is === 'lost')
     return (
-      <Empty icon={unplug} title="The server is away">
+      <Empty icon={unplug} level={1} title="The server is away">
         <p>The job is shown as soon as it answers again.</p>
       </Empty>
     );
-  if (fault === undefined) return <Empty icon={loader} title="Reading the job …" />;
+  if (fault === undefined) return <Empty icon={loader} level={1} title="Reading the job …" />;
   const isGone = fault instanceof Refused && fault.status === 404;
   return (
     <Empty
       icon={isGone ? searchX : warning}
+      level={1}
       title={isGone ? 'There is no such job' : 'The job could not be read'}
     >
       <p>

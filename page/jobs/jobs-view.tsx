@@ -134,7 +134,9 @@ function Toolbar() {
 }
 
 function SearchField() {
-  const [text, setText] = useState(filter.peek().text);
+  const filtered = filter.value.text;
+  const [text, setText] = useState(filtered);
+  useEffect(() => setText(filtered), [filtered]);
   useEffect(() => {
     if (text === filter.peek().text) return undefined;
     const timer = setTimeout(() => setFilter({ text }), TYPING_MS);
@@ -298,7 +300,7 @@ function JobList({ scroller }: { readonly scroller: { readonly current: HTMLDivE
       >
         <div class="row head" role="row" aria-rowindex={1}>
           <span class="cell is-check" role="columnheader">
-            <span class="hidden">Select</span>
+            <SelectAll />
           </span>
           <span class="cell is-picture" role="columnheader">
             <span class="hidden">Picture</span>
@@ -340,6 +342,25 @@ function JobList({ scroller }: { readonly scroller: { readonly current: HTMLDivE
       </div>
       {end}
     </>
+  );
+}
+
+/** Selects all jobs that are in the list. */
+function SelectAll() {
+  const { size } = selection.value;
+  const isAll = size > 0 && size === jobs.value.length;
+  const ref = useRef<HTMLInputElement>(null);
+  useEffect(() => {
+    if (ref.current !== null) ref.current.indeterminate = size > 0 && !isAll;
+  }, [size, isAll]);
+  return (
+    <input
+      ref={ref}
+      type="checkbox"
+      checked={isAll}
+      aria-label="Select all jobs in the list"
+      onChange={() => (selection.value = new Set(isAll ? [] : jobs.peek().map(({ key }) => key)))}
+    />
   );
 }
 

@@ -23,7 +23,8 @@ export async function runAgain(
       workflow === null ? '' : `,"extra_data":{"extra_pnginfo":{"workflow":${workflow}}}`;
     const response = await postJson('prompt', `{"prompt":${graph}${pngInfo}}`);
     const { prompt_id: promptId } = (await response.json()) as { prompt_id: string };
-    tell('Submitted again.');
+    const isSame = seed === 'new' && !hasSeed(text);
+    tell(isSame ? 'Submitted again; its graph has no seed.' : 'Submitted again.');
     return promptId;
   } catch (error) {
     tellError(error);

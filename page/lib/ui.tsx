@@ -38,16 +38,19 @@ export function StatusBadge({ status }: { readonly status: Status }) {
 export function Empty({
   icon,
   title,
+  level = 2,
   children,
 }: {
   readonly icon: Shapes;
   readonly title: string;
+  /** 1 where it is all of the page. */
+  readonly level?: 1 | 2;
   readonly children?: ComponentChildren;
 }) {
   return (
     <div class="empty">
       <Icon shapes={icon} size={32} />
-      <h2>{title}</h2>
+      {level === 1 ? <h1 tabIndex={-1}>{title}</h1> : <h2>{title}</h2>}
       {children}
     </div>
   );
