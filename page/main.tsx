@@ -82,12 +82,12 @@ function App() {
           ) : (
             <View part={part} detail={detail} />
           )}
+          {toast.value && <div class={`toast is-${toast.value.kind}`}>{toast.value.text}</div>}
         </main>
       </div>
       <p class="hidden" role="status">
         {announcement.value}
       </p>
-      {toast.value && <div class={`toast is-${toast.value.kind}`}>{toast.value.text}</div>}
       <KeyDialog />
     </>
   );

@@ -274,6 +274,10 @@ describe.skipIf(notRun).each(Object.entries(SETUPS))(`%s${notRun}`, (_, setup) =
       await page.goto(`${base}/holdover`);
       await page.locator('#link', { hasText: 'connected' }).waitFor({ timeout: 30_000 });
       await page.locator('.job-row img').first().waitFor({ timeout: 30_000 });
+      await page.locator('.job-link').first().click();
+      await page.locator('.node', { hasText: /done/ }).first().waitFor();
+      await page.getByRole('link', { name: 'Inspect', exact: true }).click();
+      await page.getByRole('heading', { name: 'Inspector' }).waitFor();
       await page.getByRole('link', { name: 'Connect' }).click();
       await page.getByRole('heading', { name: 'Connect' }).waitFor();
       expect(await page.locator('code').allTextContents()).toEqual(

@@ -1,0 +1,219 @@
+import { mkdir } from 'node:fs/promises';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+import { faultsOf } from '../support/browser/axe.ts';
+import { findChromium, launchChromium } from '../support/browser/chromium.ts';
+import { uploadInput } from '../support/clients/client-helpers.ts';
+import { flat, growing, loading } from '../support/graphs/workflows.ts';
+import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+
+// Every state of Holdover's own page, on a phone in the dark and on a desk in the light: nothing that
+// axe-core finds, nothing wider than the screen, and a picture to look at in test-output/states.
+
+const chromium = findChromium();
+const notRun = chromium.ok ? '' : ` (NOT RUN: ${chromium.why})`;
+if (notRun) console.warn(`the states of Holdover's own page are not tested${notRun}`);
+
+const SHOTS = new URL('../../test-output/states/', import.meta.url).pathname;
+const SCREENS = [
+  { name: 'phone', width: 390, height: 844, scheme: 'dark' },
+  { name: 'desk', width: 1440, height: 900, scheme: 'light' },
+] as const;
+const API = '**/holdover/api/**';
+/** The machine may be busy. */
+const WITHIN_MS = 120_000;
+
+describe.skipIf(notRun)(`the states of the page${notRun}`, { timeout: WITHIN_MS }, () => {
+  let browser: Browser;
+  let holdover: Holdover;
+  let keyed: Holdover;
+  beforeAll(async () => {
+    browser = await launchChromium(chromium.ok ? chromium.path : '');
+    await mkdir(SHOTS, { recursive: true });
+    holdover = await startHoldover({ upstream: 'embedded' });
+    keyed = await startHoldover({ args: ['--local-token', 'the-token'], upstream: 'embedded' });
+    await uploadInput(holdover.url, { name: 'broken.png', bytes: Buffer.from('no picture') });
+    const loaded = loading('example.png');
+    await submit({ prompt: growing({ steps: 30, prefix: 'shown' }), prompt_id: 'grown' });
+    await submit({ prompt: loaded, prompt_id: 'loaded', client_id: 'krita' });
+    await submit({ prompt: loading('broken.png'), prompt_id: 'broken' });
+    await submit({ prompt: flat(), prompt_id: 'last' });
+    await vi.waitFor(async () => expect(await statusOf('last')).toBe('completed'), 30_000);
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await Promise.all([holdover, keyed].map((one) => one?.dispose()));
+  });
+
+  async function submit(body: object): Promise<void> {
+    const headers = { 'User-Agent': 'old-script/1.0' };
+    const init = { method: 'POST', headers, body: JSON.stringify(body) };
+    expect((await fetch(`${holdover.url}/prompt`, init)).status).toBe(200);
+  }
+
+  async function statusOf(id: string): Promise<string> {
+    const answer = await fetch(`${holdover.url}/holdover/api/job?id=${id}`);
+    return ((await answer.json()) as { job: { status: string } }).job.status;
+  }
+
+  describe.each(SCREENS)('on a $name', ({ name, width, height, scheme }) => {
+    let page: Page;
+    beforeAll(async () => {
+      const options = { viewport: { width, height }, colorScheme: scheme } as const;
+      page = await browser.newPage({ ...options, reducedMotion: 'reduce' });
+      page.setDefaultTimeout(WITHIN_MS / 4);
+    });
+    afterEach(() => page.unrouteAll());
+    afterAll(() => page?.close());
+
+    /** Opens a part as a new visit does. */
+    async function open(part: string, server: Holdover = holdover): Promise<void> {
+      await page.goto('about:blank');
+      await page.goto(`${server.url}/holdover#/${part}`);
+    }
+
+    async function expectFaultless(state: string): Promise<void> {
+      await page.screenshot({ path: `${SHOTS}${name}-${state}.png` });
+      expect([state, await faultsOf(page)]).toEqual([state, []]);
+      const excess = () => document.documentElement.scrollWidth - window.innerWidth;
+      expect([state, await page.evaluate(excess)]).toEqual([state, 0]);
+    }
+
+    test('jobs as a table, as a gallery, and none that fit', async () => {
+      await open('jobs');
+      await page.locator('.job-row img').first().waitFor();
+      await expectFaultless('table');
+      await page.getByRole('button', { name: 'Gallery' }).click();
+      await page.locator('.tile img').first().waitFor();
+      await expectFaultless('gallery');
+      await page.getByRole('button', { name: 'Table' }).click();
+      const search = page.getByPlaceholder('Name, id, client or error');
+      await search.fill('no such text');
+      await page.getByText('No job fits').waitFor();
+      await expectFaultless('no-job-fits');
+      await page.getByRole('button', { name: 'Show all jobs' }).click();
+      await page.locator('.job-row').first().waitFor();
+      expect(await search.inputValue()).toBe('');
+    });
+
+    test('a job with its node, its comparison and its picture', async () => {
+      await open('jobs/loaded');
+      await page
+        .locator('.node', { hasText: /done · \d/ })
+        .first()
+        .click();
+      await page.getByText('3 nodes as a table').click();
+      await page.getByRole('region', { name: 'Nodes', exact: true }).waitFor();
+      await expectFaultless('job');
+      await page.getByRole('button', { name: 'Compare with the input' }).click();
+      await page.locator('.compare img').nth(1).waitFor();
+      await page.getByRole('slider').focus();
+      await page.keyboard.press('ArrowRight');
+      await expectFaultless('comparison');
+      await page.keyboard.press('Escape');
+      await page.getByRole('button', { name: /^Open loaded_/ }).click();
+      await page.locator('.viewer[open] img').waitFor();
+      await expectFaultless('picture');
+      await page.keyboard.press('Escape');
+      for (const tab of ['v2 code', 'Workflow', 'Messages']) {
+        await page.getByRole('button', { name: tab, exact: true }).click();
+        await page.locator('pre, table').first().waitFor();
+        await expectFaultless(tab.replace(' ', '-').toLowerCase());
+      }
+    });
+
+    test('a job that failed, with its traceback, and one that is gone', async () => {
+      await open('jobs/broken');
+      await page.getByText('Traceback').click();
+      await page.locator('.node', { hasText: 'failed here' }).waitFor();
+      await expectFaultless('failed');
+      await open('jobs/nothing');
+      await page.getByRole('heading', { name: 'There is no such job' }).waitFor();
+      await expectFaultless('gone');
+    });
+
+    test('clients, their v2 code, and how to connect one', async () => {
+      await open('clients');
+      await page.getByRole('button', { name: 'Write its v2 code' }).first().click();
+      await page.getByText('from comfy_sdk import Comfy').waitFor();
+      await expectFaultless('client-code');
+      await page.keyboard.press('Escape');
+      await expectFaultless('clients');
+      await open('connect');
+      await page
+        .getByText(/called/)
+        .first()
+        .waitFor();
+      await page.getByText('first-client').waitFor();
+      await expectFaultless('connect');
+      await page.getByRole('button', { name: 'Use a key in this page' }).click();
+      await expectFaultless('key');
+    });
+
+    test.each(['jobs', 'jobs/loaded', 'clients'])(
+      '%s while it is read, and not read',
+      async (part) => {
+        const state = part.replace('/', '-');
+        await page.route(API, (route) =>
+          route.request().url().includes('/session') ? route.continue() : undefined,
+        );
+        await open(part);
+        await page.getByRole('heading', { name: /^Reading the/ }).waitFor();
+        await expectFaultless(`${state}-loading`);
+        await page.unroute(API);
+        await page.route(API, (route) => {
+          if (route.request().url().includes('/session')) return route.continue();
+          const body = '{"error":{"type":"x","message":"The disk is full."}}';
+          return route.fulfill({ status: 500, contentType: 'application/json', body });
+        });
+        await open(part);
+        await page.getByRole('heading', { name: /could not be read/ }).waitFor();
+        await page.getByText('The disk is full.').first().waitFor();
+        await expectFaultless(`${state}-error`);
+        await page.unroute(API);
+        await page.getByRole('button', { name: 'Try again' }).click();
+        await page.locator('.job-row, .node, .client').first().waitFor();
+      },
+    );
+
+    test('no job yet, a key that is needed, and one that is refused', async () => {
+      await open('jobs', keyed);
+      await page.getByRole('heading', { name: 'This server needs a key' }).waitFor();
+      await expectFaultless('locked');
+      await page.locator('#key-locked').fill('wrong');
+      await page.keyboard.press('Enter');
+      await page.getByRole('heading', { name: 'does not take this key' }).waitFor();
+      await expectFaultless('refused');
+      await page.locator('#key-locked').fill('the-token');
+      await page.keyboard.press('Enter');
+      await page.getByRole('heading', { name: 'No jobs yet' }).waitFor();
+      await page.locator('.empty').getByRole('button', { name: 'Run a sample' }).waitFor();
+      await expectFaultless('empty');
+    });
+
+    test('a server that is away, with what was known and in parts that were never open', async () => {
+      await open('jobs');
+      await page.locator('.job-row').first().waitFor();
+      const isLoaded = () =>
+        performance.getEntriesByType('resource').some((file) => file.name.includes('clients-view'));
+      await page.waitForFunction(isLoaded);
+      await holdover.kill9();
+      await page.getByRole('alert').getByText('The server is away.').waitFor();
+      await page.locator('.job-row').first().waitFor();
+      await expectFaultless('away');
+      for (const [part, heading] of [
+        ['jobs/loaded', 'The server is away'],
+        ['clients', 'The server is away'],
+        ['connect', 'Connect a client'],
+      ] as const) {
+        await page.goto(`${holdover.url}/holdover#/${part}`);
+        await page.getByRole('heading', { name: heading }).waitFor();
+        await expectFaultless(`away-${part.replace('/', '-')}`);
+      }
+      const { dataDir, port } = holdover;
+      holdover = await startHoldover({ upstream: 'embedded', dataDir, port });
+      await page.getByRole('button', { name: 'Try now' }).click();
+      await expect.poll(() => page.getByRole('alert').count()).toBe(0);
+    });
+  });
+});
