@@ -3,8 +3,8 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 
-const FOLDERS = ['src', 'test', 'docs'];
-const TEXT = /\.(ts|mts|mjs|js|py|md|html)$/;
+const FOLDERS = ['src', 'test', 'docs', 'page'];
+const TEXT = /\.(tsx?|mts|mjs|js|py|md|html)$/;
 
 /** Metaphors and vague words that the project once used. */
 const OLD_WORDS = new Set([

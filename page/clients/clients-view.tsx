@@ -154,7 +154,7 @@ function ClientCard({ client, isOwn }: { readonly client: Client; readonly isOwn
   );
 }
 
-/** How many kinds of calls are ready, as a bar and in words. */
+/** The kinds of calls that are ready, as a bar and in words. */
 function FitBar({
   same,
   changes,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { nodeTimesJson, readNodeTimes } from '../../src/translate/node-times.ts';
+import { nodeTimesJson, readNodeTimes } from '../../src/translate/progress/node-times.ts';
 import {
   chain,
   finished,
