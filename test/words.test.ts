@@ -61,8 +61,8 @@ const ALLOWED: readonly { readonly path: RegExp; readonly words: readonly string
   { path: /^test\/support\/golden\//, words: ['twin'] },
 ];
 
-const CODE_FOLDERS = ['src', 'test'];
-const CODE = /\.(ts|mts|mjs|js)$/;
+const CODE_FOLDERS = ['src', 'test', 'page'];
+const CODE = /\.(tsx?|mjs|js)$/;
 const COMMENT = /^\s*(?:\/\/|\/?\*+)\s*(.*)$/;
 /** A sentence with one of these openings has no subject, unless it is a question. */
 const BARE_OPENING = /^(?:What|Whoever|Whether|Who)\b(?!.*\?)/;

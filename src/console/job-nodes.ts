@@ -3,7 +3,7 @@ import type { LivePrompt } from '../prompts/live-prompts.ts';
 import { type Json, type JsonObject, isJsonObject, stringifyJson } from '../protocol/json.ts';
 import type { HistoryEntry } from '../protocol/v1.ts';
 import type { Graph, GraphNode } from '../protocol/v2.ts';
-import { readNodeTimes } from '../translate/progress/node-times.ts';
+import { readNodeTimes } from '../prompts/node-times.ts';
 import type { JobNode, NodeStateWord } from './api-types.ts';
 
 /** State and time of the nodes of a prompt. */

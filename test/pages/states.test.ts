@@ -194,24 +194,31 @@ describe.skipIf(notRun)(`the states of the page${notRun}`, { timeout: WITHIN_MS 
     test('a server that is away, with what was known and in parts that were never open', async () => {
       await open('jobs');
       await page.locator('.job-row').first().waitFor();
-      const isLoaded = () =>
-        performance.getEntriesByType('resource').some((file) => file.name.includes('clients-view'));
+      const isLoaded = () => {
+        const names = performance.getEntriesByType('resource').map(({ name }) => name);
+        return ['job', 'clients'].every((part) =>
+          names.some((name) => name.endsWith(`/${part}-view.js`)),
+        );
+      };
       await page.waitForFunction(isLoaded);
       await holdover.kill9();
-      await page.getByRole('alert').getByText('The server is away.').waitFor();
-      await page.locator('.job-row').first().waitFor();
-      await expectFaultless('away');
-      for (const [part, heading] of [
-        ['jobs/loaded', 'The server is away'],
-        ['clients', 'The server is away'],
-        ['connect', 'Connect a client'],
-      ] as const) {
-        await page.goto(`${holdover.url}/holdover#/${part}`);
-        await page.getByRole('heading', { name: heading }).waitFor();
-        await expectFaultless(`away-${part.replace('/', '-')}`);
+      try {
+        await page.getByRole('alert').getByText('The server is away.').waitFor();
+        await page.locator('.job-row').first().waitFor();
+        await expectFaultless('away');
+        for (const [part, heading] of [
+          ['jobs/loaded', 'The server is away'],
+          ['clients', 'The server is away'],
+          ['connect', 'Connect a client'],
+        ] as const) {
+          await page.goto(`${holdover.url}/holdover#/${part}`);
+          await page.getByRole('heading', { name: heading }).waitFor();
+          await expectFaultless(`away-${part.replace('/', '-')}`);
+        }
+      } finally {
+        const { dataDir, port } = holdover;
+        holdover = await startHoldover({ upstream: 'embedded', dataDir, port });
       }
-      const { dataDir, port } = holdover;
-      holdover = await startHoldover({ upstream: 'embedded', dataDir, port });
       await page.getByRole('button', { name: 'Try now' }).click();
       await expect.poll(() => page.getByRole('alert').count()).toBe(0);
     });

@@ -3,7 +3,7 @@ import type { PromptOutcome } from '../../ledger/ledger.ts';
 import { type Submitted, historyPieces } from '../../translate/history.ts';
 import { withinLimit } from '../../translate/history-limit.ts';
 import type { ProgressState } from '../../translate/progress-state.ts';
-import { nodeTimesJson } from '../../translate/progress/node-times.ts';
+import { nodeTimesJson } from '../node-times.ts';
 import { endWord } from '../../translate/status.ts';
 import { type Json, stringifyJson } from '../../protocol/json.ts';
 import type { LivePrompt } from '../live-prompts.ts';

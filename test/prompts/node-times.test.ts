@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { nodeTimesJson, readNodeTimes } from '../../src/translate/progress/node-times.ts';
+import { nodeTimesJson, readNodeTimes } from '../../src/prompts/node-times.ts';
 import {
   chain,
   finished,
@@ -9,7 +9,7 @@ import {
   settled,
   started,
   status,
-} from './script.ts';
+} from '../translate/script.ts';
 
 // The times that the page shows in the graph of a job.
 

@@ -1,5 +1,5 @@
-import { isJsonObject, parseJson } from '../../protocol/json.ts';
-import type { ProgressState } from '../progress-state.ts';
+import { isJsonObject, parseJson } from '../protocol/json.ts';
+import type { ProgressState } from '../translate/progress-state.ts';
 
 /**
  * When the nodes of a prompt ran, by their ids: start and end in milliseconds since the start of the
