@@ -1,28 +1,17 @@
-import { signal } from '@preact/signals';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import ban from 'icon:ban';
-import grid from 'icon:layout-grid';
 import inbox from 'icon:inbox';
 import loader from 'icon:loader-circle';
-import play from 'icon:play';
-import rows from 'icon:rows-3';
-import search from 'icon:search';
 import searchX from 'icon:search-x';
 import warning from 'icon:triangle-alert';
 import unplug from 'icon:unplug';
-import { count, plural } from '../lib/format.ts';
-import { goTo, linkTo } from '../lib/route.ts';
-import { Choice, Empty, Icon, STATUS_WORDS, type Status } from '../lib/ui.tsx';
+import { plural } from '../lib/format.ts';
+import { linkTo } from '../lib/route.ts';
+import { Empty } from '../lib/ui.tsx';
 import { connection, session } from '../state.ts';
-import { JobRow, JobTile, isLive } from './job-row.tsx';
-import { canRunSample, runSample } from './sample.ts';
+import { JobRow, JobTile } from './job-row.tsx';
+import { SelectAll, SelectionBar } from './selection-bar.tsx';
 import {
-  cancel,
-  cancelAll,
   clearFilter,
-  clients,
-  counts,
-  filter,
   hasMore,
   isFiltered,
   jobs,
@@ -30,218 +19,22 @@ import {
   loadMore,
   loadState,
   refresh,
-  selection,
-  setFilter,
 } from './store.ts';
+import { SampleButton, Toolbar, layout } from './toolbar.tsx';
 import { VirtualList } from './virtual-list.tsx';
 
-const LAYOUT_NAME = 'holdover-layout';
-type Layout = 'table' | 'gallery';
-const layout = signal<Layout>(
-  localStorage.getItem(LAYOUT_NAME) === 'gallery' ? 'gallery' : 'table',
-);
 const NARROW = matchMedia('(max-width: 46rem)');
-const TYPING_MS = 250;
 
 export function JobsView() {
   const scroller = useRef<HTMLDivElement>(null);
   return (
     <div class="view jobs-view">
       <Toolbar />
-      <Selection />
+      <SelectionBar />
       <div class="scroller" ref={scroller} tabIndex={-1}>
         <JobList scroller={scroller} />
       </div>
     </div>
-  );
-}
-
-function Toolbar() {
-  const known = counts.value;
-  const all =
-    known === undefined ? undefined : Object.values(known).reduce((sum, value) => sum + value, 0);
-  const { status, api, clientId } = filter.value;
-  const chips = [
-    { value: 'all' as const, word: 'All', total: all },
-    ...Object.entries(STATUS_WORDS).map(([value, word]) => ({
-      value: value as Status,
-      word,
-      total: known?.[value as Status],
-    })),
-  ];
-  return (
-    <header class="toolbar">
-      <div class="toolbar-row">
-        <h1 tabIndex={-1}>Jobs</h1>
-        <SearchField />
-        <SampleButton />
-        <Choice
-          label="Layout"
-          value={layout.value}
-          onChange={(value) => {
-            layout.value = value;
-            localStorage.setItem(LAYOUT_NAME, value);
-          }}
-          options={[
-            { value: 'table', text: <Icon shapes={rows} />, title: 'Table' },
-            { value: 'gallery', text: <Icon shapes={grid} />, title: 'Gallery' },
-          ]}
-        />
-      </div>
-      <div class="toolbar-row is-filters">
-        <div class="chips" role="group" aria-label="State">
-          {chips.map(({ value, word, total }) => (
-            <button
-              key={value}
-              type="button"
-              class="chip"
-              aria-pressed={status === value}
-              onClick={() => setFilter({ status: value })}
-            >
-              {word}
-              {total !== undefined && <span class="chip-count">{count(total)}</span>}
-            </button>
-          ))}
-        </div>
-        <label class="field">
-          <span>Client</span>
-          <select
-            value={clientId}
-            onChange={(event) => setFilter({ clientId: event.currentTarget.value })}
-          >
-            <option value="">all</option>
-            {[...clients.value].toSorted().map((name) => (
-              <option key={name} value={name}>
-                {name}
-              </option>
-            ))}
-          </select>
-        </label>
-        <label class="field">
-          <span>API</span>
-          <select
-            value={api}
-            onChange={(event) => setFilter({ api: event.currentTarget.value as 'all' })}
-          >
-            <option value="all">all</option>
-            <option value="v1">v1</option>
-            <option value="v2">v2</option>
-          </select>
-        </label>
-      </div>
-    </header>
-  );
-}
-
-function SearchField() {
-  const filtered = filter.value.text;
-  const [text, setText] = useState(filtered);
-  useEffect(() => setText(filtered), [filtered]);
-  useEffect(() => {
-    if (text === filter.peek().text) return undefined;
-    const timer = setTimeout(() => setFilter({ text }), TYPING_MS);
-    return () => clearTimeout(timer);
-  }, [text]);
-  return (
-    <label class="search">
-      <Icon shapes={search} />
-      <span class="hidden">Search jobs</span>
-      <input
-        type="search"
-        placeholder="Name, id, client or error"
-        value={text}
-        onInput={(event) => setText(event.currentTarget.value)}
-      />
-    </label>
-  );
-}
-
-function SampleButton({ isLarge = false }: { readonly isLarge?: boolean }) {
-  const [isThere, setThere] = useState(false);
-  const [isBusy, setBusy] = useState(false);
-  const isOpen = connection.value.is === 'open';
-  useEffect(() => {
-    if (isOpen) void canRunSample().then(setThere);
-  }, [isOpen]);
-  if (!isThere) return null;
-  const onClick = async (): Promise<void> => {
-    setBusy(true);
-    const id = await runSample();
-    setBusy(false);
-    if (id !== undefined) goTo(linkTo('jobs', id));
-    void refresh();
-  };
-  return (
-    <button
-      type="button"
-      class={`button ${isLarge ? 'is-primary' : ''}`}
-      disabled={isBusy}
-      onClick={() => void onClick()}
-    >
-      <Icon shapes={play} />
-      <span>Run a sample</span>
-    </button>
-  );
-}
-
-/** The actions for the chosen jobs. */
-function Selection() {
-  const chosen = jobs.value.filter(({ key }) => selection.value.has(key));
-  const live = chosen.filter(isLive);
-  const known = counts.value;
-  const liveTotal = known === undefined ? 0 : known.pending + known.in_progress;
-  if (chosen.length === 0) {
-    if (liveTotal < 2) return null;
-    return (
-      <div class="selection">
-        <span>{plural(liveTotal, 'job')} running or queued</span>
-        <CancelAllButton total={liveTotal} />
-      </div>
-    );
-  }
-  return (
-    <div class="selection">
-      <span>{plural(chosen.length, 'job')} selected</span>
-      <button
-        type="button"
-        class="button is-small"
-        disabled={live.length === 0}
-        onClick={() => void cancel(live.map(({ id }) => id))}
-      >
-        <Icon shapes={ban} />
-        <span>Cancel {live.length}</span>
-      </button>
-      <button type="button" class="button is-small" onClick={() => (selection.value = new Set())}>
-        Clear selection
-      </button>
-    </div>
-  );
-}
-
-/** Asks once more before it cancels. */
-function CancelAllButton({ total }: { readonly total: number }) {
-  const [isAsked, setAsked] = useState(false);
-  if (!isAsked) {
-    return (
-      <button type="button" class="button is-small" onClick={() => setAsked(true)}>
-        <Icon shapes={ban} />
-        <span>Cancel all</span>
-      </button>
-    );
-  }
-  return (
-    <>
-      <button
-        type="button"
-        class="button is-small is-danger"
-        onClick={() => void cancelAll().then(() => setAsked(false))}
-      >
-        Cancel {count(total)} jobs
-      </button>
-      <button type="button" class="button is-small" onClick={() => setAsked(false)}>
-        Keep them
-      </button>
-    </>
   );
 }
 
@@ -342,25 +135,6 @@ function JobList({ scroller }: { readonly scroller: { readonly current: HTMLDivE
       </div>
       {end}
     </>
-  );
-}
-
-/** Selects all jobs that are in the list. */
-function SelectAll() {
-  const { size } = selection.value;
-  const isAll = size > 0 && size === jobs.value.length;
-  const ref = useRef<HTMLInputElement>(null);
-  useEffect(() => {
-    if (ref.current !== null) ref.current.indeterminate = size > 0 && !isAll;
-  }, [size, isAll]);
-  return (
-    <input
-      ref={ref}
-      type="checkbox"
-      checked={isAll}
-      aria-label="Select all jobs in the list"
-      onChange={() => (selection.value = new Set(isAll ? [] : jobs.peek().map(({ key }) => key)))}
-    />
   );
 }
 

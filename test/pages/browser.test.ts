@@ -118,6 +118,25 @@ describe.skipIf(notRun)(`Holdover's own page in Chromium${notRun}`, { timeout: W
     await page.close();
   });
 
+  test('cancels the jobs that are selected, and no other', async () => {
+    const ids = ['one', 'two', 'three'];
+    for (const [seed, id] of ids.entries())
+      await submit(holdover, { prompt: endless({ seed }), prompt_id: id, client_id: 'selecting' });
+    const { page, errors } = await visit(`${holdover.url}/holdover#/jobs?client=selecting`);
+    await row(page, 'three').waitFor();
+    await page.getByRole('checkbox', { name: 'Select all jobs in the list' }).check();
+    await page.getByText('3 jobs selected').waitFor();
+    await row(page, 'one').getByRole('checkbox').uncheck();
+    await page.getByRole('button', { name: 'Cancel 2' }).click();
+    await state(page, 'two', 'Cancelled').waitFor();
+    await state(page, 'three', 'Cancelled').waitFor();
+    expect(await state(page, 'one', 'Running').count()).toBe(1);
+    await row(page, 'one').getByRole('button', { name: 'Cancel' }).click();
+    await state(page, 'one', 'Cancelled').waitFor();
+    expect(errors).toEqual([]);
+    await page.close();
+  });
+
   test('filters by state, client and text, and says when nothing fits', async () => {
     await submit(holdover, { prompt: flat(), prompt_id: 'of-krita', client_id: 'krita' });
     const { page, errors } = await visit(holdover.url);

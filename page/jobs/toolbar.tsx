@@ -1,0 +1,149 @@
+import { signal } from '@preact/signals';
+import { useEffect, useState } from 'preact/hooks';
+import grid from 'icon:layout-grid';
+import play from 'icon:play';
+import rows from 'icon:rows-3';
+import search from 'icon:search';
+import { count } from '../lib/format.ts';
+import { goTo, linkTo } from '../lib/route.ts';
+import { Choice, Icon, STATUS_WORDS, type Status } from '../lib/ui.tsx';
+import { connection } from '../state.ts';
+import { canRunSample, runSample } from './sample.ts';
+import { clients, counts, filter, refresh, setFilter } from './store.ts';
+
+const LAYOUT_NAME = 'holdover-layout';
+type Layout = 'table' | 'gallery';
+export const layout = signal<Layout>(
+  localStorage.getItem(LAYOUT_NAME) === 'gallery' ? 'gallery' : 'table',
+);
+const TYPING_MS = 250;
+
+/** Search, layout and filters of the list. */
+export function Toolbar() {
+  const known = counts.value;
+  const all =
+    known === undefined ? undefined : Object.values(known).reduce((sum, value) => sum + value, 0);
+  const { status, api, clientId } = filter.value;
+  const chips = [
+    { value: 'all' as const, word: 'All', total: all },
+    ...Object.entries(STATUS_WORDS).map(([value, word]) => ({
+      value: value as Status,
+      word,
+      total: known?.[value as Status],
+    })),
+  ];
+  return (
+    <header class="toolbar">
+      <div class="toolbar-row">
+        <h1 tabIndex={-1}>Jobs</h1>
+        <SearchField />
+        <SampleButton />
+        <Choice
+          label="Layout"
+          value={layout.value}
+          onChange={(value) => {
+            layout.value = value;
+            localStorage.setItem(LAYOUT_NAME, value);
+          }}
+          options={[
+            { value: 'table', text: <Icon shapes={rows} />, title: 'Table' },
+            { value: 'gallery', text: <Icon shapes={grid} />, title: 'Gallery' },
+          ]}
+        />
+      </div>
+      <div class="toolbar-row is-filters">
+        <div class="chips" role="group" aria-label="State">
+          {chips.map(({ value, word, total }) => (
+            <button
+              key={value}
+              type="button"
+              class="chip"
+              aria-pressed={status === value}
+              onClick={() => setFilter({ status: value })}
+            >
+              {word}
+              {total !== undefined && <span class="chip-count">{count(total)}</span>}
+            </button>
+          ))}
+        </div>
+        <label class="field">
+          <span>Client</span>
+          <select
+            value={clientId}
+            onChange={(event) => setFilter({ clientId: event.currentTarget.value })}
+          >
+            <option value="">all</option>
+            {[...clients.value].toSorted().map((name) => (
+              <option key={name} value={name}>
+                {name}
+              </option>
+            ))}
+          </select>
+        </label>
+        <label class="field">
+          <span>API</span>
+          <select
+            value={api}
+            onChange={(event) => setFilter({ api: event.currentTarget.value as 'all' })}
+          >
+            <option value="all">all</option>
+            <option value="v1">v1</option>
+            <option value="v2">v2</option>
+          </select>
+        </label>
+      </div>
+    </header>
+  );
+}
+
+function SearchField() {
+  const filtered = filter.value.text;
+  const [text, setText] = useState(filtered);
+  useEffect(() => setText(filtered), [filtered]);
+  useEffect(() => {
+    if (text === filter.peek().text) return undefined;
+    const timer = setTimeout(() => setFilter({ text }), TYPING_MS);
+    return () => clearTimeout(timer);
+  }, [text]);
+  return (
+    <label class="search">
+      <Icon shapes={search} />
+      <span class="hidden">Search jobs</span>
+      <input
+        type="search"
+        placeholder="Name, id, client or error"
+        value={text}
+        onInput={(event) => setText(event.currentTarget.value)}
+      />
+    </label>
+  );
+}
+
+/** Runs a sample where the upstream has its nodes. */
+export function SampleButton({ isLarge = false }: { readonly isLarge?: boolean }) {
+  const [isThere, setThere] = useState(false);
+  const [isBusy, setBusy] = useState(false);
+  const isOpen = connection.value.is === 'open';
+  useEffect(() => {
+    if (isOpen) void canRunSample().then(setThere);
+  }, [isOpen]);
+  if (!isThere) return null;
+  const onClick = async (): Promise<void> => {
+    setBusy(true);
+    const id = await runSample();
+    setBusy(false);
+    if (id !== undefined) goTo(linkTo('jobs', id));
+    void refresh();
+  };
+  return (
+    <button
+      type="button"
+      class={`button ${isLarge ? 'is-primary' : ''}`}
+      disabled={isBusy}
+      onClick={() => void onClick()}
+    >
+      <Icon shapes={play} />
+      <span>Run a sample</span>
+    </button>
+  );
+}
