@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
-import type { ClientsAnswer } from '../../src/console/api-types.ts';
+import type { ClientsAnswer, TrafficAnswer } from '../../src/console/api-types.ts';
 import radio from 'icon:radio';
 import { nameOf } from '../clients/agent-name.ts';
 import { canRunSample } from '../jobs/sample.ts';
@@ -105,12 +105,34 @@ function TryIt({ base, token }: AddressProps) {
   );
 }
 
+/** Recording ends 90 seconds after it was last asked for. */
+const RECORD_EVERY_MS = 45_000;
+
+/** Records traffic while the page is open, so that the inspector has the first call of a client. */
+function useRecording(isOpen: boolean): void {
+  useEffect(() => {
+    if (!isOpen) return undefined;
+    let after = '';
+    const record = (): void => {
+      const query = after === '' ? '' : `?${new URLSearchParams({ after })}`;
+      getJson<TrafficAnswer>(`holdover/api/traffic${query}`).then(
+        ({ server, revision }) => (after = `${server}.${revision}`),
+        () => {},
+      );
+    };
+    record();
+    const timer = setInterval(() => !document.hidden && record(), RECORD_EVERY_MS);
+    return () => clearInterval(timer);
+  }, [isOpen]);
+}
+
 const POLL_MS = 3000;
 
 /** The client that called last, with the ways to see its calls; read anew while the page is open. */
 function LastClient() {
   const [last, setLast] = useState<ClientsAnswer['clients'][number] | null>();
   const isOpen = connection.value.is === 'open';
+  useRecording(isOpen);
   useEffect(() => {
     if (!isOpen) return undefined;
     const read = (): void => {
@@ -152,7 +174,7 @@ function LastClient() {
           Its jobs
         </a>
         <a class="button is-small" href={linkTo('inspector')}>
-          Watch its calls
+          Inspect its calls
         </a>
         <a class="button is-small" href={linkTo('clients')}>
           Its v2 code

@@ -332,7 +332,8 @@ export function ledgerSuite(name: string, open: () => Ledger | Promise<Ledger>):
         for (const key of ['b', 'ben', 'a']) await ledger.prompts.finish(key, OUTCOME);
         const { statusWord, startedAtMs, endedAtMs } = OUTCOME;
         const { graphJson, extraDataJson } = prompt('a');
-        const storedBytes = (OUTCOME.entryJson + graphJson + extraDataJson).length;
+        const storedBytes = (OUTCOME.entryJson + OUTCOME.nodeTimesJson + graphJson + extraDataJson)
+          .length;
         const rest = { statusWord, createdAtMs: 1000, startedAtMs, endedAtMs, storedBytes };
         expect(await ledger.prompts.outlines('ann')).toEqual([
           { key: 'b', promptId: 'p-b', ...rest },
@@ -424,7 +425,8 @@ export function ledgerSuite(name: string, open: () => Ledger | Promise<Ledger>):
         await ledger.prompts.finish('a', { ...OUTCOME, shortened });
         expect(await ledger.prompts.get('a')).toMatchObject({ ...shortened, state: 'done' });
         const [outline] = await ledger.prompts.outlines('ann');
-        expect(outline?.storedBytes).toBe(OUTCOME.entryJson.length + 8 + 7);
+        const { entryJson, nodeTimesJson } = OUTCOME;
+        expect(outline?.storedBytes).toBe(entryJson.length + nodeTimesJson.length + 8 + 7);
       });
     });
 

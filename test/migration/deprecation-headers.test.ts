@@ -162,7 +162,8 @@ describe('in a brownout of one client', () => {
   test('Holdover’s own page is not meant', async () => {
     const page = { ...old, 'Holdover-Page': '1' };
     expect((await fetch(`${holdover.url}/api/jobs`, { headers: page })).status).toBe(200);
-    expect((await upgradeHead(`${holdover.wsUrl}/ws?watch=1`, old)).statusCode).toBe(101);
+    for (const query of ['watch=1', 'sample=1'])
+      expect((await upgradeHead(`${holdover.wsUrl}/ws?${query}`, old)).statusCode).toBe(101);
   });
 
   test('it goes on through v2, and what it does there is seen in v1', async () => {

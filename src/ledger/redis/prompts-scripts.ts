@@ -46,7 +46,7 @@ local function addToHistory(key, user)
   local r = call('HMGET', at(key), 'promptId', 'statusWord', 'createdAtMs', 'startedAtMs',
     'endedAtMs')
   local stored = 0
-  for _, text in ipairs({'entryJson', 'graphJson', 'extraDataJson'}) do
+  for _, text in ipairs({'entryJson', 'graphJson', 'extraDataJson', 'nodeTimesJson'}) do
     stored = stored + call('HSTRLEN', at(key), text)
   end
   addBytes(user, stored - bytesOf(key, user))

@@ -210,7 +210,7 @@ function historyStatements(db: Database, done: string) {
       status_word = :statusWord, started_at_ms = :startedAtMs, ended_at_ms = :endedAtMs,
       node_times_json = :nodeTimesJson, graph_json = coalesce(:graphJson, graph_json),
       extra_data_json = coalesce(:extraDataJson, extra_data_json),
-      stored_bytes = length(CAST(:entryJson AS BLOB))
+      stored_bytes = length(CAST(:entryJson AS BLOB)) + coalesce(length(:nodeTimesJson), 0)
         + length(CAST(coalesce(:graphJson, graph_json) AS BLOB))
         + length(CAST(coalesce(:extraDataJson, extra_data_json) AS BLOB))
         + (SELECT coalesce(sum(length(CAST(text AS BLOB))), 0) FROM long_texts WHERE owner = :key
