@@ -201,6 +201,9 @@ describe.skipIf(notRun)(`the states of the page${notRun}`, { timeout: WITHIN_MS 
         );
       };
       await page.waitForFunction(isLoaded);
+      // With the files that they import.
+      for (const part of ['job', 'clients'])
+        await page.evaluate(`import('${holdover.url}/holdover/${part}-view.js').then(() => {})`);
       await holdover.kill9();
       try {
         await page.getByRole('alert').getByText('The server is away.').waitFor();
