@@ -32,7 +32,7 @@ export type Blobs = {
   put(hash: string, bytes: Uint8Array): Promise<void>;
   /** Makes bytes that worker threads have put into place survive a power cut, unless they are gone. */
   sync(hashes: readonly string[]): Promise<void>;
-  /** True when bytes were put into place and nothing has removed them since. */
+  /** True when bytes were put into place and nothing has removed them since; with the patience of a job. */
   isInPlace(hash: string): boolean | Promise<boolean>;
   /** The ledger has a record of these bytes. */
   markRecorded(hash: string): Promise<void>;

@@ -11,7 +11,7 @@ import { BLOB_HASH } from '../blob-paths.ts';
 import type { Blobs } from '../blobs.ts';
 import type { BucketClient } from './client.ts';
 import { WrongBytes } from './errors.ts';
-import type { Objects } from './objects.ts';
+import type { Objects, Patience } from './objects.ts';
 import type { StagedUploads } from './staged-uploads.ts';
 
 /** Keys below the prefix; the names are those of a data folder, so that either can be copied to the other. */
@@ -50,14 +50,18 @@ export function createBucketBlobs({ client, objects, staged, clock }: BucketBlob
     sizeCalculation: (bytes) => bytes.length + 1,
   });
   const markRecorded = (hash: string): Promise<void> => objects.remove(markerKey(hash));
-  const markUnrecorded = async (hash: string): Promise<void> =>
-    void (await objects.put(markerKey(hash), NOTHING));
+  const markUnrecorded = async (hash: string, patience?: Patience): Promise<void> =>
+    void (await objects.put(markerKey(hash), NOTHING, patience));
 
   /** Existing bytes without a record may belong to another ledger: this one must never remove them. */
-  async function storeOnce(hash: string, sizeBytes: number, store: () => Promise<void>) {
-    const size = await objects.head(blobKey(hash));
+  async function storeOnce(
+    { hash, sizeBytes }: { readonly hash: string; readonly sizeBytes: number },
+    store: () => Promise<void>,
+    patience?: Patience,
+  ) {
+    const size = await objects.head(blobKey(hash), patience);
     if (size === sizeBytes) return;
-    if (size === undefined) await markUnrecorded(hash);
+    if (size === undefined) await markUnrecorded(hash, patience);
     await store();
   }
 
@@ -74,19 +78,23 @@ export function createBucketBlobs({ client, objects, staged, clock }: BucketBlob
     blobsDir: undefined,
     pathOf: () => undefined,
     markRecorded,
-    markUnrecorded,
+    markUnrecorded: (hash) => markUnrecorded(hash),
     async moveIntoPlace(file) {
       const key = blobKey(file.hash);
-      await storeOnce(file.hash, file.sizeBytes, async () => {
+      await storeOnce(file, async () => {
         if (!(await staged.finish(file, key))) await objects.putFile(key, file);
       });
       staged.cancel(file);
       await rm(file.path, { force: true });
     },
     put: (hash, bytes) =>
-      storeOnce(hash, bytes.length, () => objects.putBytes(blobKey(hash), bytes, JOB_PATIENCE)),
+      storeOnce(
+        { hash, sizeBytes: bytes.length },
+        () => objects.putBytes(blobKey(hash), bytes, JOB_PATIENCE),
+        JOB_PATIENCE,
+      ),
     sync: async () => {},
-    isInPlace: async (hash) => (await objects.head(blobKey(hash))) !== undefined,
+    isInPlace: async (hash) => (await objects.head(blobKey(hash), JOB_PATIENCE)) !== undefined,
     sizeOf: (hash) => objects.head(blobKey(hash)),
     async open(hash, range) {
       const stream = await objects.open(blobKey(hash), range);

@@ -42,15 +42,20 @@ export function createObjects(client: BucketClient, sizes: TransferSizes) {
   const { partBytes, copyPartBytes } = sizes;
   const inMemory = createSemaphore(MAX_PARTS_IN_MEMORY);
 
-  async function stat(key: string): Promise<Omit<ListedObject, 'key'> | undefined> {
-    const { status, headers } = await client.done({ method: 'HEAD', key, accept: [404] });
+  async function stat(
+    key: string,
+    patience?: Patience,
+  ): Promise<Omit<ListedObject, 'key'> | undefined> {
+    const call = { method: 'HEAD', key, accept: [404], ...patience } as const;
+    const { status, headers } = await client.done(call);
     if (status === 404) return undefined;
     const modifiedAtMs = Date.parse(String(headers['last-modified']));
     return { sizeBytes: Number(headers['content-length']), modifiedAtMs };
   }
 
   /** The size of an object; `undefined`: there is none. */
-  const head = async (key: string): Promise<number | undefined> => (await stat(key))?.sizeBytes;
+  const head = async (key: string, patience?: Patience): Promise<number | undefined> =>
+    (await stat(key, patience))?.sizeBytes;
 
   async function startParts(key: string, patience?: Patience): Promise<string> {
     const query = { uploads: '' };

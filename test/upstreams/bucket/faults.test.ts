@@ -82,6 +82,20 @@ describe.skipIf(bucketMissing() !== '')(`a bucket with faults${bucketMissing()}`
       expect(await bucket.blobs.sizeOf(file.hash)).toBe(11 * MIB);
     });
 
+    test.each(['HEAD', 'PUT'])(
+      'a job waits with a %s longer than a caller would',
+      async (method) => {
+        const { bucket, proxy } = await open();
+        const bytes = randomBytes(1000);
+        const awayForLong = () =>
+          failingFirst(9, SLOW_DOWN, (request) => request.method === method);
+        proxy.use(awayForLong());
+        await bucket.blobs.put(hashOf(bytes), bytes);
+        proxy.use(awayForLong());
+        expect(await bucket.blobs.isInPlace(hashOf(bytes))).toBe(true);
+      },
+    );
+
     test('a read whose connection is reset continues where it was', async () => {
       const { bucket, proxy } = await open();
       const bytes = randomBytes(4 * MIB);
