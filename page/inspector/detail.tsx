@@ -36,6 +36,7 @@ export function Detail({
     return () => void (isCurrent = false);
   }, [entry.name, entry.revision]);
   const shown = detail?.entry.id === entry.id ? detail : undefined;
+  const bytes = entry.bytes ?? entry.response_bytes;
   return (
     <aside class="detail" aria-label="Details">
       <header>
@@ -56,7 +57,7 @@ export function Detail({
         <Pair name="Time" value={clockTime(entry.at_ms)} />
         {entry.ms !== null && entry.ms > 0 && <Pair name="Took" value={duration(entry.ms)} />}
         {entry.status !== undefined && <Pair name="Status" value={String(entry.status)} />}
-        {entry.bytes !== undefined && <Pair name="Size" value={size(entry.bytes)} />}
+        {bytes !== undefined && <Pair name="Size" value={size(bytes)} />}
         {entry.agent !== undefined && <Pair name="Client" value={entry.agent} />}
         {entry.sid !== undefined && <Pair name="Socket" value={entry.sid} />}
         {entry.job_id !== null && <Pair name="v2 job" value={entry.job_id} />}

@@ -233,7 +233,7 @@ function Lines({ lines }: { readonly lines: readonly Row[] }) {
       >
         <div class="line head" role="row">
           <span role="columnheader">Time</span>
-          <span role="columnheader">v1: what the client sent and got</span>
+          <span role="columnheader">v1: sent and received</span>
           <span role="columnheader">
             <span class="hidden">Direction</span>
           </span>
