@@ -182,7 +182,7 @@ describe.skipIf(redisMissing() !== '')(`workers${redisMissing()}`, () => {
     const submissions = collector.spans().filter(({ name }) => name === 'POST /api/v2/jobs');
     expect(runs.map(({ parentId }) => parentId)).toEqual(submissions.map(({ spanId }) => spanId));
     await Promise.all([server.dispose(), redis.dispose(), collector.close()]);
-  });
+  }, 60_000);
 });
 
 test('without OTEL_ variables nothing is loaded or stored, and a caller’s trace goes no further', async () => {
