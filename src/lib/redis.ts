@@ -1,42 +1,18 @@
-import { type Command, Redis as IoRedis, type RedisOptions } from 'ioredis';
+import type { Redis as IoRedis } from 'ioredis';
 import type { Logger } from '../observability/log.ts';
+import {
+  type ConnectionOptions,
+  ReconnectingRedis,
+  UNLIMITED_RETRIES,
+} from './reconnecting-redis.ts';
 
 export type { Redis } from 'ioredis';
-
-type ConnectionOptions = Pick<
-  RedisOptions,
-  'enableReadyCheck' | 'maxRetriesPerRequest' | 'commandTimeout' | 'socketTimeout'
->;
 
 /** Connections to the one Redis (or Valkey) that several processes share. */
 export type RedisConnections = ReturnType<typeof openRedis>;
 
-class ReconnectingRedis extends IoRedis {
-  override sendCommand(command: Command, ...more: [stream?: never]): unknown {
-    // The library sends a command that timed out all the same, once Redis is back.
-    if (command.isSettled) return command.promise;
-    const reply = super.sendCommand(command, ...more);
-    // When the selected database is refused, the library continues in another one: waiting commands
-    // are not sent there.
-    if (command.name === 'select') {
-      command.promise.catch(({ name }: Error) => name === 'ReplyError' && this.disconnect(true));
-    }
-    return reply;
-  }
-
-  /** The queue's library takes connections of its own this way. */
-  override duplicate<Given extends Partial<RedisOptions> | undefined = undefined>(
-    overrides?: Given,
-  ): ReturnType<typeof IoRedis.prototype.duplicate<Given>> {
-    const options = { ...this.options, ...overrides } as RedisOptions & { replyMapping?: 'legacy' };
-    return new ReconnectingRedis(options) as IoRedis as ReturnType<typeof this.duplicate<Given>>;
-  }
-}
-
 /** How long a call waits for an unavailable Redis, in milliseconds. */
 export const COMMAND_TIMEOUT_MS = 20_000;
-
-const RECONNECT_DELAY_MS = { step: 50, last: 1000 } as const;
 
 /** Opens `redis://[user:password@]host:port[/db]`, or `rediss://`; the password is never logged. */
 export function openRedis(
@@ -49,11 +25,7 @@ export function openRedis(
   const opened = new Set<IoRedis>();
 
   function connect(options: ConnectionOptions = {}): IoRedis {
-    const redis = new ReconnectingRedis(url, {
-      maxRetriesPerRequest: null,
-      retryStrategy: (times) => Math.min(times * RECONNECT_DELAY_MS.step, RECONNECT_DELAY_MS.last),
-      ...options,
-    });
+    const redis = new ReconnectingRedis(url, { ...UNLIMITED_RETRIES, ...options });
     let isDisconnected = false;
     redis.on('ready', () => (isDisconnected = false));
     redis.on('error', (error: NodeJS.ErrnoException) => {
