@@ -1,4 +1,4 @@
-import type { RedisConnections } from '../lib/redis.ts';
+import { type RedisConnections, countSubscribers } from '../lib/redis.ts';
 import { createQueueKeys } from '../upstreams/distributed-state/redis-keys.ts';
 
 /** The processes that share a ledger. */
@@ -15,21 +15,20 @@ const FRESH_MS = 5000;
 
 /** Counts them by their connections to Redis; without one, a server is alone. */
 export function createProcessCounts(
-  links: Pick<RedisConnections, 'commands' | 'channels' | 'prefix'> | undefined,
+  connections: RedisConnections | undefined,
   { now }: { readonly now: () => number },
 ): ProcessCounts {
-  if (links === undefined) return ALONE;
-  const { commands, channels, prefix } = links;
+  if (connections === undefined) return ALONE;
+  const links = connections;
 
   async function countServers(): Promise<number> {
     const { logChannel } = await import('../replication/shared-log-lines.ts');
-    const [, count] = (await commands.pubsub('NUMSUB', logChannel(channels))) as unknown[];
-    return Math.max(1, Number(count));
+    return Math.max(1, await countSubscribers(links, logChannel(links.channels)));
   }
 
   const workers = lazily(async () => {
     const { createWorkerCount } = await import('../upstreams/distributed-state/queue-condition.ts');
-    return createWorkerCount(commands, createQueueKeys({ prefix, channels }));
+    return createWorkerCount(links.commands, createQueueKeys(links.partitions));
   });
   const countWorkers = async (): Promise<number | undefined> => (await workers())();
 

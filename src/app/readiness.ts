@@ -43,7 +43,11 @@ function sharedQueueCheck(links: RedisConnections): () => Promise<PartProblem | 
   const redis = links.commands;
   const condition = import('../upstreams/distributed-state/queue-condition.ts').then(
     ({ createQueueCondition }) =>
-      createQueueCondition({ redis, keys: createQueueKeys(links), clock: monotonicClock }),
+      createQueueCondition({
+        redis,
+        keys: createQueueKeys(links.partitions),
+        clock: monotonicClock,
+      }),
   );
   return async () => {
     const reason = await (await condition)();

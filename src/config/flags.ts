@@ -127,7 +127,7 @@ export const OPTIONS: readonly Option[] = [
   setting('--s3-region <NAME>', 'region of the bucket; default: AWS_REGION, or us-east-1'),
   setting(
     '--ledger <URL>',
-    '"sqlite" in the data directory, or redis://… shared by several processes',
+    '"sqlite" in the data directory, or redis://… shared by several processes; with commas, nodes of a cluster',
   ).default('sqlite'),
   setting(
     '--start-anew',

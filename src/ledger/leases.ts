@@ -70,12 +70,16 @@ const POLL_MS = 100;
 /** Work that one process at a time does; the lease of a process that crashed ends after `leaseMs`. */
 export type ProcessLease = { readonly name: string; readonly leaseMs: number };
 
-/** Leases of this process on work for all processes. */
+/** Leases of this process on work for all processes. `prefix`: of keys that are in one place. */
 export function createProcessLeases(redis: Redis, prefix: string) {
   const keys = { leases: 'process-leases', holders: 'process-holders', counter: 'process-fence' };
   const prefixed = Object.entries(keys).map(([name, key]) => [name, prefix + key]);
   const prelude = leasesLua(Object.fromEntries(prefixed) as LeaseKeys);
-  const scripts = defineScripts(redis, SCRIPTS, { namespace: 'process_leases', prelude });
+  const scripts = defineScripts(redis, SCRIPTS, {
+    namespace: 'process_leases',
+    key: prefix,
+    prelude,
+  });
   const instance = randomUUID();
 
   /** Does the work unless another process does; false when it does. */

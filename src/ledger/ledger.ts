@@ -108,7 +108,7 @@ export interface PromptStore {
   get(key: string): Promise<PromptRow | undefined>;
   deleteHistory(user: string, promptIds: readonly string[]): Promise<void>;
   clearHistory(user: string): Promise<void>;
-  /** The history entries of done prompts, in the order of the keys; null for those without one. */
+  /** The history entries of done prompts of one user, in the order of the keys; null for those without one. */
   entries(keys: readonly string[]): Promise<readonly (string | null)[]>;
   /** Deletes the oldest done rows of each user whose history exceeds the limits. */
   pruneHistory(limits: HistoryLimits): Promise<void>;

@@ -19,20 +19,19 @@ export function defineScripts<Name extends string>(
     readonly namespace: string;
     /** Lua that precedes every script: its constants and local functions. */
     readonly prelude?: string;
-    /** `keys`: a call begins with the number of its keys, then the keys. By default it has none. */
-    readonly arguments?: 'keys' | 'values';
+    /** `KEYS[1]` of every call: a Redis Cluster runs the script where this text belongs. */
+    readonly key: string;
     /** `bytes`: texts of the reply are Buffers. */
     readonly reply?: 'text' | 'bytes';
   },
 ): Scripts<Name> {
-  const { namespace, prelude = '', reply = 'text' } = options;
-  const numberOfKeys = options.arguments === 'keys' ? {} : { numberOfKeys: 0 };
+  const { namespace, prelude = '', reply = 'text', key } = options;
   const defined = Object.entries<string>(scripts).map(([name, lua]) => {
     const command = `holdover_${namespace}_${name}`;
-    redis.defineCommand(command, { ...numberOfKeys, lua: prelude + lua });
+    redis.defineCommand(command, { numberOfKeys: 1, lua: prelude + lua });
     const method = reply === 'bytes' ? `${command}Buffer` : command;
     const run = Reflect.get(redis, method) as Script;
-    return [name, (...args: ScriptArgument[]) => run.apply(redis, args)];
+    return [name, (...args: ScriptArgument[]) => run.apply(redis, [key, ...args])];
   });
   return Object.fromEntries(defined) as Scripts<Name>;
 }

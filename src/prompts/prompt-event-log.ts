@@ -116,7 +116,7 @@ export interface PromptEventLog {
    */
   whenCaughtUp(user: string): Promise<void>;
   /** `live`: prompts left by an earlier process. */
-  start(handlers: LogHandlers, live: readonly string[]): Promise<void>;
+  start(handlers: LogHandlers, live: readonly OwnedPrompt[]): Promise<void>;
   /** Gives up ownership: other processes may take over at once. */
   close(): Promise<void>;
 }
@@ -163,7 +163,7 @@ export function createLocalEventLog(): PromptEventLog {
     isFollowed: () => true,
     async followUser() {},
     async whenCaughtUp() {},
-    start: (handlers, live) => handlers.takeOverVacant(live),
+    start: (handlers, live) => handlers.takeOverVacant(live.map(({ key }) => key)),
     async close() {},
   };
 }

@@ -47,10 +47,7 @@ export class PromptResumption {
       cancelRequested: this.#options.onCancelRequested,
       resultFetched: (user, id) => void hub.discardFetched(user, [id]),
     };
-    await promptEventLog.start(
-      handlers,
-      rows.map(({ key }) => key),
-    );
+    await promptEventLog.start(handlers, rows);
     if (rows.length === 0) return;
     const waiting = this.#awaitingCaller.users;
     log.info({ event: 'prompt.resumed', prompts: rows.length, waiting }, 'resumed live prompts');

@@ -20,9 +20,12 @@ export type EntryStore = {
     isLast: boolean,
   ): Promise<boolean>;
   /** The entries after position `n`. */
-  after(key: string, n: number): Promise<readonly { readonly n: number; readonly text: string }[]>;
+  after(
+    prompt: OwnedPrompt,
+    n: number,
+  ): Promise<readonly { readonly n: number; readonly text: string }[]>;
   /** The positions up to which sockets have received it. */
-  receivedUpTo(key: string): Promise<ReceivedUpTo>;
+  receivedUpTo(prompt: OwnedPrompt): Promise<ReceivedUpTo>;
 };
 
 /** The log of one prompt, as this process receives it. Runs everything of the prompt in order. */
@@ -59,7 +62,7 @@ export class LogStream {
     }
     await this.#enqueue(async () => {
       this.#subscriber = subscriber;
-      subscriber.onSubscribed(await this.#store.receivedUpTo(this.key), since);
+      subscriber.onSubscribed(await this.#store.receivedUpTo(this), since);
       this.#lastRead = 0;
       await this.#readMissing();
     });
@@ -145,7 +148,7 @@ export class LogStream {
   }
 
   async #readMissing(): Promise<void> {
-    for (const { n, text } of await this.#store.after(this.key, this.#lastRead)) {
+    for (const { n, text } of await this.#store.after(this, this.#lastRead)) {
       await this.#apply(n, decodeEntry(text));
     }
   }

@@ -62,11 +62,6 @@ export class LogStreams {
     return this.owned().map((stream) => stream.user);
   }
 
-  /** Keys and tokens of owned logs, alternating. */
-  keysAndTokens(): string[] {
-    return this.owned().flatMap((stream) => [stream.key, stream.token() ?? '']);
-  }
-
   /** Forgets prompts that ended a while ago. */
   removeEnded(nowMs: number): void {
     for (const stream of this.#streams.values()) {
@@ -97,4 +92,9 @@ export function createLeadership(streams: {
       return new LeadershipLost();
     },
   };
+}
+
+/** Keys and tokens of owned logs, alternating. */
+export function keysAndTokens(owned: readonly LogStream[]): string[] {
+  return owned.flatMap((stream) => [stream.key, stream.token() ?? '']);
 }

@@ -1,4 +1,4 @@
-import type { Redis } from '../lib/redis.ts';
+import type { PromptPartitions } from './partitions.ts';
 
 /**
  * Tracks which users have sockets in other processes: each process subscribes to the previews of
@@ -6,7 +6,7 @@ import type { Redis } from '../lib/redis.ts';
  */
 export type PreviewWatchers = ReturnType<typeof createPreviewWatchers>;
 
-export function createPreviewWatchers({ redis, channels }: { redis: Redis; channels: string }) {
+export function createPreviewWatchers(partitions: PromptPartitions) {
   const localUsers = new Set<string>();
   let counts = new Map<string, number>();
   return {
@@ -19,14 +19,14 @@ export function createPreviewWatchers({ redis, channels }: { redis: Redis; chann
       void (isThere ? localUsers.add(user) : localUsers.delete(user)),
     /** Asks Redis again; other users are forgotten. */
     async refresh(users: readonly string[]): Promise<void> {
-      const asked = [...new Set(users)];
-      const reply = asked.length === 0 ? [] : await numSub(asked);
-      counts = new Map(asked.map((user, i) => [user, Number(reply[2 * i + 1])]));
+      const asked = [...new Set(users)].map((user) => ({ key: '', user }));
+      const found = new Map<string, number>();
+      await partitions.each(asked, async (partition, some) => {
+        const names = some.map(({ user }) => user);
+        const reply = (await partition.scripts.watchers(...names)) as number[];
+        for (const [i, user] of names.entries()) found.set(user, reply[i] ?? 0);
+      });
+      counts = found;
     },
   };
-
-  async function numSub(users: readonly string[]): Promise<unknown[]> {
-    const names = users.map((user) => `${channels}previews:${user}`);
-    return (await redis.call('PUBSUB', 'NUMSUB', ...names)) as unknown[];
-  }
 }

@@ -1,8 +1,7 @@
 import { leasesLua, promptLeases } from '../ledger/leases.ts';
 import { type Scripts as DefinedScripts, defineScripts } from '../lib/redis-scripts.ts';
-import type { Redis, RedisConnections } from '../lib/redis.ts';
-
-type RedisNames = Pick<RedisConnections, 'prefix' | 'channels'>;
+import type { Redis } from '../lib/redis.ts';
+import type { RedisPartition } from '../lib/redis-partitions.ts';
 
 /** How long a process that does not renew its leases counts as alive. */
 export const LEASE_MS = 5000;
@@ -11,9 +10,9 @@ const ENDED_TTL_MS = 120_000;
 /** The received positions are kept longer than any pause of a job. */
 const RECEIVED_TTL_MS = 24 * 60 * 60_000;
 
-const PRELUDE = ({ prefix, channels }: RedisNames): string => `
-local P = '${prefix}'
-local C = '${channels}'
+const PRELUDE = ({ prefix, channels, publish }: RedisPartition) => `
+local P, C = '${prefix}', '${channels}'
+local PUBLISH, NUMSUB = '${publish}', '${publish === 'PUBLISH' ? 'NUMSUB' : 'SHARDNUMSUB'}'
 local call = redis.call
 local function at(key) return P .. 'entries:' .. key end
 ${leasesLua(promptLeases(prefix))}
@@ -21,7 +20,7 @@ local function free(key)
   release(key)
   call('PEXPIRE', at(key), ${ENDED_TTL_MS})
 end
-local function tell(user, message) call('PUBLISH', C .. 'prompts:' .. user, message) end
+local function tell(user, message) call(PUBLISH, C .. 'prompts:' .. user, message) end
 -- A set of what happened to the prompts of a user a moment ago.
 local function remember(set, member)
   call('ZREMRANGEBYSCORE', set, '-inf', nowMs() - ${ENDED_TTL_MS})
@@ -47,7 +46,7 @@ end
 if not known then
   call('XADD', at(key), n .. '-0', 'e', text)
   if picture ~= '' then
-    call('PUBLISH', C .. 'previews:' .. user, key .. ' ' .. n .. ' ' .. picture)
+    call(PUBLISH, C .. 'previews:' .. user, key .. ' ' .. n .. ' ' .. picture)
   end
   tell(user, 'e ' .. key .. ' ' .. n .. ' ' .. text)
 end
@@ -55,7 +54,7 @@ if isLast == '1' then
   free(key)
   remember(P .. 'ended:' .. user, key)
 end
-return call('PUBSUB', 'NUMSUB', C .. 'previews:' .. user)[2]`;
+return call('PUBSUB', NUMSUB, C .. 'previews:' .. user)[2]`;
 
 const renew = `
 local lost = {}
@@ -69,7 +68,7 @@ const giveBack = `
 for i = 1, #ARGV, 2 do
   if holds(ARGV[i], ARGV[i + 1]) then call('ZADD', LEASES, 0, ARGV[i]) end
 end
-call('PUBLISH', C .. 'servers', 'v')`;
+call(PUBLISH, C .. 'servers', 'v')`;
 
 const drop = `if holds(ARGV[1], ARGV[2]) then free(ARGV[1]) end`;
 
@@ -101,6 +100,12 @@ return {
   call('ZRANGE', P .. 'fetched:' .. ARGV[1], since, '+inf', 'BYSCORE')
 }`;
 
+/** How many servers have sockets of each user. */
+const watchers = `
+local counts = {}
+for i, user in ipairs(ARGV) do counts[i] = call('PUBSUB', NUMSUB, C .. 'previews:' .. user)[2] end
+return counts`;
+
 const withEntries = `
 local found = {}
 for _, key in ipairs(ARGV) do
@@ -121,12 +126,18 @@ const SCRIPTS = {
   cancel,
   fetched,
   recent,
+  watchers,
   withEntries,
 } as const;
 
-/** Atomic operations. The scripts build key names, so they need one Redis, not a Redis cluster. */
+/** Atomic operations on the prompts of one partition. */
 export type Scripts = DefinedScripts<keyof typeof SCRIPTS>;
 
-export function defineReplicationScripts(redis: Redis, names: RedisNames): Scripts {
-  return defineScripts(redis, SCRIPTS, { namespace: 'replication', prelude: PRELUDE(names) });
+export function defineReplicationScripts(redis: Redis, partition: RedisPartition): Scripts {
+  const { prefix } = partition;
+  return defineScripts(redis, SCRIPTS, {
+    namespace: `replication_${prefix}`,
+    key: prefix,
+    prelude: PRELUDE(partition),
+  });
 }

@@ -13,16 +13,12 @@ import {
 import type { ReceiverGroup } from '../sockets/delivery.ts';
 import { createEntryStore } from './entry-store.ts';
 import { FollowedUsers } from './followed-users.ts';
-import { createLeadership, LogStreams } from './log-streams.ts';
+import { PromptPartitions } from './partitions.ts';
+import { createLeadership, keysAndTokens, LogStreams } from './log-streams.ts';
 import { type PreviewWatchers, createPreviewWatchers } from './preview-watchers.ts';
-import { LEASE_MS, type Scripts, defineReplicationScripts } from './scripts.ts';
+import { LEASE_MS } from './scripts.ts';
 import { singleFlight } from './single-flight.ts';
-import {
-  type Subscription,
-  type SubscriptionHandlers,
-  createSubscription,
-  encodeWord,
-} from './subscription.ts';
+import { type SubscriptionHandlers, Subscription, encodeWord } from './subscription.ts';
 import { UserPrompts } from './user-prompts.ts';
 import { refuseFormerServers } from './former-servers.ts';
 
@@ -45,7 +41,7 @@ const SLOW_REDIS_MS = 1000;
 const CATCH_UP_TIMEOUT_MS = 2000;
 
 /**
- * The event log that several processes share, in one Redis. The owner of a prompt's lease appends
+ * The event log that several processes share, in one Redis or a cluster. The owner of a prompt's lease appends
  * to its stream. The processes that follow its user receive the entries, and read the stream where
  * they missed some: those with a socket or a recent call of the user, or with a prompt of the user
  * that they lead.
@@ -56,9 +52,7 @@ export class SharedEventLog implements PromptEventLog {
   readonly #log: Logger;
   readonly #clock: Pick<Clock, 'now'>;
   readonly #redis: Redis;
-  readonly #scripts: Scripts;
-  /** On the other connection: a client waits for these. */
-  readonly #waitedFor: Scripts;
+  readonly #partitions: PromptPartitions;
   readonly #watchers: PreviewWatchers;
   readonly #streams: LogStreams;
   readonly #subscription: Subscription;
@@ -76,25 +70,21 @@ export class SharedEventLog implements PromptEventLog {
 
   constructor({ links, instance, log, clock = monotonicClock }: SharedEventLogOptions) {
     const redis = links.connect();
-    const { prefix, channels } = links;
+    const partitions = new PromptPartitions(links, redis);
     this.#links = links;
     this.#instance = instance;
     this.#log = log;
     this.#clock = clock;
     this.#redis = redis;
-    this.#scripts = defineReplicationScripts(redis, links);
-    this.#waitedFor = defineReplicationScripts(links.commands, links);
-    this.#watchers = createPreviewWatchers({ redis, channels });
+    this.#partitions = partitions;
+    this.#watchers = createPreviewWatchers(partitions);
     const { isWatched, onWatchers } = this.#watchers;
-    const scripts = this.#scripts;
-    this.#streams = new LogStreams(
-      createEntryStore({ redis, prefix, scripts, isWatched, onWatchers }),
-    );
+    this.#streams = new LogStreams(createEntryStore({ redis, partitions, isWatched, onWatchers }));
     this.leadership = createLeadership(this.#streams);
-    this.#subscription = createSubscription({ links, handlers: this.#subscriptionHandlers() });
+    this.#subscription = new Subscription(links, this.#subscriptionHandlers());
     this.#userPrompts = new UserPrompts({
-      links,
-      scripts: this.#waitedFor,
+      redis: links.commands,
+      partitions,
       subscription: this.#subscription,
       streams: this.#streams,
       handlers: () => this.#handlers,
@@ -108,10 +98,12 @@ export class SharedEventLog implements PromptEventLog {
     });
   }
 
-  async start(handlers: LogHandlers, liveKeys: readonly string[]): Promise<void> {
+  async start(handlers: LogHandlers, live: readonly OwnedPrompt[]): Promise<void> {
     this.#handlers = handlers;
     await refuseFormerServers(this.#links);
-    if (liveKeys.length > 0) await this.#scripts.register(...liveKeys);
+    await this.#partitions.each(live, async ({ scripts }, some) => {
+      await scripts.register(...some.map(({ key }) => key));
+    });
     await this.#subscription.open();
     await this.#findVacant();
     this.#timers.push(
@@ -125,29 +117,38 @@ export class SharedEventLog implements PromptEventLog {
     this.#isClosed = true;
     for (const timer of this.#timers) clearInterval(timer);
     this.#subscription.close();
-    const givenBack = this.#scripts.giveBack(...this.#streams.keysAndTokens());
+    const givenBack = this.#giveBack();
     await completesWithin(CATCH_UP_TIMEOUT_MS, givenBack).catch(() => false);
     this.#redis.disconnect();
   }
 
+  async #giveBack(): Promise<void> {
+    await this.#partitions.each(this.#streams.owned(), async ({ scripts }, some) => {
+      await scripts.giveBack(...keysAndTokens(some));
+    });
+  }
+
   /** If it succeeds late, its lease expires and the prompt is removed. */
   async claim(prompt: OwnedPrompt): Promise<void> {
-    const token = (await this.#waitedFor.claim(prompt.key, this.#instance)) as string;
+    const { waitedFor } = this.#partitions.of(prompt);
+    const token = (await waitedFor.claim(prompt.key, this.#instance)) as string;
     this.#streams.open(prompt).startNew(token);
     this.#users.follow(prompt.user).catch(this.#logFailure('the prompts of a user'));
   }
 
   async takeOver(prompt: OwnedPrompt): Promise<boolean> {
-    const token = (await this.#scripts.takeOver(prompt.key, this.#instance)) as string | null;
+    const { scripts } = this.#partitions.of(prompt);
+    const token = (await scripts.takeOver(prompt.key, this.#instance)) as string | null;
     if (token === null) return false;
     await this.#streams.open(prompt).takeLead(token);
     return true;
   }
 
   async discard(key: string): Promise<void> {
-    const token = this.#streams.get(key)?.token();
+    const stream = this.#streams.get(key);
+    const token = stream?.token();
     this.#streams.delete(key);
-    if (token !== undefined) await this.#scripts.drop(key, token);
+    if (stream && token !== undefined) await this.#partitions.of(stream).scripts.drop(key, token);
   }
 
   isLeader(key: string): boolean {
@@ -170,17 +171,19 @@ export class SharedEventLog implements PromptEventLog {
     const user = this.#streams.get(key)?.user;
     if (user === undefined) return;
     // Sent before the frame, so that other processes know who has it.
-    const sent = this.#scripts.received(key, position, this.#instance, group, user);
+    const { scripts } = this.#partitions.ofUser(user);
+    const sent = scripts.received(key, position, this.#instance, group, user);
     sent.catch(this.#logFailure('a receipt'));
   }
 
   resultFetched(user: string, promptId: string): void {
-    const sent = this.#scripts.fetched(user, promptId, encodeWord(promptId));
+    const { scripts } = this.#partitions.ofUser(user);
+    const sent = scripts.fetched(user, promptId, encodeWord(promptId));
     sent.catch(this.#logFailure('a fetched result'));
   }
 
   requestCancel({ key, user }: OwnedPrompt): void {
-    this.#scripts.cancel(user, key).catch(this.#logFailure('a cancel'));
+    this.#partitions.ofUser(user).scripts.cancel(user, key).catch(this.#logFailure('a cancel'));
   }
 
   isWatched(user: string): boolean {
@@ -207,7 +210,7 @@ export class SharedEventLog implements PromptEventLog {
   }
 
   async #catchUp(user: string): Promise<void> {
-    await this.#subscription.whenCaughtUp();
+    await this.#subscription.whenCaughtUp(user);
     await Promise.all(this.#discoveries.values());
     await Promise.all(this.#streams.ofUser(user).map((stream) => stream.whenIdle()));
   }
@@ -221,9 +224,9 @@ export class SharedEventLog implements PromptEventLog {
       onFetched: (user, promptId) => this.#handlers?.resultFetched(user, promptId),
       onCancel: (key) => this.#handlers?.cancelRequested(key),
       onVacant: () => void this.#findVacant(),
-      onListening: () => {
-        if (this.#timers.length > 0) this.#delayTakeover();
-        void this.#resync();
+      onListeningAgain: (users) => {
+        this.#delayTakeover();
+        this.#resyncUsers(users).catch(this.#logFailure('what was missed'));
       },
     };
   }
@@ -254,11 +257,10 @@ export class SharedEventLog implements PromptEventLog {
   readonly #renew = singleFlight(
     async () => {
       const owned = this.#streams.owned();
-      const lostKeys =
-        owned.length > 0
-          ? ((await this.#scripts.renew(...this.#streams.keysAndTokens())) as string[])
-          : [];
-      for (const key of lostKeys) this.#streams.get(key)?.loseLead();
+      await this.#partitions.each(owned, async ({ scripts }, some) => {
+        const lostKeys = (await scripts.renew(...keysAndTokens(some))) as string[];
+        for (const key of lostKeys) this.#streams.get(key)?.loseLead();
+      });
       await this.#watchers.refresh(owned.map((stream) => stream.user));
       await this.#users.update();
     },
@@ -268,7 +270,7 @@ export class SharedEventLog implements PromptEventLog {
   readonly #findVacant = singleFlight(
     async () => {
       const askedAtMs = this.#clock.now();
-      const keys = (await this.#scripts.vacant()) as string[];
+      const keys = await this.#partitions.vacantKeys();
       if (this.#clock.now() - askedAtMs > SLOW_REDIS_MS) this.#delayTakeover();
       if (this.#clock.now() < this.#takeoverAllowedAtMs) return;
       const vacantKeys = keys.filter((key) => !this.#streams.isOwned(key));
@@ -280,10 +282,15 @@ export class SharedEventLog implements PromptEventLog {
 
   readonly #resync = singleFlight(
     async () => {
-      for (const user of this.#users.all()) await this.#userPrompts.resync(user);
+      await this.#subscription.verify();
+      await this.#resyncUsers(this.#users.all());
     },
     (error) => this.#logFailure('what was missed')(error),
   );
+
+  async #resyncUsers(users: readonly string[]): Promise<void> {
+    for (const user of users) await this.#userPrompts.resync(user);
+  }
 
   /** After an outage of Redis, live processes need time to renew their leases. */
   #delayTakeover(): void {

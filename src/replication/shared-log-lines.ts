@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { RedisConnections } from '../lib/redis.ts';
+import { type RedisConnections, countSubscribers } from '../lib/redis.ts';
 import type { Logger } from '../observability/log.ts';
 import type { SharedLogHandlers, SharedLog } from '../observability/log-subscriptions.ts';
 import { completesWithin } from '../lib/completes-within.ts';
@@ -45,7 +45,7 @@ export async function openSharedLog({
   log,
 }: Options): Promise<SharedLog> {
   const { commands, prefix, channels } = links;
-  const redis = links.connect();
+  const subscriber = links.subscriber();
   const all = logChannel(channels);
   const inbox = (of: string): string => `${channels}logs:${of}`;
   const subscriptionsKey = `${prefix}logsubscriptions`;
@@ -115,14 +115,23 @@ export async function openSharedLog({
       if (--missing === 0) resolveAll();
     });
     // This process receives its own request. The first answers may arrive before the count.
-    missing += (await send(all, { kind: 'ask', user, id })) - 1;
+    const received = await send(all, { kind: 'ask', user, id });
+    missing += (links.cluster ? await countSubscribers(links, all) : received) - 1;
     if (missing > 0) await complete;
   }
 
-  redis.on('message', (_channel: string, text: string) => receive(JSON.parse(text) as Envelope));
-  redis.on('ready', () => void loadSubscriptions().catch(logFailure));
-  await redis.subscribe(all, inbox(instance));
-  await loadSubscriptions().catch(logFailure);
+  async function listen(): Promise<void> {
+    await subscriber.subscribe(all, inbox(instance));
+    await loadSubscriptions().catch(logFailure);
+  }
+
+  let isListening = false;
+  subscriber.onMessage((_channel, text) => receive(JSON.parse(text.toString()) as Envelope));
+  subscriber.onReady(() => {
+    if (isListening) listen().catch(logFailure);
+  });
+  await listen();
+  isListening = true;
 
   return {
     subscribe: (user, clientId) => change('subscribe', user, clientId),
@@ -136,6 +145,6 @@ export async function openSharedLog({
       pendingRequests.delete(id);
       return found;
     },
-    close: () => redis.disconnect(),
+    close: () => subscriber.close(),
   };
 }

@@ -1,4 +1,6 @@
-import type { Redis, RedisConnections } from '../lib/redis.ts';
+import type { RedisConnections } from '../lib/redis.ts';
+import type { RedisPartition } from '../lib/redis-partitions.ts';
+import type { RedisSubscriber } from '../lib/redis-subscriber.ts';
 import type { ReceiverGroup } from '../sockets/delivery.ts';
 
 /** Handlers of the messages that processes send each other about prompts. */
@@ -9,108 +11,182 @@ export type SubscriptionHandlers = {
   readonly onCancel: (key: string) => void;
   /** A process gave up its prompts. */
   readonly onVacant: () => void;
-  /** Called when messages are received from now on: at the start, and after each outage. */
-  readonly onListening: () => void;
+  /** Called after each outage: messages about these users were missed. */
+  readonly onListeningAgain: (users: readonly string[]) => void;
 };
 
-/** The subscription to these messages. */
-export type Subscription = ReturnType<typeof createSubscription>;
-
 /** A connection without an answer for this long is dead. */
-const PING_TIMEOUT_MS = 5000;
+const ANSWER_TIMEOUT_MS = 5000;
 
-export function createSubscription({
-  links,
-  handlers,
-}: {
-  links: RedisConnections;
-  handlers: SubscriptionHandlers;
-}) {
-  const { channels } = links;
-  const redis: Redis = links.connect();
-  const servers = `${channels}servers`;
-  const prompts = `${channels}prompts:`;
-  const previews = `${channels}previews:`;
-  /** The picture of the next entry. */
-  let picture: { readonly name: string; readonly bytes: Buffer } | undefined;
-  const users = new Set<string>();
-  let isOpen = false;
+/** Subscriptions to the messages of all partitions, each on a connection of its own. */
+export class Subscription {
+  readonly #links: RedisConnections;
+  readonly #handlers: SubscriptionHandlers;
+  readonly #opened = new Map<RedisPartition, PartitionSubscription>();
 
-  function receivePicture(message: Buffer): void {
-    const first = message.indexOf(0x20);
-    const end = message.indexOf(0x20, first + 1);
-    picture = { name: message.toString('latin1', 0, end), bytes: message.subarray(end + 1) };
+  constructor(links: RedisConnections, handlers: SubscriptionHandlers) {
+    this.#links = links;
+    this.#handlers = handlers;
   }
 
-  function receiveEntry(body: string): void {
+  /** Resolves when all messages about this user sent before are received. */
+  async whenCaughtUp(user: string): Promise<void> {
+    await this.#of(user).whenCaughtUp();
+  }
+
+  /** Resolves when everything said of this user's prompts is received from now on. */
+  async follow(user: string): Promise<void> {
+    await this.#of(user).add('prompts', user);
+  }
+
+  unfollow(user: string): void {
+    this.#of(user).remove('prompts', user);
+  }
+
+  /** Starts or stops receiving previews of this user. */
+  watch(user: string, isThere: boolean): void {
+    const partition = this.#of(user);
+    if (isThere) partition.add('previews', user).catch(ignoreError);
+    else partition.remove('previews', user);
+  }
+
+  /** Resolves when the connections of all partitions are open. */
+  async open(): Promise<void> {
+    const { users } = this.#links.partitions;
+    await Promise.all(users.map((partition) => this.#openPartition(partition).whenOpen));
+  }
+
+  /** Notices channels that are at another node now. */
+  async verify(): Promise<void> {
+    await Promise.all([...this.#opened.values()].map((partition) => partition.verify()));
+  }
+
+  close(): void {
+    for (const partition of this.#opened.values()) partition.close();
+  }
+
+  #of(user: string): PartitionSubscription {
+    const { users, indexOf } = this.#links.partitions;
+    const partition = users[indexOf(user)];
+    if (!partition) throw new Error('the ledger has no partition for a user');
+    return this.#openPartition(partition);
+  }
+
+  #openPartition(partition: RedisPartition): PartitionSubscription {
+    const opened =
+      this.#opened.get(partition) ??
+      new PartitionSubscription(this.#links.subscriber(partition), partition, this.#handlers);
+    this.#opened.set(partition, opened);
+    return opened;
+  }
+}
+
+/** `prompts`: what happens to the prompts of a user; `previews`: their pictures. */
+type ChannelKind = 'prompts' | 'previews';
+
+/** The messages about some users, in the order in which their Redis has sent them. */
+class PartitionSubscription {
+  readonly #subscriber: RedisSubscriber;
+  readonly #start: string;
+  readonly #handlers: SubscriptionHandlers;
+  readonly #users = { prompts: new Set<string>(), previews: new Set<string>() };
+  /** The picture of the next entry. */
+  #picture: { readonly name: string; readonly bytes: Buffer } | undefined;
+  #wasReady = false;
+  readonly whenOpen: Promise<void>;
+
+  constructor(
+    subscriber: RedisSubscriber,
+    { channels }: RedisPartition,
+    handlers: SubscriptionHandlers,
+  ) {
+    this.#subscriber = subscriber;
+    this.#start = channels;
+    this.#handlers = handlers;
+    subscriber.onMessage((channel, message) => this.#receive(channel, message));
+    subscriber.onReady(() => {
+      if (this.#wasReady) this.#listenAgain().catch(ignoreError);
+      this.#wasReady = true;
+    });
+    this.whenOpen = subscriber.subscribe(`${channels}servers`);
+    this.whenOpen.catch(ignoreError);
+  }
+
+  async add(kind: ChannelKind, user: string): Promise<void> {
+    this.#users[kind].add(user);
+    await this.#subscriber.subscribe(this.#channel(kind, user));
+  }
+
+  remove(kind: ChannelKind, user: string): void {
+    this.#users[kind].delete(user);
+    this.#subscriber.unsubscribe(this.#channel(kind, user)).catch(ignoreError);
+  }
+
+  /** The answer of a connection comes after all messages sent before on it. */
+  async whenCaughtUp(): Promise<void> {
+    const timer = setTimeout(() => this.#subscriber.reconnect(), ANSWER_TIMEOUT_MS);
+    try {
+      await this.#subscriber.ping();
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  verify(): Promise<void> {
+    return this.#subscriber.verify();
+  }
+
+  close(): void {
+    this.#subscriber.close();
+  }
+
+  #channel(kind: ChannelKind, user: string): string {
+    return `${this.#start}${kind}:${user}`;
+  }
+
+  async #listenAgain(): Promise<void> {
+    const { prompts, previews } = this.#users;
+    await this.#subscriber.subscribe(
+      `${this.#start}servers`,
+      ...[...prompts].map((user) => this.#channel('prompts', user)),
+      ...[...previews].map((user) => this.#channel('previews', user)),
+    );
+    this.#handlers.onListeningAgain([...prompts]);
+  }
+
+  #receive(channel: string, message: Buffer): void {
+    const name = channel.slice(this.#start.length);
+    if (name === 'servers') return this.#handlers.onVacant();
+    const user = name.slice(name.indexOf(':') + 1);
+    if (name.startsWith('previews:')) this.#receivePicture(message);
+    else this.#receiveText(user, message.toString());
+  }
+
+  #receivePicture(message: Buffer): void {
+    const first = message.indexOf(0x20);
+    const end = message.indexOf(0x20, first + 1);
+    this.#picture = { name: message.toString('latin1', 0, end), bytes: message.subarray(end + 1) };
+  }
+
+  #receiveText(user: string, message: string): void {
+    const body = message.slice(2);
+    if (message.startsWith('e')) return this.#receiveEntry(body);
+    const [key = '', upTo = '', instance = '', group = 'client'] = body.split(' ');
+    if (message.startsWith('r')) {
+      return this.#handlers.onReceived(key, group as ReceiverGroup, Number(upTo), instance);
+    }
+    if (message.startsWith('f')) return this.#handlers.onFetched(user, decodeWord(key));
+    return this.#handlers.onCancel(key);
+  }
+
+  #receiveEntry(body: string): void {
     const end = body.indexOf(' ', body.indexOf(' ') + 1);
     const name = body.slice(0, end);
     const [key = '', n = ''] = name.split(' ');
-    const bytes = picture?.name === name ? picture.bytes : undefined;
-    picture = undefined;
-    handlers.onEntry(key, Number(n), body.slice(end + 1), bytes);
+    const bytes = this.#picture?.name === name ? this.#picture.bytes : undefined;
+    this.#picture = undefined;
+    this.#handlers.onEntry(key, Number(n), body.slice(end + 1), bytes);
   }
-
-  function receive(user: string, message: string): void {
-    const body = message.slice(2);
-    if (message.startsWith('e')) return receiveEntry(body);
-    const [key = '', upTo = '', instance = '', group = 'client'] = body.split(' ');
-    if (message.startsWith('r')) {
-      return handlers.onReceived(key, group as ReceiverGroup, Number(upTo), instance);
-    }
-    if (message.startsWith('f')) return handlers.onFetched(user, decodeWord(key));
-    return handlers.onCancel(key);
-  }
-
-  async function listen(): Promise<void> {
-    await redis.subscribe(servers, ...[...users].map((user) => prompts + user));
-    handlers.onListening();
-  }
-
-  redis.on('messageBuffer', (channelBytes: Buffer, message: Buffer) => {
-    const channel = channelBytes.toString();
-    if (channel.startsWith(prompts)) receive(channel.slice(prompts.length), message.toString());
-    else if (channel === servers) handlers.onVacant();
-    else receivePicture(message);
-  });
-  redis.on('ready', () => {
-    if (isOpen) listen().catch(ignoreError);
-  });
-
-  return {
-    /** Resolves when all messages sent before are received. */
-    async whenCaughtUp(): Promise<void> {
-      const timer = setTimeout(() => redis.disconnect(true), PING_TIMEOUT_MS);
-      try {
-        await redis.ping();
-      } finally {
-        clearTimeout(timer);
-      }
-    },
-    /** Resolves when everything said of this user's prompts is received from now on. */
-    async follow(user: string): Promise<void> {
-      users.add(user);
-      await redis.subscribe(prompts + user);
-    },
-    unfollow(user: string): void {
-      users.delete(user);
-      redis.unsubscribe(prompts + user).catch(ignoreError);
-    },
-    /** Starts or stops receiving previews of this user. */
-    watch(user: string, isThere: boolean): void {
-      const channel = previews + user;
-      const done = isThere ? redis.subscribe(channel) : redis.unsubscribe(channel);
-      done.catch(ignoreError);
-    },
-    async open(): Promise<void> {
-      isOpen = true;
-      await listen();
-    },
-    close(): void {
-      isOpen = false;
-      redis.disconnect();
-    },
-  };
 }
 
 /** Encodes any text as one word: parts of a message are separated by blanks. */

@@ -1,14 +1,14 @@
 import { completesWithin } from '../lib/completes-within.ts';
-import { COMMAND_TIMEOUT_MS, type RedisConnections } from '../lib/redis.ts';
+import { COMMAND_TIMEOUT_MS, type Redis } from '../lib/redis.ts';
 import type { LogHandlers } from '../prompts/prompt-event-log.ts';
 import type { LogStream } from './log-stream.ts';
 import type { LogStreams } from './log-streams.ts';
-import type { Scripts } from './scripts.ts';
+import type { PromptPartitions } from './partitions.ts';
 import type { Subscription } from './subscription.ts';
 
 type UserPromptsOptions = {
-  readonly links: RedisConnections;
-  readonly scripts: Scripts;
+  readonly redis: Redis;
+  readonly partitions: PromptPartitions;
   readonly subscription: Subscription;
   readonly streams: LogStreams;
   readonly handlers: () => LogHandlers | undefined;
@@ -26,13 +26,13 @@ export class UserPrompts {
 
   /** Receives what happens from now on, then reads what is stored. */
   async open(user: string): Promise<void> {
-    const { subscription, scripts, streams, handlers } = this.#options;
+    const { subscription, partitions, streams, handlers } = this.#options;
     const listening = subscription.follow(user);
     if (!(await completesWithin(COMMAND_TIMEOUT_MS, listening)))
       throw new Error('Redis does not answer');
-    const recent = await scripts.recent(user);
+    const recent = await partitions.ofUser(user).waitedFor.recent(user);
     const [endedKeys = [], fetchedIds = []] = recent as readonly string[][];
-    const withEntries = (keys: readonly string[]) => this.#withEntries(keys);
+    const withEntries = (keys: readonly string[]) => this.#withEntries(user, keys);
     await handlers()?.trackUser(user, { endedKeys, withEntries });
     await Promise.all(streams.ofUser(user).map((stream) => stream.whenIdle()));
     for (const id of fetchedIds) handlers()?.resultFetched(user, id);
@@ -50,7 +50,7 @@ export class UserPrompts {
     const { streams, handlers, discover } = this.#options;
     const keys = (await handlers()?.liveKeys(user)) ?? [];
     const unknown = keys.filter((key) => !streams.get(key));
-    for (const key of await this.#withEntries(unknown)) await discover(key);
+    for (const key of await this.#withEntries(user, unknown)) await discover(key);
     for (const stream of streams.ofUser(user)) {
       if (stream.hasEnded()) continue;
       await stream.catchUp();
@@ -60,18 +60,18 @@ export class UserPrompts {
 
   /** It ended while this process received nothing, longer ago than entries are kept. */
   async #finishIfForgotten(stream: LogStream): Promise<void> {
-    const { links, scripts, handlers } = this.#options;
-    const { commands, prefix } = links;
+    const { redis, partitions, handlers } = this.#options;
+    const { prefix, waitedFor } = partitions.of(stream);
     if (stream.token() !== undefined || stream.hasEnded()) return;
-    const isLeased = (await commands.zscore(`${prefix}leases`, stream.key)) !== null;
-    if (isLeased || (await commands.exists(`${prefix}entries:${stream.key}`)) > 0) return;
+    const isLeased = (await redis.zscore(`${prefix}leases`, stream.key)) !== null;
+    if (isLeased || (await redis.exists(`${prefix}entries:${stream.key}`)) > 0) return;
     const end = await handlers()?.endOf(stream.key);
-    if (end === 'none') await scripts.register(stream.key);
+    if (end === 'none') await waitedFor.register(stream.key);
     else if (end) await stream.finish(end);
   }
 
-  async #withEntries(keys: readonly string[]): Promise<readonly string[]> {
-    const { scripts } = this.#options;
-    return keys.length === 0 ? [] : ((await scripts.withEntries(...keys)) as string[]);
+  async #withEntries(user: string, keys: readonly string[]): Promise<readonly string[]> {
+    const { waitedFor } = this.#options.partitions.ofUser(user);
+    return keys.length === 0 ? [] : ((await waitedFor.withEntries(...keys)) as string[]);
   }
 }

@@ -27,9 +27,9 @@ type Scheme = {
 };
 
 async function priorities(): Promise<Scheme> {
-  const keys = createQueueKeys(links);
+  const keys = createQueueKeys(links.partitions);
   const takeover = { lockMs: 6000, checkMs: 1000 };
-  const pubsub = createPubSub(links.connect(), log);
+  const pubsub = createPubSub(links.subscriber(), log);
   const shared = { redis, keys, worker: 'one', pubsub, clock: systemClock, log };
   const queue = new BullJobQueue({ ...shared, takeover });
   const runs = new RunStateStore(shared);
@@ -49,7 +49,7 @@ async function priorities(): Promise<Scheme> {
 }
 
 async function turns(): Promise<Scheme> {
-  const keys = createQueueKeys(links);
+  const keys = createQueueKeys(links.partitions);
   const runs = new RunStateStore({ redis, keys, worker: 'one' });
   const prefix = `${links.prefix}turns`;
   const base = { connection: redis, prefix };

@@ -65,7 +65,9 @@ describe.skipIf(redisMissing() !== '')(`two databases of one Redis${redisMissing
   });
 
   test('have queues that do not hear each other', async () => {
-    const [one, other] = [await open(0), await open(1)].map(({ links }) => createQueueKeys(links));
+    const [one, other] = [await open(0), await open(1)].map(({ links }) =>
+      createQueueKeys(links.partitions),
+    );
     expect(one?.eventChannel('j')).not.toBe(other?.eventChannel('j'));
     expect(one?.run('j')).toBe(other?.run('j'));
   });

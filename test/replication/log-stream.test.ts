@@ -6,7 +6,7 @@ import {
   LeadershipLost,
 } from '../../src/prompts/prompt-event-log.ts';
 import { encodeEntry, LogStream } from '../../src/replication/log-stream.ts';
-import { LogStreams } from '../../src/replication/log-streams.ts';
+import { LogStreams, keysAndTokens } from '../../src/replication/log-streams.ts';
 
 const ATTACHED: PromptLogEntry = { kind: 'attached' };
 const RELEASED: PromptLogEntry = { kind: 'released' };
@@ -122,5 +122,5 @@ test('ended prompts are remembered for two minutes', async () => {
   expect(streams.get('ended')).toBeDefined();
   streams.removeEnded(121_000);
   expect(streams.get('ended')).toBeUndefined();
-  expect(streams.keysAndTokens()).toEqual(['live', 'token']);
+  expect(keysAndTokens(streams.owned())).toEqual(['live', 'token']);
 });

@@ -29,7 +29,12 @@ export function createLedgerConnection(redis: Redis, prefix: string) {
     ask: <T>(send: () => Promise<T>): Promise<T> => withReason('written', send),
     /** Scripts, which run whole or not at all; texts of a reply are Buffers. */
     scripts: <Name extends string>(store: string, lua: { readonly [name in Name]: string }) =>
-      defineScripts(redis, lua, { namespace: store, prelude: prelude(prefix), reply: 'bytes' }),
+      defineScripts(redis, lua, {
+        namespace: store,
+        key: prefix,
+        prelude: PRELUDE,
+        reply: 'bytes',
+      }),
   };
 }
 
@@ -49,9 +54,8 @@ async function withReason<T>(done: 'read' | 'written', send: () => Promise<T>): 
  * `once` is false for a command that Redis ran before the connection broke and that is now sent
  * again.
  */
-function prelude(prefix: string): string {
-  return `
-local P = '${prefix}'
+const PRELUDE = `
+local P = KEYS[1]
 local call = redis.call
 local function own(a, b) return #a .. ':' .. a .. ':' .. b end
 local function member(seq, id) return string.format('%016d', seq) .. ':' .. id end
@@ -63,4 +67,3 @@ local function set(key, i)
 end
 local function once(token) return call('SET', P .. 'once:' .. token, 1, 'NX', 'EX', 3600) end
 `;
-}

@@ -1,10 +1,13 @@
 import { randomUUID } from 'node:crypto';
-import { type RedisConnections, openRedis } from '../../lib/redis.ts';
+import { type Redis, type RedisConnections, askNodes, openRedis } from '../../lib/redis.ts';
 import type { Logger } from '../../observability/log.ts';
+import { redisNodes, withoutRedisLogin } from '../../config/redis-hosts.ts';
 import { createProcessLeases } from '../leases.ts';
 import { completesWithin } from '../../lib/completes-within.ts';
 import type { LedgerIdentity } from '../identity.ts';
 import { type WriteTokens, NO_LEADER } from './write-tokens.ts';
+import { checkClusterMode, checkNamedNodes } from './cluster-mode.ts';
+import { bindPartitions, idKeys } from './partition-ids.ts';
 import { openRedisLedger } from './redis-ledger.ts';
 
 export type SharedRedis = ReturnType<typeof createSharedRedis>;
@@ -28,38 +31,55 @@ const DURABLE_SETTINGS = {
  * Opens the ledger, or throws with one sentence an operator can act on: when Redis cannot be
  * reached within seconds, refuses access, or was written by a newer version.
  */
-export async function openSharedRedis(options: {
+export async function openSharedRedis(options: OpenOptions): Promise<SharedRedis> {
+  const { url, log, reachWithinMs = REACH_WITHIN_MS } = options;
+  try {
+    if (redisNodes(url).length > 1) await checkNamedNodes(url, { log, withinMs: reachWithinMs });
+    return await open(options, reachWithinMs);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new Error(`the ledger ${withoutRedisLogin(url)} ${reason}`, { cause: error });
+  }
+}
+
+type OpenOptions = {
   readonly url: string;
   readonly log: Logger;
   readonly reachWithinMs?: number;
   /** `holdover migrate` goes on with one that was interrupted. */
   readonly acceptMigration?: boolean;
-}): Promise<SharedRedis> {
-  const { url, log, reachWithinMs = REACH_WITHIN_MS } = options;
+};
+
+async function open(
+  { url, log, acceptMigration }: OpenOptions,
+  reachWithinMs: number,
+): Promise<SharedRedis> {
   const links = openRedis(url, { log });
   try {
     await connectWithin(links, reachWithinMs);
+    await checkClusterMode(links);
     await refuseNewer(links);
-    if (!options.acceptMigration) await refuseMigration(links);
+    if (!acceptMigration) await refuseMigration(links);
     await warnOfLoss(links, log);
-    return createSharedRedis(links, await setOnce(links, 'id', Buffer.from(randomUUID())));
+    const id = (await setOnce(links, 'id', Buffer.from(randomUUID()))).toString();
+    await bindPartitions(links, id);
+    return createSharedRedis(links, id);
   } catch (error) {
     await links.close();
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new Error(`the ledger ${withoutLogin(url)} ${reason}`, { cause: error });
+    throw error;
   }
 }
 
 /** A ledger in Redis, and the other data that processes share there. */
-function createSharedRedis(links: RedisConnections, id: Buffer) {
+function createSharedRedis(links: RedisConnections, id: string) {
   let lead = NO_LEADER;
-  const watch = watchIdentity(links, id.toString());
+  const watch = watchIdentity(links, id);
   const ledger = openRedisLedger({ links, leadership: () => lead });
-  const leases = createProcessLeases(links.commands, links.prefix);
+  const leases = createProcessLeases(links.commands, links.partitions.queue.prefix);
   return {
     ledger,
     links,
-    identity: redisIdentity(links, id.toString()),
+    identity: redisIdentity(links, id),
     /** Runs work that only one of the processes of this ledger may do at a time. */
     withStartLock: <T>(work: () => Promise<T>): Promise<T> => leases.with(START, work),
     /** Resolves when Redis has lost data that was acknowledged to clients: this process must stop. */
@@ -118,11 +138,15 @@ async function refuseMigration({ commands, prefix }: RedisConnections): Promise<
 }
 
 /** A hosted Redis may refuse CONFIG. */
-async function warnOfLoss({ commands }: RedisConnections, log: Logger): Promise<void> {
+async function warnOfLoss(links: RedisConnections, log: Logger): Promise<void> {
+  await askNodes(links, (node) => warnOfNode(node, log));
+}
+
+async function warnOfNode(node: Redis, log: Logger): Promise<void> {
   for (const [setting, expected] of Object.entries(DURABLE_SETTINGS)) {
     let is: string | undefined;
     try {
-      is = ((await commands.config('GET', setting)) as string[])[1];
+      is = ((await node.config('GET', setting)) as string[])[1];
     } catch (error) {
       const { message } = error as Error;
       log.info(
@@ -139,21 +163,17 @@ async function warnOfLoss({ commands }: RedisConnections, log: Logger): Promise<
   }
 }
 
-/** The address without credentials. */
-function withoutLogin(url: string): string {
-  const { protocol, host, pathname } = new URL(url);
-  return `${protocol}//${host}${pathname}`;
-}
-
 /** Interval of the check. Until it notices the loss, clients may still get lost data. */
 const POLL_MS = 5000;
 
 /**
- * Watches the key that identifies the data in a Redis. One that was emptied, or restarted without
+ * Watches the keys that identify the data in a Redis, or in each partition of a cluster. One that was emptied, or restarted without
  * its data, answers as if it had always been empty. `lost` resolves when the data are no longer
  * this ledger's; it never rejects.
  */
-function watchIdentity({ commands, prefix }: RedisConnections, id: string) {
+function watchIdentity(links: RedisConnections, id: string) {
+  const { commands } = links;
+  const keys = idKeys(links);
   let close = (): void => {};
   const lost = new Promise<Error>((resolve) => {
     const check = (found: string | null): void => {
@@ -161,7 +181,7 @@ function watchIdentity({ commands, prefix }: RedisConnections, id: string) {
     };
     const poll = (): void => {
       // Errors of the connection are reported elsewhere.
-      commands.get(`${prefix}id`).then(check, () => {});
+      for (const key of keys) commands.get(key).then(check, () => {});
     };
     const timer = setInterval(poll, POLL_MS).unref();
     commands.on('ready', poll);

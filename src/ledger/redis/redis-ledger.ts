@@ -12,6 +12,7 @@ import { fileStore, settingStore } from './files.ts';
 import { jobStore } from './jobs.ts';
 import { createLedgerConnection } from './connection.ts';
 import { type WriteTokens, NO_LEADER } from './write-tokens.ts';
+import { partitionedLedger } from './partitioned-ledger.ts';
 import { modelCallStore, replayStore } from './models.ts';
 import { promptStore } from './prompts.ts';
 
@@ -26,14 +27,21 @@ type RedisLedgerOptions = {
 /** How long closing waits for Redis to confirm pending writes. */
 const CLOSE_WITHIN_MS = 5000;
 
-/**
- * Opens the ledger in Redis, which many processes may share. It needs one Redis or Valkey, not a
- * cluster, because scripts build keys from the data they read.
- */
+/** Opens the ledger in Redis, or in a cluster of them, which many processes may share. */
 export function openRedisLedger(options: RedisLedgerOptions): Ledger {
   const { links, timeoutMs = COMMAND_TIMEOUT_MS, leadership: lead = () => NO_LEADER } = options;
   const redis = links.connect(withTimeouts(timeoutMs));
-  const connection = createLedgerConnection(redis, links.prefix);
+  const { users, indexOf } = links.partitions;
+  const ledgers = users.map(({ prefix }) => openPartition(redis, prefix, lead));
+  const [only, ...others] = ledgers;
+  return only && others.length === 0
+    ? only
+    : partitionedLedger(ledgers, { indexOf, close: () => close(redis) });
+}
+
+/** The part of a ledger whose keys begin with this. */
+function openPartition(redis: Redis, prefix: string, lead: () => WriteTokens): Ledger {
+  const connection = createLedgerConnection(redis, prefix);
   return {
     prompts: promptStore(connection, lead),
     files: fileStore(connection),

@@ -1,4 +1,4 @@
-import type { Redis } from '../../lib/redis.ts';
+import type { RedisSubscriber } from '../../lib/redis-subscriber.ts';
 import type { Logger } from '../../observability/log.ts';
 
 export type PubSub = ReturnType<typeof createPubSub>;
@@ -11,22 +11,24 @@ const PING_MS = 15_000;
  * Subscriptions to published messages, for any number of handlers in this process, over one
  * connection. Uses a connection of its own.
  */
-export function createPubSub(subscriber: Redis, log: Logger) {
+export function createPubSub(subscriber: RedisSubscriber, log: Logger) {
   const handlersByChannel = new Map<string, Set<MessageHandler>>();
   const reconnectHandlers = new Set<() => void>();
   let wasReady = false;
 
   // A dead connection without pending commands would stay unnoticed for hours.
-  const pingTimer = setInterval(() => void subscriber.ping().catch(() => {}), PING_MS).unref();
-  subscriber.on('messageBuffer', (channel: Buffer, message: Buffer) => {
-    for (const onMessage of handlersByChannel.get(channel.toString()) ?? []) onMessage(message);
+  const pingTimer = setInterval(() => {
+    subscriber.ping().catch(ignoreError);
+    subscriber.verify().catch(ignoreError);
+  }, PING_MS).unref();
+  subscriber.onMessage((channel, message) => {
+    for (const onMessage of handlersByChannel.get(channel) ?? []) onMessage(message);
   });
-  subscriber.on('ready', () => {
+  subscriber.onReady(() => {
     if (wasReady) void resubscribe();
     wasReady = true;
   });
 
-  /** The client subscribes again by itself, but does not report when that is done. */
   async function resubscribe(): Promise<void> {
     try {
       if (handlersByChannel.size > 0) await subscriber.subscribe(...handlersByChannel.keys());
@@ -63,3 +65,6 @@ export function createPubSub(subscriber: Redis, log: Logger) {
     close: (): void => clearInterval(pingTimer),
   };
 }
+
+/** The connection is opened again, and everything subscribed then. */
+function ignoreError(): void {}

@@ -43,7 +43,7 @@ local function arrange(user)
   end
 end
 local function publish(channel, message)
-  call('PUBLISH', '${keys.runChannels}' .. channel, message)
+  call('${keys.publish}', '${keys.runChannels}' .. channel, message)
 end
 local function emit(id, fence, n, text)
   local at = fence .. '-' .. n

@@ -1,4 +1,4 @@
-import type { RedisConnections } from '../../lib/redis.ts';
+import type { RedisPartitions } from '../../lib/redis-partitions.ts';
 
 /** The queue's name in the keys of BullMQ. */
 export const QUEUE_NAME = 'queued-jobs';
@@ -7,9 +7,9 @@ export const QUEUE_NAME = 'queued-jobs';
 export type QueueKeys = ReturnType<typeof createQueueKeys>;
 
 export function createQueueKeys({
-  prefix,
-  channels,
-}: Pick<RedisConnections, 'prefix' | 'channels'>) {
+  queue: { prefix, channels, publish },
+  prefix: start,
+}: Pick<RedisPartitions, 'queue' | 'prefix'>) {
   const of = (id: string): string => `${prefix}run:${id}`;
   const bullPrefix = `${prefix}bull`;
   const ofBull = `${bullPrefix}:${QUEUE_NAME}:`;
@@ -28,6 +28,8 @@ export function createQueueKeys({
     cancelChannel: (worker: string): string => `${channels}run:${worker}:cancel`,
     /** Prefix of both, before the id of a job or worker. */
     runChannels: `${channels}run:`,
+    /** The command that publishes there. */
+    publish,
     /** The unfinished jobs of one user, a sorted set: 16 digits of arrival and a colon before the id. */
     jobsOf: (user: string): string => `${prefix}queue:jobs-of:${user}`,
     /** The highest `order` that ever entered the queue. */
@@ -38,7 +40,7 @@ export function createQueueKeys({
     /** Announces bytes that were just moved into place and may not have a record yet. */
     pendingBlob: (hash: string): string => `${prefix}adopted:${hash}`,
     /** The id of the ledger; missing when Redis has lost all data. */
-    ledgerId: `${prefix}id`,
+    ledgerId: `${start}id`,
     /** Prefix of the keys of BullMQ. */
     bullPrefix,
     /** Prefix of the keys of BullMQ's jobs, before the id. */

@@ -121,5 +121,9 @@ export type QueueScripts = Scripts<keyof typeof SCRIPTS>;
 
 /** The scripts of the distributed queue. */
 export function defineQueueScripts(redis: Redis, keys: QueueKeys): QueueScripts {
-  return defineScripts(redis, SCRIPTS, { namespace: 'queue', prelude: queuePrelude(keys) });
+  return defineScripts(redis, SCRIPTS, {
+    namespace: 'queue',
+    key: keys.prefix,
+    prelude: queuePrelude(keys),
+  });
 }

@@ -29,7 +29,7 @@ export function openSharedServices(deps: DistributedEngineOptions) {
   const { links, ledger, limits, log, nodes, clock = systemClock } = deps;
   // A connection that stays silent with commands pending is closed and opened again.
   const redis = links.connect({ socketTimeout: SOCKET_TIMEOUT_MS });
-  const keys = createQueueKeys(links);
+  const keys = createQueueKeys(links.partitions);
   const blobs = createSharedBlobs({
     redis,
     keys,
@@ -48,7 +48,8 @@ export function openSharedServices(deps: DistributedEngineOptions) {
     isInUse: async (id) =>
       (await ledger.jobs.unfinished()).some((row) => inputAssetIdsOf(row).includes(id)),
   });
-  const pubsub = createPubSub(links.connect({ socketTimeout: SOCKET_TIMEOUT_MS }), log);
+  const messages = links.subscriber(links.partitions.queue, { socketTimeout: SOCKET_TIMEOUT_MS });
+  const pubsub = createPubSub(messages, log);
   const worker = randomUUID();
   const takeover = { ...TAKEOVER, ...deps.takeover };
   return {

@@ -35,11 +35,34 @@ export function redisMissing(): string {
   }
 }
 
-/** Starts one on a free port, with its data in a temporary folder. */
+/** Starts one, or a cluster where the test project says so: its nodes do everything together. */
 export async function startRedis(): Promise<RedisServer> {
+  if (process.env['HOLDOVER_TEST_REDIS'] !== 'cluster') return startRedisNode();
+  const { startRedisCluster } = await import('./redis-cluster.ts');
+  const cluster = await startRedisCluster();
+  const { nodes } = cluster;
+  return {
+    url: cluster.url,
+    port: nodes[0]?.port ?? 0,
+    kill9: async () => void (await Promise.all(nodes.map((node) => node.kill9()))),
+    async restart() {
+      await Promise.all(nodes.map((node) => node.restart()));
+      await cluster.whenReady();
+    },
+    pause: () => nodes.forEach((node) => node.pause()),
+    resume: () => nodes.forEach((node) => node.resume()),
+    everything: () => cluster.everything(),
+    dispose: () => cluster.dispose(),
+  };
+}
+
+/** Starts one on a free port, with its data in a temporary folder; `more`: settings of its own. */
+export async function startRedisNode(
+  more: { readonly [setting: string]: string } = {},
+): Promise<RedisServer> {
   const dir = await mkdtemp(join(tmpdir(), 'holdover-redis-'));
   const port = await freePort();
-  let child = await start(port, dir);
+  let child = await start(port, dir, more);
 
   async function kill9(): Promise<void> {
     if (child.exitCode !== null || child.signalCode !== null) return;
@@ -54,7 +77,7 @@ export async function startRedis(): Promise<RedisServer> {
     kill9,
     async restart() {
       await kill9();
-      child = await start(port, dir);
+      child = await start(port, dir, more);
     },
     pause: () => void child.kill('SIGSTOP'),
     resume: () => void child.kill('SIGCONT'),
@@ -73,8 +96,9 @@ export async function startRedis(): Promise<RedisServer> {
   };
 }
 
-async function start(port: number, dir: string): Promise<ChildProcess> {
+async function start(port: number, dir: string, more: object): Promise<ChildProcess> {
   const settings = {
+    ...more,
     bind: '127.0.0.1',
     port: String(port),
     dir,

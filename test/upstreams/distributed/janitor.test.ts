@@ -42,7 +42,7 @@ test.skipIf(!redis).each([
   for (const name of [HEX, STRANGE]) await writeFile(join(folder, name), 'x');
   await mkdir(join(dataDir, 'blobs-unrecorded'));
   await writeFile(join(dataDir, 'blobs-unrecorded', HEX), '');
-  const shared = { redis: links.commands, keys: createQueueKeys(links), ledger };
+  const shared = { redis: links.commands, keys: createQueueKeys(links.partitions), ledger };
   const clock = { ...systemClock, now: () => Date.now() + 2 * 60 * 60_000 };
   const blobs = createSharedBlobs({
     ...shared,

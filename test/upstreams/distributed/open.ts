@@ -20,7 +20,8 @@ import { RunStateStore } from '../../../src/upstreams/distributed-state/run-stat
 import { systemClock } from '../../../src/lib/clock.ts';
 import type { Blobs } from '../../../src/upstreams/blobs.ts';
 import { createFolderBlobs } from '../../../src/upstreams/folder/folder-blobs.ts';
-import { openRedis } from '../../../src/lib/redis.ts';
+import { clusterPartitions, singlePartition } from '../../../src/lib/redis-partitions.ts';
+import { type RedisConnections, openRedis } from '../../../src/lib/redis.ts';
 import { silentLogger } from '../../../src/observability/log.ts';
 import { tempDir } from '../embedded/open.ts';
 import { ALL_NODES } from '../embedded/tiny-nodes.mjs';
@@ -63,7 +64,7 @@ export async function startQueued(
   } = {},
 ): Promise<Engine> {
   const log = silentLogger();
-  const links = { ...openRedis(setup.url, { log }), prefix: setup.prefix, channels: setup.prefix };
+  const links = openWithPrefix(setup);
   await links.commands.set(`${setup.prefix}id`, 'test', 'NX');
   const ledger = openRedisLedger({ links });
   const spoolDir = path.join(setup.dataDir, 'spool', String(++engines));
@@ -95,12 +96,11 @@ export function openServices(
   options: { readonly pubsub?: BullJobQueueOptions['pubsub'] } = {},
 ) {
   const log = silentLogger();
-  const opened = openRedis(setup.url, { log });
-  const links = { ...opened, prefix: setup.prefix, channels: setup.prefix };
+  const links = openWithPrefix(setup);
   const ledger = openRedisLedger({ links });
-  const keys = createQueueKeys(links);
+  const keys = createQueueKeys(links.partitions);
   const redis = links.commands;
-  const messages = createPubSub(links.connect(), log);
+  const messages = createPubSub(links.subscriber(links.partitions.queue), log);
   const shared = { redis, keys, worker: randomUUID(), clock: systemClock, log };
   const queue = new BullJobQueue({
     ...shared,
@@ -113,5 +113,15 @@ export function openServices(
     await ledger.close();
     await links.close();
   });
-  return { redis, keys, ledger, queue, runs: new RunStateStore(shared) };
+  return { links, redis, keys, ledger, queue, runs: new RunStateStore(shared) };
+}
+
+/** Connections to keys of the test's own. */
+export function openWithPrefix({
+  url,
+  prefix,
+}: Pick<QueueSetup, 'url' | 'prefix'>): RedisConnections {
+  const links = openRedis(url, { log: silentLogger() });
+  const partitions = links.cluster ? clusterPartitions(prefix) : singlePartition(prefix, 0);
+  return { ...links, partitions, prefix, channels: prefix };
 }

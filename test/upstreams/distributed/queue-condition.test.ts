@@ -1,7 +1,5 @@
 import { Queue, Worker } from 'bullmq';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { openRedis } from '../../../src/lib/redis.ts';
-import { silentLogger } from '../../../src/observability/log.ts';
 import { createQueueCondition } from '../../../src/upstreams/distributed-state/queue-condition.ts';
 import {
   QUEUE_NAME,
@@ -9,16 +7,15 @@ import {
 } from '../../../src/upstreams/distributed-state/redis-keys.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
 import { redisMissing } from '../../support/processes/redis.ts';
-import { openQueueSetup, useRedis } from './open.ts';
+import { openQueueSetup, openWithPrefix, useRedis } from './open.ts';
 
 describe.skipIf(redisMissing() !== '')(`the condition of the queue${redisMissing()}`, () => {
   const redis = useRedis();
 
   async function open() {
-    const { url, prefix } = await openQueueSetup(redis());
-    const links = openRedis(url, { log: silentLogger() });
+    const links = openWithPrefix(await openQueueSetup(redis()));
     const clock = createFakeClock();
-    const keys = createQueueKeys({ prefix, channels: prefix });
+    const keys = createQueueKeys(links.partitions);
     const connection = links.commands;
     const queue = new Queue(QUEUE_NAME, { connection, prefix: keys.bullPrefix });
     onTestFinished(async () => {

@@ -1,0 +1,88 @@
+import { Redis } from 'ioredis';
+import { type RedisNode, redisNodes } from '../../config/redis-hosts.ts';
+import { completesWithin } from '../../lib/completes-within.ts';
+import { accessOf } from '../../lib/redis-cluster.ts';
+import { type RedisConnections, askNodes } from '../../lib/redis.ts';
+import type { Logger } from '../../observability/log.ts';
+
+const SLOTS = 16_384;
+const ONE_NODE = 'is a node of a cluster: name several of its nodes, redis://HOST:PORT,HOST:PORT…';
+const INCOMPLETE = 'cannot be used: no node has some of the slots of the cluster';
+const DOWN = 'cannot be used: the cluster says that it is down (cluster_state:fail)';
+const MOVING = 'cannot be used while slots of the cluster are moved: start again when that is done';
+
+/** A line of CLUSTER NODES about the node itself, with a slot that it gives away or gets. */
+const MOVING_SLOT = /\bmyself\b.*\[\d+-[<>]-/;
+
+/** Throws when a named node answers, and is in no cluster, or in another one than the others. */
+export async function checkNamedNodes(
+  url: string,
+  { log, withinMs }: { readonly log: Logger; readonly withinMs: number },
+): Promise<void> {
+  const named = redisNodes(url);
+  const asked = await Promise.all(named.map((node) => askNode(node, url, withinMs)));
+  const answers = asked.flatMap((answer) => ('id' in answer ? [answer] : []));
+  for (const answer of asked) {
+    if ('id' in answer) continue;
+    if (answers.length === 0) throw new Error(`cannot be used: ${answer.reason}`);
+    const event = 'redis.node_unreachable';
+    log.warn({ event, ...answer }, 'a node of the Redis Cluster cannot be reached');
+  }
+  const [first] = answers;
+  const stranger = answers.find(({ id }) => !first?.nodes.includes(id));
+  if (first && stranger) {
+    throw new Error(
+      `cannot be used: ${stranger.node} is not a node of the cluster of ${first.node}`,
+    );
+  }
+}
+
+type NodeAnswer =
+  | { readonly node: string; readonly id: string; readonly nodes: string }
+  | { readonly node: string; readonly reason: string };
+
+/** Throws for a node that answers with a refusal. */
+async function askNode({ host, port }: RedisNode, url: string, ms: number): Promise<NodeAnswer> {
+  const node = `${host}:${port}`;
+  const access = { ...accessOf(url), lazyConnect: true, retryStrategy: null };
+  const redis = new Redis({ ...access, host, port, maxRetriesPerRequest: 0 });
+  let reason = 'it does not answer';
+  redis.on('error', (error: NodeJS.ErrnoException) => {
+    reason = error.message || (error.code ?? reason);
+  });
+  let answer: NodeAnswer | undefined;
+  const ask = async (): Promise<void> => {
+    await redis.connect();
+    const [id, nodes] = [await redis.cluster('MYID'), await redis.cluster('NODES')];
+    answer = { node, id: String(id), nodes: String(nodes) };
+  };
+  try {
+    await completesWithin(ms, ask());
+  } catch (error) {
+    const { name, message } = error as Error;
+    if (name === 'ReplyError')
+      throw new Error(`cannot be used: ${node}: ${message}`, { cause: error });
+  } finally {
+    redis.disconnect();
+  }
+  return answer ?? { node, reason };
+}
+
+/**
+ * Throws when one Redis is named that is a node of a cluster, or when a cluster cannot have all
+ * keys now.
+ */
+export async function checkClusterMode(links: RedisConnections): Promise<void> {
+  const { cluster, commands } = links;
+  if (!cluster) {
+    const info = await commands.info('cluster').catch(() => '');
+    if (info.includes('cluster_enabled:1')) throw new Error(ONE_NODE);
+    return;
+  }
+  const info = String(await cluster.cluster('INFO'));
+  if (!info.includes(`cluster_slots_assigned:${SLOTS}`)) throw new Error(INCOMPLETE);
+  if (info.includes('cluster_state:fail')) throw new Error(DOWN);
+  // A script would find some of its keys at one node and some at the other.
+  const nodes = await askNodes(links, (node) => node.cluster('NODES').then(String, () => ''));
+  if (nodes.some((lines) => MOVING_SLOT.test(lines))) throw new Error(MOVING);
+}

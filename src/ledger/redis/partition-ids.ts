@@ -1,0 +1,35 @@
+import type { RedisConnections } from '../../lib/redis.ts';
+import { isUnusedRedis } from './stored-keys.ts';
+
+const LOST = 'a node of the cluster has lost its data, or has those of another ledger';
+const ONE_REDIS =
+  'has the keys of a single Redis: start that one again, and copy it with "holdover migrate"';
+
+/** The keys with the id of the ledger: in a cluster each partition has one, too, as each may be lost. */
+export function idKeys({ cluster, prefix, partitions }: RedisConnections): readonly string[] {
+  const { users, queue } = partitions;
+  const tagged = cluster ? [queue, ...users].map((partition) => `${partition.prefix}id`) : [];
+  return [`${prefix}id`, ...tagged];
+}
+
+/** Gives all partitions the id of a new ledger; throws when one has not the id of this ledger. */
+export async function bindPartitions(links: RedisConnections, id: string): Promise<void> {
+  const { cluster, commands, prefix, partitions } = links;
+  if (!cluster) return;
+  const key = `${prefix}partitions`;
+  const count = String(partitions.users.length);
+  const readIds = () => Promise.all(idKeys(links).map((name) => commands.get(name)));
+  if ((await commands.get(key)) === null) {
+    const isUnused = await isUnusedRedis(links);
+    const [, ...tagged] = await readIds();
+    // Another process may have begun to use the ledger meanwhile.
+    if (!isUnused && (await commands.get(key)) === null) {
+      throw new Error(tagged.some((one) => one !== null) ? LOST : ONE_REDIS);
+    }
+    await Promise.all(idKeys(links).map((name) => commands.set(name, id, 'NX')));
+    await commands.set(key, count, 'NX');
+  }
+  const found = await commands.get(key);
+  if (found !== count) throw new Error(`has ${found} partitions instead of ${count}`);
+  if ((await readIds()).some((one) => one !== id)) throw new Error(LOST);
+}

@@ -1,0 +1,68 @@
+import type { Redis, RedisConnections } from '../lib/redis.ts';
+import type { RedisPartition } from '../lib/redis-partitions.ts';
+import type { OwnedPrompt } from '../prompts/prompt-event-log.ts';
+import { type Scripts, defineReplicationScripts } from './scripts.ts';
+
+/** The prompts of some users, whose keys are in one place. */
+export type PromptPartition = RedisPartition & {
+  readonly scripts: Scripts;
+  /** The same on the other connection: a client waits for these. */
+  readonly waitedFor: Scripts;
+};
+
+/** All prompts, in their partitions. */
+export class PromptPartitions {
+  readonly all: readonly PromptPartition[];
+  readonly #links: RedisConnections;
+  /** The partitions of prompts without a leader: of some the user is not known. */
+  #vacant = new Map<string, PromptPartition>();
+
+  constructor(links: RedisConnections, redis: Redis) {
+    this.#links = links;
+    this.all = links.partitions.users.map((partition) => ({
+      ...partition,
+      scripts: defineReplicationScripts(redis, partition),
+      waitedFor: defineReplicationScripts(links.commands, partition),
+    }));
+  }
+
+  ofUser(user: string): PromptPartition {
+    return this.#required(this.all[this.#links.partitions.indexOf(user)]);
+  }
+
+  of({ key, user }: OwnedPrompt): PromptPartition {
+    return user === '' ? this.#required(this.#vacant.get(key) ?? this.all[0]) : this.ofUser(user);
+  }
+
+  /** The prompts without a leader. */
+  async vacantKeys(): Promise<readonly string[]> {
+    const vacant = new Map<string, PromptPartition>();
+    await Promise.all(
+      this.all.map(async (partition) => {
+        for (const key of (await partition.scripts.vacant()) as string[])
+          vacant.set(key, partition);
+      }),
+    );
+    this.#vacant = vacant;
+    // Keys begin with the time: the oldest prompts come first.
+    return this.all.length === 1 ? [...vacant.keys()] : [...vacant.keys()].toSorted();
+  }
+
+  /** Calls `act` for each partition that has some of the prompts. */
+  async each<Prompt extends OwnedPrompt>(
+    prompts: readonly Prompt[],
+    act: (partition: PromptPartition, some: readonly Prompt[]) => Promise<void>,
+  ): Promise<void> {
+    const byPartition = new Map<PromptPartition, Prompt[]>();
+    for (const prompt of prompts) {
+      const partition = this.of(prompt);
+      byPartition.set(partition, [...(byPartition.get(partition) ?? []), prompt]);
+    }
+    await Promise.all([...byPartition].map(([partition, some]) => act(partition, some)));
+  }
+
+  #required(partition: PromptPartition | undefined): PromptPartition {
+    if (!partition) throw new Error('the ledger has no partition for a prompt');
+    return partition;
+  }
+}

@@ -1,0 +1,50 @@
+import { Command } from 'ioredis';
+import { expect, test } from 'vitest';
+import { clusterPartitions, singlePartition } from '../../src/lib/redis-partitions.ts';
+import { createQueueKeys } from '../../src/upstreams/distributed-state/redis-keys.ts';
+
+const PREFIX = 'holdover:';
+const SLOTS = 16_384;
+const slotOf = (key: string): number => new Command('get', [key]).getSlot();
+
+test('the partitions of a cluster have equal shares of its slots', () => {
+  const { users } = clusterPartitions(PREFIX);
+  const share = SLOTS / users.length;
+  const shares = users.map(({ prefix }) => Math.floor(slotOf(`${prefix}prompt:a`) / share));
+  expect(shares).toEqual(users.map((_, i) => i));
+});
+
+test('users are spread over the partitions, and stay where they are', () => {
+  const { users, indexOf } = clusterPartitions(PREFIX);
+  const counts = users.map(() => 0);
+  for (let i = 0; i < 32_000; i++) counts[indexOf(`user ${i}`)]!++;
+  expect(Math.min(...counts)).toBeGreaterThan(850);
+  expect(Math.max(...counts)).toBeLessThan(1150);
+  expect(['', 'local', 'ann', 'ben'].map(indexOf)).toEqual([2, 26, 13, 28]);
+  expect(users.map(({ prefix }) => prefix).slice(0, 3)).toEqual([
+    'holdover:{10}:',
+    'holdover:{263}:',
+    'holdover:{25}:',
+  ]);
+});
+
+test('all keys of the queue, and of BullMQ, have one tag', () => {
+  const keys = createQueueKeys(clusterPartitions(PREFIX));
+  const of = (name: keyof typeof keys): string => {
+    const key = keys[name];
+    return typeof key === 'string' ? key : key('a', 'b');
+  };
+  const alone = ['publish', 'ledgerId'];
+  for (const name of Object.keys(keys) as (keyof typeof keys)[]) {
+    if (!alone.includes(name)) expect(of(name)).toMatch(/^holdover:\{queue\}:/);
+  }
+  expect(keys.bullPrefix).toBe('holdover:{queue}:bull');
+});
+
+test('no key of one Redis has a tag, and every key is where it was before', () => {
+  const partitions = singlePartition(PREFIX, 0);
+  const only = { prefix: PREFIX, channels: PREFIX, publish: 'PUBLISH' };
+  expect(partitions).toMatchObject({ ...only, queue: only, users: [only] });
+  expect(partitions.indexOf('ann')).toBe(0);
+  expect(createQueueKeys(partitions)).toMatchObject({ bullPrefix: 'holdover:bull' });
+});
