@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { type Hash, createHash } from 'node:crypto';
 import type { Ledger } from '../../ledger/ledger.ts';
 import {
   RECORD_KINDS,
@@ -15,7 +15,7 @@ export type LedgerSide = {
   readonly records: LedgerRecords;
 };
 
-/** How many rows of a kind there are, and one hash over all of them in their order. */
+/** How many rows of a kind there are, and one hash over those of each user in their order. */
 type Tally = { readonly rows: number; readonly hash: string };
 
 const KINDS = Object.keys(RECORD_KINDS) as RecordKind[];
@@ -63,14 +63,21 @@ async function idsOf({ records }: LedgerSide, kind: RecordKind): Promise<Readonl
   return ids;
 }
 
+/** In a cluster each user's rows have an order, and no row has one among those of other users. */
 async function tallyOf({ records }: LedgerSide, kind: RecordKind): Promise<Tally> {
-  const hash = createHash('sha256');
+  const ofUsers = new Map<string, Hash>();
   let rows = 0;
   for await (const row of records.read(kind)) {
-    hash.update(textOf(kind, row)).update('\n');
+    const user = 'user' in row ? row.user : '';
+    const hash = ofUsers.get(user) ?? createHash('sha256');
+    ofUsers.set(user, hash.update(textOf(kind, row)).update('\n'));
     rows += 1;
   }
-  return { rows, hash: hash.digest('hex') };
+  const whole = createHash('sha256');
+  for (const user of [...ofUsers.keys()].toSorted()) {
+    whole.update(ofUsers.get(user)?.digest() ?? '');
+  }
+  return { rows, hash: whole.digest('hex') };
 }
 
 /** A row as a text that is the same for both kinds of ledgers. */

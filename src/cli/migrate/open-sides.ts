@@ -117,7 +117,8 @@ async function openRedisSide(
   options: { readonly acceptMigration: boolean },
 ): Promise<OpenSide & { readonly isUnused: boolean }> {
   const { openSharedRedis } = await import('../../ledger/redis/open-shared.ts');
-  const { isRedisInUse, isUnusedRedis, redisLedgerRecords } = await import('./redis-records.ts');
+  const { isUnusedRedis } = await import('../../ledger/redis/stored-keys.ts');
+  const { isRedisInUse, redisLedgerRecords } = await import('./redis-records.ts');
   const redis = await openSharedRedis({ url, log: silentLogger(), ...options });
   return {
     ledger: redis.ledger,

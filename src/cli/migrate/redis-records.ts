@@ -1,4 +1,4 @@
-import type { Redis, RedisConnections } from '../../lib/redis.ts';
+import { type Redis, type RedisConnections, askNodes } from '../../lib/redis.ts';
 import type { Columns } from '../../ledger/columns.ts';
 import {
   type LedgerRecords,
@@ -9,6 +9,7 @@ import {
 } from './records.ts';
 import { MIGRATION_KEY } from '../../ledger/redis/open-shared.ts';
 import { createLedgerConnection, joinKey } from '../../ledger/redis/connection.ts';
+import { keysLike } from '../../ledger/redis/stored-keys.ts';
 import { createTable } from '../../ledger/redis/table.ts';
 
 /** Keys of each kind begin with this; each is a hash. */
@@ -25,21 +26,54 @@ const NAMES = {
   prompts: 'prompt',
 } as const satisfies { readonly [kind in RecordKind]: string };
 
-/** Kinds whose rows have the number `seq`. */
+/** Kinds whose rows have the number `seq`; in a cluster each partition counts its own. */
 const NUMBERED: ReadonlySet<RecordKind> = new Set(['assets', 'files', 'jobs']);
 const ROWS_AT_A_TIME = 100;
 const KEYS_AT_A_TIME = 1000;
 
 /** The records of a ledger in Redis. */
-export function redisLedgerRecords({ commands: redis, prefix }: RedisConnections): LedgerRecords {
-  const connection = createLedgerConnection(redis, prefix);
+export function redisLedgerRecords(links: RedisConnections): LedgerRecords {
+  const { commands: redis, prefix, partitions } = links;
+  const readers = partitions.users.map((partition) => partitionReader(redis, partition.prefix));
+  const startOf = (user: string): string =>
+    partitions.users[partitions.indexOf(user)]?.prefix ?? prefix;
 
-  /** The parts of keys after a first part, in no order. */
-  async function idsOf(name: string): Promise<string[]> {
-    const found = new Set<string>();
-    for await (const key of keysFrom(redis, `${prefix}${name}:`)) found.add(key);
-    return [...found];
+  async function* read(kind: RecordKind): AsyncGenerator<object> {
+    const ids = await idsOf(links, kind === 'prompts' ? 'prompts:done' : NAMES[kind]);
+    const isOrdered = kind === 'prompts' || NUMBERED.has(kind);
+    const rows: object[] = [];
+    for (const reader of readers) {
+      for await (const some of reader.read(kind, ids.get(reader.prefix) ?? [])) {
+        if (isOrdered) yield* some;
+        else rows.push(...some);
+      }
+    }
+    yield* sorted(kind, rows);
   }
+
+  return {
+    read: (kind) => read(kind) as never,
+    async writeJobKey({ user, key, claimedAtMs, jobId }) {
+      const id = joinKey(user, key);
+      const fields = jobId === null ? [] : ['jobId', jobId];
+      await redis.hset(`${startOf(user)}key:${id}`, 'claimedAtMs', claimedAtMs, ...fields);
+      await redis.zadd(`${startOf(user)}keys:age`, claimedAtMs, id);
+    },
+    async writeAssetKey({ user, key, ...claimed }) {
+      const id = joinKey(user, key);
+      const createdNew = claimed.createdNew ? '1' : '';
+      await redis.hset(`${startOf(user)}asset-key:${id}`, { ...claimed, createdNew });
+      await redis.zadd(`${startOf(user)}asset-keys:age`, claimed.claimedAtMs, id);
+    },
+    source: async () => (await redis.get(`${prefix}${MIGRATION_KEY}`)) ?? undefined,
+    setSource: async (ledgerId) => void (await redis.set(`${prefix}${MIGRATION_KEY}`, ledgerId)),
+    release: async () => void (await redis.del(`${prefix}${MIGRATION_KEY}`)),
+  };
+}
+
+/** Reads the rows whose keys begin with this. */
+function partitionReader(redis: Redis, prefix: string) {
+  const connection = createLedgerConnection(redis, prefix);
 
   async function byNumber(name: string, ids: readonly string[]): Promise<string[]> {
     const numbers = new Map<string, number>();
@@ -53,9 +87,9 @@ export function redisLedgerRecords({ commands: redis, prefix }: RedisConnections
   }
 
   /** Done prompts of each user as history has them, then the others as they came. */
-  async function promptIds(): Promise<string[]> {
+  async function promptIds(users: readonly string[]): Promise<string[]> {
     const ids: string[] = [];
-    for (const user of (await idsOf('prompts:done')).toSorted())
+    for (const user of users.toSorted())
       ids.push(...(await redis.zrange(`${prefix}prompts:done:${user}`, 0, '-1')));
     return [...ids, ...(await redis.zrange(`${prefix}prompts:live`, 0, '-1'))];
   }
@@ -66,7 +100,7 @@ export function redisLedgerRecords({ commands: redis, prefix }: RedisConnections
   }
 
   /** Reads rows of a kind by their ids. */
-  function reader(kind: RecordKind): (ids: readonly string[]) => Promise<object[]> {
+  function rowsReader(kind: RecordKind): (ids: readonly string[]) => Promise<object[]> {
     if (kind === 'settings')
       return async (users) => (await Promise.all(users.map(settingsOf))).flat();
     const isKey = kind === 'assetKeys' || kind === 'jobKeys';
@@ -78,63 +112,40 @@ export function redisLedgerRecords({ commands: redis, prefix }: RedisConnections
       Promise.all(ids.map(async (id) => ({ ...ownerIn(id), ...(await table.get(id)) })));
   }
 
-  async function* read(kind: RecordKind): AsyncGenerator<object> {
-    const isOrdered = kind === 'prompts' || NUMBERED.has(kind);
-    const ids = kind === 'prompts' ? await promptIds() : await idsOf(NAMES[kind]);
-    const inOrder = NUMBERED.has(kind) ? await byNumber(NAMES[kind], ids) : ids;
-    const rowsOf = reader(kind);
-    const rows: object[] = [];
-    for (const some of chunks(inOrder, ROWS_AT_A_TIME)) {
-      if (isOrdered) yield* await rowsOf(some);
-      else rows.push(...(await rowsOf(some)));
-    }
-    yield* sorted(kind, rows);
-  }
-
   return {
-    read: (kind) => read(kind) as never,
-    async writeJobKey({ user, key, claimedAtMs, jobId }) {
-      const id = joinKey(user, key);
-      const fields = jobId === null ? [] : ['jobId', jobId];
-      await redis.hset(`${prefix}key:${id}`, 'claimedAtMs', claimedAtMs, ...fields);
-      await redis.zadd(`${prefix}keys:age`, claimedAtMs, id);
+    prefix,
+    /** `ids`: of rows, or of the users with done prompts. */
+    async *read(kind: RecordKind, ids: readonly string[]): AsyncGenerator<object[]> {
+      const wanted = kind === 'prompts' ? await promptIds(ids) : ids;
+      const inOrder = NUMBERED.has(kind) ? await byNumber(NAMES[kind], wanted) : wanted;
+      const rowsOf = rowsReader(kind);
+      for (const some of chunks(inOrder, ROWS_AT_A_TIME)) yield await rowsOf(some);
     },
-    async writeAssetKey({ user, key, ...claimed }) {
-      const id = joinKey(user, key);
-      const createdNew = claimed.createdNew ? '1' : '';
-      await redis.hset(`${prefix}asset-key:${id}`, { ...claimed, createdNew });
-      await redis.zadd(`${prefix}asset-keys:age`, claimed.claimedAtMs, id);
-    },
-    source: async () => (await redis.get(`${prefix}${MIGRATION_KEY}`)) ?? undefined,
-    setSource: async (ledgerId) => void (await redis.set(`${prefix}${MIGRATION_KEY}`, ledgerId)),
-    release: async () => void (await redis.del(`${prefix}${MIGRATION_KEY}`)),
   };
 }
 
-/** Names of keys that a Redis has before anything is recorded in it. */
-const EMPTY_KEYS = ['id', 'schema'];
-
-/** True when nothing of Holdover is in this Redis yet. */
-export async function isUnusedRedis({ commands, prefix }: RedisConnections): Promise<boolean> {
-  for await (const key of keysFrom(commands, prefix)) if (!EMPTY_KEYS.includes(key)) return false;
-  return true;
+/** For each prefix of a partition: the rests of the keys that go on with this name. */
+async function idsOf(
+  links: RedisConnections,
+  name: string,
+): Promise<ReadonlyMap<string, readonly string[]>> {
+  const starts = links.partitions.users.map(({ prefix }) => prefix);
+  const found = new Map(starts.map((start) => [start, new Set<string>()]));
+  const tag = links.cluster ? '{*}:' : '';
+  for await (const key of keysLike(links, `${links.prefix}${tag}${name}:*`)) {
+    const start = starts.find((one) => key.startsWith(`${one}${name}:`));
+    if (start !== undefined) found.get(start)?.add(key.slice(`${start}${name}:`.length));
+  }
+  return new Map([...found].map(([start, ids]) => [start, [...ids]]));
 }
 
 /** True when a server or worker listens to the channels of this Redis. */
-export async function isRedisInUse({ commands, channels }: RedisConnections): Promise<boolean> {
-  const listened = (await commands.pubsub('CHANNELS', `${channels}*`)) as string[];
-  return listened.length > 0;
-}
-
-/** The rest of each key that begins with this; some may come twice. */
-async function* keysFrom(redis: Redis, start: string): AsyncGenerator<string> {
-  const match = `${start.replaceAll(/[\\*?[\]]/g, '\\$&')}*`;
-  let cursor = '0';
-  do {
-    const [next, keys] = await redis.scan(cursor, 'MATCH', match, 'COUNT', KEYS_AT_A_TIME);
-    for (const key of keys) yield key.slice(start.length);
-    cursor = next;
-  } while (cursor !== '0');
+export async function isRedisInUse(links: RedisConnections): Promise<boolean> {
+  const kinds = links.cluster ? ['CHANNELS', 'SHARDCHANNELS'] : ['CHANNELS'];
+  const listened = await askNodes(links, (node) =>
+    Promise.all(kinds.map((kind) => node.call('PUBSUB', kind, `${links.channels}*`))),
+  );
+  return listened.flat(2).length > 0;
 }
 
 function sorted<Kind extends RecordKind>(kind: Kind, rows: readonly object[]): RecordRows[Kind][] {
