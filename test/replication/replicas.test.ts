@@ -1,6 +1,5 @@
 // Three servers on one Redis behind one address: a v1 client receives the frames of each job once and in order.
 import { setTimeout as delay } from 'node:timers/promises';
-import { Redis } from 'ioredis';
 import {
   afterAll,
   beforeAll,
@@ -11,6 +10,8 @@ import {
   test,
   vi,
 } from 'vitest';
+import { askNodes, openRedis } from '../../src/lib/redis.ts';
+import { silentLogger } from '../../src/observability/log.ts';
 import type { Holdover } from '../support/processes/holdover.ts';
 import { type WireJob, fault, output } from '../support/upstreams/hostile-v2.ts';
 import { startInFront } from '../support/processes/holdover-before-hostile.ts';
@@ -252,9 +253,8 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
     const who = createTestUser();
     const promptId = await who.post(url(0));
     await jobOf(promptId);
-    const redis = new Redis(replicas.redis.url);
-    onTestFinished(() => redis.disconnect());
-    const key = await keyOf(redis, promptId);
+    const { key, prefix, links } = await storedAt(promptId);
+    const { commands: redis } = links;
     const idsAt = async (index: number) => {
       const { queue_running, queue_pending } = await who.get(`${url(index)}/queue`);
       return [...queue_running, ...queue_pending].map(([, id]: [number, string]) => id);
@@ -263,11 +263,11 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
     const { pid } = replicas.holdover(2);
     process.kill(pid, 'SIGSTOP');
     onTestFinished(() => void process.kill(pid, 'SIGCONT'));
-    await redis.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
+    await askNodes(links, (node) => node.call('CLIENT', 'KILL', 'TYPE', 'pubsub'));
     await end(promptId);
     await expect.poll(() => idsAt(0), { timeout: 10_000 }).not.toContain(promptId);
-    await redis.del(`holdover:entries:${key}`);
-    if (forget) await redis.del(`holdover:prompt:${key}`);
+    await redis.del(`${prefix}entries:${key}`);
+    if (forget) await redis.del(`${prefix}prompt:${key}`);
     process.kill(pid, 'SIGCONT');
     await expect.poll(() => idsAt(2), { timeout: 20_000 }).not.toContain(promptId);
   });
@@ -275,12 +275,11 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
   test('entries that are delivered twice are received once', async () => {
     const who = createTestUser();
     const { recorder, promptId } = await begun(who, 0, 1);
-    const redis = new Redis(replicas.redis.url);
-    onTestFinished(() => redis.disconnect());
-    const key = await keyOf(redis, promptId);
-    for (const [id, [, text]] of await redis.xrange(`holdover:entries:${key}`, '-', '+')) {
+    const { key, prefix, channels, publish, links } = await storedAt(promptId);
+    const { commands: redis } = links;
+    for (const [id, [, text]] of await redis.xrange(`${prefix}entries:${key}`, '-', '+')) {
       const message = `e ${key} ${Number.parseInt(id, 10)} ${text}`;
-      expect(await redis.publish('holdover:prompts:local', message)).toBeGreaterThan(0);
+      expect(await redis.call(publish, `${channels}prompts:local`, message)).toBeGreaterThan(0);
     }
     for (let at = 2; at <= STEPS; at++) step(promptId, at);
     await end(promptId);
@@ -442,25 +441,29 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
 
   /** The third replica has read it as well. */
   async function untilApplied(promptId: string, at: number): Promise<void> {
-    const redis = new Redis(replicas.redis.url);
-    const key = await keyOf(redis, promptId);
+    const { key, prefix, links } = await storedAt(promptId);
     const steps = async () =>
-      (await redis.xrange(`holdover:entries:${key}`, '-', '+')).filter(([, [, text = '']]) =>
-        text.includes(`"step":${at},`),
+      (await links.commands.xrange(`${prefix}entries:${key}`, '-', '+')).filter(
+        ([, [, text = '']]) => text.includes(`"step":${at},`),
       );
     await expect.poll(steps, { timeout: 10_000 }).not.toEqual([]);
-    redis.disconnect();
     await createTestUser().get(`${url(2)}/queue`);
   }
-});
 
-async function keyOf(redis: Redis, promptId: string): Promise<string> {
-  const keys = await redis.zrange('holdover:leases', 0, '-1');
-  for (const key of keys) {
-    if ((await redis.hget(`holdover:prompt:${key}`, 'promptId')) === promptId) return key;
+  /** Where a live prompt is stored; the connections are closed with the test. */
+  async function storedAt(promptId: string) {
+    const links = openRedis(replicas.redis.url, { log: silentLogger() });
+    onTestFinished(() => links.close());
+    for (const partition of links.partitions.users) {
+      const keys = await links.commands.zrange(`${partition.prefix}leases`, 0, '-1');
+      for (const key of keys) {
+        const id = await links.commands.hget(`${partition.prefix}prompt:${key}`, 'promptId');
+        if (id === promptId) return { ...partition, key, links };
+      }
+    }
+    throw new Error('no server leads that prompt');
   }
-  throw new Error('no server leads that prompt');
-}
+});
 
 async function cancelAt(url: string, promptId: string): Promise<void> {
   const body = JSON.stringify({ delete: [promptId] });

@@ -1,7 +1,8 @@
 // A server that stands still in the middle of a submission finds it taken over when it goes on.
 import { randomUUID } from 'node:crypto';
-import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { type RedisConnections, openRedis } from '../../src/lib/redis.ts';
+import { silentLogger } from '../../src/observability/log.ts';
 import { type Exchange, type Hook, type WireJob, fault } from '../support/upstreams/hostile-v2.ts';
 import { finish, nameOf, progressAt, staysRunning } from '../support/upstreams/job-scripts.ts';
 import { redisMissing } from '../support/processes/redis.ts';
@@ -20,14 +21,14 @@ const STEPS = 3;
 
 describe.skipIf(redisMissing() !== '')(`two replicas${redisMissing()}`, () => {
   let replicas: Replicas;
-  let redis: Redis;
+  let redis: RedisConnections;
   beforeAll(async () => {
     replicas = await openReplicas({ count: 2 });
     replicas.upstream.script(staysRunning);
-    redis = new Redis(replicas.redis.url);
+    redis = openRedis(replicas.redis.url, { log: silentLogger() });
   });
   afterAll(async () => {
-    redis?.disconnect();
+    await redis?.close();
     await replicas?.close();
   });
 
@@ -116,7 +117,10 @@ describe.skipIf(redisMissing() !== '')(`two replicas${redisMissing()}`, () => {
       const answer = await call;
       expect(answer.status, JSON.stringify(answer.body)).toBe(status);
       expect([promptId, undefined]).toContain(answer.body.prompt_id);
-      const row = await redis.hgetall(`holdover:prompt:${promptId}`);
+      const rows = redis.partitions.users.map(({ prefix }) =>
+        redis.commands.hgetall(`${prefix}prompt:${promptId}`),
+      );
+      const row = Object.assign({}, ...(await Promise.all(rows)));
       expect(row).toMatchObject({ promptId, state: 'live', jobId: job.id });
       await expect.poll(() => jobsOf(who, 0)).toEqual([promptId]);
       await heardStart(socket, promptId);

@@ -2,6 +2,7 @@
 import { Worker } from 'bullmq';
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { askNodes } from '../../../src/lib/redis.ts';
 import { createJobQueue } from '../../../src/upstreams/jobs/fair-order.ts';
 import { QUEUE_NAME } from '../../../src/upstreams/distributed-state/redis-keys.ts';
 import { TINY_WORKFLOWS } from '../embedded/open.ts';
@@ -104,12 +105,13 @@ describe.skipIf(redisMissing() !== '')(`turns over Redis${redisMissing()}`, () =
   });
 
   test('what is over is forgotten', async () => {
-    const { redis: raw, keys, add, take, remove } = await openTurns();
+    const { links, keys, add, take, remove } = await openTurns();
     for (const id of ['a', 'b']) await add(id, 'anna');
     const job = await take();
     await remove('b');
     await job?.end();
-    const left = await raw.keys(`${keys.prefix}*`);
+    const found = await askNodes(links, (node) => node.keys(`${keys.prefix}*`));
+    const left = found.flat();
     const isOfQueue = /:(queue:(jobs-of|turns)|bull:.*:(a|b|active|prioritized|stalled)$)/;
     expect(left.filter((key) => isOfQueue.test(key))).toEqual([]);
   });

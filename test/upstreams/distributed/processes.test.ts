@@ -2,8 +2,10 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { openRedis } from '../../../src/lib/redis.ts';
+import { silentLogger } from '../../../src/observability/log.ts';
+import { createQueueKeys } from '../../../src/upstreams/distributed-state/redis-keys.ts';
 import { type Holdover, startHoldover } from '../../support/processes/holdover.ts';
 import { type RedisServer, redisMissing, startRedis } from '../../support/processes/redis.ts';
 import {
@@ -159,9 +161,10 @@ describe.skipIf(redisMissing() !== '')(`workers on one Redis${redisMissing()}`, 
     const socket = await listen();
     const id = await send(long('soon'));
     await socket.until(inTheMiddle(id), 60_000);
-    const links = new Redis(redis.url);
-    onTestFinished(() => links.disconnect());
-    const tries = () => links.hget(`holdover:run:${id}`, 'attempts');
+    const links = openRedis(redis.url, { log: silentLogger() });
+    onTestFinished(() => links.close());
+    const keys = createQueueKeys(links.partitions);
+    const tries = () => links.commands.hget(keys.run(id), 'attempts');
     expect(await tries()).toBe('1');
     await worker({});
     await dying.kill9();
