@@ -32,6 +32,7 @@ const FLOORS: Readonly<Record<string, number>> = {
   tracing: 4,
   dialects: 3,
   lib: 3,
+  redis: 3,
   observability: 2,
   translate: 2,
   config: 1,

@@ -1,4 +1,4 @@
-import { type RedisConnections, countSubscribers } from '../lib/redis.ts';
+import { type RedisConnections, countSubscribers } from '../redis/redis.ts';
 import { createQueueKeys } from '../upstreams/distributed-state/redis-keys.ts';
 
 /** The processes that share a ledger. */

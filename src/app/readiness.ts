@@ -3,7 +3,7 @@ import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { monotonicClock } from '../lib/clock.ts';
 import { isStorageFull } from '../lib/storage-errors.ts';
-import type { RedisConnections } from '../lib/redis.ts';
+import type { RedisConnections } from '../redis/redis.ts';
 import { createQueueKeys } from '../upstreams/distributed-state/redis-keys.ts';
 import type { NeededParts, PartProblem } from '../v1/health.ts';
 import type { Services } from './services.ts';

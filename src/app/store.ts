@@ -16,7 +16,7 @@ import type { Ledger } from '../ledger/ledger.ts';
 import type { LedgerIdentity } from '../ledger/identity.ts';
 import type { SharedRedis } from '../ledger/redis/open-shared.ts';
 import { DamagedLedger, lockDatabase, openSqliteLedger } from '../ledger/sqlite/sqlite-ledger.ts';
-import type { RedisConnections } from '../lib/redis.ts';
+import type { RedisConnections } from '../redis/redis.ts';
 import { openSpool, openSharedSpool } from '../data-folder/spool-folder.ts';
 import type { Logger } from '../observability/log.ts';
 

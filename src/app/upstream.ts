@@ -8,7 +8,7 @@ import { type SharedFolders, openFolderDisks, openSharedFolders } from '../share
 import type { Ledger } from '../ledger/ledger.ts';
 import type { Blobs } from '../upstreams/blobs.ts';
 import type { DistributedEngineOptions } from '../upstreams/distributed/shared-services.ts';
-import type { RedisConnections } from '../lib/redis.ts';
+import type { RedisConnections } from '../redis/redis.ts';
 import type { Logger } from '../observability/log.ts';
 import type { RemoteJobs } from '../upstreams/remote/remote-jobs.ts';
 import type { UpstreamCapabilities } from '../upstreams/remote/capabilities.ts';

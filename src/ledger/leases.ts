@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import { defineScripts } from '../lib/redis-scripts.ts';
-import type { Redis } from '../lib/redis.ts';
+import { defineScripts } from '../redis/redis-scripts.ts';
+import type { Redis } from '../redis/redis.ts';
 
 /** The keys of one kind of leases, with the prefix of all keys. */
 export type LeaseKeys = {

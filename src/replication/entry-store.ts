@@ -1,4 +1,4 @@
-import type { Redis } from '../lib/redis.ts';
+import type { Redis } from '../redis/redis.ts';
 import type { PromptPartitions } from './partitions.ts';
 import type { EntryStore } from './log-stream.ts';
 

@@ -1,4 +1,4 @@
-import type { RedisConnections } from '../lib/redis.ts';
+import type { RedisConnections } from '../redis/redis.ts';
 
 const FORMER_SERVERS =
   'a server of an earlier version still runs on this Redis: stop all of them before the first one of this version';

@@ -1,5 +1,5 @@
-import type { Redis, RedisConnections } from '../lib/redis.ts';
-import type { RedisPartition } from '../lib/redis-partitions.ts';
+import type { Redis, RedisConnections } from '../redis/redis.ts';
+import type { RedisPartition } from '../redis/redis-partitions.ts';
 import type { OwnedPrompt } from '../prompts/prompt-event-log.ts';
 import { type Scripts, defineReplicationScripts } from './scripts.ts';
 

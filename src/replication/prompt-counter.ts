@@ -1,4 +1,4 @@
-import type { RedisConnections } from '../lib/redis.ts';
+import type { RedisConnections } from '../redis/redis.ts';
 
 /** v1's priority counter, shared by all processes. */
 export async function openSharedCounter(

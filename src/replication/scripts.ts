@@ -1,7 +1,7 @@
 import { leasesLua, promptLeases } from '../ledger/leases.ts';
-import { type Scripts as DefinedScripts, defineScripts } from '../lib/redis-scripts.ts';
-import type { Redis } from '../lib/redis.ts';
-import type { RedisPartition } from '../lib/redis-partitions.ts';
+import { type Scripts as DefinedScripts, defineScripts } from '../redis/redis-scripts.ts';
+import type { Redis } from '../redis/redis.ts';
+import type { RedisPartition } from '../redis/redis-partitions.ts';
 
 /** How long a process that does not renew its leases counts as alive. */
 export const LEASE_MS = 5000;

@@ -1,6 +1,6 @@
 import { type Clock, monotonicClock } from '../lib/clock.ts';
 import { completesWithin } from '../lib/completes-within.ts';
-import type { Redis, RedisConnections } from '../lib/redis.ts';
+import type { Redis, RedisConnections } from '../redis/redis.ts';
 import type { Logger } from '../observability/log.ts';
 import {
   type LogHandlers,

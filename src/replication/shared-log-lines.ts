@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { type RedisConnections, countSubscribers } from '../lib/redis.ts';
+import { type RedisConnections, countSubscribers } from '../redis/redis.ts';
 import type { Logger } from '../observability/log.ts';
 import type { SharedLogHandlers, SharedLog } from '../observability/log-subscriptions.ts';
 import { completesWithin } from '../lib/completes-within.ts';

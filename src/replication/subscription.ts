@@ -1,6 +1,6 @@
-import type { RedisConnections } from '../lib/redis.ts';
-import type { RedisPartition } from '../lib/redis-partitions.ts';
-import type { RedisSubscriber } from '../lib/redis-subscriber.ts';
+import type { RedisConnections } from '../redis/redis.ts';
+import type { RedisPartition } from '../redis/redis-partitions.ts';
+import type { RedisSubscriber } from '../redis/redis-subscriber.ts';
 import type { ReceiverGroup } from '../sockets/delivery.ts';
 
 /** Handlers of the messages that processes send each other about prompts. */

@@ -1,5 +1,5 @@
 import { completesWithin } from '../lib/completes-within.ts';
-import { COMMAND_TIMEOUT_MS, type Redis } from '../lib/redis.ts';
+import { COMMAND_TIMEOUT_MS, type Redis } from '../redis/redis.ts';
 import type { LogHandlers } from '../prompts/prompt-event-log.ts';
 import type { LogStream } from './log-stream.ts';
 import type { LogStreams } from './log-streams.ts';

@@ -1,7 +1,7 @@
 // How long a light user waits beside a heavy one, and what a job costs in Redis: priorities by a user's own
 // backlog, as they are, against turns between a few queues. After `npx tsc -p test/bench`: `node bench-output/build/test/bench/fair-queues.js`.
 import { Queue, Worker } from 'bullmq';
-import { openRedis } from '../../src/lib/redis.ts';
+import { openRedis } from '../../src/redis/redis.ts';
 import { silentLogger } from '../../src/observability/log.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { BullJobQueue } from '../../src/upstreams/distributed/bull-job-queue.ts';

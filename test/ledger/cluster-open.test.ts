@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test,
 import { Redis } from 'ioredis';
 import { pino } from 'pino';
 import { openSharedRedis } from '../../src/ledger/redis/open-shared.ts';
-import { openRedis } from '../../src/lib/redis.ts';
+import { openRedis } from '../../src/redis/redis.ts';
 import { silentLogger } from '../../src/observability/log.ts';
 import { type RedisServer, redisMissing, startRedisNode } from '../support/processes/redis.ts';
 import { type RedisCluster, startRedisCluster } from '../support/processes/redis-cluster.ts';

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { openRedisLedger } from '../../src/ledger/redis/redis-ledger.ts';
 import { openSharedRedis } from '../../src/ledger/redis/open-shared.ts';
-import { type RedisConnections, openRedis } from '../../src/lib/redis.ts';
-import { clusterPartitions } from '../../src/lib/redis-partitions.ts';
+import { type RedisConnections, openRedis } from '../../src/redis/redis.ts';
+import { clusterPartitions } from '../../src/redis/redis-partitions.ts';
 import { silentLogger } from '../../src/observability/log.ts';
 import { redisMissing } from '../support/processes/redis.ts';
 import {

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { pino } from 'pino';
 import { openSharedRedis } from '../../src/ledger/redis/open-shared.ts';
-import { type RedisConnections, openRedis } from '../../src/lib/redis.ts';
+import { type RedisConnections, openRedis } from '../../src/redis/redis.ts';
 import { silentLogger } from '../../src/observability/log.ts';
 import { prompt } from './ledger.suite.ts';
 import { type RedisServer, redisMissing, startRedis } from '../support/processes/redis.ts';

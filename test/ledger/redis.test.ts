@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { FileRow, Ledger } from '../../src/ledger/ledger.ts';
 import { openRedisLedger } from '../../src/ledger/redis/redis-ledger.ts';
-import { type RedisConnections, openRedis } from '../../src/lib/redis.ts';
+import { type RedisConnections, openRedis } from '../../src/redis/redis.ts';
 import { silentLogger } from '../../src/observability/log.ts';
 import { file, finished, job, ledgerSuite, prompt } from './ledger.suite.ts';
 import { type RedisServer, redisMissing, startRedis } from '../support/processes/redis.ts';

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { SharedEventLog } from '../../src/replication/shared-event-log.ts';
 import { createQueueKeys } from '../../src/upstreams/distributed-state/redis-keys.ts';
-import { openRedis } from '../../src/lib/redis.ts';
+import { openRedis } from '../../src/redis/redis.ts';
 import { silentLogger } from '../../src/observability/log.ts';
 import { type RedisServer, redisMissing, startRedis } from '../support/processes/redis.ts';
 

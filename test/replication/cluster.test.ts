@@ -1,7 +1,7 @@
 // Over a Redis Cluster, entries are received whichever nodes were away.
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { SharedEventLog } from '../../src/replication/shared-event-log.ts';
-import { type RedisConnections, openRedis } from '../../src/lib/redis.ts';
+import { type RedisConnections, openRedis } from '../../src/redis/redis.ts';
 import { silentLogger } from '../../src/observability/log.ts';
 import type { LogHandlers } from '../../src/prompts/prompt-event-log.ts';
 import { redisMissing } from '../support/processes/redis.ts';

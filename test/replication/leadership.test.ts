@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test
 import { SharedEventLog } from '../../src/replication/shared-event-log.ts';
 import type { PromptStore } from '../../src/ledger/ledger.ts';
 import { openRedisLedger } from '../../src/ledger/redis/redis-ledger.ts';
-import { type RedisConnections, openRedis } from '../../src/lib/redis.ts';
+import { type RedisConnections, openRedis } from '../../src/redis/redis.ts';
 import { silentLogger } from '../../src/observability/log.ts';
 import { LeadershipLost, type PromptEventLog } from '../../src/prompts/prompt-event-log.ts';
 import { prompt } from '../ledger/ledger.suite.ts';

@@ -10,7 +10,7 @@ import {
   test,
   vi,
 } from 'vitest';
-import { askNodes, openRedis } from '../../src/lib/redis.ts';
+import { askNodes, openRedis } from '../../src/redis/redis.ts';
 import { silentLogger } from '../../src/observability/log.ts';
 import type { Holdover } from '../support/processes/holdover.ts';
 import { type WireJob, fault, output } from '../support/upstreams/hostile-v2.ts';

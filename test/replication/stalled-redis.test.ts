@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { openSharedCounter } from '../../src/replication/prompt-counter.ts';
 import { SharedEventLog } from '../../src/replication/shared-event-log.ts';
 import { openRedisLedger } from '../../src/ledger/redis/redis-ledger.ts';
-import { type RedisConnections, openRedis } from '../../src/lib/redis.ts';
+import { type RedisConnections, openRedis } from '../../src/redis/redis.ts';
 import { silentLogger } from '../../src/observability/log.ts';
 import { recordPrompt } from '../../src/prompts/submit/draft.ts';
 import type {

@@ -1,7 +1,7 @@
 // A server that stands still in the middle of a submission finds it taken over when it goes on.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { type RedisConnections, openRedis } from '../../src/lib/redis.ts';
+import { type RedisConnections, openRedis } from '../../src/redis/redis.ts';
 import { silentLogger } from '../../src/observability/log.ts';
 import { type Exchange, type Hook, type WireJob, fault } from '../support/upstreams/hostile-v2.ts';
 import { finish, nameOf, progressAt, staysRunning } from '../support/upstreams/job-scripts.ts';

@@ -1,7 +1,7 @@
 // Over one Redis, entries go to the processes that follow their user, and to no other.
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { SharedEventLog } from '../../src/replication/shared-event-log.ts';
-import { openRedis } from '../../src/lib/redis.ts';
+import { openRedis } from '../../src/redis/redis.ts';
 import { silentLogger } from '../../src/observability/log.ts';
 import type { LogHandlers, UserLogs } from '../../src/prompts/prompt-event-log.ts';
 import { type RedisServer, redisMissing, startRedis } from '../support/processes/redis.ts';

@@ -1,4 +1,4 @@
-import { type Redis, type RedisConnections, askNodes } from '../../lib/redis.ts';
+import { type Redis, type RedisConnections, askNodes } from '../../redis/redis.ts';
 import type { Columns } from '../../ledger/columns.ts';
 import {
   type LedgerRecords,

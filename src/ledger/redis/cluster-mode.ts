@@ -1,8 +1,8 @@
 import { Redis } from 'ioredis';
 import { type RedisNode, redisNodes } from '../../config/redis-hosts.ts';
 import { completesWithin } from '../../lib/completes-within.ts';
-import { accessOf } from '../../lib/redis-cluster.ts';
-import { type RedisConnections, askNodes } from '../../lib/redis.ts';
+import { accessOf } from '../../redis/redis-cluster.ts';
+import { type RedisConnections, askNodes } from '../../redis/redis.ts';
 import type { Logger } from '../../observability/log.ts';
 
 const SLOTS = 16_384;

@@ -1,5 +1,5 @@
-import { defineScripts } from '../../lib/redis-scripts.ts';
-import type { Redis } from '../../lib/redis.ts';
+import { defineScripts } from '../../redis/redis-scripts.ts';
+import type { Redis } from '../../redis/redis.ts';
 
 export type LedgerConnection = ReturnType<typeof createLedgerConnection>;
 

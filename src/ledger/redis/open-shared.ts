@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { type Redis, type RedisConnections, askNodes, openRedis } from '../../lib/redis.ts';
+import { type Redis, type RedisConnections, askNodes, openRedis } from '../../redis/redis.ts';
 import type { Logger } from '../../observability/log.ts';
 import { redisNodes, withoutRedisLogin } from '../../config/redis-hosts.ts';
 import { createProcessLeases } from '../leases.ts';

@@ -1,4 +1,4 @@
-import type { RedisConnections } from '../../lib/redis.ts';
+import type { RedisConnections } from '../../redis/redis.ts';
 import { isUnusedRedis } from './stored-keys.ts';
 
 const LOST = 'a node of the cluster has lost its data, or has those of another ledger';

@@ -2,7 +2,7 @@ import { PROMPT_COLUMNS } from '../columns.ts';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { LinkedJob, PromptRow, PromptStore, PromptOutline } from '../ledger.ts';
 import { type WriteTokens, NOT_LEADER } from './write-tokens.ts';
-import type { ScriptArgument } from '../../lib/redis-scripts.ts';
+import type { ScriptArgument } from '../../redis/redis-scripts.ts';
 import { type LedgerConnection, joinKey } from './connection.ts';
 import { PROMPT_SCRIPTS } from './prompts-scripts.ts';
 import { createTable, newToken } from './table.ts';

@@ -3,7 +3,7 @@ import {
   type Redis,
   type RedisConnections,
   withTimeouts,
-} from '../../lib/redis.ts';
+} from '../../redis/redis.ts';
 import { completesWithin } from '../../lib/completes-within.ts';
 import type { Ledger } from '../ledger.ts';
 import { assetStore, keyStore } from './assets.ts';

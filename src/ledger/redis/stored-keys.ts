@@ -1,4 +1,4 @@
-import { type Redis, type RedisConnections, nodesOf } from '../../lib/redis.ts';
+import { type Redis, type RedisConnections, nodesOf } from '../../redis/redis.ts';
 
 const KEYS_AT_A_TIME = 1000;
 /** Names of keys that a ledger has before anything is recorded in it. */

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { ScriptArgument } from '../../lib/redis-scripts.ts';
+import type { ScriptArgument } from '../../redis/redis-scripts.ts';
 import type { ColumnType, Columns } from '../columns.ts';
 import type { LedgerConnection } from './connection.ts';
 

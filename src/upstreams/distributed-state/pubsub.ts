@@ -1,4 +1,4 @@
-import type { RedisSubscriber } from '../../lib/redis-subscriber.ts';
+import type { RedisSubscriber } from '../../redis/redis-subscriber.ts';
 import type { Logger } from '../../observability/log.ts';
 
 export type PubSub = ReturnType<typeof createPubSub>;

@@ -1,6 +1,6 @@
 import { Queue } from 'bullmq';
 import type { Clock } from '../../lib/clock.ts';
-import type { Redis } from '../../lib/redis.ts';
+import type { Redis } from '../../redis/redis.ts';
 import { QUEUE_NAME, type QueueKeys } from './redis-keys.ts';
 
 /** A reason why waiting jobs are not run; all servers see the same. */

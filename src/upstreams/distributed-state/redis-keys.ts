@@ -1,4 +1,4 @@
-import type { RedisPartitions } from '../../lib/redis-partitions.ts';
+import type { RedisPartitions } from '../../redis/redis-partitions.ts';
 
 /** The queue's name in the keys of BullMQ. */
 export const QUEUE_NAME = 'queued-jobs';

@@ -1,5 +1,5 @@
-import { type Scripts, defineScripts } from '../../lib/redis-scripts.ts';
-import type { Redis } from '../../lib/redis.ts';
+import { type Scripts, defineScripts } from '../../redis/redis-scripts.ts';
+import type { Redis } from '../../redis/redis.ts';
 import { arrange, cancel, enter, queuePrelude, waitingOf } from './queue-scripts.ts';
 import type { QueueKeys } from './redis-keys.ts';
 

@@ -1,7 +1,7 @@
 import { MAX_ATTEMPTS } from '../jobs/job-lifecycle.ts';
 import { type EndPatch, type RunState, stateOf } from './run-fields.ts';
-import type { ScriptArgument } from '../../lib/redis-scripts.ts';
-import type { Redis } from '../../lib/redis.ts';
+import type { ScriptArgument } from '../../redis/redis-scripts.ts';
+import type { Redis } from '../../redis/redis.ts';
 import type { JobStatus } from '../../protocol/v2.ts';
 import { encodeEvent } from './event-codec.ts';
 import type { WriteResult } from '../jobs/job-run.ts';

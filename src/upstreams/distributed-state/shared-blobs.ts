@@ -3,7 +3,7 @@ import { removeBlobIfUnused } from '../assets/assets.ts';
 import type { BlobAside, Blobs } from '../blobs.ts';
 import type { OutputNames } from '../assets/outputs.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
-import type { Redis } from '../../lib/redis.ts';
+import type { Redis } from '../../redis/redis.ts';
 import type { QueueKeys } from './redis-keys.ts';
 import { defineQueueScripts } from './run-scripts.ts';
 

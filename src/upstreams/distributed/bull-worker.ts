@@ -1,7 +1,7 @@
 import { type Job, UnrecoverableError, WaitingError, Worker } from 'bullmq';
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../../lib/clock.ts';
-import type { Redis } from '../../lib/redis.ts';
+import type { Redis } from '../../redis/redis.ts';
 import type { Logger } from '../../observability/log.ts';
 import { StopRequest } from '../stop-request.ts';
 import type { JobQueueWorkerOptions, QueueStop, RunOutcome } from '../jobs/job-queue.ts';

@@ -4,7 +4,7 @@ import { type Clock, systemClock } from '../../lib/clock.ts';
 import type { EngineOptions } from '../job-engine.ts';
 import { createJobFiles } from '../assets/job-files.ts';
 import type { JobRow } from '../../ledger/ledger.ts';
-import type { RedisConnections } from '../../lib/redis.ts';
+import type { RedisConnections } from '../../redis/redis.ts';
 import { BullJobQueue } from './bull-job-queue.ts';
 import type { TakeoverTimes } from './bull-worker.ts';
 import { createPubSub } from '../distributed-state/pubsub.ts';

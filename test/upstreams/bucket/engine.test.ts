@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../../src/lib/clock.ts';
-import { openRedis } from '../../../src/lib/redis.ts';
+import { openRedis } from '../../../src/redis/redis.ts';
 import { openRedisLedger } from '../../../src/ledger/redis/redis-ledger.ts';
 import type { AssetRow } from '../../../src/ledger/ledger.ts';
 import { silentLogger } from '../../../src/observability/log.ts';

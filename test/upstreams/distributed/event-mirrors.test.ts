@@ -4,7 +4,7 @@ import { silentLogger } from '../../../src/observability/log.ts';
 import type { JobEvent } from '../../../src/protocol/job-api.ts';
 import { EventMirrors } from '../../../src/upstreams/distributed/event-mirrors.ts';
 import { encodeEvent } from '../../../src/upstreams/distributed-state/event-codec.ts';
-import { singlePartition } from '../../../src/lib/redis-partitions.ts';
+import { singlePartition } from '../../../src/redis/redis-partitions.ts';
 import { createQueueKeys } from '../../../src/upstreams/distributed-state/redis-keys.ts';
 
 const ANNA = { user: 'anna' };

@@ -2,7 +2,7 @@
 import { Worker } from 'bullmq';
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { askNodes } from '../../../src/lib/redis.ts';
+import { askNodes } from '../../../src/redis/redis.ts';
 import { createJobQueue } from '../../../src/upstreams/jobs/fair-order.ts';
 import { QUEUE_NAME } from '../../../src/upstreams/distributed-state/redis-keys.ts';
 import { TINY_WORKFLOWS } from '../embedded/open.ts';

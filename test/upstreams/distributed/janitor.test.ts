@@ -7,7 +7,7 @@ import { openRedisLedger } from '../../../src/ledger/redis/redis-ledger.ts';
 import { createSharedBlobs } from '../../../src/upstreams/distributed-state/shared-blobs.ts';
 import { createQueueKeys } from '../../../src/upstreams/distributed-state/redis-keys.ts';
 import { Janitor } from '../../../src/upstreams/distributed/janitor.ts';
-import { openRedis } from '../../../src/lib/redis.ts';
+import { openRedis } from '../../../src/redis/redis.ts';
 import { silentLogger } from '../../../src/observability/log.ts';
 import { tempDir } from '../embedded/open.ts';
 import { redisMissing } from '../../support/processes/redis.ts';

@@ -20,8 +20,8 @@ import { RunStateStore } from '../../../src/upstreams/distributed-state/run-stat
 import { systemClock } from '../../../src/lib/clock.ts';
 import type { Blobs } from '../../../src/upstreams/blobs.ts';
 import { createFolderBlobs } from '../../../src/upstreams/folder/folder-blobs.ts';
-import { clusterPartitions, singlePartition } from '../../../src/lib/redis-partitions.ts';
-import { type RedisConnections, openRedis } from '../../../src/lib/redis.ts';
+import { clusterPartitions, singlePartition } from '../../../src/redis/redis-partitions.ts';
+import { type RedisConnections, openRedis } from '../../../src/redis/redis.ts';
 import { silentLogger } from '../../../src/observability/log.ts';
 import { tempDir } from '../embedded/open.ts';
 import { ALL_NODES } from '../embedded/tiny-nodes.mjs';

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { openRedis } from '../../../src/lib/redis.ts';
+import { openRedis } from '../../../src/redis/redis.ts';
 import { silentLogger } from '../../../src/observability/log.ts';
 import { createQueueKeys } from '../../../src/upstreams/distributed-state/redis-keys.ts';
 import { type Holdover, startHoldover } from '../../support/processes/holdover.ts';

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/lib/clock.ts';
-import { type Redis, askNodes } from '../../../src/lib/redis.ts';
+import { type Redis, askNodes } from '../../../src/redis/redis.ts';
 import { createFolderBlobs } from '../../../src/upstreams/folder/folder-blobs.ts';
 import type { AssetRow } from '../../../src/ledger/ledger.ts';
 import { createSharedBlobs } from '../../../src/upstreams/distributed-state/shared-blobs.ts';

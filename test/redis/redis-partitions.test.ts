@@ -1,6 +1,6 @@
 import { Command } from 'ioredis';
 import { expect, test } from 'vitest';
-import { clusterPartitions, singlePartition } from '../../src/lib/redis-partitions.ts';
+import { clusterPartitions, singlePartition } from '../../src/redis/redis-partitions.ts';
 import { createQueueKeys } from '../../src/upstreams/distributed-state/redis-keys.ts';
 
 const PREFIX = 'holdover:';
