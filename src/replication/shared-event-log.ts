@@ -11,6 +11,7 @@ import {
   LeadershipLost,
 } from '../prompts/prompt-event-log.ts';
 import type { ReceiverGroup } from '../sockets/delivery.ts';
+import { Discoveries } from './discoveries.ts';
 import { createEntryStore } from './entry-store.ts';
 import { FollowedUsers } from './followed-users.ts';
 import { PromptPartitions } from './partitions.ts';
@@ -58,9 +59,9 @@ export class SharedEventLog implements PromptEventLog {
   readonly #subscription: Subscription;
   readonly #userPrompts: UserPrompts;
   readonly #users: FollowedUsers;
-  readonly #discoveries = new Map<string, Promise<void>>();
-  /** Prompts in discovery whose first entry was received. */
-  readonly #withFirstEntry = new Set<string>();
+  readonly #discoveries = new Discoveries(async (key) => {
+    await this.#handlers?.discover(key).catch(this.#logFailure('a prompt'));
+  });
   readonly #timers: NodeJS.Timeout[] = [];
   #handlers: LogHandlers | undefined;
   #takeoverAllowedAtMs = 0;
@@ -88,7 +89,7 @@ export class SharedEventLog implements PromptEventLog {
       subscription: this.#subscription,
       streams: this.#streams,
       handlers: () => this.#handlers,
-      discover: (key) => this.#discover(key),
+      discover: (key) => this.#discoveries.run(key),
     });
     this.#users = new FollowedUsers({
       clock,
@@ -156,7 +157,7 @@ export class SharedEventLog implements PromptEventLog {
   }
 
   subscribe(prompt: OwnedPrompt, subscriber: LogSubscriber): void {
-    const since = this.#withFirstEntry.has(prompt.key) ? 'its start' : 'later';
+    const since = this.#discoveries.hasFirstEntry(prompt.key) ? 'its start' : 'later';
     const stream = this.#streams.open(prompt);
     stream.subscribe(subscriber, since).catch(this.#logFailure('a prompt'));
   }
@@ -211,7 +212,7 @@ export class SharedEventLog implements PromptEventLog {
 
   async #catchUp(user: string): Promise<void> {
     await this.#subscription.whenCaughtUp(user);
-    await Promise.all(this.#discoveries.values());
+    await this.#discoveries.whenDone();
     await Promise.all(this.#streams.ofUser(user).map((stream) => stream.whenIdle()));
   }
 
@@ -233,25 +234,10 @@ export class SharedEventLog implements PromptEventLog {
 
   #onEntry(key: string, n: number, text: string, picture: Uint8Array | undefined): void {
     const stream = this.#streams.get(key);
-    if (!stream) {
-      if (n === 1) this.#withFirstEntry.add(key);
-      void this.#discover(key);
-    } else if (stream.token() === undefined) {
+    if (!stream) void this.#discoveries.run(key, n);
+    else if (stream.token() === undefined) {
       stream.receive(n, text, picture).catch(this.#logFailure('an entry'));
     }
-  }
-
-  #discover(key: string): Promise<void> {
-    const task =
-      this.#discoveries.get(key) ??
-      Promise.resolve(this.#handlers?.discover(key))
-        .catch(this.#logFailure('a prompt'))
-        .finally(() => {
-          this.#discoveries.delete(key);
-          this.#withFirstEntry.delete(key);
-        });
-    this.#discoveries.set(key, task);
-    return task;
   }
 
   readonly #renew = singleFlight(
