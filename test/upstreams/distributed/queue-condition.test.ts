@@ -1,5 +1,7 @@
 import { Queue, Worker } from 'bullmq';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { openRedis } from '../../../src/redis/redis.ts';
+import { silentLogger } from '../../../src/observability/log.ts';
 import { createQueueCondition } from '../../../src/upstreams/distributed-state/queue-condition.ts';
 import {
   QUEUE_NAME,
