@@ -16,6 +16,7 @@ export function ServerView() {
   const [answer, setAnswer] = useState<ServerAnswer>();
   const [fault, setFault] = useState<unknown>();
   const isOpen = connection.value.is === 'open';
+  const [attempt, setAttempt] = useState(0);
   useEffect(() => {
     if (!isOpen) return undefined;
     const read = (): void =>
@@ -29,22 +30,25 @@ export function ServerView() {
     read();
     const timer = setInterval(() => !document.hidden && read(), READ_MS);
     return () => clearInterval(timer);
-  }, [isOpen]);
+  }, [isOpen, attempt]);
   if (answer !== undefined) return <Figures answer={answer} />;
   if (fault instanceof Refused && fault.status === 403) {
     return (
-      <Empty icon={lock} title="Figures are for the operator">
+      <Empty icon={lock} level={1} title="Figures are for the operator">
         <p>{session.value?.operator_reason ?? fault.message}</p>
       </Empty>
     );
   }
   if (fault !== undefined)
     return (
-      <Empty icon={warning} title="The figures could not be read">
-        <p>{String(fault)}</p>
+      <Empty icon={warning} level={1} title="The figures could not be read">
+        <p>{fault instanceof Error ? fault.message : String(fault)}</p>
+        <button type="button" class="button" onClick={() => setAttempt((known) => known + 1)}>
+          Try again
+        </button>
       </Empty>
     );
-  return <Empty icon={loader} title="Reading the figures …" />;
+  return <Empty icon={loader} level={1} title="Reading the figures …" />;
 }
 
 function Figures({ answer }: { readonly answer: ServerAnswer }) {

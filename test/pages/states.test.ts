@@ -150,7 +150,7 @@ describe.skipIf(notRun)(`the states of the page${notRun}`, { timeout: WITHIN_MS 
       await expectFaultless('key');
     });
 
-    test.each(['jobs', 'jobs/loaded', 'clients'])(
+    test.each(['jobs', 'jobs/loaded', 'clients', 'server'])(
       '%s while it is read, and not read',
       async (part) => {
         const state = part.replace('/', '-');
@@ -172,7 +172,7 @@ describe.skipIf(notRun)(`the states of the page${notRun}`, { timeout: WITHIN_MS 
         await expectFaultless(`${state}-error`);
         await page.unroute(API);
         await page.getByRole('button', { name: 'Try again' }).click();
-        await page.locator('.job-row, .node, .client').first().waitFor();
+        await page.locator('.job-row, .node, .client, .plot').first().waitFor();
       },
     );
 
