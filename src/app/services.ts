@@ -211,6 +211,7 @@ function openPrompts(parts: PromptParts): Prompts {
     history: config.history,
     durability: PROMPT_DURABILITY[isRemote ? 'service' : 'ledger'],
     mayLoseJobs: isRemote,
+    mayRerunJobs: runner.mayRerunJobs ?? false,
     mayAcceptPartially: isRemote,
     mayFindOthersFiles: isRemote,
     onEnded: metrics.onPromptEnded,

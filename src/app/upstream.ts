@@ -30,6 +30,8 @@ type JobRunner = {
   readonly acceptsCaller: (caller: Caller) => Promise<boolean>;
   /** True when the jobs of this user can be followed only after the user has called: keys are never stored. */
   readonly needsCallerKey: (user: string) => boolean;
+  /** True when another process may run a job of this one again. */
+  readonly mayRerunJobs?: boolean;
   /** The folder an upload lies in there, where each has one of its own. */
   readonly uploadFolderOf?: RemoteJobs['uploadFolderOf'];
   /** Takes in the answer to a submission that was passed through. */
@@ -116,6 +118,7 @@ async function openEmbedded({
     jobs: tracing?.record(engine) ?? engine,
     acceptsCaller: async () => true,
     needsCallerKey: () => false,
+    mayRerunJobs: links !== undefined,
     openStreams: () => 0,
     start: () => engine.start(),
     close: () => engine.close(),

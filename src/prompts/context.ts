@@ -35,6 +35,8 @@ export type PromptContext = {
   readonly mayFindOthersFiles: boolean;
   /** True when the upstream may lose jobs it accepted. The embedded engine keeps them in the same ledger. */
   readonly mayLoseJobs: boolean;
+  /** True when another process may run a job again; it removes the files of the run before. */
+  readonly mayRerunJobs: boolean;
   readonly durability: PromptDurability;
   /** True when a user's prompts need a call of the user first: the key is never stored. */
   readonly needsOwner: (user: string) => boolean;

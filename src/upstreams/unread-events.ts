@@ -20,7 +20,7 @@ function isPreview({ event }: JobEvent): boolean {
 }
 
 /** A reader that is so many events behind receives only the latest progress. */
-const MAX_UNREAD_PROGRESS = 100;
+const MAX_UNREAD_PROGRESS = 1000;
 /** Taken events are cut off in stretches of so many. */
 const COMPACT_EVERY = 1024;
 /** Of one event, beside the texts in it. */

@@ -19,7 +19,10 @@ import { type EndWithoutJob, JobConsumer, type JobConsumerOptions } from './job-
 import type { Resend } from './missing-job.ts';
 
 export type FollowerOptions = EntryApplierOptions &
-  Pick<PromptContext, 'history' | 'durability' | 'mayLoseJobs' | 'onEnded' | 'clock'> & {
+  Pick<
+    PromptContext,
+    'history' | 'durability' | 'mayLoseJobs' | 'mayRerunJobs' | 'onEnded' | 'clock'
+  > & {
     /** Decides about a prompt whose job was lost, or failed, before it started. */
     readonly resend: Resend;
   };

@@ -29,6 +29,7 @@ export type JobConsumerOptions = Pick<
   | 'history'
   | 'durability'
   | 'mayLoseJobs'
+  | 'mayRerunJobs'
   | 'clock'
   | 'log'
 > & {
@@ -157,6 +158,7 @@ export class JobConsumer {
     }
     if (event.event === 'output') {
       const file = await this.#outputNames.name(event.data);
+      if (file === undefined) return;
       reached('after-output-named');
       return this.#receive({ kind: 'output', output: event.data, file, atMs });
     }

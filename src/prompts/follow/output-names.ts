@@ -6,7 +6,7 @@ import type { Job, Output } from '../../protocol/v2.ts';
 import type { PromptContext } from '../context.ts';
 import type { LivePrompt } from '../live-prompts.ts';
 
-type OutputNamesOptions = Pick<PromptContext, 'jobs' | 'ledger' | 'clock'>;
+type OutputNamesOptions = Pick<PromptContext, 'jobs' | 'ledger' | 'mayRerunJobs' | 'clock'>;
 
 /** Outputs that are named before the event loop gets its turn. */
 const OUTPUTS_PER_TURN = 32;
@@ -23,11 +23,25 @@ export class OutputNames {
     this.#options = options;
   }
 
-  async name(output: Output): Promise<FileRef> {
+  /** `undefined`: an earlier run of the job made it, and its file was removed with that run. */
+  async name(output: Output): Promise<FileRef | undefined> {
     const file = await this.#nameOutput(output);
+    // Only now: a file that is removed later takes its name with it.
+    if (await this.#wasRemoved(output)) {
+      await this.#options.ledger.files.remove(this.#prompt.caller.user, file);
+      return undefined;
+    }
     this.#named ??= new Map();
     this.#named.set(output.id, { output, file });
     return file;
+  }
+
+  /** The events of all runs of a job are read again after a restart. */
+  async #wasRemoved({ id }: Output): Promise<boolean> {
+    const { jobs, mayRerunJobs } = this.#options;
+    if (!mayRerunJobs) return false;
+    const asset = await jobs.asset(this.#prompt.caller, id);
+    return !asset.ok && isGone(asset.error);
   }
 
   #nameOutput(output: Output): Promise<FileRef> {

@@ -91,6 +91,7 @@ function open({ streams = [], jobs = [] }: { streams?: Answer[]; jobs?: (Job | E
     hub,
     history: { count: 100, bytes: 1e9, graphBytes: 1e6 },
     mayLoseJobs: false,
+    mayRerunJobs: false,
     durability: PROMPT_DURABILITY.ledger,
     resend: async () => 'final',
     onEnded: (word: string) => ended.push(word),

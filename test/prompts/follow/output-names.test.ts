@@ -1,0 +1,43 @@
+// The v1 names of the outputs of one job, also when two processes have run it.
+import { expect, test } from 'vitest';
+import type { FileRow, FileStore } from '../../../src/ledger/ledger.ts';
+import { OutputNames } from '../../../src/prompts/follow/output-names.ts';
+import { type Result, ok, refuse } from '../../../src/protocol/job-api.ts';
+import type { Asset, Output } from '../../../src/protocol/v2.ts';
+import { createFakeClock } from '../../support/fake-clock.ts';
+
+function open(mayRerunJobs: boolean) {
+  const rows = new Map<string, FileRow>();
+  const assets = new Set<string>();
+  const files = {
+    byAsset: async (_user: string, id: string) =>
+      [...rows.values()].find(({ assetId }) => assetId === id),
+    get: async (_user: string, { filename }: { filename: string }) => rows.get(filename),
+    claim: async (row: FileRow) => !rows.has(row.filename) && !!rows.set(row.filename, row),
+    remove: async (_user: string, { filename }: { filename: string }) => rows.delete(filename),
+  } as unknown as FileStore;
+  const asset = async (_caller: unknown, id: string): Promise<Result<Asset>> =>
+    assets.has(id) ? ok({ id } as Asset) : refuse(404, 'not_found', 'no such asset');
+  const prompt = { caller: { user: 'u' }, createdAtMs: 1 };
+  const context = { ledger: { files }, jobs: { asset }, mayRerunJobs, clock: createFakeClock(1) };
+  type Context = ConstructorParameters<typeof OutputNames>[1];
+  return { names: new OutputNames(prompt, context as unknown as Context), rows, assets };
+}
+
+const output = (id: string, name: string): Output => ({ id, name, node_id: '9' }) as Output;
+
+test('an output of an earlier run, whose file was removed, gets no name', async () => {
+  const { names, rows, assets } = open(true);
+  assets.add('second');
+  expect(await names.name(output('first', 'a_00001_.png'))).toBeUndefined();
+  expect(await names.name(output('second', 'a_00002_.png'))).toMatchObject({
+    filename: 'a_00002_.png',
+  });
+  expect([...rows.keys()]).toEqual(['a_00002_.png']);
+});
+
+test('a service is not asked for each output', async () => {
+  const { names, rows } = open(false);
+  await names.name(output('first', 'a_00001_.png'));
+  expect([...rows.keys()]).toEqual(['a_00001_.png']);
+});
