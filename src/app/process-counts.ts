@@ -1,4 +1,4 @@
-import { type RedisConnections, countSubscribers } from '../redis/redis.ts';
+import type { RedisConnections } from '../redis/redis.ts';
 import { createQueueKeys } from '../upstreams/distributed-state/redis-keys.ts';
 
 /** The processes that share a ledger. */
@@ -22,6 +22,8 @@ export function createProcessCounts(
   const links = connections;
 
   async function countServers(): Promise<number> {
+    // A server without Redis starts sooner without the client library.
+    const { countSubscribers } = await import('../redis/redis.ts');
     const { logChannel } = await import('../replication/shared-log-lines.ts');
     return Math.max(1, await countSubscribers(links, logChannel(links.channels)));
   }

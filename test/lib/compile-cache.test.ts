@@ -123,3 +123,10 @@ test('a server saves the code of its start, and the next one takes it', async ()
   expect(Object.keys(first)).toContainEqual(expect.stringMatching(/^server\.cjs-/));
   expect(await start()).toEqual(first);
 });
+
+test('a server of its own does not load the libraries of several', () => {
+  const server = readFileSync(new URL('../../dist/chunks/server.cjs', import.meta.url), 'utf8');
+  // Names of ioredis, BullMQ and undici.
+  for (const name of ['MaxRetriesPerRequestError', 'WaitingChildrenError', 'RetryAgent'])
+    expect(server.includes(name), name).toBe(false);
+});
