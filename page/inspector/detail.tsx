@@ -4,8 +4,9 @@ import close from 'icon:x';
 import { clockTime, duration, size } from '../lib/format.ts';
 import { linkTo } from '../lib/route.ts';
 import { CopyButton, Icon } from '../lib/ui.tsx';
-import { type NamedEntry, askServer, entryDetail, entryQuery } from './store.ts';
+import { type NamedEntry, entryDetail } from './store.ts';
 import { EntryTitle } from './entry.tsx';
+import { Picture } from './picture.tsx';
 
 /** One entry with its headers, bodies and differences, and the entries it became. */
 export function Detail({
@@ -279,26 +280,4 @@ function Headers({
       </dl>
     </details>
   );
-}
-
-function Picture({ entry }: { readonly entry: NamedEntry }) {
-  const [url, setUrl] = useState<string>();
-  useEffect(() => {
-    let made: string | undefined;
-    let isCurrent = true;
-    setUrl(undefined);
-    void askServer(`holdover/api/traffic/picture?${entryQuery(entry)}`)
-      .then(async (response) => {
-        if (!response.ok || !isCurrent) return;
-        const bytes = await response.arrayBuffer();
-        made = URL.createObjectURL(new Blob([bytes], { type: entry.picture ?? '' }));
-        if (isCurrent) setUrl(made);
-      })
-      .catch(() => {});
-    return () => {
-      isCurrent = false;
-      if (made !== undefined) URL.revokeObjectURL(made);
-    };
-  }, [entry.name]);
-  return url === undefined ? null : <img class="preview" src={url} alt="The picture in it" />;
 }

@@ -1,0 +1,120 @@
+import { useEffect, useRef, useState } from 'preact/hooks';
+import arrows from 'icon:arrow-left-right';
+import radio from 'icon:radio';
+import { Empty } from '../lib/ui.tsx';
+import { VirtualList } from '../jobs/virtual-list.tsx';
+import { LineRow } from './line-row.tsx';
+import type { Row } from './rows.ts';
+import { entries } from './store.ts';
+import { chosen, isNarrow, sideWidth } from './view-state.ts';
+
+const ROW_HEIGHT = 34;
+/** v1 above v2. */
+const NARROW_ROW_HEIGHT = 54;
+/** The list of the traffic; it follows the newest line until it is scrolled back. */
+export function Lines({ lines }: { readonly lines: readonly Row[] }) {
+  const scroller = useRef<HTMLDivElement>(null);
+  const container = useRef<HTMLDivElement>(null);
+  const [isAtEnd, setAtEnd] = useState(true);
+  useEffect(() => {
+    const element = scroller.current;
+    if (element !== null && isAtEnd) element.scrollTop = element.scrollHeight;
+  }, [lines.length, isAtEnd]);
+  const isEmpty = lines.length === 0;
+  useEffect(() => {
+    const element = scroller.current;
+    if (element === null) return undefined;
+    const observer = new ResizeObserver(() => (sideWidth.value = sideOf(element.clientWidth)));
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, [isEmpty]);
+  const rowHeight = isNarrow.value ? NARROW_ROW_HEIGHT : ROW_HEIGHT;
+  const onScroll = (): void => {
+    const element = scroller.current;
+    if (element !== null)
+      setAtEnd(element.scrollHeight - element.scrollTop - element.clientHeight < rowHeight * 2);
+  };
+  if (isEmpty) return <Nothing />;
+  return (
+    <div class="scroller" ref={scroller} onScroll={onScroll}>
+      <div
+        class="traffic"
+        role="table"
+        aria-label="Traffic"
+        aria-rowcount={lines.length + 1}
+        onKeyDown={moveChoice}
+      >
+        <div class="line head" role="row">
+          <span role="columnheader">Time</span>
+          <span role="columnheader">v1: sent and received</span>
+          <span role="columnheader">
+            <span class="hidden">Direction</span>
+          </span>
+          <span role="columnheader">v2: what it became</span>
+          <span role="columnheader" class="is-number at-size">
+            Size
+          </span>
+          <span role="columnheader" class="is-number at-took">
+            Took
+          </span>
+        </div>
+        <div ref={container} role="rowgroup">
+          <VirtualList
+            items={lines}
+            rowHeight={rowHeight}
+            scroller={scroller}
+            container={container}
+            keyOf={({ name }) => name}
+            onEnd={() => {}}
+            render={(line, index) => <LineRow line={line} index={index} />}
+          />
+        </div>
+      </div>
+      {!isAtEnd && (
+        <button type="button" class="button to-end" onClick={() => setAtEnd(true)}>
+          Newest
+        </button>
+      )}
+    </div>
+  );
+}
+
+/** The two sides share what time, arrow, size and duration leave; on a phone they are one above the other. */
+function sideOf(width: number): number {
+  return isNarrow.peek() ? width - 160 : (width - 116 - 28 - 66 - 76 - 14) / 2;
+}
+
+/** The arrow keys choose the line before or after. */
+function moveChoice(event: KeyboardEvent): void {
+  const step = event.key === 'ArrowDown' ? 1 : event.key === 'ArrowUp' ? -1 : 0;
+  const button = (event.target as Element).closest<HTMLElement>('.line-button');
+  if (step === 0 || button === null) return;
+  const buttons = [
+    ...(event.currentTarget as Element).querySelectorAll<HTMLElement>('.line-button'),
+  ];
+  const top = (element: Element): number => element.getBoundingClientRect().top;
+  const sorted = buttons.toSorted((a, b) => top(a) - top(b));
+  const next = sorted[sorted.indexOf(button) + step];
+  if (next === undefined) return;
+  event.preventDefault();
+  next.focus();
+  next.scrollIntoView({ block: 'nearest' });
+  if (chosen.peek() !== undefined) chosen.value = next.dataset['name'];
+}
+
+function Nothing() {
+  const isEmpty = entries.value.size === 0;
+  return (
+    <Empty
+      icon={isEmpty ? radio : arrows}
+      title={isEmpty ? 'Listening' : 'Nothing fits the filter'}
+    >
+      {isEmpty && (
+        <p>
+          Every v1 call and frame appears here as it happens, beside the v2 calls and events it
+          became. Run a client, or the sample of the jobs page, while this page is open.
+        </p>
+      )}
+    </Empty>
+  );
+}
