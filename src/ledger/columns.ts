@@ -10,6 +10,8 @@ export type Column<Value = unknown> = {
   readonly sql: string;
   /** SQL type of a column that the migrations do not create: SQLite adds it at the next start. */
   readonly added?: string;
+  /** Its value in a new row, where each new row has the same. */
+  readonly first?: null;
   /** Never there: it tells the compiler the type of the property. */
   readonly value?: Value;
 };
@@ -22,6 +24,11 @@ type RowOf<Map> = {
   readonly [Name in keyof Map]: Map[Name] extends Column<infer Value> ? Value : never;
 };
 
+/** The properties that have a first value, and that value. */
+type FirstValues<Map> = {
+  readonly [Name in keyof Map as Map[Name] extends { readonly first: null } ? Name : never]: null;
+};
+
 /**
  * `submitting`: not acknowledged to the client yet; `outbox`: accepted, waits for capacity of the
  * upstream; `unknown`: it is not known if the upstream accepted it, and the client knows that.
@@ -29,11 +36,11 @@ type RowOf<Map> = {
 type PromptState = 'submitting' | 'outbox' | 'unknown' | 'live' | 'done';
 
 /**
- * To add a property to a prompt's record, add it here, for example
- * `note: { ...text<string | null>('note'), added: 'TEXT' }`: both ledgers store and read it, and
- * `added` makes SQLite add the column to older files. Older rows have no value, so it must be
- * nullable, or its `added` must have a default. Its first value is in `NEW_PROMPT`, with which
- * `toPromptRow` and `toExternalJobRow` begin; the one that knows another value sets it.
+ * To add a property to a prompt's record, add one row, for example
+ * `note: { ...text<string | null>('note'), added: 'TEXT', first: null }`. Both ledgers store and read
+ * it. `added` is the migration of SQLite: it adds the column to older files; Redis needs none. Older
+ * rows have no value, so it must be nullable, or its `added` must have a default. With `first: null`
+ * new rows begin without a value; the code that knows a value sets it.
  */
 export const PROMPT_COLUMNS = {
   /** Internal, and its first v2 idempotency key. */
@@ -53,29 +60,22 @@ export const PROMPT_COLUMNS = {
   /** The data to submit it once more, beside the graph; it never contains secrets. */
   intentJson: text('intent_json'),
   /** When a client asked to cancel it. */
-  cancelAskedAtMs: number<number | null>('cancel_asked_at_ms'),
+  cancelAskedAtMs: { ...number<number | null>('cancel_asked_at_ms'), first: null },
   /** The v1 history entry, once done. */
-  entryJson: text<string | null>('entry_json'),
+  entryJson: { ...text<string | null>('entry_json'), first: null },
   /** The final status of `GET /api/job/{id}/status`, once done. */
-  statusWord: text<string | null>('status_word'),
-  startedAtMs: number<number | null>('started_at_ms'),
-  endedAtMs: number<number | null>('ended_at_ms'),
+  statusWord: { ...text<string | null>('status_word'), first: null },
+  startedAtMs: { ...number<number | null>('started_at_ms'), first: null },
+  endedAtMs: { ...number<number | null>('ended_at_ms'), first: null },
   /** When its nodes ran, once done: `NodeTimes` as JSON. */
-  nodeTimesJson: { ...text<string | null>('node_times_json'), added: 'TEXT' },
+  nodeTimesJson: { ...text<string | null>('node_times_json'), added: 'TEXT', first: null },
 } as const;
 
 /** One accepted `POST /prompt`. */
 export type PromptRow = RowOf<typeof PROMPT_COLUMNS>;
 
 /** The first values of the properties that a prompt gets later. */
-export const NEW_PROMPT = {
-  cancelAskedAtMs: null,
-  entryJson: null,
-  statusWord: null,
-  startedAtMs: null,
-  endedAtMs: null,
-  nodeTimesJson: null,
-} as const satisfies Partial<PromptRow>;
+export const NEW_PROMPT = firstValues(PROMPT_COLUMNS);
 
 export type FileType = 'input' | 'output' | 'temp';
 
@@ -209,4 +209,9 @@ function flag(sql: string): Column<boolean> {
 
 function bytes(sql: string): Column<Uint8Array | null> {
   return { type: 'bytes', sql };
+}
+
+function firstValues<Map extends { readonly [name: string]: Column }>(map: Map): FirstValues<Map> {
+  const later = Object.entries(map).filter(([, { first }]) => first === null);
+  return Object.fromEntries(later.map(([name]) => [name, null])) as FirstValues<Map>;
 }
