@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream';
+import { type V2ErrorCode, errorCodeOf } from './error-codes.ts';
 import type { Json } from './json.ts';
 import type { Asset, Graph, Job, JobStatus, NodeUi, Output, Progress } from './v2.ts';
 
@@ -26,11 +27,10 @@ export type V2Error = {
 };
 
 const CONTENT_STATUSES = new Set([400, 413, 422]);
-const NOT_CONTENT = new Set(['idempotency_key_reuse', 'deployment_stopped']);
 
 /** True when a submission was refused for its content: an earlier attempt had the same fault. */
 export function isAboutContent({ status, code }: Pick<V2Error, 'status' | 'code'>): boolean {
-  return CONTENT_STATUSES.has(status) && !NOT_CONTENT.has(code);
+  return CONTENT_STATUSES.has(status) && errorCodeOf(code)?.isNotAboutContent !== true;
 }
 
 export type Result<T> =
@@ -266,10 +266,10 @@ export function isGone({ status }: Pick<V2Error, 'status'>): boolean {
   return status === 404 || status === 410;
 }
 
-/** An error as v2 answers it; `code` is stable, `message` is for people. */
+/** An error as v2 answers it. `code` is stable: each has a row in `ERROR_CODES`. `message` is for people. */
 export function v2Error(
   status: number,
-  code: string,
+  code: V2ErrorCode,
   message: string,
   more: Partial<Pick<V2Error, 'details' | 'retryAfterSeconds' | 'outcome'>> = {},
 ): V2Error {

@@ -1,4 +1,5 @@
 import { type Json, type JsonObject, isJsonObject } from '../protocol/json.ts';
+import { errorCodeOf } from '../protocol/error-codes.ts';
 import type { V2Error } from '../protocol/job-api.ts';
 import type { NodeErrors, PromptRefusal } from '../protocol/v1.ts';
 import type { Graph } from '../protocol/v2.ts';
@@ -12,51 +13,6 @@ export type V1Refusal = {
   readonly retryAfterSeconds?: number;
 };
 
-type ErrorRow = {
-  readonly status: number;
-  readonly type: string;
-  /** With status 429: there is no capacity, which may exist later. The prompt waits in the outbox. */
-  readonly lacksCapacity?: true;
-};
-
-/**
- * v2 error code to v1 status and `error.type`: the contract's codes in its order, then others that
- * services use. To add a code, add a row here beside the file that refuses with it: a code without a
- * row keeps its name and most statuses. v1 clients read 429 as "subscription not active", so a wait is answered 503.
- */
-const ERROR_TABLE = {
-  invalid_workflow: { status: 400, type: 'prompt_outputs_failed_validation' },
-  workflow_format_ui: { status: 400, type: 'invalid_prompt' },
-  missing_asset: { status: 400, type: 'prompt_outputs_failed_validation' },
-  // The upload was damaged between this server and v2; the client sent it correctly.
-  hash_mismatch: { status: 500, type: 'hash_mismatch' },
-  blob_not_found: { status: 404, type: 'not_found' },
-  // This server chose the key: the client did nothing wrong, and it is unknown whether the job
-  // exists.
-  idempotency_key_reuse: { status: 500, type: 'outcome_unknown' },
-  queue_full: { status: 503, type: 'queue_full', lacksCapacity: true },
-  insufficient_credits: { status: 402, type: 'insufficient_credits' },
-  not_found: { status: 404, type: 'not_found' },
-  unauthorized: { status: 401, type: 'unauthorized' },
-  forbidden: { status: 403, type: 'forbidden' },
-  rate_limited: { status: 503, type: 'rate_limited', lacksCapacity: true },
-  deployment_not_ready: { status: 503, type: 'deployment_not_ready', lacksCapacity: true },
-  deployment_stopped: { status: 503, type: 'deployment_stopped' },
-  upstream_error: { status: 500, type: 'upstream_error' },
-  upstream_unreachable: { status: 503, type: 'upstream_unreachable' },
-  sso_required: { status: 403, type: 'sso_required' },
-  forbidden_origin: { status: 403, type: 'forbidden_origin' },
-  payload_too_large: { status: 400, type: 'payload_too_large' },
-  invalid_body: { status: 400, type: 'invalid_prompt' },
-  invalid_request: { status: 400, type: 'invalid_prompt' },
-  metadata_not_supported: { status: 500, type: 'metadata_not_supported' },
-  output_unavailable: { status: 404, type: 'not_found' },
-  too_many_streams: { status: 503, type: 'too_many_streams' },
-} as const satisfies Readonly<Record<string, ErrorRow>>;
-
-/** Codes the table has a row for. */
-type KnownCode = keyof typeof ERROR_TABLE;
-
 /** v2's generic answer does not describe the fault, so this text does not either. */
 const UPSTREAM_FAILED = 'The job service failed. Please try again.';
 
@@ -69,7 +25,7 @@ export function toPromptRefusal(
   graph: Graph,
   context: MissingContext = {},
 ): V1Refusal {
-  const { status, type } = errorRowOf(error);
+  const { status, type } = v1AnswerOf(error);
   const details = isJsonObject(error.details) ? error.details : {};
   const known =
     type === 'prompt_outputs_failed_validation' ? knownMessage(error, graph) : undefined;
@@ -169,10 +125,10 @@ function refusal(type: string, message: string, details = ''): V1Refusal {
   };
 }
 
-function errorRowOf(error: V2Error): ErrorRow {
+function v1AnswerOf(error: V2Error): { readonly status: number; readonly type: string } {
   if (isAboutSubscription(error)) return { status: 429, type: 'subscription_inactive' };
-  if (isKnown(error.code)) return ERROR_TABLE[error.code];
-  return { status: statusOf(error.status), type: error.code };
+  const { v1Status, v1Type } = errorCodeOf(error.code) ?? {};
+  return { status: v1Status ?? statusOf(error.status), type: v1Type ?? error.code };
 }
 
 const MAY_BE_ABOUT_SUBSCRIPTION: ReadonlySet<number> = new Set([402, 403, 429]);
@@ -181,19 +137,20 @@ const MAY_BE_ABOUT_SUBSCRIPTION: ReadonlySet<number> = new Set([402, 403, 429]);
 function isAboutSubscription({ status, code, message }: V2Error): boolean {
   if (!MAY_BE_ABOUT_SUBSCRIPTION.has(status)) return false;
   if (code === 'forbidden') return /subscription/i.test(message);
-  return !isKnown(code) && /subscription/i.test(`${code} ${message}`);
+  return !hasV1Type(code) && /subscription/i.test(`${code} ${message}`);
 }
 
-function isKnown(code: string): code is KnownCode {
-  return Object.hasOwn(ERROR_TABLE, code);
+/** True for a code whose meaning in v1 is known. */
+function hasV1Type(code: string): boolean {
+  return errorCodeOf(code)?.v1Type !== undefined;
 }
 
 /** True when a submission is refused for lack of capacity, which may exist later. */
 export function isCapacityRefusal({ status, code }: V2Error): boolean {
-  return status === 429 && isKnown(code) && 'lacksCapacity' in ERROR_TABLE[code];
+  return status === 429 && errorCodeOf(code)?.lacksCapacity === true;
 }
 
-/** Status of a refusal with an unknown code. */
+/** Status of a refusal whose code v1 does not know. */
 function statusOf(status: number): number {
   if (status === 429) return 503;
   if (status === 409 || status < 400) return 500;

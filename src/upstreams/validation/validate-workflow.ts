@@ -1,6 +1,7 @@
 import type { NodeDef } from '../../nodes/node.ts';
 import { type Json, isJsonObject } from '../../protocol/json.ts';
 import { type Result, ok, refuse } from '../../protocol/job-api.ts';
+import type { V2ErrorCode } from '../../protocol/error-codes.ts';
 import type { Steps } from '../../protocol/steps.ts';
 import {
   type ContractNodeError,
@@ -168,7 +169,7 @@ function refuseWhole(
   message: string,
   details: string,
   nodeErrors: NodeErrors = {},
-  code = 'invalid_workflow',
+  code: V2ErrorCode = 'invalid_workflow',
 ): Result<never> {
   const error = { type, message, details, extra_info: {} };
   return refuse(422, code, message, { details: { error, ...nodeErrorDetails(nodeErrors) } });

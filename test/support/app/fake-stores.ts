@@ -23,7 +23,7 @@ export type FakeAssets = AssetApi & {
 export function fakeAssets(): FakeAssets {
   const held = new Map<string, Held>();
   const calls: string[] = [];
-  const gone = <T>(): Result<T> => refuse(404, 'asset_not_found', 'no such asset');
+  const gone = <T>(): Result<T> => refuse(404, 'not_found', 'no such asset');
   const mine = (user: string, id: string): Held | undefined => {
     const found = held.get(id);
     return found?.user === user ? found : undefined;

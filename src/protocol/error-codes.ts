@@ -1,0 +1,68 @@
+/** One error code of v2: what it means to this server, and its answer to `POST /prompt` in v1. */
+type ErrorCode = {
+  /** Both absent: v1 clients get the code as `error.type`, and most statuses unchanged. */
+  readonly v1Status?: number;
+  readonly v1Type?: string;
+  /** With status 429: there is no capacity, which may exist later. The prompt waits in the outbox. */
+  readonly lacksCapacity?: true;
+  /** With status 400, 413 or 422 it says nothing about the workflow: another attempt may succeed. */
+  readonly isNotAboutContent?: true;
+};
+
+/**
+ * Every error code of v2: the contract's codes in its order, then others that services use, then
+ * those of this server that v1 passes on as they are. To add a code, add a row here and refuse with it
+ * (`refuse(status, code, message)`), which takes no other codes. A service may answer with codes that
+ * have no row. v1 clients read 429 as "subscription not active", so a wait is answered 503.
+ */
+const ERROR_CODES = {
+  invalid_workflow: { v1Status: 400, v1Type: 'prompt_outputs_failed_validation' },
+  workflow_format_ui: { v1Status: 400, v1Type: 'invalid_prompt' },
+  missing_asset: { v1Status: 400, v1Type: 'prompt_outputs_failed_validation' },
+  // The upload was damaged between this server and v2; the client sent it correctly.
+  hash_mismatch: { v1Status: 500, v1Type: 'hash_mismatch' },
+  blob_not_found: { v1Status: 404, v1Type: 'not_found' },
+  // This server chose the key: the client did nothing wrong, and it is unknown whether the job
+  // exists.
+  idempotency_key_reuse: { v1Status: 500, v1Type: 'outcome_unknown', isNotAboutContent: true },
+  queue_full: { v1Status: 503, v1Type: 'queue_full', lacksCapacity: true },
+  insufficient_credits: { v1Status: 402, v1Type: 'insufficient_credits' },
+  not_found: { v1Status: 404, v1Type: 'not_found' },
+  unauthorized: { v1Status: 401, v1Type: 'unauthorized' },
+  forbidden: { v1Status: 403, v1Type: 'forbidden' },
+  rate_limited: { v1Status: 503, v1Type: 'rate_limited', lacksCapacity: true },
+  deployment_not_ready: { v1Status: 503, v1Type: 'deployment_not_ready', lacksCapacity: true },
+  deployment_stopped: { v1Status: 503, v1Type: 'deployment_stopped', isNotAboutContent: true },
+  upstream_error: { v1Status: 500, v1Type: 'upstream_error' },
+  upstream_unreachable: { v1Status: 503, v1Type: 'upstream_unreachable' },
+  sso_required: { v1Status: 403, v1Type: 'sso_required' },
+  forbidden_origin: { v1Status: 403, v1Type: 'forbidden_origin' },
+  payload_too_large: { v1Status: 400, v1Type: 'payload_too_large' },
+  invalid_body: { v1Status: 400, v1Type: 'invalid_prompt' },
+  invalid_request: { v1Status: 400, v1Type: 'invalid_prompt' },
+  metadata_not_supported: { v1Status: 500, v1Type: 'metadata_not_supported' },
+  output_unavailable: { v1Status: 404, v1Type: 'not_found' },
+  too_many_streams: { v1Status: 503, v1Type: 'too_many_streams' },
+  asset_in_use: {},
+  bad_upstream_response: {},
+  file_too_large: {},
+  insufficient_storage: {},
+  internal_error: {},
+  invalid_cursor: {},
+  invalid_metadata_filter: {},
+  metadata_invalid: {},
+  method_not_allowed: {},
+  range_not_satisfiable: {},
+  server_busy: {},
+  storage_unavailable: {},
+  submit_outcome_unknown: {},
+  unsupported_media_type: {},
+} as const satisfies Readonly<Record<string, ErrorCode>>;
+
+/** A code that this server refuses with. */
+export type V2ErrorCode = keyof typeof ERROR_CODES;
+
+/** The row of a code; `undefined` for a code that only a service knows. */
+export function errorCodeOf(code: string): ErrorCode | undefined {
+  return Object.hasOwn(ERROR_CODES, code) ? ERROR_CODES[code as V2ErrorCode] : undefined;
+}
