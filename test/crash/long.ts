@@ -1,5 +1,6 @@
-// `npm run crash -- --kills N --seed S --topology NAME` (embedded, redis, bucket or remote): kills -9 at random
-// moments and at every named crash point, under a mixed load. Not in CI: `crash.test.ts` is the short one.
+// `npm run crash -- --kills N --each N --seed S --topology NAME` (embedded, redis, bucket, cluster or remote): kills -9
+// at random moments and at every named crash point, under a mixed load; first each part alone, `--each` times. Not in
+// CI: `crash.test.ts` is the short one.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { readFlags } from './options.ts';
@@ -9,19 +10,25 @@ import { type CrashReport, crash } from './run.ts';
 const HOURS_MS = 6 * 60 * 60_000;
 const OUTPUT = new URL('../../test-output/crash/', import.meta.url).pathname;
 /** How the kills are shared out when all are asked for. */
-const SHARE = { embedded: 0.4, redis: 0.2, bucket: 0.2, remote: 0.2 } as const;
+const SHARE = { embedded: 0.3, redis: 0.15, bucket: 0.2, cluster: 0.2, remote: 0.15 } as const;
 
-const { kills, seed, topologies } = readFlags(JSON.parse(process.env['CRASH_FLAGS'] ?? '[]'));
+const { kills, killsOfEach, seed, topologies } = readFlags(
+  JSON.parse(process.env['CRASH_FLAGS'] ?? '[]'),
+);
 
 test(
-  `${kills} kills with the seed ${seed}`,
+  `${kills} kills of any part, and ${killsOfEach} of each, with the seed ${seed}`,
   async () => {
     console.log(`seed ${seed}`);
     const reports: CrashReport[] = [];
     for (const topology of topologies) {
       const share = topologies.length === 1 ? 1 : SHARE[topology];
-      const onBatch = (report: CrashReport) => console.log(`\n${tableOf([report])}`);
-      reports.push(await crash({ topology, seed, kills: Math.ceil(kills * share), onBatch }));
+      const onRound = (report: CrashReport) => {
+        console.log(`\n${tableOf([report])}\n\n${report.account.troubles.join('\n')}`);
+      };
+      const ofAny = Math.ceil(kills * share);
+      const logs = `${OUTPUT}${topology}`;
+      reports.push(await crash({ topology, seed, kills: ofAny, killsOfEach, logs, onRound }));
     }
     const troubles = reports.flatMap(({ topology, account }) =>
       account.troubles.map((trouble) => `${topology}: ${trouble}`),

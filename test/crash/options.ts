@@ -3,16 +3,18 @@ import { TOPOLOGIES, type Topology } from './processes.ts';
 
 export type CrashFlags = {
   readonly kills: number;
+  readonly killsOfEach: number;
   readonly seed: number;
   readonly topologies: readonly Topology[];
 };
 
-/** Reads `--kills N --seed S --topology NAME`; the seed may be left out, and is printed. */
+/** Reads `--kills N --each N --seed S --topology NAME`; the seed may be left out, and is printed. */
 export function readFlags(args: readonly string[]): CrashFlags {
   const { values } = parseArgs({
     args: [...args],
     options: {
       kills: { type: 'string', default: '300' },
+      each: { type: 'string', default: '0' },
       seed: { type: 'string', default: String(Math.floor(Math.random() * 2 ** 32)) },
       topology: { type: 'string' },
     },
@@ -20,7 +22,12 @@ export function readFlags(args: readonly string[]): CrashFlags {
   const { topology } = values;
   const topologies = TOPOLOGIES.filter((one) => topology === undefined || one === topology);
   if (topologies.length === 0) throw new Error(`--topology is one of ${TOPOLOGIES.join(', ')}`);
-  return { kills: whole('kills', values.kills), seed: whole('seed', values.seed), topologies };
+  return {
+    kills: whole('kills', values.kills),
+    killsOfEach: whole('each', values.each),
+    seed: whole('seed', values.seed),
+    topologies,
+  };
 }
 
 function whole(name: string, text: string): number {

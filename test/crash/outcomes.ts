@@ -11,6 +11,8 @@ import { type Client, insist } from './client.ts';
 /** The outcomes of all accepted work; the last four are failures of the servers. */
 export type Account = {
   prompts: number;
+  /** Prompts that were refused, or got no answer. */
+  unanswered: number;
   jobs: number;
   files: number;
   /** Ended by the rule of three deaths, which is not a loss. */
@@ -24,6 +26,20 @@ export type Account = {
   readonly troubles: string[];
 };
 
+/** What is counted of the work of the clients. */
+export const FIGURES = [
+  'prompts',
+  'unanswered',
+  'jobs',
+  'files',
+  'cancelled',
+  'threeDeaths',
+  'lost',
+  'doubled',
+  'neverTaken',
+  'stalled',
+] as const satisfies readonly Exclude<keyof Account, 'troubles'>[];
+
 type Outcome = 'done' | 'three deaths' | 'cancelled' | 'never taken' | 'lost';
 
 /** The longest wait for the next end of a prompt or job; after it, those left count as failures. */
@@ -34,6 +50,7 @@ const OUTPUT_NAME = /^(.*)_\d{5}_\.png/;
 export function newAccount(): Account {
   return {
     prompts: 0,
+    unanswered: 0,
     jobs: 0,
     files: 0,
     threeDeaths: 0,
@@ -46,9 +63,23 @@ export function newAccount(): Account {
   };
 }
 
-/** Waits until everything is over, and adds up what became of it. */
-export async function settle(account: Account, acknowledged: Acknowledged): Promise<void> {
+export function addedUp(accounts: readonly Account[]): Account {
+  const sum = newAccount();
+  for (const account of accounts) {
+    for (const figure of FIGURES) sum[figure] += account[figure];
+    sum.troubles.push(...account.troubles);
+  }
+  return sum;
+}
+
+/** Waits until everything is over, and adds up what became of it; `doubled`: what has been counted as such. */
+export async function settle(
+  account: Account,
+  acknowledged: Acknowledged,
+  doubled: Set<string>,
+): Promise<void> {
   if (!(await isIdle(account, acknowledged))) return;
+  account.unanswered += acknowledged.unanswered.length;
   for (const prompt of acknowledged.prompts) {
     account.prompts += 1;
     count(account, `prompt ${prompt.marker}`, await outcomeOf(acknowledged, prompt));
@@ -57,7 +88,7 @@ export async function settle(account: Account, acknowledged: Acknowledged): Prom
     account.jobs += 1;
     count(account, `job ${job.marker}`, await jobOutcome(acknowledged.client, job));
   }
-  await countDoubled(account, acknowledged);
+  await countDoubled(account, acknowledged, doubled);
   await countFiles(account, acknowledged);
 }
 
@@ -149,7 +180,11 @@ async function jobsOf(client: Client, marker: string): Promise<readonly { id: st
 }
 
 /** Each of them has a name of its own for its one output: a second run would be numbered on. */
-async function countDoubled(account: Account, { client }: Acknowledged): Promise<void> {
+async function countDoubled(
+  account: Account,
+  { client }: Acknowledged,
+  doubled: Set<string>,
+): Promise<void> {
   const history = (await insist(client, '/history')).json() as Record<string, any>;
   const runs = Object.values(history).map(({ prompt }) => prefixIn(prompt[2]));
   const files: string[] = (await insist(client, '/internal/files/output')).json();
@@ -159,8 +194,11 @@ async function countDoubled(account: Account, { client }: Acknowledged): Promise
     ['outputs', made],
   ] as const) {
     for (const name of new Set(names.filter((one, at) => names.indexOf(one) !== at))) {
+      const line = `doubled: ${client.key}: ${kind} of ${name}`;
+      if (doubled.has(line)) continue;
+      doubled.add(line);
       account.doubled += 1;
-      account.troubles.push(`doubled: ${client.key}: ${kind} of ${name}`);
+      account.troubles.push(line);
     }
   }
 }

@@ -1,43 +1,31 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import type { CrashPoint } from '../../src/lib/crash-point.ts';
+import { hasBalancer, startBalancer } from '../support/processes/balancer.ts';
 import { bucketMissing, startBucketServer } from '../support/processes/bucket-server.ts';
 import { freePort } from '../support/processes/free-port.ts';
 import { startHoldover } from '../support/processes/holdover.ts';
+import { startRedisCluster } from '../support/processes/redis-cluster.ts';
 import { redisMissing, startRedis } from '../support/processes/redis.ts';
 import { startWorker } from '../support/processes/worker.ts';
+import { type KillableProcess, killableProcess, killableStore } from './killable.ts';
 
 /** The places where the servers that are called run their jobs. */
-export const TOPOLOGIES = ['embedded', 'redis', 'bucket', 'remote'] as const;
+export const TOPOLOGIES = ['embedded', 'redis', 'bucket', 'cluster', 'remote'] as const;
 export type Topology = (typeof TOPOLOGIES)[number];
 
 /** Why a topology cannot be started here; empty when it can. */
 export function missingFor(topology: Topology): string {
-  if (topology === 'bucket') return redisMissing() || bucketMissing();
-  return topology === 'redis' ? redisMissing() : '';
+  if (topology === 'embedded' || topology === 'remote') return '';
+  if (topology === 'redis') return redisMissing();
+  const balancerMissing = hasBalancer() ? '' : ' (NOT RUN: there is no haproxy on this machine)';
+  return redisMissing() || bucketMissing() || balancerMissing;
 }
-
-type Running = { readonly pid: number; kill9(): Promise<void>; log(): string };
-
-/** A process that is killed and started again on what it stored. */
-export type KillableProcess = {
-  readonly name: string;
-  /** The named points it can reach. */
-  readonly points: readonly CrashPoint[];
-  /** Starts it, to die at this point (`NAME:3`: when it is there for the third time). */
-  start(crashAt: string | undefined): Promise<void>;
-  /** True when it is dead. */
-  isGone(): boolean;
-  kill9(): Promise<void>;
-  /** Of all its lives. */
-  log(): string;
-};
 
 export type TopologyProcesses = {
   readonly killables: readonly KillableProcess[];
-  /** Addresses of the servers that clients call. */
+  /** Addresses that clients call. */
   readonly urls: readonly string[];
   dispose(): Promise<void>;
 };
@@ -53,78 +41,9 @@ const PROMPT = [
 const FILES = ['after-bytes-stored', 'after-asset-recorded'] as const;
 const RUN = ['after-run-begin', 'after-job-end'] as const;
 
-/** Calls meet a store that is away. */
-const STORE_AWAY_MS = 1500;
-
-/** A port is taken for some time by a process that has just died. */
-const START_TRIES = 5;
-
-function killableProcess(
-  name: string,
-  points: readonly CrashPoint[],
-  launch: (env: NodeJS.ProcessEnv) => Promise<Running>,
-): KillableProcess {
-  let running: Running | undefined;
-  const logs: string[] = [];
-  return {
-    name,
-    points,
-    async start(crashAt) {
-      const env = { ...(crashAt !== undefined && { HOLDOVER_CRASH_AT: crashAt }) };
-      if (running) logs.push(running.log());
-      running = undefined;
-      for (let tries = 1; running === undefined; tries++) {
-        try {
-          running = await launch(env);
-        } catch (error) {
-          // The process may reach the point where it dies while it starts.
-          if (crashAt !== undefined) return;
-          if (tries === START_TRIES) throw error;
-          await delay(200);
-        }
-      }
-    },
-    isGone: () => running === undefined || !isAlive(running.pid),
-    kill9: async () => running?.kill9(),
-    log: () => [...logs, running?.log() ?? ''].join(''),
-  };
-}
-
-/** Redis, or the server of a bucket: what it answered is on its disk. */
-function killableStore(
-  name: string,
-  store: { kill9(): Promise<void>; restart(): Promise<void> },
-): KillableProcess {
-  let isDead = false;
-  return {
-    name,
-    points: [],
-    async start() {
-      if (isDead) await delay(STORE_AWAY_MS);
-      isDead = false;
-      await store.restart();
-    },
-    isGone: () => isDead,
-    async kill9() {
-      isDead = true;
-      await store.kill9();
-    },
-    log: () => '',
-  };
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch {
-    return false;
-  }
-}
-
 export async function startTopology(topology: Topology): Promise<TopologyProcesses> {
   const root = await mkdtemp(join(tmpdir(), `holdover-crash-${topology}-`));
-  const processes = await { embedded, redis, bucket, remote }[topology](root);
-  for (const each of processes.killables) await each.start(undefined);
+  const processes = await { embedded, redis, bucket, cluster, remote }[topology](root);
   return {
     ...processes,
     async dispose() {
@@ -133,6 +52,10 @@ export async function startTopology(topology: Topology): Promise<TopologyProcess
       await rm(root, { recursive: true, force: true });
     },
   };
+}
+
+async function startAll(killables: readonly KillableProcess[]): Promise<void> {
+  for (const each of killables) await each.start(undefined);
 }
 
 async function server(options: {
@@ -157,6 +80,7 @@ async function embedded(root: string): Promise<TopologyProcesses> {
   const args = ['--output-directory', await mkdtemp(join(root, 'outputs-'))];
   const dataDir = join(root, 'data');
   const { killableProcess: one, url } = await server({ name: 'server', points, dataDir, args });
+  await startAll([one]);
   return { killables: [one], urls: [url], dispose: async () => {} };
 }
 
@@ -164,23 +88,54 @@ async function embedded(root: string): Promise<TopologyProcesses> {
 async function redis(root: string): Promise<TopologyProcesses> {
   const store = await startRedis();
   const dataDir = join(root, 'data');
-  const shared = await serversAndWorkers({ ledger: store.url, dataDirOf: () => dataDir });
-  return { ...shared, dispose: () => store.dispose() };
-}
-
-/** The same with their files in a bucket, and a folder for each; Redis and the server of the bucket die, too. */
-async function bucket(root: string): Promise<TopologyProcesses> {
-  const [store, files] = await Promise.all([startRedis(), startBucketServer()]);
   const { killables, urls } = await serversAndWorkers({
     ledger: store.url,
+    dataDirOf: () => dataDir,
+  });
+  await startAll(killables);
+  return { killables, urls, dispose: () => store.dispose() };
+}
+
+/** What deploy/compose.yaml has; each of its parts is killed. */
+async function bucket(root: string): Promise<TopologyProcesses> {
+  const store = await startRedis();
+  const stores = [killableStore('redis', store)];
+  return behindBalancer(root, { url: store.url, stores, dispose: () => store.dispose() });
+}
+
+/** The same over a Redis Cluster, each node of which is killed. */
+async function cluster(root: string): Promise<TopologyProcesses> {
+  const store = await startRedisCluster();
+  const stores = store.nodes.map((node, i) => killableStore(`redis node ${i + 1}`, node));
+  return behindBalancer(root, { url: store.url, stores, dispose: () => store.dispose() });
+}
+
+type LedgerProcesses = {
+  readonly url: string;
+  readonly stores: readonly KillableProcess[];
+  dispose(): Promise<void>;
+};
+
+/** As in the image: the checks of the balancer come under another name than the address. */
+const OPEN = { HOLDOVER_LISTEN: '0.0.0.0', HOLDOVER_ALLOW_INSECURE_BIND: '1' } as const;
+
+/** Servers and workers with their files in a bucket, and a folder for each process. */
+async function behindBalancer(root: string, ledger: LedgerProcesses): Promise<TopologyProcesses> {
+  const files = await startBucketServer();
+  const { killables, urls } = await serversAndWorkers({
+    ledger: ledger.url,
     dataDirOf: (process) => join(root, process),
     args: ['--files', 's3://files/crash', '--s3-endpoint', files.endpoint],
-    env: files.credentials,
+    env: { ...files.credentials, ...OPEN },
   });
+  await startAll(killables);
+  const balancer = await startBalancer(urls.map((url) => Number(new URL(url).port)));
+  const others = [killableStore('bucket', files), killableStore('balancer', balancer)];
   return {
-    killables: [killableStore('redis', store), killableStore('bucket', files), ...killables],
-    urls,
-    dispose: async () => void (await Promise.all([store.dispose(), files.dispose()])),
+    killables: [...ledger.stores, ...others, ...killables],
+    urls: [balancer.url],
+    dispose: async () =>
+      void (await Promise.all([ledger.dispose(), files.dispose(), balancer.close()])),
   };
 }
 
@@ -227,6 +182,7 @@ async function remote(root: string): Promise<TopologyProcesses> {
     dataDir: join(root, 'front'),
     args: ['--upstream', upstream.url],
   });
+  await startAll([upstream.killableProcess, front.killableProcess]);
   return {
     killables: [upstream.killableProcess, front.killableProcess],
     urls: [front.url],

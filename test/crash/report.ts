@@ -1,34 +1,50 @@
-import type { CrashReport } from './run.ts';
+import { type Account, FIGURES } from './outcomes.ts';
+import type { CrashReport, Round } from './run.ts';
 
-/** The table of a run, in Markdown. */
+/** The tables of a run, in Markdown: each topology, and each part of it. */
 export function tableOf(reports: readonly CrashReport[]): string {
-  const names = [...new Set(reports.flatMap(({ kills }) => Object.keys(kills)))].toSorted();
-  const heads = ['', ...reports.map(({ topology }) => topology), 'in all'];
-  const row = (name: string, values: readonly number[]): string => {
-    const sum = values.reduce((all, value) => all + value, 0);
-    return `| ${[name, ...values, sum].join(' | ')} |`;
-  };
-  const kills = names.map((name) =>
-    row(
-      `kills: ${name}`,
-      reports.map((report) => report.kills[name] ?? 0),
-    ),
-  );
-  const all = reports.map((report) =>
-    Object.values(report.kills).reduce((sum, count) => sum + count, 0),
-  );
-  const figures = Object.entries(FIGURES).map(([key, name]) =>
-    row(
-      name,
-      reports.map(({ account }) => account[key as keyof typeof FIGURES]),
-    ),
-  );
-  const head = [`| ${heads.join(' | ')} |`, `|${' --- |'.repeat(heads.length)}`];
-  return [...head, ...kills, row('kills', all), ...figures].join('\n');
+  return [totals(reports), ...reports.map(partsOf)].join('\n\n');
 }
 
-const FIGURES = {
+function totals(reports: readonly CrashReport[]): string {
+  const points = [...new Set(reports.flatMap(({ kills }) => Object.keys(kills)))].toSorted();
+  const row = (name: string, of: (report: CrashReport) => number): readonly (string | number)[] => {
+    const values = reports.map(of);
+    return [name, ...values, values.reduce((sum, value) => sum + value, 0)];
+  };
+  return markdown([
+    ['', ...reports.map(({ topology }) => topology), 'in all'],
+    ...points.map((point) => row(`kills: ${point}`, ({ kills }) => kills[point] ?? 0)),
+    row('kills', ({ kills }) => Object.values(kills).reduce((sum, count) => sum + count, 0)),
+    ...FIGURES.map((figure) => row(NAMES[figure], ({ account }) => account[figure])),
+  ]);
+}
+
+/** The kills of each part, and what was accepted and went wrong in the rounds that killed that part alone. */
+function partsOf({ topology, rounds, killsOfParts }: CrashReport): string {
+  const parts = [...new Set([...Object.keys(killsOfParts), ...rounds.map(({ part }) => part)])];
+  const sum = (part: string, of: (round: Round) => number): number =>
+    rounds.filter((round) => round.part === part).reduce((all, round) => all + of(round), 0);
+  return markdown([
+    [topology, 'kills', 'of these alone', ...FIGURES.map((figure) => NAMES[figure])],
+    ...parts.map((part) => [
+      part,
+      killsOfParts[part] ?? sum(part, ({ kills }) => kills),
+      sum(part, ({ kills }) => kills),
+      ...FIGURES.map((figure) => sum(part, ({ account }) => account[figure])),
+    ]),
+  ]);
+}
+
+function markdown(rows: readonly (readonly (string | number)[])[]): string {
+  const line = (cells: readonly (string | number)[]): string => `| ${cells.join(' | ')} |`;
+  const [head = [], ...others] = rows;
+  return [line(head), `|${' --- |'.repeat(head.length)}`, ...others.map(line)].join('\n');
+}
+
+const NAMES = {
   prompts: 'prompts accepted',
+  unanswered: 'prompts refused or unanswered',
   jobs: 'v2 jobs accepted',
   files: 'files accepted',
   cancelled: 'ended by a cancel',
@@ -37,4 +53,4 @@ const FIGURES = {
   doubled: 'doubled',
   neverTaken: 'never taken',
   stalled: 'stalled',
-} as const;
+} as const satisfies Record<Exclude<keyof Account, 'troubles'>, string>;

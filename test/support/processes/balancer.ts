@@ -23,7 +23,14 @@ export function complaintsAbout(config: string): string {
   return checked.status === 0 ? '' : checked.stderr;
 }
 
-export type Balancer = { readonly url: string; readonly wsUrl: string; close(): Promise<void> };
+export type Balancer = {
+  readonly url: string;
+  readonly wsUrl: string;
+  kill9(): Promise<void>;
+  /** At the same port. */
+  restart(): Promise<void>;
+  close(): Promise<void>;
+};
 
 /** The shipped configuration, on another port and in front of these; names are resolved elsewhere. */
 export async function startBalancer(ports: readonly number[]): Promise<Balancer> {
@@ -35,18 +42,25 @@ export async function startBalancer(ports: readonly number[]): Promise<Balancer>
   const folder = mkdtempSync(join(tmpdir(), 'holdover-balancer-'));
   const config = join(folder, 'haproxy.cfg');
   writeFileSync(config, text);
-  const child = spawn(PROGRAM, ['-db', '-f', config], { stdio: 'ignore' });
   const url = `http://127.0.0.1:${port}`;
-  const exited = once(child, 'exit');
-  const close = async (): Promise<void> => {
+  let child: ChildProcess | undefined;
+  async function kill9(): Promise<void> {
+    if (!child || child.exitCode !== null || child.signalCode !== null) return;
+    const exit = once(child, 'exit');
     child.kill('SIGKILL');
-    await exited;
+    await exit;
+  }
+  async function restart(): Promise<void> {
+    await kill9();
+    child = spawn(PROGRAM, ['-db', '-f', config], { stdio: 'ignore' });
+    await untilServing(url, child);
+  }
+  async function close(): Promise<void> {
+    await kill9();
     rmSync(folder, { recursive: true, force: true });
-  };
-  await untilServing(url, child).catch((error: unknown) =>
-    close().then(() => Promise.reject(error)),
-  );
-  return { url, wsUrl: url.replace('http', 'ws'), close };
+  }
+  await restart().catch((error: unknown) => close().then(() => Promise.reject(error)));
+  return { url, wsUrl: url.replace('http', 'ws'), kill9, restart, close };
 }
 
 async function untilServing(url: string, child: ChildProcess): Promise<void> {

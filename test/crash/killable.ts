@@ -1,0 +1,87 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { CrashPoint } from '../../src/lib/crash-point.ts';
+
+type Running = { readonly pid: number; kill9(): Promise<void>; log(): string };
+
+/** A process that is killed and started again on what it stored. */
+export type KillableProcess = {
+  /** What it is part of: several processes may be one part. */
+  readonly part: string;
+  /** The named points it can reach. */
+  readonly points: readonly CrashPoint[];
+  /** Starts it, to die at this point (`NAME:3`: when it is there for the third time). */
+  start(crashAt: string | undefined): Promise<void>;
+  /** True when it is dead. */
+  isGone(): boolean;
+  kill9(): Promise<void>;
+  /** Of all its lives. */
+  readonly log: () => string;
+};
+
+/** Calls meet a store that is away. */
+const STORE_AWAY_MS = 1500;
+
+/** A port is taken for some time by a process that has just died. */
+const START_TRIES = 5;
+
+export function killableProcess(
+  part: string,
+  points: readonly CrashPoint[],
+  launch: (env: NodeJS.ProcessEnv) => Promise<Running>,
+): KillableProcess {
+  let running: Running | undefined;
+  const logs: string[] = [];
+  return {
+    part,
+    points,
+    async start(crashAt) {
+      const env = { ...(crashAt !== undefined && { HOLDOVER_CRASH_AT: crashAt }) };
+      if (running) logs.push(running.log());
+      running = undefined;
+      for (let tries = 1; running === undefined; tries++) {
+        try {
+          running = await launch(env);
+        } catch (error) {
+          // The process may reach the point where it dies while it starts.
+          if (crashAt !== undefined) return;
+          if (tries === START_TRIES) throw error;
+          await delay(200);
+        }
+      }
+    },
+    isGone: () => running === undefined || !isAlive(running.pid),
+    kill9: async () => running?.kill9(),
+    log: () => [...logs, running?.log() ?? ''].join(''),
+  };
+}
+
+/** Redis, the server of a bucket, or a balancer: what it answered is on its disk. */
+export function killableStore(
+  part: string,
+  store: { kill9(): Promise<void>; restart(): Promise<void> },
+): KillableProcess {
+  let isDead = false;
+  return {
+    part,
+    points: [],
+    async start() {
+      if (isDead) await delay(STORE_AWAY_MS);
+      isDead = false;
+      await store.restart();
+    },
+    isGone: () => isDead,
+    async kill9() {
+      isDead = true;
+      await store.kill9();
+    },
+    log: () => '',
+  };
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
