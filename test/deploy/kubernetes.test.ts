@@ -1,54 +1,22 @@
 // The manifests, checked by the compiler against the published types of Kubernetes, and against each other.
-import { spawnSync } from 'node:child_process';
-import {
-  mkdtempSync,
-  readFileSync,
-  readdirSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { afterAll, describe, expect, test } from 'vitest';
-import { parse, parseAllDocuments } from 'yaml';
+import { describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
 import { parseConfig } from '../../src/config/config.ts';
 import { OPTIONS } from '../../src/config/flags.ts';
+import { PROJECT, complaintsAbout, objectsOf } from './manifests.ts';
 
-const PROJECT = fileURLToPath(new URL('../..', import.meta.url));
 const FOLDER = join(PROJECT, 'deploy/kubernetes');
 const textOf = (name: string) => readFileSync(join(FOLDER, name), 'utf8');
 const kustomization = parse(textOf('kustomization.yaml'));
 
-const objects: any[] = kustomization.resources.flatMap((name: string) =>
-  parseAllDocuments(textOf(name)).map((document) => document.toJS()),
-);
+const objects = objectsOf(FOLDER);
 const nameOf = ({ kind, metadata }: any) => `${kind}/${metadata.name}`;
 const find = (name: string) => objects.find((each) => nameOf(each) === name);
 const workloads = objects.filter(({ kind }) => kind === 'Deployment' || kind === 'StatefulSet');
 const podOf = (workload: any) => workload.spec.template.spec;
 const containerOf = (workload: any) => podOf(workload).containers[0];
-
-const temporary = mkdtempSync(join(tmpdir(), 'holdover-kubernetes-'));
-symlinkSync(join(PROJECT, 'node_modules'), join(temporary, 'node_modules'));
-afterAll(() => rmSync(temporary, { recursive: true, force: true }));
-
-/** The complaints of the compiler about objects as literals of their types: a wrong name is one. */
-function complaintsAbout(given: readonly any[]): string {
-  const lines = given.flatMap((each, at) => [
-    `import type { I${each.kind} as T${at} } from 'kubernetes-models/${each.apiVersion}/${each.kind}';`,
-    `export const object${at}: T${at} = ${JSON.stringify(each)};`,
-  ]);
-  writeFileSync(join(temporary, 'objects.ts'), lines.join('\n'));
-  const flags = '--noEmit --strict --skipLibCheck --module nodenext --types node --ignoreConfig';
-  const tsc = join(PROJECT, 'node_modules/.bin/tsc');
-  const { stdout } = spawnSync(tsc, [...flags.split(' '), join(temporary, 'objects.ts')], {
-    encoding: 'utf8',
-    cwd: temporary,
-  });
-  return stdout;
-}
 
 describe('the Kubernetes manifests', () => {
   test('have no field that Kubernetes does not know, and none of a wrong type', () => {
