@@ -38,16 +38,9 @@ export function killableProcess(
       const env = { ...(crashAt !== undefined && { HOLDOVER_CRASH_AT: crashAt }) };
       if (running) logs.push(running.log());
       running = undefined;
-      for (let tries = 1; running === undefined; tries++) {
-        try {
-          running = await launch(env);
-        } catch (error) {
-          // The process may reach the point where it dies while it starts.
-          if (crashAt !== undefined) return;
-          if (tries === START_TRIES) throw error;
-          await delay(200);
-        }
-      }
+      // The process may reach the point where it dies while it starts.
+      if (crashAt !== undefined) running = await launch(env).catch(() => undefined);
+      else running = await untilStarted(() => launch(env));
     },
     isGone: () => running === undefined || !isAlive(running.pid),
     kill9: async () => running?.kill9(),
@@ -66,8 +59,8 @@ export function killableStore(
     points: [],
     async start() {
       if (isDead) await delay(STORE_AWAY_MS);
+      await untilStarted(() => store.restart());
       isDead = false;
-      await store.restart();
     },
     isGone: () => isDead,
     async kill9() {
@@ -76,6 +69,17 @@ export function killableStore(
     },
     log: () => '',
   };
+}
+
+async function untilStarted<T>(start: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await start();
+    } catch (error) {
+      if (tries === START_TRIES) throw error;
+      await delay(200);
+    }
+  }
 }
 
 function isAlive(pid: number): boolean {

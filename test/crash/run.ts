@@ -48,7 +48,10 @@ const LIVES_MS = { least: 100, most: 1500 } as const;
 /** A point is passed up to so often before the process dies there. */
 const ARRIVALS = 3;
 const LOOK_MS = 20;
-const ACCEPTED_WITHIN_MS = 60_000;
+/** The share of kills at any moment that come only after a prompt was accepted. */
+const LOADED = 0.7;
+const FIRST_WITHIN_MS = 60_000;
+const NEXT_WITHIN_MS = 15_000;
 
 type CrashRun = {
   readonly processes: TopologyProcesses;
@@ -87,8 +90,9 @@ export async function crash(options: CrashOptions): Promise<CrashReport> {
   try {
     for (const { part, kills } of roundsOf(options, processes)) {
       const load = startLoad(processes.urls, context);
-      await untilAccepted(load);
-      await killSome(run, { part, kills });
+      if (!(await isAccepted(load, FIRST_WITHIN_MS)))
+        throw new Error('no prompt was accepted before the first kill');
+      await killSome(run, load, { part, kills });
       await load.stop();
       await restAll(processes);
       rounds.push({ part, kills, account: await settleAll(run, load) });
@@ -128,20 +132,24 @@ function roundsOfPart(part: string, kills: number): readonly Omit<Round, 'accoun
   }));
 }
 
-/** Only then a kill meets a load. */
-async function untilAccepted({ acknowledged }: Load): Promise<void> {
-  for (const deadlineMs = Date.now() + ACCEPTED_WITHIN_MS; Date.now() < deadlineMs;) {
-    if (acknowledged.some(({ prompts }) => prompts.length > 0)) return;
+/** True as soon as one more prompt is accepted: a kill after it meets a load. */
+async function isAccepted({ acknowledged }: Load, withinMs: number): Promise<boolean> {
+  const count = (): number => acknowledged.reduce((sum, { prompts }) => sum + prompts.length, 0);
+  const before = count();
+  for (const deadlineMs = performance.now() + withinMs; performance.now() < deadlineMs;) {
+    if (count() > before) return true;
     await delay(LOOK_MS);
   }
-  throw new Error('no prompt was accepted before the first kill');
+  return false;
 }
 
-async function killSome(run: CrashRun, round: Omit<Round, 'account'>): Promise<void> {
+async function killSome(run: CrashRun, load: Load, round: Omit<Round, 'account'>): Promise<void> {
   const { random, points, parts } = run;
   const armed = new Map<KillableProcess, string>();
   for (let kill = 0; kill < round.kills; kill++) {
     const victim = chosen(run, round.part);
+    // The others meet processes that have not recovered from the kill before.
+    if (!armed.has(victim) && random() < LOADED) await isAccepted(load, NEXT_WITHIN_MS);
     const died = await dieAt(run, victim, armed.get(victim));
     points[died] = (points[died] ?? 0) + 1;
     parts[victim.part] = (parts[victim.part] ?? 0) + 1;
