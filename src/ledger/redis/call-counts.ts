@@ -24,7 +24,8 @@ function argsOf(row: CallCount): (string | number)[] {
   return [id, user, agent, clientId, route, count, firstAtMs, lastAtMs];
 }
 
-function byClient(a: CallCount, b: CallCount): number {
+/** The order of all lists of counts. */
+export function byClient(a: CallCount, b: CallCount): number {
   const order = ({ user, agent, route, clientId }: CallCount) =>
     [user, agent, route, clientId].join('\0');
   return order(a) < order(b) ? -1 : 1;
