@@ -3,14 +3,9 @@ import { connect as connectTcp } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { AbstractConnector, type Cluster, Command, type RedisOptions } from 'ioredis';
 import { type RedisNode, redisNodes } from '../config/redis-hosts.ts';
-import {
-  type ConnectionOptions,
-  ReconnectingRedis,
-  UNLIMITED_RETRIES,
-} from './reconnecting-redis.ts';
+import { ReconnectingRedis, SUBSCRIBER_OPTIONS } from './reconnecting-redis.ts';
 import { accessOf } from './redis-cluster.ts';
 import type { RedisPartition } from './redis-partitions.ts';
-import { createShardedSubscriber, createSubscriber } from './redis-subscriber.ts';
 
 const DISCONNECT_TIMEOUT_MS = 2000;
 
@@ -24,29 +19,23 @@ export function clusterSubscribers(cluster: Cluster, url: string) {
   const slots = new ClusterSlots(cluster);
   cluster.once('ready', () => void slots.refresh());
 
-  function open(nextNode: () => RedisNode, options: ConnectionOptions) {
-    const Connector = connectorTo(nextNode, access);
-    // Subscriptions are made again by those who use the connection.
-    const retries = { ...UNLIMITED_RETRIES, autoResubscribe: false };
-    return new ReconnectingRedis({ ...access, ...retries, ...options, Connector });
-  }
-
-  return (partition: RedisPartition | undefined, options: ConnectionOptions) => {
+  return (partition: RedisPartition | undefined) => {
     const anyNode = inTurn(() => knownNodes(cluster, named));
-    if (!partition) {
-      const redis = open(anyNode, options);
-      return { redis, subscriber: createSubscriber(redis) };
-    }
+    const open = (nextNode: () => RedisNode): ReconnectingRedis => {
+      const Connector = connectorTo(nextNode, access);
+      return new ReconnectingRedis({ ...access, ...SUBSCRIBER_OPTIONS, Connector });
+    };
+    if (!partition) return { redis: open(anyNode) };
     const slot = slotOf(partition.prefix);
     let node: RedisNode | undefined;
-    const redis = open(() => (node = slots.ownerOf(slot) ?? anyNode()), options);
+    const redis = open(() => (node = slots.ownerOf(slot) ?? anyNode()));
     redis.on('close', () => void slots.refresh());
     const isAtOwner = async (): Promise<boolean> => {
       await slots.refresh();
       const owner = slots.ownerOf(slot);
       return owner?.host === node?.host && owner?.port === node?.port;
     };
-    return { redis, subscriber: createShardedSubscriber(redis, isAtOwner) };
+    return { redis, isAtOwner };
   };
 }
 

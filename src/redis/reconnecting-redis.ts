@@ -18,6 +18,16 @@ export const UNLIMITED_RETRIES = {
   retryStrategy: reconnectDelayMs,
 } as const;
 
+/**
+ * Of a connection for messages: one that does not answer is closed, and `RedisSubscriber` subscribes
+ * again.
+ */
+export const SUBSCRIBER_OPTIONS = {
+  ...UNLIMITED_RETRIES,
+  socketTimeout: 5000,
+  autoResubscribe: false,
+} as const;
+
 /** A connection to one Redis, or to one node of a cluster. */
 export class ReconnectingRedis extends Redis {
   override sendCommand(command: Command, ...more: [stream?: never]): unknown {

@@ -1,87 +1,110 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
+import type { Logger } from '../observability/log.ts';
 
-/** A connection on which published messages are received. */
-export type RedisSubscriber = {
-  /** Resolves when messages of these channels are received from now on. */
-  subscribe(...channels: string[]): Promise<void>;
-  unsubscribe(channel: string): Promise<void>;
-  /** Resolves when all messages of its channels that were published before are received. */
-  ping(): Promise<void>;
-  onMessage(listener: (channel: string, message: Buffer) => void): void;
-  /** Called each time the connection is open: then every channel must be subscribed again. */
-  onReady(listener: () => void): void;
-  /** Closes a connection that does not answer. */
-  reconnect(): void;
-  /** Closes a connection to a node that has not these channels any more. */
-  verify(): Promise<void>;
-  close(): void;
-};
+type MessageHandler = (message: Buffer, channel: string) => void;
 
+const PING_MS = 15_000;
 const RETRY_DELAY_MS = 100;
 /** Replies of a node that has not the channel's slot, or of a cluster that is about to be complete. */
 const NOT_HERE = /^(MOVED|ASK|CLUSTERDOWN|LOADING|TRYAGAIN|MASTERDOWN)\b/;
 
-/** Channels of one Redis, or of all nodes of a cluster. */
-export function createSubscriber(redis: Redis): RedisSubscriber {
-  return {
-    ...connectionOf(redis, 'messageBuffer'),
-    subscribe: async (...channels) => void (await redis.subscribe(...channels)),
-    unsubscribe: async (channel) => void (await redis.unsubscribe(channel)),
-    verify: async () => {},
-  };
-}
-
-/**
- * Channels that only the node with their slot has. `isAtOwner` asks the cluster for it: the next
- * connection is opened to that node.
- */
-export function createShardedSubscriber(
-  redis: Redis,
-  isAtOwner: () => Promise<boolean>,
-): RedisSubscriber {
-  const connection = connectionOf(redis, 'smessageBuffer');
-  let isClosed = false;
+/** Subscriptions to published messages, for any number of handlers, on a connection of its own. */
+export class RedisSubscriber {
+  readonly #redis: Redis;
+  readonly #log: Logger;
+  /** Asks a cluster: false when another node than the connected one has the channels now. */
+  readonly #isAtOwner: (() => Promise<boolean>) | undefined;
+  readonly #handlers = new Map<string, Set<MessageHandler>>();
+  readonly #reconnectHandlers: (() => void)[] = [];
+  readonly #pingTimer = setInterval(() => this.#verify().catch(ignoreError), PING_MS).unref();
   /** Number of the connection. */
-  let opened = 0;
-  redis.on('ready', () => opened++);
+  #opened = 0;
+  #isClosed = false;
 
-  async function subscribe(...channels: string[]): Promise<void> {
-    const sentOn = opened;
+  /** With `isAtOwner` its channels are those that only the node with their slot has. */
+  constructor(redis: Redis, log: Logger, isAtOwner?: () => Promise<boolean>) {
+    this.#redis = redis;
+    this.#log = log;
+    this.#isAtOwner = isAtOwner;
+    const event = isAtOwner ? 'smessageBuffer' : 'messageBuffer';
+    redis.on(event, (channel: Buffer, message: Buffer) => this.#receive(String(channel), message));
+    redis.on('ready', () => {
+      if (this.#opened++ > 0) void this.#subscribeAgain();
+    });
+  }
+
+  /** Resolves when messages of the channel are received from now on. */
+  async subscribe(channel: string, onMessage: MessageHandler): Promise<void> {
+    this.#handlers.set(channel, (this.#handlers.get(channel) ?? new Set()).add(onMessage));
+    // Also when other handlers exist: their subscription may not be confirmed yet.
+    await this.#subscribe([channel]);
+  }
+
+  unsubscribe(channel: string, onMessage: MessageHandler): void {
+    const handlers = this.#handlers.get(channel);
+    if (!handlers?.delete(onMessage) || handlers.size > 0) return;
+    this.#handlers.delete(channel);
+    const done = this.#isAtOwner
+      ? this.#redis.sunsubscribe(channel)
+      : this.#redis.unsubscribe(channel);
+    done.catch(ignoreError);
+  }
+
+  /** Called after a lost connection, when its channels are subscribed again: messages may have been missed. */
+  onReconnect(recheck: () => void): void {
+    this.#reconnectHandlers.push(recheck);
+  }
+
+  /** Resolves when all messages of its channels that were published before are received. */
+  async ping(): Promise<void> {
+    await this.#redis.ping();
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    clearInterval(this.#pingTimer);
+    this.#redis.disconnect();
+  }
+
+  #receive(channel: string, message: Buffer): void {
+    for (const onMessage of this.#handlers.get(channel) ?? []) onMessage(message, channel);
+  }
+
+  async #subscribe(channels: readonly string[]): Promise<void> {
+    const sentOn = this.#opened;
     try {
-      await redis.ssubscribe(...channels);
+      if (this.#isAtOwner) await this.#redis.ssubscribe(...channels);
+      else await this.#redis.subscribe(...channels);
     } catch (error) {
-      if (isClosed || !NOT_HERE.test((error as Error).message)) throw error;
-      await isAtOwner();
-      if (opened === sentOn) redis.disconnect(true);
+      if (this.#isClosed || !NOT_HERE.test((error as Error).message)) throw error;
+      await this.#isAtOwner?.();
+      if (this.#opened === sentOn) this.#redis.disconnect(true);
       await delay(RETRY_DELAY_MS);
-      await subscribe(...channels);
+      await this.#subscribe(channels);
     }
   }
 
-  return {
-    ...connection,
-    subscribe,
-    unsubscribe: async (channel) => void (await redis.sunsubscribe(channel)),
-    async verify() {
-      const verified = opened;
-      if (!(await isAtOwner()) && opened === verified && !isClosed) redis.disconnect(true);
-    },
-    close() {
-      isClosed = true;
-      connection.close();
-    },
-  };
+  async #subscribeAgain(): Promise<void> {
+    try {
+      if (this.#handlers.size > 0) await this.#subscribe([...this.#handlers.keys()]);
+      for (const recheck of this.#reconnectHandlers) recheck();
+    } catch (error) {
+      this.#log.warn(
+        { event: 'pubsub.resubscribe_failed', err: error },
+        'could not subscribe again after a lost connection',
+      );
+    }
+  }
+
+  /** A dead connection without pending commands would stay unnoticed for hours. */
+  async #verify(): Promise<void> {
+    this.#redis.ping().catch(ignoreError);
+    const verified = this.#opened;
+    const isElsewhere = (await this.#isAtOwner?.()) === false;
+    if (isElsewhere && this.#opened === verified && !this.#isClosed) this.#redis.disconnect(true);
+  }
 }
 
-function connectionOf(redis: Redis, event: 'messageBuffer' | 'smessageBuffer') {
-  return {
-    ping: async () => void (await redis.ping()),
-    onMessage(listener: (channel: string, message: Buffer) => void) {
-      redis.on(event, (channel: Buffer, message: Buffer) => listener(channel.toString(), message));
-    },
-    onReady: (listener: () => void) => void redis.on('ready', listener),
-    reconnect: () => redis.disconnect(true),
-    close: () => redis.disconnect(),
-  };
-}
+/** The connection is opened again, and everything subscribed then. */
+function ignoreError(): void {}

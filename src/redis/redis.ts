@@ -6,10 +6,11 @@ import { clusterSubscribers } from './cluster-subscribers.ts';
 import {
   type ConnectionOptions,
   ReconnectingRedis,
+  SUBSCRIBER_OPTIONS,
   UNLIMITED_RETRIES,
 } from './reconnecting-redis.ts';
 import { type RedisPartition, clusterPartitions, singlePartition } from './redis-partitions.ts';
-import { type RedisSubscriber, createSubscriber } from './redis-subscriber.ts';
+import { RedisSubscriber } from './redis-subscriber.ts';
 import { splitHosts } from '../config/redis-hosts.ts';
 
 export type { Redis } from 'ioredis';
@@ -75,13 +76,14 @@ export function openRedis(
     /** A connection of one's own, for blocking reads; closed with the others. */
     connect,
     /** A connection for messages to all processes, or for those about the keys of a partition. */
-    subscriber(partition?: RedisPartition, options: ConnectionOptions = {}): RedisSubscriber {
-      if (!openInCluster) return createSubscriber(connect(options));
-      const { redis, subscriber } = openInCluster(partition, options);
+    subscriber(partition?: RedisPartition): RedisSubscriber {
+      if (!openInCluster)
+        return new RedisSubscriber(logged(new ReconnectingRedis(url, SUBSCRIBER_OPTIONS)), log);
+      const { redis, isAtOwner } = openInCluster(partition);
       // The connection for commands reports the nodes that are away.
       redis.on('error', () => {});
       opened.add(redis);
-      return subscriber;
+      return new RedisSubscriber(redis, log, isAtOwner);
     },
     /** The cluster that the connections are to. */
     cluster,

@@ -2,12 +2,14 @@ import type { Redis, RedisConnections } from '../redis/redis.ts';
 import type { RedisPartition } from '../redis/redis-partitions.ts';
 import type { OwnedPrompt } from '../prompts/prompt-event-log.ts';
 import { type Scripts, defineReplicationScripts } from './scripts.ts';
+import { type SubscriptionHandlers, Subscription } from './subscription.ts';
 
 /** The prompts of some users, whose keys are in one place. */
 export type PromptPartition = RedisPartition & {
   readonly scripts: Scripts;
   /** The same on the other connection: a client waits for these. */
   readonly waitedFor: Scripts;
+  readonly subscription: Subscription;
 };
 
 /** All prompts, in their partitions. */
@@ -17,12 +19,13 @@ export class PromptPartitions {
   /** The partitions of prompts without a leader: of some the user is not known. */
   #vacant = new Map<string, PromptPartition>();
 
-  constructor(links: RedisConnections, redis: Redis) {
+  constructor(links: RedisConnections, redis: Redis, handlers: SubscriptionHandlers) {
     this.#links = links;
     this.all = links.partitions.users.map((partition) => ({
       ...partition,
       scripts: defineReplicationScripts(redis, partition),
       waitedFor: defineReplicationScripts(links.commands, partition),
+      subscription: new Subscription(links.subscriber(partition), partition.channels, handlers),
     }));
   }
 

@@ -1,4 +1,5 @@
 import { type Clock, monotonicClock } from '../lib/clock.ts';
+import { coalesce } from '../lib/coalesce.ts';
 import { completesWithin } from '../lib/completes-within.ts';
 import type { Redis, RedisConnections } from '../redis/redis.ts';
 import type { Logger } from '../observability/log.ts';
@@ -14,12 +15,11 @@ import type { ReceiverGroup } from '../sockets/delivery.ts';
 import { Discoveries } from './discoveries.ts';
 import { createEntryStore } from './entry-store.ts';
 import { FollowedUsers } from './followed-users.ts';
-import { PromptPartitions } from './partitions.ts';
+import { type PromptPartition, PromptPartitions } from './partitions.ts';
 import { createLeadership, keysAndTokens, LogStreams } from './log-streams.ts';
 import { type PreviewWatchers, createPreviewWatchers } from './preview-watchers.ts';
 import { LEASE_MS } from './scripts.ts';
-import { singleFlight } from './single-flight.ts';
-import { type SubscriptionHandlers, Subscription, encodeWord } from './subscription.ts';
+import type { SubscriptionHandlers } from './subscription.ts';
 import { UserPrompts } from './user-prompts.ts';
 import { refuseFormerServers } from './former-servers.ts';
 
@@ -56,7 +56,6 @@ export class SharedEventLog implements PromptEventLog {
   readonly #partitions: PromptPartitions;
   readonly #watchers: PreviewWatchers;
   readonly #streams: LogStreams;
-  readonly #subscription: Subscription;
   readonly #userPrompts: UserPrompts;
   readonly #users: FollowedUsers;
   readonly #discoveries = new Discoveries(async (key) => {
@@ -71,7 +70,7 @@ export class SharedEventLog implements PromptEventLog {
 
   constructor({ links, instance, log, clock = monotonicClock }: SharedEventLogOptions) {
     const redis = links.connect();
-    const partitions = new PromptPartitions(links, redis);
+    const partitions = new PromptPartitions(links, redis, this.#subscriptionHandlers());
     this.#links = links;
     this.#instance = instance;
     this.#log = log;
@@ -82,11 +81,9 @@ export class SharedEventLog implements PromptEventLog {
     const { isWatched, onWatchers } = this.#watchers;
     this.#streams = new LogStreams(createEntryStore({ redis, partitions, isWatched, onWatchers }));
     this.leadership = createLeadership(this.#streams);
-    this.#subscription = new Subscription(links, this.#subscriptionHandlers());
     this.#userPrompts = new UserPrompts({
       redis: links.commands,
       partitions,
-      subscription: this.#subscription,
       streams: this.#streams,
       handlers: () => this.#handlers,
       discover: (key) => this.#discoveries.run(key),
@@ -105,7 +102,7 @@ export class SharedEventLog implements PromptEventLog {
     await this.#partitions.each(live, async ({ scripts }, some) => {
       await scripts.register(...some.map(({ key }) => key));
     });
-    await this.#subscription.open();
+    await Promise.all(this.#partitions.all.map((partition) => this.#listen(partition)));
     await this.#findVacant();
     this.#timers.push(
       setInterval(() => void this.#renew(), INTERVAL_MS.renew),
@@ -117,7 +114,7 @@ export class SharedEventLog implements PromptEventLog {
   async close(): Promise<void> {
     this.#isClosed = true;
     for (const timer of this.#timers) clearInterval(timer);
-    this.#subscription.close();
+    for (const { subscription } of this.#partitions.all) subscription.close();
     const givenBack = this.#giveBack();
     await completesWithin(CATCH_UP_TIMEOUT_MS, givenBack).catch(() => false);
     this.#redis.disconnect();
@@ -179,7 +176,7 @@ export class SharedEventLog implements PromptEventLog {
 
   resultFetched(user: string, promptId: string): void {
     const { scripts } = this.#partitions.ofUser(user);
-    const sent = scripts.fetched(user, promptId, encodeWord(promptId));
+    const sent = scripts.fetched(user, promptId, Buffer.from(promptId).toString('base64url'));
     sent.catch(this.#logFailure('a fetched result'));
   }
 
@@ -193,7 +190,7 @@ export class SharedEventLog implements PromptEventLog {
 
   watch(user: string, isThere: boolean): void {
     this.#watchers.setLocal(user, isThere);
-    this.#subscription.watch(user, isThere);
+    this.#partitions.ofUser(user).subscription.watch(user, isThere);
   }
 
   isFollowed(user: string): boolean {
@@ -211,7 +208,7 @@ export class SharedEventLog implements PromptEventLog {
   }
 
   async #catchUp(user: string): Promise<void> {
-    await this.#subscription.whenCaughtUp(user);
+    await this.#partitions.ofUser(user).subscription.whenCaughtUp();
     await this.#discoveries.whenDone();
     await Promise.all(this.#streams.ofUser(user).map((stream) => stream.whenIdle()));
   }
@@ -225,11 +222,15 @@ export class SharedEventLog implements PromptEventLog {
       onFetched: (user, promptId) => this.#handlers?.resultFetched(user, promptId),
       onCancel: (key) => this.#handlers?.cancelRequested(key),
       onVacant: () => void this.#findVacant(),
-      onListeningAgain: (users) => {
-        this.#delayTakeover();
-        this.#resyncUsers(users).catch(this.#logFailure('what was missed'));
-      },
     };
+  }
+
+  async #listen(partition: PromptPartition): Promise<void> {
+    await partition.subscription.open(() => {
+      this.#delayTakeover();
+      const users = this.#users.all().filter((user) => this.#partitions.ofUser(user) === partition);
+      this.#resyncUsers(users).catch(this.#logFailure('what was missed'));
+    });
   }
 
   #onEntry(key: string, n: number, text: string, picture: Uint8Array | undefined): void {
@@ -240,39 +241,31 @@ export class SharedEventLog implements PromptEventLog {
     }
   }
 
-  readonly #renew = singleFlight(
-    async () => {
-      const owned = this.#streams.owned();
-      await this.#partitions.each(owned, async ({ scripts }, some) => {
-        const lostKeys = (await scripts.renew(...keysAndTokens(some))) as string[];
-        for (const key of lostKeys) this.#streams.get(key)?.loseLead();
-      });
-      await this.#watchers.refresh(owned.map((stream) => stream.user));
-      await this.#users.update();
-    },
-    (error) => this.#logFailure('leases')(error),
-  );
+  readonly #renew = this.#repeated('leases', async () => {
+    const owned = this.#streams.owned();
+    await this.#partitions.each(owned, async ({ scripts }, some) => {
+      const lostKeys = (await scripts.renew(...keysAndTokens(some))) as string[];
+      for (const key of lostKeys) this.#streams.get(key)?.loseLead();
+    });
+    await this.#watchers.refresh(owned.map((stream) => stream.user));
+    await this.#users.update();
+  });
 
-  readonly #findVacant = singleFlight(
-    async () => {
-      const askedAtMs = this.#clock.now();
-      const keys = await this.#partitions.vacantKeys();
-      if (this.#clock.now() - askedAtMs > SLOW_REDIS_MS) this.#delayTakeover();
-      if (this.#clock.now() < this.#takeoverAllowedAtMs) return;
-      const vacantKeys = keys.filter((key) => !this.#streams.isOwned(key));
-      if (vacantKeys.length > 0) await this.#handlers?.takeOverVacant(vacantKeys);
-      this.#streams.removeEnded(this.#clock.now());
-    },
-    (error) => this.#logFailure('vacant prompts')(error),
-  );
+  readonly #findVacant = this.#repeated('vacant prompts', async () => {
+    const askedAtMs = this.#clock.now();
+    const keys = await this.#partitions.vacantKeys();
+    if (this.#clock.now() - askedAtMs > SLOW_REDIS_MS) this.#delayTakeover();
+    if (this.#clock.now() < this.#takeoverAllowedAtMs) return;
+    const vacantKeys = keys.filter((key) => !this.#streams.isOwned(key));
+    if (vacantKeys.length > 0) await this.#handlers?.takeOverVacant(vacantKeys);
+    this.#streams.removeEnded(this.#clock.now());
+  });
 
-  readonly #resync = singleFlight(
-    async () => {
-      await this.#subscription.verify();
-      await this.#resyncUsers(this.#users.all());
-    },
-    (error) => this.#logFailure('what was missed')(error),
-  );
+  readonly #resync = this.#repeated('what was missed', () => this.#resyncUsers(this.#users.all()));
+
+  #repeated(what: string, task: () => Promise<void>): () => Promise<void> {
+    return coalesce(() => task().catch(this.#logFailure(what)));
+  }
 
   async #resyncUsers(users: readonly string[]): Promise<void> {
     for (const user of users) await this.#userPrompts.resync(user);

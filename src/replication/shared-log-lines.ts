@@ -120,18 +120,11 @@ export async function openSharedLog({
     if (missing > 0) await complete;
   }
 
-  async function listen(): Promise<void> {
-    await subscriber.subscribe(all, inbox(instance));
-    await loadSubscriptions().catch(logFailure);
-  }
-
-  let isListening = false;
-  subscriber.onMessage((_channel, text) => receive(JSON.parse(text.toString()) as Envelope));
-  subscriber.onReady(() => {
-    if (isListening) listen().catch(logFailure);
-  });
-  await listen();
-  isListening = true;
+  const onMessage = (text: Buffer): void => receive(JSON.parse(text.toString()) as Envelope);
+  const load = (): Promise<void> => loadSubscriptions().catch(logFailure);
+  subscriber.onReconnect(load);
+  await Promise.all([all, inbox(instance)].map((name) => subscriber.subscribe(name, onMessage)));
+  await load();
 
   return {
     subscribe: (user, clientId) => change('subscribe', user, clientId),

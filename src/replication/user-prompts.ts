@@ -4,12 +4,10 @@ import type { LogHandlers } from '../prompts/prompt-event-log.ts';
 import type { LogStream } from './log-stream.ts';
 import type { LogStreams } from './log-streams.ts';
 import type { PromptPartitions } from './partitions.ts';
-import type { Subscription } from './subscription.ts';
 
 type UserPromptsOptions = {
   readonly redis: Redis;
   readonly partitions: PromptPartitions;
-  readonly subscription: Subscription;
   readonly streams: LogStreams;
   readonly handlers: () => LogHandlers | undefined;
   /** Shows a prompt that this process does not know. */
@@ -26,12 +24,12 @@ export class UserPrompts {
 
   /** Receives what happens from now on, then reads what is stored. */
   async open(user: string): Promise<void> {
-    const { subscription, partitions, streams, handlers } = this.#options;
+    const { partitions, streams, handlers } = this.#options;
+    const { subscription, waitedFor } = partitions.ofUser(user);
     const listening = subscription.follow(user);
     if (!(await completesWithin(COMMAND_TIMEOUT_MS, listening)))
       throw new Error('Redis does not answer');
-    const recent = await partitions.ofUser(user).waitedFor.recent(user);
-    const [endedKeys = [], fetchedIds = []] = recent as readonly string[][];
+    const [endedKeys = [], fetchedIds = []] = (await waitedFor.recent(user)) as string[][];
     const withEntries = (keys: readonly string[]) => this.#withEntries(user, keys);
     await handlers()?.trackUser(user, { endedKeys, withEntries });
     await Promise.all(streams.ofUser(user).map((stream) => stream.whenIdle()));
@@ -39,8 +37,8 @@ export class UserPrompts {
   }
 
   close(user: string): void {
-    const { subscription, streams, handlers } = this.#options;
-    subscription.unfollow(user);
+    const { partitions, streams, handlers } = this.#options;
+    partitions.ofUser(user).subscription.unfollow(user);
     handlers()?.forgetUser(user);
     streams.deleteOfUser(user);
   }

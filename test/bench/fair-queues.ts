@@ -5,7 +5,6 @@ import { openRedis } from '../../src/redis/redis.ts';
 import { silentLogger } from '../../src/observability/log.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { BullJobQueue } from '../../src/upstreams/distributed/bull-job-queue.ts';
-import { createPubSub } from '../../src/upstreams/distributed-state/pubsub.ts';
 import { createQueueKeys, QUEUE_NAME } from '../../src/upstreams/distributed-state/redis-keys.ts';
 import { RunStateStore } from '../../src/upstreams/distributed-state/run-state.ts';
 import { startRedis } from '../support/processes/redis.ts';
@@ -29,7 +28,7 @@ type Scheme = {
 async function priorities(): Promise<Scheme> {
   const keys = createQueueKeys(links.partitions);
   const takeover = { lockMs: 6000, checkMs: 1000 };
-  const pubsub = createPubSub(links.subscriber(), log);
+  const pubsub = links.subscriber();
   const shared = { redis, keys, worker: 'one', pubsub, clock: systemClock, log };
   const queue = new BullJobQueue({ ...shared, takeover });
   const runs = new RunStateStore(shared);

@@ -6,7 +6,7 @@ import type {
   JobQueueWorkerOptions,
   QueuedJob,
 } from '../jobs/job-queue.ts';
-import type { PubSub } from '../distributed-state/pubsub.ts';
+import type { RedisSubscriber } from '../../redis/redis-subscriber.ts';
 import { QUEUE_NAME } from '../distributed-state/redis-keys.ts';
 import { type QueueScripts, defineQueueScripts } from '../distributed-state/run-scripts.ts';
 import { type BullOptions, BullWorker } from './bull-worker.ts';
@@ -17,7 +17,7 @@ const MAX_LOGGED_EVENTS = 0;
 const MAX_RUNS = 100;
 
 export type BullJobQueueOptions = BullOptions & {
-  readonly pubsub: Pick<PubSub, 'subscribe' | 'onReconnect'>;
+  readonly pubsub: Pick<RedisSubscriber, 'subscribe' | 'onReconnect'>;
   /** The name under which this process claims jobs. */
   readonly worker: string;
 };

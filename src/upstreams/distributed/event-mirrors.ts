@@ -5,10 +5,10 @@ import type { Logger } from '../../observability/log.ts';
 import type { JobQueue } from '../jobs/job-queue.ts';
 import type { Caller, JobEvent } from '../../protocol/job-api.ts';
 import { endedJobEvents, createJobFeed, type JobFeed } from '../job-feed.ts';
+import type { RedisSubscriber } from '../../redis/redis-subscriber.ts';
 import type { RunStateStore } from '../distributed-state/run-state.ts';
 import { IS_TERMINAL } from '../../protocol/v2.ts';
 import {
-  type PublishedEvent,
   type StreamPosition,
   decodeEvent,
   decodePosition,
@@ -123,7 +123,8 @@ async function* closing(
   }
 }
 
-type EventMirrorSources = Pick<SharedServices, 'redis' | 'keys' | 'pubsub'> & {
+type EventMirrorSources = Pick<SharedServices, 'redis' | 'keys'> & {
+  readonly pubsub: Pick<RedisSubscriber, 'subscribe' | 'unsubscribe' | 'onReconnect'>;
   readonly runState: Pick<RunStateStore, 'read'>;
   readonly queue: Pick<JobQueue, 'positions'>;
 };
@@ -142,7 +143,6 @@ class EventMirror {
   #queuePosition: number | null = null;
   #isOver = false;
   #isClosed = false;
-  #unsubscribe = (): void => {};
 
   constructor(id: string, sources: EventMirrorSources, onClose: () => void) {
     this.id = id;
@@ -175,9 +175,7 @@ class EventMirror {
   /** Resolves once the mirror is subscribed and has read the stream. */
   async open(): Promise<void> {
     const { redis, keys, pubsub } = this.#sources;
-    this.#unsubscribe = await pubsub.subscribe(keys.eventChannel(this.id), (message) =>
-      this.#receive(decodePublished(message)),
-    );
+    await pubsub.subscribe(keys.eventChannel(this.id), this.#onMessage);
     await this.catchUp();
     if (this.#isClosed || this.#isOver) return this.#unsubscribe();
     const preview = await redis.getBuffer(keys.preview(this.id));
@@ -192,7 +190,8 @@ class EventMirror {
     for (const [at, [, text = '']] of entries) this.#apply(decodePosition(at), decodeEvent(text));
   }
 
-  #receive(published: PublishedEvent): void {
+  readonly #onMessage = (message: Buffer): void => {
+    const published = decodePublished(message);
     if (published.kind === 'preview') {
       if (!this.#isOver) this.feed.emit(published.event);
       return;
@@ -201,6 +200,11 @@ class EventMirror {
     const isNext = position.fence === this.#last.fence && position.n === this.#last.n + 1;
     if (isNext) return this.#apply(position, event);
     if (isAfter(position, this.#last)) void this.catchUp().catch(() => {});
+  };
+
+  #unsubscribe(): void {
+    const { pubsub, keys } = this.#sources;
+    pubsub.unsubscribe(keys.eventChannel(this.id), this.#onMessage);
   }
 
   #apply(position: StreamPosition, event: JobEvent): void {

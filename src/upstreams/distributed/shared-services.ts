@@ -7,7 +7,6 @@ import type { JobRow } from '../../ledger/ledger.ts';
 import type { RedisConnections } from '../../redis/redis.ts';
 import { BullJobQueue } from './bull-job-queue.ts';
 import type { TakeoverTimes } from './bull-worker.ts';
-import { createPubSub } from '../distributed-state/pubsub.ts';
 import { createSharedBlobs, createSharedOutputNames } from '../distributed-state/shared-blobs.ts';
 import { createQueueKeys } from '../distributed-state/redis-keys.ts';
 import { RunStateStore } from '../distributed-state/run-state.ts';
@@ -48,8 +47,7 @@ export function openSharedServices(deps: DistributedEngineOptions) {
     isInUse: async (id) =>
       (await ledger.jobs.unfinished()).some((row) => inputAssetIdsOf(row).includes(id)),
   });
-  const messages = links.subscriber(links.partitions.queue, { socketTimeout: SOCKET_TIMEOUT_MS });
-  const pubsub = createPubSub(messages, log);
+  const pubsub = links.subscriber(links.partitions.queue);
   const worker = randomUUID();
   const takeover = { ...TAKEOVER, ...deps.takeover };
   return {

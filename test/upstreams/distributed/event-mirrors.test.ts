@@ -20,10 +20,10 @@ const step = (n: number): JobEvent => ({
 /** A Redis with one stream, and a publisher that may lose messages. */
 function open(positions: readonly (number | null)[] = [null]) {
   const stream: [id: string, fields: string[]][] = [];
-  const handlers = new Map<string, Set<(message: Buffer) => void>>();
+  const handlers = new Map<string, Set<(message: Buffer, channel: string) => void>>();
   let reconnected = (): void => {};
   const send = (channel: string, text: string): void =>
-    handlers.get(channel)?.forEach((onMessage) => onMessage(Buffer.from(text)));
+    handlers.get(channel)?.forEach((onMessage) => onMessage(Buffer.from(text), channel));
   const mirrors = new EventMirrors({
     redis: {
       xrange: async (_key: string, after: string) =>
@@ -35,13 +35,12 @@ function open(positions: readonly (number | null)[] = [null]) {
       async subscribe(channel, onMessage) {
         const all = handlers.get(channel) ?? new Set();
         handlers.set(channel, all.add(onMessage));
-        return () => {
-          all.delete(onMessage);
-          if (all.size === 0) handlers.delete(channel);
-        };
+      },
+      unsubscribe(channel, onMessage) {
+        handlers.get(channel)?.delete(onMessage);
+        if (handlers.get(channel)?.size === 0) handlers.delete(channel);
       },
       onReconnect: (recheck) => void (reconnected = recheck),
-      close() {},
     },
     runState: { read: async () => [undefined] },
     queue: {

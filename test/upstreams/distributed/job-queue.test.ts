@@ -48,7 +48,7 @@ describe.skipIf(redisMissing() !== '')(`the queue of BullMQ${redisMissing()}`, (
     let reconnect = (): void => {};
     const queue = await openQueue({
       pubsub: {
-        subscribe: async () => () => {},
+        subscribe: async () => {},
         onReconnect: (recheck) => void (reconnect = recheck),
       },
     });

@@ -14,7 +14,6 @@ import {
   type BullJobQueueOptions,
 } from '../../../src/upstreams/distributed/bull-job-queue.ts';
 import type { TakeoverTimes } from '../../../src/upstreams/distributed/bull-worker.ts';
-import { createPubSub } from '../../../src/upstreams/distributed-state/pubsub.ts';
 import { createQueueKeys } from '../../../src/upstreams/distributed-state/redis-keys.ts';
 import { RunStateStore } from '../../../src/upstreams/distributed-state/run-state.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
@@ -100,7 +99,7 @@ export function openServices(
   const ledger = openRedisLedger({ links });
   const keys = createQueueKeys(links.partitions);
   const redis = links.commands;
-  const messages = createPubSub(links.subscriber(links.partitions.queue), log);
+  const messages = links.subscriber(links.partitions.queue);
   const shared = { redis, keys, worker: randomUUID(), clock: systemClock, log };
   const queue = new BullJobQueue({
     ...shared,
