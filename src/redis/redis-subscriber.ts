@@ -17,7 +17,7 @@ export class RedisSubscriber {
   readonly #isAtOwner: (() => Promise<boolean>) | undefined;
   readonly #handlers = new Map<string, Set<MessageHandler>>();
   readonly #reconnectHandlers: (() => void)[] = [];
-  readonly #pingTimer = setInterval(() => this.#verify().catch(ignoreError), PING_MS).unref();
+  readonly #pingTimer = setInterval(() => void this.#verify(), PING_MS).unref();
   /** Number of the connection. */
   #opened = 0;
   #isClosed = false;
@@ -101,7 +101,7 @@ export class RedisSubscriber {
   async #verify(): Promise<void> {
     this.#redis.ping().catch(ignoreError);
     const verified = this.#opened;
-    const isElsewhere = (await this.#isAtOwner?.()) === false;
+    const isElsewhere = (await this.#isAtOwner?.().catch(ignoreError)) === false;
     if (isElsewhere && this.#opened === verified && !this.#isClosed) this.#redis.disconnect(true);
   }
 }

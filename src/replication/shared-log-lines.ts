@@ -122,7 +122,7 @@ export async function openSharedLog({
 
   const onMessage = (text: Buffer): void => receive(JSON.parse(text.toString()) as Envelope);
   const load = (): Promise<void> => loadSubscriptions().catch(logFailure);
-  subscriber.onReconnect(load);
+  subscriber.onReconnect(() => void load());
   await Promise.all([all, inbox(instance)].map((name) => subscriber.subscribe(name, onMessage)));
   await load();
 

@@ -206,20 +206,23 @@ function createLocator(
     return rows[at] as Row;
   }
 
-  return {
-    get,
-    inserted<Reply>(call: (ledger: Ledger) => Reply, row: LocatedRow): Reply {
-      const ledger = of(row.user);
-      known.set('key' in row ? row.key : row.id, ledger);
-      return call(ledger);
-    },
-    /**
-     * Acts where the row is, at once if that is known; for a row that does not exist anywhere: what
-     * is done there has no effect.
-     */
-    async at<Reply>(call: (ledger: Ledger) => Promise<Reply>, id: string): Promise<Reply> {
-      if (!known.has(id)) await get<unknown>((ledger) => ledger[store].get(id), id);
-      return call(known.get(id) ?? of(''));
-    },
+  const inserted = <Reply>(call: (ledger: Ledger) => Reply, row: LocatedRow): Reply => {
+    const ledger = of(row.user);
+    known.set('key' in row ? row.key : row.id, ledger);
+    return call(ledger);
   };
+
+  /**
+   * Acts where the row is, at once if that is known; for a row that does not exist anywhere: what is
+   * done there has no effect.
+   */
+  const at = async <Reply>(
+    call: (ledger: Ledger) => Promise<Reply>,
+    id: string,
+  ): Promise<Reply> => {
+    if (!known.has(id)) await get<unknown>((ledger) => ledger[store].get(id), id);
+    return call(known.get(id) ?? of(''));
+  };
+
+  return { inserted, at, get };
 }
