@@ -1,10 +1,13 @@
+import { computed } from '@preact/signals';
+import { useMemo } from 'preact/hooks';
 import type { JobSummary } from '../../src/console/api-types.ts';
 import ban from 'icon:ban';
 import dices from 'icon:dices';
 import play from 'icon:play';
-import { Thumbnail } from '../lib/pictures.tsx';
+import { ShownThumbnail } from '../lib/pictures.tsx';
 import { ago, dateTime, duration } from '../lib/format.ts';
 import { linkTo } from '../lib/route.ts';
+import { useIsWhole } from '../lib/scrolling.ts';
 import { Icon, StatusBadge } from '../lib/ui.tsx';
 import { now } from '../state.ts';
 import { fractionOf, liveJob } from './live.ts';
@@ -30,11 +33,11 @@ function JobPicture({ job }: { readonly job: JobSummary }) {
   if (preview !== undefined) {
     return (
       <span class="thumbnail">
-        <img src={preview} alt={`Preview of ${job.name}`} />
+        <img src={preview} alt={`Preview of ${job.name}`} decoding="async" />
       </span>
     );
   }
-  if (job.preview !== null) return <Thumbnail of={job.preview} />;
+  if (job.preview !== null) return <ShownThumbnail of={job.preview} />;
   return <span class="thumbnail" aria-hidden="true" />;
 }
 
@@ -128,9 +131,16 @@ function JobActions({ job }: { readonly job: JobSummary }) {
   );
 }
 
+/** Its text alone changes with the time, and nothing around it. */
+function Ago({ atMs }: { readonly atMs: number }) {
+  const text = useMemo(() => computed(() => ago(atMs, now.value)), [atMs]);
+  return <>{text}</>;
+}
+
 export function JobRow({ job, index }: { readonly job: JobSummary; readonly index: number }) {
   const { waitedMs, ranMs } = times(job, isLive(job) ? now.value : 0);
   const isSelected = selection.value.has(job.key);
+  const isWhole = useIsWhole();
   return (
     <div
       class={`row job-row ${isSelected ? 'is-selected' : ''}`}
@@ -138,15 +148,17 @@ export function JobRow({ job, index }: { readonly job: JobSummary; readonly inde
       aria-rowindex={index + 2}
     >
       <span class="cell is-check" role="cell">
-        <input
-          type="checkbox"
-          checked={isSelected}
-          aria-label={`Select ${job.name}, ${job.id}`}
-          onChange={() => toggleSelected(job.key)}
-        />
+        {isWhole && (
+          <input
+            type="checkbox"
+            checked={isSelected}
+            aria-label={`Select ${job.name}, ${job.id}`}
+            onChange={() => toggleSelected(job.key)}
+          />
+        )}
       </span>
       <span class="cell is-picture" role="cell">
-        <JobPicture job={job} />
+        {isWhole ? <JobPicture job={job} /> : <span class="thumbnail" />}
       </span>
       <span class="cell is-name" role="cell">
         <a href={linkTo('jobs', job.id)} class="job-link">
@@ -164,7 +176,7 @@ export function JobRow({ job, index }: { readonly job: JobSummary; readonly inde
         <JobState job={job} />
       </span>
       <span class="cell is-time" role="cell" title={dateTime(job.created_at_ms)}>
-        {ago(job.created_at_ms, now.value)}
+        <Ago atMs={job.created_at_ms} />
       </span>
       <span class="cell is-number" role="cell" data-label="waited">
         {duration(waitedMs)}
@@ -173,7 +185,7 @@ export function JobRow({ job, index }: { readonly job: JobSummary; readonly inde
         {ranMs === null ? '–' : duration(ranMs)}
       </span>
       <span class="cell is-actions" role="cell">
-        <JobActions job={job} />
+        {isWhole && <JobActions job={job} />}
       </span>
     </div>
   );
@@ -181,10 +193,11 @@ export function JobRow({ job, index }: { readonly job: JobSummary; readonly inde
 
 export function JobTile({ job }: { readonly job: JobSummary }) {
   const { ranMs } = times(job, isLive(job) ? now.value : 0);
+  const isWhole = useIsWhole();
   return (
     <article class="tile">
       <a href={linkTo('jobs', job.id)} class="tile-picture" aria-label={job.name}>
-        <JobPicture job={job} />
+        {isWhole ? <JobPicture job={job} /> : <span class="thumbnail" />}
         {job.outputs_count > 1 && <span class="tile-count">{job.outputs_count}</span>}
       </a>
       <div class="tile-text">
@@ -196,7 +209,7 @@ export function JobTile({ job }: { readonly job: JobSummary }) {
         ) : (
           <small>
             {job.status !== 'completed' && <StatusBadge status={job.status} />}{' '}
-            {ago(job.created_at_ms, now.value)}
+            <Ago atMs={job.created_at_ms} />
             {ranMs === null ? '' : ` · ${duration(ranMs)}`}
           </small>
         )}

@@ -115,18 +115,19 @@ export async function refresh(): Promise<void> {
 
 function show(answer: JobListAnswer): void {
   const earlier = jobs.peek();
+  const known = new Map(earlier.map((job) => [job.key, job]));
   const fresh = new Set(answer.jobs.map(({ key }) => key));
   const last = answer.jobs.findLast(({ ended_at_ms: end }) => end !== null)?.ended_at_ms ?? 0;
   // With nothing in common there may be a gap: then reading starts anew from here.
   const isConnected = answer.jobs.some(
-    ({ key, ended_at_ms: end }) => end !== null && earlier.some((job) => job.key === key),
+    ({ key, ended_at_ms: end }) => end !== null && known.has(key),
   );
   const older = isConnected
     ? earlier.filter(({ key, ended_at_ms: end }) => end !== null && end <= last && !fresh.has(key))
     : [];
-  announceEnds(earlier, answer.jobs);
+  announceEnds(known, answer.jobs);
   batch(() => {
-    jobs.value = [...answer.jobs, ...older];
+    jobs.value = [...answer.jobs.map((job) => asBefore(job, known.get(job.key))), ...older];
     counts.value = answer.counts;
     if (older.length === 0) cursor = answer.next_cursor;
     hasMore.value = cursor !== null;
@@ -136,17 +137,24 @@ function show(answer: JobListAnswer): void {
   if (answer.jobs.length === 0 && cursor !== null) void loadMore();
 }
 
+/** A job that has not changed stays the same object: its row is not drawn anew. */
+function asBefore(job: JobSummary, before: JobSummary | undefined): JobSummary {
+  return before !== undefined && JSON.stringify(before) === JSON.stringify(job) ? before : job;
+}
+
 function fail(error: unknown): void {
   loadError.value = error instanceof Error ? error.message : String(error);
   if (loadState.peek() === 'loading') loadState.value = 'failed';
   if (connection.peek().is === 'open') tellError(error);
 }
 
-function announceEnds(earlier: readonly JobSummary[], current: readonly JobSummary[]): void {
-  const wasLive = new Set(
-    earlier.filter(({ ended_at_ms: end }) => end === null).map(({ key }) => key),
+function announceEnds(
+  known: ReadonlyMap<string, JobSummary>,
+  current: readonly JobSummary[],
+): void {
+  const ended = current.filter(
+    ({ key, ended_at_ms: end }) => end !== null && known.get(key)?.ended_at_ms === null,
   );
-  const ended = current.filter(({ key, ended_at_ms: end }) => end !== null && wasLive.has(key));
   ended.forEach(({ id }) => forgetLive(id));
   const [first] = ended;
   if (first === undefined) return;

@@ -1,5 +1,6 @@
-import type { ComponentChildren } from 'preact';
-import { useEffect, useLayoutEffect, useState } from 'preact/hooks';
+import type { ComponentChildren, VNode } from 'preact';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { noteScroll } from '../lib/scrolling.ts';
 
 /** Rows beyond the visible ones on each side. */
 const OVERSCAN = 8;
@@ -7,10 +8,12 @@ const OVERSCAN = 8;
 type ElementRef = { readonly current: HTMLElement | null };
 
 type Range = { readonly first: number; readonly last: number };
+type Drawn<T> = { readonly item: T; readonly index: number; readonly row: VNode };
 
 /**
  * Renders only the rows that can be seen, all of the same height, in columns of the same width.
- * `onEnd` is called when the last row comes near.
+ * `onEnd` is called when the last row comes near. A row is drawn anew when its item is another
+ * object: `render` uses nothing else, but for signals.
  */
 export function VirtualList<T>({
   items,
@@ -32,6 +35,9 @@ export function VirtualList<T>({
   readonly onEnd: () => void;
 }) {
   const [range, setRange] = useState<Range>({ first: 0, last: 30 });
+  const drawn = useRef(new Map<string, Drawn<T>>());
+  const layout = `${rowHeight} ${columns}`;
+  const drawnFor = useRef(layout);
   const rows = Math.ceil(items.length / columns);
 
   useLayoutEffect(() => {
@@ -44,12 +50,16 @@ export function VirtualList<T>({
       const last = Math.ceil((from + element.clientHeight) / rowHeight) + OVERSCAN;
       setRange((known) => (known.first === first && known.last === last ? known : { first, last }));
     };
+    const onScroll = ({ timeStamp }: Event): void => {
+      noteScroll(element.scrollTop, timeStamp);
+      update();
+    };
     update();
-    element.addEventListener('scroll', update, { passive: true });
+    element.addEventListener('scroll', onScroll, { passive: true });
     const observer = new ResizeObserver(update);
     observer.observe(element);
     return () => {
-      element.removeEventListener('scroll', update);
+      element.removeEventListener('scroll', onScroll);
       observer.disconnect();
     };
   }, [rowHeight]);
@@ -59,29 +69,50 @@ export function VirtualList<T>({
   }, [range.last, rows]);
 
   const from = Math.min(range.first, Math.max(0, rows - 1)) * columns;
-  const shown = items.slice(from, (range.last + 1) * columns);
+  const known = drawnFor.current === layout ? drawn.current : new Map<string, Drawn<T>>();
+  drawnFor.current = layout;
+  drawn.current = new Map();
+  const shown = items.slice(from, (range.last + 1) * columns).map((item, at) => {
+    const index = from + at;
+    const key = keyOf(item);
+    const before = known.get(key);
+    // An equal element is not looked at again: of a row that stays, nothing is done.
+    const row =
+      before?.item === item && before.index === index
+        ? before.row
+        : placed({ key, index, columns, rowHeight, content: render(item, index) });
+    drawn.current.set(key, { item, index, row });
+    return row;
+  });
   return (
     <div class="virtual" style={{ height: `${rows * rowHeight}px` }} role="presentation">
-      {shown.map((item, at) => {
-        const index = from + at;
-        const top = Math.floor(index / columns) * rowHeight;
-        const left = `${((index % columns) / columns) * 100}%`;
-        return (
-          <div
-            key={keyOf(item)}
-            class="virtual-item"
-            role="presentation"
-            style={{
-              height: `${rowHeight}px`,
-              width: `${100 / columns}%`,
-              left,
-              transform: `translateY(${top}px)`,
-            }}
-          >
-            {render(item, index)}
-          </div>
-        );
-      })}
+      {shown}
+    </div>
+  );
+}
+
+function placed({
+  key,
+  index,
+  columns,
+  rowHeight,
+  content,
+}: {
+  readonly key: string;
+  readonly index: number;
+  readonly columns: number;
+  readonly rowHeight: number;
+  readonly content: ComponentChildren;
+}): VNode {
+  const style = {
+    top: `${Math.floor(index / columns) * rowHeight}px`,
+    left: `${((index % columns) / columns) * 100}%`,
+    width: `${100 / columns}%`,
+    height: `${rowHeight}px`,
+  };
+  return (
+    <div key={key} class="virtual-item" role="presentation" style={style}>
+      {content}
     </div>
   );
 }

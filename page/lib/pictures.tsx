@@ -2,6 +2,7 @@ import { useEffect, useState } from 'preact/hooks';
 import image from 'icon:image';
 import file from 'icon:file';
 import { call, viewPath } from './server.ts';
+import { useIsResting } from './scrolling.ts';
 import { Icon, useSeen } from './ui.tsx';
 
 type File = { readonly filename: string; readonly subfolder: string; readonly type: string };
@@ -10,18 +11,23 @@ const SHOWABLE = /\.(png|jpe?g|webp|gif|tiff?|avif|bmp)$/i;
 /** The server draws each one anew. */
 const MAX_AT_ONCE = 3;
 
-let running = 0;
-const waiting: (() => void)[] = [];
+type Turn = { readonly isWanted: () => boolean; readonly start: () => void };
 
-/** Runs the work when fewer than three others run. */
-async function inTurn<T>(work: () => Promise<T>): Promise<T> {
-  if (running >= MAX_AT_ONCE) await new Promise<void>((resolve) => waiting.push(resolve));
+let running = 0;
+let waiting: Turn[] = [];
+
+/** Runs the work when fewer than three others run; never, once it is not wanted any more. */
+async function inTurn<T>(isWanted: () => boolean, work: () => Promise<T>): Promise<T> {
+  if (running >= MAX_AT_ONCE) {
+    await new Promise<void>((start) => waiting.push({ isWanted, start }));
+  }
   running++;
   try {
     return await work();
   } finally {
     running--;
-    waiting.shift()?.();
+    waiting = waiting.filter((turn) => turn.isWanted());
+    waiting.shift()?.start();
   }
 }
 
@@ -33,10 +39,10 @@ export function isPicture({ filename }: File): boolean {
 const MAX_URLS = 400;
 const urls = new Map<string, string>();
 
-async function urlOf(path: string): Promise<string> {
+async function urlOf(path: string, isWanted: () => boolean): Promise<string> {
   const known = urls.get(path);
   if (known !== undefined) return known;
-  const url = await inTurn(async () => {
+  const url = await inTurn(isWanted, async () => {
     const response = await call(path);
     if (!response.ok) throw new Error(`The server answered ${response.status}.`);
     return URL.createObjectURL(await response.blob());
@@ -50,38 +56,48 @@ async function urlOf(path: string): Promise<string> {
   return url;
 }
 
+type ThumbnailProps = { readonly of: File; readonly quality?: number; readonly full?: boolean };
+
 /** A file as a small picture: fetched with the key of the page once it is near the visible part. */
-export function Thumbnail({
-  of,
-  quality = 70,
-  full = false,
-}: {
-  readonly of: File;
-  readonly quality?: number;
-  readonly full?: boolean;
-}) {
+export function Thumbnail(props: ThumbnailProps) {
   const [ref, isSeen] = useSeen<HTMLSpanElement>();
-  const [url, setUrl] = useState<string>();
+  return isSeen ? (
+    <ShownThumbnail {...props} />
+  ) : (
+    <span class="thumbnail" ref={ref}>
+      <FileIcon of={props.of} />
+    </span>
+  );
+}
+
+/** A file as a small picture, fetched as soon as the list around it rests. */
+export function ShownThumbnail({ of, quality = 70, full = false }: ThumbnailProps) {
   const path = viewPath(of, full ? {} : { preview: `webp;${quality}` });
+  const isResting = useIsResting();
+  const [url, setUrl] = useState(() => urls.get(path));
   useEffect(() => {
-    setUrl(undefined);
-    if (!isSeen || !isPicture(of)) return undefined;
+    setUrl(urls.get(path));
+    if (!isResting || !isPicture(of)) return undefined;
     let isCurrent = true;
-    urlOf(path).then(
+    urlOf(path, () => isCurrent).then(
       (found) => isCurrent && setUrl(found),
       () => {},
     );
     return () => void (isCurrent = false);
-  }, [path, isSeen]);
+  }, [path, isResting]);
   return (
-    <span class="thumbnail" ref={ref}>
+    <span class="thumbnail">
       {url === undefined ? (
-        <Icon shapes={isPicture(of) ? image : file} size={20} />
+        <FileIcon of={of} />
       ) : (
-        <img src={url} alt={of.filename} />
+        <img src={url} alt={of.filename} decoding="async" />
       )}
     </span>
   );
+}
+
+function FileIcon({ of }: { readonly of: File }) {
+  return <Icon shapes={isPicture(of) ? image : file} size={20} />;
 }
 
 /** Fetches a file with the key of the page and saves it. */
