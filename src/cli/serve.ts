@@ -1,6 +1,5 @@
 import { parseConfig } from '../config/config.ts';
-import { saveCompiledCode } from '../lib/compile-cache.ts';
-import { delayOptimization } from '../lib/delay-optimization.ts';
+import { delayOptimization, saveCompiledCode } from '../lib/compile-cache.ts';
 import { createLogger, logProcessErrors } from '../observability/log.ts';
 import { withoutCredentialsIn } from '../protocol/url-credentials.ts';
 
@@ -23,8 +22,6 @@ export async function serve(argv: readonly string[]): Promise<void> {
   try {
     // Help and refusals need nothing of it.
     const { startServer } = await import('../app/server.ts');
-    // Only now: Node compiles its own modules again that are loaded after a change of V8's settings.
-    delayOptimization();
     const server = await startServer(parsed.config, log);
     const stop = (signal: NodeJS.Signals): void => {
       log.info({ event: 'server.stopping', signal }, 'stopping');
@@ -42,6 +39,7 @@ export async function serve(argv: readonly string[]): Promise<void> {
     // Launch scripts wait for this line of the v1 server.
     process.stdout.write(`To see the GUI go to: ${server.url}\n`);
     saveCompiledCode();
+    delayOptimization();
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
     process.stderr.write(`error: ${withoutCredentialsIn(message)}\n`);

@@ -8,6 +8,9 @@ import { Script } from 'node:vm';
 import { crc32 } from 'node:zlib';
 import { withDefaultOptimization } from './delay-optimization.ts';
 
+/** From here: a file of its own in the bundle, which has one state of V8's settings. */
+export { delayOptimization } from './delay-optimization.ts';
+
 type Module = { exports: unknown };
 type ModuleFunction = (
   exports: unknown,
@@ -60,14 +63,16 @@ export function saveCompiledCode(): void {
 
 function compile(path: string): Script {
   const source = readFileSync(path);
-  const cacheFile = cacheFileOf(path, source);
-  const cachedData = cacheFile === undefined ? undefined : readCache(cacheFile);
   // All of it is ASCII.
   const code = `(function (${PARAMETERS}) {${source.toString('latin1')}\n})`;
-  const script = new Script(code, { filename: path, cachedData });
-  if (cacheFile !== undefined) scripts.set(cacheFile, script);
-  if (!cachedData || script.cachedDataRejected) savedBytes = 0;
-  return script;
+  return withDefaultOptimization(() => {
+    const cacheFile = cacheFileOf(path, source);
+    const cachedData = cacheFile === undefined ? undefined : readCache(cacheFile);
+    const script = new Script(code, { filename: path, cachedData });
+    if (cacheFile !== undefined) scripts.set(cacheFile, script);
+    if (!cachedData || script.cachedDataRejected) savedBytes = 0;
+    return script;
+  });
 }
 
 let cacheFolder: string | undefined | null = null;

@@ -130,3 +130,19 @@ test('a server of its own does not load the libraries of several', () => {
   for (const name of ['MaxRetriesPerRequestError', 'WaitingChildrenError', 'RetryAgent'])
     expect(server.includes(name), name).toBe(false);
 });
+
+test('code that is loaded after V8 was told to optimize later is taken too', () => {
+  const late = join(folder, 'late.cjs');
+  writeFileSync(late, greet('late'));
+  const script = `const { delayOptimization, loadBundled, saveCompiledCode } = require(${JSON.stringify(LOADER)});
+    delayOptimization();
+    saveCompiledCode();
+    setTimeout(() => loadBundled(${JSON.stringify(late)}), 800);`;
+  const env = { ...process.env, XDG_CACHE_HOME: folder };
+  const start = () =>
+    execFileSync(process.execPath, ['-e', script], { env, encoding: 'utf8' }) && saved();
+  const first = start();
+  expect(Object.keys(first)).toHaveLength(1);
+  // Code that V8 does not take is made again.
+  expect(start()).toEqual(first);
+});
