@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import type { Caller } from '../protocol/job-api.ts';
+import { atMost } from '../lib/lru-size.ts';
 
 export type Keyring = ReturnType<typeof createKeyring>;
 
@@ -7,7 +8,7 @@ const MAX_USERS = 10_000;
 
 /** The keys of users as they last presented them: in memory only, gone with the process. */
 export function createKeyring() {
-  const keys = new LRUCache<string, string>({ max: MAX_USERS });
+  const keys = new LRUCache<string, string>(atMost(MAX_USERS));
   const listeners: ((caller: Caller) => void)[] = [];
   return {
     remember: (caller: Caller): void => {

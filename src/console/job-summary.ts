@@ -9,6 +9,7 @@ import { jobItem } from '../translate/job-views.ts';
 import { liveWord, listedStatus } from '../translate/status.ts';
 import { shownEntry } from '../translate/stored-history-entry.ts';
 import type { JobSummary } from './api-types.ts';
+import { atMost } from '../lib/lru-size.ts';
 
 /** The facts of an ended prompt that stay the same; reading them parses its history entry. */
 export type StoredFacts = Pick<
@@ -23,7 +24,7 @@ const MAX_PARSED_BYTES = 1024 * 1024;
 
 /** Summaries of ended prompts, cached while lists are asked for. */
 export function createSummaries(prompts: Pick<PromptStore, 'get'>) {
-  const cache = new LRUCache<string, StoredFacts>({ max: MAX_CACHED });
+  const cache = new LRUCache<string, StoredFacts>(atMost(MAX_CACHED));
   let release: NodeJS.Timeout | undefined;
 
   function releaseLater(): void {

@@ -5,6 +5,7 @@ import type { DefinitionsCache } from './disk-cache.ts';
 import type { Fetcher, FetchOutcome, DefinitionsText } from './fetcher.ts';
 import { type Versions, type View, CachedSource } from './cached-source.ts';
 import { type Need, REMOTE_TIMING } from './timing.ts';
+import { atMost } from '../lib/lru-size.ts';
 
 /** The key that opens protected definitions; none where the key is not for this origin. */
 export type KeyPolicy =
@@ -53,7 +54,7 @@ export function createRemoteDefinitions(options: RemoteDefinitionsOptions) {
     const isOurs = outcome.kind === 'locked' && keyPolicy.kind === 'fixed';
     return isOurs ? fetchFirst(options, { known, key: keyPolicy.key }) : outcome;
   });
-  const accountSources = new LRUCache<string, CachedSource>({ max: MAX_ACCOUNTS });
+  const accountSources = new LRUCache<string, CachedSource>(atMost(MAX_ACCOUNTS));
   const sourceOf = (caller: Caller | undefined): CachedSource | undefined => {
     if (keyPolicy.kind !== 'callers' || caller?.credential === undefined) return undefined;
     const { user, credential: key } = caller;

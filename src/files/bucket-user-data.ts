@@ -12,6 +12,7 @@ import {
   folderNameOf,
   refusalFor,
 } from './user-data-store.ts';
+import { atMost } from '../lib/lru-size.ts';
 
 /** The objects of a bucket, by key. */
 export type ObjectStore = {
@@ -43,7 +44,7 @@ export function createBucketUserData(options: {
 }): UserDataStore {
   const { objects, quotaBytes } = options;
   const inUserOrder = createKeyedMutex();
-  const usages = new LRUCache<string, Usage>({ max: MAX_USAGES, ttl: USAGE_VALID_MS });
+  const usages = new LRUCache<string, Usage>({ ...atMost(MAX_USAGES), ttl: USAGE_VALID_MS });
   const keyOf = (user: string, path: string): string => `${folderFor(user)}/${path}`;
   const folderFor = (user: string): string => `${ROOT}${folderNameOf(user)}`;
 

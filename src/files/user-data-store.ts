@@ -7,6 +7,7 @@ import { moveIntoPlace } from '../lib/rename-new.ts';
 import { createKeyedMutex } from '../lib/concurrency.ts';
 import type { SpooledFile } from '../protocol/job-api.ts';
 import { type FolderEntry, type PathStatus, listBelow, statPath } from './folder-paths.ts';
+import { atMost } from '../lib/lru-size.ts';
 
 /** Why nothing was changed; `blocked`: something else than a file is, or would be, in the way. */
 export type Unchanged = 'absent' | 'exists' | 'blocked' | 'full';
@@ -54,7 +55,7 @@ export function createUserDataStore(options: {
   const root = resolve(options.root);
   // Other processes may still change the files of the user meanwhile.
   const inUserOrder = createKeyedMutex();
-  const usages = new LRUCache<string, Usage>({ max: MAX_USAGES });
+  const usages = new LRUCache<string, Usage>(atMost(MAX_USAGES));
 
   /** The folder nothing of this user leaves. */
   function folderFor(user: string): string {

@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import { atMost } from './lru-size.ts';
 
 type Allowance = { left: number; atMs: number };
 
@@ -10,7 +11,7 @@ const MINUTE_MS = 60_000;
  * again.
  */
 export function createRateLimiter(now: () => number) {
-  const callers = new LRUCache<string, Allowance>({ max: MAX_CALLERS, ttl: MINUTE_MS });
+  const callers = new LRUCache<string, Allowance>({ ...atMost(MAX_CALLERS), ttl: MINUTE_MS });
   return {
     /** Takes one request; otherwise returns the whole seconds until one is available. */
     take(

@@ -19,15 +19,21 @@ type PageFile = {
 /** `bundle-page.js` writes it. */
 const PAGE_FOLDER = packageUrl('dist/page/');
 
-/** Reads the page and its files once; all of them are small. */
-function readPage(): {
+type Page = {
   readonly html: PageFile;
   readonly files: ReadonlyMap<string, PageFile>;
-} {
-  const names = readdirSync(PAGE_FOLDER).filter((name) => /\.(js|css|svg)$/.test(name));
+};
+
+/** Names of the files that the page loads. */
+function fileNames(): readonly string[] {
+  return readdirSync(PAGE_FOLDER).filter((name) => /\.(js|css|svg)$/.test(name));
+}
+
+/** Reads the page and all its files; they are small. */
+function readPage(): Page {
   return {
     html: readPageFile('index.html'),
-    files: new Map(names.map((name) => [name, readPageFile(name)])),
+    files: new Map(fileNames().map((name) => [name, readPageFile(name)])),
   };
 }
 
@@ -38,7 +44,7 @@ const REPORT_PATH = `${PAGE_PATH}/report`;
 
 /** Every path of Holdover's own page but `/`. */
 export function pagePaths(): ReadonlySet<string> {
-  const names = ['report', 'report.json', ...readPage().files.keys()];
+  const names = ['report', 'report.json', ...fileNames()];
   return new Set([PAGE_PATH, ...names.map((name) => `${PAGE_PATH}/${name}`)]);
 }
 
@@ -76,18 +82,20 @@ export function homePage({
   readonly path?: '/' | '/holdover';
   readonly addresses: PublicAddresses;
 }): Koa.Middleware {
-  const { html, files } = readPage();
+  let page: Page | undefined;
+  // All at once, at the first call: page and scripts match.
+  const read = (): Page => (page ??= readPage());
   const pages = new Set([PAGE_PATH, REPORT_PATH, facts.path ?? '/']);
   return (ctx, next) => {
     if (ctx.method !== 'GET' && ctx.method !== 'HEAD') return next();
     if (pages.has(ctx.path)) {
       return sendPage(
         ctx,
-        fillIn(html, { ...facts, ...toOrigins(addresses.of(ctx.req), ctx.path) }),
+        fillIn(read().html, { ...facts, ...toOrigins(addresses.of(ctx.req), ctx.path) }),
       );
     }
     if (!ctx.path.startsWith(`${PAGE_PATH}/`)) return next();
-    const file = files.get(ctx.path.slice(PAGE_PATH.length + 1));
+    const file = read().files.get(ctx.path.slice(PAGE_PATH.length + 1));
     if (file) return sendPage(ctx, file);
     sendEmpty(ctx, 404);
   };

@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { SocketFrame } from '../../observability/described-frame.ts';
 import type { Caller } from '../../protocol/job-api.ts';
+import { atMost } from '../../lib/lru-size.ts';
 
 /** The id clients know of the live prompt with this job id or key. */
 export type FindPromptId = (user: string, id: string) => string | undefined;
@@ -10,10 +11,10 @@ const MAX_PROMPTS = 5000;
 /** Remembers which prompt a job, a caller or a socket is about. */
 export function createTrafficLinks(promptIdOf: FindPromptId) {
   const promptsByCaller = new WeakMap<Caller, string>();
-  const promptsByJob = new LRUCache<string, string>({ max: MAX_PROMPTS });
-  const submissions = new LRUCache<string, number>({ max: MAX_PROMPTS });
-  const lastV2 = new LRUCache<string, number>({ max: MAX_PROMPTS });
-  const lastPrompts = new LRUCache<string, string>({ max: MAX_PROMPTS });
+  const promptsByJob = new LRUCache<string, string>(atMost(MAX_PROMPTS));
+  const submissions = new LRUCache<string, number>(atMost(MAX_PROMPTS));
+  const lastV2 = new LRUCache<string, number>(atMost(MAX_PROMPTS));
+  const lastPrompts = new LRUCache<string, string>(atMost(MAX_PROMPTS));
   return {
     promptOf(caller: Caller, id: string | undefined): string | undefined {
       const { user } = caller;

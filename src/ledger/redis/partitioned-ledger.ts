@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import type { CallCount, Ledger } from '../ledger.ts';
+import { atMost } from '../../lib/lru-size.ts';
 import { byClient } from './call-counts.ts';
 
 /** So many ids of each kind are remembered with the partition that has their row. */
@@ -194,7 +195,7 @@ function createLocator(
   { ledgers, of }: { readonly ledgers: readonly Ledger[]; readonly of: (user: string) => Ledger },
   store: 'prompts' | 'jobs' | 'assets',
 ) {
-  const known = new LRUCache<string, Ledger>({ max: MAX_REMEMBERED });
+  const known = new LRUCache<string, Ledger>(atMost(MAX_REMEMBERED));
 
   /** Reads the row; from now on it is found there. */
   async function get<Row>(call: (ledger: Ledger) => Promise<Row>, id: string) {

@@ -7,6 +7,7 @@ import type { OutputType } from '../../protocol/v2.ts';
 import type { Blobs } from '../blobs.ts';
 import type { KeyedMutex } from '../../lib/concurrency.ts';
 import type { CounterRequest, StoredOutput, WrittenFile } from '../jobs/worker-protocol.ts';
+import { atMost } from '../../lib/lru-size.ts';
 
 /** Reserves names for files that are made at the same time. */
 export type OutputNames = {
@@ -18,7 +19,7 @@ export type OutputNames = {
 
 /** Names for a single process, which makes the files of each user one after the other. */
 export function createOutputNames(): OutputNames {
-  const reservedCounters = new LRUCache<string, number>({ max: MAX_REMEMBERED_COUNTERS });
+  const reservedCounters = new LRUCache<string, number>(atMost(MAX_REMEMBERED_COUNTERS));
   return {
     reserveCounter(user, start, floor) {
       const key = JSON.stringify([user, start]);
@@ -54,7 +55,7 @@ const COUNTED_NAME = /^(.*)_\d{5,}_(\.[^.]*)?$/s;
 export function createOutputs(deps: OutputOptions) {
   const { ledger, blobs, withLock, names, clock, highestUsedElsewhere } = deps;
   const recentFloors = new LRUCache<string, { readonly floor: number; readonly atMs: number }>({
-    max: MAX_REMEMBERED_COUNTERS,
+    ...atMost(MAX_REMEMBERED_COUNTERS),
   });
   const highestUsed = async (user: string, request: CounterRequest): Promise<number> => {
     const start = counterPrefix(request);

@@ -6,6 +6,7 @@ import { LRUCache } from 'lru-cache';
 import { hashOf } from '../../lib/hash.ts';
 import { type OutputPlacer, createOutputPlacer } from './place-output.ts';
 import type { AskMainThread, ReadableFile, WorkerSetup } from '../jobs/worker-protocol.ts';
+import { atMost } from '../../lib/lru-size.ts';
 
 /** The files a job reads. Errors have the `code` `ENOENT` when the bytes are gone. */
 export type InputReader = {
@@ -40,7 +41,7 @@ const localFiles: InputReader = {
 
 /** Bytes of one hash have one digest, for good. */
 function createAskingReader(ask: AskMainThread): InputReader {
-  const digests = new LRUCache<string, string>({ max: MAX_DIGESTS });
+  const digests = new LRUCache<string, string>(atMost(MAX_DIGESTS));
   const read = async ({ hash }: ReadableFile): Promise<Uint8Array> => {
     const bytes = await ask({ kind: 'read', ask: hash });
     if (bytes !== null) return bytes;

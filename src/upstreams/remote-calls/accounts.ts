@@ -3,6 +3,7 @@ import { LRUCache } from 'lru-cache';
 import type { Clock } from '../../lib/clock.ts';
 import { type AdaptiveSemaphore, createAdaptiveSemaphore } from '../../lib/concurrency.ts';
 import { type Caller, type Result, type V2Error, refuse } from '../../protocol/job-api.ts';
+import { atMost } from '../../lib/lru-size.ts';
 
 /** The key that calls carry: the caller's own, or one key for all callers. */
 export type Credential =
@@ -44,7 +45,7 @@ export function createAccounts(
   options: { readonly clock: Clock; readonly maxConcurrentSubmissions: number },
 ) {
   const secret = randomBytes(32);
-  const accounts = new LRUCache<string, Account>({ max: MAX_ACCOUNTS });
+  const accounts = new LRUCache<string, Account>(atMost(MAX_ACCOUNTS));
   const createAccount = (id: string, key: string | undefined): Account => ({
     id,
     key,

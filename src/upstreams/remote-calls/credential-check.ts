@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { Account } from './accounts.ts';
 import type { RemoteClient } from './calls.ts';
+import { atMost } from '../../lib/lru-size.ts';
 
 /** No service has this job: an accepted credential is answered 404, at no cost. */
 const UNKNOWN_JOB_ID = '00000000-0000-4000-8000-000000000000';
@@ -15,7 +16,7 @@ const MAX_ACCOUNTS = 10_000;
  */
 export function createCredentialCheck({ calls, links, clock, limits }: RemoteClient) {
   const accepted = new LRUCache<string, true>({
-    max: MAX_ACCOUNTS,
+    ...atMost(MAX_ACCOUNTS),
     // Otherwise each look-up starts a timer, to read the clock less often.
     ttlResolution: 0,
   });

@@ -7,6 +7,7 @@ import { invalidAnswer } from '../remote-calls/errors.ts';
 import { type Secrets, redactJob } from '../remote-calls/redact.ts';
 import { readJob } from '../remote/schemas.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { atMost } from '../../lib/lru-size.ts';
 
 /** All that is known of one job. */
 type CachedJob = {
@@ -36,7 +37,7 @@ type OnEnd = (account: Account, jobId: string) => void;
 class SnapshotStore {
   readonly #clock: Clock;
   readonly #maxAgeMs: number;
-  readonly #entries = new LRUCache<string, CachedJob>({ max: MAX_JOBS });
+  readonly #entries = new LRUCache<string, CachedJob>(atMost(MAX_JOBS));
   #onEnd: OnEnd = () => {};
 
   constructor(options: { readonly clock: Clock; readonly maxAgeMs: number }) {

@@ -22,6 +22,7 @@ import { startUpload } from './started-upload.ts';
 import type { OutputIds } from './output-ids.ts';
 import { type Json, stringifyJson } from '../../protocol/json.ts';
 import { readAsset } from '../remote/schemas.ts';
+import { atMost } from '../../lib/lru-size.ts';
 
 const ATTEMPTS = 2;
 
@@ -164,7 +165,7 @@ async function rehashed(upload: AssetUpload): Promise<AssetUpload> {
 type FromHash = Parameters<JobApi['assetFromHash']>[1];
 
 /** A caller that asks whether bytes exist uploads them right away when they do not. */
-const ABSENT_CACHE = { max: 1_000, ttl: 5_000 };
+const ABSENT_CACHE = { ...atMost(1_000), ttl: 5_000 };
 
 /** The bytes that one upstream has already, by their hash. */
 function createKnownBytes({ calls, links, capabilities }: RemoteClient) {

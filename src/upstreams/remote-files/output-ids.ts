@@ -3,6 +3,7 @@ import type { Account } from '../remote-calls/accounts.ts';
 import { type EngineFile, engineFileOf } from '../../protocol/engine-file.ts';
 import type { UpstreamCapabilities } from '../remote/capabilities.ts';
 import type { Snapshots } from '../remote-events/snapshots.ts';
+import { atMost } from '../../lib/lru-size.ts';
 
 /**
  * Current ids of outputs. The self-hosted server signs the ids of outputs with a secret that it
@@ -20,7 +21,7 @@ export function createOutputIds({
   readonly snapshots: Snapshots;
   readonly capabilities: Pick<UpstreamCapabilities, 'changesIds'>;
 }) {
-  const currentIds = new LRUCache<string, string>({ max: MAX_RENEWED_IDS });
+  const currentIds = new LRUCache<string, string>(atMost(MAX_RENEWED_IDS));
   return {
     /** The id the file has now, as far as it is known here. */
     current: ({ id }: Account, assetId: string): string =>

@@ -9,6 +9,7 @@ import { redactJob } from '../remote-calls/redact.ts';
 import { readJob, readWorkflow } from './schemas.ts';
 import type { Snapshots } from '../remote-events/snapshots.ts';
 import { inAssetMode, isSameWorkflow } from '../remote-files/file-references.ts';
+import { atMost } from '../../lib/lru-size.ts';
 
 type JobList = { readonly jobs: readonly Job[]; readonly next_cursor?: string };
 
@@ -26,7 +27,7 @@ const CLOCK_SLACK_MS = 2_000;
 
 export function createRecovery(client: RemoteClient, snapshots: Snapshots) {
   const { calls, links, capabilities, limits, clock } = client;
-  const claimed = new LRUCache<string, true>({ max: MAX_CLAIMED });
+  const claimed = new LRUCache<string, true>(atMost(MAX_CLAIMED));
 
   async function page(account: Account, query: JobListQuery): Promise<Result<Page>> {
     const path = `${links.target('jobs')}${queryText(query)}`;

@@ -5,6 +5,7 @@ import type { Logger } from '../../observability/log.ts';
 import type { Caller } from '../../protocol/job-api.ts';
 import { V1Error, emptyError } from '../../dialects/errors.ts';
 import { sendError } from '../../dialects/error-body.ts';
+import { atMost } from '../../lib/lru-size.ts';
 
 /** v1's static root has no `/internal/*` and nothing below `//`. */
 const NO_STATIC_ROOT = /^\/(internal)?\//;
@@ -18,7 +19,7 @@ const MAX_REMEMBERED = 1000;
 
 /** Logs each unknown route once, however often it is called. */
 export function logUnknownRoutes(log: Logger): Koa.Middleware {
-  const seen = new LRUCache<string, true>({ max: MAX_REMEMBERED });
+  const seen = new LRUCache<string, true>(atMost(MAX_REMEMBERED));
   return async (ctx, next) => {
     await next();
     const { method, path, status } = ctx;
