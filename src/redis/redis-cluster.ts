@@ -1,6 +1,7 @@
 import { type Command, Cluster, type Redis, type RedisOptions } from 'ioredis';
 import { redisNodes, splitHosts } from '../config/redis-hosts.ts';
 import { type ConnectionOptions, reconnectDelayMs } from './reconnecting-redis.ts';
+import type { ReplicatedWrites } from './replicated-writes.ts';
 
 /** The wait before a command is sent again while a node is away or another one takes over. */
 const RETRY_DELAY_MS = 250;
@@ -12,18 +13,31 @@ const SLOTS_TIMEOUT_MS = 4000;
 const UNLIMITED = 2 ** 31;
 
 /**
+ * Replies of a node that has too few replicas, and of one whose slot moves. The first key of a script exists
+ * nowhere, so no script is run until the slot has moved: neither node has all of its keys.
+ */
+const NOT_NOW = /^(NOREPLICAS|ASK)\b/;
+
+/** Commands that are answered when a replica has what they wrote. Scripts that only read are among them. */
+const WRITES = new Set(['eval', 'evalsha', 'set', 'hset', 'del', 'incr', 'zadd', 'pexpire']);
+
+/**
  * A connection to a cluster. Commands are those for one Redis: each is sent to the node that has its
  * key. While nodes are away they wait, as those of `ReconnectingRedis` do.
  */
 export class ReconnectingCluster extends Cluster {
   readonly #url: string;
   readonly #options: ConnectionOptions;
+  readonly #writes: ReplicatedWrites;
+  /** The node that each command was sent to last. */
+  readonly #sentTo = new WeakMap<Command, Redis>();
 
-  constructor(url: string, options: ConnectionOptions) {
+  constructor(url: string, options: ConnectionOptions, writes: ReplicatedWrites) {
     super(redisNodes(url), {
       clusterRetryStrategy: reconnectDelayMs,
       retryDelayOnFailover: RETRY_DELAY_MS,
       retryDelayOnClusterDown: RETRY_DELAY_MS,
+      retryDelayOnTryAgain: RETRY_DELAY_MS,
       retryDelayOnMoved: MOVED_DELAY_MS,
       slotsRefreshTimeout: SLOTS_TIMEOUT_MS,
       maxRedirections: UNLIMITED,
@@ -31,13 +45,43 @@ export class ReconnectingCluster extends Cluster {
     });
     this.#url = url;
     this.#options = options;
-    this.on('+node', sendNothingLate);
+    this.#writes = writes;
+    this.on('+node', (node: Redis) => this.#watchCommands(node));
   }
 
   override sendCommand(command: Command, ...more: [stream?: never, node?: never]): unknown {
     const { commandTimeout } = this.#options;
     if (commandTimeout !== undefined) command.setTimeout(commandTimeout);
-    return super.sendCommand(command, ...more);
+    const reply = super.sendCommand(command, ...more);
+    const isAlone = more.length === 0;
+    return isAlone && WRITES.has(command.name) ? this.#whenReplicated(command, reply) : reply;
+  }
+
+  override handleError(error: Error, ...more: [ttl: object, handlers: unknown]): void {
+    const reason = NOT_NOW.test(error.message) ? `TRYAGAIN ${error.message}` : error.message;
+    super.handleError(new Error(reason, { cause: error }), ...more);
+  }
+
+  /** Without a word of the replica the command is sent again, as without an answer. */
+  async #whenReplicated(command: Command, reply: unknown): Promise<unknown> {
+    const answer = await reply;
+    const node = this.#sentTo.get(command);
+    try {
+      if (node) await this.#writes.whenReplicated(node);
+      return answer;
+    } catch {
+      return await this.sendCommand(copyOf(command));
+    }
+  }
+
+  #watchCommands(node: Redis): void {
+    const send = node.sendCommand.bind(node);
+    node.sendCommand = (command, ...more) => {
+      // The library sends a command that timed out all the same, once the node is back.
+      if (command.isSettled) return command.promise;
+      this.#sentTo.set(command, node);
+      return send(command, ...more);
+    };
   }
 
   /** The queue's library takes connections of its own this way. */
@@ -46,16 +90,17 @@ export class ReconnectingCluster extends Cluster {
     overrides?: Given,
   ): ReturnType<typeof Cluster.prototype.duplicate<Given>> {
     const options = { ...this.#options, ...overrides?.redisOptions };
-    const copy = new ReconnectingCluster(this.#url, options);
+    const copy = new ReconnectingCluster(this.#url, options, this.#writes);
     return copy as unknown as ReturnType<typeof this.duplicate<Given>>;
   }
 }
 
-/** The library sends a command that timed out all the same, once the node is back. */
-function sendNothingLate(node: Redis): void {
-  const send = node.sendCommand.bind(node);
-  node.sendCommand = (command, ...more) =>
-    command.isSettled ? command.promise : send(command, ...more);
+/** A command that was answered cannot be sent again itself. */
+function copyOf(command: Command): Command {
+  const replyEncoding = Reflect.get(command, 'replyEncoding') as BufferEncoding | null;
+  const args = [command.name, [...command.args], { replyEncoding }];
+  // A script has a class of its own.
+  return Reflect.construct(command.constructor, args) as Command;
 }
 
 type DuplicateOptions = Parameters<typeof Cluster.prototype.duplicate>[1];

@@ -11,6 +11,7 @@ import {
 } from './reconnecting-redis.ts';
 import { type RedisPartition, clusterPartitions, singlePartition } from './redis-partitions.ts';
 import { RedisSubscriber } from './redis-subscriber.ts';
+import { ReplicatedWrites } from './replicated-writes.ts';
 import { splitHosts } from '../config/redis-hosts.ts';
 
 export type { Redis } from 'ioredis';
@@ -39,6 +40,7 @@ export function openRedis(
 ) {
   const opened = new Set<IoRedis>();
   const isCluster = splitHosts(url).hosts.length > 1;
+  const writes = new ReplicatedWrites(log);
 
   function logged(redis: IoRedis): IoRedis {
     let isDisconnected = false;
@@ -56,7 +58,9 @@ export function openRedis(
   }
 
   function connect(options: ConnectionOptions = {}): IoRedis {
-    if (isCluster) return logged(new ReconnectingCluster(url, options) as unknown as IoRedis);
+    if (isCluster) {
+      return logged(new ReconnectingCluster(url, options, writes) as unknown as IoRedis);
+    }
     return logged(new ReconnectingRedis(url, { ...UNLIMITED_RETRIES, ...options }));
   }
 
@@ -104,7 +108,8 @@ export function openRedis(
 function logNodes(cluster: ReconnectingCluster, log: Logger): void {
   const complained = new LRUCache<string, true>({ max: MAX_NODES, ttl: COMPLAIN_EVERY_MS });
   cluster.on('node error', ({ message: reason }: Error, node: string) => {
-    if (complained.has(node)) return;
+    // Those that do not answer at the start were complained of before.
+    if (cluster.status !== 'ready' || complained.has(node)) return;
     complained.set(node, true);
     const event = 'redis.node_unreachable';
     log.warn({ event, node, reason }, 'a node of the Redis Cluster cannot be reached');

@@ -1,0 +1,80 @@
+import type { Redis } from 'ioredis';
+import type { Logger } from '../observability/log.ts';
+
+/** Other commands of the connection wait meanwhile. */
+const WAIT_MS = 500;
+/** What a node says of its replicas is true for so long. */
+const KNOWN_FOR_MS = 1000;
+/** A replica that is further behind does not count, as with `min-replicas-to-write`. */
+const MAX_LAG_S = 10;
+
+/**
+ * Waits for replicas, so that nothing that was answered is lost when one takes the place of its
+ * node. One for all connections of a process.
+ */
+export class ReplicatedWrites {
+  readonly #log: Logger;
+  readonly #replicas = new Map<string, { readonly count: number; readonly askedAtMs: number }>();
+  readonly #waits = new WeakMap<Redis, () => Promise<void>>();
+
+  constructor(log: Logger) {
+    this.#log = log;
+  }
+
+  /**
+   * Resolves when a replica has all that this connection was answered, or when its node has no
+   * replica. Rejects when that remains unknown: then the node may be a replica itself by now, without
+   * what it had answered.
+   */
+  async whenReplicated(node: Redis): Promise<void> {
+    let wait = this.#waits.get(node);
+    if (!wait) {
+      wait = oneAfterTheOther(() => this.#wait(node));
+      this.#waits.set(node, wait);
+    }
+    await wait();
+  }
+
+  async #wait(node: Redis): Promise<void> {
+    for (let maxAgeMs = KNOWN_FOR_MS; ; maxAgeMs = 0) {
+      if ((await this.#replicasOf(node, maxAgeMs)) === 0) return;
+      if ((await node.wait(1, WAIT_MS)) > 0) return;
+    }
+  }
+
+  async #replicasOf(node: Redis, maxAgeMs: number): Promise<number> {
+    const address = `${node.options.host}:${node.options.port}`;
+    const known = this.#replicas.get(address);
+    if (known && performance.now() - known.askedAtMs < maxAgeMs) return known.count;
+    const count = countReplicas(await node.info('replication'));
+    if (count === 0 && known && known.count > 0) {
+      const event = 'redis.no_replica';
+      this.#log.warn(
+        { event, node: address },
+        'a node of the Redis Cluster has no replica now: writes are answered without one',
+      );
+    }
+    this.#replicas.set(address, { count, askedAtMs: performance.now() });
+    return count;
+  }
+}
+
+/** The replicas that keep up, by the section `replication` of INFO. */
+function countReplicas(info: string): number {
+  if (!info.includes('role:master')) throw new Error('the node has become a replica');
+  const lags = [...info.matchAll(/^slave\d+:.*state=online.*lag=(\d+)/gm)].map(([, lag]) => lag);
+  return lags.filter((lag) => Number(lag) <= MAX_LAG_S).length;
+}
+
+/** Calls during a run share the next one: the run may have begun before what they ask for. */
+function oneAfterTheOther(run: () => Promise<void>): () => Promise<void> {
+  let last = Promise.resolve();
+  let next: Promise<void> | undefined;
+  return () =>
+    (next ??= last
+      .catch(() => {})
+      .then(() => {
+        next = undefined;
+        return (last = run());
+      }));
+}
