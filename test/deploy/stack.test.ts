@@ -1,12 +1,12 @@
 // deploy/compose.yaml run as processes, with its commands and variables: the files are in a bucket, and nothing is shared.
 import { readdir } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { pngOf, uploadInput } from '../support/clients/client-helpers.ts';
-import { startSteadyClient } from '../support/clients/steady-client.ts';
 import { connect, getJson, postPrompt } from '../support/clients/v1-client.ts';
 import { loading } from '../support/graphs/workflows.ts';
 import { scrape } from '../support/processes/scrape.ts';
+import { startStackLoad } from '../support/processes/stack-load.ts';
 import { type Stack, isHealthy, stackMissing, startStack } from '../support/processes/stack.ts';
 
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 90_000 });
@@ -25,51 +25,6 @@ describe.skipIf(missing !== '')(`the services of deploy/compose.yaml${missing}`,
     headers = { Authorization: `Bearer ${stack.token}` };
   });
   afterAll(async () => await stack?.dispose());
-
-  const startClients = (name: string) => {
-    const clients = Array.from({ length: CLIENTS }, (_, i) =>
-      startSteadyClient(stack.balancer, {
-        clientId: `${name}${i}`,
-        headers,
-        prefixOf: (promptId) => promptId,
-      }),
-    );
-    onTestFinished(() => Promise.all(clients.map((client) => client.stop())).then(() => {}));
-    return clients;
-  };
-  type Clients = ReturnType<typeof startClients>;
-  /** Resolves when the balancer and the stores let a prompt in again. */
-  const untilTaken = async (clients: Clients): Promise<void> => {
-    const taken = () =>
-      clients.map(({ posted }) => posted.filter(({ status }) => status === 200).length);
-    const before = taken();
-    const more = () => taken().every((count, i) => count > (before[i] ?? 0));
-    await expect.poll(more, { timeout: 60_000, interval: 100 }).toBe(true);
-  };
-  const postsOf = async (clients: Clients) => {
-    await Promise.all(clients.map((client) => client.stopPosting()));
-    return clients.flatMap(({ posted }) => posted);
-  };
-  /** Each accepted prompt has ended once, with its picture; no other one is there but those that were never answered. */
-  const expectAllDone = async (posted: Awaited<ReturnType<typeof postsOf>>): Promise<void> => {
-    const { url } = stack.balancer;
-    const accepted = posted.filter(({ status }) => status === 200).map(({ promptId }) => promptId);
-    const idle = async () => (await getJson(`${url}/prompt`, headers)).exec_info.queue_remaining;
-    await expect.poll(idle, { timeout: 120_000, interval: 200 }).toBe(0);
-    const history = await getJson(`${url}/history`, headers);
-    const done = accepted.filter((id) => history[id]?.status.status_str === 'success');
-    expect(done).toEqual(accepted);
-    const images = accepted.flatMap((id) => history[id].outputs['9'].images);
-    expect(images.map(promptOf)).toEqual(accepted);
-    // A run that was killed is made again; its picture is there once.
-    const names: string[] = await getJson(`${url}/internal/files/output`, headers);
-    const made = names.map((name) => promptOf({ filename: name }));
-    expect(made.filter((id, at) => made.indexOf(id) !== at)).toEqual([]);
-    for (const image of images.slice(-20)) {
-      const picture = await fetch(`${url}/view?${new URLSearchParams(image)}`, { headers });
-      expect([picture.status, (await picture.arrayBuffer()).byteLength > 50]).toEqual([200, true]);
-    }
-  };
 
   test('are healthy by their own checks, and ready', async () => {
     for (const { port, url } of stack.servers) {
@@ -103,8 +58,8 @@ describe.skipIf(missing !== '')(`the services of deploy/compose.yaml${missing}`,
   });
 
   test('lose no prompt in a rolling restart under load, and every client gets every last frame', async () => {
-    const clients = startClients('roller');
-    await untilTaken(clients);
+    const load = startStackLoad(stack, 'roller', CLIENTS);
+    await load.untilTaken();
     for (const index of stack.servers.keys()) {
       expect(await stack.servers[index]?.terminate()).toBe(0);
       await stack.restartServer(index);
@@ -114,16 +69,18 @@ describe.skipIf(missing !== '')(`the services of deploy/compose.yaml${missing}`,
       expect(await stack.workers[index]?.terminate()).toBe(0);
       await stack.restartWorker(index);
     }
-    const posted = await postsOf(clients);
+    const posted = await load.stopPosting();
     expect(posted.filter(({ status }) => status !== 200)).toEqual([]);
-    await expectAllDone(posted);
+    await load.expectAllDone();
     const unheard = () =>
-      clients.flatMap(({ posted: own, ends }) => own.filter(({ promptId }) => !ends.has(promptId)));
+      load.clients.flatMap(({ posted: own, ends }) =>
+        own.filter(({ promptId }) => !ends.has(promptId)),
+      );
     await expect.poll(unheard, { timeout: 20_000 }).toEqual([]);
   });
 
   test('lose nothing that was accepted when each of them is killed under load', async () => {
-    const clients = startClients('victim');
+    const load = startStackLoad(stack, 'victim', CLIENTS);
     const kills = [
       () => stack.servers[0]?.kill9().then(() => stack.restartServer(0)),
       () => restartLater(stack.redis),
@@ -132,11 +89,12 @@ describe.skipIf(missing !== '')(`the services of deploy/compose.yaml${missing}`,
       () => stack.servers[1]?.kill9().then(() => stack.restartServer(1)),
     ];
     for (const kill of kills) {
-      await untilTaken(clients);
+      await load.untilTaken();
       await kill();
     }
-    await untilTaken(clients);
-    await expectAllDone(await postsOf(clients));
+    await load.untilTaken();
+    await load.stopPosting();
+    await load.expectAllDone();
   });
 
   test('share no folder, and show no secret', async () => {
@@ -146,11 +104,6 @@ describe.skipIf(missing !== '')(`the services of deploy/compose.yaml${missing}`,
       expect(stack.log()).not.toContain(secret);
   });
 });
-
-/** Its pictures are named after it, and numbered. */
-function promptOf({ filename }: { readonly filename: string }): string {
-  return filename.replace(/_\d+_\.png.*$/, '');
-}
 
 /** The balancer takes it for healthy again: with the other one stopped there would be none left otherwise. */
 async function untilReplicaIsUsed(stack: Stack, index: number): Promise<void> {

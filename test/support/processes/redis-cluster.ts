@@ -3,11 +3,13 @@ import { Redis } from 'ioredis';
 import { freePort } from './free-port.ts';
 import { type RedisServer, startRedisNode } from './redis.ts';
 
-/** Three nodes that have a third of the slots each, and no replicas. */
+/** Three nodes that have a third of the slots each. */
 export type RedisCluster = {
   /** Names all nodes. */
   readonly url: string;
   readonly nodes: readonly RedisServer[];
+  /** One of each node, in their order; empty unless asked for. */
+  readonly replicas: readonly RedisServer[];
   flush(): Promise<void>;
   /** Resolves when all nodes serve their slots. */
   whenReady(): Promise<void>;
@@ -25,28 +27,50 @@ const SETTINGS = {
   'cluster-node-timeout': '2000',
   // Calls to the other nodes are answered while one is away.
   'cluster-require-full-coverage': 'no',
+  // A replica is filled at once.
+  'repl-diskless-sync-delay': '0',
 };
 
-export async function startRedisCluster(): Promise<RedisCluster> {
-  const busPorts = await Promise.all(Array.from({ length: NODES }, () => freePort()));
-  const nodes = await Promise.all(
-    busPorts.map((port) => startRedisNode({ ...SETTINGS, 'cluster-port': String(port) })),
+export async function startRedisCluster(
+  options: { readonly withReplicas?: true; readonly password?: string } = {},
+): Promise<RedisCluster> {
+  const { withReplicas, password } = options;
+  const count = withReplicas ? 2 * NODES : NODES;
+  const access = password !== undefined && { requirepass: password, masterauth: password };
+  const settings = { ...SETTINGS, ...access };
+  const busPorts = await Promise.all(Array.from({ length: count }, () => freePort()));
+  const all = await Promise.all(
+    busPorts.map((port) => startRedisNode({ ...settings, 'cluster-port': String(port) })),
   );
+  const [nodes, replicas] = [all.slice(0, NODES), all.slice(NODES)];
   const first = [nodes[0]?.port, busPorts[0]].map(String);
+  await onEach(all, async (redis) => {
+    await redis.call('CLUSTER', 'MEET', '127.0.0.1', ...first);
+  });
   await onEach(nodes, async (redis, i) => {
     const [from, to] = [i, i + 1].map((n) => Math.floor((n * SLOTS) / NODES));
     await redis.call('CLUSTER', 'ADDSLOTSRANGE', String(from), String((to ?? SLOTS) - 1));
-    await redis.call('CLUSTER', 'MEET', '127.0.0.1', ...first);
   });
-  await onEach(nodes, untilReady);
+  const whenReady = async () => void (await onEach(all, (redis) => untilReady(redis, count)));
+  await whenReady();
+  await onEach(replicas, async (redis, i) => replicate(redis, nodes[i]));
   return {
-    url: `redis://${nodes.map(({ port }) => `127.0.0.1:${port}`).join(',')}`,
+    url: `redis://${password === undefined ? '' : `:${password}@`}${all.map(({ port }) => `127.0.0.1:${port}`).join(',')}`,
     nodes,
-    whenReady: () => onEach(nodes, untilReady),
-    flush: () => onEach(nodes, async (redis) => void (await redis.flushall())),
-    everything: async () => (await Promise.all(nodes.map((node) => node.everything()))).join('\n'),
-    dispose: async () => void (await Promise.all(nodes.map((node) => node.dispose()))),
+    replicas,
+    whenReady,
+    flush: async () => void (await onEach(nodes, (redis) => redis.flushall())),
+    everything: async () => (await Promise.all(all.map((node) => node.everything()))).join('\n'),
+    dispose: async () => void (await Promise.all(all.map((node) => node.dispose()))),
   };
+}
+
+/** Resolves when the replica has all that its node has. */
+async function replicate(replica: Redis, node: RedisServer | undefined): Promise<void> {
+  if (!node) throw new Error('a replica has no node');
+  const [id] = await onEach([node], (redis) => redis.call('CLUSTER', 'MYID'));
+  await replica.call('CLUSTER', 'REPLICATE', String(id));
+  await until(async () => (await replica.info('replication')).includes('master_link_status:up'));
 }
 
 /** Watches the keys of all scripts that run from now on. */
@@ -90,15 +114,15 @@ function tagOf(key = ''): string | undefined {
   return /\{([^}]+)\}/.exec(key)?.[1];
 }
 
-async function onEach(
+async function onEach<T>(
   nodes: readonly RedisServer[],
-  act: (redis: Redis, index: number) => Promise<void>,
-): Promise<void> {
-  await Promise.all(
+  act: (redis: Redis, index: number) => Promise<T>,
+): Promise<T[]> {
+  return Promise.all(
     nodes.map(async ({ url }, i) => {
       const redis = new Redis(url);
       try {
-        await act(redis, i);
+        return await act(redis, i);
       } finally {
         redis.disconnect();
       }
@@ -106,12 +130,18 @@ async function onEach(
   );
 }
 
-async function untilReady(redis: Redis): Promise<void> {
-  for (const deadlineMs = Date.now() + READY_WITHIN_MS; Date.now() < deadlineMs;) {
+async function untilReady(redis: Redis, nodes: number): Promise<void> {
+  await until(async () => {
     const info = String(await redis.call('CLUSTER', 'INFO'));
     const isReady =
-      info.includes('cluster_state:ok') && info.includes(`cluster_known_nodes:${NODES}`);
-    if (isReady && info.includes(`cluster_slots_ok:${SLOTS}`)) return;
+      info.includes('cluster_state:ok') && info.includes(`cluster_known_nodes:${nodes}`);
+    return isReady && info.includes(`cluster_slots_ok:${SLOTS}`);
+  });
+}
+
+async function until(isSo: () => Promise<boolean>): Promise<void> {
+  for (const deadlineMs = Date.now() + READY_WITHIN_MS; Date.now() < deadlineMs;) {
+    if (await isSo()) return;
     await delay(50);
   }
   throw new Error('the Redis Cluster did not become ready');

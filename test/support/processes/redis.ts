@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { freePort } from './free-port.ts';
+import type { RedisCluster } from './redis-cluster.ts';
 
 /** A Redis of the tests' own, durable to the last answered command. */
 export type RedisServer = {
@@ -35,12 +36,21 @@ export function redisMissing(): string {
   }
 }
 
-/** Starts one, or a cluster where the test project says so: its nodes do everything together. */
+/** Starts one, or a cluster where `HOLDOVER_TEST_REDIS` says so: its nodes do everything together. */
 export async function startRedis(): Promise<RedisServer> {
-  if (process.env['HOLDOVER_TEST_REDIS'] !== 'cluster') return startRedisNode();
+  if (!isClusterTested()) return startRedisNode();
   const { startRedisCluster } = await import('./redis-cluster.ts');
-  const cluster = await startRedisCluster();
-  const { nodes } = cluster;
+  return asOneServer(await startRedisCluster());
+}
+
+/** True when the tests run over a Redis Cluster (`npm run test:cluster`). */
+export function isClusterTested(): boolean {
+  return process.env['HOLDOVER_TEST_REDIS'] === 'cluster';
+}
+
+/** All nodes of a cluster do everything together. */
+export function asOneServer(cluster: RedisCluster): RedisServer {
+  const nodes = [...cluster.nodes, ...cluster.replicas];
   return {
     url: cluster.url,
     port: nodes[0]?.port ?? 0,
@@ -56,7 +66,7 @@ export async function startRedis(): Promise<RedisServer> {
   };
 }
 
-/** Starts one on a free port, with its data in a temporary folder; `more`: settings of its own. */
+/** Starts one on a free port, with its data in a temporary folder; `more`: settings of its own, as `requirepass`. */
 export async function startRedisNode(
   more: { readonly [setting: string]: string } = {},
 ): Promise<RedisServer> {
@@ -71,8 +81,9 @@ export async function startRedisNode(
     await exit;
   }
 
+  const password = more['requirepass'];
   return {
-    url: `redis://127.0.0.1:${port}`,
+    url: `redis://${password === undefined ? '' : `:${password}@`}127.0.0.1:${port}`,
     port,
     kill9,
     async restart() {
@@ -118,14 +129,14 @@ async function start(port: number, dir: string, more: object): Promise<ChildProc
   throw new Error('redis-server did not answer');
 }
 
-/** A Redis that is still reading its file answers, but not with `PONG`. */
+/** A Redis that is still reading its file answers, but not with `PONG`; one with a password asks for it. */
 async function answers(port: number): Promise<boolean> {
   const socket = connect(port, '127.0.0.1');
   try {
     await once(socket, 'connect');
     socket.write('PING\r\n');
     const [reply] = (await once(socket, 'data')) as [Buffer];
-    return reply.toString().startsWith('+PONG');
+    return /^(\+PONG|-NOAUTH)/.test(reply.toString());
   } catch {
     return false;
   } finally {

@@ -11,7 +11,8 @@ import { type Balancer, hasBalancer, startBalancer } from './balancer.ts';
 import { bucketMissing, bucketProgram } from './bucket-server.ts';
 import { freePort } from './free-port.ts';
 import { type Holdover, startHoldover } from './holdover.ts';
-import { redisMissing } from './redis.ts';
+import { asOneServer, isClusterTested, redisMissing } from './redis.ts';
+import { type RedisCluster, startRedisCluster } from './redis-cluster.ts';
 import { type WorkerProcess, startWorker } from './worker.ts';
 
 /** A service of compose that is a program of another make. */
@@ -21,12 +22,17 @@ export type StackStore = {
   restart(): Promise<void>;
 };
 
-/** The services of deploy/compose.yaml as processes of this machine, with the commands and variables they have there. */
+/**
+ * The services of deploy/compose.yaml as processes of this machine, with the commands and variables they have there.
+ * `npm run test:cluster` puts a Redis Cluster in the place of its Redis.
+ */
 export type Stack = {
   readonly balancer: Balancer;
   readonly servers: readonly Holdover[];
   readonly workers: readonly WorkerProcess[];
   readonly redis: StackStore;
+  /** In the place of Redis, if asked for. */
+  readonly cluster: RedisCluster | undefined;
   readonly bucket: StackStore;
   /** Callers present it. */
   readonly token: string;
@@ -54,6 +60,8 @@ export type StackOptions = {
   readonly workers?: number;
   /** Replaces variables of the services; `undefined` removes one. */
   readonly env?: NodeJS.ProcessEnv;
+  /** In the place of Redis. */
+  readonly cluster?: 'three-nodes' | 'with-replicas';
 };
 
 const PROJECT = new URL('../../../', import.meta.url);
@@ -94,8 +102,11 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   const { redis, bucket, holdover, worker } = composeServices();
   if (!redis || !bucket || !holdover || !worker) throw new Error('compose lacks a service');
   const ports = { redis: await freePort(), bucket: await freePort() };
+  const cluster = await clusterOf(options);
   const stores = await Promise.all([
-    startStore(redisProcess(redis, ports.redis, join(root, 'redis'))),
+    cluster
+      ? asOneServer(cluster)
+      : startStore(redisProcess(redis, ports.redis, join(root, 'redis'))),
     startStore(bucketProcess(bucket, ports.bucket, join(root, 'bucket'))),
   ]);
   const envOf = (service: Service): NodeJS.ProcessEnv => {
@@ -105,7 +116,8 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
         .replace('@redis:6379', `@127.0.0.1:${ports.redis}`)
         .replace('//bucket:7070', `//127.0.0.1:${ports.bucket}`),
     ]);
-    return { ...Object.fromEntries(values), ...options.env };
+    const ledger = cluster && { HOLDOVER_LEDGER: cluster.url };
+    return { ...Object.fromEntries(values), ...ledger, ...options.env };
   };
   const startServer = (index: number, port: number) =>
     startHoldover({
@@ -136,6 +148,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     servers,
     workers,
     redis: stores[0],
+    cluster,
     bucket: stores[1],
     token: SECRETS['HOLDOVER_LOCAL_TOKEN'] ?? '',
     dirs: [
@@ -157,9 +170,18 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
       await balancer.close();
       await Promise.all([...servers, ...workers].map((one) => one.dispose()));
       await Promise.all(stores.map((store) => store.kill9()));
+      await cluster?.dispose();
       await rm(root, { recursive: true, force: true });
     },
   };
+}
+
+async function clusterOf(options: StackOptions): Promise<RedisCluster | undefined> {
+  const password = SECRETS['HOLDOVER_REDIS_PASSWORD'] ?? '';
+  if (options.cluster === 'with-replicas')
+    return startRedisCluster({ password, withReplicas: true });
+  const isWanted = options.cluster === 'three-nodes' || isClusterTested();
+  return isWanted ? startRedisCluster({ password }) : undefined;
 }
 
 /** As `restart: unless-stopped`: a store may be away. */

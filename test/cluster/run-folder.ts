@@ -1,0 +1,40 @@
+import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+/**
+ * Gives the run a folder for all its files. When it ends, or is interrupted, it leaves neither that nor a process
+ * that it started.
+ */
+export default function useRunFolder(): void {
+  const folder = mkdtempSync(join(tmpdir(), 'holdover-cluster-'));
+  process.env['TMPDIR'] = folder;
+  process.once('exit', () => {
+    for (const id of processesIn(folder)) process.kill(id, 'SIGKILL');
+    rmSync(folder, { recursive: true, force: true });
+  });
+}
+
+/** Processes started with this folder for their files, where the system tells. */
+function processesIn(folder: string): number[] {
+  return namesIn('/proc')
+    .map(Number)
+    .filter((id) => id > 0 && id !== process.pid)
+    .filter((id) => environmentOf(id).includes(`TMPDIR=${folder}\0`));
+}
+
+function environmentOf(id: number): string {
+  try {
+    return readFileSync(`/proc/${id}/environ`, 'utf8');
+  } catch {
+    return '';
+  }
+}
+
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return [];
+  }
+}
