@@ -20,6 +20,8 @@ import { connection, now, onMessage } from '../state.ts';
 import { CodeTab, MessagesTab, WorkflowTab } from './job-texts.tsx';
 import { Overview } from './overview.tsx';
 
+const PENDING_INTERVAL_MS = 5000;
+
 /** The page of one job. */
 export function JobView({ id }: { readonly id: string }) {
   const [answer, setAnswer] = useState<JobAnswer>();
@@ -46,6 +48,13 @@ export function JobView({ id }: { readonly id: string }) {
       }),
     [id],
   );
+  const isPending = answer !== undefined && answer.pending !== null;
+  // No message tells that a prompt waits for another reason.
+  useEffect(() => {
+    if (!isPending) return undefined;
+    const timer = setInterval(read, PENDING_INTERVAL_MS);
+    return () => clearInterval(timer);
+  }, [id, isPending]);
   // The list of jobs sees an end that no message has told.
   const listed = jobs.value.find((job) => job.id === id);
   useEffect(() => {
@@ -117,6 +126,7 @@ function JobPage({ answer }: { readonly answer: JobAnswer }) {
         <Actions answer={answer} />
       </div>
       <Facts answer={answer} />
+      <Pending answer={answer} />
       {job.status === 'in_progress' && <Progress job={job} />}
       <Choice
         label="Part of the job"
@@ -130,6 +140,13 @@ function JobPage({ answer }: { readonly answer: JobAnswer }) {
       {tab === 'Messages' && <MessagesTab answer={answer} />}
     </div>
   );
+}
+
+/** Why the job has not started. */
+function Pending({ answer: { pending } }: { readonly answer: JobAnswer }) {
+  if (pending === null) return null;
+  const { text, readyz_part: part } = pending;
+  return <p>{part === null ? text : `${text} /readyz reports it in ${part}.`}</p>;
 }
 
 function Facts({ answer: { job } }: { readonly answer: JobAnswer }) {

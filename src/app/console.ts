@@ -6,11 +6,15 @@ import { consoleRoutes, jobHandlers } from '../console/console-routes.ts';
 import { trafficHandlers } from '../console/traffic-routes.ts';
 import { clientsHandlers } from '../console/clients-routes.ts';
 import { serverHandlers } from '../console/server-routes.ts';
+import type { JobQueueReason } from '../prompts/pending-reason.ts';
 import { createProcessCounts } from './process-counts.ts';
 import type { Services } from './services.ts';
 
 /** The API of Holdover's own page. */
-export function openConsole(services: Services): Koa.Middleware {
+export function openConsole(
+  services: Services,
+  jobQueueReason: () => Promise<JobQueueReason>,
+): Koa.Middleware {
   const { config, auth, ledger, prompts, upstream } = services;
   const consoleServices = {
     authenticate: auth.authenticate,
@@ -19,6 +23,7 @@ export function openConsole(services: Services): Koa.Middleware {
     prompts: ledger.prompts,
     livePrompts: prompts.live,
     jobs: upstream.runner.jobs,
+    jobQueueReason,
     now: services.now,
     whenCurrent: (user: string) => prompts.life.whenCurrent(user),
     facts: {

@@ -45,7 +45,8 @@ function lazily<T>(open: () => Promise<T>): () => Promise<T> {
   return () => (opened ??= open());
 }
 
-function remembered<T>(ask: () => Promise<T>, now: () => number): () => Promise<T> {
+/** Asks at most once in five seconds. */
+export function remembered<T>(ask: () => Promise<T>, now: () => number): () => Promise<T> {
   let known: { readonly atMs: number; readonly value: Promise<T> } | undefined;
   return () => {
     if (known === undefined || now() - known.atMs > FRESH_MS) known = { atMs: now(), value: ask() };

@@ -5,7 +5,9 @@ import { monotonicClock } from '../lib/clock.ts';
 import { isStorageFull } from '../lib/storage-errors.ts';
 import type { RedisConnections } from '../redis/redis.ts';
 import { createQueueKeys } from '../upstreams/distributed-state/redis-keys.ts';
+import type { JobQueueReason } from '../prompts/pending-reason.ts';
 import type { NeededParts, PartProblem } from '../v1/health.ts';
+import { remembered } from './process-counts.ts';
 import type { Services } from './services.ts';
 import type { Store } from './store.ts';
 
@@ -38,8 +40,22 @@ export function neededParts({ config, ledger, store }: Services): NeededParts {
   };
 }
 
+/** Why the jobs in the queue of the upstream wait: as `/readyz` sees it, else for a worker or the service. */
+export function createJobQueueReason(
+  { queue }: NeededParts,
+  { upstream, now }: Pick<Services, 'upstream' | 'now'>,
+): () => Promise<JobQueueReason> {
+  const { jobs } = upstream.runner;
+  const ofService = async () => ((await jobs.health()).ok ? 'not_started' : 'upstream_unhealthy');
+  const ofQueue = async () => (await queue?.check())?.reason ?? 'workers_busy';
+  const ask = (): Promise<JobQueueReason> => (queue ? ofQueue() : ofService());
+  return remembered(() => ask().catch(() => 'upstream_unhealthy' as const), now);
+}
+
 /** A queue that no worker serves takes jobs all the same. */
-function sharedQueueCheck(links: RedisConnections): () => Promise<PartProblem | undefined> {
+function sharedQueueCheck(
+  links: RedisConnections,
+): () => Promise<PartProblem<JobQueueReason> | undefined> {
   const redis = links.commands;
   const condition = import('../upstreams/distributed-state/queue-condition.ts').then(
     ({ createQueueCondition }) =>

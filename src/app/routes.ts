@@ -20,7 +20,7 @@ import { PLAIN_SOCKET_ROUTES } from '../v1/upgrade.ts';
 import { openConsole } from './console.ts';
 import { mountEmbeddedV2 } from './mount-v2.ts';
 import { PASS_THROUGH_ROUTES } from './request-entry.ts';
-import { neededParts } from './readiness.ts';
+import { createJobQueueReason, neededParts } from './readiness.ts';
 import { type Services, featuresOf } from './services.ts';
 
 /** Mounted beside the v1 routes, where there are any. */
@@ -93,18 +93,16 @@ export function publicMiddleware(
     path: frontend ? '/holdover' : '/',
     addresses: auth.addresses,
   });
+  const parts = neededParts(services);
   const report = reportRoute({
     calls: ledger.calls,
     usageCounter,
     authenticate: auth.authenticate,
   });
   return [
-    withRouteLabel(
-      '/(healthz|readyz)',
-      healthRoutes({ jobs: upstream.runner.jobs, parts: neededParts(services) }),
-    ),
+    withRouteLabel('/(healthz|readyz)', healthRoutes({ jobs: upstream.runner.jobs, parts })),
     metrics.serve,
-    withRouteLabel('/holdover/api/*', openConsole(services)),
+    withRouteLabel('/holdover/api/*', openConsole(services, createJobQueueReason(parts, services))),
     withRouteLabel('/holdover', report),
     withRouteLabel('/holdover', startPage),
     ...mountEmbeddedV2(services).map((v2) => withRouteLabel('/api/v2/*', v2)),

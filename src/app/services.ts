@@ -16,7 +16,8 @@ import { ignoreUsage, openUsageCounter } from '../migration/usage-counter.ts';
 import { type Metrics, createMetrics } from '../observability/metrics.ts';
 import { type SecretRedactor, createSecretRedactor } from '../observability/secret-redactor.ts';
 import { type TrafficLog, createTrafficLog } from '../observability/traffic-log.ts';
-import { type LivePrompts, createLivePrompts } from '../prompts/live-prompts.ts';
+import { type LivePrompt, type LivePrompts, createLivePrompts } from '../prompts/live-prompts.ts';
+import { type PendingReason, pendingRow } from '../prompts/pending-reason.ts';
 import type { PromptEventLog } from '../prompts/prompt-event-log.ts';
 import { PROMPT_DURABILITY } from '../prompts/durability.ts';
 import { type Prompts, createPrompts } from '../prompts/prompts.ts';
@@ -50,7 +51,7 @@ export async function openServices(
   const logs = openLogs(operatorLog, { now, sendTo: (...lines) => sockets.sendTo(...lines) });
   const { log } = logs;
   const store = await openStore(config, log);
-  const live = createLivePrompts();
+  const live = createLivePrompts({ onPending: logPending(log) });
   const eventLog = await openPromptEventLog(store, log);
   const tracing = await openTracing(config.tracing, { version: packageVersion(), log });
   const secrets = createSecretRedactor();
@@ -138,6 +139,15 @@ export async function openServices(
     sockets,
     files: openFileServices(config, { store, ledger, auth, upstream, now }),
     prompts: { ...prompts, life },
+  };
+}
+
+/** A line each time a prompt begins to wait for another reason; `undefined`: the level does not need it. */
+function logPending(log: Logger) {
+  if (!log.isLevelEnabled('debug')) return undefined;
+  return ({ caller, promptId }: LivePrompt, reason: PendingReason): void => {
+    const facts = { event: 'prompt.pending', user: caller.user, promptId, reason };
+    log.debug(facts, pendingRow(reason).text);
   };
 }
 

@@ -1,5 +1,6 @@
 // The JSON of `/holdover/api/*`. The page imports these types; docs/console-api.md describes them.
 import type { ReportedClient } from '../migration/usage-report.ts';
+import type { PendingReason } from '../prompts/pending-reason.ts';
 import type { FileRef } from '../protocol/v1.ts';
 import type { ListedStatus } from '../translate/status.ts';
 
@@ -83,6 +84,13 @@ export type JobFile = FileRef & { readonly node: string; readonly list: string }
 /** `GET /holdover/api/job?id=` */
 export type JobAnswer = {
   readonly job: JobSummary;
+  /** Why it has not started; `null`: it has, or its end was requested. */
+  readonly pending: {
+    readonly reason: PendingReason;
+    readonly text: string;
+    /** The part of `/readyz` that reports it as well. */
+    readonly readyz_part: 'queue' | 'upstream' | null;
+  } | null;
   readonly nodes: readonly JobNode[];
   readonly inputs: readonly JobInput[];
   readonly outputs: readonly JobFile[];

@@ -5,6 +5,7 @@ import { V1Error, plainError, sendJson } from '../dialects/errors.ts';
 import type { PublicAddresses } from '../http/public-address.ts';
 import type { PromptStore } from '../ledger/ledger.ts';
 import type { LivePrompts } from '../prompts/live-prompts.ts';
+import { type JobQueueReason, pendingReasonOf } from '../prompts/pending-reason.ts';
 import type { Caller, JobApi } from '../protocol/job-api.ts';
 import type { Json } from '../protocol/json.ts';
 import type { ListedStatus } from '../translate/status.ts';
@@ -37,6 +38,7 @@ export type ConsoleServices = {
   readonly livePrompts: LivePrompts;
   /** The port without a record of its calls. */
   readonly jobs: Pick<JobApi, 'get' | 'asset'>;
+  readonly jobQueueReason: () => Promise<JobQueueReason>;
   readonly now: () => number;
   readonly whenCurrent: (user: string) => Promise<void>;
   readonly facts: Pick<SessionAnswer, 'version' | 'upstream' | 'upstream_kind' | 'needs_token'>;
@@ -117,7 +119,14 @@ export function jobHandlers(services: ConsoleServices): ConsoleHandlers {
       await whenCurrent(caller.user);
       return list(caller.user, readListQuery(query));
     },
-    'GET job': async (request) => jobAnswer(await find(request), services.now()),
+    async 'GET job'(request) {
+      const found = await find(request);
+      const pendingReason =
+        found.live === undefined
+          ? null
+          : await pendingReasonOf(found.live, services.jobQueueReason);
+      return jobAnswer(found, { nowMs: services.now(), pendingReason });
+    },
     async 'GET job/code'(request) {
       const language = readLanguage(request.query.get('language'));
       if (language === undefined) throw badRequest('"language" is curl, python or typescript.');

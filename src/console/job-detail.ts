@@ -1,5 +1,6 @@
 import type { PromptRow, PromptStore } from '../ledger/ledger.ts';
 import type { LivePrompt, LivePrompts } from '../prompts/live-prompts.ts';
+import { type PendingReason, pendingRow } from '../prompts/pending-reason.ts';
 import { submittedFiles } from '../prompts/submitted-workflow.ts';
 import {
   type Json,
@@ -36,8 +37,17 @@ export async function findPrompt(
   return row && { row, live: row.state === 'done' ? undefined : live };
 }
 
-/** Everything about one prompt; `nowMs`: what its running nodes have run up to. */
-export function jobAnswer({ row, live }: FoundPrompt, nowMs: number): JobAnswer {
+type LiveAnswer = {
+  /** Its running nodes have run up to then. */
+  readonly nowMs: number;
+  readonly pendingReason: PendingReason | null;
+};
+
+/** Everything about one prompt. */
+export function jobAnswer(
+  { row, live }: FoundPrompt,
+  { nowMs, pendingReason }: LiveAnswer,
+): JobAnswer {
   const entry = live ? null : entryOf(row);
   const graph = parseJson(row.graphJson) as Graph;
   const extraData = parseJson(row.extraDataJson);
@@ -45,6 +55,7 @@ export function jobAnswer({ row, live }: FoundPrompt, nowMs: number): JobAnswer 
   const job: JobSummary = live ? liveSummary(live, null) : summaryOfRow(row);
   return {
     job,
+    pending: pendingReason && pendingAnswer(pendingReason),
     nodes: isGraph(graph)
       ? nodesOf(graph, live ? liveRuns(live, nowMs) : endedRuns(row, entry))
       : [],
@@ -62,6 +73,11 @@ export function jobAnswer({ row, live }: FoundPrompt, nowMs: number): JobAnswer 
     graph_json: prettyJson(graph as Json),
     workflow_json: uiWorkflowOf(extraData),
   };
+}
+
+function pendingAnswer(reason: PendingReason): JobAnswer['pending'] {
+  const { text, readyzPart } = pendingRow(reason);
+  return { reason, text, readyz_part: readyzPart ?? null };
 }
 
 function filesOf(entry: HistoryEntry | null): readonly JobFile[] {

@@ -1,6 +1,7 @@
 import type { PromptOutline, PromptStore } from '../ledger/ledger.ts';
 import { yieldEvery } from '../lib/event-loop.ts';
-import { type LivePrompt, type LivePrompts, isNotStarted } from '../prompts/live-prompts.ts';
+import type { LivePrompt, LivePrompts } from '../prompts/live-prompts.ts';
+import { isNotStarted } from '../prompts/pending-reason.ts';
 import { liveWord, type ListedStatus, listedStatus } from '../translate/status.ts';
 import type { JobListAnswer, JobSummary } from './api-types.ts';
 import { createSummaries, endedStatus, liveSummary } from './job-summary.ts';

@@ -3,6 +3,7 @@ import { reached } from '../lib/crash-point.ts';
 import type { Caller } from '../protocol/job-api.ts';
 import { type LivePrompt, hasEnded } from './live-prompts.ts';
 import type { Follower } from './follow/follower.ts';
+import { isInOutbox } from './pending-reason.ts';
 import type { Outbox } from './submit/outbox.ts';
 import type { JobCanceller } from './follow/cancel-job.ts';
 import type { SubmissionRecovery } from './submit/recover.ts';
@@ -58,7 +59,7 @@ export function createCancel(options: CancelOptions) {
   /** Without a job only the owner can act; with a job any process can cancel it. */
   async function cancelRemote(prompt: LivePrompt, caller: Caller): Promise<void> {
     promptEventLog.requestCancel({ key: prompt.key, user: prompt.caller.user });
-    await waitWhile(() => prompt.isInOutbox && livePrompts.has(prompt));
+    await waitWhile(() => isInOutbox(prompt) && livePrompts.has(prompt));
     await jobCanceller.cancelJob(prompt, caller);
   }
 

@@ -4,6 +4,7 @@ import { type Graph, IS_TERMINAL, type JobStatus } from '../protocol/v2.ts';
 import type { Channel } from '../sockets/channel.ts';
 import type { NodeRun } from '../translate/progress-state.ts';
 import type { LazyJson } from '../lib/lazy-json.ts';
+import { type PendingReason, type WaitReason, isInOutbox } from './pending-reason.ts';
 import { byCreation, byQueueOrder } from './queue-order.ts';
 
 /** The part of a prompt that is known when it is submitted. */
@@ -54,8 +55,10 @@ export type LivePrompt = Omit<PromptDraft, ReplacedMembers> & {
   isResumed: boolean;
   /** Its client has been answered. */
   isReleased: boolean;
-  /** It is in the outbox. Set by `addToOutbox` and `removeFromOutbox` only. */
-  isInOutbox: boolean;
+  /** Why it has not started; of no meaning later. Set by `LivePrompts` only. */
+  waitReason: WaitReason;
+  /** Nothing is done for it until its user calls. Set by `LivePrompts` only. */
+  lacksKey: boolean;
   startedAtMs: number | null;
   /** Its end is known; its history is being written, or just was. */
   isEnding?: boolean;
@@ -73,14 +76,26 @@ type UserPrompts = {
   readonly byId: Map<string, readonly LivePrompt[]>;
 };
 
+/** Called each time a prompt begins to wait for another reason. */
+type OnPending = (prompt: LivePrompt, reason: PendingReason) => void;
+
 /** All prompts that have not ended, by user: what `/queue` shows and `queue_remaining` counts. */
-export function createLivePrompts() {
+export function createLivePrompts({
+  onPending,
+}: { readonly onPending?: OnPending | undefined } = {}) {
   const users = new Map<string, UserPrompts>();
   const sizes = new Map<LivePrompt, number>();
   let bytes = 0;
   const all = (user: string): Iterable<LivePrompt> => users.get(user)?.prompts ?? [];
   /** In the order they run. */
   const list = (user: string): readonly LivePrompt[] => [...all(user)].toSorted(byQueueOrder);
+  const setWaitReason = (prompt: LivePrompt, reason: WaitReason): void => {
+    if (prompt.waitReason === reason) return;
+    prompt.waitReason = reason;
+    const userPrompts = users.get(prompt.caller.user);
+    if (userPrompts?.prompts.has(prompt)) updateOutbox(userPrompts, prompt);
+    onPending?.(prompt, reason);
+  };
   return {
     add(prompt: LivePrompt): void {
       const { user } = prompt.caller;
@@ -91,12 +106,13 @@ export function createLivePrompts() {
         bytes += sizeOf(prompt);
       }
       userPrompts.prompts.add(prompt);
-      if (prompt.isInOutbox) userPrompts.inOutbox.add(prompt);
+      updateOutbox(userPrompts, prompt);
       addToIndex(userPrompts, prompt, prompt.promptId);
     },
     /** Sets the v2 job of a prompt; `find` finds it by the job's id too. */
     setJobId(prompt: LivePrompt, jobId: string): void {
       prompt.jobId = jobId;
+      setWaitReason(prompt, 'job_queued');
       const userPrompts = users.get(prompt.caller.user);
       if (userPrompts?.prompts.has(prompt)) addToIndex(userPrompts, prompt, jobId);
     },
@@ -105,6 +121,7 @@ export function createLivePrompts() {
       const { jobId, promptId } = prompt;
       prompt.jobId = null;
       prompt.status = undefined;
+      setWaitReason(prompt, 'job_lost');
       const userPrompts = users.get(prompt.caller.user);
       if (userPrompts && jobId !== null && jobId !== promptId)
         removeFromIndex(userPrompts, prompt, jobId);
@@ -120,16 +137,20 @@ export function createLivePrompts() {
     },
     has: (prompt: LivePrompt): boolean =>
       users.get(prompt.caller.user)?.prompts.has(prompt) ?? false,
-    /** The prompt is in the outbox from now on. */
-    addToOutbox(prompt: LivePrompt): void {
-      prompt.isInOutbox = true;
-      const userPrompts = users.get(prompt.caller.user);
-      if (userPrompts?.prompts.has(prompt)) userPrompts.inOutbox.add(prompt);
-    },
-    /** The prompt is not in the outbox any more. */
+    /** The prompt waits for this reason from now on. */
+    setWaitReason,
+    /** The prompt is not in the outbox any more: its submission is on its way. */
     removeFromOutbox(prompt: LivePrompt): void {
-      prompt.isInOutbox = false;
-      users.get(prompt.caller.user)?.inOutbox.delete(prompt);
+      if (isInOutbox(prompt)) setWaitReason(prompt, 'submitting');
+    },
+    /** The prompt waits for a call of its user, which brings the key. */
+    awaitKey(prompt: LivePrompt): void {
+      prompt.lacksKey = true;
+      onPending?.(prompt, 'no_key');
+    },
+    /** A process that has the key looks after the prompt. */
+    foundKey(prompt: LivePrompt): void {
+      prompt.lacksKey = false;
     },
     list,
     /** True when another job of this user is ahead in the queue and still queued. */
@@ -188,6 +209,11 @@ function emptyUserPrompts(): UserPrompts {
   return { prompts: new Set(), inOutbox: new Set(), byId: new Map() };
 }
 
+function updateOutbox({ inOutbox }: UserPrompts, prompt: LivePrompt): void {
+  if (isInOutbox(prompt)) inOutbox.add(prompt);
+  else inOutbox.delete(prompt);
+}
+
 function idsOf({ promptId, jobId }: LivePrompt): readonly string[] {
   return jobId === null || jobId === promptId ? [promptId] : [promptId, jobId];
 }
@@ -201,11 +227,6 @@ function removeFromIndex({ byId }: UserPrompts, prompt: LivePrompt, id: string):
   const left = (byId.get(id) ?? []).filter((other) => other !== prompt);
   if (left.length > 0) byId.set(id, left);
   else byId.delete(id);
-}
-
-/** True when the prompt can be deleted from the queue: as far as is known, nothing of it runs. */
-export function isNotStarted({ status }: Pick<LivePrompt, 'status'>): boolean {
-  return status === undefined || status === 'queued';
 }
 
 /** True when nothing of the prompt is left to run or to stop. */

@@ -136,7 +136,7 @@ export class PromptResumption {
 
   /** Takes over a prompt without an owner; returns the step that is then to be done. */
   async #takeOver(key: string): Promise<NextStep | undefined> {
-    const { follower, ledger, promptEventLog, keyring } = this.#options;
+    const { follower, ledger, livePrompts, promptEventLog, keyring } = this.#options;
     const known = follower.find(key);
     const row = known ? undefined : await ledger.prompts.get(key);
     if (!known && (!row || row.state === 'done')) return this.#discardLeftover(key, row);
@@ -144,6 +144,7 @@ export class PromptResumption {
     const user = known?.caller.user ?? row?.user ?? '';
     if (!(known ? this.#canProceed(known) : row && this.#canResume(row))) {
       this.#awaitingCaller.add(key, user);
+      if (known) livePrompts.awaitKey(known);
       return undefined;
     }
     // Earlier prompts of the user may wait in the outbox of another process.

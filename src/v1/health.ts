@@ -1,28 +1,34 @@
 import type Koa from 'koa';
 import { sendJson } from '../dialects/errors.ts';
 import { completesWithin } from '../lib/completes-within.ts';
+import type { JobQueueReason } from '../prompts/pending-reason.ts';
 import type { JobApi } from '../protocol/job-api.ts';
 
 /**
  * Why a part cannot be used as it should be; `reason` is a word for anyone to read, never an address.
  * `degraded`: this server answers as well as any other one would.
  */
-export type PartProblem = { readonly status: 'degraded' | 'failed'; readonly reason: string };
+export type PartProblem<Reason extends string = string> = {
+  readonly status: 'degraded' | 'failed';
+  readonly reason: Reason;
+};
 
 /** A part that jobs cannot be run without. */
-type NeededPart = {
+type NeededPart<Reason extends string = string> = {
   /** Shown to anyone: a word, never an address. */
   readonly kind: string;
   /** Rejects when the part cannot be used now. */
-  readonly check: () => Promise<PartProblem | undefined>;
+  readonly check: () => Promise<PartProblem<Reason> | undefined>;
   /** A part that has not answered by then is away; 2 seconds. */
   readonly timeoutMs?: number;
 };
 
-type PartName = 'ledger' | 'queue' | 'files';
-
 /** Absent: there is no such part, as no queue in front of a service. */
-export type NeededParts = { readonly [name in PartName]?: NeededPart };
+export type NeededParts = {
+  readonly ledger?: NeededPart;
+  readonly queue?: NeededPart<JobQueueReason>;
+  readonly files?: NeededPart;
+};
 
 type PartReport = {
   readonly status: 'ok' | PartProblem['status'];

@@ -5,9 +5,9 @@ import {
   type LivePrompts,
   type LivePrompt,
   hasEnded,
-  isNotStarted,
   runningAmong,
 } from '../prompts/live-prompts.ts';
+import { isNotStarted } from '../prompts/pending-reason.ts';
 import { promptsInQueue } from '../prompts/prompts-in-queue.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import { readJson, readJsonOrUndefined, readIdList, requireObject } from './routing/body.ts';

@@ -58,7 +58,15 @@ test('--trace-prompt writes only lines about that prompt', async () => {
   const lines = (): Line[] => linesOf(holdover);
   await expect
     .poll(() => lines().map(({ event }) => event))
-    .toEqual(expect.arrayContaining(['trace.started', 'v1.call', 'v1.frame', 'v2.event']));
+    .toEqual(
+      expect.arrayContaining([
+        'trace.started',
+        'prompt.pending',
+        'v1.call',
+        'v1.frame',
+        'v2.event',
+      ]),
+    );
   expect(
     lines().filter(({ promptId }) => promptId !== 'followed' && promptId !== undefined),
   ).toEqual([]);

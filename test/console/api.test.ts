@@ -1,8 +1,9 @@
 // The data a caller may see of `/holdover/api`, and keys, which are never shown.
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
-import { connect } from '../support/clients/v1-client.ts';
-import { flat } from '../support/graphs/workflows.ts';
+import type { JobAnswer } from '../../src/console/api-types.ts';
+import { connect, postPrompt } from '../support/clients/v1-client.ts';
+import { endless, flat } from '../support/graphs/workflows.ts';
 
 const SECRET = 'comfyui-0123456789abcdef-partner';
 const INPUT_SECRET = 'sk-in-a-graph-0123456789';
@@ -141,6 +142,27 @@ describe('recorded traffic', () => {
     await submit({ prompt: flat({ color: 4 }) }, key);
     expect((await ask('traffic', { key })).json.entries).toEqual([]);
   });
+});
+
+test('a job says why it has not started, as long as it has not', async () => {
+  const busy = await startHoldover({ upstream: 'embedded', args: ['--concurrency', '1'] });
+  onTestFinished(() => busy.dispose());
+  const jobOf = async (id: string) =>
+    (await (await fetch(`${busy.url}/holdover/api/job?id=${id}`)).json()) as JobAnswer;
+  const submitTo = async (prompt: object) =>
+    (await postPrompt(busy.url, { prompt })).body.prompt_id as string;
+  const first = await submitTo(endless());
+  const second = await submitTo(flat());
+  await expect.poll(async () => (await jobOf(first)).job.status).toBe('in_progress');
+  expect((await jobOf(first)).pending).toBeNull();
+  expect((await jobOf(second)).pending).toEqual({
+    reason: 'workers_busy',
+    text: 'All workers are busy. Users take turns.',
+    readyz_part: null,
+  });
+  await fetch(`${busy.url}/interrupt`, { method: 'POST' });
+  await expect.poll(async () => (await jobOf(second)).job.status).toBe('completed');
+  expect((await jobOf(second)).pending).toBeNull();
 });
 
 test('a refused path, parameter or key says so', async () => {

@@ -9,8 +9,9 @@ import { createFakeClock } from '../support/fake-clock.ts';
 const CALLER = { user: 'ann' };
 
 function promptOf(more: object = {}): LivePrompt {
-  const prompt = { key: 'k', promptId: 'p', caller: CALLER, jobId: 'j', status: 'queued' };
-  return { ...prompt, ...more } as unknown as LivePrompt;
+  const identity = { key: 'k', promptId: 'p', caller: CALLER, jobId: 'j' };
+  const state = { status: 'queued', waitReason: 'job_queued' };
+  return { ...identity, ...state, ...more } as unknown as LivePrompt;
 }
 
 type Given = {
@@ -67,7 +68,7 @@ test.each<[string, Given, string[]]>([
 
 test('the answer waits two seconds at most for the owner to remove a prompt from its outbox', async () => {
   const { cancel, clock, live } = openCancel({ isOwner: false });
-  const prompt = promptOf({ isInOutbox: true, jobId: null, status: undefined });
+  const prompt = promptOf({ waitReason: 'in_outbox', jobId: null, status: undefined });
   live.add(prompt);
   let isAnswered = false;
   const answered = cancel([prompt], CALLER).then(() => (isAnswered = true));

@@ -5,6 +5,7 @@ import {
   createLivePrompts,
   runningAmong,
 } from '../../src/prompts/live-prompts.ts';
+import { isInOutbox } from '../../src/prompts/pending-reason.ts';
 
 function promptOf(key: string, more: object = {}): LivePrompt {
   return {
@@ -14,7 +15,7 @@ function promptOf(key: string, more: object = {}): LivePrompt {
     createdAtMs: 0,
     jobId: null,
     status: undefined,
-    isInOutbox: false,
+    waitReason: 'submitting',
     caller: { user: 'ann' },
     lazy: { graph: { json: '12345' }, extraData: { json: '{}' } },
     ...more,
@@ -104,10 +105,12 @@ test('prompts in the outbox are known by user', () => {
   const live = createLivePrompts();
   const prompt = promptOf('k');
   live.add(prompt);
-  live.addToOutbox(prompt);
-  expect([keys(live.inOutbox('ann')), prompt.isInOutbox]).toEqual([['k'], true]);
+  live.setWaitReason(prompt, 'in_outbox');
+  expect([keys(live.inOutbox('ann')), isInOutbox(prompt)]).toEqual([['k'], true]);
+  live.setWaitReason(prompt, 'no_room');
+  expect([keys(live.inOutbox('ann')), isInOutbox(prompt)]).toEqual([['k'], true]);
   live.removeFromOutbox(prompt);
-  expect([keys(live.inOutbox('ann')), prompt.isInOutbox]).toEqual([[], false]);
+  expect([keys(live.inOutbox('ann')), isInOutbox(prompt)]).toEqual([[], false]);
 });
 
 test('counts prompts by state, and the bytes that clients sent', () => {
@@ -119,4 +122,19 @@ test('counts prompts by state, and the bytes that clients sent', () => {
   expect(live.bytes()).toBe(4 * 7);
   for (const prompt of prompts) live.remove(prompt);
   expect(live.bytes()).toBe(0);
+});
+
+test('reports each change of the reason to wait once', () => {
+  const reports: string[] = [];
+  const live = createLivePrompts({
+    onPending: ({ key }, reason) => void reports.push(`${key} ${reason}`),
+  });
+  const prompt = promptOf('k');
+  live.add(prompt);
+  live.setWaitReason(prompt, 'no_room');
+  live.setWaitReason(prompt, 'no_room');
+  live.setJobId(prompt, 'j');
+  live.clearJobId(prompt);
+  live.awaitKey(prompt);
+  expect(reports).toEqual(['k no_room', 'k job_queued', 'k job_lost', 'k no_key']);
 });

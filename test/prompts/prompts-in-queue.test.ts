@@ -7,7 +7,8 @@ import { promptsInQueue } from '../../src/prompts/prompts-in-queue.ts';
 function promptOf(key: string, createdAtMs: number): LivePrompt {
   const lazy = { graph: { json: '{}' }, extraData: { json: '{}' } };
   const fields = { key, promptId: key, number: 1, createdAtMs, jobId: key, status: 'running' };
-  return { ...fields, caller: { user: 'ann' }, lazy } as unknown as LivePrompt;
+  const state = { caller: { user: 'ann' }, waitReason: 'job_queued' };
+  return { ...fields, ...state, lazy } as unknown as LivePrompt;
 }
 
 test('a prompt whose history is written is not in the queue any more', async () => {

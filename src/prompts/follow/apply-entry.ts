@@ -11,6 +11,7 @@ import {
 import { idleDueMs, reduceProgress } from '../../translate/progress.ts';
 import type { PromptContext } from '../context.ts';
 import type { LivePrompt } from '../live-prompts.ts';
+import { type WaitReason, pendingRow } from '../pending-reason.ts';
 import type { PromptLogEntry } from '../prompt-event-log.ts';
 import { readLinkedJob } from '../state/linked-job.ts';
 import { FrameSender } from './send-frames.ts';
@@ -74,12 +75,10 @@ export class EntryApplier {
         return this.#applyInput(entry.input, position);
       case 'waits':
         // Where this process sends it again, its job is already cleared.
-        this.#notify(this.#hadJob ? 'sentAgain' : 'waits');
         if (prompt.jobId !== null) livePrompts.clearJobId(prompt);
-        return livePrompts.addToOutbox(prompt);
+        return this.#applyWait(this.#hadJob ? 'job_lost' : 'in_outbox');
       case 'sought':
-        this.#notify('outcomeUnknown');
-        return livePrompts.removeFromOutbox(prompt);
+        return this.#applyWait('searching');
       case 'attached':
         return this.#applyAttached();
       case 'released':
@@ -88,7 +87,7 @@ export class EntryApplier {
         return hub.sendStatus(prompt.caller.user);
       case 'taken':
         prompt.isResumed = true;
-        return;
+        return livePrompts.foundKey(prompt);
       case 'recorded':
         return this.#sendClosing(position);
       case 'removed':
@@ -96,6 +95,14 @@ export class EntryApplier {
         this.#options.spans?.left(prompt.key);
         return hub.closeChannel(prompt.channel);
     }
+  }
+
+  #applyWait(reason: WaitReason): void {
+    const { livePrompts, hub } = this.#options;
+    const { promptId, caller } = this.#prompt;
+    livePrompts.setWaitReason(this.#prompt, reason);
+    const { notification } = pendingRow(reason);
+    if (notification) hub.notify(caller.user, NOTIFICATION_TEXTS[notification](promptId));
   }
 
   async #applyAttached(): Promise<void> {
@@ -146,11 +153,6 @@ export class EntryApplier {
     const starts = status === 'running' && this.#prompt.status === 'queued';
     if (!IS_TERMINAL[status]) this.#prompt.status = status;
     if (starts) this.#options.hub.sendStatus(this.#prompt.caller.user);
-  }
-
-  #notify(text: Exclude<keyof typeof NOTIFICATION_TEXTS, 'brownout'>): void {
-    const { promptId, caller } = this.#prompt;
-    this.#options.hub.notify(caller.user, NOTIFICATION_TEXTS[text](promptId));
   }
 
   /** Most clients read the history at the same moment as v1's last frame. */

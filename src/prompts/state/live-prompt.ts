@@ -38,7 +38,8 @@ class TrackedPrompt implements LivePrompt {
   nodeRuns: LivePrompt['nodeRuns'] = null;
   cancelRequested = false;
   isReleased = false;
-  isInOutbox = false;
+  waitReason: LivePrompt['waitReason'] = 'submitting';
+  lacksKey = false;
   startedAtMs: number | null = null;
 
   constructor(draft: PromptDraft, { caller, channel }: PromptContext) {

@@ -2,6 +2,7 @@ import { jobErrorOf } from '../../translate/late-rejection.ts';
 import type { Follower } from '../follow/follower.ts';
 import type { PromptContext } from '../context.ts';
 import type { LivePrompt } from '../live-prompts.ts';
+import { type WaitReason, isInOutbox } from '../pending-reason.ts';
 import { LeadershipLost } from '../prompt-event-log.ts';
 import type { RemovePrompt } from '../follow/remove-prompt.ts';
 import type { LinkJob } from './link-job.ts';
@@ -65,10 +66,15 @@ export class Outbox {
 
   /** Sends the submission in its turn. Resolves when all processes know that the prompt waits. */
   async add(submission: QueuedSubmission, waitMs = 0): Promise<void> {
-    const { user } = submission.prompt.caller;
+    const { prompt } = submission;
+    const { user } = prompt.caller;
     const queue = this.#queues.get(user) ?? this.#start(user, waitMs);
     queue.add(submission);
-    await this.#options.follower.appendEntry(submission.prompt, 'waits');
+    await this.#options.follower.appendEntry(prompt, 'waits');
+    if (prompt.waitReason !== 'in_outbox') return;
+    if (queue.first !== submission) this.#setReason(prompt, 'earlier_prompts');
+    // A first prompt has to wait only after a refusal for lack of capacity.
+    else if (waitMs > 0) this.#setReason(prompt, 'no_room');
   }
 
   /** Removes a waiting prompt. False: it is not there, or may be on its way upstream. */
@@ -111,6 +117,7 @@ export class Outbox {
       if (submission === undefined) break;
       if (!this.#isNext(submission, queue)) {
         if (!promptEventLog.isLeader(submission.prompt.key)) this.#remove(queue, submission);
+        else this.#setReason(submission.prompt, 'earlier_prompts');
         waitMs = RECHECK_MS;
         continue;
       }
@@ -121,8 +128,14 @@ export class Outbox {
       );
       if (waitMs === 0) this.#remove(queue, submission);
       else if (result?.kind === 'unsent') queue.replacePlan(submission, result.plan);
+      if (waitMs > 0) this.#setReason(submission.prompt, reasonAfter(result));
     }
     this.#queues.delete(user);
+  }
+
+  /** Why it is still in the outbox. */
+  #setReason(prompt: LivePrompt, reason: WaitReason): void {
+    if (isInOutbox(prompt)) this.#options.livePrompts.setWaitReason(prompt, reason);
   }
 
   /** Submissions of the same user in other processes have their turn, too. */
@@ -245,6 +258,12 @@ export class Outbox {
     const inOtherProcessesToo = this.#options.livePrompts.inOutbox(user).size;
     return Math.max(this.#queues.get(user)?.length ?? 0, inOtherProcessesToo);
   }
+}
+
+/** Why a prompt stays in the outbox after this result. */
+function reasonAfter(result: RetryResult | undefined): WaitReason {
+  if (result?.kind === 'crowded') return 'no_room';
+  return result?.kind === 'unsent' ? 'unreachable' : 'refused_for_now';
 }
 
 /**

@@ -237,3 +237,27 @@ test('the same prompt is tracked once', () => {
   const draft = { key: 'k' } as Parameters<Follower['trackPrompt']>[0];
   expect(follower.trackPrompt(draft, { user: 'u' })).toBe(prompt);
 });
+
+test('says why a prompt without a job waits, and that its job is in the queue', async () => {
+  const { follower, prompt, livePrompts } = open({});
+  const reasons = [prompt.waitReason];
+  for (const kind of ['waits', 'sought'] as const) {
+    await follower.appendEntry(prompt, kind);
+    reasons.push(prompt.waitReason);
+  }
+  livePrompts.setJobId(prompt, 'j');
+  await follower.appendEntry(prompt, 'attached');
+  reasons.push(prompt.waitReason);
+  await follower.appendEntry(prompt, 'waits');
+  reasons.push(prompt.waitReason);
+  expect(reasons).toEqual(['submitting', 'in_outbox', 'searching', 'job_queued', 'job_lost']);
+  expect(prompt.jobId).toBeNull();
+});
+
+test('a prompt without a key waits for it until another process takes it over', async () => {
+  const { follower, prompt, livePrompts } = open({});
+  livePrompts.awaitKey(prompt);
+  expect(prompt.lacksKey).toBe(true);
+  await follower.appendEntry(prompt, 'taken');
+  expect(prompt.lacksKey).toBe(false);
+});

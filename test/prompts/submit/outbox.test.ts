@@ -6,6 +6,7 @@ import type { SubmissionPlan } from '../../../src/prompts/submit/plan.ts';
 import { LeadershipLost } from '../../../src/prompts/prompt-event-log.ts';
 import { DEFAULT_RETRY_POLICY } from '../../../src/prompts/submit/retry-policy.ts';
 import type { SendResult } from '../../../src/prompts/submit/send.ts';
+import type { WaitReason } from '../../../src/prompts/pending-reason.ts';
 import type { LivePrompt } from '../../../src/prompts/live-prompts.ts';
 import type { V2Error } from '../../../src/protocol/job-api.ts';
 import type { Job } from '../../../src/protocol/v2.ts';
@@ -32,6 +33,7 @@ function open(results: readonly (Result | Error)[] = [accepted], limit = 10) {
   const clock = createFakeClock(0);
   const waits: number[] = [];
   const events: string[] = [];
+  const reasons: string[] = [];
   const waiting = new Set<LivePrompt>();
   const lost = new Set<string>();
   const answers = [...results];
@@ -48,11 +50,16 @@ function open(results: readonly (Result | Error)[] = [accepted], limit = 10) {
     livePrompts: {
       inOutbox: () => waiting,
       removeFromOutbox: (prompt: LivePrompt) => void waiting.delete(prompt),
+      setWaitReason(prompt: LivePrompt, reason: WaitReason) {
+        prompt.waitReason = reason;
+        reasons.push(`${prompt.key} ${reason}`);
+      },
     },
     promptEventLog: { isLeader: (key: string) => !lost.has(key) },
     follower: {
       async appendEntry(prompt: LivePrompt) {
         waiting.add(prompt);
+        prompt.waitReason = 'in_outbox';
         return true;
       },
       async finishWithoutJob({ key }: LivePrompt, { kind }: { kind: string }) {
@@ -93,11 +100,12 @@ function open(results: readonly (Result | Error)[] = [accepted], limit = 10) {
   const outbox = new Outbox(options);
   onTestFinished(() => outbox.close());
   const settled = () => clock.advance(0);
-  return { outbox, clock, events, waits, settled, waiting, lost };
+  return { outbox, clock, events, reasons, waits, settled, waiting, lost };
 }
 
 function submissionOf(key: string, number = 0, more: object = {}) {
-  const prompt = { key, promptId: key, number, createdAtMs: 0, caller: { user: 'ann' } };
+  const identity = { key, promptId: key, number, createdAtMs: 0, caller: { user: 'ann' } };
+  const prompt = { ...identity, waitReason: 'submitting' };
   const plan = {
     promptKey: key,
     key,
@@ -161,6 +169,24 @@ test('waits twice as long after each attempt at an unreachable upstream, at most
     expect(waits[i]).toBeGreaterThanOrEqual(leastMs);
     expect(waits[i]).toBeLessThanOrEqual(leastMs * 1.2);
   }
+});
+
+test.each<[string, Result, WaitReason]>([
+  ['has no room', busy, 'no_room'],
+  ['cannot be reached', unreachable, 'unreachable'],
+  ['refuses the key', refused(401), 'refused_for_now'],
+])('says why prompts wait when the upstream %s', async (_, result, reason) => {
+  const { outbox, reasons, settled } = open([result]);
+  await outbox.add(submissionOf('a', 1));
+  await outbox.add(submissionOf('b', 2));
+  await settled();
+  expect(reasons).toEqual(['b earlier_prompts', `a ${reason}`]);
+});
+
+test('says of a prompt that had to wait at once that there is no room', async () => {
+  const { outbox, reasons } = open();
+  await outbox.add(submissionOf('a'), 5000);
+  expect(reasons).toEqual(['a no_room']);
 });
 
 test('leaves a submission with an unknown outcome to recovery', async () => {
@@ -238,12 +264,13 @@ test('ends a prompt whose end was requested while it was being refused for lack 
 });
 
 test('waits for prompts of other processes that come first', async () => {
-  const { outbox, clock, events, waiting } = open();
+  const { outbox, clock, events, reasons, waiting } = open();
   const { prompt: other } = submissionOf('other', -5);
   waiting.add(other);
   await outbox.add(submissionOf('a'));
   await clock.advance(1000);
   expect(events).toEqual([]);
+  expect(new Set(reasons)).toEqual(new Set(['a earlier_prompts']));
   waiting.delete(other);
   await clock.advance(200);
   expect(events).toContain('link a');

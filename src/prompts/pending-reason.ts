@@ -1,0 +1,151 @@
+import type { JobStatus } from '../protocol/v2.ts';
+
+/** One reason to be pending, and where it is shown. */
+type PendingRow = {
+  /** The log line `prompt.pending`, which `--trace-prompt` writes, and the page of the job. */
+  readonly text: string;
+  /** The prompt is in the outbox: later prompts of its user wait behind it. */
+  readonly isInOutbox?: true;
+  /** The text in `translate/notification-texts.ts` that clients of the hosted dialect get. */
+  readonly notification?: 'waits' | 'sentAgain' | 'outcomeUnknown';
+  /** The part of `/readyz` that reports it as well. */
+  readonly readyzPart?: 'queue' | 'upstream';
+};
+
+/**
+ * Every reason why a prompt has not started. A prompt has one of them at a time:
+ *
+ * 1. Without a job, `LivePrompt.waitReason` has the reason. The function that finds it out sets it,
+ *    with `LivePrompts.setWaitReason`; each row below names the file.
+ * 2. With a job (`job_queued`), the queue of the upstream has the reason (`JobQueueReason`). It is
+ *    read when it is asked for (`app/readiness.ts`).
+ *
+ * `pendingReasonOf` chooses between them. Other states look like pending, and are not:
+ *
+ * - A call that waits for memory, or in a brownout, is not answered yet: it has no prompt.
+ * - `GET /queue` shows a local client one running prompt, and further ones that run as pending
+ *   (`v1/queue.ts`).
+ * - The start of a job is shown after the end of the user's earlier prompts, at most a second later
+ *   (`follow/job-consumer.ts`).
+ * - A prompt whose server died has the reason from before, until another server takes it over
+ *   (`resume.ts`).
+ * @internal
+ */
+export const PENDING_REASONS = {
+  // Without a job.
+
+  /** The first reason of each prompt. `upstreams/remote/submit.ts` sends it, in its turn. */
+  submitting: {
+    text: 'Its submission is on its way to the upstream, or waits for its turn there.',
+  },
+  /** `resume.ts`: after a restart. */
+  no_key: {
+    text: 'The key of its user is not stored. It waits for the next call of the user.',
+  },
+  /** `follow/apply-entry.ts`: only the server that sends it knows which of the next four it is. */
+  in_outbox: {
+    text: 'It waits in the outbox.',
+    isInOutbox: true,
+    notification: 'waits',
+  },
+  /** `submit/outbox.ts`, and so are the next three. */
+  earlier_prompts: {
+    text: 'It waits in the outbox behind earlier prompts of its user.',
+    isInOutbox: true,
+  },
+  no_room: {
+    text: 'It waits in the outbox: the upstream has no room for it.',
+    isInOutbox: true,
+  },
+  unreachable: {
+    text: 'It waits in the outbox: the upstream cannot be reached.',
+    isInOutbox: true,
+    readyzPart: 'upstream',
+  },
+  refused_for_now: {
+    text:
+      'It waits in the outbox: the upstream does not accept the key now, or a program on the way ' +
+      'answers instead of it.',
+    isInOutbox: true,
+  },
+  /** `submit/resend.ts`. */
+  job_lost: {
+    text: 'It waits in the outbox: the upstream lost its job before the start.',
+    isInOutbox: true,
+    notification: 'sentAgain',
+  },
+  /** `submit/recover.ts`, by the table in `submit/recovery-rules.ts`. */
+  searching: {
+    text: 'The answer to its submission was lost. Holdover looks for its job.',
+    notification: 'outcomeUnknown',
+  },
+
+  // With a job. The first one stands for those below it, where the queue is not asked.
+
+  /** `LivePrompts.setJobId`. */
+  job_queued: { text: 'Its job is in the queue of the upstream.' },
+  /** Embedded: `upstreams/jobs/fair-order.ts`; over Redis: `upstreams/distributed-state/queue-scripts.ts`. */
+  workers_busy: { text: 'All workers are busy. Users take turns.' },
+  /** `upstreams/distributed-state/queue-condition.ts`, and so are the next two. */
+  no_worker: { text: 'No server and no worker takes jobs.', readyzPart: 'queue' },
+  paused: { text: 'The queue was paused with a tool for BullMQ.', readyzPart: 'queue' },
+  stalled: {
+    text: 'No job runs, although there are workers and jobs wait.',
+    readyzPart: 'queue',
+  },
+  /** The service; `upstreams/remote-events/follow-job.ts` sees the start in a stream or by polling. */
+  not_started: {
+    text: 'The service has not started its job, as far as Holdover can see.',
+  },
+  upstream_unhealthy: {
+    text: 'The upstream does not answer as it should.',
+    readyzPart: 'upstream',
+  },
+} as const satisfies { readonly [reason: string]: PendingRow };
+
+export type PendingReason = keyof typeof PENDING_REASONS;
+
+/** Why a job waits in the queue of the upstream. */
+export type JobQueueReason =
+  | 'workers_busy'
+  | 'no_worker'
+  | 'paused'
+  | 'stalled'
+  | 'not_started'
+  | 'upstream_unhealthy';
+
+/** The reason that a live prompt has itself. */
+export type WaitReason = Exclude<PendingReason, JobQueueReason | 'no_key'>;
+
+/** The part of a live prompt that decides. */
+type PendingFacts = {
+  readonly status: JobStatus | undefined;
+  readonly cancelRequested: boolean;
+  readonly waitReason: WaitReason;
+  readonly lacksKey: boolean;
+};
+
+/** True when the prompt can be deleted from the queue: as far as is known, nothing of it runs. */
+export function isNotStarted({ status }: Pick<PendingFacts, 'status'>): boolean {
+  return status === undefined || status === 'queued';
+}
+
+/** True when the prompt is in the outbox of this process or of another one. */
+export function isInOutbox({ waitReason }: Pick<PendingFacts, 'waitReason'>): boolean {
+  return pendingRow(waitReason).isInOutbox === true;
+}
+
+/** The row of a reason. */
+export function pendingRow(reason: PendingReason): PendingRow {
+  return PENDING_REASONS[reason];
+}
+
+/** Why the prompt is pending; `null`: it is not. `queueReason` is asked only where it decides. */
+export async function pendingReasonOf(
+  prompt: PendingFacts,
+  queueReason: () => Promise<JobQueueReason>,
+): Promise<PendingReason | null> {
+  if (!isNotStarted(prompt) || prompt.cancelRequested) return null;
+  if (prompt.lacksKey) return 'no_key';
+  return prompt.waitReason === 'job_queued' ? queueReason() : prompt.waitReason;
+}
