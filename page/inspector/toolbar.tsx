@@ -121,10 +121,10 @@ export function Toolbar({ promptId }: { readonly promptId: string }) {
               {known !== undefined &&
                 ` · ${plural(entries.value.size, 'entry').replace('entrys', 'entries')} · ${size(known.memoryBytes)}`}
               {known !== undefined && known.dropped > 0 && ` · ${known.dropped} older ones dropped`}
-              {known !== undefined && known.servers > 1 && (
+              {known !== undefined && known.servers > known.answered && (
                 <span title={SERVERS_TITLE}>
                   {' '}
-                  · traffic of {Math.min(known.answered, known.servers)} of {known.servers} servers
+                  · only what reaches {known.answered} of {known.servers} servers
                 </span>
               )}
             </>

@@ -9,6 +9,7 @@ import { Refused, getJson } from '../lib/server.ts';
 import { Empty, Icon } from '../lib/ui.tsx';
 import { connection, now, session } from '../state.ts';
 import { Plot } from './plot.tsx';
+import { Servers, nameOfServer } from './servers.tsx';
 
 const READ_MS = 10_000;
 
@@ -52,7 +53,11 @@ export function ServerView() {
 }
 
 function Figures({ answer }: { readonly answer: ServerAnswer }) {
-  const { samples, limits, warnings, health } = answer;
+  const { limits, warnings, health, others } = answer;
+  const [chosen, setChosen] = useState(answer.server);
+  const servers = [answer, ...others];
+  const shown = servers.find(({ server }) => server === chosen) ?? answer;
+  const { samples } = shown;
   const atMs = samples.map(({ at_ms: at }) => at);
   const pick = (name: keyof ServerAnswer['samples'][number]) =>
     samples.map((sample) => sample[name]);
@@ -83,12 +88,6 @@ function Figures({ answer }: { readonly answer: ServerAnswer }) {
         <Fact name="Health" value={health.is_good ? 'healthy' : (health.reason ?? 'not healthy')} />
         <Fact name="Version" value={answer.version} />
         <Fact name="Node.js" value={answer.node} />
-        {answer.servers > 1 && (
-          <div title="Figures, sockets and memory are those of the one that answered.">
-            <dt>Servers</dt>
-            <dd>1 of {answer.servers}</dd>
-          </div>
-        )}
         {answer.workers !== null && <Fact name="Workers" value={count(answer.workers)} />}
         <div>
           <dt>Up since</dt>
@@ -97,7 +96,18 @@ function Figures({ answer }: { readonly answer: ServerAnswer }) {
           </dd>
         </div>
       </dl>
-      <h2>The last hour</h2>
+      {answer.servers > 1 && (
+        <Servers
+          servers={servers}
+          count={answer.servers}
+          own={answer.server}
+          shown={shown.server}
+          onChoose={setChosen}
+        />
+      )}
+      <h2>
+        The last hour {answer.servers > 1 && <small>{nameOfServer(shown, answer.server)}</small>}
+      </h2>
       <div class="plots">
         <Plot
           title="Jobs"
@@ -170,7 +180,7 @@ function Figures({ answer }: { readonly answer: ServerAnswer }) {
           />
         )}
       </div>
-      <h2>Limits</h2>
+      <h2>Limits {answer.servers > 1 && <small>{nameOfServer(answer, answer.server)}</small>}</h2>
       <ul class="limits">
         {limits.map(({ name, flag, used, limit, unit }) => {
           const words = unit === 'bytes' ? size : count;

@@ -51,6 +51,8 @@ export function openConsole(
       jobs: upstream.runner.jobs,
       assets: ledger.assets,
       discovered: upstream.runner.discovered,
+      server: trafficRecorder.store.server,
+      otherServers: services.sharedFigures.others,
       ...processes,
     }),
     ...clientsHandlers({

@@ -7,6 +7,7 @@ import { createIdentify } from '../auth/identity.ts';
 import type { Config } from '../config/config.ts';
 import { packageVersion } from '../config/version.ts';
 import { createFigures } from '../console/figures.ts';
+import { createSharedFigures } from './shared-figures.ts';
 import { type TrafficRecorder, createTrafficRecorder } from '../console/traffic-recorder.ts';
 import { createBodies } from '../http/json-body.ts';
 import type { Ledger } from '../ledger/ledger.ts';
@@ -97,6 +98,11 @@ export async function openServices(
   const ledger = withExampleInput({ config, runner: upstream.runner, spoolDir: store.dir.spool });
   const counter = await openPromptCounter({ links: store.links, ledger });
   const prompts = { live, eventLog, counter };
+  const sharedFigures = createSharedFigures({
+    links: store.links,
+    server: trafficRecorder.store.server,
+    version: packageVersion(),
+  });
   const figures = createFigures({
     now,
     totals: () => metrics.totals(),
@@ -106,6 +112,7 @@ export async function openServices(
     openStreams: () => upstream.runner.openStreams(),
     memoryBytes: () => process.memoryUsage.rss(),
     diskBytes: () => ledger.assets.totalBytes(),
+    onSample: sharedFigures.exchange,
   });
   const spans = tracing?.prompts;
   const parts = { config, log, metrics, auth, ledger, upstream, sockets, spans, ...prompts };
@@ -132,6 +139,7 @@ export async function openServices(
     tracing,
     trafficRecorder,
     figures,
+    sharedFigures,
     secrets,
     auth,
     ledger,

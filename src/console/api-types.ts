@@ -225,16 +225,32 @@ export type FigureSample = {
   readonly disk_bytes: number;
 };
 
+/** A server over the same ledger, as it measures itself. */
+export type OtherServer = {
+  readonly server: string;
+  /** Name of its machine or container. */
+  readonly host: string;
+  readonly version: string;
+  readonly started_at_ms: number;
+  /** Measurements that were read, oldest first; at most an hour. */
+  readonly samples: readonly FigureSample[];
+};
+
 /** `GET /holdover/api/server`; for the operator only. */
 export type ServerAnswer = {
+  /** This process, as in `/holdover/api/traffic`. */
+  readonly server: string;
+  readonly host: string;
   readonly version: string;
   readonly node: string;
   readonly upstream: string;
   readonly upstream_kind: 'embedded' | 'remote';
   readonly health: { readonly is_good: boolean; readonly reason: string | null };
   readonly started_at_ms: number;
-  /** Servers that share the ledger, this one included; figures and sockets are of this one. */
+  /** Servers that share the ledger, this one included. */
   readonly servers: number;
+  /** The others, as far as their figures are known; `samples` and `limits` are of this one. */
+  readonly others: readonly OtherServer[];
   /** Processes that run jobs, where they share a queue; `null`: this process runs them, or a service does. */
   readonly workers: number | null;
   readonly sample_interval_ms: number;

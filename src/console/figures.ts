@@ -10,10 +10,15 @@ type FigureSources = {
   readonly openStreams: () => number;
   readonly memoryBytes: () => number;
   readonly diskBytes: () => Promise<number>;
+  /** Exchanges a measurement with the other servers. */
+  readonly onSample: (sample: FigureSample) => Promise<void>;
 };
 
+/** When this process began, in milliseconds since 1970. */
+export const STARTED_AT_MS = Date.now() - process.uptime() * 1000;
 export const SAMPLE_INTERVAL_MS = 10_000;
-const MAX_SAMPLES = 360;
+/** An hour. */
+export const MAX_SAMPLES = 360;
 /** The sum over all files is not for free. */
 const DISK_EVERY_MS = 60_000;
 
@@ -34,7 +39,7 @@ export function createFigures(sources: FigureSources) {
     const states = sources.countByState();
     const rates = last === undefined ? NO_RATES : ratesBetween(last, { atMs, totals });
     last = { atMs, totals };
-    samples.push({
+    const sample: FigureSample = {
       at_ms: atMs,
       queued: (states['waiting'] ?? 0) + (states['queued'] ?? 0),
       running: (states['running'] ?? 0) + (states['ending'] ?? 0),
@@ -44,8 +49,10 @@ export function createFigures(sources: FigureSources) {
       memory_bytes: sources.memoryBytes(),
       disk_bytes: disk.bytes,
       ...rates,
-    });
+    };
+    samples.push(sample);
     if (samples.length > MAX_SAMPLES) samples.shift();
+    await sources.onSample(sample);
   }
 
   return {
@@ -55,7 +62,7 @@ export function createFigures(sources: FigureSources) {
   };
 }
 
-/** The ledger is unavailable: the figures have a gap. */
+/** The ledger, or the Redis that all servers share, is unavailable: figures have a gap. */
 function ignoreError(): void {}
 
 const NO_RATES = {

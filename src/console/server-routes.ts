@@ -1,9 +1,10 @@
+import { hostname } from 'node:os';
 import type { Config } from '../config/config.ts';
 import type { AssetStore } from '../ledger/ledger.ts';
 import type { Caller, JobApi } from '../protocol/job-api.ts';
-import type { ServerAnswer, SessionAnswer } from './api-types.ts';
+import type { OtherServer, ServerAnswer, SessionAnswer } from './api-types.ts';
 import { type ConsoleHandlers, requireOperator } from './console-routes.ts';
-import { type Figures, SAMPLE_INTERVAL_MS } from './figures.ts';
+import { type Figures, SAMPLE_INTERVAL_MS, STARTED_AT_MS } from './figures.ts';
 import { limitsOf } from './server-limits.ts';
 import { type DiscoveredUpstream, warningsOf } from './server-warnings.ts';
 
@@ -26,11 +27,12 @@ type ServerServices = {
   readonly assets: Pick<AssetStore, 'totalBytes'>;
   /** The discovered capabilities of the service that runs the jobs; absent where this server runs them. */
   readonly discovered: (() => DiscoveredUpstream) | undefined;
+  /** Id of this process. */
+  readonly server: string;
   readonly countServers: () => Promise<number>;
+  readonly otherServers: () => readonly OtherServer[];
   readonly countWorkers: () => Promise<number | undefined>;
 };
-
-const STARTED_AT_MS = Date.now() - process.uptime() * 1000;
 
 /** Health, figures, limits and warnings, for the operator. */
 export function serverHandlers(services: ServerServices): ConsoleHandlers {
@@ -49,6 +51,8 @@ export function serverHandlers(services: ServerServices): ConsoleHandlers {
       const workers = facts.upstream_kind === 'embedded' ? await services.countWorkers() : null;
       return {
         ...facts,
+        server: services.server,
+        host: hostname(),
         node: process.version,
         health: {
           is_good: health.ok,
@@ -56,6 +60,7 @@ export function serverHandlers(services: ServerServices): ConsoleHandlers {
         },
         started_at_ms: STARTED_AT_MS,
         servers: await services.countServers(),
+        others: services.otherServers(),
         workers: workers ?? null,
         sample_interval_ms: SAMPLE_INTERVAL_MS,
         samples: figures.samples(),

@@ -33,15 +33,18 @@ describe.skipIf(notRun)(`several servers${notRun}`, () => {
     await rm(dataDir, { recursive: true, force: true });
   });
 
-  test('say how many there are, and how many run jobs', async () => {
-    const ask = async (path: string) =>
-      (await (await fetch(`${servers[1]?.url}/holdover/api/${path}`)).json()) as {
+  test('say how many there are, how each does, and how many run jobs', async () => {
+    const ask = async (path: string, server = servers[1]) =>
+      (await (await fetch(`${server?.url}/holdover/api/${path}`)).json()) as {
+        readonly server: string;
         readonly servers: number;
         readonly workers: number;
         readonly warnings: readonly { readonly code: string }[];
       };
+    const { server } = await ask('server', servers[0]);
     await expect.poll(async () => (await ask('server')).workers, { timeout: 8000 }).toBe(1);
-    expect(await ask('server')).toMatchObject({ servers: 2, warnings: [] });
+    const others = [{ server, version: expect.any(String), samples: [{ running: 0 }] }];
+    expect(await ask('server')).toMatchObject({ servers: 2, others, warnings: [] });
     expect(await ask('traffic')).toMatchObject({ servers: 2 });
     await servers[0]?.terminate();
     await expect
