@@ -1,7 +1,7 @@
 import { ASSET_COLUMNS, CLAIMED_ASSET_COLUMNS } from '../columns.ts';
 import type { AssetRow, AssetStore, ClaimedAsset, KeyStore } from '../ledger.ts';
 import { FILES_COMMON } from './files.ts';
-import { type LedgerConnection, idsOf, joinKey } from './connection.ts';
+import { type LedgerConnection, joinKey } from './connection.ts';
 import { type Table, createTable, newToken } from './table.ts';
 
 /** The asset records of the embedded engine; the bytes are files of their own. */
@@ -27,24 +27,16 @@ export function assetStore(connection: LedgerConnection): AssetStore {
     get: table.get,
     byHash: (user, hash) => table.first(`assets:hash:${joinKey(user, hash)}`),
     byFilePath: (user, filePath) => table.last(`assets:path:${joinKey(user, filePath)}`),
-    ofJob: async (jobId) =>
-      table.rows(await read(() => redis.zrange(`${prefix}assets:job:${jobId}`, 0, '-1'))),
+    ofJob: (jobId) => table.listed(`assets:job:${jobId}`),
     async outputPaths(user, start) {
       const found = (await read(() => lua.paths(user, start))) as Buffer[];
       return found.map((member) => member.subarray(0, member.lastIndexOf(0)).toString());
     },
-    expiredBy: async (nowMs) =>
-      table.rows(
-        await read(() => redis.zrangebyscore(`${prefix}assets:expiry`, '-inf', String(nowMs))),
-      ),
-    async oldest(limit) {
-      if (limit <= 0) return [];
-      const members = await read(() => redis.zrange(`${prefix}assets:age`, 0, String(limit - 1)));
-      return table.rows(idsOf(members));
-    },
+    expiredBy: table.expiredBy,
+    oldest: async (limit) => (limit > 0 ? table.numbered('assets:age', limit - 1) : []),
     remove: (id) => write(() => lua.remove(id)),
     countByHash: (hash) => read(() => redis.scard(`${prefix}assets:same:${hash}`)),
-    totalBytes: async () => Number((await read(() => redis.get(`${prefix}assets:bytes`))) ?? 0),
+    totalBytes: () => connection.number('assets:bytes'),
   };
 }
 

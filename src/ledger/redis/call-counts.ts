@@ -7,13 +7,10 @@ import { createTable, newToken } from './table.ts';
 export function callCountStore(connection: LedgerConnection): CallStore {
   const table = createTable<CallCount>(connection, 'call', CALL_COUNT_COLUMNS);
   const lua = connection.scripts('calls', { add, expire });
-  const { read, write, redis, prefix } = connection;
+  const { write } = connection;
   return {
     add: (rows) => write(() => lua.add(newToken(), ...rows.flatMap(argsOf))),
-    async list() {
-      const ids = await read(() => redis.zrange(`${prefix}calls:last`, '0', '-1'));
-      return (await table.rows(ids)).toSorted(byClient);
-    },
+    list: async () => (await table.listed('calls:last')).toSorted(byClient),
     expire: (lastBeforeMs) => write(() => lua.expire(lastBeforeMs)),
   };
 }

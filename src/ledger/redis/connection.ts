@@ -27,6 +27,9 @@ export function createLedgerConnection(redis: Redis, prefix: string) {
       void (await withReason('written', send)),
     /** A write that returns a reply. */
     ask: <T>(send: () => Promise<T>): Promise<T> => withReason('written', send),
+    /** A stored number; 0 when it is absent. */
+    number: async (key: string): Promise<number> =>
+      Number(await withReason('read', () => redis.get(`${prefix}${key}`))),
     /** Scripts, which run whole or not at all; texts of a reply are Buffers. */
     scripts: <Name extends string>(store: string, lua: { readonly [name in Name]: string }) =>
       defineScripts(redis, lua, {

@@ -1,13 +1,13 @@
 import { JOB_COLUMNS } from '../columns.ts';
 import type { JobRow, JobStore } from '../ledger.ts';
-import { type LedgerConnection, idsOf, joinKey } from './connection.ts';
+import { type LedgerConnection, joinKey } from './connection.ts';
 import { createTable, newToken } from './table.ts';
 
 /** The jobs of the embedded engine. */
 export function jobStore(connection: LedgerConnection): JobStore {
   const table = createTable<JobRow>(connection, 'job', JOB_COLUMNS);
   const lua = connection.scripts('jobs', { insert, update, list, remove });
-  const { read, write, ask, redis, prefix } = connection;
+  const { read, write, ask } = connection;
   return {
     async insert(row, key) {
       const claim = key === undefined ? '' : joinKey(row.user, key);
@@ -20,14 +20,8 @@ export function jobStore(connection: LedgerConnection): JobStore {
       const ids = (await read(() => lua.list(user, limit, before ?? ''))) as Buffer[];
       return table.rows(ids.map(String));
     },
-    async unfinished() {
-      const members = await read(() => redis.zrange(`${prefix}jobs:unfinished`, 0, '-1'));
-      return table.rows(idsOf(members));
-    },
-    expiredBy: async (nowMs) =>
-      table.rows(
-        await read(() => redis.zrangebyscore(`${prefix}jobs:expiry`, '-inf', String(nowMs))),
-      ),
+    unfinished: () => table.numbered('jobs:unfinished'),
+    expiredBy: table.expiredBy,
     remove: (id) => write(() => lua.remove(id)),
   };
 }

@@ -9,7 +9,7 @@ const NO_ANSWER = { status: null, contentType: null, body: null } as const;
 export function replayStore(connection: LedgerConnection): ReplayStore {
   const table = createTable<ReplayRow>(connection, 'replay', REPLAY_COLUMNS);
   const lua = connection.scripts('replays', REPLAY_SCRIPTS);
-  const { ask, read, write, redis, prefix } = connection;
+  const { ask, write } = connection;
   return {
     async reserve({ scope, key, fingerprint, requestId, atMs }, freeBeforeMs) {
       const row = { scope, key, fingerprint, requestId, atMs, state: 'reserved', ...NO_ANSWER };
@@ -39,7 +39,7 @@ export function replayStore(connection: LedgerConnection): ReplayStore {
     release: ({ scope, key, requestId }) =>
       write(() => lua.release(joinKey(scope, key), requestId)),
     expire: (beforeMs) => write(() => lua.expire(beforeMs)),
-    recordedBytes: async () => Number((await read(() => redis.get(`${prefix}replays:bytes`))) ?? 0),
+    recordedBytes: () => connection.number('replays:bytes'),
   };
 }
 

@@ -19,10 +19,6 @@ export function promptStore(
   const table = createTable<PromptRow>(connection, 'prompt', PROMPT_COLUMNS);
   const lua = connection.scripts('prompts', PROMPT_SCRIPTS);
   const { write, ask, read, redis, prefix } = connection;
-  const ids = (index: string, from: number, to: number): Promise<string[]> =>
-    read(() => redis.zrange(`${prefix}prompts:${index}`, from, String(to)));
-  const doneRows = async (user: string, { from = 0, to = -1 }): Promise<PromptRow[]> =>
-    table.rows(await ids(`done:${user}`, from, to));
   async function writeAsLeader(
     act: 'update' | 'begin' | 'remove' | 'finish',
     key: string,
@@ -69,20 +65,21 @@ export function promptStore(
     entries: (keys) =>
       read(async () => (keys.length === 0 ? [] : entriesIn(await lua.entries(...keys)))),
     async live(user) {
-      const rows = await table.rows(await ids(user === undefined ? 'live' : `live:${user}`, 0, -1));
+      const rows = await table.listed(`prompts:live${user === undefined ? '' : `:${user}`}`);
       return rows.filter(({ state }) => state !== 'done');
     },
-    liveKeys: (user) => ids(`live:${user}`, 0, -1),
+    liveKeys: (user) => read(() => redis.zrange(`${prefix}prompts:live:${user}`, 0, '-1')),
     find: (user, promptId) => table.last(`prompts:id:${joinKey(user, promptId)}`),
     findByJob: (user, jobId) => table.first(`prompts:job:${joinKey(user, jobId)}`),
     hasJob: async (jobId) => (await read(() => lua.hasJob(jobId))) === 1,
-    async history(user, { maxItems, offset }) {
-      if (maxItems !== undefined && maxItems <= 0) return [];
+    async history(user, { maxItems, offset = -1 }) {
+      const done = `prompts:done:${user}`;
+      if (maxItems === undefined) return table.listed(done, Math.max(0, offset));
+      if (maxItems <= 0) return [];
       // v1 returns the newest when only a maximum is given; a negative offset counts as none.
-      if (maxItems !== undefined && (offset === undefined || offset < 0))
-        return doneRows(user, { from: -maxItems });
-      const from = Math.max(0, offset ?? 0);
-      return doneRows(user, { from, ...(maxItems !== undefined && { to: from + maxItems - 1 }) });
+      return offset < 0
+        ? table.listed(done, -maxItems)
+        : table.listed(done, offset, offset + maxItems - 1);
     },
     outlines: createOutlines(connection),
     get: table.get,

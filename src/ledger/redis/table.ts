@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { ScriptArgument } from '../../redis/redis-scripts.ts';
 import type { ColumnType, Columns } from '../columns.ts';
-import type { LedgerConnection } from './connection.ts';
+import { type LedgerConnection, idsOf } from './connection.ts';
 
 export type Table<Row> = ReturnType<typeof createTable<Row>>;
 
@@ -60,10 +60,28 @@ export function createTable<Row>(
     return found.flatMap((values) => decode(values) ?? []);
   }
 
+  async function members(index: string, from = 0, to = -1): Promise<string[]> {
+    const { redis, prefix } = connection;
+    return connection.read(() => redis.zrange(`${prefix}${index}`, from, String(to)));
+  }
+
   return {
     names,
     decode,
     rows,
+    /** The rows of an index, in its order. */
+    listed: async (index: string, from?: number, to?: number): Promise<Row[]> =>
+      rows(await members(index, from, to)),
+    /** The same of an index whose scores may tie: see `idsOf`. */
+    numbered: async (index: string, to?: number): Promise<Row[]> =>
+      rows(idsOf(await members(index, 0, to))),
+    /** Those with an expiry at or before `nowMs`. */
+    async expiredBy(nowMs: number): Promise<Row[]> {
+      const index = `${connection.prefix}${kind}s:expiry`;
+      return rows(
+        await connection.read(() => connection.redis.zrangebyscore(index, '-inf', nowMs)),
+      );
+    },
     /** The arguments for `set` of the scripts, for a whole row or a change of one. */
     fields(values: Partial<Row>): ScriptArgument[] {
       const changed = names.filter((name) => values[name] !== undefined);
