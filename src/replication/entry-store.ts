@@ -1,27 +1,24 @@
 import type { Redis } from '../redis/redis.ts';
 import type { PromptPartitions } from './partitions.ts';
 import type { EntryStore } from './log-stream.ts';
+import type { PreviewWatchers } from './preview-watchers.ts';
 
 /** The event logs of all prompts in Redis: one stream each, whose ids are the positions. */
-export function createEntryStore(deps: {
-  readonly redis: Redis;
-  readonly partitions: PromptPartitions;
-  /** True when another process has sockets of this user: only then are pictures sent. */
-  readonly isWatched: (user: string) => boolean;
-  /** Called with the number of processes that have sockets of the user. */
-  readonly onWatchers: (user: string, count: number) => void;
-}): EntryStore {
-  const { redis, partitions, isWatched, onWatchers } = deps;
+export function createEntryStore(
+  redis: Redis,
+  partitions: PromptPartitions,
+  watchers: Pick<PreviewWatchers, 'isWatched' | 'onWatchers'>,
+): EntryStore {
   return {
     async write(stream, { n, text, picture }, isLast) {
       const { user } = stream;
-      const shown = picture && isWatched(user) ? picture : '';
+      const shown = picture && watchers.isWatched(user) ? picture : '';
       const token = stream.token() ?? '';
       const last = isLast ? '1' : '0';
       const { scripts } = partitions.of(stream);
       const reply = Number(await scripts.append(stream.key, token, n, text, user, last, shown));
       if (reply < 0) return false;
-      onWatchers(user, reply);
+      watchers.onWatchers(user, reply);
       return true;
     },
     async after(prompt, n) {

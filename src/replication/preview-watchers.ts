@@ -12,8 +12,10 @@ export function createPreviewWatchers(partitions: PromptPartitions) {
   return {
     /** The users that have sockets in this process. */
     localUsers: (): Iterable<string> => localUsers,
-    isWatched: (user: string) => (counts.get(user) ?? 0) > (localUsers.has(user) ? 1 : 0),
-    onWatchers: (user: string, refresh: number) => void counts.set(user, refresh),
+    /** True when another process has sockets of this user: only then are pictures sent. */
+    isWatched: (user: string): boolean => (counts.get(user) ?? 0) > (localUsers.has(user) ? 1 : 0),
+    /** So many processes have sockets of the user. */
+    onWatchers: (user: string, count: number): void => void counts.set(user, count),
     /** This process has sockets of the user, or has none any more. */
     setLocal: (user: string, isThere: boolean) =>
       void (isThere ? localUsers.add(user) : localUsers.delete(user)),

@@ -78,8 +78,7 @@ export class SharedEventLog implements PromptEventLog {
     this.#redis = redis;
     this.#partitions = partitions;
     this.#watchers = createPreviewWatchers(partitions);
-    const { isWatched, onWatchers } = this.#watchers;
-    this.#streams = new LogStreams(createEntryStore({ redis, partitions, isWatched, onWatchers }));
+    this.#streams = new LogStreams(createEntryStore(redis, partitions, this.#watchers));
     this.leadership = createLeadership(this.#streams);
     this.#userPrompts = new UserPrompts({
       redis: links.commands,

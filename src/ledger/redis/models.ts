@@ -13,20 +13,10 @@ export function replayStore(connection: LedgerConnection): ReplayStore {
   return {
     async reserve({ scope, key, fingerprint, requestId, atMs }, freeBeforeMs) {
       const row = { scope, key, fingerprint, requestId, atMs, state: 'reserved', ...NO_ANSWER };
-      const fields = table.fields(row as ReplayRow);
-      const { names } = table;
-      return table.decode(
-        await ask(() =>
-          lua.reserve(
-            joinKey(scope, key),
-            newToken(),
-            freeBeforeMs,
-            names.length,
-            ...names,
-            ...fields,
-          ),
-        ),
-      );
+      const id = joinKey(scope, key);
+      const args = [...table.names, ...table.fields(row as ReplayRow)];
+      const head = [id, newToken(), freeBeforeMs, table.names.length];
+      return table.decode(await ask(() => lua.reserve(...head, ...args)));
     },
     record({ scope, key, requestId }, { atMs, status, contentType, body }) {
       const fields = table.fields({ state: 'recorded', atMs, status, contentType, body });

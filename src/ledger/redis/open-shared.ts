@@ -143,23 +143,17 @@ async function warnOfLoss(links: RedisConnections, log: Logger): Promise<void> {
 }
 
 async function warnOfNode(node: Redis, log: Logger): Promise<void> {
-  for (const [setting, expected] of Object.entries(DURABLE_SETTINGS)) {
-    let is: string | undefined;
-    try {
-      is = ((await node.config('GET', setting)) as string[])[1];
-    } catch (error) {
-      const { message } = error as Error;
-      log.info(
-        { event: 'redis.durability_unknown', needed: DURABLE_SETTINGS, reason: message },
-        'Redis does not report its durability settings',
-      );
-      return;
+  try {
+    for (const [setting, should] of Object.entries(DURABLE_SETTINGS)) {
+      const [, is] = (await node.config('GET', setting)) as string[];
+      if (is === should) continue;
+      const facts = { event: 'redis.not_durable', setting, is, should };
+      log.warn(facts, 'Redis may lose data that was acknowledged to clients');
     }
-    if (is !== expected)
-      log.warn(
-        { event: 'redis.not_durable', setting, is, should: expected },
-        'Redis may lose data that was acknowledged to clients',
-      );
+  } catch (error) {
+    const { message: reason } = error as Error;
+    const facts = { event: 'redis.durability_unknown', needed: DURABLE_SETTINGS, reason };
+    log.info(facts, 'Redis does not report its durability settings');
   }
 }
 
@@ -174,23 +168,22 @@ const POLL_MS = 5000;
 function watchIdentity(links: RedisConnections, id: string) {
   const { commands } = links;
   const keys = idKeys(links);
-  let close = (): void => {};
-  const lost = new Promise<Error>((resolve) => {
-    const check = (found: string | null): void => {
-      if (found !== id) resolve(new Error(found === null ? EMPTIED : REPLACED));
-    };
-    const poll = (): void => {
-      // Errors of the connection are reported elsewhere.
-      for (const key of keys) commands.get(key).then(check, () => {});
-    };
-    const timer = setInterval(poll, POLL_MS).unref();
-    commands.on('ready', poll);
-    close = () => {
-      clearInterval(timer);
-      commands.off('ready', poll);
-    };
-  });
-  return { lost, close: (): void => close() };
+  let reportLoss = (_loss: Error): void => {};
+  const lost = new Promise<Error>((resolve) => (reportLoss = resolve));
+  const check = (found: string | null): void => {
+    if (found !== id) reportLoss(new Error(found === null ? EMPTIED : REPLACED));
+  };
+  const poll = (): void => {
+    // Errors of the connection are reported elsewhere.
+    for (const key of keys) commands.get(key).then(check, () => {});
+  };
+  const timer = setInterval(poll, POLL_MS).unref();
+  commands.on('ready', poll);
+  const close = (): void => {
+    clearInterval(timer);
+    commands.off('ready', poll);
+  };
+  return { lost, close };
 }
 
 const EMPTIED = 'redis has lost the data of this ledger';

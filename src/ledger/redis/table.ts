@@ -76,7 +76,7 @@ export function createTable<Row>(
     numbered: async (index: string, to?: number): Promise<Row[]> =>
       rows(idsOf(await members(index, 0, to))),
     /** Those with an expiry at or before `nowMs`. */
-    async expiredBy(nowMs: number): Promise<Row[]> {
+    expiredBy: async (nowMs: number): Promise<Row[]> => {
       const index = `${connection.prefix}${kind}s:expiry`;
       return rows(
         await connection.read(() => connection.redis.zrangebyscore(index, '-inf', nowMs)),

@@ -60,22 +60,14 @@ export class EventMirrors {
     this.#submitted.delete(id);
     const mirror = this.#create(id);
     const events = mirror.feed.subscribe(signal);
-    mirror.open().catch((error: unknown) => {
-      this.#logFailure(error);
-      mirror.close();
-    });
+    mirror.open().catch(this.#logFailure);
     return closing(mirror, events);
   }
 
   /** Subscribes; the first events are the latest status, progress and preview. */
   async subscribe(id: string, signal: AbortSignal): Promise<AsyncIterable<JobEvent>> {
     const mirror = this.#create(id);
-    try {
-      await mirror.open();
-    } catch (error) {
-      mirror.close();
-      throw error;
-    }
+    await mirror.open();
     const { feed } = mirror;
     return mirror.isOver()
       ? endedJobEvents(feed.status())
@@ -172,8 +164,17 @@ class EventMirror {
     this.#onClose();
   }
 
-  /** Resolves once the mirror is subscribed and has read the stream. */
+  /** Resolves once the mirror is subscribed and has read the stream; a failure closes it. */
   async open(): Promise<void> {
+    try {
+      await this.#open();
+    } catch (error) {
+      this.close();
+      throw error;
+    }
+  }
+
+  async #open(): Promise<void> {
     const { redis, keys, pubsub } = this.#sources;
     await pubsub.subscribe(keys.eventChannel(this.id), this.#onMessage);
     await this.catchUp();
