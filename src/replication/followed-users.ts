@@ -15,7 +15,7 @@ type FollowedUsersOptions = {
   readonly needed: () => ReadonlySet<string>;
 };
 
-type FollowedUser = { readonly whenKnown: Promise<void>; isKnown: boolean; usedAtMs: number };
+type FollowedUser = { whenKnown: Promise<void>; isKnown: boolean; usedAtMs: number };
 
 /** The users whose prompts this process receives. */
 export class FollowedUsers {
@@ -28,17 +28,8 @@ export class FollowedUsers {
 
   /** Resolves when the prompts of the user are known. A failed attempt is made again by the next call. */
   follow(user: string): Promise<void> {
-    const known = this.#users.get(user);
-    if (known) {
-      known.usedAtMs = this.#options.clock.now();
-      return known.whenKnown;
-    }
-    const followed: FollowedUser = {
-      whenKnown: this.#open(user, () => (followed.isKnown = true)),
-      isKnown: false,
-      usedAtMs: this.#options.clock.now(),
-    };
-    this.#users.set(user, followed);
+    const followed = this.#users.get(user) ?? this.#start(user);
+    followed.usedAtMs = this.#options.clock.now();
     return followed.whenKnown;
   }
 
@@ -58,25 +49,25 @@ export class FollowedUsers {
     const nowMs = this.#options.clock.now();
     for (const [user, { isKnown, usedAtMs }] of this.#users) {
       if (!isKnown || needed.has(user) || nowMs - usedAtMs < IDLE_MS) continue;
-      this.#stop(user);
+      this.#users.delete(user);
+      this.#options.close(user);
     }
   }
 
-  async #open(user: string, onKnown: () => void): Promise<void> {
-    // The entry is in the map before the first failure.
-    await Promise.resolve();
+  #start(user: string): FollowedUser {
+    const followed = { whenKnown: Promise.resolve(), isKnown: false, usedAtMs: 0 };
+    this.#users.set(user, followed);
+    followed.whenKnown = this.#open(user).then(() => void (followed.isKnown = true));
+    return followed;
+  }
+
+  async #open(user: string): Promise<void> {
     try {
       await this.#options.open(user);
-      onKnown();
     } catch (error) {
       this.#users.delete(user);
       if (!this.#options.needed().has(user)) this.#options.close(user);
       throw error;
     }
-  }
-
-  #stop(user: string): void {
-    this.#users.delete(user);
-    this.#options.close(user);
   }
 }

@@ -3,6 +3,7 @@ import { type RedisConnections, countSubscribers } from '../redis/redis.ts';
 import type { Logger } from '../observability/log.ts';
 import type { SharedLogHandlers, SharedLog } from '../observability/log-subscriptions.ts';
 import { completesWithin } from '../lib/completes-within.ts';
+import { createDeferred } from '../lib/concurrency.ts';
 
 type Options = {
   readonly links: RedisConnections;
@@ -108,16 +109,15 @@ export async function openSharedLog({
 
   async function ask(user: string, id: string, onEntries: (entries: Entries) => void) {
     let missing = 0;
-    let resolveAll = (): void => {};
-    const complete = new Promise<void>((resolve) => (resolveAll = resolve));
+    const complete = createDeferred();
     pendingRequests.set(id, (entries) => {
       onEntries(entries);
-      if (--missing === 0) resolveAll();
+      if (--missing === 0) complete.resolve();
     });
     // This process receives its own request. The first answers may arrive before the count.
     const received = await send(all, { kind: 'ask', user, id });
     missing += (links.cluster ? await countSubscribers(links, all) : received) - 1;
-    if (missing > 0) await complete;
+    if (missing > 0) await complete.promise;
   }
 
   const onMessage = (text: Buffer): void => receive(JSON.parse(text.toString()) as Envelope);

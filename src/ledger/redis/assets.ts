@@ -121,9 +121,5 @@ function assetKeyTable(connection: LedgerConnection): Table<ClaimedAsset> {
 }
 
 const expire = `
-for index, key in pairs({['keys:age'] = 'key:', ['asset-keys:age'] = 'asset-key:'}) do
-  for _, id in ipairs(call('ZRANGEBYSCORE', P .. index, '-inf', '(' .. ARGV[1])) do
-    call('UNLINK', P .. key .. id)
-    call('ZREM', P .. index, id)
-  end
-end`;
+dropBefore('keys:age', 'key', ARGV[1])
+dropBefore('asset-keys:age', 'asset-key', ARGV[1])`;

@@ -45,8 +45,4 @@ for i = 2, #ARGV, 8 do
   call('ZADD', P .. 'calls:last', 'GT', ARGV[i + 7], id)
 end`;
 
-const expire = `
-for _, id in ipairs(call('ZRANGEBYSCORE', P .. 'calls:last', '-inf', '(' .. ARGV[1])) do
-  call('UNLINK', P .. 'call:' .. id)
-  call('ZREM', P .. 'calls:last', id)
-end`;
+const expire = `dropBefore('calls:last', 'call', ARGV[1])`;

@@ -54,6 +54,7 @@ async function withReason<T>(done: 'read' | 'written', send: () => Promise<T>): 
 
 /**
  * The prelude of every script. `set` stores a row from the arguments that `Table.fields` makes;
+ * `dropBefore` removes the rows of a kind that have a lower score in an index that holds their ids;
  * `once` is false for a command that Redis ran before the connection broke and that is now sent
  * again.
  */
@@ -67,6 +68,12 @@ local function set(key, i)
   local n = tonumber(ARGV[i])
   if n > 0 then call('HSET', key, unpack(ARGV, i + 1, i + 2 * n)) end
   if #ARGV > i + 2 * n then call('HDEL', key, unpack(ARGV, i + 2 * n + 1)) end
+end
+local function dropBefore(index, kind, score)
+  for _, id in ipairs(call('ZRANGEBYSCORE', P .. index, '-inf', '(' .. score)) do
+    call('UNLINK', P .. kind .. ':' .. id)
+    call('ZREM', P .. index, id)
+  end
 end
 local function once(token) return call('SET', P .. 'once:' .. token, 1, 'NX', 'EX', 3600) end
 `;

@@ -122,9 +122,5 @@ if call('EXISTS', at(id)) == 0 then return end
 charged(id, -1)
 set(at(id), 2)
 charged(id, 1)`,
-  expire: `${CALLS}
-for _, id in ipairs(call('ZRANGEBYSCORE', P .. 'model-calls:free', '-inf', '(' .. ARGV[1])) do
-  call('UNLINK', at(id))
-  call('ZREM', P .. 'model-calls:free', id)
-end`,
+  expire: `dropBefore('model-calls:free', 'model-call', ARGV[1])`,
 };

@@ -19,6 +19,7 @@ local call = redis.call
 local P, BULL, WAITING = '${keys.prefix}', '${keys.ofBull}', '${keys.waiting}'
 local TURNS = P .. 'queue:turns'
 local function runOf(id) return P .. 'run:' .. id end
+-- The unfinished jobs of one user: 16 digits of arrival and a colon before the id.
 local function jobsOf(user) return P .. 'queue:jobs-of:' .. user end
 local function waitsAnew(user) call('ZADD', TURNS, call('INCR', P .. 'queue:turn'), user) end
 local function placesOf(user)

@@ -10,18 +10,18 @@ export function createQueueKeys({
   queue: { prefix, channels, publish },
   prefix: start,
 }: Pick<RedisPartitions, 'queue' | 'prefix'>) {
-  const of = (id: string): string => `${prefix}run:${id}`;
+  const run = (id: string): string => `${prefix}run:${id}`;
   const bullPrefix = `${prefix}bull`;
   const ofBull = `${bullPrefix}:${QUEUE_NAME}:`;
   return {
     /** Every key begins with this. */
     prefix,
     /** The state of an unfinished job, a hash. */
-    run: (id: string): string => of(id),
+    run,
     /** Its events, a stream. */
-    eventStream: (id: string): string => `${of(id)}:events`,
+    eventStream: (id: string): string => `${run(id)}:events`,
     /** Its latest preview. */
-    preview: (id: string): string => `${of(id)}:preview`,
+    preview: (id: string): string => `${run(id)}:preview`,
     /** The channel of its events. */
     eventChannel: (id: string): string => `${channels}run:${id}:live`,
     /** The channel of requests to cancel a job that a worker runs. */
@@ -30,8 +30,6 @@ export function createQueueKeys({
     runChannels: `${channels}run:`,
     /** The command that publishes there. */
     publish,
-    /** The unfinished jobs of one user, a sorted set: 16 digits of arrival and a colon before the id. */
-    jobsOf: (user: string): string => `${prefix}queue:jobs-of:${user}`,
     /** The highest `order` that ever entered the queue. */
     highestOrder: `${prefix}queue:highest`,
     unrecordedSweep: `${prefix}queue:orphans`,
