@@ -139,7 +139,7 @@ async function openRemote(
   // A third of all modules: the embedded engine starts sooner without them.
   const { createRemoteJobs } = await import('../upstreams/remote/remote-jobs.ts');
   const { createUploadCopies: keepUploads } = await import('./upload-copies.ts');
-  const { restoreEmbeddedNames } = await import('./embedded-prompts.ts');
+  const { restoreEmbeddedNames } = await import('./embedded-names.ts');
   const { log, dir, isWatched, keylessUser } = options;
   const { url, key, assetMode, labels, streams, redirectHosts } = upstream;
   const remote = createRemoteJobs({

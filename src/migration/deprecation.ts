@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { SUCCESSORS, type V1RouteName, successorLink } from './successors.ts';
+import { V1_ROUTES, type V1RouteName, successorLink } from './v1-routes.ts';
 import type { Brownout } from '../config/deprecation.ts';
 import {
   scheduleAnnouncements,
@@ -74,7 +74,7 @@ export function createDeprecation({
 
 /** Temporary, so a 503 and not the 410 of the day itself. */
 function brownoutError(route: V1RouteName, untilMs: number, nowMs: number): V1Error {
-  const { call } = SUCCESSORS[route];
+  const { call } = V1_ROUTES[route];
   const instead = call === null ? 'v2 has nothing in its place yet' : `v2 has ${call} in its place`;
   const message =
     `A brownout is on until ${new Date(untilMs).toISOString()}: the end of the v1 API is being ` +

@@ -1,6 +1,6 @@
 import type { CallCount, CallStore } from '../ledger/ledger.ts';
 import type { Logger } from '../observability/log.ts';
-import type { V1RouteName } from './successors.ts';
+import type { V1RouteName } from './v1-routes.ts';
 
 /** One call of v1; no body, no key, no path. */
 export type CountedCall = {

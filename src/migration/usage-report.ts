@@ -1,5 +1,5 @@
 import type { CallCount } from '../ledger/ledger.ts';
-import { SUCCESSORS, type Successor, isRouteName } from './successors.ts';
+import { V1_ROUTES, type Successor, isRouteName } from './v1-routes.ts';
 import { OTHER_CLIENTS } from './usage-counter.ts';
 
 /** One v1 route that a client still calls. */
@@ -68,7 +68,7 @@ function callOf(rows: readonly [CallCount, ...CallCount[]]): ReportedCall {
     call,
     fit,
     lacks = null,
-  } = isRouteName(route) ? (SUCCESSORS[route] as Successor) : UNKNOWN_ROUTE;
+  } = isRouteName(route) ? (V1_ROUTES[route] as Successor) : UNKNOWN_ROUTE;
   return { route, calls: sum(rows), last_seen: lastOf(rows), v2: call, fit, lacks };
 }
 

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { V1RouteName } from '../migration/successors.ts';
+import type { V1RouteName } from '../migration/v1-routes.ts';
 import type { PublicAddresses } from '../http/public-address.ts';
 import type { Caller } from '../protocol/job-api.ts';
 import type { Authenticate } from '../auth/identity.ts';

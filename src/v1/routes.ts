@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type Koa from 'koa';
-import type { V1RouteName } from '../migration/successors.ts';
+import type { V1RouteName } from '../migration/v1-routes.ts';
 import type { Caller } from '../protocol/job-api.ts';
 
 /** One call of the old API, its caller known and its path matched. */

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { parse } from 'yaml';
-import { SUCCESSORS } from '../../src/migration/successors.ts';
+import { V1_ROUTES } from '../../src/migration/v1-routes.ts';
 import { call } from '../support/clients/raw-call.ts';
 import { uploadInput } from '../support/clients/client-helpers.ts';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
@@ -35,7 +35,7 @@ const marked = (text: string): string[] =>
 const shapeOf = (method: string, path: string): string =>
   `${method} ${path.replaceAll(/\{\w+\}|:\w+/g, '*').replace(/^\/api(?=\/)/, '')}`;
 const SERVED = new Set(
-  Object.keys(SUCCESSORS).map((name) => {
+  Object.keys(V1_ROUTES).map((name) => {
     const [method = '', path = ''] = name.split(' ');
     return shapeOf(method, path);
   }),

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { textChunk, writePng } from '../../src/nodes/codecs/png-chunks.ts';
-import { findPngText, pngTextAt, withPngText } from '../../src/app/embedded-prompts.ts';
+import { findPngText, pngTextAt, withPngText } from '../../src/app/embedded-names.ts';
 
 const TEXT = '{"1": {"inputs": {"image": "a.png"}}}';
 const HEADER = { type: 'IHDR', data: randomBytes(13) };

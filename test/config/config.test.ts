@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { OWN_SEGMENTS } from '../../src/config/proxy.ts';
 import { type Config, parseConfig } from '../../src/config/config.ts';
-import { SUCCESSORS } from '../../src/migration/successors.ts';
+import { V1_ROUTES } from '../../src/migration/v1-routes.ts';
 
 function configOf(argv: string[], env: NodeJS.ProcessEnv = {}): Config {
   const parsed = parseConfig(argv, env);
@@ -241,7 +241,7 @@ describe('behind a proxy', () => {
 
   // A prefix of that name could not be told from the path itself.
   test('every first segment of a v1 route is known as the server\u2019s own', () => {
-    const firsts = Object.keys(SUCCESSORS).map((route) => route.split(/[ /]+/)[1] ?? '');
+    const firsts = Object.keys(V1_ROUTES).map((route) => route.split(/[ /]+/)[1] ?? '');
     expect(firsts.filter((first) => !OWN_SEGMENTS.has(first))).toEqual([]);
   });
 });

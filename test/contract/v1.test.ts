@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { SUCCESSORS } from '../../src/migration/successors.ts';
+import { V1_ROUTES } from '../../src/migration/v1-routes.ts';
 import { MUST_RUN } from '../sdk/sdk-run.ts';
 import {
   type ContractRow,
@@ -163,7 +163,7 @@ function operations(): readonly string[] {
 
 function isServed(operation: string): boolean {
   const route = operation.replaceAll(/\{\w+\}/g, ':');
-  const served = Object.keys(SUCCESSORS).map((name) => name.replaceAll(/:\w+/g, ':'));
+  const served = Object.keys(V1_ROUTES).map((name) => name.replaceAll(/:\w+/g, ':'));
   return served.includes(route) || served.includes(route.replace(' /api/', ' /'));
 }
 

@@ -3,7 +3,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { v2Routes } from '../../src/v2/routes.ts';
 import type { V2RouteOptions } from '../../src/v2/reply.ts';
-import { SUCCESSORS, type V1RouteName } from '../../src/migration/successors.ts';
+import { V1_ROUTES, type V1RouteName } from '../../src/migration/v1-routes.ts';
 import { errorSummary } from '../support/golden/error-summary.ts';
 import { pngOf, uploadInput } from '../support/clients/client-helpers.ts';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
@@ -25,7 +25,7 @@ const ENCODINGS = CONTROLS.flatMap((control) => [
   `${NAME}${twice(control)}b`,
 ]);
 
-const V1 = (Object.keys(SUCCESSORS) as V1RouteName[]).map((name) => {
+const V1 = (Object.keys(V1_ROUTES) as V1RouteName[]).map((name) => {
   const [method = '', path = ''] = name.split(' ');
   return { method, path };
 });

@@ -10,7 +10,7 @@ import {
 } from '../../src/migration/usage-counter.ts';
 import { reportText } from '../../src/migration/usage-report-text.ts';
 import { reportOf } from '../../src/migration/usage-report.ts';
-import { SUCCESSORS } from '../../src/migration/successors.ts';
+import { V1_ROUTES } from '../../src/migration/v1-routes.ts';
 
 const DAY_MS = 24 * 60 * 60_000;
 const CALL: CountedCall = { user: 'ann', agent: 'script/1', clientId: '', route: 'GET /queue' };
@@ -176,14 +176,14 @@ describe('the report', () => {
   });
 
   test('says nothing twice, whatever was called', () => {
-    for (const route of Object.keys(SUCCESSORS)) {
+    for (const route of Object.keys(V1_ROUTES)) {
       const [client] = reportOf([calls(route)]);
       const lines = reportText(client ? [client] : []).split('\n');
       const told = lines.filter((line) => /^ {4}\S/.test(line)).map((line) => line.trim());
       expect(new Set(told).size).toBe(told.length);
       for (const line of told) expect([line, repeatedIn(line, route)]).toEqual([line, []]);
     }
-    const all = reportOf(Object.keys(SUCCESSORS).map((route) => calls(route)));
+    const all = reportOf(Object.keys(V1_ROUTES).map((route) => calls(route)));
     const texts = all.flatMap(({ because }) =>
       because.map((reason) => reason.split(': ').slice(1).join(': ')),
     );

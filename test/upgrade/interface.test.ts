@@ -10,7 +10,7 @@ import { OPTIONS } from '../../src/config/flags.ts';
 import { packageVersion } from '../../src/config/version.ts';
 import { type V2RouteOptions } from '../../src/v2/reply.ts';
 import { v2Routes } from '../../src/v2/routes.ts';
-import { SUCCESSORS } from '../../src/migration/successors.ts';
+import { V1_ROUTES } from '../../src/migration/v1-routes.ts';
 import { type Holdover, runHoldover, startHoldover } from '../support/processes/holdover.ts';
 import { connect, postPrompt } from '../support/clients/v1-client.ts';
 import { flat } from '../support/graphs/workflows.ts';
@@ -83,7 +83,7 @@ test('settings: flags, environment names, values and defaults', async () => {
 });
 
 test('routes of v1, v2 and the model router', async () => {
-  const v1 = Object.keys(SUCCESSORS);
+  const v1 = Object.keys(V1_ROUTES);
   const v2 = v2Routes(NO_PARTS).map(({ method, path }) => `${method} /api/v2${path}`);
   await expectUnchanged('routes', [...v1, ...v2].toSorted());
   const paths = [...v1, ...v2].map((route) => route.split(' ')[1] ?? '');

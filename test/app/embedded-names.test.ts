@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { describe, expect, test } from 'vitest';
-import { restoreEmbeddedNames } from '../../src/app/embedded-prompts.ts';
+import { restoreEmbeddedNames } from '../../src/app/embedded-names.ts';
 import type { PromptRow } from '../../src/ledger/ledger.ts';
 import { type PngChunk, textChunk, writePng } from '../../src/nodes/codecs/png-chunks.ts';
 import { type ByteRange, type ContentBytes, type JobApi, ok } from '../../src/protocol/job-api.ts';

@@ -62,7 +62,7 @@ const frontEnd = none('what a browser front end asks at its start');
 const forget = none('forgetting single jobs: they expire');
 
 /** Every v1 route and its replacement. */
-export const SUCCESSORS = {
+export const V1_ROUTES = {
   'POST /prompt': submit,
   'GET /prompt': { ...listing, lacks: 'the number of jobs left: it must be counted' },
   'GET /queue': listing,
@@ -140,11 +140,11 @@ export const SUCCESSORS = {
 } as const satisfies { readonly [route: string]: Successor };
 
 /** Method and path of a v1 route: `GET /x` also stands for `GET /api/x`. */
-export type V1RouteName = keyof typeof SUCCESSORS;
+export type V1RouteName = keyof typeof V1_ROUTES;
 
 /** True when a text names a v1 route: an older or newer Holdover may have others. */
 export function isRouteName(name: string): name is V1RouteName {
-  return Object.hasOwn(SUCCESSORS, name);
+  return Object.hasOwn(V1_ROUTES, name);
 }
 
 /** The replacement's address for one call; `undefined` when the v1 address does not suffice. */
@@ -152,7 +152,7 @@ export function successorLink(
   name: V1RouteName,
   params: { readonly [name: string]: string },
 ): string | undefined {
-  const { link }: Successor = SUCCESSORS[name];
+  const { link }: Successor = V1_ROUTES[name];
   if (link?.includes(':id') && params['id'] === undefined) return undefined;
   return link?.replace(':id', () => encodeURIComponent(params['id'] ?? ''));
 }
