@@ -112,7 +112,7 @@ async function openEmbedded({
   const clock = systemClock;
   const base = { ledger, blobs, ...places, log, clock, limits, highestUsedElsewhere, spans };
   const engine = links
-    ? await openQueuedEngine({ ...library, ...base, links, takeover: config.workerLimits })
+    ? await openDistributedEngine({ ...library, ...base, links, takeover: config.workerLimits })
     : await createEmbeddedEngine({ ...library, ...base });
   return {
     jobs: tracing?.record(engine) ?? engine,
@@ -126,10 +126,10 @@ async function openEmbedded({
 }
 
 /** Loaded on demand: a process with its own queue does not need it. */
-async function openQueuedEngine(options: DistributedEngineOptions): Promise<Engine> {
-  const { createDistributedEngine: createQueuedEngine } =
+async function openDistributedEngine(options: DistributedEngineOptions): Promise<Engine> {
+  const { createDistributedEngine } =
     await import('../upstreams/distributed/distributed-engine.ts');
-  return createQueuedEngine(options);
+  return createDistributedEngine(options);
 }
 
 async function openRemote(
@@ -138,7 +138,7 @@ async function openRemote(
 ): Promise<JobRunner> {
   // A third of all modules: the embedded engine starts sooner without them.
   const { createRemoteJobs } = await import('../upstreams/remote/remote-jobs.ts');
-  const { createUploadCopies: keepUploads } = await import('./upload-copies.ts');
+  const { createUploadCopies } = await import('./upload-copies.ts');
   const { restoreEmbeddedNames } = await import('./embedded-names.ts');
   const { log, dir, isWatched, keylessUser } = options;
   const { url, key, assetMode, labels, streams, redirectHosts } = upstream;
@@ -159,7 +159,7 @@ async function openRemote(
       ...(upstream.limits as Partial<RemoteLimits>),
     },
   });
-  const uploadCopies = keepUploads({
+  const uploadCopies = createUploadCopies({
     jobs: restoreEmbeddedNames({ jobs: remote, prompts: options.ledger.prompts }),
     ledger: options.ledger,
     blobs: options.blobs,
