@@ -14,13 +14,11 @@ const ENDED_TTL_MS = 5 * 60_000;
 
 /** How a worker continues with a claimed job. Writes under an older fence are stale. */
 export type Claim =
-  | { readonly kind: 'run'; readonly fence: number; readonly attempts: number }
-  | { readonly kind: 'cancel'; readonly fence: number }
-  | { readonly kind: 'lost'; readonly fence: number; readonly attempts: number }
+  | { readonly kind: 'run' | 'cancel' | 'lost'; readonly fence: number; readonly attempts: number }
   | { readonly kind: 'ended'; readonly patch: EndPatch };
 
-/** A claimed job and its fencing token. */
-export type FencedJob = { readonly id: string; readonly fence: number };
+/** A claimed job and its fencing token; without one it was never claimed. */
+export type FencedJob = { readonly id: string; readonly fence?: number };
 
 /**
  * A message of a job: an event is stored in the stream under its number, with the fields of the run
@@ -64,17 +62,17 @@ export class RunStateStore {
   }
 
   /** Counts the attempt: the first node begins. Durable once this resolves. */
-  async begin({ id, fence }: FencedJob): Promise<WriteResult> {
+  async begin({ id, fence = 0 }: FencedJob): Promise<WriteResult> {
     return (await this.#scripts.begin(id, fence)) as WriteResult;
   }
 
   /** The worker that had this job under an earlier fence was slow, but did not crash. */
-  async stillAlive({ id, fence }: FencedJob): Promise<void> {
+  async stillAlive({ id, fence = 0 }: FencedJob): Promise<void> {
     await this.#scripts.stillAlive(id, fence);
   }
 
   /** Publishes events and stores the fields they change. */
-  async append({ id, fence }: FencedJob, items: readonly PublishItem[]): Promise<WriteResult> {
+  async append({ id, fence = 0 }: FencedJob, items: readonly PublishItem[]): Promise<WriteResult> {
     const changed = items.map((item) => (item.kind === 'e' ? item.fields : {}));
     const pairs = Object.entries(Object.assign({}, ...changed) as RunFields);
     const args = items.flatMap((item): ScriptArgument[] =>
@@ -86,7 +84,7 @@ export class RunStateStore {
 
   /** Decides the end of a job; `ok` also when it was decided before. */
   async end(
-    { id, fence }: FencedJob,
+    { id, fence = 0 }: FencedJob,
     patch: EndPatch & { readonly status: string },
   ): Promise<WriteResult> {
     const event = statusEvent(patch.status as JobStatus, null);
@@ -95,13 +93,13 @@ export class RunStateStore {
   }
 
   /** A worker returns a claimed job, whose attempt does not count if it is returned too. */
-  async requeue({ id, fence }: FencedJob, attemptsReturned: 0 | 1): Promise<WriteResult> {
+  async requeue({ id, fence = 0 }: FencedJob, attemptsReturned: 0 | 1): Promise<WriteResult> {
     const event = statusEvent('queued', 0);
     return (await this.#scripts.requeue(id, fence, event, attemptsReturned)) as WriteResult;
   }
 
   /** True while this claim of a job is the current one and the job has not ended. */
-  async isCurrent({ id, fence }: FencedJob): Promise<boolean> {
+  async isCurrent({ id, fence = 0 }: FencedJob): Promise<boolean> {
     const [current, end] = await this.#redis.hmget(this.#keys.run(id), 'fence', 'end');
     return Number(current) === fence && end === null;
   }
@@ -121,13 +119,11 @@ export class RunStateStore {
   }
 }
 
-type ClaimReply = readonly [string, ...unknown[]];
+type ClaimReply = readonly [kind: Claim['kind'], ...unknown[]];
 
-function toClaim([kind, first, second]: ClaimReply): Claim {
+function toClaim([kind, first, attempts = 0]: ClaimReply): Claim {
   if (kind === 'ended') return { kind, patch: JSON.parse(String(first)) as EndPatch };
-  const fence = Number(first);
-  if (kind === 'cancel') return { kind, fence };
-  return { kind: kind === 'lost' ? 'lost' : 'run', fence, attempts: Number(second ?? 0) };
+  return { kind, fence: Number(first), attempts: Number(attempts) };
 }
 
 function statusEvent(status: JobStatus, position: number | null): string {

@@ -4,7 +4,7 @@ import type { JobRow, Ledger } from '../../ledger/ledger.ts';
 import type { Logger } from '../../observability/log.ts';
 import { type JobStatus, IS_TERMINAL } from '../../protocol/v2.ts';
 import type { EndPatch, RunState } from '../distributed-state/run-fields.ts';
-import type { FencedJob, RunStateStore } from '../distributed-state/run-state.ts';
+import type { RunStateStore } from '../distributed-state/run-state.ts';
 import { workerLost } from '../jobs/job-lifecycle.ts';
 import type { JobQueue, QueueStop } from '../jobs/job-queue.ts';
 import { JobRun } from '../jobs/job-run.ts';
@@ -72,16 +72,16 @@ export function createRedisRuns(options: RedisRunsOptions): RunStore {
       if (!row) return { kind: 'over' };
       const claim = await runState.claim(id, clock.now());
       reached('after-claim');
-      if (claim.kind === 'run')
-        return { kind: 'run', run: startRun(row, stop, claim.fence, claim.attempts) };
       if (claim.kind === 'ended') {
         await record(id, claim.patch);
         return { kind: 'over' };
       }
-      const job = { ...jobFromRow(row), fence: claim.fence };
-      if (claim.kind === 'cancel') return { kind: 'end', job, end: { status: 'canceled' } };
+      const { kind, fence, attempts } = claim;
+      if (kind === 'run') return { kind, run: startRun(row, stop, fence, attempts) };
+      const job = { ...jobFromRow(row), fence };
+      if (kind === 'cancel') return { kind: 'end', job, end: { status: 'canceled' } };
       // The job did begin; the time of its last run is unknown.
-      const end = workerLost(claim.attempts);
+      const end = workerLost(attempts);
       return { kind: 'end', job: { ...job, startedAtMs: clock.now() }, end };
     },
     async seize(id) {
@@ -94,16 +94,16 @@ export function createRedisRuns(options: RedisRunsOptions): RunStore {
     // The script that asks for it has put it on record.
     recordCancel: async () => {},
     async begin(job) {
-      if ((await runState.begin(fenced(job))) === 'stale')
+      if ((await runState.begin(job)) === 'stale')
         throw new Error('another worker took this job over');
     },
-    isCurrent: (job) => runState.isCurrent(fenced(job)),
+    isCurrent: (job) => runState.isCurrent(job),
     // Decided in Redis for all processes, then stored. After a crash in between the next claimant stores it.
     async end(job, ended) {
       // Redis does not wait for this disk.
       await job.filesOnDisk?.();
       const patch = await toEndPatch(ended);
-      const result = await runState.end(fenced(job), patch);
+      const result = await runState.end(job, patch);
       if (result !== 'ok') return result;
       reached('after-job-end-decided');
       await record(job.id, patch);
@@ -116,19 +116,15 @@ export function createRedisRuns(options: RedisRunsOptions): RunStore {
       while (!run.isLost) {
         try {
           // A `stale` reply to a repeated command does not mean that another process has the job.
-          return void (await runState.requeue(fenced(run.job), run.isUnpublished ? 0 : 1));
+          return void (await runState.requeue(run.job, run.isUnpublished ? 0 : 1));
         } catch (error) {
           if (run.isClosing) throw error;
           await clock.sleep(RETRY_MS);
         }
       }
     },
-    discarded: (job) => runState.stillAlive(fenced(job)),
+    discarded: (job) => runState.stillAlive(job),
   };
-}
-
-function fenced({ id, fence = 0 }: LiveJob): FencedJob {
-  return { id, fence };
 }
 
 /** The ledger's rows, with the current state of unfinished jobs. */
