@@ -14,9 +14,12 @@ export type OperatorCheck = (
   caller: Caller,
 ) => OperatorAccess;
 
-/** Any proxy may add one of these; a call with one did not come directly. */
+/**
+ * Any proxy may add one of these; a call with one did not come directly. Clients that call directly
+ * send the two `X-` headers that are left out, and no other.
+ */
 const FORWARDING_HEADERS =
-  /^(forwarded|via|x-forwarded(-.+)?|x-real-ip|x-client-ip|x-original-.+|x-cluster-client-ip|true-client-ip|cf-.+|fly-.+)$/;
+  /^(x-(?!(api-key|requested-with)$).+|forwarded.*|via|(.+-)?client-ip|cdn-loop|(akamai|cdn|cf|cloudfront|fastly|fly|incap|ngrok|proxy|tailscale|true)-.+)$/;
 
 const NOT_OPERATOR = {
   proxied:
@@ -24,12 +27,14 @@ const NOT_OPERATOR = {
   remote: 'The call does not come from the machine of the server, and no --local-token is set.',
   forwarded: 'A proxy forwarded the call, and no --local-token is set.',
   host: 'The call names a host that is not the loopback address.',
+  origin: 'A page of another origin makes the call, and no --local-token is set.',
 } as const;
 
 /**
  * The operator sees all users. With `--local-token` every authenticated caller has shown it. Without,
  * the operator calls directly over loopback. A proxy that adds no header shows in its HTTP/1.0 or its
- * `Connection: close`; a page that has rebound its name to loopback, in its `Host`.
+ * `Connection: close`; a page that has rebound its name to loopback, in its `Host`. A page of another
+ * origin may call where `--enable-cors-header` is given; it is no operator.
  */
 export function createOperatorCheck({
   localToken,
@@ -58,7 +63,13 @@ function refusalOf({
   if (isForwarded || httpVersion === '1.0' || headers.connection === 'close')
     return NOT_OPERATOR.forwarded;
   const hostname = readHost(headers.host ?? '')?.hostname ?? '';
-  return LOOPBACK_HOST.test(hostname) ? undefined : NOT_OPERATOR.host;
+  if (!LOOPBACK_HOST.test(hostname)) return NOT_OPERATOR.host;
+  return isOwnPage(headers) ? undefined : NOT_OPERATOR.origin;
+}
+
+/** A browser sends the origin of a page with all that the page may read; `null` is any page in a sandbox. */
+function isOwnPage({ origin, host }: IncomingMessage['headers']): boolean {
+  return origin === undefined || origin === `http://${host}`;
 }
 
 const LOOPBACK_HOST = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/;

@@ -41,9 +41,30 @@ describe('the operator without a token', () => {
     'x-client-ip',
     'true-client-ip',
     'cf-connecting-ip',
+    'x-envoy-external-address',
+    'x-request-id',
+    'fastly-client-ip',
+    'client-ip',
+    'forwarded-for',
+    'tailscale-user-login',
+    'cdn-loop',
   ])('does not call with %s', (name) => {
     expect(check(call({ [name]: 'x' }), LOCAL).isOperator).toBe(false);
   });
+
+  test.each(['http://evil.example', 'http://127.0.0.1:3000', 'https://127.0.0.1:8188', 'null'])(
+    'is no page of the origin %s, whatever --enable-cors-header allows',
+    (origin) => {
+      expect(check(call({ origin }), LOCAL).isOperator).toBe(false);
+    },
+  );
+
+  test.each([{ origin: 'http://127.0.0.1:8188' }, { 'x-api-key': 'k' }, { 'holdover-page': '1' }])(
+    'calls with %j',
+    (headers) => {
+      expect(check(call(headers), LOCAL).isOperator).toBe(true);
+    },
+  );
 
   test('does not call through a proxy that adds no header', () => {
     expect(check(call({}, { httpVersion: '1.0' }), LOCAL).isOperator).toBe(false);
