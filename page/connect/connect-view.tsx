@@ -14,7 +14,7 @@ export function ConnectView() {
   const base = session.value?.address ?? '';
   const token = session.value?.needs_token === true;
   return (
-    <div class="view page">
+    <div class="view page connect">
       <h1 tabIndex={-1}>Connect a client</h1>
       <p>
         Give an existing client this address and change nothing else. It gets the messages, files

@@ -31,6 +31,12 @@ export function placeNodes(nodes: readonly JobNode[]): Picture {
   for (const { id, links } of nodes) for (const { from } of links) graph.setEdge(from, id);
   layout(graph);
   const at = (id: string) => graph.node(id) as Position;
+  const between = (from: string, to: string): readonly Position[] => {
+    // A link to the next column is one curve; a longer one goes where no node is.
+    if (at(to).x - at(from).x < 2 * NODE_WIDTH) return [];
+    const { points = [] } = graph.edge(from, to) as { points?: readonly Position[] };
+    return points.slice(1, -1);
+  };
   const { width = 0, height = 0 } = graph.graph() as { width?: number; height?: number };
   return {
     width,
@@ -41,7 +47,7 @@ export function placeNodes(nodes: readonly JobNode[]): Picture {
         key: `${from} ${id} ${input}`,
         from,
         to: id,
-        path: curve(at(from), at(id)),
+        path: curve([at(from), ...between(from, id), at(id)]),
       })),
     ),
   };
@@ -51,8 +57,18 @@ function cornerOf({ x, y }: Position): Position {
   return { x: x - NODE_WIDTH / 2, y: y - NODE_HEIGHT / 2 };
 }
 
-function curve(from: Position, to: Position): string {
-  const [x1, x2] = [from.x + NODE_WIDTH / 2, to.x - NODE_WIDTH / 2];
-  const bend = Math.max(24, (x2 - x1) / 2);
-  return `M${x1},${from.y} C${x1 + bend},${from.y} ${x2 - bend},${to.y} ${x2},${to.y}`;
+function curve(places: readonly Position[]): string {
+  const last = places.length - 1;
+  const points = places.map(({ x, y }, at) => {
+    const side = at === 0 ? NODE_WIDTH / 2 : at === last ? -NODE_WIDTH / 2 : 0;
+    return { x: x + side, y };
+  });
+  return points
+    .map(({ x, y }, at) => {
+      const before = points[at - 1];
+      if (before === undefined) return `M${x},${y}`;
+      const bend = last === 1 ? Math.max(24, (x - before.x) / 2) : (x - before.x) / 2;
+      return `C${before.x + bend},${before.y} ${x - bend},${y} ${x},${y}`;
+    })
+    .join(' ');
 }
