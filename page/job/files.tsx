@@ -4,6 +4,7 @@ import chevronLeft from 'icon:chevron-left';
 import chevronRight from 'icon:chevron-right';
 import download from 'icon:download';
 import external from 'icon:external-link';
+import { Player, mediaKind, posterOf } from '../lib/media.tsx';
 import { Thumbnail, isPicture, saveFile } from '../lib/pictures.tsx';
 import { address, storedKey, viewPath } from '../lib/server.ts';
 import { Icon } from '../lib/ui.tsx';
@@ -28,7 +29,12 @@ export function FileList({ files }: { readonly files: readonly AnyFile[] }) {
     <>
       <ul class="files">
         {files.map((file, at) => (
-          <File key={`${at} ${file.filename}`} file={file} onOpen={() => open(file)} />
+          <File
+            key={`${at} ${file.filename}`}
+            file={file}
+            poster={posterOf(file, pictures)}
+            onOpen={() => open(file)}
+          />
         ))}
       </ul>
       <dialog
@@ -55,17 +61,26 @@ export function FileList({ files }: { readonly files: readonly AnyFile[] }) {
   );
 }
 
-function File({ file, onOpen }: { readonly file: AnyFile; readonly onOpen: () => void }) {
+type FileProps = {
+  readonly file: AnyFile;
+  readonly poster: AnyFile | undefined;
+  readonly onOpen: () => void;
+};
+
+function File({ file, poster, onOpen }: FileProps) {
   const { filename, subfolder } = file;
-  const picture = <Thumbnail of={file} quality={85} />;
   return (
     <li class="file">
       {isPicture(file) ? (
         <button type="button" aria-label={`Open ${filename}`} onClick={onOpen}>
-          {picture}
+          <Thumbnail of={file} quality={85} />
         </button>
+      ) : mediaKind(file) === undefined ? (
+        <FileLink file={file}>
+          <Thumbnail of={file} />
+        </FileLink>
       ) : (
-        <FileLink file={file}>{picture}</FileLink>
+        <Player of={file} poster={poster} />
       )}
       <span class="file-name" title={filename}>
         <bdi>{subfolder === '' ? filename : `${subfolder}/${filename}`}</bdi>
@@ -184,110 +199,5 @@ function Viewer({
       </header>
       <Thumbnail key={shown} of={file} full />
     </>
-  );
-}
-
-type CompareProps = {
-  readonly inputs: readonly JobInput[];
-  readonly outputs: readonly JobFile[];
-};
-
-/** An input and an output on top of each other, with a border to move. */
-export function Compare(props: CompareProps) {
-  const dialog = useRef<HTMLDialogElement>(null);
-  const [isOpen, setOpen] = useState(false);
-  return (
-    <>
-      <button
-        type="button"
-        class="button is-small"
-        onClick={() => {
-          setOpen(true);
-          dialog.current?.showModal();
-        }}
-      >
-        Compare with the input
-      </button>
-      <dialog
-        ref={dialog}
-        class="viewer"
-        aria-label="Input and output"
-        onClose={() => setOpen(false)}
-      >
-        {isOpen && (
-          <>
-            <Comparison {...props} />
-            <button type="button" class="button" onClick={() => dialog.current?.close()}>
-              Close
-            </button>
-          </>
-        )}
-      </dialog>
-    </>
-  );
-}
-
-function Comparison({ inputs, outputs }: CompareProps) {
-  const [share, setShare] = useState(50);
-  const [inputAt, setInputAt] = useState(0);
-  const [outputAt, setOutputAt] = useState(0);
-  const input = inputs[inputAt] ?? inputs[0];
-  const output = outputs[outputAt] ?? outputs[0];
-  if (input === undefined || output === undefined) return null;
-  return (
-    <figure class="compare">
-      <div class="compare-pictures">
-        <Thumbnail of={input} full />
-        <div class="compare-over" style={{ clipPath: `inset(0 0 0 ${share}%)` }}>
-          <Thumbnail of={output} full />
-        </div>
-        <span class="compare-border" style={{ left: `${share}%` }} aria-hidden="true" />
-      </div>
-      <input
-        type="range"
-        min="0"
-        max="100"
-        value={share}
-        aria-label="Border between input and output"
-        onInput={(event) => setShare(Number(event.currentTarget.value))}
-      />
-      <figcaption>
-        <FileChoice label="Input" files={inputs} value={inputAt} onChange={setInputAt} />
-        <FileChoice label="Output" files={outputs} value={outputAt} onChange={setOutputAt} />
-      </figcaption>
-    </figure>
-  );
-}
-
-function FileChoice({
-  label,
-  files,
-  value,
-  onChange,
-}: {
-  readonly label: string;
-  readonly files: readonly AnyFile[];
-  readonly value: number;
-  readonly onChange: (at: number) => void;
-}) {
-  if (files.length === 1) {
-    return (
-      <span class="file-name" title={files[0]?.filename}>
-        <small>{label}</small>
-        <bdi>{files[0]?.filename}</bdi>
-      </span>
-    );
-  }
-  return (
-    <label class="file-name">
-      <small>{label}</small>
-      <select value={value} onChange={(event) => onChange(Number(event.currentTarget.value))}>
-        {files.map(({ filename }, at) => (
-          <option key={at} value={at}>
-            {filename}
-          </option>
-        ))}
-      </select>
-    </label>
   );
 }

@@ -120,7 +120,7 @@ function NodeShape({
       <rect width={NODE_WIDTH} height={NODE_HEIGHT} rx="8" />
       <rect class="node-mark" width="4" height={NODE_HEIGHT - 16} x="6" y="8" rx="2" />
       <text x="18" y="24">
-        {shorten(node.title, 22)}
+        {shorten(node.title, 19)}
       </text>
       <text x="18" y="43" class="node-note">
         {note.join(' · ')}

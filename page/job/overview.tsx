@@ -4,7 +4,8 @@ import { isPicture } from '../lib/pictures.tsx';
 import { CopyButton } from '../lib/ui.tsx';
 import { isLive } from '../jobs/job-row.tsx';
 import { liveJob } from '../jobs/live.ts';
-import { Compare, FileList } from './files.tsx';
+import { Compare } from './compare.tsx';
+import { FileList } from './files.tsx';
 import { GraphView } from './graph-view.tsx';
 import { useNodeRuns } from './node-runs.ts';
 

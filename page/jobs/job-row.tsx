@@ -4,6 +4,7 @@ import type { JobSummary } from '../../src/console/api-types.ts';
 import ban from 'icon:ban';
 import dices from 'icon:dices';
 import play from 'icon:play';
+import { VideoPicture, mediaKind } from '../lib/media.tsx';
 import { ShownThumbnail } from '../lib/pictures.tsx';
 import { ago, dateTime, duration } from '../lib/format.ts';
 import { linkTo } from '../lib/route.ts';
@@ -37,7 +38,13 @@ function JobPicture({ job }: { readonly job: JobSummary }) {
       </span>
     );
   }
-  if (job.preview !== null) return <ShownThumbnail of={job.preview} />;
+  if (job.preview !== null) {
+    return mediaKind(job.preview) === undefined ? (
+      <ShownThumbnail of={job.preview} />
+    ) : (
+      <VideoPicture of={job.preview} />
+    );
+  }
   return <span class="thumbnail" aria-hidden="true" />;
 }
 

@@ -17,6 +17,8 @@ const NO_FILTER: Filter = { status: 'all', clientId: '', api: 'all', text: '' };
 const PAGE = 100;
 const MAX_PAGE = 500;
 const QUIET_MS = 400;
+/** Longer where many jobs are live: each answer has all of them. */
+const QUIET_MS_PER_JOB = 4;
 const REFRESH_MS = 15_000;
 
 export const filter = signal<Filter>(readFilter(route.peek().query));
@@ -100,15 +102,18 @@ export async function refresh(): Promise<void> {
   while (isRefreshDue) {
     isRefreshDue = false;
     const asked = question;
+    let quietMs = QUIET_MS;
     try {
       const shown = jobs.peek().filter(({ ended_at_ms: end }) => end === null).length;
       const answer = await getJson<JobListAnswer>(pathOf(Math.min(MAX_PAGE, shown + PAGE), null));
-      if (asked === question) show(answer);
-      else isRefreshDue = true;
+      if (asked === question) {
+        show(answer);
+        quietMs += shown * QUIET_MS_PER_JOB;
+      } else isRefreshDue = true;
     } catch (error) {
       if (asked === question) fail(error);
     }
-    await new Promise((resolve) => setTimeout(resolve, QUIET_MS));
+    await new Promise((resolve) => setTimeout(resolve, quietMs));
   }
   isRefreshing = false;
 }

@@ -7,7 +7,7 @@ import { createIdentify } from '../auth/identity.ts';
 import type { Config } from '../config/config.ts';
 import { packageVersion } from '../config/version.ts';
 import { createFigures } from '../console/figures.ts';
-import { createSharedFigures } from './shared-figures.ts';
+import { createSharedFigures } from '../console/shared-figures.ts';
 import { type TrafficRecorder, createTrafficRecorder } from '../console/traffic-recorder.ts';
 import { createBodies } from '../http/json-body.ts';
 import type { Ledger } from '../ledger/ledger.ts';

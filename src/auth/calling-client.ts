@@ -39,5 +39,11 @@ export function isOwnCall({
 }: Pick<IncomingMessage, 'headers' | 'url'>): boolean {
   if (headers['holdover-page'] !== undefined || isOwnUserAgent(headers['user-agent'] ?? ''))
     return true;
-  return headers.upgrade !== undefined && /[?&](watch|sample)=1(&|$)/.test(url);
+  if (headers.upgrade !== undefined) return /[?&](watch|sample)=1(&|$)/.test(url);
+  return isOfPlayer(url);
+}
+
+/** A player of video or audio in Holdover's own page sends no header of the page. */
+export function isOfPlayer(url: string): boolean {
+  return /[?&]holdover-page=1(&|$)/.test(url);
 }

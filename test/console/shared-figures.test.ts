@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createSharedFigures } from '../../src/app/shared-figures.ts';
+import { createSharedFigures } from '../../src/console/shared-figures.ts';
 import type { FigureSample } from '../../src/console/api-types.ts';
 
 /** The commands that servers use, over one hash. */

@@ -1,10 +1,12 @@
 import type { IncomingMessage } from 'node:http';
+import { isOfPlayer } from '../../auth/calling-client.ts';
 
 /** The page's own calls, but for those of its sample, which calls as a client does. */
 export function isOfPage({ headers, url = '' }: IncomingMessage): boolean {
   if (headers['holdover-page'] === 'sample') return false;
   const isWatcher = headers.upgrade !== undefined && /[?&]watch=1(&|$)/.test(url);
-  return headers['holdover-page'] !== undefined || isWatcher || /^\/holdover(\/|\?|$)/.test(url);
+  if (headers['holdover-page'] !== undefined || isWatcher || isOfPlayer(url)) return true;
+  return /^\/holdover(\/|\?|$)/.test(url);
 }
 
 /** The API of a path. */

@@ -1,6 +1,6 @@
 import { hostname } from 'node:os';
-import type { FigureSample, OtherServer } from '../console/api-types.ts';
-import { MAX_SAMPLES, STARTED_AT_MS } from '../console/figures.ts';
+import type { FigureSample, OtherServer } from './api-types.ts';
+import { MAX_SAMPLES, STARTED_AT_MS } from './figures.ts';
 import type { RedisConnections } from '../redis/redis.ts';
 
 type SharedFiguresOptions = {
@@ -10,7 +10,7 @@ type SharedFiguresOptions = {
   readonly version: string;
 };
 
-/** What each server stores of itself. */
+/** Each server stores this of itself. */
 type StoredFigures = Omit<OtherServer, 'samples'> & { readonly sample: FigureSample };
 
 type Known = {

@@ -1,0 +1,128 @@
+import { useEffect, useState } from 'preact/hooks';
+import film from 'icon:film';
+import music from 'icon:file-music';
+import play from 'icon:play';
+import { address, call, storedKey, viewPath } from './server.ts';
+import { tellError } from '../state.ts';
+import { Icon } from './ui.tsx';
+
+type File = { readonly filename: string; readonly subfolder: string; readonly type: string };
+type Kind = 'video' | 'audio';
+
+const KINDS = [
+  ['video', /\.(mp4|m4v|webm|mov|mkv|ogv)$/i],
+  ['audio', /\.(mp3|wav|flac|ogg|oga|opus|m4a|aac)$/i],
+] as const;
+const LOAD_TIMEOUT_MS = 600_000;
+
+/** `undefined`: the file is neither. */
+export function mediaKind({ filename }: File): Kind | undefined {
+  return KINDS.find(([, pattern]) => pattern.test(filename))?.[0];
+}
+
+/** A picture of the same name, which nodes save beside a video. */
+export function posterOf<T extends File>(file: T, pictures: readonly T[]): T | undefined {
+  const stem = (name: string): string => name.replace(/\.[^.]*$/, '');
+  return pictures.find(
+    ({ filename, subfolder }) =>
+      stem(filename) === stem(file.filename) && subfolder === file.subfolder,
+  );
+}
+
+/** Players send no header of the page: this marks their calls. */
+const PAGE = { 'holdover-page': '1' };
+
+function sourceOf(file: File): string {
+  return address(viewPath(file, PAGE));
+}
+
+/** Plays a file in parts as they are needed. An address carries no key: with one, it is loaded first. */
+export function Player({ of, poster }: { readonly of: File; readonly poster?: File | undefined }) {
+  const kind = mediaKind(of);
+  const [url, setUrl] = useState(() => (storedKey() === null ? sourceOf(of) : undefined));
+  const [state, setState] = useState<'ready' | 'loading' | 'failed'>('ready');
+  useEffect(
+    () => () => {
+      if (url?.startsWith('blob:') === true) URL.revokeObjectURL(url);
+    },
+    [url],
+  );
+  const load = async (): Promise<void> => {
+    setState('loading');
+    try {
+      const response = await call(viewPath(of), { timeoutMs: LOAD_TIMEOUT_MS });
+      if (!response.ok) throw new Error(`The server answered ${response.status}.`);
+      setUrl(URL.createObjectURL(await response.blob()));
+    } catch (error) {
+      tellError(error);
+    }
+    setState('ready');
+  };
+  if (state === 'failed') {
+    return (
+      <span class="player is-message">
+        <MediaIcon of={of} />
+        This browser cannot play it.
+      </span>
+    );
+  }
+  if (url === undefined) {
+    return (
+      <button
+        type="button"
+        class="player is-message"
+        disabled={state === 'loading'}
+        onClick={() => void load()}
+      >
+        <Icon shapes={play} size={20} />
+        {state === 'loading' ? 'Loading …' : `Play ${of.filename}`}
+      </button>
+    );
+  }
+  const common = { src: url, controls: true, onError: () => setState('failed') };
+  if (kind === 'audio') {
+    return <audio class="player" preload="metadata" aria-label={of.filename} {...common} />;
+  }
+  return (
+    <video
+      class="player"
+      preload="metadata"
+      playsInline
+      aria-label={of.filename}
+      {...(poster && url !== undefined && storedKey() === null && { poster: sourceOf(poster) })}
+      {...common}
+    />
+  );
+}
+
+/** The first picture of a video, which plays without sound while the pointer is over it. */
+export function VideoPicture({ of }: { readonly of: File }) {
+  const [hasFailed, setFailed] = useState(false);
+  if (storedKey() !== null || hasFailed || mediaKind(of) !== 'video') {
+    return (
+      <span class="thumbnail">
+        <MediaIcon of={of} />
+      </span>
+    );
+  }
+  return (
+    <span class="thumbnail is-video">
+      <video
+        src={sourceOf(of)}
+        preload="metadata"
+        muted
+        loop
+        playsInline
+        tabIndex={-1}
+        onError={() => setFailed(true)}
+        onPointerEnter={({ currentTarget: video }) => void video.play().catch(() => {})}
+        onPointerLeave={({ currentTarget: video }) => video.pause()}
+      />
+      <Icon shapes={film} />
+    </span>
+  );
+}
+
+export function MediaIcon({ of }: { readonly of: File }) {
+  return <Icon shapes={mediaKind(of) === 'audio' ? music : film} size={20} />;
+}
