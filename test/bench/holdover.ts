@@ -5,6 +5,8 @@ import { type Program, type Side, startProgram } from './program.ts';
 
 export const THIS_CHECKOUT = fileURLToPath(new URL('../../../..', import.meta.url));
 const HEAP = fileURLToPath(new URL('./programs/against/heap.js', import.meta.url));
+/** Flags of Node: the program answers `ask` with the bytes that it still holds after collecting garbage. */
+export const WATCH_HEAP: readonly string[] = ['--expose-gc', '--import', HEAP];
 const LOOP_DELAY = fileURLToPath(new URL('./programs/loop-delay.js', import.meta.url));
 
 export type HoldoverOptions = {
@@ -32,10 +34,7 @@ export async function startHoldover(options: HoldoverOptions): Promise<Program> 
     watchHeap,
   } = options;
   const dataDir = options.dataDir ?? mkdtempSync(join(workDir, 'data-'));
-  const hooks = [
-    ...(watchLoop ? ['--import', LOOP_DELAY] : []),
-    ...(watchHeap ? ['--expose-gc', '--import', HEAP] : []),
-  ];
+  const hooks = [...(watchLoop ? ['--import', LOOP_DELAY] : []), ...(watchHeap ? WATCH_HEAP : [])];
   return startProgram({
     command: process.execPath,
     args: [...hooks, join(checkout, 'dist/main.js'), '--port', '0', '--data-dir', dataDir, ...args],
@@ -45,15 +44,24 @@ export async function startHoldover(options: HoldoverOptions): Promise<Program> 
 }
 
 /** Measures with a far server on the processor of the load; `act` gets the options to put a Holdover in front of it. */
-export async function inFrontOf<T>(
+export function inFrontOf<T>(
   far: string,
   options: HoldoverOptions,
   act: (options: HoldoverOptions) => Promise<T>,
 ): Promise<T> {
-  const { workDir } = options;
+  return withFar({ workDir: options.workDir, far }, (url) =>
+    act({ ...options, args: ['--upstream', url] }),
+  );
+}
+
+/** The same for another program; `act` gets the address of the far server. */
+export async function withFar<T>(
+  { workDir, far }: { readonly workDir: string; readonly far: string },
+  act: (url: string) => Promise<T>,
+): Promise<T> {
   const upstream = await startHoldover({ workDir, checkout: far, side: 'load' });
   try {
-    return await act({ ...options, args: ['--upstream', upstream.url] });
+    return await act(upstream.url);
   } finally {
     await upstream.stop();
   }

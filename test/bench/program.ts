@@ -97,11 +97,15 @@ async function soon<T>(work: Promise<T>, what: string): Promise<T> {
 /** Starts one of the programs beside this file. */
 export function startOurs(
   name: string,
-  options: Pick<Start, 'side' | 'env'> & { readonly args?: readonly string[] },
+  options: Pick<Start, 'side' | 'env'> & {
+    readonly args?: readonly string[];
+    /** Of Node. */
+    readonly flags?: readonly string[];
+  },
 ): Promise<Program> {
   const path = fileURLToPath(new URL(`./programs/${name}.js`, import.meta.url));
-  const { args = [], ...rest } = options;
-  return startProgram({ command: process.execPath, args: [path, ...args], ...rest });
+  const { args = [], flags = [], ...rest } = options;
+  return startProgram({ command: process.execPath, args: [...flags, path, ...args], ...rest });
 }
 
 function servedAt(child: ChildProcess): Promise<string> {

@@ -1,7 +1,8 @@
 import type { Bench } from '../bench.ts';
 import { interleave, ratioRow } from '../measure.ts';
-import { type Program, startOurs } from '../program.ts';
+import { startOurs } from '../program.ts';
 import type { Checkout } from './checkouts.ts';
+import { startFloor } from './floors.ts';
 import { FIRST, measureFirst, measureFirstOf } from './first-prompts.ts';
 
 /** The first prompts after a start, embedded engine. */
@@ -44,8 +45,3 @@ export const first = (reference: Checkout): Bench => ({
     ];
   },
 });
-
-/** A program that does only what a prompt cannot do without. */
-function startFloor(workDir: string): Promise<Program> {
-  return startOurs('against/floor', { side: 'subject', args: [workDir] });
-}

@@ -1,7 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { endless } from '../../support/graphs/workflows.ts';
 import type { Bench, Context } from '../bench.ts';
-import { type HoldoverOptions, inFrontOf, startHoldover } from '../holdover.ts';
+import {
+  type HoldoverOptions,
+  WATCH_HEAP,
+  inFrontOf,
+  startHoldover,
+  withFar,
+} from '../holdover.ts';
 import {
   type Row,
   type Sample,
@@ -13,6 +19,7 @@ import {
 } from '../measure.ts';
 import { type Program, startOurs } from '../program.ts';
 import type { Checkout } from './checkouts.ts';
+import { startMemoryFloor, startRelayFloor } from './floors.ts';
 import type { PromptTimes, Prompts } from './prompts.ts';
 
 const SETTLE_MS = 3000;
@@ -31,7 +38,7 @@ export const memory = (reference: Checkout): Bench => ({
   needs: [],
   async run(context) {
     const prompter = await context.keep(startOurs('against/prompter', { side: 'load' }));
-    const rows = [await afterStart(context, reference)];
+    const rows = await afterStart(context, reference);
     for (const mode of MODES) {
       const waiting = { prompter, mode, far: reference.dir };
       const found = await interleave(Math.min(context.rounds, MOST_ROUNDS), {
@@ -53,28 +60,52 @@ export const memory = (reference: Checkout): Bench => ({
         }),
       );
     }
-    return rows;
+    return [...rows, await waitingFloor(context, prompter, reference)];
   },
 });
 
-async function afterStart({ workDir, rounds }: Context, reference: Checkout): Promise<Row> {
-  const measure = (checkout?: string) => async (): Promise<Sample> => {
-    const server = await startHoldover({ workDir, checkout });
+async function afterStart({ workDir, rounds }: Context, reference: Checkout): Promise<Row[]> {
+  const measure = (start: () => Promise<Program>) => async (): Promise<Sample> => {
+    const server = await start();
     await delay(SETTLE_MS);
     const value = server.rssBytes() / 1e6;
     await server.stop();
     return { value };
   };
-  const contestants = { subject: measure(), reference: measure(reference.dir) };
-  const found = await interleave(rounds, contestants);
-  return ratioRow({
-    bench: 'memory',
-    figure: `RSS ${SETTLE_MS / 1000} s after the ready line`,
-    unit: 'MB',
-    samples: found.subject,
-    against: { name: reference.commit, samples: found.reference },
-    target: { kind: 'at most', ratio: 0.7 },
+  const found = await interleave(rounds, {
+    subject: measure(() => startHoldover({ workDir })),
+    reference: measure(() => startHoldover({ workDir, checkout: reference.dir })),
+    floor: measure(() => startMemoryFloor(workDir)),
   });
+  const figure = `RSS ${SETTLE_MS / 1000} s after the ready line`;
+  const against = { name: reference.commit, samples: found.reference };
+  const common = { bench: 'memory', unit: 'MB', against } as const;
+  const target = { kind: 'at most', ratio: 0.7 } as const;
+  return [
+    ratioRow({ ...common, figure, samples: found.subject, target }),
+    ratioRow({ ...common, figure: `floor: ${figure}`, samples: found.floor }),
+  ];
+}
+
+/** The floor keeps the text of a waiting prompt and two ids; the first 50 have event streams before the figure is taken. */
+async function waitingFloor(
+  { workDir }: Context,
+  prompter: Program,
+  { dir: far }: Checkout,
+): Promise<Row> {
+  const { value } = await withFar({ workDir, far }, async (upstream) => {
+    const floor = startRelayFloor({ workDir, upstream, flags: WATCH_HEAP });
+    return keptByEach(prompter, await floor);
+  });
+  return {
+    bench: 'memory',
+    figure: 'floor: a waiting prompt through a second Holdover, its text taken off: heap',
+    unit: 'KB',
+    holdover: value,
+    reached: `${rounded(value)} KB`,
+    target: '–',
+    holds: undefined,
+  };
 }
 
 type Waiting = {
@@ -88,12 +119,19 @@ type Waiting = {
 async function behindRunning({ workDir }: Context, waiting: Waiting): Promise<Sample> {
   const { prompter, mode, far, checkout } = waiting;
   const options = { workDir, checkout, watchHeap: true } as const;
-  if (mode === 'embedded') return keptByEach(prompter, options);
-  return inFrontOf(far, options, (near) => keptByEach(prompter, near));
+  if (mode === 'embedded') return keptByHoldover(prompter, options);
+  return inFrontOf(far, options, (near) => keptByHoldover(prompter, near));
 }
 
-async function keptByEach(prompter: Program, options: HoldoverOptions): Promise<Sample> {
-  const server = await startHoldover(options);
+async function keptByHoldover(prompter: Program, options: HoldoverOptions): Promise<Sample> {
+  return keptByEach(prompter, await startHoldover(options), checkWaiting);
+}
+
+async function keptByEach(
+  prompter: Program,
+  server: Program,
+  check?: (server: Program) => Promise<void>,
+): Promise<Sample> {
   try {
     const prompt = endless();
     const body = JSON.stringify({ prompt });
@@ -104,7 +142,7 @@ async function keptByEach(prompter: Program, options: HoldoverOptions): Promise<
     const before = await held(server);
     const { bodyBytes } = await post(prompter, server, WAITING);
     const after = await held(server);
-    await checkWaiting(server);
+    await check?.(server);
     const eachKb = (bytes: number) => (bytes - bodyBytes) / WAITING / 1000;
     return {
       value: eachKb(after.heapBytes - before.heapBytes),

@@ -1,9 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Bench, Context } from '../bench.ts';
-import { type HoldoverOptions, inFrontOf, startHoldover } from '../holdover.ts';
+import { inFrontOf, startHoldover, withFar } from '../holdover.ts';
 import { type Row, type Sample, interleave, ratioRow } from '../measure.ts';
 import { type Program, startOurs } from '../program.ts';
 import type { Checkout } from './checkouts.ts';
+import { startFloor, startRelayFloor } from './floors.ts';
 import type { PromptTimes, Prompts } from './prompts.ts';
 
 const CONNECTIONS = [8, 64] as const;
@@ -26,6 +27,7 @@ export const rates = (reference: Checkout): Bench => ({
         const contestants = {
           subject: () => measure(context, load),
           reference: () => measure(context, { ...load, checkout: reference.dir }),
+          floor: () => measureFloor(context, load),
         };
         const found = await interleave(context.rounds, contestants);
         rows.push(...rowsOf(found, { title: `${mode}, ${connections} connections`, reference }));
@@ -47,13 +49,21 @@ type Load = {
 async function measure({ workDir }: Context, load: Load): Promise<Sample> {
   const { mode, far, checkout } = load;
   const options = { workDir, checkout };
-  if (mode === 'embedded') return rateOf(load, options);
-  return inFrontOf(far, options, (near) => rateOf(load, near));
+  if (mode === 'embedded') return rateOf(load, startHoldover(options));
+  return inFrontOf(far, options, (near) => rateOf(load, startHoldover(near)));
 }
 
-async function rateOf(load: Load, options: HoldoverOptions): Promise<Sample> {
+async function measureFloor({ workDir }: Context, load: Load): Promise<Sample> {
+  const { mode, far } = load;
+  if (mode === 'embedded') return rateOf(load, startFloor(workDir));
+  return withFar({ workDir, far }, (upstream) =>
+    rateOf(load, startRelayFloor({ workDir, upstream })),
+  );
+}
+
+async function rateOf(load: Load, starting: Promise<Program>): Promise<Sample> {
   const { prompter, connections, mode } = load;
-  const server = await startHoldover(options);
+  const server = await starting;
   const ask = (prompts: Omit<Prompts, 'url'>) =>
     prompter.ask<PromptTimes>({ url: server.url, ...prompts });
   try {
@@ -73,7 +83,7 @@ async function rateOf(load: Load, options: HoldoverOptions): Promise<Sample> {
 }
 
 function rowsOf(
-  found: Readonly<Record<'subject' | 'reference', readonly Sample[]>>,
+  found: Readonly<Record<'subject' | 'reference' | 'floor', readonly Sample[]>>,
   { title, reference }: { readonly title: string; readonly reference: Checkout },
 ): Row[] {
   const common = {
@@ -81,11 +91,14 @@ function rowsOf(
     unit: 'prompts/s',
     samples: found.subject,
     against: { name: reference.commit, samples: found.reference },
-    target: { kind: 'at least', ratio: 2 },
     cpuUnit: 'µs/prompt',
   } as const;
+  const target = { kind: 'at least', ratio: 2 } as const;
+  const floor = { ...common, samples: found.floor };
   return [
-    ratioRow({ ...common, figure: `${title}: accepted` }),
-    ratioRow({ ...common, figure: `${title}: finished`, value: 'finished' }),
+    ratioRow({ ...common, target, figure: `${title}: accepted` }),
+    ratioRow({ ...common, target, figure: `${title}: finished`, value: 'finished' }),
+    ratioRow({ ...floor, figure: `${title}: floor, accepted` }),
+    ratioRow({ ...floor, figure: `${title}: floor, finished`, value: 'finished' }),
   ];
 }

@@ -1,9 +1,10 @@
 import { type Bench, type Context } from '../bench.ts';
-import { inFrontOf, startHoldover } from '../holdover.ts';
+import { inFrontOf, startHoldover, withFar } from '../holdover.ts';
 import { type Sample, interleave, minus, quantile, ratioRow } from '../measure.ts';
 import { type Program, startOurs } from '../program.ts';
 import type { Checkout } from './checkouts.ts';
-import { FIRST, firstPrompts, measureFirst } from './first-prompts.ts';
+import { FIRST, firstPrompts, measureFirst, measureFirstOf } from './first-prompts.ts';
+import { startRelayFloor } from './floors.ts';
 
 /** The first prompts through a Holdover in front of a second one; the far one is the reference's for both. */
 export const relay = (reference: Checkout): Bench => ({
@@ -15,6 +16,7 @@ export const relay = (reference: Checkout): Bench => ({
       subject: () => through(context, { prompter, far: reference.dir }),
       direct: () => directly(context, { prompter, far: reference.dir }),
       reference: () => through(context, { prompter, far: reference.dir, near: reference.dir }),
+      floor: () => throughFloor(context, { prompter, far: reference.dir }),
     };
     await interleave(1, contestants);
     const found = await interleave(context.rounds, contestants);
@@ -29,6 +31,12 @@ function through({ workDir }: Context, { prompter, far, near }: Way): Promise<Sa
   return inFrontOf(far, options, (nearOptions) => measureFirst(prompter, nearOptions));
 }
 
+function throughFloor({ workDir }: Context, { prompter, far }: Way): Promise<Sample> {
+  return withFar({ workDir, far }, (upstream) =>
+    measureFirstOf(prompter, () => startRelayFloor({ workDir, upstream })),
+  );
+}
+
 async function directly({ workDir }: Context, { prompter, far }: Way): Promise<Sample> {
   const server = await startHoldover({ workDir, checkout: far, side: 'load' });
   try {
@@ -39,12 +47,13 @@ async function directly({ workDir }: Context, { prompter, far }: Way): Promise<S
   }
 }
 
-type Found = Readonly<Record<'subject' | 'direct' | 'reference', readonly Sample[]>>;
+type Found = Readonly<Record<'subject' | 'direct' | 'reference' | 'floor', readonly Sample[]>>;
 
-function rowsOf(reference: Checkout, { subject, direct, reference: others }: Found) {
+function rowsOf(reference: Checkout, { subject, direct, reference: others, floor }: Found) {
   const name = reference.commit;
   const against = { name, samples: others };
   const common = { bench: 'relay', unit: 'ms', samples: subject, against } as const;
+  const added = { name, samples: minus(others, direct) };
   const title = `first ${FIRST} prompts through a second Holdover`;
   return [
     ratioRow({
@@ -57,7 +66,7 @@ function rowsOf(reference: Checkout, { subject, direct, reference: others }: Fou
       ...common,
       figure: 'what the near one adds to the p50, aim 3 ms',
       samples: minus(subject, direct),
-      against: { name, samples: minus(others, direct) },
+      against: added,
       target: { kind: 'at most', ratio: 0.35 },
     }),
     ratioRow({
@@ -67,5 +76,13 @@ function rowsOf(reference: Checkout, { subject, direct, reference: others }: Fou
       target: { kind: 'at most', ratio: 0.45 },
     }),
     ratioRow({ ...common, figure: 'the same, from the spawn on', value: 'allCpuMs' }),
+    ratioRow({ ...common, samples: floor, figure: 'floor: POST to terminal frame, p50' }),
+    ratioRow({
+      ...common,
+      figure: 'floor: what it adds to the p50',
+      samples: minus(floor, direct),
+      against: added,
+    }),
+    ratioRow({ ...common, samples: floor, figure: 'floor: processor time', value: 'cpuMs' }),
   ];
 }
