@@ -34,7 +34,8 @@ export class UndeliveredFrames {
   readonly #maxBytes: number;
   #items: Item[] = [];
   #states: Item[] = [];
-  #droppable = emptyQueues();
+  /** Made late: thousands of prompts have no frames yet. */
+  #droppable: Record<DropKind, Item[]> | undefined;
   #size = 0;
   #bytes = 0;
   #hasDropped = false;
@@ -99,7 +100,7 @@ export class UndeliveredFrames {
     const items = this.#items.filter(hasContent);
     this.#items = [];
     this.#states = [];
-    this.#droppable = emptyQueues();
+    this.#droppable = undefined;
     this.#size = 0;
     this.#bytes = 0;
     this.#hasDropped = false;
@@ -141,7 +142,7 @@ export class UndeliveredFrames {
   #fill(item: Item, frame: Frame): void {
     this.#setFrame(item, frame);
     const kind = dropKindOf(frame);
-    if (kind) this.#droppable[kind].push(item);
+    if (kind) (this.#droppable ??= emptyQueues())[kind].push(item);
     if (progressStateIn(frame)) this.#noteState(item);
     this.#makeSpace();
   }
@@ -183,7 +184,8 @@ export class UndeliveredFrames {
   }
 
   #dropUntil(targetBytes: number, kind: DropKind): void {
-    const queue = this.#droppable[kind];
+    const queues = (this.#droppable ??= emptyQueues());
+    const queue = queues[kind];
     // The latest step tells the progress of the node.
     const limit = kind === 'step' ? queue.length - 1 : queue.length;
     let from = 0;
@@ -192,7 +194,7 @@ export class UndeliveredFrames {
       if (kind !== 'step' && item?.frame) this.#noteDropped();
       if (item) this.#drop(item);
     }
-    if (from > 0) this.#droppable[kind] = queue.slice(from);
+    if (from > 0) queues[kind] = queue.slice(from);
   }
 
   #noteDropped(): void {

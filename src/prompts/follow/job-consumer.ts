@@ -162,7 +162,8 @@ export class JobConsumer {
       reached('after-output-named');
       return this.#receive({ kind: 'output', output: event.data, file, atMs });
     }
-    if (!isKnown(event, this.#entryApplier.state())) {
+    // The state has the graph of the prompt parsed: a waiting one has only its text.
+    if (event.event !== 'progress' || !isKnown(event, this.#entryApplier.state())) {
       return this.#receive({ kind: 'event', event, atMs });
     }
     endingPrompts.finish(this.#prompt.caller.user, this.#prompt.key);

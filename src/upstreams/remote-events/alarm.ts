@@ -1,18 +1,15 @@
+import type { StopRequest } from '../stop-request.ts';
+
 /** A sleep that can be ended. A ring while nothing sleeps ends the next sleep at once. */
 export class Alarm {
-  readonly #signal: AbortSignal;
+  readonly #stop: StopRequest<'unread'>;
   #hasRung = false;
   #wake: (() => void) | undefined;
 
-  /** Rings when `signal` aborts. */
-  constructor(signal: AbortSignal) {
-    this.#signal = signal;
-    signal.addEventListener('abort', this, { once: true });
-  }
-
-  /** The signal aborts. */
-  handleEvent(): void {
-    this.ring();
+  /** Rings when `stop` is requested; it is to live as long as that. */
+  constructor(stop: StopRequest<'unread'>) {
+    this.#stop = stop;
+    stop.onRequest(() => this.ring());
   }
 
   ring(): void {
@@ -30,11 +27,7 @@ export class Alarm {
         this.#hasRung = false;
         resolve();
       };
-      if (this.#hasRung || this.#signal.aborted) this.#wake();
+      if (this.#hasRung || this.#stop.reason !== undefined) this.#wake();
     });
-  }
-
-  close(): void {
-    this.#signal.removeEventListener('abort', this);
   }
 }

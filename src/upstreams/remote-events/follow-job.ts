@@ -2,6 +2,7 @@ import { type JobEvent, type Result, isGone } from '../../protocol/job-api.ts';
 import { IS_TERMINAL, type Job } from '../../protocol/v2.ts';
 import type { Account } from '../remote-calls/accounts.ts';
 import type { Subscribers } from './subscribers.ts';
+import type { StopRequest } from '../stop-request.ts';
 import type { RemoteClient } from '../remote-calls/calls.ts';
 import { jittered, pollDelayMs } from '../remote/limits.ts';
 import { type StreamCandidate, RANK, type StreamSlots } from './stream-slots.ts';
@@ -26,7 +27,8 @@ export type FollowedJob = {
   readonly user: string;
   readonly jobId: string;
   readonly subscribers: Subscribers;
-  readonly signal: AbortSignal;
+  /** Nothing reads its events any more. */
+  readonly stop: StopRequest<'unread'>;
 };
 
 /**
@@ -55,7 +57,7 @@ export class JobFollower implements StreamCandidate {
   constructor(options: FollowOptions, job: FollowedJob) {
     this.#options = options;
     this.#job = job;
-    this.#alarm = new Alarm(job.signal);
+    this.#alarm = new Alarm(job.stop);
     this.#streamedJob = StreamedJob.of(options.snapshots.latest(job.account, job.jobId));
     this.#reconnectMs = options.limits.reconnectMs.first;
   }
@@ -73,19 +75,18 @@ export class JobFollower implements StreamCandidate {
     this.#stream?.abort();
   }
 
-  /** Resolves when the job is over, or the signal aborts. */
+  /** Resolves when the job is over, or a stop is requested. */
   async run(): Promise<void> {
-    const { signal, subscribers } = this.#job;
+    const { stop, subscribers } = this.#job;
     try {
-      while (!signal.aborted) {
+      while (stop.reason === undefined) {
         const waitMs = await this.#cycle();
         if (waitMs === undefined) return;
         await this.#alarm.sleep(waitMs);
       }
     } catch (error) {
-      if (!signal.aborted) throw error;
+      if (stop.reason === undefined) throw error;
     } finally {
-      this.#alarm.close();
       this.#options.streamSlots.remove(this);
       subscribers.end();
     }
@@ -95,7 +96,7 @@ export class JobFollower implements StreamCandidate {
   async #cycle(): Promise<number | undefined> {
     const isStreaming = this.#mayStream() && this.#options.streamSlots.acquire(this);
     const waitMs = isStreaming ? await this.#readStreamUntilEnd() : undefined;
-    if (this.#job.signal.aborted || this.#hasStreamedEnd) return undefined;
+    if (this.#job.stop.reason !== undefined || this.#hasStreamedEnd) return undefined;
     if (await this.#readUnlessFresh()) return undefined;
     return Math.max(jittered(waitMs ?? this.#nextPollMs()), this.#refusedForMs());
   }
@@ -190,10 +191,8 @@ export class JobFollower implements StreamCandidate {
   /** Returns the wait before the next attempt. */
   async #readStreamUntilEnd(): Promise<number> {
     const { limits, clock, checkRate, streamSlots } = this.#options;
-    const { signal } = this.#job;
     const current = new AbortController();
-    const abort = (): void => current.abort();
-    signal.addEventListener('abort', abort, { once: true });
+    const takeBack = this.#job.stop.onRequest(() => current.abort());
     this.#stream = current;
     const startedAtMs = clock.now();
     const silence = watchSilence(
@@ -205,7 +204,7 @@ export class JobFollower implements StreamCandidate {
       streamSlots.release(this);
       return this.#waitAfter(attempt, clock.now() - startedAtMs);
     } finally {
-      signal.removeEventListener('abort', abort);
+      takeBack();
       silence.close();
       streamSlots.release(this);
       this.#stream = undefined;

@@ -1,12 +1,13 @@
 import { type Caller, type JobApi, type JobEvent, ok } from '../../protocol/job-api.ts';
 import { IS_TERMINAL, type Job } from '../../protocol/v2.ts';
 import type { Account } from '../remote-calls/accounts.ts';
+import { StopRequest } from '../stop-request.ts';
 import { Subscribers, statusEventOf } from './subscribers.ts';
 import { type FollowOptions, JobFollower } from './follow-job.ts';
 
 type SharedStream = {
   readonly subscribers: Subscribers;
-  readonly stop: AbortController;
+  readonly stop: StopRequest<'unread'>;
   readonly follower: JobFollower;
 };
 
@@ -15,19 +16,18 @@ export function createSharedStreams(options: FollowOptions) {
   const streams = new Map<string, SharedStream>();
   const tasks = new Set<Promise<void>>();
 
-  function removeStream(key: string, stop: AbortController): void {
+  function removeStream(key: string, stop: SharedStream['stop']): void {
     if (streams.get(key)?.stop === stop) streams.delete(key);
   }
 
   function startStream(account: Account, { user }: Caller, jobId: string): SharedStream {
     const key = `${account.id} ${jobId}`;
-    const stop = new AbortController();
+    const stop: SharedStream['stop'] = new StopRequest();
     const subscribers = new Subscribers(() => {
-      stop.abort();
+      stop.request('unread');
       removeStream(key, stop);
     });
-    const { signal } = stop;
-    const follower = new JobFollower(options, { account, user, jobId, subscribers, signal });
+    const follower = new JobFollower(options, { account, user, jobId, subscribers, stop });
     const stream = { subscribers, stop, follower };
     streams.set(key, stream);
     const task = followToEnd(key, stream, jobId).finally(() => tasks.delete(task));
@@ -68,7 +68,7 @@ export function createSharedStreams(options: FollowOptions) {
       return ok(stream.subscribers.subscribe(signal));
     },
     async close(): Promise<void> {
-      for (const { stop } of streams.values()) stop.abort();
+      for (const { stop } of streams.values()) stop.request('unread');
       await Promise.all(tasks);
     },
   };

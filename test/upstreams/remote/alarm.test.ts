@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { Alarm } from '../../../src/upstreams/remote-events/alarm.ts';
+import { StopRequest } from '../../../src/upstreams/stop-request.ts';
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
@@ -12,7 +13,7 @@ function watch(alarm: Alarm, ms: number): () => boolean {
 }
 
 test('a sleep lasts its time', async () => {
-  const isAwake = watch(new Alarm(new AbortController().signal), 1_000);
+  const isAwake = watch(new Alarm(new StopRequest()), 1_000);
   await vi.advanceTimersByTimeAsync(999);
   expect(isAwake()).toBe(false);
   await vi.advanceTimersByTimeAsync(1);
@@ -20,7 +21,7 @@ test('a sleep lasts its time', async () => {
 });
 
 test('a ring ends a sleep, and leaves no timer', async () => {
-  const alarm = new Alarm(new AbortController().signal);
+  const alarm = new Alarm(new StopRequest());
   const isAwake = watch(alarm, 1_000);
   alarm.ring();
   await vi.advanceTimersByTimeAsync(0);
@@ -28,7 +29,7 @@ test('a ring ends a sleep, and leaves no timer', async () => {
 });
 
 test('a ring while nothing sleeps ends the next sleep only', async () => {
-  const alarm = new Alarm(new AbortController().signal);
+  const alarm = new Alarm(new StopRequest());
   alarm.ring();
   await alarm.sleep(1_000);
   const isAwake = watch(alarm, 1_000);
@@ -36,11 +37,11 @@ test('a ring while nothing sleeps ends the next sleep only', async () => {
   expect(isAwake()).toBe(false);
 });
 
-test('an abort ends a sleep; afterwards none lasts', async () => {
-  const stop = new AbortController();
-  const alarm = new Alarm(stop.signal);
+test('a request to stop ends a sleep; afterwards none lasts', async () => {
+  const stop = new StopRequest<'unread'>();
+  const alarm = new Alarm(stop);
   const isAwake = watch(alarm, 1_000);
-  stop.abort();
+  stop.request('unread');
   await vi.advanceTimersByTimeAsync(0);
   expect(isAwake()).toBe(true);
   await alarm.sleep(1_000);
