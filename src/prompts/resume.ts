@@ -39,7 +39,7 @@ export class PromptResumption {
     for (const row of rows) if (promptEventLog.isFollowed(row.user)) this.#track(row);
     const handlers: LogHandlers = {
       takeOverVacant: (keys) => this.#takeOverAllVacant(keys),
-      discover: (key) => this.discover(key),
+      discover: (key) => this.#showRecorded(key),
       trackUser: (user, logs) => this.#trackUser(user, logs),
       liveKeys: (user) => ledger.prompts.liveKeys(user),
       forgetUser: (user) => this.#forgetUser(user),
@@ -58,12 +58,21 @@ export class PromptResumption {
     await this.#resuming.get(user);
   }
 
-  /** Shows a prompt of another process. */
+  /** Shows a prompt of another process that has not ended. */
   async discover(key: string): Promise<void> {
-    const { follower, ledger } = this.#options;
-    if (follower.find(key)) return;
-    const row = await ledger.prompts.get(key);
+    const row = await this.#unknownRow(key);
     if (row && row.state !== 'done') this.#track(row);
+  }
+
+  /** Also one that has ended since its entries were received: sockets here get its frames all the same. */
+  async #showRecorded(key: string): Promise<void> {
+    const row = await this.#unknownRow(key);
+    if (row) this.#track(row);
+  }
+
+  async #unknownRow(key: string): Promise<PromptRow | undefined> {
+    const { follower, ledger } = this.#options;
+    return follower.find(key) ? undefined : ledger.prompts.get(key);
   }
 
   /** Oldest first: a prompt supersedes those before it. */

@@ -25,11 +25,10 @@ export class UserPrompts {
   /** Receives what happens from now on, then reads what is stored. */
   async open(user: string): Promise<void> {
     const { partitions, streams, handlers } = this.#options;
-    const { subscription, waitedFor } = partitions.ofUser(user);
-    const listening = subscription.follow(user);
+    const listening = partitions.ofUser(user).subscription.follow(user);
     if (!(await completesWithin(COMMAND_TIMEOUT_MS, listening)))
       throw new Error('Redis does not answer');
-    const [endedKeys = [], fetchedIds = []] = (await waitedFor.recent(user)) as string[][];
+    const [endedKeys, fetchedIds] = await this.#recent(user);
     const withEntries = (keys: readonly string[]) => this.#withEntries(user, keys);
     await handlers()?.trackUser(user, { endedKeys, withEntries });
     await Promise.all(streams.ofUser(user).map((stream) => stream.whenIdle()));
@@ -46,8 +45,10 @@ export class UserPrompts {
   /** Reads what was missed. */
   async resync(user: string): Promise<void> {
     const { streams, handlers, discover } = this.#options;
-    const keys = (await handlers()?.liveKeys(user)) ?? [];
-    const unknown = keys.filter((key) => !streams.get(key));
+    const [endedKeys] = await this.#recent(user);
+    const liveKeys = (await handlers()?.liveKeys(user)) ?? [];
+    // A prompt may have begun and ended meanwhile.
+    const unknown = [...endedKeys, ...liveKeys].filter((key) => !streams.get(key));
     for (const key of await this.#withEntries(user, unknown)) await discover(key);
     for (const stream of streams.ofUser(user)) {
       if (stream.hasEnded()) continue;
@@ -66,6 +67,13 @@ export class UserPrompts {
     const end = await handlers()?.endOf(stream.key);
     if (end === 'none') await waitedFor.register(stream.key);
     else if (end) await stream.finish(end);
+  }
+
+  /** Keys of prompts that ended a moment ago, and ids of prompts whose results were fetched. */
+  async #recent(user: string): Promise<readonly [readonly string[], readonly string[]]> {
+    const recent = await this.#options.partitions.ofUser(user).waitedFor.recent(user);
+    const [endedKeys = [], fetchedIds = []] = recent as readonly string[][];
+    return [endedKeys, fetchedIds];
   }
 
   async #withEntries(user: string, keys: readonly string[]): Promise<readonly string[]> {

@@ -14,15 +14,19 @@ describe.skipIf(redisMissing() !== '')(`who receives entries${redisMissing()}`, 
   beforeAll(async () => void (server = await startRedis()));
   afterAll(() => server?.dispose());
 
-  /** A process, and what it was told. */
-  async function open() {
+  /** A process, and what it was told; `failures`: as often it cannot read a prompt. */
+  async function open({ failures = 0 } = {}) {
+    let failuresLeft = failures;
     const links = openRedis(server.url, { log });
     const promptEventLog = new SharedEventLog({ links, instance: `process ${instances++}`, log });
     const told: string[] = [];
     const logs = new Map<string, UserLogs>();
     const handlers: LogHandlers = {
       takeOverVacant: async () => {},
-      discover: async (key) => void told.push(`prompt ${key}`),
+      async discover(key) {
+        if (failuresLeft-- > 0) throw new Error('Command timed out');
+        told.push(`prompt ${key}`);
+      },
       trackUser: async (user, userLogs) => void logs.set(user, userLogs),
       liveKeys: async () => [],
       forgetUser: (user) => void told.push(`forget ${user}`),
@@ -54,6 +58,18 @@ describe.skipIf(redisMissing() !== '')(`who receives entries${redisMissing()}`, 
     await follower.promptEventLog.whenCaughtUp('ann');
     expect(follower.told).toEqual(['prompt of-ann']);
     expect(follower.promptEventLog.isFollowed('ben')).toBe(false);
+  });
+
+  test('a prompt that began and ended while a process could not read it is found afterwards', async () => {
+    const [leader, follower] = [await open(), await open({ failures: 2 })];
+    await follower.promptEventLog.followUser('eve');
+    await begin(leader, 'short', 'eve');
+    await leader.promptEventLog.append('short', { kind: 'recorded' });
+    await follower.promptEventLog.whenCaughtUp('eve');
+    expect(follower.told).toEqual([]);
+    // The connection breaks: what was missed is read.
+    await leader.links.commands.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
+    await expect.poll(() => follower.told).toEqual(['prompt short']);
   });
 
   test('a leader follows the users of its prompts', async () => {
