@@ -12,7 +12,7 @@ export type Cancel = ReturnType<typeof createCancel>;
 
 type CancelOptions = Pick<
   PromptContext,
-  'ledger' | 'promptEventLog' | 'livePrompts' | 'clock' | 'deadlineClock'
+  'ledger' | 'promptEventLog' | 'livePrompts' | 'clock' | 'deadlineClock' | 'log'
 > & {
   readonly outbox: Outbox;
   readonly submissionRecovery: SubmissionRecovery;
@@ -81,7 +81,12 @@ export function createCancel(options: CancelOptions) {
       prompt.cancelRequested = true;
       if (!promptEventLog.isLeader(key)) return;
       // A service may answer that a job has ended and send no event: the owning process asks.
-      void cancelOwned(prompt, prompt.caller);
+      cancelOwned(prompt, prompt.caller).catch((error: unknown) => {
+        const { promptId, caller } = prompt;
+        const facts = { event: 'cancel.failed', err: error, user: caller.user, promptId };
+        options.log.error(facts, 'could not do a cancel that another process recorded');
+        jobCanceller.cancelInBackground(prompt);
+      });
     },
   };
 }

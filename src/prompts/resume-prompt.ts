@@ -51,7 +51,7 @@ function resumeFollowing(
   follower.attachJob(prompt, { jobId, graph, targets });
   return async () => {
     await follower.follow(prompt);
-    if (cancelRequested) void jobCanceller.cancelJob(prompt);
+    if (cancelRequested) jobCanceller.cancelInBackground(prompt);
   };
 }
 

@@ -15,16 +15,18 @@ function promptOf(more: object = {}): LivePrompt {
 }
 
 type Given = {
+  readonly failure?: Error;
   readonly isOwner?: boolean;
   readonly isInOutbox?: boolean;
   readonly isSearched?: boolean;
 };
 
-function openCancel({ isOwner = true, isInOutbox = false, isSearched = false }: Given = {}) {
+function openCancel(given: Given = {}) {
+  const { isOwner = true, isInOutbox = false, isSearched = false, failure } = given;
   const clock = createFakeClock(5);
   const events: string[] = [];
   const live = new Set<LivePrompt>();
-  const { cancel } = createCancel({
+  const { cancel, cancelRequested } = createCancel({
     ledger: {
       prompts: {
         askCancel: async (key: string, atMs: number) => void events.push(`${key} at ${atMs}`),
@@ -38,15 +40,22 @@ function openCancel({ isOwner = true, isInOutbox = false, isSearched = false }: 
     outbox: { withdraw: () => isInOutbox },
     submissionRecovery: { withdraw: async () => isSearched },
     follower: {
-      find: () => undefined,
+      find: () => promptOf(),
       finishWithoutJob: async (_: unknown, { kind }: { kind: string }) =>
         void events.push(`finish ${kind}`),
     },
-    jobCanceller: { cancelJob: async () => void events.push('cancel the job') },
+    jobCanceller: {
+      async cancelJob() {
+        if (failure) throw failure;
+        events.push('cancel the job');
+      },
+      cancelInBackground: () => void events.push('go on cancelling'),
+    },
+    log: silentLogger(),
     clock,
     deadlineClock: clock,
   } as unknown as Parameters<typeof createCancel>[0]);
-  return { cancel, clock, events, live };
+  return { cancel, cancelRequested, clock, events, live };
 }
 
 test.each<[string, Given, string[]]>([
@@ -64,6 +73,12 @@ test.each<[string, Given, string[]]>([
   await opened.cancel([prompt], CALLER);
   expect(prompt.cancelRequested).toBe(true);
   expect(opened.events).toEqual(events);
+});
+
+test('a cancel that another process recorded goes on when the ledger fails, and ends no process', async () => {
+  const { cancelRequested, events } = openCancel({ failure: new Error('Command timed out') });
+  cancelRequested('k');
+  await expect.poll(() => events).toEqual(['go on cancelling']);
 });
 
 test('the answer waits two seconds at most for the owner to remove a prompt from its outbox', async () => {
@@ -146,4 +161,26 @@ test('retries end with the prompt, and after ten minutes', async () => {
   live.delete(prompt);
   await clock.advance(60_000);
   expect(calls).toHaveLength(before + 1);
+});
+
+test('a cancel in the background is tried again while the ledger fails', async () => {
+  const clock = createFakeClock();
+  let calls = 0;
+  const canceller = createJobCanceller({
+    jobs: {
+      cancel: async () => {
+        if (++calls < 3) throw new Error('Command timed out');
+        return { ok: true, value: { status: 'canceled' } };
+      },
+    },
+    livePrompts: { has: () => true },
+    log: silentLogger(),
+    clock,
+  } as unknown as Parameters<typeof createJobCanceller>[0]);
+  onTestFinished(() => canceller.close());
+  const prompt = promptOf();
+  canceller.cancelInBackground(prompt);
+  await clock.advance(500);
+  await clock.advance(1000);
+  await expect.poll(() => [calls, prompt.status]).toEqual([3, 'canceled']);
 });

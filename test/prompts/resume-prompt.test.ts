@@ -47,7 +47,7 @@ async function resumed({ row = {}, intent = {}, ...more }: Case): Promise<string
       recover: ({ clientKnows, isKeyUsed }: Record<string, unknown>) =>
         void events.push(`recover: ${String(clientKnows)}, key used: ${String(isKeyUsed)}`),
     },
-    jobCanceller: { cancelJob: note('cancel') },
+    jobCanceller: { cancelInBackground: () => void events.push('cancel') },
     removePrompt: note('remove'),
   } as unknown as ResumePromptOptions;
   const prompt = { key: 'k', cancelRequested: false, ...more.prompt } as LivePrompt;

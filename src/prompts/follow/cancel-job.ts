@@ -38,9 +38,21 @@ export function createJobCanceller({
     for (let waitMs: number = RETRY_MS.first; ; waitMs = Math.min(waitMs * 2, RETRY_MS.last)) {
       await clock.sleep(waitMs, stop.signal);
       // A repeated cancel does no harm, nor does one of an ended job.
-      if (!livePrompts.has(prompt) || clock.now() > deadlineMs || (await requestCancel(prompt)))
-        return;
+      if (!livePrompts.has(prompt) || clock.now() > deadlineMs) return;
+      if (await requestCancel(prompt).catch((error: unknown) => noteFailure(error, prompt))) return;
     }
+  }
+
+  function noteFailure(error: unknown, { caller: { user } }: LivePrompt): false {
+    const facts = { event: 'cancel.retry_failed', err: error, user };
+    log.error(facts, 'could not cancel a job; trying again');
+    return false;
+  }
+
+  function retryInBackground(prompt: LivePrompt): void {
+    retryUntilDone(prompt).catch((error: unknown) => {
+      if (!stop.signal.aborted) noteFailure(error, prompt);
+    });
   }
 
   return {
@@ -50,11 +62,13 @@ export function createJobCanceller({
      */
     async cancelJob(prompt: LivePrompt, caller?: Caller): Promise<void> {
       if (await requestCancel(prompt, caller)) return;
-      void retryUntilDone(prompt).catch((error: unknown) => {
-        if (stop.signal.aborted) return;
-        const facts = { event: 'cancel.retry_failed', err: error, user: prompt.caller.user };
-        log.error(facts, 'could not retry a cancel');
-      });
+      retryInBackground(prompt);
+    },
+    /** The same for a cancel that no caller waits for. */
+    cancelInBackground(prompt: LivePrompt): void {
+      void requestCancel(prompt)
+        .catch((error: unknown) => noteFailure(error, prompt))
+        .then((isDone) => isDone || retryInBackground(prompt));
     },
     close: () => stop.abort(),
   };

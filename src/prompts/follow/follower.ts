@@ -116,7 +116,10 @@ export class Follower {
     livePrompts.setJobId(prompt, jobId);
     Object.assign(prompt, { graph, targets, status });
     const followed = this.#followed.get(prompt.key);
-    if (followed) followed.eventStream = jobs.events(prompt.caller, jobId, followed.signal);
+    if (!followed) return;
+    followed.eventStream = jobs.events(prompt.caller, jobId, followed.signal);
+    // Its reader awaits it later, and sees the failure.
+    followed.eventStream.catch(() => {});
   }
 
   /** The job is recorded: its events are consumed as soon as the prompt is released. */
