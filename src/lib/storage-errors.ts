@@ -41,3 +41,17 @@ export function isStorageUnavailable(error: unknown): boolean {
   }
   return false;
 }
+
+/** Error texts of the client of Redis, and of a cluster, while a Redis is away. */
+const REDIS_AWAY_MESSAGE =
+  /Command timed out|Connection is closed|max retries per request|Failed to refresh slots|^(CLUSTERDOWN|LOADING|TRYAGAIN) /;
+
+/** True when an error, or one of its causes, means that a ledger in Redis is away for now. */
+export function isRedisAway(error: unknown): boolean {
+  let cause = error;
+  for (let depth = 0; depth < MAX_CAUSES && cause instanceof Error; depth += 1) {
+    if (REDIS_AWAY_MESSAGE.test(cause.message)) return true;
+    cause = cause.cause;
+  }
+  return false;
+}

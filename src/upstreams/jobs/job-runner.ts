@@ -1,4 +1,5 @@
 import type { Clock } from '../../lib/clock.ts';
+import { isRedisAway } from '../../lib/storage-errors.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
 import type { Logger } from '../../observability/log.ts';
 import type { JobFiles } from '../assets/job-files.ts';
@@ -67,7 +68,9 @@ export class JobRunner {
     this.#runs.get(id)?.onLeaseLost();
     this.#runs.set(id, run);
     try {
-      const end = await this.#runNodes(run.job);
+      const end = await this.#runNodes(run.job).catch((error: unknown) =>
+        this.#repeatLater(run, error),
+      );
       await run.drain();
       return await this.#finishRun(run, end);
     } finally {
@@ -75,11 +78,19 @@ export class JobRunner {
     }
   }
 
+  /** The queue tries a run again that rejects; its worker has not died. */
+  async #repeatLater(run: JobRun, error: unknown): Promise<never> {
+    await run.drain();
+    await this.#options.runs.requeue(run);
+    throw error;
+  }
+
   async #runNodes(job: LiveJob): Promise<JobEnd> {
     await this.#removeEarlierFiles(job);
     try {
       return await this.#options.threads.run(job);
     } catch (error) {
+      if (this.#options.runs.isShared && isRedisAway(error)) throw error;
       const facts = { event: 'job.run_failed', err: error, job: job.id };
       this.#options.log.error(facts, 'a job could not be run');
       return failed();

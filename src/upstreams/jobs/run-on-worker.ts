@@ -1,5 +1,6 @@
 import type { Clock } from '../../lib/clock.ts';
 import { createLazyJson, readValue } from '../../lib/lazy-json.ts';
+import { isRedisAway } from '../../lib/storage-errors.ts';
 import type { NodeDef } from '../../nodes/node.ts';
 import type { Logger } from '../../observability/log.ts';
 import { parseJson } from '../../protocol/json.ts';
@@ -43,7 +44,7 @@ export type RunnerOptions = {
   readonly log: Logger;
 };
 
-/** Runs one job on a worker thread and returns how it ended. */
+/** Runs one job on a worker thread and returns how it ended. Rejects when it failed because Redis was away. */
 export async function runOnWorker(
   job: LiveJob,
   thread: WorkerThread,
@@ -78,6 +79,7 @@ async function exchangeMessages(
   { job, thread, reporter, request }: WorkerExchange,
   deps: RunnerOptions,
 ): Promise<ThreadEnd> {
+  let away: { readonly error: unknown } | undefined;
   const answer = async (message: Extract<FromWorker, { type: 'question' }>): Promise<void> => {
     try {
       const value = await deps.answer(job, message);
@@ -88,6 +90,7 @@ async function exchangeMessages(
         { event: 'worker.request_failed', err: error, job: job.id },
         'a request of a worker failed',
       );
+      if (isRedisAway(error)) away ??= { error };
       const { code } = error as NodeJS.ErrnoException;
       const failure = `the engine could not do this: ${code ?? 'an internal error'}`;
       thread.reply({ type: 'reply', id: message.id, failure, ...(code !== undefined && { code }) });
@@ -98,6 +101,7 @@ async function exchangeMessages(
   );
   const end = await thread.run(request, (message) => handler.add(message));
   await handler.done();
+  if (away && end.kind === 'failed') throw away.error;
   return end;
 }
 

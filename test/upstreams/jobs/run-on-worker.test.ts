@@ -245,3 +245,25 @@ test('files that cannot be synced are logged', async () => {
   await end;
   await expect(job.filesOnDisk?.()).resolves.toBeUndefined();
 });
+
+const FAILED: ThreadEnd = { kind: 'failed', errorJson: '{}' };
+
+test.each([
+  ['rejects when Redis was away, so that it is tried again', 'Command timed out', 'Command timed'],
+  ['has failed for any other reason', 'no such column', undefined],
+])('a job whose file could not be recorded %s', async (_, reason, rejection) => {
+  const { state, end } = start({
+    answer: async () => {
+      throw new Error('the ledger could not be written', { cause: new Error(reason) });
+    },
+  });
+  const settled = end.then(
+    ({ status }) => status,
+    (error: Error) => String(error.cause),
+  );
+  await expect.poll(() => state.request).toBeDefined();
+  state.send({ type: 'question', id: 1, kind: 'save', ask: {} } as unknown as Message);
+  await expect.poll(() => state.replies.length).toBe(1);
+  state.end(FAILED);
+  expect(await settled).toContain(rejection ?? 'failed');
+});
