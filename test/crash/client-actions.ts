@@ -121,7 +121,8 @@ const job: ClientAction = async ({ client, jobs }, { random, next }) => {
     }
     const code = answer?.status === 422 ? answer.json().error?.code : undefined;
     if (code === 'idempotency_key_reuse') return void jobs.push({ jobId: undefined, marker });
-    if (answer && answer.status < 500 && answer.status !== 429) {
+    // 408: the server did not read it in time, on a machine that has too much to do.
+    if (answer && answer.status < 500 && ![408, 429].includes(answer.status)) {
       throw new Error(`a v2 job was answered ${answer.status}: ${answer.bytes.toString()}`);
     }
     await new Promise((resolve) => setTimeout(resolve, RESEND_MS));

@@ -1,6 +1,6 @@
 // `npm run crash -- --kills N --each N --seed S --topology NAME` (embedded, redis, bucket, cluster or remote): kills -9
-// at random moments and at every named crash point, under a mixed load; first each part alone, `--each` times. Not in
-// CI: `crash.test.ts` is the short one.
+// at random moments and at every named crash point, under a mixed load; first each part (or `--parts A,B`) alone,
+// `--each` times. Not in CI: `crash.test.ts` is the short one.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { readFlags } from './options.ts';
@@ -12,7 +12,7 @@ const OUTPUT = new URL('../../test-output/crash/', import.meta.url).pathname;
 /** How the kills are shared out when all are asked for. */
 const SHARE = { embedded: 0.3, redis: 0.15, bucket: 0.2, cluster: 0.2, remote: 0.15 } as const;
 
-const { kills, killsOfEach, seed, topologies } = readFlags(
+const { kills, killsOfEach, parts, seed, topologies } = readFlags(
   JSON.parse(process.env['CRASH_FLAGS'] ?? '[]'),
 );
 
@@ -28,7 +28,8 @@ test(
       };
       const ofAny = Math.ceil(kills * share);
       const logs = `${OUTPUT}${topology}`;
-      reports.push(await crash({ topology, seed, kills: ofAny, killsOfEach, logs, onRound }));
+      const counts = { kills: ofAny, killsOfEach, parts };
+      reports.push(await crash({ topology, seed, ...counts, logs, onRound }));
     }
     const troubles = reports.flatMap(({ topology, account }) =>
       account.troubles.map((trouble) => `${topology}: ${trouble}`),

@@ -4,17 +4,19 @@ import { TOPOLOGIES, type Topology } from './processes.ts';
 export type CrashFlags = {
   readonly kills: number;
   readonly killsOfEach: number;
+  readonly parts: readonly string[] | undefined;
   readonly seed: number;
   readonly topologies: readonly Topology[];
 };
 
-/** Reads `--kills N --each N --seed S --topology NAME`; the seed may be left out, and is printed. */
+/** Reads `--kills N --each N --parts A,B --seed S --topology NAME`; the seed may be left out, and is printed. */
 export function readFlags(args: readonly string[]): CrashFlags {
   const { values } = parseArgs({
     args: [...args],
     options: {
       kills: { type: 'string', default: '300' },
       each: { type: 'string', default: '0' },
+      parts: { type: 'string' },
       seed: { type: 'string', default: String(Math.floor(Math.random() * 2 ** 32)) },
       topology: { type: 'string' },
     },
@@ -25,6 +27,7 @@ export function readFlags(args: readonly string[]): CrashFlags {
   return {
     kills: whole('kills', values.kills),
     killsOfEach: whole('each', values.each),
+    parts: values.parts?.split(','),
     seed: whole('seed', values.seed),
     topologies,
   };

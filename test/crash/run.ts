@@ -12,8 +12,9 @@ export type CrashOptions = {
   readonly topology: Topology;
   /** Of parts that take turns in a random order. */
   readonly kills: number;
-  /** Before these: of each part, while the others live. */
+  /** Before these: of each part, or of those that are named, while the others live. */
   readonly killsOfEach?: number;
+  readonly parts?: readonly string[] | undefined;
   readonly seed: number;
   /** A folder for the logs of all processes, written at the end. */
   readonly logs?: string;
@@ -66,7 +67,7 @@ type CrashRun = {
   readonly doubled: Set<string>;
 };
 
-/** Kills processes under a mixed load, half of them at named points, and says what became of it. */
+/** Kills processes under a mixed load, most servers and workers at named points, and says what became of it. */
 export async function crash(options: CrashOptions): Promise<CrashReport> {
   const { topology, seed } = options;
   const { random } = seeded(seed);
@@ -92,9 +93,9 @@ export async function crash(options: CrashOptions): Promise<CrashReport> {
       const load = startLoad(processes.urls, context);
       if (!(await isAccepted(load, FIRST_WITHIN_MS)))
         throw new Error('no prompt was accepted before the first kill');
-      await killSome(run, load, { part, kills });
+      const armed = await killSome(run, load, { part, kills });
       await load.stop();
-      await restAll(processes);
+      await disarm(processes, armed);
       rounds.push({ part, kills, account: await settleAll(run, load) });
       accepted.push(...load.acknowledged);
       options.onRound?.(report());
@@ -114,10 +115,12 @@ function writeLogs({ killables }: TopologyProcesses, folder: string): void {
 }
 
 function roundsOf(
-  { kills, killsOfEach = 0 }: CrashOptions,
+  { kills, killsOfEach = 0, parts: named }: CrashOptions,
   { killables }: TopologyProcesses,
 ): readonly Omit<Round, 'account'>[] {
-  const parts = [...new Set(killables.map(({ part }) => part))];
+  const all = [...new Set(killables.map(({ part }) => part))];
+  const parts = named ?? all;
+  if (parts.some((part) => !all.includes(part))) throw new Error(`the parts are ${all.join(', ')}`);
   return [
     ...parts.flatMap((part) => roundsOfPart(part, killsOfEach)),
     ...roundsOfPart(ANY_PART, kills),
@@ -143,7 +146,11 @@ async function isAccepted({ acknowledged }: Load, withinMs: number): Promise<boo
   return false;
 }
 
-async function killSome(run: CrashRun, load: Load, round: Omit<Round, 'account'>): Promise<void> {
+async function killSome(
+  run: CrashRun,
+  load: Load,
+  round: Omit<Round, 'account'>,
+): Promise<ReadonlyMap<KillableProcess, string>> {
   const { random, points, parts } = run;
   const armed = new Map<KillableProcess, string>();
   for (let kill = 0; kill < round.kills; kill++) {
@@ -158,6 +165,7 @@ async function killSome(run: CrashRun, load: Load, round: Omit<Round, 'account'>
     else armed.set(victim, next);
     await victim.start(next);
   }
+  return armed;
 }
 
 /** Each part has its turn, and then one of its processes. */
@@ -204,8 +212,12 @@ async function dieAt(
 }
 
 /** Nothing dies any more: what was accepted is to end now. */
-async function restAll({ killables: victims }: TopologyProcesses): Promise<void> {
-  for (const victim of victims) {
+async function disarm(
+  { killables }: TopologyProcesses,
+  armed: ReadonlyMap<KillableProcess, string>,
+): Promise<void> {
+  for (const victim of killables) {
+    if (!armed.has(victim)) continue;
     await victim.kill9();
     await victim.start(undefined);
   }
