@@ -15,9 +15,9 @@ import {
 } from '../support/upstreams/job-scripts.ts';
 import { seeded } from '../support/graphs/seeded.ts';
 import { flat } from '../support/graphs/workflows.ts';
-import { type Client, type FaultSetup, openOwnSetup } from './open.ts';
+import { type Client, type FaultSetup, SLOWER, openOwnSetup, testOneServer } from './open.ts';
 
-vi.setConfig({ testTimeout: 40_000, hookTimeout: 30_000 });
+vi.setConfig({ testTimeout: 40_000 * SLOWER, hookTimeout: 30_000 * SLOWER });
 
 const FIXED = { HOLDOVER_UPSTREAM_KEY: 'the-fixed-key' };
 
@@ -291,26 +291,29 @@ test('F42 SIGTERM while a prompt runs upstream: exits with 0, and does not stop 
   expect((await client.ended(promptId)).status.status_str).toBe('success');
 });
 
-test('F43 a second process on the same data refuses, and submits nothing of it', async () => {
-  const setup = await openOwnSetup({ env: FIXED });
-  setup.upstream.always('submit', fault.refuse(429, 'queue_full', { 'Retry-After': '30' }));
-  const client = await setup.client();
-  await client.post();
-  const args = [
-    '--port',
-    '0',
-    '--data-dir',
-    setup.holdover().dataDir,
-    '--upstream',
-    setup.upstream.url,
-  ];
-  // The first one stands still: whatever is asked now is asked by the other.
-  process.kill(setup.holdover().pid, 'SIGSTOP');
-  const asked = setup.upstream.journal.length;
-  const second = await runHoldover(args, FIXED);
-  const heard = setup.upstream.journal.slice(asked).map(({ route }) => route);
-  process.kill(setup.holdover().pid, 'SIGCONT');
-  expect(second.code).not.toBe(0);
-  expect(second.stderr).toMatch(/in use by another Holdover/);
-  expect(heard.filter((route) => route === 'submit')).toEqual([]);
-});
+testOneServer(
+  'F43 a second process on the same data refuses, and submits nothing of it',
+  async () => {
+    const setup = await openOwnSetup({ env: FIXED });
+    setup.upstream.always('submit', fault.refuse(429, 'queue_full', { 'Retry-After': '30' }));
+    const client = await setup.client();
+    await client.post();
+    const args = [
+      '--port',
+      '0',
+      '--data-dir',
+      setup.holdover().dataDir,
+      '--upstream',
+      setup.upstream.url,
+    ];
+    // The first one stands still: whatever is asked now is asked by the other.
+    process.kill(setup.holdover().pid, 'SIGSTOP');
+    const asked = setup.upstream.journal.length;
+    const second = await runHoldover(args, FIXED);
+    const heard = setup.upstream.journal.slice(asked).map(({ route }) => route);
+    process.kill(setup.holdover().pid, 'SIGCONT');
+    expect(second.code).not.toBe(0);
+    expect(second.stderr).toMatch(/in use by another Holdover/);
+    expect(heard.filter((route) => route === 'submit')).toEqual([]);
+  },
+);

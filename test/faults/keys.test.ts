@@ -3,9 +3,9 @@ import { readFile, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { error, fault } from '../support/upstreams/hostile-v2.ts';
-import { type Client, type FaultSetup, openOwnSetup } from './open.ts';
+import { type Client, type FaultSetup, openOwnSetup, SLOWER } from './open.ts';
 
-vi.setConfig({ testTimeout: 20_000, hookTimeout: 30_000 });
+vi.setConfig({ testTimeout: 20_000 * SLOWER, hookTimeout: 30_000 * SLOWER });
 
 const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 const FIXED_KEY = 'the-fixed-key-canary';

@@ -11,9 +11,9 @@ import {
   runsToCompletion,
   staysRunning,
 } from '../support/upstreams/job-scripts.ts';
-import { type Client, type FaultSetup, openOwnSetup } from './open.ts';
+import { type Client, type FaultSetup, openOwnSetup, SLOWER } from './open.ts';
 
-vi.setConfig({ testTimeout: 40_000, hookTimeout: 30_000 });
+vi.setConfig({ testTimeout: 40_000 * SLOWER, hookTimeout: 30_000 * SLOWER });
 
 const FIXED = { HOLDOVER_UPSTREAM_KEY: 'the-fixed-key' };
 

@@ -21,7 +21,13 @@ import {
   staysRunning,
 } from '../support/upstreams/job-scripts.ts';
 import { growing } from '../support/graphs/workflows.ts';
-import { type Client, type FaultSetup, openOwnSetup, useSharedSetup } from './open.ts';
+import {
+  type Client,
+  type FaultSetup,
+  openOwnSetup,
+  useSharedSetup,
+  testOneServer,
+} from './open.ts';
 
 let setup: FaultSetup;
 useSharedSetup((opened) => (setup = opened));
@@ -283,7 +289,7 @@ describe('how a job goes on', () => {
     expect(binary.length).toBeGreaterThan(0);
   });
 
-  test('eight streams and no more: all of twenty prompts end', async () => {
+  testOneServer('eight streams and no more: all of twenty prompts end', async () => {
     const eight = await openOwnSetup();
     eight.upstream.maxStreams = 8;
     eight.upstream.script(runsToCompletion({ pauseMs: 40 }));

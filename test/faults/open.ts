@@ -4,12 +4,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Agent, type RequestInit, fetch } from 'undici';
-import { afterAll, beforeAll, expect, onTestFinished, vi } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import type { RetryPolicy } from '../../src/prompts/submit/retry-policy.ts';
 import type { RemoteLimits } from '../../src/upstreams/remote/limits.ts';
 import { type FaultProxy, openFaultProxy } from '../support/processes/fault-proxy.ts';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 import { type HostileV2, type WireJob, openHostileV2 } from '../support/upstreams/hostile-v2.ts';
+import { testedUpstream } from '../support/upstreams/tested-upstream.ts';
 import {
   type AnswerRecord,
   type SocketRecord,
@@ -56,6 +57,15 @@ export const FAST: Partial<RemoteLimits> = {
     queued: { first: 40, last: 80 },
   },
 };
+
+/** In front of the upstream is one server, or what deploy/compose.yaml has: HAProxy, two servers, Redis and a bucket. */
+const IS_STACK = testedUpstream() === 'stack';
+
+/** Five processes take longer to start than one. */
+export const SLOWER = IS_STACK ? 3 : 1;
+
+/** What is said of one process: its own limits, its log, its data folder. */
+export const testOneServer = test.skipIf(IS_STACK);
 
 /** Of all clients of a scene together. */
 const CLIENT_CONNECTIONS = 12;
@@ -133,7 +143,7 @@ export type Client = {
 
 /** The scene that all tests of a file share, once it is there; its jobs run. */
 export function useSharedSetup(take: (setup: FaultSetup) => void): void {
-  vi.setConfig({ testTimeout: 20_000, hookTimeout: 30_000 });
+  vi.setConfig({ testTimeout: 20_000 * SLOWER, hookTimeout: 30_000 * SLOWER });
   let shared: FaultSetup;
   beforeAll(async () => {
     shared = await openFaultSetup();
@@ -155,7 +165,12 @@ export async function openFaultSetup(options: Options = {}): Promise<FaultSetup>
     // Whatever stands in for a store of files is on this machine too.
     const redirects = ['--upstream-redirects', '127.0.0.1'];
     const args = [...own, ...redirects, ...(options.args ?? [])];
-    return startHoldover({ upstream: 'embedded', dataDir, args, env: { ...options.env, ...env } });
+    return startHoldover({
+      upstream: IS_STACK ? 'stack' : 'embedded',
+      dataDir,
+      args,
+      env: { ...options.env, ...env },
+    });
   };
   let holdover = await start(options.firstEnv);
   const record = {
@@ -234,6 +249,8 @@ async function openClient(
     const response = await fetch(url, { redirect: 'manual', dispatcher, ...init, headers: own });
     const text = await response.text();
     const { status } = response;
+    // The balancer stands for a server that was killed: no server has answered.
+    if (IS_STACK && status >= 502 && text.startsWith('<html>')) throw new Error(text);
     record.answers.push({ account: key, what: `${init.method ?? 'GET'} ${path}`, status, text });
     return { status, headers: response.headers, text, json: jsonOf(text) };
   }

@@ -9,7 +9,13 @@ import {
   runsToCompletion,
   staysRunning,
 } from '../support/upstreams/job-scripts.ts';
-import { type Client, type FaultSetup, openOwnSetup, useSharedSetup } from './open.ts';
+import {
+  type Client,
+  type FaultSetup,
+  openOwnSetup,
+  useSharedSetup,
+  testOneServer,
+} from './open.ts';
 
 let setup: FaultSetup;
 useSharedSetup((opened) => (setup = opened));
@@ -180,24 +186,27 @@ describe('no room for more', () => {
     await client.ended(promptId);
   });
 
-  test('a full outbox is 503 with Retry-After, and what is in it is not touched', async () => {
-    const small = await openOwnSetup({ args: ['--outbox-limit', '2'] });
-    small.upstream.script(runsToCompletion());
-    small.upstream.always('submit', fault.refuse(429, 'queue_full'));
-    const client = await small.client();
-    const [a, b] = [await client.post(), await client.post()];
-    const third = await client.post();
-    expect([a.status, b.status, third.status]).toEqual([200, 200, 503]);
-    expect(third.json.error.type).toBe('queue_full');
-    expect(third.headers.get('retry-after')).toMatch(/^\d+$/);
-    const other = await small.client();
-    const theirsToo = await other.post();
-    expect(theirsToo.status).toBe(200);
-    small.upstream.always('submit', (exchange) => exchange.honestly());
-    for (const { promptId } of [a, b]) await client.ended(promptId);
-    await other.ended(theirsToo.promptId);
-    await small.check();
-  });
+  testOneServer(
+    'a full outbox is 503 with Retry-After, and what is in it is not touched',
+    async () => {
+      const small = await openOwnSetup({ args: ['--outbox-limit', '2'] });
+      small.upstream.script(runsToCompletion());
+      small.upstream.always('submit', fault.refuse(429, 'queue_full'));
+      const client = await small.client();
+      const [a, b] = [await client.post(), await client.post()];
+      const third = await client.post();
+      expect([a.status, b.status, third.status]).toEqual([200, 200, 503]);
+      expect(third.json.error.type).toBe('queue_full');
+      expect(third.headers.get('retry-after')).toMatch(/^\d+$/);
+      const other = await small.client();
+      const theirsToo = await other.post();
+      expect(theirsToo.status).toBe(200);
+      small.upstream.always('submit', (exchange) => exchange.honestly());
+      for (const { promptId } of [a, b]) await client.ended(promptId);
+      await other.ended(theirsToo.promptId);
+      await small.check();
+    },
+  );
 
   test.each([
     ['a login page', fault.html()],
@@ -216,7 +225,7 @@ describe('no room for more', () => {
     expect(client.jobs(marker)).toHaveLength(1);
   });
 
-  test('many at once do not overrun it', async () => {
+  testOneServer('many at once do not overrun it', async () => {
     const small = await openOwnSetup({ args: ['--outbox-limit', '2'] });
     small.upstream.script(runsToCompletion());
     small.upstream.always('submit', fault.refuse(429, 'queue_full'));
@@ -267,7 +276,7 @@ describe('limits on looking', () => {
     expect(client.outline(promptId)).toContain('executed:9');
   });
 
-  test(
+  testOneServer(
     'F24 a hundred jobs, streams for few: no cap is exceeded, and all of them end',
     { timeout: 60_000 },
     async () => {
@@ -302,20 +311,23 @@ describe('limits on looking', () => {
     for (const { promptId } of unwatched) await away.ended(promptId);
   });
 
-  test('F25 501 on the stream: asked for once, then every job is polled to its end', async () => {
-    const pollOnly = await openOwnSetup();
-    pollOnly.upstream.script(runsToCompletion());
-    pollOnly.upstream.always('events', fault.refuse(501, 'not_implemented'));
-    const client = await pollOnly.client();
-    for (let i = 0; i < 3; i += 1) {
-      const { promptId } = await client.post();
-      await client.ended(promptId);
-      await client.socket.untilDone(promptId);
-      expect(client.outline(promptId)).toContain('executed:9');
-    }
-    expect(pollOnly.upstream.requests('events')).toHaveLength(1);
-    await pollOnly.check();
-  });
+  testOneServer(
+    'F25 501 on the stream: asked for once, then every job is polled to its end',
+    async () => {
+      const pollOnly = await openOwnSetup();
+      pollOnly.upstream.script(runsToCompletion());
+      pollOnly.upstream.always('events', fault.refuse(501, 'not_implemented'));
+      const client = await pollOnly.client();
+      for (let i = 0; i < 3; i += 1) {
+        const { promptId } = await client.post();
+        await client.ended(promptId);
+        await client.socket.untilDone(promptId);
+        expect(client.outline(promptId)).toContain('executed:9');
+      }
+      expect(pollOnly.upstream.requests('events')).toHaveLength(1);
+      await pollOnly.check();
+    },
+  );
 });
 
 test('I1 to I10 hold over all of it', () => setup.check());

@@ -4,9 +4,9 @@ import { expect, test, vi } from 'vitest';
 import { type Hook, type Route, fault, frame } from '../support/upstreams/hostile-v2.ts';
 import { runsToCompletion } from '../support/upstreams/job-scripts.ts';
 import { seeded } from '../support/graphs/seeded.ts';
-import { type Client, openOwnSetup } from './open.ts';
+import { type Client, openOwnSetup, SLOWER } from './open.ts';
 
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 30_000 });
+vi.setConfig({ testTimeout: 60_000 * SLOWER, hookTimeout: 30_000 * SLOWER });
 
 const honest: Hook = (exchange) => exchange.honestly();
 

@@ -5,9 +5,9 @@ import { describe, expect, test, vi } from 'vitest';
 import { type Hook, error, fault } from '../support/upstreams/hostile-v2.ts';
 import { keyOf } from '../support/processes/invariants.ts';
 import { runsToCompletion } from '../support/upstreams/job-scripts.ts';
-import { type Client, type FaultSetup, openOwnSetup } from './open.ts';
+import { type Client, type FaultSetup, openOwnSetup, SLOWER } from './open.ts';
 
-vi.setConfig({ testTimeout: 40_000, hookTimeout: 30_000 });
+vi.setConfig({ testTimeout: 40_000 * SLOWER, hookTimeout: 30_000 * SLOWER });
 
 const FIXED = { HOLDOVER_UPSTREAM_KEY: 'the-fixed-key' };
 const AFTER_SUBMIT = { HOLDOVER_CRASH_AT: 'after-submit' };

@@ -52,28 +52,37 @@ export async function startHoldover(options: StartOptions = {}): Promise<Holdove
 }
 
 /** Redis, a bucket, two servers and a balancer; one worker, since clients are told of one job at a time. */
-async function startBehindBalancer({ args = [], env = {} }: StartOptions): Promise<Holdover> {
+async function startBehindBalancer(options: StartOptions): Promise<Holdover> {
+  const { args = [], env = {}, dataDir } = options;
   const { startStack } = await import('./stack.ts');
   const { server, worker } = argsOfStack(args);
   const stack = await startStack({
     serverArgs: server,
     workerArgs: worker,
-    workers: 1,
+    // A service in front of which the servers stand runs the jobs itself.
+    workers: args.includes('--upstream') ? 0 : 1,
     env: { HOLDOVER_LOCAL_TOKEN: undefined, HOLDOVER_ALLOW_INSECURE_BIND: '1', ...env },
+    ...(dataDir !== undefined && { root: join(dataDir, 'stack') }),
   });
-  const { balancer, servers, workers } = stack;
-  const endAll = async (): Promise<void> =>
-    void (await Promise.all([...servers, ...workers].map((one) => one.kill9())));
+  const { balancer, servers } = stack;
+  const port = Number(new URL(balancer.url).port);
   return {
     url: balancer.url,
     wsUrl: balancer.wsUrl,
-    port: Number(new URL(balancer.url).port),
+    port,
     dataDir: servers[0]?.dataDir ?? '',
     pid: servers[0]?.pid ?? 0,
     log: () => stack.log(),
-    kill9: endAll,
-    terminate: async () => (await Promise.all(servers.map((one) => one.terminate())))[0] ?? null,
-    dispose: () => stack.dispose(),
+    kill9: () => stack.dispose(),
+    async terminate() {
+      const codes = await Promise.all(servers.map((one) => one.terminate()));
+      await stack.dispose();
+      return codes.find((code) => code !== 0) ?? 0;
+    },
+    async dispose() {
+      await stack.dispose();
+      if (dataDir !== undefined) await rm(dataDir, { recursive: true, force: true });
+    },
   };
 }
 

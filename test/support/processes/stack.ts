@@ -58,6 +58,8 @@ export type StackOptions = {
   readonly workerArgs?: readonly string[];
   /** As many as in compose. */
   readonly workers?: number;
+  /** A folder for all data, which an earlier stack may have left; without it a temporary one. */
+  readonly root?: string;
   /** Replaces variables of the services; `undefined` removes one. */
   readonly env?: NodeJS.ProcessEnv;
   /** In the place of Redis. */
@@ -98,7 +100,7 @@ const valuesOf = (environment: Service['environment']): Record<string, string> =
   Object.fromEntries(Object.entries(environment).map(([name, text]) => [name, valueOf(text)]));
 
 export async function startStack(options: StackOptions = {}): Promise<Stack> {
-  const root = await mkdtemp(join(tmpdir(), 'holdover-stack-'));
+  const root = options.root ?? (await mkdtemp(join(tmpdir(), 'holdover-stack-')));
   const { redis, bucket, holdover, worker } = composeServices();
   if (!redis || !bucket || !holdover || !worker) throw new Error('compose lacks a service');
   const ports = { redis: await freePort(), bucket: await freePort() };
@@ -171,7 +173,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
       await Promise.all([...servers, ...workers].map((one) => one.dispose()));
       await Promise.all(stores.map((store) => store.kill9()));
       await cluster?.dispose();
-      await rm(root, { recursive: true, force: true });
+      if (options.root === undefined) await rm(root, { recursive: true, force: true });
     },
   };
 }
