@@ -5,7 +5,7 @@ type Running = { readonly pid: number; kill9(): Promise<void>; log(): string };
 
 /** A process that is killed and started again on what it stored. */
 export type KillableProcess = {
-  /** What it is part of: several processes may be one part. */
+  /** The part of the topology; several processes may be one part. */
   readonly part: string;
   /** The named points it can reach. */
   readonly points: readonly CrashPoint[];

@@ -26,7 +26,7 @@ export type Account = {
   readonly troubles: string[];
 };
 
-/** What is counted of the work of the clients. */
+/** The counts of the work of the clients. */
 export const FIGURES = [
   'prompts',
   'unanswered',

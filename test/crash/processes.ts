@@ -96,7 +96,7 @@ async function redis(root: string): Promise<TopologyProcesses> {
   return { killables, urls, dispose: () => store.dispose() };
 }
 
-/** What deploy/compose.yaml has; each of its parts is killed. */
+/** The parts of deploy/compose.yaml, each of which is killed. */
 async function bucket(root: string): Promise<TopologyProcesses> {
   const store = await startRedis();
   const stores = [killableStore('redis', store)];

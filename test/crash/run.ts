@@ -61,9 +61,9 @@ type CrashRun = {
   readonly parts: Tally;
   /** How often a process was started to die at each named point. */
   readonly tried: Tally;
-  /** What ended without being killed. */
+  /** Processes that ended without being killed. */
   readonly ended: string[];
-  /** What was found to be there twice. */
+  /** Results that were found to be there twice. */
   readonly doubled: Set<string>;
 };
 
@@ -234,7 +234,7 @@ async function settleAll({ processes, ended, doubled }: CrashRun, load: Load): P
   return account;
 }
 
-/** What later kills left of it; only files of users are written over. */
+/** Looks at all work again after later kills; only files of users are written over. */
 async function settleAgain(
   { doubled }: CrashRun,
   accepted: readonly Acknowledged[],

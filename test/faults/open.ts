@@ -64,7 +64,7 @@ const IS_STACK = testedUpstream() === 'stack';
 /** Five processes take longer to start than one. */
 export const SLOWER = IS_STACK ? 3 : 1;
 
-/** What is said of one process: its own limits, its log, its data folder. */
+/** For tests about one process: its own limits, its log, its data folder. */
 export const testOneServer = test.skipIf(IS_STACK);
 
 /** Of all clients of a scene together. */
