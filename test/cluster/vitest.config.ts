@@ -14,6 +14,7 @@ export default defineConfig({
     include: [
       'test/cluster/failover.ts',
       'test/cluster/stack-failover.ts',
+      'test/cluster/stack-moved-slots.ts',
       'test/deploy/stack.test.ts',
       'test/replication/{cluster,replicas,takeover,embedded-engine}.test.ts',
       'test/upstreams/distributed/*.test.ts',
