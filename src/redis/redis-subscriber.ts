@@ -32,6 +32,8 @@ export class RedisSubscriber {
     redis.on('ready', () => {
       if (this.#opened++ > 0) void this.#subscribeAgain();
     });
+    // The node says that it has not the channels any more.
+    redis.on('moved', () => redis.disconnect(true));
   }
 
   /** Resolves when messages of the channel are received from now on. */
