@@ -51,7 +51,8 @@ export class BullJobQueue implements JobQueue {
     const added = entered.flatMap((job) => (job.opts.priority > 0 ? [job] : []));
     if (added.length === 0) return;
     reached('after-queue-entry');
-    await this.#queue.addBulk(added);
+    // Not `addBulk`: its transaction is refused while a Redis Cluster moves the queue to another node.
+    await Promise.all(added.map(({ name, data, opts }) => this.#queue.add(name, data, opts)));
     await Promise.all(
       [...new Set(jobs.map(({ user }) => user))].map((user) => this.#arrange(user)),
     );
