@@ -30,8 +30,11 @@ export const PREVIEW_HEAD_BYTES = 4;
 
 /** A process that subscribes to the log of one prompt. */
 export type LogSubscriber = {
-  /** The next entry. `position` counts from 1, or is 0 where positions do not matter. */
-  apply(entry: PromptLogEntry, position: number): Promise<void>;
+  /**
+   * The next entry. `position` counts from 1, or is 0 where positions do not matter. `undefined`: it is
+   * applied.
+   */
+  apply(entry: PromptLogEntry, position: number): Promise<void> | undefined;
   /** Another process owns the prompt from now on. */
   onLeadershipLost(): void;
   /**
@@ -152,7 +155,8 @@ export function createLocalEventLog(): PromptEventLog {
     async append(key, entry) {
       const subscriber = subscribers.get(key);
       if (entry.kind === 'recorded' || entry.kind === 'removed') subscribers.delete(key);
-      await subscriber?.apply(entry, 0);
+      const applied = subscriber?.apply(entry, 0);
+      if (applied) await applied;
     },
     isLeader: () => true,
     markReceived() {},

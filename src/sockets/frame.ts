@@ -119,7 +119,7 @@ export function activeNodeIn(frame: Frame): string | null | undefined {
 }
 
 function textOf(message: V1Message): WireFrame {
-  return toWireFrame(Buffer.from(encodeMessage(message)), 'text');
+  return toWireFrame(encodeMessage(message), 'text');
 }
 
 function binary(bytes: Buffer): WireFrame {

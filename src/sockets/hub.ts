@@ -143,7 +143,7 @@ export class Hub {
   /** Sends all sockets of this user the number of prompts that are left. */
   sendStatus(user: string): void {
     if (!this.#connections.has(user)) return;
-    const text = toWireFrame(Buffer.from(this.#statusText(user)), 'text');
+    const text = toWireFrame(this.#statusText(user), 'text');
     for (const connection of this.#connections.of(user)) {
       if (connection.isOpen()) connection.sendText(text);
     }

@@ -1,16 +1,3 @@
-import { Sender } from 'ws';
-
-declare module 'ws' {
-  /** Exported by `ws`, but absent from its types and its documentation. */
-  export const Sender: {
-    /** Returns the header of a frame and its payload. */
-    frame(data: Buffer, options: FrameOptions): FramePieces;
-  };
-  type FrameOptions = { readonly [name in 'fin' | 'rsv1' | 'mask' | 'readOnly']: boolean } & {
-    readonly opcode: number;
-  };
-}
-
 type FramePieces = readonly [Buffer] | readonly [Buffer, Buffer];
 
 /** A WebSocket frame as it is on the wire, encoded once for any number of sockets. */
@@ -25,12 +12,39 @@ const OPCODE = { text: 1, binary: 2 } as const;
 /** Up to this size a copy costs less than a second write for every socket. */
 const MAX_COPIED_BYTES = 64 * 1024;
 
-export function toWireFrame(message: Buffer, kind: keyof typeof OPCODE): WireFrame {
-  const { length } = message;
-  const opcode = OPCODE[kind];
-  const options = { fin: true, rsv1: false, mask: false, readOnly: true, opcode };
-  const pieces = Sender.frame(message, options);
-  return { pieces: length <= MAX_COPIED_BYTES ? [Buffer.concat(pieces)] : pieces, length };
+/** Lengths from these on take 16 or 64 bits of the header. */
+const LENGTH_16_BIT = 126;
+const LENGTH_64_BIT = 2 ** 16;
+
+/** Encodes a message as RFC 6455 (5.2) has it for a server: one frame, without a mask. */
+export function toWireFrame(message: string | Buffer, kind: keyof typeof OPCODE): WireFrame {
+  const length = Buffer.byteLength(message);
+  const headerBytes = length < LENGTH_16_BIT ? 2 : length < LENGTH_64_BIT ? 4 : 10;
+  const isCopied = length <= MAX_COPIED_BYTES;
+  const first = Buffer.allocUnsafe(headerBytes + (isCopied ? length : 0));
+  writeHeader(first, OPCODE[kind], length);
+  if (!isCopied) return { pieces: [first, toBuffer(message)], length };
+  if (typeof message === 'string') first.write(message, headerBytes);
+  else first.set(message, headerBytes);
+  return { pieces: [first], length };
+}
+
+function toBuffer(message: string | Buffer): Buffer {
+  return typeof message === 'string' ? Buffer.from(message) : message;
+}
+
+const FIN = 0x80;
+
+function writeHeader(frame: Buffer, opcode: number, length: number): void {
+  frame[0] = FIN | opcode;
+  if (length < LENGTH_16_BIT) frame[1] = length;
+  else if (length < LENGTH_64_BIT) {
+    frame[1] = 126;
+    frame.writeUInt16BE(length, 2);
+  } else {
+    frame[1] = 127;
+    frame.writeBigUInt64BE(BigInt(length), 2);
+  }
 }
 
 /** The payload of a frame: text as it is, or its bytes. */

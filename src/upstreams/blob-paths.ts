@@ -1,4 +1,4 @@
-import path from 'node:path';
+import { normalize, sep } from 'node:path';
 
 /** `blake3:<64 hex>`: the form of a hash, with its digits as the group. */
 export const BLOB_HASH = /^blake3:([0-9a-f]{64})$/;
@@ -7,7 +7,8 @@ export const BLOB_HASH = /^blake3:([0-9a-f]{64})$/;
  * Paths below a folder of blobs: `<dir>/<2 hex>/<64 hex>` holds the bytes of a hash. An empty file in
  * `<dir>-unrecorded` is the marker of bytes that may have no record.
  */
-export function createBlobPaths(dir: string) {
+export function createBlobPaths(given: string) {
+  const dir = normalize(given);
   const markersDir = `${dir}-unrecorded`;
   const hexOf = (hash: string): string => {
     const hex = BLOB_HASH.exec(hash)?.[1];
@@ -19,8 +20,8 @@ export function createBlobPaths(dir: string) {
     markersDir,
     pathOf: (hash: string): string => {
       const hex = hexOf(hash);
-      return path.join(dir, hex.slice(0, 2), hex);
+      return `${dir}${sep}${hex.slice(0, 2)}${sep}${hex}`;
     },
-    markerOf: (hash: string): string => path.join(markersDir, hexOf(hash)),
+    markerOf: (hash: string): string => `${markersDir}${sep}${hexOf(hash)}`,
   };
 }

@@ -215,8 +215,11 @@ export function refuseNulTexts(db: Database): Database {
   replace(db, 'prepare', (...given: Parameters<Database['prepare']>) => {
     const statement = prepare(...given);
     for (const name of ['run', 'get', 'all', 'iterate'] as const) {
-      const method = statement[name].bind(statement) as Method;
-      replace(statement, name, (...parameters: unknown[]) => method(...withoutNul(parameters)));
+      const method = statement[name] as Method;
+      replace(statement, name, (...parameters: unknown[]) => {
+        refuseNul(parameters);
+        return method.apply(statement, parameters);
+      });
     }
     return statement;
   });
@@ -228,11 +231,9 @@ function replace<T extends object>(object: T, name: keyof T, value: unknown): vo
   Object.defineProperty(object, name, { value });
 }
 
-function withoutNul(parameters: readonly unknown[]): readonly unknown[] {
-  for (const value of parameters) {
-    if (hasNul(value)) throw new NulInText('a text with a NUL cannot be recorded or looked for');
-  }
-  return parameters;
+function refuseNul(parameters: readonly unknown[]): void {
+  if (parameters.some(hasNul))
+    throw new NulInText('a text with a NUL cannot be recorded or looked for');
 }
 
 /** Parameters are passed one by one, or by name. */

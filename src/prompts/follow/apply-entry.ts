@@ -43,12 +43,12 @@ export class EntryApplier {
     this.#frameSender = new FrameSender(prompt, options);
   }
 
-  /** `position`: of the entry in the log of the prompt. */
-  async apply(entry: PromptLogEntry, position: number): Promise<void> {
-    await this.#applyEntry(entry, position);
-    for (const group of this.#prompt.channel.receivedBy(position)) {
-      this.#markReceived(group, position);
-    }
+  /** `position`: of the entry in the log of the prompt. `undefined`: it is applied. */
+  apply(entry: PromptLogEntry, position: number): Promise<void> | undefined {
+    const applied = this.#applyEntry(entry, position);
+    if (applied) return applied.then(() => this.#markReached(position));
+    this.#markReached(position);
+    return undefined;
   }
 
   /** The graph is final only when the first input comes. */
@@ -67,7 +67,7 @@ export class EntryApplier {
     return this.#state === undefined ? null : idleDueMs(this.#state);
   }
 
-  async #applyEntry(entry: PromptLogEntry, position: number): Promise<void> {
+  #applyEntry(entry: PromptLogEntry, position: number): Promise<void> | undefined {
     const { livePrompts, hub } = this.#options;
     const prompt = this.#prompt;
     switch (entry.kind) {
@@ -76,25 +76,32 @@ export class EntryApplier {
       case 'waits':
         // Where this process sends it again, its job is already cleared.
         if (prompt.jobId !== null) livePrompts.clearJobId(prompt);
-        return this.#applyWait(this.#hadJob ? 'job_lost' : 'in_outbox');
+        this.#applyWait(this.#hadJob ? 'job_lost' : 'in_outbox');
+        break;
       case 'sought':
-        return this.#applyWait('searching');
+        this.#applyWait('searching');
+        break;
       case 'attached':
         return this.#applyAttached();
       case 'released':
         prompt.isReleased = true;
         hub.submitted(prompt.channel);
-        return hub.sendStatus(prompt.caller.user);
+        hub.sendStatus(prompt.caller.user);
+        break;
       case 'taken':
         prompt.isResumed = true;
-        return livePrompts.foundKey(prompt);
+        livePrompts.foundKey(prompt);
+        break;
       case 'recorded':
-        return this.#sendClosing(position);
+        this.#sendClosing(position);
+        break;
       case 'removed':
         livePrompts.remove(prompt);
         this.#options.spans?.left(prompt.key);
-        return hub.closeChannel(prompt.channel);
+        hub.closeChannel(prompt.channel);
+        break;
     }
+    return undefined;
   }
 
   #applyWait(reason: WaitReason): void {
@@ -113,9 +120,9 @@ export class EntryApplier {
     readLinkedJob(livePrompts, this.#prompt, await ledger.prompts.get(this.#prompt.key));
   }
 
-  async #applyInput(input: ProgressInput, position: number): Promise<void> {
+  #applyInput(input: ProgressInput, position: number): Promise<void> | undefined {
     this.#updateStatusFrom(input);
-    if (this.#state === undefined && isStillQueued(input)) return;
+    if (this.#state === undefined && isStillQueued(input)) return undefined;
     const { state, effects } = reduceProgress(this.state(), input);
     this.#state = state;
     this.#prompt.hasEvidence = hasEvidence(state);
@@ -126,11 +133,28 @@ export class EntryApplier {
       for (const group of this.#prompt.channel.receiverGroups())
         this.#markReceived(group, position);
     }
-    for (const effect of effects) {
-      if (effect.kind === 'end') {
-        this.#endEffect = effect;
-        this.#prompt.isEnding = true;
-      } else await this.#frameSender.send(effect, position);
+    return this.#sendAll(effects, position);
+  }
+
+  /** In their order: those behind a picture that has to be fetched wait for it. */
+  #sendAll(effects: readonly ProgressEffect[], position: number): Promise<void> | undefined {
+    for (const [at, effect] of effects.entries()) {
+      const sent = this.#send(effect, position);
+      if (sent) return sent.then(() => this.#sendAll(effects.slice(at + 1), position));
+    }
+    return undefined;
+  }
+
+  #send(effect: ProgressEffect, position: number): Promise<void> | undefined {
+    if (effect.kind !== 'end') return this.#frameSender.send(effect, position);
+    this.#endEffect = effect;
+    this.#prompt.isEnding = true;
+    return undefined;
+  }
+
+  #markReached(position: number): void {
+    for (const group of this.#prompt.channel.receivedBy(position)) {
+      this.#markReceived(group, position);
     }
   }
 

@@ -191,17 +191,13 @@ export class Follower {
   }
 
   #subscriberOf(followed: FollowedPrompt): LogSubscriber {
-    const { prompt, entryApplier } = followed;
+    const { prompt } = followed;
     const { key, channel } = prompt;
     const isOwnNewPrompt = this.#options.promptEventLog.isLeader(key);
     return {
-      apply: async (entry, position) => {
-        if (followed.blockedUntil) await followed.blockedUntil;
-        if (followed.isUntracked) return;
-        if (entry.kind === 'released') followed.isReleased = true;
-        await entryApplier.apply(entry, position);
-        if (entry.kind === 'released') followed.release();
-        if (entry.kind === 'recorded' || entry.kind === 'removed') this.#followed.delete(key);
+      apply: (entry, position) => {
+        const apply = () => this.#applyEntry(followed, entry, position);
+        return followed.blockedUntil ? followed.blockedUntil.then(apply) : apply();
       },
       onLeadershipLost: () => {
         this.#endingPrompts.finish(prompt.caller.user, key);
@@ -215,6 +211,24 @@ export class Follower {
       onSubscribed: (upTo, since) => channel.skipReceived(upTo, since),
       onReceivedElsewhere: (group, upTo) => channel.discardReceived(group, upTo),
     };
+  }
+
+  #applyEntry(
+    followed: FollowedPrompt,
+    entry: PromptLogEntry,
+    position: number,
+  ): Promise<void> | undefined {
+    if (followed.isUntracked) return undefined;
+    if (entry.kind === 'released') followed.isReleased = true;
+    const applied = followed.entryApplier.apply(entry, position);
+    if (applied) return applied.then(() => this.#noteApplied(followed, entry));
+    this.#noteApplied(followed, entry);
+    return undefined;
+  }
+
+  #noteApplied(followed: FollowedPrompt, { kind }: PromptLogEntry): void {
+    if (kind === 'released') followed.release();
+    if (kind === 'recorded' || kind === 'removed') this.#followed.delete(followed.prompt.key);
   }
 
   #consumerOf({ prompt, entryApplier }: FollowedPrompt): JobConsumer {

@@ -2,7 +2,7 @@ import type { PromptOutcome } from '../../ledger/ledger.ts';
 import { reached } from '../../lib/crash-point.ts';
 import { yieldEvery } from '../../lib/event-loop.ts';
 import { type JobEvent, type Result, isGone, ok } from '../../protocol/job-api.ts';
-import { IS_TERMINAL, type Job } from '../../protocol/v2.ts';
+import { IS_TERMINAL, type Job, type Output } from '../../protocol/v2.ts';
 import type { ProgressInput } from '../../translate/progress-state.ts';
 import type { PromptContext } from '../context.ts';
 import type { LivePrompt } from '../live-prompts.ts';
@@ -83,7 +83,8 @@ export class JobConsumer {
         await this.#receive({ kind: 'idle', atMs: this.#options.clock.now() });
       } else if (event.done) return;
       else {
-        await this.#receiveEvent(event.value);
+        const received = this.#receiveEvent(event.value);
+        if (received) await received;
         const step = pause();
         if (step) await step;
         next = events.next();
@@ -148,25 +149,29 @@ export class JobConsumer {
     return nextOrTimeout(next, Math.min(dueMs - this.#options.clock.now(), MAX_IDLE_MS));
   }
 
-  async #receiveEvent(event: JobEvent): Promise<void> {
+  /** `undefined`: it needs nothing. */
+  #receiveEvent(event: JobEvent): Promise<unknown> | undefined {
     const { endingPrompts, clock } = this.#options;
     const atMs = clock.now();
     if (event.event === 'status') {
       const { status, job } = event.data;
       if (status === 'queued') this.#lastQueuedAtMs = atMs;
-      if (job && IS_TERMINAL[status]) return void (await this.#receiveRead(ok(job)));
+      if (job && IS_TERMINAL[status]) return this.#receiveRead(ok(job));
     }
-    if (event.event === 'output') {
-      const file = await this.#outputNames.name(event.data);
-      if (file === undefined) return;
-      reached('after-output-named');
-      return this.#receive({ kind: 'output', output: event.data, file, atMs });
-    }
+    if (event.event === 'output') return this.#receiveOutput(event.data, atMs);
     // The state has the graph of the prompt parsed: a waiting one has only its text.
     if (event.event !== 'progress' || !isKnown(event, this.#entryApplier.state())) {
       return this.#receive({ kind: 'event', event, atMs });
     }
     endingPrompts.finish(this.#prompt.caller.user, this.#prompt.key);
+    return undefined;
+  }
+
+  async #receiveOutput(output: Output, atMs: number): Promise<void> {
+    const file = await this.#outputNames.name(output);
+    if (file === undefined) return;
+    reached('after-output-named');
+    await this.#receive({ kind: 'output', output, file, atMs });
   }
 
   async #receiveJob(job: Job): Promise<boolean> {
@@ -189,7 +194,7 @@ export class JobConsumer {
       endingPrompts.finish(caller.user, key);
       if (startsJob(input) && this.#prompt.status === 'queued') await this.#waitForTurn();
     }
-    await this.#recordBegin(input);
+    if (this.#mustRecordBegin(input)) await this.#recordBegin(input.atMs);
     await promptEventLog.append(key, { kind: 'input', input });
     if (this.#entryApplier.hasEnded()) await this.finish();
   }
@@ -201,12 +206,15 @@ export class JobConsumer {
     await endingPrompts.whenFinished(this.#prompt.caller.user);
   }
 
+  #mustRecordBegin(input: ProgressInput): boolean {
+    return this.#options.mayLoseJobs && !this.#hasBegun && showsActivity(input);
+  }
+
   /** Records that the job has started: such a job is never sent again, by any process. */
-  async #recordBegin(input: ProgressInput): Promise<void> {
-    const { mayLoseJobs, ledger, durability } = this.#options;
-    if (!mayLoseJobs || this.#hasBegun || !showsActivity(input)) return;
+  async #recordBegin(atMs: number): Promise<void> {
+    const { ledger, durability } = this.#options;
     this.#hasBegun = true;
-    await ledger.prompts.begin(this.#prompt.key, input.atMs, durability.begun);
+    await ledger.prompts.begin(this.#prompt.key, atMs, durability.begun);
   }
 
   async #retryWrite(write: () => Promise<void>): Promise<void> {

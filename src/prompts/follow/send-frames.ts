@@ -10,6 +10,8 @@ type FrameSenderOptions = Pick<PromptContext, 'jobs' | 'promptEventLog' | 'log'>
 
 type FrameEffect = Exclude<ProgressEffect, { kind: 'end' }>;
 
+type FetchedPicture = Extract<PictureEffect, { readonly assetId: string }>;
+
 /** Last stage of the progress pipeline: sends the effects of a prompt to its channel, all but the end. */
 export class FrameSender {
   readonly #prompt: LivePrompt;
@@ -20,38 +22,35 @@ export class FrameSender {
     this.#options = options;
   }
 
-  async send(effect: FrameEffect, position: number): Promise<void> {
+  /** `undefined`: it is sent, or kept for a late socket. Only a picture that has to be fetched takes time. */
+  send(effect: FrameEffect, position: number): Promise<void> | undefined {
     const { channel } = this.#prompt;
-    if (this.#canSendLater(effect)) {
-      return channel.sendLater(() => this.#toFrame(effect), position);
-    }
-    if (effect.kind === 'json' || effect.kind === 'text') return channel.send(effect, position);
-    const frame = await this.#toFrame(effect);
-    if (frame) channel.send(frame, position);
-  }
-
-  /** True for a result that no socket here waits for, of a prompt another process owns. */
-  #canSendLater(effect: FrameEffect): boolean {
-    const { key, channel } = this.#prompt;
     const picture = 'picture' in effect ? effect.picture : undefined;
-    if (picture === undefined || !('assetId' in picture)) return false;
-    return !this.#options.promptEventLog.isLeader(key) && !channel.hasListener();
+    if (picture && 'assetId' in picture) return this.#sendFetched(effect, picture, position);
+    const frame = toFrame(effect, picture && toPicture(picture, picture.bytes));
+    if (frame) channel.send(frame, position);
+    return undefined;
   }
 
-  async #toFrame(effect: FrameEffect): Promise<Frame | undefined> {
-    if (effect.kind === 'json' || effect.kind === 'text') return effect;
-    const picture = effect.picture && (await this.#toPicture(effect.picture));
-    if (effect.kind === 'picture') return picture && { kind: 'picture', picture };
-    const { state, progress } = effect;
-    return { kind: 'step', ...(state && { state }), progress, ...(picture && { picture }) };
+  #sendFetched(
+    effect: FrameEffect,
+    picture: FetchedPicture,
+    position: number,
+  ): Promise<void> | undefined {
+    const { channel } = this.#prompt;
+    const load = async (): Promise<Frame | undefined> =>
+      toFrame(effect, toPicture(picture, await this.#fetch(picture.assetId)));
+    if (!this.#hasReceiver()) {
+      channel.sendLater(load, position);
+      return undefined;
+    }
+    return load().then((frame) => frame && channel.send(frame, position));
   }
 
-  async #toPicture(effect: PictureEffect): Promise<Picture | undefined> {
-    const { nodeId, displayNodeId, kind } = effect;
-    const bytes = 'bytes' in effect ? effect.bytes : await this.#fetch(effect.assetId);
-    if (bytes === undefined || bytes.length <= PREVIEW_HEAD_BYTES) return undefined;
-    const mime = sniffPreview(bytes);
-    return mime && { nodeId, displayNodeId, kind, mime, bytes };
+  /** `false`: no socket here waits for the result, and another process owns the prompt. */
+  #hasReceiver(): boolean {
+    const { key, channel } = this.#prompt;
+    return this.#options.promptEventLog.isLeader(key) || channel.hasListener();
   }
 
   async #fetch(assetId: string): Promise<Buffer | undefined> {
@@ -62,4 +61,18 @@ export class FrameSender {
     this.#options.log.warn(facts, 'could not read a picture for the sockets');
     return undefined;
   }
+}
+
+function toFrame(effect: FrameEffect, picture: Picture | undefined): Frame | undefined {
+  if (effect.kind === 'json' || effect.kind === 'text') return effect;
+  if (effect.kind === 'picture') return picture && { kind: 'picture', picture };
+  const { state, progress } = effect;
+  return { kind: 'step', ...(state && { state }), progress, ...(picture && { picture }) };
+}
+
+function toPicture(effect: PictureEffect, bytes: Uint8Array | undefined): Picture | undefined {
+  if (bytes === undefined || bytes.length <= PREVIEW_HEAD_BYTES) return undefined;
+  const { nodeId, displayNodeId, kind } = effect;
+  const mime = sniffPreview(bytes);
+  return mime && { nodeId, displayNodeId, kind, mime, bytes };
 }

@@ -25,8 +25,13 @@ export function createOutputPlacer(dirs: {
   const durableFolders = new Set<string>();
   const unsynced = new Set<string>();
   const writeMarker = (hash: string): void => {
-    if (!existsSync(markersDir)) mkdirSync(markersDir, { recursive: true, mode: 0o700 });
-    writeFileSync(markerOf(hash), '');
+    try {
+      writeFileSync(markerOf(hash), '');
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+      mkdirSync(markersDir, { recursive: true, mode: 0o700 });
+      writeFileSync(markerOf(hash), '');
+    }
   };
   const moveIntoPlace = (spooled: string, hash: string): void => {
     const target = pathOf(hash);

@@ -1,6 +1,6 @@
 import type { JobRow } from '../../ledger/ledger.ts';
 import type { FilesOnDisk } from '../../lib/durability.ts';
-import { joinInSteps, runInSteps } from '../../lib/event-loop.ts';
+import { runInSteps } from '../../lib/event-loop.ts';
 import {
   type LazyJson,
   createLazyJson,
@@ -11,7 +11,6 @@ import {
 import { StopRequest } from '../stop-request.ts';
 import type { SubmitRequest } from '../../protocol/job-api.ts';
 import { isJsonObject, type Json, parseJson, stringifyJson } from '../../protocol/json.ts';
-import { jsonPieces } from '../../protocol/json-pieces.ts';
 import { stringifySteps } from '../../protocol/json-steps.ts';
 import type { Graph, Job, JobError, JobStatus, NodeUi, Progress } from '../../protocol/v2.ts';
 import { createJobFeed, type JobFeed } from '../job-feed.ts';
@@ -158,8 +157,8 @@ export function toPatch(job: LiveJob): Patch {
 export async function toEndPatch(job: LiveJob): Promise<Patch> {
   return {
     ...patchOf(job),
-    outputsJson: await joinInSteps(jsonPieces(job.outputs, 1)),
-    extrasJson: await joinInSteps(jsonPieces(extrasFor(job), 2)),
+    outputsJson: await runInSteps(stringifySteps(job.outputs)),
+    extrasJson: await runInSteps(stringifySteps(extrasFor(job))),
   };
 }
 
