@@ -1,7 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import type { JsonObject } from '../protocol/json.ts';
 import type { LogEntry } from './log-buffer.ts';
-import { atMost } from '../lib/lru-size.ts';
 
 /** Sends new lines of the log to the sockets that asked for them. */
 export type LogFeed = ReturnType<typeof createLogFeed>;
@@ -21,7 +20,7 @@ type Subscription = { readonly user: string; readonly clientId: string; hasSize:
 export function createLogFeed(options: {
   readonly sendTo: (user: string, clientId: string, message: LogMessage) => void;
 }) {
-  const subscriptions = new LRUCache<string, Subscription>(atMost(MAX_SUBSCRIPTIONS));
+  const subscriptions = new LRUCache<string, Subscription>({ max: MAX_SUBSCRIPTIONS });
   const pending = new Map<string, LogEntry[]>();
   let timer: NodeJS.Timeout | undefined;
   let sharedLog = createLocalSharedLog();

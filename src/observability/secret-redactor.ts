@@ -1,5 +1,4 @@
 import { LRUCache } from 'lru-cache';
-import { atMost } from '../lib/lru-size.ts';
 
 /** Removes known secrets from texts that are written for people. They are in memory only. */
 export type SecretRedactor = ReturnType<typeof createSecretRedactor>;
@@ -10,7 +9,7 @@ const MAX_SECRETS = 1000;
 const REMOVED = '[removed]';
 
 export function createSecretRedactor() {
-  const spellings = new LRUCache<string, readonly string[]>(atMost(MAX_SECRETS));
+  const spellings = new LRUCache<string, readonly string[]>({ max: MAX_SECRETS });
   return {
     add(secret: string | undefined): void {
       if (secret === undefined || secret.length < MIN_SECRET_CHARS) return;

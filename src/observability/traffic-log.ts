@@ -6,7 +6,6 @@ import { V2_CALLS, interceptCalls, observeEvents, type PortCall } from './interc
 import type { Logger } from './log.ts';
 import type { SecretRedactor } from './secret-redactor.ts';
 import { describeAnswer, describeArguments, describeEvent } from './v2-descriptions.ts';
-import { atMost } from '../lib/lru-size.ts';
 
 /** Logs v1 calls and frames, and the v2 calls and events behind them, at level `debug`. */
 export type TrafficLog = ReturnType<typeof createTrafficLog>;
@@ -36,10 +35,10 @@ const MAX_TEXT_CHARS = 2000;
 
 export function createTrafficLog({ log, secrets, promptIdOf }: TrafficLogOptions) {
   /** The prompt of the last frame of each socket: binary frames carry no id. */
-  const lastPromptIds = new LRUCache<string, string>(atMost(MAX_SOCKETS));
+  const lastPromptIds = new LRUCache<string, string>({ max: MAX_SOCKETS });
   const promptIdsByCaller = new WeakMap<Caller, string>();
   /** Prompt ids by job id, also of prompts that have ended. */
-  const promptIdsByJob = new LRUCache<string, string>(atMost(MAX_JOBS));
+  const promptIdsByJob = new LRUCache<string, string>({ max: MAX_JOBS });
 
   function write(event: string, fields: Fields, message: string): void {
     const shown = JSON.parse(secrets.redact(JSON.stringify(fields))) as Fields;
