@@ -3,7 +3,7 @@ import type { Logger } from '../observability/log.ts';
 
 /** Other commands of the connection wait meanwhile. */
 const WAIT_MS = 500;
-/** What a node says of its replicas is true for so long. */
+/** How long the number of replicas that a node has given is used. */
 const KNOWN_FOR_MS = 1000;
 /** A replica that is further behind does not count, as with `min-replicas-to-write`. */
 const MAX_LAG_S = 10;

@@ -4,7 +4,7 @@ import base from '../../vitest.config.ts';
 
 const { projects: _projects, ...options } = base.test ?? {};
 
-/** What there is over one Redis, over a cluster of three nodes; and what only a cluster has. */
+/** The tests over one Redis, over a cluster of three nodes; and those that only a cluster has. */
 export default defineConfig({
   test: {
     ...options,
