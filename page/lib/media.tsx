@@ -123,6 +123,6 @@ export function VideoPicture({ of }: { readonly of: File }) {
   );
 }
 
-export function MediaIcon({ of }: { readonly of: File }) {
+function MediaIcon({ of }: { readonly of: File }) {
   return <Icon shapes={mediaKind(of) === 'audio' ? music : film} size={20} />;
 }

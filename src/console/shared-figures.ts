@@ -23,8 +23,6 @@ type Known = {
 const SILENT_MS = 35_000;
 const MAX_SERVERS = 50;
 
-export type SharedFigures = ReturnType<typeof createSharedFigures>;
-
 /**
  * The figures of all servers over one Redis: each stores its latest measurement, reads those of the
  * others and remembers an hour of them. Behind a balancer with sticky sessions a page reaches one
