@@ -87,7 +87,7 @@ export function job(id: string, more: Partial<JobRow> = {}): JobRow {
   };
 }
 
-function asset(id: string, more: Partial<AssetRow> = {}): AssetRow {
+export function asset(id: string, more: Partial<AssetRow> = {}): AssetRow {
   return {
     id,
     user: 'ann',

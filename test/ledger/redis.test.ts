@@ -4,7 +4,7 @@ import type { FileRow, Ledger } from '../../src/ledger/ledger.ts';
 import { openRedisLedger } from '../../src/ledger/redis/redis-ledger.ts';
 import { type RedisConnections, openRedis } from '../../src/redis/redis.ts';
 import { silentLogger } from '../../src/observability/log.ts';
-import { file, finished, job, ledgerSuite, prompt } from './ledger.suite.ts';
+import { asset, file, finished, job, ledgerSuite, prompt } from './ledger.suite.ts';
 import { type RedisServer, redisMissing, startRedis } from '../support/processes/redis.ts';
 import { type Lossy, startLossy } from '../support/processes/lossy-tcp.ts';
 
@@ -34,6 +34,17 @@ describe.skipIf(missing !== '')(`over a real Redis${missing}`, () => {
       await ledger.close();
     }
   }
+
+  test('an output that is named after its removal gets no name', async () => {
+    await using(async (ledger) => {
+      await ledger.assets.insert(asset('gone', { jobId: 'j1' }));
+      await ledger.assets.remove('gone');
+      const name = file('o.png', { assetId: 'gone', type: 'output' });
+      expect(await ledger.files.claim(name)).toBe(true);
+      expect(await ledger.files.list('ann', 'output')).toEqual([]);
+      expect(await ledger.files.claim({ ...name, assetId: 'made again' })).toBe(true);
+    });
+  });
 
   const keysOf = (rows: readonly { readonly key: string }[]) => rows.map(({ key }) => key);
   const numbered = (count: number) => Array.from({ length: count }, (_, i) => `k${i}`);

@@ -89,6 +89,7 @@ call('ZREM', P .. 'assets:expiry', id)
 if job then
   call('ZREM', P .. 'assets:job:' .. job, id)
   call('ZREM', P .. 'assets:outputs:' .. user, path .. '\\0' .. id)
+  call('SET', removed(id), 1, 'EX', 3600)
 end
 local same = P .. 'assets:same:' .. hash
 call('SREM', same, id)

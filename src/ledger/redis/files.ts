@@ -80,6 +80,7 @@ function idOf(user: string, name: Pick<FileRow, 'type' | 'subfolder' | 'filename
 /** Also used by the script that removes an asset. */
 export const FILES_COMMON = `
 local function file(id) return P .. 'file:' .. id end
+local function removed(asset) return P .. 'asset-removed:' .. asset end
 local function listed(user, type)
   call('HINCRBY', P .. 'files:versions', own(user, type), 1)
   return P .. 'files:list:' .. own(user, type)
@@ -106,9 +107,17 @@ unlist(ARGV[1])
 call('UNLINK', file(ARGV[1]))
 store(ARGV[1], ARGV[2])`;
 
+// A claim that was sent again may arrive after its output was removed: that output gets no name.
 const claim = `${FILES_COMMON}
 local id, token = ARGV[1], ARGV[2]
-if call('EXISTS', file(id)) == 0 then store(id, token) end
+if call('EXISTS', file(id)) == 0 then
+  store(id, token)
+  if call('EXISTS', removed(call('HGET', file(id), 'assetId'))) == 1 then
+    unlist(id)
+    call('UNLINK', file(id))
+    return 1
+  end
+end
 return call('HGET', file(id), 'token') == token and 1 or 0`;
 
 const remove = `${FILES_COMMON}
