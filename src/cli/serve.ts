@@ -1,4 +1,5 @@
 import { parseConfig } from '../config/config.ts';
+import { collectAfterStart } from '../lib/collect-after-start.ts';
 import { delayOptimization, saveCompiledCode } from '../lib/compile-cache.ts';
 import { createLogger, logProcessErrors } from '../observability/log.ts';
 import { withoutCredentialsIn } from '../protocol/url-credentials.ts';
@@ -40,6 +41,7 @@ export async function serve(argv: readonly string[]): Promise<void> {
     process.stdout.write(`To see the GUI go to: ${server.url}\n`);
     saveCompiledCode();
     delayOptimization();
+    collectAfterStart();
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
     process.stderr.write(`error: ${withoutCredentialsIn(message)}\n`);
