@@ -1,12 +1,19 @@
 /** One error code of v2: what it means to this server, and its answer to `POST /prompt` in v1. */
 type ErrorCode = {
-  /** Both absent: v1 clients get the code as `error.type`, and most statuses unchanged. */
+  /**
+   * Both absent: v1 clients get the code as `error.type`, and most statuses unchanged. With
+   * `lacksCapacity` they are the answer of a full outbox; else the prompt waits, and its client gets 200.
+   */
   readonly v1Status?: number;
   readonly v1Type?: string;
   /** With status 429: there is no capacity, which may exist later. The prompt waits in the outbox. */
   readonly lacksCapacity?: true;
+  /** With status 429: only calls of the same kind have to wait. Any other 429 pauses the account. */
+  readonly isOfOneCall?: true;
   /** With status 400, 413 or 422 it says nothing about the workflow: another attempt may succeed. */
   readonly isNotAboutContent?: true;
+  /** With status 422: naming files in another way would not change it. */
+  readonly isNotAboutFiles?: true;
 };
 
 /**
@@ -17,22 +24,37 @@ type ErrorCode = {
  */
 const ERROR_CODES = {
   invalid_workflow: { v1Status: 400, v1Type: 'prompt_outputs_failed_validation' },
-  workflow_format_ui: { v1Status: 400, v1Type: 'invalid_prompt' },
+  workflow_format_ui: { v1Status: 400, v1Type: 'invalid_prompt', isNotAboutFiles: true },
   missing_asset: { v1Status: 400, v1Type: 'prompt_outputs_failed_validation' },
   // The upload was damaged between this server and v2; the client sent it correctly.
   hash_mismatch: { v1Status: 500, v1Type: 'hash_mismatch' },
   blob_not_found: { v1Status: 404, v1Type: 'not_found' },
   // This server chose the key: the client did nothing wrong, and it is unknown whether the job
   // exists.
-  idempotency_key_reuse: { v1Status: 500, v1Type: 'outcome_unknown', isNotAboutContent: true },
-  queue_full: { v1Status: 503, v1Type: 'queue_full', lacksCapacity: true },
+  idempotency_key_reuse: {
+    v1Status: 500,
+    v1Type: 'outcome_unknown',
+    isNotAboutContent: true,
+    isNotAboutFiles: true,
+  },
+  queue_full: { v1Status: 503, v1Type: 'queue_full', lacksCapacity: true, isOfOneCall: true },
   insufficient_credits: { v1Status: 402, v1Type: 'insufficient_credits' },
   not_found: { v1Status: 404, v1Type: 'not_found' },
   unauthorized: { v1Status: 401, v1Type: 'unauthorized' },
   forbidden: { v1Status: 403, v1Type: 'forbidden' },
   rate_limited: { v1Status: 503, v1Type: 'rate_limited', lacksCapacity: true },
-  deployment_not_ready: { v1Status: 503, v1Type: 'deployment_not_ready', lacksCapacity: true },
-  deployment_stopped: { v1Status: 503, v1Type: 'deployment_stopped', isNotAboutContent: true },
+  deployment_not_ready: {
+    v1Status: 503,
+    v1Type: 'deployment_not_ready',
+    lacksCapacity: true,
+    isOfOneCall: true,
+  },
+  deployment_stopped: {
+    v1Status: 503,
+    v1Type: 'deployment_stopped',
+    isNotAboutContent: true,
+    isNotAboutFiles: true,
+  },
   upstream_error: { v1Status: 500, v1Type: 'upstream_error' },
   upstream_unreachable: { v1Status: 503, v1Type: 'upstream_unreachable' },
   sso_required: { v1Status: 403, v1Type: 'sso_required' },
@@ -42,7 +64,7 @@ const ERROR_CODES = {
   invalid_request: { v1Status: 400, v1Type: 'invalid_prompt' },
   metadata_not_supported: { v1Status: 500, v1Type: 'metadata_not_supported' },
   output_unavailable: { v1Status: 404, v1Type: 'not_found' },
-  too_many_streams: { v1Status: 503, v1Type: 'too_many_streams' },
+  too_many_streams: { v1Status: 503, v1Type: 'too_many_streams', isOfOneCall: true },
   asset_in_use: {},
   bad_upstream_response: {},
   file_too_large: {},

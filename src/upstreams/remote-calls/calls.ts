@@ -1,5 +1,6 @@
 import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../observability/log.ts';
+import { errorCodeOf } from '../../protocol/error-codes.ts';
 import { type Result, type V2Error, ok } from '../../protocol/job-api.ts';
 import { type Json, parseJson } from '../../protocol/json.ts';
 import { readRetryAfter } from '../../http/retry-after.ts';
@@ -127,16 +128,10 @@ export function createCalls(
   };
 }
 
-/** True when all calls of the account have to wait. */
+/** True when all calls of the account have to wait. A `429` about a subscription requests no pause. */
 export function isAccountWide({ status, code }: Pick<V2Error, 'status' | 'code'>): boolean {
-  return status === 429 && !NOT_ACCOUNT_WIDE.has(code) && !/subscription/i.test(code);
+  return status === 429 && errorCodeOf(code)?.isOfOneCall !== true && !/subscription/i.test(code);
 }
-
-/**
- * After these `429` codes only calls of the same kind have to wait. A `429` about a subscription
- * requests no pause.
- */
-const NOT_ACCOUNT_WIDE = new Set(['queue_full', 'deployment_not_ready', 'too_many_streams']);
 
 function requestOf(
   account: Account | undefined,

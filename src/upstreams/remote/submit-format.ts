@@ -1,3 +1,4 @@
+import { errorCodeOf } from '../../protocol/error-codes.ts';
 import type { SubmitRequest, V2Error } from '../../protocol/job-api.ts';
 import { isJsonObject, type Json, stringifyJson } from '../../protocol/json.ts';
 import type { UpstreamCapabilities } from './capabilities.ts';
@@ -40,13 +41,6 @@ export function submitBody(request: SubmitRequest, format: SubmitFormat): string
 
 type RefusedSubmission = { readonly request: SubmitRequest; readonly error: V2Error };
 
-/** Refusals that another way of naming files would not change. */
-const NOT_ABOUT_FILES = new Set([
-  'idempotency_key_reuse',
-  'workflow_format_ui',
-  'deployment_stopped',
-]);
-
 /**
  * The next format to try for a refused submission while the upstream's formats are unknown;
  * `undefined` when the refusal is about the submission itself.
@@ -75,7 +69,7 @@ export function nextFormat(
     error.status === 422 &&
     capabilities.assetMode === 'unknown' &&
     format.assetMode !== 'string' &&
-    !NOT_ABOUT_FILES.has(error.code) &&
+    errorCodeOf(error.code)?.isNotAboutFiles !== true &&
     hasFileRefs(request);
   return mayUsePaths ? { ...format, assetMode: 'string' } : undefined;
 }
