@@ -48,8 +48,11 @@ export function createJobQueueReason(
   const { jobs } = upstream.runner;
   const ofService = async () => ((await jobs.health()).ok ? 'not_started' : 'upstream_unhealthy');
   const ofQueue = async () => (await queue?.check())?.reason ?? 'workers_busy';
-  const ask = (): Promise<JobQueueReason> => (queue ? ofQueue() : ofService());
-  return remembered(() => ask().catch(() => 'upstream_unhealthy' as const), now);
+  const ask = (): Promise<JobQueueReason> =>
+    queue
+      ? ofQueue().catch(() => 'queue_unreachable' as const)
+      : ofService().catch(() => 'upstream_unhealthy' as const);
+  return remembered(ask, now);
 }
 
 /** A queue that no worker serves takes jobs all the same. */

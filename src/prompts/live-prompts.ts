@@ -76,7 +76,7 @@ type UserPrompts = {
   readonly byId: Map<string, readonly LivePrompt[]>;
 };
 
-/** Called each time a prompt begins to wait for another reason. */
+/** Called when a prompt begins to wait, and each time its own reason changes. */
 type OnPending = (prompt: LivePrompt, reason: PendingReason) => void;
 
 /** All prompts that have not ended, by user: what `/queue` shows and `queue_remaining` counts. */
@@ -104,6 +104,7 @@ export function createLivePrompts({
       if (!userPrompts.prompts.has(prompt)) {
         sizes.set(prompt, sizeOf(prompt));
         bytes += sizeOf(prompt);
+        onPending?.(prompt, prompt.waitReason);
       }
       userPrompts.prompts.add(prompt);
       updateOutbox(userPrompts, prompt);
@@ -185,14 +186,14 @@ export function createLivePrompts({
      * until its history is written.
      */
     interruptible: (user: string): readonly LivePrompt[] =>
-      runningAmong(list(user).filter(({ isEnding }) => isEnding !== true)),
+      shownAsRunning(list(user).filter(({ isEnding }) => isEnding !== true)),
   };
 }
 
 const NO_PROMPTS: ReadonlySet<LivePrompt> = new Set<LivePrompt>();
 
 /** The prompts that `/queue` calls running: those that run, else the oldest that has a job. */
-export function runningAmong(prompts: readonly LivePrompt[]): readonly LivePrompt[] {
+export function shownAsRunning(prompts: readonly LivePrompt[]): readonly LivePrompt[] {
   const withJob = prompts.filter((prompt) => prompt.status !== undefined && !hasEnded(prompt));
   const active = withJob.filter((prompt) => prompt.status !== 'queued');
   if (active.length > 0) return active;

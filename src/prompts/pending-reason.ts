@@ -15,8 +15,9 @@ type PendingRow = {
 /**
  * Every reason why a prompt has not started. A prompt has one of them at a time:
  *
- * 1. Without a job, `LivePrompt.waitReason` has the reason. The function that finds it out sets it,
- *    with `LivePrompts.setWaitReason`; each row below names the file.
+ * 1. Without a job, `LivePrompt.waitReason` has the reason. Each row names the file that finds it out.
+ *    That file sets it with `LivePrompts.setWaitReason`, or appends an entry that
+ *    `follow/apply-entry.ts` makes a reason of.
  * 2. With a job (`job_queued`), the queue of the upstream has the reason (`JobQueueReason`). It is
  *    read when it is asked for (`app/readiness.ts`).
  *
@@ -85,7 +86,7 @@ export const PENDING_REASONS = {
   /** `LivePrompts.setJobId`. */
   job_queued: { text: 'Its job is in the queue of the upstream.' },
   /** Embedded: `upstreams/jobs/fair-order.ts`; over Redis: `upstreams/distributed-state/queue-scripts.ts`. */
-  workers_busy: { text: 'All workers are busy. Users take turns.' },
+  workers_busy: { text: 'The workers run other jobs, or are about to take it. Users take turns.' },
   /** `upstreams/distributed-state/queue-condition.ts`, and so are the next two. */
   no_worker: { text: 'No server and no worker takes jobs.', readyzPart: 'queue' },
   paused: { text: 'The queue was paused with a tool for BullMQ.', readyzPart: 'queue' },
@@ -93,6 +94,8 @@ export const PENDING_REASONS = {
     text: 'No job runs, although there are workers and jobs wait.',
     readyzPart: 'queue',
   },
+  /** `app/readiness.ts`. */
+  queue_unreachable: { text: 'The queue does not answer.', readyzPart: 'queue' },
   /** The service; `upstreams/remote-events/follow-job.ts` sees the start in a stream or by polling. */
   not_started: {
     text: 'The service has not started its job, as far as Holdover can see.',
@@ -111,6 +114,7 @@ export type JobQueueReason =
   | 'no_worker'
   | 'paused'
   | 'stalled'
+  | 'queue_unreachable'
   | 'not_started'
   | 'upstream_unhealthy';
 

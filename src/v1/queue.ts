@@ -5,7 +5,7 @@ import {
   type LivePrompts,
   type LivePrompt,
   hasEnded,
-  runningAmong,
+  shownAsRunning,
 } from '../prompts/live-prompts.ts';
 import { isNotStarted } from '../prompts/pending-reason.ts';
 import { promptsInQueue } from '../prompts/prompts-in-queue.ts';
@@ -50,7 +50,7 @@ type QueueLists = {
 
 /** Local clients may assert that one prompt runs at most: further ones are the first of those that wait. */
 function queueOf(prompts: readonly LivePrompt[], { queueRunning }: DialectRules): QueueLists {
-  const runningPrompts = runningAmong(prompts);
+  const runningPrompts = shownAsRunning(prompts);
   const running =
     queueRunning === 'one' ? runningPrompts.toSorted(byStart).slice(0, 1) : runningPrompts;
   const waiting = prompts.filter((prompt) => !runningPrompts.includes(prompt) && !hasEnded(prompt));

@@ -1,8 +1,9 @@
 import { chmod, mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
-import { neededParts } from '../../src/app/readiness.ts';
+import { describe, expect, test } from 'vitest';
+import { createJobQueueReason, neededParts } from '../../src/app/readiness.ts';
 import type { Services } from '../../src/app/services.ts';
+import type { NeededParts } from '../../src/v1/health.ts';
 import { tempFolder } from '../support/graphs/v1-folders.ts';
 
 type FilesStub = {
@@ -54,4 +55,31 @@ test('a bucket that is there, is another one, or does not answer', async () => {
   expect(await other.files?.check()).toEqual({ status: 'failed', reason: 'lost' });
   const away = await partsOf({ folderId: () => Promise.reject(new Error('away')) });
   await expect(away.files?.check()).rejects.toThrow('away');
+});
+
+type QueueCheck = NonNullable<NeededParts['queue']>['check'];
+
+describe('why a job waits in the queue', () => {
+  const reasonOf = (check: QueueCheck | undefined, health: () => Promise<{ ok: boolean }>) => {
+    const parts = check && { queue: { kind: 'redis', check } };
+    const services: unknown = { upstream: { runner: { jobs: { health } } }, now: () => 0 };
+    return createJobQueueReason((parts ?? {}) as NeededParts, services as Services)();
+  };
+  const away = () => Promise.reject(new Error('away'));
+
+  test.each([
+    ['nothing is in its way', async () => undefined, 'workers_busy'],
+    ['no worker', async () => ({ status: 'degraded', reason: 'no_worker' }) as const, 'no_worker'],
+    ['the queue does not answer', away, 'queue_unreachable'],
+  ])('%s', async (_, check, reason) => {
+    expect(await reasonOf(check, away)).toBe(reason);
+  });
+
+  test.each([
+    ['the service is well', async () => ({ ok: true }), 'not_started'],
+    ['the service is not well', async () => ({ ok: false }), 'upstream_unhealthy'],
+    ['the service does not answer', away, 'upstream_unhealthy'],
+  ])('%s', async (_, health, reason) => {
+    expect(await reasonOf(undefined, health)).toBe(reason);
+  });
 });

@@ -157,7 +157,7 @@ test('a job says why it has not started, as long as it has not', async () => {
   expect((await jobOf(first)).pending).toBeNull();
   expect((await jobOf(second)).pending).toEqual({
     reason: 'workers_busy',
-    text: 'All workers are busy. Users take turns.',
+    text: 'The workers run other jobs, or are about to take it. Users take turns.',
     readyz_part: null,
   });
   await fetch(`${busy.url}/interrupt`, { method: 'POST' });

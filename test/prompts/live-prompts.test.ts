@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import {
   type LivePrompt,
   createLivePrompts,
-  runningAmong,
+  shownAsRunning,
 } from '../../src/prompts/live-prompts.ts';
 import { isInOutbox } from '../../src/prompts/pending-reason.ts';
 
@@ -43,11 +43,11 @@ describe('the queue of a user', () => {
     live.add(promptOf('jobless'));
     live.add(old);
     live.add(young);
-    expect(keys(runningAmong(live.list('ann')))).toEqual(['old']);
+    expect(keys(shownAsRunning(live.list('ann')))).toEqual(['old']);
     young.status = 'running';
-    expect(keys(runningAmong(live.list('ann')))).toEqual(['young']);
+    expect(keys(shownAsRunning(live.list('ann')))).toEqual(['young']);
     young.status = 'succeeded';
-    expect(keys(runningAmong(live.list('ann')))).toEqual(['old']);
+    expect(keys(shownAsRunning(live.list('ann')))).toEqual(['old']);
   });
 
   test('interrupts what runs, and not a prompt whose end is being recorded', () => {
@@ -58,7 +58,7 @@ describe('the queue of a user', () => {
     live.add(second);
     expect(keys(live.interruptible('ann'))).toEqual(['first']);
     first.isEnding = true;
-    expect(keys(runningAmong(live.list('ann')))).toEqual(['first']);
+    expect(keys(shownAsRunning(live.list('ann')))).toEqual(['first']);
     expect(keys(live.interruptible('ann'))).toEqual(['second']);
   });
 
@@ -136,5 +136,5 @@ test('reports each change of the reason to wait once', () => {
   live.setJobId(prompt, 'j');
   live.clearJobId(prompt);
   live.awaitKey(prompt);
-  expect(reports).toEqual(['k no_room', 'k job_queued', 'k job_lost', 'k no_key']);
+  expect(reports).toEqual(['k submitting', 'k no_room', 'k job_queued', 'k job_lost', 'k no_key']);
 });
