@@ -40,7 +40,9 @@ type PromptState = 'submitting' | 'outbox' | 'unknown' | 'live' | 'done';
  * `note: { ...text<string | null>('note'), added: 'TEXT', first: null }`. Both ledgers store and read
  * it. `added` is the migration of SQLite: it adds the column to older files; Redis needs none. Older
  * rows have no value, so it must be nullable, or its `added` must have a default. With `first: null`
- * new rows begin without a value; the code that knows a value sets it.
+ * new rows begin without a value; the code that knows a value sets it. A text that may be long also
+ * goes into the size of a history entry (`finish` in `sqlite/prompts.ts`, `addToHistory` in
+ * `redis/prompts-scripts.ts`), which `--history-size` limits.
  */
 export const PROMPT_COLUMNS = {
   /** Internal, and its first v2 idempotency key. */

@@ -16,11 +16,13 @@ import type { ReceiverGroup } from './delivery.ts';
 import { toWireFrame } from './wire-frame.ts';
 
 /**
- * One client gives up after ten seconds without a text frame; sockets of users with live prompts get
- * a status message earlier.
+ * One client gives up after ten seconds without a text frame. A socket of a user with live prompts
+ * that got none for this long gets a status message at the next check: at most 8 s after the last
+ * frame, as row `keepalive` of `differences.md` says.
  */
 const STATUS_KEEP_ALIVE_MS = 7000;
 const STATUS_CHECK_MS = 1000;
+/** A socket that has not answered the ping before is closed. */
 const PING_INTERVAL_MS = 30_000;
 
 /** The opener of a socket. `/ws?watch=1` watches: it gets every prompt of its user. */
