@@ -1,5 +1,5 @@
 import { mkdir } from 'node:fs/promises';
-import type { Browser, Page } from 'playwright-core';
+import type { Browser, Page, Route } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { faultsOf } from '../support/browser/axe.ts';
 import { findChromium, launchChromium } from '../support/browser/chromium.ts';
@@ -163,8 +163,11 @@ describe.skipIf(notRun)(`the states of the page${notRun}`, { timeout: WITHIN_MS 
         await page.getByRole('heading', { name: /^Reading the/ }).waitFor();
         await expectFaultless(`${state}-loading`);
         await page.unroute(API);
+        const held: Route[] = [];
+        let isAway = true;
         await page.route(API, (route) => {
           if (route.request().url().includes('/session')) return route.continue();
+          if (!isAway) return held.push(route);
           const body = '{"error":{"type":"x","message":"The disk is full."}}';
           return route.fulfill({ status: 500, contentType: 'application/json', body });
         });
@@ -172,8 +175,12 @@ describe.skipIf(notRun)(`the states of the page${notRun}`, { timeout: WITHIN_MS 
         await page.getByRole('heading', { name: /could not be read/ }).waitFor();
         await page.getByText('The disk is full.').first().waitFor();
         await expectFaultless(`${state}-error`);
-        await page.unroute(API);
+        // The page's own next try must not take the button away before the click.
+        isAway = false;
         await page.getByRole('button', { name: 'Try again' }).click();
+        await expect.poll(() => held.length).toBeGreaterThan(0);
+        // Lets the held ones go on, too.
+        await page.unroute(API);
         await page.locator('.job-row, .node, .client, .plot').first().waitFor();
       },
     );

@@ -70,8 +70,11 @@ async function performOnSocket({ port, sockets }: Stage, record: WsRecord): Prom
     // The first frame comes with the upgrade.
     while (sockets.get(label)?.frames.length === 0)
       await sockets.get(label)?.nextFrame(PATIENCE_MS);
-  } else if (event === 'close-by-client') await sockets.get(label)?.close();
-  else sockets.get(label)?.send(record);
+  } else if (event === 'close-by-client') {
+    // Frames that another socket has are on their way to this one.
+    await sockets.get(label)?.settle();
+    await sockets.get(label)?.close();
+  } else sockets.get(label)?.send(record);
 }
 
 /** Until every socket has received what the recorded one had by then. */
