@@ -34,7 +34,9 @@ export function headersElsewhere(
   const { 'Content-Type': contentType = UNKNOWN_TYPE, 'Content-Disposition': disposition = '' } =
     fileHeaders(file, fetchDest);
   // A picture that is a document runs nothing only in the sandbox that this server puts it in.
-  return contentType === SVG ? undefined : { contentType, disposition };
+  if (contentType === SVG) return undefined;
+  const [prefix = ''] = disposition.split('filename=', 1);
+  return { contentType, disposition: `${prefix}${asciiDispositionOf(file.filename)}` };
 }
 
 /**
@@ -61,12 +63,24 @@ export function fileHeaders(
 }
 
 /**
- * v1 sends only `filename="…"`, which old clients search for; a name beyond ASCII is added encoded.
+ * v1 sends `filename="…"` alone, in UTF-8 as it is: old clients take everything behind the `=`. Node
+ * writes each character of a header as one byte.
  * @internal
  */
 export function dispositionOf(filename: string): string {
+  return Buffer.from(`filename=${quotedOf(filename.replaceAll(/\p{Cc}/gu, '?'))}`).toString(
+    'latin1',
+  );
+}
+
+/** For a server that takes ASCII only: a name beyond it is added encoded. */
+function asciiDispositionOf(filename: string): string {
   const printableName = filename.replaceAll(/\p{Cs}/gu, '\ufffd');
   const ascii = printableName.replaceAll(/[^\x20-\x7e]/gu, '?');
-  const quoted = `filename="${ascii.replaceAll(/["\\]/g, '\\$&')}"`;
+  const quoted = `filename=${quotedOf(ascii)}`;
   return ascii === printableName ? quoted : `${quoted}; filename*=${encodeExtended(printableName)}`;
+}
+
+function quotedOf(text: string): string {
+  return `"${text.replaceAll(/["\\]/g, '\\$&')}"`;
 }

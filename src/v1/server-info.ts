@@ -69,7 +69,8 @@ function systemStats(version: string): JsonObject {
       {
         name: 'cpu',
         type: 'cpu',
-        index: null,
+        // v1 says `null` without a graphics card; clients in typed languages want a number.
+        index: 0,
         vram_total: total,
         vram_free: free,
         torch_vram_total: total,

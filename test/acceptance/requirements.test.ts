@@ -365,6 +365,8 @@ test('12: /system_stats tells about the system and one device in numbers', async
   for (const key of ['vram_total', 'vram_free', 'torch_vram_total', 'torch_vram_free']) {
     expect(devices[0][key]).toBeGreaterThan(0);
   }
+  // rucomfyui and sd-backend-client read no `null` here.
+  expect(devices[0].index).toBe(0);
 });
 
 test.each([

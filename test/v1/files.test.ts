@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { createSemaphore } from '../../src/lib/concurrency.ts';
-import { contentTypeOf, dispositionOf } from '../../src/http/file-headers.ts';
+import { contentTypeOf, dispositionOf, headersElsewhere } from '../../src/http/file-headers.ts';
 import { type Grant, createViewSigner } from '../../src/auth/signed-view.ts';
 import { type TestApp, multipart, createTestApp, place } from '../support/app/v1-routes.ts';
 
@@ -162,9 +162,37 @@ test('whatever a file is called, its disposition is one header line that names i
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), (name) => {
       const header = dispositionOf(name);
-      expect(header).toMatch(
-        /^filename="(?:[ !#-[\]-~]|\\.)*"(?:; filename\*=UTF-8''[\w%.~!$&+^`|#-]*)?$/,
+      expect(header).toMatch(/^filename="(?:[ !#-[\]-~\x80-\xff]|\\.)*"$/);
+    }),
+  );
+});
+
+test.each([
+  ['näme (1).png', 'näme (1).png'],
+  ['猫.png', '猫.png'],
+  ['😀.png', '😀.png'],
+  ['a\ud800.png', 'a\ufffd.png'],
+])('clients that take what is behind the = get %j as v1 spells it', (name, received) => {
+  const header = Buffer.from(dispositionOf(name), 'latin1').toString();
+  expect(header.split('=')[1]?.slice(1, -1)).toBe(received);
+});
+
+test('whatever a file is called, another server gets its disposition in ASCII', () => {
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary' }), (filename) => {
+      const headers = headersElsewhere({ filename, contentType: 'image/png' }, '');
+      expect(headers?.disposition ?? '').toMatch(
+        /^((?:attachment; )?filename="(?:[ !#-[\]-~]|\\.)*"(?:; filename\*=UTF-8''[\w%.~!$&+^`|#-]*)?)?$/,
       );
     }),
   );
+});
+
+test.each([
+  ['猫.png', `filename="?.png"; filename*=UTF-8''%E7%8C%AB.png`],
+  ['猫.html', `attachment; filename="?.html"; filename*=UTF-8''%E7%8C%AB.html`],
+  ['plain.png', 'filename="plain.png"'],
+])('another server is told of %s', (filename, disposition) => {
+  const file = { filename, contentType: '' };
+  expect(headersElsewhere(file, '')?.disposition).toBe(disposition);
 });

@@ -26,6 +26,7 @@ const MACHINE_FACTS = [
   'system.required_frontend_version null',
   'system.required_templates_version null',
   'system.argv ["holdover"]',
+  'devices[0].index 0',
 ];
 
 const MODEL_FOLDERS: readonly string[] = [
