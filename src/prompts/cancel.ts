@@ -48,9 +48,8 @@ export function createCancel(options: CancelOptions) {
   }
 
   async function cancelOwned(prompt: LivePrompt, caller: Caller): Promise<void> {
-    if (options.outbox.withdraw(prompt))
-      return follower.finishWithoutJob(prompt, { kind: 'canceled' });
-    if (await options.submissionRecovery.withdraw(prompt)) return;
+    if (await options.outbox.cancel(prompt)) return;
+    if (await options.submissionRecovery.cancel(prompt)) return;
     // Without a job the submission is in progress: the process that learns of the job sees the
     // request.
     await jobCanceller.cancelJob(prompt, caller);

@@ -37,12 +37,10 @@ function openCancel(given: Given = {}) {
       requestCancel: () => void events.push('ask the owner'),
     },
     livePrompts: { has: (prompt: LivePrompt) => live.has(prompt) },
-    outbox: { withdraw: () => isInOutbox },
-    submissionRecovery: { withdraw: async () => isSearched },
+    outbox: { cancel: async () => isInOutbox },
+    submissionRecovery: { cancel: async () => isSearched },
     follower: {
       find: () => promptOf(),
-      finishWithoutJob: async (_: unknown, { kind }: { kind: string }) =>
-        void events.push(`finish ${kind}`),
     },
     jobCanceller: {
       async cancelJob() {
@@ -59,7 +57,7 @@ function openCancel(given: Given = {}) {
 }
 
 test.each<[string, Given, string[]]>([
-  ['in the outbox ends at once', { isInOutbox: true }, ['k at 5', 'finish canceled']],
+  ['in the outbox ends there', { isInOutbox: true }, ['k at 5']],
   ['whose job is searched for ends with the search', { isSearched: true }, ['k at 5']],
   ['with a job is cancelled upstream', {}, ['k at 5', 'cancel the job']],
   [

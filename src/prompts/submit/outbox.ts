@@ -77,15 +77,13 @@ export class Outbox {
     else if (waitMs > 0) this.#setReason(prompt, 'no_room');
   }
 
-  /** Removes a waiting prompt. False: it is not there, or may be on its way upstream. */
-  withdraw(prompt: LivePrompt): boolean {
+  /** Ends a prompt that waits here. False: it is not here, or may be on its way upstream. */
+  async cancel(prompt: LivePrompt): Promise<boolean> {
     const queue = this.#queues.get(prompt.caller.user);
     const submission = queue?.find(prompt);
     if (!queue || !submission || queue.sending === submission) return false;
-    this.#remove(queue, submission);
-    if (!submission.mayHaveBeenSent) return true;
-    this.#options.submissionRecovery.recover({ ...submission, isKeyUsed: true });
-    return false;
+    await this.#endCancelled(submission, queue);
+    return true;
   }
 
   async close(): Promise<void> {
@@ -115,20 +113,29 @@ export class Outbox {
       if (waitMs > 0) await clock.sleep(withJitter(waitMs), this.#stop.signal);
       const submission = queue.first;
       if (submission === undefined) break;
+      const { prompt } = submission;
       if (!this.#isNext(submission, queue)) {
-        if (!promptEventLog.isLeader(submission.prompt.key)) this.#remove(queue, submission);
-        else this.#setReason(submission.prompt, 'earlier_prompts');
+        if (!promptEventLog.isLeader(prompt.key)) this.#remove(queue, submission);
+        else this.#setReason(prompt, 'earlier_prompts');
         waitMs = RECHECK_MS;
         continue;
       }
-      const result = await this.#sendFirst(submission, queue);
+      if (prompt.cancelRequested) {
+        void this.#endCancelled(submission, queue);
+        continue;
+      }
+      // Until its result is recorded it cannot be cancelled here.
+      queue.sending = submission;
+      const result = await this.#send(submission);
       failures = result?.kind === 'unsent' ? failures + 1 : 0;
       waitMs = await this.#applySendResult(submission, result, failures).catch((cause: unknown) =>
         this.#recoverAfterFailure(submission, cause),
       );
+      queue.sending = undefined;
       if (waitMs === 0) this.#remove(queue, submission);
       else if (result?.kind === 'unsent') queue.replacePlan(submission, result.plan);
-      if (waitMs > 0) this.#setReason(submission.prompt, reasonAfter(result));
+      if (waitMs > 0) this.#setReason(prompt, reasonAfter(result));
+      if (prompt.cancelRequested) waitMs = 0;
     }
     this.#queues.delete(user);
   }
@@ -145,14 +152,14 @@ export class Outbox {
     return queue.isAheadOf(livePrompts.inOutbox(prompt.caller.user), prompt);
   }
 
-  async #sendFirst(
-    submission: QueuedSubmission,
-    queue: OutboxQueue,
-  ): Promise<RetryResult | undefined> {
-    queue.sending = submission;
-    const result = await this.#send(submission);
-    queue.sending = undefined;
-    return result;
+  /** Its client asked for its end. A job that an earlier attempt made is cancelled when it is found. */
+  async #endCancelled(submission: QueuedSubmission, queue: OutboxQueue): Promise<void> {
+    const { follower, submissionRecovery } = this.#options;
+    const { prompt, mayHaveBeenSent } = submission;
+    this.#remove(queue, submission);
+    if (!mayHaveBeenSent) return follower.finishWithoutJob(prompt, { kind: 'canceled' });
+    submissionRecovery.recover({ ...submission, isKeyUsed: true });
+    await submissionRecovery.cancel(prompt);
   }
 
   /** `undefined`: Holdover itself failed, or another process owns it now; there may be a job. */
@@ -173,9 +180,9 @@ export class Outbox {
     const { ledger, sender } = this.#options;
     await ledger.prompts.setIntent(plan.promptKey, toStoredPlan(plan, 'away'));
     const result = await sender.send(prompt.caller, plan);
-    const isNotTaken = result.kind === 'crowded' || result.kind === 'unsent' || isTemporary(result);
     const planLeft = result.kind === 'unsent' ? result.plan : plan;
-    if (isNotTaken) await ledger.prompts.setIntent(plan.promptKey, toStoredPlan(planLeft, 'here'));
+    if (madeNoJob(result))
+      await ledger.prompts.setIntent(plan.promptKey, toStoredPlan(planLeft, 'here'));
     return result;
   }
 
@@ -192,16 +199,9 @@ export class Outbox {
     result: RetryResult | undefined,
     failures: number,
   ): Promise<number> {
-    const { follower, linkJob, retryPolicy } = this.#options;
-    const { prompt, mayHaveBeenSent } = submission;
+    const { linkJob, retryPolicy } = this.#options;
     if (result?.kind === 'accepted') {
-      await linkJob(prompt, result.plan, result.job);
-      return 0;
-    }
-    const wasNotSent =
-      !mayHaveBeenSent && (result?.kind === 'crowded' || result?.kind === 'unsent');
-    if (prompt.cancelRequested && wasNotSent) {
-      void follower.finishWithoutJob(prompt, { kind: 'canceled' });
+      await linkJob(submission.prompt, result.plan, result.job);
       return 0;
     }
     if (result?.kind === 'crowded') return retryAfterMs(retryPolicy, result.error);
@@ -264,6 +264,11 @@ export class Outbox {
 function reasonAfter(result: RetryResult | undefined): WaitReason {
   if (result?.kind === 'crowded') return 'no_room';
   return result?.kind === 'unsent' ? 'unreachable' : 'refused_for_now';
+}
+
+/** True when this attempt certainly made no job, and a later one may. */
+function madeNoJob(result: RetryResult): boolean {
+  return result.kind === 'crowded' || result.kind === 'unsent' || isTemporary(result);
 }
 
 /**

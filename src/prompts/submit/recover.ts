@@ -106,8 +106,8 @@ export class SubmissionRecovery {
     this.#tasks.add(task);
   }
 
-  /** Cancels a prompt whose job is searched for. False: it is not, or its job was just found. */
-  async withdraw(prompt: LivePrompt): Promise<boolean> {
+  /** Ends a prompt whose job is searched for. False: it is not, or its job was just found. */
+  async cancel(prompt: LivePrompt): Promise<boolean> {
     const recovery = this.#recoveries.get(prompt);
     if (recovery?.state !== 'searching') return false;
     await this.#cancel(recovery);

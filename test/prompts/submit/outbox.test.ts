@@ -24,12 +24,15 @@ const busy: Result = (plan) => ({ kind: 'crowded', plan, error: BUSY_FOR_5_S });
 const unreachable: Result = (plan) => ({ kind: 'unsent', plan, error });
 const unknown: Result = (plan) => ({ kind: 'unknown', plan, error, isKeyUsed: true });
 const refused =
-  (status: number): Result =>
+  (status: number, code = error.code): Result =>
   (plan) =>
-    ({ kind: 'refused', plan, error: { ...error, status }, refusal: REFUSAL }) as SendResult;
+    ({ kind: 'refused', plan, error: { ...error, status, code }, refusal: REFUSAL }) as SendResult;
 
 /** An outbox whose upstream answers with these results, the last one again and again. */
-function open(results: readonly (Result | Error)[] = [accepted], limit = 10) {
+function open(
+  results: readonly (Result | Error)[] = [accepted],
+  { limit = 10, whileLinking = () => {} } = {},
+) {
   const clock = createFakeClock(0);
   const waits: number[] = [];
   const events: string[] = [];
@@ -84,8 +87,12 @@ function open(results: readonly (Result | Error)[] = [accepted], limit = 10) {
     submissionRecovery: {
       recover: ({ prompt, isKeyUsed }: { prompt: LivePrompt; isKeyUsed: boolean }) =>
         void events.push(`recover ${prompt.key} ${isKeyUsed ? 'key used' : 'key free'}`),
+      cancel: async ({ key }: LivePrompt) => events.push(`end ${key} in recovery`) > 0,
     },
-    linkJob: note('link'),
+    async linkJob({ key }: LivePrompt) {
+      whileLinking();
+      events.push(`link ${key}`);
+    },
     removePrompt: note('remove'),
     retryPolicy: DEFAULT_RETRY_POLICY,
     outboxLimit: limit,
@@ -230,36 +237,77 @@ test('searches for the job of a prompt that may have been sent before', async ()
   expect(events).toEqual(['retry a', 'link a']);
 });
 
-test('withdraws a waiting prompt, but not the one that is being sent', async () => {
+test('ends a waiting prompt at once, but not twice', async () => {
   const { outbox, clock, events, settled } = open([busy]);
   const [first, second] = [submissionOf('a', 1), submissionOf('b', 2)];
   await outbox.add(first);
   await outbox.add(second);
   await settled();
-  expect(outbox.withdraw(second.prompt)).toBe(true);
-  expect(outbox.withdraw(second.prompt)).toBe(false);
-  expect(outbox.withdraw(first.prompt)).toBe(true);
+  expect(await outbox.cancel(second.prompt)).toBe(true);
+  expect(await outbox.cancel(second.prompt)).toBe(false);
+  expect(await outbox.cancel(first.prompt)).toBe(true);
   await clock.advance(10_000);
-  expect(events.filter((event) => event.startsWith('send'))).toEqual(['send a at 0 s']);
+  expect(events.slice(3)).toEqual(['finish b canceled', 'finish a canceled']);
 });
 
-test('hands a withdrawn prompt to recovery when it may have been sent', async () => {
+test('does not end a prompt that is being sent, or linked to its job', async () => {
+  const submission = submissionOf('a');
+  const answers: Promise<boolean>[] = [];
+  const cancel = () => void answers.push(opened.outbox.cancel(submission.prompt));
+  const opened = open([(plan) => (cancel(), accepted(plan))], { whileLinking: cancel });
+  await opened.outbox.add(submission);
+  await opened.settled();
+  expect(await Promise.all(answers)).toEqual([false, false]);
+  expect(opened.events.slice(2)).toEqual(['link a']);
+});
+
+test('leaves a cancelled prompt to recovery when it may have been sent', async () => {
   const { outbox, events, settled } = open([busy]);
   const submission = submissionOf('b', 2, { mayHaveBeenSent: true });
   await outbox.add(submissionOf('a', 1));
   await outbox.add(submission);
   await settled();
-  expect(outbox.withdraw(submission.prompt)).toBe(false);
-  expect(events).toContain('recover b key used');
+  expect(await outbox.cancel(submission.prompt)).toBe(true);
+  expect(events.slice(3)).toEqual(['recover b key used', 'end b in recovery']);
 });
 
-test('ends a prompt whose end was requested while it was being refused for lack of capacity', async () => {
-  const { outbox, events, settled } = open([busy]);
+/** The end of the prompt is requested while this result is on its way. */
+const cancelledBefore =
+  (submission: { prompt: LivePrompt }, result: Result): Result =>
+  (plan) => {
+    submission.prompt.cancelRequested = true;
+    return result(plan);
+  };
+
+test.each<[string, Result]>([
+  ['refused for lack of capacity', busy],
+  ['sent to an upstream that cannot be reached', unreachable],
+  ['refused for its key', refused(401)],
+  ['answered with a page', refused(502, 'bad_upstream_response')],
+])('ends a prompt whose end was requested while it was being %s', async (_, result) => {
+  const submission = submissionOf('a');
+  const { outbox, events, clock } = open([cancelledBefore(submission, result), accepted]);
+  await outbox.add(submission);
+  await clock.advance(60_000);
+  expect(events.slice(3)).toEqual(['finish a canceled']);
+  expect(outbox.depth()).toBe(0);
+});
+
+test('leaves a prompt to recovery whose end was requested while it was being sent again', async () => {
+  const submission = submissionOf('a', 0, { mayHaveBeenSent: true });
+  const { outbox, events, settled } = open([cancelledBefore(submission, busy)]);
+  await outbox.add(submission);
+  await settled();
+  expect(events).toEqual(['retry a', 'recover a key used', 'end a in recovery']);
+});
+
+test('does not send a prompt whose end was requested while it waited', async () => {
+  const { outbox, events, settled } = open();
   const submission = submissionOf('a');
   submission.prompt.cancelRequested = true;
   await outbox.add(submission);
   await settled();
-  expect(events).toContain('finish a canceled');
+  expect(events).toEqual(['finish a canceled']);
   expect(outbox.depth()).toBe(0);
 });
 
@@ -286,7 +334,7 @@ test('drops a prompt that another process has taken over', async () => {
 });
 
 test('has as many slots as its limit, waiting and reserved ones together', async () => {
-  const { outbox } = open([busy], 2);
+  const { outbox } = open([busy], { limit: 2 });
   await outbox.add(submissionOf('a'));
   const reservation = outbox.reserve('ann');
   expect(reservation).toBeDefined();

@@ -126,9 +126,9 @@ describe('a prompt that is looked for and deleted', () => {
       await lateJobs.close();
     });
     submissionRecovery.recover({ prompt, plan, clientKnows: 'unknown', isKeyUsed: true });
-    expect(await submissionRecovery.withdraw(prompt)).toBe(true);
+    expect(await submissionRecovery.cancel(prompt)).toBe(true);
     expect(ends).toEqual(['canceled']);
-    expect(await submissionRecovery.withdraw(prompt)).toBe(false);
+    expect(await submissionRecovery.cancel(prompt)).toBe(false);
     await clock.advance(1000);
     return { ends, cancelled };
   }
