@@ -178,7 +178,6 @@ export class Outbox {
 
   async #sendNew({ prompt, plan }: QueuedSubmission): Promise<SendResult> {
     const { ledger, sender } = this.#options;
-    await ledger.prompts.setIntent(plan.promptKey, toStoredPlan(plan, 'away'));
     const result = await sender.send(prompt.caller, plan);
     const planLeft = result.kind === 'unsent' ? result.plan : plan;
     if (madeNoJob(result))

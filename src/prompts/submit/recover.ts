@@ -7,7 +7,7 @@ import type { Follower } from '../follow/follower.ts';
 import type { RemovePrompt } from '../follow/remove-prompt.ts';
 import type { LateJobs } from './late-jobs.ts';
 import { withJitter } from './retry-policy.ts';
-import { type SubmissionPlan, toStoredPlan, withNewKey } from './plan.ts';
+import { type SubmissionPlan, withNewKey } from './plan.ts';
 import { LeadershipLost } from '../prompt-event-log.ts';
 import type { SubmissionRetry } from './retry.ts';
 import {
@@ -37,7 +37,7 @@ export type AmbiguousSubmission = {
 
 export type SubmissionRecoveryOptions = Pick<
   PromptContext,
-  'ledger' | 'promptEventLog' | 'retryPolicy' | 'clock' | 'log'
+  'promptEventLog' | 'retryPolicy' | 'clock' | 'log'
 > & {
   readonly submissionRetry: SubmissionRetry;
   readonly follower: Follower;
@@ -204,8 +204,6 @@ export class SubmissionRecovery {
       return this.#giveUp(recovery, NEVER_TAKEN);
     }
     const plan = withNewKey(recovery.plan);
-    // A process that takes over must know which key may have made a job.
-    await this.#options.ledger.prompts.setIntent(plan.promptKey, toStoredPlan(plan, 'away'));
     Object.assign(recovery, { plan, isKeyFree: 'yes', lastResult: undefined });
     return this.#send(recovery, 'none');
   }

@@ -77,27 +77,46 @@ export function createSubmissionSender({
     return refusal.status === 400 && isPartial ? withOutputs(plan, validOutputs) : undefined;
   }
 
+  /** A process that takes over must know which key may have made a job. */
+  async function record(plan: SubmissionPlan): Promise<void> {
+    await ledger.prompts.setIntent(plan.promptKey, toStoredPlan(plan, 'away'));
+  }
+
+  /** v2 takes a graph as a whole or not at all; v1 runs the valid outputs and reports the rest. */
+  async function sendRecorded(
+    caller: Caller,
+    firstPlan: SubmissionPlan,
+    graphJson?: string,
+  ): Promise<SendResult> {
+    let nodeErrors: NodeErrors = {};
+    for (let plan = firstPlan; ;) {
+      const sent = await attempt(caller, plan, graphJson);
+      if (sent.kind === 'accepted') return { ...sent, nodeErrors };
+      if (sent.kind !== 'refused') return sent;
+      const next = await nextPlan(caller, sent);
+      const isRenewed = next !== undefined && next.outputs === plan.outputs;
+      if (!isRenewed) nodeErrors = { ...nodeErrors, ...sent.refusal.body.node_errors };
+      if (next === undefined) return withNodeErrors(sent, nodeErrors);
+      await record(next);
+      plan = next;
+    }
+  }
+
   return {
-    /** Sends a plan that may have been sent before; does not change it after a refusal. */
-    resend: (caller: Caller, plan: SubmissionPlan) => attempt(caller, plan),
     /**
-     * v2 takes a graph as a whole or not at all; v1 runs the valid outputs and reports the rest.
-     * `graphJson`: JSON of the plan's graph, if it exists already.
+     * Sends a plan that the ledger has as it is. `graphJson`: JSON of the plan's graph, if it exists
+     * already.
      */
-    async send(caller: Caller, firstPlan: SubmissionPlan, graphJson?: string): Promise<SendResult> {
-      let nodeErrors: NodeErrors = {};
-      for (let plan = firstPlan; ;) {
-        const sent = await attempt(caller, plan, graphJson);
-        if (sent.kind === 'accepted') return { ...sent, nodeErrors };
-        if (sent.kind !== 'refused') return sent;
-        const next = await nextPlan(caller, sent);
-        const isRenewed = next !== undefined && next.outputs === plan.outputs;
-        if (!isRenewed) nodeErrors = { ...nodeErrors, ...sent.refusal.body.node_errors };
-        if (next === undefined) return withNodeErrors(sent, nodeErrors);
-        // A process that takes over must know which key may have made a job.
-        await ledger.prompts.setIntent(next.promptKey, toStoredPlan(next, 'away'));
-        plan = next;
-      }
+    sendRecorded,
+    /** Records the plan and sends it. */
+    async send(caller: Caller, plan: SubmissionPlan): Promise<SendResult> {
+      await record(plan);
+      return sendRecorded(caller, plan);
+    },
+    /** The same for a plan that may have been sent before; does not change it after a refusal. */
+    async resend(caller: Caller, plan: SubmissionPlan): Promise<SendResult> {
+      await record(plan);
+      return attempt(caller, plan);
     },
   };
 }

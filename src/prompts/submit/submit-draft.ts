@@ -133,7 +133,7 @@ export class DraftSubmitter {
   /** A failure inside Holdover leaves the outcome unknown: the request may have been sent. */
   async #send({ caller, plan, graphJson }: SubmissionDraft): Promise<SendResult> {
     try {
-      return await this.#options.sender.send(caller, plan, graphJson);
+      return await this.#options.sender.sendRecorded(caller, plan, graphJson);
     } catch (cause) {
       if (!(cause instanceof LeadershipLost)) {
         const facts = { event: 'submission.send_failed', err: cause, user: caller.user };

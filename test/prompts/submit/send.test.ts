@@ -81,8 +81,8 @@ test('sends the whole graph with its key, label, secrets and queue position', as
 
 test('gives the JSON along when the graph is sent unchanged', async () => {
   const { sender, requests } = open([JOB]);
-  await sender.send(CALLER, PLAN, '{"json":true}');
-  await sender.send(CALLER, { ...PLAN, isWhole: false, outputs: ['2'] }, '{"json":true}');
+  await sender.sendRecorded(CALLER, PLAN, '{"json":true}');
+  await sender.sendRecorded(CALLER, { ...PLAN, isWhole: false, outputs: ['2'] }, '{"json":true}');
   expect(requests.map(({ workflowJson }) => workflowJson)).toEqual(['{"json":true}', undefined]);
 });
 
@@ -110,11 +110,18 @@ test('a plan whose request reached the service gets a new key for the next attem
 
 test('the valid outputs run under a changed key that is recorded first', async () => {
   const { sender, requests, intents } = open([NODE_1_IS_INVALID, JOB]);
-  const sent = await sender.send(CALLER, PLAN);
+  const sent = await sender.sendRecorded(CALLER, PLAN);
   expect(sent).toMatchObject({ kind: 'accepted', plan: { outputs: ['2'] } });
   expect(Object.keys((sent as { nodeErrors: object }).nodeErrors)).toEqual(['1']);
   expect(requests.map(({ workflow }) => Object.keys(workflow))).toEqual([['1', '2'], ['2']]);
   expect(intents).toEqual(['k k.1']);
+});
+
+test('a plan that may not be recorded is recorded before it is sent', async () => {
+  const { sender, intents } = open([JOB]);
+  await sender.send(CALLER, PLAN);
+  await sender.resend(CALLER, PLAN);
+  expect(intents).toEqual(['k k', 'k k']);
 });
 
 test('a refused repetition of a plan stays refused', async () => {

@@ -81,7 +81,7 @@ async function submitted(result: object | Error, given: Given = {}) {
       releaseFrames: () => void events.push('release'),
     },
     sender: {
-      async send() {
+      async sendRecorded() {
         events.push('send');
         if (result instanceof Error) throw result;
         return { plan, ...result } as unknown as SendResult;

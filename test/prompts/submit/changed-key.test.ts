@@ -1,0 +1,90 @@
+// A plan may get another key between two attempts. A process that takes over must know which key may
+// have made a job, so each key is stored before it is sent.
+import { expect, onTestFinished, test } from 'vitest';
+import { silentLogger } from '../../../src/observability/log.ts';
+import type { LivePrompt } from '../../../src/prompts/live-prompts.ts';
+import { Outbox } from '../../../src/prompts/submit/outbox.ts';
+import type { SubmissionPlan } from '../../../src/prompts/submit/plan.ts';
+import { SubmissionRecovery } from '../../../src/prompts/submit/recover.ts';
+import { DEFAULT_RETRY_POLICY } from '../../../src/prompts/submit/retry-policy.ts';
+import { createSubmissionRetry } from '../../../src/prompts/submit/retry.ts';
+import { createSubmissionSender } from '../../../src/prompts/submit/send.ts';
+import type { SubmitRequest } from '../../../src/protocol/job-api.ts';
+import { createFakeClock } from '../../support/fake-clock.ts';
+
+const NOT_TAKEN = { status: 503, code: 'x', message: '', details: null, outcome: 'not_taken' };
+
+/** The service says twice that it did not take the prompt, then accepts it. */
+function open() {
+  const clock = createFakeClock(0);
+  const events: string[] = [];
+  let submissions = 0;
+  const prompt = {
+    key: 'k',
+    promptId: 'p',
+    caller: { user: 'ann' },
+    createdAtMs: 0,
+    waitReason: 'in_outbox',
+  };
+  const plan = { promptKey: 'k', key: 'k', graph: {}, placed: [], outputs: [], isWhole: true };
+  const context = {
+    jobs: {
+      recover: async () => ({ ok: true, value: { isCertain: true } }),
+      async submit(_: unknown, { idempotencyKey }: SubmitRequest) {
+        events.push(`send ${idempotencyKey}`);
+        return ++submissions < 3
+          ? { ok: false, error: NOT_TAKEN }
+          : { ok: true, value: { id: 'job' } };
+      },
+    },
+    ledger: {
+      prompts: {
+        async setIntent(_: string, { intentJson }: { intentJson: string }) {
+          const { key, where } = JSON.parse(intentJson) as { key: string; where: string };
+          events.push(`store ${key} ${where}`);
+        },
+      },
+    },
+    promptEventLog: { isLeader: () => true },
+    livePrompts: { inOutbox: () => new Set(), removeFromOutbox() {}, setWaitReason() {} },
+    follower: { appendEntry: async () => true },
+    linkJob: async () => {},
+    retryPolicy: DEFAULT_RETRY_POLICY,
+    outboxLimit: 1,
+    clock,
+    log: silentLogger(),
+  };
+  const sender = createSubmissionSender(context as never);
+  const submissionRetry = createSubmissionRetry({ ...context, sender } as never);
+  const common = { ...context, sender, submissionRetry } as never;
+  const submission = {
+    prompt: prompt as unknown as LivePrompt,
+    plan: { ...plan, secrets: {}, ownKeys: [], extraData: {} } as unknown as SubmissionPlan,
+    clientKnows: 'accepted',
+  } as const;
+  return { common, events, clock, submission };
+}
+
+const SENT = ['store k away', 'send k', 'store k.again1 away', 'send k.again1'];
+const LAST = ['store k.again2 away', 'send k.again2'];
+
+test.each([
+  ['sent for the first time', false],
+  ['that may have been sent before', true],
+])('in the outbox, for a prompt %s', async (_, mayHaveBeenSent) => {
+  const { common, events, clock, submission } = open();
+  const outbox = new Outbox(common);
+  onTestFinished(() => outbox.close());
+  await outbox.add({ ...submission, mayHaveBeenSent });
+  await clock.advance(60_000);
+  expect(events.filter((event) => !event.endsWith('here'))).toEqual([...SENT, ...LAST]);
+});
+
+test('in recovery', async () => {
+  const { common, events, clock, submission } = open();
+  const submissionRecovery = new SubmissionRecovery(common);
+  onTestFinished(() => submissionRecovery.close());
+  submissionRecovery.recover({ ...submission, isKeyUsed: false });
+  await clock.advance(60_000);
+  expect(events).toEqual([...SENT, ...LAST]);
+});
