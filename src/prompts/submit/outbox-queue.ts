@@ -5,7 +5,8 @@ import type { SubmissionPlan } from './plan.ts';
 /** A prompt that waits until the upstream has capacity; its plan is in the ledger. */
 export type QueuedSubmission = {
   readonly prompt: LivePrompt;
-  readonly plan: SubmissionPlan;
+  /** It changes when an attempt has used up its key. */
+  plan: SubmissionPlan;
   /** `nothing`: the process died before it answered the client. */
   readonly clientKnows: 'accepted' | 'nothing';
   /** An earlier process may have sent it, with an unknown outcome. */
@@ -37,11 +38,6 @@ export class OutboxQueue {
 
   remove(submission: QueuedSubmission): void {
     this.#submissions = this.#submissions.filter((other) => other !== submission);
-  }
-
-  replacePlan(submission: QueuedSubmission, plan: SubmissionPlan): void {
-    const next = { ...submission, plan };
-    this.#submissions = this.#submissions.map((other) => (other === submission ? next : other));
   }
 
   find(prompt: LivePrompt): QueuedSubmission | undefined {

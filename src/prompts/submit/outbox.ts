@@ -133,8 +133,7 @@ export class Outbox {
       );
       queue.sending = undefined;
       if (waitMs === 0) this.#remove(queue, submission);
-      else if (result?.kind === 'unsent') queue.replacePlan(submission, result.plan);
-      if (waitMs > 0) this.#setReason(prompt, reasonAfter(result));
+      else this.#setReason(prompt, reasonAfter(result));
       if (prompt.cancelRequested) waitMs = 0;
     }
     this.#queues.delete(user);
@@ -166,7 +165,9 @@ export class Outbox {
   async #send(submission: QueuedSubmission): Promise<RetryResult | undefined> {
     const { prompt, mayHaveBeenSent } = submission;
     try {
-      return await (mayHaveBeenSent ? this.#retry(submission) : this.#sendNew(submission));
+      const result = await (mayHaveBeenSent ? this.#retry(submission) : this.#sendNew(submission));
+      if (result.kind === 'unsent') submission.plan = result.plan;
+      return result;
     } catch (error) {
       if (error instanceof LeadershipLost) return undefined;
       const { promptId, caller } = prompt;

@@ -31,7 +31,7 @@ const refused =
 /** An outbox whose upstream answers with these results, the last one again and again. */
 function open(
   results: readonly (Result | Error)[] = [accepted],
-  { limit = 10, whileLinking = () => {} } = {},
+  { limit = 10, appendMs = 0, whileLinking = () => {} } = {},
 ) {
   const clock = createFakeClock(0);
   const waits: number[] = [];
@@ -61,6 +61,7 @@ function open(
     promptEventLog: { isLeader: (key: string) => !lost.has(key) },
     follower: {
       async appendEntry(prompt: LivePrompt) {
+        if (appendMs > 0) await clock.sleep(appendMs);
         waiting.add(prompt);
         prompt.waitReason = 'in_outbox';
         return true;
@@ -189,6 +190,15 @@ test.each<[string, Result, WaitReason]>([
   await outbox.add(submissionOf('b', 2));
   await settled();
   expect(reasons).toEqual(['b earlier_prompts', `a ${reason}`]);
+});
+
+test('does not say of the only prompt that it waits behind others when its plan has changed', async () => {
+  const { outbox, reasons, clock } = open([(plan) => unreachable({ ...plan, key: 'a.again1' })], {
+    appendMs: 100,
+  });
+  void outbox.add(submissionOf('a'));
+  await clock.advance(5000);
+  expect(new Set(reasons)).toEqual(new Set(['a unreachable']));
 });
 
 test('says of a prompt that had to wait at once that there is no room', async () => {
