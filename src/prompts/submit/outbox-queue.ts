@@ -19,8 +19,10 @@ export type Reservation = { release(): void };
 /** The waiting submissions of one user, in the order they run. */
 export class OutboxQueue {
   #submissions: readonly QueuedSubmission[] = [];
-  /** The submission that is on its way upstream. */
+  /** The submission that is on its way upstream, or whose result is being recorded. */
   sending: QueuedSubmission | undefined;
+  /** Attempts in a row that did not reach the upstream. */
+  failures = 0;
 
   get first(): QueuedSubmission | undefined {
     return this.#submissions[0];

@@ -30,6 +30,9 @@ export type OutboxOptions = Pick<
   readonly removePrompt: RemovePrompt;
 };
 
+/** The prompt leaves the outbox, or is sent again after this wait. */
+type TurnResult = 'done' | { readonly waitMs: number; readonly reason: WaitReason };
+
 /** Wait before checking again whether submissions of other processes come first. */
 const RECHECK_MS = 100;
 
@@ -107,48 +110,51 @@ export class Outbox {
   }
 
   async #sendAll(user: string, queue: OutboxQueue, firstWaitMs: number): Promise<void> {
-    const { clock, promptEventLog } = this.#options;
-    let failures = 0;
     for (let waitMs = firstWaitMs; ;) {
-      if (waitMs > 0) await clock.sleep(withJitter(waitMs), this.#stop.signal);
-      const submission = queue.first;
-      if (submission === undefined) break;
-      const { prompt } = submission;
-      if (!this.#isNext(submission, queue)) {
-        if (!promptEventLog.isLeader(prompt.key)) this.#remove(queue, submission);
-        else this.#setReason(prompt, 'earlier_prompts');
-        waitMs = RECHECK_MS;
-        continue;
-      }
-      if (prompt.cancelRequested) {
-        void this.#endCancelled(submission, queue);
-        continue;
-      }
-      // Until its result is recorded it cannot be cancelled here.
-      queue.sending = submission;
-      const result = await this.#send(submission);
-      failures = result?.kind === 'unsent' ? failures + 1 : 0;
-      waitMs = await this.#applySendResult(submission, result, failures).catch((cause: unknown) =>
-        this.#recoverAfterFailure(submission, cause),
-      );
-      queue.sending = undefined;
-      if (waitMs === 0) this.#remove(queue, submission);
-      else this.#setReason(prompt, reasonAfter(result));
-      if (prompt.cancelRequested) waitMs = 0;
+      if (waitMs > 0) await this.#options.clock.sleep(withJitter(waitMs), this.#stop.signal);
+      if (queue.first === undefined) break;
+      waitMs = await this.#takeTurn(queue.first, queue);
     }
     this.#queues.delete(user);
+  }
+
+  /** Sends the first submission if no other comes before. Returns the wait until the next turn. */
+  async #takeTurn(submission: QueuedSubmission, queue: OutboxQueue): Promise<number> {
+    const { promptEventLog, livePrompts } = this.#options;
+    const { prompt } = submission;
+    if (!promptEventLog.isLeader(prompt.key)) this.#remove(queue, submission);
+    else if (prompt.cancelRequested) void this.#endCancelled(submission, queue);
+    else if (queue.isAheadOf(livePrompts.inOutbox(prompt.caller.user), prompt)) {
+      return this.#sendFirst(submission, queue);
+    } else {
+      // Submissions of the same user in other processes have their turn, too.
+      this.#setReason(prompt, 'earlier_prompts');
+      return RECHECK_MS;
+    }
+    return 0;
+  }
+
+  async #sendFirst(submission: QueuedSubmission, queue: OutboxQueue): Promise<number> {
+    const { prompt } = submission;
+    // Until its result is recorded it cannot be cancelled here.
+    queue.sending = submission;
+    try {
+      const next = await this.#sendAndRecord(submission, queue);
+      if (next === 'done') this.#remove(queue, submission);
+      else if (prompt.cancelRequested) void this.#endCancelled(submission, queue);
+      else {
+        this.#setReason(prompt, next.reason);
+        return next.waitMs;
+      }
+      return 0;
+    } finally {
+      queue.sending = undefined;
+    }
   }
 
   /** Why it is still in the outbox. */
   #setReason(prompt: LivePrompt, reason: WaitReason): void {
     if (isInOutbox(prompt)) this.#options.livePrompts.setWaitReason(prompt, reason);
-  }
-
-  /** Submissions of the same user in other processes have their turn, too. */
-  #isNext({ prompt }: QueuedSubmission, queue: OutboxQueue): boolean {
-    const { promptEventLog, livePrompts } = this.#options;
-    if (!promptEventLog.isLeader(prompt.key)) return false;
-    return queue.isAheadOf(livePrompts.inOutbox(prompt.caller.user), prompt);
   }
 
   /** Its client asked for its end. A job that an earlier attempt made is cancelled when it is found. */
@@ -193,23 +199,42 @@ export class Outbox {
     return submissionRetry.send(prompt, plan, found);
   }
 
-  /** Returns the wait before the same submission is sent again, in milliseconds; 0: it is done. */
+  async #sendAndRecord(submission: QueuedSubmission, queue: OutboxQueue): Promise<TurnResult> {
+    const result = await this.#send(submission);
+    queue.failures = result?.kind === 'unsent' ? queue.failures + 1 : 0;
+    try {
+      return await this.#applySendResult(submission, result, queue.failures);
+    } catch (cause) {
+      if (!(cause instanceof LeadershipLost)) this.#recoverUnrecorded(submission, cause);
+      return 'done';
+    }
+  }
+
   async #applySendResult(
     submission: QueuedSubmission,
     result: RetryResult | undefined,
     failures: number,
-  ): Promise<number> {
+  ): Promise<TurnResult> {
     const { linkJob, retryPolicy } = this.#options;
-    if (result?.kind === 'accepted') {
-      await linkJob(submission.prompt, result.plan, result.job);
-      return 0;
+    const refusedForNow = { waitMs: retryPolicy.retryMs.last, reason: 'refused_for_now' } as const;
+    switch (result?.kind) {
+      case 'accepted':
+        await linkJob(submission.prompt, result.plan, result.job);
+        return 'done';
+      case 'crowded':
+        return { waitMs: retryAfterMs(retryPolicy, result.error), reason: 'no_room' };
+      case 'unsent':
+        return { waitMs: backoffMs(retryPolicy, failures), reason: 'unreachable' };
+      case 'later':
+        return refusedForNow;
+      case 'refused':
+        if (isTemporary(result)) return refusedForNow;
+        await this.#finishRefused(submission, result);
+        return 'done';
+      default:
+        this.#recover(submission, result);
+        return 'done';
     }
-    if (result?.kind === 'crowded') return retryAfterMs(retryPolicy, result.error);
-    if (result?.kind === 'unsent') return backoffMs(retryPolicy, failures);
-    if (result?.kind === 'later' || isTemporary(result)) return retryPolicy.retryMs.last;
-    if (result?.kind === 'refused') await this.#finishRefused(submission, result);
-    else this.#recover(submission, result);
-    return 0;
   }
 
   #recover(
@@ -226,13 +251,11 @@ export class Outbox {
   }
 
   /** The result could not be recorded: recovery searches for the job, and the queue goes on. */
-  #recoverAfterFailure(submission: QueuedSubmission, cause: unknown): number {
-    if (cause instanceof LeadershipLost) return 0;
+  #recoverUnrecorded(submission: QueuedSubmission, cause: unknown): void {
     const { promptId } = submission.prompt;
     const facts = { event: 'submission.record_failed', err: cause, promptId };
     this.#options.log.error(facts, 'could not record the result of a submission');
     this.#recover(submission, undefined);
-    return 0;
   }
 
   async #finishRefused(
@@ -258,12 +281,6 @@ export class Outbox {
     const inOtherProcessesToo = this.#options.livePrompts.inOutbox(user).size;
     return Math.max(this.#queues.get(user)?.length ?? 0, inOtherProcessesToo);
   }
-}
-
-/** Why a prompt stays in the outbox after this result. */
-function reasonAfter(result: RetryResult | undefined): WaitReason {
-  if (result?.kind === 'crowded') return 'no_room';
-  return result?.kind === 'unsent' ? 'unreachable' : 'refused_for_now';
 }
 
 /** True when this attempt certainly made no job, and a later one may. */
