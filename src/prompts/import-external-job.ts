@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { NEW_PROMPT, type PromptRow } from '../ledger/columns.ts';
+import { BackgroundTasks } from '../lib/background-tasks.ts';
 import { outputNodes } from '../translate/file-mentions.ts';
 import { type Json, stringifyJson } from '../protocol/json.ts';
 import type { Caller } from '../protocol/job-api.ts';
@@ -19,7 +20,7 @@ type ExternalJobImporterOptions = PromptContext & {
 /** Shows jobs that were submitted through v2 as v1 prompts: in the queue, on sockets, in history. */
 export function createExternalJobImporter(options: ExternalJobImporterOptions) {
   const { ledger, promptEventLog, livePrompts, follower, log, clock } = options;
-  const tasks = new Set<Promise<void>>();
+  const tasks = new BackgroundTasks();
   const inProgress = new Set<string>();
 
   /** A caller that repeats its idempotency key gets the same job again. */
@@ -75,10 +76,6 @@ export function createExternalJobImporter(options: ExternalJobImporterOptions) {
     inProgress.add(name);
     try {
       await importNewJob(externalJob);
-    } catch (error) {
-      const { user } = externalJob.caller;
-      const facts = { event: 'external_job.import_failed', err: error, user };
-      log.error({ ...facts, jobId: externalJob.jobId }, 'could not record a v2 job as a v1 prompt');
     } finally {
       inProgress.delete(name);
     }
@@ -87,9 +84,14 @@ export function createExternalJobImporter(options: ExternalJobImporterOptions) {
   return {
     /** Resolves when the job is recorded, or is not going to be; never rejects. */
     importJob(externalJob: ExternalJob): Promise<void> {
-      const task = importOnce(externalJob).finally(() => tasks.delete(task));
-      tasks.add(task);
-      return task;
+      const { caller, jobId } = externalJob;
+      return tasks.run(
+        () => importOnce(externalJob),
+        (error) => {
+          const facts = { event: 'external_job.import_failed', err: error, user: caller.user };
+          log.error({ ...facts, jobId }, 'could not record a v2 job as a v1 prompt');
+        },
+      );
     },
     /** Records that a cancel of this job went to the upstream past v1. */
     async recordCancel(caller: Caller, jobId: string): Promise<void> {
@@ -108,9 +110,7 @@ export function createExternalJobImporter(options: ExternalJobImporterOptions) {
       await options.jobCanceller.cancelJob(prompt, caller);
     },
     /** Waits for imports in progress. */
-    async close(): Promise<void> {
-      await Promise.all(tasks);
-    },
+    close: () => tasks.close(),
   };
 }
 

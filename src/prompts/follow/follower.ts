@@ -1,3 +1,4 @@
+import { BackgroundTasks } from '../../lib/background-tasks.ts';
 import { completesWithin } from '../../lib/completes-within.ts';
 import type { Caller } from '../../protocol/job-api.ts';
 import type { Channel } from '../../sockets/channel.ts';
@@ -42,8 +43,7 @@ const ANSWER_TIMEOUT_MS = 10_000;
 export class Follower {
   readonly #options: FollowerOptions;
   readonly #followed = new Map<string, FollowedPrompt>();
-  readonly #tasks = new Map<number, Promise<void>>();
-  #lastTask = 0;
+  readonly #tasks = new BackgroundTasks();
   readonly #endingPrompts: EndingPrompts = createEndingPrompts();
   readonly #pruner: HistoryPruner;
   readonly #consumerOptions: JobConsumerOptions;
@@ -175,7 +175,7 @@ export class Follower {
       followed.stop();
       followed.release();
     }
-    await Promise.all(this.#tasks.values());
+    await this.#tasks.close();
   }
 
   #openChannel(
@@ -236,23 +236,17 @@ export class Follower {
   }
 
   #run({ signal }: FollowedPrompt, action: Action): Promise<void> {
-    const id = ++this.#lastTask;
-    const task = this.#runToEnd(id, action, signal);
-    this.#tasks.set(id, task);
-    return task;
-  }
-
-  async #runToEnd(id: number, action: Action, signal: AbortSignal): Promise<void> {
-    try {
-      await action(signal);
-      await this.#pruner.noteEnded();
-    } catch (error) {
-      if (signal.aborted || error instanceof LeadershipLost) return;
-      const facts = { event: 'prompt.finish_failed', err: error };
-      this.#options.log.error(facts, 'could not finish a prompt');
-    } finally {
-      this.#tasks.delete(id);
-    }
+    return this.#tasks.run(
+      async () => {
+        await action(signal);
+        await this.#pruner.noteEnded();
+      },
+      (error) => {
+        if (signal.aborted || error instanceof LeadershipLost) return;
+        const facts = { event: 'prompt.finish_failed', err: error };
+        this.#options.log.error(facts, 'could not finish a prompt');
+      },
+    );
   }
 
   /** Consumes the event stream, and polls the job when there is no stream, until the job has ended. */

@@ -1,3 +1,4 @@
+import { BackgroundTasks } from '../../lib/background-tasks.ts';
 import { isGone } from '../../protocol/job-api.ts';
 import type { Job } from '../../protocol/v2.ts';
 import type { SubmissionRetry } from './retry.ts';
@@ -15,8 +16,7 @@ type LateJobsOptions = Pick<PromptContext, 'jobs' | 'retryPolicy' | 'log' | 'clo
 /** Cancels the jobs of prompts that were ended while it was unknown whether they have one. */
 export function createLateJobs(options: LateJobsOptions) {
   const { jobs, submissionRetry, retryPolicy, log, clock } = options;
-  const stop = new AbortController();
-  const tasks = new Set<Promise<void>>();
+  const tasks = new BackgroundTasks();
 
   /** Repeats the call with growing waits until it returns true or the search window ends. */
   async function retry(attempt: () => Promise<boolean>): Promise<void> {
@@ -29,7 +29,7 @@ export function createLateJobs(options: LateJobsOptions) {
         const facts = { event: 'submission.late_job_retry', err: error };
         log.debug(facts, 'handling a late job failed; retrying');
       }
-      await clock.sleep(withJitter(waitMs), stop.signal);
+      await clock.sleep(withJitter(waitMs), tasks.signal);
     }
   }
 
@@ -63,17 +63,13 @@ export function createLateJobs(options: LateJobsOptions) {
   return {
     /** Searches for the job for a while, then cancels it. `found`: the job is known already. */
     cancelWhenFound(prompt: LivePrompt, plan: SubmissionPlan, found?: Job): void {
-      const task = (found ? cancelJob(prompt, found) : findAndCancel(prompt, plan))
-        .catch((error: unknown) => {
-          if (stop.signal.aborted) return;
+      void tasks.run(
+        () => (found ? cancelJob(prompt, found) : findAndCancel(prompt, plan)),
+        (error) => {
           log.error({ event: 'submission.late_job_failed', err: error }, 'gave up a late job');
-        })
-        .finally(() => tasks.delete(task));
-      tasks.add(task);
+        },
+      );
     },
-    async close(): Promise<void> {
-      stop.abort();
-      await Promise.all(tasks);
-    },
+    close: () => tasks.close(),
   };
 }

@@ -1,3 +1,4 @@
+import { BackgroundTasks } from '../../lib/background-tasks.ts';
 import { jobErrorOf } from '../../translate/late-rejection.ts';
 import type { Follower } from '../follow/follower.ts';
 import type { PromptContext } from '../context.ts';
@@ -42,9 +43,8 @@ const RECHECK_MS = 100;
  */
 export class Outbox {
   readonly #options: OutboxOptions;
-  readonly #stop = new AbortController();
   readonly #queues = new Map<string, OutboxQueue>();
-  readonly #tasks = new Set<Promise<void>>();
+  readonly #tasks = new BackgroundTasks();
   readonly #reservations = new Reservations();
 
   constructor(options: OutboxOptions) {
@@ -71,9 +71,11 @@ export class Outbox {
   async add(submission: QueuedSubmission, waitMs = 0): Promise<void> {
     const { prompt } = submission;
     const { user } = prompt.caller;
-    const queue = this.#queues.get(user) ?? this.#start(user, waitMs);
+    const queue = this.#queues.get(user) ?? new OutboxQueue();
     queue.add(submission);
-    await this.#options.follower.appendEntry(prompt, 'waits');
+    const appended = this.#options.follower.appendEntry(prompt, 'waits');
+    if (!this.#queues.has(user)) this.#start(user, queue, waitMs);
+    await appended;
     if (prompt.waitReason !== 'in_outbox') return;
     if (queue.first !== submission) this.#setReason(prompt, 'earlier_prompts');
     // A first prompt has to wait only after a refusal for lack of capacity.
@@ -90,28 +92,23 @@ export class Outbox {
   }
 
   async close(): Promise<void> {
-    this.#stop.abort();
-    await Promise.all(this.#tasks);
+    await this.#tasks.close();
   }
 
-  #start(user: string, waitMs: number): OutboxQueue {
-    const queue = new OutboxQueue();
+  #start(user: string, queue: OutboxQueue, waitMs: number): void {
+    const { log, retryPolicy } = this.#options;
     this.#queues.set(user, queue);
-    const task = Promise.resolve()
-      .then(() => this.#sendAll(user, queue, waitMs))
-      .catch((error: unknown) => {
-        if (this.#stop.signal.aborted) return;
-        const facts = { event: 'outbox.stopped', err: error, user };
-        this.#options.log.error(facts, 'the outbox of a user stopped');
-      })
-      .finally(() => this.#tasks.delete(task));
-    this.#tasks.add(task);
-    return queue;
+    const sendAll = () => this.#sendAll(user, queue, waitMs);
+    void this.#tasks.run(sendAll, (error) => {
+      const facts = { event: 'outbox.stopped', err: error, user };
+      log.error(facts, 'the outbox of a user stopped; trying again');
+      this.#start(user, queue, retryPolicy.retryMs.last);
+    });
   }
 
   async #sendAll(user: string, queue: OutboxQueue, firstWaitMs: number): Promise<void> {
     for (let waitMs = firstWaitMs; ;) {
-      if (waitMs > 0) await this.#options.clock.sleep(withJitter(waitMs), this.#stop.signal);
+      if (waitMs > 0) await this.#options.clock.sleep(withJitter(waitMs), this.#tasks.signal);
       if (queue.first === undefined) break;
       waitMs = await this.#takeTurn(queue.first, queue);
     }

@@ -1,3 +1,4 @@
+import { BackgroundTasks } from '../../lib/background-tasks.ts';
 import { jobErrorOf } from '../../translate/late-rejection.ts';
 import type { Job } from '../../protocol/v2.ts';
 import type { LinkJob } from './link-job.ts';
@@ -69,8 +70,7 @@ const MAX_NEW_KEYS = 3;
 /** Searches for the jobs of ambiguous submissions until they are found or given up. */
 export class SubmissionRecovery {
   readonly #options: SubmissionRecoveryOptions;
-  readonly #stop = new AbortController();
-  readonly #tasks = new Set<Promise<void>>();
+  readonly #tasks = new BackgroundTasks();
   readonly #recoveries = new Map<LivePrompt, Recovery>();
 
   /** Each returns true when the outcome of the prompt is certain. */
@@ -91,19 +91,24 @@ export class SubmissionRecovery {
     const { prompt } = ambiguous;
     const recovery = createRecovery(ambiguous, this.#options.clock.now());
     this.#recoveries.set(prompt, recovery);
-    const task = this.#options.follower
-      .appendEntry(prompt, 'sought')
-      .then(() => this.#searchUntilCertain(recovery))
-      .catch((error: unknown) => {
-        if (this.#stop.signal.aborted || error instanceof LeadershipLost) return;
+    void this.#tasks.run(
+      () => this.#recover(recovery),
+      (error) => {
+        if (error instanceof LeadershipLost) return;
         const facts = { event: 'submission.recovery_stopped', err: error };
         this.#options.log.error(facts, 'stopped searching for the job of a submission');
-      })
-      .finally(() => {
-        this.#tasks.delete(task);
-        if (this.#recoveries.get(prompt) === recovery) this.#recoveries.delete(prompt);
-      });
-    this.#tasks.add(task);
+      },
+    );
+  }
+
+  async #recover(recovery: Recovery): Promise<void> {
+    const { prompt } = recovery;
+    try {
+      await this.#options.follower.appendEntry(prompt, 'sought');
+      await this.#searchUntilCertain(recovery);
+    } finally {
+      if (this.#recoveries.get(prompt) === recovery) this.#recoveries.delete(prompt);
+    }
   }
 
   /** Ends a prompt whose job is searched for. False: it is not, or its job was just found. */
@@ -115,15 +120,14 @@ export class SubmissionRecovery {
   }
 
   async close(): Promise<void> {
-    this.#stop.abort();
-    await Promise.all(this.#tasks);
+    await this.#tasks.close();
   }
 
   async #searchUntilCertain(recovery: Recovery): Promise<void> {
     const { promptEventLog, retryPolicy, clock } = this.#options;
     const { prompt, wake } = recovery;
     const { first, last } = retryPolicy.searchMs;
-    const signal = AbortSignal.any([this.#stop.signal, wake.signal]);
+    const signal = AbortSignal.any([this.#tasks.signal, wake.signal]);
     for (let waitMs = first; ; waitMs = Math.min(last, waitMs * 1.5)) {
       if (recovery.state === 'ended' || !promptEventLog.isLeader(prompt.key)) return;
       if (prompt.cancelRequested && recovery.state === 'searching') return this.#cancel(recovery);
@@ -139,7 +143,7 @@ export class SubmissionRecovery {
     try {
       return await this.#searchOnce(recovery);
     } catch (error) {
-      if (this.#stop.signal.aborted || error instanceof LeadershipLost) throw error;
+      if (this.#tasks.signal.aborted || error instanceof LeadershipLost) throw error;
       const { promptId } = recovery.prompt;
       const facts = { event: 'submission.recovery_failed', err: error, promptId };
       this.#options.log.error(facts, 'searching for the job of a submission failed; retrying');

@@ -322,6 +322,19 @@ test('does not send a prompt whose end was requested while it waited', async () 
   expect(outbox.depth()).toBe(0);
 });
 
+test('goes on after a failure of its own: prompts of a user are not stuck', async () => {
+  const { outbox, clock, events, settled, lost } = open();
+  lost.has = () => {
+    lost.has = () => false;
+    throw new Error('broken');
+  };
+  await outbox.add(submissionOf('a', 1));
+  await settled();
+  await outbox.add(submissionOf('b', 2));
+  await clock.advance(40_000);
+  expect(events.filter((event) => event.startsWith('link'))).toEqual(['link a', 'link b']);
+});
+
 test('waits for prompts of other processes that come first', async () => {
   const { outbox, clock, events, reasons, waiting } = open();
   const { prompt: other } = submissionOf('other', -5);
