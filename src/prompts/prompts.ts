@@ -11,6 +11,7 @@ import { createExternalJobImporter } from './import-external-job.ts';
 import { createMarkFetched, createMarkJobFetched } from './mark-fetched.ts';
 import { PromptResumption } from './resume.ts';
 import { createDuplicateIds } from './submit/duplicate-ids.ts';
+import { createFailWithoutJob } from './submit/fail-without-job.ts';
 import { createLateJobs } from './submit/late-jobs.ts';
 import { createLinkJob } from './submit/link-job.ts';
 import { Outbox } from './submit/outbox.ts';
@@ -34,10 +35,10 @@ export function createPrompts(options: PromptsOptions) {
   const following = createFollowing(context, (...missing) => submitting.resend(...missing));
   const submitting = createSubmitting(context, following);
   const { outbox, submissionRecovery, lateJobs } = submitting;
-  const { follower, jobCanceller, removePrompt } = following;
+  const { follower, jobCanceller, removePrompt, failWithoutJob } = following;
   const ending = { follower, jobCanceller, outbox, submissionRecovery };
   const { cancel, cancelRequested } = createCancel({ ...context, ...ending });
-  const resuming = { ...ending, removePrompt, onCancelRequested: cancelRequested };
+  const resuming = { ...ending, removePrompt, failWithoutJob, onCancelRequested: cancelRequested };
   const resumption = new PromptResumption({ ...context, ...resuming });
   const externalJobs = createExternalJobImporter({ ...context, follower, jobCanceller });
   const markFetched = createMarkFetched(context);
@@ -75,8 +76,9 @@ function createFollowing(context: PromptContext, resend: Resend) {
   const follower = new Follower({ ...context, resend });
   const jobCanceller = createJobCanceller({ ...context, clock: context.deadlineClock });
   const removePrompt = createRemovePrompt({ ...context, follower });
+  const failWithoutJob = createFailWithoutJob({ follower, removePrompt });
   const linkJob = createLinkJob({ ...context, follower, jobCanceller });
-  return { follower, jobCanceller, removePrompt, linkJob };
+  return { follower, jobCanceller, removePrompt, failWithoutJob, linkJob };
 }
 
 /** From the `POST` of a prompt to its job. */

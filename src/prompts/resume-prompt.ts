@@ -3,6 +3,7 @@ import type { Caller } from '../protocol/job-api.ts';
 import type { PromptContext } from './context.ts';
 import type { LivePrompt } from './live-prompts.ts';
 import type { RemovePrompt } from './follow/remove-prompt.ts';
+import type { FailWithoutJob } from './submit/fail-without-job.ts';
 import type { Outbox } from './submit/outbox.ts';
 import { mayHaveBeenSent, restorePlan, traceparentIn } from './submit/plan.ts';
 import type { SubmissionRecovery } from './submit/recover.ts';
@@ -16,6 +17,7 @@ export type ResumePromptOptions = Pick<PromptContext, 'ledger' | 'livePrompts' |
   readonly submissionRecovery: SubmissionRecovery;
   readonly jobCanceller: JobCanceller;
   readonly removePrompt: RemovePrompt;
+  readonly failWithoutJob: FailWithoutJob;
 };
 
 /** The rest of the work, done when all prompts are in place. */
@@ -60,7 +62,7 @@ function resumeSubmission(
   prompt: LivePrompt,
   row: PromptRow,
 ): NextStep {
-  const { outbox, submissionRecovery, follower } = options;
+  const { outbox, submissionRecovery, follower, failWithoutJob } = options;
   const plan = restorePlan(row, prompt.caller);
   const clientKnows = clientKnowsOf(row);
   const isAmbiguous = mayHaveBeenSent(row);
@@ -68,7 +70,8 @@ function resumeSubmission(
   if (prompt.cancelRequested && !isAmbiguous) {
     return () => void follower.finishWithoutJob(prompt, { kind: 'canceled' });
   }
-  if (lacksSecrets && !isAmbiguous) return () => failWithoutSecrets(options, prompt, clientKnows);
+  if (lacksSecrets && !isAmbiguous)
+    return () => failWithoutJob({ prompt, clientKnows }, SECRETS_GONE);
   // A prompt whose end was requested is not sent again; it may have been sent already.
   const isKeyUsed = prompt.cancelRequested || lacksSecrets;
   if (clientKnows !== 'unknown' && !isKeyUsed) {
@@ -83,20 +86,10 @@ function clientKnowsOf({ state }: Pick<PromptRow, 'state'>): ClientKnows {
   return state === 'unknown' ? 'unknown' : 'nothing';
 }
 
-function failWithoutSecrets(
-  { removePrompt, follower }: ResumePromptOptions,
-  prompt: LivePrompt,
-  clientKnows: ClientKnows,
-): Promise<void> | void {
-  if (clientKnows === 'nothing') return removePrompt(prompt);
-  const error = {
-    code: 'credentials_gone',
-    message: SECRETS_GONE,
-    x_exception_type: 'ServiceError',
-  };
-  void follower.finishWithoutJob(prompt, { kind: 'failed', error });
-}
-
-const SECRETS_GONE =
-  'This prompt came with a key of its own. Keys are never stored, and the server was restarted ' +
-  'before the job could be submitted. Please submit it again.';
+const SECRETS_GONE = {
+  code: 'credentials_gone',
+  message:
+    'This prompt came with a key of its own. Keys are never stored, and the server was restarted ' +
+    'before the job could be submitted. Please submit it again.',
+  x_exception_type: 'ServiceError',
+};

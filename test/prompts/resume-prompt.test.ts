@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest';
 import type { PromptRow } from '../../src/ledger/ledger.ts';
 import { type ResumePromptOptions, resumePrompt } from '../../src/prompts/resume-prompt.ts';
+import { createFailWithoutJob } from '../../src/prompts/submit/fail-without-job.ts';
 import type { LivePrompt } from '../../src/prompts/live-prompts.ts';
 
 type Case = {
@@ -51,7 +52,11 @@ async function resumed({ row = {}, intent = {}, ...more }: Case): Promise<string
     removePrompt: note('remove'),
   } as unknown as ResumePromptOptions;
   const prompt = { key: 'k', cancelRequested: false, ...more.prompt } as LivePrompt;
-  const step = await resumePrompt(options, prompt, { user: 'ann' });
+  const step = await resumePrompt(
+    { ...options, failWithoutJob: createFailWithoutJob(options) },
+    prompt,
+    { user: 'ann' },
+  );
   await step?.();
   return events;
 }

@@ -1,11 +1,10 @@
 import { BackgroundTasks } from '../../lib/background-tasks.ts';
-import { jobErrorOf } from '../../translate/late-rejection.ts';
 import type { Follower } from '../follow/follower.ts';
 import type { PromptContext } from '../context.ts';
 import type { LivePrompt } from '../live-prompts.ts';
 import { type WaitReason, isInOutbox } from '../pending-reason.ts';
 import { LeadershipLost } from '../prompt-event-log.ts';
-import type { RemovePrompt } from '../follow/remove-prompt.ts';
+import type { FailWithoutJob } from './fail-without-job.ts';
 import type { LinkJob } from './link-job.ts';
 import {
   OutboxQueue,
@@ -17,7 +16,7 @@ import { toStoredPlan } from './plan.ts';
 import type { SubmissionRecovery } from './recover.ts';
 import { backoffMs, retryAfterMs, withJitter } from './retry-policy.ts';
 import type { RetryResult, SubmissionRetry } from './retry.ts';
-import type { SendResult, SubmissionSender } from './send.ts';
+import { type SendResult, type SubmissionSender, toJobError } from './send.ts';
 
 export type OutboxOptions = Pick<
   PromptContext,
@@ -28,7 +27,7 @@ export type OutboxOptions = Pick<
   readonly submissionRetry: SubmissionRetry;
   readonly submissionRecovery: SubmissionRecovery;
   readonly linkJob: LinkJob;
-  readonly removePrompt: RemovePrompt;
+  readonly failWithoutJob: FailWithoutJob;
 };
 
 /** The prompt leaves the outbox, or is sent again after this wait. */
@@ -212,7 +211,7 @@ export class Outbox {
     result: RetryResult | undefined,
     failures: number,
   ): Promise<TurnResult> {
-    const { linkJob, retryPolicy } = this.#options;
+    const { linkJob, failWithoutJob, retryPolicy } = this.#options;
     const refusedForNow = { waitMs: retryPolicy.retryMs.last, reason: 'refused_for_now' } as const;
     switch (result?.kind) {
       case 'accepted':
@@ -226,7 +225,7 @@ export class Outbox {
         return refusedForNow;
       case 'refused':
         if (isTemporary(result)) return refusedForNow;
-        await this.#finishRefused(submission, result);
+        await failWithoutJob(submission, toJobError(result));
         return 'done';
       default:
         this.#recover(submission, result);
@@ -253,16 +252,6 @@ export class Outbox {
     const facts = { event: 'submission.record_failed', err: cause, promptId };
     this.#options.log.error(facts, 'could not record the result of a submission');
     this.#recover(submission, undefined);
-  }
-
-  async #finishRefused(
-    { prompt, clientKnows }: QueuedSubmission,
-    { error, refusal, plan }: SendResult & { kind: 'refused' },
-  ): Promise<void> {
-    const { follower, removePrompt } = this.#options;
-    if (clientKnows === 'nothing') return removePrompt(prompt);
-    const failure = jobErrorOf(error, refusal, plan.graph);
-    void follower.finishWithoutJob(prompt, { kind: 'failed', error: failure });
   }
 
   #remove(queue: OutboxQueue, submission: QueuedSubmission): void {

@@ -1,5 +1,4 @@
 import { BackgroundTasks } from '../../lib/background-tasks.ts';
-import { jobErrorOf } from '../../translate/late-rejection.ts';
 import type { Job } from '../../protocol/v2.ts';
 import type { LinkJob } from './link-job.ts';
 import type { PromptContext } from '../context.ts';
@@ -7,6 +6,8 @@ import type { LivePrompt } from '../live-prompts.ts';
 import type { Follower } from '../follow/follower.ts';
 import type { RemovePrompt } from '../follow/remove-prompt.ts';
 import type { LateJobs } from './late-jobs.ts';
+import type { FailWithoutJob } from './fail-without-job.ts';
+import { toJobError } from './send.ts';
 import { withJitter } from './retry-policy.ts';
 import { type SubmissionPlan, withNewKey } from './plan.ts';
 import { LeadershipLost } from '../prompt-event-log.ts';
@@ -43,6 +44,7 @@ export type SubmissionRecoveryOptions = Pick<
   readonly submissionRetry: SubmissionRetry;
   readonly follower: Follower;
   readonly linkJob: LinkJob;
+  readonly failWithoutJob: FailWithoutJob;
   readonly removePrompt: RemovePrompt;
   readonly lateJobs: LateJobs;
 };
@@ -185,13 +187,13 @@ export class SubmissionRecovery {
 
   /** True: the prompt has its job, or was refused. */
   async #send(recovery: Recovery, lastResult: JobNotFound): Promise<boolean> {
-    const { submissionRetry, follower, clock } = this.#options;
+    const { submissionRetry, failWithoutJob, clock } = this.#options;
     const { prompt } = recovery;
     const sent = await submissionRetry.send(prompt, recovery.plan, lastResult);
     if (sent.kind === 'accepted') await this.#link(recovery, sent.plan, sent.job);
     if (sent.kind === 'refused' && recovery.state === 'searching') {
-      const error = jobErrorOf(sent.error, sent.refusal, recovery.plan.graph);
-      await follower.finishWithoutJob(prompt, { kind: 'failed', error });
+      recovery.state = 'ended';
+      await failWithoutJob(recovery, toJobError(sent));
     }
     recovery.isEngineDown = sent.kind === 'unknown' && sent.error.engineDown === true;
     if (sent.kind === 'unknown' && sent.isKeyUsed) {

@@ -40,8 +40,9 @@ const RULES_AFTER_ERROR_ANSWER = {
 /**
  * Rules for a submission with an unknown outcome. If its client was told that it is accepted, it is
  * sent until it has a job. If the client got an error, it is given up. If the client got no answer,
- * it is removed. While its key may be free (`yes`), that key is sent again; a key that was used and
- * made no job is replaced.
+ * it may still send its prompt again under the same id and gets this one: it is sent, but never under
+ * a second key. While its key may be free (`yes`), that key is sent again; a key that was used and made
+ * no job is replaced.
  */
 const RULES = {
   yes: {
@@ -54,7 +55,7 @@ const RULES = {
     },
     unknown: RULES_AFTER_ERROR_ANSWER,
     nothing: {
-      none: ['now', 'remove'],
+      none: ['now', 'send'],
       'not listed': ['now', 'send'],
       'not seen': ['now', 'send'],
       'engine down': ['now', 'send'],

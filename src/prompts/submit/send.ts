@@ -4,11 +4,12 @@ import {
   toPromptRefusal,
   isCapacityRefusal,
 } from '../../translate/prompt-refusal.ts';
+import { jobErrorOf } from '../../translate/late-rejection.ts';
 import { extraPngInfo } from '../../translate/file-mentions.ts';
 import type { Json } from '../../protocol/json.ts';
 import { type Caller, type SubmitRequest, type V2Error } from '../../protocol/job-api.ts';
 import type { NodeErrors } from '../../protocol/v1.ts';
-import type { Job } from '../../protocol/v2.ts';
+import type { Job, JobError } from '../../protocol/v2.ts';
 import type { PromptContext } from '../context.ts';
 import { renewAssets } from '../../files/renew-assets.ts';
 import {
@@ -124,6 +125,11 @@ export function createSubmissionSender({
 function withNodeErrors(sent: RefusedResult, nodeErrors: NodeErrors): RefusedResult {
   const body = { ...sent.refusal.body, node_errors: nodeErrors };
   return { ...sent, refusal: { ...sent.refusal, body } };
+}
+
+/** The error of the prompt when its client cannot be told of the refusal any more. */
+export function toJobError({ error, refusal, plan }: RefusedResult): JobError {
+  return jobErrorOf(error, refusal, plan.graph);
 }
 
 /** The answer of `POST /prompt` to a refusal of this plan. */

@@ -1,6 +1,7 @@
 // The outbox sends the waiting prompts of a user one after the other, at the pace of the upstream.
 import { expect, onTestFinished, test } from 'vitest';
 import { silentLogger } from '../../../src/observability/log.ts';
+import { createFailWithoutJob } from '../../../src/prompts/submit/fail-without-job.ts';
 import { Outbox, type OutboxOptions } from '../../../src/prompts/submit/outbox.ts';
 import type { SubmissionPlan } from '../../../src/prompts/submit/plan.ts';
 import { LeadershipLost } from '../../../src/prompts/prompt-event-log.ts';
@@ -106,7 +107,7 @@ function open(
     },
     log: silentLogger(),
   } as unknown as OutboxOptions;
-  const outbox = new Outbox(options);
+  const outbox = new Outbox({ ...options, failWithoutJob: createFailWithoutJob(options as never) });
   onTestFinished(() => outbox.close());
   const settled = () => clock.advance(0);
   return { outbox, clock, events, reasons, waits, settled, waiting, lost };

@@ -2,6 +2,7 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { silentLogger } from '../../../src/observability/log.ts';
 import type { RetryResult, JobSearchResult } from '../../../src/prompts/submit/retry.ts';
+import { createFailWithoutJob } from '../../../src/prompts/submit/fail-without-job.ts';
 import type { LivePrompt } from '../../../src/prompts/live-prompts.ts';
 import { DEFAULT_RETRY_POLICY } from '../../../src/prompts/submit/retry-policy.ts';
 import type { SubmissionPlan } from '../../../src/prompts/submit/plan.ts';
@@ -25,6 +26,12 @@ const error = { status: 500, code: 'x', message: '', details: null };
 const ACCEPTED: RetryResult = { kind: 'accepted', plan, job, nodeErrors: {} };
 const KEY_USED: RetryResult = { kind: 'unknown', plan, error, isKeyUsed: true };
 const CROWDED: RetryResult = { kind: 'crowded', plan, error };
+const REFUSED = {
+  kind: 'refused',
+  plan,
+  error,
+  refusal: { status: 400, body: { error: {}, node_errors: {} } },
+} as RetryResult;
 
 /** The outcome when searches and submissions give these results in order; the last one repeats. */
 async function outcomeOf(
@@ -38,7 +45,16 @@ async function outcomeOf(
     return one;
   };
   const outcome = await new Promise<string>((resolve) => {
+    const ends = {
+      follower: {
+        appendEntry: async () => true,
+        finishWithoutJob: async (_: unknown, { kind }: { kind: string }) => resolve(kind),
+      },
+      removePrompt: async () => resolve('forgotten'),
+    };
     const submissionRecovery = new SubmissionRecovery({
+      ...ends,
+      failWithoutJob: createFailWithoutJob(ends as never),
       submissionRetry: {
         findJob: async () => next(searches),
         async send() {
@@ -46,12 +62,7 @@ async function outcomeOf(
           return next(sends);
         },
       },
-      follower: {
-        appendEntry: async () => true,
-        finishWithoutJob: async (_: unknown, { kind }: { kind: string }) => resolve(kind),
-      },
       linkJob: async (_prompt: unknown, _plan: unknown, { id }: Job) => resolve(`has ${id}`),
-      removePrompt: async () => resolve('forgotten'),
       promptEventLog: { isLeader: () => true },
       ledger: { prompts: { setIntent: async () => {} } },
       lateJobs: { cancelWhenFound: () => {} },
@@ -95,12 +106,30 @@ test('one whose keys leave no job again and again is lost', async () => {
   });
 });
 
-test.each([
-  ['unknown', 'lost'],
-  ['nothing', 'forgotten'],
-] as const)('one whose client was told %s is not sent by itself', async (clientKnows, outcome) => {
-  expect(await outcomeOf(clientKnows, { searches: ['none'], sends: [ACCEPTED] })).toEqual({
-    outcome: outcome,
+test('one whose client was told that its outcome is unknown is not sent by itself', async () => {
+  expect(await outcomeOf('unknown', { searches: ['none'], sends: [ACCEPTED] })).toEqual({
+    outcome: 'lost',
     sent: 0,
+  });
+});
+
+test('one whose client was told nothing is sent, as after a restart, but under no other key', async () => {
+  expect(await outcomeOf('nothing', { searches: ['none'], sends: [CROWDED, ACCEPTED] })).toEqual({
+    outcome: 'has j',
+    sent: 2,
+  });
+  expect(await outcomeOf('nothing', { searches: ['none'], sends: [KEY_USED] })).toEqual({
+    outcome: 'forgotten',
+    sent: 1,
+  });
+});
+
+test.each([
+  ['accepted', 'failed'],
+  ['nothing', 'forgotten'],
+] as const)('a refusal ends one whose client was told %s: %s', async (clientKnows, outcome) => {
+  expect(await outcomeOf(clientKnows, { searches: ['none'], sends: [REFUSED] })).toEqual({
+    outcome,
+    sent: 1,
   });
 });

@@ -53,7 +53,8 @@ test.each([
   ['accepted', 'engine down', 'no', 100 * WINDOW, 'wait'],
   ['accepted', 'blind', 'no', WINDOW, 'not known'],
   // It was told nothing, as the process died.
-  ['nothing', 'none', 'yes', 0, 'remove'],
+  ['nothing', 'none', 'yes', 0, 'send'],
+  ['nothing', 'none', 'no', 0, 'remove'],
   ['nothing', 'not listed', 'yes', 0, 'send'],
   ['nothing', 'not listed', 'no', 3 * SECOND, 'not taken'],
 ] as const)(
