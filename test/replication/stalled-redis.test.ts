@@ -90,13 +90,14 @@ describe.skipIf(redisMissing() !== '')(`a Redis that stands still${redisMissing(
       server.pause();
     };
     await ledger.prompts.live();
-    const entering = recordPrompt(prompt(KEY), {
+    const context = {
       ledger,
       promptEventLog: {
         claim,
         discard: (key: string) => promptEventLog.discard(key),
       } as unknown as PromptEventLog,
-    });
+    };
+    const entering = recordPrompt(prompt(KEY), context, 'before sending');
     await expect(entering).rejects.toThrow('the ledger could not be written');
     expect(promptEventLog.isLeader(KEY)).toBe(false);
     server.resume();

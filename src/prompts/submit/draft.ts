@@ -2,6 +2,7 @@ import { NEW_PROMPT, type PromptRow } from '../../ledger/columns.ts';
 import type { Caller } from '../../protocol/job-api.ts';
 import { type SubmissionPlan, toStoredPlan } from './plan.ts';
 import type { PromptContext } from '../context.ts';
+import type { PromptDurability } from '../durability.ts';
 import type { Submission } from '../submission.ts';
 
 /** A checked submission that can be sent upstream. */
@@ -39,42 +40,33 @@ export function toPromptRow(draft: SubmissionDraft, state: 'submitting' | 'outbo
   };
 }
 
+/** Resolves when the prompt may be sent; `stored` resolves when its record survives `kill -9`. */
+type Recorded = { readonly stored: Promise<void> };
+
 /**
- * Records the prompt and makes this process its owner. On failure it has neither record nor owner.
+ * Records the prompt and makes this process its leader. On failure it has neither record nor leader.
  */
 export async function recordPrompt(
   row: PromptRow,
   { promptEventLog, ledger }: Pick<PromptContext, 'promptEventLog' | 'ledger'>,
-): Promise<void> {
+  when: PromptDurability['record'],
+): Promise<Recorded> {
   await promptEventLog.claim(row);
-  const stored = ledger.prompts.insert(row);
-  discardIfLost(stored, row.key, promptEventLog);
-  await stored;
-}
-
-/**
- * The same, but resolves as soon as the record is stored before every later write; `stored` resolves
- * when it is.
- */
-export async function recordBeforeJob(
-  row: PromptRow,
-  { promptEventLog, ledger }: Pick<PromptContext, 'promptEventLog' | 'ledger'>,
-): Promise<{ readonly stored: Promise<void> }> {
-  await promptEventLog.claim(row);
-  const inserted = ledger.prompts.insertBeforeLater(row);
-  discardIfLost(
-    inserted.then(({ stored }) => stored),
-    row.key,
-    promptEventLog,
-  );
+  const inserted = insert(row, ledger, when);
+  // Not awaited: it may take until the ledger is back, and the client is waiting.
+  inserted
+    .then(({ stored }) => stored)
+    .catch(() => promptEventLog.discard(row.key))
+    .catch(() => {});
   return await inserted;
 }
 
-/** Not awaited: it may take until the ledger is back, and the client is waiting. */
-function discardIfLost(
-  stored: Promise<void>,
-  key: string,
-  promptEventLog: PromptContext['promptEventLog'],
-): void {
-  stored.catch(() => promptEventLog.discard(key)).catch(() => {});
+async function insert(
+  row: PromptRow,
+  { prompts }: PromptContext['ledger'],
+  when: PromptDurability['record'],
+): Promise<Recorded> {
+  if (when === 'with its job') return prompts.insertBeforeLater(row);
+  await prompts.insert(row);
+  return { stored: Promise.resolve() };
 }

@@ -14,13 +14,7 @@ import type { PromptContext } from '../context.ts';
 import type { LivePrompt } from '../live-prompts.ts';
 import { LeadershipLost, ifLeadershipLost } from '../prompt-event-log.ts';
 import { isPathSafeId } from '../state/path-safe-id.ts';
-import {
-  type SubmissionDraft,
-  initialPromptId,
-  recordBeforeJob,
-  recordPrompt,
-  toPromptRow,
-} from './draft.ts';
+import { type SubmissionDraft, initialPromptId, recordPrompt, toPromptRow } from './draft.ts';
 import type { LinkJob } from './link-job.ts';
 import type { Reservation } from './outbox-queue.ts';
 import type { Outbox } from './outbox.ts';
@@ -70,7 +64,9 @@ export class DraftSubmitter {
 
   async submit(draft: SubmissionDraft): Promise<Accepted> {
     if (this.#options.outbox.hasWaiting(draft.caller.user)) return this.#queueBehindOthers(draft);
-    const { stored } = await this.#record(draft);
+    const { record } = this.#options.durability;
+    const row = toPromptRow(draft, 'submitting');
+    const { stored } = await this.#refusingStalled(recordPrompt(row, this.#options, record));
     reached('after-intent');
     const result = await this.#send(draft);
     await this.#whenStored(stored, draft, result);
@@ -88,21 +84,12 @@ export class DraftSubmitter {
     const reservation = this.#options.outbox.reserve(draft.caller.user);
     if (!reservation) throw toV1Error(toRefusal(OUTBOX_FULL, draft.plan));
     try {
-      await this.#refusingStalled(recordPrompt(toPromptRow(draft, 'outbox'), this.#options));
+      const row = toPromptRow(draft, 'outbox');
+      await this.#refusingStalled(recordPrompt(row, this.#options, 'before sending'));
       return await this.#putInOutbox(draft, reservation, 0);
     } finally {
       reservation.release();
     }
-  }
-
-  /** Resolves when the prompt may be sent; `stored` when its record is. */
-  async #record(draft: SubmissionDraft): Promise<{ readonly stored: Promise<void> }> {
-    const row = toPromptRow(draft, 'submitting');
-    if (this.#options.durability.record === 'with its job') {
-      return this.#refusingStalled(recordBeforeJob(row, this.#options));
-    }
-    await this.#refusingStalled(recordPrompt(row, this.#options));
-    return { stored: Promise.resolve() };
   }
 
   /** Rejects with a 503 when another process has taken the prompt over before it was recorded. */
