@@ -6,7 +6,7 @@ type OnError = (error: unknown) => void;
  */
 export class BackgroundTasks {
   readonly #stop = new AbortController();
-  readonly #running = new Map<number, Promise<void> | undefined>();
+  readonly #running = new Map<number, Promise<void>>();
   #lastId = 0;
 
   /** Aborted by `close`. */
@@ -17,7 +17,7 @@ export class BackgroundTasks {
   /** Starts a task; the promise never rejects. `onError` gets its error, unless it has been stopped. */
   run(task: () => Promise<void>, onError: OnError): Promise<void> {
     const id = ++this.#lastId;
-    this.#running.set(id, undefined);
+    this.#running.set(id, Promise.resolve());
     const running = this.#runToEnd(id, task, onError);
     if (this.#running.has(id)) this.#running.set(id, running);
     return running;

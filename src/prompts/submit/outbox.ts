@@ -227,7 +227,8 @@ export class Outbox {
         if (isTemporary(result)) return refusedForNow;
         await failWithoutJob(submission, toJobError(result));
         return 'done';
-      default:
+      case 'unknown':
+      case undefined:
         this.#recover(submission, result);
         return 'done';
     }
