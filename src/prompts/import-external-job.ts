@@ -12,7 +12,10 @@ import type { Follower } from './follow/follower.ts';
 import { type ExternalJob, graphOf } from './external-job.ts';
 import type { JobCanceller } from './follow/cancel-job.ts';
 
-type ExternalJobImporterOptions = PromptContext & {
+type ExternalJobImporterOptions = Pick<
+  PromptContext,
+  'jobs' | 'ledger' | 'promptEventLog' | 'livePrompts' | 'counter' | 'objectInfo' | 'clock' | 'log'
+> & {
   readonly follower: Follower;
   readonly jobCanceller: JobCanceller;
 };
@@ -115,7 +118,10 @@ export function createExternalJobImporter(options: ExternalJobImporterOptions) {
 }
 
 /** A job whose workflow cannot be read runs all the same. */
-async function fetchGraph({ jobs }: PromptContext, { caller, jobId }: ExternalJob): Promise<Graph> {
+async function fetchGraph(
+  { jobs }: Pick<PromptContext, 'jobs'>,
+  { caller, jobId }: ExternalJob,
+): Promise<Graph> {
   const read = await jobs.workflow(caller, jobId);
   return (read.ok ? graphOf(read.value.workflow as Json) : undefined) ?? {};
 }

@@ -28,18 +28,34 @@ type PromptsOptions = Omit<PromptContext, 'retryPolicy'> & {
   readonly retryPolicy: Partial<RetryPolicy>;
 };
 
-/** The life of prompts from their `POST` to their history. */
+/**
+ * The life of prompts from their `POST` to their history. Each part takes what it needs of the context,
+ * and the parts that are named.
+ */
 export function createPrompts(options: PromptsOptions) {
   const retryPolicy = { ...DEFAULT_RETRY_POLICY, ...options.retryPolicy };
   const context: PromptContext = { ...options, retryPolicy };
   const following = createFollowing(context, (...missing) => submitting.resend(...missing));
+  const { follower, jobCanceller, removePrompt, failWithoutJob } = following;
   const submitting = createSubmitting(context, following);
   const { outbox, submissionRecovery, lateJobs } = submitting;
-  const { follower, jobCanceller, removePrompt, failWithoutJob } = following;
-  const ending = { follower, jobCanceller, outbox, submissionRecovery };
-  const { cancel, cancelRequested } = createCancel({ ...context, ...ending });
-  const resuming = { ...ending, removePrompt, failWithoutJob, onCancelRequested: cancelRequested };
-  const resumption = new PromptResumption({ ...context, ...resuming });
+  const { cancel, cancelRequested } = createCancel({
+    ...context,
+    outbox,
+    submissionRecovery,
+    follower,
+    jobCanceller,
+  });
+  const resumption = new PromptResumption({
+    ...context,
+    follower,
+    outbox,
+    submissionRecovery,
+    jobCanceller,
+    removePrompt,
+    failWithoutJob,
+    onCancelRequested: cancelRequested,
+  });
   const externalJobs = createExternalJobImporter({ ...context, follower, jobCanceller });
   const markFetched = createMarkFetched(context);
   return {
@@ -74,7 +90,7 @@ type Submitting = ReturnType<typeof createSubmitting>;
 /** From the job of a prompt to its history. */
 function createFollowing(context: PromptContext, resend: Resend) {
   const follower = new Follower({ ...context, resend });
-  const jobCanceller = createJobCanceller({ ...context, clock: context.deadlineClock });
+  const jobCanceller = createJobCanceller(context);
   const removePrompt = createRemovePrompt({ ...context, follower });
   const failWithoutJob = createFailWithoutJob({ follower, removePrompt });
   const linkJob = createLinkJob({ ...context, follower, jobCanceller });
@@ -83,33 +99,52 @@ function createFollowing(context: PromptContext, resend: Resend) {
 
 /** From the `POST` of a prompt to its job. */
 function createSubmitting(context: PromptContext, following: Following) {
+  const { follower, linkJob, removePrompt, failWithoutJob } = following;
   const sender = createSubmissionSender(context);
   const submissionRetry = createSubmissionRetry({ ...context, sender });
-  const search = { ...context, clock: context.deadlineClock, submissionRetry };
-  const lateJobs = createLateJobs(search);
-  const submissionRecovery = new SubmissionRecovery({ ...search, ...following, lateJobs });
-  const outbox = new Outbox({ ...search, ...following, sender, submissionRecovery });
+  const lateJobs = createLateJobs({ ...context, submissionRetry });
+  const submissionRecovery = new SubmissionRecovery({
+    ...context,
+    submissionRetry,
+    follower,
+    linkJob,
+    removePrompt,
+    failWithoutJob,
+    lateJobs,
+  });
+  const outbox = new Outbox({
+    ...context,
+    follower,
+    sender,
+    submissionRetry,
+    submissionRecovery,
+    linkJob,
+    failWithoutJob,
+  });
   const resend = createResend({ ...context, outbox });
   return { sender, submissionRecovery, outbox, lateJobs, resend };
 }
 
 function createAcceptService(
   context: PromptContext,
-  following: Following,
-  submitting: Submitting,
+  { follower, linkJob }: Following,
+  { sender, outbox, submissionRecovery }: Submitting,
   resumption: PromptResumption,
 ) {
   const { files } = context.ledger;
+  const discover = (key: string) => resumption.discover(key);
   return createAcceptor({
     ...context,
-    duplicateIds: createDuplicateIds({
-      ...context,
-      ...following,
-      discover: (key) => resumption.discover(key),
-      clock: context.deadlineClock,
-    }),
+    duplicateIds: createDuplicateIds({ ...context, follower, discover }),
     fileResolver: createFileResolver({ ...context, files }),
     refuseForeignFolders: createFolderCheck({ files, uploadFolderOf: context.uploadFolderOf }),
-    draftSubmitter: new DraftSubmitter({ ...context, ...following, ...submitting }),
+    draftSubmitter: new DraftSubmitter({
+      ...context,
+      follower,
+      sender,
+      linkJob,
+      outbox,
+      submissionRecovery,
+    }),
   });
 }

@@ -119,7 +119,7 @@ function openCanceller(statuses: number[]) {
       },
     },
     livePrompts: { has: (prompt: LivePrompt) => live.has(prompt) },
-    clock,
+    deadlineClock: clock,
     log: silentLogger(),
   } as unknown as Parameters<typeof createJobCanceller>[0]);
   onTestFinished(() => canceller.close());
@@ -173,7 +173,7 @@ test('a cancel in the background is tried again while the ledger fails', async (
     },
     livePrompts: { has: () => true },
     log: silentLogger(),
-    clock,
+    deadlineClock: clock,
   } as unknown as Parameters<typeof createJobCanceller>[0]);
   onTestFinished(() => canceller.close());
   const prompt = promptOf();

@@ -13,8 +13,8 @@ export function createJobCanceller({
   jobs,
   livePrompts,
   log,
-  clock,
-}: Pick<PromptContext, 'jobs' | 'livePrompts' | 'log' | 'clock'>) {
+  deadlineClock,
+}: Pick<PromptContext, 'jobs' | 'livePrompts' | 'log' | 'deadlineClock'>) {
   const stop = new AbortController();
 
   /** True when nothing is left to do: the job was cancelled, or cannot be. */
@@ -34,11 +34,11 @@ export function createJobCanceller({
   }
 
   async function retryUntilDone(prompt: LivePrompt): Promise<void> {
-    const deadlineMs = clock.now() + GIVE_UP_MS;
+    const deadlineMs = deadlineClock.now() + GIVE_UP_MS;
     for (let waitMs: number = RETRY_MS.first; ; waitMs = Math.min(waitMs * 2, RETRY_MS.last)) {
-      await clock.sleep(waitMs, stop.signal);
+      await deadlineClock.sleep(waitMs, stop.signal);
       // A repeated cancel does no harm, nor does one of an ended job.
-      if (!livePrompts.has(prompt) || clock.now() > deadlineMs) return;
+      if (!livePrompts.has(prompt) || deadlineClock.now() > deadlineMs) return;
       if (await requestCancel(prompt).catch((error: unknown) => noteFailure(error, prompt))) return;
     }
   }

@@ -12,7 +12,7 @@ export type DuplicateIds = ReturnType<typeof createDuplicateIds>;
 
 type DuplicateIdOptions = Pick<
   PromptContext,
-  'ledger' | 'promptEventLog' | 'livePrompts' | 'clock'
+  'ledger' | 'promptEventLog' | 'livePrompts' | 'deadlineClock'
 > & {
   readonly follower: Follower;
   /** Shows a prompt of another process. */
@@ -24,7 +24,7 @@ const TAKEOVER_WAIT_MS = { interval: 50, max: 8000 } as const;
 
 /** Finds live prompts that have the same id as a submission. */
 export function createDuplicateIds(options: DuplicateIdOptions) {
-  const { ledger, promptEventLog, livePrompts, follower, clock } = options;
+  const { ledger, promptEventLog, livePrompts, follower, deadlineClock } = options;
 
   async function discoverPrompt(key: string): Promise<LivePrompt | undefined> {
     if (!follower.find(key)) await options.discover(key);
@@ -33,10 +33,10 @@ export function createDuplicateIds(options: DuplicateIdOptions) {
 
   /** Its process is about to answer, or has ended before it did. */
   async function waitForTakeover(prompt: LivePrompt): Promise<LivePrompt | undefined> {
-    const deadlineMs = clock.now() + TAKEOVER_WAIT_MS.max;
-    while (!prompt.isResumed && clock.now() < deadlineMs) {
+    const deadlineMs = deadlineClock.now() + TAKEOVER_WAIT_MS.max;
+    while (!prompt.isResumed && deadlineClock.now() < deadlineMs) {
       if (prompt.isReleased || !livePrompts.has(prompt)) return undefined;
-      await clock.sleep(TAKEOVER_WAIT_MS.interval);
+      await deadlineClock.sleep(TAKEOVER_WAIT_MS.interval);
       if (prompt.isResumed || (await ledger.prompts.get(prompt.key))) continue;
       // It was refused, and its owner tells no other process about that.
       follower.untrack(prompt.key, undefined);

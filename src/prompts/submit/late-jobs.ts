@@ -9,27 +9,31 @@ import { KEY_LABEL, type SubmissionPlan } from './plan.ts';
 
 export type LateJobs = ReturnType<typeof createLateJobs>;
 
-type LateJobsOptions = Pick<PromptContext, 'jobs' | 'retryPolicy' | 'log' | 'clock'> & {
+type LateJobsOptions = Pick<PromptContext, 'jobs' | 'retryPolicy' | 'log' | 'deadlineClock'> & {
   readonly submissionRetry: SubmissionRetry;
 };
 
 /** Cancels the jobs of prompts that were ended while it was unknown whether they have one. */
 export function createLateJobs(options: LateJobsOptions) {
-  const { jobs, submissionRetry, retryPolicy, log, clock } = options;
+  const { jobs, submissionRetry, retryPolicy, log, deadlineClock } = options;
   const tasks = new BackgroundTasks();
 
   /** Repeats the call with growing waits until it returns true or the search window ends. */
   async function retry(attempt: () => Promise<boolean>): Promise<void> {
-    const deadlineMs = clock.now() + retryPolicy.searchWindowMs;
+    const deadlineMs = deadlineClock.now() + retryPolicy.searchWindowMs;
     const { first, last } = retryPolicy.searchMs;
-    for (let waitMs = first; clock.now() <= deadlineMs; waitMs = Math.min(last, waitMs * 1.5)) {
+    for (
+      let waitMs = first;
+      deadlineClock.now() <= deadlineMs;
+      waitMs = Math.min(last, waitMs * 1.5)
+    ) {
       try {
         if (await attempt()) return;
       } catch (error) {
         const facts = { event: 'submission.late_job_retry', err: error };
         log.debug(facts, 'handling a late job failed; retrying');
       }
-      await clock.sleep(withJitter(waitMs), tasks.signal);
+      await deadlineClock.sleep(withJitter(waitMs), tasks.signal);
     }
   }
 

@@ -20,7 +20,13 @@ import { type SendResult, type SubmissionSender, toJobError } from './send.ts';
 
 export type OutboxOptions = Pick<
   PromptContext,
-  'ledger' | 'livePrompts' | 'promptEventLog' | 'retryPolicy' | 'outboxLimit' | 'clock' | 'log'
+  | 'ledger'
+  | 'livePrompts'
+  | 'promptEventLog'
+  | 'retryPolicy'
+  | 'outboxLimit'
+  | 'deadlineClock'
+  | 'log'
 > & {
   readonly follower: Follower;
   readonly sender: SubmissionSender;
@@ -107,7 +113,8 @@ export class Outbox {
 
   async #sendAll(user: string, queue: OutboxQueue, firstWaitMs: number): Promise<void> {
     for (let waitMs = firstWaitMs; ;) {
-      if (waitMs > 0) await this.#options.clock.sleep(withJitter(waitMs), this.#tasks.signal);
+      if (waitMs > 0)
+        await this.#options.deadlineClock.sleep(withJitter(waitMs), this.#tasks.signal);
       if (queue.first === undefined) break;
       waitMs = await this.#takeTurn(queue.first, queue);
     }

@@ -39,7 +39,7 @@ export type AmbiguousSubmission = {
 
 export type SubmissionRecoveryOptions = Pick<
   PromptContext,
-  'promptEventLog' | 'retryPolicy' | 'clock' | 'log'
+  'promptEventLog' | 'retryPolicy' | 'deadlineClock' | 'log'
 > & {
   readonly submissionRetry: SubmissionRetry;
   readonly follower: Follower;
@@ -91,7 +91,7 @@ export class SubmissionRecovery {
 
   recover(ambiguous: AmbiguousSubmission): void {
     const { prompt } = ambiguous;
-    const recovery = createRecovery(ambiguous, this.#options.clock.now());
+    const recovery = createRecovery(ambiguous, this.#options.deadlineClock.now());
     this.#recoveries.set(prompt, recovery);
     void this.#tasks.run(
       () => this.#recover(recovery),
@@ -126,7 +126,7 @@ export class SubmissionRecovery {
   }
 
   async #searchUntilCertain(recovery: Recovery): Promise<void> {
-    const { promptEventLog, retryPolicy, clock } = this.#options;
+    const { promptEventLog, retryPolicy, deadlineClock } = this.#options;
     const { prompt, wake } = recovery;
     const { first, last } = retryPolicy.searchMs;
     const signal = AbortSignal.any([this.#tasks.signal, wake.signal]);
@@ -134,7 +134,7 @@ export class SubmissionRecovery {
       if (recovery.state === 'ended' || !promptEventLog.isLeader(prompt.key)) return;
       if (prompt.cancelRequested && recovery.state === 'searching') return this.#cancel(recovery);
       if (await this.#searchAndLogErrors(recovery)) return;
-      await clock.sleep(withJitter(waitMs), signal).catch((error: unknown) => {
+      await deadlineClock.sleep(withJitter(waitMs), signal).catch((error: unknown) => {
         if (!wake.signal.aborted) throw error;
       });
     }
@@ -166,8 +166,8 @@ export class SubmissionRecovery {
   }
 
   #nextAction(recovery: Recovery, result: JobNotFound): RecoveryAction | 'wait' {
-    const { retryPolicy, clock } = this.#options;
-    const nowMs = clock.now();
+    const { retryPolicy, deadlineClock } = this.#options;
+    const nowMs = deadlineClock.now();
     if (recovery.lastResult?.result !== result) recovery.lastResult = { result, sinceMs: nowMs };
     return nextRecoveryAction(retryPolicy, {
       clientKnows: recovery.clientKnows,
@@ -187,7 +187,7 @@ export class SubmissionRecovery {
 
   /** True: the prompt has its job, or was refused. */
   async #send(recovery: Recovery, lastResult: JobNotFound): Promise<boolean> {
-    const { submissionRetry, failWithoutJob, clock } = this.#options;
+    const { submissionRetry, failWithoutJob, deadlineClock } = this.#options;
     const { prompt } = recovery;
     const sent = await submissionRetry.send(prompt, recovery.plan, lastResult);
     if (sent.kind === 'accepted') await this.#link(recovery, sent.plan, sent.job);
@@ -198,7 +198,7 @@ export class SubmissionRecovery {
     recovery.isEngineDown = sent.kind === 'unknown' && sent.error.engineDown === true;
     if (sent.kind === 'unknown' && sent.isKeyUsed) {
       recovery.isKeyFree = 'no';
-      recovery.searchedSinceMs = clock.now();
+      recovery.searchedSinceMs = deadlineClock.now();
     }
     if (sent.kind === 'unsent') recovery.plan = sent.plan;
     return sent.kind === 'accepted' || sent.kind === 'refused';

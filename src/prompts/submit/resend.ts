@@ -14,7 +14,10 @@ import {
   withNewKey,
 } from './plan.ts';
 
-type ResendOptions = PromptContext & { readonly outbox: Outbox };
+type ResendOptions = Pick<
+  PromptContext,
+  'ledger' | 'jobs' | 'livePrompts' | 'retryPolicy' | 'mayLoseJobs' | 'clock' | 'log'
+> & { readonly outbox: Outbox };
 
 /** A service that drops a prompt on arrival this often has decided; no engine dies that often. */
 const MAX_DROPS = 3;

@@ -52,6 +52,7 @@ function open() {
     retryPolicy: DEFAULT_RETRY_POLICY,
     outboxLimit: 1,
     clock,
+    deadlineClock: clock,
     log: silentLogger(),
   };
   const sender = createSubmissionSender(context as never);

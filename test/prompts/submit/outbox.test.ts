@@ -99,7 +99,7 @@ function open(
     removePrompt: note('remove'),
     retryPolicy: DEFAULT_RETRY_POLICY,
     outboxLimit: limit,
-    clock: {
+    deadlineClock: {
       sleep(ms: number, signal?: AbortSignal) {
         waits.push(ms);
         return clock.sleep(ms, signal);

@@ -68,7 +68,7 @@ async function outcomeOf(
       lateJobs: { cancelWhenFound: () => {} },
       retryPolicy: { ...DEFAULT_RETRY_POLICY, searchMs: { first: 1, last: 1 } },
       log: silentLogger(),
-      clock: { ...monotonicClock, now: () => 0 },
+      deadlineClock: { ...monotonicClock, now: () => 0 },
     } as unknown as SubmissionRecoveryOptions);
     onTestFinished(() => submissionRecovery.close());
     submissionRecovery.recover({ prompt, plan, clientKnows, isKeyUsed: false });

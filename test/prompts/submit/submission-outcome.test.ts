@@ -106,7 +106,7 @@ describe('a prompt that is looked for and deleted', () => {
         return { ok: true as const, value: late };
       },
     };
-    const common = { submissionRetry, retryPolicy, log: silentLogger(), clock };
+    const common = { submissionRetry, retryPolicy, log: silentLogger(), deadlineClock: clock };
     const lateJobs = createLateJobs({ ...common, jobs } as unknown as Parameters<
       typeof createLateJobs
     >[0]);
