@@ -6,7 +6,7 @@ import { type Json, stringifyJson } from '../protocol/json.ts';
 import type { Caller } from '../protocol/job-api.ts';
 import type { Graph } from '../protocol/v2.ts';
 import type { PromptContext } from './context.ts';
-import { isPathSafeId } from './state/path-safe-id.ts';
+import { isPathSafeId } from './ids.ts';
 import type { LivePrompt } from './live-prompts.ts';
 import type { Follower } from './follow/follower.ts';
 import { type ExternalJob, graphOf } from './external-job.ts';

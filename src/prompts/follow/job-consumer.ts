@@ -8,7 +8,7 @@ import type { PromptContext } from '../context.ts';
 import type { LivePrompt } from '../live-prompts.ts';
 import { LeadershipLost } from '../prompt-event-log.ts';
 import { toOutcome } from '../state/outcome.ts';
-import { endsJob, isKnown, showsActivity, startsJob } from '../state/progress-input-kinds.ts';
+import { endsJob, isKnown, showsActivity, startsJob } from './progress-input-kinds.ts';
 import type { EntryApplier } from './apply-entry.ts';
 import type { EndingPrompts } from './ending-prompts.ts';
 import { type Resend, placeholderJob, wasLostWhileQueued } from './missing-job.ts';

@@ -19,3 +19,8 @@ export function createPromptKeys(): (nowMs: number) => string {
     return `${time.slice(0, 8)}-${time.slice(8)}-7${counter}${randomUUID().slice(18)}`;
   };
 }
+
+/** True when v1 clients can put the id into a URL path unchanged. */
+export function isPathSafeId(id: string): boolean {
+  return /^[\w.~-]{1,300}$/.test(id);
+}
