@@ -9,7 +9,7 @@ import type { ObjectInfo } from '../protocol/v1.ts';
 import { chosenOutputs, outputNodes } from '../translate/file-mentions.ts';
 import { refuseShape } from '../translate/prompt-refusal.ts';
 import type { PromptContext } from './context.ts';
-import { createPromptKeys } from './ids.ts';
+import { createPromptKeys } from './submit/ids.ts';
 import type { Submission } from './submission.ts';
 import type { SubmissionDraft } from './submit/draft.ts';
 import type { DuplicateIds } from './submit/duplicate-ids.ts';

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { NEW_PROMPT, type PromptRow } from '../ledger/columns.ts';
-import { BackgroundTasks } from '../lib/background-tasks.ts';
+import { BackgroundTasks } from '../lib/concurrency.ts';
 import { outputNodes } from '../translate/file-mentions.ts';
 import { type Json, stringifyJson } from '../protocol/json.ts';
 import type { Caller } from '../protocol/job-api.ts';
 import type { Graph } from '../protocol/v2.ts';
 import type { PromptContext } from './context.ts';
-import { isPathSafeId } from './ids.ts';
+import { isPathSafeId } from './submit/ids.ts';
 import type { LivePrompt } from './live-prompts.ts';
 import type { Follower } from './follow/follower.ts';
 import { type ExternalJob, graphOf } from './external-job.ts';

@@ -1,5 +1,7 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import {
+  BackgroundTasks,
   createAdaptiveSemaphore,
   createKeyedMutex,
   createMutex,
@@ -114,5 +116,31 @@ describe('an adaptive semaphore', () => {
     for (let i = 0; i < 4; i++) semaphore.release('passed');
     await settled();
     expect(started()).toBe(15);
+  });
+});
+
+describe('background tasks', () => {
+  test('an error of a task is reported, and the task ends without one', async () => {
+    const tasks = new BackgroundTasks();
+    const errors: unknown[] = [];
+    await tasks.run(
+      () => {
+        throw new Error('broken');
+      },
+      (error) => void errors.push(error),
+    );
+    expect(errors).toEqual([new Error('broken')]);
+  });
+
+  test('closing stops the tasks and waits for them; their errors are of no interest', async () => {
+    const tasks = new BackgroundTasks();
+    const errors: unknown[] = [];
+    let hasEnded = false;
+    const task = async () => {
+      await delay(60_000, undefined, { signal: tasks.signal }).finally(() => (hasEnded = true));
+    };
+    void tasks.run(task, (error) => void errors.push(error));
+    await tasks.close();
+    expect([hasEnded, errors]).toEqual([true, []]);
   });
 });

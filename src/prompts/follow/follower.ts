@@ -1,4 +1,4 @@
-import { BackgroundTasks } from '../../lib/background-tasks.ts';
+import { BackgroundTasks } from '../../lib/concurrency.ts';
 import { completesWithin } from '../../lib/completes-within.ts';
 import type { Caller } from '../../protocol/job-api.ts';
 import type { Channel } from '../../sockets/channel.ts';

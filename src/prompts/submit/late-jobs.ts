@@ -1,4 +1,4 @@
-import { BackgroundTasks } from '../../lib/background-tasks.ts';
+import { BackgroundTasks } from '../../lib/concurrency.ts';
 import { isGone } from '../../protocol/job-api.ts';
 import type { Job } from '../../protocol/v2.ts';
 import type { SubmissionRetry } from './retry.ts';

@@ -1,4 +1,4 @@
-import { BackgroundTasks } from '../../lib/background-tasks.ts';
+import { BackgroundTasks } from '../../lib/concurrency.ts';
 import type { Follower } from '../follow/follower.ts';
 import type { PromptContext } from '../context.ts';
 import type { LivePrompt } from '../live-prompts.ts';

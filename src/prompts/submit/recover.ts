@@ -1,4 +1,4 @@
-import { BackgroundTasks } from '../../lib/background-tasks.ts';
+import { BackgroundTasks } from '../../lib/concurrency.ts';
 import type { Job } from '../../protocol/v2.ts';
 import type { LinkJob } from './link-job.ts';
 import type { PromptContext } from '../context.ts';

@@ -13,7 +13,7 @@ import type { Follower } from '../follow/follower.ts';
 import type { PromptContext } from '../context.ts';
 import type { LivePrompt } from '../live-prompts.ts';
 import { LeadershipLost, ifLeadershipLost } from '../prompt-event-log.ts';
-import { isPathSafeId } from '../ids.ts';
+import { isPathSafeId } from './ids.ts';
 import { type SubmissionDraft, initialPromptId, recordPrompt, toPromptRow } from './draft.ts';
 import type { LinkJob } from './link-job.ts';
 import type { Reservation } from './outbox-queue.ts';

@@ -1,6 +1,6 @@
 // Keys decide whose turn it is among equal numbers: they have to tell who came first.
 import { expect, test } from 'vitest';
-import { createPromptKeys } from '../../src/prompts/ids.ts';
+import { createPromptKeys } from '../../../src/prompts/submit/ids.ts';
 
 test('keys of one moment are sorted as they were made, before those of the next', () => {
   const newKey = createPromptKeys();
