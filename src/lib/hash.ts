@@ -15,9 +15,12 @@ type Blake3 = {
 type NativeModule = { readonly Blake3Hasher: new () => Blake3 };
 type PortableModule = { readonly createHash: () => Blake3 };
 
+let newBlake3: (() => Blake3) | undefined;
+
 /** The only module that computes BLAKE3; the implementation is loaded when it is first needed. */
 export function createHasher() {
-  const hash = createBlake3();
+  newBlake3 ??= loadBlake3();
+  const hash = newBlake3();
   return {
     update: (chunk: Uint8Array): void => void hash.update(chunk),
     /** `blake3:<64 hex>`; the last thing to ask for. */
@@ -66,12 +69,12 @@ export async function hashOfStream(stream: AsyncIterable<unknown>): Promise<stri
 }
 
 /** Native code, eight times as fast, is an optional package: not every platform has it. */
-function createBlake3(): Blake3 {
+function loadBlake3(): () => Blake3 {
   const load = createRequire(import.meta.url);
   try {
     const { Blake3Hasher } = load('@napi-rs/blake-hash') as NativeModule;
-    return new Blake3Hasher();
+    return () => new Blake3Hasher();
   } catch {
-    return (load('blake3') as PortableModule).createHash();
+    return (load('blake3') as PortableModule).createHash;
   }
 }

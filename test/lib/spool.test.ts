@@ -9,6 +9,17 @@ import { createHasher } from '../../src/lib/hash.ts';
 import { moveIntoPlace } from '../../src/lib/rename-new.ts';
 import { pipeInto, spoolBytes, spoolStream } from '../../src/lib/spool.ts';
 
+const syncs = vi.hoisted(() => ({ before: (): void => {} }));
+
+vi.mock('node:fs', async (original) => {
+  const fs = await original<typeof import('node:fs')>();
+  const fsync: typeof fs.fsync = Object.assign((...call: Parameters<typeof fs.fsync>) => {
+    syncs.before();
+    fs.fsync(...call);
+  }, fs.fsync);
+  return { ...fs, fsync };
+});
+
 let root: string;
 let dir: string;
 beforeEach(async () => {
@@ -17,6 +28,7 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   vi.restoreAllMocks();
+  syncs.before = () => {};
   await rm(root, { recursive: true, force: true });
 });
 
@@ -240,9 +252,7 @@ describe('adopting a file', () => {
     const file = await spoolBytes(Buffer.from('kept'), { dir });
     const present: boolean[] = [];
     const target = join(root, 'a', 'b', 'c');
-    vi.spyOn(await fileHandles(), 'sync').mockImplementation(async () => {
-      present.push(existsSync(target));
-    });
+    syncs.before = () => void present.push(existsSync(target));
     await moveIntoPlace(file, target);
     expect(present).toEqual([false, true, true, true]);
   });

@@ -70,6 +70,6 @@ function createAskingPlacer(ask: AskMainThread): OutputPlacer {
       return hash;
     },
     // The bucket has them on its disks already.
-    sync() {},
+    sync: async () => {},
   };
 }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { existsSync, mkdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { syncPathNow } from '../../lib/durability.ts';
+import { syncAll } from '../../lib/durability.ts';
 import { hashOf } from '../../lib/hash.ts';
 import { createBlobPaths } from '../blob-paths.ts';
 
@@ -10,12 +10,12 @@ export type OutputPlacer = {
   /** Puts bytes into place, complete, and returns their hash. */
   place(this: void, bytes: Uint8Array): string | Promise<string>;
   /** Makes all bytes that were put into place since the last call survive a power cut, with their names. */
-  sync(this: void): void;
+  sync(this: void): Promise<void>;
 };
 
 /**
  * Blobs as a worker thread writes them. Its calls block this thread only, which has nothing else to
- * do, and need no turn of an event loop.
+ * do, and need no turn of an event loop. While the disk works for one job, the next one may run.
  */
 export function createOutputPlacer(dirs: {
   readonly spoolDir: string;
@@ -24,22 +24,14 @@ export function createOutputPlacer(dirs: {
   const { dir, markersDir, pathOf, markerOf } = createBlobPaths(dirs.blobsDir);
   const durableFolders = new Set<string>();
   const unsynced = new Set<string>();
-  const writeMarker = (hash: string): void => {
-    try {
-      writeFileSync(markerOf(hash), '');
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
-      mkdirSync(markersDir, { recursive: true, mode: 0o700 });
-      writeFileSync(markerOf(hash), '');
-    }
-  };
+  const writeMarker = (hash: string): void =>
+    inFolder(markersDir, () => writeFileSync(markerOf(hash), ''), { mode: 0o700 });
   const moveIntoPlace = (spooled: string, hash: string): void => {
     const target = pathOf(hash);
     // Existing bytes without a record may belong to another ledger: this one must never remove them.
     const isNew = !existsSync(target);
     if (isNew) writeMarker(hash);
-    mkdirSync(path.dirname(target), { recursive: true });
-    renameSync(spooled, target);
+    inFolder(path.dirname(target), () => renameSync(spooled, target));
     // The main thread removes the marker when it removes a record of the same bytes.
     if (isNew && !existsSync(markerOf(hash))) writeMarker(hash);
   };
@@ -62,22 +54,24 @@ export function createOutputPlacer(dirs: {
       unsynced.add(hash);
       return hash;
     },
-    sync() {
+    async sync() {
       const paths = [...unsynced].map(pathOf);
       unsynced.clear();
       const folders = new Set(paths.map((file) => path.dirname(file)));
       const isNew = [...folders].some((folder) => !durableFolders.has(folder));
-      for (const target of [...paths, ...folders, ...(isNew ? [dir] : [])]) syncIfThere(target);
+      await syncAll([...paths, ...folders, ...(isNew ? [dir] : [])]);
       for (const folder of folders) durableFolders.add(folder);
     },
   };
 }
 
-/** The main thread may have removed it with the last record of its hash. */
-function syncIfThere(target: string): void {
+/** Acts in a folder, which is made first where it is absent. */
+function inFolder(folder: string, act: () => void, options: { readonly mode?: number } = {}): void {
   try {
-    syncPathNow(target);
+    act();
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    mkdirSync(folder, { recursive: true, ...options });
+    act();
   }
 }

@@ -42,15 +42,15 @@ async function serve(port: MessagePort, setup: WorkerSetup): Promise<void> {
     clearTimeout(warmUpTimer);
     void runJob(message, deps).then((end) => {
       messages.post({ type: 'end', end });
-      syncOutputs(deps.outputs, new Int32Array(message.flags));
+      void syncOutputs(deps.outputs, new Int32Array(message.flags));
     });
   });
 }
 
 /** Nothing waits for this but the next sync of the ledger. The main thread tries again where it fails. */
-function syncOutputs(outputs: OutputPlacer, flags: Int32Array): void {
+async function syncOutputs(outputs: OutputPlacer, flags: Int32Array): Promise<void> {
   try {
-    outputs.sync();
+    await outputs.sync();
     Atomics.store(flags, RUN_FLAG.filesOnDisk, 1);
     Atomics.notify(flags, RUN_FLAG.filesOnDisk);
   } catch {

@@ -14,7 +14,7 @@ import {
   writeFile,
 } from 'node:fs/promises';
 import path from 'node:path';
-import { syncPath } from '../../lib/durability.ts';
+import { syncAll, syncPath } from '../../lib/durability.ts';
 import { FileStream } from '../assets/file-stream.ts';
 import type { Blobs } from '../blobs.ts';
 import { BLOB_HASH, createBlobPaths } from '../blob-paths.ts';
@@ -39,14 +39,13 @@ export function createFolderBlobs(dir: string): Blobs & { readonly blobsDir: str
       await mkdir(path.dirname(target), { recursive: true });
       await syncPath(file.path);
       await rename(file.path, target);
-      await syncPath(path.dirname(target));
-      await syncPath(dir);
+      await Promise.all([syncPath(path.dirname(target)), syncPath(dir)]);
     },
     put: () => Promise.reject(new Error('worker threads write into the folder themselves')),
     async sync(hashes) {
       const paths = hashes.map(pathOf);
       const folders = new Set(paths.map((file) => path.dirname(file)));
-      for (const target of [...paths, ...folders, dir]) await undefinedIfAbsent(syncPath(target));
+      await syncAll([...paths, ...folders, dir]);
     },
     isInPlace: (hash) => existsSync(pathOf(hash)),
     sizeOf: async (hash) => (await undefinedIfAbsent(stat(pathOf(hash))))?.size,
