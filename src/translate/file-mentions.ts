@@ -125,7 +125,7 @@ export function* applyCoercionsSteps(
 
 /** Nothing was coerced, and every node has inputs, as v1 shows it. */
 function hasNoCoercions(coerced: Graph, original: Graph): boolean {
-  if (Object.keys(coerced).length > 0) return false;
+  if (coerced !== original && Object.keys(coerced).length > 0) return false;
   return Object.values(original).every(({ inputs }) => isJsonObject(inputs as Json | undefined));
 }
 

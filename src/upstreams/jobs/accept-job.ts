@@ -1,7 +1,7 @@
 import type { Clock } from '../../lib/clock.ts';
 import { randomUUID } from 'node:crypto';
 import { reached } from '../../lib/crash-point.ts';
-import type { JobRow, Ledger } from '../../ledger/ledger.ts';
+import type { Ledger } from '../../ledger/ledger.ts';
 import type { Durability } from '../../lib/durability.ts';
 import { runInSteps } from '../../lib/event-loop.ts';
 import { createLazyJson } from '../../lib/lazy-json.ts';
@@ -19,7 +19,7 @@ import { type Steps } from '../../protocol/steps.ts';
 import type { NodeErrorEntry, NodeErrors } from '../../protocol/v1.ts';
 import type { Graph } from '../../protocol/v2.ts';
 import type { JobQueue } from './job-queue.ts';
-import { type LiveJob, newJob, toPatch, toRow } from './live-job.ts';
+import { type LiveJob, newJob, toRow, writeTexts } from './live-job.ts';
 import { dependentOutputs } from '../validation/dependent-outputs.ts';
 import { type ResolvedWorkflow, resolveFiles, type FileLookup } from './resolve-files.ts';
 import { validateSteps } from '../validation/validate-workflow.ts';
@@ -92,34 +92,39 @@ async function insertJob(accepted: AcceptedJob, deps: AcceptOptions): Promise<Re
     order: request.order ?? (await deps.nextOrder()),
     createdAtMs: nowMs,
     expiresAtMs: nowMs + deps.retentionMs,
-    workflow: createLazyJson(accepted.workflow),
+    workflow: createLazyJson(accepted.workflow, textOf(accepted)),
     targets: accepted.targets,
     provenance: provenance && createLazyJson(provenance),
     metadata: request.metadata ?? null,
     reads: accepted.reads,
     traceparent: request.traceparent,
   });
-  const row = await toRow(job);
-  const isNew = await storeJob(job, row, key, deps);
+  const isNew = await storeJob(job, key, deps);
   if (!isNew)
     return refuse(422, 'idempotency_key_reuse', 'this idempotency key has been used before');
   reached('after-job-insert');
   return ok(job);
 }
 
+/** The text that came with the workflow, where nothing of it was coerced. */
+function textOf({ workflow, request }: AcceptedJob): string | undefined {
+  return workflow === request.workflow ? request.workflowJson : undefined;
+}
+
 /** Stores a job, as begun when a thread is free for it. `false`: its key is used. */
 async function storeJob(
   job: LiveJob,
-  row: JobRow,
   key: string | undefined,
   { ledger, slots, durability, clock }: AcceptOptions,
 ): Promise<boolean> {
+  await writeTexts(job);
   const begins = slots?.reserve(job.id) === true;
   if (begins) Object.assign(job, { attempts: job.attempts + 1, hasBegun: true });
-  const begun = begins && { ...toPatch({ ...job, status: 'running', startedAtMs: clock.now() }) };
+  const begun = { status: 'running', startedAtMs: clock.now() } as const;
   let isNew = false;
   try {
-    isNew = await ledger.jobs.insert({ ...row, ...begun }, key, durability);
+    const row = await toRow(begins ? { ...job, ...begun } : job);
+    isNew = await ledger.jobs.insert(row, key, durability);
     return isNew;
   } finally {
     if (begins && !isNew) slots?.release(job.id);
@@ -134,7 +139,8 @@ function* coercedProvenance(
   { provenance, workflow: submitted }: SubmitRequest,
   coerced: Graph,
 ): Steps<NonNullable<SubmitRequest['provenance']> | null> {
-  if (!provenance || !isJsonObject(provenance.prompt)) return provenance ?? null;
+  const isUnchanged = coerced === submitted;
+  if (!provenance || isUnchanged || !isJsonObject(provenance.prompt)) return provenance ?? null;
   const nodes: [string, Json][] = [];
   for (const [id, node] of Object.entries(provenance.prompt)) {
     const [before, after] = [submitted[id]?.inputs ?? {}, coerced[id]?.inputs ?? {}];

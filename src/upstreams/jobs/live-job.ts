@@ -103,6 +103,12 @@ export function newJob(job: NewJob & { readonly attempts?: number }): LiveJob {
   };
 }
 
+/** Writes the long texts of a job in steps; `toRow` finds them written. */
+export async function writeTexts({ workflow, provenance }: LiveJob): Promise<void> {
+  await writeJson(workflow);
+  if (provenance) await writeJson(provenance);
+}
+
 /** Everything of a job that is stored. */
 export async function toRow(job: LiveJob): Promise<JobRow> {
   return {

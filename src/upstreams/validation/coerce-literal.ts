@@ -37,7 +37,8 @@ export function unwrap(value: Json): Json {
 
 /** -1, 0 or 1, exact for integers beyond a double. */
 export function compareNumbers(a: Json, b: Json): number {
-  const [left, right] = [exactNumber(a), exactNumber(b)];
+  const areSmall = Number.isSafeInteger(a) && Number.isSafeInteger(b);
+  const [left, right] = areSmall ? [Number(a), Number(b)] : [exactNumber(a), exactNumber(b)];
   return left < right ? -1 : Number(left > right);
 }
 

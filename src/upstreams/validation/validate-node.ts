@@ -114,25 +114,24 @@ function validateLiteral(
 function limitError(input: string, spec: InputSpec, value: Json): NodeErrorEntry | undefined {
   const [type, { min, max } = {} as JsonObject] = spec;
   if (type !== 'INT' && type !== 'FLOAT') return undefined;
+  const isSmall = min !== undefined && compareNumbers(value, min) < 0;
+  const isLarge = max !== undefined && compareNumbers(value, max) > 0;
+  if (!isSmall && !isLarge) return undefined;
   const info = { input_name: input, input_config: inputConfig(spec), received_value: value };
-  const valueText = numberText(type, value);
-  if (min !== undefined && compareNumbers(value, min) < 0) {
+  if (isSmall) {
     return errorEntry(
       'value_smaller_than_min',
-      `Value ${valueText} smaller than min of ${numberText(type, min)}`,
+      `Value ${numberText(type, value)} smaller than min of ${numberText(type, min)}`,
       input,
       info,
     );
   }
-  if (max !== undefined && compareNumbers(value, max) > 0) {
-    return errorEntry(
-      'value_bigger_than_max',
-      `Value ${valueText} bigger than max of ${numberText(type, max)}`,
-      input,
-      info,
-    );
-  }
-  return undefined;
+  return errorEntry(
+    'value_bigger_than_max',
+    `Value ${numberText(type, value)} bigger than max of ${numberText(type, max ?? null)}`,
+    input,
+    info,
+  );
 }
 
 /** Only legacy lists are checked: the original leaves the newer `COMBO` to the node. */

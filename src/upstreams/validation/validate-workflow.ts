@@ -15,7 +15,7 @@ import { inputConfig, errorEntry } from './validate-link.ts';
 import type { NodeValidation } from './validate-node.ts';
 import { type GraphValidation, outputsByFailingNode, validateGraph } from './validate-graph.ts';
 
-/** A valid workflow with coerced literals, and its output nodes. */
+/** A valid workflow with coerced literals, the same object where all are as they were sent; and its output nodes. */
 export type ValidWorkflow = { readonly workflow: Graph; readonly outputs: readonly string[] };
 
 type Nodes = ReadonlyMap<string, NodeDef>;
@@ -110,13 +110,16 @@ function* withCoerced(
   workflow: Graph,
   verdicts: ReadonlyMap<string, NodeValidation>,
 ): Steps<Graph> {
-  const entries: [string, GraphNode][] = [];
+  const changed = new Map<string, GraphNode>();
   for (const [id, node] of Object.entries(workflow)) {
-    const coerced = verdicts.get(id)?.coerced;
-    entries.push([id, coerced ? { ...node, inputs: { ...node.inputs, ...coerced } } : node]);
+    const coerced = verdicts.get(id)?.coerced ?? {};
+    const isChanged = Object.keys(coerced).some((input) => coerced[input] !== node.inputs[input]);
+    if (isChanged) changed.set(id, { ...node, inputs: { ...node.inputs, ...coerced } });
     yield 1 + Object.keys(node.inputs ?? {}).length;
   }
-  return Object.fromEntries(entries);
+  if (changed.size === 0) return workflow;
+  const nodes = Object.entries(workflow).map(([id, node]) => [id, changed.get(id) ?? node]);
+  return Object.fromEntries(nodes) as Graph;
 }
 
 /** A node because of which v1 refuses the whole prompt. */
