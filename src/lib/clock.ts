@@ -25,7 +25,10 @@ export const systemClock: Clock = { now: Date.now, sleep, callAfter };
 /** Never goes back when the wall clock is set: use it for durations, deadlines and retries. */
 export const monotonicClock: Clock = { now: monotonicNow, sleep, callAfter };
 
+/** Asked for once: it never changes, and each question costs four calls. */
+const { timeOrigin } = performance;
+
 /** Milliseconds since 1970 that advance steadily, even when the wall clock is set. */
 export function monotonicNow(): number {
-  return performance.timeOrigin + performance.now();
+  return timeOrigin + performance.now();
 }

@@ -185,7 +185,7 @@ export class Channel {
     for (const connection of this.#options.connections()) {
       if (!connection.isOpen() || this.#afterFetch?.has(connection)) continue;
       const scope = this.#scopeOf(connection);
-      const group = this.#groupOf(connection);
+      const group = this.#groupOf(connection, scope);
       if (this.#delivery.hadBefore(group, position)) continue;
       if (!isInScope(scope, frame, this.#hasStarted)) continue;
       writeFrame(connection, encoded, scope, this.#context);
@@ -224,9 +224,11 @@ export class Channel {
     return frameScopeFor(connection, this.address.clientId);
   }
 
-  #groupOf(connection: SocketConnection): ReceiverGroup | undefined {
-    if (!connection.isOpen() || connection.watches) return undefined;
-    if (this.#scopeOf(connection) !== 'everything') return undefined;
+  #groupOf(
+    connection: SocketConnection,
+    scope = this.#scopeOf(connection),
+  ): ReceiverGroup | undefined {
+    if (scope !== 'everything' || connection.watches || !connection.isOpen()) return undefined;
     return connection.sid === this.address.clientId ? 'client' : 'hosted';
   }
 

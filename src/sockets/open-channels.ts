@@ -44,10 +44,10 @@ export class OpenChannels {
 
   /** The prompt has ended. Frames that a socket still has to receive are kept for a while. */
   close(channel: Channel): void {
+    if (!channel.hasUnreceived()) return this.#remove(channel);
     const timer = setTimeout(() => this.#remove(channel), REPLAY_MS);
     timer.unref();
     this.#closing.set(channel, timer);
-    this.#removeIfDone(channel);
   }
 
   removeOf(user: string): void {

@@ -79,19 +79,22 @@ export class OutgoingFrames {
   /** A text, or a frame encoded for several sockets. */
   sendText(text: string | WireFrame): void {
     this.#lastTextAtMs = this.#options.now();
-    this.sendBinary(text);
+    this.#send(text, this.#lastTextAtMs);
   }
 
   /** Sends a frame that must not be dropped: JSON, or a result. */
-  sendBinary(frame: string | WireFrame): void {
+  sendBinary(frame: WireFrame): void {
+    this.#send(frame, this.#options.now());
+  }
+
+  #send(frame: string | WireFrame, nowMs: number): void {
     const unsentBytes = this.#unsentBytes();
     if (unsentBytes === 0) {
-      this.#flushedAtMs = this.#options.now();
+      this.#flushedAtMs = nowMs;
       // Too small to delay anything; a larger frame after it is tracked.
       if (frame.length < UNTRACKED_CHARS) return this.#write(frame);
     }
-    const isStalled =
-      unsentBytes > STALLED.bytes && this.#options.now() - this.#flushedAtMs > STALLED.forMs;
+    const isStalled = unsentBytes > STALLED.bytes && nowMs - this.#flushedAtMs > STALLED.forMs;
     if (isStalled || unsentBytes > STALLED.maxBytes) return this.#ws.terminate();
     this.#write(frame, () => {
       this.#flushedAtMs = this.#options.now();
@@ -227,7 +230,7 @@ export function createFirstFrames(write: WriteFrame, holdMs: number) {
 
   return {
     /** Keeps the frame for later. `false`: frames are not delayed any more, write it. */
-    hold(...[frame, done]: Parameters<WriteFrame>): boolean {
+    hold(frame: string | WireFrame, done?: () => void): boolean {
       if (held === undefined) return false;
       held.push([frame, done]);
       bytes += frame.length;

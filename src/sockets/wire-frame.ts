@@ -40,7 +40,8 @@ function writeHeader(frame: Buffer, opcode: number, length: number): void {
   if (length < LENGTH_16_BIT) frame[1] = length;
   else if (length < LENGTH_64_BIT) {
     frame[1] = 126;
-    frame.writeUInt16BE(length, 2);
+    frame[2] = length >> 8;
+    frame[3] = length & 0xff;
   } else {
     frame[1] = 127;
     frame.writeBigUInt64BE(BigInt(length), 2);

@@ -129,7 +129,7 @@ export class EntryApplier {
     this.#prompt.nodeRuns = state.runs;
     this.#prompt.startedAtMs = state.startedAtMs;
     // Mark first: a client that gets the frame here may ask another process for the rest at once.
-    if (effects.length > 0 && effects.every(isSentNow)) {
+    if (position > 0 && effects.length > 0 && effects.every(isSentNow)) {
       for (const group of this.#prompt.channel.receiverGroups())
         this.#markReceived(group, position);
     }
@@ -152,7 +152,9 @@ export class EntryApplier {
     return undefined;
   }
 
+  /** Position 0: no other process has the prompt. */
   #markReached(position: number): void {
+    if (position === 0) return;
     for (const group of this.#prompt.channel.receivedBy(position)) {
       this.#markReceived(group, position);
     }
