@@ -9,9 +9,14 @@ export function sqlColumns<Row>(columns: Columns<Row>) {
   const names = Object.keys(columns) as Name[];
   const flags = names.filter((name) => columns[name].type === 'flag');
   const selected = (name: Name): string => `${columns[name].sql} AS "${name}"`;
-  const value = (row: Partial<Row>, name: Name): SqlValue => {
-    const given: unknown = row[name];
-    return typeof given === 'boolean' ? Number(given) : (given as SqlValue);
+  // A loop and no callback: a prompt writes over a hundred values.
+  const valuesOf = (row: Partial<Row>, given: readonly Name[]): SqlValue[] => {
+    const values: SqlValue[] = [];
+    for (const name of given) {
+      const value: unknown = row[name];
+      values.push(typeof value === 'boolean' ? Number(value) : (value as SqlValue));
+    }
+    return values;
   };
   const sqlNames = names.map((name) => columns[name].sql);
   return {
@@ -19,13 +24,13 @@ export function sqlColumns<Row>(columns: Columns<Row>) {
     select: (some: readonly Name[] = names): string => some.map(selected).join(', '),
     /** `(columns) VALUES (?, …)`, for an `INSERT` that runs with `values(row)`. */
     insert: `(${sqlNames.join(', ')}) VALUES (${names.map(() => '?').join(', ')})`,
-    values: (row: Row): SqlValue[] => names.map((name) => value(row, name)),
+    values: (row: Row): SqlValue[] => valuesOf(row, names),
     /** `column = ?, …` for an `UPDATE`, and its values; properties that are `undefined` stay as they are. */
     assignments(patch: Partial<Row>) {
       const given = names.filter((name) => patch[name] !== undefined);
       return {
         sql: given.map((name) => `${columns[name].sql} = ?`).join(', '),
-        values: given.map((name) => value(patch, name)),
+        values: valuesOf(patch, given),
       };
     },
     /** A selected row, its flags as booleans. */

@@ -232,13 +232,15 @@ function replace<T extends object>(object: T, name: keyof T, value: unknown): vo
 }
 
 function refuseNul(parameters: readonly unknown[]): void {
-  if (parameters.some(hasNul))
-    throw new NulInText('a text with a NUL cannot be recorded or looked for');
+  for (const value of parameters) {
+    const isText = typeof value === 'string';
+    if (isText ? value.includes('\0') : hasNulMember(value))
+      throw new NulInText('a text with a NUL cannot be recorded or looked for');
+  }
 }
 
 /** Parameters are passed one by one, or by name. */
-function hasNul(value: unknown): boolean {
-  if (typeof value === 'string') return value.includes('\0');
+function hasNulMember(value: unknown): boolean {
   if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value)) return false;
   return Object.values(value).some((member) => typeof member === 'string' && member.includes('\0'));
 }
