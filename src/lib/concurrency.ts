@@ -1,4 +1,4 @@
-import { Mutex, Semaphore as AsyncSemaphore } from 'async-mutex';
+import { Semaphore as AsyncSemaphore } from 'async-mutex';
 
 /** Runs work when it may run, and settles as the work does. Waiting work runs in the order it came. */
 export type Semaphore = <T>(work: () => Promise<T>) => Promise<T>;
@@ -17,21 +17,26 @@ export function createSemaphore(max: number): Semaphore {
 /** Runs one piece of work of each key at a time. */
 export type KeyedMutex = <T>(key: string, work: () => Promise<T>) => Promise<T>;
 
-/** A key takes memory only while work of it runs or waits. */
+/**
+ * A key takes memory only while work of it runs or waits. A chain of promises: the library's mutex makes several for each
+ * piece of work, and a prompt has four pieces that wait for none.
+ */
 export function createKeyedMutex(): KeyedMutex {
-  const entries = new Map<string, { readonly mutex: Mutex; users: number }>();
+  const last = new Map<string, Promise<unknown>>();
   return async (key, work) => {
-    const entry = entries.get(key) ?? { mutex: new Mutex(), users: 0 };
-    entries.set(key, entry);
-    entry.users++;
+    const before = last.get(key);
+    const running = before ? before.then(work) : work();
+    const ended = running.then(ignoreResult, ignoreResult);
+    last.set(key, ended);
     try {
-      return await entry.mutex.runExclusive(work);
+      return await running;
     } finally {
-      entry.users--;
-      if (entry.users === 0) entries.delete(key);
+      if (last.get(key) === ended) last.delete(key);
     }
   };
 }
+
+function ignoreResult(): void {}
 
 /** The end of an attempt: `crowded` means that the other side has no room for more. */
 export type AttemptEnd = 'passed' | 'crowded' | 'other';
