@@ -75,7 +75,7 @@ export function createBodyReader(readerOptions: {
       if (refusal) return refusal;
       const reserveMore = reserverFor(httpExchange, memory);
       const scanner = new JsonScanner(limits, options.graphMember);
-      const bytes = new BodyBytes();
+      const bytes = new BodyBytes(announcedBytes(httpExchange.req));
       const received = await receive(httpExchange.req, { scanner, bytes, reserveMore, maxBytes });
       if ('ok' in received) return received;
       const { values } = received;
@@ -123,6 +123,10 @@ function refuseByHeaders({ headers }: IncomingMessage, maxBytes: number): BodyRe
   return Number(headers['content-length']) > maxBytes ? tooLarge(maxBytes) : undefined;
 }
 
+function announcedBytes({ headers }: IncomingMessage): number {
+  return Number(headers['content-length'] ?? FIRST_RESERVATION_BYTES);
+}
+
 type Receiving = {
   readonly scanner: JsonScanner;
   readonly bytes: BodyBytes;
@@ -135,7 +139,7 @@ async function receive(
   request: IncomingMessage,
   { scanner, bytes, reserveMore, maxBytes }: Receiving,
 ): Promise<Scan | BodyRefusal> {
-  let reservedForBody = Number(request.headers['content-length'] ?? FIRST_RESERVATION_BYTES);
+  let reservedForBody = announcedBytes(request);
   if (!(await reserveMore(reservedForBody))) return memoryFull();
   if (request.destroyed) return refused(400, 'The body was cut off.');
   let size = 0;

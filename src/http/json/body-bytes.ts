@@ -5,11 +5,17 @@ const BLOCK_BYTES = 64 * 1024;
 /** The bytes of a body in the order they came; they are given out once, from front to back. */
 export class BodyBytes {
   #chunks: Buffer[] = [];
+  readonly #blockBytes: number;
   #block: Buffer | undefined;
   #blockUsed = 0;
   /** Offset of the first chunk that is still held. */
   #offset = 0;
   #first = 0;
+
+  /** `announced`: bytes that come at most, or some number where none was stated. */
+  constructor(announced: number) {
+    this.#blockBytes = Math.max(1, Math.min(announced, BLOCK_BYTES));
+  }
 
   add(chunk: Buffer): void {
     if (chunk.length >= SMALL_BYTES) {
@@ -19,11 +25,11 @@ export class BodyBytes {
     }
     let rest = chunk;
     while (rest.length > 0) {
-      this.#block ??= Buffer.allocUnsafeSlow(BLOCK_BYTES);
+      this.#block ??= Buffer.allocUnsafeSlow(this.#blockBytes);
       const copied = rest.copy(this.#block, this.#blockUsed);
       this.#blockUsed += copied;
       rest = rest.subarray(copied);
-      if (this.#blockUsed === BLOCK_BYTES) this.#closeBlock();
+      if (this.#blockUsed === this.#blockBytes) this.#closeBlock();
     }
   }
 
