@@ -115,7 +115,7 @@ export async function openServices(
     onSample: sharedFigures.exchange,
   });
   const spans = tracing?.prompts;
-  const parts = { config, log, metrics, auth, ledger, upstream, sockets, spans, ...prompts };
+  const parts = { config, logs, metrics, auth, ledger, upstream, sockets, spans, ...prompts };
   const life = openPrompts(parts);
   return {
     config,
@@ -205,7 +205,7 @@ function openTrafficLog({ log, secrets, promptIdOf }: TrafficParts): TrafficLog 
 
 type PromptParts = Omit<PromptServices, 'life'> & {
   readonly config: Config;
-  readonly log: Logger;
+  readonly logs: Logs;
   readonly metrics: Metrics;
   readonly auth: Auth;
   readonly ledger: Ledger;
@@ -215,7 +215,7 @@ type PromptParts = Omit<PromptServices, 'life'> & {
 };
 
 function openPrompts(parts: PromptParts): Prompts {
-  const { config, log, metrics, auth, ledger, upstream, sockets, live, eventLog, counter } = parts;
+  const { config, logs, metrics, auth, ledger, upstream, sockets, live, eventLog, counter } = parts;
   const { runner, jobs, definitions } = upstream;
   const isRemote = config.upstream.kind === 'remote';
   return createPrompts({
@@ -225,7 +225,8 @@ function openPrompts(parts: PromptParts): Prompts {
     livePrompts: live,
     hub: sockets,
     spans: parts.spans,
-    log,
+    log: logs.log,
+    endLog: logs.requestLog,
     history: config.history,
     durability: PROMPT_DURABILITY[isRemote ? 'service' : 'ledger'],
     mayLoseJobs: isRemote,

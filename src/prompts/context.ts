@@ -50,6 +50,8 @@ export type PromptContext = {
   /** `undefined`: no traces are made. */
   readonly spans?: PromptSpans | undefined;
   readonly log: Logger;
+  /** For the line of each ended prompt, which has no field that could hold a secret. */
+  readonly endLog: Pick<Logger, 'info'>;
   /** For times that are recorded. */
   readonly clock: Clock;
   /** For waits and deadlines. */

@@ -22,7 +22,7 @@ import type { Resend } from './missing-job.ts';
 export type FollowerOptions = EntryApplierOptions &
   Pick<
     PromptContext,
-    'history' | 'durability' | 'mayLoseJobs' | 'mayRerunJobs' | 'onEnded' | 'clock'
+    'history' | 'durability' | 'mayLoseJobs' | 'mayRerunJobs' | 'onEnded' | 'clock' | 'endLog'
   > & {
     /** Decides about a prompt whose job was lost, or failed, before it started. */
     readonly resend: Resend;

@@ -32,6 +32,7 @@ export type JobConsumerOptions = Pick<
   | 'mayRerunJobs'
   | 'clock'
   | 'log'
+  | 'endLog'
 > & {
   readonly endingPrompts: EndingPrompts;
   readonly resend: Resend;
@@ -127,7 +128,7 @@ export class JobConsumer {
 
   /** Writes the history of a prompt whose end is in its log, then sends v1's last frame. */
   async finish(): Promise<void> {
-    const { ledger, promptEventLog, endingPrompts, onHistoryWritten, durability, log } =
+    const { ledger, promptEventLog, endingPrompts, onHistoryWritten, durability, endLog } =
       this.#options;
     const { key, promptId, caller } = this.#prompt;
     const state = this.#entryApplier.state();
@@ -139,7 +140,7 @@ export class JobConsumer {
     onHistoryWritten(outcome);
     const { startedAtMs, endedAtMs } = state;
     const ms = Math.max(0, (endedAtMs ?? 0) - (startedAtMs ?? endedAtMs ?? 0));
-    log.info({ event: 'prompt.finished', user: caller.user, promptId, ms }, 'prompt ended');
+    endLog.info({ event: 'prompt.finished', user: caller.user, promptId, ms }, 'prompt ended');
   }
 
   /** The next event, or `undefined` when an `idle` input is due before. */

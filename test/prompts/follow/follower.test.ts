@@ -97,6 +97,7 @@ function open({ streams = [], jobs = [] }: { streams?: Answer[]; jobs?: (Job | E
     onEnded: (word: string) => ended.push(word),
     clock,
     log: silentLogger(),
+    endLog: silentLogger(),
   } as unknown as FollowerOptions;
   const follower = new Follower(options);
   onTestFinished(async () => {
