@@ -21,23 +21,38 @@ const SAFE_HEADERS = {
   'Cache-Control': 'private, no-cache',
 };
 
+/** Shows size, type and validator, and brings hardly any bytes. */
+const FIRST_BYTE: ByteRange = { start: 0, end: 0 };
+
+type Open = (range?: ByteRange) => Promise<Result<Content>>;
+
 /** Answers with an asset's bytes, the requested range of them, or a redirect to them. */
 export async function sendContent(
   jobs: Pick<JobApi, 'content'>,
-  { ctx, caller, params }: V2Request,
+  { ctx, caller, params: { id = '' } }: V2Request,
 ): Promise<Result<Reply>> {
-  const { id = '' } = params;
-  const whole = await jobs.content(caller, id);
-  if (!whole.ok || whole.value.kind === 'redirect') return answer(ctx, whole);
-  if (isCurrent(ctx, whole.value)) {
-    whole.value.stream.destroy();
-    return ok({ status: 304, headers: { ...SAFE_HEADERS, ...validators(whole.value) } });
-  }
-  const range = rangeOf(ctx, whole.value);
-  if (range === undefined) return answer(ctx, whole);
-  whole.value.stream.destroy();
-  if (range === 'unsatisfiable') return unsatisfiable(ctx, whole.value);
-  return answer(ctx, await jobs.content(caller, id, range));
+  const open: Open = (range) => jobs.content(caller, id, range);
+  if (asksForAll(ctx)) return answer(ctx, await open());
+  const shown = await openFirstByte(open);
+  if (!shown.ok || shown.value.kind === 'redirect') return answer(ctx, shown);
+  shown.value.stream.destroy();
+  if (isCurrent(ctx, shown.value))
+    return ok({ status: 304, headers: { ...SAFE_HEADERS, ...validators(shown.value) } });
+  const range = rangeOf(ctx, shown.value);
+  if (range === 'unsatisfiable') return unsatisfiable(ctx, shown.value);
+  return ctx.method === 'HEAD'
+    ? ok(headOf({ ...shown.value, range }))
+    : answer(ctx, await open(range));
+}
+
+function asksForAll(ctx: Koa.Context): boolean {
+  return ctx.method === 'GET' && ctx.get('Range') === '' && ctx.get('If-None-Match') === '';
+}
+
+async function openFirstByte(open: Open): Promise<Result<Content>> {
+  const content = await open(FIRST_BYTE);
+  // An empty file has none.
+  return !content.ok && content.error.status === 416 ? await open() : content;
 }
 
 function answer(ctx: Koa.Context, content: Result<Content>): Result<Reply> {
@@ -46,25 +61,27 @@ function answer(ctx: Koa.Context, content: Result<Content>): Result<Reply> {
     const headers = { Location: content.value.location, 'Cache-Control': 'no-store' };
     return ok({ status: 302, headers });
   }
-  const { stream, range, totalBytes, contentType } = content.value;
+  const { stream } = content.value;
+  stream.reuseBuffersFor?.(ctx.res);
+  return ok({ ...headOf(content.value), stream });
+}
+
+type Head = Omit<Bytes, 'range'> & { readonly range?: ByteRange | undefined };
+
+function headOf(content: Head) {
+  const { range, totalBytes, contentType } = content;
   const headers = {
     ...SAFE_HEADERS,
-    ...validators(content.value),
+    ...validators(content),
     'Accept-Ranges': 'bytes',
     'Content-Type': contentType,
     'Content-Length': String(range ? range.end - range.start + 1 : totalBytes),
     ...(range && { 'Content-Range': `bytes ${range.start}-${range.end}/${totalBytes}` }),
   };
-  const status = range ? 206 : 200;
-  if (ctx.method === 'HEAD') {
-    stream.destroy();
-    return ok({ status, headers });
-  }
-  stream.reuseBuffersFor?.(ctx.res);
-  return ok({ status, headers, stream });
+  return { status: range ? 206 : 200, headers };
 }
 
-function validators({ etag }: Bytes): { readonly ETag?: string } {
+function validators({ etag }: Pick<Bytes, 'etag'>): { readonly ETag?: string } {
   return etag === undefined ? {} : { ETag: etag };
 }
 

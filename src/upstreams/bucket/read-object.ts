@@ -21,7 +21,9 @@ export async function openObject(
   if (first === undefined) return undefined;
   const rest = (at: number) =>
     get({ client, key, start: at, end, patience, etag: first.headers['etag'] });
-  return Readable.from(chunksOf(first, { start, rest }), { objectMode: false });
+  const stream = Readable.from(chunksOf(first, { start, rest }), { objectMode: false });
+  // A generator that never started releases nothing: unread, the first answer keeps its connection.
+  return stream.once('close', () => void first.body.dump().catch(() => {}));
 }
 
 type PartialGet = {

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { type Clock, systemClock } from '../../../src/lib/clock.ts';
 import { hashOf } from '../../../src/lib/hash.ts';
@@ -108,6 +109,18 @@ describe.skipIf(bucketMissing() !== '')(`a bucket with faults${bucketMissing()}`
       proxy.use(failingFirst(1, { resetAfterBytes: 1000 }, ({ method }) => method === 'GET'));
       const part = await bytesOf(await bucket.blobs.open(file.hash, { start: 7, end: 3 * MIB }));
       expect(bytes.subarray(7, 3 * MIB + 1).equals(part ?? Buffer.alloc(0))).toBe(true);
+    });
+
+    test('objects that are opened and not read leave their connections to other calls', async () => {
+      const { bucket } = await open();
+      const file = await spooledBytes(randomBytes(2 * MIB));
+      await bucket.blobs.moveIntoPlace(file);
+      for (let opened = 0; opened < 64; opened += 1) {
+        (await bucket.blobs.open(file.hash))?.destroy();
+        (await bucket.blobs.open(file.hash, { start: 0, end: MIB }))?.destroy();
+      }
+      const size = await Promise.race([bucket.blobs.sizeOf(file.hash), sleep(2000, 'hangs')]);
+      expect(size).toBe(2 * MIB);
     });
 
     test('the clock of a machine may be wrong', async () => {
