@@ -94,8 +94,11 @@ export class JobFollower implements StreamCandidate {
 
   /** Reads one stream or polls once. Returns the wait before the next time; none when the job is over. */
   async #cycle(): Promise<number | undefined> {
-    const isStreaming = this.#mayStream() && this.#options.streamSlots.acquire(this);
-    const waitMs = isStreaming ? await this.#readStreamUntilEnd() : undefined;
+    const { streamSlots } = this.#options;
+    const mayStream = this.#mayStream();
+    if (!mayStream) streamSlots.remove(this);
+    const waitMs =
+      mayStream && streamSlots.acquire(this) ? await this.#readStreamUntilEnd() : undefined;
     if (this.#job.stop.reason !== undefined || this.#hasStreamedEnd) return undefined;
     if (await this.#readUnlessFresh()) return undefined;
     return Math.max(jittered(waitMs ?? this.#nextPollMs()), this.#refusedForMs());

@@ -53,7 +53,11 @@ export function createStreamSlots(options: { readonly max: number; readonly cloc
   }
 
   function release(candidate: StreamCandidate): void {
-    if (holders.delete(candidate)) firstOf(waiting, 1)?.wake();
+    if (holders.delete(candidate)) wakeNext();
+  }
+
+  function wakeNext(): void {
+    if (holders.size < currentLimit()) firstOf(waiting, 1)?.wake();
   }
 
   return {
@@ -73,9 +77,9 @@ export function createStreamSlots(options: { readonly max: number; readonly cloc
       return true;
     },
     release,
-    /** Removes a candidate that needs no stream any more. */
+    /** Removes a candidate that needs no stream any more, or may open none now. */
     remove(candidate: StreamCandidate): void {
-      waiting.delete(candidate);
+      if (waiting.delete(candidate)) wakeNext();
       release(candidate);
     },
     /** The upstream opens no more streams for this time; the candidate has released its slot. */

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import type { JobEvent } from '../../../src/protocol/job-api.ts';
 import { MAX_WAITING_PREVIEWS } from '../../../src/upstreams/unread-events.ts';
 import {
@@ -538,6 +538,42 @@ describe('not enough streams', () => {
     [first!, second!].forEach((id) => upstream.change(id, DONE));
     await Promise.all(listening);
     expect(upstream.streams.most).toBe(1);
+  });
+
+  test.each([
+    ['whose key is refused', fault.refuse(401, 'unauthorized')],
+    ['that is refused', fault.refuse(403, 'forbidden')],
+    ['whose account has to pause', fault.refuse(429, 'rate_limited', { 'Retry-After': '20' })],
+  ])('a job %s leaves its turn for a stream to the next', async (_, refusal) => {
+    const { upstream, remote } = await openRemote({
+      limits: {
+        maxStreams: 1,
+        streamIdleTimeoutMs: 60_000,
+        refusedPauseMs: 20_000,
+        maxRetryAfterMs: 20_000,
+        readBudgetMs: 50,
+      },
+    });
+    upstream.always('events', holdUntilDone);
+    const [held, refused, next] = ['ada', 'ben', 'cleo'].map((user) => ({
+      id: upstream.addJob({ status: 'running' }).id,
+      caller: { user, credential: `key-of-${user}` },
+    }));
+    const follow = ({ id, caller } = held!) => collect(remote, id, caller);
+    const listening = follow(held);
+    await asked(upstream, 'events', 1);
+    void follow(refused).catch(() => []);
+    await vi.waitUntil(() => upstream.of('key-of-ben').requests('get').length >= 3, PATIENT);
+    upstream.of('key-of-ben').always('get', refusal);
+    const polls = upstream.of('key-of-ben').requests('get').length;
+    await vi.waitUntil(() => upstream.of('key-of-ben').requests('get').length > polls, PATIENT);
+    const theirs = follow(next);
+    await vi.waitUntil(() => upstream.of('key-of-cleo').requests('get').length >= 3, PATIENT);
+    upstream.change(held!.id, DONE);
+    await listening;
+    await vi.waitUntil(() => upstream.of('key-of-cleo').requests('events').length > 0, PATIENT);
+    upstream.change(next!.id, DONE);
+    await theirs;
   });
 
   test.each([
