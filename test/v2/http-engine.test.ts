@@ -1,12 +1,14 @@
 import { expect, onTestFinished, test } from 'vitest';
 import type { Asset, Job, Output } from '../../src/protocol/v2.ts';
+import { BucketError } from '../../src/upstreams/bucket/errors.ts';
+import { createFolderBlobs } from '../../src/upstreams/folder/folder-blobs.ts';
 import { graph } from '../support/app/jobs.ts';
 import { multipart } from '../support/app/v1-routes.ts';
 import { createTestV2AppOver } from '../support/app/v2-routes.ts';
-import { startEngine } from '../upstreams/embedded/open.ts';
+import { startEngine, tempDir } from '../upstreams/embedded/open.ts';
 
-async function createEngineApp() {
-  const app = await createTestV2AppOver(await startEngine());
+async function createEngineApp(options: Parameters<typeof startEngine>[0] = {}) {
+  const app = await createTestV2AppOver(await startEngine(options));
   onTestFinished(() => app.close());
   const submit = async (workflow: object, headers: Readonly<Record<string, string>> = {}) =>
     await app.ask('/api/v2/jobs', {
@@ -61,6 +63,15 @@ test('an uploaded file goes through a job and comes back, links followed all the
   ]);
   const tail = await app.ask(output.url, { headers: { Range: 'bytes=-1' } });
   expect([tail.status, tail.body]).toEqual([206, content.body.subarray(-1)]);
+});
+
+test('an upload that cannot be stored is answered 503 and leaves no file', async () => {
+  const blobs = createFolderBlobs(await tempDir());
+  const away = new BucketError('the bucket is away', {});
+  const moveIntoPlace = () => Promise.reject(away);
+  const app = await createEngineApp({ blobs: { ...blobs, moveIntoPlace } });
+  expect((await app.ask('/api/v2/assets', form('41'))).status).toBe(503);
+  expect(await app.spooled()).toEqual([]);
 });
 
 test('the same bytes are known by their hash, to their owner only', async () => {

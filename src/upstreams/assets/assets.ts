@@ -42,18 +42,20 @@ export class Assets {
     this.#options = options;
   }
 
+  /** The file of the upload is moved or removed, even when this throws. */
   async create(user: string, upload: AssetUpload): Promise<Result<Asset>> {
-    const refusal = checkUpload(upload);
-    if (refusal) {
+    try {
+      return checkUpload(upload) ?? (await this.#createOnce(user, upload));
+    } finally {
       await rm(upload.file.path, { force: true });
-      return refusal;
     }
+  }
+
+  async #createOnce(user: string, upload: AssetUpload): Promise<Result<Asset>> {
     const keyed = keyedRequest('upload', upload.file.hash, upload);
     return await this.#options.withLock(upload.file.hash, async () => {
       const first = await this.#findFirstAnswer(user, keyed);
-      if (!first) return await this.#store(user, upload, keyed);
-      await rm(upload.file.path, { force: true });
-      return first;
+      return first ?? (await this.#store(user, upload, keyed));
     });
   }
 
