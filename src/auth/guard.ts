@@ -84,6 +84,8 @@ const LINK_TARGETS: ReadonlySet<string> = new Set([
   `/api${SIGNED_VIEW_PATH}`,
 ]);
 
+const WITHOUT_HOST = new URL('http://localhost');
+
 /** Node reads no further, and says nothing: an `Origin` behind these would go unseen. */
 const MAX_HEADERS = 100;
 
@@ -177,8 +179,10 @@ function isLinkTarget(url: string): boolean {
 function createHostReader(): (request: IncomingMessage) => URL | undefined {
   // One call after the other names the same.
   let last: { readonly text: string; readonly url: URL | undefined } | undefined;
-  return ({ headers, rawHeaders }) => {
+  return ({ headers, rawHeaders, httpVersion }) => {
     const { host } = headers;
+    // Health checks of proxies send none in HTTP/1.0; a browser always does.
+    if (host === undefined && httpVersion === '1.0') return WITHOUT_HOST;
     if (host === undefined || !hasSingleHost(rawHeaders)) return undefined;
     if (last?.text !== host) last = { text: host, url: readHost(host) };
     return last.url;

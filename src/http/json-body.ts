@@ -10,6 +10,7 @@ import {
   createBodyMemory,
 } from './json/body-memory.ts';
 import { NotUtf8, buildJson } from './json/builder.ts';
+import { transcoderFor } from './json/charset.ts';
 import { type JsonLimits, type Scan, type ScanFault, tooManyNodes } from './json/limits.ts';
 import { JsonScanner } from './json/scanner.ts';
 import type { Logger } from '../observability/log.ts';
@@ -40,7 +41,7 @@ type ReadOptions = {
   readonly withText?: true;
 };
 
-/** Reads bodies as JSON, whatever their content type is. */
+/** Reads bodies as JSON, whatever their content type is: of it only the charset counts. */
 export type BodyReader = ReturnType<typeof createBodyReader>;
 
 /** Deepest nesting of a body. */
@@ -143,7 +144,9 @@ async function receive(
   if (!(await reserveMore(reservedForBody))) return memoryFull();
   if (request.destroyed) return refused(400, 'The body was cut off.');
   let size = 0;
-  const takeChunk = (chunk: Buffer): Taken | Promise<Taken> => {
+  const transcode = transcoderFor(request.headers['content-type']);
+  const takeChunk = (received: Buffer): Taken | Promise<Taken> => {
+    const chunk = transcode?.(received) ?? received;
     size += chunk.length;
     if (size > maxBytes) return tooLarge(maxBytes);
     const fault = scanner.push(chunk);

@@ -11,6 +11,7 @@ import {
   tooLargeText,
 } from '../lib/spool.ts';
 import type { Durability } from '../lib/durability.ts';
+import { decodeField, decodeFile } from './transfer-encoding.ts';
 import type { GrowingFile, SpooledFile } from '../protocol/job-api.ts';
 
 /** The head of a part that is a file. */
@@ -85,7 +86,7 @@ class NotStored extends Error {}
 
 function parserConfig(request: IncomingMessage, options: MultipartOptions): busboy.BusboyConfig {
   return {
-    headers: request.headers,
+    headers: { 'content-type': readableType(request.headers['content-type'] ?? '') },
     // JavaScript parsers read names as latin1 by default; v1 clients send UTF-8.
     defParamCharset: 'utf8',
     // v1 decides about folders in a file name: it accepts some and refuses others.
@@ -98,6 +99,18 @@ function parserConfig(request: IncomingMessage, options: MultipartOptions): busb
       parts: (options.maxFields ?? 20) + (options.maxFiles ?? 5),
     },
   };
+}
+
+/**
+ * The type with its boundary quoted: v1 takes one with `=`, `/` or `:` in it as it stands, blanks
+ * around the `=` and a semicolon at the end.
+ */
+function readableType(type: string): string {
+  const [form = '', ...parameters] = type.split(';').map((text) => text.trim());
+  const boundary = /;\s*boundary\s*=\s*(?:"([^"]*)"|([^;]*))/i.exec(type);
+  if (form.toLowerCase() !== 'multipart/form-data' || boundary === null) return type;
+  const others = parameters.filter((text) => text !== '' && !/^boundary\s*=/i.test(text));
+  return [form, ...others, `boundary="${boundary[1] ?? boundary[2]?.trim() ?? ''}"`].join('; ');
 }
 
 /** Counts the whole body: many small parts are as large as one big one. */
@@ -135,13 +148,14 @@ function createForm(options: MultipartOptions, stop: (cause: Error) => void) {
   const files: Promise<SpoolResult & { part: FilePart }>[] = [];
   const limit = (): void => stop(new LimitExceeded());
 
-  async function spoolPart(stream: Readable, part: FilePart) {
+  async function spoolPart(stream: Readable, part: FilePart, encoding: string) {
     // The parser fails a cut-off part before it is read.
     stream.on('error', () => {});
     stream.once('limit', limit);
     const { dir, durability, maxFileBytes: maxBytes } = options;
     const follow = (file: GrowingFile): void => options.follow?.(part, file);
-    const spooled = await spoolStream(stream, { dir, maxBytes, durability, follow });
+    const content = decodeFile(stream, encoding);
+    const spooled = await spoolStream(content, { dir, maxBytes, durability, follow });
     if (!spooled.ok) stop(new NotStored());
     return { ...spooled, part };
   }
@@ -149,15 +163,15 @@ function createForm(options: MultipartOptions, stop: (cause: Error) => void) {
   return {
     attach(parser: busboy.Busboy): void {
       parser.on('file', (field, stream, info) => {
-        const { filename, mimeType: contentType } = info;
+        const { filename, mimeType: contentType, encoding } = info;
         // A part without a name has no file name here, whatever its type is.
-        files.push(
-          spoolPart(stream, { field: field ?? '', filename: filename ?? '', contentType }),
-        );
+        const part = { field: field ?? '', filename: filename ?? '', contentType };
+        files.push(spoolPart(stream, part, encoding));
       });
       parser.on('field', (name, value, info) => {
         if (info.valueTruncated || info.nameTruncated) limit();
-        if (name !== undefined) fields.set(name, [...(fields.get(name) ?? []), value]);
+        if (name === undefined) return;
+        fields.set(name, [...(fields.get(name) ?? []), decodeField(value, info.encoding)]);
       });
       for (const event of ['filesLimit', 'fieldsLimit', 'partsLimit'] as const)
         parser.on(event, limit);

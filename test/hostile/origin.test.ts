@@ -68,6 +68,24 @@ describe('a name that is not ours', () => {
     expect(await say(server.port, text)).toMatchObject({ status: 400 });
   });
 
+  test.each(['GET /queue', 'OPTIONS /', 'GET /', 'HEAD /system_stats'])(
+    'none is needed in HTTP/1.0, where health checks send none: %s',
+    async (call) => {
+      const text = `${call} HTTP/1.0\r\n\r\n`;
+      expect(await say(server.port, text)).toMatchObject({ status: 200 });
+    },
+  );
+
+  test.each(['attacker.com', ''])('is checked in HTTP/1.0 as well: %j', async (host) => {
+    const { status } = await say(server.port, `GET /queue HTTP/1.0\r\nHost: ${host}\r\n\r\n`);
+    expect([400, 403]).toContain(status);
+  });
+
+  test('an origin is checked without a host', async () => {
+    const text = 'POST /interrupt HTTP/1.0\r\nOrigin: https://evil\r\n\r\n';
+    expect(await say(server.port, text)).toMatchObject({ status: 403 });
+  });
+
   test('is refused before the upgrade too', async () => {
     const headers = { Host: 'attacker.com:8188' };
     const answer = await say(server.port, upgradeText('/ws', { headers }));

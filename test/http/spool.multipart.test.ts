@@ -160,6 +160,36 @@ describe('a form', () => {
     expect([fields.size, files.length]).toEqual([0, 0]);
   });
 
+  test.each([
+    ['multipart/form-data; boundary=b;'],
+    ['multipart/form-data;boundary = b'],
+    ['Multipart/Form-Data; charset=utf-8; Boundary="b"'],
+    ['multipart/form-data; boundary=b; charset=UTF-8'],
+  ])('is read under the type %s', async (type) => {
+    const { status } = await send(image('bytes') + CLOSE, { type });
+    expect([status, forms[0]?.files[0]?.filename]).toEqual([200, 'a.png']);
+  });
+
+  test.each(['==b==', 'b:1/2', '(b)', 'b b'])('is read with the bare boundary %s', async (bare) => {
+    const body = (image('bytes') + CLOSE).replaceAll('--b', `--${bare}`);
+    const { status } = await send(body, { type: `multipart/form-data; boundary=${bare}` });
+    expect([status, forms[0]?.files.length]).toEqual([200, 1]);
+  });
+
+  test.each([
+    ['base64', 'aGVs\r\nbG8gd29y\r\nbGQ=\r\n'],
+    ['BASE64', 'aGVsbG8gd29ybGQ'],
+    ['quoted-printable', 'hello=\r\n=20world'],
+    ['binary', 'hello world'],
+    ['8bit', 'hello world'],
+  ])('has its parts decoded from %s', async (encoding, data) => {
+    const header = `Content-Transfer-Encoding: ${encoding}\r\n`;
+    const body = part('name="image"; filename="a.txt"', data, header);
+    const { fields, files } = await form(body + part('name="text"', data, header) + CLOSE);
+    expect(await readFile(files[0]?.file.path ?? '', 'utf8')).toBe('hello world');
+    expect(fields.get('text')).toEqual(['hello world']);
+  });
+
   test('may have a part without a name', async () => {
     const { files } = await form(part('filename="a.png"', 'x') + CLOSE);
     expect(files.map(({ field }) => field)).toEqual(['']);

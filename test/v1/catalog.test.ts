@@ -194,6 +194,16 @@ describe('/settings', () => {
     expect(await json('/settings/Comfy.Z')).toEqual({ a: null });
   });
 
+  test.each([
+    ['application/json; charset=ISO-8859-1', 'latin1'],
+    ['text/plain;charset=utf-16', 'utf16le'],
+  ] as const)('are read in the charset of %s', async (type, charset) => {
+    const body = Buffer.from('"lät"', charset);
+    const headers = { 'Content-Type': type };
+    await app.ask('/settings/Comfy.Charset', { method: 'POST', body, headers });
+    expect(await json('/settings/Comfy.Charset')).toBe('lät');
+  });
+
   test.each(['Comfy.Never', '__proto__', 'toString'])(
     '%s, which was never set, is null',
     async (id) => {

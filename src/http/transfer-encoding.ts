@@ -1,0 +1,63 @@
+import { type Readable, Transform, pipeline } from 'node:stream';
+
+/** How the content of a part is written as text. */
+type Encoding = {
+  /** Removes what means nothing. */
+  readonly clean: (text: string) => string;
+  /** Where the last whole unit of a text ends that goes on. */
+  readonly wholeLength: (text: string) => number;
+  readonly decode: (text: string) => Buffer;
+};
+
+/** Anything else is the content as it is. */
+const ENCODINGS: { readonly [name: string]: Encoding | undefined } = {
+  base64: {
+    clean: (text) => text.replaceAll(/[^\w+/=-]/g, ''),
+    wholeLength: ({ length }) => length - (length % 4),
+    decode: (text) => Buffer.from(text, 'base64'),
+  },
+  'quoted-printable': {
+    clean: (text) => text,
+    wholeLength: (text) => text.length - (/=.?$/s.exec(text)?.[0].length ?? 0),
+    decode: (text) =>
+      Buffer.from(
+        text
+          .replaceAll(/=\r?\n/g, '')
+          .replaceAll(/=([\da-f]{2})/gi, (_, hex: string) =>
+            String.fromCharCode(Number.parseInt(hex, 16)),
+          ),
+        'latin1',
+      ),
+  },
+};
+
+/**
+ * A file of a form by its `Content-Transfer-Encoding`. RFC 7578 has given that header up, but form
+ * writers made from mail libraries send it, and v1 decodes.
+ */
+export function decodeFile(stream: Readable, encodingName: string): Readable {
+  const encoding = ENCODINGS[encodingName];
+  // A failure of one is a failure of the other; the reader of the result hears of it.
+  return encoding === undefined ? stream : pipeline(stream, createDecoder(encoding), () => {});
+}
+
+/** The same for a text field. */
+export function decodeField(value: string, encodingName: string): string {
+  const encoding = ENCODINGS[encodingName];
+  return encoding === undefined ? value : encoding.decode(encoding.clean(value)).toString('utf8');
+}
+
+function createDecoder({ clean, wholeLength, decode }: Encoding): Transform {
+  let rest = '';
+  return new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      const text = rest + clean(chunk.toString('latin1'));
+      const length = wholeLength(text);
+      rest = text.slice(length);
+      done(null, decode(text.slice(0, length)));
+    },
+    flush(done) {
+      done(null, decode(rest));
+    },
+  });
+}
