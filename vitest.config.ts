@@ -3,7 +3,7 @@ import { fastTests } from './test/fast-tests.ts';
 import { LongestFirst } from './test/longest-first.ts';
 
 /** What v1 clients rely on, whoever runs the jobs. */
-const CLIENT_SET = [
+export const CLIENT_SET = [
   'test/clients/*.test.ts',
   'test/graphs/*.test.ts',
   'test/acceptance/acceptance.test.ts',
@@ -24,7 +24,7 @@ export default defineConfig({
     // Most of the time is other processes starting and clocks running out, not this one at work.
     maxWorkers: 3,
     sequence: { sequencer: LongestFirst },
-    setupFiles: ['test/support/bytes-equality.ts'],
+    setupFiles: ['test/support/bytes-equality.ts', 'test/support/processes/dispose-stores.ts'],
     projects: [
       {
         extends: true,

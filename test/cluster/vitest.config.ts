@@ -10,7 +10,7 @@ export default defineConfig({
     ...options,
     root: fileURLToPath(new URL('../..', import.meta.url)),
     env: { ...options.env, HOLDOVER_TEST_REDIS: 'cluster' },
-    globalSetup: ['test/cluster/run-folder.ts'],
+    globalSetup: ['test/support/processes/run-folder.ts'],
     include: [
       'test/cluster/failover.ts',
       'test/cluster/stack-failover.ts',

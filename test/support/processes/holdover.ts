@@ -55,8 +55,11 @@ export async function startHoldover(options: StartOptions = {}): Promise<Holdove
 async function startBehindBalancer(options: StartOptions): Promise<Holdover> {
   const { args = [], env = {}, dataDir } = options;
   const { startStack } = await import('./stack.ts');
+  const { freeStores, killStores, takeStores } = await import('./shared-stores.ts');
   const { server, worker } = argsOfStack(args);
+  const stores = await takeStores(dataDir);
   const stack = await startStack({
+    stores,
     serverArgs: server,
     workerArgs: worker,
     // A service in front of which the servers stand runs the jobs itself.
@@ -65,22 +68,29 @@ async function startBehindBalancer(options: StartOptions): Promise<Holdover> {
     ...(dataDir !== undefined && { root: join(dataDir, 'stack') }),
   });
   const { balancer, servers } = stack;
-  const port = Number(new URL(balancer.url).port);
+  let isKilled = false;
+  async function kill9(): Promise<void> {
+    isKilled = true;
+    await Promise.all([stack.dispose(), killStores(stores, dataDir)]);
+  }
   return {
     url: balancer.url,
     wsUrl: balancer.wsUrl,
-    port,
+    port: Number(new URL(balancer.url).port),
     dataDir: servers[0]?.dataDir ?? '',
     pid: servers[0]?.pid ?? 0,
     log: () => stack.log(),
-    kill9: () => stack.dispose(),
+    kill9,
     async terminate() {
       const codes = await Promise.all(servers.map((one) => one.terminate()));
-      await stack.dispose();
+      await kill9();
       return codes.find((code) => code !== 0) ?? 0;
     },
     async dispose() {
-      await stack.dispose();
+      if (!isKilled) {
+        await stack.dispose();
+        await freeStores(stores);
+      }
       if (dataDir !== undefined) await rm(dataDir, { recursive: true, force: true });
     },
   };

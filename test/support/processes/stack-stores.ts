@@ -1,10 +1,15 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir } from 'node:fs/promises';
-import { delimiter, dirname } from 'node:path';
+import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { delimiter, dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { Redis } from 'ioredis';
 import { bucketProgram } from './bucket-server.ts';
-import { type Service, valueOf, valuesOf } from './compose.ts';
+import { SECRETS, type Service, composeServices, valueOf, valuesOf } from './compose.ts';
+import { freePort } from './free-port.ts';
+import { asOneServer, isClusterTested } from './redis.ts';
+import { type RedisCluster, startRedisCluster } from './redis-cluster.ts';
 
 /** A service of compose that is a program of another make. */
 export type StackStore = {
@@ -13,7 +18,81 @@ export type StackStore = {
   restart(): Promise<void>;
 };
 
+/** Where the records and the files of a stack are. */
+export type StackStores = {
+  readonly redis: StackStore;
+  /** In the place of Redis, if asked for. */
+  readonly cluster: RedisCluster | undefined;
+  readonly bucket: StackStore;
+  /** The variables that a service has in compose, with the addresses of this machine. */
+  variablesOf(service: Service): NodeJS.ProcessEnv;
+  /** Removes all data. */
+  empty(): Promise<void>;
+  dispose(): Promise<void>;
+};
+
+export type StackCluster = 'three-nodes' | 'with-replicas';
+
 const READY_WITHIN_MS = 30_000;
+
+export async function startStores(wanted?: StackCluster): Promise<StackStores> {
+  const root = await mkdtemp(join(tmpdir(), 'holdover-stores-'));
+  const services = composeServices();
+  if (!services['redis'] || !services['bucket']) throw new Error('compose lacks a service');
+  const ports = { redis: await freePort(), bucket: await freePort() };
+  const cluster = await clusterOf(wanted);
+  const [redis, bucket] = await Promise.all([
+    cluster
+      ? asOneServer(cluster)
+      : startStore(redisProcess(services['redis'], ports.redis, join(root, 'redis'))),
+    startStore(bucketProcess(services['bucket'], ports.bucket, join(root, 'bucket'))),
+  ]);
+  const addressed = (text: string): string =>
+    text
+      .replace('@redis:6379', `@127.0.0.1:${ports.redis}`)
+      .replace('//bucket:7070', `//127.0.0.1:${ports.bucket}`);
+  const variablesOf = ({ environment }: Service): Record<string, string> => {
+    const values = Object.entries(valuesOf(environment));
+    const here = Object.fromEntries(values.map(([name, text]) => [name, addressed(text)]));
+    return cluster ? { ...here, HOLDOVER_LEDGER: cluster.url } : here;
+  };
+  const password = SECRETS['HOLDOVER_REDIS_PASSWORD'] ?? '';
+  return {
+    redis,
+    cluster,
+    bucket,
+    variablesOf,
+    async empty() {
+      await (cluster?.flush() ?? flush(`redis://:${password}@127.0.0.1:${ports.redis}`));
+      await emptyFolder(join(root, 'bucket', 'data', 'holdover'));
+    },
+    async dispose() {
+      await Promise.all([redis.kill9(), bucket.kill9()]);
+      await cluster?.dispose();
+      await rm(root, { recursive: true, force: true });
+    },
+  };
+}
+
+async function clusterOf(wanted: StackCluster | undefined): Promise<RedisCluster | undefined> {
+  const password = SECRETS['HOLDOVER_REDIS_PASSWORD'] ?? '';
+  if (wanted === 'with-replicas') return startRedisCluster({ password, withReplicas: true });
+  return wanted === 'three-nodes' || isClusterTested()
+    ? startRedisCluster({ password })
+    : undefined;
+}
+
+async function flush(url: string): Promise<void> {
+  const redis = new Redis(url);
+  await redis.flushall();
+  redis.disconnect();
+}
+
+/** A folder is a bucket: it stays. */
+async function emptyFolder(folder: string): Promise<void> {
+  const names = await readdir(folder);
+  await Promise.all(names.map((name) => rm(join(folder, name), { recursive: true, force: true })));
+}
 
 /** The command that starts a store, and its health check. */
 type StoreProcess = {
@@ -25,7 +104,7 @@ type StoreProcess = {
 };
 
 /** Its file of settings is in `/tmp` there, and its data in `/data`. */
-export function redisProcess(service: Service, port: number, folder: string): StoreProcess {
+function redisProcess(service: Service, port: number, folder: string): StoreProcess {
   const [shell = 'sh', flag = '-c', script = ''] = service.command.map(valueOf);
   const place = `--port ${port} --bind 127.0.0.1 --dir ${folder}`;
   return {
@@ -36,7 +115,7 @@ export function redisProcess(service: Service, port: number, folder: string): St
   };
 }
 
-export function bucketProcess(service: Service, port: number, folder: string): StoreProcess {
+function bucketProcess(service: Service, port: number, folder: string): StoreProcess {
   const [shell = 'sh', flag = '-c', script = ''] = service.entrypoint.map(valueOf);
   const here = script.replaceAll('/data', `${folder}/data`).replace(' :7070', ` 127.0.0.1:${port}`);
   const path = `${dirname(bucketProgram() ?? '')}${delimiter}${process.env['PATH']}`;
@@ -54,7 +133,7 @@ function shellCheckOf({ healthcheck }: Service): string {
   return valueOf(command);
 }
 
-export async function startStore(store: StoreProcess): Promise<StackStore> {
+async function startStore(store: StoreProcess): Promise<StackStore> {
   await mkdir(store.folder, { recursive: true });
   let child = await startHealthy(store);
   async function kill9(): Promise<void> {

@@ -5,16 +5,16 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { type Balancer, hasBalancer, startBalancer } from './balancer.ts';
 import { bucketMissing } from './bucket-server.ts';
-import { PROJECT, SECRETS, type Service, composeServices, valuesOf } from './compose.ts';
+import { PROJECT, SECRETS, type Service, composeServices } from './compose.ts';
 import { freePort } from './free-port.ts';
 import { type Holdover, startHoldover } from './holdover.ts';
-import { asOneServer, isClusterTested, redisMissing } from './redis.ts';
-import { type RedisCluster, startRedisCluster } from './redis-cluster.ts';
+import { redisMissing } from './redis.ts';
+import type { RedisCluster } from './redis-cluster.ts';
 import {
+  type StackCluster,
   type StackStore,
-  bucketProcess,
-  redisProcess,
-  startStore,
+  type StackStores,
+  startStores,
   succeeds,
 } from './stack-stores.ts';
 import { type WorkerProcess, startWorker } from './worker.ts';
@@ -47,12 +47,14 @@ export type StackOptions = {
   readonly workerArgs?: readonly string[];
   /** As many as in compose. */
   readonly workers?: number;
-  /** A folder for all data, which an earlier stack may have left; without it a temporary one. */
+  /** A folder for those of the servers and workers, which an earlier stack may have left; without it a temporary one. */
   readonly root?: string;
   /** Replaces variables of the services; `undefined` removes one. */
   readonly env?: NodeJS.ProcessEnv;
   /** In the place of Redis. */
-  readonly cluster?: 'three-nodes' | 'with-replicas';
+  readonly cluster?: StackCluster;
+  /** Of the caller, who ends them; without them the stack has its own. */
+  readonly stores?: StackStores;
 };
 
 const START_TRIES = 5;
@@ -65,26 +67,13 @@ export function stackMissing(): string {
 
 export async function startStack(options: StackOptions = {}): Promise<Stack> {
   const root = options.root ?? (await mkdtemp(join(tmpdir(), 'holdover-stack-')));
-  const { redis, bucket, holdover, worker } = composeServices();
-  if (!redis || !bucket || !holdover || !worker) throw new Error('compose lacks a service');
-  const ports = { redis: await freePort(), bucket: await freePort() };
-  const cluster = await clusterOf(options);
-  const stores = await Promise.all([
-    cluster
-      ? asOneServer(cluster)
-      : startStore(redisProcess(redis, ports.redis, join(root, 'redis'))),
-    startStore(bucketProcess(bucket, ports.bucket, join(root, 'bucket'))),
-  ]);
-  const envOf = (service: Service): NodeJS.ProcessEnv => {
-    const values = Object.entries(valuesOf(service.environment)).map(([name, value]) => [
-      name,
-      value
-        .replace('@redis:6379', `@127.0.0.1:${ports.redis}`)
-        .replace('//bucket:7070', `//127.0.0.1:${ports.bucket}`),
-    ]);
-    const ledger = cluster && { HOLDOVER_LEDGER: cluster.url };
-    return { ...Object.fromEntries(values), ...ledger, ...options.env };
-  };
+  const { holdover, worker } = composeServices();
+  if (!holdover || !worker) throw new Error('compose lacks a service');
+  const stores = options.stores ?? (await startStores(options.cluster));
+  const envOf = (service: Service): NodeJS.ProcessEnv => ({
+    ...stores.variablesOf(service),
+    ...options.env,
+  });
   const startServer = (index: number, port: number) =>
     startHoldover({
       upstream: 'embedded',
@@ -103,19 +92,19 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   const indexesTo = (count: number) => Array.from({ length: count }, (_, i) => i);
   const serverIndexes = indexesTo(holdover.deploy.replicas);
   const workerIndexes = indexesTo(options.workers ?? worker.deploy.replicas);
-  const servers = await Promise.all(
-    serverIndexes.map(async (index) => startServer(index, await freePort())),
-  );
-  const workers = await Promise.all(workerIndexes.map(startOneWorker));
+  const [servers, workers] = await Promise.all([
+    Promise.all(serverIndexes.map(async (index) => startServer(index, await freePort()))),
+    Promise.all(workerIndexes.map(startOneWorker)),
+  ]);
   const balancer = await startBalancer(servers.map(({ port }) => port));
   const formerLogs: string[] = [];
   return {
     balancer,
     servers,
     workers,
-    redis: stores[0],
-    cluster,
-    bucket: stores[1],
+    redis: stores.redis,
+    cluster: stores.cluster,
+    bucket: stores.bucket,
     token: SECRETS['HOLDOVER_LOCAL_TOKEN'] ?? '',
     dirs: [
       ...serverIndexes.map((i) => `server-${i}`),
@@ -135,19 +124,10 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     async dispose() {
       await balancer.close();
       await Promise.all([...servers, ...workers].map((one) => one.dispose()));
-      await Promise.all(stores.map((store) => store.kill9()));
-      await cluster?.dispose();
+      if (options.stores === undefined) await stores.dispose();
       if (options.root === undefined) await rm(root, { recursive: true, force: true });
     },
   };
-}
-
-async function clusterOf(options: StackOptions): Promise<RedisCluster | undefined> {
-  const password = SECRETS['HOLDOVER_REDIS_PASSWORD'] ?? '';
-  if (options.cluster === 'with-replicas')
-    return startRedisCluster({ password, withReplicas: true });
-  const isWanted = options.cluster === 'three-nodes' || isClusterTested();
-  return isWanted ? startRedisCluster({ password }) : undefined;
 }
 
 /** As `restart: unless-stopped`: a store may be away. */

@@ -7,7 +7,7 @@ import { join } from 'node:path';
  * that it started.
  */
 export default function useRunFolder(): void {
-  const folder = mkdtempSync(join(tmpdir(), 'holdover-cluster-'));
+  const folder = mkdtempSync(join(tmpdir(), 'holdover-run-'));
   process.env['TMPDIR'] = folder;
   process.once('exit', () => {
     for (const id of processesIn(folder)) process.kill(id, 'SIGKILL');
