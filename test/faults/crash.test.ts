@@ -174,7 +174,9 @@ describe('kill -9', () => {
   });
 
   test('of a prompt whose outcome is unknown: it is looked for again', async () => {
-    const setup = await openOwnSetup({ env: FIXED });
+    // The search of the first process, or that of the next one, must not be over before the service lists jobs.
+    const pace = { searchWindowMs: 60_000 };
+    const setup = await openOwnSetup({ env: FIXED, pace });
     const { upstream } = setup;
     upstream.script(runsToCompletion());
     upstream.once('submit', fault.claimAndDie({ withJob: true }));

@@ -274,19 +274,19 @@ describe('how a job goes on', () => {
 
   test('previews without a node, or a PNG, are previews', async () => {
     const client = await setup.client();
-    setup.upstream.script(async (job, server) => {
-      await sleep(80);
-      server.change(job.id, { status: 'running' });
-      server.emit(job.id, 'progress', progressAt(1, 2));
-      const png = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 1, 2, 3]);
-      server.emit(job.id, 'preview', { ...preview(png), node_id: '', content_type: 'image/png' });
-      await sleep(80);
-      finish(server, job);
-    }, client.key);
-    const { promptId } = await client.post({ more: { extra_data: { preview_method: 'auto' } } });
+    setup.upstream.script(staysRunning, client.key);
+    const more = { extra_data: { preview_method: 'auto' } };
+    const { promptId, marker } = await client.post({ more });
+    // A stream that is opened when the job is over has no previews.
+    await expect.poll(() => theirs(client).requests('events').length).toBe(1);
+    const [job] = client.jobs(marker) as [WireJob];
+    setup.upstream.emit(job.id, 'progress', progressAt(1, 2));
+    const png = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 1, 2, 3]);
+    const odd = { ...preview(png), node_id: '', content_type: 'image/png' };
+    setup.upstream.emit(job.id, 'preview', odd);
+    await expect.poll(() => client.socket.frames.some((f) => f.kind === 'binary')).toBe(true);
+    finish(setup.upstream, job);
     await expectWhole(client, promptId);
-    const binary = client.socket.frames.filter((f) => f.kind === 'binary');
-    expect(binary.length).toBeGreaterThan(0);
   });
 
   testOneServer('eight streams and no more: all of twenty prompts end', async () => {

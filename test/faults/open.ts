@@ -84,6 +84,7 @@ const FAST_PACE: RetryPolicy = {
 
 type Options = {
   readonly limits?: Partial<RemoteLimits>;
+  readonly pace?: Partial<RetryPolicy>;
   readonly args?: readonly string[];
   readonly env?: NodeJS.ProcessEnv;
   /** Of the first process only. */
@@ -159,7 +160,8 @@ export async function openFaultSetup(options: Options = {}): Promise<FaultSetup>
   const proxy = await openFaultProxy(upstream.origin);
   const dataDir = await mkdtemp(join(tmpdir(), 'holdover-faults-'));
   const start = (env: NodeJS.ProcessEnv = {}): Promise<Holdover> => {
-    const limits = JSON.stringify({ ...FAST, outbox: FAST_PACE, ...options.limits });
+    const outbox = { ...FAST_PACE, ...options.pace };
+    const limits = JSON.stringify({ ...FAST, outbox, ...options.limits });
     const url = options.upstreamUrl ?? proxy.url + mount;
     const own = ['--upstream', url, '--upstream-limits', limits];
     // Whatever stands in for a store of files is on this machine too.
