@@ -45,6 +45,10 @@ function isFull(answer: BucketAnswer | undefined): boolean {
 /** Errors that pass, or that damage on the way caused. */
 const PASSING_CODES: ReadonlySet<string> = new Set([
   'BadDigest',
+  // Another call of the same key was on its way.
+  'ConditionalRequestConflict',
+  // versitygw, of a key that is no folder: another call removed the last object of its folder in that moment.
+  'ExistingObjectIsDirectory',
   'InternalError',
   'RequestTimeout',
   'SlowDown',

@@ -148,7 +148,7 @@ export function createObjects(client: BucketClient, sizes: TransferSizes) {
       { onlyNew = false, ...patience }: Patience & { readonly onlyNew?: boolean } = {},
     ): Promise<boolean> {
       const headers = onlyNew ? { 'if-none-match': '*' } : {};
-      const accept = onlyNew ? [412, 409] : [];
+      const accept = onlyNew ? [412] : [];
       const call = { method: 'PUT', key, body, headers, accept, ...patience } as const;
       return (await client.done(call)).status < 300;
     },

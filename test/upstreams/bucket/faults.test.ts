@@ -73,6 +73,30 @@ describe.skipIf(bucketMissing() !== '')(`a bucket with faults${bucketMissing()}`
       expect(await bucket.blobs.isInPlace(file.hash)).toBe(false);
     });
 
+    test.each(['ConditionalRequestConflict', 'ExistingObjectIsDirectory'])(
+      'an id that meets a 409 %s is written',
+      async (code) => {
+        const { bucket, proxy } = await open();
+        proxy.use(failingFirst(1, { status: 409, code }, ({ method }) => method === 'PUT'));
+        await bucket.identity.createId('folder.id', 'the first');
+        expect(await bucket.identity.readId('folder.id')).toBe('the first');
+        await bucket.identity.createId('folder.id', 'the second');
+        expect(await bucket.identity.readId('folder.id')).toBe('the first');
+      },
+    );
+
+    test('processes that open an empty one at the same time have one id', async () => {
+      for (let round = 0; round < 10; round += 1) {
+        const source = sourceAt(server().endpoint);
+        const ids = Array.from({ length: 6 }, async (_, i) => {
+          const { identity } = await openTestBucket(server(), { source });
+          await identity.createId('folder.id', `id ${i}`);
+          return await identity.readId('folder.id');
+        });
+        expect(new Set(await Promise.all(ids)).size).toBe(1);
+      }
+    });
+
     test('the completion of an upload whose answer is lost counts', async () => {
       const { bucket, proxy } = await open();
       const file = await spooledBytes(randomBytes(11 * MIB));
