@@ -42,6 +42,8 @@ export function createCancel(options: CancelOptions) {
     prompt.cancelRequested = true;
     await ledger.prompts.askCancel(prompt.key, options.clock.now());
     reached('after-cancel-asked');
+    // Before the answer: the next call of this client may come to any process.
+    await promptEventLog.requestCancel({ key: prompt.key, user: prompt.caller.user });
     return promptEventLog.isLeader(prompt.key)
       ? cancelOwned(prompt, caller)
       : cancelRemote(prompt, caller);
@@ -57,7 +59,6 @@ export function createCancel(options: CancelOptions) {
 
   /** Without a job only the owner can act; with a job any process can cancel it. */
   async function cancelRemote(prompt: LivePrompt, caller: Caller): Promise<void> {
-    promptEventLog.requestCancel({ key: prompt.key, user: prompt.caller.user });
     await waitWhile(() => isInOutbox(prompt) && livePrompts.has(prompt));
     await jobCanceller.cancelJob(prompt, caller);
   }

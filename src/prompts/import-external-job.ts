@@ -103,7 +103,7 @@ export function createExternalJobImporter(options: ExternalJobImporterOptions) {
       const prompt = livePrompts.find(user, jobId);
       if (!prompt || prompt.cancelRequested) return;
       prompt.cancelRequested = true;
-      promptEventLog.requestCancel({ key: prompt.key, user });
+      void promptEventLog.requestCancel({ key: prompt.key, user });
       await ledger.prompts.askCancel(prompt.key, clock.now()).catch((error: unknown) => {
         const facts = { event: 'cancel.record_failed', err: error, user, jobId };
         log.error(facts, 'could not record the cancel of a v2 job');

@@ -103,8 +103,8 @@ export interface PromptEventLog {
    * A client of this user has the result of a prompt: other processes keep no frames of it either.
    */
   resultFetched(user: string, promptId: string): void;
-  /** Tells the owner that the end of the prompt was requested. */
-  requestCancel(prompt: OwnedPrompt): void;
+  /** Tells the other processes that the end of the prompt was requested. Does not reject. */
+  requestCancel(prompt: OwnedPrompt): Promise<void>;
   /** True when other processes may have sockets of this user. */
   isWatched(user: string): boolean;
   /** This process has sockets of the user, or has none any more. */
@@ -161,7 +161,7 @@ export function createLocalEventLog(): PromptEventLog {
     isLeader: () => true,
     markReceived() {},
     resultFetched() {},
-    requestCancel() {},
+    async requestCancel() {},
     isWatched: () => false,
     watch() {},
     isFollowed: () => true,

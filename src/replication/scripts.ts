@@ -90,7 +90,7 @@ local user, id, word = unpack(ARGV)
 remember(P .. 'fetched:' .. user, id)
 tell(user, 'f ' .. word)`;
 
-const cancel = `tell(ARGV[1], 'c ' .. ARGV[2])`;
+const cancel = `tell(ARGV[1], 'c ' .. ARGV[2] .. ' ' .. ARGV[3])`;
 
 /** The prompts of a user that ended, and those whose results were fetched, a moment ago. */
 const recent = `

@@ -179,8 +179,9 @@ export class SharedEventLog implements PromptEventLog {
     sent.catch(this.#logFailure('a fetched result'));
   }
 
-  requestCancel({ key, user }: OwnedPrompt): void {
-    this.#partitions.ofUser(user).scripts.cancel(user, key).catch(this.#logFailure('a cancel'));
+  async requestCancel({ key, user }: OwnedPrompt): Promise<void> {
+    const { scripts } = this.#partitions.ofUser(user);
+    await scripts.cancel(user, key, this.#instance).catch(this.#logFailure('a cancel'));
   }
 
   isWatched(user: string): boolean {
@@ -219,7 +220,9 @@ export class SharedEventLog implements PromptEventLog {
         if (sender !== this.#instance) this.#streams.get(key)?.receivedElsewhere(group, upTo);
       },
       onFetched: (user, promptId) => this.#handlers?.resultFetched(user, promptId),
-      onCancel: (key) => this.#handlers?.cancelRequested(key),
+      onCancel: (key, sender) => {
+        if (sender !== this.#instance) this.#handlers?.cancelRequested(key);
+      },
       onVacant: () => void this.#findVacant(),
     };
   }

@@ -6,7 +6,8 @@ export type SubscriptionHandlers = {
   readonly onEntry: (key: string, n: number, text: string, picture?: Uint8Array) => void;
   readonly onReceived: (key: string, group: ReceiverGroup, upTo: number, instance: string) => void;
   readonly onFetched: (user: string, promptId: string) => void;
-  readonly onCancel: (key: string) => void;
+  /** `sender`: empty for a process of an earlier version. */
+  readonly onCancel: (key: string, sender: string) => void;
   /** A process gave up its prompts. */
   readonly onVacant: () => void;
 };
@@ -71,7 +72,7 @@ export class Subscription {
     if (message.startsWith('r')) {
       return this.#handlers.onReceived(key, group as ReceiverGroup, Number(upTo), instance);
     }
-    if (!message.startsWith('f')) return this.#handlers.onCancel(key);
+    if (!message.startsWith('f')) return this.#handlers.onCancel(key, upTo);
     const user = channel.slice(`${this.#start}prompts:`.length);
     this.#handlers.onFetched(user, Buffer.from(key, 'base64url').toString());
   };

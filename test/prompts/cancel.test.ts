@@ -34,7 +34,7 @@ function openCancel(given: Given = {}) {
     },
     promptEventLog: {
       isLeader: () => isOwner,
-      requestCancel: () => void events.push('ask the owner'),
+      requestCancel: async () => void events.push('tell the others'),
     },
     livePrompts: { has: (prompt: LivePrompt) => live.has(prompt) },
     outbox: { cancel: async () => isInOutbox },
@@ -57,13 +57,17 @@ function openCancel(given: Given = {}) {
 }
 
 test.each<[string, Given, string[]]>([
-  ['in the outbox ends there', { isInOutbox: true }, ['k at 5']],
-  ['whose job is searched for ends with the search', { isSearched: true }, ['k at 5']],
-  ['with a job is cancelled upstream', {}, ['k at 5', 'cancel the job']],
+  ['in the outbox ends there', { isInOutbox: true }, ['k at 5', 'tell the others']],
+  [
+    'whose job is searched for ends with the search',
+    { isSearched: true },
+    ['k at 5', 'tell the others'],
+  ],
+  ['with a job is cancelled upstream', {}, ['k at 5', 'tell the others', 'cancel the job']],
   [
     'of another process is cancelled there and upstream',
     { isOwner: false },
-    ['k at 5', 'ask the owner', 'cancel the job'],
+    ['k at 5', 'tell the others', 'cancel the job'],
   ],
 ])('a prompt %s', async (_, given, events) => {
   const opened = openCancel(given);

@@ -347,6 +347,22 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
     expect(await waiting(who)).not.toContain(promptId);
   });
 
+  test.each([0, 2])(
+    'a cancel at %s that the service does not take yet is known to all of them at once',
+    async (index) => {
+      const who = createTestUser();
+      const promptId = await who.post(url(0));
+      const jobUrl = (at: number) => `${url(at)}/api/job/${promptId}/status`;
+      for (const at of [0, 1, 2])
+        await expect.poll(async () => (await who.get(jobUrl(at))).status).toMatch(/prep|exec/);
+      replicas.upstream.always('cancel', fault.refuse(503, 'upstream_unreachable'));
+      onTestFinished(() => replicas.upstream.always('cancel', (exchange) => exchange.honestly()));
+      await cancelAt(url(index), promptId);
+      const words = [0, 1, 2].map(async (at) => (await who.get(jobUrl(at))).status);
+      expect(await Promise.all(words)).toEqual(Array(3).fill('cancel_requested'));
+    },
+  );
+
   describe('while the service has no room', () => {
     test('a prompt in the outbox of one is cancelled at another', async () => {
       const who = createTestUser();
