@@ -1,5 +1,6 @@
 import { once } from 'node:events';
-import { request } from 'node:http';
+import { Agent, type IncomingMessage, get, request } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import {
   NOT_A_PICTURE,
@@ -13,10 +14,12 @@ import {
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 import { type Recorder, connect, getJson, postPrompt } from '../support/clients/v1-client.ts';
 import { endless, flat, growing, loading } from '../support/graphs/workflows.ts';
+import { testedUpstream } from '../support/upstreams/tested-upstream.ts';
 
 // Requirements of v1 clients on the HTTP side, ranked by how many of them break without it; the numbers
 // are the ranks. Requirements on frames and users are in the sibling files.
 
+const IS_STACK = testedUpstream() === 'stack';
 const ALIASES = ['', '/api'];
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
@@ -422,12 +425,30 @@ describe('18: probes', () => {
     if (body) expect(JSON.parse(answer.body.toString())).toEqual(body);
   });
 
-  test('a connection stays open between the calls of a slow poller', async () => {
+  test.skipIf(IS_STACK)('a connection stays open between the calls of a slow poller', async () => {
     const { headers } = await fetch(`${holdover.url}/prompt`);
     expect(Number(/timeout=(\d+)/.exec(headers.get('keep-alive')!)?.[1])).toBeGreaterThanOrEqual(
       75,
     );
   });
+
+  // HAProxy announces no time-out.
+  test.runIf(IS_STACK)(
+    'a connection to the balancer stays open between the calls of a slow poller',
+    async () => {
+      const agent = new Agent({ keepAlive: true });
+      const isReused = async (): Promise<boolean> => {
+        const call = get(`${holdover.url}/prompt`, { agent });
+        const [answer] = (await once(call, 'response')) as [IncomingMessage];
+        await once(answer.resume(), 'end');
+        return call.reusedSocket;
+      };
+      expect(await isReused()).toBe(false);
+      await delay(6000);
+      expect(await isReused()).toBe(true);
+      agent.destroy();
+    },
+  );
 
   test('GET /history is 200', async () => {
     expect((await raw('/history')).status).toBe(200);

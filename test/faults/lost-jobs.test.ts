@@ -189,7 +189,7 @@ test('killed between taking the job off and sending the prompt again: it is sent
   const { promptId, marker } = await client.post();
   setup.upstream.script(runsToCompletion());
   setup.upstream.jobs.delete(jobOf(client, marker).id);
-  await expect.poll(() => fetch(setup.holdover().url).catch(() => 'dead')).toBe('dead');
+  await setup.holdover().ended;
   await setup.restart();
   await client.reconnect();
   expect((await client.ended(promptId)).status.status_str).toBe('success');

@@ -64,6 +64,9 @@ const IS_STACK = testedUpstream() === 'stack';
 /** Five processes take longer to start than one. */
 export const SLOWER = IS_STACK ? 3 : 1;
 
+/** In front of one upstream. */
+export const SERVERS = IS_STACK ? 2 : 1;
+
 /** For tests about one process: its own limits, its log, its data folder. */
 export const testOneServer = test.skipIf(IS_STACK);
 

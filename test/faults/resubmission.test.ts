@@ -110,8 +110,7 @@ describe('an unknown job, after a kill -9', () => {
     const isDead = new Promise<void>((resolve) => {
       upstream.once('submit', fault.refuse(429, 'queue_full'), (exchange) => {
         upstream.makeJob(exchange);
-        process.kill(setup.holdover().pid, 'SIGKILL');
-        resolve();
+        void setup.holdover().kill9().then(resolve);
       });
     });
     const { promptId, marker } = await client.post();
@@ -179,7 +178,9 @@ describe('a prompt that came with a key of its own, after a kill -9', () => {
   });
 
   test('whose outcome was unknown: its job is found all the same', async () => {
-    const setup = await openOwnSetup({ env: FIXED });
+    // The search of the first process, or that of the next one, must not be over before the service lists jobs.
+    const pace = { searchWindowMs: 60_000 };
+    const setup = await openOwnSetup({ env: FIXED, pace });
     const { upstream } = setup;
     upstream.script(runsToCompletion());
     upstream.always('list', fault.refuse(503, 'upstream_unreachable'));

@@ -24,6 +24,8 @@ export type Holdover = {
   readonly pid: number;
   /** Everything it logged so far. */
   log(): string;
+  /** Resolves when it has ended, or one server of a stack. */
+  readonly ended: Promise<void>;
   /** SIGKILL; resolves when the process is gone. The data directory stays. */
   kill9(): Promise<void>;
   /** SIGTERM; resolves with the exit code. The data directory stays. */
@@ -68,10 +70,10 @@ async function startBehindBalancer(options: StartOptions): Promise<Holdover> {
     ...(dataDir !== undefined && { root: join(dataDir, 'stack') }),
   });
   const { balancer, servers } = stack;
-  let isKilled = false;
+  let killed: Promise<unknown> | undefined;
   async function kill9(): Promise<void> {
-    isKilled = true;
-    await Promise.all([stack.dispose(), killStores(stores, dataDir)]);
+    killed ??= Promise.all([stack.dispose(), killStores(stores, dataDir)]);
+    await killed;
   }
   return {
     url: balancer.url,
@@ -80,6 +82,7 @@ async function startBehindBalancer(options: StartOptions): Promise<Holdover> {
     dataDir: servers[0]?.dataDir ?? '',
     pid: servers[0]?.pid ?? 0,
     log: () => stack.log(),
+    ended: Promise.race(servers.map(({ ended }) => ended)),
     kill9,
     async terminate() {
       const codes = await Promise.all(servers.map((one) => one.terminate()));
@@ -87,7 +90,7 @@ async function startBehindBalancer(options: StartOptions): Promise<Holdover> {
       return codes.find((code) => code !== 0) ?? 0;
     },
     async dispose() {
-      if (!isKilled) {
+      if (killed === undefined) {
         await stack.dispose();
         await freeStores(stores);
       }
@@ -152,6 +155,7 @@ async function startOne(options: StartOptions): Promise<Holdover> {
       log.splice(0, log.length, log.join(''));
       return log[0] ?? '';
     },
+    ended: exited.then(() => {}),
     async kill9() {
       await stop('SIGKILL');
     },
