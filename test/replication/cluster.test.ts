@@ -80,7 +80,7 @@ describe.skipIf(redisMissing() !== '')(`over a Redis Cluster${redisMissing()}`, 
     await Promise.all(USERS.map((user) => follower.promptEventLog.whenCaughtUp(user)));
     expect([...follower.told].toSorted()).toEqual(keys.toSorted());
     await expect.poll(() => leader.promptEventLog.isFollowed(USERS[0] ?? '')).toBe(true);
-    follower.promptEventLog.requestCancel({ key: keys[0] ?? '', user: USERS[0] ?? '' });
+    await follower.promptEventLog.requestCancel({ key: keys[0] ?? '', user: USERS[0] ?? '' });
     await expect.poll(() => leader.told.has(`cancel ${keys[0]}`)).toBe(true);
   });
 

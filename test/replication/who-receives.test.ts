@@ -77,7 +77,7 @@ describe.skipIf(redisMissing() !== '')(`who receives entries${redisMissing()}`, 
     await begin(leader, 'led', 'cas');
     await expect.poll(() => leader.promptEventLog.isFollowed('cas')).toBe(true);
     const other = await open();
-    other.promptEventLog.requestCancel({ key: 'led', user: 'cas' });
+    await other.promptEventLog.requestCancel({ key: 'led', user: 'cas' });
     await expect.poll(() => leader.told).toEqual(['cancel led']);
   });
 
