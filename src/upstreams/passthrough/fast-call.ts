@@ -25,11 +25,13 @@ export function createFastCall(options: Options): Dispatcher.DispatchHandler {
   const countInterim = createInterimAnswerCounter();
   /** Bytes left of the body; NaN when the length is unknown. */
   let bytesLeft = Number.NaN;
+  let drainTimer: NodeJS.Timeout | undefined;
   let lastChunk: Buffer | undefined;
 
   function end(outcome: ProxyOutcome): void {
     if (stage === 'over') return;
     stage = 'over';
+    clearTimeout(drainTimer);
     if (outcome === 'answered') exchange.respond = false;
     if (!res.writableFinished) dispatchController?.abort(new Error('the call is over'));
     resolve(outcome);
@@ -43,12 +45,12 @@ export function createFastCall(options: Options): Dispatcher.DispatchHandler {
   /** A client that does not read has the same time limit as the service. */
   function pauseUntilDrained(): void {
     dispatchController?.pause();
-    const drainTimer = setTimeout(() => res.destroy(), silenceMs);
-    const stop = (): void => clearTimeout(drainTimer);
-    res.once('close', stop).once('drain', () => {
-      stop();
-      dispatchController?.resume();
-    });
+    if (!drainTimer) res.on('drain', resume);
+    drainTimer = setTimeout(() => res.destroy(), silenceMs);
+  }
+  function resume(): void {
+    clearTimeout(drainTimer);
+    dispatchController?.resume();
   }
   if (res.destroyed) end('answered');
   else res.once('close', () => end('answered'));

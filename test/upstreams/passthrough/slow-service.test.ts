@@ -1,5 +1,5 @@
 // A service that takes its time with an upload is not the client's fault.
-import type { RequestListener } from 'node:http';
+import type { RequestListener, ServerResponse } from 'node:http';
 import Koa from 'koa';
 import { expect, onTestFinished, test } from 'vitest';
 import { createHttpServer, listen } from '../../../src/http/server.ts';
@@ -10,7 +10,7 @@ import { startOrigin } from './origin.ts';
 
 const BODY_IDLE_MS = 200;
 
-async function startFront(baseUrl: string): Promise<number> {
+async function startFront(baseUrl: string, ...before: Koa.Middleware[]): Promise<number> {
   const passThrough = createPassThrough({
     baseUrl,
     key: undefined,
@@ -18,7 +18,8 @@ async function startFront(baseUrl: string): Promise<number> {
     authenticate: async () => ({ user: 'local' }),
     log: silentLogger(),
   });
-  const app = new Koa().use(passThrough.v2);
+  const app = new Koa();
+  for (const each of [...before, passThrough.v2]) app.use(each);
   const handler = app.callback() as RequestListener;
   const server = createHttpServer(handler, { bodyIdleMs: BODY_IDLE_MS });
   onTestFinished(() => {
@@ -52,4 +53,26 @@ test('an upload that the service does not take yet is not given up, one that doe
   part.send(post(bytes));
   part.send('part');
   expect((await part.answer()).status).toBe(408);
+});
+
+test('an answer that its client reads slowly collects no listeners', async () => {
+  const origin = await startOrigin();
+  onTestFinished(() => origin.close());
+  const bytes = 20 * 1024 * 1024;
+  origin.on('/large', (_req, res) => void res.end(Buffer.alloc(bytes)));
+  const answers: ServerResponse[] = [];
+  const port = await startFront(origin.url, (ctx, next) => {
+    answers.push(ctx.res);
+    return next();
+  });
+  const answer = await fetch(`http://127.0.0.1:${port}/api/v2/large`);
+  const listeners: number[] = [];
+  let received = 0;
+  for await (const chunk of answer.body ?? []) {
+    received += chunk.length;
+    listeners.push(answers[0]?.listenerCount('close') ?? 0);
+    await new Promise((resolve) => setTimeout(resolve, 1));
+  }
+  expect(received).toBe(bytes);
+  expect(Math.max(...listeners)).toBe(listeners[0]);
 });
