@@ -1,9 +1,9 @@
 import type { JobCalls } from '../job-engine.ts';
 import { type Result, type SubmitRequest, isGone, ok } from '../../protocol/job-api.ts';
-import { isJsonObject } from '../../protocol/json.ts';
+import { type Json, isJsonObject } from '../../protocol/json.ts';
 import type { Job } from '../../protocol/v2.ts';
 import { type Account, withAccount } from '../remote-calls/accounts.ts';
-import { invalidAnswer } from '../remote-calls/errors.ts';
+import { type Reply, invalidAnswer } from '../remote-calls/errors.ts';
 import { redactError } from '../remote-calls/redact.ts';
 import { readJob, readWorkflow } from './schemas.ts';
 import type { SubmitFormat } from './submit-format.ts';
@@ -95,17 +95,23 @@ async function submitFormatFor(
 }
 
 /** Only a Holdover with its own engine reports `embedded` as its upstream. */
-async function isHoldover(services: RemoteServices): Promise<boolean> {
-  const { calls, links, capabilities, limits, clock } = services;
-  if (capabilities.holdover && clock.now() < capabilities.holdover.untilMs)
-    return capabilities.holdover.isOne;
+async function isHoldover({ calls, links, capabilities, limits, clock }: RemoteServices) {
+  const { holdover: known } = capabilities;
+  if (known && clock.now() < known.untilMs) return known.isOne;
   const path = links.target('health');
   const timeoutMs = limits.discoverTimeoutMs;
   const outcome = await calls.once(undefined, { method: 'GET', path, timeoutMs });
-  const json = outcome.kind === 'reply' ? outcome.reply.json : undefined;
-  const isOne = isJsonObject(json) && json['upstream'] === 'embedded';
-  capabilities.holdover = { isOne, untilMs: clock.now() + limits.discoverAgainMs };
+  const answer = outcome.kind === 'reply' ? upstreamOf(outcome.reply) : undefined;
+  const isOne = answer === undefined ? known?.isOne === true : answer === 'embedded';
+  const forMs = answer === undefined ? limits.discoverRetryMs : limits.discoverAgainMs;
+  capabilities.holdover = { isOne, untilMs: clock.now() + forMs };
   return isOne;
+}
+
+/** The upstream that a service reports, `null` for none; `undefined` while it starts or is away. */
+function upstreamOf({ status, json, isPage }: Reply): Json | null | undefined {
+  if (status >= 500 || status === 429 || isPage === true) return undefined;
+  return isJsonObject(json) ? (json['upstream'] ?? null) : null;
 }
 
 /**

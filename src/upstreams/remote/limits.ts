@@ -72,6 +72,7 @@ export const DEFAULT_REMOTE_LIMITS = {
   },
   discoverTimeoutMs: 5_000,
   discoverAgainMs: 10 * MINUTE_MS,
+  discoverRetryMs: 10_000,
 };
 
 const POLL_GROWTH = 1.5;

@@ -4,6 +4,7 @@ import type { SubmitRequest } from '../../../src/protocol/job-api.ts';
 import type { Json } from '../../../src/protocol/json.ts';
 import type { Graph } from '../../../src/protocol/v2.ts';
 import { error, fault, type Hook } from '../../support/upstreams/hostile-v2.ts';
+import { createFakeClock } from '../../support/fake-clock.ts';
 import { graph, value } from '../../support/app/jobs.ts';
 import { CALLER, openRemote } from './open.ts';
 
@@ -425,6 +426,27 @@ describe('vendor fields', () => {
     expect(upstream.requests('health').map(({ headers }) => headers['authorization'])).toEqual([
       undefined,
     ]);
+  });
+
+  test.each([
+    ['a lost call', fault.reset()],
+    ['a 503', fault.refuse(503, 'starting')],
+    ["a proxy's page", fault.html(404)],
+  ])('%s to its health does not make a Holdover another service', async (_, hook) => {
+    const clock = createFakeClock(Date.now());
+    const { upstream, remote } = await openRemote({ clock });
+    const isOne = async () => {
+      value(await remote.submit(CALLER, request(vendor)));
+      return fieldsOf(upstream.requests('submit').at(-1)!.body).length > 1;
+    };
+    upstream.once('health', hook);
+    upstream.always('health', ({ json }) => json(200, { status: 'healthy', upstream: 'embedded' }));
+    expect(await isOne()).toBe(false);
+    await clock.advance(10_000);
+    expect(await isOne()).toBe(true);
+    await clock.advance(10 * 60_000);
+    upstream.once('health', hook);
+    expect(await isOne()).toBe(true);
   });
 
   test('leave out a prompt that is the workflow itself, and png info that is none', async () => {
