@@ -62,21 +62,23 @@ async function removeUnrecorded(deps: RetentionOptions): Promise<void> {
 
 /**
  * A rerun from the cache may have extended the job meanwhile, as it lists this job's outputs as its
- * own.
+ * own. A job stays while an unfinished one reads its outputs.
  */
 async function expireJob(
   id: string,
-  { ledger, assets, withLock, clock }: RetentionOptions,
+  { ledger, assets, withLock, clock, isInUse }: RetentionOptions,
 ): Promise<void> {
   await withLock(jobLock(id), async () => {
     const row = await ledger.jobs.get(id);
     if (!row || row.expiresAtMs > clock.now()) return;
-    for (const asset of await ledger.assets.ofJob(id)) await assets.removeAsset(asset);
+    const outputs = await ledger.assets.ofJob(id);
+    if (outputs.some((output) => isInUse(output.id))) return;
+    for (const output of outputs) await assets.removeAsset(output);
     await ledger.jobs.remove(id);
   });
 }
 
-/** Removes temporary files first, then the oldest, and nothing that an unfinished job needs. */
+/** Removes temporary files first, then the oldest, and none that an unfinished job needs by then. */
 async function enforceBudget(deps: RetentionOptions): Promise<void> {
   const isOver = async (): Promise<boolean> =>
     (await deps.ledger.assets.totalBytes()) > deps.assetBudgetBytes;
@@ -85,7 +87,8 @@ async function enforceBudget(deps: RetentionOptions): Promise<void> {
   const temporary = rows.filter(isTemporary);
   for (const row of [...temporary, ...rows.filter((other) => !isTemporary(other))]) {
     if (!(await isOver())) return;
-    await deps.assets.removeAsset(row);
+    // Jobs were submitted while others were removed.
+    if (await isRemovable(row, deps)) await deps.assets.removeAsset(row);
   }
 }
 

@@ -3,7 +3,11 @@ import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test, vi } from 'vitest';
 import { ANNA, contentText, graph, runJob, spooled, value } from '../../support/app/jobs.ts';
-import { startEngine, tempDir } from './open.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createDeferred } from '../../../src/lib/concurrency.ts';
+import { createFolderBlobs } from '../../../src/upstreams/folder/folder-blobs.ts';
+import type { Engine } from '../../../src/upstreams/job-engine.ts';
+import { openEngine, startEngine, tempDir } from './open.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const saving = (seed: number) =>
@@ -107,4 +111,52 @@ describe('retention', () => {
     expect(await contentText(engine, ids[1] ?? '')).toBe('abcdefghij');
     expect(await contentText(engine, ids[2] ?? '')).toBe('ABCDEFGHIJ');
   });
+
+  test('over the disk budget a file stays that a job began to read while others went', async () => {
+    const dataDir = await tempDir();
+    const held = createDeferred();
+    const blobs = createFolderBlobs(path.join(dataDir, 'blobs'));
+    const markUnrecorded = vi.fn(async (hash: string) => {
+      await held.promise;
+      await blobs.markUnrecorded(hash);
+    });
+    const engine = await openEngine({
+      dataDir,
+      blobs: { ...blobs, markUnrecorded },
+      limits: { sweepIntervalMs: 5, assetBudgetBytes: 10 },
+    });
+    const ids: string[] = [];
+    for (const content of ['0123456789', 'abcdefghij', 'ABCDEFGHIJ', '9876543210'])
+      ids.push(value(await engine.createAsset(ANNA, await upload(content))).id);
+    engine.start();
+    await vi.waitFor(() => expect(markUnrecorded).toHaveBeenCalled());
+    const id = await submitReader(engine, ids[2] ?? '');
+    held.resolve();
+    await vi.waitFor(async () => expect((await engine.asset(ANNA, ids[1] ?? '')).ok).toBe(false));
+    await sleep(50);
+    expect(await contentText(engine, ids[2] ?? '')).toBe('ABCDEFGHIJ');
+    await engine.cancel(ANNA, id);
+  });
+
+  test('a job past its retention stays while an unfinished one reads its output', async () => {
+    const { engine, time } = await engineWithClock();
+    const { job } = await runJob(engine, saving(1));
+    const id = await submitReader(engine, job.outputs[0]?.id ?? '');
+    time.nowMs += 8 * DAY_MS;
+    await sleep(50);
+    expect(await contentText(engine, job.outputs[0]?.id ?? '')).toBe('1');
+    await engine.cancel(ANNA, id);
+    await vi.waitFor(async () => expect((await engine.get(ANNA, job.id)).ok).toBe(false));
+  });
 });
+
+/** Submits a job that reads an asset and does not end. */
+async function submitReader(engine: Engine, id: string): Promise<string> {
+  const workflow = graph({
+    1: ['Load', { file: { __type: 'core/ASSET', info: { id } } }],
+    2: ['Sink', { value: ['1', 0] }],
+    3: ['Spin', { seed: 1 }],
+    4: ['Sink', { value: ['3', 0] }],
+  });
+  return value(await engine.submit(ANNA, { workflow, extraData: {} })).id;
+}
