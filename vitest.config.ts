@@ -23,6 +23,8 @@ export default defineConfig({
     expect: { poll: { timeout: 15_000 } },
     // Most of the time is other processes starting and clocks running out, not this one at work.
     maxWorkers: 3,
+    // A worker runs file after file: a process for each, with the modules of `src`, takes half a second of processor time.
+    isolate: false,
     sequence: { sequencer: LongestFirst },
     setupFiles: ['test/support/bytes-equality.ts', 'test/support/processes/dispose-stores.ts'],
     projects: [
@@ -31,8 +33,6 @@ export default defineConfig({
         test: {
           name: 'fast',
           include: FAST,
-          // One process runs them all: starting one for each, with the modules of `src`, takes longer than they do.
-          isolate: false,
           setupFiles: ['test/support/bytes-equality.ts', 'test/support/fast-guard.ts'],
         },
       },

@@ -35,7 +35,11 @@ export async function freeStores(stores: StackStores): Promise<void> {
   free.push(stores);
 }
 
-/** Ends all of them, when no stack is left. */
+/** Ends all of them, when no stack is left; the next test file of this process starts others. */
 export async function disposeStores(): Promise<void> {
-  await Promise.all([...all].map((stores) => stores.dispose()));
+  const disposed = [...all];
+  all.clear();
+  killed.clear();
+  free.length = 0;
+  await Promise.all(disposed.map((stores) => stores.dispose()));
 }
