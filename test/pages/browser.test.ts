@@ -1,7 +1,7 @@
-import { mkdir, readFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { findChromium, launchChromium } from '../support/browser/chromium.ts';
+import { findChromium, keepPicture, launchChromium } from '../support/browser/chromium.ts';
 import { faultsOf } from '../support/browser/axe.ts';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 import { connect } from '../support/clients/v1-client.ts';
@@ -11,7 +11,6 @@ const chromium = findChromium();
 const notRun = chromium.ok ? '' : ` (NOT RUN: ${chromium.why})`;
 if (notRun) console.warn(`Holdover's own page is not tested in a browser${notRun}`);
 
-const SHOTS = new URL('../../test-output/page/', import.meta.url).pathname;
 const TOKEN = 'token-of-the-server';
 /** The machine may be busy. */
 const WITHIN_MS = 60_000;
@@ -25,7 +24,6 @@ describe.skipIf(notRun)(`Holdover's own page in Chromium${notRun}`, { timeout: W
   let keyed: Holdover;
   beforeAll(async () => {
     browser = await launchChromium(chromium.ok ? chromium.path : '');
-    await mkdir(SHOTS, { recursive: true });
     holdover = await startHoldover({ upstream: 'embedded' });
     keyed = await startHoldover({ args: ['--local-token', TOKEN], upstream: 'embedded' });
   });
@@ -74,7 +72,7 @@ describe.skipIf(notRun)(`Holdover's own page in Chromium${notRun}`, { timeout: W
     await row(page, 'grows')
       .getByText(/node 1 · \d+\/400/)
       .waitFor();
-    await page.screenshot({ path: `${SHOTS}running-light.png` });
+    await keepPicture(page, 'page/running-light');
     await state(page, 'grows', 'Completed').waitFor();
     await row(page, 'grows').getByText('shown · 2 nodes').waitFor();
     await row(page, 'grows').getByText('another').waitFor();
@@ -95,7 +93,7 @@ describe.skipIf(notRun)(`Holdover's own page in Chromium${notRun}`, { timeout: W
     await row(page, 'early').locator('progress[value]').waitFor();
     await picture(page, 'early').waitFor();
     await row(page, 'waits').getByText('next').waitFor();
-    await page.screenshot({ path: `${SHOTS}running-dark.png` });
+    await keepPicture(page, 'page/running-dark');
     await page.getByRole('button', { name: 'Cancel all' }).click();
     await page.getByRole('button', { name: 'Cancel 2 jobs' }).click();
     await state(page, 'early', 'Cancelled').waitFor();
@@ -163,7 +161,7 @@ describe.skipIf(notRun)(`Holdover's own page in Chromium${notRun}`, { timeout: W
     await node.getByText(/#1 · done · \d/).waitFor();
     await node.click();
     await page.getByRole('region', { name: 'Node 1' }).getByText('400').waitFor();
-    await page.screenshot({ path: `${SHOTS}job.png` });
+    await keepPicture(page, 'page/job');
     await page.getByRole('button', { name: 'v2 code' }).click();
     await page.getByText('from comfy_sdk import Comfy').waitFor();
     await page.getByRole('button', { name: 'curl' }).click();
@@ -196,7 +194,7 @@ describe.skipIf(notRun)(`Holdover's own page in Chromium${notRun}`, { timeout: W
     await detail.getByText('"class_type": "EmptyImage"').waitFor();
     await detail.getByText('api_key_comfy_org').waitFor();
     expect(await page.content()).not.toContain('very-secret');
-    await page.screenshot({ path: `${SHOTS}inspector.png` });
+    await keepPicture(page, 'page/inspector');
     await socket.close();
     await page.keyboard.press('Escape');
     await detail.waitFor({ state: 'detached' });
@@ -284,7 +282,7 @@ describe.skipIf(notRun)(`Holdover's own page in Chromium${notRun}`, { timeout: W
         await page.locator('main h1, main .empty h2').first().waitFor();
         await page.waitForTimeout(500);
         expect([part, await faultsOf(page)]).toEqual([part, []]);
-        await page.screenshot({ path: `${SHOTS}${part.replace('/', '-')}-${scheme}.png` });
+        await keepPicture(page, `page/${part.replace('/', '-')}-${scheme}`);
       }
       await page.close();
     },
@@ -299,7 +297,7 @@ describe.skipIf(notRun)(`Holdover's own page in Chromium${notRun}`, { timeout: W
       await page.goto(`${holdover.url}/holdover#/${part}`);
       await page.locator('main h1, main .empty h2').first().waitFor({ state: 'attached' });
       expect([part, await page.evaluate(isWide)]).toEqual([part, false]);
-      await page.screenshot({ path: `${SHOTS}narrow-${part.replace('/', '-')}.png` });
+      await keepPicture(page, `page/narrow-${part.replace('/', '-')}`);
     }
     await page.close();
   });
@@ -332,7 +330,7 @@ describe.skipIf(notRun)(`Holdover's own page in Chromium${notRun}`, { timeout: W
     await input.fill('wrong');
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { name: 'does not take this key' }).waitFor();
-    await page.screenshot({ path: `${SHOTS}key.png` });
+    await keepPicture(page, 'page/key');
     await page.locator('#key-locked').fill(TOKEN);
     await page.keyboard.press('Enter');
     await connected(page);

@@ -1,20 +1,18 @@
-import { mkdir } from 'node:fs/promises';
 import type { Browser, Page, Route } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { faultsOf } from '../support/browser/axe.ts';
-import { findChromium, launchChromium } from '../support/browser/chromium.ts';
+import { findChromium, keepPicture, launchChromium } from '../support/browser/chromium.ts';
 import { uploadInput } from '../support/clients/client-helpers.ts';
 import { flat, growing, loading } from '../support/graphs/workflows.ts';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 
 // Every state of Holdover's own page, on a phone in the dark and on a desk in the light: nothing that
-// axe-core finds, nothing wider than the screen, and a picture to look at in test-output/states.
+// axe-core finds, and nothing wider than the screen.
 
 const chromium = findChromium();
 const notRun = chromium.ok ? '' : ` (NOT RUN: ${chromium.why})`;
 if (notRun) console.warn(`the states of Holdover's own page are not tested${notRun}`);
 
-const SHOTS = new URL('../../test-output/states/', import.meta.url).pathname;
 const SCREENS = [
   { name: 'phone', width: 390, height: 844, scheme: 'dark' },
   { name: 'desk', width: 1440, height: 900, scheme: 'light' },
@@ -31,7 +29,6 @@ describe.skipIf(notRun)(`the states of the page${notRun}`, { timeout: WITHIN_MS 
   let keyed: Holdover;
   beforeAll(async () => {
     browser = await launchChromium(chromium.ok ? chromium.path : '');
-    await mkdir(SHOTS, { recursive: true });
     holdover = await startHoldover({ upstream: 'embedded' });
     keyed = await startHoldover({ args: ['--local-token', 'the-token'], upstream: 'embedded' });
     await uploadInput(holdover.url, { name: 'broken.png', bytes: Buffer.from('no picture') });
@@ -75,7 +72,7 @@ describe.skipIf(notRun)(`the states of the page${notRun}`, { timeout: WITHIN_MS 
     }
 
     async function expectFaultless(state: string): Promise<void> {
-      await page.screenshot({ path: `${SHOTS}${name}-${state}.png` });
+      await keepPicture(page, `states/${name}-${state}`);
       expect([state, await faultsOf(page)]).toEqual([state, []]);
       const excess = () => document.documentElement.scrollWidth - window.innerWidth;
       expect([state, await page.evaluate(excess)]).toEqual([state, 0]);

@@ -1,12 +1,12 @@
 import { existsSync } from 'node:fs';
-import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Browser, type Page, type Request, chromium } from 'playwright-core';
 
 const PLACES = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
 /** Not in the repository. */
-const PICTURES = fileURLToPath(new URL('../../../test-output/browser/', import.meta.url));
+const PICTURES = fileURLToPath(new URL('../../../test-output/pictures/', import.meta.url));
+const KEEPS_PICTURES = process.env['HOLDOVER_TEST_PICTURES'] === '1';
 
 /** The machine's own browser: nothing is ever downloaded. */
 export function findChromium():
@@ -47,6 +47,11 @@ export function launchChromium(executablePath: string): Promise<Browser> {
   return chromium.launch({ executablePath, args });
 }
 
+/** With `HOLDOVER_TEST_PICTURES=1` keeps what a page looks like, for people: no test reads it. */
+export async function keepPicture(page: Page, name: string): Promise<void> {
+  if (KEEPS_PICTURES) await page.screenshot({ path: join(PICTURES, `${name}.png`) });
+}
+
 /** A complaint that is no fault of the server, and why it is none. */
 export type Allowed = { readonly complaint: RegExp; readonly why: string };
 
@@ -57,7 +62,7 @@ export type WatchedPage = {
   readonly complaints: () => readonly string[];
   /** Something is about to happen of which complaints are no faults. */
   readonly allow: (allowed: Allowed) => void;
-  /** Keeps what it looks like as a picture, under the folder's and the step's name. */
+  /** `keepPicture` under the folder's and the step's name. */
   readonly picture: (step: string) => Promise<void>;
   readonly close: () => Promise<void>;
 };
@@ -70,17 +75,13 @@ export async function openPage(
   const page = await context.newPage();
   page.setDefaultTimeout(30_000);
   const complaints = watch(page);
-  const folder = join(PICTURES, options.folder);
-  await mkdir(folder, { recursive: true });
   const allowed = [...options.allowed];
   const isAllowed = (text: string) => allowed.some(({ complaint }) => complaint.test(text));
   return {
     page,
     complaints: () => complaints.filter((text) => !isAllowed(text)),
     allow: (another) => void allowed.push(another),
-    async picture(step) {
-      await page.screenshot({ path: join(folder, `${step}.png`) });
-    },
+    picture: (step) => keepPicture(page, join(options.folder, step)),
     close: () => context.close(),
   };
 }
