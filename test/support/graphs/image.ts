@@ -110,12 +110,9 @@ async function copy(step: Instruction, image: Image, around: Around): Promise<ob
     // A folder's contents are copied, not the folder.
     const into = target.endsWith('/') && !isFolder ? join(target, basename(source)) : target;
     const place = join(base, into);
-    await mkdir(dirname(place), { recursive: true });
-    await cp(origin, place, {
-      recursive: true,
-      verbatimSymlinks: true,
-      filter: (path) => from !== undefined || mayCopy(path, around.context),
-    });
+    await mkdir(isFolder ? place : dirname(place), { recursive: true });
+    if (from === undefined) await copyAdmitted(origin, place, around.context);
+    else await run('cp', ['-R', '-P', isFolder ? `${origin}/.` : origin, place]);
     await stat(place);
     if (owner) await own(origin, place, UIDS[owner.split(':')[0] ?? ''] ?? 0);
   }
@@ -127,6 +124,11 @@ function originOf(source: string, from: string | undefined, { context, built }: 
   const stage = built.get(from);
   if (stage === undefined) throw new Error(`no stage ${from}`);
   return join(stage.root, source);
+}
+
+async function copyAdmitted(origin: string, place: string, context: Context): Promise<void> {
+  const filter = (path: string) => mayCopy(path, context);
+  await cp(origin, place, { recursive: true, verbatimSymlinks: true, filter });
 }
 
 /** Folders are entered; what of them is admitted comes along. */
