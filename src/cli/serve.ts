@@ -41,7 +41,8 @@ export async function serve(argv: readonly string[]): Promise<void> {
     process.stdout.write(`To see the GUI go to: ${server.url}\n`);
     saveCompiledCode();
     delayOptimization();
-    collectAfterStart();
+    // Not in a test's server, which often ends before that pays.
+    if (process.env['HOLDOVER_WARM_UP'] !== 'off') collectAfterStart();
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
     process.stderr.write(`error: ${withoutCredentialsIn(message)}\n`);
