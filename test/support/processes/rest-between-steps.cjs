@@ -3,7 +3,7 @@
 const { isMainThread } = require('node:worker_threads');
 
 /** The short jobs of tests are over by then. */
-const FULL_SPEED_MS = 300;
+const FULL_SPEED_MS = 80;
 /** From then on it computes a quarter of the time. */
 const REST_PER_WORK = 3;
 /** A job with more is one that runs until it is stopped. */
