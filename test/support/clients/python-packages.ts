@@ -41,9 +41,12 @@ async function install(packages: string, requirements: string): Promise<void> {
   await mkdir(TOOLS, { recursive: true });
   const half = await mkdtemp(join(TOOLS, 'installing-'));
   const quiet = ['--quiet', '--no-input', '--disable-pip-version-check', '--retries', '1'];
-  const what = ['--only-binary', ':all:', '--no-deps', '--target', half, '-r', requirements];
+  // Python compiles what it imports, a part of them.
+  const what = ['--only-binary', ':all:', '--no-deps', '--no-compile', '--target', half];
   try {
-    await run('python3', ['-m', 'pip', 'install', ...quiet, ...what], { timeout: 120_000 });
+    await run('python3', ['-m', 'pip', 'install', ...quiet, ...what, '-r', requirements], {
+      timeout: 120_000,
+    });
     await rename(half, packages).catch((error: unknown) => {
       if (!existsSync(packages)) throw error;
     });
