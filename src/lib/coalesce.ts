@@ -1,15 +1,12 @@
-/** Runs of a task that never overlap: a call during a run causes one more run after it. */
+/** Runs of a task that never overlap: calls during a run share the next one, which begins after it. */
 export function coalesce(task: () => Promise<void>): () => Promise<void> {
-  let running: Promise<void> | undefined;
-  let isRequested = false;
-  const run = async (): Promise<void> => {
-    do {
-      isRequested = false;
-      await task();
-    } while (isRequested);
-  };
-  return () => {
-    isRequested = true;
-    return (running ??= run().finally(() => (running = undefined)));
-  };
+  let last = Promise.resolve();
+  let next: Promise<void> | undefined;
+  return () =>
+    (next ??= last
+      .catch(() => {})
+      .then(() => {
+        next = undefined;
+        return (last = task());
+      }));
 }

@@ -1,4 +1,5 @@
 import type { Redis } from 'ioredis';
+import { coalesce } from '../lib/coalesce.ts';
 import type { Logger } from '../observability/log.ts';
 
 /** Other commands of the connection wait meanwhile. */
@@ -27,11 +28,9 @@ export class ReplicatedWrites {
    * what it had answered.
    */
   async whenReplicated(node: Redis): Promise<void> {
-    let wait = this.#waits.get(node);
-    if (!wait) {
-      wait = oneAfterTheOther(() => this.#wait(node));
-      this.#waits.set(node, wait);
-    }
+    // A wait that has begun may have begun before the command.
+    const wait = this.#waits.get(node) ?? coalesce(() => this.#wait(node));
+    this.#waits.set(node, wait);
     await wait();
   }
 
@@ -64,17 +63,4 @@ function countReplicas(info: string): number {
   if (!info.includes('role:master')) throw new Error('the node has become a replica');
   const lags = [...info.matchAll(/^slave\d+:.*state=online.*lag=(\d+)/gm)].map(([, lag]) => lag);
   return lags.filter((lag) => Number(lag) <= MAX_LAG_S).length;
-}
-
-/** Calls during a run share the next one: the run may have begun before what they ask for. */
-function oneAfterTheOther(run: () => Promise<void>): () => Promise<void> {
-  let last = Promise.resolve();
-  let next: Promise<void> | undefined;
-  return () =>
-    (next ??= last
-      .catch(() => {})
-      .then(() => {
-        next = undefined;
-        return (last = run());
-      }));
 }
