@@ -63,14 +63,14 @@ export class Assets {
     const refusal = checkPathAndLifetime(request);
     if (refusal) return refusal;
     const keyed = keyedRequest('from-hash', request.hash, request);
-    return await this.#options.withLock(request.hash, async () => {
+    const { ledger, blobs, withLock } = this.#options;
+    return await withLock(request.hash, async () => {
       const first = await this.#findFirstAnswer(user, keyed);
-      if (first) return first;
-      const existing = await this.#findByHash(user, request.hash);
-      if (!existing) return refuse(404, 'blob_not_found', 'no bytes with this hash');
-      const row = newRow(user, { ...existing, ...request }, this.#nowMs());
-      // "a dedup hit against bytes the platform already had (false)"
-      return await this.#record(row, { keyed, createdNew: false });
+      const created = first ?? (await this.#recordKnownBytes(user, request, keyed));
+      if (!created.ok || (await blobs.sizeOf(request.hash)) !== undefined) return created;
+      // Another process may have removed the bytes before it could see the record.
+      await ledger.assets.remove(created.value.id);
+      return noSuchBytes();
     });
   }
 
@@ -136,6 +136,18 @@ export class Assets {
     // When the key was claimed meanwhile, these bytes may have no record.
     await (keyed ? removeBlobIfUnused(row.hash, this.#options) : blobs.markRecorded(row.hash));
     return created;
+  }
+
+  async #recordKnownBytes(
+    user: string,
+    request: FromHash,
+    keyed: KeyedRequest | undefined,
+  ): Promise<Result<Asset>> {
+    const existing = await this.#findByHash(user, request.hash);
+    if (!existing) return noSuchBytes();
+    const row = newRow(user, { ...existing, ...request }, this.#nowMs());
+    // "a dedup hit against bytes the platform already had (false)"
+    return await this.#record(row, { keyed, createdNew: false });
   }
 
   /** Another process, or a request for other bytes, may have claimed the key by now. */
@@ -245,6 +257,10 @@ function showAsset(row: AssetRow, nowMs: number): Asset {
     job_id: isImported(row) ? null : row.jobId,
     ...(row.tagsJson !== null && { tags: JSON.parse(row.tagsJson) as readonly string[] }),
   };
+}
+
+function noSuchBytes<T>(): Result<T> {
+  return refuse(404, 'blob_not_found', 'no bytes with this hash');
 }
 
 function notFound<T>(): Result<T> {
