@@ -1,6 +1,6 @@
 import { ASSET_COLUMNS, CLAIMED_ASSET_COLUMNS } from '../columns.ts';
 import type { AssetRow, AssetStore, ClaimedAsset, KeyStore } from '../ledger.ts';
-import { FILES_COMMON } from './files.ts';
+import { FILES } from './files.ts';
 import { type LedgerConnection, joinKey } from './connection.ts';
 import { type Table, createTable, newToken } from './table.ts';
 
@@ -40,65 +40,53 @@ export function assetStore(connection: LedgerConnection): AssetStore {
   };
 }
 
-const COMMON = `
-local function at(id) return P .. 'asset:' .. id end
-local function row(id)
-  return call('HMGET', at(id), 'user', 'hash', 'sizeBytes', 'filePath', 'createdAtMs',
-    'expiresAtMs', 'jobId', 'seq')
-end
+const ASSETS = `
+local assets = rowsOf('asset',
+  {'user', 'hash', 'filePath', 'createdAtMs', 'expiresAtMs', 'jobId', 'seq'},
+  function(put, id, user, hash, path, created, expires, job, seq)
+    put('assets:age', created, member(seq, id))
+    put('assets:hash:' .. own(user, hash), seq, id)
+    put('assets:path:' .. own(user, path), seq, id)
+    if expires then put('assets:expiry', expires, id) end
+    if job then
+      put('assets:job:' .. job, seq, id)
+      put('assets:outputs:' .. user, 0, path .. '\\0' .. id)
+    end
+  end)
 `;
 
-const insert = `${COMMON}
+const insert = `${ASSETS}
 local id, token, claim, n = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
-if call('EXISTS', at(id)) == 1 then
-  if call('HGET', at(id), 'token') == token then return false end
-  return redis.error_reply('TAKEN assets.id must be unique')
-end
+local made, user = assets.values(id, 'token', 'user')
+if user then return made ~= token and TAKEN end
 if claim ~= '' then
   local key = P .. 'asset-key:' .. claim
   if call('EXISTS', key) == 1 then return call('HMGET', key, unpack(ARGV, 5, 4 + n)) end
   call('HSET', key, unpack(ARGV, 5 + n, 4 + 3 * n))
   call('ZADD', P .. 'asset-keys:age', call('HGET', key, 'claimedAtMs'), claim)
 end
-local seq = next()
-set(at(id), 5 + 3 * n)
-call('HSET', at(id), 'seq', seq, 'token', token)
-local user, hash, size, path, created, expires, job = unpack(row(id))
-call('ZADD', P .. 'assets:age', created, member(seq, id))
-call('ZADD', P .. 'assets:hash:' .. own(user, hash), seq, id)
-call('ZADD', P .. 'assets:path:' .. own(user, path), seq, id)
-if expires then call('ZADD', P .. 'assets:expiry', expires, id) end
-if job then
-  call('ZADD', P .. 'assets:job:' .. job, seq, id)
-  call('ZADD', P .. 'assets:outputs:' .. user, 0, path .. '\\0' .. id)
-end
+assets.insert(id, token, 5 + 3 * n)
+local hash, size = assets.values(id, 'hash', 'sizeBytes')
 local same = P .. 'assets:same:' .. hash
 if call('EXISTS', same) == 0 then call('INCRBY', P .. 'assets:bytes', size) end
 call('SADD', same, id)
 return false`;
 
 // History still shows the name of an output: the name must never refer to another picture.
-const remove = `${COMMON}${FILES_COMMON}
+const remove = `${ASSETS}${FILES}
 local id = ARGV[1]
-local user, hash, size, path, created, expires, job, seq = unpack(row(id))
+local user, hash, size, job = assets.values(id, 'user', 'hash', 'sizeBytes', 'jobId')
 if not user then return end
-call('ZREM', P .. 'assets:age', member(seq, id))
-call('ZREM', P .. 'assets:hash:' .. own(user, hash), id)
-call('ZREM', P .. 'assets:path:' .. own(user, path), id)
-call('ZREM', P .. 'assets:expiry', id)
-if job then
-  call('ZREM', P .. 'assets:job:' .. job, id)
-  call('ZREM', P .. 'assets:outputs:' .. user, path .. '\\0' .. id)
-  call('SET', removed(id), 1, 'EX', 3600)
-end
+if job then call('SET', removed(id), 1, 'EX', 3600) end
 local same = P .. 'assets:same:' .. hash
 call('SREM', same, id)
 if call('EXISTS', same) == 0 then call('DECRBY', P .. 'assets:bytes', size) end
-call('UNLINK', at(id))
+assets.remove(id)
 for _, name in ipairs(call('ZRANGE', P .. 'files:asset:' .. own(user, id), 0, -1)) do
-  unlist(name)
-  if call('HGET', file(name), 'type') == 'output' then call('HSET', file(name), 'assetId', '')
-  else call('UNLINK', file(name)) end
+  if files.values(name, 'type') == 'output' then
+    files.unlist(name)
+    call('HSET', files.at(name), 'assetId', '')
+  else files.remove(name) end
 end`;
 
 // No UTF-8 text has this byte: the bound follows every text that starts with the prefix.

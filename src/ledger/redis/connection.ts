@@ -53,14 +53,15 @@ async function withReason<T>(done: 'read' | 'written', send: () => Promise<T>): 
 }
 
 /**
- * The prelude of every script. `set` stores a row from the arguments that `Table.fields` makes;
- * `dropBefore` removes the rows of a kind that have a lower score in an index that holds their ids;
- * `once` is false for a command that Redis ran before the connection broke and that is now sent
- * again.
+ * The prelude of every script. `set` stores the fields of a row from the arguments that `Table.fields`
+ * makes; `rowsOf` gives the functions for the rows of a kind; `dropBefore` removes the rows of a kind
+ * that have a lower score in an index that holds their ids; `once` is false for a command that Redis
+ * ran before the connection broke and that is now sent again.
  */
 const PRELUDE = `
 local P = KEYS[1]
 local call = redis.call
+local TAKEN = redis.error_reply('TAKEN another row has this id')
 local function own(a, b) return #a .. ':' .. a .. ':' .. b end
 local function member(seq, id) return string.format('%016d', seq) .. ':' .. id end
 local function next() return call('INCR', P .. 'seq') end
@@ -68,6 +69,37 @@ local function set(key, i)
   local n = tonumber(ARGV[i])
   if n > 0 then call('HSET', key, unpack(ARGV, i + 1, i + 2 * n)) end
   if #ARGV > i + 2 * n then call('HDEL', key, unpack(ARGV, i + 2 * n + 1)) end
+end
+-- indexes(put, id, ...) gets the fields of a row, and calls put(index, score, member) for each of its indexes.
+local function rowsOf(kind, fields, indexes)
+  local rows = {}
+  function rows.at(id) return P .. kind .. ':' .. id end
+  function rows.values(id, ...) return unpack(call('HMGET', rows.at(id), ...)) end
+  local function each(id, put)
+    local values = call('HMGET', rows.at(id), unpack(fields))
+    if values[1] then indexes(put, id, unpack(values)) end
+  end
+  function rows.list(id)
+    each(id, function(index, score, member) call('ZADD', P .. index, score, member) end)
+  end
+  function rows.unlist(id)
+    each(id, function(index, _, member) call('ZREM', P .. index, member) end)
+  end
+  function rows.insert(id, token, i)
+    set(rows.at(id), i)
+    call('HSET', rows.at(id), 'seq', next(), 'token', token)
+    rows.list(id)
+  end
+  function rows.change(id, i)
+    rows.unlist(id)
+    set(rows.at(id), i)
+    rows.list(id)
+  end
+  function rows.remove(id)
+    rows.unlist(id)
+    call('UNLINK', rows.at(id))
+  end
+  return rows
 end
 local function dropBefore(index, kind, score)
   for _, id in ipairs(call('ZRANGEBYSCORE', P .. index, '-inf', '(' .. score)) do

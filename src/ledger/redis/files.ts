@@ -77,50 +77,30 @@ function idOf(user: string, name: Pick<FileRow, 'type' | 'subfolder' | 'filename
   return joinKey(user, joinKey(name.type, joinKey(name.subfolder, name.filename)));
 }
 
-/** Also used by the script that removes an asset. */
-export const FILES_COMMON = `
-local function file(id) return P .. 'file:' .. id end
+/** Also used by the script that removes an asset. A name whose asset is gone is not listed. */
+export const FILES = `
 local function removed(asset) return P .. 'asset-removed:' .. asset end
-local function listed(user, type)
-  call('HINCRBY', P .. 'files:versions', own(user, type), 1)
-  return P .. 'files:list:' .. own(user, type)
-end
-local function unlist(id)
-  local r = call('HMGET', file(id), 'user', 'type', 'assetId', 'seq')
-  if not r[1] then return end
-  call('ZREM', listed(r[1], r[2]), member(r[4], id))
-  call('ZREM', P .. 'files:asset:' .. own(r[1], r[3]), id)
-end
-local function store(id, token)
-  local seq = next()
-  set(file(id), 3)
-  call('HSET', file(id), 'seq', seq, 'token', token)
-  local r = call('HMGET', file(id), 'user', 'type', 'assetId', 'modifiedAtMs')
-  if r[3] == '' then return end
-  call('ZADD', listed(r[1], r[2]), r[4], member(seq, id))
-  call('ZADD', P .. 'files:asset:' .. own(r[1], r[3]), seq, id)
-end
+local files = rowsOf('file', {'user', 'type', 'assetId', 'modifiedAtMs', 'seq'},
+  function(put, id, user, type, asset, modified, seq)
+    if asset == '' then return end
+    call('HINCRBY', P .. 'files:versions', own(user, type), 1)
+    put('files:list:' .. own(user, type), modified, member(seq, id))
+    put('files:asset:' .. own(user, asset), seq, id)
+  end)
 `;
 
-const put = `${FILES_COMMON}
-unlist(ARGV[1])
-call('UNLINK', file(ARGV[1]))
-store(ARGV[1], ARGV[2])`;
+const put = `${FILES}
+files.remove(ARGV[1])
+files.insert(ARGV[1], ARGV[2], 3)`;
 
 // A claim that was sent again may arrive after its output was removed: that output gets no name.
-const claim = `${FILES_COMMON}
+const claim = `${FILES}
 local id, token = ARGV[1], ARGV[2]
-if call('EXISTS', file(id)) == 0 then
-  store(id, token)
-  if call('EXISTS', removed(call('HGET', file(id), 'assetId'))) == 1 then
-    unlist(id)
-    call('UNLINK', file(id))
-    return 1
-  end
-end
-return call('HGET', file(id), 'token') == token and 1 or 0`;
+local made, asset = files.values(id, 'token', 'assetId')
+if asset then return made == token and 1 or 0 end
+files.insert(id, token, 3)
+if call('EXISTS', removed(files.values(id, 'assetId'))) == 1 then files.remove(id) end
+return 1`;
 
-const remove = `${FILES_COMMON}
-if not once(ARGV[2]) then return end
-unlist(ARGV[1])
-call('UNLINK', file(ARGV[1]))`;
+const remove = `${FILES}
+if once(ARGV[2]) then files.remove(ARGV[1]) end`;

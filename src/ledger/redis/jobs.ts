@@ -26,19 +26,14 @@ export function jobStore(connection: LedgerConnection): JobStore {
   };
 }
 
-const COMMON = `
-local function at(id) return P .. 'job:' .. id end
-local function index(id)
-  local r = call('HMGET', at(id), 'status', 'order', 'expiresAtMs', 'seq')
-  local s = r[1]
-  if s == 'queued' or s == 'running' or s == 'canceling' then
-    call('ZREM', P .. 'jobs:expiry', id)
-    call('ZADD', P .. 'jobs:unfinished', r[2], member(r[4], id))
-  else
-    call('ZREM', P .. 'jobs:unfinished', member(r[4], id))
-    call('ZADD', P .. 'jobs:expiry', r[3], id)
-  end
-end
+const JOBS = `
+local jobs = rowsOf('job', {'user', 'status', 'order', 'expiresAtMs', 'seq'},
+  function(put, id, user, status, order, expires, seq)
+    put('jobs:of:' .. user, seq, id)
+    if status == 'queued' or status == 'running' or status == 'canceling' then
+      put('jobs:unfinished', order, member(seq, id))
+    else put('jobs:expiry', expires, id) end
+  end)
 `;
 
 /**
@@ -46,14 +41,13 @@ end
  */
 const OLD_CLAIM_MS = 60_000;
 
-const insert = `${COMMON}
+const insert = `${JOBS}
 local id, token, claim, now = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
-if call('EXISTS', at(id)) == 1 then
-  if call('HGET', at(id), 'token') == token then return 1 end
-  local user = call('HGET', at(id), 'user')
-  -- A key that is the id of its job (see joinKey) makes that job once.
-  if claim == #user .. ':' .. user .. ':' .. id then return 0 end
-  return redis.error_reply('TAKEN jobs.id must be unique')
+local made, user = jobs.values(id, 'token', 'user')
+if user then
+  if made == token then return 1 end
+  -- A key that is the id of its job makes that job once.
+  return claim == own(user, id) and 0 or TAKEN
 end
 if claim ~= '' then
   local key = P .. 'key:' .. claim
@@ -62,32 +56,20 @@ if claim ~= '' then
   call('HSET', key, 'claimedAtMs', now, 'jobId', id)
   call('ZADD', P .. 'keys:age', now, claim)
 end
-local seq = next()
-set(at(id), 5)
-call('HSET', at(id), 'seq', seq, 'token', token)
-call('ZADD', P .. 'jobs:of:' .. call('HGET', at(id), 'user'), seq, id)
-index(id)
+jobs.insert(id, token, 5)
 return 1`;
 
-const update = `${COMMON}
-if call('EXISTS', at(ARGV[1])) == 0 then return end
-set(at(ARGV[1]), 2)
-index(ARGV[1])`;
+const update = `${JOBS}
+if jobs.values(ARGV[1], 'user') then jobs.change(ARGV[1], 2) end`;
 
-const list = `${COMMON}
+const list = `${JOBS}
 local top = '+inf'
 if ARGV[3] ~= '' then
-  local seq = call('HGET', at(ARGV[3]), 'seq')
+  local seq = jobs.values(ARGV[3], 'seq')
   if not seq then return {} end
   top = '(' .. seq
 end
 return call('ZREVRANGEBYSCORE', P .. 'jobs:of:' .. ARGV[1], top, '-inf', 'LIMIT', 0, ARGV[2])`;
 
-const remove = `${COMMON}
-local id = ARGV[1]
-local r = call('HMGET', at(id), 'user', 'seq')
-if not r[1] then return end
-call('ZREM', P .. 'jobs:of:' .. r[1], id)
-call('ZREM', P .. 'jobs:expiry', id)
-call('ZREM', P .. 'jobs:unfinished', member(r[2], id))
-call('UNLINK', at(id))`;
+const remove = `${JOBS}
+jobs.remove(ARGV[1])`;

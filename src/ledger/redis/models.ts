@@ -50,16 +50,15 @@ export function modelCallStore(connection: LedgerConnection): ModelCallStore {
 }
 
 const REPLAYS = `
-local function at(id) return P .. 'replay:' .. id end
+local replays = rowsOf('replay', {'atMs'}, function(put, id, at) put('replays:age', at, id) end)
 local function size(id)
-  local held = call('HMGET', at(id), 'state', 'body')
-  return held[1] == 'recorded' and held[2] and #held[2] or 0
+  local state, body = replays.values(id, 'state', 'body')
+  return state == 'recorded' and body and #body or 0
 end
 local function count(bytes) if bytes ~= 0 then call('INCRBY', P .. 'replays:bytes', bytes) end end
 local function removeReplay(id)
   count(-size(id))
-  call('UNLINK', at(id))
-  call('ZREM', P .. 'replays:age', id)
+  replays.remove(id)
 end
 `;
 
@@ -67,26 +66,21 @@ end
 const REPLAY_SCRIPTS = {
   reserve: `${REPLAYS}
 local id, token, before, n = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
-local held = call('HMGET', at(id), 'token', 'atMs')
-if held[1] == token then return false end
-if held[1] and tonumber(held[2]) < before then
-  removeReplay(id)
-  held[1] = false
-end
-if held[1] then return call('HMGET', at(id), unpack(ARGV, 5, 4 + n)) end
-set(at(id), 5 + n)
-call('HSET', at(id), 'token', token)
-call('ZADD', P .. 'replays:age', call('HGET', at(id), 'atMs'), id)
+local holder, at = replays.values(id, 'token', 'atMs')
+if holder == token then return false end
+if at and tonumber(at) >= before then return call('HMGET', replays.at(id), unpack(ARGV, 5, 4 + n)) end
+removeReplay(id)
+replays.change(id, 5 + n)
+call('HSET', replays.at(id), 'token', token)
 return false`,
   settle: `${REPLAYS}
 local id = ARGV[1]
-if call('HGET', at(id), 'requestId') ~= ARGV[2] then return end
+if replays.values(id, 'requestId') ~= ARGV[2] then return end
 local before = size(id)
-set(at(id), 3)
-count(size(id) - before)
-call('ZADD', P .. 'replays:age', call('HGET', at(id), 'atMs'), id)`,
+replays.change(id, 3)
+count(size(id) - before)`,
   release: `${REPLAYS}
-if call('HGET', at(ARGV[1]), 'requestId') == ARGV[2] then removeReplay(ARGV[1]) end`,
+if replays.values(ARGV[1], 'requestId') == ARGV[2] then removeReplay(ARGV[1]) end`,
   expire: `${REPLAYS}
 for _, id in ipairs(call('ZRANGEBYSCORE', P .. 'replays:age', '-inf', '(' .. ARGV[1])) do
   removeReplay(id)
@@ -94,14 +88,11 @@ end`,
 };
 
 const CALLS = `
-local function at(id) return P .. 'model-call:' .. id end
-local function charged(id, sign)
-  local r = call('HMGET', at(id), 'workspace', 'chargedCents', 'endedAtMs')
-  if r[2] == '0' then call('ZADD', P .. 'model-calls:free', r[3], id)
-  else
-    call('HINCRBY', P .. 'model-calls:charged', r[1], sign * tonumber(r[2]))
-    call('ZREM', P .. 'model-calls:free', id)
-  end
+local calls = rowsOf('model-call', {'endedAtMs', 'chargedCents'},
+  function(put, id, ended, cents) if cents == '0' then put('model-calls:free', ended, id) end end)
+local function charge(id, sign)
+  local workspace, cents = calls.values(id, 'workspace', 'chargedCents')
+  if cents ~= '0' then call('HINCRBY', P .. 'model-calls:charged', workspace, sign * tonumber(cents)) end
 end
 `;
 
@@ -109,18 +100,15 @@ end
 const MODEL_CALL_SCRIPTS = {
   insert: `${CALLS}
 local id, token = ARGV[1], ARGV[2]
-if call('EXISTS', at(id)) == 1 then
-  if call('HGET', at(id), 'token') == token then return end
-  return redis.error_reply('TAKEN model_calls.request_id must be unique')
-end
-set(at(id), 3)
-call('HSET', at(id), 'token', token)
-charged(id, 1)`,
+if call('EXISTS', calls.at(id)) == 1 then return calls.values(id, 'token') ~= token and TAKEN end
+calls.change(id, 3)
+call('HSET', calls.at(id), 'token', token)
+charge(id, 1)`,
   amend: `${CALLS}
 local id = ARGV[1]
-if call('EXISTS', at(id)) == 0 then return end
-charged(id, -1)
-set(at(id), 2)
-charged(id, 1)`,
+if call('EXISTS', calls.at(id)) == 0 then return end
+charge(id, -1)
+calls.change(id, 2)
+charge(id, 1)`,
   expire: `dropBefore('model-calls:free', 'model-call', ARGV[1])`,
 };
