@@ -1,14 +1,18 @@
-import type { PromptPartitions } from './partitions.ts';
+import { LRUCache } from 'lru-cache';
+import { atMost } from '../lib/lru-size.ts';
+
+/** Of as many users the number of processes is remembered. */
+const MAX_USERS = 100_000;
 
 /**
  * Tracks which users have sockets in other processes: each process subscribes to the previews of
- * its users.
+ * its users, and each entry that is written returns how many do.
  */
 export type PreviewWatchers = ReturnType<typeof createPreviewWatchers>;
 
-export function createPreviewWatchers(partitions: PromptPartitions) {
+export function createPreviewWatchers() {
   const localUsers = new Set<string>();
-  let counts = new Map<string, number>();
+  const counts = new LRUCache<string, number>(atMost(MAX_USERS));
   return {
     /** The users that have sockets in this process. */
     localUsers: (): Iterable<string> => localUsers,
@@ -19,16 +23,5 @@ export function createPreviewWatchers(partitions: PromptPartitions) {
     /** This process has sockets of the user, or has none any more. */
     setLocal: (user: string, isThere: boolean) =>
       void (isThere ? localUsers.add(user) : localUsers.delete(user)),
-    /** Asks Redis again; other users are forgotten. */
-    async refresh(users: readonly string[]): Promise<void> {
-      const asked = [...new Set(users)].map((user) => ({ key: '', user }));
-      const found = new Map<string, number>();
-      await partitions.each(asked, async (partition, some) => {
-        const names = some.map(({ user }) => user);
-        const reply = (await partition.scripts.watchers(...names)) as number[];
-        for (const [i, user] of names.entries()) found.set(user, reply[i] ?? 0);
-      });
-      counts = found;
-    },
   };
 }

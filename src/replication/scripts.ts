@@ -100,12 +100,6 @@ return {
   call('ZRANGE', P .. 'fetched:' .. ARGV[1], since, '+inf', 'BYSCORE')
 }`;
 
-/** How many servers have sockets of each user. */
-const watchers = `
-local counts = {}
-for i, user in ipairs(ARGV) do counts[i] = call('PUBSUB', NUMSUB, C .. 'previews:' .. user)[2] end
-return counts`;
-
 const withEntries = `
 local found = {}
 for _, key in ipairs(ARGV) do
@@ -126,7 +120,6 @@ const SCRIPTS = {
   cancel,
   fetched,
   recent,
-  watchers,
   withEntries,
 } as const;
 

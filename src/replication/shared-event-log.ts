@@ -77,7 +77,7 @@ export class SharedEventLog implements PromptEventLog {
     this.#clock = clock;
     this.#redis = redis;
     this.#partitions = partitions;
-    this.#watchers = createPreviewWatchers(partitions);
+    this.#watchers = createPreviewWatchers();
     this.#streams = new LogStreams(createEntryStore(redis, partitions, this.#watchers));
     this.leadership = createLeadership(this.#streams);
     this.#userPrompts = new UserPrompts({
@@ -249,7 +249,6 @@ export class SharedEventLog implements PromptEventLog {
       const lostKeys = (await scripts.renew(...keysAndTokens(some))) as string[];
       for (const key of lostKeys) this.#streams.get(key)?.loseLead();
     });
-    await this.#watchers.refresh(owned.map((stream) => stream.user));
     await this.#users.update();
   });
 
