@@ -9,7 +9,7 @@ export class LogStreams {
   readonly #store: EntryStore;
   readonly #streams = new Map<string, LogStream>();
   readonly #byUser = new Map<string, Set<LogStream>>();
-  readonly #endedSinceMs = new Map<LogStream, number>();
+  readonly #endedSinceMs = new WeakMap<LogStream, number>();
 
   constructor(store: EntryStore) {
     this.#store = store;
@@ -34,7 +34,6 @@ export class LogStreams {
     const stream = this.#streams.get(key);
     if (!stream) return;
     this.#streams.delete(key);
-    this.#endedSinceMs.delete(stream);
     const ofUser = this.#byUser.get(stream.user);
     ofUser?.delete(stream);
     if (ofUser?.size === 0) this.#byUser.delete(stream.user);
@@ -65,12 +64,10 @@ export class LogStreams {
   /** Forgets prompts that ended a while ago. */
   removeEnded(nowMs: number): void {
     for (const stream of this.#streams.values()) {
-      const isNew = stream.hasEnded() && !this.#endedSinceMs.has(stream);
-      if (isNew) this.#endedSinceMs.set(stream, nowMs);
-    }
-    for (const [stream, sinceMs] of this.#endedSinceMs) {
-      if (nowMs - sinceMs < ENDED_TTL_MS) continue;
-      this.delete(stream.key);
+      if (!stream.hasEnded()) continue;
+      const sinceMs = this.#endedSinceMs.get(stream) ?? nowMs;
+      this.#endedSinceMs.set(stream, sinceMs);
+      if (nowMs - sinceMs >= ENDED_TTL_MS) this.delete(stream.key);
     }
   }
 }

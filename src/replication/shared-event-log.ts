@@ -12,7 +12,7 @@ import {
   LeadershipLost,
 } from '../prompts/prompt-event-log.ts';
 import type { ReceiverGroup } from '../sockets/delivery.ts';
-import { Discoveries } from './discoveries.ts';
+import { createDiscoveries } from './discoveries.ts';
 import { createEntryStore } from './entry-store.ts';
 import { FollowedUsers } from './followed-users.ts';
 import { type PromptPartition, PromptPartitions } from './partitions.ts';
@@ -20,7 +20,7 @@ import { createLeadership, keysAndTokens, LogStreams } from './log-streams.ts';
 import { type PreviewWatchers, createPreviewWatchers } from './preview-watchers.ts';
 import { LEASE_MS } from './scripts.ts';
 import type { SubscriptionHandlers } from './subscription.ts';
-import { UserPrompts } from './user-prompts.ts';
+import { createUserPrompts } from './user-prompts.ts';
 import { refuseFormerServers } from './former-servers.ts';
 
 type SharedEventLogOptions = {
@@ -56,9 +56,9 @@ export class SharedEventLog implements PromptEventLog {
   readonly #partitions: PromptPartitions;
   readonly #watchers: PreviewWatchers;
   readonly #streams: LogStreams;
-  readonly #userPrompts: UserPrompts;
+  readonly #userPrompts: ReturnType<typeof createUserPrompts>;
   readonly #users: FollowedUsers;
-  readonly #discoveries = new Discoveries(async (key) => {
+  readonly #discoveries = createDiscoveries(async (key) => {
     await this.#handlers?.discover(key).catch(this.#logFailure('a prompt'));
   });
   readonly #timers: NodeJS.Timeout[] = [];
@@ -80,19 +80,15 @@ export class SharedEventLog implements PromptEventLog {
     this.#watchers = createPreviewWatchers();
     this.#streams = new LogStreams(createEntryStore(redis, partitions, this.#watchers));
     this.leadership = createLeadership(this.#streams);
-    this.#userPrompts = new UserPrompts({
+    this.#userPrompts = createUserPrompts({
       redis: links.commands,
       partitions,
       streams: this.#streams,
       handlers: () => this.#handlers,
       discover: (key) => this.#discoveries.run(key),
     });
-    this.#users = new FollowedUsers({
-      clock,
-      open: (user) => this.#userPrompts.open(user),
-      close: (user) => this.#userPrompts.close(user),
-      needed: () => new Set([...this.#watchers.localUsers(), ...this.#streams.ownedUsers()]),
-    });
+    const needed = () => new Set([...this.#watchers.localUsers(), ...this.#streams.ownedUsers()]);
+    this.#users = new FollowedUsers({ ...this.#userPrompts, clock, needed });
   }
 
   async start(handlers: LogHandlers, live: readonly OwnedPrompt[]): Promise<void> {

@@ -14,52 +14,24 @@ type UserPromptsOptions = {
   readonly discover: (key: string) => Promise<void>;
 };
 
-/** The prompts of one user, as they are stored and as this process knows them. */
-export class UserPrompts {
-  readonly #options: UserPromptsOptions;
+/** The prompts of users, as they are stored and as this process knows them. */
+export function createUserPrompts(options: UserPromptsOptions) {
+  const { redis, partitions, streams, handlers, discover } = options;
 
-  constructor(options: UserPromptsOptions) {
-    this.#options = options;
+  /** Keys of prompts that ended a moment ago, and ids of prompts whose results were fetched. */
+  async function recent(user: string): Promise<readonly [readonly string[], readonly string[]]> {
+    const found = await partitions.ofUser(user).waitedFor.recent(user);
+    const [endedKeys = [], fetchedIds = []] = found as readonly string[][];
+    return [endedKeys, fetchedIds];
   }
 
-  /** Receives what happens from now on, then reads what is stored. */
-  async open(user: string): Promise<void> {
-    const { partitions, streams, handlers } = this.#options;
-    const listening = partitions.ofUser(user).subscription.follow(user);
-    if (!(await completesWithin(COMMAND_TIMEOUT_MS, listening)))
-      throw new Error('Redis does not answer');
-    const [endedKeys, fetchedIds] = await this.#recent(user);
-    const withEntries = (keys: readonly string[]) => this.#withEntries(user, keys);
-    await handlers()?.trackUser(user, { endedKeys, withEntries });
-    await Promise.all(streams.ofUser(user).map((stream) => stream.whenIdle()));
-    for (const id of fetchedIds) handlers()?.resultFetched(user, id);
-  }
-
-  close(user: string): void {
-    const { partitions, streams, handlers } = this.#options;
-    partitions.ofUser(user).subscription.unfollow(user);
-    handlers()?.forgetUser(user);
-    streams.deleteOfUser(user);
-  }
-
-  /** Reads what was missed. */
-  async resync(user: string): Promise<void> {
-    const { streams, handlers, discover } = this.#options;
-    const [endedKeys] = await this.#recent(user);
-    const liveKeys = (await handlers()?.liveKeys(user)) ?? [];
-    // A prompt may have begun and ended meanwhile.
-    const unknown = [...endedKeys, ...liveKeys].filter((key) => !streams.get(key));
-    for (const key of await this.#withEntries(user, unknown)) await discover(key);
-    for (const stream of streams.ofUser(user)) {
-      if (stream.hasEnded()) continue;
-      await stream.catchUp();
-      await this.#finishIfForgotten(stream);
-    }
+  async function withEntries(user: string, keys: readonly string[]): Promise<readonly string[]> {
+    const { waitedFor } = partitions.ofUser(user);
+    return keys.length === 0 ? [] : ((await waitedFor.withEntries(...keys)) as string[]);
   }
 
   /** It ended while this process received nothing, longer ago than entries are kept. */
-  async #finishIfForgotten(stream: LogStream): Promise<void> {
-    const { redis, partitions, handlers } = this.#options;
+  async function finishIfForgotten(stream: LogStream): Promise<void> {
     const { prefix, waitedFor } = partitions.of(stream);
     if (stream.token() !== undefined || stream.hasEnded()) return;
     const isLeased = (await redis.zscore(`${prefix}leases`, stream.key)) !== null;
@@ -69,15 +41,37 @@ export class UserPrompts {
     else if (end) await stream.finish(end);
   }
 
-  /** Keys of prompts that ended a moment ago, and ids of prompts whose results were fetched. */
-  async #recent(user: string): Promise<readonly [readonly string[], readonly string[]]> {
-    const recent = await this.#options.partitions.ofUser(user).waitedFor.recent(user);
-    const [endedKeys = [], fetchedIds = []] = recent as readonly string[][];
-    return [endedKeys, fetchedIds];
-  }
-
-  async #withEntries(user: string, keys: readonly string[]): Promise<readonly string[]> {
-    const { waitedFor } = this.#options.partitions.ofUser(user);
-    return keys.length === 0 ? [] : ((await waitedFor.withEntries(...keys)) as string[]);
-  }
+  return {
+    /** Receives what happens from now on, then reads what is stored. */
+    async open(user: string): Promise<void> {
+      const listening = partitions.ofUser(user).subscription.follow(user);
+      if (!(await completesWithin(COMMAND_TIMEOUT_MS, listening)))
+        throw new Error('Redis does not answer');
+      const [endedKeys, fetchedIds] = await recent(user);
+      await handlers()?.trackUser(user, {
+        endedKeys,
+        withEntries: (keys) => withEntries(user, keys),
+      });
+      await Promise.all(streams.ofUser(user).map((stream) => stream.whenIdle()));
+      for (const id of fetchedIds) handlers()?.resultFetched(user, id);
+    },
+    close(user: string): void {
+      partitions.ofUser(user).subscription.unfollow(user);
+      handlers()?.forgetUser(user);
+      streams.deleteOfUser(user);
+    },
+    /** Reads what was missed. */
+    async resync(user: string): Promise<void> {
+      const [endedKeys] = await recent(user);
+      const liveKeys = (await handlers()?.liveKeys(user)) ?? [];
+      // A prompt may have begun and ended meanwhile.
+      const unknown = [...endedKeys, ...liveKeys].filter((key) => !streams.get(key));
+      for (const key of await withEntries(user, unknown)) await discover(key);
+      for (const stream of streams.ofUser(user)) {
+        if (stream.hasEnded()) continue;
+        await stream.catchUp();
+        await finishIfForgotten(stream);
+      }
+    },
+  };
 }

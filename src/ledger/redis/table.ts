@@ -26,7 +26,7 @@ export function createTable<Row>(
 ) {
   type Name = keyof Row & string;
   const names = Object.keys(columns) as Name[];
-  const scripts = connection.scripts(kind, { rows: ROWS, at: AT });
+  const scripts = connection.scripts(kind, { rows: ROWS });
 
   function encodeCell(name: Name, value: unknown): ScriptArgument {
     if (Number.isNaN(value)) throw new Error(`${kind}s.${name} must be a number`);
@@ -45,10 +45,6 @@ export function createTable<Row>(
     return Object.fromEntries(entries) as Row;
   }
 
-  async function at(index: string, rank: number): Promise<Row | undefined> {
-    return decode(await connection.read(() => scripts.at(kind, index, rank, ...names)));
-  }
-
   /** In the order of the ids, without missing ones. */
   async function rows(ids: readonly string[]): Promise<Row[]> {
     const chunks: Promise<unknown>[] = [];
@@ -65,13 +61,16 @@ export function createTable<Row>(
     return connection.read(() => redis.zrange(`${prefix}${index}`, from, String(to)));
   }
 
+  /** The rows of an index, in its order. */
+  async function listed(index: string, from?: number, to?: number): Promise<Row[]> {
+    return rows(await members(index, from, to));
+  }
+
   return {
     names,
     decode,
     rows,
-    /** The rows of an index, in its order. */
-    listed: async (index: string, from?: number, to?: number): Promise<Row[]> =>
-      rows(await members(index, from, to)),
+    listed,
     /** The same of an index whose scores may tie: see `idsOf`. */
     numbered: async (index: string, to?: number): Promise<Row[]> =>
       rows(idsOf(await members(index, 0, to))),
@@ -95,8 +94,8 @@ export function createTable<Row>(
     },
     get: async (id: string): Promise<Row | undefined> => (await rows([id]))[0],
     /** The first, or last, row of an index. */
-    first: (index: string) => at(index, 0),
-    last: (index: string) => at(index, -1),
+    first: async (index: string) => (await listed(index, 0, 0))[0],
+    last: async (index: string) => (await listed(index, -1, -1))[0],
   };
 }
 
@@ -114,9 +113,3 @@ for i = n + 3, #ARGV do
   out[#out + 1] = call('HMGET', P .. kind .. ':' .. ARGV[i], unpack(names))
 end
 return out`;
-
-const AT = `
-local kind, index, rank = ARGV[1], ARGV[2], ARGV[3]
-local id = call('ZRANGE', P .. index, rank, rank)[1]
-if not id then return false end
-return call('HMGET', P .. kind .. ':' .. id, unpack(ARGV, 4))`;
