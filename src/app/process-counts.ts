@@ -1,5 +1,4 @@
 import type { RedisConnections } from '../redis/redis.ts';
-import { createQueueKeys } from '../upstreams/distributed-state/redis-keys.ts';
 
 /** The processes that share a ledger. */
 export type ProcessCounts = {
@@ -30,7 +29,7 @@ export function createProcessCounts(
 
   const workers = lazily(async () => {
     const { createWorkerCount } = await import('../upstreams/distributed-state/queue-condition.ts');
-    return createWorkerCount(links.commands, createQueueKeys(links.partitions));
+    return createWorkerCount(links);
   });
   const countWorkers = async (): Promise<number | undefined> => (await workers())();
 

@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { monotonicClock } from '../lib/clock.ts';
 import { isStorageFull } from '../lib/storage-errors.ts';
 import type { RedisConnections } from '../redis/redis.ts';
-import { createQueueKeys } from '../upstreams/distributed-state/redis-keys.ts';
 import type { JobQueueReason } from '../prompts/pending-reason.ts';
 import type { NeededParts, PartProblem } from '../v1/health.ts';
 import { remembered } from './process-counts.ts';
@@ -59,14 +58,8 @@ export function createJobQueueReason(
 function sharedQueueCheck(
   links: RedisConnections,
 ): () => Promise<PartProblem<JobQueueReason> | undefined> {
-  const redis = links.commands;
   const condition = import('../upstreams/distributed-state/queue-condition.ts').then(
-    ({ createQueueCondition }) =>
-      createQueueCondition({
-        redis,
-        keys: createQueueKeys(links.partitions),
-        clock: monotonicClock,
-      }),
+    ({ createQueueCondition }) => createQueueCondition(links, monotonicClock),
   );
   return async () => {
     const reason = await (await condition)();

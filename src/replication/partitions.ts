@@ -30,11 +30,11 @@ export class PromptPartitions {
   }
 
   ofUser(user: string): PromptPartition {
-    return this.#required(this.all[this.#links.partitions.indexOf(user)]);
+    return this.all[this.#links.partitions.indexOf(user)] as PromptPartition;
   }
 
   of({ key, user }: OwnedPrompt): PromptPartition {
-    return user === '' ? this.#required(this.#vacant.get(key) ?? this.all[0]) : this.ofUser(user);
+    return (user === '' && this.#vacant.get(key)) || this.ofUser(user);
   }
 
   /** The prompts without a leader. */
@@ -48,7 +48,7 @@ export class PromptPartitions {
     );
     this.#vacant = vacant;
     // Keys begin with the time: the oldest prompts come first.
-    return this.all.length === 1 ? [...vacant.keys()] : [...vacant.keys()].toSorted();
+    return [...vacant.keys()].toSorted();
   }
 
   /** Calls `act` for each partition that has some of the prompts. */
@@ -62,10 +62,5 @@ export class PromptPartitions {
       byPartition.set(partition, [...(byPartition.get(partition) ?? []), prompt]);
     }
     await Promise.all([...byPartition].map(([partition, some]) => act(partition, some)));
-  }
-
-  #required(partition: PromptPartition | undefined): PromptPartition {
-    if (!partition) throw new Error('the ledger has no partition for a prompt');
-    return partition;
   }
 }

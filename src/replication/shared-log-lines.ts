@@ -59,9 +59,8 @@ export async function openSharedLog({
   }
 
   /** Sends nothing while Redis is unreachable: it would wait in memory. */
-  async function send(channel: string, message: Message): Promise<number> {
-    if (commands.status !== 'ready') return 0;
-    return await commands.publish(channel, encode(message));
+  async function send(channel: string, message: Message): Promise<void> {
+    if (commands.status === 'ready') await commands.publish(channel, encode(message));
   }
 
   function receive(envelope: Envelope): void {
@@ -108,16 +107,15 @@ export async function openSharedLog({
   }
 
   async function ask(user: string, id: string, onEntries: (entries: Entries) => void) {
-    let missing = 0;
+    let missing = (await countSubscribers(links, all)) - 1;
     const complete = createDeferred();
     pendingRequests.set(id, (entries) => {
       onEntries(entries);
       if (--missing === 0) complete.resolve();
     });
-    // This process receives its own request. The first answers may arrive before the count.
-    const received = await send(all, { kind: 'ask', user, id });
-    missing += (links.cluster ? await countSubscribers(links, all) : received) - 1;
-    if (missing > 0) await complete.promise;
+    if (missing <= 0) return;
+    await send(all, { kind: 'ask', user, id });
+    await complete.promise;
   }
 
   const onMessage = (text: Buffer): void => receive(JSON.parse(text.toString()) as Envelope);

@@ -1,7 +1,7 @@
 import { Queue } from 'bullmq';
 import type { Clock } from '../../lib/clock.ts';
-import type { Redis } from '../../redis/redis.ts';
-import { QUEUE_NAME, type QueueKeys } from './redis-keys.ts';
+import type { RedisConnections } from '../../redis/redis.ts';
+import { QUEUE_NAME, createQueueKeys } from './redis-keys.ts';
 
 /** A reason why waiting jobs are not run; all servers see the same. */
 export type QueueObstacle = 'paused' | 'no_worker' | 'stalled';
@@ -10,16 +10,11 @@ export type QueueObstacle = 'paused' | 'no_worker' | 'stalled';
 const STALLED_AFTER_MS = 30_000;
 
 /** Reads what is in the way of the jobs of the shared queue; rejects when Redis does not answer. */
-export function createQueueCondition({
-  redis,
-  keys,
-  clock,
-}: {
-  readonly redis: Redis;
-  readonly keys: Pick<QueueKeys, 'bullPrefix'>;
-  readonly clock: Pick<Clock, 'now'>;
-}): () => Promise<QueueObstacle | undefined> {
-  const queue = openQueue(redis, keys);
+export function createQueueCondition(
+  links: QueueLinks,
+  clock: Pick<Clock, 'now'>,
+): () => Promise<QueueObstacle | undefined> {
+  const queue = openQueue(links);
   let idleSinceMs: number | undefined;
   return async () => {
     const [isPaused, workers, counts] = await Promise.all([
@@ -38,16 +33,16 @@ export function createQueueCondition({
 }
 
 /** Counts the processes that wait for jobs of the shared queue; `undefined`: not known. */
-export function createWorkerCount(
-  redis: Redis,
-  keys: Pick<QueueKeys, 'bullPrefix'>,
-): () => Promise<number | undefined> {
-  const queue = openQueue(redis, keys);
+export function createWorkerCount(links: QueueLinks): () => Promise<number | undefined> {
+  const queue = openQueue(links);
   return () => workersOf(queue);
 }
 
-function openQueue(redis: Redis, { bullPrefix: prefix }: Pick<QueueKeys, 'bullPrefix'>): Queue {
-  const queue = new Queue(QUEUE_NAME, { connection: redis, prefix, skipMetasUpdate: true });
+type QueueLinks = Pick<RedisConnections, 'commands' | 'partitions'>;
+
+function openQueue({ commands: connection, partitions }: QueueLinks): Queue {
+  const { bullPrefix: prefix } = createQueueKeys(partitions);
+  const queue = new Queue(QUEUE_NAME, { connection, prefix, skipMetasUpdate: true });
   // The connection has listeners of its own.
   queue.on('error', () => {});
   return queue;

@@ -97,7 +97,7 @@ export class BullJobQueue implements JobQueue {
       onReturned: (user) => this.#arrange(user),
     });
     const { pubsub, keys } = this.#options;
-    const onCancel = (id: Buffer): void => worker.cancel(id.toString());
+    const onCancel = (id: Buffer): void => worker.stop(id.toString(), 'canceled');
     const listening = pubsub.subscribe(keys.cancelChannel(this.#options.worker), onCancel);
     pubsub.onReconnect(() => void this.#cancelMissed(worker).catch(this.#logError));
     return {
@@ -124,7 +124,7 @@ export class BullJobQueue implements JobQueue {
   async #cancelMissed(worker: BullWorker): Promise<void> {
     const { redis, keys } = this.#options;
     for (const id of worker.running()) {
-      if ((await redis.hexists(keys.run(id), 'cancel')) === 1) worker.cancel(id);
+      if ((await redis.hexists(keys.run(id), 'cancel')) === 1) worker.stop(id, 'canceled');
     }
   }
 

@@ -57,7 +57,7 @@ export class BullWorker {
     });
     this.#worker.on('error', (error) => this.#onError(error));
     this.#worker.on('failed', (job, error) => void this.#onFailed(job, error));
-    this.#worker.on('lockRenewalFailed', (ids) => ids.forEach((id) => this.#stop(id, 'lost')));
+    this.#worker.on('lockRenewalFailed', (ids) => ids.forEach((id) => this.stop(id, 'lost')));
   }
 
   start(): void {
@@ -71,9 +71,9 @@ export class BullWorker {
     });
   }
 
-  /** A client asks to cancel a job, which may run here. */
-  cancel(id: string): void {
-    this.#stop(id, 'canceled');
+  /** For a job that may run here. */
+  stop(id: string, reason: QueueStop): void {
+    this.#worker.cancelJob(id, reason);
   }
 
   /** The jobs that run here. */
@@ -86,10 +86,6 @@ export class BullWorker {
     const closed = this.#worker.close();
     this.#worker.cancelAllJobs('shutdown' satisfies QueueStop);
     await closed;
-  }
-
-  #stop(id: string, reason: QueueStop): void {
-    this.#worker.cancelJob(id, reason);
   }
 
   async #run(job: BullJob, token?: string, signal = AbortSignal.abort('shutdown')): Promise<void> {

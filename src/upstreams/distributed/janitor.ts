@@ -1,10 +1,11 @@
-import { type SharedServices, inputAssetIdsOf } from './shared-services.ts';
+import type { SharedServices } from './shared-services.ts';
 import { createProcessLeases } from '../../ledger/leases.ts';
 import { PeriodicTask } from '../periodic-task.ts';
 import { SWEEP_FAILURE, sweep } from '../assets/retention.ts';
 import type { JobRow, Ledger } from '../../ledger/ledger.ts';
 import type { Logger } from '../../observability/log.ts';
 import type { JobQueue } from '../jobs/job-queue.ts';
+import { jobFromRow } from '../jobs/live-job.ts';
 
 const JANITOR = { name: 'janitor', leaseMs: 5 * 60_000 };
 const UNRECORDED_EVERY_MS = 60 * 60_000;
@@ -42,7 +43,7 @@ export class Janitor {
    */
   start(): void {
     this.#periodicTask.start(async () =>
-      this.#restoreQueue(await this.#options.ledger.jobs.unfinished()),
+      this.#options.queue.add(await this.#options.ledger.jobs.unfinished()),
     );
   }
 
@@ -58,24 +59,20 @@ export class Janitor {
   }
 
   async #cleanUp(): Promise<void> {
-    const { redis, keys, ledger, blobs } = this.#options;
+    const { redis, keys, ledger, blobs, queue } = this.#options;
     const unfinished = await ledger.jobs.unfinished();
-    await this.#restoreQueue(unfinished);
+    // A process that crashed between the ledger and the queue left a job without a queue entry.
+    await queue.add(unfinished);
     await this.#sweep(unfinished);
     await blobs.finishRemovals();
     const isTime = await redis.set(keys.unrecordedSweep, '1', 'PX', UNRECORDED_EVERY_MS, 'NX');
     if (isTime === 'OK') await blobs.removeUnrecorded();
   }
 
-  /** A process that crashed between the ledger and the queue left a job without a queue entry. */
-  async #restoreQueue(rows: readonly JobRow[]): Promise<void> {
-    await this.#options.queue.add(rows);
-  }
-
   async #sweep(unfinished: readonly JobRow[]): Promise<void> {
     const { jobFiles, ledger, assetBudgetBytes, clock } = this.#options;
     const ids = new Set(unfinished.map(({ id }) => id));
-    const inputs = new Set(unfinished.flatMap(inputAssetIdsOf));
+    const inputs = new Set(unfinished.flatMap((row) => [...jobFromRow(row).reads]));
     await sweep({
       ...jobFiles,
       ledger,

@@ -1,12 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import { isJsonObject, parseJson } from '../../protocol/json.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
 import type { EngineOptions } from '../job-engine.ts';
 import { createJobFiles } from '../assets/job-files.ts';
-import type { JobRow } from '../../ledger/ledger.ts';
 import type { RedisConnections } from '../../redis/redis.ts';
 import { BullJobQueue } from './bull-job-queue.ts';
 import type { TakeoverTimes } from './bull-worker.ts';
+import { jobFromRow } from '../jobs/live-job.ts';
 import { createSharedBlobs, createSharedOutputNames } from '../distributed-state/shared-blobs.ts';
 import { createQueueKeys } from '../distributed-state/redis-keys.ts';
 import { RunStateStore } from '../distributed-state/run-state.ts';
@@ -45,7 +44,7 @@ export function openSharedServices(deps: DistributedEngineOptions) {
     highestUsedElsewhere: deps.highestUsedElsewhere,
     retentionMs: limits.retentionMs,
     isInUse: async (id) =>
-      (await ledger.jobs.unfinished()).some((row) => inputAssetIdsOf(row).includes(id)),
+      (await ledger.jobs.unfinished()).some((row) => jobFromRow(row).reads.has(id)),
   });
   const pubsub = links.subscriber(links.partitions.queue);
   const worker = randomUUID();
@@ -64,10 +63,3 @@ export function openSharedServices(deps: DistributedEngineOptions) {
 
 /** The services that the request side and the worker side of this process share. */
 export type SharedServices = ReturnType<typeof openSharedServices>;
-
-/** Ids of the assets that an unfinished job reads. */
-export function inputAssetIdsOf(row: JobRow): readonly string[] {
-  const extras = row.extrasJson === null ? undefined : parseJson(row.extrasJson);
-  const reads = isJsonObject(extras) ? extras['reads'] : [];
-  return Array.isArray(reads) ? (reads as readonly string[]) : [];
-}

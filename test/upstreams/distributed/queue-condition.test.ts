@@ -29,7 +29,7 @@ describe.skipIf(redisMissing() !== '')(`the condition of the queue${redisMissing
       queue,
       keys,
       connection,
-      of: createQueueCondition({ redis: connection, keys, clock }),
+      of: createQueueCondition(links, clock),
     };
   }
 
