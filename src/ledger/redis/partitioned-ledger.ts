@@ -1,28 +1,10 @@
 import { LRUCache } from 'lru-cache';
-import type { CallCount, Ledger } from '../ledger.ts';
+import type { AssetStore, CallCount, CallStore, JobStore, Ledger, PromptStore } from '../ledger.ts';
 import { atMost } from '../../lib/lru-size.ts';
 import { byClient } from './call-counts.ts';
 
 /** So many ids of each kind are remembered with the partition that has their row. */
 const MAX_REMEMBERED = 100_000;
-
-/** Makes a call of a store in the partition that has its rows, or in several. */
-type Route<Reply, Args extends unknown[] = unknown[]> = (
-  call: (ledger: Ledger) => Reply,
-  ...args: Args
-) => Reply;
-
-type StoreName = Exclude<keyof Ledger, 'committed' | 'synced' | 'close'>;
-
-type Routes = {
-  readonly [Name in StoreName]: {
-    readonly [method in keyof Ledger[Name]]: Ledger[Name][method] extends (
-      ...args: infer Args
-    ) => infer Reply
-      ? Route<Reply, Args>
-      : never;
-  };
-};
 
 /**
  * One ledger of several, each of which has its share of the users: in a Redis Cluster a script
@@ -32,151 +14,186 @@ export function partitionedLedger(
   ledgers: readonly Ledger[],
   { indexOf, close }: { readonly indexOf: (user: string) => number; close: () => Promise<void> },
 ): Ledger {
-  const to = createRoutes(ledgers, indexOf);
-  const routes: Routes = {
-    prompts: promptRoutes(to),
-    ...recordRoutes(to),
-    ...modelRoutes(to),
-    ...userRoutes(to),
-  };
-  const stores = Object.entries(routes).map(([store, methods]) => [
-    store,
-    routedStore(store, methods),
-  ]);
+  const to = createRouter(ledgers, indexOf);
+  const { of, everywhere, sum } = to;
   return {
-    ...(Object.fromEntries(stores) as Pick<Ledger, StoreName>),
-    committed: async () => void (await Promise.all(ledgers.map((ledger) => ledger.committed()))),
-    synced: async () => void (await Promise.all(ledgers.map((ledger) => ledger.synced()))),
+    prompts: partitionedPrompts(to),
+    jobs: partitionedJobs(to),
+    assets: partitionedAssets(to),
+    calls: partitionedCalls(to),
+    files: {
+      put: (row) => of(row.user).files.put(row),
+      claim: (row) => of(row.user).files.claim(row),
+      get: (user, name) => of(user).files.get(user, name),
+      byAsset: (user, assetId) => of(user).files.byAsset(user, assetId),
+      newestNamed: (user, name) => of(user).files.newestNamed(user, name),
+      list: (user, type) => of(user).files.list(user, type),
+      remove: (user, name) => of(user).files.remove(user, name),
+    },
+    settings: {
+      all: (user) => of(user).settings.all(user),
+      merge: (user, settings) => of(user).settings.merge(user, settings),
+    },
+    keys: {
+      ofAsset: (user, key) => of(user).keys.ofAsset(user, key),
+      expire: (beforeMs) => everywhere(({ keys }) => keys.expire(beforeMs)),
+    },
+    replays: {
+      reserve: (row, freeBeforeMs) => of(row.scope).replays.reserve(row, freeBeforeMs),
+      record: (holder, answer) => of(holder.scope).replays.record(holder, answer),
+      consume: (holder, atMs) => of(holder.scope).replays.consume(holder, atMs),
+      release: (holder) => of(holder.scope).replays.release(holder),
+      expire: (beforeMs) => everywhere(({ replays }) => replays.expire(beforeMs)),
+      recordedBytes: () => sum(({ replays }) => replays.recordedBytes()),
+    },
+    // In the partition of their request, as later calls name nothing else.
+    modelCalls: {
+      insert: (row) => of(row.requestId).modelCalls.insert(row),
+      amend: (requestId, patch) => of(requestId).modelCalls.amend(requestId, patch),
+      get: (requestId) => of(requestId).modelCalls.get(requestId),
+      chargedCents: (workspace) => sum(({ modelCalls }) => modelCalls.chargedCents(workspace)),
+      expire: (beforeMs) => everywhere(({ modelCalls }) => modelCalls.expire(beforeMs)),
+    },
+    committed: () => everywhere((ledger) => ledger.committed()),
+    synced: () => everywhere((ledger) => ledger.synced()),
     close,
   };
 }
 
-type AnyLedger = Record<string, Record<string, (...args: unknown[]) => unknown>>;
+type Router = ReturnType<typeof createRouter>;
 
-/** One store of the ledger: calls it where the route of each method says. */
-function routedStore(store: string, routes: object) {
-  const methods = Object.entries(routes).map(([method, route]: [string, Route<unknown>]) => [
-    method,
-    (...args: unknown[]) =>
-      route((ledger) => (ledger as unknown as AnyLedger)[store]?.[method]?.(...args), ...args),
-  ]);
-  return Object.fromEntries(methods) as object;
-}
-
-/** The routes of most calls. */
-function createRoutes(ledgers: readonly Ledger[], indexOf: (user: string) => number) {
+function createRouter(ledgers: readonly Ledger[], indexOf: (user: string) => number) {
   const of = (user: string): Ledger => ledgers[indexOf(user)] as Ledger;
   const all = <Reply>(call: (ledger: Ledger) => Promise<Reply>): Promise<Reply[]> =>
     Promise.all(ledgers.map(call));
   return {
     of,
     all,
-    user: <Reply>(call: (ledger: Ledger) => Reply, user: string): Reply => call(of(user)),
-    owner: <Reply>(call: (ledger: Ledger) => Reply, row: { readonly user: string }): Reply =>
-      call(of(row.user)),
-    everywhere: async (call: (ledger: Ledger) => Promise<void>): Promise<void> =>
-      void (await all(call)),
+    everywhere: async (call: (ledger: Ledger) => Promise<void>) => void (await all(call)),
     list: async <Row>(call: (ledger: Ledger) => Promise<readonly Row[]>): Promise<Row[]> =>
       (await all(call)).flat(),
     sum: async (call: (ledger: Ledger) => Promise<number>): Promise<number> =>
       (await all(call)).reduce((total, one) => total + one, 0),
-    rows: (store: 'prompts' | 'jobs' | 'assets') => createLocator({ ledgers, of }, store),
+    byId: <Row>(read: ReadRow<Row>) => createLocator({ ledgers, of }, read),
   };
 }
 
-type CommonRoutes = ReturnType<typeof createRoutes>;
+type ReadRow<Row> = (ledger: Ledger, id: string) => Promise<Row | undefined>;
 
-function promptRoutes({ of, all, user, everywhere, rows }: CommonRoutes): Routes['prompts'] {
-  const { inserted, at, get } = rows('prompts');
+/** Finds rows by their ids: callers do not always know the user. */
+function createLocator<Row>(
+  { ledgers, of }: { readonly ledgers: readonly Ledger[]; readonly of: (user: string) => Ledger },
+  read: ReadRow<Row>,
+) {
+  const known = new LRUCache<string, Ledger>(atMost(MAX_REMEMBERED));
+
+  /** Reads the row; from now on it is found there. */
+  async function get(id: string): Promise<Row | undefined> {
+    const ledger = known.get(id);
+    if (ledger) return read(ledger, id);
+    const rows = await Promise.all(ledgers.map((one) => read(one, id)));
+    const place = rows.findIndex((row) => row !== undefined);
+    known.set(id, ledgers[place]);
+    return rows[place];
+  }
+
+  /** The partition of a new row. */
+  function ofNew(id: string, user: string): Ledger {
+    known.set(id, of(user));
+    return of(user);
+  }
+
+  /** Acts where the row is; for one that does not exist anywhere: what is done there has no effect. */
+  async function at<Reply>(id: string, act: (ledger: Ledger) => Promise<Reply>): Promise<Reply> {
+    if (!known.has(id)) await get(id);
+    return act(known.get(id) ?? of(''));
+  }
+
+  return { get, ofNew, at };
+}
+
+function partitionedPrompts({ of, all, everywhere, byId }: Router): PromptStore {
+  const { ofNew, at, get } = byId(({ prompts }, key) => prompts.get(key));
   return {
-    ...each(inserted, 'insert', 'insertBeforeLater'),
-    ...each(at, 'setState', 'setIntent', 'askCancel', 'linkJob', 'unlinkJob'),
-    ...each(at, 'begin', 'remove', 'finish'),
-    ...each(user, 'liveKeys', 'find', 'findByJob', 'history', 'outlines'),
-    ...each(user, 'deleteHistory', 'clearHistory'),
+    insert: (row) => ofNew(row.key, row.user).prompts.insert(row),
+    insertBeforeLater: (row) => ofNew(row.key, row.user).prompts.insertBeforeLater(row),
+    setState: (key, state) => at(key, ({ prompts }) => prompts.setState(key, state)),
+    setIntent: (key, intent) => at(key, ({ prompts }) => prompts.setIntent(key, intent)),
+    askCancel: (key, atMs) => at(key, ({ prompts }) => prompts.askCancel(key, atMs)),
+    linkJob: (key, patch) => at(key, ({ prompts }) => prompts.linkJob(key, patch)),
+    unlinkJob: (key, intent) => at(key, ({ prompts }) => prompts.unlinkJob(key, intent)),
+    begin: (key, atMs) => at(key, ({ prompts }) => prompts.begin(key, atMs)),
+    remove: (key) => at(key, ({ prompts }) => prompts.remove(key)),
+    finish: (key, outcome) => at(key, ({ prompts }) => prompts.finish(key, outcome)),
+    live: async (user) =>
+      user === undefined
+        ? merged(await all(({ prompts }) => prompts.live()))
+        : of(user).prompts.live(user),
+    liveKeys: (user) => of(user).prompts.liveKeys(user),
+    find: (user, promptId) => of(user).prompts.find(user, promptId),
+    findByJob: (user, jobId) => of(user).prompts.findByJob(user, jobId),
+    hasJob: async (jobId) => (await all(({ prompts }) => prompts.hasJob(jobId))).includes(true),
+    history: (user, page) => of(user).prompts.history(user, page),
+    outlines: (user) => of(user).prompts.outlines(user),
     get,
-    live: async (call, one) => (one === undefined ? merged(await all(call)) : call(of(one))),
-    hasJob: async (call) => (await all(call)).includes(true),
-    entries: (call, keys) => at(call, keys[0] ?? ''),
-    pruneHistory: everywhere,
-    highestNumber: async (call) => Math.max(...(await all(call))),
+    deleteHistory: (user, promptIds) => of(user).prompts.deleteHistory(user, promptIds),
+    clearHistory: (user) => of(user).prompts.clearHistory(user),
+    entries: (keys) => at(keys[0] ?? '', ({ prompts }) => prompts.entries(keys)),
+    pruneHistory: (limits) => everywhere(({ prompts }) => prompts.pruneHistory(limits)),
+    highestNumber: async () => Math.max(...(await all(({ prompts }) => prompts.highestNumber()))),
   };
 }
 
-function recordRoutes({ user, list, sum, rows }: CommonRoutes): Pick<Routes, 'jobs' | 'assets'> {
-  const { inserted, at, get } = rows('jobs');
-  const assets = rows('assets');
+function partitionedJobs({ of, list, byId }: Router): JobStore {
+  const { ofNew, at, get } = byId(({ jobs }, id) => jobs.get(id));
   return {
-    jobs: {
-      insert: inserted,
-      ...each(at, 'update', 'remove'),
-      get,
-      list: user,
-      expiredBy: list,
-      unfinished: async (call) =>
-        (await list(call)).toSorted((a, b) => a.order - b.order || a.createdAtMs - b.createdAtMs),
-    },
-    assets: {
-      insert: assets.inserted,
-      remove: assets.at,
-      get: assets.get,
-      ...each(user, 'byHash', 'byFilePath', 'outputPaths'),
-      ...each(list, 'ofJob', 'expiredBy'),
-      async oldest(call, limit) {
-        const found = (await list(call)).toSorted((a, b) => a.createdAtMs - b.createdAtMs);
-        return found.slice(0, Math.max(0, limit));
-      },
-      // The same bytes of users in two partitions count twice.
-      ...each(sum, 'countByHash', 'totalBytes'),
-    },
+    insert: (row, key) => ofNew(row.id, row.user).jobs.insert(row, key),
+    update: (id, patch) => at(id, ({ jobs }) => jobs.update(id, patch)),
+    remove: (id) => at(id, ({ jobs }) => jobs.remove(id)),
+    get,
+    list: (user, page) => of(user).jobs.list(user, page),
+    expiredBy: (nowMs) => list(({ jobs }) => jobs.expiredBy(nowMs)),
+    unfinished: async () =>
+      (await list(({ jobs }) => jobs.unfinished())).toSorted(
+        (a, b) => a.order - b.order || a.createdAtMs - b.createdAtMs,
+      ),
   };
 }
 
-function modelRoutes({ of, user, everywhere, sum }: CommonRoutes) {
-  const ofScope = <Reply>(call: (ledger: Ledger) => Reply, row: { readonly scope: string }) =>
-    call(of(row.scope));
+function partitionedAssets({ of, list, sum, byId }: Router): AssetStore {
+  const { ofNew, at, get } = byId(({ assets }, id) => assets.get(id));
   return {
-    replays: {
-      ...each(ofScope, 'reserve', 'record', 'consume', 'release'),
-      expire: everywhere,
-      recordedBytes: sum,
+    insert: (row, claim) => ofNew(row.id, row.user).assets.insert(row, claim),
+    remove: (id) => at(id, ({ assets }) => assets.remove(id)),
+    get,
+    byHash: (user, hash) => of(user).assets.byHash(user, hash),
+    byFilePath: (user, filePath) => of(user).assets.byFilePath(user, filePath),
+    outputPaths: (user, start) => of(user).assets.outputPaths(user, start),
+    ofJob: (jobId) => list(({ assets }) => assets.ofJob(jobId)),
+    expiredBy: (nowMs) => list(({ assets }) => assets.expiredBy(nowMs)),
+    async oldest(limit) {
+      const found = await list(({ assets }) => assets.oldest(limit));
+      return found.toSorted((a, b) => a.createdAtMs - b.createdAtMs).slice(0, Math.max(0, limit));
     },
-    // In the partition of their request, as later calls name nothing else.
-    modelCalls: {
-      insert: (call, { requestId }) => call(of(requestId)),
-      ...each(user, 'amend', 'get'),
-      chargedCents: sum,
-      expire: everywhere,
-    },
-  } satisfies Partial<Routes>;
+    // The same bytes of users in two partitions count twice.
+    countByHash: (hash) => sum(({ assets }) => assets.countByHash(hash)),
+    totalBytes: () => sum(({ assets }) => assets.totalBytes()),
+  };
 }
 
-function userRoutes({ of, user, owner, everywhere, list }: CommonRoutes) {
+function partitionedCalls({ of, list, everywhere }: Router): CallStore {
   return {
-    files: {
-      ...each(owner, 'put', 'claim'),
-      ...each(user, 'get', 'byAsset', 'newestNamed', 'list', 'remove'),
+    async add(rows) {
+      const byLedger = new Map<Ledger, CallCount[]>();
+      for (const row of rows) {
+        const ledger = of(row.user);
+        byLedger.set(ledger, [...(byLedger.get(ledger) ?? []), row]);
+      }
+      await Promise.all([...byLedger].map(([{ calls }, some]) => calls.add(some)));
     },
-    settings: { all: user, merge: user },
-    keys: { ofAsset: user, expire: everywhere },
-    calls: {
-      async add(_call, rows) {
-        const byLedger = new Map<Ledger, CallCount[]>();
-        for (const row of rows) {
-          const ledger = of(row.user);
-          byLedger.set(ledger, [...(byLedger.get(ledger) ?? []), row]);
-        }
-        await Promise.all([...byLedger].map(([{ calls }, some]) => calls.add(some)));
-      },
-      list: async (call) => (await list(call)).toSorted(byClient),
-      expire: everywhere,
-    },
-  } satisfies Partial<Routes>;
-}
-
-/** The same route for each of these methods. */
-function each<Shared, Method extends string>(route: Shared, ...methods: Method[]) {
-  return Object.fromEntries(methods.map((method) => [method, route])) as Record<Method, Shared>;
+    list: async () => (await list(({ calls }) => calls.list())).toSorted(byClient),
+    expire: (lastBeforeMs) => everywhere(({ calls }) => calls.expire(lastBeforeMs)),
+  };
 }
 
 /** By their time; those of one list stay in their order, also when a clock was set back. */
@@ -186,44 +203,4 @@ function merged<Row extends { readonly createdAtMs: number }>(lists: readonly (r
     return rows.map((row) => ({ row, atMs: (atMs = Math.max(atMs, row.createdAtMs)) }));
   });
   return timed.toSorted((a, b) => a.atMs - b.atMs).map(({ row }) => row);
-}
-
-type LocatedRow = { readonly user: string } & ({ readonly key: string } | { readonly id: string });
-
-/** Routes of calls about a row, by its id: callers do not always know its user. */
-function createLocator(
-  { ledgers, of }: { readonly ledgers: readonly Ledger[]; readonly of: (user: string) => Ledger },
-  store: 'prompts' | 'jobs' | 'assets',
-) {
-  const known = new LRUCache<string, Ledger>(atMost(MAX_REMEMBERED));
-
-  /** Reads the row; from now on it is found there. */
-  async function get<Row>(call: (ledger: Ledger) => Promise<Row>, id: string) {
-    const ledger = known.get(id);
-    if (ledger) return call(ledger);
-    const rows = await Promise.all(ledgers.map(call));
-    const at = rows.findIndex((row) => row !== undefined);
-    known.set(id, ledgers[at]);
-    return rows[at] as Row;
-  }
-
-  const inserted = <Reply>(call: (ledger: Ledger) => Reply, row: LocatedRow): Reply => {
-    const ledger = of(row.user);
-    known.set('key' in row ? row.key : row.id, ledger);
-    return call(ledger);
-  };
-
-  /**
-   * Acts where the row is, at once if that is known; for a row that does not exist anywhere: what is
-   * done there has no effect.
-   */
-  const at = async <Reply>(
-    call: (ledger: Ledger) => Promise<Reply>,
-    id: string,
-  ): Promise<Reply> => {
-    if (!known.has(id)) await get<unknown>((ledger) => ledger[store].get(id), id);
-    return call(known.get(id) ?? of(''));
-  };
-
-  return { inserted, at, get };
 }
