@@ -6,7 +6,7 @@ import { silentLogger } from '../../src/observability/log.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { BullJobQueue } from '../../src/upstreams/distributed/bull-job-queue.ts';
 import { createQueueKeys, QUEUE_NAME } from '../../src/upstreams/distributed-state/redis-keys.ts';
-import { RunStateStore } from '../../src/upstreams/distributed-state/run-state.ts';
+import { createRunStates } from '../../src/upstreams/distributed-state/run-state.ts';
 import { startRedis } from '../support/processes/redis.ts';
 
 const HEAVY_BACKLOGS = [20, 200];
@@ -31,7 +31,7 @@ async function priorities(): Promise<Scheme> {
   const pubsub = links.subscriber();
   const shared = { redis, keys, worker: 'one', pubsub, clock: systemClock, log };
   const queue = new BullJobQueue({ ...shared, takeover });
-  const runs = new RunStateStore(shared);
+  const runs = createRunStates(redis, keys, 'one');
   const worker = new Worker(QUEUE_NAME, undefined, { connection: redis, prefix: keys.bullPrefix });
   return {
     add: (id, user) => queue.add([{ id, user, order: 0 }]),
@@ -49,7 +49,7 @@ async function priorities(): Promise<Scheme> {
 
 async function turns(): Promise<Scheme> {
   const keys = createQueueKeys(links.partitions);
-  const runs = new RunStateStore({ redis, keys, worker: 'one' });
+  const runs = createRunStates(redis, keys, 'one');
   const prefix = `${links.prefix}turns`;
   const base = { connection: redis, prefix };
   const names = Array.from({ length: QUEUES }, (_, i) => `q${i}`);

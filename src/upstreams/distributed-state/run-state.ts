@@ -6,7 +6,7 @@ import type { JobStatus } from '../../protocol/v2.ts';
 import { encodeEvent } from './event-codec.ts';
 import type { WriteResult } from '../jobs/job-run.ts';
 import type { QueueKeys } from './redis-keys.ts';
-import { type QueueScripts, defineQueueScripts } from './run-scripts.ts';
+import { defineQueueScripts } from './run-scripts.ts';
 
 const PREVIEW_TTL_MS = 60_000;
 /** How long subscribers can still read the end of a job. */
@@ -30,102 +30,67 @@ export type PublishItem =
 
 type RunFields = Readonly<Record<string, string>>;
 
-type RunStateOptions = {
-  readonly redis: Redis;
-  readonly keys: QueueKeys;
-  /** The name under which this process claims jobs: requests to cancel them are sent to it. */
-  readonly worker: string;
-};
-
 /** The runs of unfinished jobs, shared by all processes; every change is one script. */
-export class RunStateStore {
-  readonly #redis: Redis;
-  readonly #keys: QueueKeys;
-  readonly #worker: string;
-  readonly #scripts: QueueScripts;
+export type RunStates = ReturnType<typeof createRunStates>;
 
-  constructor({ redis, keys, worker }: RunStateOptions) {
-    this.#redis = redis;
-    this.#keys = keys;
-    this.#worker = worker;
-    this.#scripts = defineQueueScripts(redis, keys);
-  }
-
-  async claim(id: string, nowMs: number): Promise<Claim> {
-    const claimed = await this.#scripts.claim(id, nowMs, MAX_ATTEMPTS, this.#worker);
-    return toClaim(claimed as ClaimReply);
-  }
-
-  /** Claims a job only to end it, from any worker that may have it. */
-  async seize(id: string): Promise<Claim> {
-    return toClaim((await this.#scripts.claim(id, 0, '')) as ClaimReply);
-  }
-
-  /** Counts the attempt: the first node begins. Durable once this resolves. */
-  async begin({ id, fence = 0 }: FencedJob): Promise<WriteResult> {
-    return (await this.#scripts.begin(id, fence)) as WriteResult;
-  }
-
-  /** The worker that had this job under an earlier fence was slow, but did not crash. */
-  async stillAlive({ id, fence = 0 }: FencedJob): Promise<void> {
-    await this.#scripts.stillAlive(id, fence);
-  }
-
-  /** Publishes events and stores the fields they change. */
-  async append({ id, fence = 0 }: FencedJob, items: readonly PublishItem[]): Promise<WriteResult> {
-    const changed = items.map((item) => (item.kind === 'e' ? item.fields : {}));
-    const pairs = Object.entries(Object.assign({}, ...changed) as RunFields);
-    const args = items.flatMap((item): ScriptArgument[] =>
-      item.kind === 'p' ? ['p', item.isStored ? 1 : 0, item.bytes] : ['e', item.n, item.text],
-    );
-    const head = [id, fence, PREVIEW_TTL_MS, pairs.length];
-    return (await this.#scripts.append(...head, ...pairs.flat(), ...args)) as WriteResult;
-  }
-
-  /** Decides the end of a job; `ok` also when it was decided before. */
-  async end(
+/** `worker`: the name under which this process claims jobs; requests to cancel them are sent to it. */
+export function createRunStates(redis: Redis, keys: QueueKeys, worker: string) {
+  const scripts = defineQueueScripts(redis, keys);
+  const write = async (
+    act: 'begin' | 'append' | 'end' | 'requeue',
     { id, fence = 0 }: FencedJob,
-    patch: EndPatch & { readonly status: string },
-  ): Promise<WriteResult> {
-    const event = statusEvent(patch.status as JobStatus, null);
-    const args = [id, fence, patch.status, JSON.stringify(patch), event];
-    return (await this.#scripts.end(...args)) as WriteResult;
-  }
-
-  /** A worker returns a claimed job, whose attempt does not count if it is returned too. */
-  async requeue({ id, fence = 0 }: FencedJob, attemptsReturned: 0 | 1): Promise<WriteResult> {
-    const event = statusEvent('queued', 0);
-    return (await this.#scripts.requeue(id, fence, event, attemptsReturned)) as WriteResult;
-  }
-
-  /** True while this claim of a job is the current one and the job has not ended. */
-  async isCurrent({ id, fence = 0 }: FencedJob): Promise<boolean> {
-    const [current, end] = await this.#redis.hmget(this.#keys.run(id), 'fence', 'end');
-    return Number(current) === fence && end === null;
-  }
-
-  /** The end is in the ledger: the keys of the job expire soon. */
-  async expire(id: string): Promise<void> {
-    const { run, eventStream, preview } = this.#keys;
-    const keys = [run(id), eventStream(id), preview(id)];
-    await Promise.all(keys.map((key) => this.#redis.pexpire(key, ENDED_TTL_MS)));
-  }
-
-  /** States in the order of the ids; `undefined` for unknown jobs. */
-  async read(ids: readonly string[]): Promise<readonly (RunState | undefined)[]> {
-    return (await Promise.all(ids.map((id) => this.#redis.hgetall(this.#keys.run(id))))).map(
-      stateOf,
-    );
-  }
+    ...args: ScriptArgument[]
+  ): Promise<WriteResult> => (await scripts[act](id, fence, ...args)) as WriteResult;
+  return {
+    claim: async (id: string, nowMs: number): Promise<Claim> =>
+      toClaim(await scripts.claim(id, nowMs, MAX_ATTEMPTS, worker)),
+    /** Claims a job only to end it, from any worker that may have it. */
+    seize: async (id: string): Promise<Claim> => toClaim(await scripts.claim(id, 0, '')),
+    /** Counts the attempt: the first node begins. Durable once this resolves. */
+    begin: (job: FencedJob) => write('begin', job),
+    /** The worker that had this job under an earlier fence was slow, but did not crash. */
+    async stillAlive({ id, fence = 0 }: FencedJob): Promise<void> {
+      await scripts.stillAlive(id, fence);
+    },
+    /** Publishes events and stores the fields they change. */
+    append(job: FencedJob, items: readonly PublishItem[]): Promise<WriteResult> {
+      const changed = items.map((item) => (item.kind === 'e' ? item.fields : {}));
+      const pairs = Object.entries(Object.assign({}, ...changed) as RunFields);
+      const args = items.flatMap((item): ScriptArgument[] =>
+        item.kind === 'p' ? ['p', item.isStored ? 1 : 0, item.bytes] : ['e', item.n, item.text],
+      );
+      return write('append', job, PREVIEW_TTL_MS, pairs.length, ...pairs.flat(), ...args);
+    },
+    /** Decides the end of a job; `ok` also when it was decided before. */
+    end: (job: FencedJob, patch: EndPatch & { readonly status: string }) =>
+      write('end', job, patch.status, JSON.stringify(patch), statusEvent(patch.status, null)),
+    /** A worker returns a claimed job, whose attempt does not count if it is returned too. */
+    requeue: (job: FencedJob, attemptsReturned: 0 | 1) =>
+      write('requeue', job, statusEvent('queued', 0), attemptsReturned),
+    /** True while this claim of a job is the current one and the job has not ended. */
+    async isCurrent({ id, fence = 0 }: FencedJob): Promise<boolean> {
+      const [current, end] = await redis.hmget(keys.run(id), 'fence', 'end');
+      return Number(current) === fence && end === null;
+    },
+    /** The end is in the ledger: the keys of the job expire soon. */
+    async expire(id: string): Promise<void> {
+      const all = [keys.run(id), keys.eventStream(id), keys.preview(id)];
+      await Promise.all(all.map((key) => redis.pexpire(key, ENDED_TTL_MS)));
+    },
+    /** States in the order of the ids; `undefined` for unknown jobs. */
+    async read(ids: readonly string[]): Promise<readonly (RunState | undefined)[]> {
+      return (await Promise.all(ids.map((id) => redis.hgetall(keys.run(id))))).map(stateOf);
+    },
+  };
 }
 
-type ClaimReply = readonly [kind: Claim['kind'], ...unknown[]];
-
-function toClaim([kind, first, attempts = 0]: ClaimReply): Claim {
+function toClaim(reply: unknown): Claim {
+  const [kind, first, attempts = 0] = reply as [Claim['kind'], ...unknown[]];
   if (kind === 'ended') return { kind, patch: JSON.parse(String(first)) as EndPatch };
   return { kind, fence: Number(first), attempts: Number(attempts) };
 }
 
-function statusEvent(status: JobStatus, position: number | null): string {
-  return encodeEvent({ event: 'status', data: { status, queue_position: position } });
+function statusEvent(status: string, position: number | null): string {
+  const data = { status: status as JobStatus, queue_position: position };
+  return encodeEvent({ event: 'status', data });
 }

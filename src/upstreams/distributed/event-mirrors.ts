@@ -2,11 +2,8 @@ import type { SharedServices } from './shared-services.ts';
 import { LRUCache } from 'lru-cache';
 import { coalesce } from '../../lib/coalesce.ts';
 import type { Logger } from '../../observability/log.ts';
-import type { JobQueue } from '../jobs/job-queue.ts';
 import type { Caller, JobEvent } from '../../protocol/job-api.ts';
 import { endedJobEvents, createJobFeed, type JobFeed } from '../job-feed.ts';
-import type { RedisSubscriber } from '../../redis/redis-subscriber.ts';
-import type { RunStateStore } from '../distributed-state/run-state.ts';
 import { IS_TERMINAL } from '../../protocol/v2.ts';
 import {
   type StreamPosition,
@@ -115,11 +112,7 @@ async function* closing(
   }
 }
 
-type EventMirrorSources = Pick<SharedServices, 'redis' | 'keys'> & {
-  readonly pubsub: Pick<RedisSubscriber, 'subscribe' | 'unsubscribe' | 'onReconnect'>;
-  readonly runState: Pick<RunStateStore, 'read'>;
-  readonly queue: Pick<JobQueue, 'positions'>;
-};
+type EventMirrorSources = Pick<SharedServices, 'redis' | 'keys' | 'pubsub' | 'runState' | 'queue'>;
 
 const STREAM_START: StreamPosition = { fence: 0, n: 0 };
 

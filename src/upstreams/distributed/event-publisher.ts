@@ -6,7 +6,7 @@ import type { WriteResult } from '../jobs/job-run.ts';
 import type { LiveJob } from '../jobs/live-job.ts';
 import { encodeEvent, encodePreview } from '../distributed-state/event-codec.ts';
 import { fieldsOf } from '../distributed-state/run-fields.ts';
-import type { FencedJob, PublishItem, RunStateStore } from '../distributed-state/run-state.ts';
+import type { FencedJob, PublishItem, RunStates } from '../distributed-state/run-state.ts';
 
 /** A stored preview is written to the log of a durable Redis. */
 const STORE_PREVIEW_EVERY_MS = 1000;
@@ -14,7 +14,7 @@ const STORE_PREVIEW_EVERY_MS = 1000;
 const MAX_BATCH = 200;
 
 export type EventPublisherOptions = {
-  readonly runState: Pick<RunStateStore, 'append'>;
+  readonly runState: Pick<RunStates, 'append'>;
   readonly fencedJob: FencedJob;
   readonly job: () => LiveJob;
   readonly clock: Pick<Clock, 'now'>;

@@ -4,7 +4,6 @@ import { PeriodicTask } from '../periodic-task.ts';
 import { SWEEP_FAILURE, sweep } from '../assets/retention.ts';
 import type { JobRow, Ledger } from '../../ledger/ledger.ts';
 import type { Logger } from '../../observability/log.ts';
-import type { JobQueue } from '../jobs/job-queue.ts';
 import { jobFromRow } from '../jobs/live-job.ts';
 
 const JANITOR = { name: 'janitor', leaseMs: 5 * 60_000 };
@@ -14,10 +13,9 @@ const GRACE_MS = 60_000;
 
 export type JanitorOptions = Pick<
   SharedServices,
-  'redis' | 'keys' | 'jobFiles' | 'blobs' | 'clock'
+  'redis' | 'keys' | 'queue' | 'jobFiles' | 'blobs' | 'clock'
 > & {
   readonly ledger: Ledger;
-  readonly queue: Pick<JobQueue, 'add'>;
   readonly assetBudgetBytes: number;
   readonly sweepIntervalMs: number;
   readonly log: Logger;

@@ -1,25 +1,21 @@
 import { reached } from '../../lib/crash-point.ts';
-import type { Clock } from '../../lib/clock.ts';
 import type { JobRow, Ledger } from '../../ledger/ledger.ts';
 import type { Logger } from '../../observability/log.ts';
 import { type JobStatus, IS_TERMINAL } from '../../protocol/v2.ts';
 import type { EndPatch, RunState } from '../distributed-state/run-fields.ts';
-import type { RunStateStore } from '../distributed-state/run-state.ts';
 import { workerLost } from '../jobs/job-lifecycle.ts';
-import type { JobQueue, QueueStop } from '../jobs/job-queue.ts';
+import type { QueueStop } from '../jobs/job-queue.ts';
 import { JobRun } from '../jobs/job-run.ts';
 import { type LiveJob, jobFromRow, jobStateOf, toEndPatch } from '../jobs/live-job.ts';
 import type { RunStore } from '../jobs/run-store.ts';
 import type { StopRequest } from '../stop-request.ts';
 import type { EventMirrors } from './event-mirrors.ts';
 import { EventPublisher } from './event-publisher.ts';
+import type { SharedServices } from './shared-services.ts';
 
-export type RedisRunsOptions = {
+export type RedisRunsOptions = Pick<SharedServices, 'runState' | 'queue' | 'clock'> & {
   readonly ledger: Ledger;
-  readonly runState: RunStateStore;
-  readonly queue: Pick<JobQueue, 'positions'>;
-  readonly eventMirrors: Pick<EventMirrors, 'submitted' | 'ofSubmitter' | 'subscribe'>;
-  readonly clock: Clock;
+  readonly eventMirrors: EventMirrors;
   readonly log: Logger;
 };
 

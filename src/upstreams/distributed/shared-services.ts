@@ -8,7 +8,7 @@ import type { TakeoverTimes } from './bull-worker.ts';
 import { jobFromRow } from '../jobs/live-job.ts';
 import { createSharedBlobs, createSharedOutputNames } from '../distributed-state/shared-blobs.ts';
 import { createQueueKeys } from '../distributed-state/redis-keys.ts';
-import { RunStateStore } from '../distributed-state/run-state.ts';
+import { createRunStates } from '../distributed-state/run-state.ts';
 
 const SOCKET_TIMEOUT_MS = 10_000;
 
@@ -56,7 +56,7 @@ export function openSharedServices(deps: DistributedEngineOptions) {
     blobs,
     jobFiles,
     queue: new BullJobQueue({ redis, pubsub, keys, worker, takeover, clock, log }),
-    runState: new RunStateStore({ redis, keys, worker }),
+    runState: createRunStates(redis, keys, worker),
     clock,
   };
 }

@@ -17,10 +17,12 @@ const step = (n: number): JobEvent => ({
   data: { node_id: '1', text: String(n) },
 });
 
+type OnMessage = (message: Buffer, channel: string) => void;
+
 /** A Redis with one stream, and a publisher that may lose messages. */
 function open(positions: readonly (number | null)[] = [null]) {
   const stream: [id: string, fields: string[]][] = [];
-  const handlers = new Map<string, Set<(message: Buffer, channel: string) => void>>();
+  const handlers = new Map<string, Set<OnMessage>>();
   let reconnected = (): void => {};
   const send = (channel: string, text: string): void =>
     handlers.get(channel)?.forEach((onMessage) => onMessage(Buffer.from(text), channel));
@@ -32,20 +34,18 @@ function open(positions: readonly (number | null)[] = [null]) {
     } as never,
     keys: KEYS,
     pubsub: {
-      async subscribe(channel, onMessage) {
+      async subscribe(channel: string, onMessage: OnMessage) {
         const all = handlers.get(channel) ?? new Set();
         handlers.set(channel, all.add(onMessage));
       },
-      unsubscribe(channel, onMessage) {
+      unsubscribe(channel: string, onMessage: OnMessage) {
         handlers.get(channel)?.delete(onMessage);
         if (handlers.get(channel)?.size === 0) handlers.delete(channel);
       },
-      onReconnect: (recheck) => void (reconnected = recheck),
-    },
-    runState: { read: async () => [undefined] },
-    queue: {
-      positions: async () => positions,
-    },
+      onReconnect: (recheck: () => void) => void (reconnected = recheck),
+    } as never,
+    runState: { read: async () => [undefined] } as never,
+    queue: { positions: async () => positions } as never,
     log: silentLogger(),
   });
   onTestFinished(() => mirrors.close());

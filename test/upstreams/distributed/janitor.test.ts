@@ -55,7 +55,7 @@ test.skipIf(!redis).each([
     clock,
     log,
     jobFiles: {} as never,
-    queue: { add: async () => {} },
+    queue: { add: async () => {} } as never,
     assetBudgetBytes: Infinity,
     sweepIntervalMs: 100_000,
   });

@@ -15,7 +15,7 @@ import {
 } from '../../../src/upstreams/distributed/bull-job-queue.ts';
 import type { TakeoverTimes } from '../../../src/upstreams/distributed/bull-worker.ts';
 import { createQueueKeys } from '../../../src/upstreams/distributed-state/redis-keys.ts';
-import { RunStateStore } from '../../../src/upstreams/distributed-state/run-state.ts';
+import { createRunStates } from '../../../src/upstreams/distributed-state/run-state.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import type { Blobs } from '../../../src/upstreams/blobs.ts';
 import { createFolderBlobs } from '../../../src/upstreams/folder/folder-blobs.ts';
@@ -100,9 +100,13 @@ export function openServices(
   const keys = createQueueKeys(links.partitions);
   const redis = links.commands;
   const messages = links.subscriber(links.partitions.queue);
-  const shared = { redis, keys, worker: randomUUID(), clock: systemClock, log };
+  const worker = randomUUID();
   const queue = new BullJobQueue({
-    ...shared,
+    redis,
+    keys,
+    worker,
+    clock: systemClock,
+    log,
     pubsub: options.pubsub ?? messages,
     takeover: { lockMs: 6000, checkMs: 1000 },
   });
@@ -112,7 +116,7 @@ export function openServices(
     await ledger.close();
     await links.close();
   });
-  return { links, redis, keys, ledger, queue, runs: new RunStateStore(shared) };
+  return { links, redis, keys, ledger, queue, runs: createRunStates(redis, keys, worker) };
 }
 
 /** Connections to keys of the test's own. */
