@@ -6,7 +6,7 @@ import type { JobStatus } from '../../protocol/v2.ts';
 import { encodeEvent } from './event-codec.ts';
 import type { WriteResult } from '../jobs/job-run.ts';
 import type { QueueKeys } from './redis-keys.ts';
-import { defineQueueScripts } from './run-scripts.ts';
+import { defineQueueScripts } from './queue-scripts.ts';
 
 const PREVIEW_TTL_MS = 60_000;
 /** How long subscribers can still read the end of a job. */

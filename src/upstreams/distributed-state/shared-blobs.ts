@@ -5,7 +5,7 @@ import type { OutputNames } from '../assets/outputs.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
 import type { Redis } from '../../redis/redis.ts';
 import type { QueueKeys } from './redis-keys.ts';
-import { defineQueueScripts } from './run-scripts.ts';
+import { defineQueueScripts } from './queue-scripts.ts';
 
 const COUNTER_TTL_MS = 24 * 60 * 60_000;
 /** Longer than it takes from a claimed name, or from stored bytes, to their record. */

@@ -8,7 +8,7 @@ import type {
 } from '../jobs/job-queue.ts';
 import type { RedisSubscriber } from '../../redis/redis-subscriber.ts';
 import { QUEUE_NAME } from '../distributed-state/redis-keys.ts';
-import { type QueueScripts, defineQueueScripts } from '../distributed-state/run-scripts.ts';
+import { type QueueScripts, defineQueueScripts } from '../distributed-state/queue-scripts.ts';
 import { type BullOptions, BullWorker } from './bull-worker.ts';
 
 /** BullMQ's events are not read: each reader gets those of all jobs. */
