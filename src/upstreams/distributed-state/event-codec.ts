@@ -28,7 +28,7 @@ export function encodePreview({ data: { bytes, ...head } }: PreviewEvent): Buffe
   return Buffer.concat([Buffer.from(`${stringifyJson(head)}\n`), bytes]);
 }
 
-export function decodePreview(message: Buffer): PreviewEvent {
+function decodePreview(message: Buffer): PreviewEvent {
   const end = message.indexOf(LINE_END);
   const head = parseJson(message.toString('utf8', 0, end)) as Omit<PreviewEvent['data'], 'bytes'>;
   return { event: 'preview', data: { ...head, bytes: message.subarray(end + 1) } };

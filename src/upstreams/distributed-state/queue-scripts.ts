@@ -145,21 +145,18 @@ local id, fence = unpack(ARGV)
 if call('HEXISTS', runOf(id), 'end') == 0 then undoBegin(id, fence) end`;
 
 /**
- * The events of a running job, once and in order. ARGV id, fence, lifetime of a preview, number of
- * fields, fields and values, then (kind, n, text) each; a preview numbered 1 is stored for later
- * subscribers.
+ * The events of a running job, once and in order. ARGV id, fence, number of fields, fields and
+ * values, then (kind, n, text) each; a preview has no number.
  */
 const append = `
 local id, fence, run = ARGV[1], ARGV[2], runOf(ARGV[1])
 if isStale(id, fence) then return 'stale' end
 local lastNumber = tonumber(call('HGET', run, 'told') or 0)
-local fieldsEnd = 4 + 2 * tonumber(ARGV[4])
-for at = 5, fieldsEnd, 2 do call('HSET', run, ARGV[at], ARGV[at + 1]) end
+local fieldsEnd = 3 + 2 * tonumber(ARGV[3])
+for at = 4, fieldsEnd, 2 do call('HSET', run, ARGV[at], ARGV[at + 1]) end
 for item = fieldsEnd + 1, #ARGV, 3 do
   local kind, n, text = ARGV[item], tonumber(ARGV[item + 1]), ARGV[item + 2]
-  if kind == 'p' then
-    if n == 1 then call('SET', run .. ':preview', text, 'PX', ARGV[3]) end
-    publish(id .. ':live', 'p' .. text)
+  if kind == 'p' then publish(id .. ':live', 'p' .. text)
   elseif n > lastNumber then
     emit(id, fence, n, text)
     lastNumber = n

@@ -20,8 +20,6 @@ export function createQueueKeys({
     run,
     /** Its events, a stream. */
     eventStream: (id: string): string => `${run(id)}:events`,
-    /** Its latest preview. */
-    preview: (id: string): string => `${run(id)}:preview`,
     /** The channel of its events. */
     eventChannel: (id: string): string => `${channels}run:${id}:live`,
     /** The channel of requests to cancel a job that a worker runs. */

@@ -8,7 +8,6 @@ import type { WriteResult } from '../jobs/job-run.ts';
 import type { QueueKeys } from './redis-keys.ts';
 import { defineQueueScripts } from './queue-scripts.ts';
 
-const PREVIEW_TTL_MS = 60_000;
 /** How long subscribers can still read the end of a job. */
 const ENDED_TTL_MS = 5 * 60_000;
 
@@ -26,7 +25,7 @@ export type FencedJob = { readonly id: string; readonly fence?: number };
  */
 export type PublishItem =
   | { readonly kind: 'e'; readonly n: number; readonly text: string; readonly fields: RunFields }
-  | { readonly kind: 'p'; readonly bytes: Buffer; readonly isStored: boolean };
+  | { readonly kind: 'p'; readonly bytes: Buffer };
 
 type RunFields = Readonly<Record<string, string>>;
 
@@ -57,9 +56,9 @@ export function createRunStates(redis: Redis, keys: QueueKeys, worker: string) {
       const changed = items.map((item) => (item.kind === 'e' ? item.fields : {}));
       const pairs = Object.entries(Object.assign({}, ...changed) as RunFields);
       const args = items.flatMap((item): ScriptArgument[] =>
-        item.kind === 'p' ? ['p', item.isStored ? 1 : 0, item.bytes] : ['e', item.n, item.text],
+        item.kind === 'p' ? ['p', 0, item.bytes] : ['e', item.n, item.text],
       );
-      return write('append', job, PREVIEW_TTL_MS, pairs.length, ...pairs.flat(), ...args);
+      return write('append', job, pairs.length, ...pairs.flat(), ...args);
     },
     /** Decides the end of a job; `ok` also when it was decided before. */
     end: (job: FencedJob, patch: EndPatch & { readonly status: string }) =>
@@ -74,7 +73,7 @@ export function createRunStates(redis: Redis, keys: QueueKeys, worker: string) {
     },
     /** The end is in the ledger: the keys of the job expire soon. */
     async expire(id: string): Promise<void> {
-      const all = [keys.run(id), keys.eventStream(id), keys.preview(id)];
+      const all = [keys.run(id), keys.eventStream(id)];
       await Promise.all(all.map((key) => redis.pexpire(key, ENDED_TTL_MS)));
     },
     /** States in the order of the ids; `undefined` for unknown jobs. */

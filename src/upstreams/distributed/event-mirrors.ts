@@ -9,7 +9,6 @@ import {
   type StreamPosition,
   decodeEvent,
   decodePosition,
-  decodePreview,
   decodePublished,
   isAfter,
 } from '../distributed-state/event-codec.ts';
@@ -57,14 +56,14 @@ export class EventMirrors {
     this.#submitted.delete(id);
     const mirror = this.#create(id);
     const events = mirror.feed.subscribe(signal);
-    mirror.open().catch(this.#logFailure);
+    this.#open(mirror).catch(this.#logFailure);
     return closing(mirror, events);
   }
 
   /** Subscribes; the first events are the latest status, progress and preview. */
   async subscribe(id: string, signal: AbortSignal): Promise<AsyncIterable<JobEvent>> {
     const mirror = this.#create(id);
-    await mirror.open();
+    await this.#open(mirror);
     const { feed } = mirror;
     return mirror.isOver()
       ? endedJobEvents(feed.status())
@@ -80,6 +79,14 @@ export class EventMirrors {
     const mirror = new EventMirror(id, this.#options, () => this.#mirrors.delete(mirror));
     this.#mirrors.add(mirror);
     return mirror;
+  }
+
+  /** A failure closes the mirror. */
+  async #open(mirror: EventMirror): Promise<void> {
+    await mirror.open().catch((error: unknown) => {
+      mirror.close();
+      throw error;
+    });
   }
 
   #catchUpAll(): void {
@@ -157,23 +164,12 @@ class EventMirror {
     this.#onClose();
   }
 
-  /** Resolves once the mirror is subscribed and has read the stream; a failure closes it. */
+  /** Resolves once the mirror is subscribed and has read the stream. */
   async open(): Promise<void> {
-    try {
-      await this.#open();
-    } catch (error) {
-      this.close();
-      throw error;
-    }
-  }
-
-  async #open(): Promise<void> {
-    const { redis, keys, pubsub } = this.#sources;
+    const { keys, pubsub } = this.#sources;
     await pubsub.subscribe(keys.eventChannel(this.id), this.#onMessage);
     await this.catchUp();
     if (this.#isClosed || this.#isOver) return this.#unsubscribe();
-    const preview = await redis.getBuffer(keys.preview(this.id));
-    if (preview) this.feed.emit(decodePreview(preview));
     await this.#compareStatus();
   }
 

@@ -1,4 +1,3 @@
-import type { Clock } from '../../lib/clock.ts';
 import type { JobEvent } from '../../protocol/job-api.ts';
 import { dropOldestPreview } from '../unread-events.ts';
 import { createJobFeed, type JobFeed } from '../job-feed.ts';
@@ -8,8 +7,6 @@ import { encodeEvent, encodePreview } from '../distributed-state/event-codec.ts'
 import { fieldsOf } from '../distributed-state/run-fields.ts';
 import type { FencedJob, PublishItem, RunStates } from '../distributed-state/run-state.ts';
 
-/** A stored preview is written to the log of a durable Redis. */
-const STORE_PREVIEW_EVERY_MS = 1000;
 /** Events sent in one script. */
 const MAX_BATCH = 200;
 
@@ -17,7 +14,6 @@ export type EventPublisherOptions = {
   readonly runState: Pick<RunStates, 'append'>;
   readonly fencedJob: FencedJob;
   readonly job: () => LiveJob;
-  readonly clock: Pick<Clock, 'now'>;
   /** Called after every batch. */
   onResult(result: WriteResult): void;
   onError(error: unknown): void;
@@ -33,7 +29,6 @@ export class EventPublisher {
   readonly #options: EventPublisherOptions;
   readonly #waiting: PublishItem[] = [];
   #eventCount = 0;
-  #previewStoredAtMs = 0;
   #isOver = false;
   #sending: Promise<void> | undefined;
 
@@ -56,20 +51,14 @@ export class EventPublisher {
 
   #publish(event: JobEvent): void {
     if (this.#isOver) return;
-    if (event.event === 'preview') this.#addPreview(encodePreview(event));
-    else {
+    if (event.event === 'preview') {
+      dropOldestPreview(this.#waiting, ({ kind }) => kind === 'p');
+      this.#waiting.push({ kind: 'p', bytes: encodePreview(event) });
+    } else {
       const fields = fieldsOf(this.#options.job(), event);
       this.#waiting.push({ kind: 'e', n: ++this.#eventCount, text: encodeEvent(event), fields });
     }
     this.#startSending();
-  }
-
-  #addPreview(bytes: Buffer): void {
-    const nowMs = this.#options.clock.now();
-    dropOldestPreview(this.#waiting, ({ kind }) => kind === 'p');
-    const isStored = Math.abs(nowMs - this.#previewStoredAtMs) >= STORE_PREVIEW_EVERY_MS;
-    if (isStored) this.#previewStoredAtMs = nowMs;
-    this.#waiting.push({ kind: 'p', bytes, isStored });
   }
 
   #startSending(): void {

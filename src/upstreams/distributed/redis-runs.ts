@@ -43,7 +43,6 @@ export function createRedisRuns(options: RedisRunsOptions): RunStore {
     const publisher = new EventPublisher({
       runState,
       fencedJob: { id: row.id, fence },
-      clock,
       job: () => run.job,
       onResult: (result) => run.applyResult(result),
       onError: (error) => run.onPublishError(error),

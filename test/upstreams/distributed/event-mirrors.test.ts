@@ -30,7 +30,6 @@ function open(positions: readonly (number | null)[] = [null]) {
     redis: {
       xrange: async (_key: string, after: string) =>
         stream.filter(([id]) => numberOf(id) > numberOf(after.slice(1))),
-      getBuffer: async () => null,
     } as never,
     keys: KEYS,
     pubsub: {

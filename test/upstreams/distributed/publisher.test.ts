@@ -5,7 +5,6 @@ import type { PublishItem } from '../../../src/upstreams/distributed-state/run-s
 import { stateOf } from '../../../src/upstreams/distributed-state/run-fields.ts';
 import type { StoredOutput } from '../../../src/upstreams/jobs/worker-protocol.ts';
 import type { NodeUi } from '../../../src/protocol/v2.ts';
-import { createFakeClock } from '../../support/fake-clock.ts';
 
 function open() {
   const ui: { [id: string]: NodeUi } = {};
@@ -18,7 +17,6 @@ function open() {
   const publisher = new EventPublisher({
     fencedJob: { id: 'j', fence: 1 },
     job: () => job as unknown as LiveJob,
-    clock: createFakeClock(),
     onResult() {},
     onError(error) {
       throw error;
