@@ -120,7 +120,7 @@ export interface PromptEventLog {
   whenCaughtUp(user: string): Promise<void>;
   /** `live`: prompts left by an earlier process. */
   start(handlers: LogHandlers, live: readonly OwnedPrompt[]): Promise<void>;
-  /** Gives up ownership: other processes may take over at once. */
+  /** Gives up ownership: other processes take over within a second. */
   close(): Promise<void>;
 }
 

@@ -67,8 +67,7 @@ return lost`;
 const giveBack = `
 for i = 1, #ARGV, 2 do
   if holds(ARGV[i], ARGV[i + 1]) then call('ZADD', LEASES, 0, ARGV[i]) end
-end
-call(PUBLISH, C .. 'servers', 'v')`;
+end`;
 
 const drop = `if holds(ARGV[1], ARGV[2]) then free(ARGV[1]) end`;
 

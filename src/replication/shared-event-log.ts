@@ -97,7 +97,9 @@ export class SharedEventLog implements PromptEventLog {
     await this.#partitions.each(live, async ({ scripts }, some) => {
       await scripts.register(...some.map(({ key }) => key));
     });
-    await Promise.all(this.#partitions.all.map((partition) => this.#listen(partition)));
+    for (const partition of this.#partitions.all) {
+      partition.subscription.onReconnect(() => this.#onReconnect(partition));
+    }
     await this.#findVacant();
     this.#timers.push(
       setInterval(() => void this.#renew(), INTERVAL_MS.renew),
@@ -219,16 +221,13 @@ export class SharedEventLog implements PromptEventLog {
       onCancel: (key, sender) => {
         if (sender !== this.#instance) this.#handlers?.cancelRequested(key);
       },
-      onVacant: () => void this.#findVacant(),
     };
   }
 
-  async #listen(partition: PromptPartition): Promise<void> {
-    await partition.subscription.open(() => {
-      this.#delayTakeover();
-      const users = this.#users.all().filter((user) => this.#partitions.ofUser(user) === partition);
-      this.#resyncUsers(users).catch(this.#logFailure('what was missed'));
-    });
+  #onReconnect(partition: PromptPartition): void {
+    this.#delayTakeover();
+    const users = this.#users.all().filter((user) => this.#partitions.ofUser(user) === partition);
+    this.#resyncUsers(users).catch(this.#logFailure('what was missed'));
   }
 
   #onEntry(key: string, n: number, text: string, picture: Uint8Array | undefined): void {

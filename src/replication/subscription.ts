@@ -8,8 +8,6 @@ export type SubscriptionHandlers = {
   readonly onFetched: (user: string, promptId: string) => void;
   /** `sender`: empty for a process of an earlier version. */
   readonly onCancel: (key: string, sender: string) => void;
-  /** A process gave up its prompts. */
-  readonly onVacant: () => void;
 };
 
 /** The messages about the users of one partition, in the order in which their Redis has sent them. */
@@ -27,10 +25,9 @@ export class Subscription {
     this.#handlers = handlers;
   }
 
-  /** Resolves when the connection is open. `onReconnect`: messages were missed. */
-  async open(onReconnect: () => void): Promise<void> {
-    this.#subscriber.onReconnect(onReconnect);
-    await this.#subscriber.subscribe(`${this.#start}servers`, this.#handlers.onVacant);
+  /** Messages were missed. */
+  onReconnect(recheck: () => void): void {
+    this.#subscriber.onReconnect(recheck);
   }
 
   /** Resolves when everything said of this user's prompts is received from now on. */

@@ -30,12 +30,12 @@ export function createUserPrompts(options: UserPromptsOptions) {
     return keys.length === 0 ? [] : ((await waitedFor.withEntries(...keys)) as string[]);
   }
 
-  /** It ended while this process received nothing, longer ago than entries are kept. */
-  async function finishIfForgotten(stream: LogStream): Promise<void> {
+  /** A prompt may have ended while this process received nothing, longer ago than entries are kept. */
+  async function catchUp(stream: LogStream): Promise<void> {
     const { prefix, waitedFor } = partitions.of(stream);
-    if (stream.token() !== undefined || stream.hasEnded()) return;
     const isLeased = (await redis.zscore(`${prefix}leases`, stream.key)) !== null;
-    if (isLeased || (await redis.exists(`${prefix}entries:${stream.key}`)) > 0) return;
+    await stream.catchUp();
+    if (isLeased || stream.token() !== undefined || stream.hasEnded()) return;
     const end = await handlers()?.endOf(stream.key);
     if (end === 'none') await waitedFor.register(stream.key);
     else if (end) await stream.finish(end);
@@ -68,9 +68,7 @@ export function createUserPrompts(options: UserPromptsOptions) {
       const unknown = [...endedKeys, ...liveKeys].filter((key) => !streams.get(key));
       for (const key of await withEntries(user, unknown)) await discover(key);
       for (const stream of streams.ofUser(user)) {
-        if (stream.hasEnded()) continue;
-        await stream.catchUp();
-        await finishIfForgotten(stream);
+        if (!stream.hasEnded()) await catchUp(stream);
       }
     },
   };
