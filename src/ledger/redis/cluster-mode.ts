@@ -1,6 +1,5 @@
 import { Redis } from 'ioredis';
 import { type RedisNode, redisNodes } from '../../config/redis-hosts.ts';
-import { completesWithin } from '../../lib/completes-within.ts';
 import { accessOf } from '../../redis/redis-cluster.ts';
 import { type RedisConnections, askNodes } from '../../redis/redis.ts';
 import type { Logger } from '../../observability/log.ts';
@@ -44,28 +43,24 @@ type NodeAnswer =
 /** Throws for a node that answers with a refusal. */
 async function askNode({ host, port }: RedisNode, url: string, ms: number): Promise<NodeAnswer> {
   const node = `${host}:${port}`;
-  const access = { ...accessOf(url), lazyConnect: true, retryStrategy: null };
-  const redis = new Redis({ ...access, host, port, maxRetriesPerRequest: 0 });
+  const times = { connectTimeout: ms, commandTimeout: ms, enableReadyCheck: false };
+  const once = { lazyConnect: true, retryStrategy: null, maxRetriesPerRequest: 0 };
+  const redis = new Redis({ ...accessOf(url), host, port, ...times, ...once });
   let reason = 'it does not answer';
   redis.on('error', (error: NodeJS.ErrnoException) => {
     reason = error.message || (error.code ?? reason);
   });
-  let answer: NodeAnswer | undefined;
-  const ask = async (): Promise<void> => {
+  try {
     await redis.connect();
     const [id, nodes] = [await redis.cluster('MYID'), await redis.cluster('NODES')];
-    answer = { node, id: String(id), nodes: String(nodes) };
-  };
-  try {
-    await completesWithin(ms, ask());
+    return { node, id: String(id), nodes: String(nodes) };
   } catch (error) {
     const { name, message } = error as Error;
-    if (name === 'ReplyError')
-      throw new Error(`cannot be used: ${node}: ${message}`, { cause: error });
+    if (name !== 'ReplyError') return { node, reason };
+    throw new Error(`cannot be used: ${node}: ${message}`, { cause: error });
   } finally {
     redis.disconnect();
   }
-  return answer ?? { node, reason };
 }
 
 /**
