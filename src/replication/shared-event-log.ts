@@ -48,9 +48,7 @@ const CATCH_UP_TIMEOUT_MS = 2000;
  * that they lead.
  */
 export class SharedEventLog implements PromptEventLog {
-  readonly #links: RedisConnections;
-  readonly #instance: string;
-  readonly #log: Logger;
+  readonly #options: SharedEventLogOptions;
   readonly #clock: Pick<Clock, 'now'>;
   readonly #redis: Redis;
   readonly #partitions: PromptPartitions;
@@ -68,12 +66,11 @@ export class SharedEventLog implements PromptEventLog {
   /** The write tokens of the prompts that this process owns. */
   readonly leadership: ReturnType<typeof createLeadership>;
 
-  constructor({ links, instance, log, clock = monotonicClock }: SharedEventLogOptions) {
+  constructor(options: SharedEventLogOptions) {
+    const { links, clock = monotonicClock } = options;
     const redis = links.connect();
     const partitions = new PromptPartitions(links, redis, this.#subscriptionHandlers());
-    this.#links = links;
-    this.#instance = instance;
-    this.#log = log;
+    this.#options = options;
     this.#clock = clock;
     this.#redis = redis;
     this.#partitions = partitions;
@@ -93,7 +90,7 @@ export class SharedEventLog implements PromptEventLog {
 
   async start(handlers: LogHandlers, live: readonly OwnedPrompt[]): Promise<void> {
     this.#handlers = handlers;
-    await refuseFormerServers(this.#links);
+    await refuseFormerServers(this.#options.links);
     await this.#partitions.each(live, async ({ scripts }, some) => {
       await scripts.register(...some.map(({ key }) => key));
     });
@@ -126,14 +123,14 @@ export class SharedEventLog implements PromptEventLog {
   /** If it succeeds late, its lease expires and the prompt is removed. */
   async claim(prompt: OwnedPrompt): Promise<void> {
     const { waitedFor } = this.#partitions.of(prompt);
-    const token = (await waitedFor.claim(prompt.key, this.#instance)) as string;
+    const token = (await waitedFor.claim(prompt.key, this.#options.instance)) as string;
     this.#streams.open(prompt).startNew(token);
     this.#users.follow(prompt.user).catch(this.#logFailure('the prompts of a user'));
   }
 
   async takeOver(prompt: OwnedPrompt): Promise<boolean> {
     const { scripts } = this.#partitions.of(prompt);
-    const token = (await scripts.takeOver(prompt.key, this.#instance)) as string | null;
+    const token = (await scripts.takeOver(prompt.key, this.#options.instance)) as string | null;
     if (token === null) return false;
     await this.#streams.open(prompt).takeLead(token);
     return true;
@@ -167,7 +164,7 @@ export class SharedEventLog implements PromptEventLog {
     if (user === undefined) return;
     // Sent before the frame, so that other processes know who has it.
     const { scripts } = this.#partitions.ofUser(user);
-    const sent = scripts.received(key, position, this.#instance, group, user);
+    const sent = scripts.received(key, position, this.#options.instance, group, user);
     sent.catch(this.#logFailure('a receipt'));
   }
 
@@ -179,7 +176,7 @@ export class SharedEventLog implements PromptEventLog {
 
   async requestCancel({ key, user }: OwnedPrompt): Promise<void> {
     const { scripts } = this.#partitions.ofUser(user);
-    await scripts.cancel(user, key, this.#instance).catch(this.#logFailure('a cancel'));
+    await scripts.cancel(user, key, this.#options.instance).catch(this.#logFailure('a cancel'));
   }
 
   isWatched(user: string): boolean {
@@ -215,11 +212,12 @@ export class SharedEventLog implements PromptEventLog {
     return {
       onEntry: (key, n, text, picture) => this.#onEntry(key, n, text, picture),
       onReceived: (key, group, upTo, sender) => {
-        if (sender !== this.#instance) this.#streams.get(key)?.receivedElsewhere(group, upTo);
+        if (sender !== this.#options.instance)
+          this.#streams.get(key)?.receivedElsewhere(group, upTo);
       },
       onFetched: (user, promptId) => this.#handlers?.resultFetched(user, promptId),
       onCancel: (key, sender) => {
-        if (sender !== this.#instance) this.#handlers?.cancelRequested(key);
+        if (sender !== this.#options.instance) this.#handlers?.cancelRequested(key);
       },
     };
   }
@@ -276,7 +274,7 @@ export class SharedEventLog implements PromptEventLog {
     return (error) => {
       if (this.#isClosed) return;
       const facts = { event: 'replication.failed', err: error, what };
-      this.#log.warn(facts, `could not share ${what}`);
+      this.#options.log.warn(facts, `could not share ${what}`);
     };
   }
 }

@@ -142,34 +142,24 @@ function createOutlines(
     const before = cached.get(user) ?? EMPTY;
     const reply = await connection.read(() => lua.since(user, before.removals, before.last));
     const [removals = '', last = '', text = ''] = (reply as readonly Buffer[]).map(String);
-    const fresh = (JSON.parse(text) as PackedOutline[]).map(unpacked);
+    const fresh = (JSON.parse(text) as (string | number | false)[][]).map(unpacked);
     const outlines = removals === before.removals ? [...before.outlines, ...fresh] : fresh;
     cached.set(user, { removals, last, outlines });
     return outlines;
   };
 }
 
-/** In the order in which the script packs them; Lua has no null. */
-type PackedOutline = readonly [
-  key: string,
-  promptId: string,
-  word: string | false,
-  created: string,
-  started: string | false,
-  ended: string | false,
-  storedBytes?: number,
-];
-
-function unpacked([key, promptId, ...rest]: PackedOutline): PromptOutline {
-  const [word, created, started, ended, storedBytes = 0] = rest;
+/** From an array of the script, which has false for null. */
+function unpacked(packed: readonly (string | number | false)[]): PromptOutline {
+  const [key, promptId, word, created, started, ended, storedBytes = 0] = packed;
   return {
-    key,
-    promptId,
-    statusWord: word || null,
+    key: String(key),
+    promptId: String(promptId),
+    statusWord: word ? String(word) : null,
     createdAtMs: Number(created),
     startedAtMs: started ? Number(started) : null,
     endedAtMs: ended ? Number(ended) : null,
-    storedBytes,
+    storedBytes: Number(storedBytes),
   };
 }
 
