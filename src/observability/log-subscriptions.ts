@@ -73,6 +73,8 @@ export function createLogFeed(options: {
       onSubscribe: add,
       onUnsubscribe: remove,
       onEntries: (...lines) => void sendToSubscribers(...lines),
+      subscriptions: () =>
+        [...subscriptions.values()].map(({ user, clientId }) => [user, clientId] as const),
     } satisfies Omit<SharedLogHandlers, 'entries'>,
     push(this: void, user: string, entry: () => LogEntry): void {
       if (subscriptions.size === 0) return;
@@ -99,6 +101,8 @@ export type SharedLogHandlers = {
   onUnsubscribe(user: string, clientId: string): void;
   /** Another process has logged these entries. */
   onEntries(user: string, entries: readonly LogEntry[]): void;
+  /** The users and client ids that are subscribed. */
+  subscriptions(): readonly (readonly [user: string, clientId: string])[];
   /** The last lines of this process. */
   entries(user: string): readonly LogEntry[];
 };

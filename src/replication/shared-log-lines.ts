@@ -14,19 +14,19 @@ type Options = {
 };
 
 type Entries = ReturnType<SharedLogHandlers['entries']>;
+type Subscriptions = ReturnType<SharedLogHandlers['subscriptions']>;
 
 type Message =
   | { readonly kind: 'subscribe'; readonly user: string; readonly clientId: string }
   | { readonly kind: 'unsubscribe'; readonly user: string; readonly clientId: string }
+  | { readonly kind: 'join' }
+  | { readonly kind: 'subscriptions'; readonly subscriptions: Subscriptions }
   | { readonly kind: 'lines'; readonly user: string; readonly entries: Entries }
   | { readonly kind: 'ask'; readonly user: string; readonly id: string }
   | { readonly kind: 'answer'; readonly id: string; readonly entries: Entries };
 
 type Envelope = Message & { readonly from: string };
 
-/** As many as one process keeps. */
-const MAX_SUBSCRIPTIONS = 2000;
-const SUBSCRIPTION_TTL_MS = 24 * 60 * 60_000;
 /** How long a client waits for the lines of a process that does not answer. */
 const GATHER_TIMEOUT_MS = 500;
 
@@ -36,8 +36,8 @@ export function logChannel(channels: string): string {
 }
 
 /**
- * One channel for all processes, and one for the answers to each. Subscriptions are stored for
- * processes that start later.
+ * One channel for all processes, and one for the answers to each. A process that starts asks the
+ * others for their subscriptions.
  */
 export async function openSharedLog({
   links,
@@ -45,11 +45,10 @@ export async function openSharedLog({
   handlers,
   log,
 }: Options): Promise<SharedLog> {
-  const { commands, prefix, channels } = links;
+  const { commands, channels } = links;
   const subscriber = links.subscriber();
   const all = logChannel(channels);
   const inbox = (of: string): string => `${channels}logs:${of}`;
-  const subscriptionsKey = `${prefix}logsubscriptions`;
   const pendingRequests = new Map<string, (entries: Entries) => void>();
 
   const encode = (message: Message): string => JSON.stringify({ ...message, from: instance });
@@ -70,40 +69,32 @@ export async function openSharedLog({
         return handlers.onSubscribe(envelope.user, envelope.clientId);
       case 'unsubscribe':
         return handlers.onUnsubscribe(envelope.user, envelope.clientId);
+      case 'join':
+        return answer(envelope.from, {
+          kind: 'subscriptions',
+          subscriptions: handlers.subscriptions(),
+        });
+      case 'subscriptions':
+        return envelope.subscriptions.forEach((one) => handlers.onSubscribe(...one));
       case 'lines':
         return handlers.onEntries(envelope.user, envelope.entries);
       case 'ask':
-        return answer(envelope.from, envelope);
+        return answer(envelope.from, {
+          kind: 'answer',
+          id: envelope.id,
+          entries: handlers.entries(envelope.user),
+        });
       case 'answer':
         return pendingRequests.get(envelope.id)?.(envelope.entries);
     }
   }
 
-  function answer(to: string, { id, user }: { readonly id: string; readonly user: string }): void {
-    send(inbox(to), { kind: 'answer', id, entries: handlers.entries(user) }).catch(logFailure);
+  function answer(to: string, message: Message): void {
+    send(inbox(to), message).catch(logFailure);
   }
 
-  /** Also run after a reconnect: messages in between were lost. */
-  async function loadSubscriptions(): Promise<void> {
-    for (const member of await commands.zrange(subscriptionsKey, 0, '-1')) {
-      const [user = '', clientId = ''] = JSON.parse(member) as string[];
-      handlers.onSubscribe(user, clientId);
-    }
-  }
-
-  async function store(kind: 'subscribe' | 'unsubscribe', user: string, clientId: string) {
-    const member = JSON.stringify([user, clientId]);
-    const steps = commands.multi();
-    if (kind === 'unsubscribe') steps.zrem(subscriptionsKey, member);
-    else steps.zadd(subscriptionsKey, Date.now(), member);
-    steps
-      .zremrangebyrank(subscriptionsKey, 0, -MAX_SUBSCRIPTIONS - 1)
-      .pexpire(subscriptionsKey, SUBSCRIPTION_TTL_MS);
-    await steps.publish(all, encode({ kind, user, clientId })).exec();
-  }
-
-  async function change(...subscription: Parameters<typeof store>): Promise<void> {
-    await completesWithin(GATHER_TIMEOUT_MS, store(...subscription).catch(logFailure));
+  async function tell(message: Message): Promise<void> {
+    await completesWithin(GATHER_TIMEOUT_MS, send(all, message).catch(logFailure));
   }
 
   async function ask(user: string, id: string, onEntries: (entries: Entries) => void) {
@@ -119,14 +110,14 @@ export async function openSharedLog({
   }
 
   const onMessage = (text: Buffer): void => receive(JSON.parse(text.toString()) as Envelope);
-  const load = (): Promise<void> => loadSubscriptions().catch(logFailure);
-  subscriber.onReconnect(() => void load());
+  // Messages were lost.
+  subscriber.onReconnect(() => void tell({ kind: 'join' }));
   await Promise.all([all, inbox(instance)].map((name) => subscriber.subscribe(name, onMessage)));
-  await load();
+  await tell({ kind: 'join' });
 
   return {
-    subscribe: (user, clientId) => change('subscribe', user, clientId),
-    unsubscribe: (user, clientId) => change('unsubscribe', user, clientId),
+    subscribe: (user, clientId) => tell({ kind: 'subscribe', user, clientId }),
+    unsubscribe: (user, clientId) => tell({ kind: 'unsubscribe', user, clientId }),
     publish: (user, entries) => void send(all, { kind: 'lines', user, entries }).catch(logFailure),
     async gather(user) {
       const id = randomUUID();
