@@ -1,13 +1,16 @@
 import type { Redis } from '../redis/redis.ts';
 import type { PromptPartitions } from './partitions.ts';
 import type { EntryStore } from './log-stream.ts';
-import type { PreviewWatchers } from './preview-watchers.ts';
 
 /** The event logs of all prompts in Redis: one stream each, whose ids are the positions. */
 export function createEntryStore(
   redis: Redis,
   partitions: PromptPartitions,
-  watchers: Pick<PreviewWatchers, 'isWatched' | 'onWatchers'>,
+  watchers: {
+    readonly isWatched: (user: string) => boolean;
+    /** So many processes have sockets of the user. */
+    readonly onCount: (user: string, count: number) => void;
+  },
 ): EntryStore {
   return {
     async write(stream, { n, text, picture }, isLast) {
@@ -18,7 +21,7 @@ export function createEntryStore(
       const { scripts } = partitions.of(stream);
       const reply = Number(await scripts.append(stream.key, token, n, text, user, last, shown));
       if (reply < 0) return false;
-      watchers.onWatchers(user, reply);
+      watchers.onCount(user, reply);
       return true;
     },
     async after(prompt, n) {

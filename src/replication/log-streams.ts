@@ -56,11 +56,6 @@ export class LogStreams {
     for (const stream of this.ofUser(user)) this.delete(stream.key);
   }
 
-  /** The users whose prompts this process owns. */
-  ownedUsers(): readonly string[] {
-    return this.owned().map((stream) => stream.user);
-  }
-
   /** Forgets prompts that ended a while ago. */
   removeEnded(nowMs: number): void {
     for (const stream of this.#streams.values()) {

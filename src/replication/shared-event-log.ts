@@ -1,6 +1,8 @@
+import { LRUCache } from 'lru-cache';
 import { type Clock, monotonicClock } from '../lib/clock.ts';
 import { coalesce } from '../lib/coalesce.ts';
 import { completesWithin } from '../lib/completes-within.ts';
+import { atMost } from '../lib/lru-size.ts';
 import type { Redis, RedisConnections } from '../redis/redis.ts';
 import type { Logger } from '../observability/log.ts';
 import {
@@ -17,7 +19,6 @@ import { createEntryStore } from './entry-store.ts';
 import { FollowedUsers } from './followed-users.ts';
 import { type PromptPartition, PromptPartitions } from './partitions.ts';
 import { createLeadership, keysAndTokens, LogStreams } from './log-streams.ts';
-import { type PreviewWatchers, createPreviewWatchers } from './preview-watchers.ts';
 import { LEASE_MS } from './scripts.ts';
 import type { SubscriptionHandlers } from './subscription.ts';
 import { createUserPrompts } from './user-prompts.ts';
@@ -36,6 +37,7 @@ type SharedEventLogOptions = {
  * what is stored of the followed users.
  */
 const INTERVAL_MS = { renew: LEASE_MS * 0.3, findVacant: 1000, resync: 30_000 } as const;
+const MAX_WATCHED_USERS = 100_000;
 /** A slower answer means that Redis was unreachable. */
 const SLOW_REDIS_MS = 1000;
 /** A call waits this long at most, then it is answered from what is known. */
@@ -52,7 +54,10 @@ export class SharedEventLog implements PromptEventLog {
   readonly #clock: Pick<Clock, 'now'>;
   readonly #redis: Redis;
   readonly #partitions: PromptPartitions;
-  readonly #watchers: PreviewWatchers;
+  /** The users that have sockets in this process. */
+  readonly #localUsers = new Set<string>();
+  /** How many processes have sockets of a user, as the last entry of the user's prompts said. */
+  readonly #watcherCounts = new LRUCache<string, number>(atMost(MAX_WATCHED_USERS));
   readonly #streams: LogStreams;
   readonly #userPrompts: ReturnType<typeof createUserPrompts>;
   readonly #users: FollowedUsers;
@@ -74,8 +79,11 @@ export class SharedEventLog implements PromptEventLog {
     this.#clock = clock;
     this.#redis = redis;
     this.#partitions = partitions;
-    this.#watchers = createPreviewWatchers();
-    this.#streams = new LogStreams(createEntryStore(redis, partitions, this.#watchers));
+    const store = createEntryStore(redis, partitions, {
+      isWatched: (user) => this.isWatched(user),
+      onCount: (user, count) => void this.#watcherCounts.set(user, count),
+    });
+    this.#streams = new LogStreams(store);
     this.leadership = createLeadership(this.#streams);
     this.#userPrompts = createUserPrompts({
       redis: links.commands,
@@ -84,7 +92,8 @@ export class SharedEventLog implements PromptEventLog {
       handlers: () => this.#handlers,
       discover: (key) => this.#discoveries.run(key),
     });
-    const needed = () => new Set([...this.#watchers.localUsers(), ...this.#streams.ownedUsers()]);
+    const needed = () =>
+      new Set([...this.#localUsers, ...this.#streams.owned().map((stream) => stream.user)]);
     this.#users = new FollowedUsers({ ...this.#userPrompts, clock, needed });
   }
 
@@ -180,11 +189,12 @@ export class SharedEventLog implements PromptEventLog {
   }
 
   isWatched(user: string): boolean {
-    return this.#watchers.isWatched(user);
+    return (this.#watcherCounts.get(user) ?? 0) > (this.#localUsers.has(user) ? 1 : 0);
   }
 
   watch(user: string, isThere: boolean): void {
-    this.#watchers.setLocal(user, isThere);
+    if (isThere) this.#localUsers.add(user);
+    else this.#localUsers.delete(user);
     this.#partitions.ofUser(user).subscription.watch(user, isThere);
   }
 
