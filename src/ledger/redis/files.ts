@@ -50,22 +50,9 @@ export function fileStore(connection: LedgerConnection): FileStore {
 }
 
 /** Front end settings, a hash for each user. */
-export function settingStore({
-  redis,
-  prefix,
-  scripts,
-  read,
-  write,
-}: LedgerConnection): SettingStore {
-  const lua = scripts('settings', { all: `return call('HGETALL', P .. 'settings:' .. ARGV[1])` });
+export function settingStore({ redis, prefix, read, write }: LedgerConnection): SettingStore {
   return {
-    async all(user) {
-      const flat = (await read(() => lua.all(user))) as Buffer[];
-      const texts = flat.map(String);
-      return Object.fromEntries(
-        texts.flatMap((id, i) => (i % 2 === 0 ? [[id, texts[i + 1] ?? '']] : [])),
-      );
-    },
+    all: (user) => read(() => redis.hgetall(`${prefix}settings:${user}`)),
     merge: async (user, settings) => {
       const pairs = Object.entries(settings).flat();
       if (pairs.length > 0) await write(() => redis.hset(`${prefix}settings:${user}`, ...pairs));

@@ -1,4 +1,4 @@
-import { type Redis, type RedisConnections, nodesOf } from '../../redis/redis.ts';
+import { type RedisConnections, nodesOf } from '../../redis/redis.ts';
 
 const KEYS_AT_A_TIME = 1000;
 /** Names of keys that a ledger has before anything is recorded in it. */
@@ -6,16 +6,10 @@ const EMPTY_KEYS = ['id', 'schema', 'partitions'];
 
 /** Each key that has a name like this; some may come twice. */
 export async function* keysLike(links: RedisConnections, match: string): AsyncGenerator<string> {
-  for (const node of await nodesOf(links, 'master')) yield* keysOfNode(node, match);
-}
-
-async function* keysOfNode(node: Redis, match: string): AsyncGenerator<string> {
-  let cursor = '0';
-  do {
-    const [next, keys] = await node.scan(cursor, 'MATCH', match, 'COUNT', KEYS_AT_A_TIME);
-    yield* keys;
-    cursor = next;
-  } while (cursor !== '0');
+  for (const node of await nodesOf(links, 'master')) {
+    const found = node.scanStream({ match, count: KEYS_AT_A_TIME });
+    for await (const keys of found) yield* keys as string[];
+  }
 }
 
 /** True when nothing of Holdover is in this Redis, or cluster, yet. */

@@ -28,13 +28,7 @@ export function openSharedServices(deps: DistributedEngineOptions) {
   // A connection that stays silent with commands pending is closed and opened again.
   const redis = links.connect({ socketTimeout: SOCKET_TIMEOUT_MS });
   const keys = createQueueKeys(links.partitions);
-  const blobs = createSharedBlobs({
-    redis,
-    keys,
-    blobs: deps.blobs,
-    ledger,
-    clock,
-  });
+  const blobs = createSharedBlobs({ redis, keys, blobs: deps.blobs, ledger, clock });
   const jobFiles = createJobFiles({
     ledger,
     nodes,
