@@ -138,3 +138,21 @@ export class BackgroundTasks {
     }
   }
 }
+
+/** Opens once. Keeps a promise only while it is closed and waited for: thousands of prompts have one. */
+export class Latch {
+  #waiting: Deferred | undefined;
+  #isOpen = false;
+
+  /** Resolves when it is open. */
+  opened(): Promise<void> {
+    if (this.#isOpen) return Promise.resolve();
+    return (this.#waiting ??= createDeferred()).promise;
+  }
+
+  open(): void {
+    this.#isOpen = true;
+    this.#waiting?.resolve();
+    this.#waiting = undefined;
+  }
+}

@@ -56,7 +56,7 @@ async function submit(services: PromptRouteServices, { ctx, caller }: V1Request)
   const body = await readJson(ctx, services.bodies, 'prompt');
   const count = usesCounter(body) ? await services.counter.next() : 0;
   const { subfolder } = rulesFor(ctx);
-  const submission = { ...readSubmission(body, createCounter(count)), subfolder };
+  const submission = { subfolder, ...readSubmission(body, createCounter(count)) };
   // Read by the usage counter.
   ctx.state.clientId = submission.clientId ?? '';
   if (submission.promptId !== undefined) services.onSubmission?.(caller, submission.promptId);

@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import {
   BackgroundTasks,
+  Latch,
   createAdaptiveSemaphore,
   createKeyedMutex,
   createMutex,
@@ -143,4 +144,18 @@ describe('background tasks', () => {
     await tasks.close();
     expect([hasEnded, errors]).toEqual([true, []]);
   });
+});
+
+test('a latch resolves for those who waited and for those who ask later', async () => {
+  const latch = new Latch();
+  let opened = 0;
+  const count = () => void opened++;
+  void latch.opened().then(count);
+  void latch.opened().then(count);
+  await settled();
+  expect(opened).toBe(0);
+  latch.open();
+  void latch.opened().then(count);
+  await settled();
+  expect(opened).toBe(3);
 });

@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events';
-import { createDeferred } from '../../lib/concurrency.ts';
+import { Latch } from '../../lib/concurrency.ts';
 import type { JobEvent, Result } from '../../protocol/job-api.ts';
 import type { LivePrompt } from '../live-prompts.ts';
 import type { EntryApplier } from './apply-entry.ts';
@@ -17,8 +17,8 @@ export class FollowedPrompt {
   isUntracked = false;
   /** Entries of another process wait for this: the client is being answered here. */
   blockedUntil: Promise<unknown> | undefined;
-  readonly #released = createDeferred();
-  readonly #answered = createDeferred();
+  readonly #released = new Latch();
+  readonly #answered = new Latch();
   #stop = createStop();
 
   constructor(prompt: LivePrompt, entryApplier: EntryApplier) {
@@ -28,12 +28,12 @@ export class FollowedPrompt {
 
   /** Resolves when frames of the prompt may reach sockets. */
   get released(): Promise<void> {
-    return this.#released.promise;
+    return this.#released.opened();
   }
 
   /** Resolves when the client of the prompt has been answered. */
   get answered(): Promise<void> {
-    return this.#answered.promise;
+    return this.#answered.opened();
   }
 
   /** Aborted when another process takes the prompt over, and when this one closes. */
@@ -42,11 +42,11 @@ export class FollowedPrompt {
   }
 
   release(): void {
-    this.#released.resolve();
+    this.#released.open();
   }
 
   markAnswered(): void {
-    this.#answered.resolve();
+    this.#answered.open();
   }
 
   /** Stops consuming events; the prompt can be followed again after `restart`. */

@@ -45,7 +45,7 @@ export function startNode(update: ProgressUpdate, nodeId: string): void {
   const display = displayNode(state.graph, nodeId);
   if (display === undefined || state.runs.has(nodeId)) return;
   emitCached(update);
-  state.runs.set(nodeId, { ...FIRST_STEP, startedAtMs: update.atMs, endedAtMs: null });
+  state.runs.set(nodeId, { startedAtMs: update.atMs, endedAtMs: null, ...FIRST_STEP });
   emitState(update);
   emitExecuting(update, nodeId);
 }

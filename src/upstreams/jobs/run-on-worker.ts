@@ -61,7 +61,7 @@ export async function runOnWorker(
     const request = await toRunRequest(job, resolved, { flags, ...deps });
     const end = await exchangeMessages({ job, thread, reporter, request }, deps);
     if (end.kind === 'succeeded') reporter.complete();
-    return endOf(end, { ...job, ...reporter.current() }, deps.timeLimitMs);
+    return endOf(end, { stop: job.stop, ...reporter.current() }, deps.timeLimitMs);
   } finally {
     release();
   }
