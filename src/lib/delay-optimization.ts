@@ -1,11 +1,21 @@
 import { versions } from 'node:process';
 import { setFlagsFromString } from 'node:v8';
 
-const DEFAULT_BUDGET = 67_584;
-const LARGER_BUDGET = 400_000;
+/** A setting of V8 that says when a function is compiled with an optimizing compiler. */
+type Threshold = { readonly flag: string; readonly byDefault: number; readonly larger: number };
 
-/** Newer ones have a cheaper compiler in between. */
-const isNeeded = Number.parseInt(versions.v8, 10) < 12;
+/**
+ * By the major version of V8; others keep their own. V8 takes compiled code only under the settings that it was made
+ * with, so the default has to be known.
+ */
+const THRESHOLDS: ReadonlyMap<number, Threshold> = new Map([
+  // Node 20: bytes of bytecode that a function executes before.
+  [11, { flag: '--interrupt-budget', byDefault: 67_584, larger: 400_000 }],
+  // Node 24: calls of a function before the cheaper of two compilers.
+  [13, { flag: '--invocation-count-for-maglev', byDefault: 400, larger: 2000 }],
+]);
+
+const threshold = THRESHOLDS.get(Number.parseInt(versions.v8, 10));
 
 /** The threads that a start makes have loaded Node's own modules then. */
 const AFTER_START_MS = 600;
@@ -13,32 +23,28 @@ const AFTER_START_MS = 600;
 let isDelayed = false;
 
 /**
- * Makes V8 of Node 20 optimize functions later, soon after the start. A session of a hundred prompts ends before
+ * Makes V8 optimize functions later, soon after the start. A session of a hundred prompts ends before
  * the optimized code has paid for its compilation: docs/decisions/delayed-optimization.md.
  */
 export function delayOptimization(): void {
-  if (isNeeded) setTimeout(delay, AFTER_START_MS).unref();
+  if (threshold) setTimeout(delay, AFTER_START_MS, threshold).unref();
 }
 
-function delay(): void {
+function delay({ flag, larger }: Threshold): void {
   isDelayed = true;
-  setInterruptBudget(LARGER_BUDGET);
+  setFlagsFromString(`${flag}=${larger}`);
 }
 
 /**
  * Acts under V8's own settings: V8 takes compiled code only under the settings that it was made with.
  */
 export function withDefaultOptimization<T>(act: () => T): T {
-  if (!isDelayed) return act();
-  setInterruptBudget(DEFAULT_BUDGET);
+  if (!isDelayed || !threshold) return act();
+  const { flag, byDefault, larger } = threshold;
+  setFlagsFromString(`${flag}=${byDefault}`);
   try {
     return act();
   } finally {
-    setInterruptBudget(LARGER_BUDGET);
+    setFlagsFromString(`${flag}=${larger}`);
   }
-}
-
-/** In bytes of bytecode that a function executes before V8 thinks of compiling it. */
-function setInterruptBudget(bytes: number): void {
-  setFlagsFromString(`--interrupt-budget=${bytes}`);
 }
