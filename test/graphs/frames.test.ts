@@ -13,10 +13,13 @@ import { getJson, postPrompt } from '../support/clients/v1-client.ts';
 import { testedUpstream } from '../support/upstreams/tested-upstream.ts';
 import type { Graph } from '../../src/protocol/v2.ts';
 
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 });
-
+const IS_STACK = testedUpstream() === 'stack';
 // Each entry of a stack waits until Redis has it on disk, one after the other.
-const NODES = testedUpstream() === 'stack' ? 2_000 : 10_000;
+const NODES = IS_STACK ? 2_000 : 10_000;
+vi.setConfig({ testTimeout: 120_000, hookTimeout: IS_STACK ? 180_000 : 60_000 });
+/** Two `progress_state` are never closer than this, but those of the first hundred nodes and the last one. */
+const STATE_INTERVAL_MS = 50;
+const STATES_AT_ONCE = 2 * 100 + 2;
 const MIB = 1024 * 1024;
 const HOOK = new URL('../support/processes/count-turns.mjs', import.meta.url).href;
 const SHAPES: readonly (readonly [string, (nodes: number) => Graph, number])[] = [
@@ -55,12 +58,15 @@ describe.each(SHAPES)('a large graph: %s', (name, graphOf, outputs) => {
   let heard: ReceivedFrames;
   let promptId: string;
   let grownBytes: number;
+  let tookMs: number;
 
   beforeAll(async () => {
     const clientId = name.replaceAll(' ', '-');
     heard = await listen(server.wsUrl, clientId);
     const before = memory().now;
+    const startedAtMs = performance.now();
     promptId = await run(heard, graphOf(NODES), clientId);
+    tookMs = performance.now() - startedAtMs;
     grownBytes = memory().peak - before;
   });
   afterAll(() => heard.close());
@@ -81,7 +87,12 @@ describe.each(SHAPES)('a large graph: %s', (name, graphOf, outputs) => {
 
   test('its frames cost as much as its nodes, not as the square of them', () => {
     // Said at every change, `progress_state` alone would be more than 10 GB.
-    expect(heard.bytes()).toBeLessThan(NODES * 4000);
+    const states = heard.messages.filter(({ type }) => type === 'progress_state');
+    expect(states.length).toBeLessThanOrEqual(STATES_AT_ONCE + tookMs / STATE_INTERVAL_MS);
+    // How many there are depends on the time, and through a stack that is the time of Redis and its disk.
+    const stateBytes = IS_STACK ? states.map((one) => JSON.stringify(one).length) : [];
+    const bytes = heard.bytes() - stateBytes.reduce((sum, one) => sum + one, 0);
+    expect(bytes).toBeLessThan(NODES * 4000);
   });
 
   test('it takes less than 400 MiB of memory', () => {
@@ -103,6 +114,7 @@ describe.each(SHAPES)('a large graph: %s', (name, graphOf, outputs) => {
 test('others have their turn all the time: little is written between two turns of the event loop', () => {
   const { writes, bytes } = JSON.parse(readFileSync(TURNS_FILE, 'utf8'));
   expect(writes).toBeGreaterThan(0);
-  expect(writes).toBeLessThan(200);
+  // The second server of a stack applies what one read of its connection to Redis brings: 64 KB.
+  expect(writes).toBeLessThan(IS_STACK ? 700 : 200);
   expect(bytes).toBeLessThan(2 * 1024 * 1024);
 });
