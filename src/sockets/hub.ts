@@ -17,11 +17,11 @@ import { toWireFrame } from './wire-frame.ts';
 
 /**
  * One client gives up after ten seconds without a text frame. A socket of a user with live prompts
- * that got none for this long gets a status message at the next check: at most 8 s after the last
- * frame, as row `keepalive` of `differences.md` says.
+ * that got none for this long gets a status message at the next check, on a busy machine, too, at most 8 s after
+ * the last frame, as row `keepalive` of `differences.md` says.
  */
 const STATUS_KEEP_ALIVE_MS = 7000;
-const STATUS_CHECK_MS = 1000;
+const STATUS_CHECK_MS = 500;
 /** A socket that has not answered the ping before is closed. */
 const PING_INTERVAL_MS = 30_000;
 
