@@ -60,7 +60,7 @@ export class EventMirrors {
     return closing(mirror, events);
   }
 
-  /** Subscribes; the first events are the latest status, progress and preview. */
+  /** Subscribes; the first events are the latest status and progress. */
   async subscribe(id: string, signal: AbortSignal): Promise<AsyncIterable<JobEvent>> {
     const mirror = this.#create(id);
     await this.#open(mirror);
