@@ -51,7 +51,7 @@ export function createAcceptor(options: AcceptorOptions) {
       const existing = await duplicateIds.findResumed(caller, submission);
       if (existing) {
         const { promptId, number } = existing;
-        return { promptId, number, nodeErrors: {}, release: () => {} };
+        return { promptId, number, nodeErrors: {}, releaseFrames: () => {} };
       }
       duplicateIds.refuseDuplicate(caller, submission);
       const refusal = refuseShape(submission.graph as JsonObject);

@@ -53,7 +53,7 @@ export type LivePrompt = Omit<PromptDraft, ReplacedMembers> & {
   nodeRuns: ReadonlyMap<string, NodeRun> | null;
   cancelRequested: boolean;
   isResumed: boolean;
-  /** Its client has been answered. */
+  /** Its client has been answered, by any process: its frames may reach sockets. */
   isReleased: boolean;
   /** Why it has not started; of no meaning later. Set by `LivePrompts` only. */
   waitReason: WaitReason;

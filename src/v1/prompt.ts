@@ -69,15 +69,15 @@ async function submit(services: PromptRouteServices, { ctx, caller }: V1Request)
 /** A client that disconnects gets no answer; its prompt runs all the same. */
 function releaseAfter(
   response: ServerResponse,
-  { release }: Accepted,
+  { releaseFrames }: Accepted,
   clock: PromptRouteServices['clock'],
 ): void {
-  if (response.destroyed) return release();
+  if (response.destroyed) return releaseFrames();
   const releaseLater = (): void => {
-    response.off('close', release);
-    clock.callAfter(FRAMES_AFTER_ANSWER_MS, release);
+    response.off('close', releaseFrames);
+    clock.callAfter(FRAMES_AFTER_ANSWER_MS, releaseFrames);
   };
-  response.once('close', release);
+  response.once('close', releaseFrames);
   response.once('finish', releaseLater);
 }
 

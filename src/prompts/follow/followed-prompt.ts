@@ -12,8 +12,8 @@ export class FollowedPrompt {
   readonly entryApplier: EntryApplier;
   /** Opened as soon as the job is known. */
   eventStream: JobEventStream | undefined;
-  /** Its client has been answered by this process. */
-  isReleased = false;
+  /** This process has answered its client; `LivePrompt.isReleased`: any process has. */
+  isAnswered = false;
   isUntracked = false;
   /** Entries of another process wait for this: the client is being answered here. */
   blockedUntil: Promise<unknown> | undefined;
@@ -31,7 +31,7 @@ export class FollowedPrompt {
     return this.#released.opened();
   }
 
-  /** Resolves when the client of the prompt has been answered. */
+  /** Resolves when this process has answered the client of the prompt. */
   get answered(): Promise<void> {
     return this.#answered.opened();
   }
@@ -46,6 +46,7 @@ export class FollowedPrompt {
   }
 
   markAnswered(): void {
+    this.isAnswered = true;
     this.#answered.open();
   }
 

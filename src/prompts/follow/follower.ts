@@ -133,8 +133,7 @@ export class Follower {
   /** Lets the frames of the prompt reach sockets; none is sent before. */
   releaseFrames(prompt: LivePrompt): void {
     const followed = this.#followed.get(prompt.key);
-    if (!followed || followed.isReleased) return;
-    followed.isReleased = true;
+    if (!followed || followed.isAnswered || prompt.isReleased) return;
     followed.markAnswered();
     this.appendEntry(prompt, 'released').catch((error: unknown) => {
       if (this.#isClosed) return;
@@ -202,7 +201,7 @@ export class Follower {
       onLeadershipLost: () => {
         this.#endingPrompts.finish(prompt.caller.user, key);
         this.#options.spans?.left(key);
-        if (isOwnNewPrompt && !followed.isReleased) {
+        if (isOwnNewPrompt && !followed.isAnswered && !prompt.isReleased) {
           followed.blockedUntil = completesWithin(ANSWER_TIMEOUT_MS, followed.answered);
         }
         followed.stop();
@@ -219,7 +218,6 @@ export class Follower {
     position: number,
   ): Promise<void> | undefined {
     if (followed.isUntracked) return undefined;
-    if (entry.kind === 'released') followed.isReleased = true;
     const applied = followed.entryApplier.apply(entry, position);
     if (applied) return applied.then(() => this.#noteApplied(followed, entry));
     this.#noteApplied(followed, entry);

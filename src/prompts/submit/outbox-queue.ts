@@ -14,7 +14,7 @@ export type QueuedSubmission = {
 };
 
 /** A slot in the outbox, held until the submission is added or given up. */
-export type Reservation = { release(): void };
+export type Reservation = { giveBack(): void };
 
 /** The waiting submissions of one user, in the order they run. */
 export class OutboxQueue {
@@ -55,20 +55,26 @@ export class OutboxQueue {
 
 /** Slots that are held for submissions which are not in the outbox yet, by user. */
 export class Reservations {
-  readonly #byUser = new Map<string, Set<Reservation>>();
+  readonly #counts = new Map<string, number>();
 
   count(user: string): number {
-    return this.#byUser.get(user)?.size ?? 0;
+    return this.#counts.get(user) ?? 0;
   }
 
   add(user: string): Reservation {
-    const held = this.#byUser.get(user) ?? new Set();
-    const reservation: Reservation = {
-      release: () => {
-        if (held.delete(reservation) && held.size === 0) this.#byUser.delete(user);
+    let isHeld = true;
+    this.#counts.set(user, this.count(user) + 1);
+    return {
+      giveBack: () => {
+        if (isHeld) this.#remove(user);
+        isHeld = false;
       },
     };
-    this.#byUser.set(user, held.add(reservation));
-    return reservation;
+  }
+
+  #remove(user: string): void {
+    const count = this.count(user) - 1;
+    if (count > 0) this.#counts.set(user, count);
+    else this.#counts.delete(user);
   }
 }

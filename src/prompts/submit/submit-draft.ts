@@ -23,12 +23,12 @@ import type { SubmissionRecovery } from './recover.ts';
 import { retryAfterMs } from './retry-policy.ts';
 import { type SendResult, type SubmissionSender, toRefusal } from './send.ts';
 
-/** The answer to `POST /prompt`. `release` lets the frames of the prompt reach sockets. */
+/** The answer to `POST /prompt`. `releaseFrames` lets the frames of the prompt reach sockets. */
 export type Accepted = {
   readonly promptId: string;
   readonly number: number;
   readonly nodeErrors: NodeErrors;
-  readonly release: () => void;
+  readonly releaseFrames: () => void;
 };
 
 export type DraftSubmitterOptions = Pick<
@@ -88,7 +88,7 @@ export class DraftSubmitter {
       await this.#refusingStalled(recordPrompt(row, this.#options, 'before sending'));
       return await this.#putInOutbox(draft, reservation, 0);
     } finally {
-      reservation.release();
+      reservation.giveBack();
     }
   }
 
@@ -181,7 +181,7 @@ export class DraftSubmitter {
       const waitMs = retryAfterMs(retryPolicy, error);
       return await this.#putInOutbox({ ...draft, plan }, reservation, waitMs);
     } finally {
-      reservation.release();
+      reservation.giveBack();
     }
   }
 
@@ -191,7 +191,7 @@ export class DraftSubmitter {
     waitMs: number,
   ): Promise<Accepted> {
     const prompt = this.#track(draft, initialPromptId(draft));
-    reservation.release();
+    reservation.giveBack();
     const submission = { prompt, plan: draft.plan, clientKnows: 'accepted' } as const;
     await this.#options.outbox.add({ ...submission, mayHaveBeenSent: false }, waitMs);
     reached('after-outbox');
@@ -249,8 +249,8 @@ export class DraftSubmitter {
 
   #toAccepted(prompt: LivePrompt, nodeErrors: NodeErrors): Accepted {
     const { promptId, number } = prompt;
-    const release = (): void => this.#options.follower.releaseFrames(prompt);
-    return { promptId, number, nodeErrors, release };
+    const releaseFrames = (): void => this.#options.follower.releaseFrames(prompt);
+    return { promptId, number, nodeErrors, releaseFrames };
   }
 }
 

@@ -365,7 +365,7 @@ test('has as many slots as its limit, waiting and reserved ones together', async
   expect(reservation).toBeDefined();
   expect(outbox.reserve('ann')).toBeUndefined();
   expect(outbox.reserve('bob')).toBeDefined();
-  reservation?.release();
+  reservation?.giveBack();
   expect(outbox.reserve('ann')).toBeDefined();
 });
 

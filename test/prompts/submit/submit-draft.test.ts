@@ -90,7 +90,7 @@ async function submitted(result: object | Error, given: Given = {}) {
     linkJob: async (prompt: LivePrompt) => void events.push(`link ${prompt.promptId}`),
     outbox: {
       hasWaiting: () => given.isBusy ?? false,
-      reserve: () => (given.isFull ? undefined : { release() {} }),
+      reserve: () => (given.isFull ? undefined : { giveBack() {} }),
       add: async (_: unknown, waitMs: number) => void events.push(`outbox, wait ${waitMs}`),
     },
     submissionRecovery: { recover: () => void events.push('recover') },
