@@ -238,7 +238,7 @@ function openPrompts(parts: PromptParts): Prompts {
     uploadFolderOf: runner.uploadFolderOf,
     reupload: runner.reupload,
     keyring: auth.keyring,
-    needsOwner: runner.needsCallerKey,
+    needsCredential: runner.needsCredential,
     counter,
     outboxLimit: config.outboxLimit,
     retryPolicy: config.upstream.kind === 'remote' ? (config.upstream.limits['outbox'] ?? {}) : {},

@@ -29,7 +29,7 @@ type JobRunner = {
   /** True when the upstream accepts this caller's key. */
   readonly acceptsCaller: (caller: Caller) => Promise<boolean>;
   /** True when the jobs of this user can be followed only after the user has called: keys are never stored. */
-  readonly needsCallerKey: (user: string) => boolean;
+  readonly needsCredential: (user: string) => boolean;
   /** True when another process may run a job of this one again. */
   readonly mayRerunJobs?: boolean;
   /** The folder an upload lies in there, where each has one of its own. */
@@ -117,7 +117,7 @@ async function openEmbedded({
   return {
     jobs: tracing?.record(engine) ?? engine,
     acceptsCaller: async () => true,
-    needsCallerKey: () => false,
+    needsCredential: () => false,
     mayRerunJobs: links !== undefined,
     openStreams: () => 0,
     start: () => engine.start(),
@@ -177,7 +177,7 @@ async function openRemote(
     acceptsCaller: (caller) => remote.acceptsCaller(caller),
     openStreams: () => remote.capabilities().openStreams,
     discovered: () => remote.capabilities(),
-    needsCallerKey: (user) => key === undefined && user !== keylessUser,
+    needsCredential: (user) => key === undefined && user !== keylessUser,
     start: () => {},
     async close() {
       await uploadCopies.copiesStored();

@@ -39,7 +39,7 @@ export type PromptContext = {
   readonly mayRerunJobs: boolean;
   readonly durability: PromptDurability;
   /** True when a user's prompts need a call of the user first: the key is never stored. */
-  readonly needsOwner: (user: string) => boolean;
+  readonly needsCredential: (user: string) => boolean;
   /** Limits of each user's history, and of one prompt's graph in it. */
   readonly history: HistoryLimits & { readonly graphBytes: number };
   /** Maximum number of waiting submissions of one user. */

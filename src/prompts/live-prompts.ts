@@ -58,7 +58,7 @@ export type LivePrompt = Omit<PromptDraft, ReplacedMembers> & {
   /** Why it has not started; of no meaning later. Set by `LivePrompts` only. */
   waitReason: WaitReason;
   /** Nothing is done for it until its user calls. Set by `LivePrompts` only. */
-  lacksKey: boolean;
+  lacksCredential: boolean;
   startedAtMs: number | null;
   /** Its end is known; its history is being written, or just was. */
   isEnding?: boolean;
@@ -145,13 +145,13 @@ export function createLivePrompts({
       if (isInOutbox(prompt)) setWaitReason(prompt, 'submitting');
     },
     /** The prompt waits for a call of its user, which brings the key. */
-    awaitKey(prompt: LivePrompt): void {
-      prompt.lacksKey = true;
+    awaitCredential(prompt: LivePrompt): void {
+      prompt.lacksCredential = true;
       onPending?.(prompt, 'no_key');
     },
     /** A process that has the key looks after the prompt. */
-    foundKey(prompt: LivePrompt): void {
-      prompt.lacksKey = false;
+    foundCredential(prompt: LivePrompt): void {
+      prompt.lacksCredential = false;
     },
     list,
     /** True when another job of this user is ahead in the queue and still queued. */

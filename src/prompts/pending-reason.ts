@@ -126,7 +126,7 @@ type PendingFacts = {
   readonly status: JobStatus | undefined;
   readonly cancelRequested: boolean;
   readonly waitReason: WaitReason;
-  readonly lacksKey: boolean;
+  readonly lacksCredential: boolean;
 };
 
 /** True when the prompt can be deleted from the queue: as far as is known, nothing of it runs. */
@@ -150,6 +150,6 @@ export async function pendingReasonOf(
   queueReason: () => Promise<JobQueueReason>,
 ): Promise<PendingReason | null> {
   if (!isNotStarted(prompt) || prompt.cancelRequested) return null;
-  if (prompt.lacksKey) return 'no_key';
+  if (prompt.lacksCredential) return 'no_key';
   return prompt.waitReason === 'job_queued' ? queueReason() : prompt.waitReason;
 }

@@ -6,25 +6,25 @@ import type { LivePrompt, PromptDraft } from './live-prompts.ts';
 import { AwaitingCaller } from './awaiting-caller.ts';
 import { type LogHandlers, type UserLogs, LeadershipLost } from './prompt-event-log.ts';
 import { readLinkedJob } from './state/linked-job.ts';
-import { isSubmittedThroughV1, needsCallerKey } from './submit/plan.ts';
+import { isSubmittedThroughV1, needsOwnSecrets } from './submit/plan.ts';
 import { type NextStep, type ResumePromptOptions, resumePrompt } from './resume-prompt.ts';
 
 export type ResumptionOptions = ResumePromptOptions &
-  Pick<PromptContext, 'promptEventLog' | 'keyring' | 'hub' | 'needsOwner' | 'log'> & {
+  Pick<PromptContext, 'promptEventLog' | 'keyring' | 'hub' | 'needsCredential' | 'log'> & {
     /** Another process has recorded a cancel request. */
     readonly onCancelRequested: (key: string) => void;
   };
 
 /**
  * Resumes the prompts of processes that have ended. Prompts with a job are followed again. Prompts
- * without one are submitted under the same key, or their job is searched for.
+ * without one are submitted under the same idempotency key, or their job is searched for.
  */
 export class PromptResumption {
   readonly #options: ResumptionOptions;
   readonly #awaitingCaller = new AwaitingCaller();
-  readonly #withoutKey = new Map<string, Set<LivePrompt>>();
-  /** Prompts that can be sent only with their user's key. */
-  readonly #needingCallerKey = new WeakSet<LivePrompt>();
+  readonly #withoutCredential = new Map<string, Set<LivePrompt>>();
+  /** Prompts that can be sent only with their user's credential among their secrets. */
+  readonly #needingOwnSecrets = new WeakSet<LivePrompt>();
   readonly #resuming = new Map<string, Promise<void>>();
 
   constructor(options: ResumptionOptions) {
@@ -86,7 +86,7 @@ export class PromptResumption {
   }
 
   #forgetUser(user: string): void {
-    this.#withoutKey.delete(user);
+    this.#withoutCredential.delete(user);
     this.#options.follower.forgetUser(user);
   }
 
@@ -95,24 +95,24 @@ export class PromptResumption {
     const prompt = follower.trackPrompt(toDraft(row), keyring.callerOf(row.user));
     prompt.cancelRequested ||= row.cancelAskedAtMs !== null;
     readLinkedJob(livePrompts, prompt, row);
-    if (needsCallerKey(row)) this.#needingCallerKey.add(prompt);
-    if (!this.#canProceed(prompt)) addTo(this.#withoutKey, row.user, prompt);
+    if (needsOwnSecrets(row)) this.#needingOwnSecrets.add(prompt);
+    if (!this.#canProceed(prompt)) addTo(this.#withoutCredential, row.user, prompt);
     return prompt;
   }
 
   #canProceed(prompt: LivePrompt): boolean {
     const { user } = prompt.caller;
-    const needsKey = prompt.jobId === null && this.#needingCallerKey.has(prompt);
-    return this.#hasNeededKey(user, needsKey);
+    const needsSecrets = prompt.jobId === null && this.#needingOwnSecrets.has(prompt);
+    return this.#hasNeededCredential(user, needsSecrets);
   }
 
   #canResume(row: PromptRow): boolean {
-    return this.#hasNeededKey(row.user, row.jobId === null && needsCallerKey(row));
+    return this.#hasNeededCredential(row.user, row.jobId === null && needsOwnSecrets(row));
   }
 
-  #hasNeededKey(user: string, needsKey: boolean): boolean {
-    const { keyring, needsOwner } = this.#options;
-    if (!needsKey && !needsOwner(user)) return true;
+  #hasNeededCredential(user: string, needsSecrets: boolean): boolean {
+    const { keyring, needsCredential } = this.#options;
+    if (!needsSecrets && !needsCredential(user)) return true;
     return keyring.callerOf(user).credential !== undefined;
   }
 
@@ -153,7 +153,7 @@ export class PromptResumption {
     const user = known?.caller.user ?? row?.user ?? '';
     if (!(known ? this.#canProceed(known) : row && this.#canResume(row))) {
       this.#awaitingCaller.add(key, user);
-      if (known) livePrompts.awaitKey(known);
+      if (known) livePrompts.awaitCredential(known);
       return undefined;
     }
     // Earlier prompts of the user may wait in the outbox of another process.
@@ -175,8 +175,9 @@ export class PromptResumption {
 
   #resumeUser(user: string): void {
     const { keyring, log } = this.#options;
-    for (const prompt of this.#withoutKey.get(user) ?? []) prompt.caller = keyring.callerOf(user);
-    this.#withoutKey.delete(user);
+    for (const prompt of this.#withoutCredential.get(user) ?? [])
+      prompt.caller = keyring.callerOf(user);
+    this.#withoutCredential.delete(user);
     const keys = this.#awaitingCaller.takeOf(user);
     if (keys.length === 0) return;
     const task = this.#takeOverVacant(keys)

@@ -135,6 +135,6 @@ test('reports each change of the reason to wait once', () => {
   live.setWaitReason(prompt, 'no_room');
   live.setJobId(prompt, 'j');
   live.clearJobId(prompt);
-  live.awaitKey(prompt);
+  live.awaitCredential(prompt);
   expect(reports).toEqual(['k submitting', 'k no_room', 'k job_queued', 'k job_lost', 'k no_key']);
 });

@@ -32,7 +32,7 @@ const factsOf = (more: Partial<Facts> = {}): Facts => ({
   status: undefined,
   cancelRequested: false,
   waitReason: 'submitting',
-  lacksKey: false,
+  lacksCredential: false,
   ...more,
 });
 
@@ -56,7 +56,7 @@ describe('a pending prompt', () => {
   );
 
   test('whose key is not stored waits for that before anything else', async () => {
-    expect(await ask(factsOf({ waitReason: 'in_outbox', lacksKey: true }))).toBe('no_key');
+    expect(await ask(factsOf({ waitReason: 'in_outbox', lacksCredential: true }))).toBe('no_key');
   });
 });
 

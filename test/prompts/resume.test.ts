@@ -33,7 +33,7 @@ async function open() {
         return { ...draft, caller: { user: 'ann' }, jobId: null };
       },
     },
-    needsOwner: () => false,
+    needsCredential: () => false,
     log: silentLogger(),
   } as unknown as ResumptionOptions);
   await resumption.start();

@@ -90,7 +90,7 @@ export class EntryApplier {
         break;
       case 'taken':
         prompt.isResumed = true;
-        livePrompts.foundKey(prompt);
+        livePrompts.foundCredential(prompt);
         break;
       case 'recorded':
         this.#sendClosing(position);

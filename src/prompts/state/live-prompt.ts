@@ -39,7 +39,7 @@ class TrackedPrompt implements LivePrompt {
   cancelRequested = false;
   isReleased = false;
   waitReason: LivePrompt['waitReason'] = 'submitting';
-  lacksKey = false;
+  lacksCredential = false;
   startedAtMs: number | null = null;
 
   constructor(draft: PromptDraft, { caller, channel }: PromptContext) {

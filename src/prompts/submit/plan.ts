@@ -18,8 +18,8 @@ export const KEY_LABEL = 'holdover_key';
 export type SubmissionPlan = {
   /** Key of the prompt; the metadata label of its job. */
   readonly promptKey: string;
-  /** The v2 idempotency key. It changes only after a certain refusal. */
-  readonly key: string;
+  /** It changes only after a certain refusal. */
+  readonly idempotencyKey: string;
   /** As the client sent it. */
   readonly graph: Graph;
   readonly placed: readonly ResolvedFile[];
@@ -29,8 +29,8 @@ export type SubmissionPlan = {
   readonly number: number;
   readonly extraData: JsonObject;
   readonly secrets: PartnerCredentials;
-  /** Names of the secrets, if all of them are the caller's own key. */
-  readonly ownKeys: readonly string[];
+  /** Names of the secrets, if all of them are the caller's own credential. */
+  readonly ownSecrets: readonly string[];
   /**
    * It came with secrets that were lost with their process: its job can be searched for, but it
    * cannot be sent.
@@ -68,19 +68,19 @@ export function createPlan(
     outputs,
     placed,
     promptKey: key,
-    key,
+    idempotencyKey: key,
     graph,
     number,
     isWhole: partialTargets === undefined,
     extraData: withoutSecrets(extraData),
     secrets: partnerCredentialsOf(extraData),
-    ownKeys: findOwnKeys(partnerCredentialsOf(extraData), owner),
+    ownSecrets: findOwnSecrets(partnerCredentialsOf(extraData), owner),
     lacksSecrets: false,
     traceparent,
   };
 }
 
-function findOwnKeys(secrets: PartnerCredentials, { credential }: Caller): readonly string[] {
+function findOwnSecrets(secrets: PartnerCredentials, { credential }: Caller): readonly string[] {
   const isOwn = Object.values(secrets).every((secret) => secret === credential);
   return isOwn ? Object.keys(secrets) : [];
 }
@@ -89,7 +89,12 @@ function findOwnKeys(secrets: PartnerCredentials, { credential }: Caller): reado
  * The same prompt with fewer outputs. Its first key is free again, since the refusal was certain.
  */
 export function withOutputs(plan: SubmissionPlan, outputs: readonly string[]): SubmissionPlan {
-  return { ...plan, outputs, isWhole: false, key: changedKey(plan, String(outputs.length)) };
+  return {
+    ...plan,
+    outputs,
+    isWhole: false,
+    idempotencyKey: changedKey(plan, String(outputs.length)),
+  };
 }
 
 /**
@@ -97,20 +102,19 @@ export function withOutputs(plan: SubmissionPlan, outputs: readonly string[]): S
  * used up.
  */
 export function withNewKey(plan: SubmissionPlan): SubmissionPlan {
-  return { ...plan, key: `${plan.promptKey}.again${resendCount(plan) + 1}` };
+  return { ...plan, idempotencyKey: `${plan.promptKey}.again${resendCount(plan) + 1}` };
 }
 
+type PlanKeys = Pick<SubmissionPlan, 'promptKey' | 'idempotencyKey'>;
+
 /** The number of times it was sent again because its job was lost. */
-export function resendCount({ promptKey, key }: Pick<SubmissionPlan, 'promptKey' | 'key'>): number {
-  return Number(/^\.again(\d+)/.exec(key.slice(promptKey.length))?.[1] ?? 0);
+export function resendCount({ promptKey, idempotencyKey }: PlanKeys): number {
+  return Number(/^\.again(\d+)/.exec(idempotencyKey.slice(promptKey.length))?.[1] ?? 0);
 }
 
 /** A changed key for the same submission, after a certain refusal. */
-export function changedKey(
-  { promptKey, key }: Pick<SubmissionPlan, 'promptKey' | 'key'>,
-  change: string,
-): string {
-  const resends = resendCount({ promptKey, key });
+export function changedKey({ promptKey, idempotencyKey }: PlanKeys, change: string): string {
+  const resends = resendCount({ promptKey, idempotencyKey });
   return resends === 0 ? `${promptKey}.${change}` : `${promptKey}.again${resends}_${change}`;
 }
 
@@ -125,7 +129,8 @@ export type SendState = 'here' | 'away';
 
 /** The part that the ledger has to store before the plan is sent. */
 export function toStoredPlan(plan: SubmissionPlan, where: SendState): PromptIntent {
-  const { key, placed, isWhole, outputs, secrets, ownKeys, traceparent } = plan;
+  const { idempotencyKey: key, placed, isWhole, outputs, secrets, traceparent } = plan;
+  const ownKeys = plan.ownSecrets;
   const hasSecrets = plan.lacksSecrets || Object.keys(secrets).length > 0;
   const trace = traceparent === undefined ? undefined : { traceparent };
   const intent: StoredPlan = { where, key, placed, isWhole, hasSecrets, ownKeys, ...trace };
@@ -154,19 +159,20 @@ export function traceparentIn({ intentJson }: PromptRow): string | undefined {
   return parseStoredPlan(intentJson).traceparent;
 }
 
-/** True when it can only be sent with the caller's own key. */
-export function needsCallerKey({ jobId, intentJson }: PromptRow): boolean {
+/** True when it can only be sent with its caller's own credential among its secrets. */
+export function needsOwnSecrets({ jobId, intentJson }: PromptRow): boolean {
   return jobId === null && (parseStoredPlan(intentJson).ownKeys ?? []).length > 0;
 }
 
-/** The plan of an earlier process, with the caller's own key if it needs one and it is known. */
+/** The plan of an earlier process, with the caller's own credential if it needs that and it is known. */
 export function restorePlan(row: PromptRow, { credential }: Caller): SubmissionPlan {
   const intent = parseStoredPlan(row.intentJson);
-  const { ownKeys = [] } = intent;
-  const restoredSecrets = credential === undefined ? [] : ownKeys.map((name) => [name, credential]);
+  const { ownKeys: ownSecrets = [] } = intent;
+  const restoredSecrets =
+    credential === undefined ? [] : ownSecrets.map((name) => [name, credential]);
   return {
     promptKey: row.key,
-    key: intent.key ?? row.key,
+    idempotencyKey: intent.key ?? row.key,
     graph: parseJson(row.graphJson) as Graph,
     placed: intent.placed ?? [],
     outputs: parseJson(row.targetsJson) as readonly string[],
@@ -174,7 +180,7 @@ export function restorePlan(row: PromptRow, { credential }: Caller): SubmissionP
     number: row.number,
     extraData: parseJson(row.extraDataJson) as JsonObject,
     secrets: Object.fromEntries(restoredSecrets) as PartnerCredentials,
-    ownKeys,
+    ownSecrets,
     lacksSecrets: intent.hasSecrets === true && restoredSecrets.length === 0,
     traceparent: intent.traceparent,
   };

@@ -68,11 +68,11 @@ export function createSubmissionSender({
     const { plan, error, refusal } = sent;
     if (error.outcome === 'refused_late') return undefined;
     const { placed } = plan;
-    const isRenewed = plan.key === renewedKey(plan);
+    const isRenewed = plan.idempotencyKey === renewedKey(plan);
     const renewed = isRenewed
       ? undefined
       : await renewAssets({ jobs, files, reupload }, caller, { resolvedFiles: placed, error });
-    if (renewed) return { ...plan, placed: renewed, key: renewedKey(plan) };
+    if (renewed) return { ...plan, placed: renewed, idempotencyKey: renewedKey(plan) };
     const validOutputs = goodOutputs(refusal.body.node_errors, plan.outputs);
     const isPartial = validOutputs.length > 0 && validOutputs.length < plan.outputs.length;
     return refusal.status === 400 && isPartial ? withOutputs(plan, validOutputs) : undefined;
@@ -158,9 +158,9 @@ function toSubmitRequest(plan: SubmissionPlan, graphJson?: string): SubmitReques
     workflow,
     ...(isUnchanged && { workflowJson: graphJson }),
     extraData: plan.secrets,
-    idempotencyKey: plan.key,
+    idempotencyKey: plan.idempotencyKey,
     // A prompt whose link is lost with the power has the id that its client was told.
-    ...(plan.key === plan.promptKey && { jobId: plan.promptKey }),
+    ...(plan.idempotencyKey === plan.promptKey && { jobId: plan.promptKey }),
     metadata: { [KEY_LABEL]: plan.promptKey },
     order: plan.number,
     provenance: {

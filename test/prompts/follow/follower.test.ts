@@ -257,8 +257,8 @@ test('says why a prompt without a job waits, and that its job is in the queue', 
 
 test('a prompt without a key waits for it until another process takes it over', async () => {
   const { follower, prompt, livePrompts } = open({});
-  livePrompts.awaitKey(prompt);
-  expect(prompt.lacksKey).toBe(true);
+  livePrompts.awaitCredential(prompt);
+  expect(prompt.lacksCredential).toBe(true);
   await follower.appendEntry(prompt, 'taken');
-  expect(prompt.lacksKey).toBe(false);
+  expect(prompt.lacksCredential).toBe(false);
 });

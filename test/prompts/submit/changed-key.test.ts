@@ -26,7 +26,14 @@ function open() {
     createdAtMs: 0,
     waitReason: 'in_outbox',
   };
-  const plan = { promptKey: 'k', key: 'k', graph: {}, placed: [], outputs: [], isWhole: true };
+  const plan = {
+    promptKey: 'k',
+    idempotencyKey: 'k',
+    graph: {},
+    placed: [],
+    outputs: [],
+    isWhole: true,
+  };
   const context = {
     jobs: {
       recover: async () => ({ ok: true, value: { isCertain: true } }),
@@ -60,7 +67,7 @@ function open() {
   const common = { ...context, sender, submissionRetry } as never;
   const submission = {
     prompt: prompt as unknown as LivePrompt,
-    plan: { ...plan, secrets: {}, ownKeys: [], extraData: {} } as unknown as SubmissionPlan,
+    plan: { ...plan, secrets: {}, ownSecrets: [], extraData: {} } as unknown as SubmissionPlan,
     clientKnows: 'accepted',
   } as const;
   return { common, events, clock, submission };

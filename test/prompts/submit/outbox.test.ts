@@ -118,11 +118,11 @@ function submissionOf(key: string, number = 0, more: object = {}) {
   const prompt = { ...identity, waitReason: 'submitting' };
   const plan = {
     promptKey: key,
-    key,
+    idempotencyKey: key,
     placed: [],
     outputs: [],
     secrets: {},
-    ownKeys: [],
+    ownSecrets: [],
     isWhole: true,
   };
   return {
@@ -194,9 +194,12 @@ test.each<[string, Result, WaitReason]>([
 });
 
 test('does not say of the only prompt that it waits behind others when its plan has changed', async () => {
-  const { outbox, reasons, clock } = open([(plan) => unreachable({ ...plan, key: 'a.again1' })], {
-    appendMs: 100,
-  });
+  const { outbox, reasons, clock } = open(
+    [(plan) => unreachable({ ...plan, idempotencyKey: 'a.again1' })],
+    {
+      appendMs: 100,
+    },
+  );
   void outbox.add(submissionOf('a'));
   await clock.advance(5000);
   expect(new Set(reasons)).toEqual(new Set(['a unreachable']));

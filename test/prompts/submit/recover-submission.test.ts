@@ -17,7 +17,7 @@ import type { Job } from '../../../src/protocol/v2.ts';
 const prompt = { key: 'k', promptId: 'p', caller: { user: 'ann' } } as LivePrompt;
 const plan = {
   promptKey: 'k',
-  key: 'k',
+  idempotencyKey: 'k',
   secrets: {},
   outputs: [] as string[],
 } as unknown as SubmissionPlan;

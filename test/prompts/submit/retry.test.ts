@@ -16,7 +16,7 @@ import { createFakeClock } from '../../support/fake-clock.ts';
 const HOUR = 60 * 60_000;
 const PLAN = {
   promptKey: 'k',
-  key: 'k',
+  idempotencyKey: 'k',
   graph: {},
   placed: [],
   outputs: [],

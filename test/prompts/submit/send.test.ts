@@ -13,7 +13,7 @@ const GRAPH = {
 };
 const PLAN = {
   promptKey: 'k',
-  key: 'k',
+  idempotencyKey: 'k',
   graph: GRAPH,
   placed: [],
   outputs: ['1', '2'],
@@ -21,7 +21,7 @@ const PLAN = {
   number: 3,
   extraData: {},
   secrets: { api_key: 's' },
-  ownKeys: [],
+  ownSecrets: [],
   lacksSecrets: false,
 } as unknown as SubmissionPlan;
 
@@ -105,7 +105,7 @@ test('a used key is reported with an unknown outcome', async () => {
 test('a plan whose request reached the service gets a new key for the next attempt', async () => {
   const { sender } = open([errorOf({ outcome: 'not_taken' })]);
   const sent = await sender.send(CALLER, PLAN);
-  expect([sent.kind, sent.plan.key]).toEqual(['unsent', 'k.again1']);
+  expect([sent.kind, sent.plan.idempotencyKey]).toEqual(['unsent', 'k.again1']);
 });
 
 test('the valid outputs run under a changed key that is recorded first', async () => {

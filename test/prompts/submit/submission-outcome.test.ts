@@ -73,16 +73,16 @@ test('no row but that of an accepted prompt sends under another key', () => {
 });
 
 test('a new key is another one each time, and says whose it is', () => {
-  const plan = { promptKey: 'k', key: 'k.2' } as SubmissionPlan;
-  expect(withNewKey(plan).key).toBe('k.again1');
-  expect(withNewKey(withNewKey(plan)).key).toBe('k.again2');
+  const plan = { promptKey: 'k', idempotencyKey: 'k.2' } as SubmissionPlan;
+  expect(withNewKey(plan).idempotencyKey).toBe('k.again1');
+  expect(withNewKey(withNewKey(plan)).idempotencyKey).toBe('k.again2');
 });
 
 describe('a prompt that is looked for and deleted', () => {
   const prompt = { key: 'k', promptId: 'p', caller: { user: 'ann' } } as LivePrompt;
   const plan = {
     promptKey: 'k',
-    key: 'k',
+    idempotencyKey: 'k',
     secrets: {},
     outputs: [] as string[],
   } as unknown as SubmissionPlan;

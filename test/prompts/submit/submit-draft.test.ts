@@ -16,7 +16,7 @@ import {
 const error = { status: 429, code: 'queue_full', message: '', details: null };
 const plan = {
   promptKey: 'k',
-  key: 'k',
+  idempotencyKey: 'k',
   graph: {},
   outputs: [],
   placed: [],
