@@ -39,7 +39,7 @@ export function createAcceptor(options: AcceptorOptions) {
     await options.refuseForeignFolders(caller, { graph, resolvedFiles: placed, outputs });
     const createdAtMs = clock.now();
     const traceparent = options.spans?.traceparentOf(caller);
-    const details = { outputs, placed, owner: caller, traceparent };
+    const details = { outputs, placed, caller, traceparent };
     const plan = createPlan(newKey(createdAtMs), submission, details);
     const graphJson = await runInSteps(stringifySteps(plan.graph as Json));
     const extraDataJson = await runInSteps(stringifySteps(plan.extraData));

@@ -1,4 +1,4 @@
-/** Prompts without an owner that wait for a call of their user. */
+/** Prompts without a leader that wait for a call of their user. */
 export class AwaitingCaller {
   readonly #userOf = new Map<string, string>();
   readonly #keysOf = new Map<string, Set<string>>();

@@ -27,7 +27,7 @@ type CancelOptions = Pick<
 const WAIT_MS = { interval: 10, max: 2000 } as const;
 
 /**
- * Requests the end of prompts, whichever process owns them. Their followers report what happened.
+ * Requests the end of prompts, whichever process leads them. Their followers report what happened.
  */
 export function createCancel(options: CancelOptions) {
   const { ledger, promptEventLog, livePrompts, follower, jobCanceller, deadlineClock } = options;
@@ -45,11 +45,11 @@ export function createCancel(options: CancelOptions) {
     // Before the answer: the next call of this client may come to any process.
     await promptEventLog.requestCancel({ key: prompt.key, user: prompt.caller.user });
     return promptEventLog.isLeader(prompt.key)
-      ? cancelOwned(prompt, caller)
+      ? cancelLed(prompt, caller)
       : cancelRemote(prompt, caller);
   }
 
-  async function cancelOwned(prompt: LivePrompt, caller: Caller): Promise<void> {
+  async function cancelLed(prompt: LivePrompt, caller: Caller): Promise<void> {
     if (await options.outbox.cancel(prompt)) return;
     if (await options.submissionRecovery.cancel(prompt)) return;
     // Without a job the submission is in progress: the process that learns of the job sees the
@@ -57,7 +57,7 @@ export function createCancel(options: CancelOptions) {
     await jobCanceller.cancelJob(prompt, caller);
   }
 
-  /** Without a job only the owner can act; with a job any process can cancel it. */
+  /** Without a job only the leader can act; with a job any process can cancel it. */
   async function cancelRemote(prompt: LivePrompt, caller: Caller): Promise<void> {
     await waitWhile(() => isInOutbox(prompt) && livePrompts.has(prompt));
     await jobCanceller.cancelJob(prompt, caller);
@@ -74,14 +74,14 @@ export function createCancel(options: CancelOptions) {
       await Promise.all(prompts.map((prompt) => cancelOne(prompt, caller)));
       await waitUntilRecorded(prompts);
     },
-    /** Another process has recorded a cancel request; this process may own the prompt. */
+    /** Another process has recorded a cancel request; this process may lead the prompt. */
     cancelRequested: (key: string): void => {
       const prompt = follower.find(key);
       if (!prompt) return;
       prompt.cancelRequested = true;
       if (!promptEventLog.isLeader(key)) return;
-      // A service may answer that a job has ended and send no event: the owning process asks.
-      cancelOwned(prompt, prompt.caller).catch((error: unknown) => {
+      // A service may answer that a job has ended and send no event: the leader asks.
+      cancelLed(prompt, prompt.caller).catch((error: unknown) => {
         const { promptId, caller } = prompt;
         const facts = { event: 'cancel.failed', err: error, user: caller.user, promptId };
         options.log.error(facts, 'could not do a cancel that another process recorded');

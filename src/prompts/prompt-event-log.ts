@@ -35,7 +35,7 @@ export type LogSubscriber = {
    * applied.
    */
   apply(entry: PromptLogEntry, position: number): Promise<void> | undefined;
-  /** Another process owns the prompt from now on. */
+  /** Another process leads the prompt from now on. */
   onLeadershipLost(): void;
   /**
    * Frames up to here have reached sockets of other processes. With `its start`, sockets here got
@@ -54,11 +54,11 @@ export type UserLogs = {
 };
 
 /** A prompt and its user. */
-export type OwnedPrompt = { readonly key: string; readonly user: string };
+export type PromptOfUser = { readonly key: string; readonly user: string };
 
 /** The functions that the event log calls. */
 export type LogHandlers = {
-  /** These prompts have no owner, oldest first: take them over where that is possible. */
+  /** These prompts have no leader, oldest first: take them over where that is possible. */
   takeOverVacant(keys: readonly string[]): Promise<void>;
   /** This process does not know the prompt: subscribe to it, if it exists. */
   discover(key: string): Promise<void>;
@@ -80,20 +80,20 @@ export type LogHandlers = {
 };
 
 /**
- * The event logs of all live prompts, and which process owns which: one owner at a time, and only
- * the owner may append.
+ * The event logs of all live prompts, and which process leads which: one leader at a time, and only
+ * the leader may append.
  */
 export interface PromptEventLog {
-  /** Makes this process the owner of a new prompt, before the ledger has it. */
-  claim(prompt: OwnedPrompt): Promise<void>;
+  /** Makes this process the leader of a new prompt, before the ledger has it. */
+  claim(prompt: PromptOfUser): Promise<void>;
   /**
-   * The same for a prompt without an owner, after all its entries were applied. `false`: another
+   * The same for a prompt without a leader, after all its entries were applied. `false`: another
    * process was faster.
    */
-  takeOver(prompt: OwnedPrompt): Promise<boolean>;
-  /** The prompt needs no owner any more, and it never ended. */
+  takeOver(prompt: PromptOfUser): Promise<boolean>;
+  /** The prompt needs no leader any more, and it never ended. */
   discard(key: string): Promise<void>;
-  subscribe(prompt: OwnedPrompt, subscriber: LogSubscriber): void;
+  subscribe(prompt: PromptOfUser, subscriber: LogSubscriber): void;
   /** Resolves when the entry was applied here. Rejects with `LeadershipLost`. */
   append(key: string, entry: PromptLogEntry): Promise<void>;
   isLeader(key: string): boolean;
@@ -104,7 +104,7 @@ export interface PromptEventLog {
    */
   resultFetched(user: string, promptId: string): void;
   /** Tells the other processes that the end of the prompt was requested. Does not reject. */
-  requestCancel(prompt: OwnedPrompt): Promise<void>;
+  requestCancel(prompt: PromptOfUser): Promise<void>;
   /** True when other processes may have sockets of this user. */
   isWatched(user: string): boolean;
   /** This process has sockets of the user, or has none any more. */
@@ -119,19 +119,19 @@ export interface PromptEventLog {
    */
   whenCaughtUp(user: string): Promise<void>;
   /** `live`: prompts left by an earlier process. */
-  start(handlers: LogHandlers, live: readonly OwnedPrompt[]): Promise<void>;
-  /** Gives up ownership: other processes take over within a second. */
+  start(handlers: LogHandlers, live: readonly PromptOfUser[]): Promise<void>;
+  /** Gives up all leadership: other processes take over within a second. */
   close(): Promise<void>;
 }
 
-/** Another process owns the prompt: this one must not append to its log. */
+/** Another process leads the prompt: this one must not append to its log. */
 export class LeadershipLost extends Error {
   constructor() {
     super('another process looks after this prompt');
   }
 }
 
-/** Handler for a rejection: returns `instead` when ownership is lost, rethrows any other error. */
+/** Handler for a rejection: returns `instead` when leadership is lost, rethrows any other error. */
 export function ifLeadershipLost<Instead>(instead: Instead): (error: unknown) => Instead {
   return (error) => {
     if (error instanceof LeadershipLost) return instead;
@@ -140,7 +140,7 @@ export function ifLeadershipLost<Instead>(instead: Instead): (error: unknown) =>
 }
 
 /**
- * Used when one process has the ledger: every entry is applied at once, and this process owns all
+ * Used when one process has the ledger: every entry is applied at once, and this process leads all
  * prompts.
  */
 export function createLocalEventLog(): PromptEventLog {

@@ -23,7 +23,7 @@ export type ResumePromptOptions = Pick<PromptContext, 'ledger' | 'livePrompts' |
 /** The rest of the work, done when all prompts are in place. */
 export type NextStep = () => Promise<void> | void;
 
-/** Continues a prompt, which this process owns now, where its process ended. */
+/** Continues a prompt, which this process leads now, where its process ended. */
 export async function resumePrompt(
   options: ResumePromptOptions,
   prompt: LivePrompt,

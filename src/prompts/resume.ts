@@ -31,7 +31,7 @@ export class PromptResumption {
     this.#options = options;
   }
 
-  /** Shows the live prompts of followed users, and takes over those without an owner. */
+  /** Shows the live prompts of followed users, and takes over those without a leader. */
   async start(): Promise<void> {
     const { keyring, ledger, promptEventLog, hub, log } = this.#options;
     keyring.onCaller(({ user }) => this.#resumeUser(user));
@@ -116,7 +116,7 @@ export class PromptResumption {
     return keyring.callerOf(user).credential !== undefined;
   }
 
-  /** `keys`: of all prompts without an owner. */
+  /** `keys`: of all prompts without a leader. */
   async #takeOverAllVacant(keys: readonly string[]): Promise<void> {
     this.#awaitingCaller.retain(new Set(keys));
     await this.#takeOverVacant(keys.filter((key) => !this.#awaitingCaller.has(key)));
@@ -143,7 +143,7 @@ export class PromptResumption {
     }
   }
 
-  /** Takes over a prompt without an owner; returns the step that is then to be done. */
+  /** Takes over a prompt without a leader; returns the step that is then to be done. */
   async #takeOver(key: string): Promise<NextStep | undefined> {
     const { follower, ledger, livePrompts, promptEventLog, keyring } = this.#options;
     const known = follower.find(key);

@@ -2,7 +2,7 @@ import { createMutex } from '../lib/concurrency.ts';
 import {
   type PromptLogEntry,
   type LogSubscriber,
-  type OwnedPrompt,
+  type PromptOfUser,
   LeadershipLost,
   PREVIEW_HEAD_BYTES,
 } from '../prompts/prompt-event-log.ts';
@@ -13,7 +13,7 @@ import type { FileRef } from '../protocol/v1.ts';
 
 /** Writes and reads entries. */
 export type EntryStore = {
-  /** False: this process is not the owner any more. */
+  /** False: this process is not the leader any more. */
   write(
     stream: Pick<LogStream, 'key' | 'user' | 'token'>,
     entry: { readonly n: number; readonly text: string; readonly picture?: Uint8Array },
@@ -21,11 +21,11 @@ export type EntryStore = {
   ): Promise<boolean>;
   /** The entries after position `n`. */
   after(
-    prompt: OwnedPrompt,
+    prompt: PromptOfUser,
     n: number,
   ): Promise<readonly { readonly n: number; readonly text: string }[]>;
   /** The positions up to which sockets have received it. */
-  receivedUpTo(prompt: OwnedPrompt): Promise<ReceivedUpTo>;
+  receivedUpTo(prompt: PromptOfUser): Promise<ReceivedUpTo>;
 };
 
 /** The log of one prompt, as this process receives it. Runs everything of the prompt in order. */
@@ -39,13 +39,13 @@ export class LogStream {
   #lastRead = 0;
   #hasEnded = false;
 
-  constructor({ key, user }: OwnedPrompt, store: EntryStore) {
+  constructor({ key, user }: PromptOfUser, store: EntryStore) {
     this.key = key;
     this.user = user;
     this.#store = store;
   }
 
-  /** The token of the owner; `undefined`: this process is not the owner. */
+  /** The token of the leader; `undefined`: this process is not the leader. */
   token(): string | undefined {
     return this.#token;
   }
@@ -73,7 +73,7 @@ export class LogStream {
     this.#token = token;
   }
 
-  /** Makes this process the owner, once all entries are applied. */
+  /** Makes this process the leader, once all entries are applied. */
   takeLead(token: string): Promise<void> {
     return this.#enqueue(async () => {
       await this.#readMissing();
@@ -86,12 +86,12 @@ export class LogStream {
     if (this.#token === undefined) return;
     this.#token = undefined;
     this.#subscriber?.onLeadershipLost();
-    // Entries of the new owner were taken for echoes of our own: read them.
+    // Entries of the new leader were taken for echoes of our own: read them.
     this.catchUp().catch(ignoreError);
   }
 
   async append(entry: PromptLogEntry): Promise<void> {
-    // Fail at once: entries of the new owner may wait for this caller.
+    // Fail at once: entries of the new leader may wait for this caller.
     if (this.#token === undefined) throw new LeadershipLost();
     await this.#enqueue(() => this.#append(entry));
   }

@@ -1,5 +1,5 @@
 import { type EntryStore, LogStream } from './log-stream.ts';
-import { type OwnedPrompt, LeadershipLost } from '../prompts/prompt-event-log.ts';
+import { type PromptOfUser, LeadershipLost } from '../prompts/prompt-event-log.ts';
 
 /** Ended prompts are remembered this long, as their frames are. */
 const ENDED_TTL_MS = 120_000;
@@ -20,7 +20,7 @@ export class LogStreams {
   }
 
   /** The log of this prompt, from now on known. */
-  open(prompt: OwnedPrompt): LogStream {
+  open(prompt: PromptOfUser): LogStream {
     const { key, user } = prompt;
     const known = this.#streams.get(key);
     if (known) return known;
@@ -77,7 +77,7 @@ export function createLeadership(streams: {
       if (token === undefined) throw new LeadershipLost();
       return token;
     },
-    /** A refused write ends the ownership at once, without waiting for the next renewal. */
+    /** A refused write ends the leadership at once, without waiting for the next renewal. */
     refused(key: string, token: string): Error {
       const stream = streams.get(key);
       if (stream?.token() === token) stream.loseLead();

@@ -1,6 +1,6 @@
 import type { Redis, RedisConnections } from '../redis/redis.ts';
 import type { RedisPartition } from '../redis/redis-partitions.ts';
-import type { OwnedPrompt } from '../prompts/prompt-event-log.ts';
+import type { PromptOfUser } from '../prompts/prompt-event-log.ts';
 import { type Scripts, defineReplicationScripts } from './scripts.ts';
 import { type SubscriptionHandlers, Subscription } from './subscription.ts';
 
@@ -33,7 +33,7 @@ export class PromptPartitions {
     return this.all[this.#links.partitions.indexOf(user)] as PromptPartition;
   }
 
-  of({ key, user }: OwnedPrompt): PromptPartition {
+  of({ key, user }: PromptOfUser): PromptPartition {
     return (user === '' && this.#vacant.get(key)) || this.ofUser(user);
   }
 
@@ -52,7 +52,7 @@ export class PromptPartitions {
   }
 
   /** Calls `act` for each partition that has some of the prompts. */
-  async each<Prompt extends OwnedPrompt>(
+  async each<Prompt extends PromptOfUser>(
     prompts: readonly Prompt[],
     act: (partition: PromptPartition, some: readonly Prompt[]) => Promise<void>,
   ): Promise<void> {

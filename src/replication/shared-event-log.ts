@@ -8,7 +8,7 @@ import type { Logger } from '../observability/log.ts';
 import {
   type LogHandlers,
   type LogSubscriber,
-  type OwnedPrompt,
+  type PromptOfUser,
   type PromptEventLog,
   type PromptLogEntry,
   LeadershipLost,
@@ -33,7 +33,7 @@ type SharedEventLogOptions = {
 };
 
 /**
- * Intervals of renewing leases, of looking for prompts without an owner, and of a comparison with
+ * Intervals of renewing leases, of looking for prompts without a leader, and of a comparison with
  * what is stored of the followed users.
  */
 const INTERVAL_MS = { renew: LEASE_MS * 0.3, findVacant: 1000, resync: 30_000 } as const;
@@ -44,7 +44,7 @@ const SLOW_REDIS_MS = 1000;
 const CATCH_UP_TIMEOUT_MS = 2000;
 
 /**
- * The event log that several processes share, in one Redis or a cluster. The owner of a prompt's lease appends
+ * The event log that several processes share, in one Redis or a cluster. The leader of a prompt appends
  * to its stream. The processes that follow its user receive the entries, and read the stream where
  * they missed some: those with a socket or a recent call of the user, or with a prompt of the user
  * that they lead.
@@ -97,7 +97,7 @@ export class SharedEventLog implements PromptEventLog {
     this.#users = new FollowedUsers({ ...this.#userPrompts, clock, needed });
   }
 
-  async start(handlers: LogHandlers, live: readonly OwnedPrompt[]): Promise<void> {
+  async start(handlers: LogHandlers, live: readonly PromptOfUser[]): Promise<void> {
     this.#handlers = handlers;
     await refuseFormerServers(this.#options.links);
     await this.#partitions.each(live, async ({ scripts }, some) => {
@@ -130,14 +130,14 @@ export class SharedEventLog implements PromptEventLog {
   }
 
   /** If it succeeds late, its lease expires and the prompt is removed. */
-  async claim(prompt: OwnedPrompt): Promise<void> {
+  async claim(prompt: PromptOfUser): Promise<void> {
     const { waitedFor } = this.#partitions.of(prompt);
     const token = (await waitedFor.claim(prompt.key, this.#options.instance)) as string;
     this.#streams.open(prompt).startNew(token);
     this.#users.follow(prompt.user).catch(this.#logFailure('the prompts of a user'));
   }
 
-  async takeOver(prompt: OwnedPrompt): Promise<boolean> {
+  async takeOver(prompt: PromptOfUser): Promise<boolean> {
     const { scripts } = this.#partitions.of(prompt);
     const token = (await scripts.takeOver(prompt.key, this.#options.instance)) as string | null;
     if (token === null) return false;
@@ -156,7 +156,7 @@ export class SharedEventLog implements PromptEventLog {
     return this.#streams.isOwned(key);
   }
 
-  subscribe(prompt: OwnedPrompt, subscriber: LogSubscriber): void {
+  subscribe(prompt: PromptOfUser, subscriber: LogSubscriber): void {
     const since = this.#discoveries.hasFirstEntry(prompt.key) ? 'its start' : 'later';
     const stream = this.#streams.open(prompt);
     stream.subscribe(subscriber, since).catch(this.#logFailure('a prompt'));
@@ -183,7 +183,7 @@ export class SharedEventLog implements PromptEventLog {
     sent.catch(this.#logFailure('a fetched result'));
   }
 
-  async requestCancel({ key, user }: OwnedPrompt): Promise<void> {
+  async requestCancel({ key, user }: PromptOfUser): Promise<void> {
     const { scripts } = this.#partitions.ofUser(user);
     await scripts.cancel(user, key, this.#options.instance).catch(this.#logFailure('a cancel'));
   }

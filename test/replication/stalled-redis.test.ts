@@ -8,7 +8,7 @@ import { silentLogger } from '../../src/observability/log.ts';
 import { recordPrompt } from '../../src/prompts/submit/draft.ts';
 import type {
   LogHandlers,
-  OwnedPrompt,
+  PromptOfUser,
   PromptEventLog,
 } from '../../src/prompts/prompt-event-log.ts';
 import { prompt } from '../ledger/ledger.suite.ts';
@@ -85,7 +85,7 @@ describe.skipIf(redisMissing() !== '')(`a Redis that stands still${redisMissing(
 
   test('is not left with the lease of a prompt it did not record', async () => {
     const { promptEventLog, ledger } = open();
-    const claim = async (claimed: OwnedPrompt): Promise<void> => {
+    const claim = async (claimed: PromptOfUser): Promise<void> => {
       await promptEventLog.claim(claimed);
       server.pause();
     };

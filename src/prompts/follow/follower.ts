@@ -142,7 +142,7 @@ export class Follower {
     });
   }
 
-  /** Appends an entry to the log of the prompt. `false`: another process owns the prompt. */
+  /** Appends an entry to the log of the prompt. `false`: another process leads the prompt. */
   async appendEntry(prompt: LivePrompt, kind: StateEntryKind): Promise<boolean> {
     const appended = this.#options.promptEventLog.append(prompt.key, { kind }).then(() => true);
     return await appended.catch(ifLeadershipLost(false));

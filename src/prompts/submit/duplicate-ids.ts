@@ -38,7 +38,7 @@ export function createDuplicateIds(options: DuplicateIdOptions) {
       if (prompt.isReleased || !livePrompts.has(prompt)) return undefined;
       await deadlineClock.sleep(TAKEOVER_WAIT_MS.interval);
       if (prompt.isResumed || (await ledger.prompts.get(prompt.key))) continue;
-      // It was refused, and its owner tells no other process about that.
+      // It was refused, and its leader tells no other process about that.
       follower.untrack(prompt.key, undefined);
     }
     return prompt.isResumed ? prompt : undefined;

@@ -170,7 +170,7 @@ export class Outbox {
     await submissionRecovery.cancel(prompt);
   }
 
-  /** `undefined`: Holdover itself failed, or another process owns it now; there may be a job. */
+  /** `undefined`: Holdover itself failed, or another process leads it now; there may be a job. */
   async #send(submission: QueuedSubmission): Promise<RetryResult | undefined> {
     const { prompt, mayHaveBeenSent } = submission;
     try {
@@ -265,7 +265,7 @@ export class Outbox {
   #remove(queue: OutboxQueue, submission: QueuedSubmission): void {
     const { promptEventLog, livePrompts } = this.#options;
     queue.remove(submission);
-    // The owner of a submission says whether it waits.
+    // The leader of a prompt says whether it waits.
     if (promptEventLog.isLeader(submission.prompt.key))
       livePrompts.removeFromOutbox(submission.prompt);
   }

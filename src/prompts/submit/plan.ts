@@ -60,9 +60,9 @@ type StoredPlan = {
 export function createPlan(
   key: string,
   submission: Submission,
-  details: Pick<SubmissionPlan, 'outputs' | 'placed' | 'traceparent'> & { readonly owner: Caller },
+  details: Pick<SubmissionPlan, 'outputs' | 'placed' | 'traceparent'> & { readonly caller: Caller },
 ): SubmissionPlan {
-  const { outputs, placed, owner, traceparent } = details;
+  const { outputs, placed, caller, traceparent } = details;
   const { graph, number, extraData, partialTargets } = submission;
   return {
     outputs,
@@ -74,7 +74,7 @@ export function createPlan(
     isWhole: partialTargets === undefined,
     extraData: withoutSecrets(extraData),
     secrets: partnerCredentialsOf(extraData),
-    ownSecrets: findOwnSecrets(partnerCredentialsOf(extraData), owner),
+    ownSecrets: findOwnSecrets(partnerCredentialsOf(extraData), caller),
     lacksSecrets: false,
     traceparent,
   };
