@@ -30,8 +30,9 @@ type FirstValues<Map> = {
 };
 
 /**
- * `submitting`: not acknowledged to the client yet; `outbox`: accepted, waits for capacity of the
- * upstream; `unknown`: it is not known if the upstream accepted it, and the client knows that.
+ * What the client was told. `submitting`: nothing yet; `outbox`: accepted, it waits for capacity of the
+ * upstream; `unknown`: it is not known if the upstream accepted it. If it may have been sent is another
+ * matter, which the stored plan says.
  */
 type PromptState = 'submitting' | 'outbox' | 'unknown' | 'live' | 'done';
 
@@ -59,7 +60,10 @@ export const PROMPT_COLUMNS = {
   /** `outputs_to_execute`, a JSON array of node ids. */
   targetsJson: text('targets_json'),
   state: text<PromptState>('state'),
-  /** The data to submit it once more, beside the graph; it never contains secrets. */
+  /**
+   * The stored plan, beside the graph: the data to submit it once more, and if it may have been sent
+   * (`prompts/submit/plan.ts`). It never contains secrets.
+   */
   intentJson: text('intent_json'),
   /** When a client asked to cancel it. */
   cancelAskedAtMs: { ...number<number | null>('cancel_asked_at_ms'), first: null },

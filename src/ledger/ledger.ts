@@ -63,7 +63,8 @@ export type LinkedJob = Pick<PromptRow, 'promptId' | 'jobId' | 'targetsJson'> & 
   readonly graphJson?: string;
 };
 
-export type PromptIntent = Pick<PromptRow, 'intentJson' | 'targetsJson'>;
+/** The plan by which a prompt is sent, as it is stored beside its graph. */
+export type StoredPlan = Pick<PromptRow, 'intentJson' | 'targetsJson'>;
 
 /** Only the leader of a prompt may write its progress; writes of other processes are refused. */
 export interface PromptStore {
@@ -76,14 +77,14 @@ export interface PromptStore {
   /** For a prompt without a job: changes its state. */
   setState(key: string, state: 'outbox' | 'unknown'): Promise<void>;
   /** For a prompt without a job: changes how it is submitted. */
-  setIntent(key: string, intent: PromptIntent): Promise<void>;
+  setPlan(key: string, plan: StoredPlan): Promise<void>;
   askCancel(key: string, atMs: number): Promise<void>;
   /**
    * The v2 job exists: the prompt becomes `live`. Without a graph in the patch it keeps its own.
    */
   linkJob(key: string, patch: LinkedJob, durability?: Durability): Promise<void>;
-  /** The v2 job is gone and never began: the prompt becomes `outbox` again, with this intent. */
-  unlinkJob(key: string, intent: PromptIntent): Promise<void>;
+  /** The v2 job is gone and never began: the prompt becomes `outbox` again, with this plan. */
+  unlinkJob(key: string, plan: StoredPlan): Promise<void>;
   /** The v2 job has begun; only the first call has an effect. */
   begin(key: string, atMs: number, durability?: Durability): Promise<void>;
   /** Removes a prompt whose submission was definitively refused. */

@@ -135,12 +135,12 @@ export function ledgerSuite(
       test('how a prompt is submitted may change until it has a job', async () => {
         const intent = { intentJson: '{"key":"a.1"}', targetsJson: '["1"]' };
         await ledger.prompts.insert(prompt('a'));
-        await ledger.prompts.setIntent('a', intent);
+        await ledger.prompts.setPlan('a', intent);
         expect(await ledger.prompts.get('a')).toEqual(prompt('a', intent));
-        await ledger.prompts.setIntent('unknown', intent);
+        await ledger.prompts.setPlan('unknown', intent);
         expect(await ledger.prompts.get('unknown')).toBeUndefined();
         await ledger.prompts.linkJob('a', { promptId: 'a', jobId: 'j1', targetsJson: '["2"]' });
-        await ledger.prompts.setIntent('a', intent);
+        await ledger.prompts.setPlan('a', intent);
         expect((await ledger.prompts.get('a'))?.targetsJson).toBe('["2"]');
       });
 

@@ -27,7 +27,7 @@ const ACTS: readonly [string, (prompts: PromptStore) => Promise<void>, unknown][
   ['finish', (prompts) => prompts.finish(KEY, endOf('error')), like(endOf('error'))],
   ['attach', (prompts) => prompts.linkJob(KEY, JOB), like({ ...JOB, state: 'live' })],
   ['setState', (prompts) => prompts.setState(KEY, 'outbox'), like({ state: 'outbox' })],
-  ['setIntent', (prompts) => prompts.setIntent(KEY, INTENT), like(INTENT)],
+  ['setPlan', (prompts) => prompts.setPlan(KEY, INTENT), like(INTENT)],
   ['remove', (prompts) => prompts.remove(KEY), undefined],
 ];
 

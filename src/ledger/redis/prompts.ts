@@ -50,9 +50,9 @@ export function promptStore(
       return { stored: Promise.resolve() };
     },
     setState: (key, state) => update(key, 'unfinished', { state }),
-    setIntent: (key, { intentJson, targetsJson }) =>
+    setPlan: (key, { intentJson, targetsJson }) =>
       update(key, 'unlinked', { intentJson, targetsJson }),
-    unlinkJob: (key, intent) => update(key, 'live', { state: 'outbox', jobId: null, ...intent }),
+    unlinkJob: (key, plan) => update(key, 'live', { state: 'outbox', jobId: null, ...plan }),
     begin: (key, atMs) => writeAsLeader('begin', key, atMs),
     askCancel: (key, atMs) =>
       write(() => lua.change(key, ...table.fields({ cancelAskedAtMs: atMs }))),

@@ -60,7 +60,7 @@ function liveStore({ db, writer, texts, dropReplaced }: Parts) {
   };
   const insert = writing(`INSERT INTO prompts ${SQL.insert}`);
   const setState = writing(`UPDATE prompts SET state = ? WHERE key = ? AND state <> 'done'`);
-  const setIntent = writing(`UPDATE prompts SET intent_json = ?, targets_json = ? WHERE key = ?
+  const setPlan = writing(`UPDATE prompts SET intent_json = ?, targets_json = ? WHERE key = ?
     AND job_id IS NULL AND state <> 'done'`);
   const askCancel = writing(`UPDATE prompts SET cancel_asked_at_ms = ? WHERE key = ?`);
   const linkJob = writing(`UPDATE prompts SET state = 'live', prompt_id = ?, job_id = ?,
@@ -86,7 +86,7 @@ function liveStore({ db, writer, texts, dropReplaced }: Parts) {
       return { stored: insert(SQL.values(await withoutLongTexts(row)), 'soon') };
     },
     setState: (key, state) => setState([state, key]),
-    setIntent: (key, { intentJson, targetsJson }) => setIntent([intentJson, targetsJson, key]),
+    setPlan: (key, { intentJson, targetsJson }) => setPlan([intentJson, targetsJson, key]),
     askCancel: (key, atMs) => askCancel([atMs, key]),
     async linkJob(key, patch, durability) {
       if (!texts.isLong(patch, ['graphJson'])) return await link(key, patch, durability);

@@ -35,7 +35,7 @@ export function toPromptRow(draft: SubmissionDraft, state: 'submitting' | 'outbo
     createdAtMs,
     graphJson,
     extraDataJson,
-    ...toStoredPlan(plan, state === 'outbox' ? 'here' : 'away'),
+    ...toStoredPlan(plan, state === 'outbox' ? 'not_sent' : 'maybe_sent'),
     state,
   };
 }

@@ -191,7 +191,7 @@ export class Outbox {
     const result = await sender.send(prompt.caller, plan);
     const planLeft = result.kind === 'unsent' ? result.plan : plan;
     if (madeNoJob(result))
-      await ledger.prompts.setIntent(plan.promptKey, toStoredPlan(planLeft, 'here'));
+      await ledger.prompts.setPlan(plan.promptKey, toStoredPlan(planLeft, 'not_sent'));
     return result;
   }
 

@@ -1,4 +1,4 @@
-import type { PromptIntent, PromptRow } from '../../ledger/ledger.ts';
+import type { PromptRow, StoredPlan } from '../../ledger/ledger.ts';
 import { pruneTo } from '../../translate/graph.ts';
 import {
   type PartnerCredentials,
@@ -44,9 +44,9 @@ export type SubmissionPlan = {
  * The part of a plan that the ledger stores beside the graph. Its names are stored: they never
  * change.
  */
-type StoredPlan = {
-  /** Absent in prompts of older versions. */
-  readonly where?: SendState;
+type PlanJson = {
+  /** `here`: not sent, or certainly refused. Absent in prompts of older versions: it may have been. */
+  readonly where?: 'here' | 'away';
   readonly key: string;
   readonly placed: readonly ResolvedFile[];
   readonly isWhole: boolean;
@@ -124,22 +124,25 @@ export function workflowOf({ graph, placed, isWhole, outputs }: SubmissionPlan):
   return isWhole ? workflow : pruneTo(workflow, outputs);
 }
 
-/** `here`: not sent, or certainly refused; `away`: being sent, or sent. */
-export type SendState = 'here' | 'away';
+/** `not_sent`: or certainly refused; `maybe_sent`: it is being sent, or was. */
+export type SendState = 'not_sent' | 'maybe_sent';
+
+const STORED_SEND_STATE = { not_sent: 'here', maybe_sent: 'away' } as const;
 
 /** The part that the ledger has to store before the plan is sent. */
-export function toStoredPlan(plan: SubmissionPlan, where: SendState): PromptIntent {
+export function toStoredPlan(plan: SubmissionPlan, sendState: SendState): StoredPlan {
   const { idempotencyKey: key, placed, isWhole, outputs, secrets, traceparent } = plan;
   const ownKeys = plan.ownSecrets;
   const hasSecrets = plan.lacksSecrets || Object.keys(secrets).length > 0;
   const trace = traceparent === undefined ? undefined : { traceparent };
-  const intent: StoredPlan = { where, key, placed, isWhole, hasSecrets, ownKeys, ...trace };
-  return { intentJson: JSON.stringify(intent), targetsJson: JSON.stringify(outputs) };
+  const where = STORED_SEND_STATE[sendState];
+  const stored: PlanJson = { where, key, placed, isWhole, hasSecrets, ownKeys, ...trace };
+  return { intentJson: JSON.stringify(stored), targetsJson: JSON.stringify(outputs) };
 }
 
 /** Older versions wrote less. */
-function parseStoredPlan(intentJson: string): Partial<StoredPlan> {
-  return JSON.parse(intentJson) as Partial<StoredPlan>;
+function parseStoredPlan(intentJson: string): Partial<PlanJson> {
+  return JSON.parse(intentJson) as Partial<PlanJson>;
 }
 
 /** True when an earlier process may have sent it, with an unknown outcome. */
@@ -166,22 +169,22 @@ export function needsOwnSecrets({ jobId, intentJson }: PromptRow): boolean {
 
 /** The plan of an earlier process, with the caller's own credential if it needs that and it is known. */
 export function restorePlan(row: PromptRow, { credential }: Caller): SubmissionPlan {
-  const intent = parseStoredPlan(row.intentJson);
-  const { ownKeys: ownSecrets = [] } = intent;
+  const stored = parseStoredPlan(row.intentJson);
+  const { ownKeys: ownSecrets = [] } = stored;
   const restoredSecrets =
     credential === undefined ? [] : ownSecrets.map((name) => [name, credential]);
   return {
     promptKey: row.key,
-    idempotencyKey: intent.key ?? row.key,
+    idempotencyKey: stored.key ?? row.key,
     graph: parseJson(row.graphJson) as Graph,
-    placed: intent.placed ?? [],
+    placed: stored.placed ?? [],
     outputs: parseJson(row.targetsJson) as readonly string[],
-    isWhole: intent.isWhole ?? true,
+    isWhole: stored.isWhole ?? true,
     number: row.number,
     extraData: parseJson(row.extraDataJson) as JsonObject,
     secrets: Object.fromEntries(restoredSecrets) as PartnerCredentials,
     ownSecrets,
-    lacksSecrets: intent.hasSecrets === true && restoredSecrets.length === 0,
-    traceparent: intent.traceparent,
+    lacksSecrets: stored.hasSecrets === true && restoredSecrets.length === 0,
+    traceparent: stored.traceparent,
   };
 }

@@ -61,7 +61,7 @@ export function createResend(options: ResendOptions): Resend {
     if (!(await isJobGone(prompt, row.jobId))) return 'not yet';
     if (countDropped(prompt, missing) > MAX_DROPS) return 'final';
     const plan = withNewKey(lastPlan);
-    await ledger.prompts.unlinkJob(prompt.key, toStoredPlan(plan, 'here'));
+    await ledger.prompts.unlinkJob(prompt.key, toStoredPlan(plan, 'not_sent'));
     reached('after-detach');
     const { promptId } = prompt;
     const facts = { event: 'prompt.resent', user: row.user, promptId, jobId: row.jobId };

@@ -80,7 +80,7 @@ export function createSubmissionSender({
 
   /** A process that takes over must know which key may have made a job. */
   async function record(plan: SubmissionPlan): Promise<void> {
-    await ledger.prompts.setIntent(plan.promptKey, toStoredPlan(plan, 'away'));
+    await ledger.prompts.setPlan(plan.promptKey, toStoredPlan(plan, 'maybe_sent'));
   }
 
   /** v2 takes a graph as a whole or not at all; v1 runs the valid outputs and reports the rest. */

@@ -176,7 +176,7 @@ export class DraftSubmitter {
     if (!reservation) throw await this.#removeRefused(draft, toRefusal(error, plan));
     try {
       const { promptKey } = plan;
-      const isStored = ledger.prompts.setIntent(promptKey, toStoredPlan(plan, 'here'));
+      const isStored = ledger.prompts.setPlan(promptKey, toStoredPlan(plan, 'not_sent'));
       await Promise.all([ledger.prompts.setState(promptKey, 'outbox'), isStored]);
       const waitMs = retryAfterMs(retryPolicy, error);
       return await this.#putInOutbox({ ...draft, plan }, reservation, waitMs);

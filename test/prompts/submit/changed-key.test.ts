@@ -46,7 +46,7 @@ function open() {
     },
     ledger: {
       prompts: {
-        async setIntent(_: string, { intentJson }: { intentJson: string }) {
+        async setPlan(_: string, { intentJson }: { intentJson: string }) {
           const { key, where } = JSON.parse(intentJson) as { key: string; where: string };
           events.push(`store ${key} ${where}`);
         },

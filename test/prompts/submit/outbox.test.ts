@@ -46,7 +46,7 @@ function open(
   const options = {
     ledger: {
       prompts: {
-        async setIntent(key: string, { intentJson }: { intentJson: string }) {
+        async setPlan(key: string, { intentJson }: { intentJson: string }) {
           events.push(`store ${key} ${(JSON.parse(intentJson) as { where: string }).where}`);
         },
       },

@@ -64,7 +64,7 @@ async function outcomeOf(
       },
       linkJob: async (_prompt: unknown, _plan: unknown, { id }: Job) => resolve(`has ${id}`),
       promptEventLog: { isLeader: () => true },
-      ledger: { prompts: { setIntent: async () => {} } },
+      ledger: { prompts: { setPlan: async () => {} } },
       lateJobs: { cancelWhenFound: () => {} },
       retryPolicy: { ...DEFAULT_RETRY_POLICY, searchMs: { first: 1, last: 1 } },
       log: silentLogger(),

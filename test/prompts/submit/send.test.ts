@@ -56,7 +56,7 @@ function open(answers: (V2Error | Job)[]) {
     ledger: {
       files: {},
       prompts: {
-        async setIntent(key: string, { intentJson }: { intentJson: string }) {
+        async setPlan(key: string, { intentJson }: { intentJson: string }) {
           intents.push(`${key} ${(JSON.parse(intentJson) as { key: string }).key}`);
         },
       },

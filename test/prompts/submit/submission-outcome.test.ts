@@ -120,7 +120,7 @@ describe('a prompt that is looked for and deleted', () => {
       linkJob: async () => void ends.push('linked'),
       removePrompt: async () => void ends.push('forgotten'),
       promptEventLog: { isLeader: () => true },
-      ledger: { prompts: { setIntent: async () => {} } },
+      ledger: { prompts: { setPlan: async () => {} } },
     } as unknown as SubmissionRecoveryOptions);
     onTestFinished(async () => {
       await submissionRecovery.close();

@@ -63,7 +63,7 @@ async function submitted(result: object | Error, given: Given = {}) {
         },
         get: async () => given.takenAs && { promptId: given.takenAs },
         remove: given.isLost === 'after' ? lost : async () => void events.push('remove'),
-        setIntent: async () => void events.push('store plan'),
+        setPlan: async () => void events.push('store plan'),
         setState: async (_: string, state: string) => void events.push(`state ${state}`),
       },
     },
