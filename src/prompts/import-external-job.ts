@@ -52,8 +52,8 @@ export function createExternalJobImporter(options: ExternalJobImporterOptions) {
       },
       caller,
     );
-    // Attach at once, so that no event of the job is missed.
-    follower.attachJob(prompt, { jobId, graph, targets: [] });
+    // At once, so that no event of the job is missed.
+    follower.openEventStream(prompt, { jobId, graph, targets: [] });
     void externalJob.answered.then(() => follower.releaseFrames(prompt));
     return prompt;
   }

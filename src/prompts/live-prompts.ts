@@ -7,8 +7,8 @@ import type { LazyJson } from '../lib/lazy-json.ts';
 import { type PendingReason, type WaitReason, isInOutbox } from './pending-reason.ts';
 import { byCreation, byQueueOrder } from './queue-order.ts';
 
-/** The part of a prompt that is known when it is submitted. */
-export type PromptDraft = {
+/** The part of a live prompt that is known when it is submitted, or read from its record. */
+export type NewLivePrompt = {
   readonly key: string;
   readonly promptId: string;
   readonly number: number;
@@ -35,7 +35,7 @@ type ReplacedMembers =
   | 'isResumed';
 
 /** A prompt between its accepted `POST` and its history entry. */
-export type LivePrompt = Omit<PromptDraft, ReplacedMembers> & {
+export type LivePrompt = Omit<NewLivePrompt, ReplacedMembers> & {
   readonly channel: Channel;
   /** The caller's credential, if any, is in memory only. */
   caller: Caller;

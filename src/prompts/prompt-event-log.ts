@@ -10,7 +10,7 @@ export type PromptLogEntry =
   | { readonly kind: 'waits' }
   /** A search for its job is running. */
   | { readonly kind: 'sought' }
-  /** Its job is recorded in the ledger. */
+  /** It is linked: the ledger has its job. */
   | { readonly kind: 'attached' }
   /** Its client has been answered: frames may be sent. */
   | { readonly kind: 'released' }

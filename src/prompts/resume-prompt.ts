@@ -50,7 +50,7 @@ function resumeFollowing(
   jobId: string,
 ): NextStep {
   const { graph, targets, cancelRequested } = prompt;
-  follower.attachJob(prompt, { jobId, graph, targets });
+  follower.openEventStream(prompt, { jobId, graph, targets });
   return async () => {
     await follower.follow(prompt);
     if (cancelRequested) jobCanceller.cancelInBackground(prompt);

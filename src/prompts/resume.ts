@@ -2,7 +2,7 @@ import type { PromptRow } from '../ledger/ledger.ts';
 import { type JsonObject, parseJson } from '../protocol/json.ts';
 import type { Graph } from '../protocol/v2.ts';
 import type { PromptContext } from './context.ts';
-import type { LivePrompt, PromptDraft } from './live-prompts.ts';
+import type { LivePrompt, NewLivePrompt } from './live-prompts.ts';
 import { AwaitingCaller } from './awaiting-caller.ts';
 import { type LogHandlers, type UserLogs, LeadershipLost } from './prompt-event-log.ts';
 import { readLinkedJob } from './state/linked-job.ts';
@@ -92,7 +92,7 @@ export class PromptResumption {
 
   #track(row: PromptRow): LivePrompt {
     const { follower, keyring, livePrompts } = this.#options;
-    const prompt = follower.trackPrompt(toDraft(row), keyring.callerOf(row.user));
+    const prompt = follower.trackPrompt(toNewLivePrompt(row), keyring.callerOf(row.user));
     prompt.cancelRequested ||= row.cancelAskedAtMs !== null;
     readLinkedJob(livePrompts, prompt, row);
     if (needsOwnSecrets(row)) this.#needingOwnSecrets.add(prompt);
@@ -199,7 +199,7 @@ function addTo<T>(sets: Map<string, Set<T>>, user: string, item: T): void {
   sets.set(user, (sets.get(user) ?? new Set()).add(item));
 }
 
-function toDraft(row: PromptRow): PromptDraft {
+function toNewLivePrompt(row: PromptRow): NewLivePrompt {
   const { key, promptId, number, clientId, createdAtMs } = row;
   return {
     key,

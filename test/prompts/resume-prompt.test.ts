@@ -35,7 +35,8 @@ async function resumed({ row = {}, intent = {}, ...more }: Case): Promise<string
       appendEntry: async () => !more.isLost,
       resumeFinish: () => more.hasEnded ?? false,
       releaseFrames: () => void events.push('release'),
-      attachJob: (_: unknown, { jobId }: { jobId: string }) => void events.push(`attach ${jobId}`),
+      openEventStream: (_: unknown, { jobId }: { jobId: string }) =>
+        void events.push(`attach ${jobId}`),
       follow: note('follow'),
       finishWithoutJob: async (_: unknown, { kind }: { kind: string }) =>
         void events.push(`finish ${kind}`),

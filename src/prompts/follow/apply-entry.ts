@@ -82,7 +82,7 @@ export class EntryApplier {
         this.#applyWait('searching');
         break;
       case 'attached':
-        return this.#applyAttached();
+        return this.#applyLinked();
       case 'released':
         prompt.isReleased = true;
         hub.submitted(prompt.channel);
@@ -112,7 +112,7 @@ export class EntryApplier {
     if (notification) hub.notify(caller.user, NOTIFICATION_TEXTS[notification](promptId));
   }
 
-  async #applyAttached(): Promise<void> {
+  async #applyLinked(): Promise<void> {
     const { livePrompts, ledger } = this.#options;
     this.#hadJob = true;
     livePrompts.removeFromOutbox(this.#prompt);

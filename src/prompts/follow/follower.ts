@@ -3,7 +3,7 @@ import { completesWithin } from '../../lib/completes-within.ts';
 import type { Caller } from '../../protocol/job-api.ts';
 import type { Channel } from '../../sockets/channel.ts';
 import { previewMethodIn } from '../../sockets/preview-method.ts';
-import type { LivePrompt, PromptDraft } from '../live-prompts.ts';
+import type { LivePrompt, NewLivePrompt } from '../live-prompts.ts';
 import {
   LeadershipLost,
   type LogSubscriber,
@@ -63,13 +63,16 @@ export class Follower {
   }
 
   /** Adds a prompt to the live prompts, unless it is there. */
-  trackPrompt(draft: PromptDraft, caller: Caller): LivePrompt {
-    const existing = this.#followed.get(draft.key);
+  trackPrompt(newPrompt: NewLivePrompt, caller: Caller): LivePrompt {
+    const existing = this.#followed.get(newPrompt.key);
     if (existing) return existing.prompt;
     const { livePrompts, promptEventLog } = this.#options;
     const { user } = caller;
-    const { key } = draft;
-    const prompt = createLivePrompt(draft, { caller, channel: this.#openChannel(draft, user) });
+    const { key } = newPrompt;
+    const prompt = createLivePrompt(newPrompt, {
+      caller,
+      channel: this.#openChannel(newPrompt, user),
+    });
     livePrompts.add(prompt);
     const followed = new FollowedPrompt(prompt, new EntryApplier(prompt, this.#options));
     this.#followed.set(key, followed);
@@ -107,7 +110,7 @@ export class Follower {
   }
 
   /** Sets the job of the prompt and opens its event stream. */
-  attachJob(
+  openEventStream(
     prompt: LivePrompt,
     { jobId, graph, targets }: Pick<LivePrompt, 'graph' | 'targets'> & { readonly jobId: string },
   ): void {
@@ -178,7 +181,7 @@ export class Follower {
   }
 
   #openChannel(
-    { key, clientId, promptId, extraData, isV2Job }: PromptDraft,
+    { key, clientId, promptId, extraData, isV2Job }: NewLivePrompt,
     user: string,
   ): Channel {
     const { hub, promptEventLog } = this.#options;

@@ -1,4 +1,4 @@
-import type { LivePrompts, LivePrompt, PromptDraft } from '../live-prompts.ts';
+import type { LivePrompts, LivePrompt, NewLivePrompt } from '../live-prompts.ts';
 import { createLazyJson, unload, setValue, readValue } from '../../lib/lazy-json.ts';
 
 /** Number of a user's prompts whose graphs stay in memory. */
@@ -11,10 +11,11 @@ export function unloadIfFar(livePrompts: LivePrompts, { caller, status, lazy }: 
   unload(lazy.extraData);
 }
 
-type PromptContext = Pick<LivePrompt, 'caller' | 'channel'>;
-
-export function createLivePrompt(draft: PromptDraft, context: PromptContext): LivePrompt {
-  return new TrackedPrompt(draft, context);
+export function createLivePrompt(
+  newPrompt: NewLivePrompt,
+  connection: Pick<LivePrompt, 'caller' | 'channel'>,
+): LivePrompt {
+  return new TrackedPrompt(newPrompt, connection);
 }
 
 /**
@@ -42,18 +43,21 @@ class TrackedPrompt implements LivePrompt {
   lacksCredential = false;
   startedAtMs: number | null = null;
 
-  constructor(draft: PromptDraft, { caller, channel }: PromptContext) {
-    this.key = draft.key;
-    this.promptId = draft.promptId;
-    this.number = draft.number;
-    this.clientId = draft.clientId;
-    this.createdAtMs = draft.createdAtMs;
+  constructor(
+    newPrompt: NewLivePrompt,
+    { caller, channel }: Pick<LivePrompt, 'caller' | 'channel'>,
+  ) {
+    this.key = newPrompt.key;
+    this.promptId = newPrompt.promptId;
+    this.number = newPrompt.number;
+    this.clientId = newPrompt.clientId;
+    this.createdAtMs = newPrompt.createdAtMs;
     this.lazy = {
-      graph: createLazyJson(draft.graph, draft.graphJson),
-      extraData: createLazyJson(draft.extraData, draft.extraDataJson),
+      graph: createLazyJson(newPrompt.graph, newPrompt.graphJson),
+      extraData: createLazyJson(newPrompt.extraData, newPrompt.extraDataJson),
     };
-    this.targets = draft.targets;
-    this.isResumed = draft.isResumed;
+    this.targets = newPrompt.targets;
+    this.isResumed = newPrompt.isResumed;
     this.caller = caller;
     this.channel = channel;
   }

@@ -23,7 +23,7 @@ export function createLinkJob({ ledger, durability, follower, jobCanceller }: Li
     // v1 shows literals as v2 coerced them, and files as the client named them.
     const coerced = job.x_workflow ?? {};
     const graph = await runInSteps(applyCoercionsSteps(plan.graph, coerced, plan.placed));
-    follower.attachJob(prompt, { jobId: job.id, graph, targets: plan.outputs });
+    follower.openEventStream(prompt, { jobId: job.id, graph, targets: plan.outputs });
     const isChanged = graph !== plan.graph;
     const graphJson = isChanged ? await runInSteps(stringifySteps(graph as Json)) : undefined;
     if (graphJson !== undefined) rememberJson(prompt.lazy.graph, graph, graphJson);

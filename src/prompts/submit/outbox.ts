@@ -16,7 +16,7 @@ import { toStoredPlan } from './plan.ts';
 import type { SubmissionRecovery } from './recover.ts';
 import { backoffMs, retryAfterMs, withJitter } from './retry-policy.ts';
 import type { RetryResult, SubmissionRetry } from './retry.ts';
-import { type SendResult, type SubmissionSender, toJobError } from './send.ts';
+import { type SendResult, type SendResultOf, type SubmissionSender, toJobError } from './send.ts';
 
 export type OutboxOptions = Pick<
   PromptContext,
@@ -243,7 +243,7 @@ export class Outbox {
 
   #recover(
     { prompt, plan, clientKnows }: QueuedSubmission,
-    result: (SendResult & { kind: 'unknown' }) | undefined,
+    result: SendResultOf<'unknown'> | undefined,
   ): void {
     this.#options.submissionRecovery.recover({
       prompt,

@@ -36,7 +36,10 @@ export type SendResult = { readonly plan: SubmissionPlan } & (
 
 export type SubmissionSender = ReturnType<typeof createSubmissionSender>;
 
-type RefusedResult = SendResult & { readonly kind: 'refused' };
+/** The result of this kind. */
+export type SendResultOf<Kind extends SendResult['kind']> = SendResult & { readonly kind: Kind };
+
+type RefusedResult = SendResultOf<'refused'>;
 
 /** Sends the plans of prompts to the upstream. */
 export function createSubmissionSender({

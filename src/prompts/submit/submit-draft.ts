@@ -21,7 +21,7 @@ import type { Outbox } from './outbox.ts';
 import { toStoredPlan } from './plan.ts';
 import type { SubmissionRecovery } from './recover.ts';
 import { retryAfterMs } from './retry-policy.ts';
-import { type SendResult, type SubmissionSender, toRefusal } from './send.ts';
+import { type SendResult, type SendResultOf, type SubmissionSender, toRefusal } from './send.ts';
 
 /** The answer to `POST /prompt`. `releaseFrames` lets the frames of the prompt reach sockets. */
 export type Accepted = {
@@ -48,8 +48,6 @@ export type DraftSubmitterOptions = Pick<
   readonly outbox: Outbox;
   readonly submissionRecovery: SubmissionRecovery;
 };
-
-type Result<Kind extends SendResult['kind']> = SendResult & { readonly kind: Kind };
 
 /**
  * Submits a checked prompt: makes a v2 job of it, or puts it into the outbox. Records the plan
@@ -145,7 +143,7 @@ export class DraftSubmitter {
     }
   }
 
-  async #linkJob(draft: SubmissionDraft, result: Result<'accepted'>): Promise<Accepted> {
+  async #linkJob(draft: SubmissionDraft, result: SendResultOf<'accepted'>): Promise<Accepted> {
     const { promptEventLog, linkJob } = this.#options;
     const { promptKey } = draft.plan;
     if (!promptEventLog.isLeader(promptKey)) throw new LeadershipLost();
@@ -159,7 +157,7 @@ export class DraftSubmitter {
   /** A service that runs the valid outputs of a prompt may not report the invalid ones. */
   async #nodeErrorsOf(
     { caller, plan }: SubmissionDraft,
-    { nodeErrors }: Result<'accepted'>,
+    { nodeErrors }: SendResultOf<'accepted'>,
   ): Promise<NodeErrors> {
     const { mayAcceptPartially, objectInfo } = this.#options;
     if (!mayAcceptPartially || Object.keys(nodeErrors).length > 0) return nodeErrors;
@@ -169,7 +167,7 @@ export class DraftSubmitter {
   /** The upstream has no capacity, and nothing else of this user waits. */
   async #queueUntilCapacity(
     draft: SubmissionDraft,
-    { plan, error }: Result<'crowded'>,
+    { plan, error }: SendResultOf<'crowded'>,
   ): Promise<Accepted> {
     const { outbox, ledger, retryPolicy } = this.#options;
     const reservation = outbox.reserve(draft.caller.user);
@@ -208,7 +206,7 @@ export class DraftSubmitter {
     return toV1Error(refusal);
   }
 
-  async #startRecovery(draft: SubmissionDraft, result: Result<'unknown'>): Promise<never> {
+  async #startRecovery(draft: SubmissionDraft, result: SendResultOf<'unknown'>): Promise<never> {
     const { ledger, follower, submissionRecovery } = this.#options;
     const { plan, isKeyUsed, error } = result;
     await ledger.prompts

@@ -121,7 +121,7 @@ function open({ streams = [], jobs = [] }: { streams?: Answer[]; jobs?: (Job | E
   const socket = fakeSocket();
   hub.addConnection(socket.connection, { user: 'u', clientId: 'c', dialect: 'local' });
   async function followJob(): Promise<void> {
-    follower.attachJob(prompt, { jobId: 'j', graph: GRAPH, targets: ['1'] });
+    follower.openEventStream(prompt, { jobId: 'j', graph: GRAPH, targets: ['1'] });
     await follower.follow(prompt);
   }
   return {
