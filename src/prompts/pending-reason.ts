@@ -69,7 +69,7 @@ export const PENDING_REASONS = {
       'answers instead of it.',
     isInOutbox: true,
   },
-  /** `submit/resend.ts`. */
+  /** `submit/replace-lost-job.ts`. */
   job_lost: {
     text: 'It waits in the outbox: the upstream lost its job before the start.',
     isInOutbox: true,

@@ -5,7 +5,7 @@ import { createCancel } from './cancel.ts';
 import type { PromptContext } from './context.ts';
 import { createJobCanceller } from './follow/cancel-job.ts';
 import { Follower } from './follow/follower.ts';
-import type { Resend } from './follow/missing-job.ts';
+import type { ReplaceLostJob } from './follow/missing-job.ts';
 import { createRemovePrompt } from './follow/remove-prompt.ts';
 import { createExternalJobImporter } from './import-external-job.ts';
 import { createMarkFetched, createMarkJobFetched } from './mark-fetched.ts';
@@ -17,7 +17,7 @@ import { createLinkJob } from './submit/link-job.ts';
 import { Outbox } from './submit/outbox.ts';
 import { SubmissionRecovery } from './submit/recover.ts';
 import { DEFAULT_RETRY_POLICY, type RetryPolicy } from './submit/retry-policy.ts';
-import { createResend } from './submit/resend.ts';
+import { createReplaceLostJob } from './submit/replace-lost-job.ts';
 import { createSubmissionRetry } from './submit/retry.ts';
 import { createSubmissionSender } from './submit/send.ts';
 import { DraftSubmitter } from './submit/submit-draft.ts';
@@ -35,7 +35,7 @@ type PromptsOptions = Omit<PromptContext, 'retryPolicy'> & {
 export function createPrompts(options: PromptsOptions) {
   const retryPolicy = { ...DEFAULT_RETRY_POLICY, ...options.retryPolicy };
   const context: PromptContext = { ...options, retryPolicy };
-  const following = createFollowing(context, (...missing) => submitting.resend(...missing));
+  const following = createFollowing(context, (...missing) => submitting.replaceLostJob(...missing));
   const { follower, jobCanceller, removePrompt, failWithoutJob } = following;
   const submitting = createSubmitting(context, following);
   const { outbox, submissionRecovery, lateJobs } = submitting;
@@ -88,8 +88,8 @@ type Following = ReturnType<typeof createFollowing>;
 type Submitting = ReturnType<typeof createSubmitting>;
 
 /** From the job of a prompt to its history. */
-function createFollowing(context: PromptContext, resend: Resend) {
-  const follower = new Follower({ ...context, resend });
+function createFollowing(context: PromptContext, replaceLostJob: ReplaceLostJob) {
+  const follower = new Follower({ ...context, replaceLostJob });
   const jobCanceller = createJobCanceller(context);
   const removePrompt = createRemovePrompt({ ...context, follower });
   const failWithoutJob = createFailWithoutJob({ follower, removePrompt });
@@ -121,8 +121,8 @@ function createSubmitting(context: PromptContext, following: Following) {
     linkJob,
     failWithoutJob,
   });
-  const resend = createResend({ ...context, outbox });
-  return { sender, submissionRecovery, outbox, lateJobs, resend };
+  const replaceLostJob = createReplaceLostJob({ ...context, outbox });
+  return { sender, submissionRecovery, outbox, lateJobs, replaceLostJob };
 }
 
 function createAcceptService(

@@ -17,7 +17,7 @@ import { EntryApplier, type EntryApplierOptions } from './apply-entry.ts';
 import { type EndingPrompts, createEndingPrompts } from './ending-prompts.ts';
 import { FollowedPrompt } from './followed-prompt.ts';
 import { type EndWithoutJob, JobConsumer, type JobConsumerOptions } from './job-consumer.ts';
-import type { Resend } from './missing-job.ts';
+import type { ReplaceLostJob } from './missing-job.ts';
 
 export type FollowerOptions = EntryApplierOptions &
   Pick<
@@ -25,7 +25,7 @@ export type FollowerOptions = EntryApplierOptions &
     'history' | 'durability' | 'mayLoseJobs' | 'mayRerunJobs' | 'onEnded' | 'clock' | 'endLog'
   > & {
     /** Decides about a prompt whose job was lost, or failed, before it started. */
-    readonly resend: Resend;
+    readonly replaceLostJob: ReplaceLostJob;
   };
 
 /** Entries that say where a prompt is; what its job does are the others. */

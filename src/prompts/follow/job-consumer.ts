@@ -11,7 +11,7 @@ import { toOutcome } from '../state/outcome.ts';
 import { endsJob, isKnown, showsActivity, startsJob } from './progress-input-kinds.ts';
 import type { EntryApplier } from './apply-entry.ts';
 import type { EndingPrompts } from './ending-prompts.ts';
-import { type Resend, placeholderJob, wasLostWhileQueued } from './missing-job.ts';
+import { type ReplaceLostJob, placeholderJob, wasLostWhileQueued } from './missing-job.ts';
 import { OutputNames } from './output-names.ts';
 
 /** The end of a prompt that has no job to report it. */
@@ -35,7 +35,7 @@ export type JobConsumerOptions = Pick<
   | 'endLog'
 > & {
   readonly endingPrompts: EndingPrompts;
-  readonly resend: Resend;
+  readonly replaceLostJob: ReplaceLostJob;
   readonly onHistoryWritten: (outcome: PromptOutcome) => void;
 };
 
@@ -109,7 +109,7 @@ export class JobConsumer {
     }
     if (isMissing || (job && wasLostWhileQueued(job))) {
       const missing = { job, lastQueuedAtMs: this.#lastQueuedAtMs };
-      const result = await this.#options.resend(this.#prompt, missing);
+      const result = await this.#options.replaceLostJob(this.#prompt, missing);
       if (result !== 'final') return result === 'sent';
     } else if (job) this.#lastQueuedAtMs = clock.now();
     if (read.ok) return this.#receiveJob(read.value);

@@ -9,13 +9,13 @@ export type MissingJob = {
 };
 
 /** `final`: the job has ended; `not yet`: the service could not say, or has the job after all. */
-type ResendResult = 'sent' | 'final' | 'not yet';
+type ReplaceResult = 'sent' | 'final' | 'not yet';
 
 /**
  * Sends a prompt again whose job was lost before it started, because the engine behind the service
  * died. The prompt goes to the outbox with another key, since the old one may be used up.
  */
-export type Resend = (prompt: LivePrompt, missing: MissingJob) => Promise<ResendResult>;
+export type ReplaceLostJob = (prompt: LivePrompt, missing: MissingJob) => Promise<ReplaceResult>;
 
 /** True when the service says that its engine lost a job which was queued there. */
 export function wasLostWhileQueued({ status, error, started_at: startedAt }: Job): boolean {

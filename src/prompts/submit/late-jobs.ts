@@ -19,7 +19,7 @@ export function createLateJobs(options: LateJobsOptions) {
   const tasks = new BackgroundTasks();
 
   /** Repeats the call with growing waits until it returns true or the search window ends. */
-  async function retry(attempt: () => Promise<boolean>): Promise<void> {
+  async function repeat(attempt: () => Promise<boolean>): Promise<void> {
     const deadlineMs = deadlineClock.now() + retryPolicy.searchWindowMs;
     const { first, last } = retryPolicy.searchMs;
     for (
@@ -38,7 +38,7 @@ export function createLateJobs(options: LateJobsOptions) {
   }
 
   async function cancelJob({ caller, promptId }: LivePrompt, { id }: Job): Promise<void> {
-    await retry(async () => {
+    await repeat(async () => {
       const cancelled = await jobs.cancel(caller, id);
       if (!cancelled.ok && !isGone(cancelled.error)) return false;
       const facts = {
@@ -54,7 +54,7 @@ export function createLateJobs(options: LateJobsOptions) {
 
   async function findAndCancel(prompt: LivePrompt, plan: SubmissionPlan): Promise<void> {
     let lateJob: Job | undefined;
-    await retry(async () => {
+    await repeat(async () => {
       const searchResult = await submissionRetry.findJob(prompt, plan);
       // Without the label it may be the job of another client with the same workflow.
       if (typeof searchResult === 'object' && searchResult.metadata?.[KEY_LABEL] === plan.promptKey)

@@ -174,7 +174,9 @@ export class Outbox {
   async #send(submission: QueuedSubmission): Promise<RetryResult | undefined> {
     const { prompt, mayHaveBeenSent } = submission;
     try {
-      const result = await (mayHaveBeenSent ? this.#retry(submission) : this.#sendNew(submission));
+      const result = await (mayHaveBeenSent
+        ? this.#findOrSend(submission)
+        : this.#sendNew(submission));
       if (result.kind === 'unsent') submission.plan = result.plan;
       return result;
     } catch (error) {
@@ -195,7 +197,7 @@ export class Outbox {
     return result;
   }
 
-  async #retry({ prompt, plan }: QueuedSubmission): Promise<RetryResult> {
+  async #findOrSend({ prompt, plan }: QueuedSubmission): Promise<RetryResult> {
     const { submissionRetry } = this.#options;
     const found = await submissionRetry.findJob(prompt, plan);
     if (typeof found === 'object') return { kind: 'accepted', plan, job: found, nodeErrors: {} };

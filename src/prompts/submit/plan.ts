@@ -102,20 +102,20 @@ export function withOutputs(plan: SubmissionPlan, outputs: readonly string[]): S
  * used up.
  */
 export function withNewKey(plan: SubmissionPlan): SubmissionPlan {
-  return { ...plan, idempotencyKey: `${plan.promptKey}.again${resendCount(plan) + 1}` };
+  return { ...plan, idempotencyKey: `${plan.promptKey}.again${newKeyCount(plan) + 1}` };
 }
 
 type PlanKeys = Pick<SubmissionPlan, 'promptKey' | 'idempotencyKey'>;
 
-/** The number of times it was sent again because its job was lost. */
-export function resendCount({ promptKey, idempotencyKey }: PlanKeys): number {
+/** The number of its keys that were used up without a job that ran. */
+export function newKeyCount({ promptKey, idempotencyKey }: PlanKeys): number {
   return Number(/^\.again(\d+)/.exec(idempotencyKey.slice(promptKey.length))?.[1] ?? 0);
 }
 
 /** A changed key for the same submission, after a certain refusal. */
 export function changedKey({ promptKey, idempotencyKey }: PlanKeys, change: string): string {
-  const resends = resendCount({ promptKey, idempotencyKey });
-  return resends === 0 ? `${promptKey}.${change}` : `${promptKey}.again${resends}_${change}`;
+  const newKeys = newKeyCount({ promptKey, idempotencyKey });
+  return newKeys === 0 ? `${promptKey}.${change}` : `${promptKey}.again${newKeys}_${change}`;
 }
 
 /** The workflow that is sent to v2. */

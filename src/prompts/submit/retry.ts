@@ -55,7 +55,7 @@ export function createSubmissionRetry(options: SubmissionRetryOptions) {
         return { kind: 'unknown', plan, error: NOT_SENT, isKeyUsed: true };
       }
       if (searchResult === 'none') return sender.send(prompt.caller, plan);
-      const sent = await sender.resend(prompt.caller, plan);
+      const sent = await sender.sendUnchanged(prompt.caller, plan);
       if (sent.kind !== 'refused') return sent;
       // Services check the key last: a job may exist in spite of the refusal.
       const wasSearched = searchResult === 'not seen' || searchResult === 'not listed';

@@ -118,7 +118,7 @@ export function createSubmissionSender({
       return sendRecorded(caller, plan);
     },
     /** The same for a plan that may have been sent before; does not change it after a refusal. */
-    async resend(caller: Caller, plan: SubmissionPlan): Promise<SendResult> {
+    async sendUnchanged(caller: Caller, plan: SubmissionPlan): Promise<SendResult> {
       await record(plan);
       return attempt(caller, plan);
     },

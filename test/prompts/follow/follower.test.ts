@@ -93,7 +93,7 @@ function open({ streams = [], jobs = [] }: { streams?: Answer[]; jobs?: (Job | E
     mayLoseJobs: false,
     mayRerunJobs: false,
     durability: PROMPT_DURABILITY.ledger,
-    resend: async () => 'final',
+    replaceLostJob: async () => 'final',
     onEnded: (word: string) => ended.push(word),
     clock,
     log: silentLogger(),

@@ -37,8 +37,8 @@ function open(found: object, refused?: object) {
         sent.push('send');
         return { kind: 'accepted' };
       },
-      async resend() {
-        sent.push('resend');
+      async sendUnchanged() {
+        sent.push('send unchanged');
         return refused ? { kind: 'refused', error: refused } : { kind: 'accepted' };
       },
     },
@@ -80,7 +80,7 @@ test('a plan without a job is sent as if for the first time', async () => {
 test('a plan that may have a job is sent unchanged', async () => {
   const { send, sent } = open({});
   await send('not seen');
-  expect(sent).toEqual(['resend']);
+  expect(sent).toEqual(['send unchanged']);
 });
 
 test('nothing is sent after the lifetime of a key, nor for a prompt that is to end', async () => {

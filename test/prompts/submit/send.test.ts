@@ -120,13 +120,13 @@ test('the valid outputs run under a changed key that is recorded first', async (
 test('a plan that may not be recorded is recorded before it is sent', async () => {
   const { sender, intents } = open([JOB]);
   await sender.send(CALLER, PLAN);
-  await sender.resend(CALLER, PLAN);
+  await sender.sendUnchanged(CALLER, PLAN);
   expect(intents).toEqual(['k k', 'k k']);
 });
 
 test('a refused repetition of a plan stays refused', async () => {
   const { sender, requests } = open([NODE_1_IS_INVALID]);
-  expect((await sender.resend(CALLER, PLAN)).kind).toBe('refused');
+  expect((await sender.sendUnchanged(CALLER, PLAN)).kind).toBe('refused');
   expect(requests).toHaveLength(1);
 });
 

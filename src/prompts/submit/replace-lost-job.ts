@@ -2,7 +2,7 @@ import { reached } from '../../lib/crash-point.ts';
 import { isGone } from '../../protocol/job-api.ts';
 import { IS_TERMINAL } from '../../protocol/v2.ts';
 import type { PromptContext } from '../context.ts';
-import type { MissingJob, Resend } from '../follow/missing-job.ts';
+import type { MissingJob, ReplaceLostJob } from '../follow/missing-job.ts';
 import type { LivePrompt } from '../live-prompts.ts';
 import type { Outbox } from './outbox.ts';
 import { backoffMs } from './retry-policy.ts';
@@ -10,11 +10,11 @@ import {
   toStoredPlan,
   isSubmittedThroughV1,
   restorePlan,
-  resendCount,
+  newKeyCount,
   withNewKey,
 } from './plan.ts';
 
-type ResendOptions = Pick<
+type ReplaceLostJobOptions = Pick<
   PromptContext,
   'ledger' | 'jobs' | 'livePrompts' | 'retryPolicy' | 'mayLoseJobs' | 'clock' | 'log'
 > & { readonly outbox: Outbox };
@@ -24,7 +24,7 @@ const MAX_DROPS = 3;
 /** Services keep ended jobs for a day or more: a job that is gone sooner never ended. */
 const MIN_RETENTION_MS = 20 * 60 * 60_000;
 
-export function createResend(options: ResendOptions): Resend {
+export function createReplaceLostJob(options: ReplaceLostJobOptions): ReplaceLostJob {
   const { ledger, jobs, log, clock } = options;
   const dropCounts = new WeakMap<LivePrompt, number>();
 
@@ -67,7 +67,7 @@ export function createResend(options: ResendOptions): Resend {
     const facts = { event: 'prompt.resent', user: row.user, promptId, jobId: row.jobId };
     log.warn(facts, 'the job service lost a queued prompt; sending it again');
     options.livePrompts.clearJobId(prompt);
-    const waitMs = backoffMs(options.retryPolicy, resendCount(plan) - 1);
+    const waitMs = backoffMs(options.retryPolicy, newKeyCount(plan) - 1);
     const submission = { prompt, plan, clientKnows: 'accepted', mayHaveBeenSent: false } as const;
     await options.outbox.add(submission, waitMs);
     return 'sent';
