@@ -73,11 +73,11 @@ function resumeSubmission(
   if (lacksSecrets && !isAmbiguous)
     return () => failWithoutJob({ prompt, clientKnows }, SECRETS_GONE);
   // A prompt whose end was requested is not sent again; it may have been sent already.
-  const isKeyUsed = prompt.cancelRequested || lacksSecrets;
-  if (clientKnows !== 'unknown' && !isKeyUsed) {
+  const mayResend = !prompt.cancelRequested && !lacksSecrets;
+  if (clientKnows !== 'unknown' && mayResend) {
     return () => outbox.add({ prompt, plan, clientKnows, mayHaveBeenSent: isAmbiguous });
   }
-  return () => submissionRecovery.recover({ prompt, plan, clientKnows, isKeyUsed });
+  return () => submissionRecovery.recover({ prompt, plan, clientKnows, mayResend });
 }
 
 /** The answer that the client had when the process died. */

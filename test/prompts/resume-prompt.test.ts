@@ -46,8 +46,8 @@ async function resumed({ row = {}, intent = {}, ...more }: Case): Promise<string
         void events.push(`outbox: ${String(clientKnows)}, sent: ${String(mayHaveBeenSent)}`),
     },
     submissionRecovery: {
-      recover: ({ clientKnows, isKeyUsed }: Record<string, unknown>) =>
-        void events.push(`recover: ${String(clientKnows)}, key used: ${String(isKeyUsed)}`),
+      recover: ({ clientKnows, mayResend }: Record<string, unknown>) =>
+        void events.push(`recover: ${String(clientKnows)}, may resend: ${String(mayResend)}`),
     },
     jobCanceller: { cancelInBackground: () => void events.push('cancel') },
     removePrompt: note('remove'),
@@ -82,12 +82,12 @@ test.each<[string, Case, string[]]>([
   [
     'with an unknown outcome: its job is searched for',
     { row: { state: 'unknown' } },
-    ['release', 'recover: unknown, key used: false'],
+    ['release', 'recover: unknown, may resend: true'],
   ],
   [
     'that was sent and is to end: it is not sent again',
     { prompt: { cancelRequested: true } },
-    ['release', 'recover: nothing, key used: true'],
+    ['release', 'recover: nothing, may resend: false'],
   ],
   [
     'in the outbox that is to end: it ends',
@@ -107,7 +107,7 @@ test.each<[string, Case, string[]]>([
   [
     'whose secrets are gone, and that was sent: its job is searched for',
     { row: { state: 'outbox' }, intent: { hasSecrets: true } },
-    ['release', 'recover: accepted, key used: true'],
+    ['release', 'recover: accepted, may resend: false'],
   ],
   ['without a record: it is removed', { row: null }, ['remove']],
   ['that was removed from the live prompts: it is removed', { isLive: false }, ['remove']],

@@ -166,7 +166,7 @@ export class Outbox {
     const { prompt, mayHaveBeenSent } = submission;
     this.#remove(queue, submission);
     if (!mayHaveBeenSent) return follower.finishWithoutJob(prompt, { kind: 'canceled' });
-    submissionRecovery.recover({ ...submission, isKeyUsed: true });
+    submissionRecovery.recover({ ...submission, mayResend: false });
     await submissionRecovery.cancel(prompt);
   }
 
@@ -251,7 +251,7 @@ export class Outbox {
       prompt,
       plan: result?.plan ?? plan,
       clientKnows,
-      isKeyUsed: result?.isKeyUsed ?? false,
+      mayResend: result?.mayResend ?? true,
       isEngineDown: result?.error.engineDown === true,
     });
   }

@@ -29,10 +29,10 @@ export type AmbiguousSubmission = {
    */
   readonly clientKnows: ClientKnows;
   /**
-   * The key must not be sent again: an attempt certainly reached the service, the client wants to
-   * cancel, or the secrets are gone.
+   * False: its key must not be sent again, since an attempt certainly reached the service, the client
+   * wants to cancel, or the secrets are gone.
    */
-  readonly isKeyUsed: boolean;
+  readonly mayResend: boolean;
   /** Every request was answered with: the service cannot reach its engine. */
   readonly isEngineDown?: boolean;
 };
@@ -53,7 +53,7 @@ type Recovery = {
   readonly prompt: LivePrompt;
   readonly clientKnows: ClientKnows;
   plan: SubmissionPlan;
-  isKeyFree: 'yes' | 'no';
+  mayResend: boolean;
   /** Since when only searching is possible. */
   searchedSinceMs: number;
   lastResult: { readonly result: JobNotFound; readonly sinceMs: number } | undefined;
@@ -171,7 +171,7 @@ export class SubmissionRecovery {
     if (recovery.lastResult?.result !== result) recovery.lastResult = { result, sinceMs: nowMs };
     return nextRecoveryAction(retryPolicy, {
       clientKnows: recovery.clientKnows,
-      isKeyFree: recovery.isKeyFree,
+      mayResend: recovery.mayResend,
       lastResult: result,
       unchangedForMs: nowMs - recovery.lastResult.sinceMs,
       searchedForMs: nowMs - recovery.searchedSinceMs,
@@ -196,8 +196,8 @@ export class SubmissionRecovery {
       await failWithoutJob(recovery, toJobError(sent));
     }
     recovery.isEngineDown = sent.kind === 'unknown' && sent.error.engineDown === true;
-    if (sent.kind === 'unknown' && sent.isKeyUsed) {
-      recovery.isKeyFree = 'no';
+    if (sent.kind === 'unknown' && !sent.mayResend) {
+      recovery.mayResend = false;
       recovery.searchedSinceMs = deadlineClock.now();
     }
     if (sent.kind === 'unsent') recovery.plan = sent.plan;
@@ -210,7 +210,7 @@ export class SubmissionRecovery {
       return this.#giveUp(recovery, NEVER_TAKEN);
     }
     const plan = withNewKey(recovery.plan);
-    Object.assign(recovery, { plan, isKeyFree: 'yes', lastResult: undefined });
+    Object.assign(recovery, { plan, mayResend: true, lastResult: undefined });
     return this.#send(recovery, 'none');
   }
 
@@ -246,12 +246,12 @@ export class SubmissionRecovery {
 }
 
 function createRecovery(ambiguous: AmbiguousSubmission, nowMs: number): Recovery {
-  const { prompt, clientKnows, plan, isKeyUsed, isEngineDown = false } = ambiguous;
+  const { prompt, clientKnows, plan, mayResend, isEngineDown = false } = ambiguous;
   return {
     prompt,
     clientKnows,
     plan,
-    isKeyFree: isKeyUsed ? 'no' : 'yes',
+    mayResend,
     searchedSinceMs: nowMs,
     lastResult: undefined,
     newKeys: 0,

@@ -37,49 +37,45 @@ const RULES_AFTER_ERROR_ANSWER = {
   blind: ['window', 'not known'],
 } as const satisfies Rules['unknown'];
 
+const SENT_UNTIL_THERE_IS_A_JOB = {
+  none: ['now', 'send'],
+  'not listed': ['now', 'send'],
+  'not seen': ['now', 'send'],
+  'engine down': ['now', 'send'],
+  blind: ['now', 'send'],
+} as const satisfies Rules['accepted'];
+
 /**
- * Rules for a submission with an unknown outcome. If its client was told that it is accepted, it is
- * sent until it has a job. If the client got an error, it is given up. If the client got no answer,
- * it may still send its prompt again under the same id and gets this one: it is sent, but never under
- * a second key. While its key may be free (`yes`), that key is sent again; a key that was used and made
- * no job is replaced.
+ * The key may be free, and is sent again. So it is for a client that got no answer: it may repeat its
+ * prompt under the same id, and gets this one.
  */
-const RULES = {
-  yes: {
-    accepted: {
-      none: ['now', 'send'],
-      'not listed': ['now', 'send'],
-      'not seen': ['now', 'send'],
-      'engine down': ['now', 'send'],
-      blind: ['now', 'send'],
-    },
-    unknown: RULES_AFTER_ERROR_ANSWER,
-    nothing: {
-      none: ['now', 'send'],
-      'not listed': ['now', 'send'],
-      'not seen': ['now', 'send'],
-      'engine down': ['now', 'send'],
-      blind: ['now', 'send'],
-    },
+const RULES_WHILE_SENDING = {
+  accepted: SENT_UNTIL_THERE_IS_A_JOB,
+  unknown: RULES_AFTER_ERROR_ANSWER,
+  nothing: SENT_UNTIL_THERE_IS_A_JOB,
+} as const satisfies Rules;
+
+/**
+ * The key must not be sent again. An accepted prompt gets a new key when the old one made no job; if
+ * its client got no answer, the prompt is removed.
+ */
+const RULES_WHILE_SEARCHING = {
+  accepted: {
+    none: ['now', 'send with new key'],
+    'not listed': ['in flight', 'send with new key'],
+    'not seen': ['window', 'not known'],
+    'engine down': ['never', 'send'],
+    blind: ['window', 'not known'],
   },
-  no: {
-    accepted: {
-      none: ['now', 'send with new key'],
-      'not listed': ['in flight', 'send with new key'],
-      'not seen': ['window', 'not known'],
-      'engine down': ['never', 'send'],
-      blind: ['window', 'not known'],
-    },
-    unknown: RULES_AFTER_ERROR_ANSWER,
-    nothing: {
-      none: ['now', 'remove'],
-      'not listed': ['soon', 'not taken'],
-      'not seen': ['window', 'not known'],
-      'engine down': ['window', 'not known'],
-      blind: ['window', 'not known'],
-    },
+  unknown: RULES_AFTER_ERROR_ANSWER,
+  nothing: {
+    none: ['now', 'remove'],
+    'not listed': ['soon', 'not taken'],
+    'not seen': ['window', 'not known'],
+    'engine down': ['window', 'not known'],
+    blind: ['window', 'not known'],
   },
-} as const satisfies Record<'yes' | 'no', Rules>;
+} as const satisfies Rules;
 
 /** Returns the next action; `wait`: search again later. */
 export function nextRecoveryAction(
@@ -87,14 +83,15 @@ export function nextRecoveryAction(
   facts: {
     readonly clientKnows: ClientKnows;
     readonly lastResult: JobNotFound;
-    readonly isKeyFree: 'yes' | 'no';
+    readonly mayResend: boolean;
     /** How long searches have had this result. */
     readonly unchangedForMs: number;
     /** How long only searching was possible. */
     readonly searchedForMs: number;
   },
 ): RecoveryAction | 'wait' {
-  const [waitTime, action]: Rule = RULES[facts.isKeyFree][facts.clientKnows][facts.lastResult];
+  const rules: Rules = facts.mayResend ? RULES_WHILE_SENDING : RULES_WHILE_SEARCHING;
+  const [waitTime, action] = rules[facts.clientKnows][facts.lastResult];
   const elapsedMs = waitTime === 'window' ? facts.searchedForMs : facts.unchangedForMs;
   return elapsedMs >= WAIT_MS[waitTime](pace) ? action : 'wait';
 }

@@ -52,7 +52,7 @@ export function createSubmissionRetry(options: SubmissionRetryOptions) {
     ): Promise<RetryResult> {
       // A prompt whose end was requested is not sent again.
       if (prompt.cancelRequested || clock.now() - prompt.createdAtMs > KEY_LIFETIME_MS) {
-        return { kind: 'unknown', plan, error: NOT_SENT, isKeyUsed: true };
+        return { kind: 'unknown', plan, error: NOT_SENT, mayResend: false };
       }
       if (searchResult === 'none') return sender.send(prompt.caller, plan);
       const sent = await sender.sendUnchanged(prompt.caller, plan);

@@ -30,8 +30,8 @@ export type SendResult = { readonly plan: SubmissionPlan } & (
   /** Certain but temporary; the key of `plan` is free. */
   | { readonly kind: 'crowded'; readonly error: V2Error }
   | { readonly kind: 'unsent'; readonly error: V2Error }
-  /** There may be a job. `isKeyUsed`: an attempt has certainly reached the service. */
-  | { readonly kind: 'unknown'; readonly error: V2Error; readonly isKeyUsed: boolean }
+  /** There may be a job. It must not be sent again when an attempt has certainly reached the service. */
+  | { readonly kind: 'unknown'; readonly error: V2Error; readonly mayResend: boolean }
 );
 
 export type SubmissionSender = ReturnType<typeof createSubmissionSender>;
@@ -57,10 +57,9 @@ export function createSubmissionSender({
     if (result.ok) return { kind: 'accepted', plan, job: result.value, nodeErrors: {} };
     const { error } = result;
     const kind = classifyError(error);
-    if (kind === 'unknown') return { kind, plan, error, isKeyUsed: error.code === KEY_REUSED };
+    if (kind === 'unknown') return { kind, plan, error, mayResend: error.code !== KEY_REUSED };
     if (kind === 'refused') return { kind, plan, error, refusal: toRefusal(error, plan) };
-    const isKeyUsed = error.outcome === 'not_taken';
-    return { kind, plan: isKeyUsed ? withNewKey(plan) : plan, error };
+    return { kind, plan: error.outcome === 'not_taken' ? withNewKey(plan) : plan, error };
   }
 
   /** Returns another plan that may be accepted; none where the refused one may have made a job. */

@@ -124,7 +124,7 @@ export class DraftSubmitter {
         const facts = { event: 'submission.send_failed', err: cause, user: caller.user };
         this.#options.log.error(facts, 'sending a submission failed; its outcome is unknown');
       }
-      return { kind: 'unknown', plan, error: SUBMISSION_FAILED, isKeyUsed: false };
+      return { kind: 'unknown', plan, error: SUBMISSION_FAILED, mayResend: true };
     }
   }
 
@@ -208,14 +208,14 @@ export class DraftSubmitter {
 
   async #startRecovery(draft: SubmissionDraft, result: SendResultOf<'unknown'>): Promise<never> {
     const { ledger, follower, submissionRecovery } = this.#options;
-    const { plan, isKeyUsed, error } = result;
+    const { plan, mayResend, error } = result;
     await ledger.prompts
       .setState(draft.plan.promptKey, 'unknown')
       .catch(ifLeadershipLost(undefined));
     const prompt = this.#track(draft, initialPromptId(draft));
     follower.releaseFrames(prompt);
     const isEngineDown = error.engineDown === true;
-    submissionRecovery.recover({ prompt, plan, clientKnows: 'unknown', isKeyUsed, isEngineDown });
+    submissionRecovery.recover({ prompt, plan, clientKnows: 'unknown', mayResend, isEngineDown });
     throw toV1Error(submitUnknown(error, prompt.promptId));
   }
 

@@ -92,7 +92,7 @@ test('in recovery', async () => {
   const { common, events, clock, submission } = open();
   const submissionRecovery = new SubmissionRecovery(common);
   onTestFinished(() => submissionRecovery.close());
-  submissionRecovery.recover({ ...submission, isKeyUsed: false });
+  submissionRecovery.recover({ ...submission, mayResend: true });
   await clock.advance(60_000);
   expect(events).toEqual([...SENT, ...LAST]);
 });

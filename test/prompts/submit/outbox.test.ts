@@ -23,7 +23,7 @@ type Result = (plan: SubmissionPlan) => SendResult;
 const accepted: Result = (plan) => ({ kind: 'accepted', plan, job: JOB, nodeErrors: {} });
 const busy: Result = (plan) => ({ kind: 'crowded', plan, error: BUSY_FOR_5_S });
 const unreachable: Result = (plan) => ({ kind: 'unsent', plan, error });
-const unknown: Result = (plan) => ({ kind: 'unknown', plan, error, isKeyUsed: true });
+const unknown: Result = (plan) => ({ kind: 'unknown', plan, error, mayResend: false });
 const refused =
   (status: number, code = error.code): Result =>
   (plan) =>
@@ -88,8 +88,8 @@ function open(
       },
     },
     submissionRecovery: {
-      recover: ({ prompt, isKeyUsed }: { prompt: LivePrompt; isKeyUsed: boolean }) =>
-        void events.push(`recover ${prompt.key} ${isKeyUsed ? 'key used' : 'key free'}`),
+      recover: ({ prompt, mayResend }: { prompt: LivePrompt; mayResend: boolean }) =>
+        void events.push(`recover ${prompt.key} ${mayResend ? 'key free' : 'key used'}`),
       cancel: async ({ key }: LivePrompt) => events.push(`end ${key} in recovery`) > 0,
     },
     async linkJob({ key }: LivePrompt) {

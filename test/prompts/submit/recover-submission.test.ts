@@ -24,7 +24,7 @@ const plan = {
 const job = { id: 'j' } as Job;
 const error = { status: 500, code: 'x', message: '', details: null };
 const ACCEPTED: RetryResult = { kind: 'accepted', plan, job, nodeErrors: {} };
-const KEY_USED: RetryResult = { kind: 'unknown', plan, error, isKeyUsed: true };
+const KEY_USED: RetryResult = { kind: 'unknown', plan, error, mayResend: false };
 const CROWDED: RetryResult = { kind: 'crowded', plan, error };
 const REFUSED = {
   kind: 'refused',
@@ -71,7 +71,7 @@ async function outcomeOf(
       deadlineClock: { ...monotonicClock, now: () => 0 },
     } as unknown as SubmissionRecoveryOptions);
     onTestFinished(() => submissionRecovery.close());
-    submissionRecovery.recover({ prompt, plan, clientKnows, isKeyUsed: false });
+    submissionRecovery.recover({ prompt, plan, clientKnows, mayResend: true });
   });
   return { outcome, sent };
 }

@@ -87,7 +87,7 @@ test('nothing is sent after the lifetime of a key, nor for a prompt that is to e
   const { clock, send, sent } = open({});
   expect(await send('none', { cancelRequested: true })).toMatchObject({ kind: 'unknown' });
   await clock.advance(21 * HOUR);
-  expect(await send('none')).toMatchObject({ kind: 'unknown', isKeyUsed: true });
+  expect(await send('none')).toMatchObject({ kind: 'unknown', mayResend: false });
   expect(sent).toEqual([]);
 });
 

@@ -99,7 +99,7 @@ test.each<[string, Partial<V2Error>, string]>([
 
 test('a used key is reported with an unknown outcome', async () => {
   const { sender } = open([errorOf({ code: 'idempotency_key_reuse', status: 409 })]);
-  expect(await sender.send(CALLER, PLAN)).toMatchObject({ isKeyUsed: true });
+  expect(await sender.send(CALLER, PLAN)).toMatchObject({ mayResend: false });
 });
 
 test('a plan whose request reached the service gets a new key for the next attempt', async () => {

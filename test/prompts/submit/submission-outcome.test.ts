@@ -25,13 +25,13 @@ const WINDOW = DEFAULT_RETRY_POLICY.searchWindowMs;
 const outcome = (
   clientKnows: ClientKnows,
   seen: JobNotFound,
-  isKeyFree: 'yes' | 'no',
+  mayResend: 'yes' | 'no',
   forMs: number,
 ) =>
   nextRecoveryAction(DEFAULT_RETRY_POLICY, {
     clientKnows,
     lastResult: seen,
-    isKeyFree,
+    mayResend: mayResend === 'yes',
     unchangedForMs: forMs,
     searchedForMs: forMs,
   });
@@ -58,9 +58,9 @@ test.each([
   ['nothing', 'not listed', 'yes', 0, 'send'],
   ['nothing', 'not listed', 'no', 3 * SECOND, 'not taken'],
 ] as const)(
-  'told %s, %s, key free: %s, for %i ms: %s',
-  (clientKnows, seen, isKeyFree, forMs, what) => {
-    expect(outcome(clientKnows, seen, isKeyFree, forMs)).toBe(what);
+  'told %s, %s, may resend: %s, for %i ms: %s',
+  (clientKnows, seen, mayResend, forMs, what) => {
+    expect(outcome(clientKnows, seen, mayResend, forMs)).toBe(what);
   },
 );
 
@@ -126,7 +126,7 @@ describe('a prompt that is looked for and deleted', () => {
       await submissionRecovery.close();
       await lateJobs.close();
     });
-    submissionRecovery.recover({ prompt, plan, clientKnows: 'unknown', isKeyUsed: true });
+    submissionRecovery.recover({ prompt, plan, clientKnows: 'unknown', mayResend: false });
     expect(await submissionRecovery.cancel(prompt)).toBe(true);
     expect(ends).toEqual(['canceled']);
     expect(await submissionRecovery.cancel(prompt)).toBe(false);

@@ -170,7 +170,7 @@ test.each<[string, object | Error, Given, string | number, string[]]>([
   ],
   [
     'of unknown outcome: its job is searched for',
-    { kind: 'unknown', error, isKeyUsed: false },
+    { kind: 'unknown', error, mayResend: true },
     {},
     500,
     ['claim', 'insert submitting', 'send', 'state unknown', 'track k', 'release', 'recover'],
