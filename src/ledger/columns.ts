@@ -30,7 +30,7 @@ type FirstValues<Map> = {
 };
 
 /**
- * What the client was told. `submitting`: nothing yet; `outbox`: accepted, it waits for capacity of the
+ * The answer that the client got. `submitting`: none yet; `outbox`: accepted, it waits for capacity of the
  * upstream; `unknown`: it is not known if the upstream accepted it. If it may have been sent is another
  * matter, which the stored plan says.
  */
