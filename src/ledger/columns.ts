@@ -12,6 +12,8 @@ export type Column<Value = unknown> = {
   readonly added?: string;
   /** Its value in a new row, where each new row has the same. */
   readonly first?: null;
+  /** The end of a prompt sets it. */
+  readonly atEnd?: true;
   /** Never there: it tells the compiler the type of the property. */
   readonly value?: Value;
 };
@@ -23,6 +25,11 @@ export type Columns<Row> = { readonly [Name in keyof Row]-?: Column };
 type RowOf<Map> = {
   readonly [Name in keyof Map]: Map[Name] extends Column<infer Value> ? Value : never;
 };
+
+/** The properties that the end of a prompt sets. */
+type EndNames<Map> = {
+  [Name in keyof Map]: Map[Name] extends { readonly atEnd: true } ? Name : never;
+}[keyof Map];
 
 /** The properties that have a first value, and that value. */
 type FirstValues<Map> = {
@@ -41,7 +48,8 @@ type PromptState = 'submitting' | 'outbox' | 'unknown' | 'live' | 'done';
  * `note: { ...text<string | null>('note'), added: 'TEXT', first: null }`. Both ledgers store and read
  * it. `added` is the migration of SQLite: it adds the column to older files; Redis needs none. Older
  * rows have no value, so it must be nullable, or its `added` must have a default. With `first: null`
- * new rows begin without a value; the code that knows a value sets it. A text that may be long also
+ * new rows begin without a value; the code that knows a value sets it. With `atEnd: true` that is the end
+ * of the prompt (`prompts/state/outcome.ts`): both ledgers store it then, and `holdover migrate` copies it. A text that may be long also
  * goes into the size of a history entry (`finish` in `sqlite/prompts.ts`, `addToHistory` in
  * `redis/prompts-scripts.ts`), which `--history-size` limits.
  */
@@ -68,17 +76,27 @@ export const PROMPT_COLUMNS = {
   /** When a client asked to cancel it. */
   cancelAskedAtMs: { ...number<number | null>('cancel_asked_at_ms'), first: null },
   /** The v1 history entry, once done. */
-  entryJson: { ...text<string | null>('entry_json'), first: null },
+  entryJson: { ...text<string | null>('entry_json'), first: null, atEnd: true },
   /** The final status of `GET /api/job/{id}/status`, once done. */
-  statusWord: { ...text<string | null>('status_word'), first: null },
-  startedAtMs: { ...number<number | null>('started_at_ms'), first: null },
-  endedAtMs: { ...number<number | null>('ended_at_ms'), first: null },
+  statusWord: { ...text<string | null>('status_word'), first: null, atEnd: true },
+  startedAtMs: { ...number<number | null>('started_at_ms'), first: null, atEnd: true },
+  endedAtMs: { ...number<number | null>('ended_at_ms'), first: null, atEnd: true },
   /** When its nodes ran, once done: `NodeTimes` as JSON. */
-  nodeTimesJson: { ...text<string | null>('node_times_json'), added: 'TEXT', first: null },
+  nodeTimesJson: {
+    ...text<string | null>('node_times_json'),
+    added: 'TEXT',
+    first: null,
+    atEnd: true,
+  },
 } as const;
 
 /** One accepted `POST /prompt`. */
 export type PromptRow = RowOf<typeof PROMPT_COLUMNS>;
+
+/** The properties that the end of a prompt sets; `undefined` or null: no value. */
+export type PromptEnd = { readonly [Name in EndNames<typeof PROMPT_COLUMNS>]?: PromptRow[Name] };
+
+export const END_NAMES = endNames(PROMPT_COLUMNS);
 
 /** The first values of the properties that a prompt gets later. */
 export const NEW_PROMPT = firstValues(PROMPT_COLUMNS);
@@ -215,6 +233,13 @@ function flag(sql: string): Column<boolean> {
 
 function bytes(sql: string): Column<Uint8Array | null> {
   return { type: 'bytes', sql };
+}
+
+function endNames<Map extends { readonly [name: string]: Column }>(
+  map: Map,
+): readonly EndNames<Map>[] {
+  const names = Object.keys(map).filter((name) => map[name]?.atEnd);
+  return names as unknown as readonly EndNames<Map>[];
 }
 
 function firstValues<Map extends { readonly [name: string]: Column }>(map: Map): FirstValues<Map> {

@@ -7,6 +7,7 @@ import type {
   FileType,
   JobRow,
   ModelCallRow,
+  PromptEnd,
   PromptRow,
   ReplayRow,
 } from './columns.ts';
@@ -36,12 +37,11 @@ export interface Ledger {
   close(): Promise<void>;
 }
 
-export type PromptOutcome = {
+export type PromptOutcome = PromptEnd & {
   readonly entryJson: string;
   readonly statusWord: string;
   readonly startedAtMs: number | null;
   readonly endedAtMs: number;
-  readonly nodeTimesJson?: string;
   /** Shorter texts that replace its graph and extra data in history. */
   readonly shortened?: Pick<PromptRow, 'graphJson' | 'extraDataJson'>;
 };

@@ -1,4 +1,4 @@
-import { NEW_PROMPT } from '../../src/ledger/columns.ts';
+import { NEW_PROMPT, type PromptEnd } from '../../src/ledger/columns.ts';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type {
   AssetRow,
@@ -40,7 +40,7 @@ const OUTCOME = {
   startedAtMs: 1100,
   endedAtMs: 1200,
   nodeTimesJson: '{"1":[0,50]}',
-};
+} satisfies Required<PromptEnd>;
 
 /** Accepts prompts and finishes them in the order given. */
 export async function finished(

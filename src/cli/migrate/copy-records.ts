@@ -1,4 +1,5 @@
 import { type Hash, createHash } from 'node:crypto';
+import { END_NAMES, type PromptEnd } from '../../ledger/columns.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
 import {
   RECORD_KINDS,
@@ -134,16 +135,19 @@ async function writeReplay({ replays }: Ledger, row: RecordRows['replays']): Pro
 
 /** History is in the order of its ends, so a done prompt is inserted and then finished. */
 async function writePrompt({ prompts }: Ledger, row: RecordRows['prompts']): Promise<void> {
-  const { entryJson, statusWord, startedAtMs, endedAtMs, nodeTimesJson } = row;
+  const { entryJson, statusWord, startedAtMs, endedAtMs } = row;
   const isThere = (await prompts.get(row.key)) !== undefined;
   if (row.state !== 'done' || entryJson === null) return isThere ? undefined : prompts.insert(row);
   const unfinished = { ...row, state: 'live', entryJson: null, statusWord: null } as const;
   if (!isThere) await prompts.insert(unfinished);
+  const end: PromptEnd = Object.fromEntries(
+    END_NAMES.filter((name) => row[name] !== null).map((name) => [name, row[name]]),
+  );
   await prompts.finish(row.key, {
+    ...end,
     entryJson,
     statusWord: statusWord ?? '',
     startedAtMs,
     endedAtMs: endedAtMs ?? row.createdAtMs,
-    ...(nodeTimesJson !== null && { nodeTimesJson }),
   });
 }

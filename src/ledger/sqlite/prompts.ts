@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import { PROMPT_COLUMNS } from '../columns.ts';
+import { END_NAMES, PROMPT_COLUMNS, type PromptEnd } from '../columns.ts';
 import type { Durability } from '../../lib/durability.ts';
 import type { LinkedJob, PromptOutline, PromptRow, PromptStore } from '../ledger.ts';
 import type { Database } from './database.ts';
@@ -12,6 +12,9 @@ const COLUMNS = SQL.select();
 
 /** Beyond this a number does not come from the counter: a client sent it to mean last or first. */
 const HIGHEST_COUNTED = 1e9;
+
+const SET_END = END_NAMES.map((name) => `${PROMPT_COLUMNS[name].sql} = :${name}`).join(', ');
+const NO_END: PromptEnd = Object.fromEntries(END_NAMES.map((name) => [name, null]));
 
 const LONG_COLUMNS = ['graphJson', 'extraDataJson'] as const;
 
@@ -151,17 +154,7 @@ function historyStore({ db, writer, reader, dropReplaced }: Parts) {
   return {
     async finish(key, { shortened, ...outcome }, durability) {
       const { graphJson = null, extraDataJson = null } = shortened ?? {};
-      const { entryJson, statusWord, startedAtMs, endedAtMs, nodeTimesJson = null } = outcome;
-      const values = {
-        key,
-        entryJson,
-        statusWord,
-        startedAtMs,
-        endedAtMs,
-        nodeTimesJson,
-        graphJson,
-        extraDataJson,
-      };
+      const values = { key, ...NO_END, ...outcome, graphJson, extraDataJson };
       await write(
         writer.writeOne(() => {
           sql.finish.run(values);
@@ -206,9 +199,8 @@ function historyStore({ db, writer, reader, dropReplaced }: Parts) {
 
 function historyStatements(db: Database, done: string) {
   return {
-    finish: db.prepare(`UPDATE prompts SET state = 'done', entry_json = :entryJson,
-      status_word = :statusWord, started_at_ms = :startedAtMs, ended_at_ms = :endedAtMs,
-      node_times_json = :nodeTimesJson, graph_json = coalesce(:graphJson, graph_json),
+    finish: db.prepare(`UPDATE prompts SET state = 'done', ${SET_END},
+      graph_json = coalesce(:graphJson, graph_json),
       extra_data_json = coalesce(:extraDataJson, extra_data_json),
       stored_bytes = length(CAST(:entryJson AS BLOB)) + coalesce(length(:nodeTimesJson), 0)
         + length(CAST(coalesce(:graphJson, graph_json) AS BLOB))
