@@ -2,7 +2,6 @@ import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../observability/log.ts';
 import { errorCodeOf } from '../../protocol/error-codes.ts';
 import { type Result, type V2Error, ok } from '../../protocol/job-api.ts';
-import { type Json, parseJson } from '../../protocol/json.ts';
 import { readRetryAfter } from '../../http/retry-after.ts';
 import type { Account } from './accounts.ts';
 import {
@@ -12,7 +11,14 @@ import {
   type HttpAnswer,
   type HttpRequest,
 } from './connections.ts';
-import { type Reply, retryAfterMs, toError, tooLargeAnswer, unreachable } from './errors.ts';
+import {
+  type Reply,
+  readBody,
+  retryAfterMs,
+  toError,
+  tooLargeAnswer,
+  unreachable,
+} from './errors.ts';
 import type { UpstreamCapabilities } from '../remote/capabilities.ts';
 import type { RemoteLimits } from '../remote/limits.ts';
 import type { UpstreamLinks } from './upstream-links.ts';
@@ -60,9 +66,7 @@ export function createCalls(
     if (!Number.isNaN(dateMs)) capabilities.clockAheadMs = dateMs - Date.now();
     // A 404 also shows that the credential was accepted.
     if (account && (status < 400 || status === 404)) account.credentialRefusal = undefined;
-    const json = jsonOf(answer.text);
-    const parsedBody = json === undefined ? { isPage: answer.text !== '' } : { json };
-    return { kind: 'reply', reply: { status, headers, ...parsedBody } };
+    return { kind: 'reply', reply: { status, headers, ...readBody(answer.text) } };
   }
 
   function recordRefusal(account: Account, reply: Reply): V2Error {
@@ -163,14 +167,6 @@ function headersOf(
   if (account?.key !== undefined) all['authorization'] = `Bearer ${account.key}`;
   if (typeof body === 'string') all['content-type'] = 'application/json';
   return headers ? Object.assign(all, headers) : all;
-}
-
-function jsonOf(text: string): Json | undefined {
-  try {
-    return text === '' ? undefined : parseJson(text);
-  } catch {
-    return undefined;
-  }
 }
 
 /** The error that is returned instead of calling while the account is paused. */

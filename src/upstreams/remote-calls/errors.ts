@@ -119,10 +119,20 @@ export async function readRefusal(answer: {
   const { status, headers, body } = answer;
   const timer = setTimeout(() => body.destroy(), READ_TIMEOUT_MS);
   try {
-    return { status, headers, json: parseJson(String(await readAtMost(MAX_BYTES, body))) };
+    return { status, headers, ...readBody(String(await readAtMost(MAX_BYTES, body))) };
   } catch {
     return { status, headers };
   } finally {
     clearTimeout(timer);
+  }
+}
+
+/** The members of a reply that its body decides. */
+export function readBody(text: string): Pick<Reply, 'json' | 'isPage'> {
+  if (text === '') return { isPage: false };
+  try {
+    return { json: parseJson(text) };
+  } catch {
+    return { isPage: true };
   }
 }

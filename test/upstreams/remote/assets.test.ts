@@ -245,6 +245,14 @@ describe('downloading', () => {
     expect(await remote.content(CALLER, 'a')).toMatchObject({ error: { status, code } });
   });
 
+  test("a proxy's page is not the service's word that a file is gone", async () => {
+    const { upstream, remote } = await openRemote();
+    upstream.always('content', fault.html(404));
+    expect(await remote.content(CALLER, 'a')).toMatchObject({
+      error: { status: 502, code: 'bad_upstream_response' },
+    });
+  });
+
   test('bytes that break off are an error, never a short file', async () => {
     const { upstream, remote } = await openRemote();
     upstream.always('content', ({ res }) => {
