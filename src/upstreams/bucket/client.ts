@@ -47,7 +47,8 @@ type BucketPlace = {
 
 type ClientOptions = BucketPlace & {
   readonly signer: Signer;
-  readonly clock: Clock;
+  /** Does not go back when the wall clock is set. */
+  readonly deadlineClock: Clock;
   readonly log: Logger;
 };
 
@@ -56,13 +57,13 @@ export type BucketClient = ReturnType<typeof createBucketClient>;
 
 const TIMEOUTS_MS = { connect: 5000, headers: 30_000, body: 30_000 };
 const CONNECTIONS = 64;
-/** An interactive caller waits this long for a call that is repeated. */
+/** An interactive caller waits this long for a call, repetitions included. */
 const RETRY_FOR_MS = 5000;
 const RETRY_DELAY_MS = { first: 100, longest: 5000 };
 const MAX_ERROR_BYTES = 64 * 1024;
 
 export function createBucketClient(options: ClientOptions) {
-  const { bucket, prefix, endpoint, publicEndpoint, signer, clock, log } = options;
+  const { bucket, prefix, endpoint, publicEndpoint, signer, deadlineClock: clock, log } = options;
   const pool = new Pool(new URL(endpoint).origin, {
     connect: { timeout: TIMEOUTS_MS.connect },
     connections: CONNECTIONS,
@@ -79,16 +80,32 @@ export function createBucketClient(options: ClientOptions) {
     return url;
   }
 
-  async function attempt(call: BucketCall): Promise<BucketReply | BucketAnswer> {
+  /** Waits for a free connection and for the head of the answer, together no longer than `limitMs`. */
+  async function request(
+    options: Dispatcher.RequestOptions,
+    limitMs: number,
+  ): Promise<Dispatcher.ResponseData> {
+    const late = new AbortController();
+    const stop = clock.callAfter(limitMs, () =>
+      late.abort(new Error('it does not answer in time')),
+    );
+    try {
+      return await pool.request({ ...options, signal: late.signal });
+    } finally {
+      stop();
+    }
+  }
+
+  async function attempt(call: BucketCall, limitMs: number): Promise<BucketReply | BucketAnswer> {
     const url = urlOf(endpoint, call);
     const headers = await headersOf(call);
     const signed = await signer.sign({ method: call.method, url: url.href, headers });
-    const reply = await pool.request({
-      method: call.method,
-      path: url.pathname + url.search,
-      headers: signed,
-      body: call.body ?? null,
-    });
+    const path = url.pathname + url.search;
+    const { method, body: bytes = null } = call;
+    const reply = await request(
+      { method, path, headers: signed, body: bytes },
+      movesBytes(call) ? Math.max(limitMs, TIMEOUTS_MS.headers) : limitMs,
+    );
     const { statusCode: status, body } = reply;
     // The reader of a body receives its error; a body without a reader must not end the process.
     body.on('error', () => {});
@@ -129,7 +146,7 @@ export function createBucketClient(options: ClientOptions) {
       let failure: BucketError;
       let mayHelp = true;
       try {
-        const answer = await attempt(call);
+        const answer = await attempt(call, untilMs - clock.now());
         if ('body' in answer) {
           reportReturn();
           return answer;
@@ -194,6 +211,11 @@ const NO_BODY: BucketReply['body'] = {
   dump: async () => {},
   async *[Symbol.asyncIterator]() {},
 };
+
+/** Sends bytes, or has the bucket put some together: that takes its time. */
+function movesBytes({ body, headers = {} }: BucketCall): boolean {
+  return (body?.length ?? 0) > 0 || 'x-amz-copy-source' in headers;
+}
 
 async function headersOf({ body, headers = {} }: BucketCall): Promise<Record<string, string>> {
   if (body === undefined) return { ...headers };

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { BucketIdentity } from '../../data-folder/bind-bucket.ts';
 import { type BucketSource, bucketUrl } from '../../config/files.ts';
-import { type Clock, systemClock } from '../../lib/clock.ts';
+import { type Clock, monotonicClock, systemClock } from '../../lib/clock.ts';
 import type { StartUpload } from '../../protocol/job-api.ts';
 import type { Logger } from '../../observability/log.ts';
 import type { Blobs } from '../blobs.ts';
@@ -30,6 +30,7 @@ export type OpenBucketOptions = {
   readonly env: NodeJS.ProcessEnv;
   readonly log: Logger;
   readonly clock?: Clock;
+  readonly deadlineClock?: Clock;
   readonly sizes?: Partial<TransferSizes>;
 };
 
@@ -39,13 +40,14 @@ const WATCH_EVERY_MS = 10_000;
 
 /** Opens a bucket, or throws one sentence that names it and the reason. */
 export async function openBucket(options: OpenBucketOptions): Promise<OpenedBucket> {
-  const { source, env, log, clock = systemClock, sizes } = options;
+  const { source, env, log, sizes } = options;
+  const { clock = systemClock, deadlineClock = monotonicClock } = options;
   const url = bucketUrl(source);
   let client: BucketClient | undefined;
   try {
     const credentials = await openCredentials(env);
     const signer = await createSigner({ credentials, region: source.region, clock });
-    client = createBucketClient({ ...source, signer, clock, log });
+    client = createBucketClient({ ...source, signer, deadlineClock, log });
     await requireAccess(client);
     const transferSizes = { ...TRANSFER_SIZES, ...sizes };
     const objects = createObjects(client, transferSizes);

@@ -1,13 +1,18 @@
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { type Clock, systemClock } from '../../../src/lib/clock.ts';
 import { hashOf } from '../../../src/lib/hash.ts';
 import { isStorageFull, isStorageUnavailable } from '../../../src/lib/storage-errors.ts';
 import { silentLogger } from '../../../src/observability/log.ts';
+import { createBucketClient } from '../../../src/upstreams/bucket/client.ts';
 import { openBucket } from '../../../src/upstreams/bucket/open-bucket.ts';
 import { type BucketFault, startBucketProxy } from '../../support/processes/bucket-faults.ts';
 import { bucketMissing } from '../../support/processes/bucket-server.ts';
+import { createFakeClock } from '../../support/fake-clock.ts';
 import { freePort } from '../../support/processes/free-port.ts';
 import { bytesOf, spooledBytes } from '../blobs.suite.ts';
 import {
@@ -52,7 +57,8 @@ const failureOf = (work: Promise<unknown>): Promise<unknown> =>
 
 describe.skipIf(bucketMissing() !== '')(`a bucket with faults${bucketMissing()}`, () => {
   const server = useBucketServer();
-  const open = () => openFaultyBucket(server(), { clock: skippingClock(), sizes: SMALL_PARTS });
+  const open = () =>
+    openFaultyBucket(server(), { deadlineClock: skippingClock(), sizes: SMALL_PARTS });
 
   describe('faults that pass', () => {
     test.each([
@@ -239,7 +245,7 @@ describe.skipIf(bucketMissing() !== '')(`a bucket with faults${bucketMissing()}`
     ) => {
       const source = sourceAt(endpoint, { prefix: 'p/', ...more });
       const failure = await failureOf(
-        openBucket({ source, env, log: silentLogger(), clock: skippingClock() }),
+        openBucket({ source, env, log: silentLogger(), deadlineClock: skippingClock() }),
       );
       const text = failure instanceof Error ? failure.message : 'it started';
       expect(text).not.toContain(server().credentials['AWS_SECRET_ACCESS_KEY']);
@@ -300,4 +306,26 @@ describe.skipIf(bucketMissing() !== '')(`a bucket with faults${bucketMissing()}`
       );
     });
   });
+});
+
+test('a bucket that accepts a call and says nothing has failed after five seconds', async () => {
+  const server = createServer(() => {}).listen(0, '127.0.0.1');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  await once(server, 'listening');
+  const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const signer = { sign: async () => ({}) } as never;
+  const deadlineClock = createFakeClock();
+  const source = sourceAt(endpoint);
+  const client = createBucketClient({ ...source, signer, deadlineClock, log: silentLogger() });
+  onTestFinished(() => client.close());
+  const received = once(server, 'request');
+  const failure = failureOf(client.send({ method: 'HEAD', key: 'x' }));
+  await received;
+  await deadlineClock.advance(4999);
+  expect(await Promise.race([failure, sleep(20, 'waits')])).toBe('waits');
+  await deadlineClock.advance(1);
+  expect(isStorageUnavailable(await Promise.race([failure, sleep(2000)]))).toBe(true);
 });
