@@ -12,6 +12,7 @@ export type ThreadEnd =
 export type WorkerThread = ReturnType<typeof createWorkerThread>;
 
 type CurrentRun = {
+  readonly worker: Worker;
   onMessage(message: Exclude<FromWorker, { type: 'end' }>): void;
   end(end: ThreadEnd): void;
 };
@@ -20,10 +21,11 @@ type CurrentRun = {
 export function createWorkerThread(setup: WorkerSetup) {
   let worker: Worker | undefined;
   let current: CurrentRun | undefined;
-  const finish = (end: ThreadEnd): void => {
+  const finish = (ending: Worker, end: ThreadEnd): void => {
     const ended = current;
+    if (ended?.worker !== ending) return;
     current = undefined;
-    ended?.end(end);
+    ended.end(end);
   };
   const spawn = (): Worker => {
     const started = new Worker(packageUrl('dist/upstreams/execution/worker-entry.js'), {
@@ -33,15 +35,16 @@ export function createWorkerThread(setup: WorkerSetup) {
     let failure: NodeJS.ErrnoException | undefined;
     started.on('message', (messages: readonly FromWorker[]) => {
       for (const message of messages) {
-        if (message.type === 'end') finish(message.end);
-        else current?.onMessage(message);
+        if (message.type === 'end') finish(started, message.end);
+        else if (current?.worker === started) current.onMessage(message);
       }
     });
     started.on('error', (error) => (failure = error));
     started.on('exit', (code) => {
       if (worker === started) worker = undefined;
       const reason = (failure && publicMessage(failure)) ?? `its thread ended with code ${code}`;
-      finish({ kind: 'lost', reason, outOfMemory: failure?.code === 'ERR_WORKER_OUT_OF_MEMORY' });
+      const outOfMemory = failure?.code === 'ERR_WORKER_OUT_OF_MEMORY';
+      finish(started, { kind: 'lost', reason, outOfMemory });
     });
     return started;
   };
@@ -51,18 +54,21 @@ export function createWorkerThread(setup: WorkerSetup) {
       request: RunRequest,
       onMessage: (message: Exclude<FromWorker, { type: 'end' }>) => void,
     ): Promise<ThreadEnd> {
-      worker ??= spawn();
-      worker.postMessage(request);
-      return new Promise((resolve) => (current = { onMessage, end: resolve }));
+      const used = (worker ??= spawn());
+      used.postMessage(request);
+      return new Promise((resolve) => (current = { worker: used, onMessage, end: resolve }));
     },
-    reply: (message: Extract<ToWorker, { type: 'reply' }>): void => worker?.postMessage(message),
+    reply: (message: Extract<ToWorker, { type: 'reply' }>): void =>
+      current?.worker.postMessage(message),
     /** Starts the thread before its first job; not for a test's server, which often ends without one. */
     start(): void {
       if (process.env['HOLDOVER_WARM_UP'] !== 'off') worker ??= spawn();
     },
     /** Terminates the thread now; a running job ends as lost. */
     async terminate(): Promise<void> {
-      await worker?.terminate();
+      const ending = worker;
+      worker = undefined;
+      await ending?.terminate();
     },
   };
 }
