@@ -61,17 +61,22 @@ export async function resolveFiles(
     missing: [],
     unknownFiles: [],
   };
+  const nodes = Object.entries(workflow).map(([id, node]) => {
+    const fileInputs = needed.has(id) ? deps.nodes.get(node.class_type)?.fileInputs : undefined;
+    return { id, node, fileInputs: fileInputs ?? [] };
+  });
   const resolved: [string, GraphNode][] = [];
   let isChanged = false;
   const pause = yieldEvery(VALUES_PER_TURN);
-  for (const [id, node] of Object.entries(workflow)) {
+  // A plain name stays as it is, so it comes before the references that may want the same one.
+  for (const each of nodes) await resolveNames(each, resolution, deps, pause);
+  for (const { id, node, fileInputs } of nodes) {
     const found = searchAssets(node.inputs);
     const step = pause(found.values);
     if (step) await step;
     const plain = found.hasAsset ? await withNames(node, resolution, deps) : node;
     isChanged ||= found.hasAsset;
-    const fileInputs = needed.has(id) ? deps.nodes.get(node.class_type)?.fileInputs : undefined;
-    if (fileInputs) await resolveNames({ id, node: plain, fileInputs }, resolution, deps, pause);
+    noteOtherValues({ id, node: plain, fileInputs }, resolution);
     resolved.push([id, plain]);
   }
   const { files, names, missing, unknownFiles } = resolution;
@@ -154,27 +159,35 @@ function addFile(
   return name;
 }
 
+type FileNode = {
+  readonly id: string;
+  readonly node: GraphNode;
+  readonly fileInputs: readonly string[];
+};
+
 async function resolveNames(
-  {
-    id,
-    node,
-    fileInputs,
-  }: { readonly id: string; readonly node: GraphNode; readonly fileInputs: readonly string[] },
+  { id, node, fileInputs }: FileNode,
   resolution: Resolution,
   deps: FileLookup,
   pause: ReturnType<typeof yieldEvery>,
 ): Promise<void> {
   for (const input of fileInputs) {
-    const given = node.inputs[input];
-    if (given === undefined || Array.isArray(given)) continue;
-    const value = typeof given === 'string' ? given : stringifyJson(given);
-    if (resolution.files.has(value)) continue;
-    const isName = typeof given === 'string' && value.length <= MAX_NAME_CHARS;
-    const asset = isName ? await findByName(value, deps) : undefined;
+    const value = node.inputs[input];
+    if (typeof value !== 'string' || resolution.files.has(value)) continue;
+    const asset = value.length <= MAX_NAME_CHARS ? await findByName(value, deps) : undefined;
     // Each look-up in the ledger is a query of SQLite.
     await pause(FILE_WEIGHT);
     if (asset) addFile(asset, value, resolution, deps);
     else resolution.unknownFiles.push({ nodeId: id, input, value });
+  }
+}
+
+/** Numbers and objects name no file. */
+function noteOtherValues({ id, node, fileInputs }: FileNode, { unknownFiles }: Resolution): void {
+  for (const input of fileInputs) {
+    const given = node.inputs[input];
+    if (given === undefined || typeof given === 'string' || Array.isArray(given)) continue;
+    unknownFiles.push({ nodeId: id, input, value: stringifyJson(given) });
   }
 }
 
