@@ -18,6 +18,7 @@ import { createMemoryRuns } from './memory-runs.ts';
 export async function createEmbeddedEngine(deps: EngineOptions): Promise<Engine> {
   const { ledger, limits, log, clock = systemClock } = deps;
   const live = new Map<string, LiveJob>();
+  const closing = new AbortController();
   const { retentionMs } = limits;
   const isInUse = isUsedByLiveJob(live);
   const names = createOutputNames();
@@ -37,7 +38,7 @@ export async function createEmbeddedEngine(deps: EngineOptions): Promise<Engine>
     jobFiles,
     spoolDir,
     queue: new MemoryJobQueue<LiveJob>(emitPositions),
-    runs: createMemoryRuns({ ...jobFiles, ledger, live, clock, log }),
+    runs: createMemoryRuns({ ...jobFiles, ledger, live, closing: closing.signal, clock, log }),
     cleanUp: {
       start: () => periodicSweep.start(sweeps.checkImports),
       close: () => periodicSweep.close(),
@@ -46,6 +47,7 @@ export async function createEmbeddedEngine(deps: EngineOptions): Promise<Engine>
   return {
     ...engine,
     async close() {
+      closing.abort();
       await engine.close();
       for (const job of live.values()) job.feed.end();
     },

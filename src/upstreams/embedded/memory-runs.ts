@@ -24,6 +24,8 @@ export type MemoryRunsOptions = {
   readonly withLock: KeyedMutex;
   /** The unfinished jobs by id; a job is removed when it is over. */
   readonly live: Map<string, LiveJob>;
+  /** Aborted when the process ends. */
+  readonly closing: AbortSignal;
   readonly clock: Clock;
   readonly log: Logger;
 };
@@ -33,14 +35,16 @@ const RETRY_WRITE_MS = 1000;
 
 /** The unfinished jobs of a single process: in its memory, and in the ledger for the next one. */
 export function createMemoryRuns(options: MemoryRunsOptions): RunStore {
-  const { ledger, withLock, live, clock, log } = options;
+  const { ledger, withLock, live, closing, clock, log } = options;
+  /** Jobs that run again in the next process, as their end could not be stored in this one. */
+  const unstored = new Set<string>();
   /** Changes of one job are written one after the other, and none after its end. */
   const save = (id: string, change: () => Partial<JobRow>, durability?: Durability) =>
     withLock(jobLock(id), async () => {
       if (live.has(id)) await ledger.jobs.update(id, change(), durability);
     });
 
-  async function writeUntilStored(write: () => Promise<void>): Promise<void> {
+  async function writeUntilStored(id: string, write: () => Promise<void>): Promise<void> {
     for (;;) {
       try {
         return await write();
@@ -49,7 +53,11 @@ export function createMemoryRuns(options: MemoryRunsOptions): RunStore {
           { event: 'job.end_store_failed', err: error },
           'the end of a job could not be stored: trying again',
         );
-        await clock.sleep(RETRY_WRITE_MS);
+        if (closing.aborted) {
+          unstored.add(id);
+          throw error;
+        }
+        await clock.sleep(RETRY_WRITE_MS, closing).catch(() => {});
       }
     }
   }
@@ -76,7 +84,7 @@ export function createMemoryRuns(options: MemoryRunsOptions): RunStore {
       const drain = async (): Promise<void> => await job.feed.whenReleased();
       return { kind: 'run', run: new JobRun({ job, stop, drain, log }) };
     },
-    seize: async (id) => live.get(id),
+    seize: async (id) => (unstored.has(id) ? undefined : live.get(id)),
     recordCancel: (id) => save(id, () => ({ status: 'canceling' })),
     // A crash from now on may be caused by the job. A power cut is not.
     async begin(job) {
@@ -89,7 +97,9 @@ export function createMemoryRuns(options: MemoryRunsOptions): RunStore {
     end: (job, ended) =>
       withLock(jobLock(job.id), async () => {
         const patch = await toEndPatch(ended);
-        await writeUntilStored(() => ledger.jobs.update(job.id, patch, 'soon', job.filesOnDisk));
+        await writeUntilStored(job.id, () =>
+          ledger.jobs.update(job.id, patch, 'soon', job.filesOnDisk),
+        );
         reached('after-job-end');
         Object.assign(job, ended, { position: null });
         live.delete(job.id);

@@ -1,4 +1,6 @@
-import { describe, expect, test } from 'vitest';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, test, vi } from 'vitest';
+import { createMemoryLedger } from '../../support/app/memory-ledger.ts';
 import { ANNA, graph, isStep, runJob, until, value, words } from '../../support/app/jobs.ts';
 import { startEngine } from './open.ts';
 
@@ -63,4 +65,15 @@ describe('limits of a job', () => {
     await until(engine, id, (event) => words([event])[0] === 'status canceled');
     expect((await runJob(engine, fine)).job.status).toBe('succeeded');
   });
+});
+
+test('an engine closes although the ends of its jobs cannot be stored', async () => {
+  const ledger = createMemoryLedger();
+  const engine = await startEngine({ ledger });
+  const full = Object.assign(new Error('no space'), { code: 'ENOSPC' });
+  const update = vi.spyOn(ledger.jobs, 'update').mockRejectedValue(full);
+  value(await engine.submit(ANNA, { workflow: fine, extraData: {} }));
+  await vi.waitFor(() => expect(update.mock.calls.at(-1)?.[1]).toHaveProperty('completedAtMs'));
+  const closed = engine.close().then(() => 'closed');
+  expect(await Promise.race([closed, sleep(3000, 'hangs')])).toBe('closed');
 });

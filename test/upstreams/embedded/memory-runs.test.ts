@@ -26,6 +26,7 @@ function open() {
   const live = new Map<string, LiveJob>([[job.id, job]]);
   const patches: Partial<JobRow>[] = [];
   const faults: Error[] = [];
+  const closing = new AbortController();
   const runs = createMemoryRuns({
     ledger: {
       jobs: {
@@ -38,6 +39,7 @@ function open() {
     } as never,
     withLock: createKeyedMutex(),
     live,
+    closing: closing.signal,
     assets: { removeAsset: async () => {} },
     clock,
     log: silentLogger(),
@@ -49,7 +51,7 @@ function open() {
     if (claimed.kind !== 'run') throw new Error(claimed.kind);
     return claimed.run;
   };
-  return { clock, job, live, patches, faults, runs, end, claim };
+  return { clock, job, live, patches, faults, runs, end, claim, closing };
 }
 
 test('the end of a job is written again every second until the ledger takes it', async () => {
@@ -64,6 +66,16 @@ test('the end of a job is written again every second until the ledger takes it',
     { status: 'succeeded', completedAtMs: 5_000, expiresAtMs: 6_000 },
   ]);
   expect([live.size, job.status]).toEqual([0, 'succeeded']);
+});
+
+test('a job whose end cannot be stored while the process ends stays for the next one', async () => {
+  const { clock, live, patches, faults, runs, end, closing } = open();
+  faults.push(...Array.from({ length: 3 }, () => new Error('disk full')));
+  const refused = expect(end({ status: 'succeeded' })).rejects.toThrow('disk full');
+  await clock.advance(500);
+  closing.abort();
+  await refused;
+  expect([patches, live.size, await runs.seize('j')]).toEqual([[], 1, undefined]);
 });
 
 test('subscribers hear of the end only when it is durable', async () => {
