@@ -6,10 +6,7 @@ const END: IteratorResult<JobEvent, undefined> = { value: undefined, done: true 
 /** Where a subscriber is until it ends. */
 type SubscriberSet = { remove(subscriber: EventSubscriber): void };
 
-/**
- * Holds the unread events of a slow subscriber: only the latest previews and progress, everything
- * else in full.
- */
+/** Holds the unread events of a slow subscriber, as many as `UnreadEvents` keeps. */
 export class EventSubscriber implements AsyncIterableIterator<JobEvent> {
   readonly #unread = new UnreadEvents();
   readonly #subscribers: SubscriberSet;

@@ -29,7 +29,8 @@ const EVENT_BYTES = 200;
 const LIMITS = { events: 50_000, bytes: 64 * 1024 * 1024 } as const;
 
 /**
- * The events of a job that one reader has not taken, in order; of the previews the latest only.
+ * The events of a job that one reader has not taken, in order: the latest eight previews, all progress
+ * until a thousand events wait and only the latest from then on, and everything else.
  */
 export class UnreadEvents {
   #items: (JobEvent | undefined)[] = [];

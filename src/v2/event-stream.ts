@@ -139,7 +139,7 @@ type EventBacklog = AsyncIterable<JobEvent> & {
   end(): void;
 };
 
-/** Keeps every event in order, except that only the latest previews and progress are kept. */
+/** Keeps the events in order, as many as `UnreadEvents` keeps. */
 function createEventBacklog(): EventBacklog {
   const unread = new UnreadEvents();
   let isEnded = false;

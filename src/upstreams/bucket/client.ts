@@ -57,7 +57,7 @@ export type BucketClient = ReturnType<typeof createBucketClient>;
 
 const TIMEOUTS_MS = { connect: 5000, headers: 30_000, body: 30_000 };
 const CONNECTIONS = 64;
-/** An interactive caller waits this long for a call, repetitions included. */
+/** An interactive caller waits this long for the head of an answer, repetitions included. */
 const RETRY_FOR_MS = 5000;
 const RETRY_DELAY_MS = { first: 100, longest: 5000 };
 const MAX_ERROR_BYTES = 64 * 1024;

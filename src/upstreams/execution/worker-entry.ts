@@ -20,7 +20,7 @@ type NodeModule = {
 
 const WARM_UP_DELAY_MS = 200;
 
-if (!parentPort) throw new Error('engine/worker is started as a worker thread');
+if (!parentPort) throw new Error('worker-entry must be started as a worker thread');
 void serve(parentPort, workerData as WorkerSetup);
 
 async function serve(port: MessagePort, setup: WorkerSetup): Promise<void> {

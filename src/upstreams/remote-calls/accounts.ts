@@ -29,7 +29,7 @@ export type Account = {
 export type CredentialRefusal = {
   readonly error: V2Error;
   readonly untilMs: number;
-  /** A call is checking whether the refusal is over; other calls do not check. */
+  /** A read of a job is checking whether the refusal is over; other reads wait for it. */
   isBeingChecked: boolean;
 };
 

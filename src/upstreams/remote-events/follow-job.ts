@@ -242,7 +242,7 @@ export class JobFollower implements StreamCandidate {
     return attempt.kind === 'crowded' ? this.#nextPollMs() : this.#nextReconnectMs();
   }
 
-  /** How long no request is made for the account, or for this job alone. */
+  /** How long no job of the account, or this job alone, is read. */
   #refusedForMs(): number {
     const { account, jobId } = this.#job;
     const ofJob = this.#options.snapshots.refusedUntilMs(account, jobId) ?? 0;

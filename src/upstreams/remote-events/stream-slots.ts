@@ -61,7 +61,7 @@ export function createStreamSlots(options: { readonly max: number; readonly cloc
   }
 
   return {
-    /** True: open a stream, and call `leave` when it is over. */
+    /** True: open a stream, and call `release` when it is over. */
     acquire(candidate: StreamCandidate): boolean {
       waiting.add(candidate);
       const free = currentLimit() - holders.size;

@@ -1,4 +1,4 @@
-/** Features that the upstream supports. Discovered from its answers, never asked in advance. */
+/** Features that the upstream supports, discovered from its answers to calls of clients. */
 export type UpstreamCapabilities = {
   /** How workflows name files: as `core/ASSET` objects, or by the path of the upload. */
   assetMode: 'unknown' | 'object' | 'string';
@@ -18,7 +18,7 @@ export type UpstreamCapabilities = {
   failedUploadStarts: number;
   /** No event stream is opened before this time. */
   pollOnlyUntilMs: number;
-  /** Another Holdover with its own engine takes what it marks with `x_`. */
+  /** Another Holdover with its own engine takes what it marks with `x_`; asked by `GET /health`. */
   holdover: { readonly isOne: boolean; readonly untilMs: number } | undefined;
   /** How far the upstream's clock is ahead of this one. */
   clockAheadMs: number;

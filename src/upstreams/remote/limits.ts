@@ -40,7 +40,7 @@ export const DEFAULT_REMOTE_LIMITS = {
   minRetryAfterMs: 1_000,
   maxRetryAfterMs: MINUTE_MS,
   defaultRetryAfterMs: 2_000,
-  /** After a refused credential no request is made for its jobs during this time. */
+  /** After a refused credential its jobs are neither read nor followed during this time. */
   refusedPauseMs: 30_000,
   /** A snapshot of a job answers every request within this time. */
   snapshotMs: 1_000,
