@@ -1,5 +1,5 @@
 import { StopRequest } from '../stop-request.ts';
-import { createJobQueue } from '../jobs/fair-order.ts';
+import { createFairQueue } from '../jobs/fair-order.ts';
 import type {
   JobQueue,
   JobQueueWorker,
@@ -10,7 +10,7 @@ import type {
 
 /** The queue of a single process. Its calls take effect before they return. */
 export class MemoryJobQueue<T extends QueuedJob> implements JobQueue {
-  readonly #queue: ReturnType<typeof createJobQueue<T>>;
+  readonly #queue: ReturnType<typeof createFairQueue<T>>;
   /** Ids of the jobs that wait or run. */
   readonly #queued = new Set<string>();
   readonly #stops = new Map<string, StopRequest<QueueStop>>();
@@ -21,7 +21,7 @@ export class MemoryJobQueue<T extends QueuedJob> implements JobQueue {
 
   /** `onOrder` is called after every change with all jobs that wait, in order. */
   constructor(onOrder: (waiting: readonly T[]) => void = () => {}) {
-    this.#queue = createJobQueue<T>(onOrder);
+    this.#queue = createFairQueue<T>(onOrder);
   }
 
   async add(jobs: readonly T[]): Promise<void> {

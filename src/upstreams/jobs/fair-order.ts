@@ -72,7 +72,7 @@ type UserJobs<T> = { readonly jobs: T[]; running: number; since: number };
  * Creates an empty queue, in which users take turns. `onMove` is called after every
  * change with all jobs that still wait.
  */
-export function createJobQueue<T extends QueuedItem>(onMove: (waiting: readonly T[]) => void) {
+export function createFairQueue<T extends QueuedItem>(onMove: (waiting: readonly T[]) => void) {
   const users = new Map<string, UserJobs<T>>();
   let changes = 0;
   let highest = -1;

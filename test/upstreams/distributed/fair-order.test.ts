@@ -3,7 +3,7 @@ import { Worker } from 'bullmq';
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { askNodes } from '../../../src/redis/redis.ts';
-import { createJobQueue } from '../../../src/upstreams/jobs/fair-order.ts';
+import { createFairQueue } from '../../../src/upstreams/jobs/fair-order.ts';
 import { QUEUE_NAME } from '../../../src/upstreams/distributed-state/redis-keys.ts';
 import { TINY_WORKFLOWS } from '../embedded/open.ts';
 import { ANNA, BEN, collect, isStep, until, value } from '../../support/app/jobs.ts';
@@ -74,7 +74,7 @@ describe.skipIf(redisMissing() !== '')(`turns over Redis${redisMissing()}`, () =
     await fc.assert(
       fc.asyncProperty(fc.array(act, { maxLength: 30 }), async (acts) => {
         const shared = await openTurns();
-        const queue = createJobQueue<{ id: string; user: string; order: number }>(() => {});
+        const queue = createFairQueue<{ id: string; user: string; order: number }>(() => {});
         const running: { job: { id: string; user: string; order: number }; end(): unknown }[] = [];
         for (const [i, what] of acts.entries()) {
           if (typeof what === 'object') {

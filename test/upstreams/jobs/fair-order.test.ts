@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
-  createJobQueue,
+  createFairQueue,
   hasQueueCapacity,
   nextUser,
   fairOrder,
@@ -15,7 +15,7 @@ function jobs(user: string, count: number, first = 0): Job[] {
 }
 
 function queueOf(...arriving: readonly Job[]) {
-  const queue = createJobQueue<Job>(() => {});
+  const queue = createFairQueue<Job>(() => {});
   for (const job of arriving) queue.add(job);
   return queue;
 }
