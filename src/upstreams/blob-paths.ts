@@ -3,6 +3,18 @@ import { normalize, sep } from 'node:path';
 /** `blake3:<64 hex>`: the form of a hash, with its digits as the group. */
 export const BLOB_HASH = /^blake3:([0-9a-f]{64})$/;
 
+/** The 64 digits of a hash; throws when it is none. */
+export function hexOf(hash: string): string {
+  const hex = BLOB_HASH.exec(hash)?.[1];
+  if (!hex) throw new Error(`not a blake3 hash: ${JSON.stringify(hash)}`);
+  return hex;
+}
+
+/** The hash of bytes that were set aside, of whose name it is the first part. */
+export function hashOfAside(name: string): string {
+  return `blake3:${name.split('.')[0]}`;
+}
+
 /**
  * Paths below a folder of blobs: `<dir>/<2 hex>/<64 hex>` holds the bytes of a hash. An empty file in
  * `<dir>-unrecorded` is the marker of bytes that may have no record.
@@ -10,11 +22,6 @@ export const BLOB_HASH = /^blake3:([0-9a-f]{64})$/;
 export function createBlobPaths(given: string) {
   const dir = normalize(given);
   const markersDir = `${dir}-unrecorded`;
-  const hexOf = (hash: string): string => {
-    const hex = BLOB_HASH.exec(hash)?.[1];
-    if (!hex) throw new Error(`not a blake3 hash: ${JSON.stringify(hash)}`);
-    return hex;
-  };
   return {
     dir,
     markersDir,

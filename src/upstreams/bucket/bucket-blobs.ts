@@ -7,7 +7,7 @@ import { LRUCache } from 'lru-cache';
 import type { Clock } from '../../lib/clock.ts';
 import { createHasher, hashOf } from '../../lib/hash.ts';
 import { readAtMost } from '../../lib/read-at-most.ts';
-import { BLOB_HASH } from '../blob-paths.ts';
+import { BLOB_HASH, hashOfAside, hexOf } from '../blob-paths.ts';
 import type { Blobs } from '../blobs.ts';
 import type { BucketClient } from './client.ts';
 import { WrongBytes } from './errors.ts';
@@ -175,12 +175,6 @@ export function createBucketBlobs({ client, objects, staged, clock }: BucketBlob
   };
 }
 
-function hexOf(hash: string): string {
-  const hex = BLOB_HASH.exec(hash)?.[1];
-  if (!hex) throw new Error(`not a blake3 hash: ${JSON.stringify(hash)}`);
-  return hex;
-}
-
 function blobKey(hash: string): string {
   const hex = hexOf(hash);
   return `${FOLDERS.blobs}${hex.slice(0, 2)}/${hex}`;
@@ -188,10 +182,6 @@ function blobKey(hash: string): string {
 
 function markerKey(hash: string): string {
   return FOLDERS.markers + hexOf(hash);
-}
-
-function hashOfAside(name: string): string {
-  return `blake3:${name.split('.')[0]}`;
 }
 
 /** The same bytes; the stream fails before its last ones when they are not those of the hash. */

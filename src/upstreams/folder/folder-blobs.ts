@@ -17,7 +17,7 @@ import path from 'node:path';
 import { syncAll, syncPath } from '../../lib/durability.ts';
 import { FileStream } from '../assets/file-stream.ts';
 import type { Blobs } from '../blobs.ts';
-import { BLOB_HASH, createBlobPaths } from '../blob-paths.ts';
+import { BLOB_HASH, createBlobPaths, hashOfAside, hexOf } from '../blob-paths.ts';
 
 /**
  * Blobs in a folder: `<dir>/<2 hex>/<64 hex>`, complete or absent, never half-written. Folders are
@@ -96,7 +96,7 @@ function createAside(asideDir: string, pathOf: (hash: string) => string): Aside 
   return {
     async setAside(hash) {
       await mkdir(asideDir, { recursive: true, mode: 0o700 });
-      const name = `${hash.replace('blake3:', '')}.${randomUUID()}`;
+      const name = `${hexOf(hash)}.${randomUUID()}`;
       const moved = rename(pathOf(hash), path.join(asideDir, name)).then(() => name);
       return await undefinedIfAbsent(moved);
     },
@@ -113,10 +113,6 @@ function createAside(asideDir: string, pathOf: (hash: string) => string): Aside 
       }
     },
   };
-}
-
-function hashOfAside(name: string): string {
-  return `blake3:${name.split('.')[0]}`;
 }
 
 async function writeMarker(target: string): Promise<void> {
