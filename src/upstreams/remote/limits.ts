@@ -4,6 +4,8 @@ import type { JobStatus } from '../../protocol/v2.ts';
 export type RemoteLimits = Readonly<typeof DEFAULT_REMOTE_LIMITS>;
 
 const MINUTE_MS = 60_000;
+/** Event streams in all. The contract allows more in places; no known server refuses six. */
+export const MAX_STREAMS = 6;
 
 /** The numbers the official clients use, where they have one. */
 export const DEFAULT_REMOTE_LIMITS = {
@@ -47,8 +49,7 @@ export const DEFAULT_REMOTE_LIMITS = {
   /** `expired` and `404` count when the answer after this time is the same. */
   secondLookMs: 500,
 
-  /** Event streams in all; never more than six. */
-  maxStreams: 6,
+  maxStreams: MAX_STREAMS,
   streamIdleTimeoutMs: 45_000,
   /** How long a stream is read after a terminal status. */
   afterTerminalMs: 2_000,

@@ -6,7 +6,7 @@ import { createAssets } from '../remote-files/assets.ts';
 import { type RemoteClient, createCalls } from '../remote-calls/calls.ts';
 import { type RedirectHost, createForeignLinks } from '../remote-files/foreign-links.ts';
 import { unknownCapabilities } from './capabilities.ts';
-import { DEFAULT_REMOTE_LIMITS, type RemoteLimits } from './limits.ts';
+import { DEFAULT_REMOTE_LIMITS, MAX_STREAMS, type RemoteLimits } from './limits.ts';
 import { createLinks } from '../remote-calls/upstream-links.ts';
 import { createUploadPaths } from '../remote-files/upload-paths.ts';
 import { createConnections } from '../remote-calls/connections.ts';
@@ -38,9 +38,6 @@ export type RemoteOptions = {
   readonly traceHeaders?: (() => { readonly [name: string]: string }) | undefined;
   readonly clock?: Clock;
 };
-
-/** The contract allows more in places; no known server refuses six. */
-const MAX_STREAMS = 6;
 
 /** The parts of the client of one upstream. */
 export type RemoteServices = ReturnType<typeof createRemoteServices>;
