@@ -1,5 +1,3 @@
-import type { JobQueue } from './job-queue.ts';
-
 /** The waiting jobs of one user, and the figures that decide whose turn is next. */
 type UserQueue<T> = {
   /** In v1's order: by number, then by arrival. */
@@ -44,23 +42,6 @@ export function nextUser<U extends UserQueue<unknown>>(users: Iterable<U>): U | 
 function goesFirst(one: UserQueue<unknown>, other: UserQueue<unknown>): boolean {
   if (one.running !== other.running) return one.running < other.running;
   return one.since < other.since;
-}
-
-/**
- * True when one more job of a user may wait. Beyond the limit a tenth more is reserved for users
- * who have nothing waiting, so that one user's jobs cannot keep others out.
- * @internal
- */
-export function hasQueueCapacity({
-  waiting,
-  ofUser,
-  limit,
-}: {
-  readonly waiting: number;
-  readonly ofUser: number;
-  readonly limit: number;
-}): boolean {
-  return waiting < (ofUser > 0 ? limit : limit + Math.ceil(limit / 10));
 }
 
 /** A waiting job, ordered among those of its user: lower `order` first, ties by arrival. */
@@ -149,29 +130,4 @@ function sum<T>(items: Iterable<T>, valueOf: (item: T) => number): number {
   let total = 0;
   for (const item of items) total += valueOf(item);
   return total;
-}
-
-/**
- * Reserves room in a queue for jobs that are being accepted. Of several processes, each counts its
- * own reservations only.
- */
-export function createReservations(queue: Pick<JobQueue, 'waiting' | 'waitingOf'>, limit: number) {
-  const reserved: string[] = [];
-  /** Reserves room for a job of this user; `undefined` when the queue is full. */
-  return async (user: string): Promise<{ release(): void } | undefined> => {
-    const others = [...reserved];
-    reserved.push(user);
-    const release = (): void => void reserved.splice(reserved.indexOf(user), 1);
-    try {
-      const [all, own] = await Promise.all([queue.waiting(), queue.waitingOf(user)]);
-      const waiting = all + others.length;
-      const ofUser = own + others.filter((other) => other === user).length;
-      if (hasQueueCapacity({ waiting, ofUser, limit })) return { release };
-    } catch (error) {
-      release();
-      throw error;
-    }
-    release();
-    return undefined;
-  };
 }

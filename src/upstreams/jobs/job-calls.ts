@@ -6,7 +6,6 @@ import { ok } from '../../protocol/job-api.ts';
 import { IS_TERMINAL, type Job } from '../../protocol/v2.ts';
 import type { JobCalls } from '../job-engine.ts';
 import { type AcceptOptions, acceptJob } from './accept-job.ts';
-import { createReservations } from './fair-order.ts';
 import { createJobReader } from './job-reader.ts';
 import type { JobQueue } from './job-queue.ts';
 import type { JobRunner } from './job-runner.ts';
@@ -78,4 +77,46 @@ export function createJobCalls(deps: JobCallsOptions): JobCalls {
       return await reader.get(caller, jobId);
     },
   };
+}
+
+/**
+ * Reserves room in a queue for jobs that are being accepted. Of several processes, each counts its
+ * own reservations only.
+ */
+function createReservations(queue: Pick<JobQueue, 'waiting' | 'waitingOf'>, limit: number) {
+  const reserved: string[] = [];
+  /** Reserves room for a job of this user; `undefined` when the queue is full. */
+  return async (user: string): Promise<{ release(): void } | undefined> => {
+    const others = [...reserved];
+    reserved.push(user);
+    const release = (): void => void reserved.splice(reserved.indexOf(user), 1);
+    try {
+      const [all, own] = await Promise.all([queue.waiting(), queue.waitingOf(user)]);
+      const waiting = all + others.length;
+      const ofUser = own + others.filter((other) => other === user).length;
+      if (hasQueueCapacity({ waiting, ofUser, limit })) return { release };
+    } catch (error) {
+      release();
+      throw error;
+    }
+    release();
+    return undefined;
+  };
+}
+
+/**
+ * True when one more job of a user may wait. Beyond the limit a tenth more is reserved for users
+ * who have nothing waiting, so that one user's jobs cannot keep others out.
+ * @internal
+ */
+export function hasQueueCapacity({
+  waiting,
+  ofUser,
+  limit,
+}: {
+  readonly waiting: number;
+  readonly ofUser: number;
+  readonly limit: number;
+}): boolean {
+  return waiting < (ofUser > 0 ? limit : limit + Math.ceil(limit / 10));
 }

@@ -1,11 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import {
-  createFairQueue,
-  hasQueueCapacity,
-  nextUser,
-  fairOrder,
-} from '../../../src/upstreams/jobs/fair-order.ts';
+import { createFairQueue, nextUser, fairOrder } from '../../../src/upstreams/jobs/fair-order.ts';
+import { hasQueueCapacity } from '../../../src/upstreams/jobs/job-calls.ts';
 
 type Job = { readonly id: string; readonly user: string; readonly order: number };
 
