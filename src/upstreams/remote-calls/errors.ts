@@ -119,7 +119,15 @@ export async function readRefusal(answer: {
   const { status, headers, body } = answer;
   const timer = setTimeout(() => body.destroy(), READ_TIMEOUT_MS);
   try {
-    return { status, headers, ...readBody(String(await readAtMost(MAX_BYTES, body))) };
+    const { json, isPage } = readBody(String(await readAtMost(MAX_BYTES, body)));
+    // A store's own words for bytes that are gone are no page.
+    const isHtml = /\bhtml\b/i.test(headers['content-type'] ?? '');
+    return {
+      status,
+      headers,
+      ...(json !== undefined && { json }),
+      isPage: isPage === true && isHtml,
+    };
   } catch {
     return { status, headers };
   } finally {
