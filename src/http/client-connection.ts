@@ -12,22 +12,19 @@ export function isClientGone({ req, writable }: CallConnection): boolean {
   return !writable || req.socket.destroyed;
 }
 
-/** Calls `onClose` once, when the answer or the connection is over. The result stops the watch. */
-export function onceClosed(
-  { req: { socket }, res }: CallConnection,
-  onClose: () => void,
-): () => void {
-  const stop = (): void => {
-    res.off('close', handleClose);
-    socket.off('close', handleClose);
-  };
+/**
+ * Closes an answer that waits for earlier ones of its connection when the connection is gone. Node tells only the
+ * answer that has its turn; reservations and prompts wait for `close`.
+ */
+export function closeQueuedAnswer({ socket }: IncomingMessage, response: ServerResponse): void {
+  if (response.socket !== null) return;
   const handleClose = (): void => {
-    stop();
-    onClose();
+    if (response.destroyed || response.socket !== null) return;
+    response.destroy();
+    response.emit('close');
   };
-  // Each pipelined call over this connection adds a listener.
+  // Each queued call of this connection adds a listener.
   socket.setMaxListeners(0);
-  res.once('close', handleClose);
   socket.once('close', handleClose);
-  return stop;
+  response.once('close', () => socket.off('close', handleClose));
 }

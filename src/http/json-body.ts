@@ -113,7 +113,7 @@ function reserverFor({ res }: HttpExchange, memory: BodyMemory): ReserveMore {
     const reservation = await memory.reserve(bytes);
     if (reservation === undefined) return false;
     reservations.push(reservation);
-    if (res.closed) release();
+    if (res.destroyed) release();
     return true;
   };
 }

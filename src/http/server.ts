@@ -10,6 +10,7 @@ import {
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { closeQueuedAnswer } from './client-connection.ts';
 import { routerRefusal } from './router-refusal.ts';
 
 /** Time limits for a peer; a slow peer that keeps sending is not cut off. */
@@ -49,6 +50,7 @@ export function createHttpServer(
     : createServer(limits, handler);
   server.maxHeadersCount = 100;
   server.on('request', createBodyTimeouts(server, timeouts.bodyIdleMs));
+  server.on('request', closeQueuedAnswer);
   server.on('checkExpectation', refuseExpectation);
   return server;
 }
@@ -90,7 +92,8 @@ function createBodyTimeouts(server: Server, idleMs: number): RequestListener {
 const NOT_YET_READ = -1;
 
 function endStalledRequest({ url, socket }: IncomingMessage, response: ServerResponse): void {
-  if (!response.headersSent) {
+  // An answer that waits for earlier ones must not be written into them.
+  if (!response.headersSent && response.socket === socket) {
     const { headers = {}, body = '' } = routerRefusal(url, 408, randomUUID) ?? {};
     const length = { 'Content-Length': String(Buffer.byteLength(body)) };
     const headerPairs = Object.entries({ Connection: 'close', ...length, ...headers });

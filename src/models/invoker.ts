@@ -5,7 +5,7 @@ import type { BodyReader } from '../http/json-body.ts';
 import type { Logger } from '../observability/log.ts';
 import { hasControlCharacter } from '../protocol/control-characters.ts';
 import { type Json, isJsonObject } from '../protocol/json.ts';
-import { isClientGone, type CallConnection, onceClosed } from '../http/client-connection.ts';
+import { isClientGone, type CallConnection } from '../http/client-connection.ts';
 import { createReadInput } from './read-input.ts';
 import type { ModelLimits } from './limits.ts';
 import { type ModelDef, modelId } from './model-def.ts';
@@ -208,7 +208,7 @@ function watchDelivery(ends: CallConnection, onUndelivered: (isPartlySent: boole
     isFinished = true;
     isDelivered = !req.socket.destroyed;
   });
-  onceClosed(ends, reportUndelivered);
+  res.once('close', reportUndelivered);
 }
 
 type UndeliveredAnswer = {

@@ -2,7 +2,7 @@ import type { ModelCallStore } from '../ledger/ledger.ts';
 import type { Logger } from '../observability/log.ts';
 import type { Json, JsonObject } from '../protocol/json.ts';
 import type { Bucket } from '../protocol/router.ts';
-import { isClientGone, onceClosed } from '../http/client-connection.ts';
+import { isClientGone } from '../http/client-connection.ts';
 import type { Invocation } from './authentication.ts';
 import { type ModelDef, modelId, type ModelCall, type ModelOutcome } from './model-def.ts';
 import { type Reply, replyError, replyInvalid, type ReplyError } from './reply.ts';
@@ -41,13 +41,13 @@ export function createModelRunner(options: ModelRunnerOptions) {
     const stop = new AbortController();
     const abortDisconnected = (): void => stop.abort('disconnected' satisfies StopReason);
     stops.add(stop);
-    const unwatch = onceClosed(ctx, abortDisconnected);
+    ctx.res.once('close', abortDisconnected);
     if (isClientGone(ctx)) abortDisconnected();
     try {
       const call = { input, body, caller: modelCaller.caller };
       return await runModel({ def, call, stop, deadlineMs: options.deadlineMs });
     } finally {
-      unwatch();
+      ctx.res.off('close', abortDisconnected);
       stops.delete(stop);
     }
   };

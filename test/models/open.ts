@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { type RequestListener, type Server, createServer } from 'node:http';
+import type { RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,6 +8,7 @@ import Koa from 'koa';
 import { pino } from 'pino';
 import { createBodyReader } from '../../src/http/json-body.ts';
 import { createPublicAddresses } from '../../src/http/public-address.ts';
+import { createHttpServer } from '../../src/http/server.ts';
 import type { Ledger } from '../../src/ledger/ledger.ts';
 import { createMemoryLedger } from '../support/app/memory-ledger.ts';
 import { DEFAULT_MODEL_LIMITS, type ModelLimits } from '../../src/models/limits.ts';
@@ -124,7 +125,7 @@ export async function openRouter(
   const app = new Koa();
   app.on('error', () => {});
   app.use(router.middleware);
-  const server: Server = createServer(app.callback() as RequestListener);
+  const server = createHttpServer(app.callback() as RequestListener);
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
