@@ -20,7 +20,8 @@ export function createMarkFetched({
   promptEventLog,
 }: Pick<PromptContext, 'hub' | 'promptEventLog'>): MarkFetched {
   return ({ ctx, caller: { user } }, source, promptIds) => {
-    if (isOwnCall(ctx.req)) return;
+    // `HEAD` brings no result.
+    if (isOwnCall(ctx.req) || ctx.req.method !== 'GET') return;
     // A front end lists everything all the time, and is not the client that waits for a result.
     if (source === 'listed' && isBrowser(ctx.req)) return;
     for (const promptId of hub.discardFetched(user, promptIds)) {

@@ -64,7 +64,7 @@ export function createJobHandlers(options: V2RouteOptions): Record<JobOperation,
     },
     async get({ ctx, caller, params, links }) {
       const job = await jobs.get(caller, idOf(params));
-      if (job.ok && IS_TERMINAL[job.value.status] && ctx.method === 'GET') {
+      if (job.ok && IS_TERMINAL[job.value.status]) {
         options.onFetch?.({ caller, jobId: job.value.id, request: ctx.req });
       }
       return reply(job, links.job);
