@@ -140,12 +140,16 @@ export async function openFolderWriter(deps: FolderWriterOptions) {
       const key = pathKeyOf(row);
       if (pending.has(key) && rule !== 'newer') return false;
       const pendingFile = { row, rule };
+      const earlier = pending.get(key);
       try {
         if (!(await recordBoth(pendingFile, record))) return false;
         await completesWithin(MAX_WAIT_MS, writeInOrder(key));
         return true;
       } catch (error) {
-        if (pending.get(key) === pendingFile) pending.delete(key);
+        if (pending.get(key) === pendingFile) {
+          if (earlier) pending.set(key, earlier);
+          else pending.delete(key);
+        }
         throw error;
       }
     },
