@@ -37,11 +37,17 @@ export async function openUsageCounter({
   readonly now: () => number;
 }) {
   await calls.expire(now() - RETENTION_MS);
-  const knownIds = new Map<string, Set<string>>();
-  for (const { user, agent, clientId } of await calls.list()) idsOf(user, agent).add(clientId);
+  let knownIds = new Map<string, Set<string>>();
+  await readKnownIds();
   let pending = new Map<string, MutableCallCount>();
   let lastFlush = Promise.resolve();
   let expiresAtMs = now() + DAY_MS;
+
+  async function readKnownIds(): Promise<void> {
+    const rows = await calls.list();
+    knownIds = new Map();
+    for (const { user, agent, clientId } of rows) idsOf(user, agent).add(clientId);
+  }
 
   function idsOf(user: string, agent: string): Set<string> {
     const key = `${user}\0${agent}`;
@@ -67,6 +73,7 @@ export async function openUsageCounter({
       if (now() < expiresAtMs) return;
       expiresAtMs = now() + DAY_MS;
       await calls.expire(now() - RETENTION_MS);
+      await readKnownIds();
     } catch (error) {
       log.warn({ event: 'usage.counts_lost', err: error }, 'counts of v1 calls are lost');
     }

@@ -54,6 +54,15 @@ describe('the usage counter', () => {
     });
   });
 
+  test('clients that were not seen for 90 days make room for new ones', async () => {
+    for (let i = 0; i < 1000; i++) usage.count({ ...CALL, agent: `bot/${i}` });
+    await usage.flush();
+    nowMs += 91 * DAY_MS;
+    await usage.flush();
+    usage.count({ ...CALL, agent: 'new/1' });
+    expect(await seen()).toMatchObject([{ agent: 'new/1', count: 1 }]);
+  });
+
   test('a client keeps twenty client ids, also after a restart; calls without one count on', async () => {
     const fresh = (i: number) => usage.count({ ...CALL, clientId: `tab-${i}` });
     for (let i = 0; i < 15; i++) fresh(i);
