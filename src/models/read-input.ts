@@ -24,11 +24,10 @@ export function createReadInput(
     }
     heldBytes += bytes;
     const release = (): void => void (heldBytes -= bytes);
-    const input = await read(bodies, exchange, limits.maxInputBytes);
-    release();
+    const input = await read(bodies, exchange, limits.maxInputBytes).finally(release);
     if (!input.ok) return input;
     // A body without a declared length was counted with the maximum.
-    bytes = Math.min(bytes, input.text.length);
+    bytes = Math.min(bytes, Buffer.byteLength(input.text));
     heldBytes += bytes;
     return { ...input, release };
   };
