@@ -25,6 +25,7 @@ const FIRST_BYTE: ByteRange = { start: 0, end: 0 };
 /** Sends the file as it is: whole, one range of it, or the word that the client has it already. */
 export async function serveFile(jobs: ContentApi, download: Download): Promise<void> {
   const { ctx, row } = download;
+  if (!meetsPreconditions(ctx, row)) return sendEmpty(ctx, 412);
   if (isFresh(ctx, row)) return setFileHeaders(ctx, row, 304);
   const range = await rangeOf(jobs, download);
   const content = range === 'unsatisfiable' ? range : await openPart(jobs, download, range);
@@ -106,6 +107,14 @@ function setFileHeaders(ctx: Koa.Context, row: FileRow, status: number): void {
   if (status !== 304) ctx.set('Accept-Ranges', 'bytes');
 }
 
+/** As v1 does: the date counts only without `If-Match`, and one that cannot be read does not count. */
+function meetsPreconditions(ctx: Koa.Context, row: FileRow): boolean {
+  const wanted = ctx.get('If-Match');
+  if (wanted !== '') return wanted === '*' || wanted.split(/\s*,\s*/).includes(etagOf(row));
+  const unmodifiedSinceMs = Date.parse(ctx.get('If-Unmodified-Since'));
+  return !(Date.parse(modifiedAt(row)) > unmodifiedSinceMs);
+}
+
 /** Asks Koa whether the client's copy is current; the validators stay only when it is. */
 function isFresh(ctx: Koa.Context, row: FileRow): boolean {
   ctx.status = 200;
@@ -119,7 +128,9 @@ function isFresh(ctx: Koa.Context, row: FileRow): boolean {
 /** Stands for a size that is not known: 0 is also what one upstream says of every file. */
 const UNKNOWN_SIZE = Number.MAX_SAFE_INTEGER;
 
-/** One range is served; several ranges, or an unreadable one, get the whole file. */
+/** One range in v1's form: it refuses several, other units, and what it cannot read. */
+const ONE_RANGE = /^bytes=\d*-\d*$/i;
+
 async function rangeOf(
   jobs: ContentApi,
   download: Download,
@@ -128,15 +139,15 @@ async function rangeOf(
   const condition = ctx.get('If-Range');
   if (condition !== '' && condition !== etagOf(row) && condition !== modifiedAt(row))
     return undefined;
-  const header = ctx.get('Range');
-  if (!header.startsWith('bytes=')) return undefined;
-  const countsFromEnd = /^bytes=\s*-/.test(header);
+  const header = ctx.get('Range').toLowerCase();
+  if (header === '') return undefined;
+  if (!ONE_RANGE.test(header)) return 'unsatisfiable';
+  const countsFromEnd = header.startsWith('bytes=-');
   const size = countsFromEnd ? await sizeOf(jobs, download) : row.sizeBytes || UNKNOWN_SIZE;
   if (size === Infinity) return undefined;
   const ranges = parseRange(size, header);
-  if (ranges === -1) return 'unsatisfiable';
-  const [range] = ranges === -2 ? [] : ranges;
-  if (ranges === -2 || ranges.length !== 1 || range === undefined) return undefined;
+  const [range] = typeof ranges === 'number' ? [] : ranges;
+  if (range === undefined) return 'unsatisfiable';
   return { start: range.start, end: range.end < UNKNOWN_SIZE - 1 ? range.end : Infinity };
 }
 

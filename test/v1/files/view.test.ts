@@ -238,14 +238,31 @@ describe('/view serves', () => {
     ['bytes=-0', 416, 'bytes */10'],
     ['bytes=9-1', 416, 'bytes */10'],
     ['bytes=99999999999-', 416, 'bytes */10'],
-    ['bytes=0-1,3-4', 200, undefined],
-    ['bytes=abc', 200, undefined],
-    ['items=0-1', 200, undefined],
+    ['bytes=0-1,3-4', 416, 'bytes */10'],
+    ['bytes=abc', 416, 'bytes */10'],
+    ['bytes=-', 416, 'bytes */10'],
+    ['items=0-1', 416, 'bytes */10'],
   ])('Range %s → %i', async (range, status, contentRange) => {
     const answer = await app.ask('/view?type=input&filename=doc.txt', {
       headers: { Range: range },
     });
     expect([answer.status, answer.headers['content-range']]).toEqual([status, contentRange]);
+  });
+
+  test.each([
+    [{ 'If-Match': '"another"' }, 412],
+    [{ 'If-Match': '*' }, 200],
+    [{ 'If-Unmodified-Since': 'Thu, 01 Jan 1970 00:00:00 GMT' }, 412],
+    [{ 'If-Unmodified-Since': 'Fri, 01 Jan 2100 00:00:00 GMT' }, 200],
+    [{ 'If-Unmodified-Since': 'no date' }, 200],
+  ])('%j → %i', async (headers, status) => {
+    const answer = await app.ask('/view?type=input&filename=doc.txt', { headers });
+    expect(answer.status).toBe(status);
+    if (status === 200) {
+      const matching = { 'If-Match': String(answer.headers['etag']) };
+      const again = await app.ask('/view?type=input&filename=doc.txt', { headers: matching });
+      expect(again.status).toBe(200);
+    }
   });
 
   test('the whole file when If-Range names another version', async () => {
