@@ -25,16 +25,18 @@ type AuthParts = {
 /** Identifies callers, and checks the host and origin of their calls. */
 export function createAuth({ config, access, identify, secrets, runner }: AuthParts) {
   const keyring = createKeyring();
+  const identifyCaller: Identify = (request) => {
+    const caller = identify(request);
+    secrets.add(caller?.credential);
+    return caller;
+  };
   return {
     ...access,
-    identify,
+    identify: identifyCaller,
     authenticate: createAuthenticate({
-      identify,
+      identify: identifyCaller,
       acceptsCaller: runner.acceptsCaller,
-      onCaller(caller) {
-        keyring.remember(caller);
-        secrets.add(caller.credential);
-      },
+      onCaller: (caller) => keyring.remember(caller),
     }),
     keyring,
     dialects: createDialects(config.dialect),

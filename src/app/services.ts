@@ -55,9 +55,8 @@ export async function openServices(
   const live = createLivePrompts({ onPending: logPending(log) });
   const eventLog = await openPromptEventLog(store, log);
   const tracing = await openTracing(config.tracing, { version: packageVersion(), log });
-  const secrets = createSecretRedactor();
-  secrets.add(config.localToken);
-  if (config.upstream.kind === 'remote') secrets.add(config.upstream.key);
+  const upstreamKey = config.upstream.kind === 'remote' ? config.upstream.key : undefined;
+  const secrets = createSecretRedactor([config.localToken, upstreamKey]);
   const promptIdOf = createPromptIdLookup(live);
   const trafficLog = openTrafficLog({ log, secrets, promptIdOf });
   const trafficRecorder = createTrafficRecorder({

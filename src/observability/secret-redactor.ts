@@ -8,18 +8,27 @@ const MIN_SECRET_CHARS = 6;
 const MAX_SECRETS = 1000;
 const REMOVED = '[removed]';
 
-export function createSecretRedactor() {
+/** `ownSecrets` are never forgotten; of the others the latest are known. */
+export function createSecretRedactor(ownSecrets: readonly (string | undefined)[] = []) {
+  const ownSpellings = ownSecrets.flatMap((secret) => spellingsOf(secret) ?? []);
   const spellings = new LRUCache<string, readonly string[]>({ max: MAX_SECRETS });
   return {
     add(secret: string | undefined): void {
-      if (secret === undefined || secret.length < MIN_SECRET_CHARS) return;
-      const inJson = JSON.stringify(secret).slice(1, -1);
-      spellings.set(secret, [...new Set([secret, encodeURIComponent(secret), inJson])]);
+      if (secret === undefined || spellings.get(secret)) return;
+      const found = spellingsOf(secret);
+      if (found) spellings.set(secret, found);
     },
     /** The text without any known secret, as it is, URL-encoded or in JSON. */
     redact: (text: string): string =>
-      [...spellings.values()]
+      [ownSpellings, ...spellings.values()]
         .flat()
         .reduce((shown, spelling) => shown.replaceAll(spelling, REMOVED), text),
   };
+}
+
+/** As it is, URL-encoded and in JSON; `undefined` for none. */
+function spellingsOf(secret: string | undefined): readonly string[] | undefined {
+  if (secret === undefined || secret.length < MIN_SECRET_CHARS) return undefined;
+  const inJson = JSON.stringify(secret).slice(1, -1);
+  return [...new Set([secret, encodeURIComponent(secret), inJson])];
 }
