@@ -26,7 +26,7 @@ async function pipeline(
   }, timeouts);
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
-  onTestFinished(() => void server.close().closeAllConnections());
+  onTestFinished(() => server.close().closeAllConnections());
   const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
   socket.write(FIRST + second);
   await expect.poll(() => first).toBeDefined();
