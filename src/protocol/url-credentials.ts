@@ -68,11 +68,15 @@ export function isCredentialMember(name: string): boolean {
   return MEMBER.test(name);
 }
 
-const membersWith = (part: string) =>
-  String.raw`(?:proxy-)?authorization|(?:set-)?cookie2?|password|secret|${part}(?:api[-_]?key|(?:auth|access|bearer)[-_]?token)${part}`;
-const MEMBER = new RegExp(String.raw`^(?:${membersWith(String.raw`[\w-]*`)}|token)$`, 'i');
+const WHOLE_NAME = String.raw`(?:proxy-)?authorization|(?:set-)?cookie2?|password|secret`;
+const NAME_PART = String.raw`(?:api[-_]?key|(?:auth|access|bearer)[-_]?token)`;
+/** Clients choose the names in `extra_data`: the end is looked for once, not behind each part. */
+const MEMBER = new RegExp(
+  String.raw`^(?:(?:${WHOLE_NAME}|token)$|(?=[\w-]*$)[\w-]*?${NAME_PART})`,
+  'i',
+);
 /** In a text a name is searched for at every word. */
-const MEMBERS = membersWith(String.raw`[\w-]{0,64}`);
+const MEMBERS = String.raw`${WHOLE_NAME}|[\w-]{0,64}${NAME_PART}[\w-]{0,64}`;
 
 /** Hardly any line of a log has one of these; the others are not searched any further. */
 const SUSPICIOUS = /:\/\/|\?|bearer|basic |authorization|api[-_]?key|token|cookie|secret|password/i;

@@ -137,12 +137,21 @@ test.each([
   ['token', true],
   ['password', true],
   ['apiKey', true],
+  ['X-Api-Key', true],
+  ['my api_key', false],
   ['client_id', false],
   ['extra_pnginfo', false],
   ['preview_method', false],
   ['tokens', false],
 ])('%s names a credential: %s', (name, expected) => {
   expect(isCredentialMember(name)).toBe(expected);
+});
+
+test('the name of a member takes time in proportion to its length', () => {
+  const started = process.cpuUsage();
+  expect(isCredentialMember(`${'api_key'.repeat(32 * 1024)}!`)).toBe(false);
+  expect(isCredentialMember('api_key'.repeat(32 * 1024))).toBe(true);
+  expect(process.cpuUsage(started).user / 1000).toBeLessThan(2000);
 });
 
 test.each([
