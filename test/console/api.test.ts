@@ -133,6 +133,34 @@ describe('recorded traffic', () => {
     for (const secret of [key, SECRET, INPUT_SECRET]) expect(all).not.toContain(secret);
   });
 
+  test('has the frames that no client of v1 sends, and the server goes on', async () => {
+    const key = 'key-of-a-strange-client';
+    await ask('traffic', { key });
+    const socket = await connect(server.wsUrl, { headers: { 'X-API-Key': key } });
+    onTestFinished(() => socket.close());
+    const odd = { toString: 1, valueOf: 1 };
+    const strange = [
+      { node: odd },
+      { max: odd, value: odd },
+      { nodes: [odd] },
+      { status: { exec_info: { queue_remaining: odd } } },
+    ];
+    for (const data of strange) socket.send({ type: 'strange', data });
+    const shown = JSON.stringify(odd);
+    const received = async () =>
+      (await ask('traffic', { key })).json.entries
+        .filter(({ direction }: { direction?: string }) => direction === 'in')
+        .map(({ text }: { text: string }) => text);
+    await expect
+      .poll(received)
+      .toEqual([
+        `node ${shown}`,
+        `${shown} of ${shown}`,
+        `nodes ${shown}`,
+        `queue_remaining ${shown}`,
+      ]);
+  });
+
   test('stops when its reader says so', async () => {
     const key = 'key-of-three';
     await ask('traffic', { key });

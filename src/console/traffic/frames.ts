@@ -1,5 +1,5 @@
 import { type DescribedFrame, describeFrame } from '../../observability/described-frame.ts';
-import { type JsonObject, isJsonObject } from '../../protocol/json.ts';
+import { type Json, type JsonObject, isJsonObject, stringifyJson } from '../../protocol/json.ts';
 import { type CapturedBody, bodyOf } from './captured-body.ts';
 
 type RecordedFrame = {
@@ -61,14 +61,19 @@ function frameText(data: JsonObject): string {
   if (isJsonObject(status)) {
     const info = status['exec_info'];
     const left = isJsonObject(info) ? info['queue_remaining'] : undefined;
-    return `queue_remaining ${String(left as number)}`;
+    return `queue_remaining ${wordOf(left)}`;
   }
   const parts = [
-    node === undefined ? '' : `node ${node === null ? 'null' : String(node as string)}`,
-    max === undefined ? '' : `${String(value as number)} of ${String(max as number)}`,
+    node === undefined ? '' : `node ${wordOf(node)}`,
+    max === undefined ? '' : `${wordOf(value)} of ${wordOf(max)}`,
     isJsonObject(nodes) ? `${Object.keys(nodes).length} nodes` : '',
-    Array.isArray(nodes) ? `nodes ${nodes.join(', ')}` : '',
+    Array.isArray(nodes) ? `nodes ${nodes.map(wordOf).join(', ')}` : '',
     typeof message === 'string' ? message : '',
   ];
   return parts.filter((part) => part !== '').join(' · ');
+}
+
+/** Clients send any JSON, also objects whose `toString` is no function. */
+function wordOf(value: Json | undefined): string {
+  return typeof value === 'string' ? value : stringifyJson(value ?? null);
 }
