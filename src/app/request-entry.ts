@@ -3,20 +3,14 @@ import type { TrafficRecorder } from '../console/traffic-recorder.ts';
 import type { PublicAddresses } from '../http/public-address.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { RawHeaders } from '../upstreams/passthrough/headers.ts';
-import type {
-  FastProxyCall as Passing,
-  PassThrough,
-} from '../upstreams/passthrough/pass-through.ts';
+import type { FastProxyCall, PassThrough } from '../upstreams/passthrough/pass-through.ts';
 import { type Logger, logRequest, requestId } from '../observability/log.ts';
-import type { FastCall, FastPath } from '../v1/fast-path.ts';
 import type { Caller } from '../protocol/job-api.ts';
 
 type RequestEntryOptions = {
   /** Serves everything else, and says what went wrong. */
   readonly serveWithApp: RequestListener;
   readonly passThrough: PassThrough | undefined;
-  /** Answers the calls that do not need the app. */
-  readonly fastPath: FastPath;
   /** Something about a request that must be refused. */
   readonly guard: (request: IncomingMessage) => object | undefined;
   readonly corsOrigin: string | undefined;
@@ -38,35 +32,36 @@ type RequestEntryOptions = {
 export const PASS_THROUGH_ROUTES = {
   v2: '/api/v2/*',
   router: '/v1/models/*',
-} as const satisfies Record<Passing['api'], string>;
+} as const satisfies Record<FastProxyCall['api'], string>;
 
 /**
  * Lets small calls to the service behind pass without a framework, which costs as much as the call
- * itself, and answers those that have an answer ready. They are guarded, logged and counted as any
- * other; what is unusual about one is for others to deal with.
+ * itself. They are guarded, logged and counted as any other; the app answers the unusual ones.
  */
 export function createRequestEntry({
   serveWithApp,
   passThrough,
-  fastPath,
   guard,
   trafficRecorder,
   ...options
 }: RequestEntryOptions): RequestListener {
   const { sessionRecorder, trafficLog, tracing, corsOrigin } = options;
   const needsApp = [sessionRecorder, trafficLog, tracing, corsOrigin].some(isPresent);
-  const passThroughPath = passThrough && createPassThroughPath(passThrough);
+  if (passThrough === undefined || needsApp) return recordAndServe;
   return (req, res) => {
-    const isRecorded = trafficRecorder.isRecording();
-    if (isRecorded) trafficRecorder.beginCall(req, res);
-    if (isRecorded || needsApp) return serveWithApp(req, res);
-    const fastCall = fastPath(req, res) ?? passThroughPath?.(req, res);
+    if (trafficRecorder.isRecording()) return recordAndServe(req, res);
+    const fastCall = passThrough.fastCall({ req, res });
     if (fastCall === undefined || guard(req)) serveWithApp(req, res);
     else void answerFast(fastCall, req, res);
   };
 
+  function recordAndServe(req: IncomingMessage, res: ServerResponse): void {
+    if (trafficRecorder.isRecording()) trafficRecorder.beginCall(req, res);
+    serveWithApp(req, res);
+  }
+
   async function answerFast(
-    fastCall: FastCall,
+    fastCall: FastProxyCall,
     req: IncomingMessage,
     res: ServerResponse,
   ): Promise<void> {
@@ -84,27 +79,15 @@ export function createRequestEntry({
     const status = res.headersSent ? res.statusCode : CLIENT_CLOSED_REQUEST;
     const { user } = caller;
     logRequest(options.requestLog, { id, user, client, method, url, status, startedAt, v2: [] });
-    options.metrics.note(req, res, { route: fastCall.route, startedAt });
+    options.metrics.note(req, res, { route: PASS_THROUGH_ROUTES[fastCall.api], startedAt });
   }
-}
-
-function createPassThroughPath(passThrough: PassThrough): FastPath {
-  return (req, res) => {
-    const fastCall = passThrough.fastCall({ req, res });
-    return (
-      fastCall && {
-        route: PASS_THROUGH_ROUTES[fastCall.api],
-        send: (extraHeaders) => fastCall.send(extraHeaders),
-      }
-    );
-  };
 }
 
 /** The status logged for a client that left before its answer came, as other servers do. */
 const CLIENT_CLOSED_REQUEST = 499;
 
 async function tryAnswer(
-  fastCall: FastCall,
+  fastCall: FastProxyCall,
   extraHeaders: RawHeaders,
 ): Promise<Caller | undefined> {
   try {

@@ -10,7 +10,6 @@ import { ALL_NODES } from '../nodes/library.ts';
 import type { Logger } from '../observability/log.ts';
 import { withRouteLabel } from '../observability/metrics.ts';
 import { type ServingOptions, createApp } from '../v1/app.ts';
-import { createFastPath } from '../v1/fast-path.ts';
 import type { V1Route } from '../v1/routes.ts';
 import { createUpgrade } from '../v1/upgrade.ts';
 import { openEmbeddedRouter, openPassThrough } from './mount-v2.ts';
@@ -88,15 +87,11 @@ function watchServices({ metrics, prompts, sockets, upstream }: Services): void 
 }
 
 function createServer(services: Services, mounts: Mounts): Server {
-  const { config, auth, metrics, logs, deprecation, sessionRecorder } = services;
+  const { config, auth, metrics, logs, sessionRecorder } = services;
   const routes = v1Routes(services, mounts);
   const entry = createRequestEntry({
     serveWithApp: createKoaApp(services, mounts, routes),
     passThrough: mounts.passThrough,
-    fastPath: createFastPath(
-      { authenticate: auth.authenticate, deprecation, addresses: auth.addresses },
-      routes,
-    ),
     guard: auth.guard,
     corsOrigin: config.corsOrigin,
     sessionRecorder,

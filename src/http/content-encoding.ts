@@ -19,11 +19,6 @@ export const COMPRESS: { readonly [name in Encoding]: (bytes: Buffer) => Promise
 /** Clients send the same header in call after call. */
 const cache = new LRUCache<string, readonly Encoding[]>({ max: 200 });
 
-/** The same from the cache; `undefined` when that header was not seen lately. */
-export function cachedEncodingsFor(header: string): readonly Encoding[] | undefined {
-  return cache.get(header);
-}
-
 /** Those a client unpacks, best first. No header means none, whatever the standard allows. */
 export function encodingsFor(ctx: Koa.Context): readonly Encoding[] {
   const { 'accept-encoding': header = '' } = ctx.headers;

@@ -41,8 +41,6 @@ export function createDeprecation({
   return {
     /** Counts a call, whatever its outcome. */
     countCall,
-    /** True when any brownout is configured. */
-    hasBrownouts: brownouts.length > 0,
     /**
      * Headers of every answer of a route; they change nothing else of it. `prefix`: the public path
      * in front of the server's own.

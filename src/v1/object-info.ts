@@ -1,11 +1,10 @@
 import type { FileStore } from '../ledger/ledger.ts';
 import type { DefinitionSource, DefinitionsResult } from '../definitions/definitions.ts';
-import type { Caller } from '../protocol/job-api.ts';
-import { type Encoding, encodingsFor, cachedEncodingsFor } from '../http/content-encoding.ts';
+import { encodingsFor } from '../http/content-encoding.ts';
 import { V1Error, plainError, sendEmpty } from '../dialects/errors.ts';
 import { sendJsonText } from '../http/json-stream.ts';
 import { type UserObjectInfo, createUserObjectInfo } from '../definitions/user-object-info.ts';
-import type { FastAnswer, V1Request, V1Route } from './routes.ts';
+import type { V1Request, V1Route } from './routes.ts';
 
 /** Services of the `/object_info` routes. */
 export type ObjectInfoServices = {
@@ -23,28 +22,7 @@ export function objectInfoRoutes({
     {
       method: 'GET',
       path: '/object_info',
-      async handle(request) {
-        const { ctx, caller } = request;
-        const known = await fetchDefinitions(source, request);
-        const [encoding] = encodingsFor(ctx);
-        const given = { encoding, ifNoneMatch: ctx.get('If-None-Match') };
-        const { status, headers, body } = await answerWhole(userObjectInfo, {
-          known,
-          caller,
-          ...given,
-        });
-        ctx.set(headers);
-        if (body === undefined) sendEmpty(ctx, status);
-        else ctx.body = body;
-      },
-      async fastAnswer({ headers }, caller) {
-        const encodings = cachedEncodingsFor(String(headers['accept-encoding'] ?? ''));
-        if (encodings === undefined || demandsFresh(headers['cache-control'])) return undefined;
-        const known = await source.current(caller);
-        if (!known.ok) return undefined;
-        const { 'if-none-match': ifNoneMatch = '' } = headers;
-        return answerWhole(userObjectInfo, { known, caller, encoding: encodings[0], ifNoneMatch });
-      },
+      handle: (request) => sendWhole({ source, userObjectInfo }, request),
     },
     {
       method: 'GET',
@@ -68,35 +46,28 @@ export function objectInfoRoutes({
 
 type Available = DefinitionsResult & { readonly ok: true };
 
-type ObjectInfoCall = {
-  readonly known: Available;
-  readonly caller: Caller;
-  readonly encoding: Encoding | undefined;
-  readonly ifNoneMatch: string;
-};
+type ObjectInfo = { readonly source: DefinitionSource; readonly userObjectInfo: UserObjectInfo };
 
 /** Every class, or 304 when the client's copy is current. */
-async function answerWhole(
-  userObjectInfo: UserObjectInfo,
-  call: ObjectInfoCall,
-): Promise<FastAnswer> {
-  const { known, caller, encoding, ifNoneMatch } = call;
+async function sendWhole(
+  { source, userObjectInfo }: ObjectInfo,
+  request: V1Request,
+): Promise<void> {
+  const { ctx, caller } = request;
+  const known = await fetchDefinitions(source, request);
   const variant = await userObjectInfo.everyClass(known.definitions, caller.user);
   const { etag } = variant;
-  const commonHeaders = { ...headersOf(known), Vary: 'Accept-Encoding' };
-  if (matchesEtag(ifNoneMatch, etag)) {
-    const ETag = encoding === undefined ? etag : etag.replace(/"$/, `-${encoding}"`);
-    return { status: 304, headers: { ...commonHeaders, ETag }, body: undefined };
+  const [encoding] = encodingsFor(ctx);
+  ctx.set({ ...headersOf(known), Vary: 'Accept-Encoding' });
+  if (matchesEtag(ctx.get('If-None-Match'), etag)) {
+    ctx.set('ETag', encoding === undefined ? etag : etag.replace(/"$/, `-${encoding}"`));
+    return sendEmpty(ctx, 304);
   }
   const served = encoding === undefined ? variant : await variant.compressed(encoding);
-  const headers = {
-    ...commonHeaders,
-    ETag: served.etag,
-    ...(encoding !== undefined && { 'Content-Encoding': encoding }),
-    'Content-Type': 'application/json; charset=utf-8',
-    'Content-Length': String(served.body.length),
-  };
-  return { status: 200, headers, body: served.body };
+  ctx.set('ETag', served.etag);
+  if (encoding !== undefined) ctx.set('Content-Encoding', encoding);
+  ctx.set('Content-Type', 'application/json; charset=utf-8');
+  ctx.body = served.body;
 }
 
 /** `Cache-Control: no-cache`, as the reload of a front end sends it, asks the source once more. */

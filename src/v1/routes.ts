@@ -1,4 +1,3 @@
-import type { IncomingMessage } from 'node:http';
 import type Koa from 'koa';
 import type { V1RouteName } from '../migration/v1-routes.ts';
 import type { Caller } from '../protocol/job-api.ts';
@@ -13,20 +12,6 @@ export type V1Request = {
 
 type RouteHandlers = {
   handle(request: V1Request): Promise<void> | void;
-  /** Answers usual calls for the whole of it (no query, no body) without a framework around them. */
-  readonly fastAnswer?: FastHandler | undefined;
-};
-
-/** `undefined`: there is something about the call that `handle` must see to. */
-export type FastHandler = (
-  request: IncomingMessage,
-  caller: Caller,
-) => Promise<FastAnswer | undefined>;
-
-export type FastAnswer = {
-  readonly status: number;
-  readonly headers: { readonly [name: string]: string };
-  readonly body: Buffer | undefined;
 };
 
 /** One route of the old API, with a row in the table of what takes its place. */
@@ -89,7 +74,6 @@ export function afterCatchUp(
 ): readonly V1Route[] {
   return routes.map((route) => ({
     ...route,
-    fastAnswer: undefined,
     async handle(request) {
       await whenCurrent(request.caller.user);
       await route.handle(request);
