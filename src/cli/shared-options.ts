@@ -1,4 +1,3 @@
-import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Command, CommanderError } from 'commander';
 import { openBucketOf } from '../app/stored-files.ts';
@@ -6,6 +5,8 @@ import { filesSource } from '../config/files.ts';
 import { type LedgerSource, ledgerSource } from '../config/ledger.ts';
 import type { Flags } from '../config/flags.ts';
 import { InvalidSetting } from '../config/invalid-setting.ts';
+import { idsOfFolder } from '../data-folder/bind-ledger.ts';
+import { refuseOtherPlace } from '../data-folder/data-dir.ts';
 import type { SharedRedis } from '../ledger/redis/open-shared.ts';
 import { silentLogger } from '../observability/log.ts';
 import type { Blobs } from '../upstreams/blobs.ts';
@@ -72,10 +73,11 @@ export async function withFiles<T>(
   const { dataDir } = location;
   const bucket = await openBucketOf(filesSource(location, process.env), silentLogger());
   try {
+    await refuseOtherPlace(dataDir, bucket?.identity);
     const blobs = bucket?.blobs ?? createFolderBlobs(join(dataDir, 'blobs'));
-    const idFile = join(dataDir, 'ledger.id');
-    const inFolder = existsSync(idFile) ? readFileSync(idFile, 'utf8') : undefined;
-    const recordedBy = bucket ? await bucket.identity.readId('ledger.id') : inFolder;
+    const recordedBy = bucket
+      ? await bucket.identity.readId('ledger.id')
+      : idsOfFolder(dataDir).ledgerId;
     return await work({ blobs, recordedBy, bucket });
   } finally {
     await bucket?.close();

@@ -40,8 +40,6 @@ export async function bindBucket(
   ledger: LedgerIdentity,
   { acceptFiles = false, unusedFolderId }: BindBucketOptions = {},
 ): Promise<string> {
-  if ((await bucket.readId(UNFINISHED_COPY)) !== undefined)
-    throw new Error(unfinishedCopyText(`--files ${bucket.url}`));
   // In this order: another process ties the ledger before it writes files.
   const hasFiles = await bucket.holdsFiles();
   const boundId = await ledger.folder();

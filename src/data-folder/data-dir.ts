@@ -7,7 +7,7 @@ import {
   bindBucket,
   unfinishedCopyText,
 } from './bind-bucket.ts';
-import { type BindOptions, bindDataDir, writeFileAtomically } from './bind-ledger.ts';
+import { type BindOptions, bindDataDir, idsOfFolder, writeFileAtomically } from './bind-ledger.ts';
 import type { LedgerIdentity } from '../ledger/identity.ts';
 import { syncPathNow } from '../lib/durability.ts';
 import { holdsFiles } from './set-aside.ts';
@@ -54,15 +54,33 @@ async function bindFilesInFolder(
   ledger: LedgerIdentity,
   options: BindOptions,
 ): Promise<undefined> {
+  await refuseOtherPlace(root, undefined);
+  if (existsSync(join(root, UNFINISHED_COPY)))
+    throw new Error(unfinishedCopyText(`--data-dir ${root}`));
+  await bindDataDir(root, ledger, options);
+}
+
+/**
+ * Refuses files that are not where they belong, or not all of them: the directory when a bucket has its files, and a
+ * bucket whose files have been copied into the directory since.
+ */
+export async function refuseOtherPlace(
+  root: string,
+  bucket: Pick<BucketIdentity, 'url' | 'readId'> | undefined,
+): Promise<void> {
   const url = bucketOf(root);
-  if (url !== undefined) {
+  if (bucket === undefined) {
+    if (url === undefined) return;
     throw new Error(
       `the files of --data-dir ${root} are in a bucket: give --files ${url} as before`,
     );
   }
-  if (existsSync(join(root, UNFINISHED_COPY)))
-    throw new Error(unfinishedCopyText(`--data-dir ${root}`));
-  await bindDataDir(root, ledger, options);
+  if ((await bucket.readId(UNFINISHED_COPY)) !== undefined)
+    throw new Error(unfinishedCopyText(`--files ${bucket.url}`));
+  const { folderId } = idsOfFolder(root);
+  if (url !== undefined || folderId === undefined || !holdsFiles(root)) return;
+  if ((await bucket.readId('folder.id')) === folderId)
+    throw new Error(`the files of --data-dir ${root} are in that folder: leave --files out`);
 }
 
 /** The bucket that has the files of a data directory; `undefined`: none is named there. */
@@ -84,15 +102,11 @@ async function bindFilesInBucket(
   ledger: LedgerIdentity,
   { bucket, ...options }: BindOptions & { readonly bucket: BucketIdentity },
 ): Promise<string> {
-  const unusedFolderId = holdsFiles(root) ? undefined : readFolderId(root);
+  await refuseOtherPlace(root, bucket);
+  const unusedFolderId = holdsFiles(root) ? undefined : idsOfFolder(root).folderId;
   const id = await bindBucket(bucket, ledger, { ...options, unusedFolderId });
   writeFileAtomically(join(root, BUCKET_FILE), bucket.url);
   return id;
-}
-
-function readFolderId(root: string): string | undefined {
-  const path = join(root, 'folder.id');
-  return existsSync(path) ? readFileSync(path, 'utf8') : undefined;
 }
 
 /** Makes the folder unless it is there. */

@@ -136,7 +136,14 @@ describe.skipIf(missing !== '')(`files from a folder to a bucket and back${missi
     expect(await contentOf(bucketFolder(url))).toEqual(inBucket);
     expect(await contentOf(dataDir)).toEqual(inBucket);
     expect((await readdir(dataDir)).filter((name) => /^cop|files.url/.test(name))).toEqual([]);
-    expect(await serverStateOf(await serve(dataDir))).toEqual(template.state);
+    const inFolder = await serve(dataDir);
+    expect(await serverStateOf(inFolder)).toEqual(template.state);
+    await inFolder.terminate();
+    const isInFolder = 'are in that folder: leave --files out';
+    expect(await refusedStart(dataDir, bucketFlags(url))).toContain(isInFolder);
+    const backup = ['backup', await tempFolder('backups'), '--data-dir', dataDir] as const;
+    const stale = await runCommandHere([...backup, ...bucketFlags(url)], server.credentials);
+    expect([stale.code, stale.stderr]).toEqual([1, expect.stringContaining(isInFolder)]);
   });
 
   test('what the source changed after an interruption is in the copy, and no more', async () => {

@@ -1,7 +1,6 @@
 import { type FilesSource, bucketUrl } from '../../config/files.ts';
 import { giveFolderTo, idsOfFolder } from '../../data-folder/bind-ledger.ts';
-import { UNFINISHED_COPY, unfinishedCopyText } from '../../data-folder/bind-bucket.ts';
-import { bucketOf } from '../../data-folder/data-dir.ts';
+import { bucketOf, refuseOtherPlace } from '../../data-folder/data-dir.ts';
 import { openBucketOf } from '../../app/stored-files.ts';
 import { silentLogger } from '../../observability/log.ts';
 
@@ -29,12 +28,10 @@ export async function openFilesIds(files: FilesSource, dataDir: string): Promise
       close: async () => {},
     };
   const { identity } = bucket;
-  const place = `--files ${identity.url}`;
   try {
-    if ((await identity.readId(UNFINISHED_COPY)) !== undefined)
-      throw new Error(unfinishedCopyText(place));
+    await refuseOtherPlace(dataDir, identity);
     return {
-      place,
+      place: `--files ${identity.url}`,
       folderId: await identity.readId('folder.id'),
       ledgerId: await identity.readId('ledger.id'),
       giveTo: (ledgerId) => identity.writeId('ledger.id', ledgerId),

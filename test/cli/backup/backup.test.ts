@@ -336,3 +336,12 @@ describe('is refused', () => {
     expect([code, stderr]).toEqual([1, expect.stringContaining('another backup')]);
   });
 });
+
+test('the files of a folder that are in a bucket now are neither backed up nor checked without it', async () => {
+  const { dataDir, into } = await stopped();
+  await writeFile(join(dataDir, 'files.url'), 's3://files/prefix');
+  const said = expect.stringContaining('are in a bucket: give --files s3://files/prefix as before');
+  expect(await own.backup(dataDir, into)).toMatchObject({ code: 1, stderr: said });
+  expect(await own.backupsIn(into)).toEqual([]);
+  expect(await own.check(dataDir)).toMatchObject({ code: 1, stdout: '', stderr: said });
+});
