@@ -1,6 +1,9 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { type BackupResult, backUp } from './backup/backup.ts';
-import { redisRecords, sqliteRecords } from './backup/records.ts';
+import { type BackupRecords, redisRecords, sqliteRecords } from './backup/records.ts';
+import { databasePath } from '../data-folder/data-dir.ts';
+import type { SharedRedis } from '../ledger/redis/open-shared.ts';
+import { ledgerIdIn } from '../ledger/sqlite/inspect.ts';
 import { reached } from '../lib/crash-point.ts';
 import { addServerOptions } from '../config/command-line.ts';
 import { filesOfBucket } from './backup/bucket-files.ts';
@@ -38,12 +41,12 @@ async function runBackup(command: Command): Promise<number> {
   const bar = createBar();
   const { dataDir, keep } = settings;
   const result = await withRedis(settings, async (redis) =>
-    withFiles(settings, ({ bucket }) =>
+    withFiles(settings, ({ bucket, recordedBy }) =>
       backUp({
         dataDir,
         bucket: bucket && filesOfBucket(bucket),
         into,
-        openRecords: () => (redis ? redisRecords(redis.ledger) : sqliteRecords(dataDir)),
+        openRecords: () => openRecords({ dataDir, redis, recordedBy }),
         keep,
         now: Date.now,
         progress: bar.start,
@@ -53,6 +56,21 @@ async function runBackup(command: Command): Promise<number> {
   ).finally(bar.stop);
   process.stdout.write(textOf(result, into, settings));
   return result.missing.length === 0 ? 0 : 1;
+}
+
+/** A database stays in its folder when its records have been moved into a Redis, and is out of date from then on. */
+function openRecords(of: {
+  readonly dataDir: string;
+  readonly redis: SharedRedis | undefined;
+  readonly recordedBy: string | undefined;
+}): BackupRecords {
+  const { dataDir, redis, recordedBy } = of;
+  const records = redis ? redisRecords(redis.ledger) : sqliteRecords(dataDir);
+  const ledgerId = redis ? redis.identity.id : ledgerIdIn(databasePath(dataDir));
+  if (ledgerId === undefined || recordedBy === undefined || recordedBy === ledgerId) return records;
+  throw new Error(
+    `the files of --data-dir ${dataDir} were recorded by another ledger: give the --ledger of their servers`,
+  );
 }
 
 function textOf(result: BackupResult, into: string, { ledger }: Settings): string {

@@ -1,5 +1,5 @@
 // holdover backup: complete, consistent and incremental while the server goes on.
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { readdir, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
@@ -344,4 +344,14 @@ test('the files of a folder that are in a bucket now are neither backed up nor c
   expect(await own.backup(dataDir, into)).toMatchObject({ code: 1, stderr: said });
   expect(await own.backupsIn(into)).toEqual([]);
   expect(await own.check(dataDir)).toMatchObject({ code: 1, stdout: '', stderr: said });
+});
+
+test('the database that a migration to Redis has left is not backed up', async () => {
+  const { dataDir, into } = await stopped();
+  await writeFile(join(dataDir, 'ledger.id'), randomUUID());
+  expect(await own.backup(dataDir, into)).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('recorded by another ledger: give the --ledger'),
+  });
+  expect(await own.backupsIn(into)).toEqual([]);
 });
