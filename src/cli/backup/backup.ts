@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync } from 'node:fs';
 import { chmod, lstat, rename, rm } from 'node:fs/promises';
 import { dirname, join, resolve, sep } from 'node:path';
@@ -165,7 +166,7 @@ async function copySmallFiles(
 /** The same bytes as in the backup before take no room twice. */
 async function linkUnchanged(last: Backup, partial: string, file: ListedFile): Promise<void> {
   const previousPath = join(last.path, file.path);
-  const link = join(copyingFolder(partial), file.hash.slice('blake3:'.length));
+  const link = join(copyingFolder(partial), randomUUID());
   const stats = await lstat(previousPath).catch(() => undefined);
   if (stats === undefined || Math.round(stats.mtimeMs) !== file.modifiedAtMs) return;
   if (await linkTo(previousPath, link, file.sizeBytes))

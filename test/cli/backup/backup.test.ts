@@ -355,3 +355,18 @@ test('the database that a migration to Redis has left is not backed up', async (
   });
   expect(await own.backupsIn(into)).toEqual([]);
 });
+
+test('saved files with the same bytes are linked to those of the backup before, each to its own', async () => {
+  const { dataDir, into } = await stopped();
+  const names = Array.from({ length: 400 }, (_, at) =>
+    join('userdata', 'local', `same-${at}.json`),
+  );
+  for (const name of names) await writeFile(join(dataDir, name), '{}');
+  for (let time = 0; time < 5; time++)
+    expect(await own.backup(dataDir, into)).toMatchObject({ code: 0 });
+  const kept = (await own.backupsIn(into)).slice(-2);
+  for (const name of names) {
+    const [before, after] = await Promise.all(kept.map((one) => inode(join(into, one, name))));
+    expect(after).toBe(before);
+  }
+});
