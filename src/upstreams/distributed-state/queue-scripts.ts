@@ -73,13 +73,14 @@ end
 `;
 
 /**
- * A job enters the queue. Returns the priority to give it to BullMQ with: 0 for one that is over, or
- * that BullMQ has. ARGV id, user, order.
+ * A job enters the queue. Returns the priority to give it to BullMQ with: 0 for one that BullMQ has. One
+ * whose end is decided needs a worker to record that. ARGV id, user, order.
  */
 const enter = `
 local id, user, order = unpack(ARGV)
 local run, highest = runOf(id), P .. 'queue:highest'
-if call('HEXISTS', run, 'end') == 1 or call('EXISTS', BULL .. id) == 1 then return 0 end
+if call('EXISTS', BULL .. id) == 1 then return 0 end
+if call('HEXISTS', run, 'end') == 1 then return 1 end
 call('HSETNX', run, 'fence', 0)
 call('HSET', run, 'status', 'queued', 'user', user)
 local place = call('HGET', run, 'place')

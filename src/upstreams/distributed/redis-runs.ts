@@ -27,7 +27,10 @@ export function createRedisRuns(options: RedisRunsOptions): RunStore {
   const { ledger, runState, eventMirrors, clock, log } = options;
   const unfinished = async (id: string): Promise<JobRow | undefined> => {
     const row = await ledger.jobs.get(id);
-    return row && !isOver(row) ? row : undefined;
+    if (row && !isOver(row)) return row;
+    // The process that recorded its end may have died before it did this.
+    await runState.expire(id);
+    return undefined;
   };
   const record = async (id: string, patch: EndPatch): Promise<void> => {
     await ledger.jobs.update(id, patch);

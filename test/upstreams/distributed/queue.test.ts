@@ -113,6 +113,38 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
     expect((await events).at(-1)).toMatchObject({ data: { status: 'succeeded' } });
   });
 
+  test('an end that was decided and not recorded is recorded, and its state expires', async () => {
+    const setup = await openQueueSetup(redis());
+    const front = await startQueued(setup, waitingOnly);
+    const { id } = value(await front.submit(ANNA, submit));
+    const { queue, runs, ledger, redis: raw, keys } = openServices(setup);
+    await queue.remove(id);
+    const claim = await runs.seize(id);
+    if (claim.kind === 'ended') throw new Error('it has ended before');
+    const end = { status: 'canceled', completedAtMs: Date.now(), expiresAtMs: Date.now() + 60_000 };
+    expect(await runs.end({ id, fence: claim.fence }, end)).toBe('ok');
+    await startQueued(setup);
+    await expect.poll(() => ledger.jobs.unfinished()).toEqual([]);
+    expect(await ledger.jobs.get(id)).toMatchObject(end);
+    const states = [keys.run(id), keys.eventStream(id)];
+    const lifetimes = () => Promise.all(states.map((key) => raw.pttl(key)));
+    await expect.poll(async () => (await lifetimes()).every((ms) => ms > 0)).toBe(true);
+  });
+
+  test('the state of a job expires when the worker that recorded its end died before', async () => {
+    const setup = await openQueueSetup(redis());
+    const engine = await startQueued(setup);
+    const job = value(await engine.submit(ANNA, submit));
+    await collect(engine, job.id);
+    const { queue, redis: raw, keys } = openServices(setup);
+    const run = keys.run(job.id);
+    await expect.poll(() => raw.pttl(run)).toBeGreaterThan(0);
+    await raw.persist(run);
+    await queue.add([{ id: job.id, user: ANNA.user, order: 0 }]);
+    await expect.poll(() => raw.pttl(run)).toBeGreaterThan(0);
+    await expect.poll(() => queue.waiting()).toBe(0);
+  });
+
   test('a job no worker survives fails with worker_lost', async () => {
     const setup = await openQueueSetup(redis());
     const front = await startQueued(setup, waitingOnly);
