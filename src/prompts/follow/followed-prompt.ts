@@ -14,7 +14,8 @@ export class FollowedPrompt {
   eventStream: JobEventStream | undefined;
   /** This process has answered its client; `LivePrompt.isReleased`: any process has. */
   isAnswered = false;
-  isUntracked = false;
+  /** No more entries are applied. */
+  isClosed = false;
   /** Entries of another process wait for this: the client is being answered here. */
   blockedUntil: Promise<unknown> | undefined;
   readonly #released = new Latch();

@@ -103,7 +103,7 @@ export class Follower {
   }
 
   #untrack(followed: FollowedPrompt): void {
-    followed.isUntracked = true;
+    followed.isClosed = true;
     followed.markAnswered();
     this.#followed.delete(followed.prompt.key);
     this.#options.livePrompts.remove(followed.prompt);
@@ -220,7 +220,7 @@ export class Follower {
     entry: PromptLogEntry,
     position: number,
   ): Promise<void> | undefined {
-    if (followed.isUntracked) return undefined;
+    if (followed.isClosed) return undefined;
     const applied = followed.entryApplier.apply(entry, position);
     if (applied) return applied.then(() => this.#noteApplied(followed, entry));
     this.#noteApplied(followed, entry);
@@ -229,7 +229,10 @@ export class Follower {
 
   #noteApplied(followed: FollowedPrompt, { kind }: PromptLogEntry): void {
     if (kind === 'released') followed.release();
-    if (kind === 'recorded' || kind === 'removed') this.#followed.delete(followed.prompt.key);
+    if (kind !== 'recorded' && kind !== 'removed') return;
+    this.#followed.delete(followed.prompt.key);
+    // Another process may say so again.
+    followed.isClosed = true;
   }
 
   #consumerOf({ prompt, entryApplier }: FollowedPrompt): JobConsumer {

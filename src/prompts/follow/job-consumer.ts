@@ -135,7 +135,7 @@ export class JobConsumer {
     const outcome = await toOutcome(this.#prompt, state, this.#options.history.graphBytes);
     await this.#retryWrite(() => ledger.prompts.finish(key, outcome, durability.history));
     reached('after-history');
-    await promptEventLog.append(key, { kind: 'recorded' });
+    await this.#retryWrite(() => promptEventLog.append(key, { kind: 'recorded' }));
     endingPrompts.finish(caller.user, key);
     onHistoryWritten(outcome);
     const { startedAtMs, endedAtMs } = state;
@@ -218,16 +218,17 @@ export class JobConsumer {
     await ledger.prompts.begin(this.#prompt.key, atMs, durability.begun);
   }
 
+  /** Writes of a process that does not lead the prompt any more reject with `LeadershipLost`. */
   async #retryWrite(write: () => Promise<void>): Promise<void> {
-    const { promptEventLog, clock, log } = this.#options;
-    const { key, promptId, caller } = this.#prompt;
-    while (promptEventLog.isLeader(key)) {
+    const { clock, log } = this.#options;
+    const { promptId, caller } = this.#prompt;
+    for (;;) {
       try {
         return await write();
       } catch (error) {
         if (error instanceof LeadershipLost) throw error;
         const facts = { event: 'prompt.history_failed', err: error, user: caller.user, promptId };
-        log.error(facts, 'could not write the history of a prompt; retrying');
+        log.error(facts, 'could not record the end of a prompt; retrying');
         await clock.sleep(HISTORY_RETRY_MS);
       }
     }

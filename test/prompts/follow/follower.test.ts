@@ -43,6 +43,7 @@ function open({ streams = [], jobs = [] }: { streams?: Answer[]; jobs?: (Job | E
   const polls: number[] = [];
   const ended: string[] = [];
   let isBroken = false;
+  let isLogFull = false;
   const subscribers: LogSubscriber[] = [];
   const localLog = createLocalEventLog();
   const promptEventLog: PromptEventLog = {
@@ -52,6 +53,7 @@ function open({ streams = [], jobs = [] }: { streams?: Answer[]; jobs?: (Job | E
       localLog.subscribe(prompt, subscriber);
     },
     async append(key: string, entry: PromptLogEntry) {
+      if (isLogFull && entry.kind === 'recorded') throw new Error('OOM');
       entries.push(entry.kind === 'input' ? `input ${entry.input.kind}` : entry.kind);
       await localLog.append(key, entry);
     },
@@ -137,6 +139,7 @@ function open({ streams = [], jobs = [] }: { streams?: Answer[]; jobs?: (Job | E
     subscribers,
     followJob,
     breakDisk: (broken: boolean) => (isBroken = broken),
+    fillLog: (full: boolean) => (isLogFull = full),
   };
 }
 
@@ -198,6 +201,35 @@ test('a history that cannot be written is written when there is space again', as
   breakDisk(false);
   await clock.advance(1000);
   expect(histories).toHaveLength(1);
+});
+
+test('an end that the log does not take is appended when it does', async () => {
+  const { follower, prompt, clock, followJob, socket, fillLog } = open({
+    streams: [[RUNNING]],
+    jobs: [jobOf('succeeded')],
+  });
+  fillLog(true);
+  follower.releaseFrames(prompt);
+  await followJob();
+  await clock.advance(5000);
+  expect(socket.heard()).not.toContain('executing:null');
+  fillLog(false);
+  await clock.advance(1000);
+  expect(socket.heard().at(-1)).toBe('executing:null');
+  expect(follower.find('k')).toBeUndefined();
+});
+
+test('an end that another process appends again sends nothing', async () => {
+  const { follower, prompt, clock, followJob, socket, subscribers } = open({
+    streams: [[RUNNING]],
+    jobs: [jobOf('succeeded')],
+  });
+  follower.releaseFrames(prompt);
+  await followJob();
+  await clock.advance(0);
+  const heard = socket.heard();
+  await subscribers[0]?.apply({ kind: 'recorded' }, 9);
+  expect(socket.heard()).toEqual(heard);
 });
 
 test('a prompt without a job ends when its client was answered', async () => {
