@@ -88,9 +88,11 @@ export interface PromptEventLog {
   claim(prompt: PromptOfUser): Promise<void>;
   /**
    * The same for a prompt without a leader, after all its entries were applied. `false`: another
-   * process was faster.
+   * process was faster, or another call of this one.
    */
   takeOver(prompt: PromptOfUser): Promise<boolean>;
+  /** This process cannot go on with the prompt: when its lease is over, any process takes it over. */
+  stopLeading(key: string): void;
   /** The prompt needs no leader any more, and it never ended. */
   discard(key: string): Promise<void>;
   subscribe(prompt: PromptOfUser, subscriber: LogSubscriber): void;
@@ -148,6 +150,7 @@ export function createLocalEventLog(): PromptEventLog {
   return {
     async claim() {},
     takeOver: async () => true,
+    stopLeading() {},
     async discard(key) {
       subscribers.delete(key);
     },

@@ -125,20 +125,21 @@ export class PromptResumption {
   async #takeOverVacant(keys: readonly string[]): Promise<void> {
     const steps: NextStep[] = [];
     for (const key of keys) {
-      const step = await this.#tryTakeOver(key);
-      if (step) steps.push(step);
+      const step = await this.#orStopLeading(key, () => this.#takeOver(key));
+      if (step) steps.push(() => this.#orStopLeading(key, async () => step()));
     }
     // All at once: a submission must not be sent before an earlier one is in the outbox again.
     await Promise.all(steps.map(async (runStep) => runStep()));
   }
 
-  async #tryTakeOver(key: string): Promise<NextStep | undefined> {
+  async #orStopLeading<T>(key: string, act: () => Promise<T>): Promise<T | undefined> {
     try {
-      return await this.#takeOver(key);
+      return await act();
     } catch (error) {
       if (error instanceof LeadershipLost) return undefined;
       const facts = { event: 'prompt.takeover_failed', err: error };
       this.#options.log.error(facts, 'could not take over a prompt');
+      this.#options.promptEventLog.stopLeading(key);
       return undefined;
     }
   }

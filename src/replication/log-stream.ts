@@ -73,15 +73,17 @@ export class LogStream {
     this.#token = token;
   }
 
-  /** Makes this process the leader, once all entries are applied. */
-  takeLead(token: string): Promise<void> {
+  /** Makes this process the leader, once all entries are applied; false when it is that already. */
+  takeLead(token: string): Promise<boolean> {
     return this.#enqueue(async () => {
+      if (this.#token === token) return false;
       await this.#readMissing();
       this.#token = token;
+      return true;
     });
   }
 
-  /** Another process owns it now. */
+  /** Another process owns it now, or may own it soon. */
   loseLead(): void {
     if (this.#token === undefined) return;
     this.#token = undefined;

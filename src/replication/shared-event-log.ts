@@ -140,9 +140,11 @@ export class SharedEventLog implements PromptEventLog {
   async takeOver(prompt: PromptOfUser): Promise<boolean> {
     const { scripts } = this.#partitions.of(prompt);
     const token = (await scripts.takeOver(prompt.key, this.#options.instance)) as string | null;
-    if (token === null) return false;
-    await this.#streams.open(prompt).takeLead(token);
-    return true;
+    return token !== null && (await this.#streams.open(prompt).takeLead(token));
+  }
+
+  stopLeading(key: string): void {
+    this.#streams.get(key)?.loseLead();
   }
 
   async discard(key: string): Promise<void> {

@@ -1,13 +1,14 @@
-// A prompt of another process that this one hears of only when it has ended.
+// What a process does with the prompts of another one.
 import { expect, test } from 'vitest';
 import { NEW_PROMPT } from '../../src/ledger/columns.ts';
 import { silentLogger } from '../../src/observability/log.ts';
 import type { LogHandlers } from '../../src/prompts/prompt-event-log.ts';
 import { PromptResumption, type ResumptionOptions } from '../../src/prompts/resume.ts';
 
-/** A process that follows prompts, and whose ledger has one that has ended. */
-async function open() {
+/** A process that follows prompts, and whose ledger has one: it has ended, unless `more` says otherwise. */
+async function open(more: object = {}) {
   const tracked: string[] = [];
+  const left: string[] = [];
   let handlers: LogHandlers | undefined;
   const row = {
     ...NEW_PROMPT,
@@ -20,24 +21,34 @@ async function open() {
     graphJson: '{}',
     targetsJson: '[]',
     extraDataJson: '{}',
+    ...more,
   };
   const resumption = new PromptResumption({
     ledger: { prompts: { live: async () => [], get: async () => row } },
-    promptEventLog: { start: async (given: LogHandlers) => void (handlers = given) },
+    promptEventLog: {
+      start: async (given: LogHandlers) => void (handlers = given),
+      followUser: async () => {},
+      takeOver: async () => true,
+      stopLeading: (key: string) => void left.push(key),
+    },
     keyring: { onCaller() {}, callerOf: () => ({ user: 'ann' }) },
-    livePrompts: { setJobId() {} },
+    livePrompts: { setJobId() {}, has: () => true },
     follower: {
       find: () => undefined,
       trackPrompt(draft: { key: string }) {
         tracked.push(draft.key);
         return { ...draft, caller: { user: 'ann' }, jobId: null };
       },
+      resumeFinish: () => false,
+      appendEntry: async () => {
+        throw new Error('OOM');
+      },
     },
     needsCredential: () => false,
     log: silentLogger(),
   } as unknown as ResumptionOptions);
   await resumption.start();
-  return { resumption, tracked, handlers };
+  return { resumption, tracked, left, handlers };
 }
 
 test('its frames reach sockets here: it has entries', async () => {
@@ -50,4 +61,10 @@ test('it is no live prompt to a client that repeats its id', async () => {
   const { resumption, tracked } = await open();
   await resumption.discover('k');
   expect(tracked).toEqual([]);
+});
+
+test('one that it took over and cannot continue is left to a process that can', async () => {
+  const { handlers, tracked, left } = await open({ state: 'live', jobId: 'j' });
+  await handlers?.takeOverVacant(['k']);
+  expect([tracked, left]).toEqual([['k'], ['k']]);
 });

@@ -152,6 +152,21 @@ describe.skipIf(redisMissing() !== '')(`writes of a prompt's leader${redisMissin
     expect(await everything()).toEqual(before);
   });
 
+  test('a prompt is taken over once, however many calls of a process try to', async () => {
+    await links.commands.zadd('holdover:leases', 0, KEY);
+    const takeOver = () => other.promptEventLog.takeOver({ key: KEY, user: 'ann' });
+    const taken = await Promise.all([takeOver(), takeOver()]);
+    expect(taken.filter(Boolean)).toEqual([true]);
+  });
+
+  test('a prompt whose process stops leading it is taken over when its lease is over', async () => {
+    one.promptEventLog.stopLeading(KEY);
+    expect(one.promptEventLog.isLeader(KEY)).toBe(false);
+    expect(await other.promptEventLog.takeOver({ key: KEY, user: 'ann' })).toBe(false);
+    await takenOver();
+    expect(other.promptEventLog.isLeader(KEY)).toBe(true);
+  });
+
   test('a claim that others took for a dead one is no place for a prompt any more', async () => {
     await one.promptEventLog.claim({ key: 'late', user: 'ann' });
     await links.commands.zadd('holdover:leases', 0, 'late');

@@ -100,6 +100,12 @@ test('a process reads what it missed before it owns the prompt', async () => {
   expect([events, stream.token()]).toEqual([['1 attached'], 'token']);
 });
 
+test('a process takes the lead once for each token', async () => {
+  const { stream } = open();
+  const taken = await Promise.all([stream.takeLead('token'), stream.takeLead('token')]);
+  expect(taken).toEqual([true, false]);
+});
+
 test('the end of a prompt whose entries are gone is applied once', async () => {
   const { stream, events, subscriber } = open();
   await stream.subscribe(subscriber, 'its start');

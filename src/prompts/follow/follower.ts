@@ -239,7 +239,7 @@ export class Follower {
     return new JobConsumer(prompt, entryApplier, this.#consumerOptions);
   }
 
-  #run({ signal }: FollowedPrompt, action: Action): Promise<void> {
+  #run({ prompt, signal }: FollowedPrompt, action: Action): Promise<void> {
     return this.#tasks.run(
       async () => {
         await action(signal);
@@ -249,6 +249,7 @@ export class Follower {
         if (signal.aborted || error instanceof LeadershipLost) return;
         const facts = { event: 'prompt.finish_failed', err: error };
         this.#options.log.error(facts, 'could not finish a prompt');
+        this.#options.promptEventLog.stopLeading(prompt.key);
       },
     );
   }

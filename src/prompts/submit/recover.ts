@@ -99,6 +99,7 @@ export class SubmissionRecovery {
         if (error instanceof LeadershipLost) return;
         const facts = { event: 'submission.recovery_stopped', err: error };
         this.#options.log.error(facts, 'stopped searching for the job of a submission');
+        this.#options.promptEventLog.stopLeading(prompt.key);
       },
     );
   }

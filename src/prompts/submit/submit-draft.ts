@@ -73,6 +73,8 @@ export class DraftSubmitter {
       return await this.#apply(draft, result);
     } catch (error) {
       if (error instanceof LeadershipLost) return await this.#answerForOtherProcess(draft, result);
+      if (!(error instanceof V1Error))
+        this.#options.promptEventLog.stopLeading(draft.plan.promptKey);
       throw error;
     }
   }

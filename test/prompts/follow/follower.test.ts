@@ -43,7 +43,8 @@ function open({ streams = [], jobs = [] }: { streams?: Answer[]; jobs?: (Job | E
   const polls: number[] = [];
   const ended: string[] = [];
   let isBroken = false;
-  let isLogFull = false;
+  let refused: PromptLogEntry['kind'] | undefined;
+  const left: string[] = [];
   const subscribers: LogSubscriber[] = [];
   const localLog = createLocalEventLog();
   const promptEventLog: PromptEventLog = {
@@ -52,8 +53,9 @@ function open({ streams = [], jobs = [] }: { streams?: Answer[]; jobs?: (Job | E
       subscribers.push(subscriber);
       localLog.subscribe(prompt, subscriber);
     },
+    stopLeading: (key) => void left.push(key),
     async append(key: string, entry: PromptLogEntry) {
-      if (isLogFull && entry.kind === 'recorded') throw new Error('OOM');
+      if (entry.kind === refused) throw new Error('OOM');
       entries.push(entry.kind === 'input' ? `input ${entry.input.kind}` : entry.kind);
       await localLog.append(key, entry);
     },
@@ -135,11 +137,12 @@ function open({ streams = [], jobs = [] }: { streams?: Answer[]; jobs?: (Job | E
     histories,
     polls,
     ended,
+    left,
     livePrompts,
     subscribers,
     followJob,
     breakDisk: (broken: boolean) => (isBroken = broken),
-    fillLog: (full: boolean) => (isLogFull = full),
+    refuse: (kind: typeof refused) => void (refused = kind),
   };
 }
 
@@ -204,16 +207,16 @@ test('a history that cannot be written is written when there is space again', as
 });
 
 test('an end that the log does not take is appended when it does', async () => {
-  const { follower, prompt, clock, followJob, socket, fillLog } = open({
+  const { follower, prompt, clock, followJob, socket, refuse } = open({
     streams: [[RUNNING]],
     jobs: [jobOf('succeeded')],
   });
-  fillLog(true);
   follower.releaseFrames(prompt);
   await followJob();
+  refuse('recorded');
   await clock.advance(5000);
   expect(socket.heard()).not.toContain('executing:null');
-  fillLog(false);
+  refuse(undefined);
   await clock.advance(1000);
   expect(socket.heard().at(-1)).toBe('executing:null');
   expect(follower.find('k')).toBeUndefined();
@@ -241,6 +244,14 @@ test('a prompt without a job ends when its client was answered', async () => {
   await finished;
   expect(histories).toHaveLength(1);
   expect(socket.heard()).toEqual(['execution_interrupted', 'executing:null']);
+});
+
+test('a prompt whose end is not taken by the log is left to a process that can', async () => {
+  const { follower, prompt, left, refuse } = open({});
+  refuse('input');
+  follower.releaseFrames(prompt);
+  await follower.finishWithoutJob(prompt, { kind: 'canceled' });
+  expect(left).toEqual(['k']);
 });
 
 test('a prompt that another process takes over is not consumed any more', async () => {

@@ -42,6 +42,8 @@ type Given = {
   readonly durability?: PromptDurability;
   /** The commit of its record fails. */
   readonly isDiskFull?: boolean;
+  /** The job cannot be linked. */
+  readonly isLogFull?: boolean;
 };
 
 async function submitted(result: object | Error, given: Given = {}) {
@@ -71,6 +73,7 @@ async function submitted(result: object | Error, given: Given = {}) {
       claim: given.isLost === 'before' ? lost : async () => void events.push('claim'),
       discard: async () => void events.push('discard'),
       isLeader: () => given.isLost !== 'after',
+      stopLeading: () => void events.push('stop leading'),
     },
     follower: {
       trackPrompt: (prompt: LivePrompt) => {
@@ -87,7 +90,10 @@ async function submitted(result: object | Error, given: Given = {}) {
         return { plan, ...result } as unknown as SendResult;
       },
     },
-    linkJob: async (prompt: LivePrompt) => void events.push(`link ${prompt.promptId}`),
+    linkJob: async (prompt: LivePrompt) => {
+      if (given.isLogFull) throw new Error('OOM');
+      events.push(`link ${prompt.promptId}`);
+    },
     outbox: {
       hasWaiting: () => given.isBusy ?? false,
       reserve: () => (given.isFull ? undefined : { giveBack() {} }),
@@ -124,6 +130,13 @@ test.each<[string, object | Error, Given, string | number, string[]]>([
     {},
     'k',
     ['claim', 'insert submitting', 'send', 'track k', 'link k'],
+  ],
+  [
+    'accepted that cannot be linked: a process that takes it over follows its job',
+    ACCEPTED,
+    { isLogFull: true },
+    'OOM',
+    ['claim', 'insert submitting', 'send', 'track j1', 'stop leading'],
   ],
   [
     'refused: nothing of it is left',
