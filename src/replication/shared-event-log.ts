@@ -109,6 +109,7 @@ export class SharedEventLog implements PromptEventLog {
     await this.#findVacant();
     this.#timers.push(
       setInterval(() => void this.#renew(), INTERVAL_MS.renew),
+      setInterval(() => void this.#updateUsers(), INTERVAL_MS.renew),
       setInterval(() => void this.#findVacant(), INTERVAL_MS.findVacant),
       setInterval(() => void this.#resync(), INTERVAL_MS.resync),
     );
@@ -254,8 +255,10 @@ export class SharedEventLog implements PromptEventLog {
       const lostKeys = (await scripts.renew(...keysAndTokens(some))) as string[];
       for (const key of lostKeys) this.#streams.get(key)?.loseLead();
     });
-    await this.#users.update();
   });
+
+  /** Apart from the leases: it waits for subscriptions. */
+  readonly #updateUsers = this.#repeated('the prompts of users', () => this.#users.update());
 
   readonly #findVacant = this.#repeated('vacant prompts', async () => {
     const askedAtMs = this.#clock.now();

@@ -1,5 +1,14 @@
 // A server whose prompt another server took over writes nothing more of that prompt.
-import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import {
+  afterAll,
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  onTestFinished,
+  test,
+  vi,
+} from 'vitest';
 import { SharedEventLog } from '../../src/replication/shared-event-log.ts';
 import type { PromptStore } from '../../src/ledger/ledger.ts';
 import { openRedisLedger } from '../../src/ledger/redis/redis-ledger.ts';
@@ -11,6 +20,7 @@ import { startLossy } from '../support/processes/lossy-tcp.ts';
 import { type RedisServer, redisMissing, startRedis } from '../support/processes/redis.ts';
 
 const KEY = 'k';
+const NO_HANDLERS = { takeOverVacant: async () => {} } as never;
 const log = silentLogger();
 
 const endOf = (word: string) => ({
@@ -157,6 +167,21 @@ describe.skipIf(redisMissing() !== '')(`writes of a prompt's leader${redisMissin
     const takeOver = () => other.promptEventLog.takeOver({ key: KEY, user: 'ann' });
     const taken = await Promise.all([takeOver(), takeOver()]);
     expect(taken.filter(Boolean)).toEqual([true]);
+  });
+
+  test('leases are renewed while the prompts of a user cannot be followed', async () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const subscriber = { subscribe: () => new Promise(() => {}), onReconnect() {}, close() {} };
+    const silent = open('silent', { ...links, subscriber: () => subscriber as never });
+    await silent.promptEventLog.start(NO_HANDLERS, []);
+    await silent.promptEventLog.claim({ key: 'mine', user: 'ann' });
+    for (const _ of [1, 2]) {
+      await links.commands.zadd('holdover:leases', 0, 'mine');
+      vi.advanceTimersByTime(1500);
+      const until = async () => Number(await links.commands.zscore('holdover:leases', 'mine'));
+      await expect.poll(until, { timeout: 2000 }).toBeGreaterThan(0);
+    }
   });
 
   test('a prompt whose process stops leading it is taken over when its lease is over', async () => {

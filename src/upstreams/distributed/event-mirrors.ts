@@ -90,7 +90,14 @@ export class EventMirrors {
   }
 
   #catchUpAll(): void {
-    for (const mirror of this.#mirrors) void mirror.catchUp().catch(this.#logFailure);
+    for (const mirror of this.#mirrors) void this.#readMissed(mirror).catch(this.#logFailure);
+  }
+
+  /** When even the state of the run has expired, the end was missed: the reader asks for the job. */
+  async #readMissed(mirror: EventMirror): Promise<void> {
+    const { redis, keys } = this.#options;
+    await mirror.catchUp();
+    if ((await redis.exists(keys.run(mirror.id))) === 0) mirror.close();
   }
 
   async #readPositions(): Promise<void> {

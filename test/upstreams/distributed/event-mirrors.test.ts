@@ -24,12 +24,14 @@ function open(positions: readonly (number | null)[] = [null]) {
   const stream: [id: string, fields: string[]][] = [];
   const handlers = new Map<string, Set<OnMessage>>();
   let reconnected = (): void => {};
+  let hasExpired = false;
   const send = (channel: string, text: string): void =>
     handlers.get(channel)?.forEach((onMessage) => onMessage(Buffer.from(text), channel));
   const mirrors = new EventMirrors({
     redis: {
       xrange: async (_key: string, after: string) =>
         stream.filter(([id]) => numberOf(id) > numberOf(after.slice(1))),
+      exists: async () => (hasExpired ? 0 : 1),
     } as never,
     keys: KEYS,
     pubsub: {
@@ -53,6 +55,8 @@ function open(positions: readonly (number | null)[] = [null]) {
     mirrors,
     handlers,
     reconnect: () => reconnected(),
+    /** The job ended so long ago that nothing of its run is left. */
+    expire: () => void (hasExpired = true),
     /** Writes an event to the stream, and publishes it unless it is lost on the way. */
     write: (
       event: Exclude<JobEvent, { event: 'preview' }>,
@@ -105,6 +109,15 @@ test('after a lost connection the stream has what was not published', async () =
   for (const event of [running, step(1), ended]) write(event as never, 'lost');
   reconnect();
   expect(await texts).toEqual(['queued', 'running', '1', 'succeeded']);
+});
+
+test('after a lost connection the events of a job that ended long ago are over', async () => {
+  const { mirrors, write, reconnect, expire } = open();
+  const texts = textsOf(await mirrors.subscribe('j', never));
+  write(running as never);
+  expire();
+  reconnect();
+  expect(await texts).toEqual(['queued', 'running']);
 });
 
 test('a move of the queue is shown to jobs that wait, within half a second', async () => {
