@@ -1,4 +1,4 @@
-// What a process does with the prompts of another one.
+// Prompts of another process: one that this process hears of only when it has ended, and one that it takes over.
 import { expect, test } from 'vitest';
 import { NEW_PROMPT } from '../../src/ledger/columns.ts';
 import { silentLogger } from '../../src/observability/log.ts';
