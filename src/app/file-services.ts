@@ -2,7 +2,7 @@ import { createViewSigner } from '../auth/signed-view.ts';
 import type { Config } from '../config/config.ts';
 import { createBucketUserData } from '../files/bucket-user-data.ts';
 import { createUserDataStore } from '../files/user-data-store.ts';
-import { UPLOAD_LIMITS, createUploadQuota } from '../http/upload-quota.ts';
+import { createUploadLimit } from '../http/upload-limit.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import { createSemaphore } from '../lib/concurrency.ts';
 import type { FileRouteServices } from '../v1/file-routes.ts';
@@ -39,11 +39,13 @@ export function openFileServices(
   const leadsToBucket = config.view === 'redirect' && config.upstream.kind === 'embedded';
   const linkToStored = leadsToBucket && createStoredLinks(ledger, store.files.blobs, now);
   const signer = createViewSigner({ secret: dir.secret, now });
+  const limitUploads = createUploadLimit();
   return {
     names: ledger.files,
     userData: openUserData(config, store),
     spoolDir: dir.spool,
     maxUploadBytes,
+    limitUploads,
     /** The services of the v1 routes for uploads and downloads. */
     routes: {
       jobs: upstream.jobs,
@@ -53,7 +55,7 @@ export function openFileServices(
       signer,
       ...(linkToStored && { linkToStored }),
       decodeSlots,
-      quota: createUploadQuota(UPLOAD_LIMITS),
+      limitUploads,
       // A remote service or a bucket stores the bytes: here they need not survive a power loss.
       durability: config.upstream.kind === 'remote' || store.files.bucket ? 'transient' : 'fsync',
       callerOf: auth.keyring.callerOf,

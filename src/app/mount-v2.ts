@@ -18,6 +18,7 @@ export function mountEmbeddedV2(services: Services): Koa.Middleware[] {
   return [
     createV2Routes({
       maxUploadBytes: config.maxUploadBytes,
+      limitUploads: services.files.limitUploads,
       bodies,
       jobs: withPromptIds(upstream.runner.jobs, { livePrompts: prompts.live, ledger }),
       log: logs.log,

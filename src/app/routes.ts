@@ -63,6 +63,7 @@ export function v1Routes(services: Services, { frontend }: Mounts): readonly V1R
       userData: files.userData,
       spoolDir: files.spoolDir,
       maxUploadBytes: files.maxUploadBytes,
+      limitUploads: files.limitUploads,
       features: featuresOf(config),
       version: packageVersion(),
       extensions: frontend?.extensions,

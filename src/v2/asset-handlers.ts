@@ -1,3 +1,4 @@
+import type { UploadBusy } from '../http/upload-limit.ts';
 import { type FilePart, type ReceivedForm, receiveMultipart } from '../http/multipart.ts';
 import {
   type GrowingFile,
@@ -73,9 +74,9 @@ export function createAssetHandlers(options: V2RouteOptions): Record<AssetOperat
 
 /** Receives a form whose file is sent on while it arrives; a file that nothing takes is not. */
 async function withFollowedForm<T>(
-  { spoolDir, maxUploadBytes, startUpload }: V2RouteOptions,
+  { spoolDir, maxUploadBytes, limitUploads, startUpload }: V2RouteOptions,
   { ctx, caller }: Pick<V2Request, 'ctx' | 'caller'>,
-  work: (form: ReceivedForm) => Promise<T>,
+  work: (form: ReceivedForm | UploadBusy) => Promise<T>,
 ): Promise<T> {
   const started: StartedUpload[] = [];
   const atMostBytes = ctx.request.length ?? maxUploadBytes;
@@ -85,7 +86,8 @@ async function withFollowedForm<T>(
   };
   const limits = { dir: spoolDir, maxFileBytes: maxUploadBytes, maxFields: MAX_FORM_FIELDS };
   try {
-    return await work(await receiveMultipart(ctx.req, { ...limits, follow }));
+    const receive = () => receiveMultipart(ctx.req, { ...limits, follow });
+    return await work(await limitUploads(caller.user, receive));
   } finally {
     for (const one of started) one.cancel();
   }

@@ -15,6 +15,7 @@ import {
   type StartUpload,
 } from '../protocol/job-api.ts';
 import { type Json, isJsonObject, stringifyJson } from '../protocol/json.ts';
+import type { UploadLimit } from '../http/upload-limit.ts';
 import type { LinkRewriter, ContentSigner } from './link-rewriter.ts';
 import type { Job } from '../protocol/v2.ts';
 
@@ -28,6 +29,7 @@ export type V2RouteOptions = {
   readonly startUpload?: StartUpload | undefined;
   /** Largest file of a form. */
   readonly maxUploadBytes: number;
+  readonly limitUploads: UploadLimit;
   readonly bodies: BodyReader;
   /** Event streams that one caller may have open. */
   readonly streamCap?: number;

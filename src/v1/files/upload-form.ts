@@ -1,14 +1,14 @@
 import { readFile, rm } from 'node:fs/promises';
-import type Koa from 'koa';
 import type { FileStore, FileType } from '../../ledger/ledger.ts';
 import { type Form, type MultipartOptions, receiveMultipart } from '../../http/multipart.ts';
+import type { SpoolRefusal } from '../../lib/spool.ts';
 import type { Durability } from '../../lib/durability.ts';
 import type { SpooledFile } from '../../protocol/job-api.ts';
 import type { DialectRules } from '../../dialects/dialect.ts';
 import { V1Error, emptyError, plainError, requirePrintable } from '../../dialects/errors.ts';
 import type { V1Request } from '../routes.ts';
 import { isFileType, safeFolder, safeName } from '../../files/safe-name.ts';
-import type { UploadQuota } from '../../http/upload-quota.ts';
+import type { UploadBusy, UploadLimit } from '../../http/upload-limit.ts';
 
 /** Where a form's files land first, and how large they may be. */
 export type FormLimits = {
@@ -16,8 +16,7 @@ export type FormLimits = {
   /** `fsync` for the spooled files; `transient` where they are only sent on. */
   readonly durability?: Durability;
   readonly maxUploadBytes: number;
-  /** Absent: uploads are not limited in number or bytes. */
-  readonly quota?: UploadQuota;
+  readonly limitUploads: UploadLimit;
 };
 
 /** A parsed upload form: the file, its target, and the fields to echo in the answer. */
@@ -46,33 +45,16 @@ type FormWork = {
   readonly follow?: MultipartOptions['follow'];
 };
 
-/** Receives the form when the quota allows it, passes it to `work`, and removes its files afterwards. */
+/** Receives the form, passes it to `work`, and removes its files afterwards. */
 export async function withForm(
-  limits: FormLimits,
+  { spoolDir, durability, maxUploadBytes, limitUploads }: FormLimits,
   { ctx, caller }: Pick<V1Request, 'ctx' | 'caller'>,
-  work: FormWork,
+  { work, follow }: FormWork,
 ): Promise<void> {
   if (!ctx.is('multipart/form-data'))
     throw emptyError(400, 'The body must be multipart/form-data.');
-  const { quota, maxUploadBytes } = limits;
-  const bytes = ctx.request.length ?? maxUploadBytes;
-  const receive = () => receiveForm(limits, ctx, work);
-  // A body that is too large is refused before it is read, so it needs no quota.
-  if (!quota || bytes > maxUploadBytes) return receive();
-  await quota.withRoom({ user: caller.user, bytes }, receive);
-}
-
-async function receiveForm(
-  { spoolDir, durability, maxUploadBytes }: FormLimits,
-  ctx: Koa.Context,
-  { work, follow }: FormWork,
-): Promise<void> {
-  const received = await receiveMultipart(ctx.req, {
-    dir: spoolDir,
-    durability,
-    maxFileBytes: maxUploadBytes,
-    follow,
-  });
+  const options = { dir: spoolDir, durability, maxFileBytes: maxUploadBytes, follow };
+  const received = await limitUploads(caller.user, () => receiveMultipart(ctx.req, options));
   if (!received.ok) throw formError(received);
   try {
     await work(received.value);
@@ -130,19 +112,22 @@ export function uploadError(message: string): V1Error {
 }
 
 /** The original says a 413 in plain text. */
-function formError({ status, message }: { readonly status: number; readonly message: string }) {
+function formError({ status, message, ...more }: SpoolRefusal | UploadBusy): V1Error {
   if (status === 413) return new V1Error(413, message, CLOSE_CONNECTION);
-  return new V1Error(
-    status,
-    plainError(FORM_CODES[status] ?? 'invalid_upload', message),
-    CLOSE_CONNECTION,
-  );
+  const retryHeaders = 'retryAfterSeconds' in more && {
+    'Retry-After': `${more.retryAfterSeconds}`,
+  };
+  return new V1Error(status, plainError(FORM_CODES[status], message), {
+    headers: { ...retryHeaders, ...CLOSE_CONNECTION.headers },
+  });
 }
 
-const FORM_CODES: { readonly [status: number]: string } = {
+const FORM_CODES = {
+  400: 'invalid_upload',
   415: 'unsupported_encoding',
+  503: 'server_busy',
   507: 'insufficient_storage',
-};
+} as const satisfies Record<Exclude<(SpoolRefusal | UploadBusy)['status'], 413>, string>;
 
 /** A field's text; some clients send theirs as a file part. */
 export async function textField(

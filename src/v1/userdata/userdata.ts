@@ -15,6 +15,7 @@ import {
 import type { Unchanged, UserDataStore } from '../../files/user-data-store.ts';
 import type { Readable } from 'node:stream';
 import type { Json, JsonObject } from '../../protocol/json.ts';
+import type { UploadLimit } from '../../http/upload-limit.ts';
 import { withinRoot } from '../../files/safe-name.ts';
 
 /** Services of the user data routes. */
@@ -22,6 +23,7 @@ export type UserDataServices = {
   readonly userData: UserDataStore;
   readonly spoolDir: string;
   readonly maxUploadBytes: number;
+  readonly limitUploads: UploadLimit;
 };
 
 /** Workflows and other files that a front end stores for each user; a name is one encoded segment. */
@@ -68,16 +70,14 @@ function sendObject(
   ctx.body = stream;
 }
 
-async function putFile(
-  services: UserDataServices,
-  { ctx, caller, params, query }: V1Request,
-): Promise<void> {
+async function putFile(services: UserDataServices, request: V1Request): Promise<void> {
+  const { ctx, caller, params, query } = request;
   const path = pathOf(params['file']);
   const how = { overwrite: query.get('overwrite') !== 'false' };
   const status = await services.userData.look(caller.user, path);
   // Refused early, before the body is read; `put` checks again when the file is moved into place.
   if (status.kind === 'file' && !how.overwrite) throw unchangedError('exists');
-  const file = await receiveBody(services, ctx);
+  const file = await receiveBody(services, request);
   try {
     sendFileInfo(ctx, query, {
       path,
@@ -142,8 +142,8 @@ function unchangedError(why: Unchanged): V1Error {
 }
 
 async function receiveBody(
-  { spoolDir, maxUploadBytes }: UserDataServices,
-  ctx: Koa.Context,
+  { spoolDir, maxUploadBytes, limitUploads }: UserDataServices,
+  { ctx, caller }: Pick<V1Request, 'ctx' | 'caller'>,
 ): Promise<SpooledFile> {
   if ((ctx.get('Content-Encoding') || 'identity').toLowerCase() !== 'identity') {
     throw new V1Error(415, 'Compressed bodies are not taken.', { headers: CLOSE_CONNECTION });
@@ -151,9 +151,12 @@ async function receiveBody(
   if (Number(ctx.get('Content-Length')) > maxUploadBytes) {
     throw new V1Error(413, tooLargeText(maxUploadBytes), { headers: CLOSE_CONNECTION });
   }
-  const spooled = await spoolStream(ctx.req, { dir: spoolDir, maxBytes: maxUploadBytes });
+  const limits = { dir: spoolDir, maxBytes: maxUploadBytes };
+  const spooled = await limitUploads(caller.user, () => spoolStream(ctx.req, limits));
   if (spooled.ok) return spooled.value;
-  throw new V1Error(spooled.status, spooled.message, { headers: CLOSE_CONNECTION });
+  const retryHeaders = spooled.status === 503 && { 'Retry-After': `${spooled.retryAfterSeconds}` };
+  const headers = { ...retryHeaders, ...CLOSE_CONNECTION };
+  throw new V1Error(spooled.status, spooled.message, { headers });
 }
 
 const CLOSE_CONNECTION = { Connection: 'close' };

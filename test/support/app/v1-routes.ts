@@ -4,6 +4,7 @@ import { type IncomingHttpHeaders, createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createUploadLimit } from '../../../src/http/upload-limit.ts';
 import { createBodyReader } from '../../../src/http/json-body.ts';
 import { createPublicAddresses } from '../../../src/http/public-address.ts';
 import { createLocalSharedLog } from '../../../src/observability/log-subscriptions.ts';
@@ -68,6 +69,7 @@ export async function createTestApp(
     spoolDir,
     maxUploadBytes: 1024 * 1024,
     bodies: createBodyReader({ maxBytes: 1024 * 1024 }),
+    limitUploads: createUploadLimit(),
     view: 'stream',
     addresses: createPublicAddresses(),
     signer: createViewSigner({ secret: Buffer.from('test secret'), lifetimeMs: 60_000, now }),

@@ -12,6 +12,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
 import Koa from 'koa';
+import { createUploadLimit } from '../../../src/http/upload-limit.ts';
 import { createBodyReader } from '../../../src/http/json-body.ts';
 import { createPublicAddresses } from '../../../src/http/public-address.ts';
 import { createV2Routes } from '../../../src/v2/routes.ts';
@@ -71,6 +72,7 @@ export async function createTestV2AppOver<T extends JobApi>(
       identify: (ctx) => (ctx.get('X-User') === '' ? undefined : { user: ctx.get('X-User') }),
       maxUploadBytes: 64 * 1024,
       bodies: createBodyReader({ maxBytes: 64 * 1024 }),
+      limitUploads: createUploadLimit(),
       streamCap: 2,
       keepAliveMs: 60_000,
       log: { error: (fields: unknown) => void failures.push(fields) } as NonNullable<
