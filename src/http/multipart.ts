@@ -43,14 +43,9 @@ export type MultipartOptions = {
 export type ReceivedForm = { readonly ok: true; readonly value: Form } | SpoolRefusal;
 
 /**
- * How much of a refused body is still read, and for how long, so that its sender reads the answer.
- */
-const DRAIN_LIMITS = { maxBytes: 1024 * 1024, timeoutMs: 1000 };
-
-/**
  * Reads a multipart body, files spooled to disk and hashed on the way; reading stops at the first
- * trouble. On a refusal nothing is left on disk and only a little more of the body was read, so
- * answer with `Connection: close`.
+ * trouble. On a refusal nothing is left on disk and the rest of the body is not read: answer with
+ * `Connection: close`.
  */
 export async function receiveMultipart(
   request: IncomingMessage,
@@ -74,9 +69,7 @@ export async function receiveMultipart(
   } catch (error) {
     failure = error;
   }
-  const received = await form.finish(failure);
-  if (!received.ok) await drainRequest(request);
-  return received;
+  return form.finish(failure);
 }
 
 class LimitExceeded extends Error {}
@@ -121,25 +114,6 @@ function createByteCounter(maxBytes: number): Transform {
       size += chunk.length;
       done(size > maxBytes ? new LimitExceeded() : null, chunk);
     },
-  });
-}
-
-/** Reads on for a moment: a connection closed on unread bytes takes the answer with it. */
-function drainRequest(request: IncomingMessage): Promise<void> {
-  return new Promise((resolve) => {
-    if (request.readableEnded || request.destroyed) return resolve();
-    let leftBytes = DRAIN_LIMITS.maxBytes;
-    const timer = setTimeout(stop, DRAIN_LIMITS.timeoutMs);
-    function stop(): void {
-      clearTimeout(timer);
-      request.off('data', count).off('end', stop).off('close', stop).pause();
-      resolve();
-    }
-    function count(chunk: Buffer): void {
-      leftBytes -= chunk.length;
-      if (leftBytes < 0) stop();
-    }
-    request.on('data', count).once('end', stop).once('close', stop).resume();
   });
 }
 
