@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { MEBIBYTE, daysInMs } from '../config/parse-values.ts';
 import { parseWorkerConfig, type WorkerSettings } from '../config/worker.ts';
 import { DEFAULT_LIMITS } from '../upstreams/job-engine.ts';
 import { ALL_NODES } from '../nodes/library.ts';
@@ -11,8 +12,6 @@ import { type Logger, createLogger, logProcessErrors } from '../observability/lo
 import { withoutCredentialsIn } from '../protocol/url-credentials.ts';
 
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
-const MEBIBYTE = 1024 * 1024;
-const DAY_MS = 24 * 60 * 60 * 1000;
 
 /** `holdover worker`: takes jobs from the queue until a signal stops it; resolves with the exit code. */
 export async function workerCommand(argv: readonly string[]): Promise<number> {
@@ -76,6 +75,6 @@ function limitsOf(settings: WorkerSettings) {
     jobTimeMs: settings.jobTimeout * 1000,
     jobMemoryBytes: settings.jobMemory * MEBIBYTE,
     assetBudgetBytes: settings.diskBudget * MEBIBYTE,
-    retentionMs: settings.retentionDays * DAY_MS,
+    retentionMs: daysInMs(settings.retentionDays),
   };
 }

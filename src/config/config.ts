@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 import { Command } from 'commander';
 import { type CommandExit, exitFor } from './command-line.ts';
-import { parseJsonObject } from './parse-values.ts';
+import { MEBIBYTE, daysInMs, parseJsonObject } from './parse-values.ts';
 import { type Flags, OPTIONS } from './flags.ts';
 import { sharedDirectories } from './shared-folders.ts';
 import { readFrontendRoot } from './frontend.ts';
@@ -22,9 +22,6 @@ export type Config = ReturnType<typeof configFrom>;
 export type { Upstream } from './upstream.ts';
 
 export type ParsedConfig = { readonly kind: 'config'; readonly config: Config } | CommandExit;
-
-const MEBIBYTE = 1024 * 1024;
-const DAY_MS = 24 * 60 * 60 * 1000;
 
 const OTHER_COMMANDS = `
 Other commands (each has its own --help):
@@ -117,7 +114,7 @@ function configFrom(flags: Flags, env: NodeJS.ProcessEnv) {
       graphBytes: Math.round(flags.historyGraphLimit * MEBIBYTE),
     },
     diskBudgetBytes: flags.diskBudget * MEBIBYTE,
-    retentionMs: flags.retentionDays * DAY_MS,
+    retentionMs: daysInMs(flags.retentionDays),
     maxSockets: flags.maxSockets,
     maxSocketsPerUser: flags.maxSocketsPerUser,
     /** Folder of the browser front end served at `/`; `undefined`: Holdover's own page is there. */

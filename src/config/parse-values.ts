@@ -11,6 +11,14 @@ export function parseJsonObject(flag: string, text: string): { readonly [name: s
   throw new InvalidSetting(`option '${flag}' must be a JSON object`);
 }
 
+export const MEBIBYTE: number = 1024 * 1024;
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+/** Times are recorded in whole milliseconds. */
+export function daysInMs(days: number): number {
+  return Math.round(days * DAY_MS);
+}
+
 /** An environment variable holds several values in one text. */
 export function splitList(texts: readonly string[] = []): readonly string[] {
   return texts.flatMap((text) => text.split(/[\s,;]+/)).filter((text) => text !== '');

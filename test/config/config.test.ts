@@ -43,6 +43,8 @@ describe('flags', () => {
     [['--enable-cors-header'], { corsOrigin: '*' }],
     [['--enable-cors-header', 'https://app.example'], { corsOrigin: 'https://app.example' }],
     [['--max-upload-size', '1.5'], { maxUploadBytes: 1572864 }],
+    // An hour; the ledger records whole milliseconds.
+    [['--retention-days', '0.041667'], { retentionMs: 3_600_029 }],
     [['--preview-method', 'none'], { previewMethod: 'none' }],
     [['--ledger', 'sqlite'], { ledger: { kind: 'sqlite' } }],
     [['--ledger', 'redis://h:1/2'], { ledger: { kind: 'redis', url: 'redis://h:1/2' } }],
