@@ -35,3 +35,8 @@ export function parseHost(
     return undefined;
   return { hostname: new URL(`http://${host}`).hostname, port };
 }
+
+/** A text in place of an address, as it may be repeated: without what may be a login. */
+export function withoutLogin(text: string): string {
+  return text.replace(/^([a-z][a-z\d+.-]*:\/\/)?.*@/is, '$1').replace(/\?.*$/s, '?…');
+}

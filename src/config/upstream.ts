@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { ASSET_MODES, Flags, LABEL_MODES } from './flags.ts';
 import { InvalidSetting } from './invalid-setting.ts';
-import { parseJsonObject, parseHost, splitList } from './parse-values.ts';
+import { parseJsonObject, parseHost, splitList, withoutLogin } from './parse-values.ts';
 
 /** The upstream that runs the jobs. */
 export type Upstream =
@@ -121,11 +121,6 @@ function parseKey(text: string | undefined, source: string): string | undefined 
   if (key === '') return undefined;
   if (/^[\x21-\x7e]+$/.test(key)) return key;
   throw new InvalidSetting(`the key in ${source} has characters that no key has`);
-}
-
-/** An address as it may be repeated: without a login. */
-function withoutLogin(text: string): string {
-  return text.replace(/\/\/[^/@]*@/, '//');
 }
 
 /** A host that an upstream may redirect to; without a port: all of its ports. */

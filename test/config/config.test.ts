@@ -141,6 +141,19 @@ describe('flags', () => {
     expect(told).not.toContain('canary');
   });
 
+  test.each([
+    ['--upstream', 'ann:canary@host', 'host'],
+    ['--upstream', 'ftp://ann:canary/with/slash@host/x', 'ftp://host/x'],
+    ['--upstream', 'https://ann:canary/with/slash@host', 'https://host'],
+    ['--upstream', 'ftp://host/x?key=canary', 'ftp://host/x?…'],
+    ['--public-url', 'https://ann:canary@host/comfy', 'https://host/comfy'],
+    ['--public-url', 'https://host/comfy?key=canary', 'https://host/comfy?…'],
+  ])('%s %s is refused as %s, without a secret', (flag, text, shown) => {
+    const { code, text: told } = exitOf([flag, text]);
+    expect([code, told]).toEqual([2, expect.stringContaining(`'${shown}'`)]);
+    expect(told).not.toContain('canary');
+  });
+
   test('a wrong environment value is refused like a wrong flag', () => {
     expect(exitOf([], { HOLDOVER_PORT: 'x' }).code).toBe(2);
   });
