@@ -5,6 +5,7 @@ import { Command } from 'commander';
 import { addServerOptions } from '../config/command-line.ts';
 import type { Flags } from '../config/flags.ts';
 import { InvalidSetting } from '../config/invalid-setting.ts';
+import { withoutLogin } from '../config/parse-values.ts';
 import { objectInfoSource, upstreamOf } from '../config/upstream.ts';
 import { ALL_NODES } from '../nodes/library.ts';
 import { objectInfo } from '../nodes/object-info.ts';
@@ -132,11 +133,12 @@ async function submissionOf(prompt: ConvertiblePrompt, context: ConvertContext):
   }
 }
 
-/** The upstream's definitions, which say which inputs are files; else those of the embedded library. */
+/** The definitions, which say which inputs are files; where the upstream has none, those of the embedded library. */
 async function loadDefinitions({ settings, target, workDir }: ConvertContext): Promise<ObjectInfo> {
   const embedded = objectInfo([...ALL_NODES.values()]);
+  const named = objectInfoSource(settings.objectInfo);
   const source = await openDefinitions({
-    source: objectInfoSource(settings.objectInfo),
+    source: named,
     upstream: { kind: 'remote', ...target },
     embedded,
     cacheDir: join(workDir, 'object-info'),
@@ -144,7 +146,11 @@ async function loadDefinitions({ settings, target, workDir }: ConvertContext): P
   });
   try {
     const known = await source.current(CALLER);
-    return known.ok ? known.definitions.info : embedded;
+    if (known.ok) return known.definitions.info;
+    if (named.kind === 'auto') return embedded;
+    throw new Unconvertible(
+      `--object-info ${withoutLogin(settings.objectInfo)} has no definitions to read`,
+    );
   } finally {
     await source.close();
   }

@@ -163,6 +163,18 @@ describe('holdover convert', () => {
     },
   );
 
+  test.each(['absent.json', 'secret.txt'])(
+    'does not convert without the node definitions of --object-info %s',
+    async (name) => {
+      const path = join(dir, name);
+      expect(await convert(flat(), '--object-info', path)).toMatchObject({
+        code: 1,
+        stdout: '',
+        stderr: `error: --object-info ${path} has no definitions to read\n`,
+      });
+    },
+  );
+
   test('says that the upstream is not there', async () => {
     const converted = await convert(loading('sub/cat.png'), '--upstream', 'http://127.0.0.1:1');
     expect(converted).toMatchObject({
