@@ -18,6 +18,7 @@ import {
   announcement,
   connection,
   hasKey,
+  identity,
   now,
   reconnect,
   session,
@@ -80,7 +81,7 @@ function App() {
           {connection.value.is === 'locked' && part !== 'connect' ? (
             <LockedView />
           ) : (
-            <View part={part} detail={detail} />
+            <View key={identity.value} part={part} detail={detail} />
           )}
           {toast.value && <div class={`toast is-${toast.value.kind}`}>{toast.value.text}</div>}
         </main>

@@ -42,10 +42,10 @@ async function poll(): Promise<void> {
   if (is === 'open' && !isPaused.peek()) {
     const after = [...revisions].map(([server, revision]) => `${server}.${revision}`).join(',');
     const query = new URLSearchParams({ after, scope: scope.peek() });
-    const asked = scope.peek();
+    const [asked, asking] = [scope.peek(), identity.peek()];
     try {
       const answer = await getJson<TrafficAnswer>(`holdover/api/traffic?${query}`);
-      if (asked === scope.peek()) add(answer);
+      if (asked === scope.peek() && asking === identity.peek()) add(answer);
       fault.value = '';
     } catch (error) {
       fault.value = error instanceof Error ? error.message : String(error);

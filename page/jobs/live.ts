@@ -50,6 +50,12 @@ export function forgetLive(id: string): void {
   pictures.delete(id);
 }
 
+/** The jobs of another key may have the same ids. */
+export function forgetAllLive(): void {
+  for (const id of [...jobs.keys()]) forgetLive(id);
+  lastPromptId = undefined;
+}
+
 type NodeStates = Readonly<
   Record<string, { readonly state?: string; readonly value?: number; readonly max?: number }>
 >;

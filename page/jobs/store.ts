@@ -4,7 +4,7 @@ import { getJson, postJson } from '../lib/server.ts';
 import { route, replaceQuery } from '../lib/route.ts';
 import { announcement, connection, identity, onMessage, tell, tellError } from '../state.ts';
 import { STATUS_WORDS, type Status } from '../lib/ui.tsx';
-import { forgetLive } from './live.ts';
+import { forgetAllLive, forgetLive } from './live.ts';
 
 export type Filter = {
   readonly status: Status | 'all';
@@ -244,6 +244,7 @@ effect(() => {
   lastIdentity = identity.value;
   counts.value = undefined;
   clients.value = new Set();
+  forgetAllLive();
   restart();
 });
 

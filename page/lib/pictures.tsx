@@ -4,6 +4,7 @@ import file from 'icon:file';
 import { call, viewPath } from './server.ts';
 import { useIsResting } from './scrolling.ts';
 import { Icon, useSeen } from './ui.tsx';
+import { identity } from '../state.ts';
 
 type File = { readonly filename: string; readonly subfolder: string; readonly type: string };
 
@@ -39,15 +40,21 @@ export function isPicture({ filename }: File): boolean {
 const MAX_URLS = 400;
 const urls = new Map<string, string>();
 
+/** The files of another key may have the same names. */
+function urlName(path: string): string {
+  return `${identity.peek()} ${path}`;
+}
+
 async function urlOf(path: string, isWanted: () => boolean): Promise<string> {
-  const known = urls.get(path);
+  const name = urlName(path);
+  const known = urls.get(name);
   if (known !== undefined) return known;
   const url = await inTurn(isWanted, async () => {
     const response = await call(path);
     if (!response.ok) throw new Error(`The server answered ${response.status}.`);
     return URL.createObjectURL(await response.blob());
   });
-  urls.set(path, url);
+  urls.set(name, url);
   if (urls.size > MAX_URLS) {
     const [oldest = '', oldestUrl = ''] = urls.entries().next().value ?? [];
     urls.delete(oldest);
@@ -74,9 +81,9 @@ export function Thumbnail(props: ThumbnailProps) {
 export function ShownThumbnail({ of, quality = 70, full = false }: ThumbnailProps) {
   const path = viewPath(of, full ? {} : { preview: `webp;${quality}` });
   const isResting = useIsResting();
-  const [url, setUrl] = useState(() => urls.get(path));
+  const [url, setUrl] = useState(() => urls.get(urlName(path)));
   useEffect(() => {
-    setUrl(urls.get(path));
+    setUrl(urls.get(urlName(path)));
     if (!isResting || !isPicture(of)) return undefined;
     let isCurrent = true;
     urlOf(path, () => isCurrent).then(
