@@ -12,6 +12,7 @@ import warning from 'icon:triangle-alert';
 import { ago, dateTime, duration } from '../lib/format.ts';
 import { goTo, linkTo } from '../lib/route.ts';
 import { Refused, getJson } from '../lib/server.ts';
+import { isStep } from '../lib/socket.ts';
 import { Choice, CopyButton, Empty, Icon, StatusBadge } from '../lib/ui.tsx';
 import { Progress, isLive, times } from '../jobs/job-row.tsx';
 import { hasSeed, runAgain } from '../jobs/run.ts';
@@ -42,9 +43,8 @@ export function JobView({ id }: { readonly id: string }) {
   }, [id, isOpen]);
   useEffect(
     () =>
-      onMessage(({ type, data }) => {
-        const isStep = type === 'progress' || type === 'progress_state' || type === 'executing';
-        if (data['prompt_id'] === id && !isStep) read();
+      onMessage((message) => {
+        if (message.data['prompt_id'] === id && !isStep(message)) read();
       }),
     [id],
   );

@@ -34,7 +34,10 @@ export function canRunSample(): Promise<boolean> {
     ),
   ).then(
     (found) => found.every(Boolean),
-    () => false,
+    () => {
+      isRunnable = undefined;
+      return false;
+    },
   );
   return isRunnable;
 }

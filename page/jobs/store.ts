@@ -2,6 +2,7 @@ import { batch, computed, effect, signal } from '@preact/signals';
 import type { JobListAnswer, JobSummary } from '../../src/console/api-types.ts';
 import { getJson, postJson } from '../lib/server.ts';
 import { route, replaceQuery } from '../lib/route.ts';
+import { isStep } from '../lib/socket.ts';
 import { announcement, connection, identity, onMessage, tell, tellError } from '../state.ts';
 import { STATUS_WORDS, type Status } from '../lib/ui.tsx';
 import { forgetAllLive, forgetLive } from './live.ts';
@@ -229,9 +230,9 @@ export function toggleSelected(key: string): void {
   selection.value = next;
 }
 
-onMessage(({ type }) => {
-  const isStep = type === 'progress' || type === 'progress_state' || type === 'executing';
-  if (type === 'status' || (type.startsWith('execut') && !isStep)) void refresh();
+onMessage((message) => {
+  const { type } = message;
+  if (type === 'status' || (type.startsWith('execut') && !isStep(message))) void refresh();
 });
 
 effect(() => {

@@ -8,6 +8,12 @@ export type SocketMessage = {
   readonly data: Readonly<Record<string, unknown>>;
 };
 
+/** True for a message that comes many times in a run; the last `executing` names no node. */
+export function isStep({ type, data }: SocketMessage): boolean {
+  if (type === 'executing') return data['node'] !== null;
+  return type === 'progress' || type === 'progress_state';
+}
+
 export type SocketHandlers = {
   /** Before each connection; `false`: the server wants a key, nothing is tried until `restart`. */
   prepare(): Promise<boolean>;

@@ -1,4 +1,5 @@
 // What Holdover's own page shows after its key, or the server, has changed.
+import { readFile } from 'node:fs/promises';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { findChromium, launchChromium } from '../support/browser/chromium.ts';
@@ -64,6 +65,66 @@ describe.skipIf(notRun)(`Holdover's own page${notRun}`, { timeout: WITHIN_MS }, 
     await page.getByRole('heading', { name: 'same-name' }).waitFor();
     await useKey('key-of-one');
     await page.getByRole('heading', { name: 'There is no such job' }).waitFor();
+    await page.close();
+  });
+
+  test('exports what it recorded since the server was started again', async () => {
+    const page = await open('inspector');
+    const calls = page.locator('.line', { hasText: 'POST/prompt' });
+    const record = async (id: string): Promise<void> => {
+      await fetch(`${holdover.url}/holdover/api/traffic`);
+      await submit({ prompt: flat(), prompt_id: id }, '');
+    };
+    await page.getByText('Recording').waitFor();
+    await record('before');
+    await calls.first().waitFor();
+    await holdover.kill9();
+    const { dataDir, port } = holdover;
+    holdover = await startHoldover({ upstream: 'embedded', dataDir, port });
+    await page.getByRole('status').getByText('Connected again.').waitFor();
+    await record('after');
+    await calls.nth(1).waitFor();
+    const [archive] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'Export as HAR' }).click(),
+    ]);
+    expect(await readFile(await archive.path(), 'utf8')).toContain('/prompt');
+    await page.close();
+  });
+
+  test('shows the end of a job that history had only after its last step', async () => {
+    const page = await open('jobs?status=failed');
+    let isOver = false;
+    page.on('websocket', (socket) =>
+      socket.on('framereceived', ({ payload }) => {
+        if (String(payload).includes('"node":null')) isOver = true;
+      }),
+    );
+    await page.route('**/holdover/api/job?*', async (route) => {
+      const wasOver = isOver;
+      const response = await route.fetch();
+      const answer = (await response.json()) as { job?: object };
+      const running = { ...answer.job, status: 'in_progress', ended_at_ms: null };
+      const isShown = wasOver || answer.job === undefined;
+      await route.fulfill({ response, json: isShown ? answer : { ...answer, job: running } });
+    });
+    await page.reload();
+    await page.locator('#link', { hasText: 'connected' }).waitFor();
+    await page.goto(`${holdover.url}#/jobs/ends`);
+    await page.getByRole('heading', { name: 'There is no such job' }).waitFor();
+    await submit({ prompt: flat(), prompt_id: 'ends' }, '');
+    await page.locator('.facts .badge', { hasText: 'Completed' }).waitFor();
+    await page.close();
+  });
+
+  test('offers the sample again after the server could not say what it runs', async () => {
+    const page = await browser.newPage();
+    await page.route('**/object_info/*', (route) => route.fulfill({ status: 503 }));
+    await page.goto(`${holdover.url}#/connect`);
+    await page.getByText('/system_stats').waitFor();
+    await page.unrouteAll({ behavior: 'wait' });
+    await page.getByRole('link', { name: 'Jobs', exact: true }).click();
+    await page.getByRole('button', { name: 'Run a sample' }).waitFor();
     await page.close();
   });
 });
