@@ -33,12 +33,15 @@ export function ClientsView() {
   const isOpen = connection.value.is === 'open';
   const whose = scope.value;
   useEffect(() => {
-    if (!isOpen) return;
+    if (!isOpen) return undefined;
+    let isCurrent = true;
     setFault('');
     getJson<ClientsAnswer>(`holdover/api/clients?scope=${whose}`).then(
-      setAnswer,
-      (error: unknown) => setFault(error instanceof Error ? error.message : String(error)),
+      (found) => isCurrent && setAnswer(found),
+      (error: unknown) =>
+        isCurrent && setFault(error instanceof Error ? error.message : String(error)),
     );
+    return () => void (isCurrent = false);
   }, [isOpen, whose, attempt]);
   const clients = answer?.clients ?? [];
   const ready = clients.filter(({ verdict }) => verdict === 'ready').length;

@@ -52,7 +52,7 @@ export function forgetLive(id: string): void {
 
 /** The jobs of another key may have the same ids. */
 export function forgetAllLive(): void {
-  for (const id of [...jobs.keys()]) forgetLive(id);
+  for (const id of jobs.keys()) forgetLive(id);
   lastPromptId = undefined;
 }
 

@@ -1,4 +1,4 @@
-// What Holdover's own page shows after its key, or the server, has changed.
+// Holdover's own page after its key, or the server, has changed.
 import { readFile } from 'node:fs/promises';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -114,6 +114,48 @@ describe.skipIf(notRun)(`Holdover's own page${notRun}`, { timeout: WITHIN_MS }, 
     await page.getByRole('heading', { name: 'There is no such job' }).waitFor();
     await submit({ prompt: flat(), prompt_id: 'ends' }, '');
     await page.locator('.facts .badge', { hasText: 'Completed' }).waitFor();
+    await page.close();
+  });
+
+  test('copies from a dialog where the browser has no clipboard of its own', async () => {
+    await submit({ prompt: flat(), client_id: 'copied' }, '');
+    const page = await browser.newPage();
+    await page.addInitScript(() => {
+      Object.defineProperty(navigator, 'clipboard', { value: undefined });
+      document.addEventListener('copy', () => {
+        document.title = (document.activeElement as HTMLTextAreaElement).value;
+      });
+    });
+    await page.goto(`${holdover.url}#/clients`);
+    await page.getByRole('button', { name: 'Write its v2 code' }).first().click();
+    await page.getByRole('button', { name: 'Copy the code' }).click();
+    await page.getByText('Copied', { exact: true }).waitFor();
+    expect(await page.title()).toContain('EmptyImage');
+    await page.close();
+  });
+
+  test('shows the clients that were asked for last, whichever answer comes last', async () => {
+    await submit({ prompt: flat() }, '');
+    const page = await open('clients');
+    let release = (): void => {};
+    const released = new Promise<void>((resolve) => (release = resolve));
+    await page.route('**/clients?scope=all', async (route) => {
+      await released;
+      await route.fulfill({ json: { clients: [] } });
+    });
+    await page.locator('.client').first().waitFor();
+    const asked = page.waitForRequest('**/clients?scope=all');
+    await page.getByRole('button', { name: 'All users' }).click();
+    await asked;
+    const answered = page.waitForResponse('**/clients?scope=own');
+    await page.getByRole('button', { name: 'Mine' }).click();
+    await (await answered).finished();
+    const late = page.waitForResponse('**/clients?scope=all');
+    release();
+    await (await late).finished();
+    // A later answer is shown by then.
+    await page.evaluate(() => new Promise((resolve) => setTimeout(resolve, 100)));
+    expect(await page.locator('.client').count()).toBeGreaterThan(0);
     await page.close();
   });
 
