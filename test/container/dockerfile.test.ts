@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { readDockerfile, readDockerignore } from '../support/processes/dockerfile.ts';
+import { npmEnv } from '../support/processes/npm-env.ts';
 import { freePort } from '../support/processes/free-port.ts';
 import { type Image, asUserOf, buildImage } from '../support/graphs/image.ts';
 import { getJson, postPrompt } from '../support/clients/v1-client.ts';
@@ -47,7 +48,7 @@ describe('the image', () => {
     folder = mkdtempSync(join(tmpdir(), 'holdover-image-'));
     chmodSync(folder, 0o755);
     // Packages this machine has fetched before need not be fetched again.
-    const env = { ...process.env, npm_config_prefer_offline: 'true', NODE_ENV: undefined };
+    const env = { ...npmEnv(), npm_config_prefer_offline: 'true', NODE_ENV: undefined };
     image = await buildImage(stages, folder, { folder: PROJECT, admits, env });
   }, 300_000);
   afterAll(() => rmSync(folder, { recursive: true, force: true }));

@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { getJson, postPrompt } from '../support/clients/v1-client.ts';
+import { npmEnv } from '../support/processes/npm-env.ts';
 import { flat } from '../support/graphs/workflows.ts';
 
 // It installs some 150 packages.
@@ -105,7 +106,7 @@ describe('the package', () => {
     await writeFile(join(home, 'package.json'), '{}');
     const tarball = join(folder, packed.filename);
     const quiet = ['--ignore-scripts', '--no-audit', '--no-fund', '--prefer-offline'];
-    await run('npm', ['install', ...quiet, tarball], { cwd: home });
+    await run('npm', ['install', ...quiet, tarball], { cwd: home, env: npmEnv() });
     const program = join(home, 'node_modules/holdover/dist/main.js');
     expect((await run(process.execPath, [program, '--version'])).stdout).toMatch(
       /^\d+\.\d+\.\d+\n$/,
