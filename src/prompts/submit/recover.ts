@@ -58,6 +58,8 @@ type Recovery = {
   searchedSinceMs: number;
   lastResult: { readonly result: JobNotFound; readonly sinceMs: number } | undefined;
   newKeys: number;
+  /** The log of the prompt says that its job is searched for. */
+  isRecorded: boolean;
   isEngineDown: boolean;
   /** `linking`: its job was found; `ended`: it was cancelled or given up. */
   state: 'searching' | 'linking' | 'ended';
@@ -107,7 +109,6 @@ export class SubmissionRecovery {
   async #recover(recovery: Recovery): Promise<void> {
     const { prompt } = recovery;
     try {
-      await this.#options.follower.appendEntry(prompt, 'sought');
       await this.#searchUntilCertain(recovery);
     } finally {
       if (this.#recoveries.get(prompt) === recovery) this.#recoveries.delete(prompt);
@@ -144,7 +145,7 @@ export class SubmissionRecovery {
   /** An error is logged and the search goes on: a ledger that is down may be back later. */
   async #searchAndLogErrors(recovery: Recovery): Promise<boolean> {
     try {
-      return await this.#searchOnce(recovery);
+      return (await this.#isToSearch(recovery)) && (await this.#searchOnce(recovery));
     } catch (error) {
       if (this.#tasks.signal.aborted || error instanceof LeadershipLost) throw error;
       const { promptId } = recovery.prompt;
@@ -152,6 +153,12 @@ export class SubmissionRecovery {
       this.#options.log.error(facts, 'searching for the job of a submission failed; retrying');
       return false;
     }
+  }
+
+  /** Records first that the job is searched for. False: another process leads the prompt, or it has ended. */
+  async #isToSearch(recovery: Recovery): Promise<boolean> {
+    recovery.isRecorded ||= await this.#options.follower.appendEntry(recovery.prompt, 'sought');
+    return recovery.isRecorded && recovery.state !== 'ended';
   }
 
   /** Searches once and acts on the result; true when the outcome of the prompt is certain. */
@@ -256,6 +263,7 @@ function createRecovery(ambiguous: AmbiguousSubmission, nowMs: number): Recovery
     searchedSinceMs: nowMs,
     lastResult: undefined,
     newKeys: 0,
+    isRecorded: false,
     isEngineDown,
     state: 'searching',
     wake: new AbortController(),

@@ -36,7 +36,16 @@ const REFUSED = {
 /** The outcome when searches and submissions give these results in order; the last one repeats. */
 async function outcomeOf(
   clientKnows: AmbiguousSubmission['clientKnows'],
-  { searches, sends }: { searches: (JobSearchResult | Error)[]; sends: (RetryResult | Error)[] },
+  {
+    searches,
+    sends,
+    records = [true],
+  }: {
+    searches: (JobSearchResult | Error)[];
+    sends: (RetryResult | Error)[];
+    /** The results of recording that the job is searched for. */
+    records?: (boolean | Error)[];
+  },
 ): Promise<{ outcome: string; sent: number }> {
   let sent = 0;
   const next = <T>(list: (T | Error)[]): T => {
@@ -47,7 +56,7 @@ async function outcomeOf(
   const outcome = await new Promise<string>((resolve) => {
     const ends = {
       follower: {
-        appendEntry: async () => true,
+        appendEntry: async () => next(records),
         finishWithoutJob: async (_: unknown, { kind }: { kind: string }) => resolve(kind),
       },
       removePrompt: async () => resolve('forgotten'),
@@ -89,6 +98,14 @@ test('an accepted one is looked for again when the ledger could not be read', as
   expect(await outcomeOf('accepted', { searches, sends: [CROWDED] })).toEqual({
     outcome: 'has j',
     sent: 1,
+  });
+});
+
+test('an accepted one is looked for although that could not be recorded at first', async () => {
+  const records = [new Error('the ledger is away'), true];
+  expect(await outcomeOf('accepted', { searches: [job], sends: [], records })).toEqual({
+    outcome: 'has j',
+    sent: 0,
   });
 });
 
