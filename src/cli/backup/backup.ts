@@ -155,9 +155,12 @@ async function copySmallFiles(
       if (copied.why === 'absent') return;
       throw new Error(`${join(dataDir, path)} cannot be read`);
     }
-    const file = { ...manifestFields(copied), path: path.split(sep).join('/') };
-    if (last && previousFiles.get(file.path)?.hash === file.hash)
-      await linkUnchanged(last, partial, file);
+    const copy = { ...manifestFields(copied), path: path.split(sep).join('/') };
+    const previous = previousFiles.get(copy.path);
+    const isSame = previous?.hash === copy.hash;
+    // Files from a bucket have the times of their copies.
+    const file = isSame && inBucket.has(path) ? previous : copy;
+    if (last && isSame) await linkUnchanged(last, partial, file);
     listed.push(file);
   });
   return listed.toSorted((a, b) => (a.path < b.path ? -1 : 1));

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
-import { rm } from 'node:fs/promises';
+import { rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { hashFile } from '../../lib/hash.ts';
@@ -44,7 +44,7 @@ export function filesOfBucket({ blobs, objects }: OpenedBucket): BucketFiles {
         if (!(await download(path, hash, temporary))) return { ok: false, why: 'absent' };
         const read = await hashFile(temporary);
         await moveIntoPlace({ path: temporary }, to);
-        return { ok: true, ...read, modifiedAtMs: Date.now() };
+        return { ok: true, ...read, modifiedAtMs: Math.round((await stat(to)).mtimeMs) };
       } catch (error) {
         if (error instanceof WrongBytes) return { ok: false, why: 'not the bytes of its name' };
         throw error;
