@@ -70,7 +70,10 @@ async function runLedger(
     to,
     dataDir: settings.dataDir,
     files: filesSource(settings, process.env),
-    progress: (files) => bar.start({ files, bytes: 0 }),
+    progress(records) {
+      const add = bar.start({ records });
+      return () => add(0);
+    },
   }).finally(bar.stop);
   process.stdout.write(
     `Copied and verified ${records} records. Start the servers with --ledger ${to.kind === 'redis' ? 'redis://…' : 'sqlite'}.\n`,

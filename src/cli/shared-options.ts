@@ -12,7 +12,7 @@ import { silentLogger } from '../observability/log.ts';
 import type { Blobs } from '../upstreams/blobs.ts';
 import type { OpenedBucket } from '../upstreams/bucket/open-bucket.ts';
 import { createFolderBlobs } from '../upstreams/folder/folder-blobs.ts';
-import { createProgress } from './import/progress.ts';
+import { type ProgressTotal, createProgress } from './import/progress.ts';
 import { printableName } from './printable-name.ts';
 
 /** Settings a command shares with the server whose data it is about. */
@@ -88,7 +88,7 @@ export async function withFiles<T>(
 export function createBar() {
   let stop = (): void => {};
   return {
-    start: (total: { files: number; bytes: number }) => {
+    start: (total: ProgressTotal) => {
       const progress = createProgress(process.stderr, total);
       stop = () => progress.stop();
       return (bytes: number) => progress.add(bytes);

@@ -11,8 +11,8 @@ export type MigrationOptions = {
   readonly dataDir: string;
   /** Where the files of the ledger are, and stay. */
   readonly files: FilesSource;
-  /** Called with the number of records; what it returns is called after each, with its bytes. */
-  readonly progress: (records: number) => (bytes: number) => void;
+  /** Called with the number of records; what it returns is called after each. */
+  readonly progress: (records: number) => () => void;
 };
 
 /** A migration that cannot begin, or whose copy is not what it should be. */
