@@ -42,6 +42,7 @@ export async function openEmbeddedRouter(services: Services): Promise<LazyModelR
     return openEmbeddedModels({
       jobs: upstream.jobs,
       ledger,
+      isLedgerShared: store.links !== undefined,
       log: logs.log,
       now,
       bodies,

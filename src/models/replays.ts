@@ -20,7 +20,12 @@ export type Replays = ReturnType<typeof createReplays>;
 type ReplaysOptions = {
   readonly store: ReplayStore;
   readonly now: () => number;
-  readonly limits: Pick<ModelLimits, 'replayMs' | 'replayBytes' | 'replayBudgetBytes'>;
+  readonly limits: Pick<
+    ModelLimits,
+    'deadlineMs' | 'replayMs' | 'replayBytes' | 'replayBudgetBytes'
+  >;
+  /** Several servers may have the store. */
+  readonly isShared: boolean;
 };
 
 type Reserved = Parameters<ReplayStore['reserve']>[0];
@@ -33,13 +38,19 @@ const IN_FLIGHT_RETRY_S = 2;
  */
 const RELEASING_STATUSES: readonly number[] = [402, 408, 425, 429, 499];
 
+/** Time for all but the model of a call: its end is recorded, and the clocks of two servers differ. */
+const AROUND_RUN_MS = 30_000;
+
 /**
- * The lifetime of an `Idempotency-Key`. Reserved rows belong to calls of this process: a call that
- * no longer runs was ended by a kill, was never answered, and holds nothing.
+ * The lifetime of an `Idempotency-Key`. A call that no longer runs was ended by a kill, was never
+ * answered, and holds nothing. A call of another server counts as running until its deadline.
  */
-export function createReplays({ store, now, limits }: ReplaysOptions) {
+export function createReplays({ store, now, limits, isShared }: ReplaysOptions) {
   /** When each call that runs here took its key. */
   const running = new Map<string, number>();
+  const othersRunMs = isShared ? limits.deadlineMs + AROUND_RUN_MS : 0;
+  const mayRun = ({ requestId, atMs }: Pick<ReplayRow, 'requestId' | 'atMs'>): boolean =>
+    running.has(requestId) || now() - atMs < othersRunMs;
   // When the clock is set forward, or calls may take long, a call outlives the time that answers
   // are stored.
   const freeBeforeMs = (): number => Math.min(now() - limits.replayMs, ...running.values());
@@ -60,7 +71,7 @@ export function createReplays({ store, now, limits }: ReplaysOptions) {
   });
   const reserve = async (row: Reserved): Promise<ReplayRow | undefined> => {
     const found = await orUnavailable(store.reserve(row, freeBeforeMs()));
-    if (found?.state !== 'reserved' || running.has(found.requestId)) return found;
+    if (found?.state !== 'reserved' || mayRun(found)) return found;
     await orUnavailable(store.release(found));
     return await orUnavailable(store.reserve(row, freeBeforeMs()));
   };

@@ -33,6 +33,8 @@ import {
 export type ModelRouterOptions = {
   readonly models: readonly ModelDef[];
   readonly ledger: Pick<Ledger, 'replays' | 'modelCalls'>;
+  /** Several servers may have the ledger. */
+  readonly isLedgerShared: boolean;
   readonly log: Logger;
   readonly now: () => number;
   /** Signs page cursors. */
@@ -60,7 +62,8 @@ export function createModelRouter(options: ModelRouterOptions) {
   const keys = options.keysFile === undefined ? undefined : readKeys(options.keysFile);
   const authenticate = createModelAuthentication({ callerOf: options.callerOf, keys, limits });
   const rates = createRateLimiter(now);
-  const replays = createReplays({ store: ledger.replays, now, limits });
+  const { isLedgerShared: isShared } = options;
+  const replays = createReplays({ store: ledger.replays, now, limits, isShared });
   const invoke = createModelInvoker({ ...options, modelCalls: ledger.modelCalls, replays });
 
   const findModel = (id: string, { mayUse }: ModelCaller): ModelDef | ReplyError => {

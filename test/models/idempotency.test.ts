@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
 import { createMemoryLedger } from '../support/app/memory-ledger.ts';
 import type { ModelDef } from '../../src/models/model-def.ts';
+import { fingerprintOf } from '../../src/models/replays.ts';
 import { dial, requestText } from '../support/clients/raw-socket.ts';
 import { type OpenRouter, errorOf, model, openRouter, said, steppedModel } from './open.ts';
 
@@ -252,6 +253,44 @@ describe('reserved', () => {
     const again = await Promise.all(all.map(run));
     expect(again.map(({ json }) => json.echo.i)).toEqual(all);
     expect(again.every(({ headers }) => headers.get('idempotent-replayed'))).toBe(true);
+  });
+});
+
+describe('over a ledger that several servers have', () => {
+  test('the same key at another server while the original runs is a 409; then it is a replay', async () => {
+    const ledger = createMemoryLedger();
+    const { def, begun, answer, runs } = steppedModel();
+    router = await openRouter({ models: [def], ledger, isLedgerShared: true });
+    const other = await openRouter({ models: [def], ledger, isLedgerShared: true });
+    onTestFinished(() => other.close());
+    const original = router.run('test/stepped', {}, KEY);
+    await begun(1);
+    const early = await other.run('test/stepped', {}, KEY);
+    expect(errorOf(early)).toEqual(said(409, 'concurrency_limit_exceeded'));
+    answer({ done: 1 });
+    expect((await original).json).toEqual({ done: 1 });
+    const late = await other.run('test/stepped', {}, KEY);
+    expect([late.json, late.headers.get('idempotent-replayed')]).toEqual([{ done: 1 }, 'true']);
+    expect(runs).toHaveLength(1);
+  });
+
+  test('the key of a call whose server died is free once the call must have ended', async () => {
+    const ledger = createMemoryLedger();
+    const { def, seen } = counting();
+    const limits = { deadlineMs: 60_000 };
+    router = await openRouter({ models: [def], ledger, limits, isLedgerShared: true });
+    const first = await router.run('test/counting', {}, KEY);
+    const requestId = first.headers.get('x-service-request-id') ?? '';
+    const held = { scope: 'user of ann', key: 'k-1', requestId };
+    await ledger.replays.release(held);
+    const fingerprint = fingerprintOf(['POST', 'test/counting', '', '{}']);
+    await ledger.replays.reserve({ ...held, fingerprint, atMs: Date.now() }, 0);
+    router.advance(60_000);
+    const early = await router.run('test/counting', {}, KEY);
+    expect(errorOf(early)).toEqual(said(409, 'concurrency_limit_exceeded'));
+    router.advance(60_000);
+    expect((await router.run('test/counting', {}, KEY)).json.run).toBe(2);
+    expect(seen.runs).toBe(2);
   });
 });
 

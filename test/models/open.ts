@@ -98,6 +98,7 @@ export async function openRouter(
     limits?: Partial<ModelLimits>;
     ledger?: Ledger;
     keysFile?: string;
+    isLedgerShared?: boolean;
     callerOf?: ModelRouterOptions['callerOf'];
     /** Its public address and the proxies it trusts. */
     proxy?: Parameters<typeof createPublicAddresses>[0];
@@ -118,6 +119,7 @@ export async function openRouter(
     secret: SECRET,
     callerOf: options.callerOf ?? ((key) => ({ user: `user of ${key}`, credential: key })),
     keysFile: options.keysFile,
+    isLedgerShared: options.isLedgerShared ?? false,
     limits: { ...DEFAULT_MODEL_LIMITS, ...options.limits },
     bodies: createBodyReader({ maxBytes: 100 * 1024 * 1024 }),
     addresses: createPublicAddresses(options.proxy),
