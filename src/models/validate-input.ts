@@ -15,7 +15,7 @@ type Members = { readonly [step: string | number]: Json } | undefined;
 type ViolationText = Pick<ValidationDetail, 'type' | 'msg' | 'ctx'>;
 type SchemaViolation = ErrorObject<string, Record<string, Json>>;
 
-/** No model needs more. Validating very many fields would block the other calls. */
+/** No model needs more fields, or items in one. Validating very many would block the other calls. */
 const MAX_FIELDS = 256;
 /** Every field there may be, and those that are missing or deeper. */
 const MAX_DETAILS = 2 * MAX_FIELDS;
@@ -51,17 +51,27 @@ export function createValidate(def: ModelDef): Validate {
   if (input === undefined) return acceptObject;
   // Compiled by the first call: for all models that is half of what a start would take.
   let check: ValidateFunction | undefined;
-  return (body) => validate((check ??= compiled(input)), body);
+  const lists = listsOf(input);
+  return (body) => {
+    const plain = withPlainNumbers(body);
+    const tooMany = refuseTooMany(plain, lists);
+    return tooMany ?? validate((check ??= compiled(input)), plain, body);
+  };
+}
+
+/** Names of the fields that are lists. */
+function listsOf({ properties }: JsonObject): readonly string[] {
+  const fields = isJsonObject(properties) ? Object.entries(properties) : [];
+  return fields.flatMap(([name, field]) =>
+    isJsonObject(field) && field['type'] === 'array' ? [name] : [],
+  );
 }
 
 function compiled(schema: object): ValidateFunction {
   return new Ajv2020({ allErrors: true, useDefaults: true, verbose: true }).compile(schema);
 }
 
-function validate(check: ValidateFunction, body: Json): Validated {
-  const input = withPlainNumbers(body);
-  const fields = isJsonObject(input) ? Object.keys(input).length : 0;
-  if (fields > MAX_FIELDS) return tooManyFields();
+function validate(check: ValidateFunction, input: Json, body: Json): Validated {
   if (check(input)) return { ok: true, input: input as JsonObject };
   const byLocation = new Map<string, ValidationDetail>();
   for (const violation of (check.errors ?? []) as SchemaViolation[]) {
@@ -80,10 +90,16 @@ const acceptObject: Validate = (body) => ({
   input: withPlainNumbers(body) as JsonObject,
 });
 
-function tooManyFields(): Validated {
-  const msg = `Input should have at most ${MAX_FIELDS} fields`;
-  const ctx = { max_length: MAX_FIELDS };
-  return { ok: false, detail: [{ loc: ['body'], msg, type: 'too_long', ctx }] };
+function refuseTooMany(input: Json, lists: readonly string[]): Validated | undefined {
+  if (!isJsonObject(input)) return undefined;
+  if (Object.keys(input).length > MAX_FIELDS) return tooLong(['body'], 'fields');
+  const list = lists.find((name) => Array.isArray(input[name]) && input[name].length > MAX_FIELDS);
+  return list === undefined ? undefined : tooLong(['body', list], 'items');
+}
+
+function tooLong(loc: readonly string[], what: 'fields' | 'items'): Validated {
+  const msg = `Input should have at most ${MAX_FIELDS} ${what}`;
+  return { ok: false, detail: [{ loc, msg, type: 'too_long', ctx: { max_length: MAX_FIELDS } }] };
 }
 
 /** A copy in the numbers a computation can use, and for defaults to be filled in. */

@@ -259,6 +259,18 @@ describe('422', () => {
     expect(json.detail[0]).not.toHaveProperty('input');
   });
 
+  test('a flood of items gets one entry', async () => {
+    router = await openRouter({ models: [strict] });
+    const tags = Array.from({ length: 100_000 }, () => 1);
+    const { status, json } = await router.run('test/strict', { prompt: 'abc', tags });
+    const msg = 'Input should have at most 256 items';
+    const ctx = { max_length: 256 };
+    expect([status, json.detail]).toEqual([
+      422,
+      [{ loc: ['body', 'tags'], msg, type: 'too_long', ctx }],
+    ]);
+  });
+
   test('a flood of unknown fields gets one entry', async () => {
     router = await openRouter({ models: [strict] });
     const flood = Object.fromEntries(Array.from({ length: 100_000 }, (_, i) => [`f${i}`, 0]));
