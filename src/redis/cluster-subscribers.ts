@@ -1,13 +1,9 @@
 import { randomInt } from 'node:crypto';
-import { connect as connectTcp } from 'node:net';
-import { connect as connectTls } from 'node:tls';
-import { AbstractConnector, type Cluster, Command, type Redis, type RedisOptions } from 'ioredis';
+import { type Cluster, Command, type Redis } from 'ioredis';
 import { type RedisNode, redisNodes } from '../config/redis-hosts.ts';
 import { ReconnectingRedis, SUBSCRIBER_OPTIONS } from './reconnecting-redis.ts';
 import { accessOf } from './redis-cluster.ts';
 import type { RedisPartition } from './redis-partitions.ts';
-
-const DISCONNECT_TIMEOUT_MS = 2000;
 
 /**
  * Opens connections for messages. Those of a partition come from the node that has its keys, and
@@ -25,14 +21,10 @@ export function clusterSubscribers(cluster: Cluster, url: string) {
 
   return (partition: RedisPartition | undefined) => {
     const anyNode = inTurn(() => (knownNodes().length > 0 ? knownNodes() : redisNodes(url)));
-    const open = (nextNode: () => RedisNode): ReconnectingRedis => {
-      const Connector = connectorTo(nextNode, access);
-      return new ReconnectingRedis({ ...access, ...SUBSCRIBER_OPTIONS, Connector });
-    };
-    if (!partition) return { redis: open(anyNode) };
+    if (!partition) return { redis: connectToEach(anyNode, access) };
     const slot = slotOf(partition.prefix);
     let node: RedisNode | undefined;
-    const redis = open(() => (node = ownerOf(slot) ?? anyNode()));
+    const redis = connectToEach(() => (node = ownerOf(slot) ?? anyNode()), access);
     redis.on('close', () => void refresh());
     const isAtOwner = async (): Promise<boolean> => {
       await refresh();
@@ -43,22 +35,18 @@ export function clusterSubscribers(cluster: Cluster, url: string) {
   };
 }
 
-/** Of a connection whose node is chosen anew each time it connects. */
-function connectorTo(nextNode: () => RedisNode, { tls }: Pick<RedisOptions, 'tls'>) {
-  return class extends AbstractConnector {
-    constructor() {
-      super(DISCONNECT_TIMEOUT_MS);
-    }
-
-    override async connect() {
-      this.connecting = true;
-      const { host, port } = nextNode();
-      const stream = tls ? connectTls({ ...tls, host, port }) : connectTcp({ host, port });
-      stream.once('error', (error) => (this.firstError = error));
-      this.stream = stream;
-      return stream;
+/** A connection whose node is chosen anew each time it connects. */
+function connectToEach(
+  nextNode: () => RedisNode,
+  access: ReturnType<typeof accessOf>,
+): ReconnectingRedis {
+  const Connection = class extends ReconnectingRedis {
+    override connect(...args: Parameters<ReconnectingRedis['connect']>): Promise<void> {
+      Object.assign(this.options, nextNode());
+      return super.connect(...args);
     }
   };
+  return new Connection({ ...access, ...SUBSCRIBER_OPTIONS });
 }
 
 function inTurn(nodes: () => readonly RedisNode[]): () => RedisNode {
