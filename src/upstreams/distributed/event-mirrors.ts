@@ -65,7 +65,7 @@ export class EventMirrors {
     const mirror = this.#create(id);
     await this.#open(mirror);
     const { feed } = mirror;
-    return mirror.isOver()
+    return mirror.isClosed
       ? endedJobEvents(feed.status())
       : closing(mirror, feed.subscribe(signal));
   }
@@ -132,16 +132,15 @@ const STREAM_START: StreamPosition = { fence: 0, n: 0 };
 
 /** The events of one job that another process runs, as a feed of this process. */
 class EventMirror {
+  readonly id: string;
   readonly feed: JobFeed = createJobFeed({ status: 'queued' });
   /** Reads the events of the stream after the last known position. */
   readonly catchUp = coalesce(() => this.#readStream());
-  readonly id: string;
+  /** The job is over, or its events are read no more. */
+  isClosed = false;
   readonly #sources: EventMirrorSources;
   readonly #onClose: () => void;
   #last = STREAM_START;
-  #queuePosition: number | null = null;
-  #isOver = false;
-  #isClosed = false;
 
   constructor(id: string, sources: EventMirrorSources, onClose: () => void) {
     this.id = id;
@@ -149,25 +148,22 @@ class EventMirror {
     this.#onClose = onClose;
   }
 
-  isOver(): boolean {
-    return this.#isOver;
-  }
-
   isWaiting(): boolean {
     return this.feed.status().status === 'queued';
   }
 
   setQueuePosition(position: number | null): void {
-    if (position === null || position === this.#queuePosition || !this.isWaiting()) return;
-    this.#queuePosition = position;
+    const isKnown = position === this.feed.status().queue_position;
+    if (position === null || isKnown || !this.isWaiting()) return;
     this.feed.emit({ event: 'status', data: { status: 'queued', queue_position: position } });
   }
 
   close(): void {
-    if (this.#isClosed) return;
-    this.#isClosed = true;
+    if (this.isClosed) return;
+    this.isClosed = true;
     this.feed.end();
-    this.#unsubscribe();
+    const { pubsub, keys } = this.#sources;
+    pubsub.unsubscribe(keys.eventChannel(this.id), this.#onMessage);
     this.#onClose();
   }
 
@@ -176,8 +172,7 @@ class EventMirror {
     const { keys, pubsub } = this.#sources;
     await pubsub.subscribe(keys.eventChannel(this.id), this.#onMessage);
     await this.catchUp();
-    if (this.#isClosed || this.#isOver) return this.#unsubscribe();
-    await this.#compareStatus();
+    if (!this.isClosed) await this.#compareStatus();
   }
 
   async #readStream(): Promise<void> {
@@ -189,28 +184,18 @@ class EventMirror {
 
   readonly #onMessage = (message: Buffer): void => {
     const published = decodePublished(message);
-    if (published.kind === 'preview') {
-      if (!this.#isOver) this.feed.emit(published.event);
-      return;
-    }
+    if (published.kind === 'preview') return this.feed.emit(published.event);
     const { position, event } = published;
     const isNext = position.fence === this.#last.fence && position.n === this.#last.n + 1;
     if (isNext) return this.#apply(position, event);
     if (isAfter(position, this.#last)) void this.catchUp().catch(() => {});
   };
 
-  #unsubscribe(): void {
-    const { pubsub, keys } = this.#sources;
-    pubsub.unsubscribe(keys.eventChannel(this.id), this.#onMessage);
-  }
-
   #apply(position: StreamPosition, event: JobEvent): void {
-    if (this.#isOver || !isAfter(position, this.#last)) return;
+    if (this.isClosed || !isAfter(position, this.#last)) return;
     this.#last = position;
     this.feed.emit(event);
-    if (event.event !== 'status' || !IS_TERMINAL[event.data.status]) return;
-    this.#isOver = true;
-    this.close();
+    if (event.event === 'status' && IS_TERMINAL[event.data.status]) this.close();
   }
 
   /** A worker may have taken the job without having published it yet. */
@@ -220,9 +205,8 @@ class EventMirror {
       runState.read([this.id]),
       queue.positions([this.id]),
     ]);
-    if (!run?.status || IS_TERMINAL[run.status] || this.#isOver) return;
+    if (!run?.status || IS_TERMINAL[run.status] || this.isClosed) return;
     const { status } = run;
-    this.#queuePosition = position;
     if (status === this.feed.status().status && position === null) return;
     this.feed.emit({ event: 'status', data: { status, queue_position: position } });
   }
