@@ -66,11 +66,15 @@ function frameText(data: JsonObject): string {
   const parts = [
     node === undefined ? '' : `node ${wordOf(node)}`,
     max === undefined ? '' : `${wordOf(value)} of ${wordOf(max)}`,
-    isJsonObject(nodes) ? `${Object.keys(nodes).length} nodes` : '',
+    isJsonObject(nodes) ? nodeCount(Object.keys(nodes).length) : '',
     Array.isArray(nodes) ? `nodes ${nodes.map(wordOf).join(', ')}` : '',
     typeof message === 'string' ? message : '',
   ];
   return parts.filter((part) => part !== '').join(' · ');
+}
+
+function nodeCount(count: number): string {
+  return count === 1 ? '1 node' : `${count} nodes`;
 }
 
 /** Clients send any JSON, also objects whose `toString` is no function. */
