@@ -59,6 +59,15 @@ describe('text nodes behave as Python does', () => {
     ['StringReplace', { string: 'a.a', find: '.', replace: '$&' }, 'a$&a'],
     ['StringReplace', { string: 'a🐈', find: '', replace: '-' }, '-a-🐈-'],
     ['StringContains', { string: 'Cat', substring: 'cA', case_sensitive: true }, false],
+    ['StringContains', { string: '', substring: '', case_sensitive: true }, true],
+    ['StringContains', { string: 'Cat', substring: '', case_sensitive: true }, true],
+    ['CaseConverter', { string: 'Cat', mode: 'toString' }, 'Cat'],
+    ['StringTrim', { string: ' Cat', mode: 'constructor' }, ' Cat'],
+    [
+      'StringCompare',
+      { string_a: 'a', string_b: 'b', mode: 'valueOf', case_sensitive: true },
+      false,
+    ],
     ['StringContains', { string: 'Cat', substring: 'cA', case_sensitive: false }, true],
     [
       'StringCompare',
@@ -156,6 +165,8 @@ describe('RegexReplace', () => {
     ['(', ''],
     ['a', '\\1'],
     ['a', '\\q'],
+    ['a', '\\g<toString>'],
+    ['(?P<k>a)', '\\g<constructor>'],
   ])('fails as the original does on %j by %j', async (regex_pattern, replace) => {
     const result = evaluate('RegexReplace', { string: 'a', regex_pattern, replace });
     await expect(result).rejects.toMatchObject({ exceptionType: 're.error' });

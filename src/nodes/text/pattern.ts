@@ -182,7 +182,7 @@ function* templateTexts(template: Template, match: TextMatch): Generator<string>
 
 function groupText(group: string, { groups, named }: TextMatch): string {
   const isNumber = /^\d+$/.test(group);
-  const isKnown = isNumber ? Number(group) < groups.length : group in named;
+  const isKnown = isNumber ? Number(group) < groups.length : Object.hasOwn(named, group);
   if (!isKnown) throw new SyntaxError(`invalid group reference ${group}`);
   return (isNumber ? groups[Number(group)] : named[group]) ?? '';
 }

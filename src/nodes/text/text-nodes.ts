@@ -87,7 +87,7 @@ export const TEXT_NODES: readonly NodeDef[] = [
     output: { type: 'BOOLEAN', name: 'contains' },
     evaluate: (inputs, context) => {
       const [value, find] = [cased(inputs, 'string', context), cased(inputs, 'substring', context)];
-      return createFinder(value, find, context)(0) >= 0;
+      return find === '' || createFinder(value, find, context)(0) >= 0;
     },
   }),
   stringNode({
@@ -102,7 +102,7 @@ export const TEXT_NODES: readonly NodeDef[] = [
     output: { type: 'BOOLEAN' },
     evaluate: (inputs, context) => {
       const [a, b] = [cased(inputs, 'string_a', context), cased(inputs, 'string_b', context)];
-      return COMPARE[text(inputs, 'mode')]?.(a, b) ?? false;
+      return chosen(inputs, COMPARE)?.(a, b) ?? false;
     },
   }),
   ...TEXT_PATTERN_NODES,
@@ -129,7 +129,13 @@ function changed(
   context: NodeContext,
 ): string {
   const value = text(inputs, 'string');
-  return table[text(inputs, 'mode')]?.(value, context) ?? value;
+  return chosen(inputs, table)?.(value, context) ?? value;
+}
+
+/** The entry of the mode; v1 takes any text for one. */
+function chosen<T>(inputs: Inputs, table: { readonly [mode: string]: T }): T | undefined {
+  const mode = text(inputs, 'mode');
+  return Object.hasOwn(table, mode) ? table[mode] : undefined;
 }
 
 function concatenated(inputs: Inputs, context: NodeContext): string {
