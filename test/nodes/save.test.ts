@@ -181,6 +181,14 @@ describe('an animation', () => {
   });
 });
 
+test.each(['SaveImage', 'SaveAnimatedPNG'])('%s refuses a picture without pixels', async (name) => {
+  const images = { ...batchOf(1), width: 0, data: new Float32Array() };
+  const inputs = { filename_prefix: 'x', images, fps: 1, compress_level: 4 };
+  await expect(saveBatch(name, inputs, {})).rejects.toMatchObject({
+    exceptionType: 'SystemError',
+  });
+});
+
 describe('SaveImageWebsocket', () => {
   test('sends each picture before the progress message of its step, which counts from 0', async () => {
     const log: unknown[] = [];

@@ -29,6 +29,12 @@ test.each(SIZES)('$name with $inputs makes $from $to', async ({ name, inputs, fr
   expect(scaled.data).toHaveLength(scaled.width * scaled.height * 3);
 });
 
+test('a size that is no number, as of fewer than no pixels, is refused', async () => {
+  const given = { image: picture({ width: 3, height: 3 }), upscale_method: 'bilinear' };
+  const scaled = runToImage(node('ImageScaleToTotalPixels'), { ...given, megapixels: -1 });
+  await expect(scaled).rejects.toMatchObject({ exceptionType: 'RuntimeError' });
+});
+
 test('ImageScale with width 0 and height 0 passes the picture through untouched', async () => {
   const image = picture({ width: 3, height: 3 });
   const inputs = { image, upscale_method: 'lanczos', width: 0, height: 0, crop: 'center' };

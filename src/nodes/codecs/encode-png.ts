@@ -45,6 +45,9 @@ export async function encodeChunks(
   compressionLevel: number,
 ): Promise<PngChunk[]> {
   const { width, height } = images;
+  // The words of v1's library; sizes that come through links are not checked before.
+  if (width < 1 || height < 1)
+    throw new NodeFailure('SystemError', 'tile cannot extend outside image');
   const raw = { width, height, channels: savedChannels(images) };
   const bytes = toBytes(images, index);
   const packed = await packPixels({ ...raw, bytes }, compressionLevel);

@@ -97,7 +97,8 @@ export const upscale = (
   options: UpscaleOptions,
 ): ImageValue => {
   const { width, height } = options;
-  if (width < 1 || height < 1) {
+  // A size that is no number is less than 1, too.
+  if (!(width >= 1 && height >= 1)) {
     const message = `Cannot scale to ${width} × ${height}: both sides must be at least 1`;
     throw new NodeFailure('RuntimeError', message);
   }
