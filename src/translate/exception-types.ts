@@ -118,9 +118,13 @@ function documentedIn(word: string): DocumentedException | undefined {
   return ROWS.find(([name]) => name === word)?.[0];
 }
 
+/** The search takes time with the square of the text, and messages repeat what a client sent. */
+const MAX_SEARCHED_CHARS = 2000;
+
 function byText(error: JobError): DocumentedException | undefined {
   const { class_type: classType, message, traceback, x_exception_type: own } = error;
-  const text = `${classType ?? ''} ${message} ${lastLine(traceback)} ${own ?? ''}`;
+  const parts = [classType, message, lastLine(traceback), own];
+  const text = parts.map((part) => (part ?? '').slice(0, MAX_SEARCHED_CHARS)).join(' ');
   return ROWS.find(([, signs]) => signs.text.test(text))?.[0];
 }
 

@@ -113,3 +113,13 @@ describe('execution_error.traceback', () => {
     expect(tracebackLines(traceback)).toEqual(lines);
   });
 });
+
+test.each(['model ', 'subscription ', 'not active ', 'LoaderLoader '])(
+  'a message of %j is searched in little time',
+  (part) => {
+    const message = part.repeat(10_000);
+    const started = process.cpuUsage();
+    exceptionTypes(error({ message, traceback: `ValueError: ${message}` }));
+    expect(process.cpuUsage(started).user / 1000).toBeLessThan(500);
+  },
+);
