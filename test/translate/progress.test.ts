@@ -360,6 +360,18 @@ describe('the end', () => {
     });
   });
 
+  test('interrupted names the submitted node when one that it made was at work', () => {
+    const { effects } = runScript(GRAPH, [
+      progress('2.0.0.1', { step: 1, steps: 2 }),
+      settled({ status: 'canceled' }),
+    ]);
+    const { class_type } = GRAPH['2']!;
+    expect(messageOf(effects, 'execution_interrupted')).toMatchObject({
+      node_id: '2',
+      node_type: class_type,
+    });
+  });
+
   test('interrupted names the node at work and the computed ones, not the cached ones', () => {
     const { effects } = runScript(GRAPH, [
       status('running', ['1']),

@@ -59,7 +59,7 @@ export function endCanceled(update: ProgressUpdate): void {
   if (state.phase === 'started') emitCached(update);
   emitPendingPicture(update);
   emitPendingState(update);
-  const nodeId = state.current ?? '';
+  const nodeId = displayIdOf(update, state.current ?? '');
   const data = {
     prompt_id: state.promptId,
     node_id: nodeId,
