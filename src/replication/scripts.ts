@@ -5,9 +5,9 @@ import type { RedisPartition } from '../redis/redis-partitions.ts';
 
 /** How long a process that does not renew its leases counts as alive. */
 export const LEASE_MS = 5000;
-/** How long the entries of an ended prompt are kept for late processes. */
+/** How long entries and received positions of an ended prompt are kept for late processes. */
 const ENDED_TTL_MS = 120_000;
-/** The received positions are kept longer than any pause of a job. */
+/** Before its end the positions are kept longer than any pause of a job. */
 const RECEIVED_TTL_MS = 24 * 60 * 60_000;
 
 const PRELUDE = ({ prefix, channels, publish }: RedisPartition) => `
@@ -16,9 +16,12 @@ local PUBLISH, NUMSUB = '${publish}', '${publish === 'PUBLISH' ? 'NUMSUB' : 'SHA
 local call = redis.call
 local function at(key) return P .. 'entries:' .. key end
 ${leasesLua(promptLeases(prefix))}
+local function mark(key, group) return P .. 'received:' .. key .. (group == 'client' and '' or ':' .. group) end
 local function free(key)
   release(key)
-  call('PEXPIRE', at(key), ${ENDED_TTL_MS})
+  for _, kept in ipairs({at(key), mark(key, 'client'), mark(key, 'hosted')}) do
+    call('PEXPIRE', kept, ${ENDED_TTL_MS})
+  end
 end
 local function tell(user, message) call(PUBLISH, C .. 'prompts:' .. user, message) end
 -- A set of what happened to the prompts of a user a moment ago.
@@ -78,10 +81,9 @@ for _, key in ipairs(ARGV) do call('ZADD', LEASES, 'NX', 0, key) end`;
 
 const received = `
 local key, upTo, instance, group, user = unpack(ARGV)
-local mark = P .. 'received:' .. key
-if group ~= 'client' then mark = mark .. ':' .. group end
-if tonumber(upTo) <= tonumber(call('GET', mark) or 0) then return end
-call('SET', mark, upTo, 'PX', ${RECEIVED_TTL_MS})
+if tonumber(upTo) <= tonumber(call('GET', mark(key, group)) or 0) then return end
+local isLive = call('PTTL', at(key)) == -1
+call('SET', mark(key, group), upTo, 'PX', isLive and ${RECEIVED_TTL_MS} or ${ENDED_TTL_MS})
 tell(user, table.concat({'r', key, upTo, instance, group}, ' '))`;
 
 const fetched = `

@@ -169,6 +169,27 @@ describe.skipIf(redisMissing() !== '')(`writes of a prompt's leader${redisMissin
     expect(taken.filter(Boolean)).toEqual([true]);
   });
 
+  test('all that is kept of a prompt for late processes expires soon after its end', async () => {
+    const { commands } = links;
+    const day = 24 * 60 * 60_000;
+    const groups = ['client', 'hosted'] as const;
+    const receive = (upTo: number) =>
+      groups.forEach((group) => one.promptEventLog.markReceived(KEY, group, upTo));
+    const lifetimes = async () => {
+      const kept = [`entries:${KEY}`, `received:${KEY}`, `received:${KEY}:hosted`];
+      const ttls = kept.map((key) => commands.pttl(`holdover:${key}`));
+      return (await Promise.all(ttls)).map((ms) => (ms > 120_000 ? day : ms > 0 ? 120_000 : ms));
+    };
+    await one.promptEventLog.append(KEY, { kind: 'released' });
+    receive(1);
+    await expect.poll(lifetimes).toEqual([-1, day, day]);
+    await one.promptEventLog.append(KEY, { kind: 'recorded' });
+    await expect.poll(lifetimes).toEqual([120_000, 120_000, 120_000]);
+    receive(2);
+    await expect.poll(() => commands.get(`holdover:received:${KEY}`)).toBe('2');
+    expect(await lifetimes()).toEqual([120_000, 120_000, 120_000]);
+  });
+
   test('leases are renewed while the prompts of a user cannot be followed', async () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
     onTestFinished(() => void vi.useRealTimers());
