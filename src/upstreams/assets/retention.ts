@@ -25,8 +25,8 @@ export type RetentionOptions = {
   readonly assetBudgetBytes: number;
   readonly clock: Pick<Clock, 'now'>;
   /** True when an unfinished job reads or lists this asset. */
-  readonly isInUse: (assetId: string) => boolean;
-  readonly isLive: (jobId: string) => boolean;
+  readonly isInUse: (assetId: string) => boolean | Promise<boolean>;
+  readonly isLive: (jobId: string) => boolean | Promise<boolean>;
 };
 
 /**
@@ -43,7 +43,7 @@ export async function sweep(deps: RetentionOptions): Promise<void> {
   const nowMs = deps.clock.now();
   for (const row of await deps.ledger.jobs.expiredBy(nowMs)) await expireJob(row.id, deps);
   for (const row of await deps.ledger.assets.expiredBy(nowMs)) {
-    if (!deps.isInUse(row.id)) await deps.assets.removeAsset(row);
+    if (!(await deps.isInUse(row.id))) await deps.assets.removeAsset(row);
   }
   await deps.ledger.keys.expire(nowMs - KEY_LIFETIME_MS);
   await enforceBudget(deps);
@@ -72,7 +72,7 @@ async function expireJob(
     const row = await ledger.jobs.get(id);
     if (!row || row.expiresAtMs > clock.now()) return;
     const outputs = await ledger.assets.ofJob(id);
-    if (outputs.some((output) => isInUse(output.id))) return;
+    for (const output of outputs) if (await isInUse(output.id)) return;
     for (const output of outputs) await assets.removeAsset(output);
     await ledger.jobs.remove(id);
   });
@@ -107,7 +107,8 @@ async function oldestRemovable(deps: RetentionOptions): Promise<readonly AssetRo
 }
 
 async function isRemovable(row: AssetRow, deps: RetentionOptions): Promise<boolean> {
-  if (deps.isInUse(row.id) || (row.jobId !== null && deps.isLive(row.jobId))) return false;
+  if (await deps.isInUse(row.id)) return false;
+  if (row.jobId !== null && (await deps.isLive(row.jobId))) return false;
   // An imported file stays as long as its v1 name refers to it.
   if (!isImported(row)) return true;
   return (await deps.ledger.files.byAsset(row.user, row.id)) === undefined;

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import type { SharedServices } from './shared-services.ts';
 import { createProcessLeases } from '../../ledger/leases.ts';
 import { PeriodicTask } from '../periodic-task.ts';
@@ -8,6 +9,8 @@ import { jobFromRow } from '../jobs/live-job.ts';
 
 const JANITOR = { name: 'janitor', leaseMs: 5 * 60_000 };
 const UNRECORDED_EVERY_MS = 60 * 60_000;
+/** So old may be what a sweep knows of unfinished jobs. */
+const REREAD_MS = 1000;
 /** A job that reuses files about to expire has this long to extend their retention. */
 const GRACE_MS = 60_000;
 
@@ -58,26 +61,40 @@ export class Janitor {
 
   async #cleanUp(): Promise<void> {
     const { redis, keys, ledger, blobs, queue } = this.#options;
-    const unfinished = await ledger.jobs.unfinished();
     // A process that crashed between the ledger and the queue left a job without a queue entry.
-    await queue.add(unfinished);
-    await this.#sweep(unfinished);
+    await queue.add(await ledger.jobs.unfinished());
+    await this.#sweep();
     await blobs.finishRemovals();
     const isTime = await redis.set(keys.unrecordedSweep, '1', 'PX', UNRECORDED_EVERY_MS, 'NX');
     if (isTime === 'OK') await blobs.removeUnrecorded();
   }
 
-  async #sweep(unfinished: readonly JobRow[]): Promise<void> {
+  async #sweep(): Promise<void> {
     const { jobFiles, ledger, assetBudgetBytes, clock } = this.#options;
-    const ids = new Set(unfinished.map(({ id }) => id));
-    const inputs = new Set(unfinished.flatMap((row) => [...jobFromRow(row).reads]));
+    // Jobs are submitted while files are removed.
+    const unfinished = new LRUCache({
+      max: 1,
+      ttl: REREAD_MS,
+      ttlResolution: 0,
+      perf: clock,
+      fetchMethod: async () => idsOf(await ledger.jobs.unfinished()),
+    });
+    const current = () => unfinished.forceFetch('jobs');
     await sweep({
       ...jobFiles,
       ledger,
       assetBudgetBytes,
       clock: { now: () => clock.now() - GRACE_MS },
-      isInUse: (id) => inputs.has(id),
-      isLive: (id) => ids.has(id),
+      isInUse: async (id) => (await current()).inputs.has(id),
+      isLive: async (id) => (await current()).jobs.has(id),
     });
   }
+}
+
+/** Ids of jobs, and of the assets they read. */
+function idsOf(rows: readonly JobRow[]) {
+  return {
+    jobs: new Set(rows.map(({ id }) => id)),
+    inputs: new Set(rows.flatMap((row) => [...jobFromRow(row).reads])),
+  };
 }

@@ -7,6 +7,7 @@ import { openRedisLedger } from '../../../src/ledger/redis/redis-ledger.ts';
 import { createSharedBlobs } from '../../../src/upstreams/distributed-state/shared-blobs.ts';
 import { createQueueKeys } from '../../../src/upstreams/distributed-state/redis-keys.ts';
 import { Janitor } from '../../../src/upstreams/distributed/janitor.ts';
+import { singlePartition } from '../../../src/redis/redis-partitions.ts';
 import { openRedis } from '../../../src/redis/redis.ts';
 import { silentLogger } from '../../../src/observability/log.ts';
 import { tempDir } from '../embedded/open.ts';
@@ -16,6 +17,52 @@ import { useRedis } from './open.ts';
 const HEX = 'ab'.repeat(32);
 /** Bytes this ledger knows nothing of. */
 const STRANGE = `ab${'cd'.repeat(31)}`;
+
+/** A Redis whose scripts answer that this process has the lease. */
+function fakeRedis() {
+  const scripts: Record<string, () => Promise<string>> = {};
+  const defineCommand = (name: string) => void (scripts[name] = async () => 'token');
+  return Object.assign(scripts, { defineCommand, exists: async () => 1, set: async () => null });
+}
+
+test('files over budget that a job reads which was submitted meanwhile stay', async () => {
+  const log = silentLogger();
+  const removed: string[] = [];
+  const asset = (id: string) => ({ id, jobId: null, filePath: `input/${id}.png`, sizeBytes: 1 });
+  const assets = ['a', 'b', 'c'].map(asset);
+  const extrasJson = '{"targets":[],"reads":["b"],"attempts":0}';
+  const job = { id: 'j', extrasJson, workflowJson: '{}', provenanceJson: null, metadataJson: null };
+  const left = () => assets.filter(({ id }) => !removed.includes(id));
+  const janitor = new Janitor({
+    redis: fakeRedis(),
+    keys: createQueueKeys(singlePartition('p:', 0)),
+    ledger: {
+      jobs: {
+        unfinished: async () => (removed.length > 0 ? [job] : []),
+        expiredBy: async () => [],
+      },
+      assets: {
+        expiredBy: async () => [],
+        oldest: async () => left(),
+        totalBytes: async () => left().length,
+      },
+      keys: { expire: async () => {} },
+    },
+    jobFiles: {
+      assets: { removeAsset: async ({ id }: { id: string }) => void removed.push(id) },
+    },
+    blobs: { finishRemovals: async () => {} },
+    queue: { add: async () => {} },
+    // Each removal takes a second.
+    clock: { ...systemClock, now: () => 1 + removed.length * 1001 },
+    log,
+    assetBudgetBytes: 0,
+    sweepIntervalMs: 100_000,
+  } as never);
+  janitor.start();
+  await janitor.close();
+  expect(removed).toEqual(['a', 'c']);
+});
 
 const redis = redisMissing() === '' ? useRedis() : undefined;
 
