@@ -236,7 +236,10 @@ export const OPTIONS: readonly Option[] = [
     '--brownout <SPEC>',
     'rehearse the end of v1: from=TIME,to=TIME,percent=N,delay-ms=MS,client=TEXT; repeatable',
   ).argParser(collect),
-  setting('--model-keys <FILE>', 'who may call the model router; none: anybody with any key'),
+  setting(
+    '--model-keys <FILE>',
+    'who may call the model router; without it: every caller with a key',
+  ),
   setting('--model-calls <N>', 'model calls of one workspace that may run at a time')
     .default(8)
     .argParser(integer({ min: 1, max: 10_000 })),

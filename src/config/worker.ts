@@ -39,7 +39,7 @@ export type ParsedWorkerConfig =
 export function parseWorkerConfig(argv: readonly string[]): ParsedWorkerConfig {
   let text = '';
   const command = new Command('holdover worker')
-    .description('Runs jobs of a Holdover whose ledger is in Redis; serves nobody.')
+    .description('Runs jobs of a Holdover whose ledger is in Redis; answers no calls of clients.')
     .exitOverride()
     .configureOutput({
       writeOut: (chunk) => (text += chunk),

@@ -18,8 +18,8 @@ const ID_CHARS = randomUUID().length;
 const ID_WRITE_TIMEOUT_MS = 2000;
 
 /**
- * Ties a ledger and a data directory to each other, or throws with a sentence a person can act on:
- * with files of another ledger in it nothing could be served, and `LedgerIsNew` when its own is gone.
+ * Ties a ledger and a data directory to each other, or throws with a sentence a person can act on: with
+ * files of another ledger nothing could be served. `LedgerLacksFiles`: no ledger is there that recorded them.
  */
 export async function bindDataDir(
   root: string,

@@ -66,7 +66,7 @@ async function copyOf(
   }
 }
 
-/** In this order: neither place is opened between the first step and the last. */
+/** In this order: servers may use the source until `placeBucketOf`, and the target after `finishCopy`. */
 async function giveTo(
   { dataDir, bucket, to: kind }: FilesMigrationOptions,
   { identity }: OpenSide,
