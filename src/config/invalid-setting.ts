@@ -1,4 +1,2 @@
 /** A setting that cannot be meant; its message is shown to a person. */
-export class InvalidSetting extends Error {
-  override readonly name = 'Refused';
-}
+export class InvalidSetting extends Error {}

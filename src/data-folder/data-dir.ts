@@ -15,7 +15,7 @@ import { holdsFiles } from './set-aside.ts';
 /** Where things are below `--data-dir`. */
 export type DataDir = Awaited<ReturnType<typeof openDataDir>>;
 
-const SECRET_BYTES = 32;
+export const SECRET_BYTES: number = 32;
 
 /** Opens the data directory of a ledger; refuses one that holds files of another ledger, or of none. */
 export async function openDataDir(

@@ -53,6 +53,5 @@ function touch(path: string): void {
     utimesSync(path, now, now);
   } catch {
     // The disk may be away for a while; an hour later it is tried again.
-    return;
   }
 }

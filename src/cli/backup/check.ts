@@ -1,6 +1,6 @@
 import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { UNFINISHED_RESTORE } from '../../data-folder/data-dir.ts';
+import { SECRET_BYTES, UNFINISHED_RESTORE } from '../../data-folder/data-dir.ts';
 import type { DatabaseState, RecordedBlob } from '../../ledger/sqlite/inspect.ts';
 import { forEachConcurrently } from '../../lib/concurrency.ts';
 import { createHasher } from '../../lib/hash.ts';
@@ -57,7 +57,6 @@ export type CheckOptions = {
 };
 
 const MAX_CONCURRENT = 4;
-const SECRET_BYTES = 32;
 /** The age up to which a running server may still record a file. */
 const RECENT_MS = 60_000;
 

@@ -71,7 +71,8 @@ async function copyFrom(from: string, to: string): Promise<'absent' | 'unreadabl
   }
 }
 
-function undefinedIfAbsent(error: unknown): undefined {
+/** For `catch`: a file that is not there is no error. */
+export function undefinedIfAbsent(error: unknown): undefined {
   if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
   throw error;
 }

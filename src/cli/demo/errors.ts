@@ -1,7 +1,5 @@
 /** Something a person can do something about: one sentence, no stack. */
-export class DemoError extends Error {
-  override readonly name = 'Trouble';
-}
+export class DemoError extends Error {}
 
 const NO_KEY =
   'The upstream does not take this key, or wants one: put it into HOLDOVER_UPSTREAM_KEY, ' +

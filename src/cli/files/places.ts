@@ -9,7 +9,7 @@ import { hashFile, hashOfStream } from '../../lib/hash.ts';
 import { moveIntoPlace } from '../../lib/rename-new.ts';
 import type { SpooledFile } from '../../protocol/job-api.ts';
 import type { OpenedBucket } from '../../upstreams/bucket/open-bucket.ts';
-import { filesBelow } from '../backup/copy.ts';
+import { filesBelow, undefinedIfAbsent } from '../backup/copy.ts';
 
 /** A file by its path, which is the same in a folder and in a bucket. */
 export type PlacedFile = {
@@ -66,10 +66,10 @@ export function placeInFolder(root: string): FilesPlace {
       return files;
     },
     async withFile(path, work) {
-      const found = await undefinedIfAbsent(hashFile(pathOf(path)));
+      const found = await hashFile(pathOf(path)).catch(undefinedIfAbsent);
       return await work(found && { path: pathOf(path), ...found });
     },
-    hashOf: async (path) => (await undefinedIfAbsent(hashFile(pathOf(path))))?.hash,
+    hashOf: async (path) => (await hashFile(pathOf(path)).catch(undefinedIfAbsent))?.hash,
     put: async (path, file) => void (await moveIntoPlace(file, pathOf(path))),
     remove: (path) => rm(pathOf(path), { force: true }),
     async readSmall(name) {
@@ -127,13 +127,4 @@ function plainPath(key: string): string {
   const isPlain = key.split('/').every((part) => part !== '' && part !== '.' && part !== '..');
   if (isPlain && !/[\\\0]/.test(key)) return key;
   throw new Error(`the bucket has an object that cannot be a file: ${JSON.stringify(key)}`);
-}
-
-async function undefinedIfAbsent<T>(answer: Promise<T>): Promise<T | undefined> {
-  try {
-    return await answer;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    throw error;
-  }
 }

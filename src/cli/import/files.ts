@@ -12,6 +12,7 @@ import type { FileCopier } from './copy.ts';
 import { type FoundFile, type LeftOut, isErrorOf, reasonOf, type Scan, scan } from './scan.ts';
 import { InvalidSetting } from '../../config/invalid-setting.ts';
 import type { Flags } from '../../config/flags.ts';
+import { MEBIBYTE } from '../../config/parse-values.ts';
 import { safeName } from '../../files/safe-name.ts';
 import { megabytes } from '../printable-name.ts';
 
@@ -155,7 +156,6 @@ export type ImportLimits = Pick<Flags, 'maxUploadSize' | 'diskBudget' | 'userdat
 /** The import is refused before it begins; the message is printed. */
 export class ImportRefused extends InvalidSetting {}
 
-const MEBIBYTE = 1024 * 1024;
 /** The share of the budget to leave free; with less, new results soon remove each other. */
 const MIN_FREE_SHARE = 0.2;
 

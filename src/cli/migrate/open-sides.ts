@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync, renameSync, rmSync, statSync } from 'node:fs';
 import type { LedgerSource } from '../../config/ledger.ts';
-import { databasePath, placeSecret, secretIn } from '../../data-folder/data-dir.ts';
+import { SECRET_BYTES, databasePath, placeSecret, secretIn } from '../../data-folder/data-dir.ts';
 import type { LedgerIdentity } from '../../ledger/identity.ts';
 import { copyDatabase, ledgerIdIn } from '../../ledger/sqlite/inspect.ts';
 import { openSqliteRecords } from './sqlite-records.ts';
@@ -29,7 +29,6 @@ export type TargetSide = OpenSide & {
 
 /** The name of a database until it is complete. */
 const PARTIAL = '.migrating';
-const SECRET_BYTES = 32;
 /** A copy of the source, so that nothing of the source changes, not even its schema. */
 const SNAPSHOT = '.migration-source';
 
@@ -107,7 +106,7 @@ function openSqliteSide(path: string): OpenSide {
       records.close();
       await ledger.close();
       // The lock of this name is of no use any more.
-      rmSync(`${path}.lock`, { force: !path.endsWith('.db') });
+      rmSync(`${path}.lock`, { force: true });
     },
   };
 }
