@@ -12,6 +12,7 @@ import { createFolderBlobs } from '../../../dist/upstreams/folder/folder-blobs.j
 import { createV2Routes } from '../../../dist/v2/routes.js';
 import { DEFAULT_LIMITS } from '../../../dist/upstreams/job-engine.js';
 import { createBodyReader } from '../../../dist/http/json-body.js';
+import { createUploadLimit } from '../../../dist/http/upload-limit.js';
 import { createPublicAddresses } from '../../../dist/http/public-address.js';
 import { openSqliteLedger } from '../../../dist/ledger/sqlite/sqlite-ledger.js';
 import { silentLogger } from '../../../dist/observability/log.js';
@@ -38,6 +39,7 @@ app.use(
     addresses: createPublicAddresses(),
     maxUploadBytes: 1024 * 1024,
     bodies: createBodyReader({ maxBytes: 1024 * 1024 }),
+    limitUploads: createUploadLimit(),
     identify(ctx) {
       const key = /^Bearer (\S+)$/.exec(ctx.get('Authorization'))?.[1];
       return key === undefined ? undefined : { user: key };
