@@ -15,6 +15,12 @@ const CREDENTIAL =
 
 const REMOVED = '[removed]';
 
+/**
+ * Addresses inside addresses are read this deep. Each level reads what is in it twice, as an address and
+ * as a query.
+ */
+const MAX_DEPTH = 4;
+
 /** The first `token` of a request target's query. Only this decides whom a target logs in. */
 export function loginIn(url: string): string | undefined {
   const { query } = readTarget(url);
@@ -43,21 +49,31 @@ export function withoutLogin(query: string, keys?: readonly (string | undefined)
 
 /** A request target or an address without its credentials, as it may be logged and recorded. */
 export function withoutCredentials(url: string): string {
-  const plain = url.includes('@') ? withoutUserinfo(url) : url;
-  const { query } = readTarget(plain);
-  if (query === '') return plain;
-  const parts = partsOf(query);
-  const shown = parts.map(redactedPart);
-  if (shown.every((text, at) => text === parts[at]?.text)) return plain;
-  return `${plain.slice(0, plain.length - query.length)}?${shown.join('&')}`;
+  return redactedUrl(url, 0);
 }
 
 /** Any text without the credentials in its addresses, headers and members, as it may be logged. */
 export function withoutCredentialsIn(text: string): string {
+  return redactedText(text, 0);
+}
+
+/** `depth` counts the parameters that the address is in: a parameter may be an address with parameters. */
+function redactedUrl(url: string, depth: number): string {
+  const plain = url.includes('@') ? withoutUserinfo(url) : url;
+  const { query } = readTarget(plain);
+  if (query === '') return plain;
+  const parts = partsOf(query);
+  const shown = parts.map((part) => redactedPart(part, depth));
+  if (shown.every((text, at) => text === parts[at]?.text)) return plain;
+  return `${plain.slice(0, plain.length - query.length)}?${shown.join('&')}`;
+}
+
+function redactedText(text: string, depth: number): string {
   if (!SUSPICIOUS.test(text)) return text;
+  if (depth > MAX_DEPTH) return REMOVED;
   return text
-    .replaceAll(URL_IN_TEXT, (url) => withoutCredentials(url))
-    .replaceAll(QUERY_IN_TEXT, (query) => withoutCredentials(query))
+    .replaceAll(URL_IN_TEXT, (url) => redactedUrl(url, depth))
+    .replaceAll(QUERY_IN_TEXT, (query) => redactedUrl(query, depth))
     .replaceAll(SCHEME_IN_TEXT, `$1 ${REMOVED}`)
     .replaceAll(MEMBER_IN_TEXT, `$1${REMOVED}`)
     .replaceAll(HEADER_IN_TEXT, `$1${REMOVED}`);
@@ -111,11 +127,11 @@ function isLogin({ name }: QueryPart): boolean {
   return name === LOGIN_PARAMETER;
 }
 
-function redactedPart({ text, name, value }: QueryPart): string {
+function redactedPart({ text, name, value }: QueryPart, depth: number): string {
   const written = text.split('=', 1)[0] ?? '';
   if (value !== '' && CREDENTIAL.test(name.trim())) return `${written}=${REMOVED}`;
   // An address in a parameter may carry a login of its own, and JSON in one a key.
-  const shown = withoutCredentialsIn(value);
+  const shown = redactedText(value, depth + 1);
   return shown === value ? text : `${written}=${encodeURIComponent(shown)}`;
 }
 

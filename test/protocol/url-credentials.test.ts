@@ -168,3 +168,28 @@ test.each([
   // Time that grows with the square would be minutes.
   expect(process.cpuUsage(started).user / 1000).toBeLessThan(2000);
 });
+
+test.each([
+  ['as it is', (address: string) => address],
+  ['encoded', encodeURIComponent],
+])(
+  'addresses inside addresses, %s, are removed where they are too deep to be read',
+  (_name, write) => {
+    // Each level read twice would be 2^40 times.
+    let target = `/x?token=${SECRET}`;
+    for (let level = 0; level < 40; level++) {
+      target = `http://h/x?u=${write(target)}`;
+    }
+    expect(withoutCredentials(target)).not.toContain(SECRET);
+    expect(withoutCredentialsIn(`GET ${target} failed`)).toContain('removed');
+  },
+);
+
+test('an address inside two others is shown without its credential', () => {
+  const inner = encodeURIComponent(`http://h/z?signature=${SECRET}&z=1`);
+  const url = withoutCredentials(`/x?u=${encodeURIComponent(`http://h/y?u=${inner}`)}`);
+  expect(url).not.toContain(SECRET);
+  expect(decodeURIComponent(decodeURIComponent(url))).toContain(
+    'http://h/z?signature=[removed]&z=1',
+  );
+});
