@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { packageUrl } from '../lib/package-url.ts';
 import type { DifferenceRow, TrafficEntry } from './api-types.ts';
+import { apiOf } from './traffic/recorded-call.ts';
 import {
   type CallFacts,
   DIFFERENCE_RULES,
@@ -17,7 +18,8 @@ export function differencesOf(
   facts: Pick<CallFacts, 'headers' | 'isRemote' | 'body'>,
 ): readonly DifferenceName[] {
   const [address = '', query = ''] = target.split('?', 2);
-  if (/^\/api\/v2(\/|$)/.test(address)) return [];
+  // At `/` there is a front end in v1.
+  if (address !== '/' && apiOf(address) !== 'v1') return [];
   const isHosted = address.startsWith('/api/') && facts.headers['x-api-key'] !== undefined;
   const path = address.replace(/^\/api(?=\/)/, '');
   let text: string | undefined;

@@ -5,6 +5,7 @@ import {
   documentedRows,
   frameDifferences,
 } from '../../src/console/differences.ts';
+import { apiOf } from '../../src/console/traffic/recorded-call.ts';
 import { DIFFERENCE_RULES } from '../../src/console/traffic/difference-rules.ts';
 
 test('every row of docs/differences.md has its rule, and every rule its row', () => {
@@ -28,6 +29,11 @@ test.each([
   ],
   ['GET', '/view?filename=a.png&preview=webp', 200, {}, '', ['picture-formats', 'pixels']],
   ['GET', '/api/v2/jobs', 400, {}, '', []],
+  ['POST', '/v2/models/local/digest', 400, {}, '{}', []],
+  ['POST', '/v1/models/local/digest?x=1', 503, {}, '{}', []],
+  ['GET', '/readyz', 503, {}, '', []],
+  ['GET', '/?x=1', 200, {}, '', ['start-page']],
+  ['GET', '/models/loras', 200, {}, '', ['models']],
   ['GET', '/prompt', 200, {}, '', []],
   ['GET', '/ws?clientId=a', 101, {}, '', ['shared-ids', 'late-sockets', 'keepalive']],
   [
@@ -52,4 +58,17 @@ test.each([
   ['execution_cached', '', true, ['unknown-cache']],
 ] as const)('a frame %s (%s), remote: %s, shows rows', (type, text, isRemote, rows) => {
   expect(frameDifferences({ type, text, bytes: 100 }, { isRemote })).toEqual(rows);
+});
+
+test.each([
+  ['/prompt', 'v1'],
+  ['/models/loras', 'v1'],
+  ['/api/v2/jobs?limit=1', 'v2'],
+  ['/api/v2x', 'v1'],
+  ['/v1/models', 'other'],
+  ['/v2/models/local/digest', 'other'],
+  ['/readyz?x', 'other'],
+  ['/', 'other'],
+] as const)('%s is a path of %s', (target, api) => {
+  expect(apiOf(target)).toBe(api);
 });

@@ -1,5 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { isOfPlayer } from '../../auth/calling-client.ts';
+import { readTarget } from '../../protocol/request-target.ts';
+import { isRouterPath } from '../../protocol/router.ts';
 
 /** The page's own calls, but for those of its sample, which calls as a client does. */
 export function isOfPage({ headers, url = '' }: IncomingMessage): boolean {
@@ -9,12 +11,12 @@ export function isOfPage({ headers, url = '' }: IncomingMessage): boolean {
   return /^\/holdover(\/|\?|$)/.test(url);
 }
 
-/** The API of a path. */
+/** The API of a call; `other`: the model router, the page and the probes. */
 export function apiOf(url: string): 'v1' | 'v2' | 'other' {
-  if (/^\/api\/v2(\/|\?|$)/.test(url)) return 'v2';
-  return /^\/(v1\/models|healthz|readyz|metrics)(\/|\?|$)/.test(url) || url === '/'
-    ? 'other'
-    : 'v1';
+  const { path } = readTarget(url);
+  if (/^\/api\/v2(\/|$)/.test(path)) return 'v2';
+  const isOther = isRouterPath(path) || /^\/((healthz|readyz|metrics)(\/|$)|$)/.test(path);
+  return isOther ? 'other' : 'v1';
 }
 
 /** The type of a picture that may be shown. */
