@@ -4,6 +4,8 @@ import { call, getJson } from '../lib/server.ts';
 import { connection, identity, session, tellError } from '../state.ts';
 
 const POLL_MS = 700;
+/** The server forgets all entries 90 seconds after it was last asked. */
+const PAUSED_POLL_MS = 45_000;
 const MAX_ENTRIES = 20_000;
 
 export type Scope = 'own' | 'all';
@@ -31,6 +33,7 @@ export const fault = signal('');
 const revisions = new Map<string, number>();
 let timer: ReturnType<typeof setTimeout> | undefined;
 let readers = 0;
+let askedAtMs = 0;
 
 export const ordered = computed(() =>
   [...entries.value.values()].toSorted((a, b) => a.at_ms - b.at_ms || a.id - b.id),
@@ -39,13 +42,16 @@ export const ordered = computed(() =>
 async function poll(): Promise<void> {
   clearTimeout(timer);
   const { is } = connection.peek();
-  if (is === 'open' && !isPaused.peek()) {
+  const isDue = !isPaused.peek() || Date.now() - askedAtMs >= PAUSED_POLL_MS;
+  if (is === 'open' && isDue) {
+    askedAtMs = Date.now();
     const after = [...revisions].map(([server, revision]) => `${server}.${revision}`).join(',');
     const query = new URLSearchParams({ after, scope: scope.peek() });
     const [asked, asking] = [scope.peek(), identity.peek()];
     try {
       const answer = await getJson<TrafficAnswer>(`holdover/api/traffic?${query}`);
-      if (asked === scope.peek() && asking === identity.peek()) add(answer);
+      const isWanted = asked === scope.peek() && asking === identity.peek();
+      if (isWanted && !isPaused.peek()) add(answer);
       fault.value = '';
     } catch (error) {
       fault.value = error instanceof Error ? error.message : String(error);

@@ -212,11 +212,10 @@ export async function cancel(ids: readonly string[]): Promise<void> {
 export async function cancelAll(): Promise<void> {
   try {
     await postJson('queue', { clear: true });
-    const running = jobs
-      .peek()
-      .filter(({ status }) => status === 'in_progress')
-      .map(({ id }) => id);
-    if (running.length > 0) await postJson('api/jobs/cancel', { job_ids: running });
+    const path = `holdover/api/job-list?status=in_progress&limit=${MAX_PAGE}`;
+    const { jobs: running } = await getJson<JobListAnswer>(path);
+    const ids = running.map(({ id }) => id);
+    if (ids.length > 0) await postJson('api/jobs/cancel', { job_ids: ids });
     tell('Cancelled all jobs.');
   } catch (error) {
     tellError(error);

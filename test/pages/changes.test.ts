@@ -4,7 +4,7 @@ import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { findChromium, launchChromium } from '../support/browser/chromium.ts';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
-import { flat } from '../support/graphs/workflows.ts';
+import { endless, flat } from '../support/graphs/workflows.ts';
 
 const chromium = findChromium();
 const notRun = chromium.ok ? '' : ` (NOT RUN: ${chromium.why})`;
@@ -156,6 +156,38 @@ describe.skipIf(notRun)(`Holdover's own page${notRun}`, { timeout: WITHIN_MS }, 
     // A later answer is shown by then.
     await page.evaluate(() => new Promise((resolve) => setTimeout(resolve, 100)));
     expect(await page.locator('.client').count()).toBeGreaterThan(0);
+    await page.close();
+  });
+
+  test('cancels all jobs, also those that the filter hides', async () => {
+    await submit({ prompt: endless({ seed: 1 }), prompt_id: 'hidden-1' }, '');
+    await submit({ prompt: endless({ seed: 2 }), prompt_id: 'hidden-2' }, '');
+    const page = await open('jobs?status=completed');
+    await page.getByRole('button', { name: 'Cancel all' }).click();
+    await page.getByRole('button', { name: 'Cancel 2 jobs' }).click();
+    const stateOf = async (id: string): Promise<string> => {
+      const answer = await fetch(`${holdover.url}/holdover/api/job?id=${id}`);
+      return ((await answer.json()) as { job: { status: string } }).job.status;
+    };
+    for (const id of ['hidden-1', 'hidden-2'])
+      await expect.poll(() => stateOf(id)).toBe('cancelled');
+    await page.close();
+  });
+
+  test('goes on recording while the inspector is paused, or its entries would be lost', async () => {
+    const page = await browser.newPage();
+    await page.clock.install();
+    await page.goto(`${holdover.url}#/inspector`);
+    await page.waitForResponse('**/holdover/api/traffic?**');
+    await page.getByRole('button', { name: 'Pause' }).click();
+    await page.waitForLoadState('networkidle');
+    const asked = page.waitForResponse('**/holdover/api/traffic?**');
+    await submit({ prompt: flat() }, '');
+    await page.clock.fastForward(60_000);
+    await asked;
+    expect(await page.locator('.line', { hasText: 'POST/prompt' }).count()).toBe(0);
+    await page.getByRole('button', { name: 'Go on' }).click();
+    await page.locator('.line', { hasText: 'POST/prompt' }).first().waitFor();
     await page.close();
   });
 
