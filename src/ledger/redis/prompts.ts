@@ -1,6 +1,6 @@
 import { PROMPT_COLUMNS } from '../columns.ts';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { LinkedJob, PromptRow, PromptStore, PromptOutline } from '../ledger.ts';
+import type { PromptRow, PromptStore, PromptOutline } from '../ledger.ts';
 import { type WriteTokens, NOT_LEADER } from './write-tokens.ts';
 import type { ScriptArgument } from '../../redis/redis-scripts.ts';
 import { type LedgerConnection, joinKey } from './connection.ts';
@@ -56,7 +56,7 @@ export function promptStore(
     begin: (key, atMs) => writeAsLeader('begin', key, atMs),
     askCancel: (key, atMs) =>
       write(() => lua.change(key, ...table.fields({ cancelAskedAtMs: atMs }))),
-    linkJob: (key, patch) => update(key, 'unfinished', { ...pickLink(patch), state: 'live' }),
+    linkJob: (key, patch) => update(key, 'unfinished', { ...patch, state: 'live' }),
     remove: (key) => writeAsLeader('remove', key),
     finish: (key, { shortened, ...outcome }) => {
       const row = { ...outcome, ...shortened, state: 'done' as const };
@@ -110,11 +110,6 @@ async function retryUntilSent(
 
 function entriesIn(reply: unknown): readonly (string | null)[] {
   return (reply as readonly (Buffer | null)[]).map((text) => text && text.toString());
-}
-
-/** Callers may pass objects with more properties. */
-function pickLink({ promptId, jobId, graphJson, targetsJson }: LinkedJob) {
-  return { promptId, jobId, targetsJson, ...(graphJson !== undefined && { graphJson }) };
 }
 
 /**
