@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, rmSync, statSync, utimesSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, rmSync, statSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** A folder for files on their way, of one process. */
@@ -7,6 +7,8 @@ export type SpoolFolder = { readonly path: string; close(): void };
 const HOUR_MS = 60 * 60_000;
 /** A living process touches its folder every hour; clocks that are set by a day must not end it. */
 const ABANDONED_AFTER_MS = 7 * 24 * HOUR_MS;
+/** A process that has not touched its folder for so long does not use the data directory any more. */
+const IDLE_PROCESS_MS = 24 * HOUR_MS;
 
 /** For a process that is alone: whatever lies there belonged to one that is dead. */
 export function openSpool(path: string): SpoolFolder {
@@ -54,4 +56,20 @@ function touch(path: string): void {
   } catch {
     // The disk may be away for a while; an hour later it is tried again.
   }
+}
+
+/** Over a Redis ledger there is no lock, as many processes use the folder. */
+export function refuseSharedUse(root: string, nowMs: number): void {
+  if (!existsSync(join(root, 'folder.id'))) return;
+  const spool = join(root, 'spool');
+  const isRecent = (name: string): boolean => {
+    const stats = statSync(join(spool, name), { throwIfNoEntry: false });
+    return stats?.isDirectory() === true && Math.abs(nowMs - stats.mtimeMs) < IDLE_PROCESS_MS;
+  };
+  const inUse = existsSync(spool) ? readdirSync(spool).filter(isRecent) : [];
+  if (inUse.length === 0) return;
+  throw new Error(
+    `${inUse.length} Holdover processes use ${root}, or were killed within the last day: stop ` +
+      `them first, and remove what is in ${spool} if none is left`,
+  );
 }

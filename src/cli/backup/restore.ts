@@ -1,10 +1,11 @@
-import { existsSync, mkdirSync, readdirSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { syncPath } from '../../lib/durability.ts';
 import type { CrashPoint } from '../../lib/crash-point.ts';
 import { makeAsideFolder } from '../../data-folder/set-aside.ts';
 import { UNFINISHED_RESTORE, databasePath, placeBucketOf } from '../../data-folder/data-dir.ts';
+import { refuseSharedUse } from '../../data-folder/spool-folder.ts';
 import type { OpenedBucket } from '../../upstreams/bucket/open-bucket.ts';
 import { inspectDatabase, recordedBlobs } from '../../ledger/sqlite/inspect.ts';
 import { LedgerInUse, lockFile } from '../../ledger/sqlite/sqlite-ledger.ts';
@@ -40,8 +41,6 @@ const MAX_CONCURRENT = 8;
 /** The copy while it is made: nothing of the data folder has been touched so far. */
 const COPYING_FOLDER = 'restore-copying';
 const LOCK_FILE = 'holdover.db.lock';
-/** A process over a Redis ledger touches its folder every hour, and removes it when it stops. */
-const IDLE_PROCESS_MS = 24 * 60 * 60_000;
 
 /**
  * Puts a backup into a data folder that no process uses. It is copied and verified as a whole first;
@@ -123,22 +122,6 @@ function lockFolder(root: string): ReturnType<typeof lockFile> {
     const message = `the data folder ${root} is in use by a running Holdover: stop it first`;
     throw new RestoreRefused(message, { cause });
   }
-}
-
-/** Over a Redis ledger there is no lock, as many processes use the folder. */
-function refuseSharedUse(root: string, nowMs: number): void {
-  if (!existsSync(join(root, 'folder.id'))) return;
-  const spool = join(root, 'spool');
-  const isRecent = (name: string): boolean => {
-    const stats = statSync(join(spool, name), { throwIfNoEntry: false });
-    return stats?.isDirectory() === true && Math.abs(nowMs - stats.mtimeMs) < IDLE_PROCESS_MS;
-  };
-  const inUse = existsSync(spool) ? readdirSync(spool).filter(isRecent) : [];
-  if (inUse.length === 0) return;
-  throw new RestoreRefused(
-    `${inUse.length} Holdover processes use ${root}, or were killed within the last day: stop ` +
-      `them first, and remove what is in ${spool} if none is left`,
-  );
 }
 
 async function copyVerified(
