@@ -3,6 +3,7 @@ import { join, resolve } from 'node:path';
 import { Command } from 'commander';
 import { type RestoredRecord, recordOrphans } from './backup/record-orphans.ts';
 import { type CheckReport, check, isSound, type Orphan, type DamagedFile } from './backup/check.ts';
+import { refuseSharedUse } from '../data-folder/spool-folder.ts';
 import { type RecordedFiles, recordedInDatabase, recordedInRedis } from './backup/records.ts';
 import { filesSource } from '../config/files.ts';
 import { ledgerSource } from '../config/ledger.ts';
@@ -52,7 +53,7 @@ async function run(command: Command): Promise<number> {
     );
   const { before, adopted } = await withRedis(settings, async (redis) => {
     const recorded = recordedFilesOf(dataDir, redis);
-    if (redis === undefined && settings.repair === true) refuseInUse(dataDir);
+    if (redis === undefined && settings.repair === true) refuseUse(dataDir);
     const found = await runCheck(settings, dataDir, recorded, redis);
     if (settings.repair !== true) return { before: found, adopted: [] };
     return { before: found, adopted: await repair(settings, found, recorded) };
@@ -116,7 +117,9 @@ async function repair(
   }
 }
 
-function refuseInUse(dataDir: string): void {
+function refuseUse(dataDir: string): void {
+  // Servers whose ledger is in Redis, while no --ledger is given.
+  refuseSharedUse(dataDir, Date.now());
   if (!isInUse(dataDir)) return;
   throw new Error(`the data folder ${dataDir} is in use by a running Holdover: stop it first`);
 }
@@ -162,7 +165,8 @@ function checkText(report: ShownReport): string {
 const UNFINISHED_RESTORE_TEXT =
   'A restore was interrupted while files took their places: run holdover restore with --replace.';
 const OTHER_LEDGER =
-  'The files were recorded by another ledger: put that one back, or let --repair tie this one to them.';
+  'The files were recorded by another ledger: give the --ledger of their servers, put it back, or let --repair tie ' +
+  'this one to them.';
 const BACKUP_ADVICE =
   'A backup may have them: each backup has the same folders, so that single files can be copied back.';
 const REPAIR_ADVICE =
@@ -179,9 +183,10 @@ function ledgerLines({ ledger: { kind, state, errors } }: CheckReport): readonly
   ];
 }
 
+const ABSENT = 'Give the --ledger of the servers, or put a backup back with holdover restore.';
 const ADVICE = {
-  absent: 'Put a backup back with holdover restore.',
-  empty: 'Put a backup back with holdover restore.',
+  absent: ABSENT,
+  empty: ABSENT,
   damaged:
     'Put a backup back with holdover restore: nothing can be repaired in a damaged database.',
 } as const;

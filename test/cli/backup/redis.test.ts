@@ -69,6 +69,21 @@ describe.skipIf(missing !== '')(`with a ledger in Redis${missing}`, () => {
     expect((await own.restore(into, dataDir, { args: ['--replace'] })).code).toBe(0);
   });
 
+  test('a repair that was not told of the Redis is refused while servers run, and names the flag', async () => {
+    const ledgerId = await readFile(join(dataDir, 'ledger.id'), 'utf8');
+    const found = await own.check(dataDir);
+    expect([found.code, found.stdout]).toEqual([1, expect.stringContaining('--ledger')]);
+    const repaired = await own.check(dataDir, '--repair');
+    expect([repaired.code, repaired.stderr]).toEqual([
+      1,
+      expect.stringContaining('1 Holdover processes use'),
+    ]);
+    expect(await readFile(join(dataDir, 'ledger.id'), 'utf8')).toBe(ledgerId);
+    await server.terminate();
+    const again = await own.serve(dataDir, { env: env() });
+    expect(await own.serverStateOf(again)).toEqual(before);
+  });
+
   test('the check finds what is missing, damaged, and without a record; --repair adopts', async () => {
     expect(await checkNow(dataDir)).toMatchObject({
       code: 0,
