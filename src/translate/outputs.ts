@@ -13,13 +13,13 @@ export type KnownFile = FileRef & { readonly text?: string };
 export type KnownFiles = ReadonlyMap<string, KnownFile>;
 
 /** v1's list for each family of content types; it decides before v2's `type`, which calls a saved video an image. */
-const LIST_OF_FAMILY: Readonly<Record<string, string>> = {
-  image: 'images',
+const LIST_OF_FAMILY: ReadonlyMap<string, string> = new Map([
+  ['image', 'images'],
   // The original local server lists videos as pictures that move.
-  video: 'images',
-  audio: 'audio',
-  model: '3d',
-};
+  ['video', 'images'],
+  ['audio', 'audio'],
+  ['model', '3d'],
+]);
 
 /** The output of a node in v1's terms; `undefined` while a file in it has no v1 name yet. */
 export function v1OutputOf(ui: NodeUi, files: KnownFiles): NodeOutput | undefined {
@@ -81,8 +81,8 @@ function byOwner(outputs: Iterable<Output>, graph: Graph): ReadonlyMap<string, r
   return owners;
 }
 
-function isVideo({ content_type: type }: Output): boolean {
-  return type.startsWith('video/');
+function isVideo({ content_type: contentType, type }: Output): boolean {
+  return contentType.startsWith('video/') || type === 'video';
 }
 
 /** Adds to the list of a key. */
@@ -115,8 +115,8 @@ function listItemOf(output: Output, file: KnownFile): readonly [string, Json] {
   const family = output.content_type.split('/')[0] ?? '';
   if (family === 'text' && file.text !== undefined) return ['text', file.text];
   if (output.type === 'latent') return ['latents', refOf(file)];
-  const key = Object.hasOwn(LIST_OF_FAMILY, family) ? LIST_OF_FAMILY[family] : undefined;
-  return [key ?? 'files', refOf(file)];
+  const key = LIST_OF_FAMILY.get(family) ?? LIST_OF_FAMILY.get(output.type) ?? 'files';
+  return [key, refOf(file)];
 }
 
 function refOf({ filename, subfolder, type }: FileRef): JsonObject {

@@ -10,6 +10,8 @@ describe('executed.output from v2 outputs', () => {
     ['audio/flac', 'audio', 'audio'],
     ['application/octet-stream', 'latent', 'latents'],
     ['model/gltf-binary', 'file', '3d'],
+    ['application/octet-stream', 'image', 'images'],
+    ['application/octet-stream', 'audio', 'audio'],
     ['application/zip', 'file', 'files'],
     ['text/plain', 'text', 'files'],
     ['constructor/x', 'file', 'files'],
@@ -32,6 +34,7 @@ describe('executed.output from v2 outputs', () => {
   test.each([
     ['video/mp4', 'image'],
     ['video/webm', 'video'],
+    ['application/octet-stream', 'video'],
   ] as const)('a video (%s of the type %s) is a picture that moves', (content_type, type) => {
     const made = outputOf('a', '2', { content_type, type });
     const shown = v1OutputsOf({ outputs: [made] }, new Map([['a', fileRef('a.mp4')]]), GRAPH);
