@@ -1,6 +1,7 @@
 import { type DescribedFrame, describeFrame } from '../../observability/described-frame.ts';
 import { type Json, type JsonObject, isJsonObject, stringifyJson } from '../../protocol/json.ts';
 import { type CapturedBody, bodyOf } from './captured-body.ts';
+import { pictureIn } from './recorded-call.ts';
 
 type RecordedFrame = {
   readonly type: string;
@@ -15,8 +16,6 @@ type RecordedFrame = {
   /** Byte of the body at which its picture or text starts. */
   readonly contentStart: number;
 };
-
-const SHOWN_PICTURES = new Set(['image/jpeg', 'image/png']);
 
 /** A frame in words; of one with a picture, where the picture is. */
 export function frameEntry(payload: string | Buffer): RecordedFrame {
@@ -49,7 +48,7 @@ function pictureEntry(
     type: type === 'binary 1' ? 'preview' : 'preview with metadata',
     text: nodeId === undefined ? '' : `node ${nodeId}`,
     bytes,
-    ...(format !== undefined && SHOWN_PICTURES.has(format) && { picture: format }),
+    ...pictureIn(format ?? ''),
     promptId,
     bodyType: format ?? 'application/octet-stream',
     contentStart: start,

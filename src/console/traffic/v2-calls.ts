@@ -1,6 +1,7 @@
 import type { JobApi, JobEvent, Result, SubmitRequest } from '../../protocol/job-api.ts';
 import { type Json, stringifyJson } from '../../protocol/json.ts';
 import { type CapturedBody, bodyOf } from './captured-body.ts';
+import { pictureIn } from './recorded-call.ts';
 
 type RequestPart = { readonly request?: CapturedBody; readonly requestType?: string };
 type AnswerPart = { readonly response?: CapturedBody; readonly responseType?: string };
@@ -81,12 +82,11 @@ type EventEntry = {
 export function eventEntry(event: JobEvent): EventEntry {
   if (event.event === 'preview') {
     const { bytes, content_type: type, node_id: node } = event.data;
-    const isShown = type === 'image/jpeg' || type === 'image/png' || type === 'image/webp';
     return {
       type: 'preview',
       text: `node ${node}`,
       bytes: bytes.length,
-      ...(isShown && { picture: type }),
+      ...pictureIn(type),
       body: bodyOf(Buffer.from(bytes)),
       bodyType: type,
     };

@@ -39,7 +39,9 @@ export function finishWithJob(
   for (const [nodeId, output] of v1OutputsOf(job, state.files, state.graph))
     emitIfChanged(update, nodeId, output);
   if (job.status === 'succeeded') return endSucceeded(update);
-  if (job.status === 'failed') return endFailed(update, job.error ?? UNEXPLAINED_ERROR);
+  if (job.status === 'failed') {
+    return endWithError(update, 'failed', job.error ?? UNEXPLAINED_ERROR);
+  }
   if (job.status === 'canceled') return endCanceled(update);
   return endLost(update, 'its record has expired');
 }
@@ -82,10 +84,6 @@ function endSucceeded(update: ProgressUpdate): void {
     data: { prompt_id: state.promptId, timestamp: atMs },
   });
   closeProgress(update, 'succeeded');
-}
-
-function endFailed(update: ProgressUpdate, error: JobError): void {
-  endWithError(update, 'failed', error);
 }
 
 function endWithError(update: ProgressUpdate, outcome: 'failed' | 'lost', error: JobError): void {
