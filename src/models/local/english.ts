@@ -25,8 +25,13 @@ type NlpTrait = 'sentiment' | 'type' | 'pos' | 'lemma' | 'detail';
 /** wink-nlp with its small English model, loaded with the first text and then held. */
 export function createEnglish(): English {
   let loading: ReturnType<typeof load> | undefined;
+  const loadOnce = (): ReturnType<typeof load> =>
+    (loading ??= load().catch((error: unknown) => {
+      loading = undefined;
+      throw error;
+    }));
   return async (text) => {
-    const { nlp, its } = await (loading ??= load());
+    const { nlp, its } = await loadOnce();
     const doc = nlp.readDoc(text);
     return {
       sentiment: () => Number(doc.out(its.sentiment)),

@@ -18,11 +18,17 @@ export function createThreads(options: {
   const { threads, maxWaiting } = options.limits;
   let pool: Promise<Tinypool> | undefined;
   let tasks = 0;
+  const open = (): Promise<Tinypool> =>
+    openPool(threads, options.log).catch((error: unknown) => {
+      // Without file descriptors, for instance, nothing loads: the next task tries again.
+      pool = undefined;
+      throw error;
+    });
   return {
     /** Runs a task; `busy`: too many wait already. An abort ends the thread it runs on. */
     async run(task: Task, signal: AbortSignal): Promise<TaskEnd | 'busy'> {
       if (tasks >= threads + maxWaiting) return 'busy';
-      pool ??= openPool(threads, options.log);
+      pool ??= open();
       tasks++;
       try {
         return (await (await pool).run(task, { signal, name: 'runTask' })) as TaskEnd;

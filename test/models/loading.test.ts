@@ -1,0 +1,48 @@
+import { pino } from 'pino';
+import { afterEach, expect, test, vi } from 'vitest';
+import { createEnglish } from '../../src/models/local/english.ts';
+import { createThreads } from '../../src/models/local/threads.ts';
+
+const NO_DESCRIPTORS = (): never => {
+  throw new Error('EMFILE: too many open files');
+};
+const PACKAGES = ['tinypool', 'wink-nlp'] as const;
+afterEach(() => PACKAGES.forEach((name) => vi.doUnmock(name)));
+
+function openThreads() {
+  const limits = { threads: 1, maxWaiting: 1 };
+  const threads = createThreads({ limits, log: pino({ level: 'silent' }) });
+  const task = { model: 'digest', input: {}, files: {} };
+  return { threads, run: () => threads.run(task, AbortSignal.timeout(20_000)) };
+}
+
+test('threads that could not be opened are opened by the next task', async () => {
+  vi.doMock('tinypool', NO_DESCRIPTORS);
+  const { threads, run } = openThreads();
+  await expect(run()).rejects.toThrow();
+  const destroy = vi.fn();
+  class Tinypool {
+    readonly on = vi.fn();
+    readonly run = vi.fn(async () => 'end of the task');
+    readonly destroy = destroy;
+  }
+  vi.doMock('tinypool', () => ({ Tinypool }));
+  expect(await run()).toBe('end of the task');
+  await threads.close();
+  expect(destroy).toHaveBeenCalledOnce();
+});
+
+test('threads that could not be opened are closed', async () => {
+  vi.doMock('tinypool', NO_DESCRIPTORS);
+  const { threads, run } = openThreads();
+  await expect(run()).rejects.toThrow();
+  await threads.close();
+});
+
+test('a language that could not be loaded is loaded by the next text', async () => {
+  vi.doMock('wink-nlp', NO_DESCRIPTORS);
+  const read = createEnglish();
+  await expect(read('good')).rejects.toThrow();
+  vi.doUnmock('wink-nlp');
+  expect((await read('I love it.')).sentiment()).toBeGreaterThan(0);
+});
