@@ -139,6 +139,7 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
     const { queue, redis: raw, keys } = openServices(setup);
     const run = keys.run(job.id);
     await expect.poll(() => raw.pttl(run)).toBeGreaterThan(0);
+    await expect.poll(() => raw.exists(`${keys.ofBull}${job.id}`)).toBe(0);
     await raw.persist(run);
     await queue.add([{ id: job.id, user: ANNA.user, order: 0 }]);
     await expect.poll(() => raw.pttl(run)).toBeGreaterThan(0);
