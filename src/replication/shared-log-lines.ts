@@ -14,13 +14,11 @@ type Options = {
 };
 
 type Entries = ReturnType<SharedLogHandlers['entries']>;
-type Subscriptions = ReturnType<SharedLogHandlers['subscriptions']>;
 
 type Message =
   | { readonly kind: 'subscribe'; readonly user: string; readonly clientId: string }
   | { readonly kind: 'unsubscribe'; readonly user: string; readonly clientId: string }
   | { readonly kind: 'join' }
-  | { readonly kind: 'subscriptions'; readonly subscriptions: Subscriptions }
   | { readonly kind: 'lines'; readonly user: string; readonly entries: Entries }
   | { readonly kind: 'ask'; readonly user: string; readonly id: string }
   | { readonly kind: 'answer'; readonly id: string; readonly entries: Entries };
@@ -70,12 +68,9 @@ export async function openSharedLog({
       case 'unsubscribe':
         return handlers.onUnsubscribe(envelope.user, envelope.clientId);
       case 'join':
-        return answer(envelope.from, {
-          kind: 'subscriptions',
-          subscriptions: handlers.subscriptions(),
+        return handlers.subscriptions().forEach(([user, clientId]) => {
+          answer(envelope.from, { kind: 'subscribe', user, clientId });
         });
-      case 'subscriptions':
-        return envelope.subscriptions.forEach((one) => handlers.onSubscribe(...one));
       case 'lines':
         return handlers.onEntries(envelope.user, envelope.entries);
       case 'ask':

@@ -1,3 +1,4 @@
+import { coalesce } from '../../lib/coalesce.ts';
 import type { JobEvent } from '../../protocol/job-api.ts';
 import { dropOldestPreview } from '../unread-events.ts';
 import { createJobFeed, type JobFeed } from '../job-feed.ts';
@@ -30,7 +31,14 @@ export class EventPublisher {
   readonly #waiting: PublishItem[] = [];
   #eventCount = 0;
   #isOver = false;
-  #sending: Promise<void> | undefined;
+  readonly #send = coalesce(async () => {
+    try {
+      while (this.#waiting.length > 0 && !this.#isOver) await this.#sendBatch();
+    } catch (error) {
+      this.#isOver = true;
+      this.#options.onError(error);
+    }
+  });
 
   constructor(options: EventPublisherOptions) {
     this.#options = options;
@@ -45,8 +53,8 @@ export class EventPublisher {
   }
 
   /** Resolves when all events so far have been written, or never will be. */
-  async drain(): Promise<void> {
-    while (this.#sending) await this.#sending;
+  drain(): Promise<void> {
+    return this.#send();
   }
 
   #publish(event: JobEvent): void {
@@ -58,22 +66,7 @@ export class EventPublisher {
       const fields = fieldsOf(this.#options.job(), event);
       this.#waiting.push({ kind: 'e', n: ++this.#eventCount, text: encodeEvent(event), fields });
     }
-    this.#startSending();
-  }
-
-  #startSending(): void {
-    this.#sending ??= this.#send()
-      .catch((error: unknown) => {
-        this.#isOver = true;
-        this.#options.onError(error);
-      })
-      .finally(() => (this.#sending = undefined));
-  }
-
-  async #send(): Promise<void> {
-    // Events of the same turn join the batch.
-    await Promise.resolve();
-    while (this.#waiting.length > 0 && !this.#isOver) await this.#sendBatch();
+    void this.#send();
   }
 
   async #sendBatch(): Promise<void> {
