@@ -9,41 +9,45 @@ type Encoding = {
   readonly decode: (text: string) => Buffer;
 };
 
-/** Anything else is the content as it is. */
-const ENCODINGS: { readonly [name: string]: Encoding | undefined } = {
-  base64: {
-    clean: (text) => text.replaceAll(/[^\w+/=-]/g, ''),
-    wholeLength: ({ length }) => length - (length % 4),
-    decode: (text) => Buffer.from(text, 'base64'),
-  },
-  'quoted-printable': {
-    clean: (text) => text,
-    wholeLength: (text) => text.length - (/=.?$/s.exec(text)?.[0].length ?? 0),
-    decode: (text) =>
-      Buffer.from(
-        text
-          .replaceAll(/=\r?\n/g, '')
-          .replaceAll(/=([\da-f]{2})/gi, (_, hex: string) =>
-            String.fromCharCode(Number.parseInt(hex, 16)),
-          ),
-        'latin1',
-      ),
-  },
+const BASE64: Encoding = {
+  clean: (text) => text.replaceAll(/[^\w+/=-]/g, ''),
+  wholeLength: ({ length }) => length - (length % 4),
+  decode: (text) => Buffer.from(text, 'base64'),
 };
+
+const QUOTED_PRINTABLE: Encoding = {
+  clean: (text) => text,
+  wholeLength: (text) => text.length - (/=.?$/s.exec(text)?.[0].length ?? 0),
+  decode: (text) =>
+    Buffer.from(
+      text
+        .replaceAll(/=\r?\n/g, '')
+        .replaceAll(/=([\da-f]{2})/gi, (_, hex: string) =>
+          String.fromCharCode(Number.parseInt(hex, 16)),
+        ),
+      'latin1',
+    ),
+};
+
+/** Anything else, `constructor` included, is the content as it is. */
+const ENCODINGS: ReadonlyMap<string, Encoding> = new Map([
+  ['base64', BASE64],
+  ['quoted-printable', QUOTED_PRINTABLE],
+]);
 
 /**
  * A file of a form by its `Content-Transfer-Encoding`. RFC 7578 has given that header up, but form
  * writers made from mail libraries send it, and v1 decodes.
  */
 export function decodeFile(stream: Readable, encodingName: string): Readable {
-  const encoding = ENCODINGS[encodingName];
+  const encoding = ENCODINGS.get(encodingName);
   // A failure of one is a failure of the other; the reader of the result hears of it.
   return encoding === undefined ? stream : pipeline(stream, createDecoder(encoding), () => {});
 }
 
 /** The same for a text field. */
 export function decodeField(value: string, encodingName: string): string {
-  const encoding = ENCODINGS[encodingName];
+  const encoding = ENCODINGS.get(encodingName);
   return encoding === undefined ? value : encoding.decode(encoding.clean(value)).toString('utf8');
 }
 

@@ -109,6 +109,12 @@ describe.each(['/upload/image', '/upload/mask', '/api/v2/assets'])(
   },
 );
 
+test('a part whose transfer encoding is called as a member of every object is taken as it is', async () => {
+  const file = 'Content-Disposition: form-data; name="image"; filename="named.png"';
+  const part = `--b\r\n${file}\r\nContent-Transfer-Encoding: constructor\r\n\r\nas it is\r\n`;
+  expect(await upload([part, END])).toMatchObject({ status: 200 });
+});
+
 describe('a form is 400', () => {
   test.each([
     ['without its end', [image('x')]],
