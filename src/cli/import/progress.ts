@@ -23,7 +23,9 @@ function bar(stream: NodeJS.WriteStream, total: ProgressTotal): Progress {
   const shown = new SingleBar({
     stream,
     format: '{bar} {percentage}%  {done}  {eta_formatted} left',
-    hideCursor: true,
+    barsize: 20,
+    // The terminal stays as it is: Ctrl-C would not put it back.
+    linewrap: true,
     etaBuffer: 200,
   });
   let items = 0;
