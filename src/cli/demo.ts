@@ -115,6 +115,7 @@ function followFrames(
   let reason: string | undefined;
   const done = new Promise<void>((resolve, reject) => {
     socket.on('error', reject);
+    socket.on('close', () => reject(new DemoError('Holdover ended before the run had.')));
     socket.on('message', (bytes: Buffer, isBinary) => {
       if (isBinary) return void (preview = bytes.subarray(PREVIEW_IMAGE_OFFSET));
       const message = JSON.parse(bytes.toString()) as Message;
@@ -123,6 +124,8 @@ function followFrames(
       if (message.type === 'executing' && message.data.node === null) resolve();
     });
   });
+  // Before it is awaited another error may end the demo, and with it the connection.
+  done.catch(() => {});
   return { done, preview: () => preview, reason: () => reason };
 }
 

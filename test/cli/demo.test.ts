@@ -1,4 +1,4 @@
-import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
@@ -70,6 +70,21 @@ describe('the demo', () => {
       1,
       expect.stringMatching(/^The upstream cannot be used.*$/),
     ]);
+  });
+
+  test('ends with a sentence when its server is killed', async () => {
+    const ran = spawn(process.execPath, [DEMO], { stdio: ['ignore', 'pipe', 'pipe'] });
+    let [out, err] = ['', ''];
+    ran.stderr.on('data', (chunk: Buffer) => (err += chunk.toString()));
+    ran.stdout.on('data', (chunk: Buffer) => {
+      out += chunk.toString();
+      if (!/Prompt .* accepted/.test(out)) return;
+      const children = execFileSync('pgrep', ['-P', String(ran.pid)], { encoding: 'utf8' });
+      for (const pid of children.split('\n')) if (pid !== '') process.kill(Number(pid), 'SIGKILL');
+      out = '';
+    });
+    const [code] = (await once(ran, 'close')) as [number];
+    expect([code, err.trim()]).toEqual([1, 'Holdover ended before the run had.']);
   });
 
   test('says in one sentence which class the upstream lacks', async () => {

@@ -37,7 +37,7 @@ export async function startServer(args: readonly string[]) {
     url,
     requests,
     async stop(): Promise<void> {
-      if (child.exitCode === null) {
+      if (child.exitCode === null && child.signalCode === null) {
         child.kill('SIGTERM');
         await once(child, 'exit');
       }
