@@ -12,8 +12,8 @@ import {
 } from '../upstreams/tested-upstream.ts';
 
 const MAIN = fileURLToPath(new URL('../../../dist/main.js', import.meta.url));
-/** Loaded in the threads of its engine, unless a test sets `NODE_OPTIONS` itself. */
-const REST_BETWEEN_STEPS = fileURLToPath(new URL('rest-between-steps.cjs', import.meta.url));
+/** For processes with threads that run jobs, unless a test sets `NODE_OPTIONS` itself. */
+export const REST_BETWEEN_STEPS = `--require=${fileURLToPath(new URL('rest-between-steps.cjs', import.meta.url))}`;
 
 /** A real Holdover process on a free port. */
 export type Holdover = {
@@ -131,7 +131,7 @@ async function startOne(options: StartOptions): Promise<Holdover> {
     env: {
       ...process.env,
       HOLDOVER_LOG_LEVEL: 'info',
-      NODE_OPTIONS: `--require=${REST_BETWEEN_STEPS}`,
+      NODE_OPTIONS: REST_BETWEEN_STEPS,
       ...options.env,
     },
     stdio: ['ignore', 'pipe', 'pipe'],

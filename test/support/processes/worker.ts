@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
+import { REST_BETWEEN_STEPS } from './holdover.ts';
 
 const MAIN = fileURLToPath(new URL('../../../dist/main.js', import.meta.url));
 
@@ -30,7 +31,12 @@ export async function startWorker(options: {
     process.execPath,
     [MAIN, 'worker', '--ledger', ledger, '--data-dir', dataDir, ...args],
     {
-      env: { ...process.env, HOLDOVER_LOG_LEVEL: 'info', ...env },
+      env: {
+        ...process.env,
+        HOLDOVER_LOG_LEVEL: 'info',
+        NODE_OPTIONS: REST_BETWEEN_STEPS,
+        ...env,
+      },
       stdio: ['ignore', 'pipe', 'pipe'],
     },
   );

@@ -72,7 +72,7 @@ describe.skipIf(redisMissing() !== '')(`workers on one Redis${redisMissing()}`, 
   }
 
   /** Long enough to be in the middle of it. */
-  const long = (prefix: string) => growing({ steps: 80, side: 256, prefix });
+  const long = (prefix: string) => growing({ steps: 100, side: 128, prefix });
 
   const inTheMiddle = (promptId: string) => (frame: Received) =>
     frame.kind === 'text' && frame.type === 'progress' && frame.data.prompt_id === promptId;
