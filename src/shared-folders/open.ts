@@ -3,6 +3,7 @@ import type { Logger } from '../observability/log.ts';
 import type { FileStoringServices } from '../files/store-file.ts';
 import type { JobApi } from '../protocol/job-api.ts';
 import { type Folder, type FileName, openFolder } from './folder.ts';
+import { counterIn } from '../translate/free-names.ts';
 import { type Inputs, createInputs, shareExisting } from './inputs.ts';
 import { type FolderWriter, openFolderWriter } from './writer.ts';
 
@@ -128,6 +129,6 @@ async function highestNumberIn(
   const start = `${prefix}_`;
   const numbers = (await folder.listNames(subfolder))
     .filter((name) => name.startsWith(start))
-    .map((name) => Number(/^(\d{1,15})(_|$)/.exec(name.slice(start.length))?.[1] ?? 0));
+    .map((name) => counterIn(name.slice(start.length)));
   return numbers.reduce((most, number) => Math.max(most, number), 0);
 }

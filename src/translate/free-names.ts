@@ -24,3 +24,11 @@ function* continuedCounter(name: {
     yield `${name.stem}${i.toString().padStart(name.count.length, '0')}${name.tail}`;
   }
 }
+
+/**
+ * The number that v1's file counter reads in a name, behind its prefix and an underscore; 0 when there is none. A
+ * longer number would lose digits, and its successor be the same number.
+ */
+export function counterIn(afterPrefix: string): number {
+  return Number(/^(\d{1,15})(_|$)/.exec(afterPrefix)?.[1] ?? 0);
+}

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { freeNames } from '../../src/translate/free-names.ts';
+import { counterIn, freeNames } from '../../src/translate/free-names.ts';
 
 describe('a name that is taken', () => {
   test.each([
@@ -20,4 +20,15 @@ describe('a name that is taken', () => {
     const names = freeNames(desired);
     expect(expected.map(() => names.next().value)).toEqual(expected);
   });
+});
+
+test.each([
+  ['00001_.png', 1],
+  ['00012', 12],
+  ['999999999999999_.png', 999_999_999_999_999],
+  ['99999999999999999999_00001_.png', 0],
+  ['1.png', 0],
+  ['x_00001_.png', 0],
+])('the number of a file called <prefix>_%s is %i', (afterPrefix, number) => {
+  expect(counterIn(afterPrefix)).toBe(number);
 });

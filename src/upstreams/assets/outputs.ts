@@ -8,6 +8,7 @@ import type { Blobs } from '../blobs.ts';
 import type { KeyedMutex } from '../../lib/concurrency.ts';
 import type { CounterRequest, StoredOutput, WrittenFile } from '../jobs/worker-protocol.ts';
 import { atMost } from '../../lib/lru-size.ts';
+import { counterIn } from '../../translate/free-names.ts';
 
 /** Reserves names for files that are made at the same time. */
 export type OutputNames = {
@@ -60,12 +61,10 @@ export function createOutputs(deps: OutputOptions) {
   const highestUsed = async (user: string, request: CounterRequest): Promise<number> => {
     const start = counterPrefix(request);
     const paths = await ledger.assets.outputPaths(user, start);
-    const used = paths.map((path) => Number(/^(\d+)_/.exec(path.slice(start.length))?.[1] ?? 0));
+    const used = paths.map((path) => counterIn(path.slice(start.length)));
     const elsewhere = (await highestUsedElsewhere?.(user, request)) ?? 0;
     return used.reduce((most, counter) => Math.max(most, counter), elsewhere);
   };
-  const nextFree = async (user: string, request: CounterRequest): Promise<number> =>
-    await names.reserveCounter(user, counterPrefix(request), await highestUsed(user, request));
   /** Numbers that the job has used since are above it, because they were reserved. */
   const nextCounterOfJob = async (
     { user, jobId }: { readonly user: string; readonly jobId: string },
@@ -85,8 +84,11 @@ export function createOutputs(deps: OutputOptions) {
   const findFreeName = async (user: string, file: WrittenFile): Promise<string> => {
     const [, prefix, extension = ''] = COUNTED_NAME.exec(file.name) ?? [];
     let name = file.name;
+    let floor: number | undefined;
     while (prefix !== undefined && (await isNameTaken(user, `${folderOf(file)}${name}`))) {
-      const counter = await nextFree(user, { ...file, prefix });
+      const request = { ...file, prefix };
+      floor ??= await highestUsed(user, request);
+      const counter = await names.reserveCounter(user, counterPrefix(request), floor);
       name = `${prefix}_${String(counter).padStart(5, '0')}_${extension}`;
     }
     return name;

@@ -15,6 +15,24 @@ function nodeEvents(events: readonly JobEvent[]): readonly unknown[] {
 }
 
 describe('running a graph', () => {
+  test('a prefix that ends in more digits than a number holds is no counter', async () => {
+    const engine = await startEngine();
+    const saved = async (prefix: string, seed: number) => {
+      const nodes = graph({
+        1: ['Number', { value: seed }],
+        2: ['Save', { value: ['1', 0], prefix }],
+      });
+      return (await runJob(engine, nodes)).job.outputs.map(({ name }) => name);
+    };
+    const digits = '9'.repeat(20);
+    expect(await saved(`x_${digits}`, 1)).toEqual([`x_${digits}_00001_.txt`]);
+    expect(await saved('x', 2)).toEqual(['x_00001_.txt']);
+    expect(await saved('x', 3)).toEqual(['x_00002_.txt']);
+    expect(await saved('x_999999999999999', 4)).toEqual(['x_999999999999999_00001_.txt']);
+    expect(await saved('x', 5)).toEqual(['x_1000000000000000_.txt']);
+    expect(await saved('x', 6)).toEqual(['x_1000000000000001_.txt']);
+  });
+
   test('emits, per node, started, progress, previews before their step, and finished', async () => {
     const engine = await startEngine();
     const { events } = await runJob(
