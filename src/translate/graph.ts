@@ -44,7 +44,7 @@ export function dependents(
   for (let id = open.pop(); id !== undefined; id = open.pop()) {
     if (reached.has(id) || !nodeOf(graph, id)) continue;
     reached.add(id);
-    open.push(...(users.get(id) ?? []));
+    for (const user of users.get(id) ?? []) open.push(user);
   }
   return outputs.filter((output) => reached.has(output));
 }

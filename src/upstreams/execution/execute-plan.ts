@@ -216,8 +216,9 @@ function collectOutputs(
   for (const [index, slot] of slots.entries()) {
     const value = outputs[index];
     if (value === undefined) throw new Error(`${def.name} gave no value for its output ${index}`);
-    if (def.outputs[index]?.isList) slot.push(...(value as readonly Value[]));
-    else slot.push(value as Value);
+    const isList = def.outputs[index]?.isList === true;
+    const values = isList ? (value as readonly Value[]) : [value as Value];
+    for (const one of values) slot.push(one);
   }
 }
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { InputSpec, NodeDef } from '../../nodes/node.ts';
 import { type Json, stringifyJson } from '../../protocol/json.ts';
-import type { Graph } from '../../protocol/v2.ts';
+import type { Graph, GraphNode } from '../../protocol/v2.ts';
 import type { ReadableFile } from '../jobs/worker-protocol.ts';
 
 /** The node and output slot that a linked input takes its value from. */
@@ -35,8 +35,8 @@ export function dependenciesFirst(graph: Graph, targets: readonly string[]): rea
   for (let id = stack.at(-1); id !== undefined; id = stack.at(-1)) {
     const open = seen.has(id) ? [] : linkedNodes(graph, id).filter((from) => !seen.has(from));
     seen.add(id);
-    if (open.length > 0) stack.push(...open.toReversed());
-    else {
+    for (const from of open.toReversed()) stack.push(from);
+    if (open.length === 0) {
       stack.pop();
       done.add(id);
     }
@@ -44,9 +44,14 @@ export function dependenciesFirst(graph: Graph, targets: readonly string[]): rea
   return [...done];
 }
 
+/** Without inputs, a node that is linked by an input its dependent does not declare is valid. */
+export function inputsOf(node: GraphNode | undefined): GraphNode['inputs'] {
+  return node?.inputs ?? {};
+}
+
 /** The nodes it takes values from. */
 export function linkedNodes(graph: Graph, id: string): readonly string[] {
-  const links = Object.values(graph[id]?.inputs ?? {}).map(linkOf);
+  const links = Object.values(inputsOf(graph[id])).map(linkOf);
   return links.flatMap((link) => (link && Object.hasOwn(graph, link.from) ? [link.from] : []));
 }
 
@@ -73,10 +78,11 @@ function planNode(id: string, context: PlanContext): PlannedNode {
   const node = context.graph[id];
   const def = node && context.nodes.get(node.class_type);
   if (!node || !def) throw new Error(`node ${id} is not in the library`);
+  const inputs = inputsOf(node);
   const links = new Map<string, Link>();
   const literals = new Map<string, { value: Json; spec: InputSpec }>();
   for (const [name, spec] of Object.entries({ ...def.required, ...def.optional })) {
-    const value = Object.hasOwn(node.inputs, name) ? node.inputs[name] : undefined;
+    const value = Object.hasOwn(inputs, name) ? inputs[name] : undefined;
     if (value === undefined) continue;
     const link = linkOf(value);
     if (link) links.set(name, link);
@@ -87,7 +93,7 @@ function planNode(id: string, context: PlanContext): PlannedNode {
     def,
     links,
     literals,
-    signature: signatureOf({ id, def, inputs: node.inputs }, context),
+    signature: signatureOf({ id, def, inputs }, context),
   };
 }
 

@@ -5,7 +5,7 @@ import { yieldEvery } from '../../lib/event-loop.ts';
 import { isJsonObject, type Json, type JsonObject, stringifyJson } from '../../protocol/json.ts';
 import { ANNOTATED_NAME, MAX_NAME_CHARS } from '../../protocol/v1.ts';
 import type { Graph, GraphNode } from '../../protocol/v2.ts';
-import { dependenciesFirst } from '../execution/run-plan.ts';
+import { dependenciesFirst, inputsOf } from '../execution/run-plan.ts';
 import type { ReadableFile } from './worker-protocol.ts';
 
 export type FileLookup = {
@@ -172,7 +172,7 @@ async function resolveNames(
   pause: ReturnType<typeof yieldEvery>,
 ): Promise<void> {
   for (const input of fileInputs) {
-    const value = node.inputs[input];
+    const value = inputsOf(node)[input];
     if (typeof value !== 'string' || resolution.files.has(value)) continue;
     const asset = value.length <= MAX_NAME_CHARS ? await findByName(value, deps) : undefined;
     // Each look-up in the ledger is a query of SQLite.
@@ -185,7 +185,7 @@ async function resolveNames(
 /** Numbers and objects name no file. */
 function noteOtherValues({ id, node, fileInputs }: FileNode, { unknownFiles }: Resolution): void {
   for (const input of fileInputs) {
-    const given = node.inputs[input];
+    const given = inputsOf(node)[input];
     if (given === undefined || typeof given === 'string' || Array.isArray(given)) continue;
     unknownFiles.push({ nodeId: id, input, value: stringifyJson(given) });
   }

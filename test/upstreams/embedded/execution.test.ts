@@ -15,6 +15,19 @@ function nodeEvents(events: readonly JobEvent[]): readonly unknown[] {
 }
 
 describe('running a graph', () => {
+  test.each(['Number', 'Load'])(
+    'a %s without inputs, linked by an undeclared input',
+    async (name) => {
+      const engine = await startEngine();
+      const nodes = graph({ 1: ['Show', { value: 'shown', more: ['2', 0] }] });
+      const { job } = await runJob(engine, {
+        ...nodes,
+        2: { class_type: name },
+      } as unknown as Graph);
+      expect(job).toMatchObject({ status: 'succeeded', x_ui: { 1: { text: ['shown'] } } });
+    },
+  );
+
   test('a prefix that ends in more digits than a number holds is no counter', async () => {
     const engine = await startEngine();
     const saved = async (prefix: string, seed: number) => {

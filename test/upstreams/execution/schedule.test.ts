@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import type { PlannedNode } from '../../../src/upstreams/execution/run-plan.ts';
+import type { Graph } from '../../../src/protocol/v2.ts';
+import { type PlannedNode, dependenciesFirst } from '../../../src/upstreams/execution/run-plan.ts';
 import { createSchedule } from '../../../src/upstreams/execution/execute-plan.ts';
 
 /** Nodes by the ids they are linked to, in the order of a walk. */
@@ -33,4 +34,11 @@ test('two links to one node count once, links to cached nodes not at all', () =>
 
 test('nodes on a cycle never come', () => {
   expect(run({ a: ['b'], b: ['a'], c: [] })).toEqual(['c']);
+});
+
+test('a node with more links than a call has arguments', () => {
+  const links = Array.from({ length: 160_000 }, (_, i) => [`${i}`, ['source', 0]] as const);
+  const sink = { class_type: 'Sink', inputs: Object.fromEntries(links) };
+  const nodes: Graph = { source: { class_type: 'Source', inputs: {} }, sink };
+  expect(dependenciesFirst(nodes, ['sink'])).toEqual(['source', 'sink']);
 });
