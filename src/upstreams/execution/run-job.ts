@@ -6,7 +6,7 @@ import type { Graph } from '../../protocol/v2.ts';
 import type { NodeCache, NodeRecords } from './node-cache.ts';
 import { type CallContextOptions, createCallContext } from './call-context.ts';
 import { execute, NodeCallError } from './execute-plan.ts';
-import { jobError, toJobError } from '../jobs/job-error.ts';
+import { jobError, publicMessage, toJobError } from '../jobs/job-error.ts';
 import { createMemoryMeter } from './memory-meter.ts';
 import type { InputReader, WorkerFiles } from './job-files.ts';
 import type { MessageBatch } from './message-batch.ts';
@@ -139,14 +139,25 @@ async function fileDigests(
   for (const name of node.def.fileInputs ?? []) {
     const value = node.literals.get(name)?.value;
     const file = typeof value === 'string' ? files.get(value) : undefined;
-    if (file) digests.push(await inputs.sha256(file));
+    const digest = file && (await digestOf(file, inputs));
+    if (digest !== undefined) digests.push(digest);
   }
   return digests;
 }
 
+/** `undefined` for bytes that are gone: the node that reads them fails, and says so. */
+async function digestOf(file: ReadableFile, inputs: InputReader): Promise<string | undefined> {
+  try {
+    return await inputs.sha256(file);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
 function runEndOf(error: unknown): RunEnd {
   if (!(error instanceof NodeCallError)) {
-    const message = error instanceof Error ? error.message : String(error);
+    const message = error instanceof Error ? publicMessage(error) : String(error);
     return failed(jobError('node_execution_error', message, { exceptionType: 'RuntimeError' }));
   }
   if (error.cause instanceof Cancelled) return { kind: 'stopped' };

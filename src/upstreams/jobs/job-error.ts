@@ -4,6 +4,8 @@ import type { JobError } from '../../protocol/v2.ts';
 /** Longest stack text that is stored; with the inputs it stays far below a 1 MiB frame. */
 const MAX_TRACE_CHARS = 8000;
 const MAX_MESSAGE_CHARS = 16_000;
+/** A message may have lines that look like frames; the time to shorten one grows with the square of its length. */
+const MAX_FRAME_CHARS = 1000;
 
 /** A node's exception as the v2 error of its job; the last traceback line carries the exception class. */
 export function toJobError(
@@ -87,7 +89,7 @@ function isOutOfMemory(error: Error): boolean {
 function stackFrames(error: Error): string {
   const lines = (error.stack ?? '').split('\n').filter((line) => /^\s+at /.test(line));
   const frames = lines.map((line) =>
-    line.replaceAll(/(?:file:\/\/)?\/[^\s()]*\/(?=[^/\s()]+:\d+)/g, ''),
+    line.slice(0, MAX_FRAME_CHARS).replaceAll(/(?:file:\/\/)?\/[^\s()]*\/(?=[^/\s()]+:\d+)/g, ''),
   );
   const text = frames.map((line) => `${line}\n`).join('');
   return text.slice(0, MAX_TRACE_CHARS);

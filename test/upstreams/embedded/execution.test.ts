@@ -1,10 +1,21 @@
 import { createHash } from 'node:crypto';
+import { rm } from 'node:fs/promises';
+import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { JobEvent } from '../../../src/protocol/job-api.ts';
 import { parseJson } from '../../../src/protocol/json.ts';
 import type { Graph } from '../../../src/protocol/v2.ts';
-import { ANNA, BEN, graph, runJob, spooled, value, words } from '../../support/app/jobs.ts';
-import { startEngine } from './open.ts';
+import {
+  ANNA,
+  BEN,
+  collect,
+  graph,
+  runJob,
+  spooled,
+  value,
+  words,
+} from '../../support/app/jobs.ts';
+import { openEngine, startEngine, tempDir } from './open.ts';
 
 function nodeEvents(events: readonly JobEvent[]): readonly unknown[] {
   return events.flatMap((event) => {
@@ -471,5 +482,23 @@ describe('file names in workflows', () => {
     );
     const { job } = await runJob(engine, graph({ 1: ['Show', { value: 'a.txt' }] }));
     expect(job.x_ui?.['1']).toEqual({ text: ['a.txt'] });
+  });
+
+  test('whose bytes are gone when the job begins fail the node that reads them', async () => {
+    const dataDir = await tempDir();
+    const engine = await openEngine({ dataDir });
+    const file = await spooled('x');
+    const upload = { file, contentType: 'text/plain', filePath: 'input/a.txt' };
+    value(await engine.createAsset(ANNA, upload));
+    const workflow = graph({ 1: ['Load', { file: 'a.txt' }], 2: ['Sink', { value: ['1', 0] }] });
+    const { id } = value(await engine.submit(ANNA, { workflow, extraData: {} }));
+    await rm(path.join(dataDir, 'blobs'), { recursive: true });
+    engine.start();
+    await collect(engine, id);
+    expect(value(await engine.get(ANNA, id)).error).toMatchObject({
+      message: 'the bytes of a.txt are gone',
+      node_id: '1',
+      x_exception_type: 'FileNotFoundError',
+    });
   });
 });

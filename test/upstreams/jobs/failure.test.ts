@@ -19,3 +19,10 @@ test("a node's own words are reported as they are", () => {
   const said = new NodeFailure('FileNotFoundError', 'no such thing: a/b.png');
   expect(toJobError(said, NODE).message).toBe('no such thing: a/b.png');
 });
+
+test('a message whose line looks like a frame of many folders is reported at once', () => {
+  const said = new NodeFailure('Exception', `../\n    at ${'/a'.repeat(200_000)}`);
+  const beginMs = performance.now();
+  expect(toJobError(said, NODE).traceback).toContain('failure.test.ts');
+  expect(performance.now() - beginMs).toBeLessThan(1000);
+});
