@@ -18,6 +18,8 @@ type State = {
   node: { id: string; classType: string } | null;
 };
 
+const MEMBER = { enumerable: true, configurable: true, writable: true } as const;
+
 /** Reports one run of a job. */
 export function createRunReporter(job: LiveJob, clock: Clock) {
   const state: State = { done: 0, total: 0, value: 0, node: null };
@@ -43,7 +45,8 @@ export function createRunReporter(job: LiveJob, clock: Clock) {
   const finished = (message: Extract<WorkerEvent, { type: 'finished' }>): void => {
     for (const stored of message.reused ?? []) output(stored);
     const ui = message.uiJson === undefined ? undefined : (parseJson(message.uiJson) as NodeUi);
-    if (ui) job.ui[message.nodeId] = ui;
+    // Defined, not assigned: a node may be called `__proto__`.
+    if (ui) Object.defineProperty(job.ui, message.nodeId, { ...MEMBER, value: ui });
     state.done++;
     const shown = ui ? { ui } : message.reused && { ui: null };
     emit({ event: 'x_node', data: { node_id: message.nodeId, phase: 'finished', ...shown } });

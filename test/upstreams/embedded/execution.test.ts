@@ -39,6 +39,12 @@ describe('running a graph', () => {
     },
   );
 
+  test('a node called __proto__ shows its results', async () => {
+    const engine = await startEngine();
+    const { job } = await runJob(engine, graph({ ['__proto__']: ['Show', { value: 'shown' }] }));
+    expect(Object.entries(job.x_ui ?? {})).toEqual([['__proto__', { text: ['shown'] }]]);
+  });
+
   test('a prefix that ends in more digits than a number holds is no counter', async () => {
     const engine = await startEngine();
     const saved = async (prefix: string, seed: number) => {
