@@ -59,14 +59,13 @@ export function createFolderCheck({ files, uploadFolderOf }: FolderCheckOptions)
 
 /** Files of the caller's own are sent by their ids, whatever they are called. */
 function foldersIn(graph: Graph, resolvedFiles: readonly ResolvedFile[]): readonly FolderMention[] {
-  const isResolved = (nodeId: string, input: string): boolean =>
-    resolvedFiles.some(
-      (file) => file.nodeId === nodeId && file.input === input && file.assetId !== MISSING_ASSET_ID,
-    );
+  const keyOf = (nodeId: string, input: string): string => JSON.stringify([nodeId, input]);
+  const found = resolvedFiles.filter(({ assetId }) => assetId !== MISSING_ASSET_ID);
+  const resolved = new Set(found.map(({ nodeId, input }) => keyOf(nodeId, input)));
   return Object.entries(graph).flatMap(([nodeId, node]) =>
     Object.entries((node as Partial<typeof node> | null)?.inputs ?? {}).flatMap(
       ([input, value]) => {
-        if (isResolved(nodeId, input)) return [];
+        if (resolved.has(keyOf(nodeId, input))) return [];
         const folders = [...textsIn(value), input].flatMap(uploadFoldersIn);
         return folders.length > 0 ? [{ nodeId, input, folders }] : [];
       },

@@ -32,29 +32,44 @@ export function pruneTo(graph: Graph, targets: Iterable<string>): Graph {
   return Object.fromEntries(Object.entries(graph).filter(([id]) => needed.has(id)));
 }
 
-/** The given output nodes that fail when that node does. */
+/** Limit of the steps that find the outputs of failing nodes; graphs made to be slow get less detail. */
+const MAX_SEARCH_STEPS = 200_000;
+
+/** The given output nodes that fail when that node does; beyond the limit one of them. */
 export function dependents(
   graph: Graph,
   nodeId: string,
   outputs: readonly string[],
 ): readonly string[] {
-  const users = usersOf(graph);
+  const search = searchOf(graph);
+  if (search.steps > MAX_SEARCH_STEPS) {
+    search.outputByNode ??= firstOutputs(graph, outputs);
+    const output = search.outputByNode.get(nodeId);
+    return output === undefined ? [] : [output];
+  }
   const reached = new Set<string>();
   const open = [nodeId];
   for (let id = open.pop(); id !== undefined; id = open.pop()) {
     if (reached.has(id) || !nodeOf(graph, id)) continue;
     reached.add(id);
-    for (const user of users.get(id) ?? []) open.push(user);
+    for (const user of search.users.get(id) ?? []) open.push(user);
   }
+  search.steps += reached.size + outputs.length;
   return outputs.filter((output) => reached.has(output));
 }
 
-/** A refusal asks about many nodes of one graph. */
-const knownUsers = new WeakMap<Graph, ReadonlyMap<string, readonly string[]>>();
+type Search = {
+  /** The nodes that take values from each. */
+  readonly users: ReadonlyMap<string, readonly string[]>;
+  steps: number;
+  outputByNode?: ReadonlyMap<string, string>;
+};
 
-/** The nodes that take values from each. */
-function usersOf(graph: Graph): ReadonlyMap<string, readonly string[]> {
-  const known = knownUsers.get(graph);
+/** A refusal asks about many nodes of one graph. */
+const knownSearches = new WeakMap<Graph, Search>();
+
+function searchOf(graph: Graph): Search {
+  const known = knownSearches.get(graph);
   if (known) return known;
   const users = new Map<string, string[]>();
   for (const [id, node] of Object.entries(graph)) {
@@ -64,8 +79,24 @@ function usersOf(graph: Graph): ReadonlyMap<string, readonly string[]> {
       else users.set(from, [id]);
     }
   }
-  knownUsers.set(graph, users);
-  return users;
+  const search = { users, steps: 0 };
+  knownSearches.set(graph, search);
+  return search;
+}
+
+/** For each node the first of the outputs that depend on it. */
+function firstOutputs(graph: Graph, outputs: readonly string[]): ReadonlyMap<string, string> {
+  const found = new Map<string, string>();
+  for (const output of outputs) {
+    const open = [output];
+    for (let id = open.pop(); id !== undefined; id = open.pop()) {
+      const node = nodeOf(graph, id);
+      if (!node || found.has(id)) continue;
+      found.set(id, output);
+      for (const from of sources(node)) open.push(from);
+    }
+  }
+  return found;
 }
 
 /**

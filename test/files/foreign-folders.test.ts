@@ -1,0 +1,42 @@
+import { expect, test } from 'vitest';
+import { createFolderCheck } from '../../src/files/foreign-folders.ts';
+import type { Graph } from '../../src/protocol/v2.ts';
+import type { V1Error } from '../../src/dialects/errors.ts';
+
+const check = createFolderCheck({
+  files: { list: async () => [] },
+  uploadFolderOf: () => undefined,
+});
+
+test('a file of ones own is looked for among very many inputs in a moment', async () => {
+  const more = Object.fromEntries(Array.from({ length: 35 }, (_, i) => [`more${i}`, 1]));
+  const node = { class_type: 'LoadImage', inputs: { image: 'a.png', ...more } };
+  const ids = Array.from({ length: 10_000 }, (_, i) => `${i}`);
+  const graph: Graph = Object.fromEntries(ids.map((id) => [id, node]));
+  const place = { type: 'input', subfolder: '', filename: 'a.png' } as const;
+  const found = { input: 'image', value: 'a.png', assetId: 'a', hash: null, ...place };
+  const resolvedFiles = ids.map((nodeId) => ({ nodeId, ...found }));
+  const beginMs = performance.now();
+  await check({ user: 'anna' }, { graph, resolvedFiles, outputs: [] });
+  expect(performance.now() - beginMs).toBeLessThan(5000);
+});
+
+test('a chain of foreign folders before very many outputs is refused in a moment', async () => {
+  const links = Array.from({ length: 5000 }, (_, i) => {
+    const inputs = { image: 'holdover-0123456789abcdef/x.png', before: [`${i - 1}`, 0] };
+    return [`${i}`, { class_type: 'LoadImage', inputs }] as const;
+  });
+  const outputs = Array.from({ length: 5000 }, (_, i) => `out ${i}`);
+  const save = { class_type: 'SaveImage', inputs: { images: ['4999', 0] } };
+  const graph: Graph = Object.fromEntries([...links, ...outputs.map((id) => [id, save] as const)]);
+  const beginMs = performance.now();
+  const refusal = check({ user: 'anna' }, { graph, resolvedFiles: [], outputs });
+  const error = await refusal.catch((thrown: unknown) => thrown);
+  expect(performance.now() - beginMs).toBeLessThan(5000);
+  const { node_errors: nodeErrors } = (error as V1Error).fault.localBody as unknown as {
+    readonly node_errors: { readonly [id: string]: { readonly dependent_outputs: string[] } };
+  };
+  expect(Object.keys(nodeErrors)).toHaveLength(5000);
+  expect(nodeErrors['0']?.dependent_outputs).toEqual(outputs);
+  expect(nodeErrors['4999']?.dependent_outputs).toEqual(['out 0']);
+});
