@@ -86,6 +86,14 @@ describe('how a job ends', () => {
     expect(await client.word(promptId)).toBe('lost');
   });
 
+  test('fields that only look like those of another Holdover do not keep it from its end', async () => {
+    const client = await setup.client();
+    await run(client, async (job, server) => {
+      server.change(job.id, { x_ui: { 9: 'text' }, x_cached_nodes: 'all' });
+      await runsToCompletion()(job, server);
+    });
+  });
+
   test('expired after a cancel is cancelled', async () => {
     const client = await setup.client();
     setup.upstream.script(async () => {}, client.key);

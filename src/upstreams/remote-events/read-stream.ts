@@ -7,9 +7,10 @@ import { type RemoteClient, isAccountWide } from '../remote-calls/calls.ts';
 import { retryAfterMs, readRefusal } from '../remote-calls/errors.ts';
 import type { HttpAnswer } from '../remote-calls/connections.ts';
 import { type Secrets, redactEvent } from '../remote-calls/redact.ts';
-import { type Json, type JsonObject, isJsonObject, parseJson } from '../../protocol/json.ts';
-import { IS_TERMINAL, type Job, type NodeUi } from '../../protocol/v2.ts';
+import { type Json, isJsonObject, parseJson } from '../../protocol/json.ts';
+import { IS_TERMINAL, type Job } from '../../protocol/v2.ts';
 import { readJob, readOutput, readProgress, readStatus } from '../remote/schemas.ts';
+import { isNodeUi } from '../remote/vendor-fields.ts';
 
 /** Result of one attempt to stream. */
 export type StreamAttempt =
@@ -207,7 +208,8 @@ const EVENT_READERS: { readonly [name in JobEvent['event']]: Reader } = {
     };
   },
   progress(data) {
-    const read = readProgress(JSON.parse(data));
+    // It may have vendor fields, which are copied: `JSON.parse` reads any nesting.
+    const read = readProgress(parseJson(data));
     return read && { event: 'progress', data: read };
   },
   output(data) {
@@ -260,12 +262,8 @@ function nodeEvent(json: Json): JobEvent | undefined {
   if (typeof node_id !== 'string' || (phase !== 'started' && phase !== 'finished')) {
     return undefined;
   }
-  const uiMember = ui === null || (isJsonObject(ui) && isNodeUi(ui)) ? { ui } : {};
+  const uiMember = ui === null || isNodeUi(ui) ? { ui } : {};
   return { event: 'x_node', data: { node_id, phase, ...uiMember } };
-}
-
-function isNodeUi(ui: JsonObject): ui is NodeUi {
-  return Object.values(ui).every((value) => Array.isArray(value));
 }
 
 function textEvent(json: Json): JobEvent | undefined {

@@ -10,11 +10,14 @@ import {
   type OutputType,
   type Progress,
 } from '../../protocol/v2.ts';
+import { addVendorFields } from './vendor-fields.ts';
 import { hasControlCharacter } from '../../protocol/control-characters.ts';
 import { engineFileOf } from '../../protocol/engine-file.ts';
 import { withoutFoldersIn } from '../remote-files/upload-paths.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
+/** The end of time for `Date`; an expiry is a day after it. */
+const MAX_TIME_MS = 8_640_000_000_000_000 - DAY_MS;
 /** Used when the service states no expiry: such a link is never stored. */
 const EPOCH = new Date(0).toISOString();
 
@@ -42,13 +45,16 @@ const share: Reader = (value) => {
   const read = number(value);
   return typeof read === 'number' ? Math.min(1, Math.max(0, read)) : INVALID;
 };
-/** Used as a key here, where a NUL would change its meaning; otherwise any text of the service. */
+/**
+ * Used as a key here, where a NUL would change its meaning, and in addresses, which cannot have half
+ * a surrogate pair; otherwise any text of the service.
+ */
 const id: Reader = (value) =>
-  typeof value === 'string' && value !== '' && !value.includes('\0') ? value : INVALID;
+  typeof value === 'string' && value !== '' && !/[\0\p{Surrogate}]/u.test(value) ? value : INVALID;
 const mediaType: Reader = (value) =>
   typeof value === 'string' && !hasControlCharacter(value) ? value : 'application/octet-stream';
 const time: Reader = (value) =>
-  typeof value === 'string' && !Number.isNaN(Date.parse(value)) ? value : INVALID;
+  typeof value === 'string' && Date.parse(value) < MAX_TIME_MS ? value : INVALID;
 const texts: Reader = (value) =>
   Array.isArray(value) && value.every((item) => typeof item === 'string') ? value : INVALID;
 const flag: Reader = (value) => (typeof value === 'boolean' ? value : INVALID);
@@ -135,19 +141,7 @@ function readMembers<T>(readers: Readers<T>, json: unknown): T | undefined {
     if (value === INVALID) return undefined;
     if (value !== undefined) result[name] = value;
   }
-  return addVendorFields(result, members, readers) as T;
-}
-
-/** Adds the vendor fields that have no reader. */
-function addVendorFields(
-  result: { [name: string]: unknown },
-  members: Members,
-  readers: object,
-): Members {
-  for (const name of Object.keys(members)) {
-    if (name.startsWith('x_') && !Object.hasOwn(readers, name)) result[name] = members[name];
-  }
-  return result;
+  return addVendorFields(result, members) as T;
 }
 
 /** A job as any of the servers writes it; nothing when it is none. */
@@ -177,7 +171,7 @@ export function readJob(json: unknown): Job | undefined {
     ...(metrics && { metrics }),
     ...(labels && { metadata: labels }),
   };
-  return addVendorFields(job, members, {}) as unknown as Job;
+  return addVendorFields(job, members) as unknown as Job;
 }
 
 function readUrls(json: unknown): Job['urls'] {
@@ -235,10 +229,9 @@ export type StatusData = Pick<Job, 'status' | 'x_cached_nodes'> & {
   readonly queue_position?: number | null;
 };
 
-const STATUS: Readers<StatusData> & { readonly x_cached_nodes: Reader } = {
+const STATUS: Readers<StatusData> = {
   status,
   queue_position: optional(maybeNumber),
-  x_cached_nodes: or(texts, undefined),
 };
 
 export function readStatus(json: unknown): StatusData | undefined {

@@ -56,6 +56,50 @@ describe('a job as the servers write it', () => {
     expect(readJob({ id: 'j', status: 'running', ...fields })).toMatchObject(expected);
   });
 
+  test.each([
+    ['x_ui', 3],
+    ['x_ui', { 1: 'text' }],
+    ['x_ui', { 1: { images: 'text' } }],
+    ['x_cached_nodes', 'text'],
+    ['x_cached_nodes', [3]],
+    ['x_workflow', []],
+  ])('%s that is %j is left out', (name, wrong) => {
+    expect(readJob({ id: 'j', status: 'running', [name]: wrong })).not.toHaveProperty(name);
+  });
+
+  test.each([
+    ['x_exception_type', 3],
+    ['x_current_inputs', { seed: 3 }],
+  ])('%s of an error that is %j is left out', (name, wrong) => {
+    const job = readJob({ id: 'j', status: 'failed', error: { code: 'c', [name]: wrong } });
+    expect(job?.error).toMatchObject({ code: 'c' });
+    expect(job?.error).not.toHaveProperty(name);
+  });
+
+  test.each([
+    ['x_subfolder', 3],
+    ['x_temp', 'yes'],
+    ['x_websocket', 1],
+  ])('%s of an output that is %j is left out', (name, wrong) => {
+    const read = readOutput({ id: 'o', [name]: wrong });
+    expect(read).toMatchObject({ id: 'o' });
+    expect(read).not.toHaveProperty(name);
+  });
+
+  test('a time that no clock reaches is none', () => {
+    const latest = '+275760-09-13T00:00:00.000Z';
+    expect(
+      readJob({ id: 'j', status: 'queued', created_at: latest, started_at: latest }),
+    ).toMatchObject({
+      started_at: null,
+    });
+  });
+
+  test.each(['a\0b', '\ud800', 'x\udc00'])('an id that no address can carry is none: %j', (bad) => {
+    expect(readJob({ id: bad, status: 'queued' })).toBeUndefined();
+    expect(readOutput({ id: bad })).toBeUndefined();
+  });
+
   test('unknown fields are dropped', () => {
     expect(readJob({ id: 'j', status: 'queued', colour: 'red' })).not.toHaveProperty('colour');
   });

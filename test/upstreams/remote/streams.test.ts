@@ -248,6 +248,25 @@ describe('a stream that breaks', () => {
     expect(sent).toBeLessThan(64_000);
   });
 
+  test('an event that is nested without end is left out, and the next one is read', async () => {
+    const opened = await openRemote();
+    const { upstream, remote } = opened;
+    const nested = '['.repeat(9_000) + ']'.repeat(9_000);
+    const progress = `{"value":0.5,"nodes_done":1,"nodes_total":2,"x_nested":${nested}}`;
+    const preview = { node_id: '3', content_type: 'image/png', data_base64: 'iVBORw0KGgo=' };
+    upstream.always(
+      'events',
+      doneThen(({ res }) => {
+        res.writeHead(200, { 'Content-Type': 'text/event-stream' });
+        // In one piece: the events are read as soon as there is a reader.
+        res.end(frame('progress', progress) + frame('preview', preview) + STATUS.succeeded);
+      }),
+    );
+    const events = await collect(remote, running(opened), CALLER);
+    expect(words(events)).toContain('preview 3');
+    expect(words(events).at(-1)).toBe('status succeeded');
+  });
+
   test('drops are followed by waits that grow', async () => {
     const opened = await openRemote({ limits: { reconnectMs: { first: 40, last: 5_000 } } });
     const { upstream, remote } = opened;
