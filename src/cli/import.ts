@@ -8,7 +8,8 @@ import { ledgerSource } from '../config/ledger.ts';
 import type { DataDir } from '../data-folder/data-dir.ts';
 import type { Blobs } from '../upstreams/blobs.ts';
 import type { Ledger } from '../ledger/ledger.ts';
-import { openStore } from '../app/store.ts';
+import { type Store, openStore } from '../app/store.ts';
+import { systemClock } from '../lib/clock.ts';
 import { createLogger } from '../observability/log.ts';
 import { LOCAL_USER } from '../auth/identity.ts';
 import { createFileCopier } from './import/copy.ts';
@@ -68,7 +69,7 @@ async function run(command: Command): Promise<number> {
   const places = { ledger: ledgerSource(settings.ledger), dataDir, files };
   const store = await openStore(places, createLogger({ level: 'warn' }));
   const { dir, ledger } = store;
-  const { blobs, bucket } = store.files;
+  const { bucket } = store.files;
   const userFiles = bucket
     ? userFilesInBucket(bucket.objects, LOCAL_USER)
     : userFilesInFolder(dir.userData, LOCAL_USER);
@@ -78,7 +79,7 @@ async function run(command: Command): Promise<number> {
       settings,
       dir,
       ledger,
-      blobs,
+      blobs: await blobsOf(store),
       userFiles,
       account,
       accounts,
@@ -88,6 +89,15 @@ async function run(command: Command): Promise<number> {
   } finally {
     await store.close();
   }
+}
+
+/** Servers that share the ledger may be removing the same bytes at the moment. */
+async function blobsOf({ links, ledger, files: { blobs } }: Store): Promise<Blobs> {
+  if (links === undefined) return blobs;
+  const { createSharedBlobs } = await import('../upstreams/distributed-state/shared-blobs.ts');
+  const { createQueueKeys } = await import('../upstreams/distributed-state/redis-keys.ts');
+  const keys = createQueueKeys(links.partitions);
+  return createSharedBlobs({ redis: links.commands, keys, blobs, ledger, clock: systemClock });
 }
 
 function findAccount(accounts: readonly Account[], id: string): Account {

@@ -1,5 +1,6 @@
 // A ledger that several processes share: an import while a server is at work on it.
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { hashOf } from '../../../src/lib/hash.ts';
 import { pngOf } from '../../support/clients/client-helpers.ts';
 import { type RedisServer, redisMissing, startRedis } from '../../support/processes/redis.ts';
 import { fill, tempFolder } from '../../support/graphs/v1-folders.ts';
@@ -30,5 +31,19 @@ describe.skipIf(notRun !== '')(`a ledger in Redis${notRun}`, () => {
     expect(await filesIn(output)).toEqual(['loaded_00009_.png']);
     const again = await importFrom(source, dataDir, { args: ledger });
     expect(again.stdout).toContain('(2 more were here already)');
+  });
+
+  test('no server removes bytes that an import has put into place and not recorded yet', async () => {
+    const own = await startRedis();
+    onTestFinished(() => own.dispose());
+    const { source, dataDir } = await folders();
+    const picture = await pngOf();
+    await fill(source, { 'input/cat.png': picture });
+    const { code } = await importFrom(source, dataDir, { args: ['--ledger', own.url] });
+    // Announced as the uploads of servers are.
+    expect([code, await own.everything()]).toEqual([
+      0,
+      expect.stringContaining(`adopted:${hashOf(picture)}`),
+    ]);
   });
 });
