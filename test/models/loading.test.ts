@@ -1,13 +1,17 @@
 import { pino } from 'pino';
-import { afterEach, expect, test, vi } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { createEnglish } from '../../src/models/local/english.ts';
 import { createThreads } from '../../src/models/local/threads.ts';
 
 const NO_DESCRIPTORS = (): never => {
   throw new Error('EMFILE: too many open files');
 };
-const PACKAGES = ['tinypool', 'wink-nlp'] as const;
-afterEach(() => PACKAGES.forEach((name) => vi.doUnmock(name)));
+
+/** Once for each name: an import puts all mocks in place that came before it, in no order. */
+function failToLoad(name: 'tinypool' | 'wink-nlp'): void {
+  vi.doMock(name, NO_DESCRIPTORS);
+  onTestFinished(() => vi.doUnmock(name));
+}
 
 function openThreads() {
   const limits = { threads: 1, maxWaiting: 1 };
@@ -16,10 +20,12 @@ function openThreads() {
   return { threads, run: () => threads.run(task, AbortSignal.timeout(20_000)) };
 }
 
-test('threads that could not be opened are opened by the next task', async () => {
-  vi.doMock('tinypool', NO_DESCRIPTORS);
+test('threads that could not be opened are opened by the next task, or closed', async () => {
+  failToLoad('tinypool');
   const { threads, run } = openThreads();
   await expect(run()).rejects.toThrow();
+  const { threads: unopened, run: runUnopened } = openThreads();
+  await expect(runUnopened()).rejects.toThrow();
   const destroy = vi.fn();
   class Tinypool {
     readonly on = vi.fn();
@@ -30,17 +36,11 @@ test('threads that could not be opened are opened by the next task', async () =>
   expect(await run()).toBe('end of the task');
   await threads.close();
   expect(destroy).toHaveBeenCalledOnce();
-});
-
-test('threads that could not be opened are closed', async () => {
-  vi.doMock('tinypool', NO_DESCRIPTORS);
-  const { threads, run } = openThreads();
-  await expect(run()).rejects.toThrow();
-  await threads.close();
+  await unopened.close();
 });
 
 test('a language that could not be loaded is loaded by the next text', async () => {
-  vi.doMock('wink-nlp', NO_DESCRIPTORS);
+  failToLoad('wink-nlp');
   const read = createEnglish();
   await expect(read('good')).rejects.toThrow();
   vi.doUnmock('wink-nlp');
