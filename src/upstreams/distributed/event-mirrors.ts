@@ -201,11 +201,13 @@ class EventMirror {
   /** A worker may have taken the job without having published it yet. */
   async #compareStatus(): Promise<void> {
     const { runState, queue } = this.#sources;
+    const last = this.#last;
     const [[run], [position = null]] = await Promise.all([
       runState.read([this.id]),
       queue.positions([this.id]),
     ]);
-    if (!run?.status || IS_TERMINAL[run.status] || this.isClosed) return;
+    // An event that came meanwhile is newer.
+    if (!run?.status || IS_TERMINAL[run.status] || this.isClosed || this.#last !== last) return;
     const { status } = run;
     if (status === this.feed.status().status && position === null) return;
     this.feed.emit({ event: 'status', data: { status, queue_position: position } });

@@ -20,7 +20,10 @@ const step = (n: number): JobEvent => ({
 type OnMessage = (message: Buffer, channel: string) => void;
 
 /** A Redis with one stream, and a publisher that may lose messages. */
-function open(positions: readonly (number | null)[] = [null]) {
+function open(
+  positions: readonly (number | null)[] = [null],
+  { run, readsPlaces }: { run?: object; readsPlaces?: () => Promise<void> } = {},
+) {
   const stream: [id: string, fields: string[]][] = [];
   const handlers = new Map<string, Set<OnMessage>>();
   let reconnected = (): void => {};
@@ -45,8 +48,13 @@ function open(positions: readonly (number | null)[] = [null]) {
       },
       onReconnect: (recheck: () => void) => void (reconnected = recheck),
     } as never,
-    runState: { read: async () => [undefined] } as never,
-    queue: { positions: async () => positions } as never,
+    runState: { read: async () => [run] } as never,
+    queue: {
+      async positions() {
+        await readsPlaces?.();
+        return positions;
+      },
+    } as never,
     log: silentLogger(),
   });
   onTestFinished(() => mirrors.close());
@@ -91,6 +99,15 @@ test('published events arrive in order, and the end closes the subscription', as
   for (const event of [running, step(1), step(2), ended]) write(event as never);
   expect(await texts).toEqual(['queued', 'running', '1', '2', 'succeeded']);
   expect(handlers.has(KEYS.eventChannel('j'))).toBe(false);
+});
+
+test('a status that was read before an event came is not shown after it', async () => {
+  // A worker takes the job while its place is read.
+  const readsPlaces = async (): Promise<void> => write(running as never);
+  const { mirrors, write } = open([null], { run: { status: 'queued' }, readsPlaces });
+  const texts = textsOf(await mirrors.subscribe('j', never));
+  write(ended as never);
+  expect(await texts).toEqual(['running', 'succeeded']);
 });
 
 test('a gap in the numbers is filled from the stream', async () => {
