@@ -149,16 +149,21 @@ async function listFilesBelow(root: string): Promise<readonly FolderFile[]> {
     const subfolders = safeEntries
       .filter((entry) => entry.isDirectory())
       .map(({ name }) => join(subfolder, name));
-    folders.push(...subfolders.filter((path) => safeFolder(path) !== undefined));
+    for (const path of subfolders) if (safeFolder(path) !== undefined) folders.push(path);
     const files = safeEntries.filter((entry) => entry.isFile()).map(({ name }) => name);
-    found.push(...(await Promise.all(files.map((name) => fileAt(root, subfolder, name)))).flat());
+    const listed = await Promise.all(files.map((name) => fileAt(root, subfolder, name)));
+    for (const file of listed) if (file) found.push(file);
     if (found.length > MAX_ENTRIES) break;
   }
   return found;
 }
 
-/** Empty when the file was removed meanwhile. */
-async function fileAt(root: string, subfolder: string, filename: string): Promise<FolderFile[]> {
+/** `undefined` when the file was removed meanwhile. */
+async function fileAt(
+  root: string,
+  subfolder: string,
+  filename: string,
+): Promise<FolderFile | undefined> {
   const stats = await lstat(join(root, subfolder, filename)).catch(() => undefined);
-  return stats?.isFile() ? [{ subfolder, filename, stats }] : [];
+  return stats?.isFile() ? { subfolder, filename, stats } : undefined;
 }
