@@ -81,14 +81,20 @@ async function writeEntry(options: {
   await mkdir(options.root, { recursive: true, mode: 0o700 });
   // Whole or not at all.
   const temporaryPath = `${options.path}.${randomUUID()}`;
-  const file = await open(temporaryPath, 'wx', 0o600);
   try {
-    await file.writev([Buffer.from(`${JSON.stringify({ from, validators })}\n`), bytes]);
-    await file.sync();
-  } finally {
-    await file.close();
+    const file = await open(temporaryPath, 'wx', 0o600);
+    try {
+      await file.writev([Buffer.from(`${JSON.stringify({ from, validators })}\n`), bytes]);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    await rename(temporaryPath, options.path);
+  } catch (error) {
+    // A disk that is full would stay so.
+    await rm(temporaryPath, { force: true }).catch(() => {});
+    throw error;
   }
-  await rename(temporaryPath, options.path);
 }
 
 async function prune(root: string, maxBytes: number): Promise<void> {
