@@ -114,7 +114,7 @@ function errorMessage(update: ProgressUpdate, error: JobError, exceptionType: st
       node_id: nodeId,
       node_type: classOf(state.graph, nodeId) || (error.class_type ?? ''),
       executed: shortIds(state.executed),
-      exception_message: shortText(error.message).replace(/\n*$/, '\n'),
+      exception_message: shortText(error.message).replace(/(?<!\n)\n*$/, '\n'),
       exception_type: exceptionType,
       traceback: shortLines(tracebackLines(error.traceback)),
       current_inputs: shortInputs(error.x_current_inputs ?? literalInputs(update, nodeId)),

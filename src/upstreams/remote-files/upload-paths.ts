@@ -50,8 +50,9 @@ export function createUploadPaths(secret: Buffer | undefined) {
 
 /** Before a name; by itself, as folders are listed; and in a list of choices, with what is in it. */
 const FOLDER_BEFORE_NAME = /holdover-[0-9a-f]{16}(?:\/|\\+)/g;
+/** The space before it is bounded: a service may send any amount. */
 const QUOTED_CHOICE =
-  /(?<=[[(,]\s*)(\\*["'])holdover-[0-9a-f]{16}(?:(?!\1).)*\1\s*(?:,\s*|(?=[\])]|$))/g;
+  /(?<=[[(,]\s{0,64})(\\*["'])holdover-[0-9a-f]{16}(?:(?!\1).)*\1\s*(?:,\s*|(?=[\])]|$))/g;
 const FOLDER = /holdover-[0-9a-f]{16}/g;
 
 /**
