@@ -33,7 +33,8 @@ export function contentBytes(
   const { status, headers, body } = answer;
   const { 'content-type': contentType = 'application/octet-stream', etag } = headers;
   const part = status === 206 ? contentRange(headers) : wholeRange(headers);
-  if (status === 206 && !(part && request.range && isWithin(part, request.range))) {
+  const isAskedPart = part && request.range && isWithin(part, request.range);
+  if (status === 206 && !(isAskedPart && hasLengthOf(part, headers))) {
     body.destroy();
     return undefined;
   }
@@ -51,23 +52,29 @@ export function contentBytes(
 
 type ResumablePart = { readonly part: BytePart; readonly refetch: BytesRequest['refetch'] };
 
-/** Only a strong validator shows that the rest belongs to the same bytes. */
+/**
+ * Only a strong validator shows that the rest belongs to the same bytes. More bytes than announced would
+ * be read by the client as its next answer.
+ */
 function resumingStream(
   { limits, clock }: RemoteClient,
   { headers, body }: OpenAnswer,
   { part, refetch }: ResumablePart,
 ): Readable {
-  const { etag } = headers;
-  if (etag === undefined || !etag.startsWith('"')) return body;
+  const { etag, 'content-length': length } = headers;
+  const validator = etag?.startsWith('"') ? etag : undefined;
+  // A stated length is that of the part, and the connection keeps to it.
+  if (validator === undefined && length !== undefined) return body;
   return resumable(body, {
     startByte: part.start,
     endByte: part.end,
-    tries: MAX_RESUMES,
+    tries: validator === undefined ? 0 : MAX_RESUMES,
     waitMs: limits.readRetryMs,
     clock,
     async reopen(start) {
       const rest = { start, end: part.end };
-      const answer = await refetch({ ...rangeHeader(rest), 'if-range': etag });
+      const condition = validator !== undefined && { 'if-range': validator };
+      const answer = await refetch({ ...rangeHeader(rest), ...condition });
       if (!answer) return 'failed';
       const receivedRange = answer.status === 206 ? contentRange(answer.headers) : undefined;
       if (receivedRange?.start === start && receivedRange.totalBytes === part.totalBytes)
@@ -89,6 +96,13 @@ function contentRange(headers: IncomingHttpHeaders): BytePart | undefined {
 function wholeRange({ 'content-length': length }: IncomingHttpHeaders): BytePart | undefined {
   if (length === undefined) return undefined;
   return { start: 0, end: Number(length) - 1, totalBytes: Number(length) };
+}
+
+function hasLengthOf(
+  { start, end }: ByteRange,
+  { 'content-length': length }: IncomingHttpHeaders,
+): boolean {
+  return length === undefined || Number(length) === end - start + 1;
 }
 
 function isWithin(part: ByteRange, request: ByteRange): boolean {
@@ -130,6 +144,7 @@ function resumable(first: Readable, plan: ResumePlan): Readable {
     current = body;
     body.on('data', (chunk: Buffer) => {
       nextByte += chunk.length;
+      if (nextByte > plan.endByte + 1) return void output.destroy(new Error('too many bytes'));
       if (!output.push(chunk)) body.pause();
     });
     body.once('error', end);

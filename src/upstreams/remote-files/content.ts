@@ -32,16 +32,24 @@ type Headers = Readonly<Record<string, string>>;
 /** Returns the bytes, or a link to them. The key is sent to the upstream itself only. */
 export async function openContent(
   options: ContentOptions,
-  original: ContentRequest,
+  request: ContentRequest,
 ): Promise<Result<Content>> {
-  const { account, range } = original;
-  const assetId = options.outputIds.current(account, original.assetId);
-  const request = { ...original, assetId };
+  const { account } = request;
+  const assetId = options.outputIds.current(account, request.assetId);
+  const content = await openById(options, { ...request, assetId });
+  if (content.ok || !isGone(content.error)) return content;
+  const renewed = await options.outputIds.renew(account, assetId);
+  // Once: a service may state another id each time.
+  return renewed === undefined ? content : openById(options, { ...request, assetId: renewed });
+}
+
+async function openById(
+  options: ContentOptions,
+  request: ContentRequest,
+): Promise<Result<Content>> {
+  const { account, assetId, range } = request;
   const answer = await fetchContent(options, request, range && rangeHeader(range));
-  if (!answer.ok) {
-    const renewed = isGone(answer.error) && (await options.outputIds.renew(account, assetId));
-    return renewed ? openContent(options, { ...request, assetId: renewed }) : answer;
-  }
+  if (!answer.ok) return answer;
   const head = answer.value;
   if (head.status >= 300) return redirectContent(options, request, head);
   const refetch = async (headers: Headers) => {
@@ -51,7 +59,7 @@ export async function openContent(
   const bytes = contentBytes(options, head, { range, refetch });
   if (bytes) return bytes;
   // Some servers answer a part that is none: request all bytes.
-  return range ? openContent(options, { account, assetId }) : invalidAnswer();
+  return range ? openById(options, { account, assetId }) : invalidAnswer();
 }
 
 /** Makes one request: the answer is the bytes, or a redirect to them. */

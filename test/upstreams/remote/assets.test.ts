@@ -1,11 +1,12 @@
 import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { finished } from 'node:stream/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { describe, expect, test } from 'vitest';
 import type { AssetUpload } from '../../../src/protocol/job-api.ts';
-import { error, fault } from '../../support/upstreams/hostile-v2.ts';
+import { type Hook, error, fault, output } from '../../support/upstreams/hostile-v2.ts';
 import { contentText, spooled, value } from '../../support/app/jobs.ts';
 import { CALLER, asked, openRemote, tempDir } from './open.ts';
 
@@ -245,12 +246,70 @@ describe('downloading', () => {
     expect(await remote.content(CALLER, 'a')).toMatchObject({ error: { status, code } });
   });
 
+  test('a file that is gone under every id that its job states is gone', async () => {
+    const { upstream, remote } = await openRemote();
+    const job = upstream.addJob({ status: 'succeeded' });
+    const file = Buffer.from(JSON.stringify({ f: 'a.png', s: '', t: 'output', j: job.id }));
+    let signature = 0;
+    const nextId = () => `${file.toString('base64url')}.${++signature}`;
+    upstream.always('get', ({ json }) =>
+      json(200, { ...job, outputs: [output({ id: nextId() })] }),
+    );
+    upstream.always('content', fault.refuse(404, 'output_unavailable'));
+    expect(await remote.content(CALLER, nextId())).toMatchObject({ error: { status: 404 } });
+    expect(upstream.requests('content')).toHaveLength(2);
+  });
+
   test("a proxy's page is not the service's word that a file is gone", async () => {
     const { upstream, remote } = await openRemote();
     upstream.always('content', fault.html(404));
     expect(await remote.content(CALLER, 'a')).toMatchObject({
       error: { status: 502, code: 'bad_upstream_response' },
     });
+  });
+
+  test('a part with more bytes than its range is no answer', async () => {
+    const { upstream, remote } = await openRemote();
+    upstream.always('content', ({ res }) => {
+      res.writeHead(206, { 'Content-Range': 'bytes 0-4/10', 'Content-Length': '10' });
+      res.end('0123456789');
+    });
+    expect(await remote.content(CALLER, 'a', { start: 0, end: 4 })).toMatchObject({
+      error: { status: 502 },
+    });
+  });
+
+  test.each<[string, Hook]>([
+    [
+      'of unknown length',
+      ({ res }) => {
+        res.writeHead(206, { 'Content-Range': 'bytes 0-4/10' });
+        res.end('0123456789');
+      },
+    ],
+    [
+      'that is resumed',
+      ({ req, res }) => {
+        const isFirst = req.headers.range === 'bytes=0-4';
+        const [range, length] = isFirst ? ['0-4', '5'] : ['2-9', '8'];
+        res.writeHead(206, {
+          'Content-Range': `bytes ${range}/10`,
+          'Content-Length': length,
+          ETag: '"e"',
+        });
+        res.write(isFirst ? '01' : '23456789');
+        setTimeout(() => (isFirst ? res.destroy() : res.end()), 10);
+      },
+    ],
+  ])('a part %s has no more bytes than its range', async (_, hook) => {
+    const { upstream, remote } = await openRemote();
+    upstream.always('content', hook);
+    const content = value(await remote.content(CALLER, 'a', { start: 0, end: 4 }));
+    if (content.kind !== 'bytes') throw new Error('no bytes');
+    let received = 0;
+    content.stream.on('data', (chunk: Buffer) => (received += chunk.length));
+    await expect(finished(content.stream)).rejects.toThrow('too many bytes');
+    expect(received).toBeLessThanOrEqual(5);
   });
 
   test('bytes that break off are an error, never a short file', async () => {
