@@ -54,11 +54,9 @@ export function nextFormat(
     const isTextWorthTrying =
       capabilities.labels === 'unknown' && error.code !== 'metadata_not_supported';
     const next = isTextWorthTrying && format.labels !== 'string' ? 'string' : 'none';
-    if (next === 'none') capabilities.labels = 'none';
     return { ...format, labels: next };
   }
   if (request.extraData[AUTH_TOKEN] && format.authToken !== 'no' && isAboutSecrets(error)) {
-    capabilities.authToken = 'no';
     return { ...format, authToken: 'no' };
   }
   if (namesMissingIds(error) && hasFileRefs(request) && format.assetMode !== 'string') {
@@ -74,13 +72,17 @@ export function nextFormat(
   return mayUsePaths ? { ...format, assetMode: 'string' } : undefined;
 }
 
-/** Remembers a format that the upstream has accepted. */
+/**
+ * Remembers a format that the upstream has accepted. A refusal shows nothing: the workflow may name
+ * `metadata`, too.
+ */
 export function rememberFormat(
   capabilities: UpstreamCapabilities,
   format: SubmitFormat,
   request: SubmitRequest,
 ): void {
   if (request.metadata) capabilities.labels = format.labels === 'unknown' ? 'map' : format.labels;
+  if (format.authToken === 'no') capabilities.authToken = 'no';
   if (capabilities.assetMode === 'unknown' && hasFileRefs(request)) {
     capabilities.assetMode = format.assetMode === 'string' ? 'string' : 'object';
   }

@@ -341,6 +341,25 @@ describe('labels', () => {
   });
 });
 
+describe('a refused workflow that names what may not be taken', () => {
+  const refused: Hook = ({ json }) =>
+    json(422, error('invalid_workflow', 'Required input is missing: metadata (auth_token)'));
+
+  test.each<[string, Partial<SubmitRequest>]>([
+    ['labels', { metadata: { holdover_key: 'k' } }],
+    ['a token', { extraData: { auth_token_comfy_org: 'token' } }],
+  ])('does not cost later submissions %s', async (_, fields) => {
+    const { upstream, remote } = await openRemote();
+    value(await remote.submit(CALLER, request(fields)));
+    upstream.once('submit', refused, refused);
+    expect(await remote.submit(CALLER, request(fields))).toMatchObject({ ok: false });
+    value(await remote.submit(CALLER, request(fields)));
+    const bodies = upstream.requests('submit').map(({ body }) => JSON.parse(body.toString()));
+    const { workflow: _first, ...first } = bodies[0];
+    expect(bodies.at(-1)).toMatchObject(first);
+  });
+});
+
 describe('naming files', () => {
   const info = { id: 'a1', file_path: 'input/a.png' };
   const workflow = graph({ 1: ['Load', { image: { __type: 'core/ASSET', info } }] });
