@@ -2,7 +2,9 @@
 // wrote for the entry points. All other modules stay for tests to import; package.json packs only what
 // this writes. The files are CommonJS: V8's compiled code can be kept for them on every version of Node.
 import { readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { dirname, relative } from 'node:path/posix';
+import mimeTypes from 'mime-types';
 import { build } from 'rolldown';
 import { Visitor, parseSync } from 'rolldown/utils';
 import wabt from 'wabt';
@@ -33,6 +35,7 @@ rmSync('dist/chunks', { recursive: true, force: true });
 
 // It is loaded by Node, and loads all others.
 const LOADER = 'compile-cache.cjs';
+const mimeDb = createRequire(import.meta.resolve('mime-types'))('mime-db');
 const MINIFY = { compress: false, mangle: false, codegen: { removeWhitespace: true } };
 
 /** The exports of a file: final by then, so that others read them without a call. A prompt reads over a hundred. */
@@ -68,6 +71,11 @@ const { output } = await build({
         return importer.includes('/prom-client/') ? NO_OPENTELEMETRY : { id, external: true };
       },
       load: (id) => (id === NO_OPENTELEMETRY ? 'export {}' : undefined),
+    },
+    // At each start it weighs the types of a thousand file extensions against each other.
+    {
+      name: 'mime-types',
+      transform: (code, id) => (id.endsWith('/mime-types/index.js') ? withChosenTypes(code) : undefined),
     },
     // Their texts must go with the code that is taken over from these packages.
     {
@@ -156,6 +164,27 @@ function withImportOutside(code) {
   const found = [];
   new Visitor({ ImportExpression: ({ start }) => found.push(start) }).visit(parseSync('chunk.cjs', code).program);
   return found.reduceRight((text, at) => `${text.slice(0, at)}importOutside${text.slice(at + 'import'.length)}`, code);
+}
+
+/** `mime-types` with its choices between two types of an extension. */
+function withChosenTypes(code) {
+  const choose = '\npopulateMaps(exports.extensions, exports.types)\n';
+  if (!code.includes(choose)) throw new Error('mime-types chooses types in another way');
+  const last = {};
+  for (const [type, { extensions = [] }] of Object.entries(mimeDb)) for (const each of extensions) last[each] = type;
+  const chosen = Object.entries(mimeTypes.types).filter(([extension, type]) => last[extension] !== type);
+  return code.replace(
+    choose,
+    `
+    for (const type of Object.keys(db)) {
+      const names = db[type].extensions;
+      if (!names || names.length === 0) continue;
+      exports.extensions[type] = names;
+      for (const name of names) exports.types[name] = type;
+    }
+    Object.assign(exports.types, ${JSON.stringify(Object.fromEntries(chosen))});
+    `,
+  );
 }
 
 /** A file and all that it imports. */
