@@ -106,7 +106,7 @@ describe.skipIf(!installed.ok)(`in front of comfy-api-proxy${notRun}`, () => {
 
   test('a long run shows its steps and previews while it goes', async () => {
     const heard = socket.frames.length;
-    const { entry, outline } = await run(growing({ steps: LONG, side: 256, prefix: 'long' }));
+    const { entry, outline } = await run(growing({ steps: LONG, side: 128, prefix: 'long' }));
     expect(entry.status.status_str).toBe('success');
     const steps = outline.filter((name) => name.startsWith('progress:'));
     expect(steps.length).toBeGreaterThan(1);
@@ -261,7 +261,7 @@ describe.skipIf(!installed.ok)(`in front of comfy-api-proxy${notRun}`, () => {
     const ranBefore = await finishedAt(engine);
     const first = await inFront({ dataDir });
     const prompts = [
-      growing({ seed: 8, steps: LONG, side: 256, prefix: 'on' }),
+      growing({ seed: 8, steps: LONG, side: 128, prefix: 'on' }),
       flat({ color: 7 }),
     ];
     const ids = [];
