@@ -186,6 +186,8 @@ function sendRefusal(socket: Duplex, { status, headers = {} }: Refusal, body: st
   const length = { 'Content-Length': String(Buffer.byteLength(body)) };
   const lines = toHeaderLines({ Connection: 'close', ...headers, ...type, ...length });
   const reason = STATUS_CODES[status] ?? '';
+  // A peer that never closes its side would keep the connection, which no time limit of HTTP watches.
+  socket.once('finish', destroySocket);
   socket.end([`HTTP/1.1 ${status} ${reason}`, ...lines, '', body].join('\r\n'));
 }
 

@@ -1,5 +1,6 @@
 // perf-reliability.md 3.5 E: what a peer can do to /ws.
 import { once } from 'node:events';
+import { connect as connectTo } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
@@ -85,6 +86,17 @@ describe('an upgrade is refused before it happens:', () => {
     expect(answer.status).toBe(400);
     expect(await answer.text()).toMatch(/WebSocket/);
   });
+});
+
+test('a refused upgrade keeps no connection of a peer that never closes its side', async () => {
+  const socket = connectTo({ port: server.port, host: '127.0.0.1', allowHalfOpen: true });
+  socket.on('error', () => {});
+  socket.resume().write(upgradeText('/nope'));
+  await once(socket, 'end');
+  const closed = new Promise((resolve) => socket.once('close', resolve));
+  // The answer to what comes after the end is a reset.
+  const pokes = setInterval(() => socket.write('x'), 50);
+  await closed.finally(() => clearInterval(pokes));
 });
 
 test.each([
