@@ -138,3 +138,11 @@ test.each([
   expect(secrets.redact(`short ${spelling(key)}`)).not.toMatch(/quotes/);
   expect(secrets.redact('short')).toBe('short');
 });
+
+test('a key that is a part of the JSON of a line breaks no line', async () => {
+  const { lines, traffic, jobs } = open();
+  await jobs.get({ user: 'eve', credential: '"direction":"out"' }, 'job-9');
+  const payload = JSON.stringify({ type: 'status', data: {} });
+  traffic.frame({ direction: 'out', user: 'ann', sid: 'a', payload });
+  expect(lines.at(-1)).toMatchObject({ event: 'v1.frame', direction: 'out', user: 'ann' });
+});
