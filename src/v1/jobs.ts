@@ -56,7 +56,9 @@ async function cancelOne(services: JobServices, { ctx, caller, params }: V1Reque
 async function cancelMany(services: JobServices, { ctx, caller }: V1Request): Promise<void> {
   const body = requireObject(await readJson(ctx, services.bodies));
   const ids = readIdList(body.job_ids, 'job_ids');
-  const prompts = ids.flatMap((id) => services.livePrompts.find(caller.user, id) ?? []);
+  const found = ids.flatMap((id) => services.livePrompts.find(caller.user, id) ?? []);
+  // A prompt may be named by its own id and by that of its job.
+  const prompts = [...new Set(found)];
   ctx.state.promptIds = prompts.map(({ promptId }) => promptId);
   await services.cancel(prompts, caller);
   sendJson(ctx, { cancelled: prompts.length > 0 });

@@ -46,7 +46,7 @@ function bodyError({ status, message, isSyntax, retryAfterSeconds }: BodyRefusal
 /** The most ids in one call; no client shows a longer queue. */
 const MAX_IDS = 10_000;
 
-/** Ids in a body's list member, refused when it is no list of strings. */
+/** The different ids in a body's list member; as in v1, a list or an object in it is the id of nothing. */
 export function readIdList(value: Json | undefined, name: string): readonly string[] {
   if (value === undefined || value === null) return [];
   if (!Array.isArray(value) || value.length > MAX_IDS) {
@@ -55,7 +55,12 @@ export function readIdList(value: Json | undefined, name: string): readonly stri
       plainError('invalid_request', `"${name}" must be a list of at most ${MAX_IDS} ids.`),
     );
   }
-  return value.map((id) => requirePrintable(String(id), name));
+  const ids = (value as readonly Json[]).flatMap((id) => (isContainer(id) ? [] : String(id)));
+  return [...new Set(ids.map((id) => requirePrintable(id, name)))];
+}
+
+function isContainer(value: Json): value is JsonObject | readonly Json[] {
+  return Array.isArray(value) || isJsonObject(value);
 }
 
 /** The body as a JSON object; anything else is a 400. */
