@@ -16,6 +16,8 @@ export type { UpgradedSocket } from './outgoing-frames.ts';
 
 /** A client that sends more than 100 messages a second over five seconds is closed. */
 const FLOOD = { messages: 500, windowMs: 5000 } as const;
+/** Longest message that is read: negotiations are short, and reading a JSON text of 4 MiB may take a second. */
+const MAX_READ_BYTES = 16 * 1024;
 /** Time for the closing handshake. */
 const CLOSE_TIMEOUT_MS = 2000;
 
@@ -108,7 +110,7 @@ export class SocketConnection extends OutgoingFrames {
       this.#isAlive = true;
       if (isFlooding(this.#flood, this.#options.now())) return this.close(1008);
       if (isBinary) return;
-      this.#observe(String(data as Buffer));
+      this.#observe(data);
       this.#negotiate(data);
     });
     this.#ws.on('pong', () => (this.#isAlive = true));
@@ -119,18 +121,21 @@ export class SocketConnection extends OutgoingFrames {
     });
   }
 
-  #observe(payload: string): void {
+  #observe(data: RawData): void {
     const { user, sid, watches } = this;
-    const frame = { direction: 'in', user, sid, payload, watches } as const;
     const { onFrame, frameObserver } = this.#options;
+    const isRecorded = frameObserver?.isOn() === true;
+    if (!onFrame && !isRecorded) return;
+    const frame = { direction: 'in', user, sid, payload: String(data as Buffer), watches } as const;
     onFrame?.(frame);
-    if (frameObserver?.isOn()) frameObserver.record(frame);
+    if (isRecorded) frameObserver.record(frame);
   }
 
   /** In v1 the first decodable object decides; a frame that cannot be parsed does not count. */
   #negotiate(data: RawData): void {
-    const message = decode(data);
-    if (message === undefined || this.#negotiation !== 'open') return;
+    const isRead = this.#negotiation === 'open' && (data as Buffer).length <= MAX_READ_BYTES;
+    const message = isRead ? decode(data) : undefined;
+    if (message === undefined) return;
     this.#negotiation = 'without metadata';
     if (message.type !== 'feature_flags') return;
     const flags = isJsonObject(message.data) ? message.data : {};

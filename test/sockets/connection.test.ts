@@ -60,6 +60,18 @@ test('the first object decides about previews with metadata', () => {
   expect(sent).toEqual(['{"type":"feature_flags","data":{"a":1}}']);
 });
 
+test('a message that is no negotiation costs no parsing: a long one, and any after the first', () => {
+  const { ws, sent, say } = open();
+  say({ type: 'feature_flags', data: {}, rest: 'x'.repeat(20_000) });
+  expect(sent).toEqual([]);
+  say({ type: 'feature_flags', data: {} });
+  expect(sent).toHaveLength(1);
+  let reads = 0;
+  const unread = Object.assign(Buffer.from('{}'), { toString: () => `${reads++}` });
+  ws.emit('message', unread, false);
+  expect(reads).toBe(0);
+});
+
 test('only strict true turns previews with metadata on', () => {
   const { connection, say } = open();
   say({ type: 'feature_flags', data: { supports_preview_metadata: 1 } });
