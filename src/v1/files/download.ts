@@ -110,7 +110,8 @@ function setFileHeaders(ctx: Koa.Context, row: FileRow, status: number): void {
 /** As v1 does: the date counts only without `If-Match`, and one that cannot be read does not count. */
 function meetsPreconditions(ctx: Koa.Context, row: FileRow): boolean {
   const wanted = ctx.get('If-Match');
-  if (wanted !== '') return wanted === '*' || wanted.split(/\s*,\s*/).includes(etagOf(row));
+  if (wanted !== '')
+    return wanted === '*' || wanted.split(',').some((tag) => tag.trim() === etagOf(row));
   const unmodifiedSinceMs = Date.parse(ctx.get('If-Unmodified-Since'));
   return !(Date.parse(modifiedAt(row)) > unmodifiedSinceMs);
 }

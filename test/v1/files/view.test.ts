@@ -265,6 +265,14 @@ describe('/view serves', () => {
     }
   });
 
+  test('nothing slower for 15,000 blanks in If-Match', async () => {
+    const headers = { 'If-Match': `"a"${' '.repeat(15_000)}"b"` };
+    const startedAt = process.cpuUsage();
+    const answer = await app.ask('/view?type=input&filename=doc.txt', { headers });
+    expect(answer.status).toBe(412);
+    expect(process.cpuUsage(startedAt).user).toBeLessThan(200_000);
+  });
+
   test('the whole file when If-Range names another version', async () => {
     const headers = { Range: 'bytes=0-0', 'If-Range': '"another"' };
     expect((await app.ask('/view?type=input&filename=doc.txt', { headers })).status).toBe(200);
