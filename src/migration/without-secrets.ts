@@ -1,3 +1,4 @@
+import { urlEncoded } from '../observability/secret-redactor.ts';
 import { type Json, type JsonObject, isJsonObject } from '../protocol/json.ts';
 import type { Graph } from '../protocol/v2.ts';
 import type { Session, SessionEvent } from './session.ts';
@@ -29,7 +30,7 @@ export function withoutSecrets(session: Session, secrets: readonly string[]): Se
 
 function createCleaner(secrets: readonly string[]): CleanText {
   const longEnough = secrets.filter((secret) => secret.length >= MIN_SECRET_CHARS);
-  const secretTexts = longEnough.flatMap((secret) => [secret, encodeURIComponent(secret)]);
+  const secretTexts = longEnough.flatMap((secret) => [secret, urlEncoded(secret)]);
   return (text) =>
     secretTexts.reduce((cleanedText, secret) => cleanedText.replaceAll(secret, REDACTED), text);
 }

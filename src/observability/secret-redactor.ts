@@ -30,5 +30,10 @@ export function createSecretRedactor(ownSecrets: readonly (string | undefined)[]
 function spellingsOf(secret: string | undefined): readonly string[] | undefined {
   if (secret === undefined || secret.length < MIN_SECRET_CHARS) return undefined;
   const inJson = JSON.stringify(secret).slice(1, -1);
-  return [...new Set([secret, encodeURIComponent(secret), inJson])];
+  return [...new Set([secret, urlEncoded(secret), inJson])];
+}
+
+/** A text from JSON may have half a character, which cannot be encoded: it is sent as U+FFFD. */
+export function urlEncoded(text: string): string {
+  return encodeURIComponent(Buffer.from(text).toString());
 }

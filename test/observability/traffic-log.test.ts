@@ -146,3 +146,13 @@ test('a key that is a part of the JSON of a line breaks no line', async () => {
   traffic.frame({ direction: 'out', user: 'ann', sid: 'a', payload });
   expect(lines.at(-1)).toMatchObject({ event: 'v1.frame', direction: 'out', user: 'ann' });
 });
+
+test('a partner key with half a character is no obstacle to its prompt', async () => {
+  const { lines, jobs } = open();
+  const submitted = await jobs.submit(caller, {
+    workflow: {},
+    extraData: { api_key_comfy_org: '\ud800-half-a-key' },
+  });
+  expect(submitted.ok).toBe(true);
+  expect(lines.at(-1)).toMatchObject({ event: 'v2.call', jobId: 'job-1' });
+});
