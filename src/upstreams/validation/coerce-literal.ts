@@ -90,7 +90,8 @@ function toFloat(value: Json): Coerced {
   const text = String(value)
     .trim()
     .replace(/(?<=\d)_(?=\d)/g, '');
-  const number = text === '' ? Number.NaN : Number(text);
+  // `Number` reads `0x10`, `0b1` and `0o7`, too, which Python does not.
+  const number = text === '' || /^0[box]/i.test(text) ? Number.NaN : Number(text);
   if (Number.isFinite(number))
     return { ok: true, value: typeof value === 'string' ? number : value };
   return refuseValue(

@@ -194,8 +194,8 @@ describe('literals', () => {
     );
   });
 
-  test.each(['nan', 'inf', '1e999', ''])(
-    'FLOAT %j is refused: it would make history invalid JSON',
+  test.each(['nan', 'inf', '1e999', '', '0x10', '0b1', '0O7'])(
+    'FLOAT %j is refused: Python does not read it, or it would make history invalid JSON',
     (text) => {
       const graph = {
         '1': { class_type: 'PrimitiveFloat', inputs: { value: text } },
