@@ -25,8 +25,15 @@ export type JobCall =
       readonly request: IncomingMessage;
     };
 
-/** Largest copy of a message; the bytes themselves are never delayed. */
-const MAX_COPY_BYTES = { body: 4 * 1024 * 1024, answer: 1024 * 1024 } as const;
+/**
+ * Largest copy of a message; the bytes themselves are never delayed. Another Holdover answers a
+ * submission with its whole workflow.
+ */
+const MAX_COPY_BYTES = {
+  body: 4 * 1024 * 1024,
+  submitted: 5 * 1024 * 1024,
+  read: 1024 * 1024,
+} as const;
 /** Most request bodies copied at a time, of all callers; further ones are not copied. */
 const MAX_COPIES = 16;
 
@@ -58,7 +65,7 @@ export function createJobCallObserver(onJobCall: (call: JobCall) => void) {
       },
       onAnswer({ status, coding }) {
         if (!isSuccess(status)) return undefined;
-        const bodyCopy = createBodyCopy(MAX_COPY_BYTES.answer);
+        const bodyCopy = createBodyCopy(MAX_COPY_BYTES.submitted);
         const body = () => jsonOf(requestCopy, req.headers['content-encoding']);
         void jsonOf(bodyCopy.bytes, coding).then((job) => {
           if (job) onJobCall({ kind: 'submitted', caller, job, body, response: res });
@@ -73,7 +80,7 @@ export function createJobCallObserver(onJobCall: (call: JobCall) => void) {
       onRequest() {},
       onAnswer({ status, coding }) {
         if (!isSuccess(status)) return undefined;
-        const bodyCopy = createBodyCopy(MAX_COPY_BYTES.answer);
+        const bodyCopy = createBodyCopy(MAX_COPY_BYTES.read);
         void jsonOf(bodyCopy.bytes, coding).then((job) => {
           if (hasEnded(job)) onJobCall({ kind: 'fetched', caller, jobId, request: req });
         });
