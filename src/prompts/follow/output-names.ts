@@ -66,11 +66,13 @@ export class OutputNames {
    * and the first one is gone. Only the existing file keeps a name.
    */
   async removeReplaced(job: Job): Promise<void> {
-    for (const { output, file } of this.#named?.values() ?? []) {
-      const isPresent = job.outputs.some(({ id }) => id === output.id);
-      if (isPresent || !job.outputs.some((other) => isReplacedBy(output, other))) continue;
+    if (!this.#named) return;
+    const ids = new Set(job.outputs.map(({ id }) => id));
+    const files = new Set(job.outputs.map(fileKeyOf));
+    for (const { output, file } of this.#named.values()) {
+      if (ids.has(output.id) || !files.has(fileKeyOf(output))) continue;
       await this.#options.ledger.files.remove(this.#prompt.caller.user, file);
-      this.#named?.delete(output.id);
+      this.#named.delete(output.id);
     }
   }
 
@@ -93,7 +95,7 @@ export class OutputNames {
   }
 }
 
-function isReplacedBy(one: Output, other: Output): boolean {
-  const isSameFile = one.name === other.name && one.x_subfolder === other.x_subfolder;
-  return one.id !== other.id && one.node_id === other.node_id && isSameFile;
+/** The same for the outputs of two runs that are one file. */
+function fileKeyOf({ node_id: nodeId, name, x_subfolder: subfolder }: Output): string {
+  return JSON.stringify([nodeId, name, subfolder]);
 }

@@ -3,17 +3,20 @@ import { expect, test } from 'vitest';
 import type { FileRow, FileStore } from '../../../src/ledger/ledger.ts';
 import { OutputNames } from '../../../src/prompts/follow/output-names.ts';
 import { type Result, ok, refuse } from '../../../src/protocol/job-api.ts';
-import type { Asset, Output } from '../../../src/protocol/v2.ts';
+import type { Asset, Job, Output } from '../../../src/protocol/v2.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
 
 function open(mayRerunJobs: boolean) {
   const rows = new Map<string, FileRow>();
+  const rowsByAsset = new Map<string, FileRow>();
   const assets = new Set<string>();
   const files = {
-    byAsset: async (_user: string, id: string) =>
-      [...rows.values()].find(({ assetId }) => assetId === id),
+    byAsset: async (_user: string, id: string) => rowsByAsset.get(id),
     get: async (_user: string, { filename }: { filename: string }) => rows.get(filename),
-    claim: async (row: FileRow) => !rows.has(row.filename) && !!rows.set(row.filename, row),
+    claim: async (row: FileRow) =>
+      !rows.has(row.filename) &&
+      !!rows.set(row.filename, row) &&
+      !!rowsByAsset.set(row.assetId, row),
     remove: async (_user: string, { filename }: { filename: string }) => rows.delete(filename),
   } as unknown as FileStore;
   const asset = async (_caller: unknown, id: string): Promise<Result<Asset>> =>
@@ -40,4 +43,17 @@ test('a service is not asked for each output', async () => {
   const { names, rows } = open(false);
   await names.name(output('first', 'a_00001_.png'));
   expect([...rows.keys()]).toEqual(['a_00001_.png']);
+});
+
+test('a job that is run again leaves one name for each file, in time with their number', async () => {
+  const { names, rows } = open(false);
+  const count = 60_000;
+  const outputs = Array.from({ length: count }, (_, i) => output(`run 1, ${i}`, `a_${i}.png`));
+  for (const each of outputs) await names.name(each);
+  await names.removeReplaced({ outputs } as unknown as Job);
+  expect(rows.size).toBe(count);
+  const again = { ...outputs[1], id: 'run 2, 1' };
+  await names.removeReplaced({ outputs: [outputs[0], again] } as unknown as Job);
+  expect(rows.size).toBe(count - 1);
+  expect(rows.has('a_1.png')).toBe(false);
 });
