@@ -44,8 +44,8 @@ export function createLogBuffer(options: {
   /** Only fields a client may see are stored; the text is made when it is read, which is rare. */
   function entryFrom(level: string, fields: LogFields, text: string): () => LogEntry {
     const atMs = options.now();
-    const { event, method, url, path, status, ms, promptId } = fields;
-    const shown = { event, method, url, path, status, ms, promptId };
+    const { event, method, path, status, ms, promptId } = fields;
+    const shown = { event, method, url: keptUrl(fields.url), path, status, ms, promptId };
     return () => ({
       t: new Date(atMs).toISOString(),
       m: `${lineText(level, shown, text)}\n`,
@@ -113,6 +113,12 @@ function callText({ method, url, status, ms }: LogFields): string {
   return withoutControlCharacters(
     `${String(method)} ${path} -> ${String(status)} (${String(ms)} ms)`,
   );
+}
+
+/** A slice is a view that holds the whole address in memory, which may have 16 KiB; this is a copy. */
+function keptUrl(url: unknown): unknown {
+  if (typeof url !== 'string' || url.length <= MAX_CHARS) return url;
+  return Buffer.from(url.slice(0, MAX_CHARS)).toString();
 }
 
 function withoutControlCharacters(text: string): string {
