@@ -21,6 +21,7 @@ import type { Graph } from '../../protocol/v2.ts';
 import type { JobQueue } from './job-queue.ts';
 import { type LiveJob, newJob, toRow, writeTexts } from './live-job.ts';
 import { dependentOutputs } from '../validation/dependent-outputs.ts';
+import { shownText } from '../validation/shown-value.ts';
 import { type ResolvedWorkflow, resolveFiles, type FileLookup } from './resolve-files.ts';
 import { validateSteps } from '../validation/validate-workflow.ts';
 
@@ -198,7 +199,7 @@ function invalidFile({ input, value }: ResolvedWorkflow['unknownFiles'][number])
   return {
     type: 'custom_validation_failed',
     message: 'Custom validation failed for node',
-    details: `${input} - Invalid image file: ${value}`,
+    details: `${input} - Invalid image file: ${shownText(value)}`,
     extra_info: { input_name: input },
   };
 }

@@ -1,6 +1,7 @@
 import { type Json, LosslessNumber, isJsonObject } from '../../protocol/json.ts';
 import { pythonFloat } from '../../protocol/python-json.ts';
 import { pythonRepr, pythonStr, isTruthyInPython, pythonType } from '../../protocol/python-text.ts';
+import { shownText } from './shown-value.ts';
 
 /** A literal as v1's validation converts it, or the text of Python's refusal. */
 export type Coerced =
@@ -74,7 +75,7 @@ function intFromText(text: string): Coerced {
         ok: true,
         value: toJsonInteger(BigInt(trimmed.replaceAll('_', '').replace(/^\+/, '')).toString()),
       }
-    : refuseValue(`invalid literal for int() with base 10: ${pythonRepr(text)}`);
+    : refuseValue(`invalid literal for int() with base 10: ${pythonRepr(shownText(text))}`);
 }
 
 /** Not-a-number would pass every limit and make `/history` invalid JSON: it is refused. */
@@ -95,7 +96,7 @@ function toFloat(value: Json): Coerced {
   if (Number.isFinite(number))
     return { ok: true, value: typeof value === 'string' ? number : value };
   return refuseValue(
-    `could not convert string to float: ${pythonRepr(typeof value === 'string' ? value : text)}`,
+    `could not convert string to float: ${pythonRepr(shownText(typeof value === 'string' ? value : text))}`,
   );
 }
 

@@ -2,6 +2,7 @@ import type { InputSpec, NodeDef } from '../../nodes/node.ts';
 import type { Json, JsonObject } from '../../protocol/json.ts';
 import { pythonRepr } from '../../protocol/python-text.ts';
 import type { NodeErrorEntry } from '../../protocol/v1.ts';
+import { shownValue } from './shown-value.ts';
 
 /**
  * A wrapped list that has the shape of a link becomes one once it is unwrapped: execution sees no
@@ -26,7 +27,7 @@ export function validateLink(
     return {
       error: errorEntry('bad_linked_input', message, input, {
         ...info,
-        received_value: value as Json,
+        received_value: shownValue(value as Json),
       }),
     };
   }
@@ -36,7 +37,7 @@ export function validateLink(
       ? (graph[from] as JsonObject)
       : undefined;
   const def = source && nodes.get(classOf(source));
-  if (!def) return { thrown: { type: 'KeyError', message: pythonRepr(from) } };
+  if (!def) return { thrown: { type: 'KeyError', message: pythonRepr(shownValue(from)) } };
   if (typeof slot !== 'number' || !Number.isInteger(slot)) {
     return { thrown: { type: 'TypeError', message: 'tuple indices must be integers or slices' } };
   }

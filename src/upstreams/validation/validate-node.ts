@@ -3,6 +3,7 @@ import { type Json, type JsonObject, isJsonObject } from '../../protocol/json.ts
 import { pythonRepr, pythonStr } from '../../protocol/python-text.ts';
 import type { NodeErrorEntry } from '../../protocol/v1.ts';
 import { coerce, compareNumbers, numberText, unwrap } from './coerce-literal.ts';
+import { shownText, shownValue } from './shown-value.ts';
 import {
   type InputValidation,
   type RawGraph,
@@ -93,8 +94,9 @@ function validateLiteral(
   const info = { input_name: input, input_config: inputConfig(spec) };
   const coerced = coerce(type as Json, given);
   if (!coerced.ok) {
-    const details = `${input}, ${pythonStr(given)}, ${coerced.reason}`;
-    const more = { ...info, received_value: given, exception_message: coerced.reason };
+    const shown = shownValue(given);
+    const details = `${input}, ${pythonStr(shown)}, ${coerced.reason}`;
+    const more = { ...info, received_value: shown, exception_message: coerced.reason };
     return {
       error: errorEntry(
         'invalid_input_type',
@@ -145,11 +147,12 @@ function listError(
   const isLong = type.length > MAX_LISTED_OPTIONS;
   const list = isLong ? `(list of length ${type.length})` : pythonRepr(type as Json);
   const config: Json = isLong ? null : [type as Json, options];
-  const info = { input_name: input, input_config: config, received_value: value };
+  const shown = shownValue(value);
+  const info = { input_name: input, input_config: config, received_value: shown };
   return errorEntry(
     'value_not_in_list',
     'Value not in list',
-    `${input}: ${quoteText(value)} not in ${list}`,
+    `${input}: ${quoteText(shown)} not in ${list}`,
     info,
   );
 }
@@ -163,7 +166,7 @@ function customErrors(def: NodeDef, inputs: JsonObject): NodeErrorEntry[] {
   const reason = def.validate?.(inputs);
   if (reason === undefined) return [];
   const [input = ''] = Object.keys(def.required);
-  const details = reason === '' ? input : `${input} - ${reason}`;
+  const details = reason === '' ? input : `${input} - ${shownText(reason)}`;
   return [
     errorEntry('custom_validation_failed', 'Custom validation failed for node', details, {
       input_name: input,

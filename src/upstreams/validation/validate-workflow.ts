@@ -12,6 +12,7 @@ import {
 import type { NodeErrorEntry, NodeErrors } from '../../protocol/v1.ts';
 import type { Graph, GraphNode } from '../../protocol/v2.ts';
 import { inputConfig, errorEntry } from './validate-link.ts';
+import { shownText } from './shown-value.ts';
 import type { NodeValidation } from './validate-node.ts';
 import { type GraphValidation, outputsByFailingNode, validateGraph } from './validate-graph.ts';
 
@@ -137,9 +138,10 @@ function findInvalidNode(workflow: Graph, nodes: Nodes): InvalidNode | undefined
       return { id, message, contractError: MISSING_CLASS };
     }
     if (nodes.has(name)) continue;
+    const shown = shownText(name);
     const message =
-      `Cannot execute because node ${name} does not exist. The embedded engine has no class ` +
-      `${name}; a remote v2 upstream that has it can run this workflow.`;
+      `Cannot execute because node ${shown} does not exist. The embedded engine has no class ` +
+      `${shown}; a remote v2 upstream that has it can run this workflow.`;
     return { id, message, contractError: UNKNOWN_CLASS };
   }
   return undefined;

@@ -400,3 +400,38 @@ test('a list of more than 20 options is reported as its length', () => {
     },
   });
 });
+
+describe('a refusal repeats only the beginning of', () => {
+  const long = 'x'.repeat(1024 * 1024);
+  const preview = { class_type: 'PreviewImage', inputs: { images: ['1', 0] } };
+  const empty = (width: Json) => ({
+    1: { class_type: 'EmptyImage', inputs: { width, height: 8, batch_size: 1, color: 0 } },
+    2: preview,
+  });
+  test.each<[string, { readonly [id: string]: Json }]>([
+    ['the class of a node', { 1: { class_type: long, inputs: {} } }],
+    ['a text that is no number', empty(long)],
+    ['an object with a long text', empty({ [long]: [long, { a: long }] })],
+    ['a list of many', empty({ a: Array.from({ length: 100_000 }, () => long.slice(0, 100)) })],
+    ['a link to no node', { 2: { class_type: 'PreviewImage', inputs: { images: [long, 0] } } }],
+    [
+      'a link that is none',
+      { 2: { class_type: 'PreviewImage', inputs: { images: [long, 0, 1] } } },
+    ],
+    [
+      'a choice that there is not',
+      {
+        ...empty(8),
+        3: {
+          class_type: 'ImageScaleBy',
+          inputs: { image: ['1', 0], upscale_method: long, scale_by: 1 },
+        },
+        4: { class_type: 'PreviewImage', inputs: { images: ['3', 0] } },
+      },
+    ],
+  ])('%s', (_name, graph) => {
+    const result = judge(graph);
+    expect(result.ok).toBe(false);
+    expect(JSON.stringify(result).length).toBeLessThan(200_000);
+  });
+});
