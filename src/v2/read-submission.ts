@@ -82,10 +82,10 @@ function readExtraData(value: Json | undefined): Result<SubmitRequest['extraData
 
 function readMetadata(value: Json | undefined): Result<SubmitRequest['metadata']> {
   if (!isGiven(value)) return ok(undefined);
-  const labels = isJsonObject(value) ? Object.entries(value) : undefined;
   const fits = ([name, text]: [string, Json]): boolean =>
     typeof text === 'string' && isLabel(name, text);
-  if (labels && labels.length <= MAX_LABELS && labels.every(fits)) {
+  const mayFit = isJsonObject(value) && Object.keys(value).length <= MAX_LABELS;
+  if (mayFit && Object.entries(value).every(fits)) {
     return ok(value as { readonly [name: string]: string });
   }
   const rule =

@@ -417,6 +417,8 @@ test.each([
   ['/queue', '{"delete":"abc"}', 400],
   ['/queue', `{"delete":[${'"x",'.repeat(10_000)}"x"]}`, 400],
   ['/queue', '{"delete":[{},null,1e999,["a"]]}', 200],
+  ['/queue', '{"delete":[{"toString":1}]}', 200],
+  ['/history', '{"delete":[{"toString":1,"valueOf":1},[{"toString":1}]]}', 200],
   ['/queue', '{"clear":"no"}', 200],
   ['/history', '{"delete":{"a":1}}', 400],
   ['/history', `{"delete":[${'"x",'.repeat(10_000)}"x"]}`, 400],
@@ -425,6 +427,7 @@ test.each([
   ['/interrupt', 'garbage', 200],
   ['/interrupt', '[]', 400],
   ['/settings/__proto__', '{"a":1}', 200],
+  ['/settings', `{${Array.from({ length: 10_001 }, (_, i) => `"\\n${i}":1`).join()}}`, 507],
 ])('POST %s %.40s is answered %i', async (path, body, status) => {
   const answer = await post(path, body);
   expect(answer.status).toBe(status);

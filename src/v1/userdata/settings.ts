@@ -46,6 +46,8 @@ async function mergeSettings(services: SettingServices, { ctx, caller }: V1Reque
   if (!isJsonObject(given)) {
     throw new V1Error(400, plainError('invalid_settings', 'Settings are a JSON object.'));
   }
+  // Before each is checked and written: a body may have 500,000.
+  if (Object.keys(given).length > SETTINGS_LIMIT.count) throw settingsFull();
   const texts = Object.entries(given).map(
     ([id, value]) => [requirePrintable(id, 'id'), stringifyJson(value)] as const,
   );
@@ -73,7 +75,11 @@ async function saveSettings(
   const sizes = Object.entries(merged).map(([id, text]) => id.length + text.length);
   const chars = sizes.reduce((sum, size) => sum + size, 0);
   if (sizes.length > SETTINGS_LIMIT.count || chars > SETTINGS_LIMIT.chars) {
-    throw new V1Error(507, plainError('settings_full', 'There is no room for more settings.'));
+    throw settingsFull();
   }
   await settings.merge(user, changes);
+}
+
+function settingsFull(): V1Error {
+  return new V1Error(507, plainError('settings_full', 'There is no room for more settings.'));
 }
