@@ -90,6 +90,9 @@ function sanitized(name: string): string {
   const { ext } = posix.parse(base);
   const extension = /^\.\w{1,16}$/.test(ext) ? ext : '';
   const stem = base.slice(0, base.length - extension.length);
-  const plain = stem.replaceAll(/\.{2,}/g, '_').replaceAll(/^\.+|[. ]+$/g, '');
+  const plain = stem
+    .replaceAll(/\.{2,}/g, '_')
+    .replace(/^\.+/, '')
+    .replace(/(?<![. ])[. ]+$/, '');
   return `_${plain.slice(0, MAX_STEM_CHARS)}${extension}`;
 }

@@ -74,7 +74,9 @@ export function missingFiles(
   const about = { graph, outputs: context.outputs ?? [] };
   const byNode = new Map<string, NodeErrorEntry[]>();
   for (const file of resolvedFiles) {
-    byNode.set(file.nodeId, [...(byNode.get(file.nodeId) ?? []), missingFile(file)]);
+    const errors = byNode.get(file.nodeId);
+    if (errors) errors.push(missingFile(file));
+    else byNode.set(file.nodeId, [missingFile(file)]);
   }
   const entries = [...byNode].map(([id, errors]) => [id, nodeError(id, errors, about)] as const);
   return Object.fromEntries(entries);

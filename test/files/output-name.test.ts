@@ -30,3 +30,8 @@ test.each([
 ])('what is well named keeps its name: %s in %j', (name, folder, filename, subfolder) => {
   expect(locationOf(name, folder)).toEqual({ filename, subfolder });
 });
+
+test('a name of many spaces takes time in proportion to its length', () => {
+  // Time that grows with the square would be minutes.
+  expect(locationOf(`?${' '.repeat(1024 * 1024)}x`).filename).toMatch(/^__ +$/);
+});

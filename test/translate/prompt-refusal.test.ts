@@ -286,3 +286,15 @@ describe('what is no API-format graph', () => {
     expect(refuseShape({ '1': { class_type: 'X', inputs: {} } })).toBeUndefined();
   });
 });
+
+test('a node with very many missing files takes time in proportion to their number', () => {
+  // A copy of the list for each would be minutes.
+  const resolvedFiles = Array.from({ length: 300_000 }, (_, i) => ({
+    nodeId: '1',
+    input: `image${i}`,
+    value: 'x.png',
+    assetId: 'a',
+  }));
+  const { body } = toPromptRefusal(refusal('missing_asset', 422, {}), GRAPH, { resolvedFiles });
+  expect(body.node_errors['1']?.errors).toHaveLength(300_000);
+});
