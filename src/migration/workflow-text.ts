@@ -11,14 +11,14 @@ export function workflowText(
   sourceOf: (info: ReferenceInfo) => FileInput['from'],
 ): Omit<WorkflowFile, 'path'> {
   const inputs: FileInput[] = [];
-  const inputsText = JSON.stringify(Object.values(workflow).map((node) => node.inputs));
+  const unusedPlaceholder = placeholderAllocator(workflow);
   const rewrittenNodes = Object.entries(workflow).map(([node, entry]) => {
     const rewrittenInputs = Object.entries(entry.inputs ?? {}).map(
       ([input, value]): [string, Json] => {
         const info = assetReferenceIn(value);
         if (!info) return [input, value];
         const from = sourceOf(info);
-        const placeholder = unusedPlaceholder(inputsText, from);
+        const placeholder = unusedPlaceholder(from);
         inputs.push({ node, input, placeholder, from });
         return [input, placeholder];
       },
@@ -29,15 +29,41 @@ export function workflowText(
   return { text: prettyJson(graph), inputs, hasExactNumbers: hasExactNumbers(graph) };
 }
 
-/** `@inputs/cat.png`, with more `@` while the workflow says so itself. */
-function unusedPlaceholder(text: string, from: FileInput['from']): string {
-  const name =
-    from.kind === 'file'
-      ? from.file.path
-      : `${from.place.job}/${from.place.node.replaceAll(/[^\w-]/g, '_')}/${from.place.index}`;
-  let placeholder = `@${name}`;
-  while (text.includes(JSON.stringify(placeholder))) placeholder = `@${placeholder}`;
-  return placeholder;
+/**
+ * `@inputs/cat.png`, with more `@` while the workflow says so itself. The workflow is read once: it may
+ * be long, and have thousands of references.
+ */
+function placeholderAllocator(workflow: Graph): (from: FileInput['from']) => string {
+  const used = new Set<string>();
+  for (const { inputs } of Object.values(workflow)) collectMarked((inputs ?? {}) as Json, used);
+  const known = new Map<string, string>();
+  return (from) => {
+    const name = placeholderName(from);
+    let placeholder = known.get(name) ?? `@${name}`;
+    while (used.has(placeholder)) placeholder = `@${placeholder}`;
+    known.set(name, placeholder);
+    return placeholder;
+  };
+}
+
+/** Texts and names that may be taken for a placeholder. */
+function collectMarked(value: Json, found: Set<string>): void {
+  if (typeof value === 'string') {
+    if (value.startsWith('@')) found.add(value);
+  } else if (Array.isArray(value)) {
+    for (const item of value as readonly Json[]) collectMarked(item, found);
+  } else if (isJsonObject(value)) {
+    for (const [name, item] of Object.entries(value)) {
+      if (name.startsWith('@')) found.add(name);
+      collectMarked(item, found);
+    }
+  }
+}
+
+function placeholderName(from: FileInput['from']): string {
+  if (from.kind === 'file') return from.file.path;
+  const { job, node, index } = from.place;
+  return `${job}/${node.replaceAll(/[^\w-]/g, '_')}/${index}`;
 }
 
 function assetReferenceIn(value: Json): ReferenceInfo | undefined {
