@@ -3,7 +3,7 @@ import { isIP, BlockList, type LookupFunction } from 'node:net';
 import { Agent } from 'undici';
 import type { RemoteLimits } from '../remote/limits.ts';
 import { redirectTarget } from '../remote-calls/upstream-links.ts';
-import type { HttpAnswer } from '../remote-calls/connections.ts';
+import { type HttpAnswer, OpenExchange } from '../remote-calls/exchange.ts';
 
 /**
  * The reach of an address: the whole internet, or only machines of some network (this machine
@@ -152,21 +152,18 @@ export function createForeignLinks(
     return `${url.host} is in a private network`;
   }
 
-  async function send(
-    url: URL,
-    headers: Readonly<Record<string, string>>,
-  ): Promise<HttpAnswer & { ok: true }> {
-    const answer = await agents[kindOf(url)].request({
+  function send(url: URL, headers: Readonly<Record<string, string>>): Promise<HttpAnswer> {
+    const options = {
       origin: url.origin,
       path: url.pathname + url.search,
-      method: 'GET',
+      method: 'GET' as const,
       headers: { 'user-agent': 'holdover', 'accept-encoding': 'identity', ...headers },
       headersTimeout: limits.readTimeoutMs,
       bodyTimeout: limits.bodyIdleTimeoutMs,
-    });
-    const { statusCode, headers: answered, body } = answer;
-    body.on('error', () => {});
-    return { ok: true, status: statusCode, headers: answered, body };
+    };
+    return new Promise((resolve) =>
+      agents[kindOf(url)].dispatch(options, new OpenExchange(resolve, undefined)),
+    );
   }
 
   async function follow(
@@ -178,7 +175,7 @@ export function createForeignLinks(
       const reason = refusalReasonOf(url);
       if (reason !== undefined) return failedAnswer(new AddressRefused(reason));
       const answer = await send(url, headers);
-      if (answer.status < 300 || answer.status >= 400) return answer;
+      if (!answer.ok || answer.status < 300 || answer.status >= 400) return answer;
       answer.body.destroy();
       const next = redirectTarget(answer.headers.location, url.href);
       if (next === undefined) return failedAnswer(new Error('a link leads to no address'));

@@ -200,3 +200,12 @@ test.each([
   ['2002:7f00:1::', 'forbidden'],
   ['192.0.2.1', 'forbidden'],
 ])('%s is %s', (address, reach) => expect(addressScope(address)).toBe(reach));
+
+test('a host that sends interim answers without end is left', async () => {
+  let timer: NodeJS.Timeout | undefined;
+  onTestFinished(() => clearInterval(timer));
+  storage.once(({ res }) => {
+    timer = setInterval(() => res.writeProcessing(), 5);
+  });
+  expect(await visit({ origin: here(), link: `${here()}/file` })).toMatch(/interim/);
+});
