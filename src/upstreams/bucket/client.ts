@@ -62,15 +62,22 @@ const RETRY_FOR_MS = 5000;
 const RETRY_DELAY_MS = { first: 100, longest: 5000 };
 const MAX_ERROR_BYTES = 64 * 1024;
 
-export function createBucketClient(options: ClientOptions) {
-  const { bucket, prefix, endpoint, publicEndpoint, signer, deadlineClock: clock, log } = options;
-  const pool = new Pool(new URL(endpoint).origin, {
+/** `connections`: the most at a time; `null` is any number. */
+function openPool(endpoint: string, connections: number | null): Pool {
+  return new Pool(new URL(endpoint).origin, {
     connect: { timeout: TIMEOUTS_MS.connect },
-    connections: CONNECTIONS,
+    connections,
     pipelining: 1,
     headersTimeout: TIMEOUTS_MS.headers,
     bodyTimeout: TIMEOUTS_MS.body,
   });
+}
+
+export function createBucketClient(options: ClientOptions) {
+  const { bucket, prefix, endpoint, publicEndpoint, signer, deadlineClock: clock, log } = options;
+  const calls = openPool(endpoint, CONNECTIONS);
+  // A client that reads slowly keeps the connection of its file: it must not keep other calls waiting.
+  const downloads = openPool(endpoint, null);
   let isReported = false;
 
   function urlOf(base: string, { key, query = {} }: Pick<BucketCall, 'key' | 'query'>): URL {
@@ -82,6 +89,7 @@ export function createBucketClient(options: ClientOptions) {
 
   /** Waits for a free connection and for the head of the answer, together no longer than `limitMs`. */
   async function request(
+    pool: Pool,
     options: Dispatcher.RequestOptions,
     limitMs: number,
   ): Promise<Dispatcher.ResponseData> {
@@ -102,7 +110,9 @@ export function createBucketClient(options: ClientOptions) {
     const signed = await signer.sign({ method: call.method, url: url.href, headers });
     const path = url.pathname + url.search;
     const { method, body: bytes = null } = call;
+    const isDownload = method === 'GET' && call.key !== undefined;
     const reply = await request(
+      isDownload ? downloads : calls,
       { method, path, headers: signed, body: bytes },
       movesBytes(call) ? Math.max(limitMs, TIMEOUTS_MS.headers) : limitMs,
     );
@@ -202,7 +212,9 @@ export function createBucketClient(options: ClientOptions) {
     /** A link that callers may open without credentials. */
     link: (key: string, query: Readonly<Record<string, string>>, lifetimeS: number) =>
       signer.link(urlOf(publicEndpoint, { key, query }), lifetimeS),
-    close: (): Promise<void> => pool.destroy(),
+    async close(): Promise<void> {
+      await Promise.all([calls.destroy(), downloads.destroy()]);
+    },
   };
 }
 

@@ -329,3 +329,22 @@ test('a bucket that accepts a call and says nothing has failed after five second
   await deadlineClock.advance(1);
   expect(isStorageUnavailable(await Promise.race([failure, sleep(2000)]))).toBe(true);
 });
+
+test('downloads whose clients do not read on keep no other call waiting', async () => {
+  const server = createServer((request, response) => {
+    response.writeHead(200);
+    if (request.method === 'HEAD') response.end();
+    else response.write(Buffer.alloc(MIB));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => server.close().closeAllConnections());
+  const source = sourceAt(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  const signer = { sign: async () => ({}) } as never;
+  const deadlineClock = createFakeClock();
+  const client = createBucketClient({ ...source, signer, deadlineClock, log: silentLogger() });
+  onTestFinished(() => client.close());
+  const download = () => client.send({ method: 'GET', key: 'large' });
+  await Promise.all(Array.from({ length: 80 }, download));
+  expect((await client.done({ method: 'HEAD', key: 'x' })).status).toBe(200);
+});
