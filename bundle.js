@@ -36,7 +36,7 @@ rmSync('dist/chunks', { recursive: true, force: true });
 // It is loaded by Node, and loads all others.
 const LOADER = 'compile-cache.cjs';
 const mimeDb = createRequire(import.meta.resolve('mime-types'))('mime-db');
-const MINIFY = { compress: false, mangle: false, codegen: { removeWhitespace: true } };
+const MINIFY = { compress: false, mangle: { keepNames: true }, codegen: { removeWhitespace: true } };
 
 /** The exports of a file: final by then, so that others read them without a call. A prompt reads over a hundred. */
 const GETTER = /Object\.defineProperty\(exports,("[^"]+"),\{enumerable:true,get:function\(\)\{return ([\w$]+)\}\}\)/g;
@@ -121,7 +121,7 @@ const { output } = await build({
     entryFileNames: 'chunks/[name].cjs',
     chunkFileNames: 'chunks/[name].cjs',
     codeSplitting: { groups: GROUPS },
-    // The package is half as large. Names stay, for the traces of errors.
+    // The package is half as large. Names of functions and classes stay, for the traces of errors.
     minify: MINIFY,
   },
 });
