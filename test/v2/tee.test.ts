@@ -79,7 +79,7 @@ describe('a job of which not everything could be read', () => {
     ['no id', JSON.stringify({ urls: urls('x') })],
     ['an id that is none', JSON.stringify({ id: 7, urls: urls('x') })],
     ['no links', JSON.stringify({ id: 'nolinks' })],
-    ['endless', JSON.stringify({ id: 'long', urls: urls('x'), more: 'x'.repeat(2_000_000) })],
+    ['endless', JSON.stringify({ id: 'long', urls: urls('x'), more: 'x'.repeat(6_000_000) })],
   ])('an answer with %s goes to the client and becomes no prompt', async (_what, text) => {
     pair.upstream.once('submit', answering(text));
     const { status, body } = await v2Client(pair.holdover.url).submit(flat());
