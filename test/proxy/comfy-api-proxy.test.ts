@@ -261,7 +261,7 @@ describe.skipIf(!installed.ok)(`in front of comfy-api-proxy${notRun}`, () => {
     const ranBefore = await finishedAt(engine);
     const first = await inFront({ dataDir });
     const prompts = [
-      growing({ seed: 8, steps: LONG, side: 128, prefix: 'on' }),
+      growing({ seed: 8, steps: LONG, side: 256, prefix: 'on' }),
       flat({ color: 7 }),
     ];
     const ids = [];

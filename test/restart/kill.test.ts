@@ -74,7 +74,7 @@ test('one that ran and those that waited run to their end, in their order, under
   const send = async (body: object) =>
     (await postPrompt(server.url, { client_id: 'patient', ...body })).body;
   const runs = await send({
-    prompt: growing({ steps: 150, side: 128, prefix: 'runs' }),
+    prompt: growing({ steps: 150, side: 256, prefix: 'runs' }),
     prompt_id: 'runs',
   });
   const third = await send({ prompt: flat({ prefix: 'third' }), number: 7.5 });

@@ -45,7 +45,7 @@ describe('SIGTERM', () => {
       ['a', 'b', 'a'].map((clientId) => connect(server.wsUrl, { clientId })),
     );
     const closed = sockets.map(async ({ socket }) => (await once(socket, 'close'))[0]);
-    const prompt = growing({ steps: 150, side: 128 });
+    const prompt = growing({ steps: 150, side: 256 });
     await postPrompt(server.url, { prompt, prompt_id: 'runs', client_id: 'a' });
     await postPrompt(server.url, { prompt: flat(), prompt_id: 'waits', client_id: 'a' });
     await untilRunning(server.url);
