@@ -111,6 +111,15 @@ function isList(value: Json): value is readonly Json[] {
   return Array.isArray(value);
 }
 
+/** Sets a member as JSON means it, `__proto__` too. */
+export function setMember<T>(holder: { [name: string]: T }, name: string, value: T): void {
+  if (name !== '__proto__') holder[name] = value;
+  else {
+    const member = { value, enumerable: true, configurable: true, writable: true };
+    Object.defineProperty(holder, name, member);
+  }
+}
+
 export function isJsonObject(value: Json | undefined): value is JsonObject {
   return (
     typeof value === 'object' &&

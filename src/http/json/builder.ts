@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { randomUUID } from 'node:crypto';
 import { yieldToEventLoop } from '../../lib/event-loop.ts';
-import { type Json, parseJson } from '../../protocol/json.ts';
+import { type Json, parseJson, setMember } from '../../protocol/json.ts';
 import { type Cut, OPEN_OBJECT, type OpenContainer, type Scan } from './limits.ts';
 
 /** The body is not UTF-8. */
@@ -131,14 +131,6 @@ function moveMembers(target: Container, from: Container, first: 0 | 1): void {
   }
   const members = from as { [name: string]: Json };
   for (const name of Object.keys(members)) setMember(target, name, members[name] ?? null);
-}
-
-function setMember(holder: { [name: string]: Json }, name: string, value: Json): void {
-  if (name !== '__proto__') holder[name] = value;
-  else {
-    const member = { value, enumerable: true, configurable: true, writable: true };
-    Object.defineProperty(holder, name, member);
-  }
 }
 
 function parsePart(text: string, isExact: boolean): Json {

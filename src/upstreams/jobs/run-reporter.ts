@@ -1,5 +1,5 @@
 import type { Clock } from '../../lib/clock.ts';
-import { parseJson } from '../../protocol/json.ts';
+import { parseJson, setMember } from '../../protocol/json.ts';
 import type { JobEvent } from '../../protocol/job-api.ts';
 import type { NodeUi, Progress } from '../../protocol/v2.ts';
 import { showOutput } from '../job-links.ts';
@@ -17,8 +17,6 @@ type State = {
   value: number;
   node: { id: string; classType: string } | null;
 };
-
-const MEMBER = { enumerable: true, configurable: true, writable: true } as const;
 
 /** Reports one run of a job. */
 export function createRunReporter(job: LiveJob, clock: Clock) {
@@ -45,8 +43,7 @@ export function createRunReporter(job: LiveJob, clock: Clock) {
   const finished = (message: Extract<WorkerEvent, { type: 'finished' }>): void => {
     for (const stored of message.reused ?? []) output(stored);
     const ui = message.uiJson === undefined ? undefined : (parseJson(message.uiJson) as NodeUi);
-    // Defined, not assigned: a node may be called `__proto__`.
-    if (ui) Object.defineProperty(job.ui, message.nodeId, { ...MEMBER, value: ui });
+    if (ui) setMember(job.ui, message.nodeId, ui);
     state.done++;
     const shown = ui ? { ui } : message.reused && { ui: null };
     emit({ event: 'x_node', data: { node_id: message.nodeId, phase: 'finished', ...shown } });
