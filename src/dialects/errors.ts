@@ -106,3 +106,8 @@ export function requirePrintable(text: string, field: string): string {
   const message = `"${field}" has a control character.`;
   throw new V1Error(400, plainError('control_character', message));
 }
+
+/** The header that says when to come back; none where that is not known. */
+export function retryAfterHeader(seconds: number | undefined): { readonly [name: string]: string } {
+  return seconds === undefined ? {} : { 'Retry-After': String(seconds) };
+}

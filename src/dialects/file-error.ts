@@ -1,6 +1,6 @@
 import { type V2Error, isGone } from '../protocol/job-api.ts';
 import { messageOf } from '../translate/prompt-refusal.ts';
-import { V1Error, emptyError, plainError } from './errors.ts';
+import { V1Error, emptyError, plainError, retryAfterHeader } from './errors.ts';
 
 /** Codes whose own status would blame the client, or mean something else to it. */
 const V1_STATUS_BY_CODE: { readonly [code: string]: number } = {
@@ -23,14 +23,12 @@ const V1_STATUS_BY_STATUS: { readonly [status: number]: number } = { 422: 400, 4
 export function toV1FileError(error: V2Error): V1Error {
   const { status, code, retryAfterSeconds } = error;
   if (isGone(error)) return emptyError(404, 'The file is gone.');
-  const headers =
-    retryAfterSeconds === undefined ? {} : { 'Retry-After': String(retryAfterSeconds) };
   const v1Status = isEngineFailure(error)
     ? 502
     : (V1_STATUS_BY_CODE[code] ?? V1_STATUS_BY_STATUS[status] ?? status);
   const message = isEngineFailure(error) ? ENGINE_FAILED : messageOf(error);
   return new V1Error(v1Status, plainError(code, message), {
-    headers: headers,
+    headers: retryAfterHeader(retryAfterSeconds),
     blames: 'job service',
   });
 }

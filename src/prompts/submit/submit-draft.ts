@@ -1,4 +1,4 @@
-import { V1Error, promptFault } from '../../dialects/errors.ts';
+import { V1Error, promptFault, retryAfterHeader } from '../../dialects/errors.ts';
 import { reached } from '../../lib/crash-point.ts';
 import { v2Error } from '../../protocol/job-api.ts';
 import type { NodeErrors } from '../../protocol/v1.ts';
@@ -263,7 +263,6 @@ const OUTBOX_FULL = v2Error(
 );
 
 export function toV1Error({ status, body, retryAfterSeconds }: V1Refusal): V1Error {
-  const headers: { [name: string]: string } =
-    retryAfterSeconds === undefined ? {} : { 'Retry-After': String(retryAfterSeconds) };
+  const headers = retryAfterHeader(retryAfterSeconds);
   return new V1Error(status, promptFault(body), { headers, blames: 'job service' });
 }

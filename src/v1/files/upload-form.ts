@@ -5,7 +5,13 @@ import type { SpoolRefusal } from '../../lib/spool.ts';
 import type { Durability } from '../../lib/durability.ts';
 import type { SpooledFile } from '../../protocol/job-api.ts';
 import type { DialectRules } from '../../dialects/dialect.ts';
-import { V1Error, emptyError, plainError, requirePrintable } from '../../dialects/errors.ts';
+import {
+  V1Error,
+  emptyError,
+  plainError,
+  requirePrintable,
+  retryAfterHeader,
+} from '../../dialects/errors.ts';
 import type { V1Request } from '../routes.ts';
 import { isFileType, safeFolder, safeName } from '../../files/safe-name.ts';
 import type { UploadBusy, UploadLimit } from '../../http/upload-limit.ts';
@@ -112,13 +118,12 @@ export function uploadError(message: string): V1Error {
 }
 
 /** The original says a 413 in plain text. */
-function formError({ status, message, ...more }: SpoolRefusal | UploadBusy): V1Error {
+function formError(refused: SpoolRefusal | UploadBusy): V1Error {
+  const { status, message } = refused;
   if (status === 413) return new V1Error(413, message, CLOSE_CONNECTION);
-  const retryHeaders = 'retryAfterSeconds' in more && {
-    'Retry-After': `${more.retryAfterSeconds}`,
-  };
+  const waitSeconds = status === 503 ? refused.retryAfterSeconds : undefined;
   return new V1Error(status, plainError(FORM_CODES[status], message), {
-    headers: { ...retryHeaders, ...CLOSE_CONNECTION.headers },
+    headers: { ...retryAfterHeader(waitSeconds), ...CLOSE_CONNECTION.headers },
   });
 }
 

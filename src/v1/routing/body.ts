@@ -1,7 +1,7 @@
 import type Koa from 'koa';
 import type { BodyReader, BodyRefusal } from '../../http/json-body.ts';
 import { type Json, type JsonObject, isJsonObject } from '../../protocol/json.ts';
-import { V1Error, plainError, requirePrintable } from '../../dialects/errors.ts';
+import { V1Error, plainError, requirePrintable, retryAfterHeader } from '../../dialects/errors.ts';
 
 /** The error code for each status of the body reader. */
 const ERROR_CODES = {
@@ -36,8 +36,7 @@ export async function readJsonOrUndefined(
 function bodyError({ status, message, isSyntax, retryAfterSeconds }: BodyRefusal): V1Error {
   // v1 says a 413 in plain text.
   const body = status === 413 ? message : plainError(ERROR_CODES[status], message);
-  const retryHeaders =
-    retryAfterSeconds === undefined ? {} : { 'Retry-After': `${retryAfterSeconds}` };
+  const retryHeaders = retryAfterHeader(retryAfterSeconds);
   // Only after bad JSON the rest of the body is read; all other refusals close the connection.
   const headers = isSyntax ? retryHeaders : { ...retryHeaders, Connection: 'close' };
   return new V1Error(status, body, { headers });

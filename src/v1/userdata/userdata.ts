@@ -2,7 +2,13 @@ import { rm } from 'node:fs/promises';
 import type Koa from 'koa';
 import { spoolStream, tooLargeText } from '../../lib/spool.ts';
 import type { SpooledFile } from '../../protocol/job-api.ts';
-import { V1Error, emptyError, sendEmpty, sendJson } from '../../dialects/errors.ts';
+import {
+  V1Error,
+  emptyError,
+  sendEmpty,
+  sendJson,
+  retryAfterHeader,
+} from '../../dialects/errors.ts';
 import { type V1Request, type V1Route, routesOf } from '../routes.ts';
 import { PICTURE, fileHeaders } from '../../http/file-headers.ts';
 import { fileOf, sendFile } from '../../http/static-file.ts';
@@ -154,8 +160,8 @@ async function receiveBody(
   const limits = { dir: spoolDir, maxBytes: maxUploadBytes };
   const spooled = await limitUploads(caller.user, () => spoolStream(ctx.req, limits));
   if (spooled.ok) return spooled.value;
-  const retryHeaders = spooled.status === 503 && { 'Retry-After': `${spooled.retryAfterSeconds}` };
-  const headers = { ...retryHeaders, ...CLOSE_CONNECTION };
+  const waitSeconds = spooled.status === 503 ? spooled.retryAfterSeconds : undefined;
+  const headers = { ...retryAfterHeader(waitSeconds), ...CLOSE_CONNECTION };
   throw new V1Error(spooled.status, spooled.message, { headers });
 }
 
