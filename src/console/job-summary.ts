@@ -9,6 +9,7 @@ import { jobItem } from '../translate/job-views.ts';
 import { liveWord, listedStatus } from '../translate/status.ts';
 import { shownEntry } from '../translate/stored-history-entry.ts';
 import type { JobSummary } from './api-types.ts';
+import { nodeCount } from './node-count.ts';
 import { atMost } from '../lib/lru-size.ts';
 
 /** The facts of an ended prompt that stay the same; reading them parses its history entry. */
@@ -196,8 +197,7 @@ function graphName(nodes: readonly Graph[string][]): string | undefined {
   const prefixes = nodes.map((node) => node.inputs?.['filename_prefix']);
   const prefix = prefixes.find((text): text is string => typeof text === 'string' && text !== '');
   const last = nodes.at(-1)?.class_type ?? '';
-  const size = nodes.length === 1 ? '1 node' : `${nodes.length} nodes`;
-  return `${prefix ?? last} · ${size}`;
+  return `${prefix ?? last} · ${nodeCount(nodes.length)}`;
 }
 
 function member(value: Json | undefined, name: string): Json | undefined {

@@ -1,6 +1,7 @@
 import { type DescribedFrame, describeFrame } from '../../observability/described-frame.ts';
 import { type Json, type JsonObject, isJsonObject, stringifyJson } from '../../protocol/json.ts';
 import { type CapturedBody, bodyOf } from './captured-body.ts';
+import { nodeCount } from '../node-count.ts';
 import { pictureIn } from './recorded-call.ts';
 
 type RecordedFrame = {
@@ -70,10 +71,6 @@ function frameText(data: JsonObject): string {
     typeof message === 'string' ? message : '',
   ];
   return parts.filter((part) => part !== '').join(' · ');
-}
-
-function nodeCount(count: number): string {
-  return count === 1 ? '1 node' : `${count} nodes`;
 }
 
 /** Clients send any JSON, also objects whose `toString` is no function. */
