@@ -106,7 +106,7 @@ function createReservations(queue: Pick<JobQueue, 'waiting' | 'waitingOf'>, limi
 
 /**
  * True when one more job of a user may wait. Beyond the limit a tenth more is reserved for users
- * who have nothing waiting, so that one user's jobs cannot keep others out.
+ * who have nothing waiting, so that the jobs of one user cannot fill the queue for all.
  * @internal
  */
 export function hasQueueCapacity({
