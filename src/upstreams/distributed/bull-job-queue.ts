@@ -98,11 +98,13 @@ export class BullJobQueue implements JobQueue {
     });
     const { pubsub, keys } = this.#options;
     const onCancel = (id: Buffer): void => worker.stop(id.toString(), 'canceled');
-    const listening = pubsub.subscribe(keys.cancelChannel(this.#options.worker), onCancel);
+    // It subscribes by itself again after an error.
+    const listening = pubsub
+      .subscribe(keys.cancelChannel(this.#options.worker), onCancel)
+      .catch(this.#logError);
     pubsub.onReconnect(() => void this.#cancelMissed(worker).catch(this.#logError));
     return {
-      // It subscribes by itself again after an error.
-      start: () => void listening.catch(this.#logError).then(() => worker.start()),
+      start: () => void listening.then(() => worker.start()),
       close: () => worker.close(),
     };
   }

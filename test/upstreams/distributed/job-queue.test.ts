@@ -72,6 +72,22 @@ describe.skipIf(redisMissing() !== '')(`the queue of BullMQ${redisMissing()}`, (
     await expect.poll(() => new Set(reasons())).toEqual(new Set(['canceled', 'runs']));
   });
 
+  test('a worker that was never started may be without its messages', async () => {
+    const queue = await openQueue({
+      pubsub: {
+        subscribe: () => Promise.reject(new Error('Connection is closed.')),
+        onReconnect: () => {},
+      },
+    });
+    const worker = queue.worker({
+      concurrency: 1,
+      run: async () => 'over',
+      giveUp: async () => {},
+    });
+    // A rejection without a handler ends the process.
+    await worker.close();
+  });
+
   test('a run that fails for an internal reason is repeated later, and its slot is free meanwhile', async () => {
     const queue = await openQueue();
     const begun: string[] = [];
