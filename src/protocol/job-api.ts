@@ -77,7 +77,7 @@ export type JobEvent =
         readonly queue_position?: number | null;
         readonly x_cached_nodes?: readonly string[];
         readonly x_ends?: boolean;
-        /** With a terminal status, the job as it ended; on the wire its members stand beside `status`. */
+        /** The job at this status; on the wire its members stand beside `status`. */
         readonly job?: Job;
       };
     }

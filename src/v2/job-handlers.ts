@@ -13,6 +13,7 @@ import { IS_TERMINAL, type Job } from '../protocol/v2.ts';
 import { readIdempotencyKey, readObject } from './read-body.ts';
 import { toListItem, readListQuery } from './list-query.ts';
 import { type EarlyEvents, createEarlyEvents } from './early-events.ts';
+import { jobAtStatus } from './job-at-status.ts';
 import type { LinkRewriter } from './link-rewriter.ts';
 import type { Handler, Reply, V2RouteOptions } from './reply.ts';
 import { readSubmission } from './read-submission.ts';
@@ -155,19 +156,21 @@ function startStream(ctx: Koa.Context): void {
   ctx.res.flushHeaders();
 }
 
-/** Events as a client gets them: the last one has the job, when it can be read. */
+/** Events as a client gets them: each status has its job, when that can be read. */
 async function* clientEvents(
   events: AsyncIterable<JobEvent>,
   { links, job }: { readonly links: LinkRewriter; readonly job: () => Promise<Result<Job>> },
 ): AsyncGenerator<JobEvent> {
   for await (const event of events) {
-    const isEnd = event.event === 'status' && IS_TERMINAL[event.data.status];
+    if (event.event !== 'status') {
+      yield links.event(event);
+      continue;
+    }
     // When the job cannot be read now, the event has its status alone, and the reader asks for the
     // job.
-    const ended = isEnd ? await job().catch(() => undefined) : undefined;
-    if (isEnd && ended?.ok && ended.value.status === event.data.status) {
-      yield { ...event, data: { ...event.data, job: links.job(ended.value) } };
-    } else yield links.event(event);
+    const read = await job().catch(() => undefined);
+    const shown = read?.ok ? jobAtStatus(read.value, event.data.status) : undefined;
+    yield shown ? { ...event, data: { ...event.data, job: links.job(shown) } } : event;
   }
 }
 

@@ -1,0 +1,41 @@
+import { type Job, type JobStatus, IS_TERMINAL } from '../protocol/v2.ts';
+
+type JobMetrics = NonNullable<Job['metrics']>;
+
+/** How far a job with a status is. */
+const STAGE = {
+  queued: 0,
+  running: 1,
+  canceling: 2,
+  succeeded: 3,
+  canceled: 3,
+  failed: 3,
+  expired: 3,
+} as const satisfies Record<JobStatus, number>;
+
+/**
+ * The job as a `status` event shows it: a job that has gone on since is shown as it came to that
+ * status. `undefined` where it ended in another way than the event says.
+ */
+export function jobAtStatus(job: Job, status: JobStatus): Job | undefined {
+  if (IS_TERMINAL[status]) return job.status === status ? job : undefined;
+  // They may be long, and the events of the nodes have them.
+  const { x_cached_nodes: _nodes, x_ui: _ui, ...shown } = job;
+  if (STAGE[job.status] <= STAGE[status]) return { ...shown, status };
+  const hasBegun = status !== 'queued';
+  return {
+    ...shown,
+    status,
+    started_at: hasBegun ? job.started_at : null,
+    completed_at: null,
+    queue_position: null,
+    progress: null,
+    outputs: [],
+    error: null,
+    ...(job.metrics && { metrics: metricsAt(job.metrics, hasBegun) }),
+  };
+}
+
+function metricsAt(metrics: JobMetrics, hasBegun: boolean): JobMetrics {
+  return { ...metrics, execution_ms: null, ...(!hasBegun && { queue_ms: null }) };
+}
