@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type Koa from 'koa';
 import { type LazyModelRouter, createLazyModelRouter } from '../models/lazy-router.ts';
+import { createRateLimiter } from '../lib/rate-limiter.ts';
 import { externalJobOfEngine, externalJobOfService } from '../prompts/external-job.ts';
 import { createFindJobId, withPromptIds } from '../prompts/find-by-prompt-id.ts';
 import type { Prompts } from '../prompts/prompts.ts';
@@ -25,6 +26,7 @@ export function mountEmbeddedV2(services: Services): Koa.Middleware[] {
       spoolDir: store.dir.spool,
       startUpload: store.files.bucket?.startUpload,
       addresses: auth.addresses,
+      rate: { limiter: createRateLimiter(now), perMinute: config.v2RequestsPerMinute },
       signer: createContentSigner({ secret: store.dir.secret, now }),
       identify: (ctx) => auth.identify(ctx.req),
       onSubmit: (submitted) => externalJobs.importJob(externalJobOfEngine(submitted)),

@@ -117,6 +117,7 @@ function configFrom(flags: Flags, env: NodeJS.ProcessEnv) {
     retentionMs: daysInMs(flags.retentionDays),
     maxSockets: flags.maxSockets,
     maxSocketsPerUser: flags.maxSocketsPerUser,
+    v2RequestsPerMinute: flags.v2Rate,
     /** Folder of the browser front end served at `/`; `undefined`: Holdover's own page is there. */
     frontEndRoot: readFrontendRoot(flags.frontEndRoot),
     userdataQuotaBytes: flags.userdataQuota * MEBIBYTE,

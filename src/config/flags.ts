@@ -59,6 +59,7 @@ export type Flags = {
   retentionDays: number;
   maxSockets: number;
   maxSocketsPerUser: number;
+  v2Rate: number;
   frontEndRoot?: string;
   inputDirectory?: string;
   outputDirectory?: string;
@@ -220,6 +221,9 @@ export const OPTIONS: readonly Option[] = [
   setting('--max-sockets-per-user <N>', 'WebSocket connections of one user')
     .default(50)
     .argParser(integer({ min: 1, max: 100_000 })),
+  setting('--v2-rate <N>', 'requests of one key to /api/v2 in a rolling minute')
+    .default(60_000)
+    .argParser(integer({ min: 1, max: 100_000_000 })),
   setting('--front-end-root <DIR>', 'folder of a browser front end to serve at /'),
   setting('--input-directory <DIR>', 'plain folder whose files are inputs, and uploads appear in'),
   setting('--output-directory <DIR>', 'plain folder that outputs are written to as well'),

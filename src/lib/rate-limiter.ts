@@ -6,6 +6,8 @@ type Allowance = { left: number; atMs: number };
 const MAX_CALLERS = 100_000;
 const MINUTE_MS = 60_000;
 
+export type RateLimiter = ReturnType<typeof createRateLimiter>;
+
 /**
  * A request allowance that refills continuously. Callers are forgotten once their allowance is full
  * again.

@@ -1,4 +1,5 @@
 import type { Clock } from '../lib/clock.ts';
+import type { RateLimiter } from '../lib/rate-limiter.ts';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
 import type Koa from 'koa';
@@ -35,6 +36,8 @@ export type V2RouteOptions = {
   readonly streamCap?: number;
   readonly keepAliveMs?: number;
   readonly clock?: Clock;
+  /** Requests of one caller in a rolling minute; left out, any number. */
+  readonly rate?: { readonly limiter: RateLimiter; readonly perMinute: number };
   /** The public addresses of this server. */
   readonly addresses: PublicAddresses;
   /** Links to bytes work without a key; left out, they need one. */

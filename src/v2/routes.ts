@@ -67,8 +67,12 @@ function createRouter(options: V2RouteOptions): Router {
     router.register(PREFIX + path, methods, async (routed) => {
       const ctx = routed as unknown as Koa.Context;
       const { params } = routed;
-      const caller = callerByLink(options, ctx, params) ?? options.identify(ctx);
+      const linked = callerByLink(options, ctx, params);
+      const caller = linked ?? options.identify(ctx);
       if (caller === undefined) return sendError(ctx, unknownCaller(ctx));
+      // A link carries no credential: its reader is not the account.
+      const refusal = linked ? undefined : refuseRate(options, caller);
+      if (refusal) return sendError(ctx, refusal);
       render(ctx, await handle({ ctx, caller, params, links: linksFor(options, ctx, caller) }));
     });
   }
@@ -99,6 +103,18 @@ function callerByLink(
   if (!isSignedContent(ctx.url)) return undefined;
   const user = signer?.userOf(id, new URLSearchParams(ctx.querystring));
   return user === undefined ? undefined : { user };
+}
+
+/**
+ * Refuses what is more than a caller's allowance, before its job is looked for: the answer does not
+ * reveal whether there is one.
+ */
+function refuseRate({ rate }: V2RouteOptions, { user }: Caller): V2Error | undefined {
+  const allowance = rate?.limiter.take(user, rate.perMinute);
+  if (!rate || !allowance || allowance.ok) return undefined;
+  const message = `The allowance of ${rate.perMinute} requests in a rolling minute is spent.`;
+  const { retryAfterSeconds } = allowance;
+  return v2Error(429, 'rate_limited', message, { retryAfterSeconds });
 }
 
 /** An invalid link reveals nothing about its target. */

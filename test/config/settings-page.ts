@@ -24,10 +24,12 @@ const SECTIONS: readonly Section[] = [
       'allowed-hosts',
       'max-sockets',
       'max-sockets-per-user',
+      'v2-rate',
     ],
     notes: [
       'Holdover binds an address other than loopback only with `--local-token` or `--allow-insecure-bind`.',
       '`--public-url`, `--trust-proxy` and `--allowed-hosts` are for a proxy in front: [proxies.md](proxies.md).',
+      '`--v2-rate`: callers without a key count as one, and each server counts by itself. In front of a service that service sets the limit.',
     ],
   },
   {
