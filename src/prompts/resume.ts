@@ -6,6 +6,7 @@ import type { LivePrompt, NewLivePrompt } from './live-prompts.ts';
 import { AwaitingCaller } from './awaiting-caller.ts';
 import { type LogHandlers, type UserLogs, LeadershipLost } from './prompt-event-log.ts';
 import { readLinkedJob } from './state/linked-job.ts';
+import { byQueueOrder } from './queue-order.ts';
 import { isSubmittedThroughV1, needsOwnSecrets } from './submit/plan.ts';
 import { type NextStep, type ResumePromptOptions, resumePrompt } from './resume-prompt.ts';
 
@@ -14,6 +15,8 @@ export type ResumptionOptions = ResumePromptOptions &
     /** Another process has recorded a cancel request. */
     readonly onCancelRequested: (key: string) => void;
   };
+
+type PromptStep = { readonly prompt: LivePrompt; readonly run: NextStep };
 
 /**
  * Resumes the prompts of processes that have ended. Prompts with a job are followed again. Prompts
@@ -123,13 +126,17 @@ export class PromptResumption {
   }
 
   async #takeOverVacant(keys: readonly string[]): Promise<void> {
-    const steps: NextStep[] = [];
+    const steps: PromptStep[] = [];
     for (const key of keys) {
       const step = await this.#orStopLeading(key, () => this.#takeOver(key));
-      if (step) steps.push(() => this.#orStopLeading(key, async () => step()));
+      if (step) steps.push(step);
     }
     // All at once: a submission must not be sent before an earlier one is in the outbox again.
-    await Promise.all(steps.map(async (runStep) => runStep()));
+    await Promise.all(
+      steps
+        .toSorted((one, other) => byQueueOrder(one.prompt, other.prompt))
+        .map(({ prompt, run }) => this.#orStopLeading(prompt.key, async () => run())),
+    );
   }
 
   async #orStopLeading<T>(key: string, act: () => Promise<T>): Promise<T | undefined> {
@@ -145,7 +152,7 @@ export class PromptResumption {
   }
 
   /** Takes over a prompt without a leader; returns the step that is then to be done. */
-  async #takeOver(key: string): Promise<NextStep | undefined> {
+  async #takeOver(key: string): Promise<PromptStep | undefined> {
     const { follower, ledger, livePrompts, promptEventLog, keyring } = this.#options;
     const known = follower.find(key);
     const row = known ? undefined : await ledger.prompts.get(key);
@@ -162,7 +169,8 @@ export class PromptResumption {
     const prompt = follower.find(key) ?? (row && this.#track(row));
     if (!prompt || !(await promptEventLog.takeOver({ key, user }))) return undefined;
     prompt.isResumed = true;
-    return resumePrompt(this.#options, prompt, keyring.callerOf(user));
+    const run = await resumePrompt(this.#options, prompt, keyring.callerOf(user));
+    return run && { prompt, run };
   }
 
   /** Its process died before the ledger had it, or after its history was written. */

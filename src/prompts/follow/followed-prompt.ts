@@ -3,6 +3,7 @@ import { Latch } from '../../lib/concurrency.ts';
 import type { JobEvent, Result } from '../../protocol/job-api.ts';
 import type { LivePrompt } from '../live-prompts.ts';
 import type { EntryApplier } from './apply-entry.ts';
+import type { EndTurn } from './end-order.ts';
 
 export type JobEventStream = Promise<Result<AsyncIterable<JobEvent>>>;
 
@@ -18,6 +19,8 @@ export class FollowedPrompt {
   isClosed = false;
   /** Entries of another process wait for this: the client is being answered here. */
   blockedUntil: Promise<unknown> | undefined;
+  /** Of a resumed prompt, whose job may have ended before others that are read first. */
+  turn: EndTurn | undefined;
   readonly #released = new Latch();
   readonly #answered = new Latch();
   #stop = createStop();
@@ -53,6 +56,7 @@ export class FollowedPrompt {
 
   /** Stops consuming events; the prompt can be followed again after `restart`. */
   stop(): void {
+    this.turn?.pass();
     this.#stop.abort();
   }
 

@@ -14,6 +14,7 @@ import { HistoryPruner } from '../state/history-pruner.ts';
 import { createLivePrompt, unloadIfFar } from '../state/live-prompt.ts';
 import type { PromptContext } from '../context.ts';
 import { EntryApplier, type EntryApplierOptions } from './apply-entry.ts';
+import { createEndOrder } from './end-order.ts';
 import { type EndingPrompts, createEndingPrompts } from './ending-prompts.ts';
 import { FollowedPrompt } from './followed-prompt.ts';
 import { type EndWithoutJob, JobConsumer, type JobConsumerOptions } from './job-consumer.ts';
@@ -45,6 +46,7 @@ export class Follower {
   readonly #followed = new Map<string, FollowedPrompt>();
   readonly #tasks = new BackgroundTasks();
   readonly #endingPrompts: EndingPrompts = createEndingPrompts();
+  readonly #endOrder = createEndOrder();
   readonly #pruner: HistoryPruner;
   readonly #consumerOptions: JobConsumerOptions;
   #isClosed = false;
@@ -128,7 +130,9 @@ export class Follower {
   /** The job is recorded: its events are consumed as soon as the prompt is released. */
   async follow(prompt: LivePrompt): Promise<void> {
     const followed = this.#followed.get(prompt.key);
-    if (!followed || !(await this.appendEntry(prompt, 'attached'))) return;
+    if (!followed) return;
+    if (prompt.isResumed) followed.turn = this.#endOrder.add(prompt.caller.user);
+    if (!(await this.appendEntry(prompt, 'attached'))) return followed.turn?.pass();
     unloadIfFar(this.#options.livePrompts, prompt);
     void this.#run(followed, (signal) => this.#followToEnd(followed, signal));
   }
@@ -235,14 +239,15 @@ export class Follower {
     followed.isClosed = true;
   }
 
-  #consumerOf({ prompt, entryApplier }: FollowedPrompt): JobConsumer {
-    return new JobConsumer(prompt, entryApplier, this.#consumerOptions);
+  #consumerOf({ prompt, entryApplier, turn }: FollowedPrompt): JobConsumer {
+    return new JobConsumer(prompt, entryApplier, this.#consumerOptions, turn);
   }
 
-  #run({ prompt, signal }: FollowedPrompt, action: Action): Promise<void> {
+  #run(followed: FollowedPrompt, action: Action): Promise<void> {
+    const { prompt, signal } = followed;
     return this.#tasks.run(
       async () => {
-        await action(signal);
+        await action(signal).finally(() => followed.turn?.pass());
         await this.#pruner.noteEnded();
       },
       (error) => {

@@ -10,6 +10,7 @@ import { LeadershipLost } from '../prompt-event-log.ts';
 import { toOutcome } from '../state/outcome.ts';
 import { endsJob, isKnown, showsActivity, startsJob } from './progress-input-kinds.ts';
 import type { EntryApplier } from './apply-entry.ts';
+import type { EndTurn } from './end-order.ts';
 import type { EndingPrompts } from './ending-prompts.ts';
 import { type ReplaceLostJob, placeholderJob, wasLostWhileQueued } from './missing-job.ts';
 import { OutputNames } from './output-names.ts';
@@ -57,6 +58,7 @@ export class JobConsumer {
   readonly #entryApplier: Pick<EntryApplier, 'state' | 'hasEnded' | 'nextDueMs'>;
   readonly #options: JobConsumerOptions;
   readonly #outputNames: OutputNames;
+  readonly #turn: EndTurn | undefined;
   #lastQueuedAtMs: number | undefined;
   #hasBegun = false;
 
@@ -64,10 +66,12 @@ export class JobConsumer {
     prompt: LivePrompt,
     entryApplier: Pick<EntryApplier, 'state' | 'hasEnded' | 'nextDueMs'>,
     options: JobConsumerOptions,
+    turn?: EndTurn,
   ) {
     this.#prompt = prompt;
     this.#entryApplier = entryApplier;
     this.#options = options;
+    this.#turn = turn;
     this.#outputNames = new OutputNames(prompt, options);
   }
 
@@ -189,8 +193,11 @@ export class JobConsumer {
   async #receive(input: ProgressInput): Promise<void> {
     const { endingPrompts, promptEventLog } = this.#options;
     const { key, caller } = this.#prompt;
-    if (endsJob(input)) endingPrompts.begin(caller.user, key);
-    else {
+    if (endsJob(input)) {
+      endingPrompts.begin(caller.user, key);
+      await this.#turn?.whenEarlierPassed();
+    } else {
+      this.#turn?.pass();
       // Any other input shows that it has not ended after all.
       endingPrompts.finish(caller.user, key);
       if (startsJob(input) && this.#prompt.status === 'queued') await this.#waitForTurn();

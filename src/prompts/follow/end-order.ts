@@ -1,0 +1,32 @@
+import { completesWithin } from '../../lib/completes-within.ts';
+import { createDeferred } from '../../lib/concurrency.ts';
+
+/** Longest wait for earlier prompts whose jobs cannot be read. */
+const MAX_WAIT_MS = 5000;
+
+/** The position of one prompt among those of its user. */
+export type EndTurn = {
+  /** Resolves when all earlier prompts have passed, at the latest after five seconds. */
+  whenEarlierPassed(): Promise<unknown>;
+  /** The prompt has ended, or has shown that it has not. */
+  pass(): void;
+};
+
+/**
+ * Jobs that ended while no process followed them are read in any order. Their prompts end in the order in
+ * which they were added here, so that the history of the user has them as they ran.
+ */
+export function createEndOrder() {
+  const last = new Map<string, Promise<void>>();
+  return {
+    add(user: string): EndTurn {
+      const earlier = last.get(user) ?? Promise.resolve();
+      const { promise, resolve: pass } = createDeferred();
+      const all = Promise.all([earlier, promise]).then(() => {
+        if (last.get(user) === all) last.delete(user);
+      });
+      last.set(user, all);
+      return { whenEarlierPassed: () => completesWithin(MAX_WAIT_MS, earlier), pass };
+    },
+  };
+}

@@ -1,0 +1,110 @@
+// Jobs that ended while no process followed them stand in the history in the order in which they ran.
+import { expect, onTestFinished, test } from 'vitest';
+import { silentLogger } from '../../../src/observability/log.ts';
+import { PROMPT_DURABILITY } from '../../../src/prompts/durability.ts';
+import { Follower, type FollowerOptions } from '../../../src/prompts/follow/follower.ts';
+import { createLivePrompts } from '../../../src/prompts/live-prompts.ts';
+import { createLocalEventLog } from '../../../src/prompts/prompt-event-log.ts';
+import { ok } from '../../../src/protocol/job-api.ts';
+import type { JobStatus } from '../../../src/protocol/v2.ts';
+import { Hub } from '../../../src/sockets/hub.ts';
+import { createFakeClock } from '../../support/fake-clock.ts';
+import { JOB } from '../../support/upstreams/fake-jobs.ts';
+
+const GRAPH = { '1': { class_type: 'Save', inputs: {} } };
+
+/** Prompts that are followed in the order of their names, as an earlier process left them or not. */
+async function open({ isResumed }: { readonly isResumed: boolean }) {
+  const clock = createFakeClock(0);
+  const livePrompts = createLivePrompts();
+  const histories: string[] = [];
+  const answers = new Map<string, (status: JobStatus) => void>();
+  const hub = new Hub({
+    remaining: livePrompts.count,
+    serverFlags: {},
+    previewMethod: 'auto',
+    now: () => 0,
+  });
+  const follower = new Follower({
+    jobs: {
+      events: async () => ({ ok: false, error: {} }),
+      get: (_: unknown, id: string) =>
+        new Promise((resolve) => {
+          answers.set(id, (status) => resolve(ok({ ...JOB, id, status })));
+        }),
+    },
+    ledger: {
+      prompts: {
+        finish: async (key: string) => void histories.push(key),
+        pruneHistory: async () => {},
+      },
+      files: {},
+    },
+    promptEventLog: createLocalEventLog(),
+    livePrompts,
+    hub,
+    history: { count: 100, bytes: 1e9, graphBytes: 1e6 },
+    mayLoseJobs: false,
+    mayRerunJobs: false,
+    durability: PROMPT_DURABILITY.ledger,
+    replaceLostJob: async () => 'final',
+    clock,
+    log: silentLogger(),
+    endLog: silentLogger(),
+  } as unknown as FollowerOptions);
+  onTestFinished(async () => {
+    for (const answer of answers.values()) answer('succeeded');
+    await follower.close();
+    hub.close();
+  });
+  for (const key of ['a', 'b', 'c']) {
+    const identity = { key, promptId: key, number: 1, clientId: null, createdAtMs: 0 };
+    const content = { graph: GRAPH, extraData: {}, targets: ['1'], isResumed };
+    const prompt = follower.trackPrompt({ ...identity, ...content }, { user: 'u' });
+    follower.releaseFrames(prompt);
+    follower.openEventStream(prompt, { jobId: key, graph: GRAPH, targets: ['1'] });
+    await follower.follow(prompt);
+  }
+  await clock.advance(0);
+  return {
+    follower,
+    histories,
+    answer: async (id: string, status: JobStatus): Promise<void> => {
+      answers.get(id)?.(status);
+      await clock.advance(0);
+    },
+  };
+}
+
+test('a resumed prompt that has ended waits for earlier ones that were not read yet', async () => {
+  const { answer, histories } = await open({ isResumed: true });
+  await answer('c', 'succeeded');
+  await answer('b', 'succeeded');
+  expect(histories).toEqual([]);
+  await answer('a', 'succeeded');
+  expect(histories).toEqual(['a', 'b', 'c']);
+});
+
+test('it does not wait for one that still runs', async () => {
+  const { answer, histories } = await open({ isResumed: true });
+  await answer('a', 'running');
+  await answer('b', 'succeeded');
+  expect(histories).toEqual(['b']);
+});
+
+test('prompts of this process end as their jobs do', async () => {
+  const { answer, histories } = await open({ isResumed: false });
+  await answer('b', 'succeeded');
+  expect(histories).toEqual(['b']);
+});
+
+test('closing waits for none of them', async () => {
+  const { follower, answer } = await open({ isResumed: true });
+  await answer('b', 'succeeded');
+  const startedAtMs = Date.now();
+  const closed = follower.close();
+  await answer('a', 'running');
+  await answer('c', 'running');
+  await closed;
+  expect(Date.now() - startedAtMs).toBeLessThan(2000);
+});
