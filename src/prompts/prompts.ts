@@ -120,6 +120,7 @@ function createSubmitting(context: PromptContext, following: Following) {
     submissionRecovery,
     linkJob,
     failWithoutJob,
+    lateJobs,
   });
   const replaceLostJob = createReplaceLostJob({ ...context, outbox });
   return { sender, submissionRecovery, outbox, lateJobs, replaceLostJob };

@@ -5,6 +5,7 @@ import type { LivePrompt } from '../live-prompts.ts';
 import { type WaitReason, isInOutbox } from '../pending-reason.ts';
 import { LeadershipLost } from '../prompt-event-log.ts';
 import type { FailWithoutJob } from './fail-without-job.ts';
+import type { LateJobs } from './late-jobs.ts';
 import type { LinkJob } from './link-job.ts';
 import {
   OutboxQueue,
@@ -34,6 +35,7 @@ export type OutboxOptions = Pick<
   readonly submissionRecovery: SubmissionRecovery;
   readonly linkJob: LinkJob;
   readonly failWithoutJob: FailWithoutJob;
+  readonly lateJobs: Pick<LateJobs, 'cancelWhenFound'>;
 };
 
 /** The prompt leaves the outbox, or is sent again after this wait. */
@@ -220,7 +222,7 @@ export class Outbox {
     result: RetryResult | undefined,
     failures: number,
   ): Promise<TurnResult> {
-    const { linkJob, failWithoutJob, retryPolicy } = this.#options;
+    const { linkJob, failWithoutJob, lateJobs, retryPolicy } = this.#options;
     const refusedForNow = { waitMs: retryPolicy.retryMs.last, reason: 'refused_for_now' } as const;
     switch (result?.kind) {
       case 'accepted':
@@ -235,6 +237,8 @@ export class Outbox {
       case 'refused':
         if (isTemporary(result)) return refusedForNow;
         await failWithoutJob(submission, toJobError(result));
+        // The search before it may have seen only a part of the jobs.
+        if (submission.mayHaveBeenSent) lateJobs.cancelWhenFound(submission.prompt, result.plan);
         return 'done';
       case 'unknown':
       case undefined:

@@ -202,6 +202,7 @@ export class SubmissionRecovery {
     if (sent.kind === 'refused' && recovery.state === 'searching') {
       recovery.state = 'ended';
       await failWithoutJob(recovery, toJobError(sent));
+      this.#cancelLateJob(recovery);
     }
     recovery.isEngineDown = sent.kind === 'unknown' && sent.error.engineDown === true;
     if (sent.kind === 'unknown' && !sent.mayResend) {

@@ -97,6 +97,10 @@ function open(
       events.push(`link ${key}`);
     },
     removePrompt: note('remove'),
+    lateJobs: {
+      cancelWhenFound: ({ key }: LivePrompt, plan: SubmissionPlan) =>
+        void events.push(`cancel late jobs of ${key} ${plan.promptKey}`),
+    },
     retryPolicy: DEFAULT_RETRY_POLICY,
     outboxLimit: limit,
     deadlineClock: {
@@ -251,6 +255,19 @@ test('searches for the job of a prompt that may have been sent before', async ()
   await settled();
   expect(events).toEqual(['retry a', 'link a']);
 });
+
+test.each([
+  [true, ['retry a', 'finish a failed', 'cancel late jobs of a a']],
+  [false, ['store a away', 'send a at 0 s', 'finish a failed']],
+])(
+  'cancels the late job of a refused prompt that may have been sent before: %s',
+  async (mayHaveBeenSent, steps) => {
+    const { outbox, events, settled } = open([refused(400)]);
+    await outbox.add(submissionOf('a', 0, { mayHaveBeenSent }));
+    await settled();
+    expect(events).toEqual(steps);
+  },
+);
 
 test('ends a waiting prompt at once, but not twice', async () => {
   const { outbox, clock, events, settled } = open([busy]);

@@ -46,8 +46,9 @@ async function outcomeOf(
     /** The results of recording that the job is searched for. */
     records?: (boolean | Error)[];
   },
-): Promise<{ outcome: string; sent: number }> {
+): Promise<{ outcome: string; sent: number; watched?: number }> {
   let sent = 0;
+  let watched = 0;
   const next = <T>(list: (T | Error)[]): T => {
     const one = list.length > 1 ? list.shift() : list[0];
     if (one === undefined || one instanceof Error) throw one ?? new Error('nothing is expected');
@@ -74,7 +75,7 @@ async function outcomeOf(
       linkJob: async (_prompt: unknown, _plan: unknown, { id }: Job) => resolve(`has ${id}`),
       promptEventLog: { isLeader: () => true },
       ledger: { prompts: { setPlan: async () => {} } },
-      lateJobs: { cancelWhenFound: () => {} },
+      lateJobs: { cancelWhenFound: () => void (watched += 1) },
       retryPolicy: { ...DEFAULT_RETRY_POLICY, searchMs: { first: 1, last: 1 } },
       log: silentLogger(),
       deadlineClock: { ...monotonicClock, now: () => 0 },
@@ -82,7 +83,8 @@ async function outcomeOf(
     onTestFinished(() => submissionRecovery.close());
     submissionRecovery.recover({ prompt, plan, clientKnows, mayResend: true });
   });
-  return { outcome, sent };
+  await new Promise(setImmediate);
+  return { outcome, sent, ...(watched > 0 && { watched }) };
 }
 
 test('an accepted one without a job is sent again, until it has one', async () => {
@@ -148,5 +150,13 @@ test.each([
   expect(await outcomeOf(clientKnows, { searches: ['none'], sends: [REFUSED] })).toEqual({
     outcome,
     sent: 1,
+  });
+});
+
+test('a refusal after a search that may not see every job: a late job is cancelled', async () => {
+  expect(await outcomeOf('accepted', { searches: ['not seen'], sends: [REFUSED] })).toEqual({
+    outcome: 'failed',
+    sent: 1,
+    watched: 1,
   });
 });
