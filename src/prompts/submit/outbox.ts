@@ -117,6 +117,7 @@ export class Outbox {
     for (let waitMs = firstWaitMs; ;) {
       if (waitMs > 0)
         await this.#options.deadlineClock.sleep(withJitter(waitMs), this.#tasks.signal);
+      this.#tasks.signal.throwIfAborted();
       if (queue.first === undefined) break;
       waitMs = await this.#takeTurn(queue.first, queue);
     }

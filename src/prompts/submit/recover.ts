@@ -133,6 +133,7 @@ export class SubmissionRecovery {
     const { first, last } = retryPolicy.searchMs;
     const signal = AbortSignal.any([this.#tasks.signal, wake.signal]);
     for (let waitMs = first; ; waitMs = Math.min(last, waitMs * 1.5)) {
+      this.#tasks.signal.throwIfAborted();
       if (recovery.state === 'ended' || !promptEventLog.isLeader(prompt.key)) return;
       if (prompt.cancelRequested && recovery.state === 'searching') return this.#cancel(recovery);
       if (await this.#searchAndLogErrors(recovery)) return;

@@ -396,3 +396,15 @@ test('stops at once when it is closed', async () => {
   await outbox.close();
   expect(clock.sleeping()).toBe(0);
 });
+
+test('sends nothing more after it is closed', async () => {
+  const closed: Promise<void>[] = [];
+  const opened = open([accepted], { whileLinking: () => void closed.push(opened.outbox.close()) });
+  await opened.outbox.add(submissionOf('a', 1));
+  await opened.outbox.add(submissionOf('b', 2));
+  await opened.settled();
+  await Promise.all(closed);
+  await opened.outbox.add(submissionOf('c', 3));
+  await opened.settled();
+  expect(opened.events).toEqual(['store a away', 'send a at 0 s', 'link a']);
+});

@@ -40,11 +40,13 @@ async function outcomeOf(
     searches,
     sends,
     records = [true],
+    isClosed = false,
   }: {
     searches: (JobSearchResult | Error)[];
     sends: (RetryResult | Error)[];
     /** The results of recording that the job is searched for. */
     records?: (boolean | Error)[];
+    isClosed?: boolean;
   },
 ): Promise<{ outcome: string; sent: number; watched?: number }> {
   let sent = 0;
@@ -81,6 +83,7 @@ async function outcomeOf(
       deadlineClock: { ...monotonicClock, now: () => 0 },
     } as unknown as SubmissionRecoveryOptions);
     onTestFinished(() => submissionRecovery.close());
+    if (isClosed) void submissionRecovery.close().then(() => setImmediate(resolve, 'nothing'));
     submissionRecovery.recover({ prompt, plan, clientKnows, mayResend: true });
   });
   await new Promise(setImmediate);
@@ -159,4 +162,9 @@ test('a refusal after a search that may not see every job: a late job is cancell
     sent: 1,
     watched: 1,
   });
+});
+
+test('one that comes after the close is left to the next process', async () => {
+  const ready = { searches: ['none' as const], sends: [ACCEPTED], isClosed: true };
+  expect(await outcomeOf('accepted', ready)).toEqual({ outcome: 'nothing', sent: 0 });
 });
