@@ -180,7 +180,7 @@ export class Outbox {
       const result = await (mayHaveBeenSent
         ? this.#findOrSend(submission)
         : this.#sendNew(submission));
-      if (result.kind === 'unsent') submission.plan = result.plan;
+      if ('plan' in result) submission.plan = result.plan;
       return result;
     } catch (error) {
       if (error instanceof LeadershipLost) return undefined;
@@ -194,9 +194,8 @@ export class Outbox {
   async #sendNew({ prompt, plan }: QueuedSubmission): Promise<SendResult> {
     const { ledger, sender } = this.#options;
     const result = await sender.send(prompt.caller, plan);
-    const planLeft = result.kind === 'unsent' ? result.plan : plan;
     if (madeNoJob(result))
-      await ledger.prompts.setPlan(plan.promptKey, toStoredPlan(planLeft, 'not_sent'));
+      await ledger.prompts.setPlan(plan.promptKey, toStoredPlan(result.plan, 'not_sent'));
     return result;
   }
 

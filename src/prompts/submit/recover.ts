@@ -210,7 +210,7 @@ export class SubmissionRecovery {
       recovery.mayResend = false;
       recovery.searchedSinceMs = deadlineClock.now();
     }
-    if (sent.kind === 'unsent') recovery.plan = sent.plan;
+    if ('plan' in sent) recovery.plan = sent.plan;
     return sent.kind === 'accepted' || sent.kind === 'refused';
   }
 

@@ -13,9 +13,17 @@ import type { SubmitRequest } from '../../../src/protocol/job-api.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
 
 const NOT_TAKEN = { status: 503, code: 'x', message: '', details: null, outcome: 'not_taken' };
+const FULL = { status: 429, code: 'queue_full', message: '', details: null };
+/** The output `2` is not valid. */
+const INVALID = {
+  status: 422,
+  code: 'invalid_workflow',
+  message: 'Prompt outputs failed validation',
+  details: { node_errors: { 2: { errors: [], dependent_outputs: ['2'], class_type: 'B' } } },
+};
 
-/** The service says twice that it did not take the prompt, then accepts it. */
-function open() {
+/** The service gives these answers, then accepts the prompt. */
+function open(answers: readonly object[], outputs: readonly string[] = []) {
   const clock = createFakeClock(0);
   const events: string[] = [];
   let submissions = 0;
@@ -29,9 +37,9 @@ function open() {
   const plan = {
     promptKey: 'k',
     idempotencyKey: 'k',
-    graph: {},
+    graph: { 1: { class_type: 'A', inputs: {} }, 2: { class_type: 'B', inputs: {} } },
     placed: [],
-    outputs: [],
+    outputs,
     isWhole: true,
   };
   const context = {
@@ -39,9 +47,8 @@ function open() {
       recover: async () => ({ ok: true, value: { isCertain: true } }),
       async submit(_: unknown, { idempotencyKey }: SubmitRequest) {
         events.push(`send ${idempotencyKey}`);
-        return ++submissions < 3
-          ? { ok: false, error: NOT_TAKEN }
-          : { ok: true, value: { id: 'job' } };
+        const error = answers[submissions++];
+        return error ? { ok: false, error } : { ok: true, value: { id: 'job' } };
       },
     },
     ledger: {
@@ -80,7 +87,7 @@ test.each([
   ['sent for the first time', false],
   ['that may have been sent before', true],
 ])('in the outbox, for a prompt %s', async (_, mayHaveBeenSent) => {
-  const { common, events, clock, submission } = open();
+  const { common, events, clock, submission } = open([NOT_TAKEN, NOT_TAKEN]);
   const outbox = new Outbox(common);
   onTestFinished(() => outbox.close());
   await outbox.add({ ...submission, mayHaveBeenSent });
@@ -89,10 +96,20 @@ test.each([
 });
 
 test('in recovery', async () => {
-  const { common, events, clock, submission } = open();
+  const { common, events, clock, submission } = open([NOT_TAKEN, NOT_TAKEN]);
   const submissionRecovery = new SubmissionRecovery(common);
   onTestFinished(() => submissionRecovery.close());
   submissionRecovery.recover({ ...submission, mayResend: true });
   await clock.advance(60_000);
   expect(events).toEqual([...SENT, ...LAST]);
+});
+
+test('in the outbox, for the valid outputs of a prompt, when there is no room for them', async () => {
+  const { common, events, clock, submission } = open([INVALID, FULL], ['1', '2']);
+  const outbox = new Outbox(common);
+  onTestFinished(() => outbox.close());
+  await outbox.add({ ...submission, mayHaveBeenSent: false });
+  await clock.advance(60_000);
+  const first = ['store k away', 'send k', 'store k.1 away', 'send k.1'];
+  expect(events).toEqual([...first, 'store k.1 here', 'store k.1 away', 'send k.1']);
 });
