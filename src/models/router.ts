@@ -156,11 +156,14 @@ export function createModelRouter(options: ModelRouterOptions) {
   };
 }
 
-/** The address of the schema must be `https`; on a plain connection it is left out. */
+/**
+ * The address of the schema must be `https`; on a plain connection it is left out. "Absent when no
+ * schema has been written for the model."
+ */
 function showModel(def: ModelDef, path: string, address: PublicAddress | undefined): Reply {
   const url = `${address?.base}${path}/openapi.json`;
-  const isSecure = url.startsWith('https:');
-  return replyJson({ ...modelEntry(def), ...(isSecure && { input_schema_url: url }) });
+  const isShown = def.input !== undefined && url.startsWith('https:');
+  return replyJson({ ...modelEntry(def), ...(isShown && { input_schema_url: url }) });
 }
 
 function tooMany({ requestsPerMinute }: ModelCaller, retryAfterSeconds: number): Reply {

@@ -153,9 +153,9 @@ describe('GET /v1/models/{provider}/{model}', () => {
     expect([status, json]).toEqual([200, list.data[0]]);
   });
 
-  test('over https the entry names the schema document', async () => {
+  test('over https the entry names the schema document, where one is written', async () => {
     router = await openRouter({
-      models: named('a'),
+      models: [model({ model: 'a', input: { type: 'object' } }), ...named('open')],
       proxy: { trustedProxies: ['loopback'] },
     });
     const headers = {
@@ -167,6 +167,8 @@ describe('GET /v1/models/{provider}/{model}', () => {
     expect(json.input_schema_url).toBe(
       'https://comfy.example.com:8443/comfy/v1/models/test/a/openapi.json',
     );
+    const open = await router.call('/v1/models/test/open', { headers });
+    expect(open.json).not.toHaveProperty('input_schema_url');
   });
 
   test.each([

@@ -435,6 +435,18 @@ describe('delay', () => {
   });
 });
 
+// "A model with no written input schema is treated as accepting any JSON object, so its body is
+// forwarded and does not produce a 422."
+test('echo answers any object as it came, to the digit, and says that it has no schema', async () => {
+  const headers = { 'X-API-Key': 'ann' };
+  const url = `${server.url}/v1/models/local/echo`;
+  const body = '{"seed":18446744073709551615,"deep":{"any":[1.5,null,"ü"]}}';
+  const answer = await fetch(url, { method: 'POST', headers, body });
+  expect([answer.status, await answer.text()]).toEqual([200, body]);
+  const document = await read(await fetch(`${url}/openapi.json`, { headers }));
+  expect(document.json['x-comfy-input-schema-authored']).toBe(false);
+});
+
 test('while a model computes, the server answers others', async () => {
   const heavy = { style: 'fractal', width: 2048, height: 2048, octaves: 8 };
   const order: string[] = [];

@@ -23,7 +23,7 @@ const ASSET_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 /** The models that really run on this machine, under the provider `local`. */
 export function localModels(options: LocalModelOptions): readonly ModelDef[] {
-  return [...THREAD_MODELS.map((model) => toModelDef(model, options)), delay];
+  return [...THREAD_MODELS.map((model) => toModelDef(model, options)), delay, echo];
 }
 
 function toModelDef(def: ThreadModel, options: LocalModelOptions): ModelDef {
@@ -151,4 +151,15 @@ export const delay: ModelDef = {
       stringifyJson({ waited_seconds: seconds, ...(echo !== undefined && { echo }) }),
     );
   },
+};
+
+/** Answers what it was given. It has no schema, as models have for which none has been written. */
+const echo: ModelDef = {
+  provider: 'local',
+  model: 'echo',
+  title: 'Echo',
+  description: 'Answers with what it was given: any JSON object, as no input schema is written.',
+  billing: { charges_on_policy_rejection: 'no' },
+  output: { 'application/json': { type: 'object' } },
+  run: async ({ body }) => answerJson(stringifyJson(body)),
 };
