@@ -38,6 +38,8 @@ const RULES = {
   queueItem: ['as-submitted', 'as-scheduled'],
   /** `subfolder` of uploads, of `/view` and in the names of a prompt: a folder, or ignored. */
   subfolder: ['folder', 'ignored'],
+  /** `/view` without `filename`: nothing is found, or a field is missing (400: "missing fields"). */
+  viewWithoutName: ['not-found', 'bad-request'],
   /** `/api/view`: a 302 to a link that expires. */
   apiView: ['redirect-except-browsers', 'redirect'],
   /** `notification` messages: texts for people about what their prompt waits for. */

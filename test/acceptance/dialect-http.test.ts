@@ -212,6 +212,13 @@ describe.each(CASES)('--dialect %s, a call in %s form', (setting, form, dialect)
     expect([status, JSON.parse(text)]).toEqual([200, { name: 'a.png', subfolder, type: 'input' }]);
   });
 
+  test('viewWithoutName: nothing is found, or a field is missing', async () => {
+    for (const path of ['/view', '/api/view']) {
+      const { status } = await get(`${path}?type=input`);
+      expect(status).toBe(isHosted && (setting === 'hosted' || path === '/api/view') ? 400 : 404);
+    }
+  });
+
   test('apiView: browsers are redirected too, or not; /view never redirects', async () => {
     await uploadInput(url(), { bytes: Buffer.from('bytes'), name: 'seen.txt' });
     const query = '?type=input&filename=seen.txt';

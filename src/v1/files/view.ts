@@ -48,12 +48,13 @@ export async function view(
   { ctx, caller, query }: V1Request,
 ): Promise<void> {
   const { querystring } = ctx;
-  const ignoresFolders = rulesFor(ctx).subfolder === 'ignored';
+  const rules = rulesFor(ctx);
   const row = await findFile(services.files, {
     user: caller.user,
     query,
     querystring,
-    ignoresFolders,
+    ignoresFolders: rules.subfolder === 'ignored',
+    statusWithoutName: rules.viewWithoutName === 'not-found' ? 404 : 400,
   });
   const rendering = readRendering(query);
   const download = { ctx, caller, row };
@@ -106,16 +107,18 @@ type FileQuery = {
   readonly querystring: string;
   /** The hosted service keeps no folders: it finds a file whatever `subfolder` says. */
   readonly ignoresFolders: boolean;
+  readonly statusWithoutName: 400 | 404;
 };
 
 /**
- * v1's checks in v1's order: no name 404, an impossible one or a bad type 400, a folder outside 403,
+ * v1's checks in v1's order: no name, an impossible one or a bad type 400, a folder outside 403,
  * a directory in the name dropped, nothing there 404. A name that no file can have is 400 as well.
  */
 async function findFile(files: FileStore, fileQuery: FileQuery): Promise<FileRow> {
   const { user, query, querystring, ignoresFolders } = fileQuery;
   const filenameGiven = query.get('filename');
-  if (filenameGiven === null) throw emptyError(404, '"filename" is missing.');
+  if (filenameGiven === null)
+    throw emptyError(fileQuery.statusWithoutName, '"filename" is missing.');
   const { name, type = query.get('type') ?? 'output' } = parseAnnotation(filenameGiven);
   if (name === '' || name.startsWith('/') || name.includes('..') || URL_OR_DRIVE.test(name)) {
     throw emptyError(400, '"filename" is not a possible file name.');
