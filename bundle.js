@@ -1,7 +1,7 @@
 // Makes a few files of the hundreds that a start would read; what it writes replaces what `tsc`
 // wrote for the entry points. All other modules stay for tests to import; package.json packs only what
 // this writes. The files are CommonJS: V8's compiled code can be kept for them on every version of Node.
-import { readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, relative } from 'node:path/posix';
 import mimeTypes from 'mime-types';
@@ -129,7 +129,10 @@ const { output } = await build({
 for (const thread of THREADS) {
   if (filesOf(chunkOf(thread)).has('chunks/server.cjs')) throw new Error(`${thread} loads the server: see GROUPS`);
 }
-for (const entry of ENTRIES) writeFileSync(`dist/${entry}.js`, starterOf(entry));
+for (const entry of ENTRIES) {
+  mkdirSync(dirname(`dist/${entry}`), { recursive: true });
+  writeFileSync(`dist/${entry}.js`, starterOf(entry));
+}
 
 function nameOf(entry) {
   return entry.replaceAll('/', '-');
