@@ -11,7 +11,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { readDockerfile, readDockerignore } from '../support/processes/dockerfile.ts';
 import { npmEnv } from '../support/processes/npm-env.ts';
 import { freePort } from '../support/processes/free-port.ts';
-import { type Image, asUserOf, buildImage } from '../support/graphs/image.ts';
+import { type Image, asUserOf, buildImage, installedPackages } from '../support/graphs/image.ts';
 import { getJson, postPrompt } from '../support/clients/v1-client.ts';
 import { flat } from '../support/graphs/workflows.ts';
 
@@ -49,7 +49,8 @@ describe('the image', () => {
     chmodSync(folder, 0o755);
     // Packages this machine has fetched before need not be fetched again.
     const env = { ...npmEnv(), npm_config_prefer_offline: 'true', NODE_ENV: undefined };
-    image = await buildImage(stages, folder, { folder: PROJECT, admits, env });
+    const packages = await installedPackages(PROJECT);
+    image = await buildImage(stages, folder, { folder: PROJECT, admits, env, ...packages });
   }, 300_000);
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
