@@ -1,6 +1,7 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
 
-/** The two ends of a call. An answer that waits for earlier ones has no connection of its own yet. */
+/** The two ends of a call. */
 export type CallConnection = {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
@@ -12,19 +13,40 @@ export function isClientGone({ req, writable }: CallConnection): boolean {
   return !writable || req.socket.destroyed;
 }
 
+/** Calls of one connection that wait for their turn before no more are read. */
+const MAX_WAITING = 1000;
+
+type Calls = { last: ServerResponse; waiting: number };
+const callsOf = new WeakMap<Duplex, Calls>();
+
+/** The answer to the last call that a connection has brought. */
+export function lastAnswer(socket: Duplex): ServerResponse | undefined {
+  return callsOf.get(socket)?.last;
+}
+
 /**
- * Closes an answer that waits for earlier ones of its connection when the connection is gone. Node tells only the
- * answer that has its turn; reservations and prompts wait for `close`.
+ * Serves the calls that a client pipelines one after the other, each in another iteration of the event loop: their
+ * answers have this order anyway, and other clients are served in between. Node would begin all of them at once.
  */
-export function closeQueuedAnswer({ socket }: IncomingMessage, response: ServerResponse): void {
-  if (response.socket !== null) return;
-  const handleClose = (): void => {
-    if (response.destroyed || response.socket !== null) return;
-    response.destroy();
-    response.emit('close');
+export function inTurn(serve: RequestListener): RequestListener {
+  return (request, response) => {
+    const { socket } = request;
+    const calls = callsOf.get(socket) ?? { last: response, waiting: 0 };
+    const earlier = calls.last;
+    calls.last = response;
+    callsOf.set(socket, calls);
+    // Node gives an answer its connection when the one before has ended.
+    if (response.socket !== null) return serve(request, response);
+    if (++calls.waiting === MAX_WAITING) socket.on('resume', pause).pause();
+    const handleTurn = (): void => {
+      if (calls.waiting-- === MAX_WAITING) socket.off('resume', pause).resume();
+      if (response.socket !== null) serve(request, response);
+    };
+    earlier.once('close', () => setImmediate(handleTurn));
   };
-  // Each queued call of this connection adds a listener.
-  socket.setMaxListeners(0);
-  socket.once('close', handleClose);
-  response.once('close', () => socket.off('close', handleClose));
+}
+
+/** Node resumes a connection at the end of each call. */
+function pause(this: Duplex): void {
+  this.pause();
 }

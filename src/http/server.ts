@@ -10,7 +10,7 @@ import {
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { closeQueuedAnswer } from './client-connection.ts';
+import { inTurn, lastAnswer } from './client-connection.ts';
 import { routerRefusal } from './router-refusal.ts';
 
 /** Time limits for a peer; a slow peer that keeps sending is not cut off. */
@@ -46,12 +46,12 @@ export function createHttpServer(
     keepAliveTimeout: IDLE_CONNECTION_MS,
   };
   const server: Server = tls
-    ? createTlsServer({ ...limits, ...tls, handshakeTimeout: timeouts.headersMs }, handler)
-    : createServer(limits, handler);
+    ? createTlsServer({ ...limits, ...tls, handshakeTimeout: timeouts.headersMs })
+    : createServer(limits);
+  server.on('request', inTurn(handler));
   server.maxHeadersCount = 100;
   server.on('request', createBodyTimeouts(server, timeouts.bodyIdleMs));
-  server.on('request', closeQueuedAnswer);
-  server.on('checkExpectation', refuseExpectation);
+  server.on('checkExpectation', inTurn(refuseExpectation));
   return server;
 }
 
@@ -73,8 +73,8 @@ function createBodyTimeouts(server: Server, idleMs: number): RequestListener {
       }
       // While the buffer is full nothing is read: it is held up here, not by the peer.
       const isBufferFull = request.readableLength >= request.readableHighWaterMark;
-      if (socket.bytesRead === body.bytes && !isBufferFull)
-        endStalledRequest(request, body.response);
+      const isHeldUp = isBufferFull || socket.isPaused();
+      if (socket.bytesRead === body.bytes && !isHeldUp) endStalledRequest(request, body.response);
       body.bytes = socket.bytesRead;
     }
   }, idleMs).unref();
@@ -116,23 +116,24 @@ type OnUpgrade = (request: IncomingMessage, socket: Duplex, head: Buffer) => voi
  * served without the upgrade, as the standard allows.
  */
 export function onWebSocket(server: Server, onOpen: OnUpgrade): void {
-  const responses = new WeakMap<Duplex, ServerResponse>();
-  server.on('request', ({ socket }, response) => void responses.set(socket, response));
   server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
-    if (/\bwebsocket\b/i.test(request.headers.upgrade ?? '')) return onOpen(request, socket, head);
-    const earlier = responses.get(socket);
-    const reparse = (): void => reparseRequest(server, socket, [headWithoutUpgrade(request), head]);
+    const isWebSocket = /\bwebsocket\b/i.test(request.headers.upgrade ?? '');
+    const serve = (): void => {
+      if (socket.destroyed) return;
+      if (isWebSocket) onOpen(request, socket, head);
+      else reparseRequest(server, socket, [headWithoutUpgrade(request), head]);
+    };
     // Answers go out in the order of their requests.
-    if (earlier === undefined || earlier.closed) return reparse();
+    const earlier = lastAnswer(socket);
+    if (earlier === undefined || earlier.closed) return serve();
     // Nothing else listens meanwhile; without a listener an error ends the process.
     socket.on('error', destroy);
-    earlier.once('close', reparse);
+    earlier.once('close', serve);
   });
 }
 
 /** Lets the server read what it has read, as of a new connection. */
 function reparseRequest(server: Server, socket: Socket, bytes: readonly Buffer[]): void {
-  if (socket.destroyed) return;
   // Each time the server starts to listen again.
   socket.off('error', destroy).removeAllListeners('timeout').setTimeout(0);
   socket.unshift(Buffer.concat(bytes));

@@ -193,21 +193,15 @@ async function settle(call: SettledCall, options: SettleOptions): Promise<void> 
 /**
  * Reports an answer that did not arrive completely, and whether part of it was sent. Node emits
  * `finish` also for a response whose connection broke: it counts only while the connection exists.
- * Node calls the headers sent for a pipelined response that still waits, without a connection.
  */
 function watchDelivery(ends: CallConnection, onUndelivered: (isPartlySent: boolean) => void): void {
   const { req, res } = ends;
-  let isFinished = false;
   let isDelivered = false;
   const reportUndelivered = (): void => {
-    const hadTurn = isFinished || res.socket !== null;
-    if (!isDelivered) onUndelivered(hadTurn && res.headersSent);
+    if (!isDelivered) onUndelivered(res.headersSent);
   };
   if (isClientGone(ends)) return reportUndelivered();
-  res.once('finish', () => {
-    isFinished = true;
-    isDelivered = !req.socket.destroyed;
-  });
+  res.once('finish', () => void (isDelivered = !req.socket.destroyed));
   res.once('close', reportUndelivered);
 }
 
