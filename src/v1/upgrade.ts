@@ -56,11 +56,9 @@ export function createUpgrade(
     ...FRAGMENT_LIMITS,
     perMessageDeflate: false,
   });
-  const { deprecation, log, hub, onUpgrade, addresses } = options;
+  const { log, hub, onUpgrade } = options;
   server.on('headers', (lines, request) => {
-    lines.push(
-      ...toHeaderLines(deprecation.headersFor('GET /ws', {}, addresses.prefixOf(request))),
-    );
+    lines.push(...toHeaderLines(deprecationHeaders(options, request)));
   });
   const refuse = (request: IncomingMessage, socket: Duplex, refusal: Refusal): void => {
     onUpgrade?.(refusal.status, request);
@@ -71,6 +69,11 @@ export function createUpgrade(
     void checkUpgrade(options, request).then(
       (result) => {
         if (!('user' in result)) return refuse(request, socket, result);
+        // Looked at last: upgrades that were checked together would all find the same places.
+        if (isFull(options, result)) {
+          const headers = deprecationHeaders(options, request);
+          return refuse(request, socket, { status: 503, headers });
+        }
         // Frames are small and must not be delayed.
         server.handleUpgrade(request, socket, head, (ws) => {
           onUpgrade?.(101, request);
@@ -123,16 +126,21 @@ async function checkUpgrade(
   if (request.method !== 'GET') return { status: 405 };
   const result = await checkCaller(options, request);
   if ('user' in result) return result;
-  const prefix = options.addresses.prefixOf(request);
-  const headers = { ...options.deprecation.headersFor('GET /ws', {}, prefix), ...result.headers };
-  return { ...result, headers };
+  return { ...result, headers: { ...deprecationHeaders(options, request), ...result.headers } };
+}
+
+function deprecationHeaders(
+  { deprecation, addresses }: UpgradeOptions,
+  request: IncomingMessage,
+): Readonly<Record<string, string>> {
+  return deprecation.headersFor('GET /ws', {}, addresses.prefixOf(request));
 }
 
 async function checkCaller(
   options: UpgradeOptions,
   request: IncomingMessage,
 ): Promise<NewConnection | Refusal> {
-  const { hub, deprecation } = options;
+  const { deprecation } = options;
   const caller = await options.authenticate(request);
   if (caller === undefined) return { status: 401, headers: { 'WWW-Authenticate': 'Bearer' } };
   const { user } = caller;
@@ -146,14 +154,19 @@ async function checkCaller(
     if (refused) return refused;
   }
   await options.whenCurrent?.(user);
-  const full = hub.count() >= options.maxSockets || hub.count(user) >= options.maxSocketsPerUser;
-  if (full) return { status: 503 };
   const watches = params.get('watch') === '1';
   const dialect = options.dialects.ofSocket(request);
   // Python's websocket-client sends an `Origin`, too.
   const byBrowser = isBrowser(request) && request.headers.origin !== undefined;
   const notice = deprecation.nextBrownoutNotice({ user, agent });
   return { user, clientId, watches, isBrowser: byBrowser, dialect, agent, notice };
+}
+
+function isFull(
+  { hub, maxSockets, maxSocketsPerUser }: UpgradeOptions,
+  { user }: NewConnection,
+): boolean {
+  return hub.count() >= maxSockets || hub.count(user) >= maxSocketsPerUser;
 }
 
 async function checkBrownout(

@@ -33,7 +33,7 @@ afterEach(() => {
 });
 
 /** A hub behind a real HTTP server in this process; timers stand still. */
-async function listen(): Promise<Setup> {
+async function listen(more: { readonly whenCurrent?: () => Promise<void> } = {}): Promise<Setup> {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   const hub = new Hub({ remaining: () => 0, serverFlags: {}, previewMethod: 'auto' });
   const deps = {
@@ -52,6 +52,7 @@ async function listen(): Promise<Setup> {
     log: silentLogger(),
     maxSockets: 10,
     maxSocketsPerUser: 10,
+    ...more,
   };
   const server = createServer();
   server.on('upgrade', createUpgrade(deps));
@@ -186,3 +187,17 @@ test(
     }
   },
 );
+
+test('upgrades that become ready at the same moment share the places that are left', async () => {
+  const waiting: (() => void)[] = [];
+  const whenCurrent = () => new Promise<void>((resolve) => void waiting.push(resolve));
+  const { hub, port } = await listen({ whenCurrent });
+  const wires = await Promise.all(Array.from({ length: 14 }, () => dial(port)));
+  opened.wires.push(...wires);
+  wires.forEach((wire) => wire.send(upgradeText('/ws')));
+  await turnsUntil(() => waiting.length === 14);
+  waiting.forEach((resolve) => resolve());
+  const answers = await Promise.all(wires.map((wire) => wire.until('\r\n\r\n')));
+  expect(answers.filter(({ status }) => status === 503)).toHaveLength(4);
+  expect(hub.count('user')).toBe(10);
+});
