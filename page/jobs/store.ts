@@ -48,7 +48,7 @@ function readFilter(query: URLSearchParams): Filter {
   const status = query.get('status') ?? 'all';
   const api = query.get('api');
   return {
-    status: status in STATUS_WORDS ? (status as Status) : 'all',
+    status: Object.hasOwn(STATUS_WORDS, status) ? (status as Status) : 'all',
     clientId: query.get('client') ?? '',
     api: api === 'v1' || api === 'v2' ? api : 'all',
     text: query.get('text') ?? '',

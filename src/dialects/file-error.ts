@@ -3,12 +3,12 @@ import { messageOf } from '../translate/prompt-refusal.ts';
 import { V1Error, emptyError, plainError, retryAfterHeader } from './errors.ts';
 
 /** Codes whose own status would blame the client, or mean something else to it. */
-const V1_STATUS_BY_CODE: { readonly [code: string]: number } = {
-  upstream_unreachable: 502,
-  bad_upstream_response: 502,
-  /** The bytes were damaged twice between Holdover and the upstream. */
-  hash_mismatch: 502,
-};
+const V1_STATUS_BY_CODE: ReadonlyMap<string, number> = new Map([
+  ['upstream_unreachable', 502],
+  ['bad_upstream_response', 502],
+  // The bytes were damaged twice between Holdover and the upstream.
+  ['hash_mismatch', 502],
+]);
 
 /**
  * v1 clients read 429 as "subscription not active"; a route that v2 lacks is a gateway failure to
@@ -25,7 +25,7 @@ export function toV1FileError(error: V2Error): V1Error {
   if (isGone(error)) return emptyError(404, 'The file is gone.');
   const v1Status = isEngineFailure(error)
     ? 502
-    : (V1_STATUS_BY_CODE[code] ?? V1_STATUS_BY_STATUS[status] ?? status);
+    : (V1_STATUS_BY_CODE.get(code) ?? V1_STATUS_BY_STATUS[status] ?? status);
   const message = isEngineFailure(error) ? ENGINE_FAILED : messageOf(error);
   return new V1Error(v1Status, plainError(code, message), {
     headers: retryAfterHeader(retryAfterSeconds),

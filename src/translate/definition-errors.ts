@@ -32,16 +32,16 @@ export function partialNodeErrors(
 
 function errorsOf(graph: Graph, id: string, info: ObjectInfo): readonly NodeErrorEntry[] {
   const className = classOf(graph, id);
-  const inputs = nodeOf(graph, id)?.inputs;
-  if (!Object.hasOwn(info, className) || !isJsonObject(inputs as Json | undefined)) return [];
+  const inputs: Json | undefined = nodeOf(graph, id)?.inputs;
+  if (!Object.hasOwn(info, className) || !isJsonObject(inputs)) return [];
   const { required = {}, optional = {} } = info[className]?.input ?? {};
   const missing = Object.keys(required)
-    .filter((name) => !Object.hasOwn(inputs ?? {}, name))
+    .filter((name) => !Object.hasOwn(inputs, name))
     .map((name) =>
       entry('required_input_missing', 'Required input is missing', name, { input_name: name }),
     );
-  const wrong = Object.entries({ ...required, ...optional }).flatMap(
-    ([name, spec]) => valueError(name, spec, (inputs as JsonObject)[name]) ?? [],
+  const wrong = Object.entries({ ...required, ...optional }).flatMap(([name, spec]) =>
+    Object.hasOwn(inputs, name) ? (valueError(name, spec, inputs[name]) ?? []) : [],
   );
   return [...missing, ...wrong];
 }

@@ -90,18 +90,18 @@ export function isAboutCredentials({ code }: BucketAnswer): boolean {
 export function reasonOf(answer: BucketAnswer): string {
   const { status, code, region } = answer;
   if (region !== undefined) return `it is in the region ${region}: set --s3-region ${region}`;
-  const known = REASONS[code];
+  const known = REASONS.get(code);
   return known === undefined ? `it answers ${status}${code && ` ${code}`}` : `${known} (${code})`;
 }
 
-const REASONS: { readonly [code: string]: string } = {
-  NoSuchBucket: 'there is no such bucket',
-  AccessDenied: 'the credentials do not allow what Holdover needs there',
-  SignatureDoesNotMatch: 'the secret key is wrong',
-  InvalidAccessKeyId: 'the access key is not known there',
-  XAdminUserNotFound: 'the access key is not known there',
-  ExpiredToken: 'the credentials have expired',
-  RequestTimeTooSkewed: 'the clock of this machine is wrong',
-  AuthorizationHeaderMalformed: 'the region or the access key is wrong: see --s3-region',
-  PermanentRedirect: 'it is in another region: see --s3-region',
-};
+const REASONS: ReadonlyMap<string, string> = new Map([
+  ['NoSuchBucket', 'there is no such bucket'],
+  ['AccessDenied', 'the credentials do not allow what Holdover needs there'],
+  ['SignatureDoesNotMatch', 'the secret key is wrong'],
+  ['InvalidAccessKeyId', 'the access key is not known there'],
+  ['XAdminUserNotFound', 'the access key is not known there'],
+  ['ExpiredToken', 'the credentials have expired'],
+  ['RequestTimeTooSkewed', 'the clock of this machine is wrong'],
+  ['AuthorizationHeaderMalformed', 'the region or the access key is wrong: see --s3-region'],
+  ['PermanentRedirect', 'it is in another region: see --s3-region'],
+]);

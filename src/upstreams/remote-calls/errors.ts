@@ -34,10 +34,10 @@ const CODE_OF_STATUS: { readonly [status: number]: string } = {
 };
 
 /** The hosted service has its own words for these. */
-const CODE_ALIASES: { readonly [code: string]: string } = {
-  job_not_found: 'not_found',
-  asset_not_found: 'not_found',
-};
+const CODE_ALIASES: ReadonlyMap<string, string> = new Map([
+  ['job_not_found', 'not_found'],
+  ['asset_not_found', 'not_found'],
+]);
 
 /** A refusal as a value. Pages of proxies on the way are never repeated to the client. */
 export function toError(reply: Reply, secret?: string): V2Error {
@@ -46,7 +46,7 @@ export function toError(reply: Reply, secret?: string): V2Error {
   const statedCode = textOf(envelope, 'code');
   const isAnswer = status >= 400 && !isProxyPage(reply);
   const fallback = isAnswer ? fallbackCode(status) : 'bad_upstream_response';
-  const code = statedCode === undefined ? fallback : (CODE_ALIASES[statedCode] ?? statedCode);
+  const code = statedCode === undefined ? fallback : (CODE_ALIASES.get(statedCode) ?? statedCode);
   const message = textOf(envelope, 'message') ?? `The job service answered ${status}.`;
   const retryAfterSeconds = readRetryAfter(headers, Date.now());
   const error: V2Error = {
