@@ -92,9 +92,7 @@ export function createTrafficRecorder({ now, secrets, promptIdOf, isRemote }: Re
   function recordFrame(frame: SocketFrame): void {
     const { user, sid, direction } = frame;
     if (!store.isWanted(user)) return;
-    const { promptId, body, bodyType, contentStart, text, ...described } = frameEntry(
-      frame.payload,
-    );
+    const { promptId, body, bodyType, contentStart, text, ...described } = frameEntry(frame);
     const prompt = links.promptOfFrame(frame, promptId);
     const line = {
       ...described,

@@ -6,6 +6,8 @@ export type SocketFrame = {
   readonly user: string;
   readonly sid: string;
   readonly payload: string | Buffer;
+  /** Of a long frame that came in: its length. The payload is its beginning. */
+  readonly totalBytes?: number;
   /** The socket watches: it is one of Holdover's own page. */
   readonly watches?: boolean;
 };

@@ -15,7 +15,7 @@ export function* stringifySteps(value: Json): Steps<string> {
 }
 
 function* write(value: Json, pieces: string[]): Steps<void> {
-  const weight = weightOf(value, WEIGHT_AT_ONCE);
+  const weight = jsonWeight(value, WEIGHT_AT_ONCE);
   if (weight <= WEIGHT_AT_ONCE) {
     pieces.push(stringifyJson(value));
     yield weight;
@@ -46,7 +46,7 @@ function* writeList(items: readonly Json[], pieces: string[]): Steps<void> {
     let end = start;
     let weight = 0;
     for (; end < items.length && weight <= WEIGHT_AT_ONCE; end++) {
-      weight += weightOf(items[end] ?? null, WEIGHT_AT_ONCE);
+      weight += jsonWeight(items[end] ?? null, WEIGHT_AT_ONCE);
     }
     if (end > start + 1 && weight > WEIGHT_AT_ONCE) end--;
     if (end === start + 1) yield* write(items[start] ?? null, pieces);
@@ -71,14 +71,14 @@ function* writeObject(members: { readonly [name: string]: Json }, pieces: string
   pieces.push(before === '{' ? '{}' : '}');
 }
 
-/** The weight of a value with all its members; stops counting above `most`. */
-function weightOf(value: Json | undefined, most: number): number {
+/** The weight of a value with all its members, as it is read and written; stops counting above `most`. */
+export function jsonWeight(value: Json | undefined, most: number): number {
   if (typeof value === 'string') return 1 + value.length / CHARS_A_WEIGHT;
   if (typeof value !== 'object' || value === null || value instanceof LosslessNumber) return 1;
   const members = value as { readonly [name: string]: Json };
   let weight = 1;
   for (const name in members) {
-    weight += weightOf(members[name], most - weight);
+    weight += jsonWeight(members[name], most - weight);
     if (weight > most) break;
   }
   return weight;

@@ -1,4 +1,4 @@
-import { type RawData, WebSocket } from 'ws';
+import { WebSocket } from 'ws';
 import type { Dialect } from '../dialects/dialect.ts';
 import {
   type Json,
@@ -16,7 +16,7 @@ export type { UpgradedSocket } from './outgoing-frames.ts';
 
 /** A client that sends more than 100 messages a second over five seconds is closed. */
 const FLOOD = { messages: 500, windowMs: 5000 } as const;
-/** Longest message that is read: negotiations are short, and reading a JSON text of 4 MiB may take a second. */
+/** Longest message that is read, and the part of a longer one that is logged or recorded: negotiations are short, and reading a JSON text of 4 MiB may take a second. */
 const MAX_READ_BYTES = 16 * 1024;
 /** Time for the closing handshake. */
 const CLOSE_TIMEOUT_MS = 2000;
@@ -110,8 +110,8 @@ export class SocketConnection extends OutgoingFrames {
       this.#isAlive = true;
       if (isFlooding(this.#flood, this.#options.now())) return this.close(1008);
       if (isBinary) return;
-      this.#observe(data);
-      this.#negotiate(data);
+      this.#observe(data as Buffer);
+      this.#negotiate(data as Buffer);
     });
     this.#ws.on('pong', () => (this.#isAlive = true));
     this.#ws.on('error', ignoreError);
@@ -121,19 +121,27 @@ export class SocketConnection extends OutgoingFrames {
     });
   }
 
-  #observe(data: RawData): void {
+  #observe(data: Buffer): void {
     const { user, sid, watches } = this;
     const { onFrame, frameObserver } = this.#options;
     const isRecorded = frameObserver?.isOn() === true;
     if (!onFrame && !isRecorded) return;
-    const frame = { direction: 'in', user, sid, payload: String(data as Buffer), watches } as const;
+    const isLong = data.length > MAX_READ_BYTES;
+    const frame: SocketFrame = {
+      direction: 'in',
+      user,
+      sid,
+      payload: String(isLong ? data.subarray(0, MAX_READ_BYTES) : data),
+      ...(isLong && { totalBytes: data.length }),
+      watches,
+    };
     onFrame?.(frame);
     if (isRecorded) frameObserver.record(frame);
   }
 
   /** In v1 the first decodable object decides; a frame that cannot be parsed does not count. */
-  #negotiate(data: RawData): void {
-    const isRead = this.#negotiation === 'open' && (data as Buffer).length <= MAX_READ_BYTES;
+  #negotiate(data: Buffer): void {
+    const isRead = this.#negotiation === 'open' && data.length <= MAX_READ_BYTES;
     const message = isRead ? decode(data) : undefined;
     if (message === undefined) return;
     this.#negotiation = 'without metadata';
@@ -150,9 +158,9 @@ export function encodeMessage(message: V1Message): string {
   return stringifyJson({ type: message.type, data: message.data } as Json);
 }
 
-function decode(data: RawData): JsonObject | undefined {
+function decode(data: Buffer): JsonObject | undefined {
   try {
-    const value = parseJson(String(data as Buffer));
+    const value = parseJson(String(data));
     return isJsonObject(value) ? value : undefined;
   } catch {
     return undefined;

@@ -18,9 +18,7 @@ test.each(NAMES)('a refusal with the code %s', (code) => {
 
 test.each(NAMES)('an answer of a bucket with %s', (name) => {
   expect(textOf(`<Key>&${name};</Key>`, 'Key')).toBe(`&${name};`);
-  expect(reasonOf({ status: 400, code: name, message: '', region: undefined })).toBe(
-    `it answers 400 ${name}`,
-  );
+  expect(reasonOf({ status: 400, code: name })).toBe(`it answers 400 ${name}`);
 });
 
 test.each(NAMES)('an input of a class with the name %s', (name) => {

@@ -2,12 +2,14 @@
 import { EventEmitter } from 'node:events';
 import { expect, test } from 'vitest';
 import { WebSocket } from 'ws';
+import { frameEntry } from '../../src/console/traffic/frames.ts';
+import type { SocketFrame } from '../../src/observability/described-frame.ts';
 import { SocketConnection, type UpgradedSocket } from '../../src/sockets/connection.ts';
 import { toWireFrame } from '../../src/sockets/wire-frame.ts';
 
 const KIB = 1024;
 
-function open() {
+function open(onFrame?: (frame: SocketFrame) => void) {
   const sent: (string | Buffer)[] = [];
   const calls: string[] = [];
   const pending: (() => void)[] = [];
@@ -36,6 +38,7 @@ function open() {
     now: () => nowMs,
     onClose: () => void calls.push('closed'),
     onDrop: () => dropped++,
+    onFrame,
   });
   return {
     connection,
@@ -70,6 +73,24 @@ test('a message that is no negotiation costs no parsing: a long one, and any aft
   const unread = Object.assign(Buffer.from('{}'), { toString: () => `${reads++}` });
   ws.emit('message', unread, false);
   expect(reads).toBe(0);
+});
+
+test('of a long message only the beginning is recorded', () => {
+  const frames: SocketFrame[] = [];
+  const { say, ws } = open((frame) => void frames.push(frame));
+  say({ type: 'short' });
+  const bytes = Buffer.from('ä'.repeat(1024 * KIB));
+  ws.emit('message', bytes, false);
+  const [short, long] = frames.filter(({ direction }) => direction === 'in');
+  expect(short).not.toHaveProperty('totalBytes');
+  expect(short?.payload).toBe('{"type":"short"}');
+  expect(long).toMatchObject({ payload: 'ä'.repeat(8 * KIB), totalBytes: bytes.length });
+  const { bytes: shown, body } = frameEntry(long!);
+  expect([shown, body.totalBytes, body.capturedBytes]).toEqual([
+    bytes.length,
+    bytes.length,
+    16 * KIB,
+  ]);
 });
 
 test('only strict true turns previews with metadata on', () => {

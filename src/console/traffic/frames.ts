@@ -1,4 +1,8 @@
-import { type DescribedFrame, describeFrame } from '../../observability/described-frame.ts';
+import {
+  type DescribedFrame,
+  type SocketFrame,
+  describeFrame,
+} from '../../observability/described-frame.ts';
 import { type Json, type JsonObject, isJsonObject, stringifyJson } from '../../protocol/json.ts';
 import { type CapturedBody, bodyOf } from './captured-body.ts';
 import { nodeCount } from '../node-count.ts';
@@ -19,11 +23,15 @@ type RecordedFrame = {
 };
 
 /** A frame in words; of one with a picture, where the picture is. */
-export function frameEntry(payload: string | Buffer): RecordedFrame {
+export function frameEntry({
+  payload,
+  totalBytes,
+}: Pick<SocketFrame, 'payload' | 'totalBytes'>): RecordedFrame {
   const described = describeFrame(payload);
-  const { picture, textStart, bytes, promptId } = described;
+  const { picture, textStart, promptId } = described;
+  const bytes = totalBytes ?? described.bytes;
   const wire = Buffer.from(payload);
-  const body = bodyOf(wire);
+  const body = { ...bodyOf(wire), totalBytes: bytes };
   if (picture !== undefined) return { ...pictureEntry(described, picture), body };
   if (textStart !== undefined) {
     const text = wire.toString('utf8', textStart);

@@ -1,4 +1,5 @@
 import type { JobApi, JobEvent, Result, SubmitRequest } from '../../protocol/job-api.ts';
+import { jsonWeight } from '../../protocol/json-steps.ts';
 import { type Json, stringifyJson } from '../../protocol/json.ts';
 import { type CapturedBody, bodyOf } from './captured-body.ts';
 import { pictureIn } from './recorded-call.ts';
@@ -7,8 +8,8 @@ type RequestPart = { readonly request?: CapturedBody; readonly requestType?: str
 type AnswerPart = { readonly response?: CapturedBody; readonly responseType?: string };
 
 const JSON_TYPE = 'application/json';
-/** Writing down a larger workflow would take the time of other calls. */
-const MAX_NODES = 2000;
+/** Writing down a larger value would take the time of other calls: this is 2 MB of text, or 32,000 values. */
+const MAX_WEIGHT = 32_000;
 
 /** The body that a v2 call has on the wire, without secrets. */
 export function requestBody(method: keyof JobApi, args: readonly unknown[]): RequestPart {
@@ -20,9 +21,10 @@ const REQUEST_BODIES: { readonly [method in keyof JobApi]?: (args: readonly unkn
   submit([request]) {
     const { workflow, metadata, extraData, idempotencyKey } = request as SubmitRequest;
     const secretNames = Object.keys(extraData);
-    const count = Object.keys(workflow).length;
     return {
-      workflow: count > MAX_NODES ? `(${count} nodes, not recorded)` : (workflow as Json),
+      workflow: isLarge(workflow as Json)
+        ? `(${Object.keys(workflow).length} nodes, not recorded)`
+        : (workflow as Json),
       ...(secretNames.length > 0 && {
         extra_data: Object.fromEntries(secretNames.map((name) => [name, '[removed]'])),
       }),
@@ -66,7 +68,11 @@ export function statusOfAnswer(method: keyof JobApi, answer: Result<unknown>): n
 }
 
 function jsonBody(value: Json): CapturedBody {
-  return bodyOf(Buffer.from(stringifyJson(value)));
+  return bodyOf(Buffer.from(stringifyJson(isLarge(value) ? '(large, not recorded)' : value)));
+}
+
+function isLarge(value: Json): boolean {
+  return jsonWeight(value, MAX_WEIGHT) > MAX_WEIGHT;
 }
 
 type EventEntry = {
