@@ -33,6 +33,8 @@ export const fault = signal('');
 const revisions = new Map<string, number>();
 let timer: ReturnType<typeof setTimeout> | undefined;
 let readers = 0;
+/** This page: another one of the same user may have an inspector, too. */
+const reader = String(Math.random()).slice(2);
 let askedAtMs = 0;
 
 export const ordered = computed(() =>
@@ -46,7 +48,7 @@ async function poll(): Promise<void> {
   if (is === 'open' && isDue) {
     askedAtMs = Date.now();
     const after = [...revisions].map(([server, revision]) => `${server}.${revision}`).join(',');
-    const query = new URLSearchParams({ after, scope: scope.peek() });
+    const query = new URLSearchParams({ after, scope: scope.peek(), reader });
     const [asked, asking] = [scope.peek(), identity.peek()];
     try {
       const answer = await getJson<TrafficAnswer>(`holdover/api/traffic?${query}`);
@@ -93,7 +95,8 @@ export function watchTraffic(): () => void {
 
 function stop(): void {
   clearTimeout(timer);
-  void call(`holdover/api/traffic/close?scope=${scope.peek()}`, {
+  const query = new URLSearchParams({ scope: scope.peek(), reader });
+  void call(`holdover/api/traffic/close?${query}`, {
     method: 'POST',
     keepalive: true,
   }).catch(() => {});

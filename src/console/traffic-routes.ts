@@ -2,7 +2,6 @@ import { Readable } from 'node:stream';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { V1Error, plainError } from '../dialects/errors.ts';
 import type { SecretRedactor } from '../observability/secret-redactor.ts';
-import { stringifyJson, type Json } from '../protocol/json.ts';
 import type { SessionAnswer, TrafficAnswer, TrafficDetail } from './api-types.ts';
 import { type ConsoleHandlers, type ConsoleRequest, requireOperator } from './console-routes.ts';
 import { differenceRows } from './differences.ts';
@@ -13,12 +12,15 @@ import type { RecordedEntry, TrafficScope, TrafficStore } from './traffic-store.
 
 type TrafficServices = {
   readonly store: TrafficStore;
-  readonly secrets: Pick<SecretRedactor, 'redact'>;
+  readonly secrets: Pick<SecretRedactor, 'redact' | 'redactedJson'>;
   /** The number of servers that share the ledger; each records its own traffic. */
   readonly countServers: () => Promise<number>;
   readonly baseOf: (request: ConsoleRequest) => string;
   readonly facts: Pick<SessionAnswer, 'version' | 'upstream' | 'upstream_kind'>;
 };
+
+/** Members of entries that have no text of a client or a service. */
+const OWN_WORDS: ReadonlySet<string> = new Set(['api', 'direction', 'kind', 'picture', 'server']);
 
 /** The inspector: callers see their own traffic; `scope=all` is for the operator. */
 export function trafficHandlers(services: TrafficServices): ConsoleHandlers {
@@ -29,7 +31,7 @@ export function trafficHandlers(services: TrafficServices): ConsoleHandlers {
   function send({ ctx }: ConsoleRequest, body: object): undefined {
     ctx.status = 200;
     ctx.set('Content-Type', 'application/json; charset=utf-8');
-    ctx.body = secrets.redact(stringifyJson(body as Json));
+    ctx.body = secrets.redactedJson(body, OWN_WORDS);
     return undefined;
   }
 
@@ -43,13 +45,13 @@ export function trafficHandlers(services: TrafficServices): ConsoleHandlers {
   return {
     async 'GET traffic'(request) {
       const scope = scopeOf(request);
-      store.hold(scope);
+      store.hold({ ...scope, reader: readerOf(request) });
       const servers = await countServers();
       const changed = store.changedAfter(afterOf(request, store.server), scope);
       return send(request, { ...changed, servers } satisfies TrafficAnswer);
     },
     async 'POST traffic/close'(request) {
-      store.release(scopeOf(request));
+      store.release({ ...scopeOf(request), reader: readerOf(request) });
       return send(request, {});
     },
     async 'POST traffic/clear'(request) {
@@ -89,9 +91,10 @@ async function* harText(
   { secrets, facts, base, showText }: HarServices,
 ): AsyncGenerator<string> {
   const upstreamBase = facts.upstream_kind === 'remote' ? facts.upstream : base;
-  const options = { base, upstreamBase, showText, version: facts.version };
+  const toJson = (entry: object): string => secrets.redactedJson(entry);
+  const options = { base, upstreamBase, showText, toJson, version: facts.version };
   for (const piece of harPieces(entries, options)) {
-    yield secrets.redact(piece);
+    yield piece;
     await nextTurn();
   }
 }
@@ -105,6 +108,10 @@ function scopeOf({ caller, access, query }: ConsoleRequest): TrafficScope {
   const isAll = query.get('scope') === 'all';
   if (isAll) requireOperator(access);
   return { user: caller.user, isAll };
+}
+
+function readerOf({ query }: ConsoleRequest): string {
+  return (query.get('reader') ?? '').slice(0, 64);
 }
 
 /** Behind a balancer a call may reach a server that has other entries with the same ids. */

@@ -30,17 +30,23 @@ const ENTRY_BYTES = 1200;
 /** A reader that asks no more for so long has gone. */
 const LEASE_MS = 90_000;
 const ALL_USERS = '*';
+/** Further readers of a user share the place of one. */
+const MAX_READERS = 20;
 const MAX_ANSWERED = 1000;
 
 /** Readers ask for their own traffic, or as the operator for that of all. */
 export type TrafficScope = { readonly user: string; readonly isAll: boolean };
+
+/** A tab with an inspector: a user may have several. */
+type Reader = TrafficScope & { readonly reader?: string };
 
 export type TrafficStore = ReturnType<typeof createTrafficStore>;
 
 /** Entries in memory while a reader is there; the oldest go when there are too many. */
 export function createTrafficStore({ now }: { readonly now: () => number }) {
   const entries = new Map<number, RecordedEntry>();
-  const leases = new Map<string, number>();
+  /** For each user the end of each reader's time. */
+  const leases = new Map<string, Map<string, number>>();
   const server = randomBytes(6).toString('hex');
   let lastId = 0;
   let revision = 0;
@@ -72,7 +78,10 @@ export function createTrafficStore({ now }: { readonly now: () => number }) {
   }
 
   function expireLeases(): void {
-    for (const [name, untilMs] of leases) if (untilMs <= now()) leases.delete(name);
+    for (const [user, readers] of leases) {
+      for (const [reader, untilMs] of readers) if (untilMs <= now()) readers.delete(reader);
+      if (readers.size === 0) leases.delete(user);
+    }
     clearTimeout(timer);
     timer = undefined;
     if (leases.size > 0) timer = setTimeout(expireLeases, LEASE_MS / 2).unref();
@@ -93,13 +102,17 @@ export function createTrafficStore({ now }: { readonly now: () => number }) {
     isWanted: (user: string | undefined): boolean =>
       leases.has(ALL_USERS) || (user !== undefined && leases.has(user)),
     /** A reader is there: records from now on. */
-    hold({ user, isAll }: TrafficScope): void {
-      leases.set(isAll ? ALL_USERS : user, now() + LEASE_MS);
+    hold({ user, isAll, reader = '' }: Reader): void {
+      const name = isAll ? ALL_USERS : user;
+      const readers = leases.get(name) ?? new Map<string, number>();
+      leases.set(name, readers);
+      const isKnown = readers.has(reader) || readers.size < MAX_READERS;
+      readers.set(isKnown ? reader : '', now() + LEASE_MS);
       timer ??= setTimeout(expireLeases, LEASE_MS / 2).unref();
     },
     /** The reader has gone. */
-    release({ user, isAll }: TrafficScope): void {
-      leases.delete(isAll ? ALL_USERS : user);
+    release({ user, isAll, reader = '' }: Reader): void {
+      leases.get(isAll ? ALL_USERS : user)?.delete(reader);
       expireLeases();
     },
     add(

@@ -1,5 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { Caller, JobApi, JobEvent } from '../protocol/job-api.ts';
+import { readTarget } from '../protocol/request-target.ts';
+import { isRouterPath } from '../protocol/router.ts';
 import { withoutCredentials } from '../protocol/url-credentials.ts';
 import { type SocketFrame, describeFrame } from './described-frame.ts';
 import { V2_CALLS, interceptCalls, observeEvents, type PortCall } from './intercepted-port.ts';
@@ -41,15 +43,7 @@ export function createTrafficLog({ log, secrets, promptIdOf }: TrafficLogOptions
   const promptIdsByJob = new LRUCache<string, string>({ max: MAX_JOBS });
 
   function write(event: string, fields: Fields, message: string): void {
-    log.debug({ event, ...withoutSecrets(fields) }, message);
-  }
-
-  /** Text by text: a caller may present a key that is a part of the line's own JSON. */
-  function withoutSecrets(fields: Fields): Fields {
-    const text = JSON.stringify(fields, (_name, value: unknown) =>
-      typeof value === 'string' ? secrets.redact(value) : value,
-    );
-    return JSON.parse(text) as Fields;
+    log.debug({ event, ...(JSON.parse(secrets.redactedJson(fields)) as Fields) }, message);
   }
 
   function promptIdOfJob(user: string, jobId: string | undefined): string | undefined {
@@ -93,7 +87,8 @@ export function createTrafficLog({ log, secrets, promptIdOf }: TrafficLogOptions
   return {
     /** An HTTP call of a client that was answered. */
     httpCall(this: void, { url, promptIds, ...call }: HttpCall): void {
-      const isV2 = /^\/(api\/v2|v1\/models)(\/|$|\?)/.test(url);
+      const { path } = readTarget(url);
+      const isV2 = isRouterPath(path) || /^\/api\/v2(\/|$)/.test(path);
       const event = isV2 ? 'v2.client_call' : 'v1.call';
       const [promptId] = promptIds;
       const more = promptIds.length > 1 ? { promptIds } : {};
@@ -110,7 +105,8 @@ export function createTrafficLog({ log, secrets, promptIdOf }: TrafficLogOptions
         described.promptId ?? (described.isBinary ? lastPromptIds.get(socket) : undefined);
       if (promptId !== undefined) lastPromptIds.set(socket, promptId);
       const { user, sid, direction } = frame;
-      const { type, bytes } = described;
+      const { type } = described;
+      const bytes = frame.totalBytes ?? described.bytes;
       const text = typeof payload === 'string' ? payload.slice(0, MAX_TEXT_CHARS) : undefined;
       write('v1.frame', { direction, user, sid, promptId, type, text, bytes }, 'v1 frame');
     },

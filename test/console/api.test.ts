@@ -161,6 +161,20 @@ describe('recorded traffic', () => {
       ]);
   });
 
+  test('is shown whatever a caller takes for a key', async () => {
+    for (const key of ['"kind"', 'v2_call', '{"entries"', '"text":']) {
+      await ask('traffic', { key });
+      await submit({ prompt: flat({ color: 5 }) }, key);
+    }
+    const { entries } = (await ask('traffic', { key: '"kind"' })).json;
+    const kinds = entries.map(({ kind }: { kind: string }) => kind);
+    expect(new Set(kinds)).toEqual(new Set(['call', 'v2_call', 'v2_event']));
+    const { status, json } = await ask(`traffic/entry?id=${entries[0].id}`, { key: '"kind"' });
+    expect([status, json.entry.kind]).toEqual([200, 'call']);
+    const har = await ask('traffic/har', { key: '"kind"' });
+    expect(har.json.log.entries.length).toBeGreaterThan(1);
+  });
+
   test('stops when its reader says so', async () => {
     const key = 'key-of-three';
     await ask('traffic', { key });

@@ -13,6 +13,7 @@ const OPTIONS = {
   base: 'https://example.org/prefix',
   upstreamBase: 'https://service.example',
   showText: (text: string) => text,
+  toJson: JSON.stringify,
 };
 
 const json = (value: unknown) => bodyOf(Buffer.from(JSON.stringify(value)));
@@ -21,7 +22,7 @@ function open() {
   const store = createTrafficStore({ now: () => AT_MS });
   store.hold(ONE);
   const frame = (payload: string | Buffer, direction: 'in' | 'out', sid = 'c') => {
-    const { body, bodyType, contentStart, type, picture } = frameEntry(payload);
+    const { body, bodyType, contentStart, type, picture } = frameEntry({ payload });
     const side =
       direction === 'in'
         ? { request: body, requestType: bodyType }

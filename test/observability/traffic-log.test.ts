@@ -156,3 +156,19 @@ test('a partner key with half a character is no obstacle to its prompt', async (
   expect(submitted.ok).toBe(true);
   expect(lines.at(-1)).toMatchObject({ event: 'v2.call', jobId: 'job-1' });
 });
+
+test('calls of the model router and of partners are not those of v1', () => {
+  const { lines, traffic } = open();
+  const call = { method: 'GET', status: 200, ms: 1, user: 'ann', promptIds: [] };
+  const targets = [
+    '/v2/models/a',
+    '/v1/models',
+    '/proxy/a/b?c=/',
+    '/api/v2/jobs',
+    '/api/v2x',
+    '/queue',
+  ];
+  for (const url of targets) traffic.httpCall({ ...call, url });
+  const [v1, v2] = ['v1.call', 'v2.client_call'];
+  expect(lines.map(({ event }) => event)).toEqual([v2, v2, v2, v2, v1, v1]);
+});

@@ -7,6 +7,8 @@ import type { ShowText } from './shown-text.ts';
 
 type HarOptions = {
   readonly showText: ShowText;
+  /** Writes an entry without the secrets that are known by now. */
+  readonly toJson: (entry: object) => string;
   /** Base address of the server. */
   readonly base: string;
   /** Base address of the service that runs the jobs; the server itself when it does. */
@@ -33,7 +35,7 @@ export function* harPieces(
   yield `{"log":{"version":"1.2","creator":${JSON.stringify({ name: 'Holdover', version })},"pages":[],"entries":[`;
   let separator = '\n';
   for (const call of recording.calls) {
-    yield separator + JSON.stringify(harEntry(call, recording, options));
+    yield separator + options.toJson(harEntry(call, recording, options));
     separator = ',\n';
   }
   yield '\n]}}';
