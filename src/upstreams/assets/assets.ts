@@ -26,8 +26,14 @@ export type AssetOptions = {
   readonly withLock: KeyedMutex;
   readonly clock: Clock;
   /** True when an unfinished job reads this asset. */
-  readonly isInUse: (assetId: string) => boolean | Promise<boolean>;
+  readonly isInUse: IsInUse;
 };
+
+type IsInUse = (assetId: string) => boolean | Promise<boolean>;
+
+type HeldAssets = { readonly missing: readonly string[]; readonly release: () => void };
+
+const NO_IDS: ReadonlySet<string> = new Set();
 
 type FromHash = Parameters<JobApi['assetFromHash']>[1];
 
@@ -37,6 +43,8 @@ type FromHash = Parameters<JobApi['assetFromHash']>[1];
  */
 export class Assets {
   readonly #options: AssetOptions;
+  /** Of jobs that are being accepted. */
+  readonly #held = new Set<ReadonlySet<string>>();
 
   constructor(options: AssetOptions) {
     this.#options = options;
@@ -87,11 +95,9 @@ export class Assets {
     const { ledger } = this.#options;
     const row = await this.find(user, id);
     if (!row) return notFound();
-    const isRead = await this.#options.isInUse(id);
-    const isInUse = isRead || (row.jobId !== null && (await ledger.jobs.get(row.jobId)));
-    if (isInUse) return refuse(409, 'asset_in_use', 'this asset is in use and cannot be deleted');
-    await this.removeAsset(row);
-    return ok(null);
+    const isOfJob = row.jobId !== null && (await ledger.jobs.get(row.jobId)) !== undefined;
+    if (!isOfJob && (await this.removeUnused(row, this.#options.isInUse))) return ok(null);
+    return refuse(409, 'asset_in_use', 'this asset is in use and cannot be deleted');
   }
 
   async content(user: string, id: string, range?: ByteRange): Promise<Result<Content>> {
@@ -99,25 +105,50 @@ export class Assets {
     return row ? await readContent(row, this.#options.blobs, range) : notFound();
   }
 
-  /** The row behind an id, if it is this user's and has not expired. */
-  async find(user: string, id: string): Promise<AssetRow | undefined> {
+  /** The row behind an id, if it is this user's and has not expired; `kept` may have expired. */
+  async find(user: string, id: string, kept = NO_IDS): Promise<AssetRow | undefined> {
     const row = await this.#options.ledger.assets.get(id);
-    return row && row.user === user && this.#isLive(row) ? row : undefined;
+    return row?.user === user && (kept.has(row.id) || this.#isLive(row)) ? row : undefined;
   }
 
-  async findByPath(user: string, filePath: string): Promise<AssetRow | undefined> {
+  async findByPath(user: string, filePath: string, kept = NO_IDS): Promise<AssetRow | undefined> {
     const row = await this.#options.ledger.assets.byFilePath(user, filePath);
-    return row && this.#isLive(row) ? row : undefined;
+    return row && (kept.has(row.id) || this.#isLive(row)) ? row : undefined;
   }
 
   /** Removes a record, and its bytes when no other record shares them. */
   async removeAsset(row: AssetRow): Promise<void> {
+    await this.removeUnused(row, async () => false);
+  }
+
+  /** The same unless an unfinished job reads the asset: `false`. */
+  removeUnused({ id, hash }: AssetRow, isInUse: IsInUse): Promise<boolean> {
     const { ledger, blobs, withLock } = this.#options;
-    await withLock(row.hash, async () => {
-      await blobs.markUnrecorded(row.hash);
-      await ledger.assets.remove(row.id);
-      await removeBlobIfUnused(row.hash, this.#options);
+    return withLock(hash, async () => {
+      const isHeld = [...this.#held].some((ids) => ids.has(id));
+      if (isHeld || (await isInUse(id))) return false;
+      await blobs.markUnrecorded(hash);
+      await ledger.assets.remove(id);
+      await removeBlobIfUnused(hash, this.#options);
+      return true;
     });
+  }
+
+  /**
+   * Lets no asset be removed until a job that reads them is unfinished on record. `missing`: those that were
+   * removed before.
+   */
+  async hold(ids: ReadonlySet<string>): Promise<HeldAssets> {
+    const { ledger, withLock } = this.#options;
+    this.#held.add(ids);
+    const missing: string[] = [];
+    for (const id of ids) {
+      const row = await ledger.assets.get(id);
+      // A removal that has begun ends first.
+      const isThere = row && (await withLock(row.hash, () => ledger.assets.get(id)));
+      if (!isThere) missing.push(id);
+    }
+    return { missing, release: () => void this.#held.delete(ids) };
   }
 
   async #store(

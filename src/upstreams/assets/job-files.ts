@@ -33,12 +33,14 @@ export function createJobFiles(deps: JobFilesOptions) {
     assets,
     outputs: createOutputs({ ...deps, withLock }),
     outputRetention: createOutputRetention({ ...deps, ledger, withLock }),
-    fileLookupOf: (user: string): FileLookup => ({
+    /** `reads`: assets of an accepted job, which stay although they expire. */
+    fileLookupOf: (user: string, reads?: ReadonlySet<string>): FileLookup => ({
       nodes,
-      byId: (id) => assets.find(user, id),
-      byPath: (filePath) => assets.findByPath(user, filePath),
+      byId: (id) => assets.find(user, id, reads),
+      byPath: (filePath) => assets.findByPath(user, filePath, reads),
       pathOf: (hash) => blobs.pathOf(hash),
     }),
+    holdAssets: (ids: ReadonlySet<string>) => assets.hold(ids),
   };
 }
 

@@ -43,7 +43,7 @@ export async function sweep(deps: RetentionOptions): Promise<void> {
   const nowMs = deps.clock.now();
   for (const row of await deps.ledger.jobs.expiredBy(nowMs)) await expireJob(row.id, deps);
   for (const row of await deps.ledger.assets.expiredBy(nowMs)) {
-    if (!(await deps.isInUse(row.id))) await deps.assets.removeAsset(row);
+    await deps.assets.removeUnused(row, deps.isInUse);
   }
   await deps.ledger.keys.expire(nowMs - KEY_LIFETIME_MS);
   await enforceBudget(deps);
@@ -73,7 +73,7 @@ async function expireJob(
     if (!row || row.expiresAtMs > clock.now()) return;
     const outputs = await ledger.assets.ofJob(id);
     for (const output of outputs) if (await isInUse(output.id)) return;
-    for (const output of outputs) await assets.removeAsset(output);
+    for (const output of outputs) if (!(await assets.removeUnused(output, isInUse))) return;
     await ledger.jobs.remove(id);
   });
 }
@@ -88,7 +88,7 @@ async function enforceBudget(deps: RetentionOptions): Promise<void> {
   for (const row of [...temporary, ...rows.filter((other) => !isTemporary(other))]) {
     if (!(await isOver())) return;
     // Jobs were submitted while others were removed.
-    if (await isRemovable(row, deps)) await deps.assets.removeAsset(row);
+    if (await isRemovable(row, deps)) await deps.assets.removeUnused(row, deps.isInUse);
   }
 }
 

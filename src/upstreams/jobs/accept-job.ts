@@ -18,6 +18,7 @@ import { nodeErrorDetails } from '../../protocol/node-errors.ts';
 import { type Steps } from '../../protocol/steps.ts';
 import type { NodeErrorEntry, NodeErrors } from '../../protocol/v1.ts';
 import type { Graph } from '../../protocol/v2.ts';
+import type { JobFiles } from '../assets/job-files.ts';
 import type { JobQueue } from './job-queue.ts';
 import { type LiveJob, newJob, toRow, writeTexts } from './live-job.ts';
 import { dependentOutputs } from '../validation/dependent-outputs.ts';
@@ -35,6 +36,7 @@ export type AcceptOptions = {
   readonly retentionMs: number;
   readonly clock: Clock;
   readonly fileLookupOf: (user: string) => FileLookup;
+  readonly holdAssets: JobFiles['holdAssets'];
   /** Reserves capacity in the bounded queue; `undefined` when it is full. `release` returns it. */
   readonly reserve: (
     user: string,
@@ -59,19 +61,33 @@ export async function acceptJob(
   if (!valid.ok) return valid;
   const { workflow, outputs } = valid.value;
   const resolved = await resolveFiles({ workflow, targets: outputs }, deps.fileLookupOf(user));
-  const refusal = await runInSteps(refuseFiles(resolved, workflow, outputs));
-  if (refusal) return refusal;
-  const reservation = await deps.reserve(user);
+  const held = await deps.holdAssets(resolved.assetIds);
+  try {
+    const missing = [...resolved.missing, ...held.missing];
+    const refusal = await runInSteps(refuseFiles({ ...resolved, missing }, workflow, outputs));
+    if (refusal) return refusal;
+    return await insertWithRoom(
+      { user, request, workflow, targets: outputs, reads: resolved.assetIds },
+      deps,
+    );
+  } finally {
+    // In this turn the caller makes the job a live one.
+    setImmediate(held.release);
+  }
+}
+
+async function insertWithRoom(
+  accepted: AcceptedJob,
+  deps: AcceptOptions,
+): Promise<Result<LiveJob>> {
+  const reservation = await deps.reserve(accepted.user);
   if (!reservation) {
     return refuse(429, 'queue_full', 'the queue is full', {
       retryAfterSeconds: QUEUE_FULL_RETRY_S,
     });
   }
   try {
-    return await insertJob(
-      { user, request, workflow, targets: outputs, reads: resolved.assetIds },
-      deps,
-    );
+    return await insertJob(accepted, deps);
   } finally {
     reservation.release();
   }

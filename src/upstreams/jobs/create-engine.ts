@@ -43,7 +43,7 @@ export async function createEngine(options: Options): Promise<Engine> {
         });
   let cancelThreadStart = (): void => {};
   return {
-    ...createJobCalls({ ...options, ...limits, fileLookupOf: jobFiles.fileLookupOf, runner }),
+    ...createJobCalls({ ...options, ...limits, ...jobFiles, runner }),
     ...createAssetApi(jobFiles.assets),
     health: async () => ok({ status: 'healthy', upstream: 'embedded' }),
     start() {

@@ -12,7 +12,10 @@ import type { JobRunner } from './job-runner.ts';
 import { type LiveJob, showJob, unloadJob } from './live-job.ts';
 import type { RunStore } from './run-store.ts';
 
-export type JobCallsOptions = Pick<AcceptOptions, 'nodes' | 'retentionMs' | 'fileLookupOf'> & {
+export type JobCallsOptions = Pick<
+  AcceptOptions,
+  'nodes' | 'retentionMs' | 'fileLookupOf' | 'holdAssets'
+> & {
   readonly ledger: Ledger;
   readonly clock: Clock;
   readonly runs: RunStore;

@@ -49,8 +49,11 @@ export class JobThreads {
       memoryLimitBytes: limits.jobMemoryBytes,
       stopGraceMs: limits.stopGraceMs,
       syncFiles: (hashes) => jobFiles.blobs.sync(hashes),
-      resolve: ({ workflow, targets, user }) =>
-        resolveFiles({ workflow: readValue(workflow), targets }, jobFiles.fileLookupOf(user)),
+      resolve: ({ workflow, targets, user, reads }) =>
+        resolveFiles(
+          { workflow: readValue(workflow), targets },
+          jobFiles.fileLookupOf(user, reads),
+        ),
     };
   }
 

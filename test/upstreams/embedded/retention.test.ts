@@ -6,7 +6,9 @@ import { ANNA, contentText, graph, runJob, spooled, value } from '../../support/
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createDeferred } from '../../../src/lib/concurrency.ts';
 import { createFolderBlobs } from '../../../src/upstreams/folder/folder-blobs.ts';
+import type { Ledger } from '../../../src/ledger/ledger.ts';
 import type { Engine } from '../../../src/upstreams/job-engine.ts';
+import { createMemoryLedger } from '../../support/app/memory-ledger.ts';
 import { openEngine, startEngine, tempDir } from './open.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
@@ -138,6 +140,62 @@ describe('retention', () => {
     await engine.cancel(ANNA, id);
   });
 
+  test('a file that a job is about to read is not removed', async () => {
+    const ledger = createMemoryLedger();
+    const { reached, goOn, jobs } = pausingInsert(ledger);
+    const engine = await openEngine({ ledger: { ...ledger, jobs } });
+    const { id } = value(await engine.createAsset(ANNA, await upload('x')));
+    const submitted = submitReader(engine, id);
+    await reached;
+    const refused = await engine.deleteAsset(ANNA, id);
+    goOn();
+    expect(refused).toMatchObject({ error: { status: 409, code: 'asset_in_use' } });
+    expect(await contentText(engine, id)).toBe('x');
+    await engine.cancel(ANNA, await submitted);
+    expect((await engine.deleteAsset(ANNA, id)).ok).toBe(true);
+  });
+
+  test('a job that names a file which is being removed is refused', async () => {
+    const dataDir = await tempDir();
+    const held = createDeferred();
+    const blobs = createFolderBlobs(path.join(dataDir, 'blobs'));
+    const markUnrecorded = vi.fn(() => held.promise);
+    const engine = await openEngine({ dataDir, blobs: { ...blobs, markUnrecorded } });
+    const { id } = value(await engine.createAsset(ANNA, await upload('x')));
+    const removed = engine.deleteAsset(ANNA, id);
+    await vi.waitFor(() => expect(markUnrecorded).toHaveBeenCalled());
+    const submitted = engine.submit(ANNA, { workflow: readerOf(id), extraData: {} });
+    await sleep(20);
+    held.resolve();
+    expect((await removed).ok).toBe(true);
+    const details = { missing_ids: [id] };
+    expect(await submitted).toMatchObject({ error: { code: 'missing_asset', details } });
+  });
+
+  test('a waiting job reads a file that expires meanwhile', async () => {
+    const time = { nowMs: Date.parse('2026-01-01T00:00:00Z') };
+    const engine = await startEngine({ clock: { ...systemClock, now: () => time.nowMs } });
+    const { id } = value(
+      await engine.createAsset(ANNA, await upload('x', { expiresInSeconds: 60 })),
+    );
+    const first = await submitReader(engine, id);
+    const workflow = graph({
+      1: ['Load', { file: { __type: 'core/ASSET', info: { id } } }],
+      2: ['Load', { file: 'a.txt' }],
+      3: ['Save', { value: ['1', 0], prefix: 'r' }],
+      4: ['Save', { value: ['2', 0], prefix: 's' }],
+    });
+    const second = value(await engine.submit(ANNA, { workflow, extraData: {} }));
+    time.nowMs += 61_000;
+    await engine.cancel(ANNA, first);
+    await vi.waitFor(
+      async () =>
+        expect(value(await engine.get(ANNA, second.id)).status).not.toMatch(/queued|running/),
+      { timeout: 10_000 },
+    );
+    expect(value(await engine.get(ANNA, second.id))).toMatchObject({ status: 'succeeded' });
+  });
+
   test('a job past its retention stays while an unfinished one reads its output', async () => {
     const { engine, time } = await engineWithClock();
     const { job } = await runJob(engine, saving(1));
@@ -152,11 +210,25 @@ describe('retention', () => {
 
 /** Submits a job that reads an asset and does not end. */
 async function submitReader(engine: Engine, id: string): Promise<string> {
-  const workflow = graph({
+  return value(await engine.submit(ANNA, { workflow: readerOf(id), extraData: {} })).id;
+}
+
+function readerOf(id: string) {
+  return graph({
     1: ['Load', { file: { __type: 'core/ASSET', info: { id } } }],
     2: ['Sink', { value: ['1', 0] }],
     3: ['Spin', { seed: 1 }],
     4: ['Sink', { value: ['3', 0] }],
   });
-  return value(await engine.submit(ANNA, { workflow, extraData: {} })).id;
+}
+
+/** The jobs of a ledger, which stores the next one when the test says so. */
+function pausingInsert({ jobs }: Ledger) {
+  const [isReached, mayGoOn] = [createDeferred(), createDeferred()];
+  const insert: Ledger['jobs']['insert'] = async (...job) => {
+    isReached.resolve();
+    await mayGoOn.promise;
+    return jobs.insert(...job);
+  };
+  return { reached: isReached.promise, goOn: mayGoOn.resolve, jobs: { ...jobs, insert } };
 }
