@@ -33,7 +33,14 @@ export type BucketReply = {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly body: AsyncIterable<Buffer> & { text(): Promise<string>; dump(): Promise<unknown> };
+  /** An earlier attempt may have done the work, its answer lost. */
+  readonly isRepeated: boolean;
 };
+
+/** An answer that is an error; `renew`: true when there are other credentials to sign with. */
+type Refusal = { readonly answer: BucketAnswer; readonly renew: () => Promise<boolean> };
+
+type Attempt = Omit<BucketReply, 'isRepeated'> | Refusal;
 
 type BucketPlace = {
   readonly bucket: string;
@@ -104,7 +111,7 @@ export function createBucketClient(options: ClientOptions) {
     }
   }
 
-  async function attempt(call: BucketCall, limitMs: number): Promise<BucketReply | BucketAnswer> {
+  async function attempt(call: BucketCall, limitMs: number): Promise<Attempt> {
     const url = urlOf(endpoint, call);
     const headers = await headersOf(call);
     const signed = await signer.sign({ method: call.method, url: url.href, headers });
@@ -113,7 +120,7 @@ export function createBucketClient(options: ClientOptions) {
     const isDownload = method === 'GET' && call.key !== undefined;
     const reply = await request(
       isDownload ? downloads : calls,
-      { method, path, headers: signed, body: bytes },
+      { method, path, headers: signed.headers, body: bytes },
       movesBytes(call) ? Math.max(limitMs, TIMEOUTS_MS.headers) : limitMs,
     );
     const { statusCode: status, body } = reply;
@@ -123,17 +130,18 @@ export function createBucketClient(options: ClientOptions) {
     if ((status >= 200 && status < 300) || (isAccepted && status !== 404))
       return { status, headers: reply.headers, body: body as BucketReply['body'] };
     const answer = await readError(reply);
-    return isAccepted && isAbsence(answer) ? { status, headers: {}, body: NO_BODY } : answer;
+    if (isAccepted && isAbsence(answer)) return { status, headers: {}, body: NO_BODY };
+    return { answer, renew: signed.renew };
   }
 
   /** True when a repeated call may succeed. */
-  async function isWorthRepeating(answer: BucketAnswer): Promise<boolean> {
+  async function isWorthRepeating({ answer, renew }: Refusal): Promise<boolean> {
     const serverMs = Date.parse(answer.date ?? '');
     if (answer.code === 'RequestTimeTooSkewed' && Number.isFinite(serverMs)) {
       signer.setTime(serverMs);
       return true;
     }
-    if (isAboutCredentials(answer)) return await signer.renew();
+    if (isAboutCredentials(answer)) return await renew();
     return mayPass(answer);
   }
 
@@ -156,13 +164,14 @@ export function createBucketClient(options: ClientOptions) {
       let failure: BucketError;
       let mayHelp = true;
       try {
-        const answer = await attempt(call, untilMs - clock.now());
-        if ('body' in answer) {
+        const result = await attempt(call, untilMs - clock.now());
+        if ('body' in result) {
           reportReturn();
-          return answer;
+          return { ...result, isRepeated: tries > 0 };
         }
+        const { answer } = result;
         failure = new BucketError(`the bucket ${bucket} refuses: ${reasonOf(answer)}`, { answer });
-        mayHelp = await isWorthRepeating(answer);
+        mayHelp = await isWorthRepeating(result);
       } catch (cause) {
         failure = new BucketError(`${endpoint} cannot be reached: ${causeText(cause)}`, { cause });
       }

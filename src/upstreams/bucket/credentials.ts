@@ -1,5 +1,5 @@
 /** The keys that sign a request to a bucket. Never logged. */
-type Credentials = {
+export type Credentials = {
   readonly accessKeyId: string;
   readonly secretAccessKey: string;
   readonly sessionToken?: string | undefined;

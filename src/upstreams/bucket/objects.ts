@@ -1,6 +1,7 @@
 import { type FileHandle, open } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
 import { createSemaphore, forEachConcurrently } from '../../lib/concurrency.ts';
+import { readAtMost } from '../../lib/read-at-most.ts';
 import type { ByteRange } from '../../protocol/job-api.ts';
 import type { BucketCall, BucketClient } from './client.ts';
 import { openObject } from './read-object.ts';
@@ -141,7 +142,7 @@ export function createObjects(client: BucketClient, sizes: TransferSizes) {
       inMemory(async () =>
         putPart(upload, { number: part.number, body: await readPart(handle, part) }),
       ),
-    /** Puts a small object; `onlyNew`: 412 when there is one, which is returned as `false`. */
+    /** Puts a small object; `onlyNew`: 412 when there is one, which is returned as `false` unless it is this one. */
     async put(
       key: string,
       body: Uint8Array,
@@ -150,7 +151,10 @@ export function createObjects(client: BucketClient, sizes: TransferSizes) {
       const headers = onlyNew ? { 'if-none-match': '*' } : {};
       const accept = onlyNew ? [412] : [];
       const call = { method: 'PUT', key, body, headers, accept, ...patience } as const;
-      return (await client.done(call)).status < 300;
+      const { status, isRepeated } = await client.done(call);
+      if (status < 300 || !isRepeated) return status < 300;
+      const stored = await openObject(client, key, patience);
+      return (stored && (await readAtMost(body.length, stored)))?.equals(body) === true;
     },
     /** Uploads bytes of any length; the object is there as a whole or not at all. */
     async putBytes(key: string, bytes: Uint8Array, patience?: Patience): Promise<void> {

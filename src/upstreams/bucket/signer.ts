@@ -1,6 +1,6 @@
 import type { AwsV4Signer } from 'aws4fetch';
 import type { Clock } from '../../lib/clock.ts';
-import type { CredentialSource } from './credentials.ts';
+import type { CredentialSource, Credentials } from './credentials.ts';
 
 type SignerModule = { readonly AwsV4Signer: typeof AwsV4Signer };
 
@@ -9,6 +9,12 @@ export type UnsignedRequest = {
   readonly method: string;
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
+};
+
+type SignedHeaders = {
+  readonly headers: Record<string, string>;
+  /** True when a call that is signed again has other credentials. */
+  readonly renew: () => Promise<boolean>;
 };
 
 /** Signs requests and links with the credentials of this process. */
@@ -46,14 +52,21 @@ export async function createSigner(options: {
     });
   }
 
+  /** Asks for new credentials unless another call has; `false` when these are the ones that were refused. */
+  async function renew(refused: Credentials): Promise<boolean> {
+    if (isSame(current, refused)) current = await options.credentials({ renew: true });
+    return !isSame(current, refused);
+  }
+
   return {
-    /** The headers to send. */
-    async sign(request: UnsignedRequest): Promise<Record<string, string>> {
-      current = await options.credentials();
+    /** The headers to send; `renew` when the bucket refuses the credentials in them. */
+    async sign(request: UnsignedRequest): Promise<SignedHeaders> {
+      const used = await options.credentials();
+      current = used;
       const { headers } = await signerOf(request, false).sign();
       const signed = Object.fromEntries((headers as Headers).entries());
       delete signed['host'];
-      return signed;
+      return { headers: signed, renew: () => renew(used) };
     },
     /** A link that needs no credentials, for `lifetimeS` seconds. */
     async link(url: URL, lifetimeS: number): Promise<string> {
@@ -62,17 +75,15 @@ export async function createSigner(options: {
       const signed = await signerOf({ method: 'GET', url: url.href, headers: {} }, true).sign();
       return signed.url.href;
     },
-    /** Asks for new credentials; `false` when these are the ones that were refused. */
-    async renew(): Promise<boolean> {
-      const former = current.accessKeyId + (current.sessionToken ?? '');
-      current = await options.credentials({ renew: true });
-      return current.accessKeyId + (current.sessionToken ?? '') !== former;
-    },
     /** Takes over the clock of the bucket. */
     setTime(serverMs: number): void {
       offsetMs = serverMs - clock.now();
     },
   };
+}
+
+function isSame(one: Credentials, other: Credentials): boolean {
+  return one.accessKeyId === other.accessKeyId && one.sessionToken === other.sessionToken;
 }
 
 async function loadPackage(): Promise<SignerModule> {

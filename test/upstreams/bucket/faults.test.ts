@@ -9,6 +9,7 @@ import { hashOf } from '../../../src/lib/hash.ts';
 import { isStorageFull, isStorageUnavailable } from '../../../src/lib/storage-errors.ts';
 import { silentLogger } from '../../../src/observability/log.ts';
 import { createBucketClient } from '../../../src/upstreams/bucket/client.ts';
+import { createSigner } from '../../../src/upstreams/bucket/signer.ts';
 import { openBucket } from '../../../src/upstreams/bucket/open-bucket.ts';
 import { type BucketFault, startBucketProxy } from '../../support/processes/bucket-faults.ts';
 import { bucketMissing } from '../../support/processes/bucket-server.ts';
@@ -90,6 +91,17 @@ describe.skipIf(bucketMissing() !== '')(`a bucket with faults${bucketMissing()}`
         expect(await bucket.identity.readId('folder.id')).toBe('the first');
       },
     );
+
+    test('an object that must be new is stored once, although the answer is lost', async () => {
+      const { bucket, proxy } = await open();
+      const put = (text: string) => bucket.objects.put('x', Buffer.from(text), { onlyNew: true });
+      proxy.use(failingFirst(1, 'lost answer', ({ method }) => method === 'PUT'));
+      expect(await put('mine')).toBe(true);
+      proxy.use(failingFirst(1, 'lost answer', ({ method }) => method === 'PUT'));
+      expect(await put('other')).toBe(false);
+      expect(await put('mine')).toBe(false);
+      expect(await bucket.objects.text('x')).toBe('mine');
+    });
 
     test('processes that open an empty one at the same time have one id', async () => {
       for (let round = 0; round < 10; round += 1) {
@@ -316,7 +328,7 @@ test('a bucket that accepts a call and says nothing has failed after five second
   });
   await once(server, 'listening');
   const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const signer = { sign: async () => ({}) } as never;
+  const signer = { sign: async () => ({ headers: {} }) } as never;
   const deadlineClock = createFakeClock();
   const source = sourceAt(endpoint);
   const client = createBucketClient({ ...source, signer, deadlineClock, log: silentLogger() });
@@ -340,11 +352,37 @@ test('downloads whose clients do not read on keep no other call waiting', async 
   await once(server, 'listening');
   onTestFinished(() => server.close().closeAllConnections());
   const source = sourceAt(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
-  const signer = { sign: async () => ({}) } as never;
+  const signer = { sign: async () => ({ headers: {} }) } as never;
   const deadlineClock = createFakeClock();
   const client = createBucketClient({ ...source, signer, deadlineClock, log: silentLogger() });
   onTestFinished(() => client.close());
   const download = () => client.send({ method: 'GET', key: 'large' });
   await Promise.all(Array.from({ length: 80 }, download));
   expect((await client.done({ method: 'HEAD', key: 'x' })).status).toBe(200);
+});
+
+test('all calls whose credentials expired are made again with new ones', async () => {
+  const server = createServer((request, response) => {
+    const isExpired = request.headers.authorization?.includes('Credential=old/') === true;
+    // Both calls are signed before the first is refused.
+    setTimeout(() => {
+      response.writeHead(isExpired ? 403 : 200);
+      response.end(isExpired ? '<Error><Code>ExpiredToken</Code></Error>' : '');
+    }, 20);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => server.close().closeAllConnections());
+  let accessKeyId = 'old';
+  const credentials = async ({ renew = false } = {}) => {
+    if (renew) accessKeyId = 'new';
+    return { accessKeyId, secretAccessKey: 'secret' };
+  };
+  const signer = await createSigner({ credentials, region: 'x', clock: systemClock });
+  const source = sourceAt(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  const deadlineClock = systemClock;
+  const client = createBucketClient({ ...source, signer, deadlineClock, log: silentLogger() });
+  onTestFinished(() => client.close());
+  const calls = ['a', 'b', 'c'].map((key) => client.done({ method: 'DELETE', key }));
+  expect((await Promise.all(calls)).map(({ status }) => status)).toEqual([200, 200, 200]);
 });
