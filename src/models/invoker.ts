@@ -48,11 +48,12 @@ export function createModelInvoker(options: InvokeOptions) {
   const validators = new Map<ModelDef, Validate>(options.models.map((m) => [m, createValidate(m)]));
   const calls = new Set<Promise<unknown>>();
 
-  const checkAndRun = async (call: ReadCall): Promise<CallResult> => {
+  const checkAndRun = async (call: ReadCall & { hold?: KeyHold }): Promise<Reply> => {
+    const record = (result: CallResult) => settle({ ...call, result }, options);
     const checked = (validators.get(call.def) as Validate)(call.body);
-    if (!checked.ok) return { reply: replyInvalid(checked.detail), cents: 0 };
+    if (!checked.ok) return await record({ reply: replyInvalid(checked.detail), cents: 0 });
     const isKeyed = call.key !== undefined;
-    return await runner.run({ ...call, input: checked.input, isKeyed });
+    return await runner.run({ ...call, input: checked.input, isKeyed }, record);
   };
   const serveKeyed = async (call: ReadCall & { key: string }): Promise<Reply> => {
     const { ctx, key, model, requestId, text, modelCaller } = call;
@@ -61,17 +62,12 @@ export function createModelInvoker(options: InvokeOptions) {
     const scope = modelCaller.workspace;
     const holdResult = await options.replays.hold({ scope, key, fingerprint, requestId });
     if (holdResult.kind === 'reply') {
-      await settle(
-        { ...call, result: { reply: holdResult.reply, cents: 0, replayed: true } },
-        options,
-      );
-      return holdResult.reply;
+      const result = { reply: holdResult.reply, cents: 0, replayed: true };
+      return await settle({ ...call, result }, options);
     }
     const { hold } = holdResult;
     try {
-      const result = await checkAndRun(call);
-      await settle({ ...call, result, hold }, options);
-      return result.reply;
+      return await checkAndRun({ ...call, hold });
     } catch (error) {
       await hold.release().catch(() => {});
       throw error;
@@ -83,8 +79,8 @@ export function createModelInvoker(options: InvokeOptions) {
     const reply = isClientGone(request.ctx)
       ? replyError('client_disconnected', 'The caller closed the connection.')
       : refusal;
-    await settle({ startedAtMs: options.now(), ...request, result: { reply, cents: 0 } }, options);
-    return reply;
+    const result = { reply, cents: 0 };
+    return await settle({ startedAtMs: options.now(), ...request, result }, options);
   };
   const serve = async (invocation: Invocation): Promise<Reply> => {
     const { ctx, def } = invocation;
@@ -107,9 +103,7 @@ export function createModelInvoker(options: InvokeOptions) {
       }
       const call = { ...startedCall, ...input, key };
       if (key !== undefined) return await serveKeyed({ ...call, key });
-      const result = await checkAndRun(call);
-      await settle({ ...call, result }, options);
-      return result.reply;
+      return await checkAndRun(call);
     } finally {
       input.release();
     }
@@ -158,10 +152,10 @@ type SettledCall = ModelRequest & {
 };
 
 /**
- * Records the end of a call before its answer is sent, and corrects the record when the answer is
- * lost.
+ * Records the end of a call before its answer, which it returns, is sent; corrects the record when the answer
+ * is lost.
  */
-async function settle(call: SettledCall, options: SettleOptions): Promise<void> {
+async function settle(call: SettledCall, options: SettleOptions): Promise<Reply> {
   const { ctx, model, requestId, modelCaller, startedAtMs, result, hold } = call;
   const record = options.modelCalls.insert({
     requestId,
@@ -188,6 +182,7 @@ async function settle(call: SettledCall, options: SettleOptions): Promise<void> 
         ),
     );
   });
+  return result.reply;
 }
 
 /**

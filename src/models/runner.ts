@@ -52,13 +52,16 @@ export function createModelRunner(options: ModelRunnerOptions) {
     }
   };
   return {
-    /** Reserves a running call, runs the model on its validated input, then releases it. */
-    async run(call: CheckedCall): Promise<CallResult> {
+    /**
+     * Reserves a running call, runs the model on its validated input and records the result. Its cost counts as
+     * committed until it is recorded.
+     */
+    async run(call: CheckedCall, record: (result: CallResult) => Promise<Reply>): Promise<Reply> {
       const pricedCall = { ...call, cents: call.def.priceCents?.(call.input) ?? 0 };
       const admission = await admit(pricedCall, runningCalls, options);
-      if (!admission.ok) return { reply: admission.refusal, cents: 0 };
+      if (!admission.ok) return await record({ reply: admission.refusal, cents: 0 });
       try {
-        return resultOf(pricedCall, await runUntilEnd(pricedCall), options);
+        return await record(resultOf(pricedCall, await runUntilEnd(pricedCall), options));
       } finally {
         admission.release();
       }

@@ -2,7 +2,9 @@ import { createHash } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { createDeferred } from '../../src/lib/concurrency.ts';
 import { readKeys } from '../../src/models/keys.ts';
+import { createMemoryLedger } from '../support/app/memory-ledger.ts';
 import {
   type OpenRouter,
   errorOf,
@@ -204,6 +206,30 @@ describe('with configured keys', () => {
       said(402, 'insufficient_credits'),
     );
     expect((await router.run('test/free', {}, key)).status).toBe(200);
+  });
+
+  test('a call counts as running until its charge is on record', async () => {
+    const path = await keysFile({
+      keys: [{ key: 'comfyui-ann', workspace: 'w', credits_cents: 10 }],
+    });
+    const ledger = createMemoryLedger();
+    const [isReached, mayGoOn] = [createDeferred(), createDeferred()];
+    const insert: typeof ledger.modelCalls.insert = async (row) => {
+      isReached.resolve();
+      if (row.status === 200) await mayGoOn.promise;
+      await ledger.modelCalls.insert(row);
+    };
+    const modelCalls = { ...ledger.modelCalls, insert };
+    const models = [model({ model: 'priced', priceCents: () => 6 })];
+    router = await openRouter({ models, keysFile: path, ledger: { ...ledger, modelCalls } });
+    const key = { 'X-API-Key': 'comfyui-ann' };
+    const first = router.run('test/priced', {}, key);
+    await isReached.promise;
+    expect(errorOf(await router.run('test/priced', {}, key))).toEqual(
+      said(402, 'insufficient_credits'),
+    );
+    mayGoOn.resolve();
+    expect((await first).status).toBe(200);
   });
 
   test('no key is in the log or the ledger', async () => {
