@@ -1,5 +1,5 @@
 import type { InputSpec, Value } from '../../nodes/node.ts';
-import { type Json, LosslessNumber } from '../../protocol/json.ts';
+import { type Json, LosslessNumber, stringifyJson } from '../../protocol/json.ts';
 
 /** Longest text shown of one value in an error. */
 const MAX_SHOWN_CHARS = 1000;
@@ -34,7 +34,7 @@ function describe(value: Value): Json {
   }
   if (value.kind === 'mask')
     return `MASK of shape [${value.batch}, ${value.height}, ${value.width}]`;
-  return JSON.stringify(value).slice(0, MAX_SHOWN_CHARS);
+  return stringifyJson(value as Json).slice(0, MAX_SHOWN_CHARS);
 }
 
 function finiteOrText(value: number | boolean | null): Json {
