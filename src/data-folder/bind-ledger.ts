@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { existsSync, readFileSync, writeFileSync, renameSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, readFileSync, writeFileSync, renameSync, rmSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { syncPath } from '../lib/durability.ts';
+import { linkOrRenameNew } from '../lib/rename-new.ts';
 import type { LedgerIdentity } from '../ledger/identity.ts';
 import { holdsFiles, findSetAside } from './set-aside.ts';
 
@@ -14,7 +16,7 @@ export type BindOptions = {
 export class LedgerLacksFiles extends Error {}
 
 const ID_CHARS = randomUUID().length;
-/** The file is written in one go, so that another process sees it empty for an instant at most. */
+/** Where there are no hard links, another process sees the file empty for an instant. */
 const ID_WRITE_TIMEOUT_MS = 2000;
 
 /**
@@ -76,11 +78,7 @@ async function folderIdIn(root: string, boundFolderId: string | undefined): Prom
   const path = join(root, 'folder.id');
   if (boundFolderId !== undefined && readIdIn(root, 'folder.id') !== boundFolderId)
     writeFileAtomically(path, boundFolderId);
-  try {
-    writeFileSync(path, randomUUID(), { mode: 0o600, flush: true, flag: 'wx' });
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
-  }
+  if (!existsSync(path)) await writeNewFile(path, randomUUID());
   for (const untilMs = Date.now() + ID_WRITE_TIMEOUT_MS; Date.now() < untilMs; await delay(20)) {
     const id = readFileSync(path, 'utf8');
     if (id.length === ID_CHARS) return id;
@@ -130,6 +128,18 @@ function wrongFolderText(
     `the ledger ${join(root, 'holdover.db')} does not belong to the files in --data-dir ${root}` +
     `${where}: put ledger and files of one data directory together again`
   );
+}
+
+/** The same unless another process has written it by then; on disk when this resolves. */
+async function writeNewFile(path: string, content: string): Promise<void> {
+  const temporaryPath = `${path}.${randomUUID()}`;
+  try {
+    writeFileSync(temporaryPath, content, { mode: 0o600, flush: true });
+    await linkOrRenameNew(temporaryPath, path);
+    await syncPath(dirname(path));
+  } finally {
+    rmSync(temporaryPath, { force: true });
+  }
 }
 
 /** Writes a small file whole or not at all: a kill half-way leaves no file that cannot be used. */
