@@ -30,14 +30,13 @@ test('users are spread over the partitions, and stay where they are', () => {
 
 test('all keys of the queue, and of BullMQ, have one tag', () => {
   const keys = createQueueKeys(clusterPartitions(PREFIX));
-  const of = (name: keyof typeof keys): string => {
-    const key = keys[name];
-    return typeof key === 'string' ? key : key('a', 'b');
-  };
-  const alone = ['publish', 'ledgerId'];
-  for (const name of Object.keys(keys) as (keyof typeof keys)[]) {
-    if (!alone.includes(name)) expect(of(name)).toMatch(/^holdover:\{queue\}:/);
+  const { publish: _, ledgerIds, ...others } = keys;
+  for (const key of Object.values(others)) {
+    const text = typeof key === 'string' ? key : key('a', 'b');
+    expect(text).toMatch(/^holdover:\{queue\}:/);
   }
+  expect(ledgerIds).toHaveLength(34);
+  expect(ledgerIds.slice(0, 3)).toEqual(['holdover:id', 'holdover:{queue}:id', 'holdover:{10}:id']);
   expect(keys.bullPrefix).toBe('holdover:{queue}:bull');
 });
 
@@ -46,5 +45,6 @@ test('no key of one Redis has a tag, and every key is where it was before', () =
   const only = { prefix: PREFIX, channels: PREFIX, publish: 'PUBLISH' };
   expect(partitions).toMatchObject({ ...only, queue: only, users: [only] });
   expect(partitions.indexOf('ann')).toBe(0);
-  expect(createQueueKeys(partitions)).toMatchObject({ bullPrefix: 'holdover:bull' });
+  const keys = { bullPrefix: 'holdover:bull', ledgerIds: ['holdover:id'] };
+  expect(createQueueKeys(partitions)).toMatchObject(keys);
 });

@@ -9,7 +9,8 @@ export type QueueKeys = ReturnType<typeof createQueueKeys>;
 export function createQueueKeys({
   queue: { prefix, channels, publish },
   prefix: start,
-}: Pick<RedisPartitions, 'queue' | 'prefix'>) {
+  users,
+}: Pick<RedisPartitions, 'queue' | 'prefix' | 'users'>) {
   const run = (id: string): string => `${prefix}run:${id}`;
   const bullPrefix = `${prefix}bull`;
   const ofBull = `${bullPrefix}:${QUEUE_NAME}:`;
@@ -35,8 +36,10 @@ export function createQueueKeys({
     nameClaim: (user: string, path: string): string => `${prefix}names:claim:${user}:${path}`,
     /** Announces bytes that were just moved into place and may not have a record yet. */
     pendingBlob: (hash: string): string => `${prefix}adopted:${hash}`,
-    /** The id of the ledger; missing when Redis has lost all data. */
-    ledgerId: `${start}id`,
+    /** The id of the ledger, in each partition; missing in one that has lost its data. */
+    ledgerIds: [...new Set([start, prefix, ...users.map((user) => user.prefix)])].map(
+      (partition) => `${partition}id`,
+    ),
     /** Prefix of the keys of BullMQ. */
     bullPrefix,
     /** Prefix of the keys of BullMQ's jobs, before the id. */

@@ -54,8 +54,9 @@ export class Janitor {
 
   async #run(): Promise<void> {
     const { redis, keys } = this.#options;
-    // In an emptied Redis no file has a record: all files would be removed.
-    if ((await redis.exists(keys.ledgerId)) === 0) return;
+    // In an emptied Redis, or node of a cluster, no file has a record: all files would be removed.
+    const ids = await Promise.all(keys.ledgerIds.map((key) => redis.get(key)));
+    if (ids.some((id) => id === null || id !== ids[0])) return;
     await this.#leases.tryWith(JANITOR, () => this.#cleanUp());
   }
 

@@ -7,7 +7,7 @@ import { openRedisLedger } from '../../../src/ledger/redis/redis-ledger.ts';
 import { createSharedBlobs } from '../../../src/upstreams/distributed-state/shared-blobs.ts';
 import { createQueueKeys } from '../../../src/upstreams/distributed-state/redis-keys.ts';
 import { Janitor } from '../../../src/upstreams/distributed/janitor.ts';
-import { singlePartition } from '../../../src/redis/redis-partitions.ts';
+import { clusterPartitions } from '../../../src/redis/redis-partitions.ts';
 import { openRedis } from '../../../src/redis/redis.ts';
 import { silentLogger } from '../../../src/observability/log.ts';
 import { tempDir } from '../embedded/open.ts';
@@ -22,10 +22,11 @@ const STRANGE = `ab${'cd'.repeat(31)}`;
 function fakeRedis() {
   const scripts: Record<string, () => Promise<string>> = {};
   const defineCommand = (name: string) => void (scripts[name] = async () => 'token');
-  return Object.assign(scripts, { defineCommand, exists: async () => 1, set: async () => null });
+  return Object.assign(scripts, { defineCommand, set: async () => null });
 }
 
-test('files over budget that a job reads which was submitted meanwhile stay', async () => {
+/** The files that a janitor removes which is over its budget, while a job is submitted that reads one of them. */
+async function removedFiles(ids: (key: string) => string | null): Promise<readonly string[]> {
   const log = silentLogger();
   const removed: string[] = [];
   const asset = (id: string) => ({ id, jobId: null, filePath: `input/${id}.png`, sizeBytes: 1 });
@@ -34,8 +35,8 @@ test('files over budget that a job reads which was submitted meanwhile stay', as
   const job = { id: 'j', extrasJson, workflowJson: '{}', provenanceJson: null, metadataJson: null };
   const left = () => assets.filter(({ id }) => !removed.includes(id));
   const janitor = new Janitor({
-    redis: fakeRedis(),
-    keys: createQueueKeys(singlePartition('p:', 0)),
+    redis: Object.assign(fakeRedis(), { get: async (key: string) => ids(key) }),
+    keys: createQueueKeys(clusterPartitions('p:')),
     ledger: {
       jobs: {
         unfinished: async () => (removed.length > 0 ? [job] : []),
@@ -49,7 +50,10 @@ test('files over budget that a job reads which was submitted meanwhile stay', as
       keys: { expire: async () => {} },
     },
     jobFiles: {
-      assets: { removeAsset: async ({ id }: { id: string }) => void removed.push(id) },
+      assets: {
+        removeUnused: async ({ id }: { id: string }, isInUse: (id: string) => Promise<boolean>) =>
+          !(await isInUse(id)) && removed.push(id) > 0,
+      },
     },
     blobs: { finishRemovals: async () => {} },
     queue: { add: async () => {} },
@@ -61,7 +65,18 @@ test('files over budget that a job reads which was submitted meanwhile stay', as
   } as never);
   janitor.start();
   await janitor.close();
-  expect(removed).toEqual(['a', 'c']);
+  return removed;
+}
+
+test('files over budget that a job reads which was submitted meanwhile stay', async () => {
+  expect(await removedFiles(() => 'an id')).toEqual(['a', 'c']);
+});
+
+test.each([
+  ['has lost its data', null],
+  ['has those of another ledger', 'another id'],
+])('no file is removed while a node of the cluster %s', async (_, id) => {
+  expect(await removedFiles((key) => (key === 'p:{25}:id' ? id : 'an id'))).toEqual([]);
 });
 
 const redis = redisMissing() === '' ? useRedis() : undefined;
