@@ -17,6 +17,7 @@ type UserPromptsOptions = {
 /** The prompts of users, as they are stored and as this process knows them. */
 export function createUserPrompts(options: UserPromptsOptions) {
   const { redis, partitions, streams, handlers, discover } = options;
+  const opened = new Set<string>();
 
   /** Keys of prompts that ended a moment ago, and ids of prompts whose results were fetched. */
   async function recent(user: string): Promise<readonly [readonly string[], readonly string[]]> {
@@ -41,9 +42,15 @@ export function createUserPrompts(options: UserPromptsOptions) {
     else if (end) await stream.finish(end);
   }
 
+  function forget(user: string): void {
+    handlers()?.forgetUser(user);
+    streams.deleteOfUser(user);
+  }
+
   return {
     /** Receives what happens from now on, then reads what is stored. */
     async open(user: string): Promise<void> {
+      opened.add(user);
       const listening = partitions.ofUser(user).subscription.follow(user);
       if (!(await completesWithin(COMMAND_TIMEOUT_MS, listening)))
         throw new Error('Redis does not answer');
@@ -56,9 +63,9 @@ export function createUserPrompts(options: UserPromptsOptions) {
       for (const id of fetchedIds) handlers()?.resultFetched(user, id);
     },
     close(user: string): void {
+      opened.delete(user);
       partitions.ofUser(user).subscription.unfollow(user);
-      handlers()?.forgetUser(user);
-      streams.deleteOfUser(user);
+      forget(user);
     },
     /** Reads what was missed. */
     async resync(user: string): Promise<void> {
@@ -70,6 +77,8 @@ export function createUserPrompts(options: UserPromptsOptions) {
       for (const stream of streams.ofUser(user)) {
         if (!stream.hasEnded()) await catchUp(stream);
       }
+      // Nothing more is received of a user that was closed meanwhile.
+      if (!opened.has(user)) forget(user);
     },
   };
 }

@@ -1,0 +1,41 @@
+import { expect, test } from 'vitest';
+import type { LogHandlers } from '../../src/prompts/prompt-event-log.ts';
+import { createUserPrompts } from '../../src/replication/user-prompts.ts';
+
+/** The prompts of a user, who has one that this process does not know. */
+function open() {
+  const shown = new Set<string>();
+  const handlers = {
+    trackUser: async () => {},
+    liveKeys: async () => ['k'],
+    forgetUser: () => shown.clear(),
+  } as unknown as LogHandlers;
+  const partition = {
+    subscription: { follow: async () => {}, unfollow() {} },
+    waitedFor: { recent: async () => [[], []], withEntries: async () => ['k'] },
+  };
+  const prompts = createUserPrompts({
+    redis: {},
+    partitions: { ofUser: () => partition },
+    streams: { get: () => undefined, ofUser: () => [], deleteOfUser() {} },
+    handlers: () => handlers,
+    discover: async (key: string) => void shown.add(key),
+  } as never);
+  return { prompts, shown };
+}
+
+test('what was missed is shown', async () => {
+  const { prompts, shown } = open();
+  await prompts.open('ann');
+  await prompts.resync('ann');
+  expect(shown).toEqual(new Set(['k']));
+});
+
+test('nothing is shown of a user who is not followed any more', async () => {
+  const { prompts, shown } = open();
+  await prompts.open('ann');
+  const read = prompts.resync('ann');
+  prompts.close('ann');
+  await read;
+  expect(shown).toEqual(new Set());
+});
