@@ -158,14 +158,17 @@ function originOf(text: string | undefined): string | undefined {
 }
 
 /** For commander a switch is on as soon as its variable exists, whatever that says. */
-const SWITCHES = ['HOLDOVER_ALLOW_INSECURE_BIND', 'HOLDOVER_START_ANEW'];
-const FALSE_TEXT = /^(|0|false|no|off)$/i;
+const SWITCHES = new Set(['HOLDOVER_ALLOW_INSECURE_BIND', 'HOLDOVER_START_ANEW']);
+const FALSE_TEXT = /^(0|false|no|off)$/i;
 
 /** commander reads `process.env` only; tests and embedders bring their own. */
 function withEnvironment(env: NodeJS.ProcessEnv, run: () => void): void {
   const savedEnv = process.env;
   process.env = { ...env };
-  for (const name of SWITCHES) if (FALSE_TEXT.test(env[name] ?? '')) delete process.env[name];
+  for (const [name, text = ''] of Object.entries(env)) {
+    const isOff = text === '' || (SWITCHES.has(name) && FALSE_TEXT.test(text));
+    if (name.startsWith('HOLDOVER_') && isOff) delete process.env[name];
+  }
   try {
     run();
   } finally {

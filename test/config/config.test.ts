@@ -158,6 +158,12 @@ describe('flags', () => {
     expect(exitOf([], { HOLDOVER_PORT: 'x' }).code).toBe(2);
   });
 
+  test('an empty environment value is none', () => {
+    const names = ['SUNSET', 'BROWNOUT', 'ENABLE_CORS_HEADER', 'PORT', 'LISTEN', 'DATA_DIR'];
+    const env = Object.fromEntries(names.map((name) => [`HOLDOVER_${name}`, '']));
+    expect(configOf([], env)).toEqual(configOf([]));
+  });
+
   test.each(['0', 'false', 'no', 'off', ''])(
     'HOLDOVER_ALLOW_INSECURE_BIND=%s does not open the server to the network',
     (value) => {
