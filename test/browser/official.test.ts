@@ -11,7 +11,7 @@ import { NO_FAULTS, RESTARTED, createUi } from '../support/browser/front-end-ui.
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 import { installFrontEnd } from '../support/browser/official-front-end.ts';
 import { getJson } from '../support/clients/v1-client.ts';
-import { growing, loading } from '../support/graphs/workflows.ts';
+import { endless, growing, loading } from '../support/graphs/workflows.ts';
 
 // ComfyUI's own browser front end, as people install it, in a real browser. Each test goes on from
 // where the one before it left the page.
@@ -82,7 +82,7 @@ describe.skipIf(notRun).each([
   });
 
   test('a run shows its progress and previews, and then its picture', async () => {
-    await ui().load(growing({ steps: 200, side: 128, prefix: 'seen' }), 'seen');
+    await ui().load(growing({ steps: 60, side: 256, prefix: 'seen' }), 'seen');
     await ui().run();
     await ui().untilPreview(1);
     await watched().picture('2-running');
@@ -112,7 +112,7 @@ describe.skipIf(notRun).each([
   });
 
   test('a run is cancelled by its button', async () => {
-    await ui().load(growing({ steps: 10_000, side: 128 }), 'endless');
+    await ui().load(endless(), 'endless');
     await ui().run();
     await ui().untilPreview(1);
     await ui().cancel();
