@@ -219,7 +219,7 @@ export const OPTIONS: readonly Option[] = [
     .default(1000)
     .argParser(integer({ min: 1, max: 100_000 })),
   setting('--max-sockets-per-user <N>', 'WebSocket connections of one user')
-    .default(50)
+    .default(500)
     .argParser(integer({ min: 1, max: 100_000 })),
   setting('--v2-rate <N>', 'requests of one key to /api/v2 in a rolling minute')
     .default(60_000)

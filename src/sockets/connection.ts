@@ -105,6 +105,13 @@ export class SocketConnection extends OutgoingFrames {
     setTimeout(() => this.#ws.terminate(), CLOSE_TIMEOUT_MS).unref();
   }
 
+  /** Sends the close frame, and waits for no answer. */
+  closeAtOnce(code: number): void {
+    this.flush();
+    this.#ws.close(code);
+    this.#ws.terminate();
+  }
+
   #listen(): void {
     this.#ws.on('message', (data, isBinary) => {
       this.#isAlive = true;

@@ -24,6 +24,7 @@ const STATUS_KEEP_ALIVE_MS = 7000;
 const STATUS_CHECK_MS = 500;
 /** A socket that has not answered the ping before is closed. */
 const PING_INTERVAL_MS = 30_000;
+const NORMAL_CLOSURE = 1000;
 
 /** The opener of a socket. `/ws?watch=1` watches: it gets every prompt of its user. */
 type NewConnection = {
@@ -104,6 +105,20 @@ export class Hub {
     this.#channels.replayTo(connection);
     if (!this.#connections.has(user)) this.#options.onPresenceChange?.(user, true);
     this.#connections.add(user, connection);
+  }
+
+  /**
+   * Closes the oldest socket of this client id, so that a new one can take its place where there is room for
+   * no more; false when there is none. Some clients open a socket for each prompt and close none of them; the
+   * original sends all frames to the newest.
+   */
+  closeOldest(user: string, clientId: string | null): boolean {
+    for (const connection of this.#connections.of(user)) {
+      if (connection.sid !== clientId || !connection.isOpen()) continue;
+      connection.closeAtOnce(NORMAL_CLOSURE);
+      return true;
+    }
+    return false;
   }
 
   /** Opens the channel of a new prompt. */

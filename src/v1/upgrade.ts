@@ -24,7 +24,7 @@ const FRAGMENT_LIMITS = { maxFragments: 64, maxBufferedChunks: 4096 } as const;
 const FIRST_FRAME_DELAY_MS = 20;
 
 type UpgradeOptions = {
-  readonly hub: Pick<Hub, 'addConnection' | 'count'>;
+  readonly hub: Pick<Hub, 'addConnection' | 'count' | 'closeOldest'>;
   readonly guard: Guard;
   readonly dialects: Dialects;
   readonly authenticate: Authenticate;
@@ -70,7 +70,7 @@ export function createUpgrade(
       (result) => {
         if (!('user' in result)) return refuse(request, socket, result);
         // Looked at last: upgrades that were checked together would all find the same places.
-        if (isFull(options, result)) {
+        if (!hasRoom(options, result)) {
           const headers = deprecationHeaders(options, request);
           return refuse(request, socket, { status: 503, headers });
         }
@@ -162,11 +162,12 @@ async function checkCaller(
   return { user, clientId, watches, isBrowser: byBrowser, dialect, agent, notice };
 }
 
-function isFull(
+function hasRoom(
   { hub, maxSockets, maxSocketsPerUser }: UpgradeOptions,
-  { user }: NewConnection,
+  { user, clientId }: NewConnection,
 ): boolean {
-  return hub.count() >= maxSockets || hub.count(user) >= maxSocketsPerUser;
+  const isFull = hub.count() >= maxSockets || hub.count(user) >= maxSocketsPerUser;
+  return !isFull || hub.closeOldest(user, clientId);
 }
 
 async function checkBrownout(

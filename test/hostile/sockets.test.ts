@@ -226,6 +226,21 @@ test('a user holds so many sockets and no more, and others still get theirs', as
   for (const client of clients) client.terminate();
 });
 
+// comfy2go opens a socket with its one client id for each prompt, and closes none.
+test('where a user can hold no more, a socket takes the place of the oldest with its client id', async () => {
+  const clients: WebSocket[] = [];
+  for (let i = 0; i < PER_USER - 1; i++) clients.push(await webSocket('greedy', 'one id'));
+  const other = await webSocket('greedy', 'another id');
+  const oldest = once(clients[0]!, 'close');
+  const newest = await webSocket('greedy', 'one id');
+  expect((await oldest)[0]).toBe(1000);
+  expect(await tryUpgrade('greedy')).toBe(503);
+  const states = [...clients.slice(1), other, newest].map(({ readyState }) => readyState);
+  expect(states).toEqual(states.map(() => WebSocket.OPEN));
+  for (const client of [...clients, other, newest]) client.terminate();
+  await expect.poll(() => tryUpgrade('greedy')).toBe(101);
+});
+
 test('so many sockets are held in all; the next is 503 before the upgrade, and room is made again', async () => {
   const clients: WebSocket[] = [];
   for (let i = 0; i < LIMIT; i++) clients.push(await webSocket(`user ${i % 10}`));
@@ -256,8 +271,9 @@ test('an upgrade cut off in its middle leaves nothing', async () => {
   }
 });
 
-async function webSocket(user: string): Promise<WebSocket> {
-  const socket = new WebSocket(`${server.wsUrl}/ws`, { headers: { 'X-API-Key': user } });
+async function webSocket(user: string, clientId?: string): Promise<WebSocket> {
+  const query = clientId === undefined ? '' : `?${new URLSearchParams({ clientId })}`;
+  const socket = new WebSocket(`${server.wsUrl}/ws${query}`, { headers: { 'X-API-Key': user } });
   await once(socket, 'open');
   return socket;
 }

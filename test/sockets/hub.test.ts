@@ -101,3 +101,24 @@ test('counts sockets of one user and of all', () => {
   openFake(hub, { dialect: 'local', user: 'bob' });
   expect([hub.count('ann'), hub.count('eve'), hub.count()]).toEqual([1, 0, 2]);
 });
+
+test('closes the oldest open socket of a client id, and none of another one or of another user', () => {
+  const open = (user: string, clientId: string) => openFake(hub, { dialect: 'local', user, clientId });
+  const [first, second] = [open('ann', 'a'), open('ann', 'a')];
+  open('ann', 'b');
+  const closed: string[] = [];
+  for (const [name, { connection }] of Object.entries({ first, second })) {
+    const { ws } = connection as unknown as { ws: { terminate: () => void } };
+    ws.terminate = () => closed.push(name);
+  }
+  expect([hub.closeOldest('ann', 'c'), hub.closeOldest('bob', 'a'), closed]).toEqual([
+    false,
+    false,
+    [],
+  ]);
+  expect(hub.closeOldest('ann', null)).toBe(false);
+  expect(hub.closeOldest('ann', 'a')).toBe(true);
+  first.close();
+  expect(hub.closeOldest('ann', 'a')).toBe(true);
+  expect(closed).toEqual(['first', 'second']);
+});
