@@ -229,6 +229,8 @@ export class Channel {
     scope = this.#scopeOf(connection),
   ): ReceiverGroup | undefined {
     if (scope !== 'everything' || connection.watches || !connection.isOpen()) return undefined;
+    // It may be gone; its client gets what it missed when it returns.
+    if (connection.isSilent()) return undefined;
     return connection.sid === this.address.clientId ? 'client' : 'hosted';
   }
 

@@ -55,7 +55,7 @@ export class SocketConnection extends OutgoingFrames {
   readonly #options: SocketConnectionOptions;
   readonly #flood: { since: number; count: number };
   #negotiation: 'open' | 'without metadata' | 'with metadata' = 'open';
-  #isAlive = true;
+  #pingsWithoutAnswer = 0;
 
   constructor(upgraded: UpgradedSocket, options: SocketConnectionOptions) {
     const { user, sid, dialect, agent = '', watches = false, isBrowser = false } = options;
@@ -91,12 +91,19 @@ export class SocketConnection extends OutgoingFrames {
     return this.#negotiation === 'with metadata';
   }
 
-  /** Pings the client; closes the socket when the last ping has no answer. */
+  /** Pings the client, which keeps proxies from closing the connection. */
   ping(): void {
     if (this.isHolding()) return;
-    if (!this.#isAlive) return this.#ws.terminate();
-    this.#isAlive = false;
+    this.#pingsWithoutAnswer += 1;
     this.#ws.ping();
+  }
+
+  /**
+   * True when the client left a whole interval of pings unanswered. It may be gone. It may also be one that reads
+   * only while it waits for a prompt, as most programs with a synchronous WebSocket library.
+   */
+  isSilent(): boolean {
+    return this.#pingsWithoutAnswer > 1;
   }
 
   close(code: number): void {
@@ -114,13 +121,13 @@ export class SocketConnection extends OutgoingFrames {
 
   #listen(): void {
     this.#ws.on('message', (data, isBinary) => {
-      this.#isAlive = true;
+      this.#pingsWithoutAnswer = 0;
       if (isFlooding(this.#flood, this.#options.now())) return this.close(1008);
       if (isBinary) return;
       this.#observe(data as Buffer);
       this.#negotiate(data as Buffer);
     });
-    this.#ws.on('pong', () => (this.#isAlive = true));
+    this.#ws.on('pong', () => (this.#pingsWithoutAnswer = 0));
     this.#ws.on('error', ignoreError);
     this.#ws.on('close', () => {
       this.discard();

@@ -22,7 +22,6 @@ import { toWireFrame } from './wire-frame.ts';
  */
 const STATUS_KEEP_ALIVE_MS = 7000;
 const STATUS_CHECK_MS = 500;
-/** A socket that has not answered the ping before is closed. */
 const PING_INTERVAL_MS = 30_000;
 const NORMAL_CLOSURE = 1000;
 
@@ -36,6 +35,13 @@ type NewConnection = {
   readonly agent?: string;
   /** Text for the people who connect now. */
   readonly notice?: string | undefined;
+};
+
+/** A new socket, and what has room for no more. */
+type RoomNeeded = {
+  readonly user: string;
+  readonly clientId: string | null;
+  readonly where: 'user' | 'server';
 };
 
 /** Sends each client its text; `undefined`: nothing for this client. */
@@ -108,17 +114,19 @@ export class Hub {
   }
 
   /**
-   * Closes the oldest socket of this client id, so that a new one can take its place where there is room for
-   * no more; false when there is none. Some clients open a socket for each prompt and close none of them; the
-   * original sends all frames to the newest.
+   * Closes a socket for a new one where there is room for no more: the oldest of this client id, else the oldest
+   * that answers no pings, of this user or, where the server is full, of any. False when there is none.
+   *
+   * Some clients open a socket for each prompt and close none of them; the original sends all frames to the newest.
    */
-  closeOldest(user: string, clientId: string | null): boolean {
-    for (const connection of this.#connections.of(user)) {
-      if (connection.sid !== clientId || !connection.isOpen()) continue;
-      connection.closeAtOnce(NORMAL_CLOSURE);
-      return true;
-    }
-    return false;
+  makeRoom({ user, clientId, where }: RoomNeeded): boolean {
+    const own = [...this.#connections.of(user)].filter((connection) => connection.isOpen());
+    const replaced =
+      own.find(({ sid }) => sid === clientId) ??
+      own.find((connection) => connection.isSilent()) ??
+      (where === 'server' ? this.#oldestSilent() : undefined);
+    replaced?.closeAtOnce(NORMAL_CLOSURE);
+    return replaced !== undefined;
   }
 
   /** Opens the channel of a new prompt. */
@@ -231,6 +239,13 @@ export class Hub {
         if (connection.isOpen() && isQuiet) connection.sendText(this.#statusText(user));
       }
     }
+  }
+
+  #oldestSilent(): SocketConnection | undefined {
+    for (const connection of this.#connections.all()) {
+      if (connection.isOpen() && connection.isSilent()) return connection;
+    }
+    return undefined;
   }
 
   #pingAll(): void {

@@ -24,7 +24,7 @@ const FRAGMENT_LIMITS = { maxFragments: 64, maxBufferedChunks: 4096 } as const;
 const FIRST_FRAME_DELAY_MS = 20;
 
 type UpgradeOptions = {
-  readonly hub: Pick<Hub, 'addConnection' | 'count' | 'closeOldest'>;
+  readonly hub: Pick<Hub, 'addConnection' | 'count' | 'makeRoom'>;
   readonly guard: Guard;
   readonly dialects: Dialects;
   readonly authenticate: Authenticate;
@@ -166,8 +166,8 @@ function hasRoom(
   { hub, maxSockets, maxSocketsPerUser }: UpgradeOptions,
   { user, clientId }: NewConnection,
 ): boolean {
-  const isFull = hub.count() >= maxSockets || hub.count(user) >= maxSocketsPerUser;
-  return !isFull || hub.closeOldest(user, clientId);
+  if (hub.count(user) >= maxSocketsPerUser) return hub.makeRoom({ user, clientId, where: 'user' });
+  return hub.count() < maxSockets || hub.makeRoom({ user, clientId, where: 'server' });
 }
 
 async function checkBrownout(

@@ -45,7 +45,7 @@ export type Load = {
 const SLOW_EVERY = 10;
 /** Sockets beside the first one that never read, so that nothing of theirs is lost for good. */
 const UNREAD_SOCKETS = 3;
-/** They are replaced: the server closes those that do not answer its pings. */
+/** They are replaced: the server closes those that take nothing while much waits for them. */
 const UNREAD_MS = 40_000;
 const PNG = Buffer.from([0x89, 0x50, 0x4e, 0x47]);
 

@@ -39,7 +39,7 @@ function open(clientId: string | null = 'own') {
     });
     channel.replayTo(connection);
     connections.add(connection);
-    return socket;
+    return { ...socket, ping: () => connection.ping() };
   }
   return { channel, connect, caughtUp };
 }
@@ -62,6 +62,19 @@ test('a late socket of the client gets everything it missed, once, and that is r
   expect(connect('own').heard()).toEqual(['executing:1', 'progress:1/9']);
   expect(caughtUp).toEqual(['client 2']);
   expect(connect('own').heard()).toEqual(['executing:1']);
+});
+
+test('a socket that answers no pings gets each frame, and they are kept for the return of its client', () => {
+  const { channel, connect } = open();
+  const silent = connect('own');
+  channel.send(node('1'), 1);
+  silent.ping();
+  silent.ping();
+  channel.send(step(1), 2);
+  channel.send(node(null), 3);
+  expect(silent.heard()).toEqual(['executing:1', 'progress:1/9', 'executing:null']);
+  expect(connect('own').heard()).toEqual(['executing:1', 'progress:1/9', 'executing:null']);
+  expect(channel.hasUnreceived()).toBe(false);
 });
 
 test('a returning socket learns the running node before the frames it missed', () => {

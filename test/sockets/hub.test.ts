@@ -1,5 +1,6 @@
 // The hub tells waiting sockets often enough that they are not forgotten, and frames do not wait for ever.
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import type { EventEmitter } from 'node:events';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { V1Message } from '../../src/protocol/v1.ts';
 import type { Frame } from '../../src/sockets/frame.ts';
 import { Hub } from '../../src/sockets/hub.ts';
@@ -64,6 +65,17 @@ test('a socket without pending prompts is left in peace', () => {
   expect(statuses()).toBe(1);
 });
 
+// Programs with a synchronous WebSocket library answer none while their user decides on the next prompt.
+test('a socket that answers no pings stays connected', () => {
+  const { socket } = openCounting();
+  const { ws } = socket.connection as unknown as { ws: { ping(): void; terminate(): void } };
+  const calls: string[] = [];
+  ws.ping = () => calls.push('ping');
+  ws.terminate = () => calls.push('terminate');
+  vi.advanceTimersByTime(300 * SECOND);
+  expect(calls).toEqual(Array(10).fill('ping'));
+});
+
 test('frames of an ended prompt are kept for two minutes', () => {
   const [kept, forgotten] = ['kept', 'forgotten'].map((clientId) => {
     const channel = hub.openChannel({ user: 'u', clientId, promptId: clientId });
@@ -102,23 +114,43 @@ test('counts sockets of one user and of all', () => {
   expect([hub.count('ann'), hub.count('eve'), hub.count()]).toEqual([1, 0, 2]);
 });
 
-test('closes the oldest open socket of a client id, and none of another one or of another user', () => {
-  const open = (user: string, clientId: string) => openFake(hub, { dialect: 'local', user, clientId });
-  const [first, second] = [open('ann', 'a'), open('ann', 'a')];
-  open('ann', 'b');
+describe('where there is room for no more sockets,', () => {
   const closed: string[] = [];
-  for (const [name, { connection }] of Object.entries({ first, second })) {
-    const { ws } = connection as unknown as { ws: { terminate: () => void } };
-    ws.terminate = () => closed.push(name);
-  }
-  expect([hub.closeOldest('ann', 'c'), hub.closeOldest('bob', 'a'), closed]).toEqual([
-    false,
-    false,
-    [],
-  ]);
-  expect(hub.closeOldest('ann', null)).toBe(false);
-  expect(hub.closeOldest('ann', 'a')).toBe(true);
-  first.close();
-  expect(hub.closeOldest('ann', 'a')).toBe(true);
-  expect(closed).toEqual(['first', 'second']);
+  const join = (user: string, clientId: string) => {
+    const socket = openFake(hub, { dialect: 'local', user, clientId });
+    const { ws } = socket.connection as unknown as { ws: EventEmitter & { terminate(): void } };
+    ws.terminate = () => {
+      closed.push(`${user} ${clientId}`);
+      socket.close();
+    };
+    return { ...socket, answersPing: () => ws.emit('pong') };
+  };
+  const room = (user: string, clientId: string | null, where: 'user' | 'server') =>
+    hub.makeRoom({ user, clientId, where });
+
+  beforeEach(() => void closed.splice(0));
+
+  test('the oldest of the same client id is closed, none of another id or user', () => {
+    join('ann', 'a');
+    join('ann', 'a');
+    join('ann', 'b');
+    expect([room('ann', 'c', 'user'), room('ann', null, 'user')]).toEqual([false, false]);
+    expect([room('bob', 'a', 'user'), room('bob', 'a', 'server')]).toEqual([false, false]);
+    expect([room('ann', 'a', 'user'), room('ann', 'a', 'user')]).toEqual([true, true]);
+    expect(room('ann', 'a', 'user')).toBe(false);
+    expect(closed).toEqual(['ann a', 'ann a']);
+  });
+
+  test('the oldest that answers no pings is closed, of another user only when the server is full', () => {
+    const answering = join('ann', 'a');
+    join('ann', 'b');
+    join('bob', 'c');
+    for (let pings = 0; pings < 2; pings++) {
+      vi.advanceTimersByTime(30 * SECOND);
+      answering.answersPing();
+    }
+    expect([room('ann', 'new', 'user'), room('ann', 'new', 'user')]).toEqual([true, false]);
+    expect([room('ann', 'new', 'server'), room('ann', 'new', 'server')]).toEqual([true, false]);
+    expect(closed).toEqual(['ann b', 'bob c']);
+  });
 });

@@ -25,6 +25,7 @@ const upgrade = createUpgrade({
   ...limits,
   hub: {
     count: (user) => hub.count(user),
+    makeRoom: (needed) => hub.makeRoom(needed),
     addConnection(connection, who) {
       sockets.push(connection.ws);
       hub.addConnection(connection, who);
