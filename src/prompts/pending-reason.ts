@@ -7,7 +7,7 @@ type PendingRow = {
   /** The prompt is in the outbox: later prompts of its user wait behind it. */
   readonly isInOutbox?: true;
   /** The text in `translate/notification-texts.ts` that clients of the hosted dialect get. */
-  readonly notification?: 'waits' | 'sentAgain' | 'outcomeUnknown';
+  readonly notification?: 'waits' | 'sentAgain' | 'outcomeUnknown' | 'queued';
   /** The part of `/readyz` that reports it as well. */
   readonly readyzPart?: 'queue' | 'upstream';
 };
@@ -84,7 +84,7 @@ export const PENDING_REASONS = {
   // With a job. The first one stands for those below it, where the queue is not asked.
 
   /** `LivePrompts.setJobId`. */
-  job_queued: { text: 'Its job is in the queue of the upstream.' },
+  job_queued: { text: 'Its job is in the queue of the upstream.', notification: 'queued' },
   /** Embedded: `upstreams/jobs/fair-order.ts`; over Redis: `upstreams/distributed-state/queue-scripts.ts`. */
   workers_busy: { text: 'The workers run other jobs, or are about to take it. Users take turns.' },
   /** `upstreams/distributed-state/queue-condition.ts`, and so are the next two. */

@@ -12,6 +12,9 @@ export const NOTIFICATION_TEXTS = {
     `Prompt ${promptId} waits: the service that runs it has no room for it right now, or your ` +
     'earlier prompts are sent first. It is sent as soon as there is room. You need not submit it again; delete it from the queue if you do ' +
     'not want to wait.',
+  queued: (promptId: string): string =>
+    `Prompt ${promptId} waits in the queue for its turn. You need not submit it again; delete it from ` +
+    'the queue if you do not want to wait.',
   sentAgain: (promptId: string): string =>
     `Prompt ${promptId} will be retried: the service that runs it lost it before it began. You ` +
     'need not submit it again.',

@@ -35,6 +35,8 @@ export class EntryApplier {
   #state: ProgressState | undefined;
   /** It had a job: it waits to be sent again. */
   #hadJob = false;
+  /** Its job did not begin at once. */
+  #isInQueue = false;
   #endEffect: EndEffect | undefined;
 
   constructor(prompt: LivePrompt, options: EntryApplierOptions) {
@@ -105,11 +107,21 @@ export class EntryApplier {
   }
 
   #applyWait(reason: WaitReason): void {
-    const { livePrompts, hub } = this.#options;
+    this.#options.livePrompts.setWaitReason(this.#prompt, reason);
+    this.#notifyOf(reason);
+  }
+
+  #notifyOf(reason: WaitReason): void {
     const { promptId, caller } = this.#prompt;
-    livePrompts.setWaitReason(this.#prompt, reason);
     const { notification } = pendingRow(reason);
-    if (notification) hub.notify(caller.user, NOTIFICATION_TEXTS[notification](promptId));
+    if (!notification) return;
+    this.#options.hub.notify(caller.user, NOTIFICATION_TEXTS[notification](promptId));
+  }
+
+  /** Its user is told once, not at each move of the queue. */
+  #setInQueue(): void {
+    if (!this.#isInQueue) this.#notifyOf('job_queued');
+    this.#isInQueue = true;
   }
 
   async #applyLinked(): Promise<void> {
@@ -122,6 +134,7 @@ export class EntryApplier {
 
   #applyInput(input: ProgressInput, position: number): Promise<void> | undefined {
     this.#updateStatusFrom(input);
+    if (hasPlaceInQueue(input)) this.#setInQueue();
     if (this.#state === undefined && isStillQueued(input)) return undefined;
     const { state, effects } = reduceProgress(this.state(), input);
     this.#state = state;
@@ -200,6 +213,13 @@ function isStillQueued(input: ProgressInput): boolean {
   if (input.kind !== 'event' || input.event.event !== 'status') return false;
   const { status, x_cached_nodes: cached } = input.event.data;
   return status === 'queued' && cached === undefined;
+}
+
+/** True for an event that tells the place of the job among those that wait. */
+function hasPlaceInQueue(input: ProgressInput): boolean {
+  if (input.kind !== 'event' || input.event.event !== 'status') return false;
+  const { status, queue_position: place } = input.event.data;
+  return status === 'queued' && typeof place === 'number';
 }
 
 /** True for an effect that is sent at once; the end is not, nor a picture that has to be fetched. */

@@ -15,7 +15,7 @@ import type { JobEvent } from '../../../src/protocol/job-api.ts';
 import type { Job, JobStatus } from '../../../src/protocol/v2.ts';
 import { Hub } from '../../../src/sockets/hub.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
-import { fakeSocket } from '../../support/clients/fake-socket.ts';
+import { fakeSocket, openFake } from '../../support/clients/fake-socket.ts';
 
 const GRAPH = { '1': { class_type: 'Save', inputs: {} } };
 const jobOf = (status: JobStatus): Job => ({
@@ -130,6 +130,7 @@ function open({ streams = [], jobs = [] }: { streams?: Answer[]; jobs?: (Job | E
   }
   return {
     follower,
+    hub,
     prompt,
     clock,
     socket,
@@ -166,6 +167,27 @@ test('no event of a job is consumed before the client was answered', async () =>
   expect(entries).toEqual(['attached', 'released', 'input event', 'input settled', 'recorded']);
   expect(socket.heard().at(0)).toBe('execution_start');
   expect(socket.heard().at(-1)).toBe('executing:null');
+});
+
+test('hosted sockets are told once that a prompt waits in the queue, after the answer', async () => {
+  const atPlace = (queue_position: number): JobEvent => ({
+    event: 'status',
+    data: { status: 'queued', queue_position },
+  });
+  const { follower, hub, prompt, clock, socket, followJob } = open({
+    streams: [[atPlace(1), atPlace(0), RUNNING]],
+    jobs: [jobOf('succeeded')],
+  });
+  const hosted = openFake(hub, { dialect: 'hosted', user: 'u' });
+  await followJob();
+  await clock.advance(0);
+  expect(hosted.heard()).toEqual([]);
+  follower.releaseFrames(prompt);
+  await clock.advance(0);
+  expect(hosted.heard().slice(0, 2)).toEqual(['notification', 'execution_start']);
+  expect(hosted.heard().filter((name) => name === 'notification')).toHaveLength(1);
+  expect(hosted.messages()[0]?.data.value).toMatch(/^Prompt p waits in the queue/);
+  expect(socket.heard()).not.toContain('notification');
 });
 
 test('a finished prompt has its history and is not live any more', async () => {
