@@ -149,7 +149,7 @@ export const REFUSED_CALLS: readonly (readonly [
   [get('/api/jobs/none'), '404 error: Job not found', '404 code not_found'],
   [get('/api/job/none/status'), '404 refusal not_found', '404 code not_found'],
   [post('/api/jobs/cancel', '[]'), '400 refusal invalid_request', '400 code invalid_request'],
-  [get('/api/view'), '404 empty', '404 code not_found'],
+  [get('/api/view'), '404 empty', '400 code invalid_request'],
   [get('/api/view?filename='), '400 empty', '400 code invalid_request'],
   [get('/api/view?filename=a..b.png'), '400 empty', '400 code invalid_request'],
   [get('/api/view?filename=none.png'), '404 empty', '404 code not_found'],
