@@ -1,10 +1,10 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { freePort } from './free-port.ts';
+import { kill9 } from './kill9.ts';
 
 const PROGRAM = process.env['HOLDOVER_TEST_HAPROXY'] ?? 'haproxy';
 /** The configuration that compose.yaml mounts. */
@@ -44,23 +44,18 @@ export async function startBalancer(ports: readonly number[]): Promise<Balancer>
   writeFileSync(config, text);
   const url = `http://127.0.0.1:${port}`;
   let child: ChildProcess | undefined;
-  async function kill9(): Promise<void> {
-    if (!child || child.exitCode !== null || child.signalCode !== null) return;
-    const exit = once(child, 'exit');
-    child.kill('SIGKILL');
-    await exit;
-  }
+  const end = async (): Promise<void> => child && kill9(child);
   async function restart(): Promise<void> {
-    await kill9();
+    await end();
     child = spawn(PROGRAM, ['-db', '-f', config], { stdio: 'ignore' });
     await untilServing(url, child);
   }
   async function close(): Promise<void> {
-    await kill9();
+    await end();
     rmSync(folder, { recursive: true, force: true });
   }
   await restart().catch((error: unknown) => close().then(() => Promise.reject(error)));
-  return { url, wsUrl: url.replace('http', 'ws'), kill9, restart, close };
+  return { url, wsUrl: url.replace('http', 'ws'), kill9: end, restart, close };
 }
 
 async function untilServing(url: string, child: ChildProcess): Promise<void> {

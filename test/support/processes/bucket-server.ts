@@ -1,11 +1,11 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { freePort } from './free-port.ts';
+import { kill9 } from './kill9.ts';
 
 /** A server with buckets, of another make than any code here, on files in a temporary folder. */
 export type BucketServer = {
@@ -52,24 +52,18 @@ export async function startBucketServer(): Promise<BucketServer> {
   const folderOf = (bucket: string): string => join(dir, 'buckets', bucket);
   await mkdir(folderOf('files'), { recursive: true });
   let child = await start(port, dir);
-  async function kill9(): Promise<void> {
-    if (child.exitCode !== null || child.signalCode !== null) return;
-    const exit = once(child, 'exit');
-    child.kill('SIGKILL');
-    await exit;
-  }
   return {
     endpoint: `http://127.0.0.1:${port}`,
     credentials: KEYS,
     folderOf,
     createBucket: async (name) => void (await mkdir(folderOf(name), { recursive: true })),
-    kill9,
+    kill9: () => kill9(child),
     async restart() {
-      await kill9();
+      await kill9(child);
       child = await start(port, dir);
     },
     async dispose() {
-      await kill9();
+      await kill9(child);
       await rm(dir, { recursive: true, force: true });
     },
   };

@@ -4,6 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { kill9 } from './kill9.ts';
 import {
   type TestedUpstream,
   argsOfPair,
@@ -140,10 +141,6 @@ async function startOne(options: StartOptions): Promise<Holdover> {
   child.stderr.on('data', (chunk: Buffer) => log.push(chunk.toString()));
   const url = await listening(child, log);
   const exited = once(child, 'exit') as Promise<[number | null]>;
-  const stop = async (signal: NodeJS.Signals): Promise<number | null> => {
-    child.kill(signal);
-    return (await exited)[0];
-  };
   return {
     url,
     wsUrl: url.replace(/^http/, 'ws'),
@@ -156,12 +153,13 @@ async function startOne(options: StartOptions): Promise<Holdover> {
       return log[0] ?? '';
     },
     ended: exited.then(() => {}),
-    async kill9() {
-      await stop('SIGKILL');
+    kill9: () => kill9(child),
+    async terminate() {
+      child.kill('SIGTERM');
+      return (await exited)[0];
     },
-    terminate: () => stop('SIGTERM'),
     async dispose() {
-      if (child.exitCode === null && child.signalCode === null) await stop('SIGKILL');
+      await kill9(child);
       await rm(dataDir, { recursive: true, force: true });
     },
   };

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { freePort } from './free-port.ts';
+import { kill9 } from './kill9.ts';
 import type { RedisCluster } from './redis-cluster.ts';
 
 /** A Redis of the tests' own, durable to the last answered command. */
@@ -74,20 +75,13 @@ export async function startRedisNode(
   const port = await freePort();
   let child = await start(port, dir, more);
 
-  async function kill9(): Promise<void> {
-    if (child.exitCode !== null || child.signalCode !== null) return;
-    const exit = once(child, 'exit');
-    child.kill('SIGKILL');
-    await exit;
-  }
-
   const password = more['requirepass'];
   return {
     url: `redis://${password === undefined ? '' : `:${password}@`}127.0.0.1:${port}`,
     port,
-    kill9,
+    kill9: () => kill9(child),
     async restart() {
-      await kill9();
+      await kill9(child);
       child = await start(port, dir, more);
     },
     pause: () => void child.kill('SIGSTOP'),
@@ -101,7 +95,7 @@ export async function startRedisNode(
       return texts.join('\n');
     },
     async dispose() {
-      await kill9();
+      await kill9(child);
       await rm(dir, { recursive: true, force: true });
     },
   };

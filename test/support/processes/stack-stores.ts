@@ -1,5 +1,4 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
@@ -8,6 +7,7 @@ import { Redis } from 'ioredis';
 import { bucketProgram } from './bucket-server.ts';
 import { SECRETS, type Service, composeServices, valueOf, valuesOf } from './compose.ts';
 import { freePort } from './free-port.ts';
+import { kill9 } from './kill9.ts';
 import { asOneServer, isClusterTested } from './redis.ts';
 import { type RedisCluster, startRedisCluster } from './redis-cluster.ts';
 
@@ -136,16 +136,10 @@ function shellCheckOf({ healthcheck }: Service): string {
 async function startStore(store: StoreProcess): Promise<StackStore> {
   await mkdir(store.folder, { recursive: true });
   let child = await startHealthy(store);
-  async function kill9(): Promise<void> {
-    if (child.exitCode !== null || child.signalCode !== null) return;
-    const exit = once(child, 'exit');
-    child.kill('SIGKILL');
-    await exit;
-  }
   return {
-    kill9,
+    kill9: () => kill9(child),
     async restart() {
-      await kill9();
+      await kill9(child);
       child = await startHealthy(store);
     },
   };

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { REST_BETWEEN_STEPS } from './holdover.ts';
+import { kill9 } from './kill9.ts';
 
 const MAIN = fileURLToPath(new URL('../../../dist/main.js', import.meta.url));
 
@@ -44,20 +45,17 @@ export async function startWorker(options: {
   child.stderr.on('data', (chunk: Buffer) => log.push(chunk.toString()));
   await ready(child, log);
   const exited = once(child, 'exit') as Promise<[number | null]>;
-  const stop = async (signal: NodeJS.Signals): Promise<number | null> => {
-    child.kill(signal);
-    return (await exited)[0];
-  };
   return {
     pid: child.pid ?? 0,
     log: () => log.join(''),
-    kill9: async () => void (await stop('SIGKILL')),
-    terminate: () => stop('SIGTERM'),
+    kill9: () => kill9(child),
+    async terminate() {
+      child.kill('SIGTERM');
+      return (await exited)[0];
+    },
     pause: () => void child.kill('SIGSTOP'),
     resume: () => void child.kill('SIGCONT'),
-    async dispose() {
-      if (child.exitCode === null && child.signalCode === null) await stop('SIGKILL');
-    },
+    dispose: () => kill9(child),
   };
 }
 

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { freePort } from '../processes/free-port.ts';
+import { kill9 } from '../processes/kill9.ts';
 import { type Installed, installPackages } from '../clients/python-packages.ts';
 
 const REQUIREMENTS = fileURLToPath(new URL('../../proxy/requirements.txt', import.meta.url));
@@ -39,11 +39,7 @@ export async function startComfyApiProxy(options: {
   return {
     url: `http://127.0.0.1:${port}`,
     log: () => log.join(''),
-    async dispose() {
-      if (child.exitCode !== null || child.signalCode !== null) return;
-      child.kill('SIGKILL');
-      await once(child, 'exit');
-    },
+    dispose: () => kill9(child),
   };
 }
 
