@@ -1,5 +1,10 @@
 import { once } from 'node:events';
-import { type IncomingHttpHeaders, type IncomingMessage, request as requestHttp } from 'node:http';
+import {
+  type Agent,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  request as requestHttp,
+} from 'node:http';
 import { request as requestHttps } from 'node:https';
 
 /** An answer, with nothing unpacked and no redirect followed. */
@@ -17,6 +22,8 @@ export type CallOptions = {
   readonly body?: string | Buffer;
   /** PEM of a certificate to trust. */
   readonly ca?: string;
+  /** Has connections for many calls; without it each call has one of its own. */
+  readonly agent?: Agent;
 };
 
 /** Calls with the path exactly as written: `fetch` would tidy it. */
@@ -25,10 +32,10 @@ export async function call(
   path: string,
   options: CallOptions = {},
 ): Promise<Called> {
-  const { method = 'GET', headers = {}, body, ca } = options;
+  const { method = 'GET', headers = {}, body, ca, agent = false } = options;
   const { protocol, hostname, port } = new URL(baseUrl);
   const length = body === undefined ? {} : { 'Content-Length': String(Buffer.byteLength(body)) };
-  const target = { hostname, port, path, method, headers: { ...length, ...headers }, agent: false };
+  const target = { hostname, port, path, method, headers: { ...length, ...headers }, agent };
   const outgoing =
     protocol === 'https:' ? requestHttps({ ...target, ...(ca && { ca }) }) : requestHttp(target);
   outgoing.end(body);
