@@ -61,8 +61,9 @@ const ENDS = new Set(['execution_success', 'execution_error', 'execution_interru
 export async function checkAll(run: Run): Promise<void> {
   await acceptedIsKept(run);
   oneJobPerPrompt(run);
-  await onePromptOneEnd(run);
-  await noSuccessWithoutOne(run);
+  const histories = await historiesOf(run);
+  await onePromptOneEnd(run, histories);
+  noSuccessWithoutOne(run, histories);
   memoryIsBounded(run);
   usersAreApart(run);
   refusalsAreDiscreet(run);
@@ -88,27 +89,38 @@ export async function acceptedIsKept(run: Run): Promise<void> {
  * began do not count, and the keys made for what took their place are the same.
  */
 export function oneJobPerPrompt({ upstream, posts }: Pick<Run, 'upstream' | 'posts'>): void {
-  const submits = upstream.requests('submit');
+  const submits = groupBy(upstream.requests('submit'), markerOf);
+  const kept = [...upstream.jobs.values()].filter(({ status }) => status !== 'expired');
+  const jobsByMarker = groupBy(kept, ({ workflow }) => prefixOf(workflow));
   for (const { marker } of posts) {
-    const jobs = [...upstream.jobs.values()].filter(
-      ({ workflow, status }) => prefixOf(workflow) === marker && status !== 'expired',
-    );
+    const jobs = jobsByMarker.get(marker) ?? [];
     expect([marker, 'has jobs', jobs.map(({ id }) => id).slice(1)]).toEqual([
       marker,
       'has jobs',
       [],
     ]);
-    const keys = new Set(submits.filter((sent) => markerOf(sent) === marker).map(rootOf));
+    const keys = new Set(submits.get(marker)?.map(rootOf));
     expect([marker, 'used keys', [...keys].slice(1)]).toEqual([marker, 'used keys', []]);
   }
   const used = [...upstream.jobs.values()].flatMap(({ key }) => (key === undefined ? [] : [key]));
   expect(used.length, 'jobs and the keys they were made with').toBe(new Set(used).size);
 }
 
+function groupBy<T>(all: readonly T[], keyOf: (one: T) => string): ReadonlyMap<string, T[]> {
+  const groups = new Map<string, T[]>();
+  for (const one of all) {
+    const key = keyOf(one);
+    const group = groups.get(key);
+    if (group) group.push(one);
+    else groups.set(key, [one]);
+  }
+  return groups;
+}
+
 /** I3: each accepted prompt ended once, in history and on every socket that was there all along. */
-export async function onePromptOneEnd(run: Run): Promise<void> {
+export async function onePromptOneEnd(run: Run, histories: Histories): Promise<void> {
   for (const { account, promptId = '', marker } of accepted(run)) {
-    const entry = await historyOf(run, account, promptId);
+    const entry = histories.get(account)?.[promptId];
     expect([marker, 'ended', entry !== undefined]).toEqual([marker, 'ended', true]);
     for (const { frames, ...socket } of run.sockets) {
       if (socket.account !== account || !socket.isWhole()) continue;
@@ -131,13 +143,12 @@ function endedAtMs(entry: any): number {
 }
 
 /** I4: a success in v1 is a success in v2. */
-export async function noSuccessWithoutOne(run: Run): Promise<void> {
-  const { upstream } = run;
+export function noSuccessWithoutOne(run: Run, histories: Histories): void {
+  const jobs = groupBy([...run.upstream.jobs.values()], ({ workflow }) => prefixOf(workflow));
   for (const { account, promptId = '', marker } of accepted(run)) {
-    const entry = await historyOf(run, account, promptId);
+    const entry = histories.get(account)?.[promptId];
     if (entry?.status.status_str !== 'success') continue;
-    const job = [...upstream.jobs.values()].find(({ workflow }) => prefixOf(workflow) === marker);
-    expect([marker, job?.status]).toEqual([marker, 'succeeded']);
+    expect([marker, jobs.get(marker)?.[0]?.status]).toEqual([marker, 'succeeded']);
   }
 }
 
@@ -162,12 +173,11 @@ export function usersAreApart({ posts, answers, sockets }: Run): void {
 /** I7: errors are v1's, and neither they nor logs nor files tell keys, addresses or insides. */
 export function refusalsAreDiscreet(run: Run): void {
   const { answers, keys, upstream, holdover } = run;
-  const hosts = [upstream.origin, new URL(upstream.origin).host];
+  const secrets = [...keys, upstream.origin, new URL(upstream.origin).host];
   for (const { what, status, text } of answers) {
     const where = `${status} to ${what}`;
-    for (const secret of [...keys, ...hosts]) {
-      expect([where, text.includes(secret)]).toEqual([where, false]);
-    }
+    const told = secrets.filter((secret) => text.includes(secret));
+    expect([where, told]).toEqual([where, []]);
     if (status < 400) continue;
     expect([where, text]).not.toEqual([
       where,
@@ -177,10 +187,8 @@ export function refusalsAreDiscreet(run: Run): void {
   }
   const log = [...run.oldLogs, holdover().log()].join('');
   expect(log).not.toMatch(/uncaught|unhandled/i);
-  for (const key of keys) {
-    expect(log.includes(key), 'a key in the log').toBe(false);
-    expect(filesWith(holdover().dataDir, key), 'files with a key').toEqual([]);
-  }
+  for (const key of keys) expect(log.includes(key), 'a key in the log').toBe(false);
+  expect(filesWith(holdover().dataDir, ...keys), 'files with a key').toEqual([]);
 }
 
 /** I8: no file, no descriptor and no connection is left of what is over. */
@@ -285,8 +293,15 @@ async function ask(
   return { status: response.status, json: text === '' ? undefined : JSON.parse(text) };
 }
 
-async function historyOf(run: Run, account: string, promptId: string): Promise<any> {
-  return (await ask(run, account, `/history/${encodeURIComponent(promptId)}`)).json[promptId];
+/** `GET /history` of each account that posted prompts. */
+type Histories = ReadonlyMap<string, any>;
+
+async function historiesOf(run: Run): Promise<Histories> {
+  const histories = new Map<string, any>();
+  for (const { account } of accepted(run)) {
+    if (!histories.has(account)) histories.set(account, (await ask(run, account, '/history')).json);
+  }
+  return histories;
 }
 
 function typesOf(frames: readonly Received[], promptId: string): readonly string[] {
