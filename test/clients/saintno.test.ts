@@ -119,7 +119,7 @@ describe('with previews forwarded', () => {
 
   test('a workflow that fails after a while carries v1’s exception as the cause', async () => {
     const { result, failure, promptId } = await call(
-      growing({ seed: 33, steps: 400, prefix: '../../escape' }),
+      growing({ seed: 33, steps: 40, prefix: '../../escape' }),
     );
     expect(result).toBe(false);
     expect(failure?.name).toBe('CustomEventError');

@@ -57,7 +57,7 @@ function graphOf({ inputs }: Acknowledged, marker: string, { random, next }: Act
   const kind = random();
   const input = inputs.at(Math.floor(random() * inputs.length));
   if (kind > 0.8 && input) return loading(input.name, marker);
-  if (kind > 0.5) return growing({ seed: next(), steps: 20, side: 96, prefix: marker });
+  if (kind > 0.5) return growing({ seed: next(), steps: 40, prefix: marker });
   return flat({ color: next() % 0xffffff, prefix: marker });
 }
 

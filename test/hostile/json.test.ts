@@ -5,7 +5,7 @@ import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 import { type RawAnswer, dial, requestText, say } from '../support/clients/raw-socket.ts';
 import { CANARY, expectNoLeak, expectHealthy } from '../support/processes/expect-healthy.ts';
 import { connect, getJson, postPrompt } from '../support/clients/v1-client.ts';
-import { flat } from '../support/graphs/workflows.ts';
+import { endless, flat } from '../support/graphs/workflows.ts';
 
 const LIMIT = 1024 * 1024;
 const TOO_LARGE = `Maximum request body size ${LIMIT} exceeded.`;
@@ -230,7 +230,11 @@ describe('POST /prompt answers 400 with error and node_errors to', () => {
 
   test('the same number under the same id', async () => {
     const save = flat({ prefix: 'duplicate' });
-    const first = await postPrompt(server.url, { prompt: slow(), prompt_id: 'same-id', number: 3 });
+    const first = await postPrompt(server.url, {
+      prompt: endless(),
+      prompt_id: 'same-id',
+      number: 3,
+    });
     expect(first.status).toBe(200);
     const duplicate = await postPrompt(server.url, {
       prompt: save,
@@ -474,7 +478,7 @@ test.each([
 test('a secret in extra_data reaches no queue, no history, no frame and no log', async () => {
   const listener = await connect(server.wsUrl, { clientId: 'secretive' });
   const extra_data = { api_key_comfy_org: CANARY, auth_token_comfy_org: CANARY, kept: 'yes' };
-  const sent = { prompt: slow(), prompt_id: 'secret', client_id: 'secretive', extra_data };
+  const sent = { prompt: endless(), prompt_id: 'secret', client_id: 'secretive', extra_data };
   expect(await postPrompt(server.url, sent)).toMatchObject({ status: 200 });
   const queue = JSON.stringify(await getJson(`${server.url}/queue`));
   expect(queue).toContain('kept');
@@ -492,14 +496,6 @@ test('a secret in extra_data reaches no queue, no history, no frame and no log',
   expect(JSON.stringify(listener.frames)).not.toContain(CANARY);
   await listener.close();
 });
-
-function slow(): object {
-  const inputs = { width: 256, height: 256, seed: 1, steps: 10_000, feed: 0.055, kill: 0.062 };
-  return {
-    '1': { class_type: 'ReactionDiffusion', inputs },
-    '9': { class_type: 'SaveImage', inputs: { images: ['1', 0], filename_prefix: 'slow' } },
-  };
-}
 
 async function ended(promptId: string): Promise<any> {
   const url = `${server.url}/history/${encodeURIComponent(promptId)}`;

@@ -105,7 +105,7 @@ test('sockets that never read cost little while previews stream, and the others 
   const listener = await connect(server.wsUrl, { clientId: 'slow' });
   for (let i = 0; i < 10; i++) await socketThatNeverReads('slow');
   const grown = await growthMb(async () => {
-    const prompt = growing({ steps, side: 128 });
+    const prompt = growing({ steps });
     const { body } = await postPrompt(server.url, {
       prompt,
       client_id: 'slow',

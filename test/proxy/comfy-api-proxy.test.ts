@@ -19,7 +19,7 @@ import {
 } from '../support/upstreams/comfy-api-proxy.ts';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 import { type Recorder, connect, getJson, postPrompt } from '../support/clients/v1-client.ts';
-import { endless, flat, growing, loading } from '../support/graphs/workflows.ts';
+import { endless, flat, growing, lasting, loading } from '../support/graphs/workflows.ts';
 
 // The real self-hosted v2 server: Holdover → comfy-api-proxy → a v1 engine. The engine is another
 // Holdover's v1 surface, so that its surface is also spoken to by a stranger.
@@ -260,10 +260,7 @@ describe.skipIf(!installed.ok)(`in front of comfy-api-proxy${notRun}`, () => {
     onTestFinished(() => rm(dataDir, { recursive: true, force: true }));
     const ranBefore = await finishedAt(engine);
     const first = await inFront({ dataDir });
-    const prompts = [
-      growing({ seed: 8, steps: LONG, side: 256, prefix: 'on' }),
-      flat({ color: 7 }),
-    ];
+    const prompts = [lasting({ seed: 8, prefix: 'on' }), flat({ color: 7 })];
     const ids = [];
     for (const prompt of prompts)
       ids.push((await postPrompt(first.url, { prompt })).body.prompt_id);

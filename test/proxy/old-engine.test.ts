@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { entryOf, untilRunning } from '../support/clients/client-helpers.ts';
-import { flat, growing } from '../support/graphs/workflows.ts';
+import { flat, lasting } from '../support/graphs/workflows.ts';
 import { type Stack, editQueue, notRun, openStack } from './open.ts';
 
 // An engine without `POST /api/jobs/{id}/cancel`: the server answers 200 to every cancel all the same.
@@ -17,7 +17,7 @@ describe.skipIf(notRun !== '')(`an older engine behind comfy-api-proxy${notRun}`
 
   test('a prompt that was not cancelled stays in the queue, runs, and the log says why, once', async () => {
     const { holdover } = stack;
-    const head = await stack.post(growing({ steps: 100, side: 256, prefix: 'head' }));
+    const head = await stack.post(lasting({ prefix: 'head' }));
     expect(await untilRunning(holdover.url)).toBe(head);
     const waiting = [await stack.post(flat({ color: 21 })), await stack.post(flat({ color: 22 }))];
     expect((await editQueue(holdover, { delete: waiting })).status).toBe(200);

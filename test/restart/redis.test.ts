@@ -9,7 +9,7 @@ import { untilRunning } from '../support/clients/client-helpers.ts';
 import { type Holdover, runHoldover, startHoldover } from '../support/processes/holdover.ts';
 import { type RedisServer, redisMissing, startRedis } from '../support/processes/redis.ts';
 import { connect, getJson, postPrompt } from '../support/clients/v1-client.ts';
-import { flat, growing } from '../support/graphs/workflows.ts';
+import { flat, lasting } from '../support/graphs/workflows.ts';
 
 // Each starts several processes.
 vi.setConfig({ testTimeout: 60_000 });
@@ -65,8 +65,7 @@ describe.skipIf(missing !== '')(`with a ledger in Redis${missing}`, () => {
 
   test('a prompt that ran and one that waited go on after a kill -9', async () => {
     const ids = ['runs', 'waits'];
-    for (const prompt_id of ids)
-      await postPrompt(server.url, { prompt: growing({ steps: 60, side: 128 }), prompt_id });
+    for (const prompt_id of ids) await postPrompt(server.url, { prompt: lasting(), prompt_id });
     await untilRunning(server.url);
     await server.kill9();
     server = await start();
@@ -82,8 +81,7 @@ describe.skipIf(missing !== '')(`with a ledger in Redis${missing}`, () => {
   test('a Redis that dies in the middle of a run and comes back costs no client anything', async () => {
     const socket = await connect(server.wsUrl);
     const client_id = 'test-client';
-    const prompt = growing({ steps: 60, side: 128 });
-    await postPrompt(server.url, { prompt, client_id, prompt_id: 'runs' });
+    await postPrompt(server.url, { prompt: lasting(), client_id, prompt_id: 'runs' });
     await socket.until((frame) => frame.kind === 'text' && frame.type === 'progress');
     await redis.kill9();
     const accepting = postPrompt(server.url, { prompt: flat(), client_id, prompt_id: 'next' });

@@ -9,7 +9,7 @@ import { type Holdover, runHoldover, startHoldover } from '../support/processes/
 import { dial, requestText } from '../support/clients/raw-socket.ts';
 import { CANARY, filesWith } from '../support/processes/expect-healthy.ts';
 import { connect, getJson, postPrompt } from '../support/clients/v1-client.ts';
-import { endless, flat, growing, loading } from '../support/graphs/workflows.ts';
+import { endless, flat, lasting, loading } from '../support/graphs/workflows.ts';
 
 // Each starts a process or three.
 vi.setConfig({ testTimeout: 60_000 });
@@ -45,8 +45,7 @@ describe('SIGTERM', () => {
       ['a', 'b', 'a'].map((clientId) => connect(server.wsUrl, { clientId })),
     );
     const closed = sockets.map(async ({ socket }) => (await once(socket, 'close'))[0]);
-    const prompt = growing({ steps: 150, side: 256 });
-    await postPrompt(server.url, { prompt, prompt_id: 'runs', client_id: 'a' });
+    await postPrompt(server.url, { prompt: lasting(), prompt_id: 'runs', client_id: 'a' });
     await postPrompt(server.url, { prompt: flat(), prompt_id: 'waits', client_id: 'a' });
     await untilRunning(server.url);
     expect(await server.terminate()).toBe(0);

@@ -7,7 +7,7 @@ import { entryOf, formatOf, untilRunning } from '../support/clients/client-helpe
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 import { connect, getJson, postPrompt } from '../support/clients/v1-client.ts';
 import { v2Client } from '../support/clients/v2-client.ts';
-import { endless, flat, growing } from '../support/graphs/workflows.ts';
+import { endless, flat, growing, lasting } from '../support/graphs/workflows.ts';
 
 /** The machine may be busy. */
 const PATIENTLY = { timeout: 30_000 };
@@ -192,7 +192,7 @@ describe.each(['embedded', 'remote'] as const)('%s, killed in the middle', (upst
 
   test('a job submitted through v2 is still in the queue afterwards, and ends in /history', async () => {
     const { body: job } = await v2Client(holdover.url).submit(
-      growing({ seed: 51, steps: 100, side: 256, prefix: 'survivor' }),
+      lasting({ seed: 51, prefix: 'survivor' }),
     );
     expect(await untilRunning(holdover.url)).toBe(job.id);
     await holdover.kill9();

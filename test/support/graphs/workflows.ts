@@ -2,6 +2,8 @@ import type { Graph } from '../../../src/protocol/v2.ts';
 
 /** Workflows in API format that the client tests send; small, so that a suite stays fast. */
 
+export const LASTING_STEPS = 200;
+
 const GENERATOR = { width: 64, height: 64, feed: 0.055, kill: 0.062 };
 
 /** Grows a picture with progress and previews (node 1), and saves it (node 9). */
@@ -19,6 +21,11 @@ export function growing(
 /** Runs until a client stops it: small, because a server under test rests longer than it computes a short step. */
 export function endless(options: { seed?: number } = {}): Graph {
   return growing({ ...options, steps: 10_000, prefix: 'endless' });
+}
+
+/** Takes seconds, most of which a server under test rests: for a test that is to be in the middle of it. */
+export function lasting(options: { seed?: number; prefix?: string } = {}): Graph {
+  return growing({ ...options, steps: LASTING_STEPS });
 }
 
 /** Fails while it runs when the named upload is no picture. */

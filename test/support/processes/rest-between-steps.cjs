@@ -3,9 +3,9 @@
 const { isMainThread } = require('node:worker_threads');
 
 /** The short jobs of tests are over by then. */
-const FULL_SPEED_MS = 80;
-/** From then on it computes a quarter of the time. */
-const REST_PER_WORK = 3;
+const FULL_SPEED_MS = 40;
+/** From then on it computes a ninth of the time. */
+const REST_PER_WORK = 8;
 /** A job with more is one that runs until it is stopped. */
 const STEPS_OF_LONG_JOBS = 400;
 const LONGEST_REST_MS = 25;

@@ -16,7 +16,7 @@ import {
   postPrompt,
 } from '../../support/clients/v1-client.ts';
 import { type WorkerProcess, startWorker } from '../../support/processes/worker.ts';
-import { endless, flat, growing, streaming } from '../../support/graphs/workflows.ts';
+import { endless, flat, growing, lasting, streaming } from '../../support/graphs/workflows.ts';
 
 // Each starts several processes.
 vi.setConfig({ testTimeout: 150_000, hookTimeout: 60_000 });
@@ -70,9 +70,6 @@ describe.skipIf(redisMissing() !== '')(`workers on one Redis${redisMissing()}`, 
     expect(status).toBe(200);
     return body.prompt_id;
   }
-
-  /** Long enough to be in the middle of it. */
-  const long = (prefix: string) => growing({ steps: 100, side: 128, prefix });
 
   const inTheMiddle = (promptId: string) => (frame: Received) =>
     frame.kind === 'text' && frame.type === 'progress' && frame.data.prompt_id === promptId;
@@ -154,7 +151,7 @@ describe.skipIf(redisMissing() !== '')(`workers on one Redis${redisMissing()}`, 
   test('what a killed worker was running ends at another, once', async () => {
     const dying = await worker();
     const socket = await listen();
-    const id = await send(long('killed'));
+    const id = await send(lasting({ prefix: 'killed' }));
     await socket.until(inTheMiddle(id), 60_000);
     await dying.kill9();
     await worker();
@@ -164,7 +161,7 @@ describe.skipIf(redisMissing() !== '')(`workers on one Redis${redisMissing()}`, 
   test('what a killed worker was running is taken up within seconds', async () => {
     const dying = await worker({});
     const socket = await listen();
-    const id = await send(long('soon'));
+    const id = await send(lasting({ prefix: 'soon' }));
     await socket.until(inTheMiddle(id), 60_000);
     const links = openRedis(redis.url, { log: silentLogger() });
     onTestFinished(() => links.close());
@@ -180,7 +177,7 @@ describe.skipIf(redisMissing() !== '')(`workers on one Redis${redisMissing()}`, 
   test('a worker that slept through its lock says no more of the job another took over', async () => {
     const asleep = await worker();
     const socket = await listen();
-    const id = await send(long('slept'));
+    const id = await send(lasting({ prefix: 'slept' }));
     await socket.until(inTheMiddle(id), 60_000);
     asleep.pause();
     await worker();
@@ -198,7 +195,7 @@ describe.skipIf(redisMissing() !== '')(`workers on one Redis${redisMissing()}`, 
   test('a worker that is told to stop hands its job back at once', async () => {
     const deprecation = await worker(NEVER);
     const socket = await listen();
-    const id = await send(long('handed'));
+    const id = await send(lasting({ prefix: 'handed' }));
     await socket.until(inTheMiddle(id), 60_000);
     await worker(NEVER);
     expect(await deprecation.terminate()).toBe(0);
@@ -208,7 +205,7 @@ describe.skipIf(redisMissing() !== '')(`workers on one Redis${redisMissing()}`, 
   test('a Redis that dies and comes back loses no prompt', async () => {
     await worker();
     const socket = await listen();
-    const id = await send(long('survives'));
+    const id = await send(lasting({ prefix: 'survives' }));
     const waiting = await send(flat({ prefix: 'waits' }));
     await socket.until(inTheMiddle(id), 60_000);
     await redis.kill9();
@@ -220,7 +217,7 @@ describe.skipIf(redisMissing() !== '')(`workers on one Redis${redisMissing()}`, 
   test('a server that is killed finds the prompt again that a worker has run meanwhile', async () => {
     await worker();
     const socket = await listen();
-    const id = await send(long('alone'));
+    const id = await send(lasting({ prefix: 'alone' }));
     await socket.until(inTheMiddle(id), 60_000);
     const { port } = front;
     await front.kill9();
