@@ -20,7 +20,8 @@ export function findChromium():
 
 /**
  * Chromium reads the last list of this flag alone: first Playwright's own list, then two pages that the address bar of
- * each window loads, which no test sees. They take two thirds of a second of processor time a window.
+ * each window loads, which no test sees, and a process for a page that no test opens. The pages take two thirds of a
+ * second of processor time a window.
  */
 const DISABLED_FEATURES = [
   'AvoidUnnecessaryBeforeUnloadCheckSync',
@@ -38,6 +39,7 @@ const DISABLED_FEATURES = [
   'PreconnectToSearch',
   'WebUIOmniboxPopup',
   'WebUIOmniboxAimPopup',
+  'SpareRendererForSitePerProcess',
 ];
 
 export function launchChromium(executablePath: string): Promise<Browser> {
