@@ -104,13 +104,7 @@ export function entryOf(row: Pick<PromptRow, 'entryJson'>): HistoryEntry | null 
 
 function outputFacts(row: PromptRow, entry: HistoryEntry) {
   const item = jobItem({
-    submitted: {
-      number: row.number,
-      promptId: row.promptId,
-      graph: {},
-      extraData: {},
-      targets: [],
-    },
+    submitted: { number: row.number, promptId: row.promptId, extraData: {} },
     word: (row.statusWord ?? 'lost') as StatusWord,
     createdAtMs: row.createdAtMs,
     startedAtMs: row.startedAtMs,

@@ -14,11 +14,16 @@ export type JobView = {
   readonly entry: HistoryEntry | null;
 };
 
+/** The part of a view that an item of the list shows. */
+export type ItemView = Omit<JobView, 'submitted'> & {
+  readonly submitted: Pick<Submitted, 'promptId' | 'number' | 'extraData'>;
+};
+
 /** Lists of what a node shows that are facts about files, not files. */
 const NOT_MEDIA = new Set(['animated']);
 
 /** An item of `GET /api/jobs`; what is unknown is left out. */
-export function jobItem(view: JobView): JsonObject {
+export function jobItem(view: ItemView): JsonObject {
   const { submitted } = view;
   const error = endMessage(view.entry, 'execution_error');
   return defined({
@@ -93,10 +98,10 @@ function shownFiles(outputs: HistoryEntry['outputs']): readonly Shown[] {
 export const OUTPUT_TYPES = ['image', 'video', 'audio', '3d'] as const;
 export type OutputType = (typeof OUTPUT_TYPES)[number];
 
-/** True when a job has an output of this kind, by the name of the file, else by its list. */
-export function hasOutputOf(view: JobView, type: OutputType): boolean {
-  const files = view.entry ? shownFiles(view.entry.outputs) : [];
-  return files.some(({ filename, mediaType }) => outputTypeOf(filename, mediaType) === type);
+/** The kinds of the outputs of a job, by the names of the files, else by their lists. */
+export function outputTypesOf({ entry }: ItemView): ReadonlySet<string> {
+  const files = entry ? shownFiles(entry.outputs) : [];
+  return new Set(files.map(({ filename, mediaType }) => outputTypeOf(filename, mediaType)));
 }
 
 function outputTypeOf(filename: string, mediaType: string): string {

@@ -1,21 +1,23 @@
 import type { Ledger, PromptOutline } from '../ledger/ledger.ts';
 import {
-  type JobView,
+  type ItemView,
   OUTPUT_TYPES,
   type OutputType,
-  hasOutputOf,
   jobItem,
+  outputTypesOf,
   viewStatus,
 } from '../translate/job-views.ts';
 import type { ExceptionWord } from '../translate/stored-history-entry.ts';
 import type { ListedStatus } from '../translate/status.ts';
+import { yieldEvery } from '../lib/event-loop.ts';
+import { jsonWeight } from '../protocol/json-steps.ts';
 import type { JsonObject } from '../protocol/json.ts';
 import type { LivePrompts, LivePrompt } from '../prompts/live-prompts.ts';
 import { rulesFor } from '../dialects/dialect.ts';
 import { V1Error, faultOf, sendJson } from '../dialects/errors.ts';
 import type { MarkFetched } from '../prompts/mark-fetched.ts';
 import { integerParam } from './routing/body.ts';
-import { endedView, liveView, wordOf } from './job-view.ts';
+import { endedItemView, liveView, wordOf } from './job-view.ts';
 import type { V1Request } from './routes.ts';
 
 type JobListServices = {
@@ -58,13 +60,11 @@ export async function listJobs(services: JobListServices, request: V1Request): P
   const inWorkflow =
     workflowId === null
       ? sorted
-      : await filterByView(sorted, (view) => {
-          return jobItem(view).workflow_id === workflowId;
-        });
+      : await filterShown(sorted, ({ item }) => item.workflow_id === workflowId);
   const found =
     outputType === null
       ? inWorkflow
-      : await filterByView(inWorkflow, (view) => hasOutputOf(view, outputType));
+      : await filterShown(inWorkflow, ({ outputTypes }) => outputTypes.has(outputType));
   const shown = found.slice(offset, offset + limit);
   const jobs = await jobItemsOf(shown);
   services.markFetched(request, 'listed', endedIds(jobs));
@@ -83,8 +83,8 @@ export async function listJobs(services: JobListServices, request: V1Request): P
 async function jobItemsOf(entries: readonly ListedJob[]): Promise<JsonObject[]> {
   const items: JsonObject[] = [];
   for (const entry of entries) {
-    const view = await entry.view();
-    if (view) items.push(jobItem(view));
+    const shown = await entry.shown();
+    if (shown) items.push(shown.item);
   }
   return items;
 }
@@ -96,10 +96,12 @@ function endedIds(items: readonly JsonObject[]): readonly string[] {
 }
 
 /** Enough of a prompt to sort and filter by; its texts are read only when it is shown. */
-type ListedJob = Pick<JobView, 'word' | 'createdAtMs' | 'startedAtMs' | 'endedAtMs'> & {
+type ListedJob = Pick<ItemView, 'word' | 'createdAtMs' | 'startedAtMs' | 'endedAtMs'> & {
   /** `undefined`: it was deleted meanwhile. */
-  readonly view: () => Promise<JobView | undefined>;
+  readonly shown: () => Promise<ShownJob | undefined>;
 };
+
+type ShownJob = { readonly item: JsonObject; readonly outputTypes: ReadonlySet<string> };
 
 /** Oldest first. A prompt that ends meanwhile is in one of the two lists at least. */
 async function listedJobsOf(
@@ -114,30 +116,51 @@ async function listedJobsOf(
   return [...ended.map((outline) => endedJob(ledger, outline, word)), ...live.map(liveJob)];
 }
 
-async function filterByView(
+async function filterShown(
   entries: readonly ListedJob[],
-  isWanted: (view: JobView) => boolean,
+  isWanted: (shown: ShownJob) => boolean,
 ): Promise<readonly ListedJob[]> {
   const found: ListedJob[] = [];
   for (const entry of entries) {
-    const view = await entry.view();
-    if (view && isWanted(view)) found.push(entry);
+    const shown = await entry.shown();
+    if (shown && isWanted(shown)) found.push(entry);
   }
   return found;
 }
 
 function liveJob(prompt: LivePrompt): ListedJob {
-  return { ...liveView(prompt), view: async () => liveView(prompt) };
+  const view = liveView(prompt);
+  return { ...view, shown: async () => shownJob(view) };
 }
+
+function shownJob(view: ItemView): ShownJob {
+  return { item: jobItem(view), outputTypes: outputTypesOf(view) };
+}
+
+/** An item of a larger weight, which has the texts of an error in it, is made anew for each list. */
+const MAX_KEPT_WEIGHT = 200;
+/** The item of an ended prompt stays the same, and its texts may be large. */
+const shownJobs = { own: new WeakMap(), documented: new WeakMap() } satisfies {
+  readonly [word in ExceptionWord]: WeakMap<PromptOutline, ShownJob>;
+};
 
 function endedJob({ prompts }: Ledger, outline: PromptOutline, word: ExceptionWord): ListedJob {
   const { createdAtMs, startedAtMs, endedAtMs } = outline;
-  const view = async () => {
+  const known: WeakMap<PromptOutline, ShownJob> = shownJobs[word];
+  const read = async (): Promise<ShownJob | undefined> => {
+    await pause(outline.storedBytes);
     const row = await prompts.get(outline.key);
-    return row && endedView(row, word);
+    const shown = row && shownJob(endedItemView(row, word));
+    if (shown && jsonWeight(shown.item, MAX_KEPT_WEIGHT) <= MAX_KEPT_WEIGHT)
+      known.set(outline, shown);
+    return shown;
   };
-  return { word: wordOf(outline), createdAtMs, startedAtMs, endedAtMs, view };
+  const shown = async () => known.get(outline) ?? (await read());
+  return { word: wordOf(outline), createdAtMs, startedAtMs, endedAtMs, shown };
 }
+
+/** Bytes that are parsed before other calls are served. */
+const pause = yieldEvery(256 * 1024);
 
 function statusesOf(text: string | null): readonly ListedStatus[] {
   if (text === null || text === '') return LISTED_STATUSES;

@@ -1,5 +1,5 @@
 import type { PromptRow, Ledger } from '../ledger/ledger.ts';
-import type { JobView } from '../translate/job-views.ts';
+import type { ItemView, JobView } from '../translate/job-views.ts';
 import { type ExceptionWord, shownEntry } from '../translate/stored-history-entry.ts';
 import { liveWord } from '../translate/status.ts';
 import { type JsonObject, parseJson } from '../protocol/json.ts';
@@ -22,15 +22,17 @@ export function liveView(prompt: LivePrompt): JobView {
 
 /** A done prompt, its texts parsed, with `exception_type` in the word that its client knows. */
 export function endedView(row: PromptRow, word: ExceptionWord): JobView {
-  const { createdAtMs, startedAtMs, endedAtMs } = row;
+  const view = endedItemView(row, word);
+  const graph = parseJson(row.graphJson) as Graph;
+  const targets = parseJson(row.targetsJson) as readonly string[];
+  return { ...view, submitted: { ...view.submitted, graph, targets } };
+}
+
+/** The part of it that a list shows. */
+export function endedItemView(row: PromptRow, word: ExceptionWord): ItemView {
+  const { number, promptId, createdAtMs, startedAtMs, endedAtMs } = row;
   return {
-    submitted: {
-      number: row.number,
-      promptId: row.promptId,
-      graph: parseJson(row.graphJson) as Graph,
-      extraData: parseJson(row.extraDataJson) as JsonObject,
-      targets: parseJson(row.targetsJson) as readonly string[],
-    },
+    submitted: { number, promptId, extraData: parseJson(row.extraDataJson) as JsonObject },
     word: wordOf(row),
     createdAtMs,
     startedAtMs,
