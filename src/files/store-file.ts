@@ -7,6 +7,7 @@ import {
   type StartedUpload,
   isGone,
 } from '../protocol/job-api.ts';
+import { yieldEvery } from '../lib/event-loop.ts';
 import type { Asset } from '../protocol/v2.ts';
 import { toV1FileError } from '../dialects/file-error.ts';
 import { contentTypeOf } from '../http/file-headers.ts';
@@ -32,6 +33,9 @@ export type NewFile = Pick<FileRow, 'type' | 'subfolder' | 'filename'> & {
   readonly reuse: 'same bytes' | 'never';
 };
 
+/** Names that are looked up before other calls are served. */
+const NAMES_PER_TURN = 100;
+
 type FileName = Pick<NewFile, 'caller' | 'type' | 'subfolder' | 'filename'>;
 
 /** Keeps a file under exactly its name, whatever that named before. */
@@ -50,7 +54,9 @@ export async function storeUnderFreeName(
   newFile: NewFile,
 ): Promise<string> {
   let asset: Asset | undefined;
+  const pause = yieldEvery(NAMES_PER_TURN);
   for (let number = 0; ;) {
+    await pause();
     const candidate = { ...newFile, filename: numberedName(newFile.filename, number) };
     const existing = await services.files.get(newFile.caller.user, candidate);
     if (existing === undefined) {
@@ -70,7 +76,9 @@ export async function findFreeName(
   { files }: Pick<FileStoringServices, 'files'>,
   newFile: FileName,
 ): Promise<string> {
+  const pause = yieldEvery(NAMES_PER_TURN);
   for (let number = 0; ; number++) {
+    await pause();
     const filename = numberedName(newFile.filename, number);
     if ((await files.get(newFile.caller.user, { ...newFile, filename })) === undefined)
       return filename;

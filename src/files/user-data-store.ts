@@ -45,6 +45,8 @@ type Usage = { bytes: number; entries: number };
 /** Folders count: they cannot be removed by a client. */
 export const MAX_USER_ENTRIES = 20_000;
 const MAX_USAGES = 1000;
+/** Other processes may have changed the files of a user since. */
+const USAGE_VALID_MS = 60_000;
 const FULL_DISK_CODES = new Set(['ENOSPC', 'EDQUOT']);
 
 /** Files of users below one folder. */
@@ -55,16 +57,14 @@ export function createUserDataStore(options: {
   const root = resolve(options.root);
   // Other processes may still change the files of the user meanwhile.
   const inUserOrder = createKeyedMutex();
-  const usages = new LRUCache<string, Usage>(atMost(MAX_USAGES));
+  const usages = new LRUCache<string, Usage>({ ...atMost(MAX_USAGES), ttl: USAGE_VALID_MS });
 
   /** The folder nothing of this user leaves. */
   function folderFor(user: string): string {
     return join(root, folderNameOf(user));
   }
 
-  async function usageOf(user: string): Promise<Usage> {
-    const cachedUsage = usages.get(user);
-    if (cachedUsage) return cachedUsage;
+  async function countUsage(user: string): Promise<Usage> {
     const entries = await listBelow(folderFor(user), { depth: 'all' });
     const bytes = entries.reduce(
       (sum, { stats, isFolder }) => sum + (isFolder ? 0 : stats.size),
@@ -76,14 +76,21 @@ export function createUserDataStore(options: {
   }
 
   async function hasRoom(user: string, path: string, addedBytes: number): Promise<boolean> {
-    const { bytes, entries } = await usageOf(user);
-    return (
-      bytes + addedBytes <= options.quotaBytes &&
-      entries + path.split('/').length <= MAX_USER_ENTRIES
-    );
+    const addedEntries = path.split('/').length;
+    const fits = ({ bytes, entries }: Usage): boolean =>
+      bytes + addedBytes <= options.quotaBytes && entries + addedEntries <= MAX_USER_ENTRIES;
+    const known = usages.get(user);
+    return (known !== undefined && fits(known)) || fits(await countUsage(user));
   }
 
-  /** Counted anew when next asked for: a change may have made folders, or come half-way. */
+  /** It may say too much, as all folders of a new path count as new: then the files are counted anew. */
+  function addUsage(user: string, bytes: number, entries: number): void {
+    const usage = usages.get(user);
+    if (usage === undefined) return;
+    usage.bytes += bytes;
+    usage.entries += entries;
+  }
+
   async function moveIn(user: string, file: Pick<SpooledFile, 'path'>, { path, how }: Target) {
     try {
       // Another process may have put a file there since this one looked.
@@ -91,10 +98,10 @@ export function createUserDataStore(options: {
       if (outcome === 'taken') return 'exists';
       return { kind: 'file' as const, path, stats: await lstat(path) };
     } catch (error) {
+      // It may have come half-way.
+      usages.delete(user);
       if (FULL_DISK_CODES.has(codeOf(error))) return 'full';
       throw error;
-    } finally {
-      usages.delete(user);
     }
   }
 
@@ -108,8 +115,9 @@ export function createUserDataStore(options: {
     const target = await statPath(folderFor(user), path);
     const refusal = refusalFor(target, how);
     if (refusal) return refusal;
-    const replacedBytes = target.kind === 'file' ? target.stats.size : 0;
-    if (!(await hasRoom(user, path, file.sizeBytes - replacedBytes))) return 'full';
+    const addedBytes = file.sizeBytes - (target.kind === 'file' ? target.stats.size : 0);
+    if (!(await hasRoom(user, path, addedBytes))) return 'full';
+    addUsage(user, addedBytes, path.split('/').length);
     return moveIn(user, file, { path: target.path, how });
   }
 
@@ -125,6 +133,7 @@ export function createUserDataStore(options: {
     const refusal = refusalFor(target, how);
     if (refusal) return refusal;
     if (!(await hasRoom(user, to, 0))) return 'full';
+    addUsage(user, 0, to.split('/').length);
     try {
       return await moveIn(user, source, { path: target.path, how });
     } catch (error) {
@@ -142,9 +151,8 @@ export function createUserDataStore(options: {
     } catch (error) {
       if (codeOf(error) !== 'ENOENT') throw error;
       return 'absent';
-    } finally {
-      usages.delete(user);
     }
+    addUsage(user, -target.stats.size, -1);
     return undefined;
   }
 
