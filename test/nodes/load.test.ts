@@ -140,6 +140,12 @@ describe('LoadImage', () => {
   });
 });
 
+test('a bitmap of OS/2 is read', async () => {
+  const [image] = await loadImage(os2Bmp());
+  expect([image.width, image.height]).toEqual([2, 1]);
+  expect([...image.data].map(Math.round)).toEqual([1, 0, 0, 0, 0, 1]);
+});
+
 describe('an animated PNG is composed', () => {
   /** `third`: the colours of the third frame; the second frame had drawn over the middle. */
   const cases = [
@@ -215,6 +221,18 @@ function hugePng(): Uint8Array {
     { type: 'IDAT', data: Buffer.from('789c030000000001', 'hex') },
     { type: 'IEND', data: Buffer.alloc(0) },
   ]);
+}
+
+/** A red pixel and a blue one. */
+function os2Bmp(): Uint8Array {
+  const bytes = Buffer.alloc(34);
+  bytes.write('BM');
+  bytes.writeUInt32LE(34, 2);
+  bytes.writeUInt32LE(26, 10);
+  bytes.writeUInt32LE(12, 14);
+  for (const [at, value] of [2, 1, 1, 24].entries()) bytes.writeUInt16LE(value, 18 + at * 2);
+  bytes.set([0, 0, 255, 255, 0, 0], 26);
+  return bytes;
 }
 
 function hugeBmp(): Uint8Array {

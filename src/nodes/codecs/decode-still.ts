@@ -122,10 +122,17 @@ function hasTransparentPixel(rgba: Uint8Array): boolean {
   return false;
 }
 
+/** The length of the header in which OS/2 has its sizes. */
+const OS2_HEADER_BYTES = 12;
+
 /** Decodes a Windows bitmap, which sharp cannot. */
 export async function decodeBmp(bytes: Uint8Array): Promise<Picture> {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  refuseTooManyPixels(view.getUint32(18, true) * Math.abs(view.getInt32(22, true)));
+  const isOfOs2 = view.getUint32(14, true) === OS2_HEADER_BYTES;
+  const [columns, rows] = isOfOs2
+    ? [view.getUint16(18, true), view.getUint16(20, true)]
+    : [view.getUint32(18, true), Math.abs(view.getInt32(22, true))];
+  refuseTooManyPixels(columns * rows);
   const { decode } = await import('@cwasm/nsbmp');
   const { width, height, data } = decode(bytes);
   const rgba = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
