@@ -1,4 +1,4 @@
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import type { JobAnswer } from '../../src/console/api-types.ts';
 import arrowLeft from 'icon:arrow-left';
 import arrows from 'icon:arrow-left-right';
@@ -28,13 +28,18 @@ export function JobView({ id }: { readonly id: string }) {
   const [answer, setAnswer] = useState<JobAnswer>();
   const [fault, setFault] = useState<unknown>();
   const query = new URLSearchParams({ id });
+  const lastRead = useRef(0);
   const read = (): void => {
+    const number = ++lastRead.current;
+    // An answer may come after that to a later call.
+    const isLast = (): boolean => number === lastRead.current;
     getJson<JobAnswer>(`holdover/api/job?${query}`).then(
       (found) => {
+        if (!isLast()) return;
         setAnswer(found);
         setFault(undefined);
       },
-      (error: unknown) => setFault(error),
+      (error: unknown) => isLast() && setFault(error),
     );
   };
   const isOpen = connection.value.is === 'open';

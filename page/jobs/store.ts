@@ -95,6 +95,19 @@ function pathOf(limit: number, after: string | null): string {
   return `holdover/api/job-list?${query}`;
 }
 
+/** The newest jobs, in several calls when one cannot answer as many. */
+async function readNewest(count: number): Promise<JobListAnswer> {
+  let answer = await getJson<JobListAnswer>(pathOf(Math.min(MAX_PAGE, count), null));
+  for (let left = count - MAX_PAGE; left > 0 && answer.next_cursor !== null; left -= MAX_PAGE) {
+    const path = pathOf(Math.min(MAX_PAGE, left), answer.next_cursor);
+    const next = await getJson<JobListAnswer>(path);
+    const known = new Set(answer.jobs.map(({ key }) => key));
+    const jobsOfBoth = [...answer.jobs, ...next.jobs.filter(({ key }) => !known.has(key))];
+    answer = { ...next, jobs: jobsOfBoth };
+  }
+  return answer;
+}
+
 /** Reads the newest jobs again, and keeps the older ones that were read before. */
 export async function refresh(): Promise<void> {
   isRefreshDue = true;
@@ -106,7 +119,7 @@ export async function refresh(): Promise<void> {
     let quietMs = QUIET_MS;
     try {
       const shown = jobs.peek().filter(({ ended_at_ms: end }) => end === null).length;
-      const answer = await getJson<JobListAnswer>(pathOf(Math.min(MAX_PAGE, shown + PAGE), null));
+      const answer = await readNewest(shown + PAGE);
       if (asked === question) {
         show(answer);
         quietMs += shown * QUIET_MS_PER_JOB;

@@ -123,6 +123,77 @@ describe.skipIf(notRun)(`Holdover's own page${notRun}`, { timeout: WITHIN_MS }, 
     await page.close();
   });
 
+  test('keeps the rows of 700 waiting jobs that were read by scrolling', async () => {
+    const { jobs: made } = await listOf(700);
+    const page = await browser.newPage({ reducedMotion: 'reduce' });
+    let lastAsked: readonly string[] = [];
+    await page.route('**/holdover/api/job-list?**', async (route) => {
+      const query = new URL(route.request().url()).searchParams;
+      const from = Number(query.get('cursor') ?? 0);
+      const to = from + Number(query.get('limit'));
+      const shown = made.slice(from, to);
+      lastAsked = shown.map(({ id }) => id);
+      const counts = { pending: 700, in_progress: 0, completed: 0, failed: 0, cancelled: 0 };
+      const next_cursor = to < made.length ? String(to) : null;
+      await route.fulfill({ json: { jobs: shown, next_cursor, counts } });
+    });
+    await page.goto(`${holdover.url}#/jobs`);
+    const last = page.locator('.job-row', { hasText: 'waiting-699' });
+    await page.locator('.job-row').first().waitFor();
+    await expect
+      .poll(
+        async () => {
+          await page.locator('.job-row').last().scrollIntoViewIfNeeded();
+          return last.count();
+        },
+        { timeout: WITHIN_MS / 2 },
+      )
+      .toBe(1);
+    const refreshed = page.waitForResponse((answer) => !answer.url().includes('cursor'));
+    await submit({ prompt: flat() }, '');
+    await (await refreshed).finished();
+    await expect.poll(() => lastAsked).toContain('waiting-699');
+    await page.evaluate(() => new Promise((resolve) => setTimeout(resolve, 200)));
+    expect(await last.count()).toBe(1);
+    await page.close();
+  });
+
+  /** A list of so many waiting jobs, made of one that has ended. */
+  async function listOf(count: number): Promise<{ jobs: { id: string }[] }> {
+    await submit({ prompt: flat(), prompt_id: 'template' }, '');
+    const answer = await fetch(`${holdover.url}/holdover/api/job-list`);
+    const [template] = ((await answer.json()) as { jobs: object[] }).jobs;
+    const jobs = Array.from({ length: count }, (_, i) => {
+      const names = { key: `k${i}`, id: `waiting-${i}`, name: `waiting-${i}` };
+      const times = { started_at_ms: null, ended_at_ms: null, position: i + 1 };
+      return { ...template, ...names, ...times, status: 'pending', preview: null };
+    });
+    return { jobs };
+  }
+
+  test('shows the answer to the last question about a job, whichever comes last', async () => {
+    await submit({ prompt: endless({ seed: 3 }), prompt_id: 'asked-twice' }, '');
+    const page = await open('jobs/asked-twice');
+    await page.locator('.facts .badge', { hasText: 'Running' }).waitFor();
+    let release = (): void => {};
+    const released = new Promise<void>((resolve) => (release = resolve));
+    let asked = 0;
+    const before = await (await fetch(`${holdover.url}/holdover/api/job?id=asked-twice`)).json();
+    await page.route('**/holdover/api/job?*', async (route) => {
+      if (asked++ > 0) return route.continue();
+      await released;
+      return route.fulfill({ json: before });
+    });
+    await fetch(`${holdover.url}/api/jobs/asked-twice/cancel`, { method: 'POST' });
+    await page.locator('.facts .badge', { hasText: 'Cancelled' }).waitFor();
+    const late = page.waitForResponse('**/holdover/api/job?*');
+    release();
+    await (await late).finished();
+    await page.evaluate(() => new Promise((resolve) => setTimeout(resolve, 200)));
+    expect(await page.locator('.facts .badge').textContent()).toBe('Cancelled');
+    await page.close();
+  });
+
   test('copies from a dialog where the browser has no clipboard of its own', async () => {
     await submit({ prompt: flat(), client_id: 'copied' }, '');
     const page = await browser.newPage();
