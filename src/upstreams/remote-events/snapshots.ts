@@ -9,9 +9,10 @@ import { readJob } from '../remote/schemas.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { atMost } from '../../lib/lru-size.ts';
 
-/** All that is known of one job. */
+type JobSnapshot = { readonly value: Job; readAtMs: number };
+
+/** All that is known of one job beside its snapshot. */
 type CachedJob = {
-  job?: { readonly value: Job; readAtMs: number };
   pendingRead?: Promise<Result<Job>>;
   /** The upstream does not have the job, and has said so twice. */
   gone?: { readonly error: V2Error; readonly readAtMs: number };
@@ -24,12 +25,19 @@ type CachedJob = {
  * An answer may arrive after the event that ended the job. Servers report `expired` too early, so
  * that status may change.
  */
-function isOutdated(latest: Job | undefined, answer: Job): boolean {
-  const isOver = latest !== undefined && latest.status !== 'expired' && IS_TERMINAL[latest.status];
+function isOutdated(latest: Job, answer: Job): boolean {
+  const isOver = latest.status !== 'expired' && IS_TERMINAL[latest.status];
   return isOver && !IS_TERMINAL[answer.status];
 }
 
+/** Another Holdover answers a submission with the workflow. Nothing reads it here, but only that it was there. */
+function withoutWorkflow(job: Job): Job {
+  return job.x_workflow === undefined ? job : { ...job, x_workflow: {} };
+}
+
 const MAX_JOBS = 5_000;
+/** As JSON, of all snapshots. */
+const MAX_CHARS = 16 * 1024 * 1024;
 
 type OnEnd = (account: Account, jobId: string) => void;
 
@@ -38,6 +46,10 @@ class SnapshotStore {
   readonly #clock: Clock;
   readonly #maxAgeMs: number;
   readonly #entries = new LRUCache<string, CachedJob>(atMost(MAX_JOBS));
+  readonly #jobs = new LRUCache<string, JobSnapshot>({
+    maxSize: MAX_CHARS,
+    sizeCalculation: ({ value }) => JSON.stringify(value).length,
+  });
   #onEnd: OnEnd = () => {};
 
   constructor(options: { readonly clock: Clock; readonly maxAgeMs: number }) {
@@ -64,6 +76,14 @@ class SnapshotStore {
     return this.#entries.get(`${id} ${jobId}`);
   }
 
+  protected snapshotOf({ id }: Account, jobId: string): JobSnapshot | undefined {
+    return this.#jobs.get(`${id} ${jobId}`);
+  }
+
+  #set({ id }: Account, jobId: string, { value, readAtMs }: JobSnapshot): void {
+    this.#jobs.set(`${id} ${jobId}`, { value: withoutWorkflow(value), readAtMs });
+  }
+
   /** The texts that must be removed from everything the service says about a job. */
   secretsOf(account: Account, jobId: string): Secrets {
     const { secrets = [] } = this.find(account, jobId) ?? {};
@@ -72,12 +92,13 @@ class SnapshotStore {
 
   /** Takes in a job another call answered with; the job as it may be shown. */
   store(account: Account, job: Job): Job {
-    const entry = this.entryOf(account, job.id);
-    const value = isOutdated(entry.job?.value, job)
-      ? entry.job!.value
-      : redactJob(job, this.secretsOf(account, job.id));
-    entry.job = { value, readAtMs: this.#clock.now() };
-    delete entry.gone;
+    const latest = this.snapshotOf(account, job.id)?.value;
+    const value =
+      latest !== undefined && isOutdated(latest, job)
+        ? latest
+        : redactJob(job, this.secretsOf(account, job.id));
+    this.#set(account, job.id, { value, readAtMs: this.#clock.now() });
+    delete this.entryOf(account, job.id).gone;
     if (IS_TERMINAL[value.status]) this.#onEnd(account, job.id);
     return value;
   }
@@ -87,7 +108,8 @@ class SnapshotStore {
     const entry = this.entryOf(account, job.id);
     if (secrets.length > 0) entry.secrets = secrets;
     const value = redactJob(job, this.secretsOf(account, job.id));
-    if (entry.job) entry.job = { ...entry.job, value };
+    const snapshot = this.snapshotOf(account, job.id);
+    if (snapshot) this.#set(account, job.id, { ...snapshot, value });
     return value;
   }
 
@@ -102,24 +124,24 @@ class SnapshotStore {
 
   /** A snapshot no older than a moment, if there is one. */
   fresh(account: Account, jobId: string): Job | undefined {
-    const job = this.find(account, jobId)?.job;
+    const job = this.snapshotOf(account, jobId);
     return job && this.isFresh(job) ? job.value : undefined;
   }
 
   /** Something has happened since: the next who asks gets a new snapshot. */
   invalidate(account: Account, jobId: string): void {
-    const { job } = this.entryOf(account, jobId);
+    const job = this.snapshotOf(account, jobId);
     if (job) job.readAtMs = Number.NEGATIVE_INFINITY;
   }
 
   /** The job has ended and is not known as it ended: the next caller reads it. */
   forgetJob(account: Account, jobId: string): void {
-    delete this.entryOf(account, jobId).job;
+    this.#jobs.delete(`${account.id} ${jobId}`);
   }
 
   /** A list reported the end of the job; its final state is still to be read. */
   noteListedEnd(account: Account, jobId: string): void {
-    const { job } = this.find(account, jobId) ?? {};
+    const job = this.snapshotOf(account, jobId);
     if (!job || IS_TERMINAL[job.value.status]) return;
     job.readAtMs = Number.NEGATIVE_INFINITY;
     this.#onEnd(account, jobId);
@@ -139,7 +161,7 @@ export class Snapshots extends SnapshotStore {
 
   /** The last snapshot, however old. */
   latest(account: Account, jobId: string): Job | undefined {
-    return this.find(account, jobId)?.job?.value;
+    return this.snapshotOf(account, jobId)?.value;
   }
 
   /** The time before which a job that the account may not read is not read again. */
@@ -156,7 +178,8 @@ export class Snapshots extends SnapshotStore {
 
   /** A snapshot no older than a moment. */
   async get(account: Account, jobId: string): Promise<Result<Job>> {
-    const { job, gone, pendingRead } = this.entryOf(account, jobId);
+    const { gone, pendingRead } = this.entryOf(account, jobId);
+    const job = this.snapshotOf(account, jobId);
     if (job && this.isFresh(job)) return ok(job.value);
     if (gone && this.isFresh(gone)) return { ok: false, error: gone.error };
     const { credentialRefusal: refused } = account;

@@ -2,6 +2,9 @@ import type { JobEvent } from '../../protocol/job-api.ts';
 import { EventSubscriber } from '../event-subscriber.ts';
 import { IS_TERMINAL, type Job, type JobStatus, type Progress } from '../../protocol/v2.ts';
 
+/** Of one job; its end names the others. */
+const MAX_OUTPUTS = 100_000;
+
 /**
  * The subscribers of one job. All receive the same events; a late subscriber first receives the
  * current state. A class, and its sets made late: thousands of jobs wait at a time.
@@ -92,7 +95,7 @@ export class Subscribers {
 
   #isNewOutput(id: string): boolean {
     this.#publishedOutputs ??= new Set();
-    if (this.#publishedOutputs.has(id)) return false;
+    if (this.#publishedOutputs.has(id) || this.#publishedOutputs.size >= MAX_OUTPUTS) return false;
     this.#publishedOutputs.add(id);
     return true;
   }

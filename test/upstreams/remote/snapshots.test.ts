@@ -1,0 +1,48 @@
+// Memory for the jobs of a service is bounded, however many there are and whatever they contain.
+import { expect, test } from 'vitest';
+import { ok } from '../../../src/protocol/job-api.ts';
+import type { JobEvent } from '../../../src/protocol/job-api.ts';
+import type { Graph, Job } from '../../../src/protocol/v2.ts';
+import type { Account } from '../../../src/upstreams/remote-calls/accounts.ts';
+import { Snapshots } from '../../../src/upstreams/remote-events/snapshots.ts';
+import { Subscribers } from '../../../src/upstreams/remote-events/subscribers.ts';
+import { JOB, OUTPUT } from '../../support/upstreams/fake-jobs.ts';
+
+const ACCOUNT = { id: 'a' } as Account;
+const MIB_TEXT = 'x'.repeat(2 ** 20);
+
+function open(more: (id: string) => Partial<Job>) {
+  const client = { clock: { now: () => 0 }, limits: { snapshotMs: 1000 } };
+  const snapshots = new Snapshots(client as never);
+  const ids = Array.from({ length: 40 }, (_, i) => `job ${i}`);
+  for (const id of ids) snapshots.store(ACCOUNT, { ...JOB, id, ...more(id) });
+  return { snapshots, known: ids.filter((id) => snapshots.latest(ACCOUNT, id)) };
+}
+
+test('large jobs displace older ones', async () => {
+  const { snapshots, known } = open(() => ({ outputs: [{ ...OUTPUT, name: MIB_TEXT }] }));
+  expect(known.length).toBeGreaterThan(10);
+  expect(known.length).toBeLessThan(20);
+  expect(await snapshots.get(ACCOUNT, 'job 39')).toMatchObject(ok({ id: 'job 39' }));
+});
+
+test('of a workflow in the answer to a submission only its presence stays', () => {
+  const workflow: Graph = { 1: { class_type: 'A', inputs: { text: MIB_TEXT } } };
+  const { snapshots, known } = open(() => ({ x_workflow: workflow }));
+  expect(known).toHaveLength(40);
+  expect(snapshots.latest(ACCOUNT, 'job 0')?.x_workflow).toEqual({});
+});
+
+test('a stream without end names no more than 100,000 outputs', async () => {
+  const subscribers = new Subscribers(() => {});
+  const events = subscribers.subscribe(new AbortController().signal)[Symbol.asyncIterator]();
+  subscribers.publish({ event: 'status', data: { status: 'running' } });
+  await events.next();
+  for (let i = 0; i < 100_100; i++) {
+    subscribers.publish({ event: 'output', data: { ...OUTPUT, id: `o${i}` } });
+    if (i < 100_000) await events.next();
+  }
+  subscribers.publish({ event: 'status', data: { status: 'succeeded' } });
+  const { value } = (await events.next()) as { value: JobEvent };
+  expect(value).toMatchObject({ event: 'status', data: { status: 'succeeded' } });
+});
