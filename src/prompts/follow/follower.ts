@@ -239,8 +239,9 @@ export class Follower {
     followed.isClosed = true;
   }
 
-  #consumerOf({ prompt, entryApplier, turn }: FollowedPrompt): JobConsumer {
-    return new JobConsumer(prompt, entryApplier, this.#consumerOptions, turn);
+  #consumerOf(followed: FollowedPrompt): JobConsumer {
+    const { prompt, entryApplier } = followed;
+    return new JobConsumer(prompt, entryApplier, this.#consumerOptions, followed);
   }
 
   #run(followed: FollowedPrompt, action: Action): Promise<void> {

@@ -59,6 +59,7 @@ export class JobConsumer {
   readonly #options: JobConsumerOptions;
   readonly #outputNames: OutputNames;
   readonly #turn: EndTurn | undefined;
+  readonly #signal: AbortSignal | undefined;
   #lastQueuedAtMs: number | undefined;
   #hasBegun = false;
 
@@ -66,12 +67,13 @@ export class JobConsumer {
     prompt: LivePrompt,
     entryApplier: Pick<EntryApplier, 'state' | 'hasEnded' | 'nextDueMs'>,
     options: JobConsumerOptions,
-    turn?: EndTurn,
+    { turn, signal }: { readonly turn?: EndTurn | undefined; readonly signal?: AbortSignal } = {},
   ) {
     this.#prompt = prompt;
     this.#entryApplier = entryApplier;
     this.#options = options;
     this.#turn = turn;
+    this.#signal = signal;
     this.#outputNames = new OutputNames(prompt, options);
   }
 
@@ -236,7 +238,7 @@ export class JobConsumer {
         if (error instanceof LeadershipLost) throw error;
         const facts = { event: 'prompt.history_failed', err: error, user: caller.user, promptId };
         log.error(facts, 'could not record the end of a prompt; retrying');
-        await clock.sleep(HISTORY_RETRY_MS);
+        await clock.sleep(HISTORY_RETRY_MS, this.#signal);
       }
     }
   }

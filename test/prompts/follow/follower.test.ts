@@ -327,3 +327,15 @@ test('a prompt without a key waits for it until another process takes it over', 
   await follower.appendEntry(prompt, 'taken');
   expect(prompt.lacksCredential).toBe(false);
 });
+
+test('closing does not wait for a history that cannot be written: the next process writes it', async () => {
+  const { follower, prompt, clock, followJob, histories, breakDisk, livePrompts } = open({
+    jobs: [jobOf('succeeded')],
+  });
+  breakDisk(true);
+  follower.releaseFrames(prompt);
+  await followJob();
+  await clock.advance(100);
+  await follower.close();
+  expect([histories, livePrompts.has(prompt)]).toEqual([[], true]);
+});
