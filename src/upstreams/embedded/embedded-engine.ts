@@ -98,7 +98,10 @@ async function makeEmptySpool(dataDir: string): Promise<string> {
 }
 
 function isUsedByLiveJob(live: ReadonlyMap<string, LiveJob>): (assetId: string) => boolean {
-  return (assetId) => [...live.values()].some((job) => usesAsset(job, assetId));
+  return (assetId) => {
+    for (const job of live.values()) if (usesAsset(job, assetId)) return true;
+    return false;
+  };
 }
 
 function usesAsset(job: LiveJob, assetId: string): boolean {

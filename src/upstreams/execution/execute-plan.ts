@@ -180,11 +180,12 @@ async function callNode(
   for (const arguments_ of argumentSets(def, inputs)) {
     context.check();
     const result = await def.run(arguments_, context);
-    collectOutputs(def, result.outputs, slots);
+    context.meter.settle(collectOutputs(def, result.outputs, slots));
     for (const [key, items] of Object.entries(result.ui ?? {})) {
-      ui.set(key, [...(ui.get(key) ?? []), ...items]);
+      const shown = ui.get(key) ?? [];
+      for (const item of items) shown.push(item);
+      ui.set(key, shown);
     }
-    context.meter.settle(slots.flat());
   }
   return { slots, ...(ui.size > 0 && { ui: Object.fromEntries(ui) }) };
 }
@@ -208,18 +209,24 @@ function itemFor(name: string, list: readonly Value[], call: number): Value {
   return item;
 }
 
+/** Adds the outputs of one call to the slots; returns them. */
 function collectOutputs(
   def: NodeDef,
   outputs: readonly (Value | readonly Value[])[],
   slots: Value[][],
-): void {
+): readonly Value[] {
+  const all: Value[] = [];
   for (const [index, slot] of slots.entries()) {
     const value = outputs[index];
     if (value === undefined) throw new Error(`${def.name} gave no value for its output ${index}`);
     const isList = def.outputs[index]?.isList === true;
     const values = isList ? (value as readonly Value[]) : [value as Value];
-    for (const one of values) slot.push(one);
+    for (const one of values) {
+      slot.push(one);
+      all.push(one);
+    }
   }
+  return all;
 }
 
 /**
