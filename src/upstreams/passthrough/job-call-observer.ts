@@ -34,6 +34,7 @@ const MAX_COPY_BYTES = {
   submitted: 5 * 1024 * 1024,
   read: 1024 * 1024,
 } as const;
+const MAX_ID_CHARS = 300;
 /** Most request bodies copied at a time, of all callers; further ones are not copied. */
 const MAX_COPIES = 16;
 
@@ -67,7 +68,8 @@ export function createJobCallObserver(onJobCall: (call: JobCall) => void) {
         if (!isSuccess(status)) return undefined;
         const bodyCopy = createBodyCopy(MAX_COPY_BYTES.submitted);
         const body = () => jsonOf(requestCopy, req.headers['content-encoding']);
-        void jsonOf(bodyCopy.bytes, coding).then((job) => {
+        void jsonOf(bodyCopy.bytes, coding).then((answered) => {
+          const job = answered ?? jobAtStart(bodyCopy.start());
           if (job) onJobCall({ kind: 'submitted', caller, job, body, response: res });
         });
         return bodyCopy;
@@ -124,7 +126,7 @@ export function copyBody(message: IncomingMessage, bodyCopy: BodyCopy | undefine
 
 function createBodyCopy(
   maxBytes: number,
-): BodyCopy & { readonly bytes: Promise<Buffer | undefined> } {
+): BodyCopy & { readonly bytes: Promise<Buffer | undefined>; start(): Buffer | undefined } {
   let chunks: Buffer[] = [];
   let size = 0;
   let resolve: (bytes: Buffer | undefined) => void = () => {};
@@ -134,11 +136,19 @@ function createBodyCopy(
     add(chunk) {
       size += chunk.length;
       if (size <= maxBytes) return void chunks.push(chunk);
-      chunks = [];
+      chunks = chunks.slice(0, 1);
       resolve(undefined);
     },
+    start: () => chunks[0],
     end: (how) => resolve(how === 'whole' && size <= maxBytes ? Buffer.concat(chunks) : undefined),
   };
+}
+
+/** The job in an answer that is too long to copy: its id comes first, and the rest can be read by it. */
+function jobAtStart(start: Buffer | undefined): JsonObject | undefined {
+  const text = start?.toString('latin1', 0, MAX_ID_CHARS) ?? '';
+  const [, id] = /^\s*\{\s*"id"\s*:\s*"([\w.:-]+)"/.exec(text) ?? [];
+  return id === undefined ? undefined : { id, urls: {} };
 }
 
 function isSuccess(status: number): boolean {
