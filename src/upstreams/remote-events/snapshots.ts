@@ -176,6 +176,11 @@ export class Snapshots extends SnapshotStore {
     return links.targetOf(urls?.[link]) ?? links.target('jobs', jobId, ...SUFFIX[link]);
   }
 
+  /** The same of its workflow, which is below the job's link. */
+  workflowTarget(account: Account, jobId: string): string {
+    return this.target(account, jobId, 'self').replace(/(?=\?|$)/, '/workflow');
+  }
+
   /** A snapshot no older than a moment. */
   async get(account: Account, jobId: string): Promise<Result<Job>> {
     const { gone, pendingRead } = this.entryOf(account, jobId);

@@ -42,7 +42,7 @@ export function createJobCalls(services: RemoteServices): JobCalls {
       forAccount(caller, (account) => sharedStreams.events(account, { caller, jobId, signal })),
     workflow: (caller, jobId) =>
       forAccount(caller, async (account) => {
-        const path = `${snapshots.target(account, jobId, 'self')}/workflow`;
+        const path = snapshots.workflowTarget(account, jobId);
         const answer = await calls.callIdempotent(account, { method: 'GET', path });
         if (!answer.ok) return answer;
         const read = readWorkflow(answer.value.json);

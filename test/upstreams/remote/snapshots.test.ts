@@ -33,6 +33,17 @@ test('of a workflow in the answer to a submission only its presence stays', () =
   expect(snapshots.latest(ACCOUNT, 'job 0')?.x_workflow).toEqual({});
 });
 
+test.each([
+  ['/api/v2/jobs/j', '/api/v2/jobs/j/workflow'],
+  ['/api/v2/jobs/j?region=eu', '/api/v2/jobs/j/workflow?region=eu'],
+])('the workflow of a job is below its link %s', (self, target) => {
+  const links = { targetOf: (link: string) => link };
+  const client = { clock: { now: () => 0 }, limits: { snapshotMs: 1000 }, links };
+  const snapshots = new Snapshots(client as never);
+  snapshots.store(ACCOUNT, { ...JOB, id: 'j', urls: { ...JOB.urls, self } });
+  expect(snapshots.workflowTarget(ACCOUNT, 'j')).toBe(target);
+});
+
 test('a stream without end names no more than 100,000 outputs', async () => {
   const subscribers = new Subscribers(() => {});
   const events = subscribers.subscribe(new AbortController().signal)[Symbol.asyncIterator]();
