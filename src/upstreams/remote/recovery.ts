@@ -28,6 +28,8 @@ const CLOCK_SLACK_MS = 2_000;
 export function createRecovery(client: RemoteClient, snapshots: Snapshots) {
   const { calls, links, capabilities, limits, clock } = client;
   const claimed = new LRUCache<string, true>(atMost(MAX_CLAIMED));
+  /** Jobs with another workflow than the lost submission: a search is repeated for minutes. */
+  const compared = new LRUCache<string, true>(atMost(MAX_CLAIMED));
 
   async function page(account: Account, query: JobListQuery): Promise<Result<Page>> {
     const path = `${links.target('jobs')}${queryText(query)}`;
@@ -75,11 +77,16 @@ export function createRecovery(client: RemoteClient, snapshots: Snapshots) {
   }
 
   async function hasWorkflow(account: Account, job: Job, lost: LostSubmission): Promise<boolean> {
-    const path = `${snapshots.target(account, job.id, 'self')}/workflow`;
+    const name = JSON.stringify([job.id, lost.sentAtMs, lost.metadata]);
+    if (compared.has(name)) return false;
+    const path = snapshots.workflowTarget(account, job.id);
     const answer = await calls.callIdempotent(account, { method: 'GET', path });
     const stored = answer.ok ? readWorkflow(answer.value.json) : undefined;
+    if (stored === undefined) return false;
     const sent = inAssetMode(lost.workflow, capabilities.assetMode);
-    return stored !== undefined && isSameWorkflow(sent, stored.workflow);
+    const isSame = isSameWorkflow(sent, stored.workflow);
+    if (!isSame) compared.set(name, true);
+    return isSame;
   }
 
   async function find(account: Account, lost: LostSubmission): Promise<Result<FoundJob>> {

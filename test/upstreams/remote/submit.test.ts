@@ -203,6 +203,16 @@ describe('an ambiguous submission', () => {
     expect(value(await remote.recover(CALLER, lost)).job?.id).toBe(id);
   });
 
+  test('a repeated search reads no workflow twice', async () => {
+    const { upstream, remote } = await openRemote();
+    const lost = { workflow: WORKFLOW, sentAtMs: Date.now() };
+    upstream.addJob({ workflow: { 9: { class_type: 'Other', inputs: {} } } });
+    for (let i = 0; i < 3; i++) expect(value(await remote.recover(CALLER, lost)).job).toBeNull();
+    expect(upstream.requests('workflow')).toHaveLength(1);
+    const { id } = upstream.addJob({ workflow: WORKFLOW });
+    expect(value(await remote.recover(CALLER, lost)).job?.id).toBe(id);
+  });
+
   test('a reused key on the first try is a refusal of this call', async () => {
     const { upstream, remote } = await openRemote();
     upstream.keys.add('used');
