@@ -1,8 +1,10 @@
 import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFile } from 'node:fs/promises';
+import { mkdtemp, readFile, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { formatOf } from '../support/clients/client-helpers.ts';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 
@@ -70,6 +72,14 @@ describe('the demo', () => {
       1,
       expect.stringMatching(/^The upstream cannot be used.*$/),
     ]);
+  });
+
+  test('leaves no folder when its server does not start', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'holdover-demo-test-'));
+    onTestFinished(() => rm(folder, { recursive: true, force: true }));
+    const { code, err } = await demo(['--upstream', 'nonsense'], { TMPDIR: folder });
+    expect([code, err]).toEqual([1, expect.stringContaining('did not start (exit code 2)')]);
+    expect((await readdir(folder)).filter((name) => name.startsWith('holdover-demo-'))).toEqual([]);
   });
 
   test('ends with a sentence when its server is killed', async () => {

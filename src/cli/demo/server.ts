@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { rmSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -25,9 +26,10 @@ export async function startServer(args: readonly string[]) {
     if (entry.msg === 'request answered') requests.push(entry);
   });
   const url = await new Promise<string>((resolve, reject) => {
-    child.once('exit', (code) =>
-      reject(new DemoError(`Holdover did not start (exit code ${code}).`)),
-    );
+    child.once('exit', (code) => {
+      rmSync(dataDir, { recursive: true, force: true });
+      reject(new DemoError(`Holdover did not start (exit code ${code}).`));
+    });
     createInterface({ input: child.stdout }).on('line', (line) => {
       const found = /^To see the GUI go to: (\S+)$/.exec(line)?.[1];
       if (found) resolve(found);
