@@ -2,7 +2,9 @@ import { resolve } from 'node:path';
 import { Command, Option } from 'commander';
 import { databasePath } from '../data-folder/data-dir.ts';
 import type { CallCount } from '../ledger/ledger.ts';
+import { idsOfFolder } from '../data-folder/bind-ledger.ts';
 import { readCallCounts } from '../ledger/sqlite/call-counts.ts';
+import { ledgerIdIn } from '../ledger/sqlite/inspect.ts';
 import { reportOf } from '../migration/usage-report.ts';
 import { reportText } from '../migration/usage-report-text.ts';
 import { runCommand, withRedis } from './shared-options.ts';
@@ -34,18 +36,24 @@ async function printReport(command: Command): Promise<number> {
 
 async function callsIn({ dataDir, ledger }: Flags): Promise<readonly CallCount[]> {
   return withRedis({ ledger }, async (redis) =>
-    redis ? redis.ledger.calls.list() : callsInDatabase(databasePath(dataDir)),
+    redis ? redis.ledger.calls.list() : callsInDatabase(dataDir),
   );
 }
 
-function callsInDatabase(path: string): readonly CallCount[] {
+function callsInDatabase(dataDir: string): readonly CallCount[] {
+  const path = databasePath(dataDir);
   let rows: readonly CallCount[] | undefined;
+  let isFormer = false;
   try {
     rows = readCallCounts(path);
+    const { ledgerId } = idsOfFolder(dataDir);
+    isFormer = rows !== undefined && ledgerId !== undefined && ledgerIdIn(path) !== ledgerId;
   } catch (cause) {
     const { message } = cause as Error;
     throw new Error(`the ledger ${resolve(path)} cannot be read: ${message}`, { cause });
   }
+  if (isFormer)
+    throw new Error(`the files in ${dataDir} have another ledger: name it with --ledger`);
   if (rows) return rows;
   throw new Error(`there is no ledger ${path}: name the server's --data-dir`);
 }

@@ -1,11 +1,12 @@
 // The clients that still need v1: the command `report`, and its page.
 import { execFile } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { openSqliteLedger } from '../../src/ledger/sqlite/sqlite-ledger.ts';
 import { type Holdover, runHoldover, startHoldover } from '../support/processes/holdover.ts';
 import { runCommandHere } from '../support/processes/run-command.ts';
 import { redisMissing, startRedis } from '../support/processes/redis.ts';
@@ -122,6 +123,17 @@ test('without a ledger, and with a wrong flag, it says so in one line', async ()
   expect(nowhere).toMatchObject({ code: 1, stdout: '' });
   expect(nowhere.stderr).toMatch(/^error: there is no ledger .*nowhere.*\n$/);
   expect(await runCommandHere(['report', '--jsn'])).toMatchObject({ code: 2, stdout: '' });
+});
+
+test('of a database whose files have another ledger it names the flag', async () => {
+  const former = await mkdtemp(join(tmpdir(), 'holdover-report-'));
+  await openSqliteLedger({ path: join(former, 'holdover.db') }).close();
+  expect(await runCommandHere(['report', '--data-dir', former])).toMatchObject({ code: 0 });
+  await writeFile(join(former, 'ledger.id'), 'that of a Redis');
+  const { code, stdout, stderr } = await runCommandHere(['report', '--data-dir', former]);
+  expect([code, stdout]).toEqual([1, '']);
+  expect(stderr).toMatch(/^error: the files in .* have another ledger: name it with --ledger\n$/);
+  await rm(former, { recursive: true });
 });
 
 test('a client id in the query of a call is noted, unless no client may have it', async () => {
