@@ -53,7 +53,7 @@ async function run(command: Command): Promise<number> {
     );
   const { before, adopted } = await withRedis(settings, async (redis) => {
     const recorded = recordedFilesOf(dataDir, redis);
-    if (redis === undefined && settings.repair === true) refuseUse(dataDir);
+    if (settings.repair === true) await refuseUse(dataDir, redis);
     const found = await runCheck(settings, dataDir, recorded, redis);
     if (settings.repair !== true) return { before: found, adopted: [] };
     return { before: found, adopted: await repair(settings, found, recorded) };
@@ -117,7 +117,11 @@ async function repair(
   }
 }
 
-function refuseUse(dataDir: string): void {
+async function refuseUse(dataDir: string, redis: SharedRedis | undefined): Promise<void> {
+  if (redis) {
+    const { refuseRedisInUse } = await import('./migrate/redis-records.ts');
+    return await refuseRedisInUse(redis.links);
+  }
   // Servers whose ledger is in Redis, while no --ledger is given.
   refuseSharedUse(dataDir, Date.now());
   if (!isInUse(dataDir)) return;

@@ -117,17 +117,14 @@ async function openRedisSide(
 ): Promise<OpenSide & { readonly isUnused: boolean }> {
   const { openSharedRedis } = await import('../../ledger/redis/open-shared.ts');
   const { isUnusedRedis } = await import('../../ledger/redis/stored-keys.ts');
-  const { isRedisInUse, redisLedgerRecords } = await import('./redis-records.ts');
+  const { refuseRedisInUse, redisLedgerRecords } = await import('./redis-records.ts');
   const redis = await openSharedRedis({ url, log: silentLogger(), ...options });
   return {
     ledger: redis.ledger,
     records: redisLedgerRecords(redis.links),
     identity: redis.identity,
     isUnused: await isUnusedRedis(redis.links),
-    async refuseUse() {
-      if (!(await isRedisInUse(redis.links))) return;
-      throw new Error('the ledger in Redis is in use: stop all servers and workers first');
-    },
+    refuseUse: () => refuseRedisInUse(redis.links),
     close: () => redis.close(),
   };
 }

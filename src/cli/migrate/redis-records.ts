@@ -139,13 +139,14 @@ async function idsOf(
   return new Map([...found].map(([start, ids]) => [start, [...ids]]));
 }
 
-/** True when a server or worker listens to the channels of this Redis. */
-export async function isRedisInUse(links: RedisConnections): Promise<boolean> {
+/** Throws when a server or worker listens to the channels of this Redis. */
+export async function refuseRedisInUse(links: RedisConnections): Promise<void> {
   const kinds = links.cluster ? ['CHANNELS', 'SHARDCHANNELS'] : ['CHANNELS'];
   const listened = await askNodes(links, (node) =>
     Promise.all(kinds.map((kind) => node.call('PUBSUB', kind, `${links.channels}*`))),
   );
-  return listened.flat(2).length > 0;
+  if (listened.flat(2).length > 0)
+    throw new Error('the ledger in Redis is in use: stop all servers and workers first');
 }
 
 function sorted<Kind extends RecordKind>(kind: Kind, rows: readonly object[]): RecordRows[Kind][] {

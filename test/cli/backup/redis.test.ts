@@ -84,6 +84,14 @@ describe.skipIf(missing !== '')(`with a ledger in Redis${missing}`, () => {
     expect(await own.serverStateOf(again)).toEqual(before);
   });
 
+  test('a repair is refused while servers use the Redis', async () => {
+    const refused = await own.check(dataDir, '--repair', '--ledger', env().HOLDOVER_LEDGER);
+    expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('is in use')]);
+    await server.terminate();
+    const repaired = await own.check(dataDir, '--repair', '--ledger', env().HOLDOVER_LEDGER);
+    expect(repaired.code).toBe(0);
+  });
+
   test('the check finds what is missing, damaged, and without a record; --repair adopts', async () => {
     expect(await checkNow(dataDir)).toMatchObject({
       code: 0,
