@@ -56,9 +56,9 @@ export async function importFiles(
       if (copy) copies.push(copy);
       options.onFile(file);
     });
-    await record(options, copies);
-    result.files += copies.length;
-    result.bytes += bytesOf(copies.map(({ file }) => file));
+    const recorded = await record(options, copies, result);
+    result.files += recorded.length;
+    result.bytes += bytesOf(recorded.map(({ file }) => file));
     reached('import-recorded');
   }
   return result;
@@ -87,6 +87,10 @@ function isSameFile(row: FileRow | undefined, found: FoundFile): boolean {
 /** Bytes that have their place, and no record yet. */
 type Copy = { readonly file: FileToImport; readonly copy: SpooledFile };
 
+function nameOf({ type, subfolder, filename }: FileToImport): string {
+  return posix.join(type, subfolder, filename);
+}
+
 /** The bytes of a file that is new here. */
 async function importBytes(
   { ledger, blobs, copy, user }: FilesImportOptions,
@@ -94,7 +98,7 @@ async function importBytes(
   result: FilesImportResult,
 ): Promise<Copy | undefined> {
   const existing = await ledger.files.get(user, file);
-  const name = posix.join(file.type, file.subfolder, file.filename);
+  const name = nameOf(file);
   try {
     const copied = isSameFile(existing, file) ? ALREADY_HERE : await copy(file);
     if (copied === ALREADY_HERE) result.known++;
@@ -113,6 +117,7 @@ async function importBytes(
 }
 
 const ALREADY_HERE = 'known';
+const NAME_TAKEN = 'the name means another file here';
 
 type NamedFile = { readonly existing: FileRow; readonly name: string; readonly file: SpooledFile };
 
@@ -123,31 +128,43 @@ async function compareExisting(
 ): Promise<void> {
   await rm(file.path, { force: true });
   if (existing.hash === file.hash) result.known++;
-  else result.leftOut.push({ name, why: 'the name means another file here' });
+  else result.leftOut.push({ name, why: NAME_TAKEN });
 }
 
 /**
  * All writes begin in the same turn of the event loop: one transaction in a database. In a shared
- * ledger a kill may leave a record without a name, which the next sweep may take.
+ * ledger a kill may leave a record without a name, which the next sweep may take. Returns those that
+ * have their names: a server may have given a name to another file since.
  */
 async function record(
-  { ledger, blobs, user, now }: FilesImportOptions,
+  options: FilesImportOptions,
   copies: readonly Copy[],
-): Promise<void> {
-  const writes = copies.flatMap(({ file, copy }) => {
-    const { type, subfolder, filename, modifiedAtMs } = file;
-    const { hash, sizeBytes } = copy;
-    const contentType = contentTypeOf(filename) ?? 'application/octet-stream';
-    const commonFields = { user, hash, sizeBytes, contentType };
-    const id = randomUUID();
-    const filePath = posix.join(type, subfolder, filename);
-    return [
-      ledger.assets.insert(importedAsset({ ...commonFields, id, filePath, createdAtMs: now() })),
-      ledger.files.put({ ...commonFields, type, subfolder, filename, assetId: id, modifiedAtMs }),
-    ];
-  });
-  await Promise.all(writes);
-  await Promise.all(copies.map(({ copy }) => blobs.markRecorded(copy.hash)));
+  { leftOut }: FilesImportResult,
+): Promise<readonly Copy[]> {
+  const areNamed = await Promise.all(copies.map((copy) => recordOne(options, copy)));
+  const recorded = copies.filter((_, at) => areNamed[at]);
+  await Promise.all(recorded.map(({ copy }) => options.blobs.markRecorded(copy.hash)));
+  for (const [at, { file }] of copies.entries())
+    if (areNamed[at] !== true) leftOut.push({ name: nameOf(file), why: NAME_TAKEN });
+  return recorded;
+}
+
+async function recordOne(
+  { ledger, user, now }: FilesImportOptions,
+  { file, copy }: Copy,
+): Promise<boolean> {
+  const { type, subfolder, filename, modifiedAtMs } = file;
+  const { hash, sizeBytes } = copy;
+  const contentType = contentTypeOf(filename) ?? 'application/octet-stream';
+  const commonFields = { user, hash, sizeBytes, contentType };
+  const id = randomUUID();
+  const filePath = nameOf(file);
+  const [, isNamed] = await Promise.all([
+    ledger.assets.insert(importedAsset({ ...commonFields, id, filePath, createdAtMs: now() })),
+    ledger.files.claim({ ...commonFields, type, subfolder, filename, assetId: id, modifiedAtMs }),
+  ]);
+  if (!isNamed) await ledger.assets.remove(id);
+  return isNamed;
 }
 
 /** How much is taken. */
