@@ -77,7 +77,7 @@ export class Assets {
       const created = first ?? (await this.#recordKnownBytes(user, request, keyed));
       if (!created.ok || (await blobs.sizeOf(request.hash)) !== undefined) return created;
       // Another process may have removed the bytes before it could see the record.
-      await ledger.assets.remove(created.value.id);
+      if (!first) await ledger.assets.remove(created.value.id);
       return noSuchBytes();
     });
   }

@@ -1,7 +1,7 @@
 import { systemClock } from '../../../src/lib/clock.ts';
 // Bytes between the disk and the ledger: a note says so, and only noted bytes are ever cleared up.
 import { existsSync } from 'node:fs';
-import { mkdir, readdir, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { Assets } from '../../../src/upstreams/assets/assets.ts';
@@ -96,4 +96,21 @@ test('bytes of a ledger that is lost stay, also when an upload of the same bytes
   await expect(dying.assets.create('ann', await upload())).rejects.toThrow(Killed);
   await sweepWithUnrecorded(next);
   expect(isStored()).toBe(true);
+});
+
+test('a repeated request for bytes that are away leaves the record of the first', async () => {
+  const { blobs, ledger, next, upload } = await setup();
+  await next.assets.create('anna', await upload());
+  const request = { hash: HASH, contentType: 'text/plain', filePath: 'input/b' };
+  const keyed = { ...request, idempotencyKey: 'k' };
+  const first = await next.assets.fromHash('anna', keyed);
+  const [folder] = await readdir(blobs.blobsDir ?? '');
+  const bytes = path.join(blobs.blobsDir ?? '', folder ?? '');
+  await rename(bytes, `${bytes}-away`);
+  for (const again of [keyed, request])
+    expect(await next.assets.fromHash('anna', again)).toMatchObject({ error: { status: 404 } });
+  await rename(`${bytes}-away`, bytes);
+  expect(first.ok && (await ledger.assets.get(first.value.id))).toMatchObject({ hash: HASH });
+  expect(await ledger.assets.countByHash(HASH)).toBe(2);
+  expect(await next.assets.fromHash('anna', keyed)).toMatchObject({ ok: true });
 });
