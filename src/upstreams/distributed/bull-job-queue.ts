@@ -1,5 +1,7 @@
 import { Queue } from 'bullmq';
+import { completesWithin } from '../../lib/completes-within.ts';
 import { reached } from '../../lib/crash-point.ts';
+import { COMMAND_TIMEOUT_MS } from '../../redis/redis.ts';
 import type {
   JobQueue,
   JobQueueWorker,
@@ -20,6 +22,8 @@ export type BullJobQueueOptions = BullOptions & {
   readonly pubsub: Pick<RedisSubscriber, 'subscribe' | 'onReconnect'>;
   /** The name under which this process claims jobs. */
   readonly worker: string;
+  /** For calls of submissions. */
+  readonly timeoutMs?: number;
 };
 
 /** The queue that several processes share: jobs of BullMQ with the ids of ours. */
@@ -78,15 +82,16 @@ export class BullJobQueue implements JobQueue {
   }
 
   waiting(): Promise<number> {
-    return this.#queue.getJobCountByTypes('wait', 'prioritized', 'delayed');
+    return this.#answer(this.#queue.getJobCountByTypes('wait', 'prioritized', 'delayed'));
   }
 
   async waitingOf(user: string): Promise<number> {
-    return Number(await this.#scripts.waitingOf(user));
+    return Number(await this.#answer(this.#scripts.waitingOf(user)));
   }
 
   async nextOrder(): Promise<number> {
-    const highest = await this.#options.redis.get(this.#options.keys.highestOrder);
+    const { redis, keys } = this.#options;
+    const highest = await this.#answer(redis.get(keys.highestOrder));
     return highest === null ? 0 : Math.floor(Number(highest)) + 1;
   }
 
@@ -120,6 +125,13 @@ export class BullJobQueue implements JobQueue {
 
   async #arrange(user: string): Promise<void> {
     await this.#scripts.arrange(user);
+  }
+
+  /** Nothing is on record yet: a caller does not wait for an unavailable Redis. */
+  async #answer<T>(reply: Promise<T>): Promise<T> {
+    const { timeoutMs = COMMAND_TIMEOUT_MS } = this.#options;
+    if (await completesWithin(timeoutMs, reply)) return await reply;
+    throw new Error('Command timed out');
   }
 
   /** Messages were lost on the way. */

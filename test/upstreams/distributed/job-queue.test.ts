@@ -44,6 +44,15 @@ describe.skipIf(redisMissing() !== '')(`the queue of BullMQ${redisMissing()}`, (
 
   jobQueueSuite('in one process', () => openQueue());
 
+  test('a submission does not wait for a Redis that stands still', async () => {
+    const queue = await openQueue({ timeoutMs: 200 });
+    expect(await queue.waitingOf('ann')).toBe(0);
+    redis().pause();
+    onTestFinished(() => redis().resume());
+    for (const ask of [queue.waiting(), queue.waitingOf('ann'), queue.nextOrder()])
+      await expect(ask).rejects.toThrow('timed out');
+  });
+
   test('a cancel whose message was lost reaches the run after the connection is back', async () => {
     let reconnect = (): void => {};
     const queue = await openQueue({

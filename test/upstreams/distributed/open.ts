@@ -92,7 +92,7 @@ export async function startQueued(
 /** The services that a process has, without an engine. */
 export function openServices(
   setup: QueueSetup,
-  options: { readonly pubsub?: BullJobQueueOptions['pubsub'] } = {},
+  options: Partial<Pick<BullJobQueueOptions, 'pubsub' | 'timeoutMs'>> = {},
 ) {
   const log = silentLogger();
   const links = openWithPrefix(setup);
@@ -107,8 +107,9 @@ export function openServices(
     worker,
     clock: systemClock,
     log,
-    pubsub: options.pubsub ?? messages,
+    pubsub: messages,
     takeover: { lockMs: 6000, checkMs: 1000 },
+    ...options,
   });
   onTestFinished(async () => {
     await queue.close();
