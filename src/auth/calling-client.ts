@@ -18,6 +18,14 @@ export function isBrowser({ headers }: Pick<IncomingMessage, 'headers'>): boolea
   return headers['user-agent']?.startsWith('Mozilla/') ?? false;
 }
 
+/**
+ * True when Python's websocket-client opens a socket, as most scripts do: it names an origin and no user agent. It
+ * reads, and so answers pings, only while its program waits for a message.
+ */
+export function mayBeSilent({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
+  return headers.origin !== undefined && headers['user-agent'] === undefined;
+}
+
 const MAX_CLIENT_ID_CHARS = 128;
 
 /** True when a client id is allowed. */

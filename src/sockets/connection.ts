@@ -28,6 +28,8 @@ type SocketConnectionOptions = {
   readonly agent?: string;
   readonly watches?: boolean;
   readonly isBrowser?: boolean;
+  /** It need not answer pings. */
+  readonly mayBeSilent?: boolean;
   readonly serverFlags: JsonObject;
   readonly now: () => number;
   readonly onClose: () => void;
@@ -91,16 +93,17 @@ export class SocketConnection extends OutgoingFrames {
     return this.#negotiation === 'with metadata';
   }
 
-  /** Pings the client, which keeps proxies from closing the connection. */
+  /** Pings the client, which keeps proxies from closing the connection. One that did not answer the last ping has gone. */
   ping(): void {
     if (this.isHolding()) return;
+    if (this.#pingsWithoutAnswer > 0 && !this.#options.mayBeSilent) return this.#ws.terminate();
     this.#pingsWithoutAnswer += 1;
     this.#ws.ping();
   }
 
   /**
-   * True when the client left a whole interval of pings unanswered. It may be gone. It may also be one that reads
-   * only while it waits for a prompt, as most programs with a synchronous WebSocket library.
+   * True when a client that need not answer left a whole interval of pings unanswered. It may be gone, or not wait for
+   * a prompt.
    */
   isSilent(): boolean {
     return this.#pingsWithoutAnswer > 1;

@@ -31,6 +31,7 @@ type NewConnection = {
   readonly clientId: string | null;
   readonly watches?: boolean;
   readonly isBrowser?: boolean;
+  readonly mayBeSilent?: boolean;
   readonly dialect: Dialect;
   readonly agent?: string;
   /** Text for the people who connect now. */

@@ -14,7 +14,13 @@ import type { Authenticate } from '../auth/identity.ts';
 import type { Deprecation } from '../migration/deprecation.ts';
 import { logRefusal } from './routing/refusal-reply.ts';
 import { routesOf } from './routes.ts';
-import { agentOf, isBrowser, isOwnCall, isUsableClientId } from '../auth/calling-client.ts';
+import {
+  agentOf,
+  isBrowser,
+  isOwnCall,
+  isUsableClientId,
+  mayBeSilent,
+} from '../auth/calling-client.ts';
 
 /** Inbound frames above v1's limit close the socket with 1009. */
 const MAX_FRAME_BYTES = 4 * 1024 * 1024;
@@ -107,6 +113,7 @@ type NewConnection = {
   readonly clientId: string | null;
   readonly watches: boolean;
   readonly isBrowser: boolean;
+  readonly mayBeSilent: boolean;
   readonly dialect: Dialect;
   readonly agent: string;
   readonly notice: string | undefined;
@@ -159,7 +166,8 @@ async function checkCaller(
   // Python's websocket-client sends an `Origin`, too.
   const byBrowser = isBrowser(request) && request.headers.origin !== undefined;
   const notice = deprecation.nextBrownoutNotice({ user, agent });
-  return { user, clientId, watches, isBrowser: byBrowser, dialect, agent, notice };
+  const traits = { isBrowser: byBrowser, mayBeSilent: mayBeSilent(request), watches };
+  return { user, clientId, ...traits, dialect, agent, notice };
 }
 
 function hasRoom(

@@ -33,6 +33,7 @@ function open(clientId: string | null = 'own') {
       user: 'u',
       sid,
       dialect,
+      mayBeSilent: true,
       serverFlags: {},
       now: () => 0,
       onClose: () => connections.delete(connection),

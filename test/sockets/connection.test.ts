@@ -9,7 +9,10 @@ import { toWireFrame } from '../../src/sockets/wire-frame.ts';
 
 const KIB = 1024;
 
-function open(onFrame?: (frame: SocketFrame) => void) {
+function open(
+  onFrame?: (frame: SocketFrame) => void,
+  traits: { readonly mayBeSilent?: boolean } = {},
+) {
   const sent: (string | Buffer)[] = [];
   const calls: string[] = [];
   const pending: (() => void)[] = [];
@@ -39,6 +42,7 @@ function open(onFrame?: (frame: SocketFrame) => void) {
     onClose: () => void calls.push('closed'),
     onDrop: () => dropped++,
     onFrame,
+    ...traits,
   });
   return {
     connection,
@@ -150,9 +154,18 @@ test('a client that sends more than 500 messages in five seconds is closed with 
   expect(calls).toEqual(['close 1008']);
 });
 
-// A synchronous WebSocket library reads, and answers pings, only while its program waits for a prompt.
-test('a client that answers no pings stays connected, and counts as silent until it answers', () => {
+test('a client that answers no ping is closed at the next one', () => {
   const { connection, ws, calls } = open();
+  connection.ping();
+  ws.emit('pong');
+  connection.ping();
+  connection.ping();
+  expect(calls).toEqual(['ping', 'ping', 'terminate']);
+});
+
+// A synchronous WebSocket library reads, and answers pings, only while its program waits for a prompt.
+test('a client that need not answer pings stays connected, and counts as silent until it answers', () => {
+  const { connection, ws, calls } = open(undefined, { mayBeSilent: true });
   const silent: boolean[] = [];
   for (const answer of [true, false, false, false, true]) {
     connection.ping();

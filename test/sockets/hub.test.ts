@@ -1,6 +1,7 @@
 // The hub tells waiting sockets often enough that they are not forgotten, and frames do not wait for ever.
 import type { EventEmitter } from 'node:events';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { mayBeSilent } from '../../src/auth/calling-client.ts';
 import type { V1Message } from '../../src/protocol/v1.ts';
 import type { Frame } from '../../src/sockets/frame.ts';
 import { Hub } from '../../src/sockets/hub.ts';
@@ -65,9 +66,17 @@ test('a socket without pending prompts is left in peace', () => {
   expect(statuses()).toBe(1);
 });
 
+test.each([
+  ["Python's websocket-client", { origin: 'http://h:8188' }, true],
+  ['a browser', { origin: 'http://h:8188', 'user-agent': 'Mozilla/5.0' }, false],
+  ['ws', {}, false],
+])('%s may be silent, by its handshake: %o: %s', (_name, headers, expected) => {
+  expect(mayBeSilent({ headers })).toBe(expected);
+});
+
 // Programs with a synchronous WebSocket library answer none while their user decides on the next prompt.
-test('a socket that answers no pings stays connected', () => {
-  const { socket } = openCounting();
+test('a socket of a client that need not answer pings stays connected', () => {
+  const socket = openFake(hub, { dialect: 'local', mayBeSilent: true });
   const { ws } = socket.connection as unknown as { ws: { ping(): void; terminate(): void } };
   const calls: string[] = [];
   ws.ping = () => calls.push('ping');
@@ -117,7 +126,7 @@ test('counts sockets of one user and of all', () => {
 describe('where there is room for no more sockets,', () => {
   const closed: string[] = [];
   const join = (user: string, clientId: string) => {
-    const socket = openFake(hub, { dialect: 'local', user, clientId });
+    const socket = openFake(hub, { dialect: 'local', user, clientId, mayBeSilent: true });
     const { ws } = socket.connection as unknown as { ws: EventEmitter & { terminate(): void } };
     ws.terminate = () => {
       closed.push(`${user} ${clientId}`);

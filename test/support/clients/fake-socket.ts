@@ -59,6 +59,7 @@ export function openFake(
     readonly user?: string;
     readonly agent?: string;
     readonly watches?: boolean;
+    readonly mayBeSilent?: boolean;
   },
 ): FakeSocket {
   const socket = fakeSocket();
