@@ -68,7 +68,6 @@ export async function fuzz(options: FuzzOptions): Promise<Fuzzed> {
       env: {
         ...process.env,
         PYTHONPATH: `${installed.packages}:${FOLDER}`,
-        PYTHONDONTWRITEBYTECODE: '1',
         SCHEMATHESIS_HOOKS: 'hooks',
         CONTRACT_KNOWN: JSON.stringify(options.known),
       },
