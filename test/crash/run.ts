@@ -100,7 +100,9 @@ export async function crash(options: CrashOptions): Promise<CrashReport> {
       accepted.push(...load.acknowledged);
       options.onRound?.(report());
     }
-    rounds.push({ part: ALL_AGAIN, kills: 0, account: await settleAgain(run, accepted) });
+    // After a single round nothing has happened since.
+    if (rounds.length > 1)
+      rounds.push({ part: ALL_AGAIN, kills: 0, account: await settleAgain(run, accepted) });
   } finally {
     if (options.logs !== undefined) writeLogs(processes, options.logs);
     await processes.dispose();
