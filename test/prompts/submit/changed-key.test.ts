@@ -2,15 +2,14 @@
 // have made a job, so each key is stored before it is sent.
 import { expect, onTestFinished, test } from 'vitest';
 import { silentLogger } from '../../../src/observability/log.ts';
-import type { LivePrompt } from '../../../src/prompts/live-prompts.ts';
 import { Outbox } from '../../../src/prompts/submit/outbox.ts';
-import type { SubmissionPlan } from '../../../src/prompts/submit/plan.ts';
 import { SubmissionRecovery } from '../../../src/prompts/submit/recover.ts';
 import { DEFAULT_RETRY_POLICY } from '../../../src/prompts/submit/retry-policy.ts';
 import { createSubmissionRetry } from '../../../src/prompts/submit/retry.ts';
 import { createSubmissionSender } from '../../../src/prompts/submit/send.ts';
 import type { SubmitRequest } from '../../../src/protocol/job-api.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
+import { PLAN, examplePrompt } from './example-plan.ts';
 
 const NOT_TAKEN = { status: 503, code: 'x', message: '', details: null, outcome: 'not_taken' };
 const FULL = { status: 429, code: 'queue_full', message: '', details: null };
@@ -22,26 +21,13 @@ const INVALID = {
   details: { node_errors: { 2: { errors: [], dependent_outputs: ['2'], class_type: 'B' } } },
 };
 
+const TWO_NODES = { 1: { class_type: 'A', inputs: {} }, 2: { class_type: 'B', inputs: {} } };
+
 /** The service gives these answers, then accepts the prompt. */
 function open(answers: readonly object[], outputs: readonly string[] = []) {
   const clock = createFakeClock(0);
   const events: string[] = [];
   let submissions = 0;
-  const prompt = {
-    key: 'k',
-    promptId: 'p',
-    caller: { user: 'ann' },
-    createdAtMs: 0,
-    waitReason: 'in_outbox',
-  };
-  const plan = {
-    promptKey: 'k',
-    idempotencyKey: 'k',
-    graph: { 1: { class_type: 'A', inputs: {} }, 2: { class_type: 'B', inputs: {} } },
-    placed: [],
-    outputs,
-    isWhole: true,
-  };
   const context = {
     jobs: {
       recover: async () => ({ ok: true, value: { isCertain: true } }),
@@ -73,8 +59,8 @@ function open(answers: readonly object[], outputs: readonly string[] = []) {
   const submissionRetry = createSubmissionRetry({ ...context, sender } as never);
   const common = { ...context, sender, submissionRetry } as never;
   const submission = {
-    prompt: prompt as unknown as LivePrompt,
-    plan: { ...plan, secrets: {}, ownSecrets: [], extraData: {} } as unknown as SubmissionPlan,
+    prompt: examplePrompt({ waitReason: 'in_outbox' }),
+    plan: { ...PLAN, graph: TWO_NODES, outputs },
     clientKnows: 'accepted',
   } as const;
   return { common, events, clock, submission };

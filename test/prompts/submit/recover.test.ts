@@ -3,9 +3,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { silentLogger } from '../../../src/observability/log.ts';
 import type { RetryResult, JobSearchResult } from '../../../src/prompts/submit/retry.ts';
 import { createFailWithoutJob } from '../../../src/prompts/submit/fail-without-job.ts';
-import type { LivePrompt } from '../../../src/prompts/live-prompts.ts';
 import { DEFAULT_RETRY_POLICY } from '../../../src/prompts/submit/retry-policy.ts';
-import type { SubmissionPlan } from '../../../src/prompts/submit/plan.ts';
 import {
   type AmbiguousSubmission,
   SubmissionRecovery,
@@ -13,22 +11,17 @@ import {
 } from '../../../src/prompts/submit/recover.ts';
 import { monotonicClock } from '../../../src/lib/clock.ts';
 import type { Job } from '../../../src/protocol/v2.ts';
+import { PLAN, examplePrompt } from './example-plan.ts';
 
-const prompt = { key: 'k', promptId: 'p', caller: { user: 'ann' } } as LivePrompt;
-const plan = {
-  promptKey: 'k',
-  idempotencyKey: 'k',
-  secrets: {},
-  outputs: [] as string[],
-} as unknown as SubmissionPlan;
+const prompt = examplePrompt();
 const job = { id: 'j' } as Job;
 const error = { status: 500, code: 'x', message: '', details: null };
-const ACCEPTED: RetryResult = { kind: 'accepted', plan, job, nodeErrors: {} };
-const KEY_USED: RetryResult = { kind: 'unknown', plan, error, mayResend: false };
-const CROWDED: RetryResult = { kind: 'crowded', plan, error };
+const ACCEPTED: RetryResult = { kind: 'accepted', plan: PLAN, job, nodeErrors: {} };
+const KEY_USED: RetryResult = { kind: 'unknown', plan: PLAN, error, mayResend: false };
+const CROWDED: RetryResult = { kind: 'crowded', plan: PLAN, error };
 const REFUSED = {
   kind: 'refused',
-  plan,
+  plan: PLAN,
   error,
   refusal: { status: 400, body: { error: {}, node_errors: {} } },
 } as RetryResult;
@@ -84,7 +77,7 @@ async function outcomeOf(
     } as unknown as SubmissionRecoveryOptions);
     onTestFinished(() => submissionRecovery.close());
     if (isClosed) void submissionRecovery.close().then(() => setImmediate(resolve, 'nothing'));
-    submissionRecovery.recover({ prompt, plan, clientKnows, mayResend: true });
+    submissionRecovery.recover({ prompt, plan: PLAN, clientKnows, mayResend: true });
   });
   await new Promise(setImmediate);
   return { outcome, sent, ...(watched > 0 && { watched }) };

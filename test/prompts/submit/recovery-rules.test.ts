@@ -1,10 +1,9 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { silentLogger } from '../../../src/observability/log.ts';
 import type { JobSearchResult } from '../../../src/prompts/submit/retry.ts';
-import type { LivePrompt } from '../../../src/prompts/live-prompts.ts';
 import { createLateJobs } from '../../../src/prompts/submit/late-jobs.ts';
 import { DEFAULT_RETRY_POLICY } from '../../../src/prompts/submit/retry-policy.ts';
-import { KEY_LABEL, type SubmissionPlan, withNewKey } from '../../../src/prompts/submit/plan.ts';
+import { KEY_LABEL, withNewKey } from '../../../src/prompts/submit/plan.ts';
 import {
   SubmissionRecovery,
   type SubmissionRecoveryOptions,
@@ -16,6 +15,7 @@ import {
 } from '../../../src/prompts/submit/recovery-rules.ts';
 import type { Job } from '../../../src/protocol/v2.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
+import { PLAN, examplePrompt } from './example-plan.ts';
 
 // One table says what becomes of a submission of unknown outcome.
 
@@ -73,19 +73,13 @@ test('no row but that of an accepted prompt sends under another key', () => {
 });
 
 test('a new key is another one each time, and says whose it is', () => {
-  const plan = { promptKey: 'k', idempotencyKey: 'k.2' } as SubmissionPlan;
+  const plan = { ...PLAN, idempotencyKey: 'k.2' };
   expect(withNewKey(plan).idempotencyKey).toBe('k.again1');
   expect(withNewKey(withNewKey(plan)).idempotencyKey).toBe('k.again2');
 });
 
 describe('a prompt that is looked for and deleted', () => {
-  const prompt = { key: 'k', promptId: 'p', caller: { user: 'ann' } } as LivePrompt;
-  const plan = {
-    promptKey: 'k',
-    idempotencyKey: 'k',
-    secrets: {},
-    outputs: [] as string[],
-  } as unknown as SubmissionPlan;
+  const prompt = examplePrompt();
   const late = { id: 'late', metadata: { [KEY_LABEL]: 'k' } } as unknown as Job;
 
   async function withdrawn(looks: JobSearchResult[]) {
@@ -126,7 +120,7 @@ describe('a prompt that is looked for and deleted', () => {
       await submissionRecovery.close();
       await lateJobs.close();
     });
-    submissionRecovery.recover({ prompt, plan, clientKnows: 'unknown', mayResend: false });
+    submissionRecovery.recover({ prompt, plan: PLAN, clientKnows: 'unknown', mayResend: false });
     expect(await submissionRecovery.cancel(prompt)).toBe(true);
     expect(ends).toEqual(['canceled']);
     expect(await submissionRecovery.cancel(prompt)).toBe(false);

@@ -2,7 +2,6 @@
 import { expect, test } from 'vitest';
 import { silentLogger } from '../../../src/observability/log.ts';
 import type { LivePrompt } from '../../../src/prompts/live-prompts.ts';
-import type { SubmissionPlan } from '../../../src/prompts/submit/plan.ts';
 import { createSubmissionRetry } from '../../../src/prompts/submit/retry.ts';
 import {
   DEFAULT_RETRY_POLICY,
@@ -12,19 +11,9 @@ import {
 } from '../../../src/prompts/submit/retry-policy.ts';
 import type { JobNotFound } from '../../../src/prompts/submit/recovery-rules.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
+import { PLAN, examplePrompt } from './example-plan.ts';
 
 const HOUR = 60 * 60_000;
-const PLAN = {
-  promptKey: 'k',
-  idempotencyKey: 'k',
-  graph: {},
-  placed: [],
-  outputs: [],
-  isWhole: true,
-  secrets: {},
-};
-const PROMPT = { promptId: 'p', caller: { user: 'ann' }, createdAtMs: 0 };
-const plan = PLAN as unknown as SubmissionPlan;
 
 function open(found: object, refused?: object) {
   const clock = createFakeClock(0);
@@ -45,9 +34,9 @@ function open(found: object, refused?: object) {
     clock,
     log: silentLogger(),
   } as unknown as Parameters<typeof createSubmissionRetry>[0]);
-  const send = (seen: JobNotFound, more: object = {}) =>
-    submissionRetry.send({ ...PROMPT, ...more } as unknown as LivePrompt, plan, seen);
-  const findJob = () => submissionRetry.findJob(PROMPT as unknown as LivePrompt, plan);
+  const send = (seen: JobNotFound, more: Partial<LivePrompt> = {}) =>
+    submissionRetry.send(examplePrompt(more), PLAN, seen);
+  const findJob = () => submissionRetry.findJob(examplePrompt(), PLAN);
   return { clock, sent, send, findJob };
 }
 
