@@ -120,6 +120,7 @@ export class MemoryJobQueue<T extends QueuedJob> implements JobQueue {
 
   /** Deferred, so that the submitter can subscribe before its job starts. */
   #schedule(): void {
+    if (this.#queue.count() === 0) return;
     setImmediate(() => {
       for (const startWaitingJobs of this.#schedules) startWaitingJobs();
     });
