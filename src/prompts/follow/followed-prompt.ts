@@ -1,4 +1,3 @@
-import { setMaxListeners } from 'node:events';
 import { Latch } from '../../lib/concurrency.ts';
 import type { JobEvent, Result } from '../../protocol/job-api.ts';
 import type { LivePrompt } from '../live-prompts.ts';
@@ -23,7 +22,7 @@ export class FollowedPrompt {
   turn: EndTurn | undefined;
   readonly #released = new Latch();
   readonly #answered = new Latch();
-  #stop = createStop();
+  #stop = new AbortController();
 
   constructor(prompt: LivePrompt, entryApplier: EntryApplier) {
     this.prompt = prompt;
@@ -61,13 +60,7 @@ export class FollowedPrompt {
   }
 
   restart(): void {
-    this.#stop = createStop();
+    this.#stop = new AbortController();
     this.eventStream = undefined;
   }
-}
-
-function createStop(): AbortController {
-  const stop = new AbortController();
-  setMaxListeners(0, stop.signal);
-  return stop;
 }
