@@ -3,6 +3,9 @@ import { normalize, sep } from 'node:path';
 /** `blake3:<64 hex>`: the form of a hash, with its digits as the group. */
 export const BLOB_HASH = /^blake3:([0-9a-f]{64})$/;
 
+/** Of a hash, in the name of its folder. */
+const FOLDER_DIGITS = 2;
+
 /** The 64 digits of a hash; throws when it is none. */
 export function hexOf(hash: string): string {
   const hex = BLOB_HASH.exec(hash)?.[1];
@@ -21,13 +24,19 @@ export function hashOfAside(name: string): string {
  */
 export function createBlobPaths(given: string) {
   const dir = normalize(given);
+  const folderOf = (hex: string): string => `${dir}${sep}${hex.slice(0, FOLDER_DIGITS)}`;
   const markersDir = `${dir}-unrecorded`;
   return {
     dir,
     markersDir,
+    /** The folders of all hashes there can be. */
+    folders: (): string[] =>
+      Array.from({ length: 16 ** FOLDER_DIGITS }, (_, n) =>
+        folderOf(n.toString(16).padStart(FOLDER_DIGITS, '0')),
+      ),
     pathOf: (hash: string): string => {
       const hex = hexOf(hash);
-      return `${dir}${sep}${hex.slice(0, 2)}${sep}${hex}`;
+      return `${folderOf(hex)}${sep}${hex}`;
     },
     markerOf: (hash: string): string => `${markersDir}${sep}${hexOf(hash)}`,
   };

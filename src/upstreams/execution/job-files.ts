@@ -69,6 +69,7 @@ function createAskingPlacer(ask: AskMainThread): OutputPlacer {
       await ask({ kind: 'store', ask: { hash, bytes: Uint8Array.from(bytes) } });
       return hash;
     },
+    prepare: async () => {},
     // The bucket has them on its disks already.
     sync: async () => {},
   };

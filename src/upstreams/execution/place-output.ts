@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { existsSync, mkdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { syncAll } from '../../lib/durability.ts';
+import { syncAll, syncPath } from '../../lib/durability.ts';
 import { hashOf } from '../../lib/hash.ts';
 import { createBlobPaths } from '../blob-paths.ts';
 
@@ -9,6 +9,8 @@ import { createBlobPaths } from '../blob-paths.ts';
 export type OutputPlacer = {
   /** Puts bytes into place, complete, and returns their hash. */
   place(this: void, bytes: Uint8Array): string | Promise<string>;
+  /** Makes the folders that the first outputs would have to make one by one, each with a sync of its own. */
+  prepare(this: void): Promise<void>;
   /** Makes all bytes that were put into place since the last call survive a power cut, with their names. */
   sync(this: void): Promise<void>;
 };
@@ -21,7 +23,7 @@ export function createOutputPlacer(dirs: {
   readonly spoolDir: string;
   readonly blobsDir: string;
 }): Omit<OutputPlacer, 'place'> & { place(this: void, bytes: Uint8Array): string } {
-  const { dir, markersDir, pathOf, markerOf } = createBlobPaths(dirs.blobsDir);
+  const { dir, folders, markersDir, pathOf, markerOf } = createBlobPaths(dirs.blobsDir);
   const durableFolders = new Set<string>();
   const unsynced = new Set<string>();
   const writeMarker = (hash: string): void =>
@@ -46,6 +48,12 @@ export function createOutputPlacer(dirs: {
     }
   };
   return {
+    async prepare() {
+      const all = folders();
+      for (const folder of all) mkdirSync(folder, { recursive: true });
+      await syncPath(dir);
+      for (const folder of all) durableFolders.add(folder);
+    },
     place(bytes) {
       const hash = hashOf(bytes);
       const found = statSync(pathOf(hash), { throwIfNoEntry: false });
@@ -57,10 +65,10 @@ export function createOutputPlacer(dirs: {
     async sync() {
       const paths = [...unsynced].map(pathOf);
       unsynced.clear();
-      const folders = new Set(paths.map((file) => path.dirname(file)));
-      const isNew = [...folders].some((folder) => !durableFolders.has(folder));
-      await syncAll([...paths, ...folders, ...(isNew ? [dir] : [])]);
-      for (const folder of folders) durableFolders.add(folder);
+      const changed = new Set(paths.map((file) => path.dirname(file)));
+      const isNew = [...changed].some((folder) => !durableFolders.has(folder));
+      await syncAll([...paths, ...changed, ...(isNew ? [dir] : [])]);
+      for (const folder of changed) durableFolders.add(folder);
     },
   };
 }

@@ -50,7 +50,7 @@ export async function warmUp(nodes: RunServices['nodes']): Promise<void> {
     nodes,
     cache: createNodeCache({ maxBytes: 1 }),
     // No hash: the library that computes it takes 3 MB, from the first output on.
-    outputs: { place: () => '', sync: async () => {} },
+    outputs: { place: () => '', prepare: async () => {}, sync: async () => {} },
     inputs: { read: async () => new Uint8Array(), sha256: async () => '' },
     ask: (async ({ kind }) => ANSWERS[kind]) as AskMainThread,
     messages: createMessageBatch({ postMessage() {} }),

@@ -36,7 +36,11 @@ async function serve(port: MessagePort, setup: WorkerSetup): Promise<void> {
     messages,
   };
   // A job that comes before is not delayed.
-  const warmUpTimer = setTimeout(() => void warmUp(nodes), WARM_UP_DELAY_MS);
+  const warmUpTimer = setTimeout(() => {
+    void warmUp(nodes);
+    // Folders that could not be made are made with the first output, which reports the failure.
+    deps.outputs.prepare().catch(() => {});
+  }, WARM_UP_DELAY_MS);
   port.on('message', (message: ToWorker) => {
     if (message.type === 'reply') return requests.settle(message);
     clearTimeout(warmUpTimer);
