@@ -23,7 +23,7 @@ export function contentLink(
  * result came from the cache; the asset names the job that made the file.
  */
 export function showOutput(output: StoredOutput, jobId: string, nowMs: number): Output {
-  return { ...output, job_id: jobId, ...contentLink(output.id, nowMs) };
+  return Object.assign({ ...output, job_id: jobId }, contentLink(output.id, nowMs));
 }
 
 /** The links of a job. */

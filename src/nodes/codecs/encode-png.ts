@@ -50,7 +50,7 @@ export async function encodeChunks(
     throw new NodeFailure('SystemError', 'tile cannot extend outside image');
   const raw = { width, height, channels: savedChannels(images) };
   const bytes = toBytes(images, index);
-  const packed = await packPixels({ ...raw, bytes }, compressionLevel);
+  const packed = await packPixels({ bytes, ...raw }, compressionLevel);
   if (packed) return packed;
   const { default: sharp } = await import('sharp');
   const picture = sharp(bytes, { raw }).toColourspace(raw.channels === 2 ? 'b-w' : 'srgb');

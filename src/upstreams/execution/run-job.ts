@@ -57,13 +57,13 @@ async function executePlan(
   const meter = createMemoryMeter(request.memoryLimitBytes);
   const { prompt, extraPngInfo } = provenanceOf(request);
   const context: Omit<CallContextOptions, 'inputTypes'> = {
-    ...deps,
     meter,
     textBudget: { left: Math.max(0, MAX_UI_CHARS - uiCharsIn(records)) },
     files: request.files,
     flags: new Int32Array(request.flags),
     promptText: await promptText(prompt, plan, { files: request.files, inputs: deps.inputs }),
     extraPngInfo: isJsonObject(extraPngInfo) ? extraPngInfo : null,
+    ...deps,
   };
   await execute({
     plan,
@@ -74,7 +74,7 @@ async function executePlan(
     begin: () => (request.hasBegun ? undefined : deps.ask({ kind: 'begin', ask: null })),
     handled: () => deps.ask({ kind: 'handled', ask: null }),
     contextFor: (node) =>
-      createCallContext(node.id, { ...context, inputTypes: inputTypes(node, plan) }),
+      createCallContext(node.id, { inputTypes: inputTypes(node, plan), ...context }),
   });
 }
 

@@ -65,7 +65,7 @@ export function createRunPlan(options: {
 }): RunPlan {
   const plan = new Map<string, PlannedNode>();
   for (const id of dependenciesFirst(options.graph, options.targets)) {
-    plan.set(id, planNode(id, { ...options, plan }));
+    plan.set(id, planNode(id, { plan, ...options }));
   }
   return plan;
 }

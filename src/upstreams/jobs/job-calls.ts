@@ -63,7 +63,7 @@ export function createJobCalls(deps: JobCallsOptions): JobCalls {
         // It may run while the disk works.
         const shown = await enqueue(job);
         await synced;
-        return ok({ ...shown, x_workflow: workflow });
+        return ok(Object.assign(shown, { x_workflow: workflow }));
       } finally {
         release();
       }
