@@ -27,8 +27,6 @@ import { endless, flat, growing, lasting, loading } from '../support/graphs/work
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 const IDLE = { queue_running: [], queue_pending: [] };
-/** Steps that take a few seconds: the server tells at most two of them in one. */
-const LONG = 200;
 /** Come when the server finds time for them. */
 const OPTIONAL = new Set(['binary:1', 'progress_state']);
 
@@ -106,7 +104,7 @@ describe.skipIf(!installed.ok)(`in front of comfy-api-proxy${notRun}`, () => {
 
   test('a long run shows its steps and previews while it goes', async () => {
     const heard = socket.frames.length;
-    const { entry, outline } = await run(growing({ steps: LONG, side: 128, prefix: 'long' }));
+    const { entry, outline } = await run(lasting({ prefix: 'long' }));
     expect(entry.status.status_str).toBe('success');
     const steps = outline.filter((name) => name.startsWith('progress:'));
     expect(steps.length).toBeGreaterThan(1);
