@@ -18,6 +18,16 @@ type PixelCode = {
     masks: number,
   ): void;
   averages(row: number, above: number, target: number, channels: number, length: number): void;
+  react(
+    fed: number,
+    grown: number,
+    nextFed: number,
+    nextGrown: number,
+    stride: number,
+    width: number,
+    feed: number,
+    kept: number,
+  ): void;
 };
 
 /** Vector instructions with a memory of their own, gone with the call that opened it. */

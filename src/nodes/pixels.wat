@@ -1,6 +1,7 @@
 ;; What takes the time of pictures, sixteen bytes at a time. `columns` and `line` make the sums of
 ;; lanczos-plain.ts and `averages` the rows of png-pack.ts, to the bit: weights are fixed-point
 ;; numbers of 22 binary places, half a step is added, what is below 0 or above 255 is cut off.
+;; `react` makes the rows of reaction/field.ts.
 (module
   (import "env" "memory" (memory 1))
 
@@ -109,4 +110,89 @@
             (v128.and (local.get $left) (local.get $up))
             (i8x16.shr_u (v128.xor (local.get $left) (local.get $up)) (i32.const 1)))))
       (local.set $i (i32.add (local.get $i) (i32.const 16)))
-      (br_if $piece (i32.lt_u (local.get $i) (local.get $length))))))
+      (br_if $piece (i32.lt_u (local.get $i) (local.get $length)))))
+
+  ;; One row of the next time step of field.ts, two cells at a time, to the bit: numbers of 64 bits
+  ;; as in JavaScript. The addresses are those of the cells before the row. May read up to two cells
+  ;; beyond those behind the row, and write one.
+  (func (export "react")
+    (param $fed i32) (param $grown i32) (param $nextFed i32) (param $nextGrown i32)
+    (param $stride i32) (param $width i32) (param $feed f64) (param $kept f64)
+    (local $end i32) (local $u v128) (local $uWest v128) (local $uEast v128)
+    (local $uWestPair v128) (local $uEastPair v128) (local $uAround v128)
+    (local $v v128) (local $vWest v128) (local $vEast v128)
+    (local $vWestPair v128) (local $vEastPair v128) (local $vAround v128)
+    (local $feeds v128) (local $keeps v128) (local $one v128) (local $side v128) (local $corner v128)
+    (local.set $feeds (f64x2.splat (local.get $feed)))
+    (local.set $keeps (f64x2.splat (local.get $kept)))
+    (local.set $one (v128.const f64x2 1 1))
+    (local.set $side (v128.const f64x2 0.2 0.2))
+    (local.set $corner (v128.const f64x2 0.05 0.05))
+    (local.set $end (i32.add (local.get $fed) (i32.shl (local.get $width) (i32.const 2))))
+    (local.set $uWest (f64x2.promote_low_f32x4 (v128.load64_zero (local.get $fed))))
+    (local.set $vWest (f64x2.promote_low_f32x4 (v128.load64_zero (local.get $grown))))
+    (local.set $uWestPair (f64x2.add
+      (f64x2.promote_low_f32x4 (v128.load64_zero (i32.sub (local.get $fed) (local.get $stride))))
+      (f64x2.promote_low_f32x4 (v128.load64_zero (i32.add (local.get $fed) (local.get $stride))))))
+    (local.set $vWestPair (f64x2.add
+      (f64x2.promote_low_f32x4 (v128.load64_zero (i32.sub (local.get $grown) (local.get $stride))))
+      (f64x2.promote_low_f32x4 (v128.load64_zero (i32.add (local.get $grown) (local.get $stride))))))
+    (loop $cells
+      (local.set $uEast (f64x2.promote_low_f32x4 (v128.load64_zero offset=8 (local.get $fed))))
+      (local.set $vEast (f64x2.promote_low_f32x4 (v128.load64_zero offset=8 (local.get $grown))))
+      (local.set $uEastPair (f64x2.add
+        (f64x2.promote_low_f32x4
+          (v128.load64_zero offset=8 (i32.sub (local.get $fed) (local.get $stride))))
+        (f64x2.promote_low_f32x4
+          (v128.load64_zero offset=8 (i32.add (local.get $fed) (local.get $stride))))))
+      (local.set $vEastPair (f64x2.add
+        (f64x2.promote_low_f32x4
+          (v128.load64_zero offset=8 (i32.sub (local.get $grown) (local.get $stride))))
+        (f64x2.promote_low_f32x4
+          (v128.load64_zero offset=8 (i32.add (local.get $grown) (local.get $stride))))))
+      (local.set $u (i8x16.shuffle 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23
+        (local.get $uWest) (local.get $uEast)))
+      (local.set $v (i8x16.shuffle 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23
+        (local.get $vWest) (local.get $vEast)))
+      (local.set $uAround (f64x2.add
+        (f64x2.mul (local.get $side)
+          (f64x2.add (f64x2.add (local.get $uWest) (local.get $uEast))
+            (i8x16.shuffle 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23
+              (local.get $uWestPair) (local.get $uEastPair))))
+        (f64x2.mul (local.get $corner)
+          (f64x2.add (local.get $uWestPair) (local.get $uEastPair)))))
+      (local.set $vAround (f64x2.add
+        (f64x2.mul (local.get $side)
+          (f64x2.add (f64x2.add (local.get $vWest) (local.get $vEast))
+            (i8x16.shuffle 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23
+              (local.get $vWestPair) (local.get $vEastPair))))
+        (f64x2.mul (local.get $corner)
+          (f64x2.add (local.get $vWestPair) (local.get $vEastPair)))))
+      (local.set $uWest (local.get $uEast))
+      (local.set $vWest (local.get $vEast))
+      (local.set $uWestPair (local.get $uEastPair))
+      (local.set $vWestPair (local.get $vEastPair))
+      ;; From here on what reacts is in $uEast, the next level of what grows in $vEast.
+      (local.set $uEast (f64x2.mul (f64x2.mul (local.get $u) (local.get $v)) (local.get $v)))
+      (local.set $vEast (f64x2.add
+        (f64x2.add (f64x2.mul (v128.const f64x2 0.5 0.5) (local.get $vAround)) (local.get $uEast))
+        (f64x2.mul (local.get $keeps) (local.get $v))))
+      (v128.store64_lane offset=4 0 (local.get $nextFed)
+        (f32x4.demote_f64x2_zero
+          (f64x2.pmin
+            (f64x2.pmax
+              (f64x2.add
+                (f64x2.sub (local.get $uAround) (local.get $uEast))
+                (f64x2.mul (local.get $feeds) (f64x2.sub (local.get $one) (local.get $u))))
+              (v128.const f64x2 0 0))
+            (local.get $one))))
+      (v128.store64_lane offset=4 0 (local.get $nextGrown)
+        (f32x4.demote_f64x2_zero
+          (v128.andnot
+            (f64x2.pmin (local.get $vEast) (local.get $one))
+            (f64x2.lt (local.get $vEast) (v128.const f64x2 1e-12 1e-12)))))
+      (local.set $fed (i32.add (local.get $fed) (i32.const 8)))
+      (local.set $grown (i32.add (local.get $grown) (i32.const 8)))
+      (local.set $nextFed (i32.add (local.get $nextFed) (i32.const 8)))
+      (local.set $nextGrown (i32.add (local.get $nextGrown) (i32.const 8)))
+      (br_if $cells (i32.lt_u (local.get $fed) (local.get $end))))))

@@ -4,6 +4,7 @@ import { scalePlainly } from '../../src/nodes/resample/lanczos.ts';
 import type { Bytes } from '../../src/nodes/resample/lanczos-taps.ts';
 import { scaleWithVectors } from '../../src/nodes/resample/lanczos-vectors.ts';
 import { rowsPlainly, rowsWithVectors } from '../../src/nodes/codecs/encode-png.ts';
+import { type Field, emptyFields, react, sowSpots } from '../../src/nodes/reaction/field.ts';
 import { seeded } from '../support/graphs/seeded.ts';
 
 const FREE = { reserve: () => {}, check: () => {} };
@@ -27,6 +28,17 @@ const pictures: fc.Arbitrary<Bytes> = fc
     return { width, height, channels, data };
   });
 
+/** Another field of the same content, without vector instructions. */
+function plainly({ width, height, fed, grown }: Field): Field {
+  return { width, height, fed: fed.slice(), grown: grown.slice() };
+}
+
+/** The border is not set before the next time step. */
+function withoutBorder({ width, height, fed, grown }: Field): readonly Float32Array[] {
+  const rows = Array.from({ length: height }, (_, y) => (y + 1) * (width + 2) + 1);
+  return rows.flatMap((at) => [fed.slice(at, at + width), grown.slice(at, at + width)]);
+}
+
 describe('vector instructions', () => {
   test('give the same bytes as plain sums', () => {
     fc.assert(
@@ -35,6 +47,25 @@ describe('vector instructions', () => {
         expect(scaled).toEqual(scalePlainly(FREE, picture, { width, height }));
       }),
       { numRuns: 300 },
+    );
+  });
+
+  test('grow the same pattern', () => {
+    const rate = fc.oneof(fc.double({ min: 0, max: 0.1, noNaN: true }), fc.double());
+    fc.assert(
+      fc.property(side, side, rate, rate, fc.integer(), (width, height, feed, kill, seed) => {
+        const [field, spare] = emptyFields(FREE, { width, height });
+        sowSpots(field, seeded(seed).random);
+        const [plain, plainSpare] = [plainly(field), plainly(spare)];
+        for (let turn = 0; turn < 10; turn++) {
+          react(FREE, field, spare, { feed, kill });
+          react(FREE, spare, field, { feed, kill });
+          react(FREE, plain, plainSpare, { feed, kill });
+          react(FREE, plainSpare, plain, { feed, kill });
+        }
+        expect(field.vectors).toBeDefined();
+        expect(withoutBorder(field)).toEqual(withoutBorder(plain));
+      }),
     );
   });
 

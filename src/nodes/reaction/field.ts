@@ -1,5 +1,6 @@
 import type { NodeContext } from '../node.ts';
-import { type Reserver, type Size, newImage } from '../tensor.ts';
+import { type PixelRoom, layOut, openPixels } from '../pixels.ts';
+import type { Reserver, Size } from '../tensor.ts';
 
 /**
  * Two substances on a torus. Each array has a border of one cell on every side, which repeats the
@@ -10,6 +11,12 @@ export type Field = {
   readonly height: number;
   readonly fed: Float32Array;
   readonly grown: Float32Array;
+  /** Its addresses in the memory that it shares with another field. */
+  readonly vectors?: {
+    readonly code: PixelRoom['code'];
+    readonly fed: number;
+    readonly grown: number;
+  };
 };
 
 export type Rates = { readonly feed: number; readonly kill: number };
@@ -24,12 +31,24 @@ const LEAST_GROWN = 1e-12;
 const CELLS_PER_SPOT = 2048;
 const LEAST_SPOTS = 4;
 
-/** A field without any of the growing substance. */
-export const emptyField = (context: Reserver, { width, height }: Size): Field => {
-  const shape = { batch: 1, width: width + 2, height: height + 2, channels: 1 };
-  const fed = newImage(context, shape).data.fill(1);
-  return { width, height, fed, grown: newImage(context, shape).data };
+/** Two fields without any of the growing substance, one for each other time step. */
+export const emptyFields = (context: Reserver, size: Size): readonly [Field, Field] => {
+  const cells = (size.width + 2) * (size.height + 2);
+  const length = cells * Float32Array.BYTES_PER_ELEMENT;
+  const { at, end } = layOut({ fed: length, grown: length, nextFed: length, nextGrown: length });
+  context.reserve(end);
+  const room = openPixels(end);
+  const emptyField = (fedAt: number, grownAt: number): Field => ({
+    ...size,
+    fed: cellsAt(room, fedAt, cells).fill(1),
+    grown: cellsAt(room, grownAt, cells),
+    ...(room && { vectors: { code: room.code, fed: fedAt, grown: grownAt } }),
+  });
+  return [emptyField(at.fed, at.grown), emptyField(at.nextFed, at.nextGrown)];
 };
+
+const cellsAt = (room: PixelRoom | undefined, at: number, cells: number): Float32Array =>
+  room ? new Float32Array(room.bytes.buffer, at, cells) : new Float32Array(cells);
 
 /** Strews round spots of the growing substance, as many as the area asks for. */
 export const sowSpots = (field: Field, random: () => number): void => {
@@ -81,19 +100,35 @@ export const react = (
   }
 };
 
+const reactRow = (from: Field, to: Field, rates: Rates, row: number): void => {
+  const [source, target] = [from.vectors, to.vectors];
+  if (!source || !target) return reactPlainly(from, to, rates, row);
+  const stride = (from.width + 2) * Float32Array.BYTES_PER_ELEMENT;
+  const first = row * stride;
+  source.code.react(
+    source.fed + first,
+    source.grown + first,
+    target.fed + first,
+    target.grown + first,
+    stride,
+    from.width,
+    rates.feed,
+    keptOf(rates),
+  );
+};
+
+/** The part of the growing substance that neither spreads nor is taken away. */
+const keptOf = ({ feed, kill }: Rates): number => 1 - GROWN_SPREAD - feed - kill;
+
 /**
  * The mean of the neighbours is weighted a fifth for each side, a twentieth for each corner; sums of
  * columns and middle cells slide along, so that every cell is read once per row. Levels are kept
  * between 0 and 1, so that no rates, however wild, can make the field run away.
  */
-const reactRow = (
-  { width, fed, grown }: Field,
-  to: Field,
-  { feed, kill }: Rates,
-  row: number,
-): void => {
+const reactPlainly = ({ width, fed, grown }: Field, to: Field, rates: Rates, row: number): void => {
   const stride = width + 2;
-  const kept = 1 - GROWN_SPREAD - feed - kill;
+  const { feed } = rates;
+  const kept = keptOf(rates);
   const first = row * stride;
   let uWest = fed[first] as number;
   let u = fed[first + 1] as number;

@@ -7,7 +7,7 @@ import {
   type NodeContext,
   type NodeDef,
 } from '../node.ts';
-import { emptyField, type Field, type Rates, react, sowSpots } from './field.ts';
+import { emptyFields, type Field, type Rates, react, sowSpots } from './field.ts';
 import { floatInput, intInput, newImage, roundHalfEven, toBytes } from '../tensor.ts';
 
 /** From empty to fully grown: night blue, violet, teal, sand, cream. */
@@ -125,8 +125,7 @@ export const createReactionDiffusion = (now: () => number): NodeDef => ({
     const size = { width: atLeastOne(inputs, 'width'), height: atLeastOne(inputs, 'height') };
     const steps = atLeastOne(inputs, 'steps');
     const rates = { feed: floatInput(inputs, 'feed'), kill: floatInput(inputs, 'kill') };
-    const field = emptyField(context, size);
-    const spare = emptyField(context, size);
+    const [field, spare] = emptyFields(context, size);
     sowSpots(field, splitMix64(seedInput(inputs)));
     const image = newImage(context, { ...size, batch: 1, channels: 3 });
     await grow(context, { field, spare, rates, steps, image, now });

@@ -3,12 +3,12 @@
 const { isMainThread } = require('node:worker_threads');
 
 /** The short jobs of tests are over by then. */
-const FULL_SPEED_MS = 40;
-/** From then on it computes a ninth of the time. */
-const REST_PER_WORK = 8;
+const FULL_SPEED_MS = 20;
+/** From then on it computes a small part of the time. */
+const REST_PER_WORK = 25;
 /** A job with more is one that runs until it is stopped. */
 const STEPS_OF_LONG_JOBS = 400;
-const LONGEST_REST_MS = 25;
+const LONGEST_REST_MS = 30;
 /** After so long without a step the next one is of another job. */
 const NEW_JOB_MS = 100;
 
