@@ -112,6 +112,17 @@ test('previews of a socket with a backlog are dropped but the latest, which come
   expect(socket.sent.slice(1).map((frame) => frame.slice(2).toString())).toEqual(['three']);
 });
 
+test('a socket that answers no ping by the next one is ended', () => {
+  const { socket, session } = open();
+  session.ping();
+  expect(socket.terminated).toBe(false);
+  socket.emit('pong');
+  session.ping();
+  expect(socket.terminated).toBe(false);
+  session.ping();
+  expect(socket.terminated).toBe(true);
+});
+
 test('of a prompt only the latest progress_state waits for room, and it comes before the end', () => {
   const { socket, session } = open();
   const told = () => socket.sent.slice(1).map((frame) => frame.slice(2).toString());
