@@ -261,12 +261,14 @@ describe.skipIf(notRun)(`Holdover's own page${notRun}`, { timeout: WITHIN_MS }, 
     await page.getByRole('button', { name: 'Pause' }).click();
     await page.waitForLoadState('networkidle');
     const asked = page.waitForResponse('**/holdover/api/traffic?**');
-    await submit({ prompt: flat() }, '');
+    // Not a call as of the tests before: the server records for a while after an inspector is closed.
+    const call = page.locator('.line', { hasText: 'while-paused' });
+    await fetch(`${holdover.url}/history/while-paused`);
     await page.clock.fastForward(60_000);
     await asked;
-    expect(await page.locator('.line', { hasText: 'POST/prompt' }).count()).toBe(0);
+    expect(await call.count()).toBe(0);
     await page.getByRole('button', { name: 'Go on' }).click();
-    await page.locator('.line', { hasText: 'POST/prompt' }).first().waitFor();
+    await call.first().waitFor();
     await page.close();
   });
 
