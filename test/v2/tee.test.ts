@@ -61,6 +61,18 @@ describe('a job of which not everything could be read', () => {
     await clear();
   });
 
+  test('its answer may be too long to keep a copy of', async () => {
+    const { body: job } = await v2Client(pair.holdover.url).submit(flat());
+    const known = pair.upstream.jobs.get(job.id)!;
+    await clear();
+    pair.upstream.jobs.set('long', { ...known, id: 'long', status: 'queued' });
+    const long = { id: 'long', urls: urls('long'), more: 'x'.repeat(6_000_000) };
+    pair.upstream.once('submit', answering(JSON.stringify(long)));
+    await v2Client(pair.holdover.url).submit(flat());
+    await expect.poll(() => graphOf('long'), PATIENTLY).toEqual(flat());
+    await clear();
+  });
+
   test('the same job answered twice is one prompt', async () => {
     const { body: job } = await v2Client(pair.holdover.url).submit(flat());
     const again = answering(JSON.stringify({ ...job, urls: urls(job.id) }));
@@ -79,7 +91,7 @@ describe('a job of which not everything could be read', () => {
     ['no id', JSON.stringify({ urls: urls('x') })],
     ['an id that is none', JSON.stringify({ id: 7, urls: urls('x') })],
     ['no links', JSON.stringify({ id: 'nolinks' })],
-    ['endless', JSON.stringify({ id: 'long', urls: urls('x'), more: 'x'.repeat(6_000_000) })],
+    ['an id after megabytes', JSON.stringify({ more: 'x'.repeat(6_000_000), id: 'long' })],
   ])('an answer with %s goes to the client and becomes no prompt', async (_what, text) => {
     pair.upstream.once('submit', answering(text));
     const { status, body } = await v2Client(pair.holdover.url).submit(flat());

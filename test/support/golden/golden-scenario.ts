@@ -1,7 +1,12 @@
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { parse, stringify } from 'lossless-json';
-import { type Json, type JsonObject, parseJson } from '../../../src/protocol/json.ts';
+import {
+  type Json,
+  type JsonObject,
+  LosslessNumber,
+  parseJson,
+} from '../../../src/protocol/json.ts';
 import { type Exchange, exchangesOf } from './recordings.ts';
 
 const ROOT = fileURLToPath(new URL('../../../fixtures/v1/', import.meta.url));
@@ -82,7 +87,8 @@ type Bodies = {
 
 function goldenExchanges(name: string): readonly GoldenExchange[] {
   const text = readFileSync(`${ROOT}http/${name}.json`, 'utf8');
-  const lossless = (parse(text) as { exchanges: Bodies[] }).exchanges;
+  const number = (digits: string): LosslessNumber => new LosslessNumber(digits);
+  const lossless = (parse(text, undefined, number) as { exchanges: Bodies[] }).exchanges;
   return exchangesOf(name).map((exchange, index) => ({
     ...(exchange as Exchange & { t_ms: number }),
     bodyText: stringify(lossless[index]?.request.body_json),
