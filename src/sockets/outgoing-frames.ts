@@ -184,7 +184,7 @@ export class OutgoingFrames {
   #corkForThisTurn(): void {
     if (this.#socket.writableCorked > 0) return;
     this.#socket.cork();
-    setImmediate(uncork, this.#socket);
+    process.nextTick(uncork, this.#socket);
   }
 }
 
