@@ -73,6 +73,7 @@ export class Hub {
   readonly #channels: OpenChannels;
   readonly #timers: readonly NodeJS.Timeout[];
   #droppedFrames = 0;
+  #isClosed = false;
 
   constructor(options: HubOptions) {
     this.#options = options;
@@ -196,6 +197,11 @@ export class Hub {
     }
   };
 
+  /** True when the server stops. */
+  isClosed(): boolean {
+    return this.#isClosed;
+  }
+
   /** The number of sockets, of one user or of all. */
   count(user?: string): number {
     return user === undefined ? this.#connections.size : this.#connections.of(user).size;
@@ -226,7 +232,9 @@ export class Hub {
     return false;
   }
 
+  /** Closes all sockets. One that opened later would get frames that it may never see, and count as their receiver. */
   close(): void {
+    this.#isClosed = true;
     for (const timer of this.#timers) clearInterval(timer);
     this.#channels.stopTimers();
     for (const connection of this.#connections.all()) connection.close(1001);

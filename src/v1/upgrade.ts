@@ -30,7 +30,7 @@ const FRAGMENT_LIMITS = { maxFragments: 64, maxBufferedChunks: 4096 } as const;
 const FIRST_FRAME_DELAY_MS = 20;
 
 type UpgradeOptions = {
-  readonly hub: Pick<Hub, 'addConnection' | 'count' | 'makeRoom'>;
+  readonly hub: Pick<Hub, 'addConnection' | 'count' | 'isClosed' | 'makeRoom'>;
   readonly guard: Guard;
   readonly dialects: Dialects;
   readonly authenticate: Authenticate;
@@ -174,6 +174,7 @@ function hasRoom(
   { hub, maxSockets, maxSocketsPerUser }: UpgradeOptions,
   { user, clientId }: NewConnection,
 ): boolean {
+  if (hub.isClosed()) return false;
   if (hub.count(user) >= maxSocketsPerUser) return hub.makeRoom({ user, clientId, where: 'user' });
   return hub.count() < maxSockets || hub.makeRoom({ user, clientId, where: 'server' });
 }

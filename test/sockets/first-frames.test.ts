@@ -188,6 +188,18 @@ test(
   },
 );
 
+test('a socket is refused while the server stops: nothing is sent to it, or counts as received', async () => {
+  const { hub, port } = await listen();
+  const channel = hub.openChannel(CHANNEL);
+  hub.close();
+  channel.send({ kind: 'json', message: started('1') }, 0);
+  const wire = await dial(port);
+  opened.wires.push(wire);
+  wire.send(upgradeText('/ws?clientId=raw'));
+  expect((await wire.until('\r\n\r\n')).status).toBe(503);
+  expect([hub.count(), channel.hasUnreceived()]).toEqual([0, true]);
+});
+
 test('upgrades that become ready at the same moment share the places that are left', async () => {
   const waiting: (() => void)[] = [];
   const whenCurrent = () => new Promise<void>((resolve) => void waiting.push(resolve));

@@ -25,6 +25,7 @@ const upgrade = createUpgrade({
   ...limits,
   hub: {
     count: (user) => hub.count(user),
+    isClosed: () => hub.isClosed(),
     makeRoom: (needed) => hub.makeRoom(needed),
     addConnection(connection, who) {
       sockets.push(connection.ws);
