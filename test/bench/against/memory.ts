@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { endless } from '../../support/graphs/workflows.ts';
+import { growing } from '../../support/graphs/workflows.ts';
 import type { Bench, Context } from '../bench.ts';
 import {
   type HoldoverOptions,
@@ -133,7 +133,8 @@ async function keptByEach(
   check?: (server: Program) => Promise<void>,
 ): Promise<Sample> {
   try {
-    const prompt = endless();
+    // Runs for minutes: the others wait behind it.
+    const prompt = growing({ steps: 10_000, side: 512 });
     const body = JSON.stringify({ prompt });
     const answer = await fetch(`${server.url}/prompt`, { method: 'POST', body });
     if (!answer.ok) throw new Error(await answer.text());
