@@ -1,7 +1,5 @@
 // Jobs that ended while no process followed them stand in the history in the order in which they ran.
 import { expect, onTestFinished, test } from 'vitest';
-import { silentLogger } from '../../../src/observability/log.ts';
-import { PROMPT_DURABILITY } from '../../../src/prompts/durability.ts';
 import { Follower, type FollowerOptions } from '../../../src/prompts/follow/follower.ts';
 import { createLivePrompts } from '../../../src/prompts/live-prompts.ts';
 import { createLocalEventLog } from '../../../src/prompts/prompt-event-log.ts';
@@ -10,6 +8,7 @@ import type { JobStatus } from '../../../src/protocol/v2.ts';
 import { Hub } from '../../../src/sockets/hub.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
 import { JOB } from '../../support/upstreams/fake-jobs.ts';
+import { FOLLOWER_OPTIONS } from './follower-options.ts';
 
 const GRAPH = { '1': { class_type: 'Save', inputs: {} } };
 
@@ -43,14 +42,8 @@ async function open({ isResumed }: { readonly isResumed: boolean }) {
     promptEventLog: createLocalEventLog(),
     livePrompts,
     hub,
-    history: { count: 100, bytes: 1e9, graphBytes: 1e6 },
-    mayLoseJobs: false,
-    mayRerunJobs: false,
-    durability: PROMPT_DURABILITY.ledger,
-    replaceLostJob: async () => 'final',
+    ...FOLLOWER_OPTIONS,
     clock,
-    log: silentLogger(),
-    endLog: silentLogger(),
   } as unknown as FollowerOptions);
   onTestFinished(async () => {
     for (const answer of answers.values()) answer('succeeded');

@@ -1,8 +1,6 @@
 // A follower consumes a prompt's events only after its client was answered, and goes on until its history is written.
 import { expect, onTestFinished, test } from 'vitest';
 import type { Ledger } from '../../../src/ledger/ledger.ts';
-import { silentLogger } from '../../../src/observability/log.ts';
-import { PROMPT_DURABILITY } from '../../../src/prompts/durability.ts';
 import { Follower, type FollowerOptions } from '../../../src/prompts/follow/follower.ts';
 import { createLivePrompts } from '../../../src/prompts/live-prompts.ts';
 import {
@@ -16,6 +14,7 @@ import type { Job, JobStatus } from '../../../src/protocol/v2.ts';
 import { Hub } from '../../../src/sockets/hub.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
 import { fakeSocket, openFake } from '../../support/clients/fake-socket.ts';
+import { FOLLOWER_OPTIONS } from './follower-options.ts';
 
 const GRAPH = { '1': { class_type: 'Save', inputs: {} } };
 const jobOf = (status: JobStatus): Job => ({
@@ -93,15 +92,9 @@ function open({ streams = [], jobs = [] }: { streams?: Answer[]; jobs?: (Job | E
     promptEventLog,
     livePrompts,
     hub,
-    history: { count: 100, bytes: 1e9, graphBytes: 1e6 },
-    mayLoseJobs: false,
-    mayRerunJobs: false,
-    durability: PROMPT_DURABILITY.ledger,
-    replaceLostJob: async () => 'final',
+    ...FOLLOWER_OPTIONS,
     onEnded: (word: string) => ended.push(word),
     clock,
-    log: silentLogger(),
-    endLog: silentLogger(),
   } as unknown as FollowerOptions;
   const follower = new Follower(options);
   onTestFinished(async () => {
