@@ -210,16 +210,18 @@ export class EntryApplier {
 
 /** Nothing has happened to the prompt, nor to thousands that wait beside it. */
 function isStillQueued(input: ProgressInput): boolean {
-  if (input.kind !== 'event' || input.event.event !== 'status') return false;
-  const { status, x_cached_nodes: cached } = input.event.data;
-  return status === 'queued' && cached === undefined;
+  const queued = queuedStatusIn(input);
+  return queued !== undefined && queued.x_cached_nodes === undefined;
 }
 
 /** True for an event that tells the place of the job among those that wait. */
 function hasPlaceInQueue(input: ProgressInput): boolean {
-  if (input.kind !== 'event' || input.event.event !== 'status') return false;
-  const { status, queue_position: place } = input.event.data;
-  return status === 'queued' && typeof place === 'number';
+  return typeof queuedStatusIn(input)?.queue_position === 'number';
+}
+
+function queuedStatusIn(input: ProgressInput) {
+  if (input.kind !== 'event' || input.event.event !== 'status') return undefined;
+  return input.event.data.status === 'queued' ? input.event.data : undefined;
 }
 
 /** True for an effect that is sent at once; the end is not, nor a picture that has to be fetched. */

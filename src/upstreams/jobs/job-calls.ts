@@ -109,7 +109,7 @@ function createReservations(queue: Pick<JobQueue, 'waiting' | 'waitingOf'>, limi
 
 /**
  * True when one more job of a user may wait. Beyond the limit a tenth more is reserved for users
- * who have nothing waiting, so that the jobs of one user cannot fill the queue for all.
+ * without a waiting job, so that the jobs of one user cannot fill the queue.
  * @internal
  */
 export function hasQueueCapacity({

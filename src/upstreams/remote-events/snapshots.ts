@@ -35,6 +35,11 @@ function withoutWorkflow(job: Job): Job {
   return job.x_workflow === undefined ? job : { ...job, x_workflow: {} };
 }
 
+/** Jobs of two accounts may have the same id. */
+function nameOf({ id }: Account, jobId: string): string {
+  return `${id} ${jobId}`;
+}
+
 const MAX_JOBS = 5_000;
 /** As JSON, of all snapshots. */
 const MAX_CHARS = 16 * 1024 * 1024;
@@ -68,20 +73,20 @@ class SnapshotStore {
   /** The entry of a job; a new one when there is none. */
   entryOf(account: Account, jobId: string): CachedJob {
     const entry = this.find(account, jobId) ?? {};
-    this.#entries.set(`${account.id} ${jobId}`, entry);
+    this.#entries.set(nameOf(account, jobId), entry);
     return entry;
   }
 
-  find({ id }: Account, jobId: string): CachedJob | undefined {
-    return this.#entries.get(`${id} ${jobId}`);
+  find(account: Account, jobId: string): CachedJob | undefined {
+    return this.#entries.get(nameOf(account, jobId));
   }
 
-  protected snapshotOf({ id }: Account, jobId: string): JobSnapshot | undefined {
-    return this.#jobs.get(`${id} ${jobId}`);
+  protected snapshotOf(account: Account, jobId: string): JobSnapshot | undefined {
+    return this.#jobs.get(nameOf(account, jobId));
   }
 
-  #set({ id }: Account, jobId: string, { value, readAtMs }: JobSnapshot): void {
-    this.#jobs.set(`${id} ${jobId}`, { value: withoutWorkflow(value), readAtMs });
+  #set(account: Account, jobId: string, { value, readAtMs }: JobSnapshot): void {
+    this.#jobs.set(nameOf(account, jobId), { value: withoutWorkflow(value), readAtMs });
   }
 
   /** The texts that must be removed from everything the service says about a job. */
@@ -136,7 +141,7 @@ class SnapshotStore {
 
   /** The job has ended and is not known as it ended: the next caller reads it. */
   forgetJob(account: Account, jobId: string): void {
-    this.#jobs.delete(`${account.id} ${jobId}`);
+    this.#jobs.delete(nameOf(account, jobId));
   }
 
   /** A list reported the end of the job; its final state is still to be read. */
