@@ -3,6 +3,7 @@ import type { Caller, JobApi, JobEvent } from '../protocol/job-api.ts';
 import { readTarget } from '../protocol/request-target.ts';
 import { isRouterPath } from '../protocol/router.ts';
 import { withoutCredentials } from '../protocol/url-credentials.ts';
+import { isV2Path } from '../protocol/v2-paths.ts';
 import { type SocketFrame, describeFrame } from './described-frame.ts';
 import { V2_CALLS, interceptCalls, observeEvents, type PortCall } from './intercepted-port.ts';
 import type { Logger } from './log.ts';
@@ -88,7 +89,7 @@ export function createTrafficLog({ log, secrets, promptIdOf }: TrafficLogOptions
     /** An HTTP call of a client that was answered. */
     httpCall(this: void, { url, promptIds, ...call }: HttpCall): void {
       const { path } = readTarget(url);
-      const isV2 = isRouterPath(path) || /^\/api\/v2(\/|$)/.test(path);
+      const isV2 = isRouterPath(path) || isV2Path(path);
       const event = isV2 ? 'v2.client_call' : 'v1.call';
       const [promptId] = promptIds;
       const more = promptIds.length > 1 ? { promptIds } : {};

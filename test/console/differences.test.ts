@@ -65,6 +65,7 @@ test.each([
   ['/models/loras', 'v1'],
   ['/api/v2/jobs?limit=1', 'v2'],
   ['/api/v2x', 'v1'],
+  ['/api/v2/userdata?path=workflows', 'v1'],
   ['/v1/models', 'other'],
   ['/v2/models/local/digest', 'other'],
   ['/readyz?x', 'other'],

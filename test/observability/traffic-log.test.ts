@@ -166,9 +166,10 @@ test('calls of the model router and of partners are not those of v1', () => {
     '/proxy/a/b?c=/',
     '/api/v2/jobs',
     '/api/v2x',
+    '/api/v2/userdata?path=workflows',
     '/queue',
   ];
   for (const url of targets) traffic.httpCall({ ...call, url });
   const [v1, v2] = ['v1.call', 'v2.client_call'];
-  expect(lines.map(({ event }) => event)).toEqual([v2, v2, v2, v2, v1, v1]);
+  expect(lines.map(({ event }) => event)).toEqual([v2, v2, v2, v2, v1, v1, v1]);
 });

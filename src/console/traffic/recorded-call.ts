@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { isOfPlayer } from '../../auth/calling-client.ts';
 import { readTarget } from '../../protocol/request-target.ts';
 import { isRouterPath } from '../../protocol/router.ts';
+import { isV2Path } from '../../protocol/v2-paths.ts';
 
 /** The page's own calls, but for those of its sample, which calls as a client does. */
 export function isOfPage({ headers, url = '' }: IncomingMessage): boolean {
@@ -14,7 +15,7 @@ export function isOfPage({ headers, url = '' }: IncomingMessage): boolean {
 /** The API of a call; `other`: the model router, the page and the probes. */
 export function apiOf(url: string): 'v1' | 'v2' | 'other' {
   const { path } = readTarget(url);
-  if (/^\/api\/v2(\/|$)/.test(path)) return 'v2';
+  if (isV2Path(path)) return 'v2';
   const isOther = isRouterPath(path) || /^\/((healthz|readyz|metrics)(\/|$)|$)/.test(path);
   return isOther ? 'other' : 'v1';
 }

@@ -1,9 +1,7 @@
 import { MODEL_PATHS, isRouterPath } from '../../protocol/router.ts';
+import { isV2Path } from '../../protocol/v2-paths.ts';
 
 const V2_PATH = '/api/v2';
-
-/** v1 has routes under `/v2` too; their `/api` aliases do not belong to the upstream. */
-const V1_ALIASES = /^\/api\/v2\/userdata(\/|$)/;
 
 /** The upstream's target for a path; `undefined` when the path is not for the upstream. */
 export type TargetOf = (path: string) => string | undefined;
@@ -18,8 +16,8 @@ export function mountOf(baseUrl: string): string {
 export function v2TargetOf(mount: string): TargetOf {
   const mounted = mount + V2_PATH;
   return (path) => {
-    if (isBelow(mounted, path) && (mount !== '' || !V1_ALIASES.test(path))) return path;
-    return isBelow(V2_PATH, path) && !V1_ALIASES.test(path) ? mount + path : undefined;
+    if (mount !== '' && isBelow(mounted, path)) return path;
+    return isV2Path(path) ? mount + path : undefined;
   };
 }
 
