@@ -78,7 +78,7 @@ export function jsonWeight(value: Json | undefined, most: number): number {
   const members = value as { readonly [name: string]: Json };
   let weight = 1;
   for (const name in members) {
-    weight += jsonWeight(members[name], most - weight);
+    weight += name.length / CHARS_A_WEIGHT + jsonWeight(members[name], most - weight);
     if (weight > most) break;
   }
   return weight;

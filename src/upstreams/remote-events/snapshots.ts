@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import { type Result, type V2Error, isGone, ok } from '../../protocol/job-api.ts';
+import { jsonWeight } from '../../protocol/json-steps.ts';
 import { type Job, IS_TERMINAL } from '../../protocol/v2.ts';
 import type { Account, CredentialRefusal } from '../remote-calls/accounts.ts';
 import type { RemoteClient } from '../remote-calls/calls.ts';
@@ -41,8 +42,15 @@ function nameOf({ id }: Account, jobId: string): string {
 }
 
 const MAX_JOBS = 5_000;
-/** As JSON, of all snapshots. */
-const MAX_CHARS = 16 * 1024 * 1024;
+/** Of all snapshots: 16 MiB of text, or less with many short values. */
+const MAX_WEIGHT = 262_144;
+/** Each job is kept: answers above 5 MiB are not read, however many values they have. */
+const MAX_JOB_WEIGHT = MAX_WEIGHT / 3;
+
+function sizeOf({ value }: JobSnapshot): number {
+  const weight = jsonWeight(value, MAX_JOB_WEIGHT);
+  return Math.ceil(Math.min(weight, MAX_JOB_WEIGHT));
+}
 
 type OnEnd = (account: Account, jobId: string) => void;
 
@@ -52,8 +60,8 @@ class SnapshotStore {
   readonly #maxAgeMs: number;
   readonly #entries = new LRUCache<string, CachedJob>(atMost(MAX_JOBS));
   readonly #jobs = new LRUCache<string, JobSnapshot>({
-    maxSize: MAX_CHARS,
-    sizeCalculation: ({ value }) => JSON.stringify(value).length,
+    maxSize: MAX_WEIGHT,
+    sizeCalculation: sizeOf,
   });
   #onEnd: OnEnd = () => {};
 

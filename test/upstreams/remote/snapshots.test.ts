@@ -1,5 +1,5 @@
 // Memory for the jobs of a service is bounded, however many there are and whatever they contain.
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { ok } from '../../../src/protocol/job-api.ts';
 import type { JobEvent } from '../../../src/protocol/job-api.ts';
 import type { Graph, Job } from '../../../src/protocol/v2.ts';
@@ -11,10 +11,10 @@ import { JOB, OUTPUT } from '../../support/upstreams/fake-jobs.ts';
 const ACCOUNT = { id: 'a' } as Account;
 const MIB_TEXT = 'x'.repeat(2 ** 20);
 
-function open(more: (id: string) => Partial<Job>) {
+function open(more: (id: string) => Partial<Job>, count = 40) {
   const client = { clock: { now: () => 0 }, limits: { snapshotMs: 1000 } };
   const snapshots = new Snapshots(client as never);
-  const ids = Array.from({ length: 40 }, (_, i) => `job ${i}`);
+  const ids = Array.from({ length: count }, (_, i) => `job ${i}`);
   for (const id of ids) snapshots.store(ACCOUNT, { ...JOB, id, ...more(id) });
   return { snapshots, known: ids.filter((id) => snapshots.latest(ACCOUNT, id)) };
 }
@@ -24,6 +24,24 @@ test('large jobs displace older ones', async () => {
   expect(known.length).toBeGreaterThan(10);
   expect(known.length).toBeLessThan(20);
   expect(await snapshots.get(ACCOUNT, 'job 39')).toMatchObject(ok({ id: 'job 39' }));
+});
+
+test('long names of members displace older jobs, too', () => {
+  const { known } = open(() => ({ metrics: { [MIB_TEXT]: 1 } }));
+  expect(known.length).toBeGreaterThan(10);
+  expect(known.length).toBeLessThan(20);
+});
+
+test('a job of very many small values is kept', () => {
+  const metrics = Object.fromEntries(Array.from({ length: 300_000 }, (_, i) => [`m${i}`, i]));
+  expect(open(() => ({ metrics }), 1).known).toEqual(['job 0']);
+});
+
+test('no text is made of a job to learn its size', () => {
+  const stringify = vi.spyOn(JSON, 'stringify');
+  open(() => ({ outputs: [OUTPUT] }));
+  expect(stringify).not.toHaveBeenCalled();
+  stringify.mockRestore();
 });
 
 test('of a workflow in the answer to a submission only its presence stays', () => {
