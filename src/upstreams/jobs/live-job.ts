@@ -227,6 +227,15 @@ export function jobStateOf(row: JobRow): JobState {
   };
 }
 
+/** An unfinished job is kept until the retention after its end, however long it waits and runs. */
+function shownExpiryMs(
+  { createdAtMs, completedAtMs, expiresAtMs }: JobState,
+  nowMs: number,
+): number {
+  if (completedAtMs !== null || expiresAtMs > nowMs) return expiresAtMs;
+  return nowMs + expiresAtMs - createdAtMs;
+}
+
 /** A job as v2 shows it. After its retention a job is `expired` and shows no results. */
 export function showJob(job: JobState & { readonly position?: number | null }, nowMs: number): Job {
   const expired = job.completedAtMs !== null && job.expiresAtMs <= nowMs;
@@ -236,7 +245,7 @@ export function showJob(job: JobState & { readonly position?: number | null }, n
     created_at: isoTime(job.createdAtMs),
     started_at: job.startedAtMs === null ? null : isoTime(job.startedAtMs),
     completed_at: job.completedAtMs === null ? null : isoTime(job.completedAtMs),
-    expires_at: isoTime(job.expiresAtMs),
+    expires_at: isoTime(shownExpiryMs(job, nowMs)),
     queue_position: job.position ?? null,
     progress: job.progress,
     outputs: expired ? [] : job.outputs.map((output) => showOutput(output, job.id, nowMs)),

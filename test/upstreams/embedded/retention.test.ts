@@ -9,7 +9,7 @@ import { createFolderBlobs } from '../../../src/upstreams/folder/folder-blobs.ts
 import type { Ledger } from '../../../src/ledger/ledger.ts';
 import type { Engine } from '../../../src/upstreams/job-engine.ts';
 import { createMemoryLedger } from '../../support/app/memory-ledger.ts';
-import { openEngine, startEngine, tempDir } from './open.ts';
+import { TINY_WORKFLOWS, openEngine, startEngine, tempDir } from './open.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const saving = (seed: number) =>
@@ -52,6 +52,21 @@ describe('retention', () => {
     await vi.waitFor(async () => expect((await engine.get(ANNA, job.id)).ok).toBe(false));
     expect((await engine.asset(ANNA, job.outputs[0]?.id ?? '')).ok).toBe(false);
     expect(await blobs()).toBe(0);
+  });
+
+  test('an unfinished job is kept: its expires_at is never past, and moves to its end', async () => {
+    const { engine, time } = await engineWithClock();
+    const { id } = value(
+      await engine.submit(ANNA, { workflow: TINY_WORKFLOWS.endless(1), extraData: {} }),
+    );
+    const shown = async () => value(await engine.get(ANNA, id));
+    expect((await shown()).expires_at).toBe('2026-01-08T00:00:00.000Z');
+    time.nowMs += 10 * DAY_MS;
+    await vi.waitFor(async () => expect((await shown()).status).toBe('running'));
+    expect((await shown()).expires_at).toBe('2026-01-18T00:00:00.000Z');
+    await engine.cancel(ANNA, id);
+    await vi.waitFor(async () => expect((await shown()).status).toBe('canceled'));
+    expect((await shown()).expires_at).toBe('2026-01-18T00:00:00.000Z');
   });
 
   test('outputs taken over from the cache live as long as the job that lists them', async () => {
