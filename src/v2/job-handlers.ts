@@ -1,3 +1,4 @@
+import { disconnectSignal } from '../http/disconnect-signal.ts';
 import { systemClock } from '../lib/clock.ts';
 import type Koa from 'koa';
 import {
@@ -95,7 +96,7 @@ function createEventsHandler(options: V2RouteOptions, earlyEvents: EarlyEvents):
     }
     const release = reserveStream(open, caller, streamCap);
     if (!release) return tooManyStreams(streamCap);
-    const signal = disconnectSignal(ctx);
+    const signal = disconnectSignal(ctx.res);
     try {
       const reader = ctx.get('User-Agent') === 'holdover' ? 'holdover' : 'client';
       const first = earlyEvents.take(caller, { jobId: idOf(params), reader }, signal);
@@ -137,16 +138,6 @@ function reserveStream(
 function tooManyStreams(cap: number): Result<never> {
   const message = `At most ${cap} event streams may be open at a time; poll the job meanwhile.`;
   return refuse(429, 'too_many_streams', message, { retryAfterSeconds: STREAM_RETRY_S });
-}
-
-/** A signal that aborts when the caller disconnects. */
-function disconnectSignal({ res }: Koa.Context): AbortSignal {
-  const controller = new AbortController();
-  if (res.destroyed) controller.abort();
-  res.once('close', () => controller.abort());
-  // A write to a socket that has just closed is not an error.
-  res.on('error', () => {});
-  return controller.signal;
 }
 
 function startStream(ctx: Koa.Context): void {
