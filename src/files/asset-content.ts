@@ -1,3 +1,4 @@
+import { addAbortSignal } from 'node:stream';
 import { readAtMost } from '../lib/read-at-most.ts';
 import {
   type ByteRange,
@@ -29,16 +30,18 @@ export async function openContent(
   return content.value.open?.(range) ?? content;
 }
 
-/** All bytes of a picture that is not too large to be held in memory. */
+/** All bytes of a picture that is not too large to be held in memory; no more of them after `signal`. */
 export async function readImageBytes(
   jobs: ContentApi,
-  wanted: WantedAsset,
+  { signal, ...wanted }: WantedAsset & { readonly signal?: AbortSignal },
 ): Promise<Result<Buffer>> {
+  if (signal?.aborted === true) return refuse(502, 'bad_upstream_response', BROKEN_OFF);
   const content = await openContent(jobs, wanted);
   if (!content.ok) return content;
   if (content.value.kind === 'redirect') {
     return refuse(502, 'bad_upstream_response', 'The file cannot be read from here.');
   }
+  if (signal) addAbortSignal(signal, content.value.stream);
   return collect(content.value);
 }
 
@@ -48,8 +51,9 @@ async function collect({ stream, totalBytes }: ContentBytes): Promise<Result<Buf
     const bytes = await readAtMost(isTooLarge ? 0 : MAX_PICTURE_BYTES, stream);
     return bytes ? ok(bytes) : refuse(400, 'file_too_large', TOO_LARGE);
   } catch {
-    return refuse(502, 'bad_upstream_response', 'The file broke off while it was read.');
+    return refuse(502, 'bad_upstream_response', BROKEN_OFF);
   }
 }
 
+const BROKEN_OFF = 'The file broke off while it was read.';
 const TOO_LARGE = 'The file is too large to be shown as a picture.';

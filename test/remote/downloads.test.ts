@@ -1,5 +1,6 @@
 import { once } from 'node:events';
-import { get } from 'node:http';
+import { type ServerResponse, get } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
 import sharp from 'sharp';
 import {
   afterAll,
@@ -478,6 +479,44 @@ test.each(['bytes', 'a link'])('a client who leaves takes the download along (%s
   request.destroy();
   await expect.poll(() => closed, { timeout: 1000 }).toBe(true);
   expect(sent).toBeLessThan(64 * 1024 * 1024);
+});
+
+/** Trickles bytes until it is left; says when. */
+function trickle(res: ServerResponse): void {
+  const timer = setInterval(() => res.write(Buffer.alloc(1024)), 20);
+  res.once('close', () => clearInterval(timer));
+}
+
+test('a client who leaves ends the download of a picture to be drawn anew', async () => {
+  const states: string[] = [];
+  pair.upstream.always('content', ({ res }) => {
+    states.push('open');
+    res.once('close', () => states.push('closed'));
+    trickle(res);
+  });
+  const request = get(`${pair.holdover.url}/view?${viewQuery(output)}&preview=webp`, {
+    headers: mine,
+  });
+  request.once('error', () => {});
+  await expect.poll(() => states).toEqual(['open']);
+  await sleep(100);
+  request.destroy();
+  await expect.poll(() => states, { timeout: 1000 }).toEqual(['open', 'closed']);
+});
+
+test('clients who leave hold up no other picture that is drawn', async () => {
+  pair.upstream.always('content', ({ res }) => trickle(res));
+  const before = contentCalls();
+  const url = `${pair.holdover.url}/view?${viewQuery(output)}&preview=webp`;
+  const gone = Array.from({ length: 20 }, () =>
+    get(url, { headers: mine }).once('error', () => {}),
+  );
+  await expect.poll(contentCalls).toBe(before + 2);
+  for (const request of gone) request.destroy();
+  const bytes = await pngOf();
+  sends(bytes);
+  expect((await fetch(url, { headers: mine })).status).toBe(200);
+  expect(contentCalls()).toBe(before + 3);
 });
 
 describe('pictures drawn here', () => {

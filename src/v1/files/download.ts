@@ -6,6 +6,7 @@ import type { ByteRange, Caller, Content, ContentBytes, JobApi } from '../../pro
 import { V1Error, plainError, sendEmpty } from '../../dialects/errors.ts';
 import { toV1FileError } from '../../dialects/file-error.ts';
 import { type Rendering, render } from './render.ts';
+import { disconnectSignal } from '../../http/disconnect-signal.ts';
 import { fileHeaders } from '../../http/file-headers.ts';
 import { openContent, readImageBytes } from '../../files/asset-content.ts';
 import { type Readable, Transform, pipeline } from 'node:stream';
@@ -44,7 +45,8 @@ export async function serveRendered(
   { ctx, caller, row }: Download,
   rendering: Rendering,
 ): Promise<void> {
-  const bytes = await readImageBytes(jobs, { caller, assetId: row.assetId });
+  const signal = disconnectSignal(ctx.res);
+  const bytes = await readImageBytes(jobs, { caller, assetId: row.assetId, signal });
   if (!bytes.ok) throw toV1FileError(bytes.error);
   const image = await render(bytes.value, rendering);
   if (!image.ok) throw new V1Error(400, plainError('invalid_picture', image.reason));

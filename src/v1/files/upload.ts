@@ -29,6 +29,7 @@ import {
   withForm,
 } from './upload-form.ts';
 import { readImageBytes } from '../../files/asset-content.ts';
+import { disconnectSignal } from '../../http/disconnect-signal.ts';
 import { type Json, isJsonObject, parseJson } from '../../protocol/json.ts';
 import {
   type Picture,
@@ -77,7 +78,8 @@ export async function uploadMask(services: UploadServices, request: V1Request): 
     const ref = text === undefined ? undefined : readOriginalRef(text);
     if (ref === undefined) throw uploadError('original_ref must be JSON that names a file.');
     const original = await findOriginal(services.files, caller, { ...ref, folderRule: subfolder });
-    sendStored(ctx, upload, await storeMask(services, { caller, upload, original }));
+    const signal = disconnectSignal(ctx.res);
+    sendStored(ctx, upload, await storeMask(services, { caller, upload, original, signal }));
   };
   await withForm(services, request, { work });
 }
@@ -86,18 +88,19 @@ type MaskUpload = {
   readonly caller: Caller;
   readonly upload: UploadRequest;
   readonly original: FileRow | undefined;
+  readonly signal: AbortSignal;
 };
 
 /** v1 answers a name even when there is no such original; then nothing bears that name. */
 async function storeMask(
   services: UploadServices,
-  { caller, upload, original }: MaskUpload,
+  { caller, upload, original, signal }: MaskUpload,
 ): Promise<string> {
   if (original === undefined) {
     return upload.overwrite ? upload.filename : findFreeName(services, { ...upload, caller });
   }
   const bytes = await services.decodeSlots(() =>
-    composeFile(services, { caller, row: original }, upload.file),
+    composeFile(services, { caller, row: original, signal }, upload.file),
   );
   const file = await spoolBytes(services, bytes);
   try {
@@ -117,14 +120,14 @@ async function spoolBytes({ spoolDir }: FormLimits, bytes: Buffer): Promise<Spoo
   return spooledFile.value;
 }
 
-type OriginalFile = { readonly caller: Caller; readonly row: FileRow };
+type OriginalFile = Pick<MaskUpload, 'caller' | 'signal'> & { readonly row: FileRow };
 
 async function composeFile(
   services: UploadServices,
-  original: OriginalFile,
+  { caller, row, signal }: OriginalFile,
   mask: SpooledFile,
 ): Promise<Buffer> {
-  const bytes = await readImageBytes(services.jobs, { ...original, assetId: original.row.assetId });
+  const bytes = await readImageBytes(services.jobs, { caller, assetId: row.assetId, signal });
   if (!bytes.ok) throw toV1FileError(bytes.error);
   const picture = await composeMask(bytes.value, await readFile(mask.path));
   if (!picture.ok) throw uploadError(picture.reason);
