@@ -13,6 +13,16 @@ export function isClientGone({ req, writable }: CallConnection): boolean {
   return !writable || req.socket.destroyed;
 }
 
+/** A signal that aborts when the caller disconnects. */
+export function disconnectSignal(res: ServerResponse): AbortSignal {
+  const controller = new AbortController();
+  if (res.destroyed) controller.abort();
+  res.once('close', () => controller.abort());
+  // A write to a socket that has just closed is not an error.
+  res.on('error', () => {});
+  return controller.signal;
+}
+
 /** Calls of one connection that wait for their turn before no more are read. */
 const MAX_WAITING = 1000;
 

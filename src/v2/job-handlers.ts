@@ -1,4 +1,4 @@
-import { disconnectSignal } from '../http/disconnect-signal.ts';
+import { disconnectSignal } from '../http/client-connection.ts';
 import { systemClock } from '../lib/clock.ts';
 import type Koa from 'koa';
 import {

@@ -6,7 +6,7 @@ import type { ByteRange, Caller, Content, ContentBytes, JobApi } from '../../pro
 import { V1Error, plainError, sendEmpty } from '../../dialects/errors.ts';
 import { toV1FileError } from '../../dialects/file-error.ts';
 import { type Rendering, render } from './render.ts';
-import { disconnectSignal } from '../../http/disconnect-signal.ts';
+import { disconnectSignal } from '../../http/client-connection.ts';
 import { fileHeaders } from '../../http/file-headers.ts';
 import { openContent, readImageBytes } from '../../files/asset-content.ts';
 import { type Readable, Transform, pipeline } from 'node:stream';

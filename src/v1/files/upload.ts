@@ -29,7 +29,7 @@ import {
   withForm,
 } from './upload-form.ts';
 import { readImageBytes } from '../../files/asset-content.ts';
-import { disconnectSignal } from '../../http/disconnect-signal.ts';
+import { disconnectSignal } from '../../http/client-connection.ts';
 import { type Json, isJsonObject, parseJson } from '../../protocol/json.ts';
 import {
   type Picture,
