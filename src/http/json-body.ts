@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Readable } from 'node:stream';
 import { yieldToEventLoop } from '../lib/event-loop.ts';
 import { tooLargeText } from '../lib/spool.ts';
 import { type Json, isJsonObject, jsonFault } from '../protocol/json.ts';
@@ -13,6 +14,7 @@ import { NotUtf8, buildJson } from './json/builder.ts';
 import { transcoderFor } from './json/charset.ts';
 import { type JsonLimits, type Scan, type ScanFault, tooManyNodes } from './json/limits.ts';
 import { JsonScanner } from './json/scanner.ts';
+import { isUnpackError, stopUnpacking, unknownEncoding, unpackedBody } from './unpacked-body.ts';
 import type { Logger } from '../observability/log.ts';
 
 /** A body that was not taken. After a 413 or 503 its rest is not read: answer with `Connection: close`. */
@@ -118,10 +120,10 @@ function reserverFor({ res }: HttpExchange, memory: BodyMemory): ReserveMore {
   };
 }
 
-function refuseByHeaders({ headers }: IncomingMessage, maxBytes: number): BodyRefusal | undefined {
-  const encoding = headers['content-encoding']?.toLowerCase() ?? 'identity';
-  if (encoding !== 'identity') return refused(415, `Content-Encoding ${encoding} is not taken.`);
-  return Number(headers['content-length']) > maxBytes ? tooLarge(maxBytes) : undefined;
+function refuseByHeaders(request: IncomingMessage, maxBytes: number): BodyRefusal | undefined {
+  const encoding = unknownEncoding(request);
+  if (encoding !== undefined) return refused(415, `Content-Encoding ${encoding} is not taken.`);
+  return Number(request.headers['content-length']) > maxBytes ? tooLarge(maxBytes) : undefined;
 }
 
 function announcedBytes({ headers }: IncomingMessage): number {
@@ -142,7 +144,7 @@ async function receive(
 ): Promise<Scan | BodyRefusal> {
   let reservedForBody = announcedBytes(request);
   if (!(await reserveMore(reservedForBody))) return memoryFull();
-  if (request.destroyed) return refused(400, 'The body was cut off.');
+  if (request.destroyed) return refused(400, CUT_OFF);
   let size = 0;
   const transcode = transcoderFor(request.headers['content-type']);
   const takeChunk = (received: Buffer): Taken | Promise<Taken> => {
@@ -161,38 +163,44 @@ async function receive(
     reservedForBody += more;
     return reserveMore(more).then((isReserved) => (isReserved ? undefined : memoryFull()));
   };
-  const refusal = await eachChunk(request, takeChunk);
+  const body = unpackedBody(request);
+  const refusal = await eachChunk(body, takeChunk);
+  stopUnpacking(body, request);
   if (refusal) return refusal;
   const scan = scanner.end();
   return 'kind' in scan ? refusedScan(scan) : scan;
 }
+
+const CUT_OFF = 'The body was cut off.';
+const NOT_PACKED = 'The body cannot be unpacked as its Content-Encoding says.';
 
 /** The refusal of a body, or none. */
 type Taken = BodyRefusal | undefined;
 
 /** `for await` is not used: leaving that loop early destroys the socket, and the answer with it. */
 function eachChunk(
-  request: IncomingMessage,
+  body: Readable,
   takeChunk: (chunk: Buffer) => Taken | Promise<Taken>,
 ): Promise<Taken> {
   return new Promise((resolve, reject) => {
     const stop = (refusal: BodyRefusal | undefined): void => {
-      request.off('data', onData).off('end', onEnd).off('error', onCutOff).off('close', onCutOff);
+      body.off('data', onData).off('end', onEnd).off('error', onError).off('close', onError);
       resolve(refusal);
     };
-    const onCutOff = (): void => stop(refused(400, 'The body was cut off.'));
+    const onError = (cause?: unknown): void =>
+      stop(refused(400, isUnpackError(cause) ? NOT_PACKED : CUT_OFF));
     const onEnd = (): void => stop(undefined);
     function onData(chunk: Buffer): void {
       const taken = takeChunk(chunk);
       if (!(taken instanceof Promise)) return taken && stop(taken);
       // Paused, it neither ends nor gives more.
-      request.pause();
+      body.pause();
       taken.then((refusal) => {
         if (refusal) stop(refusal);
-        else request.resume();
+        else body.resume();
       }, reject);
     }
-    request.on('data', onData).once('end', onEnd).once('error', onCutOff).once('close', onCutOff);
+    body.on('data', onData).once('end', onEnd).once('error', onError).once('close', onError);
   });
 }
 

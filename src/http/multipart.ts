@@ -12,6 +12,7 @@ import {
 } from '../lib/spool.ts';
 import type { Durability } from '../lib/durability.ts';
 import { decodeField, decodeFile } from './transfer-encoding.ts';
+import { stopUnpacking, unknownEncoding, unpackedBody } from './unpacked-body.ts';
 import type { GrowingFile, SpooledFile } from '../protocol/job-api.ts';
 
 /** The head of a part that is a file. */
@@ -63,11 +64,13 @@ export async function receiveMultipart(
   // The parser itself must not be destroyed inside its own events.
   const form = createForm(options, (cause) => void byteCounter.destroy(cause));
   form.attach(parser);
+  const body = unpackedBody(request);
   let failure: unknown;
   try {
-    await Promise.all([pipeInto(request, byteCounter), pipeline(byteCounter, parser)]);
+    await Promise.all([pipeInto(body, byteCounter), pipeline(byteCounter, parser)]);
   } catch (error) {
     failure = error;
+    stopUnpacking(body, request);
   }
   return form.finish(failure);
 }
@@ -170,13 +173,10 @@ function refusalOf(failure: unknown, options: MultipartOptions): SpoolRefusal | 
   return refused(400, 'The multipart body is malformed.');
 }
 
-function refusedByHeaders(
-  { headers }: IncomingMessage,
-  maxBytes: number,
-): SpoolRefusal | undefined {
-  const encoding = headers['content-encoding'] ?? 'identity';
-  if (encoding !== 'identity') return refused(415, `Content-Encoding ${encoding} is not taken.`);
-  const isTooLarge = Number(headers['content-length']) > maxBytes;
+function refusedByHeaders(request: IncomingMessage, maxBytes: number): SpoolRefusal | undefined {
+  const encoding = unknownEncoding(request);
+  if (encoding !== undefined) return refused(415, `Content-Encoding ${encoding} is not taken.`);
+  const isTooLarge = Number(request.headers['content-length']) > maxBytes;
   return isTooLarge ? refused(413, tooLargeText(maxBytes)) : undefined;
 }
 

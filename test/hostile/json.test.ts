@@ -388,8 +388,8 @@ describe.each([
     expect(answer.body).toContain('Maximum JSON depth 200 exceeded.');
   });
 
-  test('answers a compressed body with 415', async () => {
-    expect(await post(path, '{}', ['Content-Encoding: gzip'])).toMatchObject({ status: 415 });
+  test('answers a body in an unknown encoding with 415', async () => {
+    expect(await post(path, '{}', ['Content-Encoding: br'])).toMatchObject({ status: 415 });
   });
 
   test('answers a body announced over the limit with 413 before reading it', async () => {

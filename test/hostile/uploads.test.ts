@@ -100,7 +100,7 @@ describe.each(['/upload/image', '/upload/mask', '/api/v2/assets'])(
       expect(answer.body).toContain(TOO_LARGE);
     });
 
-    test.each(['gzip', 'br', 'deflate', 'compress'])('in %s is 415', async (encoding) => {
+    test.each(['br', 'compress', 'gzip, gzip'])('in %s is 415', async (encoding) => {
       const options = { path, headers: [`Content-Encoding: ${encoding}`] };
       expect(await upload([gzipSync(Buffer.concat([image('x'), END]))], options)).toMatchObject({
         status: 415,

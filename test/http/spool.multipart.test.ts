@@ -284,7 +284,7 @@ describe('a body over a limit is 413 in v1’s words and leaves nothing:', () =>
 });
 
 describe('a compressed body', () => {
-  test.each(['gzip', 'br', 'gzip, identity'])('in %s is 415', async (encoding) => {
+  test.each(['br', 'gzip, identity'])('in %s is 415', async (encoding) => {
     const headers = [`Content-Encoding: ${encoding}`];
     expect(await send(image('x') + CLOSE, { headers })).toMatchObject({ status: 415 });
     expect(await left()).toEqual([]);

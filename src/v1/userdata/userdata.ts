@@ -12,6 +12,7 @@ import {
 import { type V1Request, type V1Route, routesOf } from '../routes.ts';
 import { PICTURE, fileHeaders } from '../../http/file-headers.ts';
 import { fileOf, sendFile } from '../../http/static-file.ts';
+import { stopUnpacking, unknownEncoding, unpackedBody } from '../../http/unpacked-body.ts';
 import {
   type FileStats,
   type FolderEntry,
@@ -151,14 +152,21 @@ async function receiveBody(
   { spoolDir, maxUploadBytes, limitUploads }: UserDataServices,
   { ctx, caller }: Pick<V1Request, 'ctx' | 'caller'>,
 ): Promise<SpooledFile> {
-  if ((ctx.get('Content-Encoding') || 'identity').toLowerCase() !== 'identity') {
-    throw new V1Error(415, 'Compressed bodies are not taken.', { headers: CLOSE_CONNECTION });
+  const encoding = unknownEncoding(ctx.req);
+  if (encoding !== undefined) {
+    const message = `Content-Encoding ${encoding} is not taken.`;
+    throw new V1Error(415, message, { headers: CLOSE_CONNECTION });
   }
   if (Number(ctx.get('Content-Length')) > maxUploadBytes) {
     throw new V1Error(413, tooLargeText(maxUploadBytes), { headers: CLOSE_CONNECTION });
   }
   const limits = { dir: spoolDir, maxBytes: maxUploadBytes };
-  const spooled = await limitUploads(caller.user, () => spoolStream(ctx.req, limits));
+  const spooled = await limitUploads(caller.user, async () => {
+    const body = unpackedBody(ctx.req);
+    const result = await spoolStream(body, limits);
+    if (!result.ok) stopUnpacking(body, ctx.req);
+    return result;
+  });
   if (spooled.ok) return spooled.value;
   const waitSeconds = spooled.status === 503 ? spooled.retryAfterSeconds : undefined;
   const headers = { ...retryAfterHeader(waitSeconds), ...CLOSE_CONNECTION };

@@ -110,7 +110,7 @@ export const REFUSED_CALLS: readonly (readonly [
     '400 hosted refusal prompt_no_outputs',
   ],
   [
-    { ...post('/api/prompt', {}), headers: { ...JSON_TYPE, 'Content-Encoding': 'gzip' } },
+    { ...post('/api/prompt', {}), headers: { ...JSON_TYPE, 'Content-Encoding': 'br' } },
     '415 refusal unsupported_encoding',
     '415 hosted refusal unsupported_encoding',
   ],
