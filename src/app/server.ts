@@ -102,7 +102,7 @@ function createServer(services: Services, mounts: Mounts): Server {
     addresses: auth.addresses,
     requestLog: logs.requestLog,
   });
-  return createHttpServer(auth.prefix.before(entry), { tls: config.tls });
+  return createHttpServer(auth.prefix.before(entry), { tls: config.tls, log: logs.requestLog });
 }
 
 function createKoaApp(

@@ -12,6 +12,8 @@ import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { inTurn, lastAnswer } from './client-connection.ts';
 import { routerRefusal } from './router-refusal.ts';
+import { answerUnreadable } from './unreadable-request.ts';
+import type { Logger } from '../observability/log.ts';
 
 /** Time limits for a peer; a slow peer that keeps sending is not cut off. */
 export type HttpTimeouts = {
@@ -34,9 +36,9 @@ const DEFAULT_TIMEOUTS: HttpTimeouts = { headersMs: 10_000, bodyIdleMs: 30_000 }
 /** Limits that keep a slow or hostile peer from holding the server; a slow upload that goes on is not cut off. */
 export function createHttpServer(
   handler: RequestListener,
-  options: Partial<HttpTimeouts> & { readonly tls?: Tls } = {},
+  options: Partial<HttpTimeouts> & { readonly tls?: Tls; readonly log?: Logger } = {},
 ): Server {
-  const { tls, ...given } = options;
+  const { tls, log, ...given } = options;
   const timeouts = { ...DEFAULT_TIMEOUTS, ...given };
   const limits: ServerOptions = {
     maxHeaderSize: 16 * 1024,
@@ -52,6 +54,7 @@ export function createHttpServer(
   server.maxHeadersCount = 100;
   server.on('request', createBodyTimeouts(server, timeouts.bodyIdleMs));
   server.on('checkExpectation', inTurn(refuseExpectation));
+  server.on('clientError', answerUnreadable(log));
   return server;
 }
 
@@ -96,7 +99,9 @@ function endStalledRequest({ url, socket }: IncomingMessage, response: ServerRes
   if (!response.headersSent && response.socket === socket) {
     const { headers = {}, body = '' } = routerRefusal(url, 408, randomUUID) ?? {};
     const length = { 'Content-Length': String(Buffer.byteLength(body)) };
-    const headerPairs = Object.entries({ Connection: 'close', ...length, ...headers });
+    const id = response.getHeader('X-Request-Id');
+    const own = { ...length, ...(id !== undefined && { 'X-Request-Id': String(id) }) };
+    const headerPairs = Object.entries({ Connection: 'close', ...own, ...headers });
     const lines = headerPairs.map(([name, value]) => `${name}: ${value}`);
     socket.write(['HTTP/1.1 408 Request Timeout', ...lines, '', body].join('\r\n'));
   }

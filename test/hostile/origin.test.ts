@@ -404,6 +404,30 @@ test.each([
   expect(status).toBeLessThan(500);
 });
 
+test.each([
+  ['of no version', 400, 'GET / HTTP/9.9\r\n\r\n'],
+  ['too long', 431, `GET /${'a'.repeat(20_000)} HTTP/1.1\r\n\r\n`],
+])(
+  'the answer to a request %s has an id, and so has its line in the log: %i',
+  async (_what, status, bytes) => {
+    const answer = await say(server.port, bytes);
+    const { 'x-request-id': id } = answer.headers;
+    expect(answer).toMatchObject({
+      status,
+      body: '',
+      headers: { connection: 'close', 'content-length': '0', 'x-content-type-options': 'nosniff' },
+    });
+    expect(id).toMatch(/^[\w-]{36}$/);
+    const lines = server.log().trimEnd().split('\n');
+    const line = lines.map((text) => JSON.parse(text)).find((each) => each.id === id);
+    expect(line).toMatchObject({
+      event: 'request.unreadable',
+      status,
+      reason: expect.stringMatching(/^HPE_/),
+    });
+  },
+);
+
 test('a target of 20 KB is 431', async () => {
   expect(await ask(`/${'a'.repeat(20_000)}`)).toMatchObject({ status: 431 });
 });

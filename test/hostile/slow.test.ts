@@ -21,6 +21,7 @@ beforeEach(async () => {
 /** Answers with the size of the body once it is there. */
 function serve(request: IncomingMessage, response: ServerResponse): void {
   let size = 0;
+  response.setHeader('X-Request-Id', 'given by the app');
   if (request.url === '/deaf') return;
   if (request.url === '/begun') response.write('begun');
   if (request.url === '/slow') return void setTimeout(() => response.end('at last'), 1000);
@@ -55,6 +56,11 @@ describe('408 and the end of the connection for', () => {
     const wire = await start(text);
     expect(await wire.answer()).toMatchObject({ status: 408 });
   });
+});
+
+test('the answer to a body that stops has the id of the request', async () => {
+  const wire = await start(`${post('/deaf', 'Content-Length: 10')}12345`);
+  expect((await wire.answer()).headers).toMatchObject({ 'x-request-id': 'given by the app' });
 });
 
 test('a connection on which nothing is said is closed', async () => {

@@ -51,6 +51,18 @@ test('a call is served when the answer before it has ended', async () => {
   expect(await received).toMatch(/ 200 OK\r\n[^]*one[^]* 417 [^]* 200 OK\r\n[^]*three/);
 });
 
+test('bytes that are no request are not answered into an answer that has begun', async () => {
+  const answers: ServerResponse[] = [];
+  const { socket } = await open((_, res) => void answers.push(res));
+  const received = text(socket);
+  socket.write(callOf('/1'));
+  await expect.poll(() => answers.length).toBe(1);
+  answers[0]?.writeHead(200, { 'Content-Length': '9' }).write('half');
+  await once(socket, 'data').catch(() => {});
+  socket.write('no request\r\n\r\n');
+  expect((await received.catch(String)).replace(/^[^]*\r\n\r\n/, '')).toBe('half');
+});
+
 test('calls that a client has left are not served', async () => {
   const answers: ServerResponse[] = [];
   const { socket } = await open((_, res) => void answers.push(res));
