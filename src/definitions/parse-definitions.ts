@@ -9,6 +9,7 @@ import {
   parseJson,
   stringifyJson,
 } from '../protocol/json.ts';
+import { toPythonText } from '../protocol/python-json-text.ts';
 import { withoutUploadFolders } from '../protocol/upload-folders.ts';
 import type { ClassInfo, ObjectInfo } from '../protocol/v1.ts';
 
@@ -151,8 +152,9 @@ function clientText(text: Buffer, name: string, raw: JsonObject): Buffer {
   });
 }
 
-function memberText(name: string, info: Json): Buffer {
-  return Buffer.from(`${JSON.stringify(name)}:${stringifyJson(info)}`);
+/** A member of `/object_info` that has no text of its source. */
+export function memberText(name: string, info: Json): Buffer {
+  return Buffer.from(toPythonText(`${JSON.stringify(name)}:${stringifyJson(info)}`));
 }
 
 /** Definitions that are there already. */

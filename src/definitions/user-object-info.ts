@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { FileStore, FileRow } from '../ledger/ledger.ts';
 import type { Definitions } from './definitions.ts';
-import { stringifyJson, type Json, isJsonObject } from '../protocol/json.ts';
+import { memberText } from './parse-definitions.ts';
+import { type Json, isJsonObject } from '../protocol/json.ts';
 import { COMPRESS, type Encoding } from '../http/content-encoding.ts';
 import { createSemaphore } from '../lib/concurrency.ts';
 import type { ClassInfo } from '../protocol/v1.ts';
@@ -136,11 +137,11 @@ function joinMembers(
 function withUploads({ info, members }: Definitions, name: string, uploads: UploadNames): Buffer {
   const known = info[name];
   if (!known) return members.get(name) ?? Buffer.alloc(0);
-  return Buffer.from(`${JSON.stringify(name)}:${stringifyJson(withUploadChoices(known, uploads))}`);
+  return memberText(name, withUploadChoices(known, uploads));
 }
 
 function inBraces(members: readonly Buffer[]): Buffer {
-  const comma = Buffer.from(',');
+  const comma = Buffer.from(', ');
   const parts = members.flatMap((member, index) => (index === 0 ? [member] : [comma, member]));
   return Buffer.concat([Buffer.from('{'), ...parts, Buffer.from('}')]);
 }

@@ -1,6 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import type Koa from 'koa';
 import { type Json, stringifyJson } from '../protocol/json.ts';
+import { toPythonText } from '../protocol/python-json-text.ts';
 import type { PromptRefusal } from '../protocol/v1.ts';
 import { hasControlCharacter } from '../protocol/control-characters.ts';
 
@@ -84,7 +85,7 @@ export function promptRefusal(type: string, message: string, details = ''): Prom
 export function sendJson(ctx: Koa.Context, body: Json, status = 200): void {
   ctx.status = status;
   ctx.set('Content-Type', 'application/json; charset=utf-8');
-  ctx.body = stringifyJson(body);
+  ctx.body = toPythonText(stringifyJson(body));
 }
 
 /** v1's answer of a handler with nothing to say: `Content-Length: 0` and no type. */

@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream';
 import type Koa from 'koa';
+import { PythonTextWriter, toPythonText } from '../protocol/python-json-text.ts';
 
 /** Up to here an answer is one text with its length, beyond it is sent as the client takes it. */
 const MAX_WHOLE_CHARS = 1024 * 1024;
@@ -29,13 +30,14 @@ export async function sendJsonPieces(ctx: Koa.Context, pieces: JsonPieces): Prom
 }
 
 async function* chunks(start: string, pieces: JsonPieces): AsyncGenerator<Buffer> {
+  const writer = new PythonTextWriter();
   try {
-    yield* slices(start);
+    yield* slices(start, writer);
     start = '';
     for (;;) {
       const { value, done } = await pieces.next();
       if (done === true) return;
-      yield* slices(value as string);
+      yield* slices(value as string, writer);
     }
   } finally {
     // The client may have left before the end.
@@ -43,23 +45,14 @@ async function* chunks(start: string, pieces: JsonPieces): AsyncGenerator<Buffer
   }
 }
 
-function* slices(text: string): Generator<Buffer> {
-  for (let from = 0; from < text.length;) {
-    const to = endOfSlice(text, from + CHUNK_CHARS);
-    yield Buffer.from(text.slice(from, to));
-    from = to;
-  }
+function* slices(text: string, writer: PythonTextWriter): Generator<Buffer> {
+  for (let from = 0; from < text.length; from += CHUNK_CHARS)
+    yield Buffer.from(writer.write(text.slice(from, from + CHUNK_CHARS)), 'latin1');
 }
 
-/** The two halves of a character stay together. */
-function endOfSlice(text: string, at: number): number {
-  const isSurrogateHalf = (text.charCodeAt(at - 1) & 0xfc00) === 0xd800;
-  return isSurrogateHalf ? at + 1 : at;
-}
-
-/** Sends JSON that is text already. */
+/** Sends JSON that is text already; bytes are sent as they are. */
 export function sendJsonText(ctx: Koa.Context, text: string | Buffer): void {
   ctx.status = 200;
   ctx.set('Content-Type', 'application/json; charset=utf-8');
-  ctx.body = text;
+  ctx.body = typeof text === 'string' ? toPythonText(text) : text;
 }

@@ -1,4 +1,5 @@
 import { LosslessNumber, type Json } from './json.ts';
+import { escapeUnit } from './python-json-text.ts';
 
 /**
  * JSON text as Python's `json.dumps` writes it, which v1 writes into saved files: `, ` and `: `
@@ -37,10 +38,6 @@ function pythonNumber(value: number): string {
 
 function asciiString(text: string): string {
   return JSON.stringify(text).replaceAll(/[\u0080-\uffff]/g, escapeUnit);
-}
-
-function escapeUnit(unit: string): string {
-  return `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }
 
 function isArray(value: Json): value is readonly Json[] {

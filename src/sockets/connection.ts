@@ -7,6 +7,7 @@ import {
   parseJson,
   stringifyJson,
 } from '../protocol/json.ts';
+import { toPythonText } from '../protocol/python-json-text.ts';
 import type { SocketFrame } from '../observability/described-frame.ts';
 import type { FrameObserver } from '../observability/traffic-log.ts';
 import type { V1Message } from '../protocol/v1.ts';
@@ -172,7 +173,7 @@ export class SocketConnection extends OutgoingFrames {
 
 /** `type` goes first on the wire: one client recognises frames by their first bytes. */
 export function encodeMessage(message: V1Message): string {
-  return stringifyJson({ type: message.type, data: message.data } as Json);
+  return toPythonText(stringifyJson({ type: message.type, data: message.data } as Json));
 }
 
 function decode(data: Buffer): JsonObject | undefined {

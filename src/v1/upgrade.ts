@@ -4,6 +4,7 @@ import { WebSocketServer } from 'ws';
 import type { PublicAddresses } from '../http/public-address.ts';
 import type { Logger } from '../observability/log.ts';
 import { stringifyJson } from '../protocol/json.ts';
+import { toPythonText } from '../protocol/python-json-text.ts';
 import type { BrownoutClient } from '../migration/brownout.ts';
 import { type Dialect, type Dialects, rulesOf } from '../dialects/dialect.ts';
 import { errorBody } from '../dialects/error-body.ts';
@@ -201,7 +202,7 @@ function bodyOf(
   const { code, message } = faultOf(status);
   const rules = rulesOf(dialects.ofSocket({ url, headers }));
   const body = errorBody(fault ?? plainError(code, message), { method, url, rules });
-  return typeof body === 'string' ? body : stringifyJson(body ?? null);
+  return typeof body === 'string' ? body : toPythonText(stringifyJson(body ?? null));
 }
 
 function sendRefusal(socket: Duplex, { status, headers = {} }: Refusal, body: string): void {

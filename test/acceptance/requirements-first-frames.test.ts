@@ -42,7 +42,7 @@ async function openDropping(target: string): Promise<ReceivedFrames> {
 }
 
 function typesIn(frames: string): string[] {
-  const types = [...frames.matchAll(/\{"type":"(\w+)","data":\{(?:"node":"(\w+)")?/g)];
+  const types = [...frames.matchAll(/\{"type": "(\w+)", "data": \{(?:"node": "(\w+)")?/g)];
   return types.map(([, type, node]) => (node === undefined ? `${type}` : `${type} ${node}`));
 }
 
@@ -60,7 +60,7 @@ test(
     const left = async () => (await getJson(`${holdover.url}/prompt`)).exec_info.queue_remaining;
     await expect.poll(left, { timeout: 20_000 }).toBe(0);
     const socket = await openDropping('/ws?clientId=dropping');
-    const heard = await socket.until('"node":null');
+    const heard = await socket.until('"node": null');
     expect(heard.slice(0, 2)).toEqual(['status', 'execution_start']);
     expect(heard).toContain('execution_success');
   },
@@ -76,7 +76,7 @@ test(
     await first.until((frame) => frame.kind === 'text' && frame.type === 'progress');
     await first.close();
     const socket = await openDropping('/ws?clientId=dropping');
-    const heard = await socket.until('"type":"executing"');
+    const heard = await socket.until('"type": "executing"');
     await interrupt(holdover.url);
     expect(heard[0]).toBe('status');
     expect(heard[1]).toMatch(/^executing \w+$/);

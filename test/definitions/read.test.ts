@@ -8,6 +8,7 @@ import {
 import { fileMentions, outputNodes } from '../../src/translate/file-mentions.ts';
 import type { Definitions } from '../../src/definitions/definitions.ts';
 import { stringifyJson } from '../../src/protocol/json.ts';
+import { toPythonText } from '../../src/protocol/python-json-text.ts';
 import type { Graph } from '../../src/protocol/v2.ts';
 
 const CLASS = '{"input":{"required":{}},"output":[],"output_node":true}';
@@ -78,7 +79,9 @@ describe('definitions from outside', () => {
 
   test('that have no name to display are displayed by the name of their class', async () => {
     const definitions = await read('{"A":{"output":[18446744073709551615],"display_name":null}}');
-    expect(textOf(definitions)).toBe('{"A":{"output":[18446744073709551615],"display_name":"A"}}');
+    expect(textOf(definitions)).toBe(
+      '{"A": {"output": [18446744073709551615], "display_name": "A"}}',
+    );
     expect(definitions.info['A']?.display_name).toBe('A');
   });
 
@@ -117,7 +120,10 @@ describe('definitions from outside', () => {
   test('are the same whether they come as objects or as text', async () => {
     const info = { A: JSON.parse(CLASS), 'B "b"': JSON.parse(CLASS) };
     const made = toDefinitions(info);
-    expect(textOf(made)).toBe(JSON.stringify(info));
+    const members = Object.entries(info).map(([name, one]) =>
+      toPythonText(`${JSON.stringify(name)}:${JSON.stringify(one)}`),
+    );
+    expect(textOf(made)).toBe(`{${members.join(',')}}`);
     expect((await read(textOf(made))).version).toBe(made.version);
   });
 });

@@ -95,7 +95,7 @@ describe('/object_info', () => {
     await place(app, 'a.png', 'x');
     const withFile = await ask({ 'If-None-Match': String(before) });
     expect(withFile.status).toBe(200);
-    expect(textOf(withFile)).toContain('[["a.png"],{"image_upload":true}]');
+    expect(textOf(withFile)).toContain('[["a.png"], {"image_upload": true}]');
     await app.files.remove('local', { type: 'input', subfolder: '', filename: 'a.png' });
     expect((await ask()).headers.etag).toBe(before);
     const other = fixedDefinitions({ ...INFO, ...(classes('C') as ObjectInfo) });

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { connect as connectTo } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
+import { toPythonText } from '../../src/protocol/python-json-text.ts';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 import {
   type Wire,
@@ -107,7 +108,9 @@ test.each([
   ['/api/ws?clientId=alias', 'alias'],
 ])('%s is the client id %s', async (target, sid) => {
   const wire = await open(target);
-  expect((await wire.received(0)).toString()).toContain(`"sid":"${sid}"`);
+  expect((await wire.received(0)).toString()).toContain(
+    `"sid": ${toPythonText(JSON.stringify(sid))}`,
+  );
   wire.reset();
 });
 
@@ -115,7 +118,7 @@ test.each(['/ws', '/ws?clientId=', '/ws?clientID=a'])(
   '%s gets a client id of its own',
   async (target) => {
     const wire = await open(target);
-    expect((await wire.received(0)).toString()).toMatch(/"sid":"[0-9a-f]{32}"/);
+    expect((await wire.received(0)).toString()).toMatch(/"sid": "[0-9a-f]{32}"/);
     wire.reset();
   },
 );

@@ -100,7 +100,7 @@ describe.skipIf(notRun)(`Holdover's own page${notRun}`, { timeout: WITHIN_MS }, 
     await page.routeWebSocket('**/ws?**', (socket) => {
       const server = socket.connectToServer();
       server.onMessage((message) => {
-        if (!String(message).includes('"node":null')) return socket.send(message);
+        if (!String(message).includes('"node": null')) return socket.send(message);
         // The page has read the job by then, as the messages before told it to.
         setTimeout(() => {
           isOver = true;

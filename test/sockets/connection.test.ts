@@ -64,7 +64,7 @@ test('the first object decides about previews with metadata', () => {
   say({ type: 'feature_flags', data: { supports_preview_metadata: true } });
   say({ type: 'feature_flags', data: { supports_preview_metadata: false } });
   expect(connection.wantsMetadata()).toBe(true);
-  expect(sent).toEqual(['{"type":"feature_flags","data":{"a":1}}']);
+  expect(sent).toEqual(['{"type": "feature_flags", "data": {"a": 1}}']);
 });
 
 test('a message that is no negotiation costs no parsing: a long one, and any after the first', () => {

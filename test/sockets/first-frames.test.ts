@@ -93,7 +93,7 @@ async function turnsUntil(isSo: () => boolean): Promise<void> {
 
 /** The types of the JSON frames in these bytes; `executing` is followed by its node. */
 function typesOf(bytes: Buffer): string[] {
-  return [...bytes.toString().matchAll(/"type":"(\w+)"(?:,"data":\{"node":"(\w+)")?/g)].map(
+  return [...bytes.toString().matchAll(/"type": "(\w+)"(?:, "data": \{"node": "(\w+)")?/g)].map(
     ([, type, node]) => (node === undefined ? `${type}` : `${type} ${node}`),
   );
 }
@@ -131,11 +131,11 @@ describe('after an upgrade', () => {
     expect(typesOf(await wire.received(0))).toEqual([]);
     vi.advanceTimersByTime(1);
     channel.send({ kind: 'json', message: started('2') }, 0);
-    await wire.until('"node":"2"');
+    await wire.until('"node": "2"');
     await settle();
     channel.send({ kind: 'json', message: started('3') }, 0);
     const all = ['status', 'executing 1', 'status', 'executing 2', 'executing 3'];
-    expect(typesOf(Buffer.from((await wire.until('"node":"3"')).raw))).toEqual(all);
+    expect(typesOf(Buffer.from((await wire.until('"node": "3"')).raw))).toEqual(all);
     expect(setup.hub.pendingBytes()).toBe(0);
   });
 

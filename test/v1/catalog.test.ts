@@ -89,7 +89,7 @@ describe('/object_info', () => {
 
   test('leaves everything else as it is, numbers to the digit', async () => {
     const text = (await app.ask('/object_info')).body.toString();
-    expect(text).toContain('"max":18446744073709551615');
+    expect(text).toContain('"max": 18446744073709551615');
     expect(Object.keys(JSON.parse(text))).toEqual(Object.keys(INFO));
     expect(JSON.parse(text).LoadImageOutput).toEqual(INFO['LoadImageOutput']);
   });
@@ -188,7 +188,7 @@ describe('/settings', () => {
     await send('POST', '/settings/Comfy.Z', '{"a":null}');
     const all = await app.ask('/settings');
     expect(all.body.toString()).toBe(
-      '{"Comfy.X":18446744073709551615,"Comfy.Y":[1,2],"Comfy.Z":{"a":null}}',
+      '{"Comfy.X": 18446744073709551615, "Comfy.Y": [1, 2], "Comfy.Z": {"a": null}}',
     );
     expect(await json('/settings', 'other')).toEqual({});
     expect(await json('/settings/Comfy.Z')).toEqual({ a: null });
@@ -213,7 +213,7 @@ describe('/settings', () => {
 
   test('called __proto__ are only settings', async () => {
     await send('POST', '/settings', '{"__proto__":{"polluted":true}}');
-    expect((await app.ask('/settings')).body.toString()).toBe('{"__proto__":{"polluted":true}}');
+    expect((await app.ask('/settings')).body.toString()).toBe('{"__proto__": {"polluted": true}}');
     expect(({} as { polluted?: boolean }).polluted).toBeUndefined();
   });
 

@@ -73,7 +73,7 @@ describe('a file from upload to download', () => {
       const answer = await app.ask(`/internal/files/${type}`);
       expect([answer.status, answer.body.toString()]).toEqual([
         400,
-        '{"error":"Invalid directory type"}',
+        '{"error": "Invalid directory type"}',
       ]);
     },
   );

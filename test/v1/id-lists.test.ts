@@ -26,5 +26,5 @@ test('a prompt that one call names by both of its ids is cancelled once', async 
   const ctx = { state: {}, set() {} } as unknown as Koa.Context;
   await route?.handle({ ctx, caller: { user: 'ann' }, params: {}, query: new URLSearchParams() });
   expect(cancelled).toEqual([[prompt]]);
-  expect((ctx as { readonly body?: unknown }).body).toBe('{"cancelled":true}');
+  expect((ctx as { readonly body?: unknown }).body).toBe('{"cancelled": true}');
 });

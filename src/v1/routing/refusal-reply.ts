@@ -4,6 +4,7 @@ import type { PublicAddresses } from '../../http/public-address.ts';
 import type { Logger } from '../../observability/log.ts';
 import { hasControlCharacter } from '../../protocol/control-characters.ts';
 import { type Json, stringifyJson } from '../../protocol/json.ts';
+import { toPythonText } from '../../protocol/python-json-text.ts';
 import { routerRefusal } from '../../http/router-refusal.ts';
 import { readTarget } from '../../protocol/request-target.ts';
 import { isV2Path } from '../../protocol/v2-paths.ts';
@@ -25,7 +26,11 @@ export function refusalReply(
   if (isV2Path(path)) return v2RefusalReply(path, { status, rule, message });
   const body: Json = errorBody(plainError(rule, message), failedCall) ?? '';
   if (typeof body === 'string') return { status, headers: contentType('text/plain'), body };
-  return { status, headers: contentType('application/json'), body: stringifyJson(body) };
+  return {
+    status,
+    headers: contentType('application/json'),
+    body: toPythonText(stringifyJson(body)),
+  };
 }
 
 function v2RefusalReply(path: string, { status, rule, message }: GuardRefusal): RefusalReply {

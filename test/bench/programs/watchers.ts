@@ -27,7 +27,7 @@ async function openFast(url: string): Promise<void> {
   const socket = await open(url);
   socket.on('message', (data: Buffer, isBinary) => {
     if (isBinary) counter.previews++;
-    else if (data.includes('"type":"progress"')) counter.steps++;
+    else if (data.includes('"progress"')) counter.steps++;
   });
 }
 

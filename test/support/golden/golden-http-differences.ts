@@ -175,7 +175,7 @@ export const CALL_CASES: readonly Case[] = [
         '33 GET /api/jobs',
         'status 200',
         JSON_TYPE,
-        'body {"jobs":[],"pagination":{"offset":0,"limit":200,"total":0,"has_more":false}}',
+        'body {"jobs": [], "pagination": {"offset": 0, "limit": 200, "total": 0, "has_more": false}}',
       ),
       expectedDifferences(
         'newer-routes',

@@ -127,6 +127,6 @@ export function frameText(frame: Received, promptId: string): string {
   if (frame.kind === 'binary') return `binary ${frame.bytes.toString('latin1')}`;
   return frame.text
     .replaceAll(promptId, 'PROMPT')
-    .replaceAll(/"timestamp":\d+/g, '"timestamp":0')
-    .replaceAll(/"sid":"[^"]*"/g, '"sid":"S"');
+    .replaceAll(/"timestamp": \d+/g, '"timestamp": 0')
+    .replaceAll(/"sid": "[^"]*"/g, '"sid": "S"');
 }

@@ -29,7 +29,7 @@ def hears_status(number):
             answer += connection.recv(65536)
         connection.settimeout(1)
         try:
-            return b'"type":"status"' in connection.recv(65536)
+            return b'"type": "status"' in connection.recv(65536)
         except socket.timeout:
             return False
 
