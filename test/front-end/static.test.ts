@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { toPythonText } from '../../src/protocol/python-json-text.ts';
 import { type Called, call } from '../support/clients/raw-call.ts';
 import { type Holdover, runHoldover, startHoldover } from '../support/processes/holdover.ts';
 import { OUTSIDE, SCRIPT, type WebRoot, makeWebRoot } from '../support/browser/web-root.ts';
@@ -62,7 +63,7 @@ describe('a mounted front end', () => {
       '/extensions/holdover/starter-graph.js',
     ]);
     for (const path of listed) expect((await get(path)).status).toBe(200);
-    expect((await get('/api/extensions')).text).toBe(JSON.stringify(listed));
+    expect((await get('/api/extensions')).text).toBe(toPythonText(JSON.stringify(listed)));
   });
 
   test.each([['/user.css', '']])(
@@ -73,7 +74,7 @@ describe('a mounted front end', () => {
   );
 
   test.each([
-    ['/queue', '{"queue_running":[],"queue_pending":[]}'],
+    ['/queue', '{"queue_running": [], "queue_pending": []}'],
     ['/api/settings', '{}'],
   ])('leaves %s to the API', async (path, text) => {
     await web.write(path.slice(1), 'a file');

@@ -47,7 +47,10 @@ describe.skipIf(!hasOpenssl)(`--tls-keyfile and --tls-certfile${skipReason}`, ()
   test('serve https, and the start line says so', async () => {
     expect(holdover.url).toMatch(/^https:\/\/127\.0\.0\.1:\d+$/);
     const answer = await call(holdover.url, '/queue', { ca });
-    expect([answer.status, answer.text]).toEqual([200, '{"queue_running":[],"queue_pending":[]}']);
+    expect([answer.status, answer.text]).toEqual([
+      200,
+      '{"queue_running": [], "queue_pending": []}',
+    ]);
     const headers = { Connection: 'Upgrade', Upgrade: 'h2c' };
     expect((await call(holdover.url, '/queue', { ca, headers })).status).toBe(200);
     expect((await call(holdover.url, '/', { ca })).text).toContain(`${holdover.url}`);

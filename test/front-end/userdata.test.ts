@@ -1,6 +1,7 @@
 import { mkdir, readFile, readdir, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { toPythonText } from '../../src/protocol/python-json-text.ts';
 import { type CallOptions, type Called, call } from '../support/clients/raw-call.ts';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 
@@ -52,7 +53,7 @@ describe('/userdata/{file}', () => {
     const path = `/userdata/${encodeURIComponent(name)}`;
     const content = Buffer.from(`{"name":"${name}","bytes":"\u0000\ufffd"}`);
     const written = await ask('POST', path, content, ALICE);
-    expect([written.status, written.text]).toEqual([200, JSON.stringify(name)]);
+    expect([written.status, written.text]).toEqual([200, toPythonText(JSON.stringify(name))]);
     const got = await ask('GET', `/api${path}`, undefined, ALICE);
     expect([got.status, got.body.equals(content)]).toEqual([200, true]);
     expect(got.headers['content-type']).toBe('application/json');
@@ -411,5 +412,5 @@ test('what was acknowledged survives a kill', async () => {
   const file = await call(second.url, '/userdata/kept.json');
   const setting = await call(second.url, '/settings');
   await second.dispose();
-  expect([file.text, setting.text]).toEqual(['kept', '{"Comfy.Kept":[1]}']);
+  expect([file.text, setting.text]).toEqual(['kept', '{"Comfy.Kept": [1]}']);
 });

@@ -61,14 +61,17 @@ describe('what was there is there', () => {
   test('settings with every digit, workflows and other saved files', async () => {
     const { source, dataDir } = await folders();
     await fill(source, {
-      'user/default/comfy.settings.json': '{"Comfy.Look":"dark","Comfy.Seed":18446744073709551615}',
+      'user/default/comfy.settings.json':
+        '{"Comfy.Look": "dark", "Comfy.Seed": 18446744073709551615}',
       'user/default/workflows/my flow.json': '{"nodes":[]}',
       'user/default/workflows/.index.json': '{}',
     });
     await importFrom(source, dataDir);
     const server = await serve(dataDir);
     const settings = await fetch(`${server.url}/settings`);
-    expect(await settings.text()).toBe('{"Comfy.Look":"dark","Comfy.Seed":18446744073709551615}');
+    expect(await settings.text()).toBe(
+      '{"Comfy.Look": "dark", "Comfy.Seed": 18446744073709551615}',
+    );
     const flow = await fetch(`${server.url}/userdata/workflows%2Fmy%20flow.json`);
     expect(await flow.text()).toBe('{"nodes":[]}');
     expect(await getJson(`${server.url}/userdata?dir=workflows`)).toEqual(['my flow.json']);
