@@ -2,11 +2,15 @@
 import { mkdtemp, readFile, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { afterAll, expect, onTestFinished, test, vi } from 'vitest';
 import { bindDataDir } from '../../src/data-folder/bind-ledger.ts';
 import type { LedgerIdentity } from '../../src/ledger/identity.ts';
 
 const disk = vi.hoisted(() => ({ isFull: false }));
+
+// Modules that an earlier file loaded in this process have the real one, and later files get it.
+vi.hoisted(() => vi.resetModules());
+afterAll(() => vi.resetModules());
 
 vi.mock('node:fs', async (original) => {
   const fs = await original<typeof import('node:fs')>();

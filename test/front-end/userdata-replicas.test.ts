@@ -2,10 +2,14 @@
 import * as disk from 'node:fs/promises';
 import { readFile, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, describe, expect, test, vi } from 'vitest';
+import { afterAll, afterEach, describe, expect, test, vi } from 'vitest';
 import { spoolBytes } from '../../src/lib/spool.ts';
 import { type UserDataStore, createUserDataStore } from '../../src/files/user-data-store.ts';
 import { tempFolder } from '../support/graphs/v1-folders.ts';
+
+// Modules that an earlier file loaded in this process have the real one, and later files get it.
+vi.hoisted(() => vi.resetModules());
+afterAll(() => vi.resetModules());
 
 vi.mock('node:fs/promises', { spy: true });
 afterEach(() => vi.mocked(disk.link).mockReset());

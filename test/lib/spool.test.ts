@@ -4,12 +4,16 @@ import { mkdtemp, open, readFile, readdir, rm, stat, writeFile } from 'node:fs/p
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough, Readable } from 'node:stream';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterAll, afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { createHasher } from '../../src/lib/hash.ts';
 import { moveIntoPlace } from '../../src/lib/rename-new.ts';
 import { pipeInto, spoolBytes, spoolStream } from '../../src/lib/spool.ts';
 
 const syncs = vi.hoisted(() => ({ before: (): void => {} }));
+
+// Modules that an earlier file loaded in this process have the real one, and later files get it.
+vi.hoisted(() => vi.resetModules());
+afterAll(() => vi.resetModules());
 
 vi.mock('node:fs', async (original) => {
   const fs = await original<typeof import('node:fs')>();
