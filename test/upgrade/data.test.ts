@@ -61,42 +61,65 @@ const STORED = [
   ['6dcbb72', 'redis', redisMissing()],
 ] as const;
 
-describe.each(STORED)('data of %s in %s%s', (commit, ledger, missing) => {
+type Opened = {
+  readonly expected: Expected;
+  readonly server: Holdover;
+  readonly client: Recorder;
+  close(): Promise<void>;
+};
+
+/** All are opened at once: their prompts run while those of another one are looked at. */
+const opened = new Map<string, Opened>();
+beforeAll(async () => {
+  const here = STORED.filter(([, , missing]) => !missing);
+  await Promise.all(
+    here.map(async ([commit, ledger]) =>
+      opened.set(`${commit}-${ledger}`, await open(commit, ledger)),
+    ),
+  );
+});
+afterAll(() => Promise.all([...opened.values()].map((one) => one.close())));
+
+async function open(commit: string, ledger: 'sqlite' | 'redis'): Promise<Opened> {
   const files = join(HERE, `${commit}-${ledger}`);
+  const expected: Expected = JSON.parse(await readFile(`${files}.json`, 'utf8'));
+  const dataDir = await unpacked(files);
+  const shared = ledger === 'redis' ? await shareRedis(files, dataDir) : undefined;
+  const args = [...(shared?.args ?? []), ...KEEP];
+  const server = await startHoldover({ dataDir, args, upstream: 'embedded' });
+  const worker = await shared?.startWorker();
+  const client = await connect(server.wsUrl, { clientId: 'patient' });
+  return {
+    expected,
+    server,
+    client,
+    async close() {
+      await client.close();
+      await worker?.dispose();
+      await server.dispose();
+      await shared?.redis.dispose();
+      await rm(dataDir, { recursive: true, force: true });
+    },
+  };
+}
+
+async function shareRedis(files: string, dataDir: string) {
+  const redis = await startRedis();
+  await restore(files, redis.url);
+  return {
+    redis,
+    args: ['--ledger', redis.url, '--concurrency', '0'],
+    startWorker: () => startWorker({ ledger: redis.url, dataDir, args: KEEP }),
+  };
+}
+
+describe.each(STORED)('data of %s in %s%s', (commit, ledger, missing) => {
   let expected: Expected;
   let server: Holdover;
   let client: Recorder;
-  const opened: { dispose(): Promise<unknown> }[] = [];
-
-  beforeAll(async () => {
-    if (missing) return;
-    expected = JSON.parse(await readFile(`${files}.json`, 'utf8'));
-    const dataDir = await unpacked(files);
-    opened.push({ dispose: () => rm(dataDir, { recursive: true, force: true }) });
-    server = await (ledger === 'redis' ? openShared(dataDir) : openAlone(dataDir));
-    client = await connect(server.wsUrl, { clientId: 'patient' });
+  beforeAll(() => {
+    if (!missing) ({ expected, server, client } = opened.get(`${commit}-${ledger}`) as Opened);
   });
-  afterAll(async () => {
-    await client?.close();
-    for (const one of opened.reverse()) await one.dispose();
-  });
-
-  async function openAlone(dataDir: string): Promise<Holdover> {
-    const started = await startHoldover({ dataDir, args: KEEP, upstream: 'embedded' });
-    opened.push(started);
-    return started;
-  }
-
-  async function openShared(dataDir: string): Promise<Holdover> {
-    const redis = await startRedis();
-    opened.push(redis);
-    await restore(files, redis.url);
-    const args = ['--ledger', redis.url, '--concurrency', '0', ...KEEP];
-    const started = await startHoldover({ dataDir, args, upstream: 'embedded' });
-    opened.push(started);
-    opened.push(await startWorker({ ledger: redis.url, dataDir, args: KEEP }));
-    return started;
-  }
 
   const get = (user: string, path: string): Promise<any> =>
     getJson(`${server.url}${path}`, HEADERS[user]);
