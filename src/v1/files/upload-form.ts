@@ -43,6 +43,8 @@ const TRUE_VALUES = new Set(['true', '1']);
 const CLOSE_CONNECTION = { headers: { Connection: 'close' } };
 /** Where the file was on a Windows machine, which some clients send along. */
 const WINDOWS_FOLDER = /^[a-z]:\\.*\\/i;
+/** Left at the start by clients that cut a path before its last slash; the original's form reader drops them. */
+const LEADING_SLASHES = /^[\\/]+/;
 
 /** The handlers of a form. */
 type FormWork = {
@@ -81,7 +83,9 @@ export async function readUploadRequest(
   const image = form.files.find(({ field }) => field === 'image');
   if (image === undefined && form.fields.has('image')) throw uploadError('image must be a file.');
   if (image === undefined) throw emptyError(400, '"image" is missing.');
-  const filenameGiven = requirePrintable(image.filename, 'filename').replace(WINDOWS_FOLDER, '');
+  const filenameGiven = requirePrintable(image.filename, 'filename')
+    .replace(WINDOWS_FOLDER, '')
+    .replace(LEADING_SLASHES, '');
   if (filenameGiven === '') throw emptyError(400, '"image" has no file name.');
   const type = await nameField(form, 'type', 'input');
   if (!isFileType(type)) throw uploadError('type must be input, temp or output.');

@@ -147,6 +147,13 @@ describe('names', () => {
     },
   );
 
+  test.each(['/photo.png', '//photo.png', '/\\photo.png'])(
+    'slashes at the start of %s are left out',
+    async (filename) => {
+      expect((await stored(filename, 'x')).name).toBe('photo.png');
+    },
+  );
+
   test.each(['.', '/', '/etc', '../x', 'a/../..', 'a\\b', 'a/'.repeat(2048)])(
     'subfolder %j is refused',
     async (value) => {
