@@ -40,7 +40,7 @@ function sendEmptyObject(_: unknown, { ctx }: V1Request): void {
   sendJson(ctx, {});
 }
 
-/** Version of the v1 server that this one behaves like; clients compare it. */
+/** Version of the v1 server that this one behaves like. Clients read it as numbers between dots. */
 const V1_VERSION = '0.3.64';
 
 /**
@@ -56,7 +56,7 @@ function systemStats(version: string): JsonObject {
       os: process.platform === 'win32' ? 'nt' : 'posix',
       ram_total: total,
       ram_free: free,
-      comfyui_version: `${V1_VERSION}+holdover.${version}`,
+      comfyui_version: V1_VERSION,
       required_frontend_version: null,
       installed_templates_version: null,
       required_templates_version: null,
