@@ -60,14 +60,15 @@ export async function receiveMultipart(
   } catch {
     return refused(400, 'The body is not multipart/form-data.');
   }
-  const byteCounter = createByteCounter(options.maxFileBytes);
+  const boundary = boundaryOf(request.headers['content-type'] ?? '') ?? '';
+  const filter = createBodyFilter(options.maxFileBytes, new HeaderRepair(boundary));
   // The parser itself must not be destroyed inside its own events.
-  const form = createForm(options, (cause) => void byteCounter.destroy(cause));
+  const form = createForm(options, (cause) => void filter.destroy(cause));
   form.attach(parser);
   const body = unpackedBody(request);
   let failure: unknown;
   try {
-    await Promise.all([pipeInto(body, byteCounter), pipeline(byteCounter, parser)]);
+    await Promise.all([pipeInto(body, filter), pipeline(filter, parser)]);
   } catch (error) {
     failure = error;
     stopUnpacking(body, request);
@@ -103,21 +104,100 @@ function parserConfig(request: IncomingMessage, options: MultipartOptions): busb
  */
 function readableType(type: string): string {
   const [form = '', ...parameters] = type.split(';').map((text) => text.trim());
-  const boundary = /;\s*boundary\s*=\s*(?:"([^"]*)"|([^;]*))/i.exec(type);
-  if (form.toLowerCase() !== 'multipart/form-data' || boundary === null) return type;
+  const boundary = boundaryOf(type);
+  if (form.toLowerCase() !== 'multipart/form-data' || boundary === undefined) return type;
   const others = parameters.filter((text) => text !== '' && !/^boundary\s*=/i.test(text));
-  return [form, ...others, `boundary="${boundary[1] ?? boundary[2]?.trim() ?? ''}"`].join('; ');
+  return [form, ...others, `boundary="${boundary}"`].join('; ');
+}
+
+function boundaryOf(type: string): string | undefined {
+  const [, quoted, bare] = /;\s*boundary\s*=\s*(?:"([^"]*)"|([^;]*))/i.exec(type) ?? [];
+  return quoted ?? bare?.trim();
 }
 
 /** Counts the whole body: many small parts are as large as one big one. */
-function createByteCounter(maxBytes: number): Transform {
+function createBodyFilter(maxBytes: number, headers: HeaderRepair): Transform {
   let size = 0;
   return new Transform({
     transform(chunk: Buffer, _encoding, done) {
       size += chunk.length;
-      done(size > maxBytes ? new LimitExceeded() : null, chunk);
+      if (size > maxBytes) return done(new LimitExceeded());
+      for (const bytes of headers.write(chunk)) this.push(bytes);
+      done();
     },
+    flush: (done) => done(null, headers.rest()),
   });
+}
+
+/** Longer headers are the parser's to refuse. */
+const MAX_HEADER_BYTES = 16 * 1024;
+const END_OF_HEADERS = '\r\n\r\n';
+const CARRIAGE_RETURN = 0x0d;
+const DASHES = Buffer.from('\r\n--');
+
+/**
+ * Leaves out semicolons at the end of a part's `Content-Disposition`, as v1 does: a form writer for
+ * C# that many programs have copied sends one, and the parser skips such a part.
+ */
+class HeaderRepair {
+  readonly #delimiter: Buffer;
+  /** The parser skips the line end before the first boundary, as all before a part. */
+  #pending: Buffer = Buffer.from('\r\n');
+  #isInHeaders = false;
+
+  constructor(boundary: string) {
+    this.#delimiter = Buffer.from(`\r\n--${boundary}`, 'latin1');
+  }
+
+  /** The bytes so far, but for those that have to wait for the next ones. */
+  *write(chunk: Buffer): Generator<Buffer> {
+    this.#pending = this.#pending.length === 0 ? chunk : Buffer.concat([this.#pending, chunk]);
+    for (;;) {
+      const end = this.#isInHeaders ? this.#endOfHeaders() : this.#endOfDelimiter();
+      if (end === undefined) break;
+      const bytes = this.#take(end);
+      yield this.#isInHeaders ? withoutSemicolon(bytes) : bytes;
+      this.#isInHeaders = !this.#isInHeaders;
+    }
+    if (!this.#isInHeaders) yield this.#take(this.#startOfTail());
+  }
+
+  rest(): Buffer {
+    return this.#pending;
+  }
+
+  #take(end: number): Buffer {
+    const bytes = this.#pending.subarray(0, end);
+    this.#pending = this.#pending.subarray(end);
+    return bytes;
+  }
+
+  #endOfHeaders(): number | undefined {
+    const start = this.#pending.indexOf(END_OF_HEADERS);
+    if (start >= 0) return start + END_OF_HEADERS.length;
+    return this.#pending.length > MAX_HEADER_BYTES ? this.#pending.length : undefined;
+  }
+
+  #endOfDelimiter(): number | undefined {
+    const { length } = this.#delimiter;
+    // Four bytes are found in half the time of a whole delimiter.
+    for (let at = -1; (at = this.#pending.indexOf(DASHES, at + 1)) >= 0;)
+      if (this.#pending.subarray(at, at + length).equals(this.#delimiter)) return at + length;
+    return undefined;
+  }
+
+  /** Where a delimiter may have begun that goes on in the next chunk. */
+  #startOfTail(): number {
+    const from = Math.max(0, this.#pending.length - this.#delimiter.length + 1);
+    const start = this.#pending.indexOf(CARRIAGE_RETURN, from);
+    return start < 0 ? this.#pending.length : start;
+  }
+}
+
+function withoutSemicolon(headers: Buffer): Buffer {
+  const text = headers.toString('latin1');
+  const repaired = text.replaceAll(/^(content-disposition:.*?)[ \t]*;[; \t]*$/gim, '$1');
+  return repaired === text ? headers : Buffer.from(repaired, 'latin1');
 }
 
 function createForm(options: MultipartOptions, stop: (cause: Error) => void) {

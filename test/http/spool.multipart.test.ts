@@ -191,6 +191,37 @@ describe('a form', () => {
     expect(fields.get('text')).toEqual(['hello world']);
   });
 
+  // The form writer for C# that is copied most ends the line of a file with a semicolon.
+  test('may end a disposition in a semicolon', async () => {
+    const file = part('name="image"; filename="a;.png";', 'x;\r\n', 'Content-Type: image/png;\r\n');
+    const { fields, files } = await form(part('name="type" ; ', 'input;') + file + CLOSE);
+    expect(fields.get('type')).toEqual(['input;']);
+    expect(files).toMatchObject([{ field: 'image', filename: 'a;.png' }]);
+    expect(await readFile(files[0]?.file.path ?? '', 'utf8')).toBe('x;\r\n');
+  });
+
+  test('keeps what looks like headers in a file', async () => {
+    const data = 'x--b\r\nContent-Disposition: form-data; name="x";\r\n\r\n\r\n--c;\r\n';
+    const { files } = await form(image(data) + CLOSE);
+    expect(await readFile(files[0]?.file.path ?? '', 'utf8')).toBe(data);
+  });
+
+  test('may come in pieces of any size', async () => {
+    const body = Buffer.from(`${image('\r\n--\r\n;')}${part('name="type";', 'temp')}${CLOSE}`);
+    for (const size of [1, 2, 3, 5, 7, 11, 64]) {
+      const socket = dial();
+      socket.write(head([`Content-Length: ${body.length}`, 'Connection: close']));
+      for (let at = 0; at < body.length; at += size) {
+        socket.write(body.subarray(at, at + size));
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+      expect((await answerOn(socket)).status).toBe(200);
+      const { fields, files } = forms.pop() ?? { fields: new Map(), files: [] };
+      expect(fields.get('type')).toEqual(['temp']);
+      expect(await readFile(files[0]?.file.path ?? '', 'utf8')).toBe('\r\n--\r\n;');
+    }
+  });
+
   test('may have a part without a name', async () => {
     const { files } = await form(part('filename="a.png"', 'x') + CLOSE);
     expect(files.map(({ field }) => field)).toEqual(['']);
