@@ -290,8 +290,8 @@ describe('POST /prompt takes', () => {
       expect(await postPrompt(server.url, sent)).toMatchObject({ status: 200 });
       await ended(id);
       const text = await (await fetch(`${server.url}/history/${encodeURIComponent(id)}`)).text();
-      expect(text).toContain(`"${name}":{"polluted":true}`);
-      expect(text).toContain(`"${name}":{"polluted":1}`);
+      expect(text).toContain(`"${name}": {"polluted": true}`);
+      expect(text).toContain(`"${name}": {"polluted": 1}`);
       expect(await getJson(`${server.url}/queue`)).not.toHaveProperty('polluted');
     },
   );
@@ -302,7 +302,7 @@ describe('POST /prompt takes', () => {
     const body = `{"prompt_id":"seed","prompt":{"1":${node},"9":{"class_type":"SaveImage","inputs":{"images":["1",0],"filename_prefix":"x"}}}}`;
     expect(await postPrompt(server.url, body)).toMatchObject({ status: 200 });
     await ended('seed');
-    expect(await (await fetch(`${server.url}/history/seed`)).text()).toContain(`"seed":${seed}`);
+    expect(await (await fetch(`${server.url}/history/seed`)).text()).toContain(`"seed": ${seed}`);
   });
 
   test('extra_data it does not know, and gives it back', async () => {
