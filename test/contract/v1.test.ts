@@ -41,13 +41,13 @@ const ROWS: readonly ContractRow[] = [
     row: 'hosted-statuses',
     check: 'status_code_conformance',
     status: 400,
-    body: /"code":"(invalid_request|control_character)"|control character/,
+    body: /"code": "(invalid_request|control_character)"|control character/,
   },
   {
     row: 'hosted-public',
     check: 'status_code_conformance',
     status: 401,
-    body: /"code":"unauthorized"/,
+    body: /"code": "unauthorized"/,
   },
   {
     row: 'control-characters',
@@ -68,7 +68,7 @@ const ROWS: readonly ContractRow[] = [
     operations: ['GET /api/jobs'],
     check: 'positive_data_acceptance',
     status: 400,
-    body: /"message":"Unknown status: /,
+    body: /"message": "Unknown status: /,
     isRare: true,
   },
   {
@@ -76,14 +76,14 @@ const ROWS: readonly ContractRow[] = [
     operations: ['POST /api/prompt'],
     check: 'positive_data_acceptance',
     status: 400,
-    body: /"code":"(prompt_no_outputs|invalid_prompt|prompt_outputs_failed_validation)"/,
+    body: /"code": "(prompt_no_outputs|invalid_prompt|prompt_outputs_failed_validation)"/,
   },
   {
     row: 'bad-upload',
     operations: ['POST /api/upload/image', 'POST /api/upload/mask'],
     check: 'positive_data_acceptance',
     status: 400,
-    body: /"code":"invalid_upload"/,
+    body: /"code": "invalid_upload"/,
   },
   {
     row: 'contract-content-type',
@@ -96,7 +96,7 @@ const ROWS: readonly ContractRow[] = [
     operations: ['POST /api/userdata/{file}'],
     check: 'response_schema_conformance',
     status: 200,
-    body: /^"|^\{"path":/,
+    body: /^"|^\{"path": ?/,
   },
   {
     row: 'hosted-userdata',
@@ -110,7 +110,7 @@ const ROWS: readonly ContractRow[] = [
     operations: ['GET /api/job/{job_id}/status'],
     check: 'response_schema_conformance',
     status: 200,
-    body: /"status":"success"/,
+    body: /"status": "success"/,
   },
   {
     row: 'contract-definitions',
@@ -140,7 +140,7 @@ const ROWS: readonly ContractRow[] = [
     operations: ['POST /api/interrupt', 'POST /api/upload/image', 'POST /api/upload/mask'],
     check: 'unsupported_method',
     status: 404,
-    body: /"code":"not_found"/,
+    body: /"code": "not_found"/,
   },
 ];
 

@@ -144,7 +144,6 @@ export const DIFFERENCE_RULES = {
   headers: NOT_SHOWN,
   'deprecation-headers': NOT_SHOWN,
   brownout: { call: ({ status }) => status === 503 },
-  'json-spelling': NOT_SHOWN,
   'display-name': { call: isObjectInfo },
   compression: {
     call: (facts) => isObjectInfo(facts) && facts.headers['accept-encoding'] !== undefined,
