@@ -87,7 +87,7 @@ export function createProcessLeases(redis: Redis, prefix: string) {
     { name, leaseMs }: ProcessLease,
     work: () => Promise<void>,
   ): Promise<boolean> {
-    const token = (await scripts.take(name, instance, leaseMs)) as string | null;
+    const token = await scripts.take<string | null>(name, instance, leaseMs);
     if (token === null) return false;
     try {
       await work();

@@ -3,7 +3,8 @@ import type { Redis } from './redis.ts';
 /** Texts and numbers alike arrive in Lua as texts. */
 export type ScriptArgument = string | number | Uint8Array;
 
-type Script = (...args: ScriptArgument[]) => Promise<unknown>;
+/** `Reply` is not checked: the caller knows its script. */
+type Script = <Reply = void>(...args: ScriptArgument[]) => Promise<Reply>;
 
 export type Scripts<Name extends string> = { readonly [name in Name]: Script };
 
@@ -19,19 +20,25 @@ export function defineScripts<Name extends string>(
     readonly namespace: string;
     /** Lua that precedes every script: its constants and local functions. */
     readonly prelude?: string;
-    /** `KEYS[1]` of every call: a Redis Cluster runs the script where this text belongs. */
-    readonly key: string;
+    /**
+     * `KEYS[1]` of every call: a Redis Cluster runs the script where this text belongs. Without it each
+     * call begins with its own.
+     */
+    readonly key?: string;
     /** `bytes`: texts of the reply are Buffers. */
     readonly reply?: 'text' | 'bytes';
+    /** Sends each call. */
+    readonly send?: <Reply>(call: () => Promise<Reply>) => Promise<Reply>;
   },
 ): Scripts<Name> {
-  const { namespace, prelude = '', reply = 'text', key } = options;
+  const { namespace, prelude = '', reply = 'text', key, send = (call) => call() } = options;
+  const bound = key === undefined ? [] : [key];
   const defined = Object.entries<string>(scripts).map(([name, lua]) => {
     const command = `holdover_${namespace}_${name}`;
     redis.defineCommand(command, { numberOfKeys: 1, lua: prelude + lua });
     const method = reply === 'bytes' ? `${command}Buffer` : command;
     const run = Reflect.get(redis, method) as Script;
-    return [name, (...args: ScriptArgument[]) => run.apply(redis, [key, ...args])];
+    return [name, (...args: ScriptArgument[]) => send(() => run.apply(redis, [...bound, ...args]))];
   });
   return Object.fromEntries(defined) as Scripts<Name>;
 }

@@ -19,7 +19,7 @@ export function createEntryStore(
       const token = stream.token() ?? '';
       const last = isLast ? '1' : '0';
       const { scripts } = partitions.of(stream);
-      const reply = Number(await scripts.append(stream.key, token, n, text, user, last, shown));
+      const reply = await scripts.append<number>(stream.key, token, n, text, user, last, shown);
       if (reply < 0) return false;
       watchers.onCount(user, reply);
       return true;

@@ -42,8 +42,7 @@ export class PromptPartitions {
     const vacant = new Map<string, PromptPartition>();
     await Promise.all(
       this.all.map(async (partition) => {
-        for (const key of (await partition.scripts.vacant()) as string[])
-          vacant.set(key, partition);
+        for (const key of await partition.scripts.vacant<string[]>()) vacant.set(key, partition);
       }),
     );
     this.#vacant = vacant;

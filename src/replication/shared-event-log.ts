@@ -100,9 +100,9 @@ export class SharedEventLog implements PromptEventLog {
   async start(handlers: LogHandlers, live: readonly PromptOfUser[]): Promise<void> {
     this.#handlers = handlers;
     await refuseFormerServers(this.#options.links);
-    await this.#partitions.each(live, async ({ scripts }, some) => {
-      await scripts.register(...some.map(({ key }) => key));
-    });
+    await this.#partitions.each(live, ({ scripts }, some) =>
+      scripts.register(...some.map(({ key }) => key)),
+    );
     for (const partition of this.#partitions.all) {
       partition.subscription.onReconnect(() => this.#onReconnect(partition));
     }
@@ -125,22 +125,22 @@ export class SharedEventLog implements PromptEventLog {
   }
 
   async #giveBack(): Promise<void> {
-    await this.#partitions.each(this.#streams.owned(), async ({ scripts }, some) => {
-      await scripts.giveBack(...keysAndTokens(some));
-    });
+    await this.#partitions.each(this.#streams.owned(), ({ scripts }, some) =>
+      scripts.giveBack(...keysAndTokens(some)),
+    );
   }
 
   /** If it succeeds late, its lease expires and the prompt is removed. */
   async claim(prompt: PromptOfUser): Promise<void> {
     const { waitedFor } = this.#partitions.of(prompt);
-    const token = (await waitedFor.claim(prompt.key, this.#options.instance)) as string;
+    const token = await waitedFor.claim<string>(prompt.key, this.#options.instance);
     this.#streams.open(prompt).startNew(token);
     this.#users.follow(prompt.user).catch(this.#logFailure('the prompts of a user'));
   }
 
   async takeOver(prompt: PromptOfUser): Promise<boolean> {
     const { scripts } = this.#partitions.of(prompt);
-    const token = (await scripts.takeOver(prompt.key, this.#options.instance)) as string | null;
+    const token = await scripts.takeOver<string | null>(prompt.key, this.#options.instance);
     return token !== null && (await this.#streams.open(prompt).takeLead(token));
   }
 
@@ -252,7 +252,7 @@ export class SharedEventLog implements PromptEventLog {
   readonly #renew = this.#repeated('leases', async () => {
     const owned = this.#streams.owned();
     await this.#partitions.each(owned, async ({ scripts }, some) => {
-      const lostKeys = (await scripts.renew(...keysAndTokens(some))) as string[];
+      const lostKeys = await scripts.renew<string[]>(...keysAndTokens(some));
       for (const key of lostKeys) this.#streams.get(key)?.loseLead();
     });
   });

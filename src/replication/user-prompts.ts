@@ -20,15 +20,12 @@ export function createUserPrompts(options: UserPromptsOptions) {
   const opened = new Set<string>();
 
   /** Keys of prompts that ended a moment ago, and ids of prompts whose results were fetched. */
-  async function recent(user: string): Promise<readonly [readonly string[], readonly string[]]> {
-    const found = await partitions.ofUser(user).waitedFor.recent(user);
-    const [endedKeys = [], fetchedIds = []] = found as readonly string[][];
-    return [endedKeys, fetchedIds];
-  }
+  const recent = (user: string) =>
+    partitions.ofUser(user).waitedFor.recent<[string[], string[]]>(user);
 
   async function withEntries(user: string, keys: readonly string[]): Promise<readonly string[]> {
     const { waitedFor } = partitions.ofUser(user);
-    return keys.length === 0 ? [] : ((await waitedFor.withEntries(...keys)) as string[]);
+    return keys.length === 0 ? [] : await waitedFor.withEntries<string[]>(...keys);
   }
 
   /** A prompt may have ended while this process received nothing, longer ago than entries are kept. */

@@ -1,4 +1,4 @@
-import { type Redis, type RedisConnections, askNodes } from '../../redis/redis.ts';
+import { type RedisConnections, askNodes } from '../../redis/redis.ts';
 import type { Columns } from '../../ledger/columns.ts';
 import {
   type LedgerRecords,
@@ -8,7 +8,11 @@ import {
   recordId,
 } from './records.ts';
 import { MIGRATION_KEY } from '../../ledger/redis/open-shared.ts';
-import { createLedgerConnection, joinKey } from '../../ledger/redis/connection.ts';
+import {
+  type LedgerConnection,
+  createLedgerConnection,
+  joinKey,
+} from '../../ledger/redis/connection.ts';
 import { keysLike } from '../../ledger/redis/stored-keys.ts';
 import { createTable } from '../../ledger/redis/table.ts';
 
@@ -34,9 +38,9 @@ const KEYS_AT_A_TIME = 1000;
 /** The records of a ledger in Redis. */
 export function redisLedgerRecords(links: RedisConnections): LedgerRecords {
   const { commands: redis, prefix, partitions } = links;
-  const readers = partitions.users.map((partition) => partitionReader(redis, partition.prefix));
-  const startOf = (user: string): string =>
-    partitions.users[partitions.indexOf(user)]?.prefix ?? prefix;
+  const connection = createLedgerConnection(redis, partitions);
+  const readers = connection.prefixes.map((start) => partitionReader(connection, start));
+  const { of: startOf } = connection;
 
   async function* read(kind: RecordKind): AsyncGenerator<object> {
     const ids = await idsOf(links, kind === 'prompts' ? 'prompts:done' : NAMES[kind]);
@@ -72,8 +76,8 @@ export function redisLedgerRecords(links: RedisConnections): LedgerRecords {
 }
 
 /** Reads the rows whose keys begin with this. */
-function partitionReader(redis: Redis, prefix: string) {
-  const connection = createLedgerConnection(redis, prefix);
+function partitionReader(connection: LedgerConnection, prefix: string) {
+  const { redis } = connection;
 
   async function byNumber(name: string, ids: readonly string[]): Promise<string[]> {
     const numbers = new Map<string, number>();
@@ -107,9 +111,9 @@ function partitionReader(redis: Redis, prefix: string) {
     const columns = Object.entries(RECORD_KINDS[kind].columns as Columns<Record<string, unknown>>);
     const stored = isKey ? columns.filter(([name]) => !(name in KEY_OWNER)) : columns;
     const table = createTable<object>(connection, NAMES[kind], Object.fromEntries(stored));
-    if (!isKey) return table.rows;
+    if (!isKey) return (ids) => table.rows(prefix, ids);
     return (ids) =>
-      Promise.all(ids.map(async (id) => ({ ...ownerIn(id), ...(await table.get(id)) })));
+      Promise.all(ids.map(async (id) => ({ ...ownerIn(id), ...(await table.find(prefix, id)) })));
   }
 
   return {

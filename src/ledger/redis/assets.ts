@@ -7,11 +7,13 @@ import { type Table, createTable, newToken } from './table.ts';
 /** The asset records of the embedded engine; the bytes are files of their own. */
 export function assetStore(connection: LedgerConnection): AssetStore {
   const table = createTable<AssetRow>(connection, 'asset', ASSET_COLUMNS);
-  const lua = connection.scripts('assets', { insert, remove, paths });
+  const lua = connection.scripts('assets', { insert, remove });
+  const { paths } = connection.scripts('asset-lists', { paths: PATHS }, 'read');
   const claimed = assetKeyTable(connection);
-  const { ask, read, write, redis, prefix } = connection;
+  const { of, all, sum, read, redis } = connection;
   return {
     async insert(row, claim) {
+      const prefix = table.placeNew(row.id, row.user);
       const { key, fingerprint = '', createdNew = false } = claim ?? {};
       const keyId = key === undefined ? '' : joinKey(row.user, key);
       const claimFields = claimed.fields({
@@ -22,21 +24,30 @@ export function assetStore(connection: LedgerConnection): AssetStore {
       });
       const { names } = claimed;
       const args = [row.id, newToken(), keyId, names.length, ...names, ...claimFields.slice(1)];
-      return claimed.decode(await ask(() => lua.insert(...args, ...table.fields(row))));
+      return claimed.decode(await lua.insert(prefix, ...args, ...table.fields(row)));
     },
     get: table.get,
-    byHash: (user, hash) => table.first(`assets:hash:${joinKey(user, hash)}`),
-    byFilePath: (user, filePath) => table.last(`assets:path:${joinKey(user, filePath)}`),
-    ofJob: (jobId) => table.listed(`assets:job:${jobId}`),
+    byHash: (user, hash) => table.first(of(user), `assets:hash:${joinKey(user, hash)}`),
+    byFilePath: (user, filePath) => table.last(of(user), `assets:path:${joinKey(user, filePath)}`),
+    ofJob: async (jobId) =>
+      (await all((prefix) => table.listed(prefix, `assets:job:${jobId}`))).flat(),
     async outputPaths(user, start) {
-      const found = (await read(() => lua.paths(user, start))) as Buffer[];
+      const found = await paths<Buffer[]>(of(user), user, start);
       return found.map((member) => member.subarray(0, member.lastIndexOf(0)).toString());
     },
     expiredBy: table.expiredBy,
-    oldest: async (limit) => (limit > 0 ? table.numbered('assets:age', limit - 1) : []),
-    remove: (id) => write(() => lua.remove(id)),
-    countByHash: (hash) => read(() => redis.scard(`${prefix}assets:same:${hash}`)),
-    totalBytes: () => connection.number('assets:bytes'),
+    async oldest(limit) {
+      if (limit <= 0) return [];
+      const lists = await all((prefix) => table.numbered(prefix, 'assets:age', limit - 1));
+      return lists
+        .flat()
+        .toSorted((a, b) => a.createdAtMs - b.createdAtMs)
+        .slice(0, limit);
+    },
+    remove: (id) => table.at(id, (prefix) => lua.remove(prefix, id)),
+    // The same bytes of users in two partitions count twice.
+    countByHash: (hash) => sum((prefix) => read(() => redis.scard(`${prefix}assets:same:${hash}`))),
+    totalBytes: () => sum((prefix) => connection.number(prefix, 'assets:bytes')),
   };
 }
 
@@ -90,7 +101,7 @@ for _, name in ipairs(call('ZRANGE', P .. 'files:asset:' .. own(user, id), 0, -1
 end`;
 
 // No UTF-8 text has this byte: the bound follows every text that starts with the prefix.
-const paths = `
+const PATHS = `
 return call('ZRANGEBYLEX', P .. 'assets:outputs:' .. ARGV[1], '[' .. ARGV[2],
   '(' .. ARGV[2] .. '\\255')`;
 
@@ -99,8 +110,8 @@ export function keyStore(connection: LedgerConnection): KeyStore {
   const lua = connection.scripts('keys', { expire });
   const table = assetKeyTable(connection);
   return {
-    ofAsset: (user, key) => table.get(joinKey(user, key)),
-    expire: (beforeMs) => connection.write(() => lua.expire(beforeMs)),
+    ofAsset: (user, key) => table.find(connection.of(user), joinKey(user, key)),
+    expire: (beforeMs) => connection.everywhere((prefix) => lua.expire(prefix, beforeMs)),
   };
 }
 

@@ -7,11 +7,18 @@ import { createTable, newToken } from './table.ts';
 export function callCountStore(connection: LedgerConnection): CallStore {
   const table = createTable<CallCount>(connection, 'call', CALL_COUNT_COLUMNS);
   const lua = connection.scripts('calls', { add, expire });
-  const { write } = connection;
+  const { of, all, everywhere } = connection;
   return {
-    add: (rows) => write(() => lua.add(newToken(), ...rows.flatMap(argsOf))),
-    list: async () => (await table.listed('calls:last')).toSorted(byClient),
-    expire: (lastBeforeMs) => write(() => lua.expire(lastBeforeMs)),
+    add(rows) {
+      const places = rows.map(({ user }) => of(user));
+      return everywhere(async (prefix) => {
+        const own = rows.filter((_, i) => places[i] === prefix);
+        if (own.length > 0) await lua.add(prefix, newToken(), ...own.flatMap(argsOf));
+      });
+    },
+    list: async () =>
+      (await all((prefix) => table.listed(prefix, 'calls:last'))).flat().toSorted(byClient),
+    expire: (lastBeforeMs) => everywhere((prefix) => lua.expire(prefix, lastBeforeMs)),
   };
 }
 
@@ -22,7 +29,7 @@ function argsOf(row: CallCount): (string | number)[] {
 }
 
 /** The order of all lists of counts. */
-export function byClient(a: CallCount, b: CallCount): number {
+function byClient(a: CallCount, b: CallCount): number {
   const order = ({ user, agent, route, clientId }: CallCount) =>
     [user, agent, route, clientId].join('\0');
   return order(a) < order(b) ? -1 : 1;

@@ -1,4 +1,5 @@
 import { defineScripts } from '../../redis/redis-scripts.ts';
+import type { RedisPartitions } from '../../redis/redis-partitions.ts';
 import type { Redis } from '../../redis/redis.ts';
 
 export type LedgerConnection = ReturnType<typeof createLedgerConnection>;
@@ -17,26 +18,46 @@ export function idsOf(members: readonly string[]): string[] {
 }
 
 /** The connection of a ledger. Commands run in the order they are sent, awaited or not. */
-export function createLedgerConnection(redis: Redis, prefix: string) {
+export function createLedgerConnection(
+  redis: Redis,
+  { users, indexOf }: Pick<RedisPartitions, 'users' | 'indexOf'>,
+) {
+  const prefixes = users.map(({ prefix }) => prefix);
+  const all = <Reply>(ask: (prefix: string) => Promise<Reply>): Promise<Reply[]> =>
+    Promise.all(prefixes.map(ask));
   return {
     redis,
-    prefix,
+    /** With what the keys of each partition begin. */
+    prefixes,
+    /** With what those of a user begin. */
+    of: (user: string): string => prefixes[indexOf(user)] as string,
+    /** Asks all partitions. */
+    all,
+    everywhere: async (act: (prefix: string) => Promise<void>): Promise<void> =>
+      void (await all(act)),
+    sum: async (ask: (prefix: string) => Promise<number>): Promise<number> =>
+      (await all(ask)).reduce((total, one) => total + one, 0),
     /** Sends at once; an error says that the ledger could not be read, or written. */
     read: <T>(send: () => Promise<T>): Promise<T> => withReason('read', send),
     write: async (send: () => Promise<unknown>): Promise<void> =>
       void (await withReason('written', send)),
-    /** A write that returns a reply. */
-    ask: <T>(send: () => Promise<T>): Promise<T> => withReason('written', send),
     /** A stored number; 0 when it is absent. */
-    number: async (key: string): Promise<number> =>
+    number: async (prefix: string, key: string): Promise<number> =>
       Number(await withReason('read', () => redis.get(`${prefix}${key}`))),
-    /** Scripts, which run whole or not at all; texts of a reply are Buffers. */
-    scripts: <Name extends string>(store: string, lua: { readonly [name in Name]: string }) =>
+    /**
+     * Scripts, which run whole or not at all; each call names the partition first. Texts of a reply are
+     * Buffers.
+     */
+    scripts: <Name extends string>(
+      store: string,
+      lua: { readonly [name in Name]: string },
+      done: 'read' | 'written' = 'written',
+    ) =>
       defineScripts(redis, lua, {
         namespace: store,
-        key: prefix,
         prelude: PRELUDE,
         reply: 'bytes',
+        send: (call) => withReason(done, call),
       }),
   };
 }
@@ -46,10 +67,13 @@ async function withReason<T>(done: 'read' | 'written', send: () => Promise<T>): 
   try {
     return await send();
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    const cause = new Error(reason);
-    throw new Error(`the ledger could not be ${done}: ${reason}`, { cause });
+    throw failure(done, error instanceof Error ? error.message : String(error));
   }
+}
+
+export function failure(done: 'read' | 'written', reason: string): Error {
+  const cause = new Error(reason);
+  return new Error(`the ledger could not be ${done}: ${reason}`, { cause });
 }
 
 /**

@@ -18,44 +18,42 @@ export function fileStore(connection: LedgerConnection): FileStore {
     maxSize: MAX_CACHED_FILES,
     sizeCalculation: ({ rows }) => rows.length + 1,
   });
+  const { of, read, redis } = connection;
   const list: FileStore['list'] = async (user, type) => {
     const name = joinKey(user, type);
+    const prefix = of(user);
     // Read before the list: a change meanwhile is read again next time.
-    const version = await connection.read(() =>
-      connection.redis.hget(`${connection.prefix}files:versions`, name),
-    );
+    const version = await read(() => redis.hget(`${prefix}files:versions`, name));
     const cachedList = cached.get(name);
     if (cachedList?.version === version) return cachedList.rows;
-    const index = `${connection.prefix}files:list:${name}`;
-    const members = await connection.read(() => connection.redis.zrevrange(index, 0, -1));
-    const rows = await table.rows(idsOf(members));
+    const members = await read(() => redis.zrevrange(`${prefix}files:list:${name}`, 0, -1));
+    const rows = await table.rows(prefix, idsOf(members));
     cached.set(name, { version, rows });
     return rows;
   };
+  const argsOf = (row: FileRow) =>
+    [of(row.user), idOf(row.user, row), newToken(), ...table.fields(row)] as const;
   return {
-    put: (row) =>
-      connection.write(() => lua.put(idOf(row.user, row), newToken(), ...table.fields(row))),
-    claim: async (row) =>
-      (await connection.ask(() =>
-        lua.claim(idOf(row.user, row), newToken(), ...table.fields(row)),
-      )) === 1,
-    get: (user, name) => table.get(idOf(user, name)),
-    byAsset: (user, assetId) => table.first(`files:asset:${joinKey(user, assetId)}`),
+    put: async (row) => lua.put(...argsOf(row)),
+    claim: async (row) => (await lua.claim<number>(...argsOf(row))) === 1,
+    get: (user, name) => table.find(of(user), idOf(user, name)),
+    byAsset: (user, assetId) => table.first(of(user), `files:asset:${joinKey(user, assetId)}`),
     // There is no index of names. The list is cached, so Redis is seldom asked for it.
     newestNamed: async (user, { type, filename }) =>
       (await list(user, type)).find((row) => row.filename === filename),
     list,
-    remove: (user, name) => connection.write(() => lua.remove(idOf(user, name), newToken())),
+    remove: (user, name) => lua.remove(of(user), idOf(user, name), newToken()),
   };
 }
 
 /** Front end settings, a hash for each user. */
-export function settingStore({ redis, prefix, read, write }: LedgerConnection): SettingStore {
+export function settingStore({ redis, of, read, write }: LedgerConnection): SettingStore {
+  const keyOf = (user: string): string => `${of(user)}settings:${user}`;
   return {
-    all: (user) => read(() => redis.hgetall(`${prefix}settings:${user}`)),
+    all: (user) => read(() => redis.hgetall(keyOf(user))),
     merge: async (user, settings) => {
       const pairs = Object.entries(settings).flat();
-      if (pairs.length > 0) await write(() => redis.hset(`${prefix}settings:${user}`, ...pairs));
+      if (pairs.length > 0) await write(() => redis.hset(keyOf(user), ...pairs));
     },
   };
 }

@@ -6,23 +6,30 @@ import { createTable, newToken } from './table.ts';
 /** The jobs of the embedded engine. */
 export function jobStore(connection: LedgerConnection): JobStore {
   const table = createTable<JobRow>(connection, 'job', JOB_COLUMNS);
-  const lua = connection.scripts('jobs', { insert, update, list, remove });
-  const { read, write, ask } = connection;
+  const lua = connection.scripts('jobs', { insert, update, remove });
+  const { list } = connection.scripts('job-lists', { list: LIST }, 'read');
   return {
     async insert(row, key) {
+      const prefix = table.placeNew(row.id, row.user);
       const claim = key === undefined ? '' : joinKey(row.user, key);
       const args = [row.id, newToken(), claim, row.createdAtMs, ...table.fields(row)];
-      return (await ask(() => lua.insert(...args))) === 1;
+      return (await lua.insert<number>(prefix, ...args)) === 1;
     },
-    update: (id, patch) => write(() => lua.update(id, ...table.fields(patch))),
+    update: (id, patch) => table.at(id, (prefix) => lua.update(prefix, id, ...table.fields(patch))),
     get: table.get,
     async list(user, { limit, before }) {
-      const ids = (await read(() => lua.list(user, limit, before ?? ''))) as Buffer[];
-      return table.rows(ids.map(String));
+      const prefix = connection.of(user);
+      const ids = await list<Buffer[]>(prefix, user, limit, before ?? '');
+      return table.rows(prefix, ids.map(String));
     },
-    unfinished: () => table.numbered('jobs:unfinished'),
+    async unfinished() {
+      const lists = await connection.all((prefix) => table.numbered(prefix, 'jobs:unfinished'));
+      // In a list of one partition equal orders are as they came.
+      if (lists.length === 1) return lists.flat();
+      return lists.flat().toSorted((a, b) => a.order - b.order || a.createdAtMs - b.createdAtMs);
+    },
     expiredBy: table.expiredBy,
-    remove: (id) => write(() => lua.remove(id)),
+    remove: (id) => table.at(id, (prefix) => lua.remove(prefix, id)),
   };
 }
 
@@ -62,7 +69,7 @@ return 1`;
 const update = `${JOBS}
 if jobs.values(ARGV[1], 'user') then jobs.change(ARGV[1], 2) end`;
 
-const list = `${JOBS}
+const LIST = `${JOBS}
 local top = '+inf'
 if ARGV[3] ~= '' then
   local seq = jobs.values(ARGV[3], 'seq')

@@ -1,5 +1,11 @@
 import { MODEL_CALL_COLUMNS, REPLAY_COLUMNS } from '../columns.ts';
-import type { ModelCallRow, ModelCallStore, ReplayRow, ReplayStore } from '../ledger.ts';
+import type {
+  ModelCallRow,
+  ModelCallStore,
+  ReplayHolder,
+  ReplayRow,
+  ReplayStore,
+} from '../ledger.ts';
 import { type LedgerConnection, joinKey } from './connection.ts';
 import { createTable, newToken } from './table.ts';
 
@@ -9,43 +15,40 @@ const NO_ANSWER = { status: null, contentType: null, body: null } as const;
 export function replayStore(connection: LedgerConnection): ReplayStore {
   const table = createTable<ReplayRow>(connection, 'replay', REPLAY_COLUMNS);
   const lua = connection.scripts('replays', REPLAY_SCRIPTS);
-  const { ask, write } = connection;
+  const { of, everywhere, sum } = connection;
+  const settle = async ({ scope, key, requestId }: ReplayHolder, change: Partial<ReplayRow>) =>
+    lua.settle(of(scope), joinKey(scope, key), requestId, ...table.fields(change));
   return {
     async reserve({ scope, key, fingerprint, requestId, atMs }, freeBeforeMs) {
       const row = { scope, key, fingerprint, requestId, atMs, state: 'reserved', ...NO_ANSWER };
-      const id = joinKey(scope, key);
       const args = [...table.names, ...table.fields(row as ReplayRow)];
-      const head = [id, newToken(), freeBeforeMs, table.names.length];
-      return table.decode(await ask(() => lua.reserve(...head, ...args)));
+      const head = [joinKey(scope, key), newToken(), freeBeforeMs, table.names.length];
+      return table.decode(await lua.reserve(of(scope), ...head, ...args));
     },
-    record({ scope, key, requestId }, { atMs, status, contentType, body }) {
-      const fields = table.fields({ state: 'recorded', atMs, status, contentType, body });
-      return write(() => lua.settle(joinKey(scope, key), requestId, ...fields));
-    },
-    consume({ scope, key, requestId }, atMs) {
-      const fields = table.fields({ state: 'consumed', atMs, ...NO_ANSWER });
-      return write(() => lua.settle(joinKey(scope, key), requestId, ...fields));
-    },
-    release: ({ scope, key, requestId }) =>
-      write(() => lua.release(joinKey(scope, key), requestId)),
-    expire: (beforeMs) => write(() => lua.expire(beforeMs)),
-    recordedBytes: () => connection.number('replays:bytes'),
+    record: (holder, answer) => settle(holder, { state: 'recorded', ...answer }),
+    consume: (holder, atMs) => settle(holder, { state: 'consumed', atMs, ...NO_ANSWER }),
+    release: ({ scope, key, requestId }) => lua.release(of(scope), joinKey(scope, key), requestId),
+    expire: (beforeMs) => everywhere((prefix) => lua.expire(prefix, beforeMs)),
+    recordedBytes: () => sum((prefix) => connection.number(prefix, 'replays:bytes')),
   };
 }
 
-/** The audit records of the model router. */
+/** The audit records of the model router, in the partition of their request: later calls name nothing else. */
 export function modelCallStore(connection: LedgerConnection): ModelCallStore {
   const table = createTable<ModelCallRow>(connection, 'model-call', MODEL_CALL_COLUMNS);
   const lua = connection.scripts('model_calls', MODEL_CALL_SCRIPTS);
-  const { read, write, redis, prefix } = connection;
+  const { of, everywhere, sum, read, redis } = connection;
   return {
-    insert: (row) => write(() => lua.insert(row.requestId, newToken(), ...table.fields(row))),
-    amend: (requestId, { errorType, chargedCents }) =>
-      write(() => lua.amend(requestId, ...table.fields({ errorType, chargedCents }))),
-    get: table.get,
-    chargedCents: async (workspace) =>
-      Number((await read(() => redis.hget(`${prefix}model-calls:charged`, workspace))) ?? 0),
-    expire: (beforeMs) => write(() => lua.expire(beforeMs)),
+    insert: async (row) =>
+      lua.insert(of(row.requestId), row.requestId, newToken(), ...table.fields(row)),
+    amend: async (requestId, { errorType, chargedCents }) =>
+      lua.amend(of(requestId), requestId, ...table.fields({ errorType, chargedCents })),
+    get: (requestId) => table.find(of(requestId), requestId),
+    chargedCents: (workspace) =>
+      sum(async (prefix) =>
+        Number((await read(() => redis.hget(`${prefix}model-calls:charged`, workspace))) ?? 0),
+      ),
+    expire: (beforeMs) => everywhere((prefix) => lua.expire(prefix, beforeMs)),
   };
 }
 

@@ -177,7 +177,7 @@ export const PROMPT_SCRIPTS = {
   deleteHistory,
   clearHistory,
   pruneHistory,
-  entries,
-  hasJob,
-  highestNumber,
 };
+
+/** Those that only read. */
+export const PROMPT_READS = { entries, hasJob, highestNumber };

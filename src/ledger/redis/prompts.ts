@@ -3,8 +3,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { PromptRow, PromptStore, PromptOutline } from '../ledger.ts';
 import { type WriteTokens, NOT_LEADER } from './write-tokens.ts';
 import type { ScriptArgument } from '../../redis/redis-scripts.ts';
+import type { Redis } from '../../redis/redis.ts';
 import { type LedgerConnection, joinKey } from './connection.ts';
-import { PROMPT_SCRIPTS } from './prompts-scripts.ts';
+import { PROMPT_READS, PROMPT_SCRIPTS } from './prompts-scripts.ts';
 import { createTable, newToken } from './table.ts';
 import { LRUCache } from 'lru-cache';
 
@@ -18,27 +19,30 @@ export function promptStore(
 ): PromptStore {
   const table = createTable<PromptRow>(connection, 'prompt', PROMPT_COLUMNS);
   const lua = connection.scripts('prompts', PROMPT_SCRIPTS);
-  const { write, ask, read, redis, prefix } = connection;
-  async function writeAsLeader(
+  const ask = connection.scripts('prompt-reads', PROMPT_READS, 'read');
+  const { of, all, everywhere, read, redis } = connection;
+  const writeAsLeader = (
     act: 'update' | 'begin' | 'remove' | 'finish',
     key: string,
     ...args: ScriptArgument[]
-  ): Promise<void> {
-    const token = writeTokens().token(key);
-    const reply = await ask(() => lua[act](key, token, ...args));
-    if (reply === NOT_LEADER) throw writeTokens().refused(key, token);
-  }
+  ): Promise<void> =>
+    table.at(key, async (prefix) => {
+      const token = writeTokens().token(key);
+      const reply = await lua[act]<unknown>(prefix, key, token, ...args);
+      if (reply === NOT_LEADER) throw writeTokens().refused(key, token);
+    });
   const update = (
     key: string,
     only: 'unfinished' | 'unlinked' | 'live',
     change: Partial<PromptRow>,
   ): Promise<void> => writeAsLeader('update', key, only, ...table.fields(change));
   async function insert(row: PromptRow): Promise<void> {
+    const prefix = table.placeNew(row.key, row.user);
     const mark = newToken();
     const leader = writeTokens().token(row.key);
-    const send = () => lua.insert(mark, row.key, leader, ...table.fields(row));
-    const reply = await ask(send).catch((error: unknown) => {
-      void retryUntilSent(connection, () => lua.revoke(mark, row.key));
+    const inserted = lua.insert<unknown>(prefix, mark, row.key, leader, ...table.fields(row));
+    const reply = await inserted.catch((error: unknown) => {
+      void retryUntilSent(redis, () => lua.revoke(prefix, mark, row.key));
       throw error;
     });
     if (reply === NOT_LEADER) throw writeTokens().refused(row.key, leader);
@@ -55,49 +59,69 @@ export function promptStore(
     unlinkJob: (key, plan) => update(key, 'live', { state: 'outbox', jobId: null, ...plan }),
     begin: (key, atMs) => writeAsLeader('begin', key, atMs),
     askCancel: (key, atMs) =>
-      write(() => lua.change(key, ...table.fields({ cancelAskedAtMs: atMs }))),
+      table.at(key, (prefix) =>
+        lua.change(prefix, key, ...table.fields({ cancelAskedAtMs: atMs })),
+      ),
     linkJob: (key, patch) => update(key, 'unfinished', { ...patch, state: 'live' }),
     remove: (key) => writeAsLeader('remove', key),
     finish: (key, { shortened, ...outcome }) => {
       const row = { ...outcome, ...shortened, state: 'done' as const };
       return writeAsLeader('finish', key, ...table.fields(row));
     },
-    entries: (keys) =>
-      read(async () => (keys.length === 0 ? [] : entriesIn(await lua.entries(...keys)))),
+    async entries(keys) {
+      const [first] = keys;
+      if (first === undefined) return [];
+      const found = await table.at(first, (prefix) => ask.entries<Texts>(prefix, ...keys));
+      return found.map((text) => text && text.toString());
+    },
     async live(user) {
-      const rows = await table.listed(`prompts:live${user === undefined ? '' : `:${user}`}`);
+      const rows =
+        user === undefined
+          ? merged(await all((prefix) => table.listed(prefix, 'prompts:live')))
+          : await table.listed(of(user), `prompts:live:${user}`);
       return rows.filter(({ state }) => state !== 'done');
     },
-    liveKeys: (user) => read(() => redis.zrange(`${prefix}prompts:live:${user}`, 0, '-1')),
-    find: (user, promptId) => table.last(`prompts:id:${joinKey(user, promptId)}`),
-    findByJob: (user, jobId) => table.first(`prompts:job:${joinKey(user, jobId)}`),
-    hasJob: async (jobId) => (await read(() => lua.hasJob(jobId))) === 1,
+    liveKeys: (user) => read(() => redis.zrange(`${of(user)}prompts:live:${user}`, 0, '-1')),
+    find: (user, promptId) => table.last(of(user), `prompts:id:${joinKey(user, promptId)}`),
+    findByJob: (user, jobId) => table.first(of(user), `prompts:job:${joinKey(user, jobId)}`),
+    hasJob: async (jobId) => (await all((prefix) => ask.hasJob<number>(prefix, jobId))).includes(1),
     async history(user, { maxItems, offset = -1 }) {
-      const done = `prompts:done:${user}`;
-      if (maxItems === undefined) return table.listed(done, Math.max(0, offset));
+      const listed = (from: number, to?: number) =>
+        table.listed(of(user), `prompts:done:${user}`, from, to);
+      if (maxItems === undefined) return listed(Math.max(0, offset));
       if (maxItems <= 0) return [];
       // v1 returns the newest when only a maximum is given; a negative offset counts as none.
-      return offset < 0
-        ? table.listed(done, -maxItems)
-        : table.listed(done, offset, offset + maxItems - 1);
+      return offset < 0 ? listed(-maxItems) : listed(offset, offset + maxItems - 1);
     },
     outlines: createOutlines(connection),
     get: table.get,
-    deleteHistory: (user, promptIds) => write(() => lua.deleteHistory(user, ...promptIds)),
-    clearHistory: (user) => write(() => lua.clearHistory(user)),
-    pruneHistory: ({ count, bytes }) => write(() => lua.pruneHistory(count, bytes)),
-    highestNumber: async () => Number(String(await read(() => lua.highestNumber()))),
+    deleteHistory: (user, promptIds) => lua.deleteHistory(of(user), user, ...promptIds),
+    clearHistory: (user) => lua.clearHistory(of(user), user),
+    pruneHistory: ({ count, bytes }) =>
+      everywhere((prefix) => lua.pruneHistory(prefix, count, bytes)),
+    async highestNumber() {
+      const found = await all((prefix) => ask.highestNumber<Buffer>(prefix));
+      return Math.max(...found.map((number) => Number(number.toString())));
+    },
   };
+}
+
+type Texts = readonly (Buffer | null)[];
+
+/** By their time; those of one list stay in their order, also when a clock was set back. */
+function merged<Row extends { readonly createdAtMs: number }>(lists: readonly (readonly Row[])[]) {
+  const timed = lists.flatMap((rows) => {
+    let atMs = 0;
+    return rows.map((row) => ({ row, atMs: (atMs = Math.max(atMs, row.createdAtMs)) }));
+  });
+  return timed.toSorted((a, b) => a.atMs - b.atMs).map(({ row }) => row);
 }
 
 /**
  * A prompt that the client was refused must never run, but Redis may still insert it: repeats until
  * Redis confirms.
  */
-async function retryUntilSent(
-  { redis }: LedgerConnection,
-  send: () => Promise<unknown>,
-): Promise<void> {
+async function retryUntilSent(redis: Redis, send: () => Promise<void>): Promise<void> {
   while (redis.status !== 'end') {
     try {
       await send();
@@ -106,10 +130,6 @@ async function retryUntilSent(
       await delay(RETRY_MS, undefined, { ref: false });
     }
   }
-}
-
-function entriesIn(reply: unknown): readonly (string | null)[] {
-  return (reply as readonly (Buffer | null)[]).map((text) => text && text.toString());
 }
 
 /**
@@ -131,12 +151,12 @@ const MAX_CACHED_USERS = 20;
 function createOutlines(
   connection: LedgerConnection,
 ): (user: string) => Promise<readonly PromptOutline[]> {
-  const lua = connection.scripts('outlines', { since: SINCE });
+  const { since } = connection.scripts('outlines', { since: SINCE }, 'read');
   const cached = new LRUCache<string, CachedOutlines>({ max: MAX_CACHED_USERS });
   return async (user) => {
     const before = cached.get(user) ?? EMPTY;
-    const reply = await connection.read(() => lua.since(user, before.removals, before.last));
-    const [removals = '', last = '', text = ''] = (reply as readonly Buffer[]).map(String);
+    const reply = await since<Buffer[]>(connection.of(user), user, before.removals, before.last);
+    const [removals = '', last = '', text = ''] = reply.map(String);
     const fresh = (JSON.parse(text) as (string | number | false)[][]).map(unpacked);
     const outlines = removals === before.removals ? [...before.outlines, ...fresh] : fresh;
     cached.set(user, { removals, last, outlines });

@@ -12,7 +12,6 @@ import { fileStore, settingStore } from './files.ts';
 import { jobStore } from './jobs.ts';
 import { createLedgerConnection } from './connection.ts';
 import { type WriteTokens, NO_LEADER } from './write-tokens.ts';
-import { partitionedLedger } from './partitioned-ledger.ts';
 import { modelCallStore, replayStore } from './models.ts';
 import { promptStore } from './prompts.ts';
 
@@ -27,23 +26,17 @@ type RedisLedgerOptions = {
 /** How long closing waits for Redis to confirm pending writes. */
 const CLOSE_WITHIN_MS = 5000;
 
-/** Opens the ledger in Redis, or in a cluster of them, which many processes may share. */
+/**
+ * Opens the ledger in Redis, or in a cluster of them, which many processes may share. There each
+ * partition has its share of the users, as a script touches the keys of one partition only; lists of all
+ * users are read from all of them.
+ */
 export function openRedisLedger(options: RedisLedgerOptions): Ledger {
-  const { links, timeoutMs = COMMAND_TIMEOUT_MS, leadership: lead = () => NO_LEADER } = options;
+  const { links, timeoutMs = COMMAND_TIMEOUT_MS, leadership = () => NO_LEADER } = options;
   const redis = links.connect(withTimeouts(timeoutMs));
-  const { users, indexOf } = links.partitions;
-  const ledgers = users.map(({ prefix }) => openPartition(redis, prefix, lead));
-  const [only, ...others] = ledgers;
-  return only && others.length === 0
-    ? only
-    : partitionedLedger(ledgers, { indexOf, close: () => close(redis) });
-}
-
-/** The part of a ledger whose keys begin with this. */
-function openPartition(redis: Redis, prefix: string, lead: () => WriteTokens): Ledger {
-  const connection = createLedgerConnection(redis, prefix);
+  const connection = createLedgerConnection(redis, links.partitions);
   return {
-    prompts: promptStore(connection, lead),
+    prompts: promptStore(connection, leadership),
     files: fileStore(connection),
     jobs: jobStore(connection),
     assets: assetStore(connection),

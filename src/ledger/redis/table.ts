@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
+import { atMost } from '../../lib/lru-size.ts';
 import type { ScriptArgument } from '../../redis/redis-scripts.ts';
 import type { ColumnType, Columns } from '../columns.ts';
-import { type LedgerConnection, idsOf } from './connection.ts';
+import { type LedgerConnection, failure, idsOf } from './connection.ts';
 
 export type Table<Row> = ReturnType<typeof createTable<Row>>;
 
@@ -9,6 +11,8 @@ type Cell = string | Uint8Array | null;
 
 /** Redis serves nothing else while it reads these, so they are few. */
 const MAX_ROWS_PER_READ = 100;
+/** So many ids of each kind are remembered with the partition that has their row. */
+const MAX_REMEMBERED = 100_000;
 
 /**
  * Identifies a command, so that a script recognises it when it is sent again after a lost
@@ -18,7 +22,7 @@ export function newToken(): string {
   return randomUUID();
 }
 
-/** Rows of one kind, each a hash; a null property has no field. */
+/** Rows of one kind, each a hash; a null property has no field. `prefix`: the partition that has them. */
 export function createTable<Row>(
   connection: LedgerConnection,
   kind: string,
@@ -26,17 +30,17 @@ export function createTable<Row>(
 ) {
   type Name = keyof Row & string;
   const names = Object.keys(columns) as Name[];
-  const scripts = connection.scripts(kind, { rows: ROWS });
+  const { redis, all, read } = connection;
+  const scripts = connection.scripts(kind, { rows: ROWS }, 'read');
 
   function encodeCell(name: Name, value: unknown): ScriptArgument {
-    if (Number.isNaN(value)) throw new Error(`${kind}s.${name} must be a number`);
+    if (Number.isNaN(value)) throw failure('written', `${kind}s.${name} must be a number`);
     if (typeof value === 'boolean') return value ? '1' : '';
     return value instanceof Uint8Array ? Buffer.from(value) : String(value);
   }
 
   /** A row from the reply of `HMGET` with these names. */
-  function decode(values: unknown): Row | undefined {
-    const cells = values as readonly Cell[] | null;
+  function decode(cells: readonly Cell[] | null): Row | undefined {
     if (!cells || cells[0] === null) return undefined;
     const entries = names.map((name, i) => [
       name,
@@ -46,40 +50,44 @@ export function createTable<Row>(
   }
 
   /** In the order of the ids, without missing ones. */
-  async function rows(ids: readonly string[]): Promise<Row[]> {
-    const chunks: Promise<unknown>[] = [];
+  async function rows(prefix: string, ids: readonly string[]): Promise<Row[]> {
+    const chunks: Promise<Cell[][]>[] = [];
     for (let i = 0; i < ids.length; i += MAX_ROWS_PER_READ) {
       const some = ids.slice(i, i + MAX_ROWS_PER_READ);
-      chunks.push(connection.read(() => scripts.rows(kind, names.length, ...names, ...some)));
+      chunks.push(scripts.rows(prefix, kind, names.length, ...names, ...some));
     }
-    const found = (await Promise.all(chunks)).flat() as unknown[];
-    return found.flatMap((values) => decode(values) ?? []);
+    const found = (await Promise.all(chunks)).flat();
+    return found.flatMap((cells) => decode(cells) ?? []);
   }
 
-  async function members(index: string, from = 0, to = -1): Promise<string[]> {
-    const { redis, prefix } = connection;
-    return connection.read(() => redis.zrange(`${prefix}${index}`, from, String(to)));
+  const find = async (prefix: string, id: string) => (await rows(prefix, [id]))[0];
+
+  async function members(prefix: string, index: string, from = 0, to = -1): Promise<string[]> {
+    return read(() => redis.zrange(`${prefix}${index}`, from, String(to)));
   }
 
   /** The rows of an index, in its order. */
-  async function listed(index: string, from?: number, to?: number): Promise<Row[]> {
-    return rows(await members(index, from, to));
+  async function listed(prefix: string, index: string, from?: number, to?: number): Promise<Row[]> {
+    return rows(prefix, await members(prefix, index, from, to));
   }
 
   return {
+    ...createPlaces(connection, find),
     names,
     decode,
     rows,
     listed,
-    /** The same of an index whose scores may tie: see `idsOf`. */
-    numbered: async (index: string, to?: number): Promise<Row[]> =>
-      rows(idsOf(await members(index, 0, to))),
+    find,
+    /** The same as `listed` of an index whose scores may tie: see `idsOf`. */
+    numbered: async (prefix: string, index: string, to?: number): Promise<Row[]> =>
+      rows(prefix, idsOf(await members(prefix, index, 0, to))),
     /** Those with an expiry at or before `nowMs`. */
     expiredBy: async (nowMs: number): Promise<Row[]> => {
-      const index = `${connection.prefix}${kind}s:expiry`;
-      return rows(
-        await connection.read(() => connection.redis.zrangebyscore(index, '-inf', nowMs)),
-      );
+      const expired = await all(async (prefix) => {
+        const index = `${prefix}${kind}s:expiry`;
+        return rows(prefix, await read(() => redis.zrangebyscore(index, '-inf', nowMs)));
+      });
+      return expired.flat();
     },
     /** The arguments for `set` of the scripts, for a whole row or a change of one. */
     fields(values: Partial<Row>): ScriptArgument[] {
@@ -92,10 +100,43 @@ export function createTable<Row>(
         ...removed,
       ];
     },
-    get: async (id: string): Promise<Row | undefined> => (await rows([id]))[0],
     /** The first, or last, row of an index. */
-    first: async (index: string) => (await listed(index, 0, 0))[0],
-    last: async (index: string) => (await listed(index, -1, -1))[0],
+    first: async (prefix: string, index: string) => (await listed(prefix, index, 0, 0))[0],
+    last: async (prefix: string, index: string) => (await listed(prefix, index, -1, -1))[0],
+  };
+}
+
+/** The partitions of rows by their ids: callers do not always know the user. */
+function createPlaces<Row>(
+  { prefixes, of, all }: LedgerConnection,
+  find: (prefix: string, id: string) => Promise<Row | undefined>,
+) {
+  const known = new LRUCache<string, string>(atMost(MAX_REMEMBERED));
+  const [only, ...others] = prefixes;
+  const placeOf = (id: string): string | undefined => (others.length === 0 ? only : known.get(id));
+
+  /** Reads the row; from now on it is found there. */
+  async function get(id: string): Promise<Row | undefined> {
+    const place = placeOf(id);
+    if (place !== undefined) return find(place, id);
+    const found = await all((prefix) => find(prefix, id));
+    const at = found.findIndex((row) => row !== undefined);
+    known.set(id, prefixes[at]);
+    return found[at];
+  }
+
+  return {
+    get,
+    /** The partition of a new row. */
+    placeNew(id: string, user: string): string {
+      if (others.length > 0) known.set(id, of(user));
+      return of(user);
+    },
+    /** Acts where the row is; for one that does not exist anywhere: what is done there has no effect. */
+    async at<Reply>(id: string, act: (prefix: string) => Promise<Reply>): Promise<Reply> {
+      if (placeOf(id) === undefined) await get(id);
+      return act(placeOf(id) ?? of(''));
+    },
   };
 }
 

@@ -35,11 +35,11 @@ export type RunStates = ReturnType<typeof createRunStates>;
 /** `worker`: the name under which this process claims jobs; requests to cancel them are sent to it. */
 export function createRunStates(redis: Redis, keys: QueueKeys, worker: string) {
   const scripts = defineQueueScripts(redis, keys);
-  const write = async (
+  const write = (
     act: 'begin' | 'append' | 'end' | 'requeue',
     { id, fence = 0 }: FencedJob,
     ...args: ScriptArgument[]
-  ): Promise<WriteResult> => (await scripts[act](id, fence, ...args)) as WriteResult;
+  ): Promise<WriteResult> => scripts[act](id, fence, ...args);
   return {
     claim: async (id: string, nowMs: number): Promise<Claim> =>
       toClaim(await scripts.claim(id, nowMs, MAX_ATTEMPTS, worker)),
@@ -48,9 +48,7 @@ export function createRunStates(redis: Redis, keys: QueueKeys, worker: string) {
     /** Counts the attempt: the first node begins. Durable once this resolves. */
     begin: (job: FencedJob) => write('begin', job),
     /** The worker that had this job under an earlier fence was slow, but did not crash. */
-    async stillAlive({ id, fence = 0 }: FencedJob): Promise<void> {
-      await scripts.stillAlive(id, fence);
-    },
+    stillAlive: ({ id, fence = 0 }: FencedJob): Promise<void> => scripts.stillAlive(id, fence),
     /** Publishes events and stores the fields they change. */
     append(job: FencedJob, items: readonly PublishItem[]): Promise<WriteResult> {
       const changed = items.map((item) => (item.kind === 'e' ? item.fields : {}));
@@ -83,8 +81,7 @@ export function createRunStates(redis: Redis, keys: QueueKeys, worker: string) {
   };
 }
 
-function toClaim(reply: unknown): Claim {
-  const [kind, first, attempts = 0] = reply as [Claim['kind'], ...unknown[]];
+function toClaim([kind, first, attempts = 0]: [Claim['kind'], ...unknown[]]): Claim {
   if (kind === 'ended') return { kind, patch: JSON.parse(String(first)) as EndPatch };
   return { kind, fence: Number(first), attempts: Number(attempts) };
 }

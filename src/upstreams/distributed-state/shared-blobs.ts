@@ -19,8 +19,8 @@ const UNRECORDED_AGE_MS = 60 * 60_000;
 export function createSharedOutputNames(redis: Redis, keys: QueueKeys): OutputNames {
   const scripts = defineQueueScripts(redis, keys);
   return {
-    reserveCounter: async (user, start, floor) =>
-      Number(await scripts.reserveCounter(keys.nameCounter(user, start), floor, COUNTER_TTL_MS)),
+    reserveCounter: (user, start, floor) =>
+      scripts.reserveCounter(keys.nameCounter(user, start), floor, COUNTER_TTL_MS),
     claimName: async (user, filePath) =>
       (await redis.set(keys.nameClaim(user, filePath), '1', 'PX', CLAIM_TTL_MS, 'NX')) === 'OK',
   };

@@ -68,7 +68,7 @@ export class BullJobQueue implements JobQueue {
   }
 
   async cancel(id: string): Promise<boolean> {
-    return (await this.#scripts.cancel(id)) === 1;
+    return (await this.#scripts.cancel<number>(id)) === 1;
   }
 
   async positions(ids: readonly string[]): Promise<readonly (number | null)[]> {
@@ -85,8 +85,8 @@ export class BullJobQueue implements JobQueue {
     return this.#answer(this.#queue.getJobCountByTypes('wait', 'prioritized', 'delayed'));
   }
 
-  async waitingOf(user: string): Promise<number> {
-    return Number(await this.#answer(this.#scripts.waitingOf(user)));
+  waitingOf(user: string): Promise<number> {
+    return this.#answer(this.#scripts.waitingOf<number>(user));
   }
 
   async nextOrder(): Promise<number> {
@@ -119,12 +119,12 @@ export class BullJobQueue implements JobQueue {
   }
 
   async #enter({ id, user, order }: QueuedJob) {
-    const priority = Number(await this.#scripts.enter(id, user, order));
+    const priority = await this.#scripts.enter<number>(id, user, order);
     return { name: 'job', data: { user }, opts: { jobId: id, priority } };
   }
 
-  async #arrange(user: string): Promise<void> {
-    await this.#scripts.arrange(user);
+  #arrange(user: string): Promise<void> {
+    return this.#scripts.arrange(user);
   }
 
   /** Nothing is on record yet: a caller does not wait for an unavailable Redis. */
