@@ -32,14 +32,13 @@ local function remember(set, member)
 end
 `;
 
-const claim = `return take(ARGV[1], ARGV[2], ${LEASE_MS})`;
-
-const takeOver = `
+const SCRIPTS = {
+  claim: `return take(ARGV[1], ARGV[2], ${LEASE_MS})`,
+  takeOver: `
 if not call('ZSCORE', LEASES, ARGV[1]) then return false end
-return takeIfFree(ARGV[1], ARGV[2], ${LEASE_MS})`;
-
-// Run twice, the entry exists the second time; after the last entry the leader is gone as well.
-const append = `
+return takeIfFree(ARGV[1], ARGV[2], ${LEASE_MS})`,
+  // Run twice, the entry exists the second time; after the last entry the leader is gone as well.
+  append: `
 local key, token, n, text, user, isLast, picture = unpack(ARGV)
 local known = #call('XRANGE', at(key), n .. '-0', n .. '-0') > 0
 if not holds(key, token) then
@@ -57,72 +56,47 @@ if isLast == '1' then
   free(key)
   remember(P .. 'ended:' .. user, key)
 end
-return call('PUBSUB', NUMSUB, C .. 'previews:' .. user)[2]`;
-
-const renew = `
+return call('PUBSUB', NUMSUB, C .. 'previews:' .. user)[2]`,
+  renew: `
 local lost = {}
 for i = 1, #ARGV, 2 do
   if holds(ARGV[i], ARGV[i + 1]) then extend(ARGV[i], ${LEASE_MS})
   else lost[#lost + 1] = ARGV[i] end
 end
-return lost`;
-
-const giveBack = `
+return lost`,
+  giveBack: `
 for i = 1, #ARGV, 2 do
   if holds(ARGV[i], ARGV[i + 1]) then call('ZADD', LEASES, 0, ARGV[i]) end
-end`;
-
-const drop = `if holds(ARGV[1], ARGV[2]) then free(ARGV[1]) end`;
-
-const vacant = `return call('ZRANGE', LEASES, '-inf', nowMs(), 'BYSCORE')`;
-
-const register = `
-for _, key in ipairs(ARGV) do call('ZADD', LEASES, 'NX', 0, key) end`;
-
-const received = `
+end`,
+  drop: `if holds(ARGV[1], ARGV[2]) then free(ARGV[1]) end`,
+  vacant: `return call('ZRANGE', LEASES, '-inf', nowMs(), 'BYSCORE')`,
+  register: `
+for _, key in ipairs(ARGV) do call('ZADD', LEASES, 'NX', 0, key) end`,
+  received: `
 local key, upTo, instance, group, user = unpack(ARGV)
 if tonumber(upTo) <= tonumber(call('GET', mark(key, group)) or 0) then return end
 local isLive = call('PTTL', at(key)) == -1
 call('SET', mark(key, group), upTo, 'PX', isLive and ${RECEIVED_TTL_MS} or ${ENDED_TTL_MS})
-tell(user, table.concat({'r', key, upTo, instance, group}, ' '))`;
-
-const fetched = `
+tell(user, table.concat({'r', key, upTo, instance, group}, ' '))`,
+  cancel: `tell(ARGV[1], 'c ' .. ARGV[2] .. ' ' .. ARGV[3])`,
+  fetched: `
 local user, id, word = unpack(ARGV)
 remember(P .. 'fetched:' .. user, id)
-tell(user, 'f ' .. word)`;
-
-const cancel = `tell(ARGV[1], 'c ' .. ARGV[2] .. ' ' .. ARGV[3])`;
-
-/** The prompts of a user that ended, and those whose results were fetched, a moment ago. */
-const recent = `
+tell(user, 'f ' .. word)`,
+  /** The prompts of a user that ended, and those whose results were fetched, a moment ago. */
+  recent: `
 local since = nowMs() - ${ENDED_TTL_MS}
 return {
   call('ZRANGE', P .. 'ended:' .. ARGV[1], since, '+inf', 'BYSCORE'),
   call('ZRANGE', P .. 'fetched:' .. ARGV[1], since, '+inf', 'BYSCORE')
-}`;
-
-const withEntries = `
+}`,
+  withEntries: `
 local found = {}
 for _, key in ipairs(ARGV) do
   if call('EXISTS', at(key)) == 1 then found[#found + 1] = key end
 end
-return found`;
-
-const SCRIPTS = {
-  claim,
-  takeOver,
-  append,
-  renew,
-  giveBack,
-  drop,
-  vacant,
-  register,
-  received,
-  cancel,
-  fetched,
-  recent,
-  withEntries,
-} as const;
+return found`,
+};
 
 /** Atomic operations on the prompts of one partition. */
 export type Scripts = DefinedScripts<keyof typeof SCRIPTS>;

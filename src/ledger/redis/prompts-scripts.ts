@@ -59,7 +59,9 @@ end
 /** Beyond this a number does not come from the counter: a client sent it to mean last or first. */
 const HIGHEST_COUNTED = 1e9;
 
-const insert = `${PROMPTS}
+/** The scripts of the prompt store. */
+export const PROMPT_SCRIPTS = {
+  insert: `${PROMPTS}
 local token, key, leader = ARGV[1], ARGV[2], ARGV[3]
 local made, user = prompts.values(key, 'token', 'user')
 if user then return made ~= token and TAKEN end
@@ -71,61 +73,52 @@ if state == 'done' then addToHistory(key) end
 local number = math.abs(tonumber(given))
 if number <= ${HIGHEST_COUNTED} then
   call('ZADD', P .. 'prompts:numbers', string.format('%.17g', number), key)
-end`;
-
-// The insertion may arrive after the revocation: a stalled Redis may still have it in a buffer.
-const revoke = `${PROMPTS}
+end`,
+  // The insertion may arrive after the revocation: a stalled Redis may still have it in a buffer.
+  revoke: `${PROMPTS}
 local token, key = ARGV[1], ARGV[2]
 call('SET', P .. 'revoked:' .. token, 1, 'EX', 3600)
-if prompts.values(key, 'token') == token then removePrompt(key) end`;
-
-const change = `${PROMPTS}
-local key = ARGV[1]
-if prompts.values(key, 'user') then set(prompts.at(key), 2) end`;
-
-/**
- * Changes the row of an unfinished prompt; `live`: only of one in this state, `unlinked`: only of one
- * without a job. When sent twice, another process may have finished the prompt before the second time.
- */
-const update = `${PROMPTS}
+if prompts.values(key, 'token') == token then removePrompt(key) end`,
+  /**
+   * Changes the row of an unfinished prompt; `live`: only of one in this state, `unlinked`: only of one
+   * without a job. When sent twice, another process may have finished the prompt before the second time.
+   */
+  update: `${PROMPTS}
 local key, token, only = ARGV[1], ARGV[2], ARGV[3]
 if not mayWrite(key, token) then return NOT_LEADER end
 local state, job = prompts.values(key, 'state', 'jobId')
 if not state or state == 'done' then return end
 if only == 'live' and state ~= 'live' or only == 'unlinked' and job then return end
-prompts.change(key, 4)`;
-
-const begin = `${PROMPTS}
+prompts.change(key, 4)`,
+  begin: `${PROMPTS}
 local key, token, atMs = ARGV[1], ARGV[2], ARGV[3]
 if not mayWrite(key, token) then return NOT_LEADER end
 local state = prompts.values(key, 'state')
-if state and state ~= 'done' then call('HSETNX', prompts.at(key), 'startedAtMs', atMs) end`;
-
-// When sent twice, the prompt keeps its position in history.
-const finish = `${PROMPTS}
+if state and state ~= 'done' then call('HSETNX', prompts.at(key), 'startedAtMs', atMs) end`,
+  change: `${PROMPTS}
+local key = ARGV[1]
+if prompts.values(key, 'user') then set(prompts.at(key), 2) end`,
+  // When sent twice, the prompt keeps its position in history.
+  finish: `${PROMPTS}
 local key, token = ARGV[1], ARGV[2]
 if not mayWrite(key, token) then return NOT_LEADER end
 if not prompts.values(key, 'user') then return end
 prompts.change(key, 3)
-addToHistory(key)`;
-
-const remove = `${PROMPTS}
+addToHistory(key)`,
+  remove: `${PROMPTS}
 local key, token = ARGV[1], ARGV[2]
 if not mayWrite(key, token) then return NOT_LEADER end
-removePrompt(key)`;
-
-const deleteHistory = `${PROMPTS}
+removePrompt(key)`,
+  deleteHistory: `${PROMPTS}
 local user = ARGV[1]
 for i = 2, #ARGV do
   for _, key in ipairs(call('ZRANGE', P .. 'prompts:id:' .. own(user, ARGV[i]), 0, -1)) do
     if prompts.values(key, 'state') == 'done' then removePrompt(key) end
   end
-end`;
-
-const clearHistory = `${PROMPTS}
-for _, key in ipairs(call('ZRANGE', P .. 'prompts:done:' .. ARGV[1], 0, -1)) do removePrompt(key) end`;
-
-const pruneHistory = `${PROMPTS}
+end`,
+  clearHistory: `${PROMPTS}
+for _, key in ipairs(call('ZRANGE', P .. 'prompts:done:' .. ARGV[1], 0, -1)) do removePrompt(key) end`,
+  pruneHistory: `${PROMPTS}
 local limit = tonumber(ARGV[1])
 for _, user in ipairs(call('ZRANGEBYSCORE', P .. 'prompts:crowd', '(' .. ARGV[1], '+inf')) do
   local keys = call('ZRANGE', P .. 'prompts:done:' .. user, 0, -1 - limit)
@@ -140,22 +133,20 @@ for _, user in ipairs(call('ZRANGEBYSCORE', P .. 'prompts:bytes', '(' .. ARGV[2]
     total = total - bytesOf(key, user)
     removePrompt(key)
   end
-end`;
+end`,
+};
 
-const entries = `${PROMPTS}
+/** Those that only read. */
+export const PROMPT_READS = {
+  entries: `${PROMPTS}
 local out = {}
 for i, key in ipairs(ARGV) do
   local state, entry = prompts.values(key, 'state', 'entryJson')
   out[i] = state == 'done' and entry
 end
-return out`;
-
-const highestNumber = `
-local found = call('ZRANGE', P .. 'prompts:numbers', -1, -1, 'WITHSCORES')
-return found[2] or '-1'`;
-
-// Searched by user: a separate index would lack the prompts that older versions wrote.
-const hasJob = `${PROMPTS}
+return out`,
+  // Searched by user: a separate index would lack the prompts that older versions wrote.
+  hasJob: `${PROMPTS}
 local job = ARGV[1]
 for _, user in ipairs(call('ZRANGE', P .. 'prompts:crowd', 0, -1)) do
   if call('EXISTS', P .. 'prompts:job:' .. own(user, job)) == 1 then return 1 end
@@ -163,21 +154,8 @@ end
 for _, key in ipairs(call('ZRANGE', P .. 'prompts:live', 0, -1)) do
   if prompts.values(key, 'jobId') == job then return 1 end
 end
-return 0`;
-
-/** The scripts of the prompt store. */
-export const PROMPT_SCRIPTS = {
-  insert,
-  revoke,
-  update,
-  begin,
-  change,
-  finish,
-  remove,
-  deleteHistory,
-  clearHistory,
-  pruneHistory,
+return 0`,
+  highestNumber: `
+local found = call('ZRANGE', P .. 'prompts:numbers', -1, -1, 'WITHSCORES')
+return found[2] or '-1'`,
 };
-
-/** Those that only read. */
-export const PROMPT_READS = { entries, hasJob, highestNumber };

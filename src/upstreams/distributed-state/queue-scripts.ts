@@ -72,11 +72,12 @@ local function undoBegin(id, fence)
 end
 `;
 
-/**
- * A job enters the queue. Returns the priority to give it to BullMQ with: 0 for one that BullMQ has. One
- * whose end is decided needs a worker to record that. ARGV id, user, order.
- */
-const enter = `
+const SCRIPTS = {
+  /**
+   * A job enters the queue. Returns the priority to give it to BullMQ with: 0 for one that BullMQ has. One
+   * whose end is decided needs a worker to record that. ARGV id, user, order.
+   */
+  enter: `
 local id, user, order = unpack(ARGV)
 local run, highest = runOf(id), P .. 'queue:highest'
 if call('EXISTS', BULL .. id) == 1 then return 0 end
@@ -93,28 +94,16 @@ end
 call('ZADD', jobsOf(user), order, place)
 local known = call('GET', highest)
 if not known or tonumber(order) > tonumber(known) then call('SET', highest, order) end
-return math.min(call('ZCARD', jobsOf(user)), ${HIGHEST_PRIORITY})`;
-
-/** BullMQ has got a job of this user, or has it back. ARGV user. */
-const arrange = 'arrange(ARGV[1])';
-
-/** How many jobs of a user wait, among the first ones. ARGV user. */
-const waitingOf = 'return #placesOf(ARGV[1])';
-
-/** A client asks to cancel a job; the worker that may run it is told. ARGV id. */
-const cancel = `
-local id = ARGV[1]
-if call('HEXISTS', runOf(id), 'end') == 1 then return 0 end
-call('HSET', runOf(id), 'cancel', 1)
-local worker = call('HGET', runOf(id), 'worker')
-if worker then publish(worker .. ':cancel', id) end
-return 1`;
-
-/**
- * A worker claims a job: later writes of an earlier worker have a stale fence. ARGV id, now, most
- * attempts (empty: only to end it), worker.
- */
-const claim = `
+return math.min(call('ZCARD', jobsOf(user)), ${HIGHEST_PRIORITY})`,
+  /** BullMQ has got a job of this user, or has it back. ARGV user. */
+  arrange: 'arrange(ARGV[1])',
+  /** How many jobs of a user wait, among the first ones. ARGV user. */
+  waitingOf: 'return #placesOf(ARGV[1])',
+  /**
+   * A worker claims a job: later writes of an earlier worker have a stale fence. ARGV id, now, most
+   * attempts (empty: only to end it), worker.
+   */
+  claim: `
 local run = runOf(ARGV[1])
 local finish = call('HGET', run, 'end')
 if finish then return {'ended', finish} end
@@ -126,30 +115,27 @@ if call('HEXISTS', run, 'cancel') == 1 then return {'cancel', fence} end
 local attempts = tonumber(call('HGET', run, 'attempts') or 0)
 if attempts >= tonumber(ARGV[3]) then return {'lost', fence, attempts} end
 call('HSET', run, 'status', 'running', 'startedAtMs', ARGV[2], 'worker', ARGV[4])
-return {'run', fence, attempts}`;
-
-/**
- * The first node of a job begins: from now on a crash of its worker counts. It is counted once for
- * each fence, however often the command is sent. ARGV id, fence.
- */
-const begin = `
+return {'run', fence, attempts}`,
+  /**
+   * The first node of a job begins: from now on a crash of its worker counts. It is counted once for
+   * each fence, however often the command is sent. ARGV id, fence.
+   */
+  begin: `
 local id, fence = unpack(ARGV)
 if isStale(id, fence) then return 'stale' end
 if call('HSETNX', runOf(id), 'begun:' .. fence, 1) == 1 then
   call('HINCRBY', runOf(id), 'attempts', 1)
 end
-return 'ok'`;
-
-/** A worker that was considered dead is alive: its run does not count. ARGV id, its fence. */
-const stillAlive = `
+return 'ok'`,
+  /** A worker that was considered dead is alive: its run does not count. ARGV id, its fence. */
+  stillAlive: `
 local id, fence = unpack(ARGV)
-if call('HEXISTS', runOf(id), 'end') == 0 then undoBegin(id, fence) end`;
-
-/**
- * The events of a running job, once and in order. ARGV id, fence, number of fields, fields and
- * values, then (kind, n, text) each; a preview has no number.
- */
-const append = `
+if call('HEXISTS', runOf(id), 'end') == 0 then undoBegin(id, fence) end`,
+  /**
+   * The events of a running job, once and in order. ARGV id, fence, number of fields, fields and
+   * values, then (kind, n, text) each; a preview has no number.
+   */
+  append: `
 local id, fence, run = ARGV[1], ARGV[2], runOf(ARGV[1])
 if isStale(id, fence) then return 'stale' end
 local lastNumber = tonumber(call('HGET', run, 'told') or 0)
@@ -164,10 +150,9 @@ for item = fieldsEnd + 1, #ARGV, 3 do
   end
 end
 call('HSET', run, 'told', lastNumber)
-return call('HEXISTS', run, 'cancel') == 1 and 'cancel' or 'ok'`;
-
-/** The end of a job, decided once. ARGV id, fence, status, end, status event. */
-const end = `
+return call('HEXISTS', run, 'cancel') == 1 and 'cancel' or 'ok'`,
+  /** The end of a job, decided once. ARGV id, fence, status, end, status event. */
+  end: `
 local id, fence, status, patch, event = unpack(ARGV)
 local run = runOf(id)
 if call('HGET', run, 'fence') ~= fence then return 'stale' end
@@ -181,13 +166,12 @@ call('ZREM', jobsOf(user), place)
 if call('EXISTS', jobsOf(user)) == 0 then call('ZREM', TURNS, user)
 elseif before == 'running' then waitsAnew(user) end
 arrange(user)
-return 'ok'`;
-
-/**
- * A worker returns its job; when the process closes, the run does not count. Its user is next again,
- * once BullMQ has the job back. ARGV id, fence, status event, attempts returned.
- */
-const requeue = `
+return 'ok'`,
+  /**
+   * A worker returns its job; when the process closes, the run does not count. Its user is next again,
+   * once BullMQ has the job back. ARGV id, fence, status event, attempts returned.
+   */
+  requeue: `
 local id, fence, event, returned = unpack(ARGV)
 local run = runOf(id)
 if isStale(id, fence) then return 'stale' end
@@ -198,27 +182,21 @@ dropState(run)
 call('HSET', run, 'status', 'queued')
 local user = call('HGET', run, 'user')
 if user then call('ZADD', TURNS, 0, user) end
-return 'ok'`;
-
-/** A counter above the floor that was never reserved before. ARGV counter, floor, lifetime. */
-const reserveCounter = `
+return 'ok'`,
+  /** A client asks to cancel a job; the worker that may run it is told. ARGV id. */
+  cancel: `
+local id = ARGV[1]
+if call('HEXISTS', runOf(id), 'end') == 1 then return 0 end
+call('HSET', runOf(id), 'cancel', 1)
+local worker = call('HGET', runOf(id), 'worker')
+if worker then publish(worker .. ':cancel', id) end
+return 1`,
+  /** A counter above the floor that was never reserved before. ARGV counter, floor, lifetime. */
+  reserveCounter: `
 local last = tonumber(call('GET', ARGV[1]) or 0)
 local next = math.max(last, tonumber(ARGV[2])) + 1
 call('SET', ARGV[1], next, 'PX', ARGV[3])
-return next`;
-
-const SCRIPTS = {
-  enter,
-  arrange,
-  waitingOf,
-  claim,
-  begin,
-  stillAlive,
-  append,
-  end,
-  requeue,
-  cancel,
-  reserveCounter,
+return next`,
 };
 
 export type QueueScripts = Scripts<keyof typeof SCRIPTS>;
