@@ -51,9 +51,7 @@ export function createCalls(
   { limits, clock, log, capabilities }: Omit<RemoteClient, 'calls' | 'links'>,
 ) {
   async function once(account: Account | undefined, call: UpstreamCall): Promise<CallOutcome> {
-    const { signal } = call;
-    const request = requestOf(account, call, limits);
-    const answer = await connections.sendAndCollect(signal ? { ...request, signal } : request);
+    const answer = await connections.sendAndCollect(requestOf(account, call, limits));
     if (!answer.ok) {
       logTooLarge(log, call, answer.cause);
       const event = 'upstream.call_failed';
@@ -117,15 +115,10 @@ export function createCalls(
     /** Turns a refusal into an error and records it on the account. */
     recordRefusal,
     /** The head of an answer; the body is the caller's to read. */
-    open: async (
-      account: Account,
-      call: UpstreamCall & { readonly pool?: HttpRequest['pool'] },
-    ): Promise<HttpAnswer> => {
-      const { pool = 'bodies', signal } = call;
+    open: async (account: Account, call: UpstreamCall): Promise<HttpAnswer> => {
       const request = requestOf(account, call, limits);
       const bodyTimeoutMs = limits.bodyIdleTimeoutMs;
-      const more = { pool, bodyTimeoutMs, ...(signal && { signal }) };
-      const answer = await connections.send({ ...request, ...more });
+      const answer = await connections.send({ ...request, pool: 'bodies', bodyTimeoutMs });
       if (!answer.ok) logTooLarge(log, call, answer.cause);
       return answer;
     },
@@ -142,12 +135,13 @@ function requestOf(
   call: UpstreamCall,
   limits: RemoteLimits,
 ): HttpRequest {
-  const { method, path, body, timeoutMs = limits.readTimeoutMs } = call;
+  const { method, path, body, signal, timeoutMs = limits.readTimeoutMs } = call;
   return {
     method,
     path,
     headers: headersOf(account, call),
     body,
+    signal,
     headersTimeoutMs: timeoutMs,
     bodyTimeoutMs: timeoutMs,
     pool: typeof body === 'object' ? 'bodies' : 'calls',

@@ -5,12 +5,11 @@ import type { Logger } from '../../observability/log.ts';
 import {
   type AnswerBounds,
   AnswerTooLarge,
-  type Exchange,
   type HttpAnswer,
-  OpenExchange,
   type WholeAnswer,
   WholeExchange,
   createByteBudget,
+  openAnswer,
 } from './exchange.ts';
 
 export type { HttpAnswer } from './exchange.ts';
@@ -27,7 +26,7 @@ export type HttpRequest = {
   readonly bodyTimeoutMs: number;
   /** `bodies` last: they must not take the connections of calls. */
   readonly pool: 'calls' | 'bodies';
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 };
 
 /** The connections to one origin. */
@@ -53,38 +52,35 @@ export function createConnections(
     budget: createByteBudget(limits.maxAnswersBytes),
     maxBodyMs: limits.readTimeoutMs * 2,
   };
-  function dispatch<A>(request: HttpRequest, exchange: Exchange<A>): void {
-    try {
-      const options = optionsOf(request);
-      if (traceHeaders) options.headers = { ...request.headers, ...traceHeaders() };
-      pools[request.pool].dispatch(options, exchange);
-    } catch (error) {
-      exchange.fail(error instanceof Error ? error : new Error(String(error)));
-    }
+  function optionsOf(request: HttpRequest) {
+    const { method, path, headers, body = null, headersTimeoutMs, bodyTimeoutMs } = request;
+    return {
+      method,
+      path,
+      headers: traceHeaders ? { ...headers, ...traceHeaders() } : headers,
+      headersTimeout: headersTimeoutMs,
+      bodyTimeout: bodyTimeoutMs,
+      body: body as NonNullable<Dispatcher.DispatchOptions['body']>,
+    };
   }
   return {
-    send: (request: HttpRequest): Promise<HttpAnswer> =>
-      new Promise((resolve) => dispatch(request, new OpenExchange(resolve, request.signal))),
+    send: (request: HttpRequest): Promise<HttpAnswer> => {
+      const { pool, signal = null } = request;
+      return openAnswer(pools[pool], { ...optionsOf(request), signal });
+    },
     /** The same with the body read to its end. */
     sendAndCollect: (request: HttpRequest): Promise<WholeAnswer> =>
-      new Promise((resolve) =>
-        dispatch(request, new WholeExchange(resolve, request.signal, bounds)),
-      ),
+      new Promise((resolve) => {
+        const exchange = new WholeExchange(resolve, request.signal, bounds);
+        try {
+          pools[request.pool].dispatch(optionsOf(request), exchange);
+        } catch (error) {
+          exchange.fail(error instanceof Error ? error : new Error(String(error)));
+        }
+      }),
     async close(): Promise<void> {
       await Promise.all([pools.calls.destroy(), pools.bodies.destroy()]);
     },
-  };
-}
-
-function optionsOf(request: HttpRequest): Dispatcher.DispatchOptions {
-  const { method, path, headers, body = null, headersTimeoutMs, bodyTimeoutMs } = request;
-  return {
-    method,
-    path,
-    headers,
-    headersTimeout: headersTimeoutMs,
-    bodyTimeout: bodyTimeoutMs,
-    body: body as NonNullable<Dispatcher.DispatchOptions['body']>,
   };
 }
 

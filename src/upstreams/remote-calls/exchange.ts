@@ -1,47 +1,71 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import { Readable } from 'node:stream';
+import type { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import { createInterimAnswerCounter } from '../../http/interim-answers.ts';
 
-/**
- * An answer whose body is not read yet, or why there is none and whether the upstream may know of
- * the request.
- */
+type AnswerHead = { readonly status: number; readonly headers: IncomingHttpHeaders };
+
+/** An answer whose body is not read yet, or why there is none. */
 export type HttpAnswer =
-  | {
-      readonly ok: true;
-      readonly status: number;
-      readonly headers: IncomingHttpHeaders;
-      readonly body: Readable;
-    }
-  | { readonly ok: false; readonly wasSent: boolean; readonly cause: Error };
+  | ({ readonly ok: true; readonly body: Readable } & AnswerHead)
+  | { readonly ok: false; readonly cause: Error };
 
 /** An answer read to its end, or why there is none and whether the upstream may know of the request. */
 export type WholeAnswer =
-  | {
-      readonly ok: true;
-      readonly status: number;
-      readonly headers: IncomingHttpHeaders;
-      readonly text: string;
-    }
-  | Extract<HttpAnswer, { ok: false }>;
+  | ({ readonly ok: true; readonly text: string } & AnswerHead)
+  | { readonly ok: false; readonly wasSent: boolean; readonly cause: Error };
 
 type Controller = Dispatcher.DispatchController;
 
-type Failure = Extract<HttpAnswer, { ok: false }>;
+/** Sends a request. The body of the answer is read by the caller. */
+export async function openAnswer(
+  dispatcher: Dispatcher,
+  options: Dispatcher.RequestOptions,
+): Promise<HttpAnswer> {
+  try {
+    const onInfo = createInterimAnswerCounter();
+    const { statusCode: status, headers, body } = await dispatcher.request({ ...options, onInfo });
+    // The reader of a body receives its error; a body without a reader must not end the process.
+    body.on('error', () => {});
+    return { ok: true, status, headers, body };
+  } catch (cause) {
+    return { ok: false, cause: cause as Error };
+  }
+}
 
-/** One request and its answer, without the interim answers: no caller waits for one. */
-export abstract class Exchange<Answer> implements Dispatcher.DispatchHandler {
-  protected readonly resolve: (answer: Answer | Failure) => void;
+export type AnswerBounds = {
+  readonly maxBytes: number;
+  /** Most bytes that the answers of all calls may hold together. */
+  readonly budget: ByteBudget;
+  /** For all of the body, however it trickles in. */
+  readonly maxBodyMs: number;
+};
+
+/**
+ * One request and its answer, which is read to its end; one that passes a bound fails. Without the
+ * interim answers: no caller waits for one.
+ */
+export class WholeExchange implements Dispatcher.DispatchHandler {
+  readonly #resolve: (answer: WholeAnswer) => void;
+  readonly #signal: AbortSignal | undefined;
+  readonly #bounds: AnswerBounds;
+  readonly #chunks: Buffer[] = [];
+  #size = 0;
   /** A request that never got a connection was not sent, whatever its error says. */
   #wasSent = false;
-  readonly #signal: AbortSignal | undefined;
   #countInterim: (() => void) | undefined;
+  #head: AnswerHead | undefined;
+  #begunAtMs = 0;
 
   /** An abort of the signal ends the request and its answer. */
-  constructor(resolve: (answer: Answer | Failure) => void, signal: AbortSignal | undefined) {
-    this.resolve = resolve;
+  constructor(
+    resolve: (answer: WholeAnswer) => void,
+    signal: AbortSignal | undefined,
+    bounds: AnswerBounds,
+  ) {
+    this.#resolve = resolve;
     this.#signal = signal;
+    this.#bounds = bounds;
   }
 
   onRequestStart(controller: Controller): void {
@@ -53,104 +77,11 @@ export abstract class Exchange<Answer> implements Dispatcher.DispatchHandler {
     else signal.addEventListener('abort', abort, { once: true });
   }
 
-  onResponseStart(controller: Controller, status: number, headers: IncomingHttpHeaders): void {
-    if (status >= 200) return this.onAnswer(controller, status, headers);
-    this.#countInterim ??= createInterimAnswerCounter();
-    this.#countInterim();
-  }
-
-  onResponseError(_controller: Controller | null, cause: Error): void {
-    this.fail(cause);
-  }
-
-  fail(cause: Error): void {
-    this.resolve({ ok: false, wasSent: this.#wasSent, cause });
-  }
-
-  protected abstract onAnswer(
-    controller: Controller,
-    status: number,
-    headers: IncomingHttpHeaders,
-  ): void;
-  abstract onResponseData(controller: Controller, chunk: Buffer): void;
-  abstract onResponseEnd(controller: Controller): void;
-}
-
-/** An answer whose body is read by the caller. */
-export class OpenExchange extends Exchange<HttpAnswer> {
-  #body: AnswerBody | undefined;
-
-  protected onAnswer(controller: Controller, status: number, headers: IncomingHttpHeaders): void {
-    const body = new AnswerBody(controller);
-    this.#body = body;
-    this.resolve({ ok: true, status, headers, body });
-  }
-
-  onResponseData(controller: Controller, chunk: Buffer): void {
-    if (this.#body?.push(chunk) === false) controller.pause();
-  }
-
-  onResponseEnd(): void {
-    this.#body?.push(null);
-  }
-
-  override onResponseError(controller: Controller | null, cause: Error): void {
-    if (this.#body) this.#body.destroy(cause);
-    else super.onResponseError(controller, cause);
-  }
-}
-
-/** The body of an answer, read from its connection no faster than from here. */
-class AnswerBody extends Readable {
-  readonly #controller: Controller;
-
-  constructor(controller: Controller) {
-    super({ highWaterMark: BODY_BUFFER_BYTES });
-    this.#controller = controller;
-    // The reader of a body receives its error; a body without a reader must not end the process.
-    this.on('error', () => {});
-  }
-
-  override _read(): void {
-    this.#controller.resume();
-  }
-
-  override _destroy(error: Error | null, callback: (error: Error | null) => void): void {
-    if (!this.readableEnded) {
-      this.#controller.abort(error ?? new Error('the answer is not read to its end'));
+  onResponseStart(_controller: Controller, status: number, headers: IncomingHttpHeaders): void {
+    if (status < 200) {
+      this.#countInterim ??= createInterimAnswerCounter();
+      return this.#countInterim();
     }
-    callback(error);
-  }
-}
-
-const BODY_BUFFER_BYTES = 64 * 1024;
-
-export type AnswerBounds = {
-  readonly maxBytes: number;
-  /** Most bytes that the answers of all calls may hold together. */
-  readonly budget: ByteBudget;
-  /** For all of the body, however it trickles in. */
-  readonly maxBodyMs: number;
-};
-
-/** An answer that is read to its end; one that passes a bound fails. */
-export class WholeExchange extends Exchange<WholeAnswer> {
-  readonly #bounds: AnswerBounds;
-  readonly #chunks: Buffer[] = [];
-  #size = 0;
-  #head: Pick<Extract<WholeAnswer, { ok: true }>, 'status' | 'headers'> | undefined;
-  #begunAtMs = 0;
-
-  constructor(
-    resolve: (answer: WholeAnswer) => void,
-    signal: AbortSignal | undefined,
-    bounds: AnswerBounds,
-  ) {
-    super(resolve, signal);
-    this.#bounds = bounds;
-  }
-
-  protected onAnswer(_controller: Controller, status: number, headers: IncomingHttpHeaders): void {
     if (Number(headers['content-length']) > this.#bounds.maxBytes)
       throw new AnswerTooLarge(`it has ${headers['content-length']} bytes`);
     this.#head = { status, headers };
@@ -174,12 +105,16 @@ export class WholeExchange extends Exchange<WholeAnswer> {
   onResponseEnd(): void {
     const text = Buffer.concat(this.#chunks, this.#size).toString('utf8');
     this.#release();
-    if (this.#head) this.resolve({ ok: true, ...this.#head, text });
+    if (this.#head) this.#resolve({ ok: true, ...this.#head, text });
   }
 
-  override fail(cause: Error): void {
+  onResponseError(_controller: Controller | null, cause: Error): void {
+    this.fail(cause);
+  }
+
+  fail(cause: Error): void {
     this.#release();
-    super.fail(cause);
+    this.#resolve({ ok: false, wasSent: this.#wasSent, cause });
   }
 
   #release(): void {

@@ -3,7 +3,7 @@ import { isIP, BlockList, type LookupFunction } from 'node:net';
 import { Agent } from 'undici';
 import type { RemoteLimits } from '../remote/limits.ts';
 import { redirectTarget } from '../remote-calls/upstream-links.ts';
-import { type HttpAnswer, OpenExchange } from '../remote-calls/exchange.ts';
+import { type HttpAnswer, openAnswer } from '../remote-calls/exchange.ts';
 
 /**
  * The reach of an address: the whole internet, or only machines of some network (this machine
@@ -153,17 +153,14 @@ export function createForeignLinks(
   }
 
   function send(url: URL, headers: Readonly<Record<string, string>>): Promise<HttpAnswer> {
-    const options = {
+    return openAnswer(agents[kindOf(url)], {
       origin: url.origin,
       path: url.pathname + url.search,
-      method: 'GET' as const,
+      method: 'GET',
       headers: { 'user-agent': 'holdover', 'accept-encoding': 'identity', ...headers },
       headersTimeout: limits.readTimeoutMs,
       bodyTimeout: limits.bodyIdleTimeoutMs,
-    };
-    return new Promise((resolve) =>
-      agents[kindOf(url)].dispatch(options, new OpenExchange(resolve, undefined)),
-    );
+    });
   }
 
   async function follow(
@@ -208,5 +205,5 @@ function portOf({ port, protocol }: URL): string {
 }
 
 function failedAnswer(cause: Error): HttpAnswer {
-  return { ok: false, wasSent: true, cause };
+  return { ok: false, cause };
 }
