@@ -16,7 +16,11 @@ import type { SessionRecorder } from '../migration/session-recorder.ts';
 import { ignoreUsage, openUsageCounter } from '../migration/usage-counter.ts';
 import { type Metrics, createMetrics } from '../observability/metrics.ts';
 import { type SecretRedactor, createSecretRedactor } from '../observability/secret-redactor.ts';
-import { type TrafficLog, createTrafficLog } from '../observability/traffic-log.ts';
+import {
+  type FrameObserver,
+  type TrafficLog,
+  createTrafficLog,
+} from '../observability/traffic-log.ts';
 import { type LivePrompt, type LivePrompts, createLivePrompts } from '../prompts/live-prompts.ts';
 import { type PendingReason, pendingRow } from '../prompts/pending-reason.ts';
 import type { PromptEventLog } from '../prompts/prompt-event-log.ts';
@@ -171,15 +175,25 @@ type SocketParts = Pick<PromptServices, 'live' | 'eventLog'> & {
 
 function createSockets(config: Config, parts: SocketParts): Hub {
   const { live, eventLog, log, trafficLog, trafficRecorder } = parts;
+  const { frames: recorded } = trafficRecorder;
   return new Hub({
     remaining: live.count,
     serverFlags: featuresOf(config),
     previewMethod: config.previewMethod,
     onPresenceChange: (user, isThere) => eventLog.watch(user, isThere),
     log,
-    onFrame: trafficLog?.frame,
-    frameObserver: trafficRecorder.frames,
+    frameObserver: trafficLog ? loggedFrames(trafficLog, recorded) : recorded,
   });
+}
+
+function loggedFrames(trafficLog: TrafficLog, recorded: FrameObserver): FrameObserver {
+  return {
+    isOn: () => true,
+    record(frame) {
+      trafficLog.frame(frame);
+      if (recorded.isOn()) recorded.record(frame);
+    },
+  };
 }
 
 type FindPromptId = (user: string, id: string) => string | undefined;

@@ -8,7 +8,6 @@ import {
   stringifyJson,
 } from '../protocol/json.ts';
 import { toPythonText } from '../protocol/python-json-text.ts';
-import type { SocketFrame } from '../observability/described-frame.ts';
 import type { FrameObserver } from '../observability/traffic-log.ts';
 import type { V1Message } from '../protocol/v1.ts';
 import { OutgoingFrames, type UpgradedSocket } from './outgoing-frames.ts';
@@ -36,9 +35,7 @@ type SocketConnectionOptions = {
   readonly onClose: () => void;
   /** A preview was dropped: a newer one or the end of its node came first. */
   readonly onDrop?: () => void;
-  /** Called with each text frame that comes in and each frame that goes out. */
-  readonly onFrame?: ((frame: SocketFrame) => void) | undefined;
-  /** The same while it is on. */
+  /** Gets each text frame that comes in and each frame that goes out, while it is on. */
   readonly frameObserver?: FrameObserver | undefined;
 };
 
@@ -62,11 +59,10 @@ export class SocketConnection extends OutgoingFrames {
 
   constructor(upgraded: UpgradedSocket, options: SocketConnectionOptions) {
     const { user, sid, dialect, agent = '', watches = false, isBrowser = false } = options;
-    const { now, onDrop, onFrame, frameObserver } = options;
+    const { now, onDrop, frameObserver } = options;
     super(upgraded, {
       now,
       onDrop,
-      onFrame: onFrame && ((payload) => onFrame({ direction: 'out', user, sid, payload })),
       observer: frameObserver && {
         isOn: frameObserver.isOn,
         record: (payload) =>
@@ -141,20 +137,17 @@ export class SocketConnection extends OutgoingFrames {
 
   #observe(data: Buffer): void {
     const { user, sid, watches } = this;
-    const { onFrame, frameObserver } = this.#options;
-    const isRecorded = frameObserver?.isOn() === true;
-    if (!onFrame && !isRecorded) return;
+    const { frameObserver } = this.#options;
+    if (!frameObserver?.isOn()) return;
     const isLong = data.length > MAX_READ_BYTES;
-    const frame: SocketFrame = {
+    frameObserver.record({
       direction: 'in',
       user,
       sid,
       payload: String(isLong ? data.subarray(0, MAX_READ_BYTES) : data),
       ...(isLong && { totalBytes: data.length }),
       watches,
-    };
-    onFrame?.(frame);
-    if (isRecorded) frameObserver.record(frame);
+    });
   }
 
   /** In v1 the first decodable object decides; a frame that cannot be parsed does not count. */

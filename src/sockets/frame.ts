@@ -1,40 +1,11 @@
-import type { DocumentedException } from '../translate/exception-types.ts';
-import type { PictureKind } from '../translate/progress-state.ts';
-import {
-  type PreviewMime,
-  previewFrame,
-  previewWithMetadataFrame,
-  textFrame,
-} from '../protocol/binary-frames.ts';
+import type { FrameOf, Picture } from '../translate/progress-state.ts';
+import { previewFrame, previewWithMetadataFrame, textFrame } from '../protocol/binary-frames.ts';
 import type { V1Message } from '../protocol/v1.ts';
 import { type WireFrame, toWireFrame } from './wire-frame.ts';
 import { encodeMessage } from './connection.ts';
 
-export type Picture = {
-  readonly nodeId: string;
-  readonly displayNodeId: string;
-  readonly mime: PreviewMime;
-  readonly bytes: Uint8Array;
-  readonly kind: PictureKind;
-};
-
 /** A frame of a prompt for its sockets. A `step` carries its picture. */
-export type Frame =
-  | {
-      readonly kind: 'json';
-      readonly message: V1Message;
-      /** `exception_type` for hosted sockets; the message has the node's own word. */
-      readonly documented?: DocumentedException;
-    }
-  | {
-      readonly kind: 'step';
-      /** Absent while that of a large graph is held back. */
-      readonly state?: V1Message;
-      readonly progress: V1Message;
-      readonly picture?: Picture;
-    }
-  | { readonly kind: 'picture'; readonly picture: Picture }
-  | { readonly kind: 'text'; readonly nodeId: string; readonly text: string };
+export type Frame = FrameOf<Picture>;
 
 /** A frame encoded for any number of sockets; each form is encoded once, when first used. */
 export type EncodedFrame =

@@ -2,7 +2,6 @@ import { randomBytes } from 'node:crypto';
 import { type Dialect, rulesOf } from '../dialects/dialect.ts';
 import { monotonicNow } from '../lib/clock.ts';
 import type { Logger } from '../observability/log.ts';
-import type { SocketFrame } from '../observability/described-frame.ts';
 import type { FrameObserver } from '../observability/traffic-log.ts';
 import type { JsonObject } from '../protocol/json.ts';
 import type { V1Message } from '../protocol/v1.ts';
@@ -60,8 +59,7 @@ export type HubOptions = {
   readonly onPresenceChange?: (user: string, isThere: boolean) => void;
   readonly log?: Pick<Logger, 'warn'>;
   readonly maxReplayBytes?: number;
-  /** Called with each frame of each socket. */
-  readonly onFrame?: ((frame: SocketFrame) => void) | undefined;
+  /** Gets each frame of each socket, while it is on. */
   readonly frameObserver?: FrameObserver | undefined;
 };
 
@@ -102,7 +100,6 @@ export class Hub {
       sid,
       ...traits,
       serverFlags: this.#options.serverFlags,
-      onFrame: this.#options.onFrame,
       frameObserver: this.#options.frameObserver,
       now: this.#now,
       onClose: () => this.#removeConnection(user, connection),

@@ -27,9 +27,7 @@ type OutgoingFramesOptions = {
   readonly now: () => number;
   /** A preview was dropped: a newer one or the end of its node came first. */
   readonly onDrop?: (() => void) | undefined;
-  /** Called with each frame that is written. */
-  readonly onFrame?: ((payload: string | Buffer) => void) | undefined;
-  /** The same while it is on. */
+  /** Called with each frame that is written, while it is on. */
   readonly observer?:
     | { readonly isOn: () => boolean; readonly record: (payload: string | Buffer) => void }
     | undefined;
@@ -168,8 +166,7 @@ export class OutgoingFrames {
 
   /** `ws` frames a message anew for each socket: a fifth of the cost of a broadcast. */
   #writeNow(frame: string | WireFrame, done?: () => void): void {
-    const { onFrame, observer } = this.#options;
-    onFrame?.(payloadOf(frame));
+    const { observer } = this.#options;
     if (observer?.isOn()) observer.record(payloadOf(frame));
     this.#corkForThisTurn();
     if (typeof frame === 'string') return this.#ws.send(frame, done);

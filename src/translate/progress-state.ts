@@ -50,20 +50,24 @@ export type ProgressInput =
  */
 export type PictureKind = 'result' | 'own' | 'sampler';
 
-/** A picture of a node. One with only an asset id has to be fetched. */
-export type PictureEffect = {
+type PictureOfNode = {
   readonly nodeId: string;
   readonly displayNodeId: string;
   readonly kind: PictureKind;
-} & (
-  | { readonly mime: PreviewMime; readonly bytes: Uint8Array }
-  | { readonly assetId: string; readonly contentType: string }
-);
+};
+
+/** A picture of a node. */
+export type Picture = PictureOfNode & { readonly mime: PreviewMime; readonly bytes: Uint8Array };
+
+/** The same, or one that has to be fetched. */
+export type PictureEffect =
+  | Picture
+  | (PictureOfNode & { readonly assetId: string; readonly contentType: string });
 
 type MessageOf<T extends V1Message['type']> = Extract<V1Message, { type: T }>;
 
-/** One thing to send; effects are sent in order. */
-export type ProgressEffect =
+/** One frame of a prompt, whose picture, if it has one, is given as `P`. */
+export type FrameOf<P> =
   | {
       readonly kind: 'json';
       readonly message: V1Message;
@@ -78,11 +82,15 @@ export type ProgressEffect =
       /** Absent while that of a large graph is held back. */
       readonly state?: MessageOf<'progress_state'>;
       readonly progress: MessageOf<'progress'>;
-      readonly picture?: PictureEffect;
+      readonly picture?: P;
     }
-  | { readonly kind: 'picture'; readonly picture: PictureEffect }
+  | { readonly kind: 'picture'; readonly picture: P }
   /** v1's binary TEXT frame. */
-  | { readonly kind: 'text'; readonly nodeId: string; readonly text: string }
+  | { readonly kind: 'text'; readonly nodeId: string; readonly text: string };
+
+/** One thing to send; effects are sent in order. */
+export type ProgressEffect =
+  | FrameOf<PictureEffect>
   /** Always the last: write history, send `queue_remaining`, then send `closing`. */
   | { readonly kind: 'end'; readonly outcome: Outcome; readonly closing: MessageOf<'executing'> };
 

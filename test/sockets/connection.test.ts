@@ -41,7 +41,7 @@ function open(
     now: () => nowMs,
     onClose: () => void calls.push('closed'),
     onDrop: () => dropped++,
-    onFrame,
+    frameObserver: onFrame && { isOn: () => true, record: onFrame },
     ...traits,
   });
   return {

@@ -1,14 +1,14 @@
 import { readImageBytes } from '../../files/asset-content.ts';
 import { sniffPreview } from '../../protocol/binary-frames.ts';
-import type { Frame, Picture } from '../../sockets/frame.ts';
-import type { PictureEffect, ProgressEffect } from '../../translate/progress-state.ts';
+import type { Frame } from '../../sockets/frame.ts';
+import type { FrameOf, Picture, PictureEffect } from '../../translate/progress-state.ts';
 import type { PromptContext } from '../context.ts';
 import type { LivePrompt } from '../live-prompts.ts';
 import { PREVIEW_HEAD_BYTES } from '../prompt-event-log.ts';
 
 type FrameSenderOptions = Pick<PromptContext, 'jobs' | 'promptEventLog' | 'log'>;
 
-type FrameEffect = Exclude<ProgressEffect, { kind: 'end' }>;
+type FrameEffect = FrameOf<PictureEffect>;
 
 type FetchedPicture = Extract<PictureEffect, { readonly assetId: string }>;
 
