@@ -136,7 +136,7 @@ export function liveSummary(prompt: LivePrompt, position: number | null): JobSum
     id: promptId,
     job_id: jobId,
     client_id: clientId,
-    api: prompt.isV2Job === true ? 'v2' : 'v1',
+    api: prompt.isV2Job ? 'v2' : 'v1',
     ...liveGraphFacts(prompt),
     status: listedStatus(liveWord(prompt)),
     created_at_ms: createdAtMs,

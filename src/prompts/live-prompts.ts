@@ -3,7 +3,7 @@ import type { Caller } from '../protocol/job-api.ts';
 import { type Graph, IS_TERMINAL, type JobStatus } from '../protocol/v2.ts';
 import type { Channel } from '../sockets/channel.ts';
 import type { NodeRun } from '../translate/progress-state.ts';
-import type { LazyJson } from '../lib/lazy-json.ts';
+import { type LazyJson, createLazyJson, readValue, setValue, unload } from '../lib/lazy-json.ts';
 import { type PendingReason, type WaitReason, isInOutbox } from './pending-reason.ts';
 import { byCreation, byQueueOrder } from './queue-order.ts';
 
@@ -26,43 +26,72 @@ export type NewLivePrompt = {
   readonly isV2Job?: boolean;
 };
 
-type ReplacedMembers =
-  | 'graph'
-  | 'graphJson'
-  | 'extraData'
-  | 'extraDataJson'
-  | 'targets'
-  | 'isResumed';
-
-/** A prompt between its accepted `POST` and its history entry. */
-export type LivePrompt = Omit<NewLivePrompt, ReplacedMembers> & {
-  readonly channel: Channel;
+/**
+ * A prompt between its accepted `POST` and its history entry. A class, because of its accessors: in an
+ * object literal they give each object its own hidden class. Members are assigned one by one: spreading
+ * takes a hundred times as long.
+ */
+export class LivePrompt {
+  readonly key: string;
+  readonly promptId: string;
+  readonly number: number;
+  readonly clientId: string | null;
+  readonly createdAtMs: number;
+  readonly lazy: { readonly graph: LazyJson<Graph>; readonly extraData: LazyJson<JsonObject> };
+  targets: readonly string[];
+  isResumed: boolean;
+  readonly isV2Job: boolean;
   /** The caller's credential, if any, is in memory only. */
   caller: Caller;
-  readonly lazy: { readonly graph: LazyJson<Graph>; readonly extraData: LazyJson<JsonObject> };
-  graph: Graph;
-  readonly extraData: JsonObject;
-  targets: readonly string[];
+  readonly channel: Channel;
   /** `null`: no v2 job is known, and there is no status either. */
-  jobId: string | null;
+  jobId: string | null = null;
   /** A terminal status: the job has ended, its history is being written. */
-  status: JobStatus | undefined;
+  status: JobStatus | undefined = undefined;
   /** The job has reported a node, a step, a preview or an output. */
-  hasEvidence: boolean;
+  hasEvidence = false;
   /** Its nodes that have started; `null` before the first event. */
-  nodeRuns: ReadonlyMap<string, NodeRun> | null;
-  cancelRequested: boolean;
-  isResumed: boolean;
+  nodeRuns: ReadonlyMap<string, NodeRun> | null = null;
+  cancelRequested = false;
   /** Its client has been answered, by any process: its frames may reach sockets. */
-  isReleased: boolean;
+  isReleased = false;
   /** Why it has not started; of no meaning later. Set by `LivePrompts` only. */
-  waitReason: WaitReason;
+  waitReason: WaitReason = 'submitting';
   /** Nothing is done for it until its user calls. Set by `LivePrompts` only. */
-  lacksCredential: boolean;
-  startedAtMs: number | null;
+  lacksCredential = false;
+  startedAtMs: number | null = null;
   /** Its end is known; its history is being written, or just was. */
-  isEnding?: boolean;
-};
+  isEnding = false;
+
+  constructor(newPrompt: NewLivePrompt, connection: Pick<LivePrompt, 'caller' | 'channel'>) {
+    this.key = newPrompt.key;
+    this.promptId = newPrompt.promptId;
+    this.number = newPrompt.number;
+    this.clientId = newPrompt.clientId;
+    this.createdAtMs = newPrompt.createdAtMs;
+    this.lazy = {
+      graph: createLazyJson(newPrompt.graph, newPrompt.graphJson),
+      extraData: createLazyJson(newPrompt.extraData, newPrompt.extraDataJson),
+    };
+    this.targets = newPrompt.targets;
+    this.isResumed = newPrompt.isResumed;
+    this.isV2Job = newPrompt.isV2Job ?? false;
+    this.caller = connection.caller;
+    this.channel = connection.channel;
+  }
+
+  get graph(): Graph {
+    return readValue(this.lazy.graph);
+  }
+
+  set graph(value: Graph) {
+    setValue(this.lazy.graph, value);
+  }
+
+  get extraData(): JsonObject {
+    return readValue(this.lazy.extraData);
+  }
+}
 
 /** `waiting`: it has no job yet; `ending`: the job has ended, its history is being written. */
 type LivePromptState = 'waiting' | 'queued' | 'running' | 'ending';
@@ -75,6 +104,9 @@ type UserPrompts = {
   readonly inOutbox: Set<LivePrompt>;
   readonly byId: Map<string, readonly LivePrompt[]>;
 };
+
+/** Number of a user's prompts whose graphs stay in memory. */
+const LOADED_PROMPTS = 16;
 
 /** Called when a prompt begins to wait, and each time its own reason changes. */
 type OnPending = (prompt: LivePrompt, reason: PendingReason) => void;
@@ -164,6 +196,13 @@ export function createLivePrompts({
     count: (user: string): number => users.get(user)?.prompts.size ?? 0,
     /** Bytes of the graphs and extra data of all live prompts. */
     bytes: (): number => bytes,
+    /** Unloads the graph of a prompt that is far back in the queue. */
+    unloadIfFar({ caller, status, lazy }: LivePrompt): void {
+      const count = users.get(caller.user)?.prompts.size ?? 0;
+      if (status !== 'queued' || count <= LOADED_PROMPTS) return;
+      unload(lazy.graph);
+      unload(lazy.extraData);
+    },
     /** The number of such prompts of all users in each state. */
     countByState(
       isCounted: (prompt: LivePrompt) => boolean = () => true,
@@ -186,7 +225,7 @@ export function createLivePrompts({
      * until its history is written.
      */
     interruptible: (user: string): readonly LivePrompt[] =>
-      shownAsRunning(list(user).filter(({ isEnding }) => isEnding !== true)),
+      shownAsRunning(list(user).filter(({ isEnding }) => !isEnding)),
   };
 }
 

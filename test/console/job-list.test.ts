@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { type JobListQuery, createJobList } from '../../src/console/job-list.ts';
 import { NEW_PROMPT, type PromptRow } from '../../src/ledger/columns.ts';
 import type { PromptOutline } from '../../src/ledger/ledger.ts';
+import { LivePrompt } from '../../src/prompts/live-prompts.ts';
 
 const QUERY: JobListQuery = {
   limit: 50,
@@ -38,7 +39,7 @@ function rowOf(at: number): PromptRow {
   };
 }
 
-function listOf(count: number) {
+function listOf(count: number, live: readonly LivePrompt[] = []) {
   const rows = new Map(Array.from({ length: count }, (_, at) => [`key${at}`, rowOf(at)]));
   let reads = 0;
   const list = createJobList({
@@ -50,7 +51,7 @@ function listOf(count: number) {
         return rows.get(key);
       },
     },
-    livePrompts: { list: () => [] },
+    livePrompts: { list: () => live },
   });
   return {
     rows,
@@ -95,6 +96,18 @@ describe('the list of jobs', () => {
     const { ask } = listOf(70);
     const { counts } = await ask({ statuses: ['failed'], limit: 1 });
     expect(counts).toEqual({ pending: 0, in_progress: 0, completed: 60, failed: 10, cancelled: 0 });
+  });
+
+  test('a live job is of the API that it was submitted through', async () => {
+    const liveOf = (key: string, isV2Job: boolean): LivePrompt => {
+      const identity = { key, promptId: key, number: 1, clientId: null, createdAtMs: 1 };
+      const content = { graph: {}, extraData: {}, targets: [], isResumed: false, isV2Job };
+      const connection = { caller: { user: 'local' }, channel: undefined as never };
+      return new LivePrompt({ ...identity, ...content }, connection);
+    };
+    const { ask } = listOf(0, [liveOf('one', false), liveOf('two', true)]);
+    const found = await Promise.all([ask({ api: 'v1' }), ask({ api: 'v2' })]);
+    expect(found.map(({ jobs }) => jobs.map(({ id }) => id))).toEqual([['one'], ['two']]);
   });
 
   test('a state is filtered without reading any row but those shown', async () => {

@@ -3,7 +3,7 @@ import { completesWithin } from '../../lib/completes-within.ts';
 import type { Caller } from '../../protocol/job-api.ts';
 import type { Channel } from '../../sockets/channel.ts';
 import { previewMethodIn } from '../../sockets/preview-method.ts';
-import type { LivePrompt, NewLivePrompt } from '../live-prompts.ts';
+import { LivePrompt, type NewLivePrompt } from '../live-prompts.ts';
 import {
   LeadershipLost,
   type LogSubscriber,
@@ -11,7 +11,6 @@ import {
   ifLeadershipLost,
 } from '../prompt-event-log.ts';
 import { HistoryPruner } from '../state/history-pruner.ts';
-import { createLivePrompt, unloadIfFar } from '../state/live-prompt.ts';
 import type { PromptContext } from '../context.ts';
 import { EntryApplier, type EntryApplierOptions } from './apply-entry.ts';
 import { createEndOrder } from './end-order.ts';
@@ -71,7 +70,7 @@ export class Follower {
     const { livePrompts, promptEventLog } = this.#options;
     const { user } = caller;
     const { key } = newPrompt;
-    const prompt = createLivePrompt(newPrompt, {
+    const prompt = new LivePrompt(newPrompt, {
       caller,
       channel: this.#openChannel(newPrompt, user),
     });
@@ -133,7 +132,7 @@ export class Follower {
     if (!followed) return;
     if (prompt.isResumed) followed.turn = this.#endOrder.add(prompt.caller.user);
     if (!(await this.appendEntry(prompt, 'attached'))) return followed.turn?.pass();
-    unloadIfFar(this.#options.livePrompts, prompt);
+    this.#options.livePrompts.unloadIfFar(prompt);
     void this.#run(followed, (signal) => this.#followToEnd(followed, signal));
   }
 
