@@ -3,7 +3,7 @@ import { type JsonObject, parseJson } from '../protocol/json.ts';
 import type { Graph } from '../protocol/v2.ts';
 import type { PromptContext } from './context.ts';
 import type { LivePrompt, NewLivePrompt } from './live-prompts.ts';
-import { AwaitingCaller } from './awaiting-caller.ts';
+import { ByUser } from '../sockets/by-user.ts';
 import { type LogHandlers, type UserLogs, LeadershipLost } from './prompt-event-log.ts';
 import { readLinkedJob } from './state/linked-job.ts';
 import { byQueueOrder } from './queue-order.ts';
@@ -24,8 +24,9 @@ type PromptStep = { readonly prompt: LivePrompt; readonly run: NextStep };
  */
 export class PromptResumption {
   readonly #options: ResumptionOptions;
-  readonly #awaitingCaller = new AwaitingCaller();
-  readonly #withoutCredential = new Map<string, Set<LivePrompt>>();
+  /** Keys of prompts without a leader that wait for a call of their user. */
+  readonly #awaitingCaller = new ByUser<string>();
+  readonly #withoutCredential = new ByUser<LivePrompt>();
   /** Prompts that can be sent only with their user's credential among their secrets. */
   readonly #needingOwnSecrets = new WeakSet<LivePrompt>();
   readonly #resuming = new Map<string, Promise<void>>();
@@ -52,7 +53,7 @@ export class PromptResumption {
     };
     await promptEventLog.start(handlers, rows);
     if (rows.length === 0) return;
-    const waiting = this.#awaitingCaller.users;
+    const waiting = [...this.#awaitingCaller.users()].length;
     log.info({ event: 'prompt.resumed', prompts: rows.length, waiting }, 'resumed live prompts');
   }
 
@@ -89,7 +90,7 @@ export class PromptResumption {
   }
 
   #forgetUser(user: string): void {
-    this.#withoutCredential.delete(user);
+    this.#withoutCredential.take(user);
     this.#options.follower.forgetUser(user);
   }
 
@@ -99,7 +100,7 @@ export class PromptResumption {
     prompt.cancelRequested ||= row.cancelAskedAtMs !== null;
     readLinkedJob(livePrompts, prompt, row);
     if (needsOwnSecrets(row)) this.#needingOwnSecrets.add(prompt);
-    if (!this.#canProceed(prompt)) addTo(this.#withoutCredential, row.user, prompt);
+    if (!this.#canProceed(prompt)) this.#withoutCredential.add(row.user, prompt);
     return prompt;
   }
 
@@ -122,7 +123,8 @@ export class PromptResumption {
   /** `keys`: of all prompts without a leader. */
   async #takeOverAllVacant(keys: readonly string[]): Promise<void> {
     this.#awaitingCaller.retain(new Set(keys));
-    await this.#takeOverVacant(keys.filter((key) => !this.#awaitingCaller.has(key)));
+    const awaiting = new Set(this.#awaitingCaller.all());
+    await this.#takeOverVacant(keys.filter((key) => !awaiting.has(key)));
   }
 
   async #takeOverVacant(keys: readonly string[]): Promise<void> {
@@ -160,7 +162,7 @@ export class PromptResumption {
     if (known) known.isResumed = true;
     const user = known?.caller.user ?? row?.user ?? '';
     if (!(known ? this.#canProceed(known) : row && this.#canResume(row))) {
-      this.#awaitingCaller.add(key, user);
+      this.#awaitingCaller.add(user, key);
       if (known) livePrompts.awaitCredential(known);
       return undefined;
     }
@@ -184,10 +186,8 @@ export class PromptResumption {
 
   #resumeUser(user: string): void {
     const { keyring, log } = this.#options;
-    for (const prompt of this.#withoutCredential.get(user) ?? [])
-      prompt.caller = keyring.callerOf(user);
-    this.#withoutCredential.delete(user);
-    const keys = this.#awaitingCaller.takeOf(user);
+    for (const prompt of this.#withoutCredential.take(user)) prompt.caller = keyring.callerOf(user);
+    const keys = [...this.#awaitingCaller.take(user)];
     if (keys.length === 0) return;
     const task = this.#takeOverVacant(keys)
       .catch((error: unknown) =>
@@ -202,10 +202,6 @@ export class PromptResumption {
     if (!row) return 'removed';
     return row.state === 'done' ? 'recorded' : 'none';
   }
-}
-
-function addTo<T>(sets: Map<string, Set<T>>, user: string, item: T): void {
-  sets.set(user, (sets.get(user) ?? new Set()).add(item));
 }
 
 function toNewLivePrompt(row: PromptRow): NewLivePrompt {

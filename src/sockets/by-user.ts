@@ -32,6 +32,20 @@ export class ByUser<T> {
     if (items.size === 0) this.#sets.delete(user);
   }
 
+  /** Removes and returns the items of a user. */
+  take(user: string): ReadonlySet<T> {
+    const items = this.of(user);
+    this.#size -= items.size;
+    this.#sets.delete(user);
+    return items;
+  }
+
+  /** Deletes the items that are not among these. */
+  retain(items: ReadonlySet<T>): void {
+    for (const user of this.users())
+      for (const item of this.of(user)) if (!items.has(item)) this.delete(user, item);
+  }
+
   users(): Iterable<string> {
     return this.#sets.keys();
   }

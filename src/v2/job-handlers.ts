@@ -1,14 +1,8 @@
 import { disconnectSignal } from '../http/client-connection.ts';
 import { systemClock } from '../lib/clock.ts';
 import type Koa from 'koa';
-import {
-  type Caller,
-  type JobEvent,
-  type Result,
-  type V2Error,
-  ok,
-  refuse,
-} from '../protocol/job-api.ts';
+import { ByUser } from '../sockets/by-user.ts';
+import { type JobEvent, type Result, type V2Error, ok, refuse } from '../protocol/job-api.ts';
 import type { Json } from '../protocol/json.ts';
 import { IS_TERMINAL, type Job } from '../protocol/v2.ts';
 import { readIdempotencyKey, readObject } from './read-body.ts';
@@ -88,14 +82,14 @@ type JobOperation = 'submit' | 'list' | 'get' | 'workflow' | 'cancel' | 'logs' |
 
 function createEventsHandler(options: V2RouteOptions, earlyEvents: EarlyEvents): Handler {
   const { jobs, streamCap = DEFAULT_STREAM_CAP, keepAliveMs, clock = systemClock } = options;
-  const open = new Map<string, number>();
+  const open = new ByUser<Koa.Context>();
   return async ({ ctx, caller, params, links }) => {
     if (ctx.method === 'HEAD') {
       const job = await jobs.get(caller, idOf(params));
       return job.ok ? ok({ status: 200, headers: STREAM_HEADERS }) : job;
     }
-    const release = reserveStream(open, caller, streamCap);
-    if (!release) return tooManyStreams(streamCap);
+    if (open.of(caller.user).size >= streamCap) return tooManyStreams(streamCap);
+    open.add(caller.user, ctx);
     const signal = disconnectSignal(ctx.res);
     try {
       const reader = ctx.get('User-Agent') === 'holdover' ? 'holdover' : 'client';
@@ -111,27 +105,8 @@ function createEventsHandler(options: V2RouteOptions, earlyEvents: EarlyEvents):
       });
       return ok('sent');
     } finally {
-      release();
+      open.delete(caller.user, ctx);
     }
-  };
-}
-
-/**
- * Reserves a stream of this caller; `undefined` when the caller has too many. Call the result when
- * the stream is over.
- */
-function reserveStream(
-  open: Map<string, number>,
-  { user }: Caller,
-  cap: number,
-): (() => void) | undefined {
-  const openCount = open.get(user) ?? 0;
-  if (openCount >= cap) return undefined;
-  open.set(user, openCount + 1);
-  return () => {
-    const remaining = (open.get(user) ?? 1) - 1;
-    if (remaining > 0) open.set(user, remaining);
-    else open.delete(user);
   };
 }
 

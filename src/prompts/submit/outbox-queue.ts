@@ -52,29 +52,3 @@ export class OutboxQueue {
     return [...others].every((other) => own.has(other) || byQueueOrder(prompt, other) < 0);
   }
 }
-
-/** Slots that are held for submissions which are not in the outbox yet, by user. */
-export class Reservations {
-  readonly #counts = new Map<string, number>();
-
-  count(user: string): number {
-    return this.#counts.get(user) ?? 0;
-  }
-
-  add(user: string): Reservation {
-    let isHeld = true;
-    this.#counts.set(user, this.count(user) + 1);
-    return {
-      giveBack: () => {
-        if (isHeld) this.#remove(user);
-        isHeld = false;
-      },
-    };
-  }
-
-  #remove(user: string): void {
-    const count = this.count(user) - 1;
-    if (count > 0) this.#counts.set(user, count);
-    else this.#counts.delete(user);
-  }
-}

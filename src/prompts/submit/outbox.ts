@@ -1,4 +1,5 @@
 import { BackgroundTasks } from '../../lib/concurrency.ts';
+import { ByUser } from '../../sockets/by-user.ts';
 import type { Follower } from '../follow/follower.ts';
 import type { PromptContext } from '../context.ts';
 import type { LivePrompt } from '../live-prompts.ts';
@@ -7,12 +8,7 @@ import { LeadershipLost } from '../prompt-event-log.ts';
 import type { FailWithoutJob } from './fail-without-job.ts';
 import type { LateJobs } from './late-jobs.ts';
 import type { LinkJob } from './link-job.ts';
-import {
-  OutboxQueue,
-  type QueuedSubmission,
-  type Reservation,
-  Reservations,
-} from './outbox-queue.ts';
+import { OutboxQueue, type QueuedSubmission, type Reservation } from './outbox-queue.ts';
 import { toStoredPlan } from './plan.ts';
 import type { SubmissionRecovery } from './recover.ts';
 import { backoffMs, retryAfterMs, withJitter } from './retry-policy.ts';
@@ -52,7 +48,8 @@ export class Outbox {
   readonly #options: OutboxOptions;
   readonly #queues = new Map<string, OutboxQueue>();
   readonly #tasks = new BackgroundTasks();
-  readonly #reservations = new Reservations();
+  /** Slots that are held for submissions which are not in the outbox yet. */
+  readonly #reservations = new ByUser<Reservation>();
 
   constructor(options: OutboxOptions) {
     this.#options = options;
@@ -70,8 +67,11 @@ export class Outbox {
 
   /** Reserves a slot for a submission of this user; `undefined`: the outbox is full. */
   reserve(user: string): Reservation | undefined {
-    const isFull = this.#count(user) + this.#reservations.count(user) >= this.#options.outboxLimit;
-    return isFull ? undefined : this.#reservations.add(user);
+    const taken = this.#count(user) + this.#reservations.of(user).size;
+    if (taken >= this.#options.outboxLimit) return undefined;
+    const reservation = { giveBack: () => this.#reservations.delete(user, reservation) };
+    this.#reservations.add(user, reservation);
+    return reservation;
   }
 
   /** Sends the submission in its turn. Resolves when all processes know that the prompt waits. */
