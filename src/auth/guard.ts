@@ -1,6 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { readHost } from '../http/host-header.ts';
-import type { PublicAddresses } from '../http/public-address.ts';
+import { type PublicAddresses, readHost } from '../http/public-address.ts';
 import { targetHasControlCharacter } from '../protocol/control-characters.ts';
 import { readTarget } from '../protocol/request-target.ts';
 import { isSignedContent } from '../protocol/v2-paths.ts';

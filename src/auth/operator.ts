@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Config } from '../config/config.ts';
-import { readHost } from '../http/host-header.ts';
+import { readHost } from '../http/public-address.ts';
 import type { Caller } from '../protocol/job-api.ts';
 
 /** Why a caller is the operator, or is not. */

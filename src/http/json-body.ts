@@ -14,18 +14,15 @@ import { NotUtf8, buildJson } from './json/builder.ts';
 import { transcoderFor } from './json/charset.ts';
 import { type JsonLimits, type Scan, type ScanFault, tooManyNodes } from './json/limits.ts';
 import { JsonScanner } from './json/scanner.ts';
-import { isUnpackError, stopUnpacking, unknownEncoding, unpackedBody } from './unpacked-body.ts';
+import {
+  type BodyRefusal,
+  isUnpackError,
+  refusedBody as refused,
+  refusedByHeaders,
+  stopUnpacking,
+  unpackedBody,
+} from './unpacked-body.ts';
 import type { Logger } from '../observability/log.ts';
-
-/** A body that was not taken. After a 413 or 503 its rest is not read: answer with `Connection: close`. */
-export type BodyRefusal = {
-  readonly ok: false;
-  readonly status: 400 | 413 | 415 | 503;
-  readonly message: string;
-  /** It is no JSON; all other refusals leave open what it is. */
-  readonly isSyntax: boolean;
-  readonly retryAfterSeconds?: number;
-};
 
 type JsonBody =
   | { readonly ok: true; readonly value: Json; readonly text: string | undefined }
@@ -74,7 +71,7 @@ export function createBodyReader(readerOptions: {
     reservedBytes: memory.reservedBytes,
     async read(httpExchange: HttpExchange, options: ReadOptions = {}): Promise<JsonBody> {
       const maxBytes = Math.min(readerMaxBytes, options.maxBytes ?? readerMaxBytes);
-      const refusal = refuseByHeaders(httpExchange.req, maxBytes);
+      const refusal = refusedByHeaders(httpExchange.req, maxBytes);
       if (refusal) return refusal;
       const reserveMore = reserverFor(httpExchange, memory);
       const scanner = new JsonScanner(limits, options.graphMember);
@@ -120,12 +117,6 @@ function reserverFor({ res }: HttpExchange, memory: BodyMemory): ReserveMore {
   };
 }
 
-function refuseByHeaders(request: IncomingMessage, maxBytes: number): BodyRefusal | undefined {
-  const encoding = unknownEncoding(request);
-  if (encoding !== undefined) return refused(415, `Content-Encoding ${encoding} is not taken.`);
-  return Number(request.headers['content-length']) > maxBytes ? tooLarge(maxBytes) : undefined;
-}
-
 function announcedBytes({ headers }: IncomingMessage): number {
   return Number(headers['content-length'] ?? FIRST_RESERVATION_BYTES);
 }
@@ -150,7 +141,7 @@ async function receive(
   const takeChunk = (received: Buffer): Taken | Promise<Taken> => {
     const chunk = transcode?.(received) ?? received;
     size += chunk.length;
-    if (size > maxBytes) return tooLarge(maxBytes);
+    if (size > maxBytes) return refused(413, tooLargeText(maxBytes));
     const fault = scanner.push(chunk);
     if (fault?.kind === 'too much') return refused(413, fault.message);
     if (fault) {
@@ -226,14 +217,6 @@ async function build(
 function refusedScan({ kind, message }: ScanFault): BodyRefusal {
   if (kind === 'too much') return refused(413, message);
   return { ...refused(400, `The body is not JSON: ${message}`), isSyntax: true };
-}
-
-function refused(status: BodyRefusal['status'], message: string): BodyRefusal {
-  return { ok: false, status, message, isSyntax: false };
-}
-
-function tooLarge(maxBytes: number): BodyRefusal {
-  return refused(413, tooLargeText(maxBytes));
 }
 
 function memoryFull(): BodyRefusal {

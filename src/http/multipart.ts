@@ -3,16 +3,16 @@ import { rm } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
 import { type Readable, Transform } from 'node:stream';
 import busboy from 'busboy';
-import {
-  type SpoolRefusal,
-  type SpoolResult,
-  pipeInto,
-  spoolStream,
-  tooLargeText,
-} from '../lib/spool.ts';
+import { type SpoolResult, pipeInto, spoolStream, tooLargeText } from '../lib/spool.ts';
 import type { Durability } from '../lib/durability.ts';
 import { decodeField, decodeFile } from './transfer-encoding.ts';
-import { stopUnpacking, unknownEncoding, unpackedBody } from './unpacked-body.ts';
+import {
+  type BodyRefusal,
+  refusedBody as refused,
+  refusedByHeaders,
+  stopUnpacking,
+  unpackedBody,
+} from './unpacked-body.ts';
 import type { GrowingFile, SpooledFile } from '../protocol/job-api.ts';
 
 /** The head of a part that is a file. */
@@ -34,14 +34,14 @@ export type MultipartOptions = {
   readonly durability?: Durability | undefined;
   /** Most bytes of the whole body, as v1 counts. */
   readonly maxFileBytes: number;
-  readonly maxFields?: number;
+  readonly maxFields?: number | undefined;
   readonly maxFieldBytes?: number;
   readonly maxFiles?: number;
   /** Called for a larger file while it arrives. */
   readonly follow?: ((part: FilePart, file: GrowingFile) => void) | undefined;
 };
 
-export type ReceivedForm = { readonly ok: true; readonly value: Form } | SpoolRefusal;
+export type ReceivedForm = { readonly ok: true; readonly value: Form } | BodyRefusal;
 
 /**
  * Reads a multipart body, files spooled to disk and hashed on the way; reading stops at the first
@@ -242,24 +242,13 @@ function createForm(options: MultipartOptions, stop: (cause: Error) => void) {
       const refusal = failed?.ok === false ? failed : refusalOf(failure, options);
       if (refusal === undefined) return { ok: true, value: { fields, files: spooled } };
       await Promise.all(spooled.map(({ file }) => rm(file.path, { force: true })));
-      return { ok: false, status: refusal.status, message: refusal.message };
+      return refused(refusal.status, refusal.message);
     },
   };
 }
 
-function refusalOf(failure: unknown, options: MultipartOptions): SpoolRefusal | undefined {
+function refusalOf(failure: unknown, options: MultipartOptions): BodyRefusal | undefined {
   if (failure === undefined) return undefined;
   if (failure instanceof LimitExceeded) return refused(413, tooLargeText(options.maxFileBytes));
   return refused(400, 'The multipart body is malformed.');
-}
-
-function refusedByHeaders(request: IncomingMessage, maxBytes: number): SpoolRefusal | undefined {
-  const encoding = unknownEncoding(request);
-  if (encoding !== undefined) return refused(415, `Content-Encoding ${encoding} is not taken.`);
-  const isTooLarge = Number(request.headers['content-length']) > maxBytes;
-  return isTooLarge ? refused(413, tooLargeText(maxBytes)) : undefined;
-}
-
-function refused(status: SpoolRefusal['status'], message: string): SpoolRefusal {
-  return { ok: false, status, message };
 }

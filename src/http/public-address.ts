@@ -2,7 +2,12 @@ import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
 import parseForwarded from 'forwarded-parse';
 import proxyAddr from 'proxy-addr';
-import { readHost } from './host-header.ts';
+
+/** Reads a `Host` header as the root of a server; `undefined`: it is no host. */
+export function readHost(text: string, scheme = 'http'): URL | undefined {
+  const root = `${scheme}://${text}`;
+  return !/[@/\\?#\s]/.test(text) && URL.canParse(root) ? new URL(root) : undefined;
+}
 
 /** Where the caller of one call reaches the server. */
 export type PublicAddress = {

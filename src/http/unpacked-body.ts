@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { type Readable, finished } from 'node:stream';
+import { tooLargeText } from '../lib/spool.ts';
 import { type Gunzip, type Inflate, createGunzip, createInflate } from 'node:zlib';
 
 /** The content codings that v1's server unpacks. */
@@ -10,10 +11,30 @@ const UNPACKERS: ReadonlyMap<string, () => Gunzip | Inflate> = new Map([
 
 const OPTIONS = { chunkSize: 64 * 1024 };
 
-/** The coding of a body that is refused with 415; `undefined`: its bytes can be read. */
-export function unknownEncoding({ headers }: IncomingMessage): string | undefined {
+/** A body that was not taken. Unless it `isSyntax`, its rest is not read: answer with `Connection: close`. */
+export type BodyRefusal = {
+  readonly ok: false;
+  readonly status: 400 | 413 | 415 | 503 | 507;
+  readonly message: string;
+  readonly retryAfterSeconds?: number;
+  /** It is no JSON; all other refusals leave open what it is. */
+  readonly isSyntax?: true;
+};
+
+/** Refuses a body that cannot be unpacked, or that says that it is larger. */
+export function refusedByHeaders(
+  { headers }: IncomingMessage,
+  maxBytes: number,
+): BodyRefusal | undefined {
   const encoding = encodingOf(headers);
-  return encoding === 'identity' || UNPACKERS.has(encoding) ? undefined : encoding;
+  if (encoding !== 'identity' && !UNPACKERS.has(encoding))
+    return refusedBody(415, `Content-Encoding ${encoding} is not taken.`);
+  const isTooLarge = Number(headers['content-length']) > maxBytes;
+  return isTooLarge ? refusedBody(413, tooLargeText(maxBytes)) : undefined;
+}
+
+export function refusedBody(status: BodyRefusal['status'], message: string): BodyRefusal {
+  return { ok: false, status, message };
 }
 
 /**

@@ -9,7 +9,7 @@ import { type Hasher, createHasher } from './hash.ts';
 import type { GrowingFile, SpooledFile } from '../protocol/job-api.ts';
 
 /** Why bytes were not accepted: too many, a full disk or another disk fault, or a cut-off body. */
-export type SpoolRefusal = {
+type SpoolRefusal = {
   readonly ok: false;
   readonly status: 400 | 413 | 415 | 507;
   readonly message: string;

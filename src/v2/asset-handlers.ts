@@ -1,19 +1,11 @@
-import type { UploadBusy } from '../http/upload-limit.ts';
-import { type FilePart, type ReceivedForm, receiveMultipart } from '../http/multipart.ts';
-import {
-  type GrowingFile,
-  type Result,
-  type StartedUpload,
-  type V2Error,
-  ok,
-  refuse,
-} from '../protocol/job-api.ts';
+import { withReceivedForm } from '../http/received-form.ts';
+import { type Result, type V2Error, ok, refuse } from '../protocol/job-api.ts';
 import type { Json } from '../protocol/json.ts';
 import type { Asset } from '../protocol/v2.ts';
 import { readIdempotencyKey, readObject, refuseBody } from './read-body.ts';
 import { sendContent } from './send-content.ts';
 import type { LinkRewriter } from './link-rewriter.ts';
-import type { Handler, Reply, V2Request, V2RouteOptions } from './reply.ts';
+import type { Handler, Reply, V2RouteOptions } from './reply.ts';
 import { readFromHash, readUpload } from './read-upload.ts';
 
 /** Tags are sent as repeated fields. */
@@ -28,17 +20,21 @@ export function createAssetHandlers(options: V2RouteOptions): Record<AssetOperat
     async upload({ ctx, caller, links }) {
       const key = readIdempotencyKey(ctx);
       if (!key.ok) return key;
-      const created = await withFollowedForm<Result<Asset>>(
+      const created = await withReceivedForm<Result<Asset>>(
         options,
         { ctx, caller },
-        async (form) => {
-          if (!form.ok) {
-            ctx.set('Connection', 'close');
-            return refuseBody(form);
-          }
-          const upload = await readUpload(form.value);
-          if (!upload.ok) return upload;
-          return await jobs.createAsset(caller, { ...upload.value, ...key.value });
+        {
+          maxFields: MAX_FORM_FIELDS,
+          sentAs: () => '',
+          async work(form) {
+            if (!form.ok) {
+              ctx.set('Connection', 'close');
+              return refuseBody(form);
+            }
+            const upload = await readUpload(form.value);
+            if (!upload.ok) return upload;
+            return await jobs.createAsset(caller, { ...upload.value, ...key.value });
+          },
         },
       );
       if (!created.ok) return created;
@@ -70,27 +66,6 @@ export function createAssetHandlers(options: V2RouteOptions): Record<AssetOperat
     },
     content: (request) => sendContent(jobs, request),
   };
-}
-
-/** Receives a form whose file is sent on while it arrives; a file that nothing takes is not. */
-async function withFollowedForm<T>(
-  { spoolDir, maxUploadBytes, limitUploads, startUpload }: V2RouteOptions,
-  { ctx, caller }: Pick<V2Request, 'ctx' | 'caller'>,
-  work: (form: ReceivedForm | UploadBusy) => Promise<T>,
-): Promise<T> {
-  const started: StartedUpload[] = [];
-  const atMostBytes = ctx.request.length ?? maxUploadBytes;
-  const follow = (_part: FilePart, file: GrowingFile): void => {
-    const one = startUpload?.(caller, { file, contentType: '', atMostBytes });
-    if (one) started.push(one);
-  };
-  const limits = { dir: spoolDir, maxFileBytes: maxUploadBytes, maxFields: MAX_FORM_FIELDS };
-  try {
-    const receive = () => receiveMultipart(ctx.req, { ...limits, follow });
-    return await work(await limitUploads(caller.user, receive));
-  } finally {
-    for (const one of started) one.cancel();
-  }
 }
 
 type AssetOperation = 'upload' | 'fromHash' | 'byHash' | 'get' | 'remove' | 'content';

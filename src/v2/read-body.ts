@@ -1,6 +1,8 @@
 import type Koa from 'koa';
 import type { BodyReader } from '../http/json-body.ts';
+import type { BodyRefusal } from '../http/unpacked-body.ts';
 import { hasControlCharacter } from '../protocol/control-characters.ts';
+import type { V2ErrorCode } from '../protocol/error-codes.ts';
 import { type Result, ok, refuse } from '../protocol/job-api.ts';
 import { type JsonObject, isJsonObject } from '../protocol/json.ts';
 import { badField } from './reply.ts';
@@ -12,7 +14,7 @@ const BODY_REFUSALS = {
   415: [415, 'unsupported_media_type'],
   503: [503, 'server_busy'],
   507: [507, 'insufficient_storage'],
-} as const;
+} as const satisfies Record<BodyRefusal['status'], readonly [number, V2ErrorCode]>;
 
 const MAX_KEY_CHARS = 255;
 
@@ -32,15 +34,7 @@ export async function readObject(
 }
 
 /** A refused body as a v2 error. */
-export function refuseBody<T>({
-  status,
-  message,
-  retryAfterSeconds,
-}: {
-  readonly status: keyof typeof BODY_REFUSALS;
-  readonly message: string;
-  readonly retryAfterSeconds?: number;
-}): Result<T> {
+export function refuseBody<T>({ status, message, retryAfterSeconds }: BodyRefusal): Result<T> {
   const retry = retryAfterSeconds === undefined ? {} : { retryAfterSeconds };
   const [replyStatus, code] = BODY_REFUSALS[status];
   return refuse(replyStatus, code, message, retry);

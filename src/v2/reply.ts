@@ -13,24 +13,17 @@ import {
   type SubmitRequest,
   type V2Error,
   refuse,
-  type StartUpload,
 } from '../protocol/job-api.ts';
 import { type Json, isJsonObject, stringifyJson } from '../protocol/json.ts';
-import type { UploadLimit } from '../http/upload-limit.ts';
+import type { FormLimits } from '../http/received-form.ts';
 import type { LinkRewriter, ContentSigner } from './link-rewriter.ts';
 import type { Job } from '../protocol/v2.ts';
 
 /** The services and limits of the v2 routes. */
-export type V2RouteOptions = {
+export type V2RouteOptions = FormLimits & {
   readonly jobs: JobApi;
   /** Identifies the caller; `undefined` is a 401. */
   readonly identify: (ctx: Koa.Context) => Caller | undefined;
-  readonly spoolDir: string;
-  /** Sends an upload on while it arrives; absent where uploads stay on this machine. */
-  readonly startUpload?: StartUpload | undefined;
-  /** Largest file of a form. */
-  readonly maxUploadBytes: number;
-  readonly limitUploads: UploadLimit;
   readonly bodies: BodyReader;
   /** Event streams that one caller may have open. */
   readonly streamCap?: number;

@@ -1,29 +1,13 @@
 import { readFile, rm } from 'node:fs/promises';
 import type { FileStore, FileType } from '../../ledger/ledger.ts';
-import { type Form, type MultipartOptions, receiveMultipart } from '../../http/multipart.ts';
-import type { SpoolRefusal } from '../../lib/spool.ts';
-import type { Durability } from '../../lib/durability.ts';
-import type { SpooledFile } from '../../protocol/job-api.ts';
+import type { FilePart, Form } from '../../http/multipart.ts';
+import { type FormLimits, withReceivedForm } from '../../http/received-form.ts';
+import type { SpooledFile, StartedUpload } from '../../protocol/job-api.ts';
 import type { DialectRules } from '../../dialects/dialect.ts';
-import {
-  V1Error,
-  emptyError,
-  plainError,
-  requirePrintable,
-  retryAfterHeader,
-} from '../../dialects/errors.ts';
+import { V1Error, emptyError, plainError, requirePrintable } from '../../dialects/errors.ts';
 import type { V1Request } from '../routes.ts';
 import { isFileType, safeFolder, safeName } from '../../files/safe-name.ts';
-import type { UploadBusy, UploadLimit } from '../../http/upload-limit.ts';
-
-/** Where a form's files land first, and how large they may be. */
-export type FormLimits = {
-  readonly spoolDir: string;
-  /** `fsync` for the spooled files; `transient` where they are only sent on. */
-  readonly durability?: Durability;
-  readonly maxUploadBytes: number;
-  readonly limitUploads: UploadLimit;
-};
+import { bodyError } from '../routing/body.ts';
 
 /** A parsed upload form: the file, its target, and the fields to echo in the answer. */
 export type UploadRequest = {
@@ -39,8 +23,6 @@ export type UploadRequest = {
 /** A text field sent as a file part is read up to this size. */
 const MAX_TEXT_BYTES = 64 * 1024;
 const TRUE_VALUES = new Set(['true', '1']);
-/** The rest of a refused body is not worth reading. */
-const CLOSE_CONNECTION = { headers: { Connection: 'close' } };
 /** Where the file was on a Windows machine, which some clients send along. */
 const WINDOWS_FOLDER = /^[a-z]:\\.*\\/i;
 /** Left at the start by clients that cut a path before its last slash; the original's form reader drops them. */
@@ -48,27 +30,33 @@ const LEADING_SLASHES = /^[\\/]+/;
 
 /** The handlers of a form. */
 type FormWork = {
-  readonly work: (form: Form) => Promise<void>;
-  /** Called for a larger file while it arrives. */
-  readonly follow?: MultipartOptions['follow'];
+  /** The media type under which a file is sent on while it arrives; `undefined`: it is not. */
+  readonly sentAs?: (part: FilePart) => string | undefined;
+  readonly work: (
+    form: Form,
+    startedOf: (file: SpooledFile) => StartedUpload | undefined,
+  ) => Promise<void>;
 };
 
 /** Receives the form, passes it to `work`, and removes its files afterwards. */
 export async function withForm(
-  { spoolDir, durability, maxUploadBytes, limitUploads }: FormLimits,
-  { ctx, caller }: Pick<V1Request, 'ctx' | 'caller'>,
-  { work, follow }: FormWork,
+  limits: FormLimits,
+  request: V1Request,
+  { work, sentAs = () => undefined }: FormWork,
 ): Promise<void> {
-  if (!ctx.is('multipart/form-data'))
+  if (!request.ctx.is('multipart/form-data'))
     throw emptyError(400, 'The body must be multipart/form-data.');
-  const options = { dir: spoolDir, durability, maxFileBytes: maxUploadBytes, follow };
-  const received = await limitUploads(caller.user, () => receiveMultipart(ctx.req, options));
-  if (!received.ok) throw formError(received);
-  try {
-    await work(received.value);
-  } finally {
-    await Promise.all(received.value.files.map(({ file }) => rm(file.path, { force: true })));
-  }
+  await withReceivedForm(limits, request, {
+    sentAs,
+    async work(received, startedOf) {
+      if (!received.ok) throw bodyError(received, 'invalid_upload');
+      try {
+        await work(received.value, startedOf);
+      } finally {
+        await Promise.all(received.value.files.map(({ file }) => rm(file.path, { force: true })));
+      }
+    },
+  });
 }
 
 /** v1's own refusals are empty; what it fails on with a 500 is refused in words. */
@@ -120,23 +108,6 @@ export async function readUploadRequest(
 export function uploadError(message: string): V1Error {
   return new V1Error(400, plainError('invalid_upload', message));
 }
-
-/** The original says a 413 in plain text. */
-function formError(refused: SpoolRefusal | UploadBusy): V1Error {
-  const { status, message } = refused;
-  if (status === 413) return new V1Error(413, message, CLOSE_CONNECTION);
-  const waitSeconds = status === 503 ? refused.retryAfterSeconds : undefined;
-  return new V1Error(status, plainError(FORM_CODES[status], message), {
-    headers: { ...retryAfterHeader(waitSeconds), ...CLOSE_CONNECTION.headers },
-  });
-}
-
-const FORM_CODES = {
-  400: 'invalid_upload',
-  415: 'unsupported_encoding',
-  503: 'server_busy',
-  507: 'insufficient_storage',
-} as const satisfies Record<Exclude<(SpoolRefusal | UploadBusy)['status'], 413>, string>;
 
 /** A field's text; some clients send theirs as a file part. */
 export async function textField(

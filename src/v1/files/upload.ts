@@ -4,12 +4,13 @@ import { Readable } from 'node:stream';
 import type Koa from 'koa';
 import type { FileRow, FileStore } from '../../ledger/ledger.ts';
 import { spoolStream } from '../../lib/spool.ts';
-import type { Caller, JobApi, SpooledFile, StartUpload } from '../../protocol/job-api.ts';
+import type { Caller, JobApi, SpooledFile } from '../../protocol/job-api.ts';
 import { type DialectRules, rulesFor } from '../../dialects/dialect.ts';
 import { V1Error, plainError, sendJson, requirePrintable } from '../../dialects/errors.ts';
 import {
   type FileStoringServices,
   type NewFile,
+  contentTypeFor,
   findFreeName,
   storeUnderFreeName,
   storeAs,
@@ -18,10 +19,9 @@ import { toV1FileError } from '../../dialects/file-error.ts';
 import type { Semaphore } from '../../lib/concurrency.ts';
 import type { Form } from '../../http/multipart.ts';
 import type { V1Request } from '../routes.ts';
-import { withStartedUpload } from './started-upload.ts';
 import { parseAnnotation, isFileType, splitPath, withinRoot } from '../../files/safe-name.ts';
+import type { FormLimits } from '../../http/received-form.ts';
 import {
-  type FormLimits,
   type UploadRequest,
   readUploadRequest,
   uploadError,
@@ -47,24 +47,20 @@ export type UploadServices = FileStoringServices &
     readonly jobs: FileStoringServices['jobs'] & Pick<JobApi, 'content'>;
     /** Shared by everything that decodes pictures. */
     readonly decodeSlots: Semaphore;
-    /** Absent where uploads stay on this machine. */
-    readonly startUpload?: StartUpload | undefined;
   };
 
 /** `POST /upload/image`: any file, despite the name. */
 export async function uploadImage(services: UploadServices, request: V1Request): Promise<void> {
   const { ctx, caller } = request;
-  const { startUpload, maxUploadBytes } = services;
-  const atMostBytes = ctx.request.length ?? maxUploadBytes;
-  await withStartedUpload({ caller, atMostBytes, startUpload }, async ({ follow, of }) => {
-    const work = async (form: Form): Promise<void> => {
+  await withForm(services, request, {
+    sentAs: ({ field, filename }) => (field === 'image' ? contentTypeFor(filename) : undefined),
+    async work(form, startedOf) {
       const { subfolder } = rulesFor(ctx);
       const upload = await readUploadRequest(services.files, caller.user, { form, subfolder });
-      const started = of(upload.file);
+      const started = startedOf(upload.file);
       const file = { ...upload, caller, started, reuse: 'same bytes' } as const;
       sendStored(ctx, upload, await storeUpload(services, upload, file));
-    };
-    await withForm(services, request, { work, follow });
+    },
   });
 }
 

@@ -1,15 +1,15 @@
 import type Koa from 'koa';
-import type { BodyReader, BodyRefusal } from '../../http/json-body.ts';
+import type { BodyReader } from '../../http/json-body.ts';
+import type { BodyRefusal } from '../../http/unpacked-body.ts';
 import { type Json, type JsonObject, isJsonObject } from '../../protocol/json.ts';
-import { V1Error, plainError, requirePrintable, retryAfterHeader } from '../../dialects/errors.ts';
-
-/** The error code for each status of the body reader. */
-const ERROR_CODES = {
-  400: 'invalid_json',
-  413: 'payload_too_large',
-  415: 'unsupported_encoding',
-  503: 'server_busy',
-} as const satisfies Record<BodyRefusal['status'], string>;
+import {
+  type Fault,
+  V1Error,
+  faultOf,
+  plainError,
+  requirePrintable,
+  retryAfterHeader,
+} from '../../dialects/errors.ts';
 
 /** Reads a body as JSON whatever its content type says; v1 clients label it as anything. */
 export async function readJson(
@@ -19,7 +19,7 @@ export async function readJson(
 ): Promise<Json> {
   const result = await bodyReader.read(ctx, graphMember === undefined ? {} : { graphMember });
   if (result.ok) return result.value;
-  throw bodyError(result);
+  throw bodyError(result, 'invalid_json');
 }
 
 /** The same, but a text that is no JSON is `undefined`. */
@@ -30,16 +30,31 @@ export async function readJsonOrUndefined(
   const result = await bodyReader.read(ctx);
   if (result.ok) return result.value;
   if (result.isSyntax) return undefined;
-  throw bodyError(result);
+  throw bodyError(result, 'invalid_json');
 }
 
-function bodyError({ status, message, isSyntax, retryAfterSeconds }: BodyRefusal): V1Error {
+/** The error of a body that was not taken; `malformed`: the code of a 400. */
+export function bodyError(refusal: BodyRefusal, malformed: string): V1Error {
+  const { status, message } = refusal;
   // v1 says a 413 in plain text.
-  const body = status === 413 ? message : plainError(ERROR_CODES[status], message);
+  if (status === 413) return bodyErrorText(refusal);
+  const code = status === 400 ? malformed : faultOf(status).code;
+  return errorOf(refusal, plainError(code, message));
+}
+
+/** The same as a plain text. */
+export function bodyErrorText(refusal: BodyRefusal): V1Error {
+  return errorOf(refusal, refusal.message);
+}
+
+function errorOf(
+  { status, isSyntax, retryAfterSeconds }: BodyRefusal,
+  fault: Fault | string,
+): V1Error {
   const retryHeaders = retryAfterHeader(retryAfterSeconds);
   // Only after bad JSON the rest of the body is read; all other refusals close the connection.
   const headers = isSyntax ? retryHeaders : { ...retryHeaders, Connection: 'close' };
-  return new V1Error(status, body, { headers });
+  return new V1Error(status, fault, { headers });
 }
 
 /** The most ids in one call; no client shows a longer queue. */

@@ -1,18 +1,13 @@
 import { rm } from 'node:fs/promises';
 import type Koa from 'koa';
-import { spoolStream, tooLargeText } from '../../lib/spool.ts';
+import { spoolStream } from '../../lib/spool.ts';
 import type { SpooledFile } from '../../protocol/job-api.ts';
-import {
-  V1Error,
-  emptyError,
-  sendEmpty,
-  sendJson,
-  retryAfterHeader,
-} from '../../dialects/errors.ts';
+import { V1Error, emptyError, sendEmpty, sendJson } from '../../dialects/errors.ts';
+import { bodyErrorText } from '../routing/body.ts';
 import { type V1Request, type V1Route, routesOf } from '../routes.ts';
 import { PICTURE, fileHeaders } from '../../http/file-headers.ts';
 import { fileOf, sendFile } from '../../http/static-file.ts';
-import { stopUnpacking, unknownEncoding, unpackedBody } from '../../http/unpacked-body.ts';
+import { refusedByHeaders, stopUnpacking, unpackedBody } from '../../http/unpacked-body.ts';
 import {
   type FileStats,
   type FolderEntry,
@@ -149,31 +144,19 @@ function unchangedError(why: Unchanged): V1Error {
 }
 
 async function receiveBody(
-  { spoolDir, maxUploadBytes, limitUploads }: UserDataServices,
-  { ctx, caller }: Pick<V1Request, 'ctx' | 'caller'>,
+  { spoolDir: dir, maxUploadBytes: maxBytes, limitUploads }: UserDataServices,
+  { ctx: { req }, caller }: V1Request,
 ): Promise<SpooledFile> {
-  const encoding = unknownEncoding(ctx.req);
-  if (encoding !== undefined) {
-    const message = `Content-Encoding ${encoding} is not taken.`;
-    throw new V1Error(415, message, { headers: CLOSE_CONNECTION });
-  }
-  if (Number(ctx.get('Content-Length')) > maxUploadBytes) {
-    throw new V1Error(413, tooLargeText(maxUploadBytes), { headers: CLOSE_CONNECTION });
-  }
-  const limits = { dir: spoolDir, maxBytes: maxUploadBytes };
-  const spooled = await limitUploads(caller.user, async () => {
-    const body = unpackedBody(ctx.req);
-    const result = await spoolStream(body, limits);
-    if (!result.ok) stopUnpacking(body, ctx.req);
-    return result;
-  });
-  if (spooled.ok) return spooled.value;
-  const waitSeconds = spooled.status === 503 ? spooled.retryAfterSeconds : undefined;
-  const headers = { ...retryAfterHeader(waitSeconds), ...CLOSE_CONNECTION };
-  throw new V1Error(spooled.status, spooled.message, { headers });
+  const receive = async () => {
+    const body = unpackedBody(req);
+    const spooled = await spoolStream(body, { dir, maxBytes });
+    if (!spooled.ok) stopUnpacking(body, req);
+    return spooled;
+  };
+  const received = refusedByHeaders(req, maxBytes) ?? (await limitUploads(caller.user, receive));
+  if (received.ok) return received.value;
+  throw bodyErrorText(received);
 }
-
-const CLOSE_CONNECTION = { Connection: 'close' };
 
 /** Files that a browser could run are sent as an attachment; style sheets are served as such, since pages load them. */
 function headersOf(path: string): { readonly [header: string]: string } {

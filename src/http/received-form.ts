@@ -1,0 +1,59 @@
+import type Koa from 'koa';
+import type { Durability } from '../lib/durability.ts';
+import type {
+  Caller,
+  GrowingFile,
+  SpooledFile,
+  StartUpload,
+  StartedUpload,
+} from '../protocol/job-api.ts';
+import { type FilePart, type ReceivedForm, receiveMultipart } from './multipart.ts';
+import type { UploadLimit } from './upload-limit.ts';
+
+/** Where the files of a form land first, and how large they may be. */
+export type FormLimits = {
+  readonly spoolDir: string;
+  /** `fsync` for the spooled files; `transient` where they are only sent on. */
+  readonly durability?: Durability;
+  readonly maxUploadBytes: number;
+  readonly limitUploads: UploadLimit;
+  /** Sends a file on while it arrives; absent where uploads stay on this machine. */
+  readonly startUpload?: StartUpload | undefined;
+};
+
+type FormWork<T> = {
+  readonly maxFields?: number;
+  /** The media type under which a file is sent on while it arrives; `undefined`: it is not. */
+  readonly sentAs: (part: FilePart) => string | undefined;
+  /** `startedOf`: the upload that was started with this file, if it was this one. */
+  readonly work: (
+    form: ReceivedForm,
+    startedOf: (file: SpooledFile) => StartedUpload | undefined,
+  ) => Promise<T>;
+};
+
+/**
+ * Receives the form of a user and passes it to `work`. The first file may be sent on while the form still
+ * arrives; an upload that `work` does not finish is cancelled.
+ */
+export async function withReceivedForm<T>(
+  { spoolDir: dir, durability, maxUploadBytes, limitUploads, startUpload }: FormLimits,
+  { ctx, caller }: { readonly ctx: Koa.Context; readonly caller: Caller },
+  { maxFields, sentAs, work }: FormWork<T>,
+): Promise<T> {
+  let first: { readonly path: string; readonly started: StartedUpload } | undefined;
+  const atMostBytes = ctx.request.length ?? maxUploadBytes;
+  const follow = (part: FilePart, file: GrowingFile): void => {
+    const contentType = first ? undefined : sentAs(part);
+    if (contentType === undefined) return;
+    const started = startUpload?.(caller, { file, contentType, atMostBytes });
+    first = started && { path: file.path, started };
+  };
+  const options = { dir, durability, maxFileBytes: maxUploadBytes, maxFields, follow };
+  try {
+    const form = await limitUploads(caller.user, () => receiveMultipart(ctx.req, options));
+    return await work(form, ({ path }) => (first?.path === path ? first.started : undefined));
+  } finally {
+    first?.started.cancel();
+  }
+}
