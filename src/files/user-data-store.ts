@@ -5,6 +5,7 @@ import type { Readable } from 'node:stream';
 import { LRUCache } from 'lru-cache';
 import { moveIntoPlace } from '../lib/rename-new.ts';
 import { createKeyedMutex } from '../lib/concurrency.ts';
+import { isStorageFull } from '../lib/storage-errors.ts';
 import type { SpooledFile } from '../protocol/job-api.ts';
 import { type FolderEntry, type PathStatus, listBelow, statPath } from './folder-paths.ts';
 import { atMost } from '../lib/lru-size.ts';
@@ -12,8 +13,17 @@ import { atMost } from '../lib/lru-size.ts';
 /** Why nothing was changed; `blocked`: something else than a file is, or would be, in the way. */
 export type Unchanged = 'absent' | 'exists' | 'blocked' | 'full';
 
+type Written = Promise<PathStatus | Unchanged>;
+
 /** Files that front ends store for users: each user sees nothing but their own. */
-export type UserDataStore = {
+export type UserDataStore = UserDataReader & {
+  /** Stores a spooled file: whole and for good before this resolves. */
+  put(user: string, path: string, file: SpooledFile, how: Overwrite): Written;
+  move(user: string, from: string, to: string, how: Overwrite): Written;
+  remove(user: string, path: string): Promise<Unchanged | undefined>;
+};
+
+type UserDataReader = {
   /** The folder nothing of this user leaves. */
   folderFor(user: string): string;
   look(user: string, path: string): Promise<PathStatus>;
@@ -24,30 +34,105 @@ export type UserDataStore = {
   ): Promise<readonly FolderEntry[]>;
   /** The bytes of a file where they are not in a folder of this machine. */
   content?(user: string, path: string): Promise<Readable | undefined>;
-  /** Stores a spooled file: whole and for good before this resolves. */
-  put(
-    user: string,
-    path: string,
-    file: SpooledFile,
-    how: Overwrite,
-  ): Promise<PathStatus | Unchanged>;
-  move(user: string, from: string, to: string, how: Overwrite): Promise<PathStatus | Unchanged>;
-  remove(user: string, path: string): Promise<Unchanged | undefined>;
+};
+
+/** Where the files are. Paths are those that `look` answers; what is asked for was looked at just before. */
+export type UserDataPlace = UserDataReader & {
+  count(user: string): Promise<Usage>;
+  /** As many entries as a new file of this path adds at most. */
+  entriesOf(path: string): number;
+  put(file: SpooledFile, to: string, how: Overwrite): Written;
+  move(from: string, to: string, how: Overwrite): Written;
+  /** `false`: it was gone. */
+  remove(path: string): Promise<boolean>;
 };
 
 export type Overwrite = { readonly overwrite: boolean };
 
-/** Where a file is to be. */
-type Target = { readonly path: string; readonly how: Overwrite };
-
 type Usage = { bytes: number; entries: number };
 
 /** Folders count: they cannot be removed by a client. */
-export const MAX_USER_ENTRIES = 20_000;
+const MAX_USER_ENTRIES = 20_000;
 const MAX_USAGES = 1000;
 /** Other processes may have changed the files of a user since. */
 const USAGE_VALID_MS = 60_000;
-const FULL_DISK_CODES = new Set(['ENOSPC', 'EDQUOT']);
+
+/** Files of users in one place, within the quota of each user. */
+export function storeIn(place: UserDataPlace, quotaBytes: number): UserDataStore {
+  // Other processes may still change the files of the user meanwhile.
+  const inUserOrder = createKeyedMutex();
+  const usages = new LRUCache<string, Usage>({ ...atMost(MAX_USAGES), ttl: USAGE_VALID_MS });
+
+  async function countUsage(user: string): Promise<Usage> {
+    const usage = await place.count(user);
+    usages.set(user, usage);
+    return usage;
+  }
+
+  async function hasRoom(user: string, added: Usage): Promise<boolean> {
+    const fits = ({ bytes, entries }: Usage): boolean =>
+      bytes + added.bytes <= quotaBytes && entries + added.entries <= MAX_USER_ENTRIES;
+    const known = usages.get(user);
+    return (known !== undefined && fits(known)) || fits(await countUsage(user));
+  }
+
+  /** It may say too much, as all folders of a new path count as new: then the files are counted anew. */
+  function addUsage(user: string, { bytes, entries }: Usage): void {
+    const usage = usages.get(user);
+    if (usage === undefined) return;
+    usage.bytes += bytes;
+    usage.entries += entries;
+  }
+
+  type Write = { readonly path: string; readonly how: Overwrite; readonly bytes: number };
+
+  /** Writes where nothing is in the way and there is room. */
+  async function write(
+    user: string,
+    { path, how, bytes }: Write,
+    act: (to: string) => Written,
+  ): Written {
+    const target = await place.look(user, path);
+    const refusal = refusalFor(target, how);
+    if (refusal) return refusal;
+    const replacedBytes = target.kind === 'file' ? target.stats.size : 0;
+    const added = { bytes: bytes - replacedBytes, entries: place.entriesOf(path) };
+    if (!(await hasRoom(user, added))) return 'full';
+    addUsage(user, added);
+    try {
+      return await act(target.path);
+    } catch (error) {
+      // It may have come half-way.
+      usages.delete(user);
+      if (isStorageFull(error)) return 'full';
+      throw error;
+    }
+  }
+
+  async function move(user: string, from: string, to: string, how: Overwrite): Written {
+    const source = await place.look(user, from);
+    if (source.kind !== 'file') return noFile(source);
+    return write(user, { path: to, how, bytes: 0 }, (path) => place.move(source.path, path, how));
+  }
+
+  async function remove(user: string, path: string): Promise<Unchanged | undefined> {
+    const target = await place.look(user, path);
+    if (target.kind !== 'file') return noFile(target);
+    if (!(await place.remove(target.path))) return 'absent';
+    addUsage(user, { bytes: -target.stats.size, entries: -1 });
+    return undefined;
+  }
+
+  return {
+    ...place,
+    put: (user, path, file, how) =>
+      inUserOrder(user, () =>
+        write(user, { path, how, bytes: file.sizeBytes }, (to) => place.put(file, to, how)),
+      ),
+    move: (user, ...more) => inUserOrder(user, () => move(user, ...more)),
+    remove: (user, path) => inUserOrder(user, () => remove(user, path)),
+  };
+}
 
 /** Files of users below one folder. */
 export function createUserDataStore(options: {
@@ -55,120 +140,51 @@ export function createUserDataStore(options: {
   readonly quotaBytes: number;
 }): UserDataStore {
   const root = resolve(options.root);
-  // Other processes may still change the files of the user meanwhile.
-  const inUserOrder = createKeyedMutex();
-  const usages = new LRUCache<string, Usage>({ ...atMost(MAX_USAGES), ttl: USAGE_VALID_MS });
-
-  /** The folder nothing of this user leaves. */
-  function folderFor(user: string): string {
-    return join(root, folderNameOf(user));
-  }
-
-  async function countUsage(user: string): Promise<Usage> {
-    const entries = await listBelow(folderFor(user), { depth: 'all' });
-    const bytes = entries.reduce(
-      (sum, { stats, isFolder }) => sum + (isFolder ? 0 : stats.size),
-      0,
-    );
-    const usage = { bytes, entries: entries.length };
-    usages.set(user, usage);
-    return usage;
-  }
-
-  async function hasRoom(user: string, path: string, addedBytes: number): Promise<boolean> {
-    const addedEntries = path.split('/').length;
-    const fits = ({ bytes, entries }: Usage): boolean =>
-      bytes + addedBytes <= options.quotaBytes && entries + addedEntries <= MAX_USER_ENTRIES;
-    const known = usages.get(user);
-    return (known !== undefined && fits(known)) || fits(await countUsage(user));
-  }
-
-  /** It may say too much, as all folders of a new path count as new: then the files are counted anew. */
-  function addUsage(user: string, bytes: number, entries: number): void {
-    const usage = usages.get(user);
-    if (usage === undefined) return;
-    usage.bytes += bytes;
-    usage.entries += entries;
-  }
-
-  async function moveIn(user: string, file: Pick<SpooledFile, 'path'>, { path, how }: Target) {
-    try {
-      // Another process may have put a file there since this one looked.
-      const outcome = await moveIntoPlace(file, path, how.overwrite ? 'replace' : 'keep');
-      if (outcome === 'taken') return 'exists';
-      return { kind: 'file' as const, path, stats: await lstat(path) };
-    } catch (error) {
-      // It may have come half-way.
-      usages.delete(user);
-      if (FULL_DISK_CODES.has(codeOf(error))) return 'full';
-      throw error;
-    }
-  }
-
-  /** Moves the spooled file to its place: whole and for good before this resolves. */
-  async function put(
-    user: string,
-    path: string,
-    file: SpooledFile,
-    how: Overwrite,
-  ): Promise<PathStatus | Unchanged> {
-    const target = await statPath(folderFor(user), path);
-    const refusal = refusalFor(target, how);
-    if (refusal) return refusal;
-    const addedBytes = file.sizeBytes - (target.kind === 'file' ? target.stats.size : 0);
-    if (!(await hasRoom(user, path, addedBytes))) return 'full';
-    addUsage(user, addedBytes, path.split('/').length);
-    return moveIn(user, file, { path: target.path, how });
-  }
-
-  async function move(
-    user: string,
-    from: string,
-    to: string,
-    how: Overwrite,
-  ): Promise<PathStatus | Unchanged> {
-    const source = await statPath(folderFor(user), from);
-    if (source.kind !== 'file') return source.kind === 'blocked' ? 'blocked' : 'absent';
-    const target = await statPath(folderFor(user), to);
-    const refusal = refusalFor(target, how);
-    if (refusal) return refusal;
-    if (!(await hasRoom(user, to, 0))) return 'full';
-    addUsage(user, 0, to.split('/').length);
-    try {
-      return await moveIn(user, source, { path: target.path, how });
-    } catch (error) {
-      // Moved or removed at another process.
-      if (codeOf(error) === 'ENOENT') return 'absent';
-      throw error;
-    }
-  }
-
-  async function remove(user: string, path: string): Promise<Unchanged | undefined> {
-    const target = await statPath(folderFor(user), path);
-    if (target.kind !== 'file') return target.kind === 'blocked' ? 'blocked' : 'absent';
-    try {
-      await unlink(target.path);
-    } catch (error) {
-      if (codeOf(error) !== 'ENOENT') throw error;
-      return 'absent';
-    }
-    addUsage(user, -target.stats.size, -1);
-    return undefined;
-  }
-
-  return {
+  const folderFor = (user: string): string => join(root, folderNameOf(user));
+  const place: UserDataPlace = {
     folderFor,
-    look: (user: string, path: string) => statPath(folderFor(user), path),
-    list: (user: string, path: string, how: Parameters<typeof listBelow>[1]) =>
-      listBelow(join(folderFor(user), path), how),
-    put: (...to: Parameters<typeof put>) => inUserOrder(to[0], () => put(...to)),
-    move: (...to: Parameters<typeof move>) => inUserOrder(to[0], () => move(...to)),
-    remove: (user: string, path: string) => inUserOrder(user, () => remove(user, path)),
+    look: (user, path) => statPath(folderFor(user), path),
+    list: (user, path, how) => listBelow(join(folderFor(user), path), how),
+    async count(user) {
+      const entries = await listBelow(folderFor(user), { depth: 'all' });
+      const sizes = entries.map(({ stats, isFolder }) => (isFolder ? 0 : stats.size));
+      return { bytes: sizes.reduce((sum, size) => sum + size, 0), entries: entries.length };
+    },
+    entriesOf: (path) => path.split('/').length,
+    put: moveInto,
+    // Moved or removed at another process.
+    move: (path, to, how) => moveInto({ path }, to, how).catch(ifAbsent('absent' as const)),
+    remove: (path) =>
+      unlink(path)
+        .then(() => true)
+        .catch(ifAbsent(false)),
+  };
+  return storeIn(place, options.quotaBytes);
+}
+
+async function moveInto(
+  file: Pick<SpooledFile, 'path'>,
+  path: string,
+  { overwrite }: Overwrite,
+): Written {
+  // Another process may have put a file there since this one looked.
+  const outcome = await moveIntoPlace(file, path, overwrite ? 'replace' : 'keep');
+  return outcome === 'taken' ? 'exists' : { kind: 'file', path, stats: await lstat(path) };
+}
+
+function ifAbsent<Instead>(instead: Instead): (error: unknown) => Instead {
+  return (error) => {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return instead;
+    throw error;
   };
 }
 
+function noFile({ kind }: PathStatus): Unchanged {
+  return kind === 'blocked' ? 'blocked' : 'absent';
+}
+
 /** Why a file must not be put there, if it must not. */
-export function refusalFor(target: PathStatus, { overwrite }: Overwrite): Unchanged | undefined {
+function refusalFor(target: PathStatus, { overwrite }: Overwrite): Unchanged | undefined {
   if (target.kind === 'file') return overwrite ? undefined : 'exists';
   return target.kind === 'absent' ? undefined : 'blocked';
 }
@@ -177,8 +193,4 @@ export function refusalFor(target: PathStatus, { overwrite }: Overwrite): Unchan
 export function folderNameOf(user: string): string {
   if (/^\w{1,64}$/.test(user)) return user;
   return `_${createHash('sha256').update(user).digest('hex')}`;
-}
-
-function codeOf(error: unknown): string {
-  return (error as NodeJS.ErrnoException).code ?? '';
 }
