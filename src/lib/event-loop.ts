@@ -46,19 +46,3 @@ export function yieldEvery(count: number): (weight?: number) => Promise<void> | 
     return yieldToEventLoop();
   };
 }
-
-/** Characters written before other work may run; each piece counts as some characters. */
-const CHARS_PER_STEP = 256 * 1024;
-const CHARS_PER_PIECE = 200;
-
-/** Joins many pieces into one text; other work runs in between. */
-export async function joinInSteps(pieces: Iterable<string>): Promise<string> {
-  const pause = yieldEvery(CHARS_PER_STEP);
-  const parts: string[] = [];
-  for (const piece of pieces) {
-    parts.push(piece);
-    const step = pause(CHARS_PER_PIECE + piece.length);
-    if (step) await step;
-  }
-  return parts.join('');
-}

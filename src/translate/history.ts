@@ -1,5 +1,6 @@
 import { type Json, type JsonObject, stringifyJson } from '../protocol/json.ts';
-import { jsonPieces } from '../protocol/json-pieces.ts';
+import { stringifySteps } from '../protocol/json-steps.ts';
+import type { Steps } from '../protocol/steps.ts';
 import type { HistoryEntry, NodeOutput, QueueItem } from '../protocol/v1.ts';
 import type { Graph } from '../protocol/v2.ts';
 import { displayNode } from './graph.ts';
@@ -37,22 +38,25 @@ export function historyEntry(state: ProgressState, submitted: Submitted): Histor
   };
 }
 
-/** The same as the text that is stored, in pieces; `graphJson` is the text of the graph, where it was written already. */
-export function* historyPieces(
+/** The texts of graph and extra data as JSON. */
+export type SubmittedTexts = { readonly graphJson: string; readonly extraDataJson: string };
+
+/** The same as the text that is stored, written in steps. */
+export function* historySteps(
   state: ProgressState,
   submitted: Submitted,
-  graphJson?: string,
-): Generator<string> {
-  const { prompt, outputs, status, meta } = historyEntry(state, submitted);
-  const [number, promptId, graph, extraData, targets] = prompt;
-  yield `{"prompt":${stringifyJson([number, promptId]).slice(0, -1)},`;
-  if (graphJson === undefined) yield* jsonPieces(graph, 1);
-  else yield graphJson;
-  yield `,${stringifyJson(extraData)},${stringifyJson(targets)}],"outputs":`;
-  yield* jsonPieces(outputs as Json, 1);
-  yield `,"status":${stringifyJson(status)},"meta":`;
-  yield* jsonPieces(meta as Json, 1);
-  yield endOfStoredEntry(state.error);
+  { graphJson, extraDataJson }: SubmittedTexts,
+): Steps<string> {
+  const { outputs, status, meta } = historyEntry(state, submitted);
+  const { number, promptId, targets } = submitted;
+  const tuple = [stringifyJson(number), stringifyJson(promptId), graphJson, extraDataJson];
+  const members = [
+    `"prompt":[${tuple.join(',')},${stringifyJson(targets)}]`,
+    `"outputs":${yield* stringifySteps(outputs as Json)}`,
+    `"status":${stringifyJson(status)}`,
+    `"meta":${yield* stringifySteps(meta as Json)}`,
+  ];
+  return `{${members.join(',')}${endOfStoredEntry(state.error)}`;
 }
 
 /** v1's 5-tuple. */

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import {
   historyEntry,
-  historyPieces,
+  historySteps,
   historyV2Detail,
   historyV2Item,
   type Submitted,
@@ -10,6 +10,7 @@ import {
 import { type JobView, jobDetail, jobItem, jobStatus } from '../../src/translate/job-views.ts';
 import { endWord } from '../../src/translate/status.ts';
 import { type Json, stringifyJson } from '../../src/protocol/json.ts';
+import { runSteps } from '../../src/protocol/steps.ts';
 import type { HistoryEntry } from '../../src/protocol/v1.ts';
 import type { Job } from '../../src/protocol/v2.ts';
 import {
@@ -256,16 +257,20 @@ describe('GET /api/job/{id}/status', () => {
   });
 });
 
-describe('a history entry in pieces', () => {
-  const text = stringifyJson(historyEntry(ended(), SUBMITTED) as unknown as Json);
+describe('a history entry in steps', () => {
+  const { extraData } = SUBMITTED;
+  const texts = {
+    graphJson: stringifyJson(GRAPH as Json),
+    extraDataJson: stringifyJson(extraData),
+  };
 
   test('is the same text', () => {
-    expect([...historyPieces(ended(), SUBMITTED)].join('')).toBe(text);
+    const text = stringifyJson(historyEntry(ended(), SUBMITTED) as unknown as Json);
+    expect(runSteps(historySteps(ended(), SUBMITTED, texts))).toBe(text);
   });
 
-  test('takes the text of the graph where there is one', () => {
-    const pieces = [...historyPieces(ended(), SUBMITTED, stringifyJson(GRAPH as Json))];
-    expect(pieces.join('')).toBe(text);
-    expect(pieces).toContain(stringifyJson(GRAPH as Json));
+  test('takes the texts of graph and extra data as they are', () => {
+    const given = { graphJson: '{ "a": 1.0 }', extraDataJson: '{ }' };
+    expect(runSteps(historySteps(ended(), SUBMITTED, given))).toContain('{ "a": 1.0 },{ },');
   });
 });

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { historyPieces } from '../../src/translate/history.ts';
+import { runSteps } from '../../src/protocol/steps.ts';
+import { historySteps } from '../../src/translate/history.ts';
 import { type ExceptionWord, shownEntry } from '../../src/translate/stored-history-entry.ts';
 import type { HistoryEntry } from '../../src/protocol/v1.ts';
 import type { JobError } from '../../src/protocol/v2.ts';
@@ -17,7 +18,8 @@ function stored(error: JobError | null): string {
   const end = settled({ status: error ? 'failed' : 'succeeded', error }, new Map());
   const { state } = runScript(GRAPH, [status('running', []), started('1'), end]);
   const submitted = { number: 1, promptId: PROMPT_ID, graph: GRAPH, extraData: {}, targets: ['2'] };
-  return [...historyPieces(state, submitted)].join('');
+  const texts = { graphJson: JSON.stringify(GRAPH), extraDataJson: '{}' };
+  return runSteps(historySteps(state, submitted, texts));
 }
 
 function typeIn(text: string, word: ExceptionWord): unknown {

@@ -1,6 +1,6 @@
-import { joinInSteps } from '../../lib/event-loop.ts';
+import { runInSteps } from '../../lib/event-loop.ts';
 import type { PromptOutcome } from '../../ledger/ledger.ts';
-import { type Submitted, historyPieces } from '../../translate/history.ts';
+import { type Submitted, type SubmittedTexts, historySteps } from '../../translate/history.ts';
 import { withinLimit } from '../../translate/history-limit.ts';
 import type { ProgressState } from '../../translate/progress-state.ts';
 import { nodeTimesJson } from '../node-times.ts';
@@ -23,7 +23,7 @@ export async function toOutcome(
   const nodeTimes = nodeTimesJson(state);
   return {
     ...(shortened && { shortened }),
-    entryJson: await joinInSteps(historyPieces(state, shown, (shortened ?? texts).graphJson)),
+    entryJson: await runInSteps(historySteps(state, shown, shortened ?? texts)),
     statusWord: endWord(state.outcome ?? 'lost', state.error?.code),
     startedAtMs: state.startedAtMs,
     endedAtMs: state.endedAtMs ?? prompt.createdAtMs,
@@ -31,6 +31,6 @@ export async function toOutcome(
   };
 }
 
-function toTexts({ graph, extraData }: Submitted): NonNullable<PromptOutcome['shortened']> {
+function toTexts({ graph, extraData }: Submitted): SubmittedTexts {
   return { graphJson: stringifyJson(graph as Json), extraDataJson: stringifyJson(extraData) };
 }
