@@ -1,5 +1,4 @@
-import { NodeFailure } from './node.ts';
-import type { ImageValue, Inputs, MaskValue, NodeContext, Value } from './node.ts';
+import type { ImageValue, MaskValue, NodeContext } from './node.ts';
 
 /** The part of the context that an allocation needs: the job's memory meter. */
 export type Reserver = Pick<NodeContext, 'reserve'>;
@@ -73,63 +72,6 @@ const allocate = (context: Reserver, length: number): Float32Array => {
 export const frameOf = (value: ImageValue | MaskValue, index: number): Float32Array => {
   const size = value.data.length / value.batch;
   return value.data.subarray(index * size, (index + 1) * size);
-};
-
-const inputReader =
-  <T extends Value>(isRight: (value: Value | undefined) => value is T, expected: string) =>
-  (inputs: Inputs, name: string): T => {
-    const value = inputs[name];
-    return isRight(value) ? value : wrong(name, expected, value);
-  };
-
-const isKind =
-  <K extends 'image' | 'mask'>(kind: K) =>
-  (value: Value | undefined): value is Extract<Value, { kind: K }> =>
-    typeof value === 'object' && value !== null && value.kind === kind;
-
-/** The picture input of that name. v1 lets a literal into a picture input and fails only at run time. */
-export const imageInput = inputReader(isKind('image'), 'an image');
-
-/** The mask input of that name. */
-export const maskInput = inputReader(isKind('mask'), 'a mask');
-
-/** The text of that name. */
-export const stringInput = inputReader((value) => typeof value === 'string', 'a text');
-
-/** The yes-or-no of that name. */
-export const boolInput = inputReader((value) => typeof value === 'boolean', 'true or false');
-
-/** The whole number of that name, cut towards zero as v1's `int()` does. */
-export const intInput = (inputs: Inputs, name: string): number => {
-  const value = inputs[name];
-  if (typeof value === 'bigint') return Number(value);
-  return typeof value === 'number' && Number.isFinite(value)
-    ? Math.trunc(value)
-    : wrong(name, 'a whole number', value);
-};
-
-/** The number of that name. */
-export const floatInput = (inputs: Inputs, name: string): number => {
-  const value = inputs[name];
-  if (typeof value === 'bigint') return Number(value);
-  return typeof value === 'number' ? value : wrong(name, 'a number', value);
-};
-
-/** Reads an optional input; absent and null both count as not given. */
-export const optionalInput = <T>(
-  inputs: Inputs,
-  name: string,
-  read: (inputs: Inputs, name: string) => T,
-): T | undefined => ((inputs[name] ?? null) === null ? undefined : read(inputs, name));
-
-const wrong = (name: string, expected: string, value: Value | undefined): never => {
-  throw new NodeFailure('TypeError', `${name}: expected ${expected}, got ${describe(value)}`);
-};
-
-const describe = (value: Value | undefined): string => {
-  if (value === undefined || value === null) return 'nothing';
-  if (typeof value === 'string') return `the text ${JSON.stringify(value.slice(0, 80))}`;
-  return typeof value === 'object' ? `a ${value.kind}` : `the ${typeof value} ${String(value)}`;
 };
 
 /**

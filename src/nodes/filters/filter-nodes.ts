@@ -1,6 +1,7 @@
 import { imageQuantize } from './quantize.ts';
 import { type NodeDef, type ImageValue, type NodeContext, NodeFailure } from '../node.ts';
-import { imageInput, newImage, floatInput, intInput, stringInput } from '../tensor.ts';
+import { newImage } from '../tensor.ts';
+import { typedNode } from '../typed-node.ts';
 import { convolve, gaussian, sharpening } from './convolve.ts';
 import { fitted } from '../resample/resample.ts';
 
@@ -90,7 +91,7 @@ const blend = (
 };
 
 /** Mixing two pictures. */
-const imageBlend: NodeDef = {
+const imageBlend = typedNode({
   ...POSTPROCESSING,
   name: 'ImageBlend',
   required: {
@@ -99,21 +100,17 @@ const imageBlend: NodeDef = {
     blend_factor: ['FLOAT', { default: 0.5, min: 0.0, max: 1.0, step: 0.01 }],
     blend_mode: ['COMBO', { multiselect: false, options: Object.keys(MIXES) }],
   },
-  run: (inputs, context) => {
-    const first = imageInput(inputs, 'image1');
-    const given = imageInput(inputs, 'image2');
-    const mix = mixOf(stringInput(inputs, 'blend_mode'));
-    requireSameChannels(first, given);
+  run({ image1: first, image2, blend_factor: factor, blend_mode: mode }, context) {
+    const mix = mixOf(mode);
+    requireSameChannels(first, image2);
     // v1 fits the second picture to the first: bicubic, the middle kept.
-    const second = fitted(context, given, first, { method: 'bicubic', crop: 'center' });
-    return {
-      outputs: [blend(context, [first, second], mix, floatInput(inputs, 'blend_factor'))],
-    };
+    const second = fitted(context, image2, first, { method: 'bicubic', crop: 'center' });
+    return { outputs: [blend(context, [first, second], mix, factor)] };
   },
-};
+});
 
 /** Blurs with a Gaussian kernel. */
-const imageBlur: NodeDef = {
+const imageBlur = typedNode({
   ...POSTPROCESSING,
   name: 'ImageBlur',
   required: {
@@ -121,16 +118,14 @@ const imageBlur: NodeDef = {
     blur_radius: ['INT', { default: 1, min: 1, max: 31, step: 1 }],
     sigma: ['FLOAT', { default: 1.0, min: 0.1, max: 10.0, step: 0.1 }],
   },
-  run: (inputs, context) => {
-    const image = imageInput(inputs, 'image');
-    const radius = intInput(inputs, 'blur_radius');
+  run({ image, blur_radius: radius, sigma }, context) {
     if (radius === 0) return { outputs: [image] };
-    return { outputs: [convolve(context, image, gaussian(radius, floatInput(inputs, 'sigma')))] };
+    return { outputs: [convolve(context, image, gaussian(radius, sigma))] };
   },
-};
+});
 
 /** Sharpening: the picture minus its blur, clipped. */
-const imageSharpen: NodeDef = {
+const imageSharpen = typedNode({
   ...POSTPROCESSING,
   name: 'ImageSharpen',
   required: {
@@ -139,34 +134,30 @@ const imageSharpen: NodeDef = {
     sigma: ['FLOAT', { default: 1.0, min: 0.1, max: 10.0, step: 0.01 }],
     alpha: ['FLOAT', { default: 1.0, min: 0.0, max: 5.0, step: 0.01 }],
   },
-  run: (inputs, context) => {
-    const image = imageInput(inputs, 'image');
-    const radius = intInput(inputs, 'sharpen_radius');
+  run({ image, sharpen_radius: radius, sigma, alpha }, context) {
     if (radius === 0) return { outputs: [image] };
-    const blur = gaussian(radius, floatInput(inputs, 'sigma'));
-    const result = convolve(context, image, sharpening(blur, floatInput(inputs, 'alpha')));
+    const result = convolve(context, image, sharpening(gaussian(radius, sigma), alpha));
     for (let i = 0; i < result.data.length; i++) {
       result.data[i] = Math.min(Math.max(result.data[i] as number, 0), 1);
     }
     return { outputs: [result] };
   },
-};
+});
 
-const imageInvert: NodeDef = {
+const imageInvert = typedNode({
   name: 'ImageInvert',
   displayName: 'Invert Image',
   category: 'image',
   pythonModule: 'nodes',
   required: { image: ['IMAGE'] },
   outputs: [{ type: 'IMAGE' }],
-  run: (inputs, context) => {
-    const image = imageInput(inputs, 'image');
+  run({ image }, context) {
     const inverted = newImage(context, image);
     // Alpha is turned too; v1 makes no exception for it.
     for (let i = 0; i < image.data.length; i++) inverted.data[i] = 1 - (image.data[i] as number);
     return { outputs: [inverted] };
   },
-};
+});
 
 /** Everything that changes a picture's colours and keeps its size. */
 export const FILTER_NODES: readonly NodeDef[] = [

@@ -1,6 +1,7 @@
 import { medianCut, nearestIn, type Palette } from './palette.ts';
-import { type NodeContext, type NodeDef, NodeFailure } from '../node.ts';
-import { frameOf, fromBytes, imageInput, intInput, newImage, stringInput } from '../tensor.ts';
+import { type NodeContext, NodeFailure } from '../node.ts';
+import { frameOf, fromBytes, newImage } from '../tensor.ts';
+import { typedNode } from '../typed-node.ts';
 
 /** RGB bytes of one picture. */
 type Picture = { readonly width: number; readonly height: number; readonly data: Uint8Array };
@@ -109,7 +110,7 @@ const truncateToBytes = (levels: Float32Array): Uint8Array => {
 };
 
 /** Fewer colours. */
-export const imageQuantize: NodeDef = {
+export const imageQuantize = typedNode({
   name: 'ImageQuantize',
   category: 'image/postprocessing',
   pythonModule: 'comfy_extras.nodes_post_processing',
@@ -120,10 +121,8 @@ export const imageQuantize: NodeDef = {
     dither: ['COMBO', { multiselect: false, options: Object.keys(DITHERERS) }],
   },
   outputs: [{ type: 'IMAGE' }],
-  run: (inputs, context) => {
-    const image = imageInput(inputs, 'image');
-    const colours = intInput(inputs, 'colors');
-    const dither = findDitherer(stringInput(inputs, 'dither'));
+  run({ image, colors: colours, dither: word }, context) {
+    const dither = findDitherer(word);
     if (image.channels !== 3) {
       throw new NodeFailure('ValueError', `ImageQuantize needs 3 channels, got ${image.channels}`);
     }
@@ -135,4 +134,4 @@ export const imageQuantize: NodeDef = {
     }
     return { outputs: [result] };
   },
-};
+});

@@ -1,11 +1,12 @@
 import { fitted } from '../resample/resample.ts';
 import type { ImageValue, NodeContext, NodeDef } from '../node.ts';
-import { fillAlpha, frameOf, imageInput, intInput, levelOf, newImage } from '../tensor.ts';
+import { fillAlpha, frameOf, levelOf, newImage } from '../tensor.ts';
+import { typedNode } from '../typed-node.ts';
 
 const LEGACY = { pythonModule: 'nodes' } as const;
 const EXTRAS = { ...LEGACY, pythonModule: 'comfy_extras.nodes_images' } as const;
 
-const emptyImage: NodeDef = {
+const emptyImage = typedNode({
   ...LEGACY,
   name: 'EmptyImage',
   isBriefWhenSmall: true,
@@ -17,18 +18,15 @@ const emptyImage: NodeDef = {
     color: ['INT', { default: 0, min: 0, max: 0xffffff, step: 1, display: 'color' }],
   },
   outputs: [{ type: 'IMAGE' }],
-  run: (inputs, context) => {
-    const [width, height] = [intInput(inputs, 'width'), intInput(inputs, 'height')];
-    const batch = intInput(inputs, 'batch_size');
-    const colour = intInput(inputs, 'color');
+  run({ width, height, batch_size: batch, color: colour }, context) {
     const image = newImage(context, { batch, height, width, channels: 3 });
     const levels = [16, 8, 0].map((shift) => levelOf((colour >> shift) & 0xff));
     for (let i = 0; i < image.data.length; i++) image.data[i] = levels[i % 3] as number;
     return { outputs: [image] };
   },
-};
+});
 
-const getImageSize: NodeDef = {
+const getImageSize = typedNode({
   ...EXTRAS,
   name: 'GetImageSize',
   displayName: 'Get Image Size',
@@ -41,30 +39,28 @@ const getImageSize: NodeDef = {
     { type: 'INT', name: 'height' },
     { type: 'INT', name: 'batch_size' },
   ],
-  run: (inputs, context) => {
-    const { width, height, batch } = imageInput(inputs, 'image');
+  run({ image: { width, height, batch } }, context) {
     context.text(`width: ${width}, height: ${height}\n batch size: ${batch}`);
     return { outputs: [width, height, batch] };
   },
-};
+});
 
-const imageBatch: NodeDef = {
+const imageBatch = typedNode({
   ...LEGACY,
   name: 'ImageBatch',
   displayName: 'Batch Images',
   category: 'image',
   required: { image1: ['IMAGE'], image2: ['IMAGE'] },
   outputs: [{ type: 'IMAGE' }],
-  run: (inputs, context) => {
-    const given = [imageInput(inputs, 'image1'), imageInput(inputs, 'image2')] as const;
-    const channels = Math.max(given[0].channels, given[1].channels);
-    const first = fillAlpha(context, given[0], channels);
-    const second = fillAlpha(context, given[1], channels);
+  run({ image1, image2 }, context) {
+    const channels = Math.max(image1.channels, image2.channels);
+    const first = fillAlpha(context, image1, channels);
+    const second = fillAlpha(context, image2, channels);
     // v1 fits the second picture to the first: bilinear, the middle kept.
     const level = fitted(context, second, first, { method: 'bilinear', crop: 'center' });
     return { outputs: [concatenate(context, first, level)] };
   },
-};
+});
 
 const concatenate = (context: NodeContext, first: ImageValue, second: ImageValue): ImageValue => {
   const joined = newImage(context, { ...first, batch: first.batch + second.batch });
@@ -73,22 +69,20 @@ const concatenate = (context: NodeContext, first: ImageValue, second: ImageValue
   return joined;
 };
 
-const repeatImageBatch: NodeDef = {
+const repeatImageBatch = typedNode({
   ...EXTRAS,
   name: 'RepeatImageBatch',
   category: 'image/batch',
   required: { image: ['IMAGE'], amount: ['INT', { default: 1, min: 1, max: 4096 }] },
   outputs: [{ type: 'IMAGE' }],
-  run: (inputs, context) => {
-    const image = imageInput(inputs, 'image');
-    const amount = intInput(inputs, 'amount');
+  run({ image, amount }, context) {
     const repeated = newImage(context, { ...image, batch: image.batch * amount });
     for (let i = 0; i < amount; i++) repeated.data.set(image.data, i * image.data.length);
     return { outputs: [repeated] };
   },
-};
+});
 
-const imageFromBatch: NodeDef = {
+const imageFromBatch = typedNode({
   ...EXTRAS,
   name: 'ImageFromBatch',
   category: 'image/batch',
@@ -98,16 +92,15 @@ const imageFromBatch: NodeDef = {
     length: ['INT', { default: 1, min: 1, max: 4096 }],
   },
   outputs: [{ type: 'IMAGE' }],
-  run: (inputs, context) => {
-    const image = imageInput(inputs, 'image');
+  run({ image, batch_index: index, length }, context) {
     // Beyond the end v1 takes the last picture, and no more pictures than remain.
-    const first = Math.min(image.batch - 1, intInput(inputs, 'batch_index'));
-    const batch = Math.min(image.batch - first, intInput(inputs, 'length'));
+    const first = Math.min(image.batch - 1, index);
+    const batch = Math.min(image.batch - first, length);
     const taken = newImage(context, { ...image, batch });
     for (let i = 0; i < batch; i++) frameOf(taken, i).set(frameOf(image, first + i));
     return { outputs: [taken] };
   },
-};
+});
 
 /** Making, measuring and stacking pictures. */
 export const BASIC_NODES: readonly NodeDef[] = [

@@ -1,6 +1,7 @@
-import { NodeFailure, type ImageValue, type NodeDef } from '../node.ts';
+import { NodeFailure, type ImageValue } from '../node.ts';
 import { fitted, fittedMask } from '../resample/resample.ts';
-import { imageInput, maskInput, newImage, newMask, stringInput } from '../tensor.ts';
+import { newImage, newMask } from '../tensor.ts';
+import { typedNode } from '../typed-node.ts';
 
 const { fround, max, min } = Math;
 
@@ -97,7 +98,7 @@ const modeOf = (name: string): Mode => {
 const LEAST_ALPHA = fround(1e-5);
 
 /** Compositing two pictures whose masks say where they are transparent. */
-export const porterDuffImageComposite: NodeDef = {
+export const porterDuffImageComposite = typedNode({
   name: 'PorterDuffImageComposite',
   displayName: 'Porter-Duff Image Composite',
   category: 'mask/compositing',
@@ -111,14 +112,12 @@ export const porterDuffImageComposite: NodeDef = {
     mode: ['COMBO', { default: 'DST', multiselect: false, options: MODE_NAMES }],
   },
   outputs: [{ type: 'IMAGE' }, { type: 'MASK' }],
-  run: (inputs, context) => {
-    const mode = modeOf(stringInput(inputs, 'mode'));
-    const destination = imageInput(inputs, 'destination');
-    const given = imageInput(inputs, 'source');
-    requireSameChannels(given, destination);
-    const source = fitted(context, given, destination, FIT);
-    const sourceMask = fittedMask(context, maskInput(inputs, 'source_alpha'), destination, FIT);
-    const mask = fittedMask(context, maskInput(inputs, 'destination_alpha'), destination, FIT);
+  run({ destination, ...inputs }, context) {
+    const mode = modeOf(inputs.mode);
+    requireSameChannels(inputs.source, destination);
+    const source = fitted(context, inputs.source, destination, FIT);
+    const sourceMask = fittedMask(context, inputs.source_alpha, destination, FIT);
+    const mask = fittedMask(context, inputs.destination_alpha, destination, FIT);
     // The shortest batch decides how many pictures come out.
     const batch = Math.min(...[source, sourceMask, destination, mask].map((one) => one.batch));
     const image = newImage(context, { ...destination, batch });
@@ -142,7 +141,7 @@ export const porterDuffImageComposite: NodeDef = {
     }
     return { outputs: [image, alpha] };
   },
-};
+});
 
 const requireSameChannels = (source: ImageValue, destination: ImageValue): void => {
   if (source.channels === destination.channels) return;

@@ -3,23 +3,14 @@ import { NodeFailure } from '../node.ts';
 import type { ImageValue, MaskValue, NodeContext, NodeDef } from '../node.ts';
 import { copyOf, overlapOf, type Point } from './region.ts';
 import { fitted, fittedMask } from '../resample/resample.ts';
-import {
-  type Size,
-  boolInput,
-  eachRow,
-  imageInput,
-  intInput,
-  maskInput,
-  newImage,
-  newMask,
-  optionalInput,
-} from '../tensor.ts';
+import { type Size, eachRow, newImage, newMask } from '../tensor.ts';
+import { typedNode } from '../typed-node.ts';
 
 const { fround } = Math;
 
 const OFFSET = ['INT', { default: 0, min: 0, max: 16384, step: 1 }] as const;
 
-const imageCompositeMasked: NodeDef = {
+const imageCompositeMasked = typedNode({
   name: 'ImageCompositeMasked',
   category: 'image',
   pythonModule: 'comfy_extras.nodes_mask',
@@ -32,21 +23,15 @@ const imageCompositeMasked: NodeDef = {
   },
   optional: { mask: ['MASK'] },
   outputs: [{ type: 'IMAGE' }],
-  run: (inputs, context) => {
-    const destination = imageInput(inputs, 'destination');
-    const given = imageInput(inputs, 'source');
+  run({ destination, source: given, x, y, resize_source: isResized, mask }, context) {
     requireChannels(destination, given);
-    const source = boolInput(inputs, 'resize_source')
-      ? fitted(context, given, destination, STRETCHED)
-      : given;
-    const mask = optionalInput(inputs, 'mask', maskInput);
-    const at = { x: intInput(inputs, 'x'), y: intInput(inputs, 'y') };
+    const source = isResized ? fitted(context, given, destination, STRETCHED) : given;
     const result = copyOf(context, destination);
     const fittingMask = mask && fittedMask(context, mask, source, STRETCHED);
-    composite(context, result, { source, at, mask: fittingMask });
+    composite(context, result, { source, at: { x, y }, mask: fittingMask });
     return { outputs: [result] };
   },
-};
+});
 
 /**
  * v1 drops alpha when the destination has no alpha channel, but fails when the source is the one
@@ -95,15 +80,14 @@ const COMPOSITING = {
   style: 'v3',
 } as const;
 
-const joinImageWithAlpha: NodeDef = {
+const joinImageWithAlpha = typedNode({
   ...COMPOSITING,
   name: 'JoinImageWithAlpha',
   displayName: 'Join Image with Alpha',
   required: { image: ['IMAGE', {}], alpha: ['MASK', {}] },
   outputs: [{ type: 'IMAGE' }],
-  run: (inputs, context) => {
-    const image = imageInput(inputs, 'image');
-    const mask = fittedMask(context, maskInput(inputs, 'alpha'), image, STRETCHED);
+  run({ image, alpha }, context) {
+    const mask = fittedMask(context, alpha, image, STRETCHED);
     const colours = Math.min(3, image.channels);
     const batch = Math.min(image.batch, mask.batch);
     const joined = newImage(context, { ...image, batch, channels: colours + 1 });
@@ -115,16 +99,15 @@ const joinImageWithAlpha: NodeDef = {
     }
     return { outputs: [joined] };
   },
-};
+});
 
-const splitImageWithAlpha: NodeDef = {
+const splitImageWithAlpha = typedNode({
   ...COMPOSITING,
   name: 'SplitImageWithAlpha',
   displayName: 'Split Image with Alpha',
   required: { image: ['IMAGE', {}] },
   outputs: [{ type: 'IMAGE' }, { type: 'MASK' }],
-  run: (inputs, context) => {
-    const image = imageInput(inputs, 'image');
+  run({ image }, context) {
     const { channels, data } = image;
     const colours = Math.min(3, channels);
     const opaque = newImage(context, { ...image, channels: colours });
@@ -136,7 +119,7 @@ const splitImageWithAlpha: NodeDef = {
     }
     return { outputs: [opaque, mask] };
   },
-};
+});
 
 /** Everything that lays pictures over one another, or handles their transparency. */
 export const COMPOSE_NODES: readonly NodeDef[] = [

@@ -2,14 +2,14 @@ import { decodeFirst, decodeFrames, type ImageFile } from '../codecs/decode.ts';
 import { rgbOf, rgbaOf, type Picture } from '../codecs/decode-still.ts';
 import type {
   ImageValue,
-  Inputs,
   InputSpec,
   MaskValue,
   NodeContext,
   NodeDef,
   NodeResult,
 } from '../node.ts';
-import { byteImage, frameOf, levelOf, newMask, stringInput } from '../tensor.ts';
+import { byteImage, frameOf, levelOf, newMask } from '../tensor.ts';
+import { typedNode } from '../typed-node.ts';
 
 /** v1's mask for a file without alpha, whatever the picture's size. */
 const NO_MASK = { height: 64, width: 64 } as const;
@@ -26,7 +26,7 @@ const LOADS = { pythonModule: 'nodes', fileInputs: ['image'] } as const;
 
 /** The nodes that read image files. */
 export const LOAD_NODES: readonly NodeDef[] = [
-  {
+  typedNode({
     ...LOADS,
     name: 'LoadImage',
     displayName: 'Load Image',
@@ -34,8 +34,8 @@ export const LOAD_NODES: readonly NodeDef[] = [
     required: { image: UPLOADED },
     outputs: [{ type: 'IMAGE' }, { type: 'MASK' }],
     run: loadImage,
-  },
-  {
+  }),
+  typedNode({
     ...LOADS,
     name: 'LoadImageMask',
     displayName: 'Load Image (as Mask)',
@@ -43,8 +43,8 @@ export const LOAD_NODES: readonly NodeDef[] = [
     required: { image: UPLOADED, channel: [CHANNELS] },
     outputs: [{ type: 'MASK' }],
     run: loadImageMask,
-  },
-  {
+  }),
+  typedNode({
     ...LOADS,
     name: 'LoadImageOutput',
     displayName: 'Load Image (from Outputs)',
@@ -67,22 +67,26 @@ export const LOAD_NODES: readonly NodeDef[] = [
     outputs: [{ type: 'IMAGE' }, { type: 'MASK' }],
     experimental: true,
     run: loadImage,
-  },
+  }),
 ];
 
-async function loadImage(inputs: Inputs, context: NodeContext): Promise<NodeResult> {
-  const pictures = sameSize(await decodeFrames(await readImage(inputs, context)));
+type Chosen = { readonly image: string };
+
+async function loadImage({ image }: Chosen, context: NodeContext): Promise<NodeResult> {
+  const pictures = sameSize(await decodeFrames(await readImage(image, context)));
   context.check();
   return { outputs: [toImage(context, pictures), toMask(context, pictures)] };
 }
 
 /** Unlike LoadImage this takes one frame only, and a file without alpha has an opaque one of its size. */
-async function loadImageMask(inputs: Inputs, context: NodeContext): Promise<NodeResult> {
-  const picture = await decodeFirst(await readImage(inputs, context));
+async function loadImageMask(
+  { image, channel }: Chosen & { readonly channel: string },
+  context: NodeContext,
+): Promise<NodeResult> {
+  const picture = await decodeFirst(await readImage(image, context));
   const { width, height } = picture;
   context.check();
   const mask = newMask(context, { batch: 1, height, width });
-  const channel = stringInput(inputs, 'channel');
   copyChannel(rgbaOf(picture), mask.data, {
     offset: BYTE_OF[channel] ?? 0,
     inverted: channel === 'alpha',
@@ -90,8 +94,7 @@ async function loadImageMask(inputs: Inputs, context: NodeContext): Promise<Node
   return { outputs: [mask] };
 }
 
-async function readImage(inputs: Inputs, context: NodeContext): Promise<ImageFile> {
-  const name = stringInput(inputs, 'image');
+async function readImage(name: string, context: NodeContext): Promise<ImageFile> {
   return { name, bytes: await context.readFile(name) };
 }
 

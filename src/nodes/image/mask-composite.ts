@@ -1,6 +1,7 @@
-import { type MaskValue, type NodeDef, NodeFailure } from '../node.ts';
+import { type MaskValue, NodeFailure } from '../node.ts';
 import { asMask, asPicture, copyOf, overlapOf } from './region.ts';
-import { eachRow, intInput, maskInput, stringInput } from '../tensor.ts';
+import { eachRow } from '../tensor.ts';
+import { typedNode } from '../typed-node.ts';
 
 type Operation = (destination: number, source: number) => number;
 
@@ -19,7 +20,7 @@ const OPERATIONS: ReadonlyMap<string, Operation> = new Map([
 const OFFSET = ['INT', { default: 0, min: 0, max: 16384, step: 1 }] as const;
 
 /** Combining a mask with another one laid over a part of it. */
-export const maskComposite: NodeDef = {
+export const maskComposite = typedNode({
   name: 'MaskComposite',
   category: 'mask',
   pythonModule: 'comfy_extras.nodes_mask',
@@ -31,15 +32,12 @@ export const maskComposite: NodeDef = {
     operation: [[...OPERATIONS.keys()]],
   },
   outputs: [{ type: 'MASK' }],
-  run: (inputs, context) => {
-    const destination = asMask(copyOf(context, asPicture(maskInput(inputs, 'destination'))));
-    const source = maskInput(inputs, 'source');
-    const at = { x: intInput(inputs, 'x'), y: intInput(inputs, 'y') };
+  run({ source, x, y, ...inputs }, context) {
+    const destination = asMask(copyOf(context, asPicture(inputs.destination)));
     // A word that only a link can bring changes nothing, as in v1.
-    const operation =
-      OPERATIONS.get(stringInput(inputs, 'operation')) ?? ((level: number) => level);
+    const operation = OPERATIONS.get(inputs.operation) ?? ((level: number) => level);
     fittingBatches(destination, source);
-    const { width, height, inTarget, inSource } = overlapOf(destination, source, at);
+    const { width, height, inTarget, inSource } = overlapOf(destination, source, { x, y });
     const { data } = destination;
     eachRow(context, { batch: destination.batch, height }, (row) => {
       const [frame, line] = [Math.floor(row / height), row % height];
@@ -47,15 +45,15 @@ export const maskComposite: NodeDef = {
       const to = targetLine * destination.width + inTarget.x;
       const sourceLine = (frame % source.batch) * source.height + inSource.y + line;
       const from = sourceLine * source.width + inSource.x;
-      for (let x = 0; x < width; x++) {
-        data[to + x] = operation(data[to + x] as number, source.data[from + x] as number);
+      for (let i = 0; i < width; i++) {
+        data[to + i] = operation(data[to + i] as number, source.data[from + i] as number);
       }
     });
     // Also where nothing was laid over.
     for (let i = 0; i < data.length; i++) data[i] = Math.min(1, Math.max(0, data[i] as number));
     return { outputs: [destination] };
   },
-};
+});
 
 const fittingBatches = (destination: MaskValue, source: MaskValue): void => {
   if (source.batch === 1 || source.batch === destination.batch) return;

@@ -1,8 +1,9 @@
-import type { MaskValue, NodeContext, NodeDef } from '../node.ts';
-import { boolInput, frameOf, intInput, maskInput, newMask } from '../tensor.ts';
+import type { MaskValue, NodeContext } from '../node.ts';
+import { frameOf, newMask } from '../tensor.ts';
+import { typedNode } from '../typed-node.ts';
 
 /** Grows or shrinks the area of a mask, pixel by pixel. */
-export const growMask: NodeDef = {
+export const growMask = typedNode({
   name: 'GrowMask',
   category: 'mask',
   pythonModule: 'comfy_extras.nodes_mask',
@@ -12,10 +13,7 @@ export const growMask: NodeDef = {
     tapered_corners: ['BOOLEAN', { default: true }],
   },
   outputs: [{ type: 'MASK' }],
-  run: (inputs, context) => {
-    const mask = maskInput(inputs, 'mask');
-    const expand = intInput(inputs, 'expand');
-    const isTapered = boolInput(inputs, 'tapered_corners');
+  run({ mask, expand, tapered_corners: isTapered }, context) {
     const grown = newMask(context, mask);
     // Narrowing is widening of the negative.
     const sign = expand < 0 ? -1 : 1;
@@ -35,7 +33,7 @@ export const growMask: NodeDef = {
     for (let i = 0; i < grown.data.length; i++) grown.data[i] = sign * (grown.data[i] as number);
     return { outputs: [grown] };
   },
-};
+});
 
 type Sheet = Pick<MaskValue, 'data' | 'width' | 'height'>;
 

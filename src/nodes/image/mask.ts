@@ -2,16 +2,8 @@ import { type MaskValue, type NodeContext, type NodeDef, NodeFailure } from '../
 import { maskComposite } from './mask-composite.ts';
 import { growMask } from './mask-grow.ts';
 import { asMask, asPicture, cutOut, spanWithin } from './region.ts';
-import {
-  floatInput,
-  imageInput,
-  intInput,
-  maskInput,
-  newImage,
-  newMask,
-  roundHalfEven,
-  stringInput,
-} from '../tensor.ts';
+import { newImage, newMask, roundHalfEven } from '../tensor.ts';
+import { typedNode } from '../typed-node.ts';
 
 const { fround } = Math;
 
@@ -26,17 +18,14 @@ const COMMON = {
 const TO_MASK = { ...COMMON, outputs: [{ type: 'MASK' }] } as const;
 
 /** Fading a mask out towards its edges. */
-const featherMask: NodeDef = {
+const featherMask = typedNode({
   ...TO_MASK,
   name: 'FeatherMask',
   required: { mask: ['MASK'], left: OFFSET, top: OFFSET, right: OFFSET, bottom: OFFSET },
-  run: (inputs, context) => {
-    const mask = maskInput(inputs, 'mask');
+  run({ mask, ...feathers }, context) {
     const { width, height } = mask;
-    const left = rampUp(width, intInput(inputs, 'left'));
-    const right = rampDown(width, intInput(inputs, 'right'));
-    const top = rampUp(height, intInput(inputs, 'top'));
-    const bottom = rampDown(height, intInput(inputs, 'bottom'));
+    const [left, right] = [rampUp(width, feathers.left), rampDown(width, feathers.right)];
+    const [top, bottom] = [rampUp(height, feathers.top), rampDown(height, feathers.bottom)];
     const feathered = newMask(context, mask);
     for (let row = 0; row < mask.batch * height; row++) {
       context.check();
@@ -49,7 +38,7 @@ const featherMask: NodeDef = {
     }
     return { outputs: [feathered] };
   },
-};
+});
 
 /** Factors growing from the first position on; a feather longer than the mask is cut to its length. */
 const rampUp = (length: number, feather: number): Float32Array => {
@@ -70,14 +59,12 @@ const rampDown = (length: number, feather: number): Float32Array => {
 
 const CHANNELS = ['red', 'green', 'blue', 'alpha'] as const;
 
-const imageToMask: NodeDef = {
+const imageToMask = typedNode({
   ...TO_MASK,
   name: 'ImageToMask',
   displayName: 'Convert Image to Mask',
   required: { image: ['IMAGE'], channel: [CHANNELS] },
-  run: (inputs, context) => {
-    const image = imageInput(inputs, 'image');
-    const word = stringInput(inputs, 'channel');
+  run({ image, channel: word }, context) {
     const channel = CHANNELS.findIndex((name) => name === word);
     if (channel < 0) throw new NodeFailure('ValueError', `There is no channel ${word}`);
     if (channel >= image.channels) {
@@ -91,16 +78,15 @@ const imageToMask: NodeDef = {
     }
     return { outputs: [mask] };
   },
-};
+});
 
-const maskToImage: NodeDef = {
+const maskToImage = typedNode({
   ...COMMON,
   name: 'MaskToImage',
   displayName: 'Convert Mask to Image',
   required: { mask: ['MASK'] },
   outputs: [{ type: 'IMAGE' }],
-  run: (inputs, context) => {
-    const mask = maskInput(inputs, 'mask');
+  run({ mask }, context) {
     const image = newImage(context, { ...mask, channels: 3 });
     for (let i = 0, to = 0; i < mask.data.length; i++) {
       if (i % mask.width === 0) context.check();
@@ -109,18 +95,16 @@ const maskToImage: NodeDef = {
     }
     return { outputs: [image] };
   },
-};
+});
 
-const imageColorToMask: NodeDef = {
+const imageColorToMask = typedNode({
   ...TO_MASK,
   name: 'ImageColorToMask',
   required: {
     image: ['IMAGE'],
     color: ['INT', { default: 0, min: 0, max: 0xffffff, step: 1, display: 'color' }],
   },
-  run: (inputs, context) => {
-    const { data, channels, ...shape } = imageInput(inputs, 'image');
-    const colour = intInput(inputs, 'color');
+  run({ image: { data, channels, ...shape }, color: colour }, context) {
     const mask = newMask(context, shape);
     const level = (index: number): number => byteOf(data[index] as number);
     for (let i = 0, from = 0; i < mask.data.length; i++, from += channels) {
@@ -130,13 +114,13 @@ const imageColorToMask: NodeDef = {
     }
     return { outputs: [mask] };
   },
-};
+});
 
 /** Here v1 rounds, where saving cuts off. */
 const byteOf = (level: number): number =>
   roundHalfEven(fround(Math.min(1, Math.max(0, level)) * 255));
 
-const solidMask: NodeDef = {
+const solidMask = typedNode({
   ...TO_MASK,
   name: 'SolidMask',
   required: {
@@ -144,16 +128,15 @@ const solidMask: NodeDef = {
     width: SIDE,
     height: SIDE,
   },
-  run: (inputs, context) => {
-    const [width, height] = [intInput(inputs, 'width'), intInput(inputs, 'height')];
+  run({ value, width, height }, context) {
     if (width < 1 || height < 1) {
       throw new NodeFailure('RuntimeError', `There is no mask of ${width} × ${height} pixels`);
     }
     const mask = newMask(context, { batch: 1, width, height });
-    mask.data.fill(floatInput(inputs, 'value'));
+    mask.data.fill(value);
     return { outputs: [mask] };
   },
-};
+});
 
 const eachLevel = (
   context: NodeContext,
@@ -168,44 +151,38 @@ const eachLevel = (
   return changed;
 };
 
-const invertMask: NodeDef = {
+const invertMask = typedNode({
   ...TO_MASK,
   name: 'InvertMask',
   required: { mask: ['MASK'] },
-  run: (inputs, context) => ({
-    outputs: [eachLevel(context, maskInput(inputs, 'mask'), (level) => 1 - level)],
-  }),
-};
+  run: ({ mask }, context) => ({ outputs: [eachLevel(context, mask, (level) => 1 - level)] }),
+});
 
-const thresholdMask: NodeDef = {
+const thresholdMask = typedNode({
   ...TO_MASK,
   name: 'ThresholdMask',
   required: {
     mask: ['MASK'],
     value: ['FLOAT', { default: 0.5, min: 0.0, max: 1.0, step: 0.01 }],
   },
-  run: (inputs, context) => {
+  run({ mask, value }, context) {
     // Compared in single precision: a level of 51/255 is not above 0.2.
-    const value = fround(floatInput(inputs, 'value'));
-    const mask = maskInput(inputs, 'mask');
-    return { outputs: [eachLevel(context, mask, (level) => (level > value ? 1 : 0))] };
+    const least = fround(value);
+    return { outputs: [eachLevel(context, mask, (level) => (level > least ? 1 : 0))] };
   },
-};
+});
 
-const cropMask: NodeDef = {
+const cropMask = typedNode({
   ...TO_MASK,
   name: 'CropMask',
   required: { mask: ['MASK'], x: OFFSET, y: OFFSET, width: SIDE, height: SIDE },
-  run: (inputs, context) => {
-    const mask = asPicture(maskInput(inputs, 'mask'));
+  run({ mask, x, y, width, height }, context) {
     // Unlike ImageCrop's, a corner outside the mask is not moved back onto it.
-    const [x, y] = [intInput(inputs, 'x'), intInput(inputs, 'y')];
-    const [width, height] = [intInput(inputs, 'width'), intInput(inputs, 'height')];
     const columns = spanWithin(mask.width, { start: x, end: x + width });
     const rows = spanWithin(mask.height, { start: y, end: y + height });
-    return { outputs: [asMask(cutOut(context, mask, { columns, rows }))] };
+    return { outputs: [asMask(cutOut(context, asPicture(mask), { columns, rows }))] };
   },
-};
+});
 
 /** Everything that makes, changes or converts masks. */
 export const MASK_NODES: readonly NodeDef[] = [

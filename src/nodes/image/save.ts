@@ -1,24 +1,9 @@
 import type { JsonObject } from '../../protocol/json.ts';
-import type {
-  ImageValue,
-  Inputs,
-  InputSpec,
-  MaskValue,
-  NodeContext,
-  NodeDef,
-  NodeResult,
-} from '../node.ts';
+import type { ImageValue, MaskValue, NodeContext, NodeDef, NodeResult } from '../node.ts';
 import { fileName, previewPrefix, savePath } from './save-path.ts';
 import { encodePng, metadataTexts } from '../codecs/encode-png.ts';
-import {
-  imageInput,
-  maskInput,
-  newImage,
-  stringInput,
-  boolInput,
-  floatInput,
-  intInput,
-} from '../tensor.ts';
+import { newImage } from '../tensor.ts';
+import { typedNode } from '../typed-node.ts';
 import { encodeApng } from '../codecs/encode-apng.ts';
 import { encodeWebp } from '../codecs/encode-webp.ts';
 
@@ -33,11 +18,11 @@ const SAVES = {
   isBriefWhenSmall: true,
 } as const;
 
-const PREFIX: InputSpec = ['STRING', { default: 'ComfyUI' }];
+const PREFIX = ['STRING', { default: 'ComfyUI' }] as const;
 
 /** The nodes that write still pictures. */
 export const SAVE_NODES: readonly NodeDef[] = [
-  {
+  typedNode({
     name: 'SaveImage',
     displayName: 'Save Image',
     description: 'Keeps pictures as PNG files among the outputs.',
@@ -45,13 +30,10 @@ export const SAVE_NODES: readonly NodeDef[] = [
     pythonModule: 'nodes',
     required: { images: ['IMAGE', {}], filename_prefix: PREFIX },
     ...SAVES,
-    run: (inputs, context) =>
-      saveStills(imageInput(inputs, 'images'), context, {
-        prefix: stringInput(inputs, 'filename_prefix'),
-        temp: false,
-      }),
-  },
-  {
+    run: ({ images, filename_prefix: prefix }, context) =>
+      saveStills(images, context, { prefix, temp: false }),
+  }),
+  typedNode({
     name: 'PreviewImage',
     displayName: 'Preview Image',
     description: 'Shows pictures without keeping them.',
@@ -59,18 +41,18 @@ export const SAVE_NODES: readonly NodeDef[] = [
     pythonModule: 'nodes',
     required: { images: ['IMAGE'] },
     ...SAVES,
-    run: (inputs, context) => preview(imageInput(inputs, 'images'), context),
-  },
-  {
+    run: ({ images }, context) => preview(images, context),
+  }),
+  typedNode({
     name: 'MaskPreview',
     description: 'Shows masks as grey pictures without keeping them.',
     category: 'mask',
     pythonModule: 'comfy_extras.nodes_mask',
     required: { mask: ['MASK'] },
     ...SAVES,
-    run: (inputs, context) => preview(greyImage(context, maskInput(inputs, 'mask')), context),
-  },
-  {
+    run: ({ mask }, context) => preview(greyImage(context, mask), context),
+  }),
+  typedNode({
     name: 'SaveImageWebsocket',
     category: 'api/image',
     pythonModule: 'custom_nodes.websocket_image_save',
@@ -79,7 +61,7 @@ export const SAVE_NODES: readonly NodeDef[] = [
     outputNode: true,
     alwaysRuns: true,
     run: sendImages,
-  },
+  }),
 ];
 
 type Destination = {
@@ -120,8 +102,10 @@ async function saveStills(
 }
 
 /** Each picture belongs to the progress message of its own step, which v1 counts from 0. */
-async function sendImages(inputs: Inputs, context: NodeContext): Promise<NodeResult> {
-  const images = imageInput(inputs, 'images');
+async function sendImages(
+  { images }: { readonly images: ImageValue },
+  context: NodeContext,
+): Promise<NodeResult> {
   for (let i = 0; i < images.batch; i++) {
     const bytes = await encodePng(images, i, { compressionLevel: COMPRESSION.saved, texts: [] });
     await context.save({
@@ -144,11 +128,11 @@ function greyImage(context: NodeContext, mask: MaskValue): ImageValue {
   return image;
 }
 
-const ANIMATED_INPUTS: { readonly [name: string]: InputSpec } = {
+const ANIMATED_INPUTS = {
   images: ['IMAGE'],
-  filename_prefix: ['STRING', { default: 'ComfyUI' }],
+  filename_prefix: PREFIX,
   fps: ['FLOAT', { default: 6.0, min: 0.01, max: 1000.0, step: 0.01 }],
-};
+} as const;
 
 /** The effort of the WEBP encoder, by v1's `method`. */
 const EFFORT: { readonly [method: string]: number } = { default: 4, fastest: 0, slowest: 6 };
@@ -161,7 +145,7 @@ const ANIMATION = {
 
 /** The nodes that write a batch as one moving picture. */
 export const SAVE_ANIMATED_NODES: readonly NodeDef[] = [
-  {
+  typedNode({
     ...ANIMATION,
     name: 'SaveAnimatedWEBP',
     required: {
@@ -170,53 +154,45 @@ export const SAVE_ANIMATED_NODES: readonly NodeDef[] = [
       quality: ['INT', { default: 80, min: 0, max: 100 }],
       method: [Object.keys(EFFORT)],
     },
-    run: saveWebp,
-  },
-  {
+    async run({ images, fps, lossless, quality, method, filename_prefix: prefix }, context) {
+      const effort = EFFORT[method] ?? 4;
+      const common = { durationMs: frameMs(fps), texts: metadataTexts(context) };
+      const bytes = await encodeWebp(images, { ...common, lossless, quality, effort });
+      return saveAnimation(context, { images, prefix, bytes, extension: 'webp' });
+    },
+  }),
+  typedNode({
     ...ANIMATION,
     name: 'SaveAnimatedPNG',
     required: { ...ANIMATED_INPUTS, compress_level: ['INT', { default: 4, min: 0, max: 9 }] },
-    run: saveApng,
-  },
+    async run({ images, fps, compress_level: compressionLevel, filename_prefix: prefix }, context) {
+      const common = { durationMs: frameMs(fps), texts: metadataTexts(context) };
+      const bytes = await encodeApng(images, context, { ...common, compressionLevel });
+      return saveAnimation(context, { images, prefix, bytes, extension: 'png' });
+    },
+  }),
 ];
 
-async function saveWebp(inputs: Inputs, context: NodeContext): Promise<NodeResult> {
-  const images = imageInput(inputs, 'images');
-  const bytes = await encodeWebp(images, {
-    durationMs: frameMs(inputs),
-    lossless: boolInput(inputs, 'lossless'),
-    quality: intInput(inputs, 'quality'),
-    effort: EFFORT[stringInput(inputs, 'method')] ?? 4,
-    texts: metadataTexts(context),
-  });
-  return save(inputs, context, { images, bytes, extension: 'webp', contentType: 'image/webp' });
-}
-
-async function saveApng(inputs: Inputs, context: NodeContext): Promise<NodeResult> {
-  const images = imageInput(inputs, 'images');
-  const bytes = await encodeApng(images, context, {
-    durationMs: frameMs(inputs),
-    compressionLevel: intInput(inputs, 'compress_level'),
-    texts: metadataTexts(context),
-  });
-  return save(inputs, context, { images, bytes, extension: 'png', contentType: 'image/png' });
-}
+type Animation = {
+  readonly images: ImageValue;
+  readonly prefix: string;
+  readonly bytes: Uint8Array;
+  readonly extension: 'webp' | 'png';
+};
 
 /** v1 leaves `%batch_num%` standing here: there is one file. */
-async function save(
-  inputs: Inputs,
+async function saveAnimation(
   context: NodeContext,
-  made: { images: ImageValue; bytes: Uint8Array; extension: string; contentType: string },
+  { images, prefix, bytes, extension }: Animation,
 ): Promise<NodeResult> {
-  const prefix = stringInput(inputs, 'filename_prefix');
-  const { subfolder, stem } = savePath(prefix, { ...made.images, now: new Date() });
+  const { subfolder, stem } = savePath(prefix, { ...images, now: new Date() });
   const counter = await context.nextCounter({ temp: false, subfolder }, stem);
-  const name = fileName(stem, counter, made.extension);
-  const { bytes, contentType } = made;
+  const name = fileName(stem, counter, extension);
+  const contentType = `image/${extension}`;
   const item = await context.save({ bytes, name, subfolder, contentType, temp: false });
   return { outputs: [], ui: { images: [item], animated: [true] } };
 }
 
-function frameMs(inputs: Inputs): number {
-  return Math.trunc(1000 / floatInput(inputs, 'fps'));
+function frameMs(fps: number): number {
+  return Math.trunc(1000 / fps);
 }

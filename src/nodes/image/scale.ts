@@ -1,20 +1,14 @@
 import { RESAMPLE_METHODS, resampleMethod, upscale } from '../resample/resample.ts';
-import type { ImageValue, Inputs, NodeDef } from '../node.ts';
-import {
-  type Size,
-  floatInput,
-  imageInput,
-  intInput,
-  roundHalfEven,
-  stringInput,
-} from '../tensor.ts';
+import type { ImageValue, NodeContext, NodeDef, NodeResult } from '../node.ts';
+import { type Size, roundHalfEven } from '../tensor.ts';
+import { typedNode } from '../typed-node.ts';
 
 const COMMON = {
   category: 'image/upscaling',
   outputs: [{ type: 'IMAGE' }],
 } as const;
 
-const imageScale: NodeDef = {
+const imageScale = typedNode({
   ...COMMON,
   name: 'ImageScale',
   displayName: 'Upscale Image',
@@ -26,15 +20,14 @@ const imageScale: NodeDef = {
     height: ['INT', { default: 512, min: 0, max: 16384, step: 1 }],
     crop: [['disabled', 'center']],
   },
-  run: (inputs, context) => {
-    const image = imageInput(inputs, 'image');
-    const method = resampleMethod(stringInput(inputs, 'upscale_method'));
-    const crop = stringInput(inputs, 'crop') === 'center' ? 'center' : 'disabled';
-    const wanted = { width: intInput(inputs, 'width'), height: intInput(inputs, 'height') };
-    if (wanted.width === 0 && wanted.height === 0) return { outputs: [image] };
-    return { outputs: [upscale(context, image, { ...missingSide(image, wanted), method, crop })] };
+  run({ image, upscale_method: word, width, height, crop: side }, context) {
+    const method = resampleMethod(word);
+    const crop = side === 'center' ? 'center' : 'disabled';
+    if (width === 0 && height === 0) return { outputs: [image] };
+    const size = missingSide(image, { width, height });
+    return { outputs: [upscale(context, image, { ...size, method, crop })] };
   },
-};
+});
 
 /** A side of 0 follows from the other one and the picture's proportions. */
 const missingSide = (image: ImageValue, { width, height }: Size): Size => ({
@@ -48,17 +41,19 @@ const scaledSize = (image: ImageValue, factor: number): Size => ({
   height: roundHalfEven(image.height * factor),
 });
 
-/** Scales to the size that the inputs ask for, by the method they name. */
-const scaleTo =
-  (sizeOf: (image: ImageValue, inputs: Inputs) => Size): NodeDef['run'] =>
-  (inputs, context) => {
-    const image = imageInput(inputs, 'image');
-    const method = resampleMethod(stringInput(inputs, 'upscale_method'));
-    const size = sizeOf(image, inputs);
-    return { outputs: [upscale(context, image, { ...size, method, crop: 'disabled' })] };
-  };
+type Scaling = { readonly image: ImageValue; readonly upscale_method: string };
 
-const imageScaleBy: NodeDef = {
+/** Scales to a size by the method that the inputs name. */
+const scaleTo = (
+  context: NodeContext,
+  { image, upscale_method: word }: Scaling,
+  size: Size,
+): NodeResult => {
+  const method = resampleMethod(word);
+  return { outputs: [upscale(context, image, { ...size, method, crop: 'disabled' })] };
+};
+
+const imageScaleBy = typedNode({
   ...COMMON,
   name: 'ImageScaleBy',
   displayName: 'Upscale Image By',
@@ -68,10 +63,10 @@ const imageScaleBy: NodeDef = {
     upscale_method: [RESAMPLE_METHODS],
     scale_by: ['FLOAT', { default: 1.0, min: 0.01, max: 8.0, step: 0.01 }],
   },
-  run: scaleTo((image, inputs) => scaledSize(image, floatInput(inputs, 'scale_by'))),
-};
+  run: (inputs, context) => scaleTo(context, inputs, scaledSize(inputs.image, inputs.scale_by)),
+});
 
-const imageScaleToTotalPixels: NodeDef = {
+const imageScaleToTotalPixels = typedNode({
   ...COMMON,
   name: 'ImageScaleToTotalPixels',
   pythonModule: 'comfy_extras.nodes_post_processing',
@@ -81,13 +76,14 @@ const imageScaleToTotalPixels: NodeDef = {
     upscale_method: ['COMBO', { multiselect: false, options: RESAMPLE_METHODS }],
     megapixels: ['FLOAT', { default: 1.0, min: 0.01, max: 16.0, step: 0.01 }],
   },
-  run: scaleTo((image, inputs) => {
-    const total = Math.trunc(floatInput(inputs, 'megapixels') * 1024 * 1024);
-    return scaledSize(image, Math.sqrt(total / (image.width * image.height)));
-  }),
-};
+  run(inputs, context) {
+    const { image, megapixels } = inputs;
+    const factor = Math.sqrt(Math.trunc(megapixels * 1024 * 1024) / (image.width * image.height));
+    return scaleTo(context, inputs, scaledSize(image, factor));
+  },
+});
 
-const imageScaleToMaxDimension: NodeDef = {
+const imageScaleToMaxDimension = typedNode({
   ...COMMON,
   name: 'ImageScaleToMaxDimension',
   pythonModule: 'comfy_extras.nodes_images',
@@ -97,8 +93,8 @@ const imageScaleToMaxDimension: NodeDef = {
     upscale_method: [['area', 'lanczos', 'bilinear', 'nearest-exact', 'bilinear', 'bicubic']],
     largest_size: ['INT', { default: 512, min: 0, max: 16384, step: 1 }],
   },
-  run: scaleTo((image, inputs) => fittedSize(image, intInput(inputs, 'largest_size'))),
-};
+  run: (inputs, context) => scaleTo(context, inputs, fittedSize(inputs.image, inputs.largest_size)),
+});
 
 const fittedSize = ({ width, height }: Size, largest: number): Size => ({
   width: width >= height ? largest : roundHalfEven((width / height) * largest),

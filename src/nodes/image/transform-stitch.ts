@@ -1,17 +1,8 @@
-import { type ImageValue, type NodeContext, type NodeDef, NodeFailure } from '../node.ts';
+import { type ImageValue, type NodeContext, NodeFailure } from '../node.ts';
 import { place } from './region.ts';
 import { upscale } from '../resample/resample.ts';
-import {
-  boolInput,
-  eachRow,
-  fillAlpha,
-  frameOf,
-  imageInput,
-  intInput,
-  newImage,
-  optionalInput,
-  stringInput,
-} from '../tensor.ts';
+import { eachRow, fillAlpha, frameOf, newImage } from '../tensor.ts';
+import { typedNode } from '../typed-node.ts';
 
 type Colour = readonly [number, number, number];
 
@@ -36,7 +27,7 @@ type Axis = 'width' | 'height';
 type Stitch = { readonly along: Axis; readonly colour: Colour };
 
 /** Joining two pictures side by side. */
-export const imageStitch: NodeDef = {
+export const imageStitch = typedNode({
   name: 'ImageStitch',
   displayName: 'Image Stitch',
   description: 'Puts the second picture beside the first one, with a coloured gap if wanted.',
@@ -51,27 +42,24 @@ export const imageStitch: NodeDef = {
   },
   optional: { image2: ['IMAGE'] },
   outputs: [{ type: 'IMAGE' }],
-  run: (inputs, context) => {
-    const given = imageInput(inputs, 'image1');
-    const other = optionalInput(inputs, 'image2', imageInput);
+  run({ image1: given, image2: other, direction, ...inputs }, context) {
     if (!other) return { outputs: [given] };
-    const direction = stringInput(inputs, 'direction');
     const along = direction === 'left' || direction === 'right' ? 'width' : 'height';
-    const colour = colourOf(stringInput(inputs, 'spacing_color'));
+    const colour = colourOf(inputs.spacing_color);
     const batch = Math.max(given.batch, other.batch);
     const pair = [repeatLast(context, given, batch), repeatLast(context, other, batch)] as const;
-    const [first, second] = boolInput(inputs, 'match_image_size')
+    const [first, second] = inputs.match_image_size
       ? matchSize(context, pair, along)
       : padAcross(context, pair, { along, colour });
     const channels = Math.max(first.channels, second.channels);
     const one = fillAlpha(context, first, channels);
     const two = fillAlpha(context, second, channels);
     // v1 makes an odd gap even.
-    const gap = Math.max(0, Math.ceil(intInput(inputs, 'spacing_width') / 2) * 2);
+    const gap = Math.max(0, Math.ceil(inputs.spacing_width / 2) * 2);
     const ordered: Pair = direction === 'left' || direction === 'up' ? [two, one] : [one, two];
     return { outputs: [join(context, ordered, { along, gap, colour })] };
   },
-};
+});
 
 /** The shorter batch repeats its last picture. */
 const repeatLast = (context: NodeContext, image: ImageValue, batch: number): ImageValue => {

@@ -3,19 +3,11 @@ import {
   type NodeContext,
   type NodeDef,
   NodeFailure,
-  type Inputs,
   type MaskValue,
 } from '../node.ts';
 import { cutOut, spanWithin, place } from './region.ts';
-import {
-  type Size,
-  eachRow,
-  imageInput,
-  intInput,
-  newImage,
-  newMask,
-  stringInput,
-} from '../tensor.ts';
+import { type Size, eachRow, newImage, newMask } from '../tensor.ts';
+import { typedNode } from '../typed-node.ts';
 import { imageStitch } from './transform-stitch.ts';
 import { resampleMethod, upscale } from '../resample/resample.ts';
 
@@ -29,7 +21,7 @@ type Margins = Readonly<Record<'left' | 'top' | 'right' | 'bottom', number>>;
 
 const EDGE = ['INT', { default: 0, min: 0, max: 16384, step: 8 }] as const;
 
-const imagePadForOutpaint: NodeDef = {
+const imagePadForOutpaint = typedNode({
   name: 'ImagePadForOutpaint',
   displayName: 'Pad Image for Outpainting',
   category: 'image',
@@ -43,21 +35,13 @@ const imagePadForOutpaint: NodeDef = {
     feathering: ['INT', { default: 40, min: 0, max: 16384, step: 1 }],
   },
   outputs: [{ type: 'IMAGE' }, { type: 'MASK' }],
-  run: (inputs, context) => {
-    const image = imageInput(inputs, 'image');
-    const margins = marginsOf(inputs);
-    const feathering = intInput(inputs, 'feathering');
+  run({ image, feathering, ...margins }, context) {
+    if (Math.min(...Object.values(margins)) < 0)
+      throw new NodeFailure('RuntimeError', 'left, top, right and bottom cannot be below 0');
     const padded = padInGrey(context, image, margins);
     return { outputs: [padded, outpaintMask(context, image, margins, feathering)] };
   },
-};
-
-const marginsOf = (inputs: Inputs): Margins => {
-  const [left, top] = [intInput(inputs, 'left'), intInput(inputs, 'top')];
-  const [right, bottom] = [intInput(inputs, 'right'), intInput(inputs, 'bottom')];
-  if (Math.min(left, top, right, bottom) >= 0) return { left, top, right, bottom };
-  throw new NodeFailure('RuntimeError', 'left, top, right and bottom cannot be below 0');
-};
+});
 
 /** Alpha, if there is one, becomes grey in the margins like any other channel. */
 const padInGrey = (context: NodeContext, image: ImageValue, margins: Margins): ImageValue => {
@@ -101,7 +85,7 @@ const edgeDistances = (length: number, before: number, after: number): Float64Ar
     Math.min(before === 0 ? Infinity : i, after === 0 ? Infinity : length - i),
   );
 
-const resizeAndPadImage: NodeDef = {
+const resizeAndPadImage = typedNode({
   ...COMMON,
   name: 'ResizeAndPadImage',
   required: {
@@ -111,10 +95,8 @@ const resizeAndPadImage: NodeDef = {
     padding_color: [['white', 'black']],
     interpolation: [['area', 'bicubic', 'nearest-exact', 'bilinear', 'lanczos']],
   },
-  run: (inputs, context) => {
-    const image = imageInput(inputs, 'image');
-    const [width, height] = [intInput(inputs, 'target_width'), intInput(inputs, 'target_height')];
-    const method = resampleMethod(stringInput(inputs, 'interpolation'));
+  run({ image, target_width: width, target_height: height, ...inputs }, context) {
+    const method = resampleMethod(inputs.interpolation);
     const factor = Math.min(width / image.width, height / image.height);
     const size = {
       width: Math.trunc(image.width * factor),
@@ -122,18 +104,18 @@ const resizeAndPadImage: NodeDef = {
     };
     const source = upscale(context, image, { ...size, method, crop: 'disabled' });
     const padded = newImage(context, { ...image, width, height });
-    if (stringInput(inputs, 'padding_color') !== 'black') padded.data.fill(1);
+    if (inputs.padding_color !== 'black') padded.data.fill(1);
     const x = Math.floor((width - size.width) / 2);
     const y = Math.floor((height - size.height) / 2);
     place(context, padded, source, { x, y });
     return { outputs: [padded] };
   },
-};
+});
 
 /** Everything that puts a picture on a larger sheet. */
 const PAD_NODES: readonly NodeDef[] = [imagePadForOutpaint, resizeAndPadImage];
 
-const imageCrop: NodeDef = {
+const imageCrop = typedNode({
   ...COMMON,
   name: 'ImageCrop',
   displayName: 'Image Crop',
@@ -144,17 +126,15 @@ const imageCrop: NodeDef = {
     x: ['INT', { default: 0, min: 0, max: 16384, step: 1 }],
     y: ['INT', { default: 0, min: 0, max: 16384, step: 1 }],
   },
-  run: (inputs, context) => {
-    const image = imageInput(inputs, 'image');
+  run({ image, width, height, ...corner }, context) {
     // A corner outside the picture is moved onto its last column or row, so that one pixel is left.
-    const x = Math.min(intInput(inputs, 'x'), image.width - 1);
-    const y = Math.min(intInput(inputs, 'y'), image.height - 1);
-    const [width, height] = [intInput(inputs, 'width'), intInput(inputs, 'height')];
+    const x = Math.min(corner.x, image.width - 1);
+    const y = Math.min(corner.y, image.height - 1);
     const columns = spanWithin(image.width, { start: x, end: x + width });
     const rows = spanWithin(image.height, { start: y, end: y + height });
     return { outputs: [cutOut(context, image, { columns, rows })] };
   },
-};
+});
 
 /** How to read a picture, counted in its pixels, so as to fill another one row by row. */
 type Walk = readonly [origin: number, perColumn: number, perRow: number];
@@ -198,30 +178,26 @@ const rearrange = (
   return result;
 };
 
-const imageFlip: NodeDef = {
+const imageFlip = typedNode({
   ...COMMON,
   name: 'ImageFlip',
   required: { image: ['IMAGE'], flip_method: [[...FLIPS.keys()]] },
-  run: (inputs, context) => {
-    const walk = FLIPS.get(stringInput(inputs, 'flip_method'));
-    const image = imageInput(inputs, 'image');
-    return { outputs: [rearrange(context, image, image, walk?.(image))] };
+  run({ image, flip_method: method }, context) {
+    return { outputs: [rearrange(context, image, image, FLIPS.get(method)?.(image))] };
   },
-};
+});
 
-const imageRotate: NodeDef = {
+const imageRotate = typedNode({
   ...COMMON,
   name: 'ImageRotate',
   required: { image: ['IMAGE'], rotation: [[...ROTATIONS.keys()]] },
-  run: (inputs, context) => {
-    const rotation = stringInput(inputs, 'rotation');
-    const image = imageInput(inputs, 'image');
+  run({ image, rotation }, context) {
     const { width, height } = image;
     const isQuarter = rotation === '90 degrees' || rotation === '270 degrees';
     const size = isQuarter ? { width: height, height: width } : image;
     return { outputs: [rearrange(context, image, size, ROTATIONS.get(rotation)?.(image))] };
   },
-};
+});
 
 /** Everything that cuts, turns, pads or joins pictures. */
 export const TRANSFORM_NODES: readonly NodeDef[] = [

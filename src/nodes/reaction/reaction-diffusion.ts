@@ -1,14 +1,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { LosslessNumber } from '../../protocol/json.ts';
-import {
-  NodeFailure,
-  type ImageValue,
-  type Inputs,
-  type NodeContext,
-  type NodeDef,
-} from '../node.ts';
+import { NodeFailure, type ImageValue, type NodeContext, type NodeDef } from '../node.ts';
 import { emptyFields, type Field, type Rates, react, sowSpots } from './field.ts';
-import { floatInput, intInput, newImage, roundHalfEven, toBytes } from '../tensor.ts';
+import { newImage, roundHalfEven, toBytes } from '../tensor.ts';
+import { typedNode } from '../typed-node.ts';
 
 /** From empty to fully grown: night blue, violet, teal, sand, cream. */
 const PALETTE = [
@@ -105,33 +100,37 @@ const SEED = {
  * in milliseconds and decides which steps have a preview.
  * @internal
  */
-export const createReactionDiffusion = (now: () => number): NodeDef => ({
-  name: 'ReactionDiffusion',
-  displayName: 'Reaction–Diffusion',
-  description:
-    'Grows a Gray–Scott pattern from a seed, step by step, with previews. Feed and kill choose the kind of pattern.',
-  category: 'holdover',
-  pythonModule: 'holdover',
-  required: {
-    width: SIDE,
-    height: SIDE,
-    seed: ['INT', SEED],
-    steps: ['INT', { default: 100, min: 1, max: 10000 }],
-    feed: ['FLOAT', { default: 0.055, min: 0, max: 0.1, step: 0.001 }],
-    kill: ['FLOAT', { default: 0.062, min: 0, max: 0.1, step: 0.001 }],
-  },
-  outputs: [{ type: 'IMAGE' }],
-  run: async (inputs, context) => {
-    const size = { width: atLeastOne(inputs, 'width'), height: atLeastOne(inputs, 'height') };
-    const steps = atLeastOne(inputs, 'steps');
-    const rates = { feed: floatInput(inputs, 'feed'), kill: floatInput(inputs, 'kill') };
-    const [field, spare] = emptyFields(context, size);
-    sowSpots(field, splitMix64(seedInput(inputs)));
-    const image = newImage(context, { ...size, batch: 1, channels: 3 });
-    await grow(context, { field, spare, rates, steps, image, now });
-    return { outputs: [image] };
-  },
-});
+export const createReactionDiffusion = (now: () => number): NodeDef =>
+  typedNode({
+    name: 'ReactionDiffusion',
+    displayName: 'Reaction–Diffusion',
+    description:
+      'Grows a Gray–Scott pattern from a seed, step by step, with previews. Feed and kill choose the kind of pattern.',
+    category: 'holdover',
+    pythonModule: 'holdover',
+    required: {
+      width: SIDE,
+      height: SIDE,
+      seed: ['INT', SEED],
+      steps: ['INT', { default: 100, min: 1, max: 10000 }],
+      feed: ['FLOAT', { default: 0.055, min: 0, max: 0.1, step: 0.001 }],
+      kill: ['FLOAT', { default: 0.062, min: 0, max: 0.1, step: 0.001 }],
+    },
+    outputs: [{ type: 'IMAGE' }],
+    async run({ width, height, steps, seed, ...rates }, context, given) {
+      for (const [name, value] of Object.entries({ width, height, steps })) {
+        if (value < 1)
+          throw new NodeFailure('ValueError', `${name} must be at least 1, not ${value}`);
+      }
+      const [field, spare] = emptyFields(context, { width, height });
+      // All 64 bits of the seed; a number that left the range through a link wraps around.
+      const whole = typeof given['seed'] === 'bigint' ? given['seed'] : BigInt(seed);
+      sowSpots(field, splitMix64(whole));
+      const image = newImage(context, { width, height, batch: 1, channels: 3 });
+      await grow(context, { field, spare, rates, steps, image, now });
+      return { outputs: [image] };
+    },
+  });
 
 type Growth = {
   readonly field: Field;
@@ -165,18 +164,6 @@ const growStep = (context: NodeContext, { field, spare, rates }: Growth): void =
     react(context, field, spare, rates);
     react(context, spare, field, rates);
   }
-};
-
-const atLeastOne = (inputs: Inputs, name: string): number => {
-  const value = intInput(inputs, name);
-  if (value >= 1) return value;
-  throw new NodeFailure('ValueError', `${name} must be at least 1, not ${value}`);
-};
-
-/** All 64 bits of the seed; a number that left the range through a link wraps around. */
-const seedInput = (inputs: Inputs): bigint => {
-  const value = inputs['seed'];
-  return typeof value === 'bigint' ? value : BigInt(intInput(inputs, 'seed'));
 };
 
 /** Everything that makes pictures of nothing but numbers. */

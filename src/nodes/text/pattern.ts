@@ -1,8 +1,8 @@
-import { type Inputs, type NodeContext, type NodeDef, NodeFailure, type Value } from '../node.ts';
-import { boolInput, intInput, optionalInput, stringInput } from '../tensor.ts';
-import { MULTILINE, stringNode } from './text-node.ts';
+import { type NodeContext, type NodeDef, NodeFailure, type Value } from '../node.ts';
+import { typedNode } from '../typed-node.ts';
+import { MULTILINE, TEXT } from './text-node.ts';
 import { createTextPieces } from './pieces.ts';
-import type { RegexFlags, TextMatch } from './regex.ts';
+import type { TextMatch } from './regex.ts';
 import { type Search, searchText } from './search.ts';
 
 const SWITCHES = {
@@ -11,12 +11,10 @@ const SWITCHES = {
   dotall: ['BOOLEAN', { default: false }],
 } as const;
 
-/** The text a mode of RegexExtract takes from a match; `undefined`: none. */
-type Pick = (match: TextMatch, group: number) => Value | undefined;
-
 type Mode = {
   readonly most: number;
-  readonly pick: Pick;
+  /** The text that RegexExtract takes from a match; `undefined`: none. */
+  readonly pick: (match: TextMatch, group: number) => Value | undefined;
 };
 
 const EXTRACT: { readonly [mode: string]: Mode } = {
@@ -38,14 +36,16 @@ const EXTRACT: { readonly [mode: string]: Mode } = {
 
 /** The text nodes that take a Python regular expression. */
 export const TEXT_PATTERN_NODES: readonly NodeDef[] = [
-  stringNode({
+  typedNode({
+    ...TEXT,
     name: 'RegexMatch',
     displayName: 'Regex Match',
     required: { string: MULTILINE, regex_pattern: MULTILINE, ...SWITCHES },
-    output: { type: 'BOOLEAN', name: 'matches' },
-    evaluate: matches,
+    outputs: [{ type: 'BOOLEAN', name: 'matches' }],
+    run: async (inputs, context) => ({ outputs: [await matches(inputs, context)] }),
   }),
-  stringNode({
+  typedNode({
+    ...TEXT,
     name: 'RegexExtract',
     displayName: 'Regex Extract',
     required: {
@@ -55,19 +55,23 @@ export const TEXT_PATTERN_NODES: readonly NodeDef[] = [
       ...SWITCHES,
       group_index: ['INT', { default: 1, min: 0, max: 100 }],
     },
-    evaluate: extract,
+    run: async (inputs, context) => ({ outputs: [await extract(inputs, context)] }),
   }),
-  stringNode({
+  typedNode({
+    ...TEXT,
     name: 'RegexReplace',
     displayName: 'Regex Replace',
     description: 'Replaces what a regular expression finds.',
     required: { string: MULTILINE, regex_pattern: MULTILINE, replace: MULTILINE },
     optional: { ...SWITCHES, count: ['INT', { default: 0, min: 0, max: 100 }] },
-    evaluate: replaceMatches,
+    run: async (inputs, context) => ({ outputs: [await replaceMatches(inputs, context)] }),
   }),
 ];
 
-async function matches(inputs: Inputs, context: NodeContext): Promise<boolean> {
+type Pattern = { readonly string: string; readonly regex_pattern: string } & Partial<Switches>;
+type Switches = { readonly [name in keyof typeof SWITCHES]: boolean };
+
+async function matches(inputs: Pattern, context: NodeContext): Promise<boolean> {
   const search = searchOf(inputs, { most: 1, wanted: 'whether' });
   for await (const found of findNothingIfWrong(searchText(search, context))) {
     if (found.length > 0) return true;
@@ -76,16 +80,18 @@ async function matches(inputs: Inputs, context: NodeContext): Promise<boolean> {
 }
 
 /** Several matches are joined by newlines. */
-async function extract(inputs: Inputs, context: NodeContext): Promise<Value> {
-  const mode = EXTRACT[stringInput(inputs, 'mode')];
-  const group = intInput(inputs, 'group_index');
+async function extract(
+  inputs: Pattern & { readonly mode: string; readonly group_index: number },
+  context: NodeContext,
+): Promise<Value> {
+  const mode = EXTRACT[inputs.mode];
   if (!mode) return '';
   const search = searchOf(inputs, { most: mode.most, wanted: 'matches' });
   const pieces = createTextPieces(context);
   let isFirst = true;
   for await (const found of findNothingIfWrong(searchText(search, context))) {
     for (const match of found) {
-      const picked = mode.pick(match, group);
+      const picked = mode.pick(match, inputs.group_index);
       if (mode.most === 1) return picked === undefined ? '' : picked;
       if (typeof picked !== 'string') continue;
       if (!isFirst) pieces.add('\n');
@@ -105,7 +111,9 @@ async function* findNothingIfWrong<T>(found: AsyncGenerator<T>): AsyncGenerator<
   }
 }
 
-async function replaceMatches(inputs: Inputs, context: NodeContext): Promise<string> {
+type Replacement = Pattern & { readonly replace: string; readonly count?: number };
+
+async function replaceMatches(inputs: Replacement, context: NodeContext): Promise<string> {
   try {
     return await replaced(inputs, context);
   } catch (error) {
@@ -114,10 +122,9 @@ async function replaceMatches(inputs: Inputs, context: NodeContext): Promise<str
   }
 }
 
-async function replaced(inputs: Inputs, context: NodeContext): Promise<string> {
-  const count = optionalInput(inputs, 'count', intInput) ?? 0;
+async function replaced(inputs: Replacement, context: NodeContext): Promise<string> {
+  const { count = 0, replace: source } = inputs;
   const search = searchOf(inputs, { most: count > 0 ? count : Infinity, wanted: 'matches' });
-  const source = stringInput(inputs, 'replace');
   const pieces = createTextPieces(context);
   let template: Template | undefined;
   let at = 0;
@@ -134,21 +141,11 @@ async function replaced(inputs: Inputs, context: NodeContext): Promise<string> {
 }
 
 function searchOf(
-  inputs: Inputs,
-  { most, wanted }: { readonly most: number; readonly wanted: Search['wanted'] },
+  { string: text, regex_pattern: pattern, ...switches }: Pattern,
+  { most, wanted }: Pick<Search, 'most' | 'wanted'>,
 ): Search {
-  const pattern = stringInput(inputs, 'regex_pattern');
-  return { pattern, flags: flagsOf(inputs), text: stringInput(inputs, 'string'), most, wanted };
-}
-
-function flagsOf(inputs: Inputs): RegexFlags {
-  const flag = (name: keyof typeof SWITCHES): boolean =>
-    optionalInput(inputs, name, boolInput) ?? SWITCHES[name][1].default;
-  return {
-    caseInsensitive: flag('case_insensitive'),
-    multiline: flag('multiline'),
-    dotall: flag('dotall'),
-  };
+  const { case_insensitive: caseInsensitive = true, multiline = false, dotall = false } = switches;
+  return { pattern, flags: { caseInsensitive, multiline, dotall }, text, most, wanted };
 }
 
 /** A piece of a replacement: a literal text, or the text of a group. */

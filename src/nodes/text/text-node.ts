@@ -1,45 +1,22 @@
-import type {
-  InputSpec,
-  Inputs,
-  NodeContext,
-  NodeDef,
-  OutputSpec,
-  Value,
-  ImageValue,
-  MaskValue,
-} from '../node.ts';
+import type { NodeContext, NodeDef, Value, ImageValue, MaskValue } from '../node.ts';
 import { isJsonObject, type Json } from '../../protocol/json.ts';
 import { pythonFloat, pythonJson } from '../../protocol/python-json.ts';
 import { isInsidePair } from './pieces.ts';
 
 /** The input declaration nearly every text node has. */
-export const MULTILINE: InputSpec = ['STRING', { multiline: true }];
+export const MULTILINE = ['STRING', { multiline: true }] as const;
 
 /** A running regular expression, or a loop inside V8, does not check the stop flag. */
 const TEXT_STOP_GRACE_MS = 500;
 
-/** A text node in short: everything these have in common is filled in. */
-export function stringNode(parts: {
-  readonly name: string;
-  readonly displayName: string;
-  readonly description?: string;
-  readonly required: { readonly [name: string]: InputSpec };
-  readonly optional?: { readonly [name: string]: InputSpec };
-  /** A text unless it is given. */
-  readonly output?: OutputSpec;
-  readonly evaluate: (inputs: Inputs, context: NodeContext) => Value | Promise<Value>;
-}): NodeDef {
-  const { output = { type: 'STRING' }, evaluate, ...rest } = parts;
-  return {
-    ...rest,
-    category: 'utils/string',
-    pythonModule: 'comfy_extras.nodes_string',
-    style: 'v3',
-    outputs: [output],
-    stopGraceMs: TEXT_STOP_GRACE_MS,
-    run: async (inputs, context) => ({ outputs: [await evaluate(inputs, context)] }),
-  };
-}
+/** The members that all text nodes share. */
+export const TEXT = {
+  category: 'utils/string',
+  pythonModule: 'comfy_extras.nodes_string',
+  style: 'v3',
+  outputs: [{ type: 'STRING' }],
+  stopGraceMs: TEXT_STOP_GRACE_MS,
+} as const;
 
 /** The node that shows any input as text. */
 export const PREVIEW_ANY: NodeDef = {

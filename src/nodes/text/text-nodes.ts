@@ -1,7 +1,8 @@
-import type { Inputs, NodeContext, NodeDef } from '../node.ts';
-import { boolInput, intInput, stringInput, type Reserver } from '../tensor.ts';
+import type { NodeContext, NodeDef } from '../node.ts';
+import type { Reserver } from '../tensor.ts';
+import { typedNode } from '../typed-node.ts';
 import { capitalCase, lowerCase, titleCase, upperCase } from './case.ts';
-import { MULTILINE, stringNode, PREVIEW_ANY } from './text-node.ts';
+import { MULTILINE, PREVIEW_ANY, TEXT } from './text-node.ts';
 import { TEXT_PATTERN_NODES } from './pattern.ts';
 import {
   CHUNK_CHARS,
@@ -35,7 +36,8 @@ const COMPARE: { readonly [mode: string]: (a: string, b: string) => boolean } = 
 
 /** The nodes that make text of text; characters are code points, as in Python. */
 export const TEXT_NODES: readonly NodeDef[] = [
-  stringNode({
+  typedNode({
+    ...TEXT,
     name: 'StringConcatenate',
     displayName: 'Concatenate',
     required: {
@@ -43,40 +45,50 @@ export const TEXT_NODES: readonly NodeDef[] = [
       string_b: MULTILINE,
       delimiter: ['STRING', { default: '', multiline: false }],
     },
-    evaluate: concatenated,
+    run: (inputs, context) => ({ outputs: [concatenated(inputs, context)] }),
   }),
-  stringNode({
+  typedNode({
+    ...TEXT,
     name: 'StringSubstring',
     displayName: 'Substring',
     required: { string: MULTILINE, start: ['INT', {}], end: ['INT', {}] },
-    evaluate: substring,
+    run: (inputs, context) => ({ outputs: [substring(inputs, context)] }),
   }),
-  stringNode({
+  typedNode({
+    ...TEXT,
     name: 'StringLength',
     displayName: 'Length',
     required: { string: MULTILINE },
-    output: { type: 'INT', name: 'length' },
-    evaluate: (inputs, context) => countChars(text(inputs, 'string'), context),
+    outputs: [{ type: 'INT', name: 'length' }],
+    run: ({ string }, context) => ({ outputs: [countChars(string, context)] }),
   }),
-  stringNode({
+  typedNode({
+    ...TEXT,
     name: 'CaseConverter',
     displayName: 'Case Converter',
     required: { string: MULTILINE, mode: options(CASE) },
-    evaluate: (inputs, context) => changed(inputs, CASE, context),
+    run: ({ string, mode }, context) => ({
+      outputs: [chosen(mode, CASE)?.(string, context) ?? string],
+    }),
   }),
-  stringNode({
+  typedNode({
+    ...TEXT,
     name: 'StringTrim',
     displayName: 'Trim',
     required: { string: MULTILINE, mode: options(TRIM) },
-    evaluate: (inputs, context) => changed(inputs, TRIM, context),
+    run: ({ string, mode }, context) => ({
+      outputs: [chosen(mode, TRIM)?.(string, context) ?? string],
+    }),
   }),
-  stringNode({
+  typedNode({
+    ...TEXT,
     name: 'StringReplace',
     displayName: 'Replace',
     required: { string: MULTILINE, find: MULTILINE, replace: MULTILINE },
-    evaluate: replaced,
+    run: (inputs, context) => ({ outputs: [replaced(inputs, context)] }),
   }),
-  stringNode({
+  typedNode({
+    ...TEXT,
     name: 'StringContains',
     displayName: 'Contains',
     required: {
@@ -84,13 +96,14 @@ export const TEXT_NODES: readonly NodeDef[] = [
       substring: MULTILINE,
       case_sensitive: ['BOOLEAN', { default: true }],
     },
-    output: { type: 'BOOLEAN', name: 'contains' },
-    evaluate: (inputs, context) => {
-      const [value, find] = [cased(inputs, 'string', context), cased(inputs, 'substring', context)];
-      return find === '' || createFinder(value, find, context)(0) >= 0;
+    outputs: [{ type: 'BOOLEAN', name: 'contains' }],
+    run({ string, substring: wanted, case_sensitive: isExact }, context) {
+      const [value, find] = isExact ? [string, wanted] : lowered([string, wanted], context);
+      return { outputs: [find === '' || createFinder(value, find, context)(0) >= 0] };
     },
   }),
-  stringNode({
+  typedNode({
+    ...TEXT,
     name: 'StringCompare',
     displayName: 'Compare',
     required: {
@@ -99,10 +112,10 @@ export const TEXT_NODES: readonly NodeDef[] = [
       mode: options(COMPARE),
       case_sensitive: ['BOOLEAN', { default: true }],
     },
-    output: { type: 'BOOLEAN' },
-    evaluate: (inputs, context) => {
-      const [a, b] = [cased(inputs, 'string_a', context), cased(inputs, 'string_b', context)];
-      return chosen(inputs, COMPARE)?.(a, b) ?? false;
+    outputs: [{ type: 'BOOLEAN' }],
+    run({ string_a: one, string_b: other, mode, case_sensitive: isExact }, context) {
+      const [a, b] = isExact ? [one, other] : lowered([one, other], context);
+      return { outputs: [chosen(mode, COMPARE)?.(a, b) ?? false] };
     },
   }),
   ...TEXT_PATTERN_NODES,
@@ -113,62 +126,52 @@ function options(table: { readonly [mode: string]: unknown }) {
   return ['COMBO', { multiselect: false, options: Object.keys(table) }] as const;
 }
 
-function text(inputs: Inputs, name: string): string {
-  return stringInput(inputs, name);
-}
+type Two = readonly [string, string];
 
-/** The text of that name, lower-cased unless case matters. */
-function cased(inputs: Inputs, name: string, context: NodeContext): string {
-  const value = text(inputs, name);
-  return boolInput(inputs, 'case_sensitive') ? value : lowerCase(value, context);
-}
-
-function changed(
-  inputs: Inputs,
-  table: { readonly [mode: string]: Change },
-  context: NodeContext,
-): string {
-  const value = text(inputs, 'string');
-  return chosen(inputs, table)?.(value, context) ?? value;
+function lowered([one, other]: Two, context: NodeContext): Two {
+  return [lowerCase(one, context), lowerCase(other, context)];
 }
 
 /** The entry of the mode; v1 takes any text for one. */
-function chosen<T>(inputs: Inputs, table: { readonly [mode: string]: T }): T | undefined {
-  const mode = text(inputs, 'mode');
+function chosen<T>(mode: string, table: { readonly [mode: string]: T }): T | undefined {
   return Object.hasOwn(table, mode) ? table[mode] : undefined;
 }
 
-function concatenated(inputs: Inputs, context: NodeContext): string {
-  const [a, b] = [text(inputs, 'string_a'), text(inputs, 'string_b')];
-  const delimiter = text(inputs, 'delimiter');
+type Concatenation = {
+  readonly string_a: string;
+  readonly string_b: string;
+  readonly delimiter: string;
+};
+
+function concatenated(
+  { string_a: a, string_b: b, delimiter }: Concatenation,
+  context: NodeContext,
+): string {
   reserveText(context, a.length + delimiter.length + b.length);
   return [a, b].join(delimiter);
 }
 
+type Slice = { readonly string: string; readonly start: number; readonly end: number };
+
 /** `start` and `end` count as in a Python slice. */
-function substring(inputs: Inputs, context: NodeContext): string {
-  const value = text(inputs, 'string');
-  const chars = countChars(value, context);
-  const [start, end] = ['start', 'end'].map((name) => {
-    const index = intInput(inputs, name);
-    return Math.min(chars, index < 0 ? Math.max(0, chars + index) : index);
-  }) as [number, number];
+function substring({ string, ...bounds }: Slice, context: NodeContext): string {
+  const chars = countChars(string, context);
+  const [start, end] = [bounds.start, bounds.end].map((index) =>
+    Math.min(chars, index < 0 ? Math.max(0, chars + index) : index),
+  ) as [number, number];
   if (start >= end) return '';
-  const from = offsetOf(value, start, context);
-  const to = offsetOf(value, end, context);
+  const from = offsetOf(string, start, context);
+  const to = offsetOf(string, end, context);
   reserveText(context, to - from);
-  return value.slice(from, to);
+  return string.slice(from, to);
 }
 
-function replaced(inputs: Inputs, context: NodeContext): string {
-  const [value, find, replace] = [
-    text(inputs, 'string'),
-    text(inputs, 'find'),
-    text(inputs, 'replace'),
-  ];
+type Replacement = { readonly string: string; readonly find: string; readonly replace: string };
+
+function replaced({ string, find, replace }: Replacement, context: NodeContext): string {
   return find === ''
-    ? spread(value, replace, context)
-    : replaceAll(value, { find, replace }, context);
+    ? spread(string, replace, context)
+    : replaceAll(string, { find, replace }, context);
 }
 
 /** Nothing is found before, between and after all characters. */

@@ -1,14 +1,7 @@
 import sharp from 'sharp';
 import type { NodeDef } from '../../../src/nodes/node.ts';
-import {
-  frameOf,
-  fromBytes,
-  imageInput,
-  newImage,
-  newMask,
-  stringInput,
-  toBytes,
-} from '../../../src/nodes/tensor.ts';
+import { frameOf, fromBytes, newImage, newMask, toBytes } from '../../../src/nodes/tensor.ts';
+import { typedNode } from '../../../src/nodes/typed-node.ts';
 
 const bare = {
   displayName: null,
@@ -16,7 +9,6 @@ const bare = {
   category: '',
   pythonModule: 'nodes',
   style: 'legacy' as const,
-  required: {},
 };
 
 const decode = async (bytes: Uint8Array) => {
@@ -27,14 +19,13 @@ const decode = async (bytes: Uint8Array) => {
   return { data, width: info.width, height, batch: info.height / height, channels: info.channels };
 };
 
-const load: NodeDef = {
+const load = typedNode({
   ...bare,
   name: 'LoadImage',
+  required: { image: ['STRING'] },
   outputs: [{ type: 'IMAGE' }, { type: 'MASK' }],
-  run: async (inputs, context) => {
-    const { data, width, height, batch, channels } = await decode(
-      await context.readFile(stringInput(inputs, 'image')),
-    );
+  run: async ({ image: name }, context) => {
+    const { data, width, height, batch, channels } = await decode(await context.readFile(name));
     const image = newImage(context, { batch, height, width, channels: 3 });
     const hasAlpha = channels === 4 || channels === 2;
     const mask = newMask(
@@ -49,17 +40,16 @@ const load: NodeDef = {
     }
     return { outputs: [image, mask] };
   },
-};
+});
 
-const loadMask: NodeDef = {
+const loadMask = typedNode({
   ...bare,
   name: 'LoadImageMask',
+  required: { image: ['STRING'], channel: ['STRING'] },
   outputs: [{ type: 'MASK' }],
-  run: async (inputs, context) => {
-    const { data, width, height, channels } = await decode(
-      await context.readFile(stringInput(inputs, 'image')),
-    );
-    const channel = ['red', 'green', 'blue', 'alpha'].indexOf(stringInput(inputs, 'channel'));
+  run: async ({ image: name, channel: word }, context) => {
+    const { data, width, height, channels } = await decode(await context.readFile(name));
+    const channel = ['red', 'green', 'blue', 'alpha'].indexOf(word);
     const mask = newMask(context, { batch: 1, height, width });
     const bytes = new Uint8Array(height * width);
     for (let i = 0; i < bytes.length; i++)
@@ -67,15 +57,15 @@ const loadMask: NodeDef = {
     fromBytes(bytes, frameOf(mask, 0));
     return { outputs: [mask] };
   },
-};
+});
 
-const save: NodeDef = {
+const save = typedNode({
   ...bare,
   name: 'SaveImage',
+  required: { images: ['IMAGE'] },
   outputs: [],
   outputNode: true,
-  run: async (inputs, context) => {
-    const images = imageInput(inputs, 'images');
+  run: async ({ images }, context) => {
     const { width, height, channels } = images;
     for (let i = 0; i < images.batch; i++) {
       const raw = { width, height, channels: channels as 1 | 2 | 3 | 4 };
@@ -90,7 +80,7 @@ const save: NodeDef = {
     }
     return { outputs: [] };
   },
-};
+});
 
 /** Tiny stand-ins for the loading and saving nodes, so that pixel nodes can be tested without them. */
 export const STAND_INS: readonly NodeDef[] = [load, loadMask, save];
