@@ -1,7 +1,7 @@
 import sharp from 'sharp';
 import { describe, expect, test } from 'vitest';
 import { decodeFrames } from '../../src/nodes/codecs/decode.ts';
-import { rgbaOf } from '../../src/nodes/codecs/decode-still.ts';
+import { pixelsWith } from '../../src/nodes/codecs/decode-still.ts';
 import { LOAD_NODES } from '../../src/nodes/image/load.ts';
 import {
   NodeFailure,
@@ -312,7 +312,7 @@ async function frames(bytes: Uint8Array): Promise<readonly string[]> {
   const pictures = await decodeFrames({ name: 'x', bytes });
   return pictures.map(
     (picture) =>
-      `${picture.width}x${picture.height} ${Buffer.from(rgbaOf(picture)).toString('base64')}`,
+      `${picture.width}x${picture.height} ${Buffer.from(pixelsWith(4, picture)).toString('base64')}`,
   );
 }
 
@@ -323,7 +323,7 @@ async function loss(a: Uint8Array, b: Uint8Array): Promise<number> {
     await decodeFrames({ name: 'b', bytes: b }),
   ];
   const differences = from.flatMap((picture, i) =>
-    Array.from(rgbaOf(picture), (v, at) => Math.abs(v - rgbaOf(to[i]!)[at]!)),
+    Array.from(pixelsWith(4, picture), (v, at) => Math.abs(v - pixelsWith(4, to[i]!)[at]!)),
   );
   return differences.reduce((sum, one) => sum + one, 0) / differences.length;
 }

@@ -24,28 +24,19 @@ export function refuseTooManyPixels(pixels: number): void {
   }
 }
 
-/** Its pixels with an alpha each. */
-export function rgbaOf({ bytes, channels }: Pick<Picture, 'bytes' | 'channels'>): Uint8Array {
-  if (channels === 4) return bytes;
-  const rgba = new Uint8Array((bytes.length / 3) * 4).fill(255);
-  for (let from = 0, to = 0; from < bytes.length; from += 3, to += 4) {
-    rgba[to] = bytes[from] as number;
-    rgba[to + 1] = bytes[from + 1] as number;
-    rgba[to + 2] = bytes[from + 2] as number;
+/** Its pixels with an alpha each, opaque where it has none, or without. */
+export function pixelsWith(
+  wanted: Picture['channels'],
+  { bytes, channels }: Pick<Picture, 'bytes' | 'channels'>,
+): Uint8Array {
+  if (channels === wanted) return bytes;
+  const pixels = new Uint8Array((bytes.length / channels) * wanted).fill(255);
+  for (let from = 0, to = 0; from < bytes.length; from += channels, to += wanted) {
+    pixels[to] = bytes[from] as number;
+    pixels[to + 1] = bytes[from + 1] as number;
+    pixels[to + 2] = bytes[from + 2] as number;
   }
-  return rgba;
-}
-
-/** Its pixels without their alpha. */
-export function rgbOf({ bytes, channels }: Pick<Picture, 'bytes' | 'channels'>): Uint8Array {
-  if (channels === 3) return bytes;
-  const rgb = new Uint8Array((bytes.length / 4) * 3);
-  for (let from = 0, to = 0; to < rgb.length; from += 4, to += 3) {
-    rgb[to] = bytes[from] as number;
-    rgb[to + 1] = bytes[from + 1] as number;
-    rgb[to + 2] = bytes[from + 2] as number;
-  }
-  return rgb;
+  return pixels;
 }
 
 /** v1 loads a cut-off file as far as it goes, and applies no colour profile; pixels are counted below. */

@@ -3,8 +3,8 @@ import {
   type Picture,
   decodePages,
   decodeStill,
+  pixelsWith,
   refuseTooManyPixels,
-  rgbaOf,
 } from './decode-still.ts';
 import { NodeFailure, OutOfMemory } from '../node.ts';
 import { isPng, readPngChunks, writePng, type PngChunk } from './png-chunks.ts';
@@ -103,7 +103,7 @@ async function decodeApng(bytes: Uint8Array): Promise<readonly Picture[]> {
   const pictures: Picture[] = [];
   for (const frame of frames) {
     const source = await decodeStill(frameFile(header, shared, frame));
-    const shown = drawFrame(canvas, width, frame, rgbaOf(source));
+    const shown = drawFrame(canvas, width, frame, pixelsWith(4, source));
     pictures.push({
       width,
       height,

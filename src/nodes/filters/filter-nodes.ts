@@ -1,8 +1,9 @@
 import { imageQuantize } from './quantize.ts';
 import { type NodeDef, type ImageValue, type NodeContext, NodeFailure } from '../node.ts';
-import { newImage } from '../tensor.ts';
+import { eachRow, newImage } from '../tensor.ts';
 import { typedNode } from '../typed-node.ts';
 import { convolve, gaussian, sharpening } from './convolve.ts';
+import { requireChannels } from '../image/region.ts';
 import { fitted } from '../resample/resample.ts';
 
 const POSTPROCESSING = {
@@ -50,13 +51,6 @@ const mixOf = (mode: string): Mix => {
   throw new NodeFailure('ValueError', `Unsupported blend mode: ${mode}`);
 };
 
-const requireSameChannels = (first: ImageValue, second: ImageValue): void => {
-  if (first.channels <= second.channels) return;
-  const counts = `${first.channels} channels but image2 only ${second.channels}`;
-  const message = `image1 has ${counts}; join an alpha channel to image2 first`;
-  throw new NodeFailure('RuntimeError', message);
-};
-
 const requireSameBatch = (first: ImageValue, second: ImageValue): number => {
   const [a, b] = [first.batch, second.batch];
   if (a === b || a === 1 || b === 1) return Math.max(a, b);
@@ -72,8 +66,7 @@ const blend = (
   const result = newImage(context, { ...first, batch: requireSameBatch(first, second) });
   const [keep, take] = [fround(1 - factor), fround(factor)];
   const length = first.width * first.channels;
-  for (let row = 0; row < result.batch * result.height; row++) {
-    context.check();
+  eachRow(context, result, (row) => {
     const [line, frame] = [row % result.height, Math.floor(row / result.height)];
     const a = ((frame % first.batch) * first.height + line) * length;
     const b = ((frame % second.batch) * second.height + line) * second.width * second.channels;
@@ -86,7 +79,7 @@ const blend = (
       const level = fround(one * keep) + fround(mix(one, other) * take);
       result.data[row * length + i] = Math.min(Math.max(level, 0), 1);
     }
-  }
+  });
   return result;
 };
 
@@ -102,7 +95,7 @@ const imageBlend = typedNode({
   },
   run({ image1: first, image2, blend_factor: factor, blend_mode: mode }, context) {
     const mix = mixOf(mode);
-    requireSameChannels(first, image2);
+    requireChannels(['image1', first], ['image2', image2]);
     // v1 fits the second picture to the first: bicubic, the middle kept.
     const second = fitted(context, image2, first, { method: 'bicubic', crop: 'center' });
     return { outputs: [blend(context, [first, second], mix, factor)] };

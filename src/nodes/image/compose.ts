@@ -1,7 +1,6 @@
 import { porterDuffImageComposite } from './compose-porter-duff.ts';
-import { NodeFailure } from '../node.ts';
 import type { ImageValue, MaskValue, NodeContext, NodeDef } from '../node.ts';
-import { copyOf, overlapOf, type Point } from './region.ts';
+import { copyOf, overlapOf, type Point, requireChannels } from './region.ts';
 import { fitted, fittedMask } from '../resample/resample.ts';
 import { type Size, eachRow, newImage, newMask } from '../tensor.ts';
 import { typedNode } from '../typed-node.ts';
@@ -24,7 +23,7 @@ const imageCompositeMasked = typedNode({
   optional: { mask: ['MASK'] },
   outputs: [{ type: 'IMAGE' }],
   run({ destination, source: given, x, y, resize_source: isResized, mask }, context) {
-    requireChannels(destination, given);
+    requireChannels(['destination', destination], ['source', given]);
     const source = isResized ? fitted(context, given, destination, STRETCHED) : given;
     const result = copyOf(context, destination);
     const fittingMask = mask && fittedMask(context, mask, source, STRETCHED);
@@ -32,17 +31,6 @@ const imageCompositeMasked = typedNode({
     return { outputs: [result] };
   },
 });
-
-/**
- * v1 drops alpha when the destination has no alpha channel, but fails when the source is the one
- * without.
- */
-const requireChannels = (destination: ImageValue, source: ImageValue): void => {
-  if (destination.channels <= source.channels) return;
-  const counts = `${destination.channels} channels but source only ${source.channels}`;
-  const message = `destination has ${counts}; join an alpha channel to source first`;
-  throw new NodeFailure('RuntimeError', message);
-};
 
 /** Pictures and masks are stretched to the other one's sides. */
 const STRETCHED = { method: 'bilinear', crop: 'disabled' } as const;

@@ -1,5 +1,5 @@
 import { decodeFirst, decodeFrames, type ImageFile } from '../codecs/decode.ts';
-import { rgbOf, rgbaOf, type Picture } from '../codecs/decode-still.ts';
+import { pixelsWith, type Picture } from '../codecs/decode-still.ts';
 import type {
   ImageValue,
   InputSpec,
@@ -87,7 +87,7 @@ async function loadImageMask(
   const { width, height } = picture;
   context.check();
   const mask = newMask(context, { batch: 1, height, width });
-  copyChannel(rgbaOf(picture), mask.data, {
+  copyChannel(pixelsWith(4, picture), mask.data, {
     offset: BYTE_OF[channel] ?? 0,
     inverted: channel === 'alpha',
   });
@@ -106,7 +106,7 @@ function sameSize(pictures: readonly Picture[]): readonly Picture[] {
 
 function toImage(context: NodeContext, pictures: readonly Picture[]): ImageValue {
   const { width = 0, height = 0 } = pictures[0] ?? {};
-  const frames = pictures.map(rgbOf);
+  const frames = pictures.map((picture) => pixelsWith(3, picture));
   const bytes = frames.length === 1 && frames[0] ? frames[0] : Buffer.concat(frames);
   return byteImage(context, { batch: pictures.length, height, width, channels: 3 }, bytes);
 }
@@ -117,7 +117,7 @@ function toMask(context: NodeContext, pictures: readonly Picture[]): MaskValue {
   const mask = newMask(context, { batch: pictures.length, height, width });
   if (!hasAlpha) return mask;
   for (const [i, picture] of pictures.entries()) {
-    copyChannel(rgbaOf(picture), frameOf(mask, i), { offset: 3, inverted: true });
+    copyChannel(pixelsWith(4, picture), frameOf(mask, i), { offset: 3, inverted: true });
   }
   return mask;
 }

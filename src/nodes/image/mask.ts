@@ -1,8 +1,8 @@
 import { type MaskValue, type NodeContext, type NodeDef, NodeFailure } from '../node.ts';
 import { maskComposite } from './mask-composite.ts';
 import { growMask } from './mask-grow.ts';
-import { asMask, asPicture, cutOut, spanWithin } from './region.ts';
-import { newImage, newMask, roundHalfEven } from '../tensor.ts';
+import { asMask, asPicture, cutOut, greyPicture, spanWithin } from './region.ts';
+import { newMask, roundHalfEven } from '../tensor.ts';
 import { typedNode } from '../typed-node.ts';
 
 const { fround } = Math;
@@ -86,15 +86,7 @@ const maskToImage = typedNode({
   displayName: 'Convert Mask to Image',
   required: { mask: ['MASK'] },
   outputs: [{ type: 'IMAGE' }],
-  run({ mask }, context) {
-    const image = newImage(context, { ...mask, channels: 3 });
-    for (let i = 0, to = 0; i < mask.data.length; i++) {
-      if (i % mask.width === 0) context.check();
-      const level = mask.data[i] as number;
-      for (let c = 0; c < 3; c++) image.data[to++] = level;
-    }
-    return { outputs: [image] };
-  },
+  run: ({ mask }, context) => ({ outputs: [greyPicture(context, mask)] }),
 });
 
 const imageColorToMask = typedNode({

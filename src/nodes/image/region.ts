@@ -25,6 +25,27 @@ export const asMask = ({ batch, height, width, data }: ImageValue): MaskValue =>
   data,
 });
 
+/** A mask in the three channels of a picture. */
+export const greyPicture = (context: LoopContext, mask: MaskValue): ImageValue => {
+  const image = newImage(context, { ...mask, channels: 3 });
+  for (let i = 0; i < mask.data.length; i++) {
+    if (i % mask.width === 0) context.check();
+    image.data.fill(mask.data[i] as number, i * 3, i * 3 + 3);
+  }
+  return image;
+};
+
+/** v1 drops the alpha of the second picture where the first has none, but fails the other way round. */
+export const requireChannels = (
+  [firstName, first]: readonly [string, ImageValue],
+  [secondName, second]: readonly [string, ImageValue],
+): void => {
+  if (first.channels <= second.channels) return;
+  const counts = `${first.channels} channels but ${secondName} only ${second.channels}`;
+  const message = `${firstName} has ${counts}; join an alpha channel to ${secondName} first`;
+  throw new NodeFailure('RuntimeError', message);
+};
+
 /** The region of every picture of the batch; v1 hands on pictures without pixels, which no later node survives. */
 export const cutOut = (
   context: LoopContext,

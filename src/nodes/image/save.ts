@@ -1,8 +1,8 @@
 import type { JsonObject } from '../../protocol/json.ts';
-import type { ImageValue, MaskValue, NodeContext, NodeDef, NodeResult } from '../node.ts';
+import type { ImageValue, NodeContext, NodeDef, NodeResult } from '../node.ts';
 import { fileName, previewPrefix, savePath } from './save-path.ts';
 import { encodePng, metadataTexts } from '../codecs/encode-png.ts';
-import { newImage } from '../tensor.ts';
+import { greyPicture } from './region.ts';
 import { typedNode } from '../typed-node.ts';
 import { encodeApng } from '../codecs/encode-apng.ts';
 import { encodeWebp } from '../codecs/encode-webp.ts';
@@ -50,7 +50,7 @@ export const SAVE_NODES: readonly NodeDef[] = [
     pythonModule: 'comfy_extras.nodes_mask',
     required: { mask: ['MASK'] },
     ...SAVES,
-    run: ({ mask }, context) => preview(greyImage(context, mask), context),
+    run: ({ mask }, context) => preview(greyPicture(context, mask), context),
   }),
   typedNode({
     name: 'SaveImageWebsocket',
@@ -119,13 +119,6 @@ async function sendImages(
     context.progress(i, images.batch);
   }
   return { outputs: [] };
-}
-
-function greyImage(context: NodeContext, mask: MaskValue): ImageValue {
-  const { batch, height, width } = mask;
-  const image = newImage(context, { batch, height, width, channels: 3 });
-  for (let i = 0; i < mask.data.length; i++) image.data.fill(mask.data[i] ?? 0, i * 3, i * 3 + 3);
-  return image;
 }
 
 const ANIMATED_INPUTS = {
