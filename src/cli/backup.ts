@@ -5,11 +5,11 @@ import { databasePath } from '../data-folder/data-dir.ts';
 import type { SharedRedis } from '../ledger/redis/open-shared.ts';
 import { ledgerIdIn } from '../ledger/sqlite/inspect.ts';
 import { reached } from '../lib/crash-point.ts';
-import { addServerOptions } from '../config/command-line.ts';
+import { addServerOptions } from '../config/flags.ts';
+import { FILES_FLAGS } from '../config/files.ts';
 import { filesOfBucket } from './backup/bucket-files.ts';
 import {
   type DataLocation,
-  FILES_FLAGS,
   createBar,
   runCommand,
   withFiles,

@@ -5,7 +5,7 @@ import { type RestoredRecord, recordOrphans } from './backup/record-orphans.ts';
 import { type CheckReport, check, isSound, type Orphan, type DamagedFile } from './backup/check.ts';
 import { refuseSharedUse } from '../data-folder/spool-folder.ts';
 import { type RecordedFiles, recordedInDatabase, recordedInRedis } from './backup/records.ts';
-import { filesSource } from '../config/files.ts';
+import { FILES_FLAGS, filesSource } from '../config/files.ts';
 import { ledgerSource } from '../config/ledger.ts';
 import { databasePath } from '../data-folder/data-dir.ts';
 import type { SharedRedis } from '../ledger/redis/open-shared.ts';
@@ -13,10 +13,9 @@ import { LedgerInUse, lockFile } from '../ledger/sqlite/sqlite-ledger.ts';
 import { openStore } from '../app/store.ts';
 import { silentLogger } from '../observability/log.ts';
 import { LOCAL_USER } from '../auth/identity.ts';
-import { addServerOptions } from '../config/command-line.ts';
+import { addServerOptions } from '../config/flags.ts';
 import {
   type DataLocation,
-  FILES_FLAGS,
   createBar,
   runCommand,
   withFiles,

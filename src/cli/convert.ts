@@ -2,8 +2,7 @@ import { access, constants, mkdtemp, readFile, rm, stat, writeFile } from 'node:
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { Command } from 'commander';
-import { addServerOptions } from '../config/command-line.ts';
-import type { Flags } from '../config/flags.ts';
+import { type Flags, addServerOptions } from '../config/flags.ts';
 import { InvalidSetting } from '../config/invalid-setting.ts';
 import { withoutLogin } from '../config/parse-values.ts';
 import { objectInfoSource, upstreamOf } from '../config/upstream.ts';

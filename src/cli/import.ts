@@ -1,9 +1,8 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command } from 'commander';
-import { addServerOptions } from '../config/command-line.ts';
-import type { Flags } from '../config/flags.ts';
-import { filesSource } from '../config/files.ts';
+import { type Flags, addServerOptions } from '../config/flags.ts';
+import { FILES_FLAGS, filesSource } from '../config/files.ts';
 import { ledgerSource } from '../config/ledger.ts';
 import type { DataDir } from '../data-folder/data-dir.ts';
 import type { Blobs } from '../upstreams/blobs.ts';
@@ -28,7 +27,7 @@ import { type ImportOutcome, failuresOf, reportText } from './import/report.ts';
 import { type Account, accountsIn, importUser, scanUserFolder } from './import/user-data.ts';
 import { type UserFiles, userFilesInBucket, userFilesInFolder } from './import/user-files.ts';
 import { printableName } from './printable-name.ts';
-import { FILES_FLAGS, runCommand } from './shared-options.ts';
+import { runCommand } from './shared-options.ts';
 
 /** Flags the import shares with the server. */
 type Settings = Pick<Flags, (typeof SERVER_OPTIONS)[number]> & { readonly user: string };

@@ -1,12 +1,12 @@
 import { Command } from 'commander';
-import { addServerOptions } from '../config/command-line.ts';
-import { bucketUrl, filesSource } from '../config/files.ts';
+import { addServerOptions } from '../config/flags.ts';
+import { FILES_FLAGS, bucketUrl, filesSource } from '../config/files.ts';
 import { InvalidSetting } from '../config/invalid-setting.ts';
 import { type LedgerSource, ledgerSource } from '../config/ledger.ts';
 import { redisNodes } from '../config/redis-hosts.ts';
 import { migrate } from './migrate/migrate.ts';
 import { migrateFiles } from './migrate/migrate-files.ts';
-import { type DataLocation, FILES_FLAGS, createBar, runCommand } from './shared-options.ts';
+import { type DataLocation, createBar, runCommand } from './shared-options.ts';
 
 type Settings = DataLocation & {
   readonly from?: string;

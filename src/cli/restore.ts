@@ -1,10 +1,10 @@
 import { Command } from 'commander';
 import { type RestoreResult, restore } from './backup/restore.ts';
 import { reached } from '../lib/crash-point.ts';
-import { addServerOptions } from '../config/command-line.ts';
-import { type DataLocation, FILES_FLAGS, createBar, runCommand } from './shared-options.ts';
+import { addServerOptions } from '../config/flags.ts';
+import { type DataLocation, createBar, runCommand } from './shared-options.ts';
 import { openBucketOf } from '../app/stored-files.ts';
-import { filesSource } from '../config/files.ts';
+import { FILES_FLAGS, filesSource } from '../config/files.ts';
 import { silentLogger } from '../observability/log.ts';
 import { printableName } from './printable-name.ts';
 

@@ -3,8 +3,7 @@ import { collectAfterStart } from '../lib/collect-after-start.ts';
 import { delayOptimization, saveCompiledCode } from '../lib/compile-cache.ts';
 import { createLogger, logProcessErrors } from '../observability/log.ts';
 import { withoutCredentialsIn } from '../protocol/url-credentials.ts';
-
-const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
+import { stopSignal } from './stop-signal.ts';
 
 /** Runs the server until a signal or a fault ends the process. */
 export async function serve(argv: readonly string[]): Promise<void> {
@@ -24,14 +23,11 @@ export async function serve(argv: readonly string[]): Promise<void> {
     // Help and refusals need nothing of it.
     const { startServer } = await import('../app/server.ts');
     const server = await startServer(parsed.config, log);
-    const stop = (signal: NodeJS.Signals): void => {
+    void stopSignal().then(async (signal) => {
       log.info({ event: 'server.stopping', signal }, 'stopping');
-      // A second signal of either kind means now.
-      for (const other of SIGNALS)
-        process.removeAllListeners(other).once(other, () => process.exit(1));
-      void server.close().then(() => process.exit(0));
-    };
-    for (const signal of SIGNALS) process.once(signal, stop);
+      await server.close();
+      process.exit(0);
+    });
     void server.lost.then((error) => {
       // Not in good order: what is still to be written belongs to nothing any more.
       log.fatal({ event: 'storage.lost', err: error }, `stopping: ${error.message}`);

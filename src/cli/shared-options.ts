@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { type Command, CommanderError } from 'commander';
 import { openBucketOf } from '../app/stored-files.ts';
-import { filesSource } from '../config/files.ts';
+import { type FILES_FLAGS, filesSource } from '../config/files.ts';
 import { type LedgerSource, ledgerSource } from '../config/ledger.ts';
 import type { Flags } from '../config/flags.ts';
 import { InvalidSetting } from '../config/invalid-setting.ts';
@@ -17,9 +17,6 @@ import { printableName } from './printable-name.ts';
 
 /** Settings a command shares with the server whose data it is about. */
 export type DataLocation = Pick<Flags, 'dataDir' | 'ledger' | (typeof FILES_FLAGS)[number]>;
-
-/** The flags that say where the bytes of files are. */
-export const FILES_FLAGS = ['files', 's3Endpoint', 's3PublicEndpoint', 's3Region'] as const;
 
 /** Parses and runs; gives the exit code: 2 is for what cannot be meant, 1 for what went wrong. */
 export async function runCommand(

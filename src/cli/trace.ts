@@ -12,6 +12,7 @@ import { planFrom } from '../migration/plan-session.ts';
 import { withoutSecrets } from '../migration/without-secrets.ts';
 import { type SessionRecorder, createSessionRecorder } from '../migration/session-recorder.ts';
 import { createLogger } from '../observability/log.ts';
+import { stopSignal } from './stop-signal.ts';
 import { callTable, printCode, writeCode } from './trace-write.ts';
 
 type TraceOptions = {
@@ -144,11 +145,9 @@ type CommandRun = {
   readonly output: 'as it is' | 'to standard error';
 };
 
-const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
-
 /** Runs a v1 script against a server, or waits for Ctrl-C when there is none; gives the exit code. */
 async function runScript(command: readonly string[], run: CommandRun): Promise<number> {
-  const stopped = waitForSignal();
+  const stopped = stopSignal();
   const [program, ...args] = command.map((part) => withAddress(part, run.url));
   if (program === undefined) return stopped.then(() => 0);
   const stdout = run.output === 'as it is' ? 'inherit' : 2;
@@ -164,18 +163,6 @@ async function runScript(command: readonly string[], run: CommandRun): Promise<n
   if (signal) process.stderr.write(`holdover trace: ${program} was ended by ${signal}\n`);
   else if (code !== 0) process.stderr.write(`holdover trace: ${program} ended with ${code}\n`);
   return code ?? 1;
-}
-
-/** The first one ends the session; a second one of either kind means now. */
-function waitForSignal(): Promise<NodeJS.Signals> {
-  return new Promise((resolve) => {
-    const stop = (signal: NodeJS.Signals): void => {
-      for (const other of SIGNALS)
-        process.removeAllListeners(other).once(other, () => process.exit(1));
-      resolve(signal);
-    };
-    for (const signal of SIGNALS) process.once(signal, stop);
-  });
 }
 
 function addresses(url: string): NodeJS.ProcessEnv {

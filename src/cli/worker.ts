@@ -1,6 +1,9 @@
-import { once } from 'node:events';
-import { MEBIBYTE, daysInMs } from '../config/parse-values.ts';
-import { parseWorkerConfig, type WorkerSettings } from '../config/worker.ts';
+import { Command } from 'commander';
+import { FILES_FLAGS, filesSource } from '../config/files.ts';
+import { type Flags, addServerOptions } from '../config/flags.ts';
+import { InvalidSetting } from '../config/invalid-setting.ts';
+import { type WorkerLimits, ledgerSource } from '../config/ledger.ts';
+import { MEBIBYTE, daysInMs, parseJsonObject } from '../config/parse-values.ts';
 import { DEFAULT_LIMITS } from '../upstreams/job-engine.ts';
 import { ALL_NODES } from '../nodes/library.ts';
 import { tracingSettings } from '../config/tracing.ts';
@@ -10,32 +13,67 @@ import { createDistributedEngine } from '../upstreams/distributed/distributed-en
 import { openStore } from '../app/store.ts';
 import { type Logger, createLogger, logProcessErrors } from '../observability/log.ts';
 import { withoutCredentialsIn } from '../protocol/url-credentials.ts';
+import { runCommand } from './shared-options.ts';
+import { stopSignal } from './stop-signal.ts';
 
-const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
+/** Settings of the server that mean the same to a process that only runs jobs. */
+const OPTIONS = [
+  'ledger',
+  'workerLimits',
+  'dataDir',
+  ...FILES_FLAGS,
+  'concurrency',
+  'jobTimeout',
+  'jobMemory',
+  'diskBudget',
+  'retentionDays',
+  'logLevel',
+] as const;
+
+type Settings = Pick<Flags, (typeof OPTIONS)[number]>;
 
 /** `holdover worker`: takes jobs from the queue until a signal stops it; resolves with the exit code. */
-export async function workerCommand(argv: readonly string[]): Promise<number> {
-  const parsed = parseWorkerConfig(argv);
-  if (parsed.kind === 'exit') {
-    (parsed.code === 0 ? process.stdout : process.stderr).write(parsed.text);
-    return parsed.code;
-  }
-  const log = createLogger({ level: parsed.settings.logLevel });
+export function workerCommand(argv: readonly string[]): Promise<number> {
+  const command = new Command('holdover worker').description(
+    'Runs jobs of a Holdover whose ledger is in Redis; answers no calls of clients.',
+  );
+  return runCommand(addServerOptions(command, OPTIONS), argv, run, withoutCredentialsIn);
+}
+
+async function run(command: Command): Promise<number> {
+  const settings = command.opts<Settings>();
+  const ledger = ledgerSource(settings.ledger);
+  if (ledger.kind !== 'redis')
+    throw new InvalidSetting("a worker needs the '--ledger redis://…' of the servers it works for");
+  if (settings.concurrency === 0)
+    throw new InvalidSetting("a worker needs a '--concurrency' of 1 or more");
+  if (settings.dataDir === '')
+    throw new InvalidSetting("option '--data-dir' needs the name of a folder");
+  const takeover: WorkerLimits = parseJsonObject('--worker-limits', settings.workerLimits);
+  const places = { ledger, dataDir: settings.dataDir, files: filesSource(settings, process.env) };
+  const log = createLogger({ level: settings.logLevel });
   logProcessErrors(log);
   try {
-    return await runWorker(parsed.settings, log);
+    return await runWorker({ settings, places, takeover }, log);
   } catch (error) {
-    const message = error instanceof Error ? error.message : String(error);
-    process.stderr.write(`error: ${withoutCredentialsIn(message)}\n`);
     log.debug({ event: 'worker.start_failed', err: error }, 'the start failed');
-    return 1;
+    throw error;
   }
 }
 
-async function runWorker(settings: WorkerSettings, log: Logger): Promise<number> {
-  const { source, dataDir, concurrency } = settings;
-  const stopSignal = Promise.race(SIGNALS.map((signal) => once(process, signal)));
-  const store = await openStore({ ledger: source, dataDir, files: settings.filesSource }, log);
+type WorkerOptions = {
+  readonly settings: Settings;
+  readonly places: Parameters<typeof openStore>[0];
+  readonly takeover: WorkerLimits;
+};
+
+async function runWorker(
+  { settings, places, takeover }: WorkerOptions,
+  log: Logger,
+): Promise<number> {
+  const { concurrency } = settings;
+  const stopped = stopSignal();
+  const store = await openStore(places, log);
   const { ledger, dir, links } = store;
   if (links === undefined) throw new Error('a worker needs a ledger in Redis');
   const options = { version: packageVersion(), log };
@@ -48,28 +86,26 @@ async function runWorker(settings: WorkerSettings, log: Logger): Promise<number>
     spoolDir: dir.spool,
     nodes: ALL_NODES,
     log,
-    takeover: settings.takeover,
+    takeover,
     spans: tracing?.runs,
     limits: { ...DEFAULT_LIMITS, ...limitsOf(settings) },
   });
   worker.start();
   process.stdout.write('Holdover worker is waiting for jobs\n');
   log.info({ event: 'worker.started', concurrency, dataDir: dir.root }, 'waiting for jobs');
-  const lost = await Promise.race([stopSignal.then(() => undefined), store.lost]);
+  const lost = await Promise.race([stopped.then(() => undefined), store.lost]);
   if (lost) {
     log.fatal({ event: 'storage.lost', err: lost }, `stopping: ${lost.message}`);
     return 1;
   }
   log.info({ event: 'worker.stopping' }, 'stopping');
-  // A second signal means now.
-  for (const signal of SIGNALS) process.once(signal, () => process.exit(1));
   await worker.close();
   await tracing?.close();
   await store.close();
   return 0;
 }
 
-function limitsOf(settings: WorkerSettings) {
+function limitsOf(settings: Settings) {
   return {
     concurrency: settings.concurrency,
     jobTimeMs: settings.jobTimeout * 1000,

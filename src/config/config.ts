@@ -1,6 +1,5 @@
 import { isIP } from 'node:net';
-import { Command } from 'commander';
-import { type CommandExit, exitFor } from './command-line.ts';
+import { Command, CommanderError } from 'commander';
 import { MEBIBYTE, daysInMs, parseJsonObject } from './parse-values.ts';
 import { type Flags, OPTIONS } from './flags.ts';
 import { sharedDirectories } from './shared-folders.ts';
@@ -20,6 +19,9 @@ import { packageVersion } from './version.ts';
 export type Config = ReturnType<typeof configFrom>;
 
 export type { Upstream } from './upstream.ts';
+
+/** `text` is what to print: help, the version, or what is wrong with a flag. */
+type CommandExit = { readonly kind: 'exit'; readonly code: number; readonly text: string };
 
 export type ParsedConfig = { readonly kind: 'config'; readonly config: Config } | CommandExit;
 
@@ -60,6 +62,15 @@ export function parseConfig(
   } catch (error) {
     return exitFor(error, text);
   }
+}
+
+/** How a command line ends that could not be used; `printed` is what its parser has printed. */
+function exitFor(error: unknown, printed: string): CommandExit {
+  if (error instanceof InvalidSetting)
+    return { kind: 'exit', code: 2, text: `error: ${error.message}\n` };
+  if (!(error instanceof CommanderError)) throw error;
+  if (error.exitCode === 0) return { kind: 'exit', code: 0, text: printed };
+  return { kind: 'exit', code: 2, text: `${error.message.replaceAll('\n', ' ')}\n` };
 }
 
 /** True when an address can only be reached from this machine. */

@@ -1,3 +1,4 @@
+import type { Flags } from './flags.ts';
 import { InvalidSetting } from './invalid-setting.ts';
 
 /** Where the bytes of uploads, outputs and files of front ends are. */
@@ -17,12 +18,11 @@ export type FilesSource =
 
 export type BucketSource = Extract<FilesSource, { kind: 'bucket' }>;
 
-type FilesFlags = {
-  readonly files: string;
-  readonly s3Endpoint?: string;
-  readonly s3PublicEndpoint?: string;
-  readonly s3Region?: string;
-};
+const BUCKET_FLAGS = ['s3Endpoint', 's3PublicEndpoint', 's3Region'] as const;
+/** The flags that say where the bytes of files are. */
+export const FILES_FLAGS = ['files', ...BUCKET_FLAGS] as const;
+
+type FilesFlags = Pick<Flags, 'files'> & Partial<Pick<Flags, (typeof BUCKET_FLAGS)[number]>>;
 
 const BUCKET_URL = /^s3:\/\/([a-z0-9][a-z0-9._-]{1,62})(?:\/(.*))?$/;
 const DEFAULT_REGION = 'us-east-1';
