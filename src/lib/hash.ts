@@ -37,17 +37,17 @@ export function hashOf(bytes: Uint8Array): string {
   return hasher.digest();
 }
 
-const READ_BYTES = 1024 * 1024;
+/** Smaller pieces would cost a large file calls, larger ones would cost thousands of small files memory. */
+const READ_BYTES = 256 * 1024;
 
-/** Reads a file piece by piece; small pieces save memory where many small files are read. */
+/** Reads a file piece by piece. */
 export async function hashFile(
   path: string,
-  pieceBytes = READ_BYTES,
 ): Promise<{ readonly hash: string; readonly sizeBytes: number }> {
   const hasher = createHasher();
   let sizeBytes = 0;
   try {
-    for await (const chunk of createReadStream(path, { highWaterMark: pieceBytes })) {
+    for await (const chunk of createReadStream(path, { highWaterMark: READ_BYTES })) {
       hasher.update(chunk as Buffer);
       sizeBytes += (chunk as Buffer).length;
     }

@@ -15,8 +15,8 @@ export type CopyResult =
   | { readonly ok: false; readonly why: 'absent' | 'not the bytes of its name' | 'unreadable' };
 
 /**
- * Copies a file to its place: whole, on disk and with the expected bytes, or not at all. A file
- * system that can share blocks until one of the two changes does so. `dir` is for files on their way.
+ * Copies a file to its place: whole, on disk and with the expected bytes, or not at all. `dir` is for
+ * files on their way.
  */
 export async function copyTo(
   from: string,
@@ -28,8 +28,8 @@ export async function copyTo(
   if (!stats.isFile()) return { ok: false, why: 'unreadable' };
   const path = join(options.dir, randomUUID());
   try {
-    const why = await copyFrom(from, path);
-    if (why) return { ok: false, why };
+    const error = await copyFrom(from, path);
+    if (error) return { ok: false, why: error.code === 'ENOENT' ? 'absent' : 'unreadable' };
     await chmod(path, 0o600);
     // The copy is read, not the original, so that the stored bytes are the verified ones.
     const read = await hashFile(path);
@@ -57,16 +57,23 @@ export async function linkTo(from: string, to: string, sizeBytes: number): Promi
   }
 }
 
-/** An error reading the original is returned; an error writing the copy is thrown. */
-async function copyFrom(from: string, to: string): Promise<'absent' | 'unreadable' | undefined> {
+/**
+ * Copies a file; a file system that can share blocks until one of the two changes does so. An error
+ * reading the original is returned, and no copy is left; an error writing the copy is thrown.
+ */
+export async function copyFrom(
+  from: string,
+  to: string,
+): Promise<NodeJS.ErrnoException | undefined> {
   try {
     await copyFile(from, to, constants.COPYFILE_FICLONE | constants.COPYFILE_EXCL);
     return undefined;
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === 'ENOENT' && (await lstat(from).catch(undefinedIfAbsent)) === undefined)
-      return 'absent';
-    if (code === 'EIO' || code === 'EACCES') return 'unreadable';
+  } catch (cause) {
+    await rm(to, { force: true });
+    const error = cause as NodeJS.ErrnoException;
+    const isAbsent =
+      error.code === 'ENOENT' && (await lstat(from).catch(undefinedIfAbsent)) === undefined;
+    if (isAbsent || error.code === 'EIO' || error.code === 'EACCES') return error;
     throw error;
   }
 }

@@ -9,7 +9,7 @@ import { forEachConcurrently } from '../../lib/concurrency.ts';
 import { contentTypeOf } from '../../http/file-headers.ts';
 import type { SpooledFile } from '../../protocol/job-api.ts';
 import type { FileCopier } from './copy.ts';
-import { type FoundFile, type LeftOut, isErrorOf, reasonOf, type Scan, scan } from './scan.ts';
+import { type FoundFile, type LeftOut, type Scan, scan } from './scan.ts';
 import { InvalidSetting } from '../../config/invalid-setting.ts';
 import type { Flags } from '../../config/flags.ts';
 import { MEBIBYTE } from '../../config/parse-values.ts';
@@ -99,19 +99,14 @@ async function importBytes(
 ): Promise<Copy | undefined> {
   const existing = await ledger.files.get(user, file);
   const name = nameOf(file);
-  try {
-    const copied = isSameFile(existing, file) ? ALREADY_HERE : await copy(file);
-    if (copied === ALREADY_HERE) result.known++;
-    else if (!copied.ok) result.failed.push({ name, why: copied.why });
-    else if (existing) await compareExisting({ existing, name, file: copied.file }, result);
-    else {
-      await blobs.moveIntoPlace(copied.file);
-      reached('import-bytes');
-      return { file, copy: copied.file };
-    }
-  } catch (error) {
-    if (!isErrorOf(file, error)) throw error;
-    result.failed.push({ name, why: reasonOf(error) });
+  const copied = isSameFile(existing, file) ? ALREADY_HERE : await copy(file);
+  if (copied === ALREADY_HERE) result.known++;
+  else if (!copied.ok) result.failed.push({ name, why: copied.why });
+  else if (existing) await compareExisting({ existing, name, file: copied.file }, result);
+  else {
+    await blobs.moveIntoPlace(copied.file);
+    reached('import-bytes');
+    return { file, copy: copied.file };
   }
   return undefined;
 }

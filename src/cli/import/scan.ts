@@ -59,11 +59,6 @@ export function reasonOf(error: unknown): string {
   return code === undefined ? message : `cannot be read (${code})`;
 }
 
-/** True when the original cannot be read; false when our own disk cannot be written. */
-export function isErrorOf({ path }: Pick<FoundFile, 'path'>, error: unknown): boolean {
-  return (error as NodeJS.ErrnoException).path === path;
-}
-
 /** The folder itself may be a link to another disk. */
 async function realRoot(
   root: string,

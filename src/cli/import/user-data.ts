@@ -5,7 +5,7 @@ import { safePathBelow } from '../../files/folder-paths.ts';
 import { safeName } from '../../files/safe-name.ts';
 import { isJsonObject, parseJson, stringifyJson } from '../../protocol/json.ts';
 import type { FileCopier } from './copy.ts';
-import { type FoundFile, type LeftOut, type Scan, isErrorOf, reasonOf, scan } from './scan.ts';
+import { type FoundFile, type LeftOut, type Scan, reasonOf, scan } from './scan.ts';
 import type { UserFiles } from './user-files.ts';
 
 /** The outcome of importing the settings and saved files of one user. */
@@ -119,15 +119,10 @@ async function importFile(
   if (target.kind === 'file' && (await userFiles.isSame(safePath.path, target.stats, file)))
     return void result.known++;
   if (target.kind !== 'absent') return leaveOut('something of this name is here already');
-  try {
-    const copied = await deps.copy(file);
-    if (!copied.ok) return void result.failed.push({ name, why: copied.why });
-    await userFiles.put(safePath.path, copied.file, file);
-    result.files++;
-  } catch (error) {
-    if (!isErrorOf(file, error)) throw error;
-    result.failed.push({ name, why: reasonOf(error) });
-  }
+  const copied = await deps.copy(file);
+  if (!copied.ok) return void result.failed.push({ name, why: copied.why });
+  await userFiles.put(safePath.path, copied.file, file);
+  result.files++;
 }
 
 /** Front ends store lists of their own under names that begin with a dot. */
