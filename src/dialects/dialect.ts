@@ -34,6 +34,8 @@ const RULES = {
   queueDelete: ['pending', 'pending-and-running'],
   /** Body of the answer: none, or the cancelled ids. */
   queueAnswer: ['empty', 'deleted'],
+  /** `POST /api/jobs/…/cancel`: an id that names no job is passed over, or a 404. */
+  jobCancel: ['any-id', 'known-ids'],
   /** Order of a prompt's members in `GET /queue`: number, `extra_data`, outputs; or place, outputs, `create_time`. */
   queueItem: ['as-submitted', 'as-scheduled'],
   /** `subfolder` of uploads, of `/view` and in the names of a prompt: a folder, or ignored. */
@@ -42,6 +44,10 @@ const RULES = {
   viewWithoutName: ['not-found', 'bad-request'],
   /** `/api/view`: a 302 to a link that expires. */
   apiView: ['redirect-except-browsers', 'redirect'],
+  /** Answers of the settings routes: bare values and empty bodies, or `{value}`, the merged object and a 404. */
+  settings: ['bare', 'wrapped'],
+  /** A folder of models without a file: an empty list, or a 404. */
+  emptyModelFolder: ['listed', 'not-found'],
   /** `notification` messages: texts for people about what their prompt waits for. */
   notifications: ['none', 'sent'],
 } as const;

@@ -85,6 +85,7 @@ export const V1_ROUTES = {
   'GET /api/history_v2/:id': record,
   'GET /api/jobs': past,
   'GET /api/jobs/:id': record,
+  'DELETE /api/jobs/:id': forget,
   'GET /api/job/:id/status': job,
   'POST /api/jobs/cancel': cancelMany,
   'POST /api/jobs/:id/cancel': { ...cancel, link: `${JOBS}/:id/cancel` },

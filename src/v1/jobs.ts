@@ -5,7 +5,7 @@ import type { LivePrompts } from '../prompts/live-prompts.ts';
 import { readJson, readIdList, requireObject } from './routing/body.ts';
 import type { Cancel } from '../prompts/cancel.ts';
 import { rulesFor } from '../dialects/dialect.ts';
-import { V1Error, faultOf, plainError, sendJson } from '../dialects/errors.ts';
+import { V1Error, faultOf, plainError, sendEmpty, sendJson } from '../dialects/errors.ts';
 import type { MarkFetched } from '../prompts/mark-fetched.ts';
 import { findEndedPrompt, endedView, liveView } from './job-view.ts';
 import { listJobs } from './job-list.ts';
@@ -24,6 +24,7 @@ export function jobRoutes(services: JobServices): readonly V1Route[] {
   return routesOf(services, {
     'GET /api/jobs': listJobs,
     'GET /api/jobs/:id': getJob,
+    'DELETE /api/jobs/:id': deleteJob,
     'POST /api/jobs/cancel': cancelMany,
     'POST /api/jobs/:id/cancel': cancelOne,
     'GET /api/job/:id/status': getJobStatus,
@@ -33,11 +34,29 @@ export function jobRoutes(services: JobServices): readonly V1Route[] {
 async function getJob(services: JobServices, request: V1Request): Promise<void> {
   const { ctx } = request;
   const view = await fetchView(services, request);
-  if (!view) throw new V1Error(404, faultOf(404, { error: JOB_NOT_FOUND }, JOB_NOT_FOUND));
+  if (!view) throw jobNotFound();
   sendJson(ctx, jobDetail(view));
 }
 
+/** Forgets a job that has ended, as `POST /history` does. */
+async function deleteJob(
+  { livePrompts, ledger }: JobServices,
+  { ctx, caller: { user }, params: { id = '' } }: V1Request,
+): Promise<void> {
+  const ended = await findEndedPrompt(ledger, user, id);
+  if (ended) {
+    await ledger.prompts.deleteHistory(user, [ended.promptId]);
+    return sendEmpty(ctx, 204);
+  }
+  if (!livePrompts.find(user, id)) throw jobNotFound();
+  throw new V1Error(409, plainError('job_not_ended', 'The job has not ended: cancel it first.'));
+}
+
 const JOB_NOT_FOUND = 'Job not found';
+
+function jobNotFound(): V1Error {
+  return new V1Error(404, faultOf(404, { error: JOB_NOT_FOUND }, JOB_NOT_FOUND));
+}
 
 async function getJobStatus(services: JobServices, request: V1Request): Promise<void> {
   const { ctx } = request;
@@ -46,9 +65,12 @@ async function getJobStatus(services: JobServices, request: V1Request): Promise<
   sendJson(ctx, jobStatus(view));
 }
 
-/** Never a 404: an unknown id is answered `cancelled: false`. */
+/** An unknown id is answered `cancelled: false`; the hosted service knows it is unknown. */
 async function cancelOne(services: JobServices, { ctx, caller, params }: V1Request): Promise<void> {
-  const prompt = services.livePrompts.find(caller.user, params.id ?? '');
+  const { id = '' } = params;
+  const prompt = services.livePrompts.find(caller.user, id);
+  if (!prompt && rulesFor(ctx).jobCancel === 'known-ids')
+    await requireKnown(services, caller.user, [id]);
   if (prompt) await services.cancel([prompt], caller);
   sendJson(ctx, { cancelled: prompt !== undefined });
 }
@@ -56,12 +78,36 @@ async function cancelOne(services: JobServices, { ctx, caller, params }: V1Reque
 async function cancelMany(services: JobServices, { ctx, caller }: V1Request): Promise<void> {
   const body = requireObject(await readJson(ctx, services.bodies));
   const ids = readIdList(body.job_ids, 'job_ids');
+  const namesKnown = rulesFor(ctx).jobCancel === 'known-ids';
+  if (namesKnown) await requireKnown(services, caller.user, requireSome(ids));
   const found = ids.flatMap((id) => services.livePrompts.find(caller.user, id) ?? []);
   // A prompt may be named by its own id and by that of its job.
   const prompts = [...new Set(found)];
-  ctx.state.promptIds = prompts.map(({ promptId }) => promptId);
+  const cancelledIds = prompts.map(({ promptId }) => promptId);
+  ctx.state.promptIds = cancelledIds;
   await services.cancel(prompts, caller);
-  sendJson(ctx, { cancelled: prompts.length > 0 });
+  sendJson(ctx, { cancelled: namesKnown ? cancelledIds : prompts.length > 0 });
+}
+
+/** The most jobs the hosted service cancels at once. */
+const MAX_HOSTED_IDS = 100;
+
+function requireSome(ids: readonly string[]): readonly string[] {
+  if (ids.length > 0 && ids.length <= MAX_HOSTED_IDS) return ids;
+  const message = `"job_ids" must be a list of 1 to ${MAX_HOSTED_IDS} ids.`;
+  throw new V1Error(400, plainError('invalid_request', message));
+}
+
+/** Nothing is cancelled when one of the ids names no job. */
+async function requireKnown(
+  { livePrompts, ledger }: JobServices,
+  user: string,
+  ids: readonly string[],
+): Promise<void> {
+  for (const id of ids) {
+    const isKnown = livePrompts.find(user, id) ?? (await findEndedPrompt(ledger, user, id));
+    if (isKnown === undefined) throw jobNotFound();
+  }
 }
 
 async function fetchView(services: JobServices, request: V1Request): Promise<JobView | undefined> {

@@ -1,6 +1,7 @@
 import type { DefinitionSource } from '../definitions/definitions.ts';
 import type { Caller } from '../protocol/job-api.ts';
 import { type Json, isJsonObject } from '../protocol/json.ts';
+import { rulesFor } from '../dialects/dialect.ts';
 import { emptyError, sendJson } from '../dialects/errors.ts';
 import { type V1Request, type V1Route, routesOf } from './routes.ts';
 
@@ -61,6 +62,9 @@ async function listModelFileDetails(
   { ctx, caller, params }: V1Request,
 ): Promise<void> {
   const files = await modelFilesIn(services, caller, folderOf(EXPERIMENT_FOLDERS, params));
+  if (files.length === 0 && rulesFor(ctx).emptyModelFolder === 'not-found') {
+    throw emptyError(404, 'There is no model in this folder.');
+  }
   sendJson(
     ctx,
     files.map((name) => ({ name, pathIndex: 0 })),

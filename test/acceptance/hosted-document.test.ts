@@ -99,7 +99,7 @@ describe('statuses of calls in hosted form', () => {
     await expect.poll(status, { timeout: 30_000 }).toBe('success');
     const names =
       'prompt object_info features workflow_templates global_subgraphs experiment/models ' +
-      `experiment/models/loras history_v2 history_v2/${id} jobs jobs/${id} job/${id}/status queue ` +
+      `history_v2 history_v2/${id} jobs jobs/${id} job/${id}/status queue ` +
       'system_stats user view?type=input&filename=a.txt';
     const calls = names.split(' ').map((path) => ['GET', `/api/${path}`, undefined] as const);
     const changes = [

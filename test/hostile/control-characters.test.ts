@@ -206,6 +206,7 @@ const BODIES = {
   'POST /history': (odd) => [{ delete: [odd] }],
   'POST /api/jobs/cancel': (odd) => [{ job_ids: [odd] }],
   'POST /api/jobs/:id/cancel': () => [],
+  'DELETE /api/jobs/:id': () => [],
   // Forms: below.
   'POST /upload/image': () => [],
   'POST /upload/mask': () => [],

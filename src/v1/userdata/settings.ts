@@ -1,8 +1,16 @@
+import type Koa from 'koa';
 import type { BodyReader } from '../../http/json-body.ts';
 import type { SettingStore } from '../../ledger/ledger.ts';
 import { isJsonObject, stringifyJson } from '../../protocol/json.ts';
 import { readJson } from '../routing/body.ts';
-import { V1Error, plainError, sendEmpty, requirePrintable } from '../../dialects/errors.ts';
+import { rulesFor } from '../../dialects/dialect.ts';
+import {
+  V1Error,
+  emptyError,
+  plainError,
+  sendEmpty,
+  requirePrintable,
+} from '../../dialects/errors.ts';
 import { sendJsonText } from '../../http/json-stream.ts';
 import { type V1Request, type V1Route, routesOf } from '../routes.ts';
 
@@ -26,19 +34,30 @@ async function getSettings(
   { settings }: SettingServices,
   { ctx, caller }: V1Request,
 ): Promise<void> {
-  const entries = Object.entries(await settings.all(caller.user));
+  sendAll(ctx, await settings.all(caller.user));
+}
+
+function sendAll(ctx: Koa.Context, settingsOfUser: { readonly [id: string]: string }): void {
+  const entries = Object.entries(settingsOfUser);
   const members = entries.map(([id, text]) => `${JSON.stringify(id)}:${text}`);
   sendJsonText(ctx, `{${members.join(',')}}`);
 }
 
-/** v1 answers the bare value, `null` when there is none. */
+/** The original answers the bare value, `null` when there is none. */
 async function getSetting(
   { settings }: SettingServices,
   { ctx, caller, params }: V1Request,
 ): Promise<void> {
   const settingsOfUser = await settings.all(caller.user);
   const { id = '' } = params;
-  sendJsonText(ctx, Object.hasOwn(settingsOfUser, id) ? (settingsOfUser[id] ?? 'null') : 'null');
+  const text = Object.hasOwn(settingsOfUser, id) ? settingsOfUser[id] : undefined;
+  if (text !== undefined) return sendOne(ctx, text);
+  if (rulesFor(ctx).settings === 'wrapped') throw emptyError(404, 'There is no such setting.');
+  sendJsonText(ctx, 'null');
+}
+
+function sendOne(ctx: Koa.Context, text: string): void {
+  sendJsonText(ctx, rulesFor(ctx).settings === 'wrapped' ? `{"value":${text}}` : text);
 }
 
 async function mergeSettings(services: SettingServices, { ctx, caller }: V1Request): Promise<void> {
@@ -51,8 +70,9 @@ async function mergeSettings(services: SettingServices, { ctx, caller }: V1Reque
   const texts = Object.entries(given).map(
     ([id, value]) => [requirePrintable(id, 'id'), stringifyJson(value)] as const,
   );
-  await saveSettings(services, caller.user, Object.fromEntries(texts));
-  sendEmpty(ctx);
+  const merged = await saveSettings(services, caller.user, Object.fromEntries(texts));
+  if (rulesFor(ctx).settings === 'wrapped') sendAll(ctx, merged);
+  else sendEmpty(ctx);
 }
 
 async function putSetting(
@@ -61,16 +81,21 @@ async function putSetting(
 ): Promise<void> {
   const value = await readJson(ctx, services.bodies);
   const { id = '' } = params;
-  await saveSettings(services, caller.user, Object.fromEntries([[id, stringifyJson(value)]]));
-  sendEmpty(ctx);
+  const text = stringifyJson(value);
+  await saveSettings(services, caller.user, Object.fromEntries([[id, text]]));
+  if (rulesFor(ctx).settings === 'wrapped') sendOne(ctx, text);
+  else sendEmpty(ctx);
 }
 
-/** All settings are read and sent at once, often: large values belong to the user data. */
+/**
+ * Returns all settings after the change. They are read and sent at once, often: large values belong
+ * to the user data.
+ */
 async function saveSettings(
   { settings }: SettingServices,
   user: string,
   changes: { readonly [id: string]: string },
-): Promise<void> {
+): Promise<{ readonly [id: string]: string }> {
   const merged = { ...(await settings.all(user)), ...changes };
   const sizes = Object.entries(merged).map(([id, text]) => id.length + text.length);
   const chars = sizes.reduce((sum, size) => sum + size, 0);
@@ -78,6 +103,7 @@ async function saveSettings(
     throw settingsFull();
   }
   await settings.merge(user, changes);
+  return merged;
 }
 
 function settingsFull(): V1Error {
