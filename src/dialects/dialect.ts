@@ -42,6 +42,8 @@ const RULES = {
   subfolder: ['folder', 'ignored'],
   /** `/view` without `filename`: nothing is found, or a field is missing (400: "missing fields"). */
   viewWithoutName: ['not-found', 'bad-request'],
+  /** Values of `channel` in `/view` that ask for the alpha. */
+  alphaChannel: ['a', 'a-or-alpha'],
   /** `/api/view`: a 302 to a link that expires. */
   apiView: ['redirect-except-browsers', 'redirect'],
   /** Answers of the settings routes: bare values and empty bodies, or `{value}`, the merged object and a 404. */

@@ -62,7 +62,7 @@ export async function decodeStill(bytes: Uint8Array): Promise<Picture> {
 }
 
 /** CMYK as v1 converts it: arithmetically, without a colour profile. */
-async function decodeInks(image: Sharp): Promise<Picture> {
+export async function decodeInks(image: Sharp): Promise<Picture> {
   const inks = image.pipelineColourspace('cmyk').toColourspace('cmyk').raw();
   const { data, info } = await inks.toBuffer({ resolveWithObject: true });
   const bytes = new Uint8Array(info.width * info.height * 3);

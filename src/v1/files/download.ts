@@ -131,6 +131,14 @@ function isFresh(ctx: Koa.Context, row: FileRow): boolean {
 /** Stands for a size that is not known: 0 is also what one upstream says of every file. */
 const UNKNOWN_SIZE = Number.MAX_SAFE_INTEGER;
 
+const SUFFIX_RANGE = 'bytes=-';
+const WHOLE_RANGE = 'bytes=0-';
+
+/** The last so many bytes of fewer are all of them. */
+function asksForMore(header: string, size: number): boolean {
+  return header.startsWith(SUFFIX_RANGE) && Number(header.slice(SUFFIX_RANGE.length)) > size;
+}
+
 /** One range in v1's form: it refuses several, other units, and what it cannot read. */
 const ONE_RANGE = /^bytes=\d*-\d*$/i;
 
@@ -145,10 +153,10 @@ async function rangeOf(
   const header = ctx.get('Range').toLowerCase();
   if (header === '') return undefined;
   if (!ONE_RANGE.test(header)) return 'unsatisfiable';
-  const countsFromEnd = header.startsWith('bytes=-');
+  const countsFromEnd = header.startsWith(SUFFIX_RANGE);
   const size = countsFromEnd ? await sizeOf(jobs, download) : row.sizeBytes || UNKNOWN_SIZE;
   if (size === Infinity) return undefined;
-  const ranges = parseRange(size, header);
+  const ranges = parseRange(size, asksForMore(header, size) ? WHOLE_RANGE : header);
   const [range] = typeof ranges === 'number' ? [] : ranges;
   if (range === undefined) return 'unsatisfiable';
   return { start: range.start, end: range.end < UNKNOWN_SIZE - 1 ? range.end : Infinity };

@@ -1,4 +1,6 @@
 import type { Sharp } from 'sharp';
+import type { DialectRules } from '../../dialects/dialect.ts';
+import { decodeBmp, decodeInks } from '../../nodes/decoders.ts';
 
 /** A way in which `/view` shows a picture other than its own bytes. */
 export type Rendering =
@@ -35,6 +37,7 @@ const SIGNATURES: readonly RegExp[] = [
   /^RIFF[^]{4}WEBP/,
   /^(II\*\0|MM\0\*)/,
   /^[^]{4}ftypavi[fs]/,
+  /^BM/,
 ];
 
 /**
@@ -42,12 +45,16 @@ const SIGNATURES: readonly RegExp[] = [
  * the quality when it is a number, and any channel with an `a` in it needs a format with alpha.
  * `undefined`: the file as it is. `null`: a quality no encoder has.
  */
-export function parseRendering(query: URLSearchParams): Rendering | undefined | null {
+export function parseRendering(
+  query: URLSearchParams,
+  { alphaChannel }: Pick<DialectRules, 'alphaChannel'>,
+): Rendering | undefined | null {
   const channel = query.get('channel') ?? '';
   const preview = query.get('preview');
   if (preview !== null) return readPreview(preview, channel);
   if (channel === 'rgb') return { as: 'rgb' };
-  return channel === 'a' || channel === 'alpha' ? { as: 'alpha' } : undefined;
+  const isAlpha = channel === 'a' || (alphaChannel === 'a-or-alpha' && channel === 'alpha');
+  return isAlpha ? { as: 'alpha' } : undefined;
 }
 
 function readPreview(preview: string, channel: string): Rendering | null {
@@ -84,9 +91,23 @@ export async function decode(bytes: Buffer, work: () => Promise<Picture>): Promi
 
 /** Opens untrusted bytes within the limits; colours stay as stored, profiles are not applied. */
 export async function openPicture(bytes: Buffer): Promise<Sharp> {
+  if (bytes.toString('latin1', 0, 2) === 'BM') return openDecoded(await decodeBmp(bytes));
+  const image = await openFile(bytes);
+  const { space } = await image.metadata();
+  if (space === 'cmyk') return openDecoded(await decodeInks(image));
+  return image.toColourspace('srgb');
+}
+
+async function openFile(bytes: Buffer): Promise<Sharp> {
   const { default: sharp } = await import('sharp');
   const options = { limitInputPixels: MAX_PIXELS, failOn: 'error', ignoreIcc: true } as const;
-  return withTimeLimit(sharp(bytes, options)).toColourspace('srgb');
+  return withTimeLimit(sharp(bytes, options));
+}
+
+async function openDecoded(picture: Awaited<ReturnType<typeof decodeBmp>>): Promise<Sharp> {
+  const { width, height, channels, bytes } = picture;
+  const pixels = await fromPixels({ data: Buffer.from(bytes), width, height, channels });
+  return picture.hasAlpha ? pixels : pixels.removeAlpha();
 }
 
 /** The picture as red, green, blue and alpha. */
@@ -115,13 +136,29 @@ export async function fromPixels({ data, ...raw }: Pixels): Promise<Sharp> {
 
 async function drawRendering(bytes: Buffer, rendering: Rendering): Promise<Sharp> {
   if (rendering.as === 'alpha') {
-    const pixels = await fromPixels(await rgbaOf(bytes));
+    const rgba = await rgbaOf(bytes);
+    const pixels = await fromPixels((await hasAlphaBand(bytes)) ? rgba : madeOpaque(rgba));
     return pixels.linear([0, 0, 0, 1], [0, 0, 0, 0]).png();
   }
   const picture = await openPicture(bytes);
   if (rendering.as !== 'preview') return picture.removeAlpha().png();
   const { format, quality, opaque } = rendering;
   return (opaque ? picture.removeAlpha() : picture).toFormat(format, { quality });
+}
+
+const PNG_WITH_ALPHA = 6;
+
+/** True for red, green, blue and alpha: of a palette, or of grey with alpha, v1 shows no alpha. */
+async function hasAlphaBand(bytes: Buffer): Promise<boolean> {
+  const { format, hasAlpha, channels } = await (await openPicture(bytes)).metadata();
+  if (format === 'png') return bytes[25] === PNG_WITH_ALPHA;
+  return hasAlpha && channels === 4 && format !== 'gif';
+}
+
+function madeOpaque({ data, ...size }: Pixels): Pixels {
+  const shown = Buffer.from(data);
+  for (let i = 3; i < shown.length; i += 4) shown[i] = 255;
+  return { ...size, data: shown };
 }
 
 function withTimeLimit(pipeline: Sharp): Sharp {

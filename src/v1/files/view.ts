@@ -3,7 +3,7 @@ import type { PublicAddress, PublicAddresses } from '../../http/public-address.t
 import type { FileRow, FileStore } from '../../ledger/ledger.ts';
 import { hasControlCharacter } from '../../protocol/control-characters.ts';
 import type { Caller, JobApi } from '../../protocol/job-api.ts';
-import { rulesFor, viewRuleFor } from '../../dialects/dialect.ts';
+import { type DialectRules, rulesFor, viewRuleFor } from '../../dialects/dialect.ts';
 import { type Download, locationOf, sendLocation, serveFile, serveRendered } from './download.ts';
 import { V1Error, emptyError, plainError } from '../../dialects/errors.ts';
 import type { Semaphore } from '../../lib/concurrency.ts';
@@ -56,7 +56,7 @@ export async function view(
     ignoresFolders: rules.subfolder === 'ignored',
     statusWithoutName: rules.viewWithoutName === 'not-found' ? 404 : 400,
   });
-  const rendering = readRendering(query);
+  const rendering = readRendering(query, rules);
   const download = { ctx, caller, row };
   const address = services.addresses.of(ctx.req);
   if (!address || !shouldRedirect(services.view, ctx, query))
@@ -78,6 +78,9 @@ async function locationElsewhere(
   return stored ?? (await locationOf(jobs, download));
 }
 
+/** A link says the same in either dialect. */
+const RULES_OF_LINKS = { alphaChannel: 'a' } as const;
+
 /** `GET /signed/view`: serves a link made by `/api/view` to any holder until it expires. */
 export async function serveSignedView(services: ViewServices, ctx: Koa.Context): Promise<void> {
   const query = new URLSearchParams(ctx.querystring);
@@ -88,7 +91,7 @@ export async function serveSignedView(services: ViewServices, ctx: Koa.Context):
   if (row === undefined) throw emptyError(404, FILE_NOT_FOUND);
   const caller = services.callerOf?.(grant.user) ?? { user: grant.user };
   try {
-    await serveView(services, { ctx, caller, row }, readRendering(query));
+    await serveView(services, { ctx, caller, row }, readRendering(query, RULES_OF_LINKS));
   } catch (error) {
     throw caller.credential === undefined ? expiredLinkError(error) : error;
   }
@@ -162,8 +165,11 @@ const FILE_NOT_FOUND = 'There is no such file.';
 
 const QUALITY_TOO_HIGH = 'The quality in preview must be 100 or less.';
 
-function readRendering(query: URLSearchParams): Rendering | undefined {
-  const rendering = parseRendering(query);
+function readRendering(
+  query: URLSearchParams,
+  rules: Pick<DialectRules, 'alphaChannel'>,
+): Rendering | undefined {
+  const rendering = parseRendering(query, rules);
   if (rendering === null) throw new V1Error(400, plainError('invalid_preview', QUALITY_TOO_HIGH));
   return rendering;
 }
@@ -197,7 +203,12 @@ type ViewLink = {
 /** The link stays on this host and under the `/api` the caller used: proxies may forward no other. */
 function sendLink(signer: ViewSigner, { ctx, row, query, address }: ViewLink): void {
   const prefix = ctx.state.apiPrefixed === true ? '/api' : '';
-  const link = signer.sign({ ...row, rendering: Object.fromEntries(query) });
+  const rendering = Object.fromEntries(query);
+  const isAlpha = rendering['channel'] === 'alpha' && rulesFor(ctx).alphaChannel === 'a-or-alpha';
+  const link = signer.sign({
+    ...row,
+    rendering: isAlpha ? { ...rendering, channel: 'a' } : rendering,
+  });
   sendLocation(ctx, `${address.base}${prefix}${SIGNED_VIEW_PATH}?${link}`);
 }
 

@@ -235,6 +235,7 @@ describe('/view refuses what it should', () => {
 describe('/view serves', () => {
   test.each([
     ['bytes=0-0', 206, 'bytes 0-0/10'],
+    ['bytes=-99', 206, 'bytes 0-9/10'],
     ['bytes=-0', 416, 'bytes */10'],
     ['bytes=9-1', 416, 'bytes */10'],
     ['bytes=99999999999-', 416, 'bytes */10'],
