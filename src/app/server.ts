@@ -102,7 +102,11 @@ function createServer(services: Services, mounts: Mounts): Server {
     addresses: auth.addresses,
     requestLog: logs.requestLog,
   });
-  return createHttpServer(auth.prefix.before(entry), { tls: config.tls, log: logs.requestLog });
+  return createHttpServer(auth.prefix.before(entry), {
+    tls: config.tls,
+    log: logs.requestLog,
+    dialectOf: auth.dialects.ofCall,
+  });
 }
 
 function createKoaApp(

@@ -23,7 +23,7 @@ export type FailedCall = {
 export function errorBody(fault: Fault, { method, url, rules }: FailedCall): Json | undefined {
   const path = pathOf(url);
   if (isV2Path(readTarget(url).path))
-    return { error: { code: fault.code, message: fault.message, details: {} } };
+    return { error: { code: fault.code, message: fault.message, details: null } };
   if (rules.apiErrors === 'as-recorded') return fault.localBody;
   return HOSTED_BODIES[documentedForm(method, path)](fault);
 }

@@ -12,6 +12,7 @@ const REFUSALS: { readonly [status: number]: readonly [Bucket, detail: string] }
   401: ['unauthorized', 'A valid key is needed: X-API-Key, or Authorization: Bearer.'],
   403: ['forbidden', 'Calls of other sites, or to a name that is not of this server, are refused.'],
   408: ['invalid_input', 'The rest of the body did not come in time.'],
+  413: ['invalid_input', 'The call is too large.'],
   417: ['invalid_input', 'The only expectation that can be met is 100-continue.'],
   431: ['invalid_input', 'There are too many headers.'],
   500: ['internal_error', 'The server could not serve this call.'],

@@ -11,8 +11,8 @@ import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { inTurn, lastAnswer } from './client-connection.ts';
-import { routerRefusal } from './router-refusal.ts';
-import { answerUnreadable } from './unreadable-request.ts';
+import { type DialectOf, earlyRefusal } from './unserved/early-refusal.ts';
+import { answerUnreadable } from './unserved/unreadable-request.ts';
 import type { Logger } from '../observability/log.ts';
 
 /** Time limits for a peer; a slow peer that keeps sending is not cut off. */
@@ -33,28 +33,40 @@ type Tls = { readonly key: Buffer; readonly cert: Buffer } | undefined;
 const IDLE_CONNECTION_MS = 80_000;
 const DEFAULT_TIMEOUTS: HttpTimeouts = { headersMs: 10_000, bodyIdleMs: 30_000 };
 
+type ServerParts = {
+  readonly tls?: Tls;
+  readonly log?: Logger;
+  /** For calls that no handler sees. */
+  readonly dialectOf?: DialectOf;
+};
+
+const local: DialectOf = () => 'local';
+
 /** Limits that keep a slow or hostile peer from holding the server; a slow upload that goes on is not cut off. */
 export function createHttpServer(
   handler: RequestListener,
-  options: Partial<HttpTimeouts> & { readonly tls?: Tls; readonly log?: Logger } = {},
+  options: Partial<HttpTimeouts> & ServerParts = {},
 ): Server {
-  const { tls, log, ...given } = options;
+  const { tls, log, dialectOf = local, ...given } = options;
   const timeouts = { ...DEFAULT_TIMEOUTS, ...given };
   const limits: ServerOptions = {
     maxHeaderSize: 16 * 1024,
     headersTimeout: timeouts.headersMs,
     connectionsCheckingInterval: Math.min(5000, timeouts.headersMs),
     requestTimeout: 0,
+    // The handler refuses it, in the form of the API that is called.
+    requireHostHeader: false,
     keepAliveTimeout: IDLE_CONNECTION_MS,
   };
   const server: Server = tls
     ? createTlsServer({ ...limits, ...tls, handshakeTimeout: timeouts.headersMs })
     : createServer(limits);
-  server.on('request', inTurn(handler));
+  server.on('request', inTurn(withReadableTarget(handler, dialectOf)));
   server.maxHeadersCount = 100;
-  server.on('request', createBodyTimeouts(server, timeouts.bodyIdleMs));
-  server.on('checkExpectation', inTurn(refuseExpectation));
-  server.on('clientError', answerUnreadable(log));
+  const { bodyIdleMs } = timeouts;
+  server.on('request', createBodyTimeouts(server, { bodyIdleMs, dialectOf }));
+  server.on('checkExpectation', inTurn(createRefusal(UNKNOWN_EXPECTATION, dialectOf)));
+  server.on('clientError', answerUnreadable({ log, dialectOf }));
   return server;
 }
 
@@ -62,7 +74,10 @@ export function createHttpServer(
  * Ends requests whose body has stopped, as Node does for headers. One timer checks all of them: a
  * stopped body is noticed after once to twice the time.
  */
-function createBodyTimeouts(server: Server, idleMs: number): RequestListener {
+function createBodyTimeouts(
+  server: Server,
+  { bodyIdleMs, dialectOf }: { readonly bodyIdleMs: number; readonly dialectOf: DialectOf },
+): RequestListener {
   const openBodies = new Map<
     IncomingMessage,
     { readonly response: ServerResponse; bytes: number }
@@ -77,10 +92,11 @@ function createBodyTimeouts(server: Server, idleMs: number): RequestListener {
       // While the buffer is full nothing is read: it is held up here, not by the peer.
       const isBufferFull = request.readableLength >= request.readableHighWaterMark;
       const isHeldUp = isBufferFull || socket.isPaused();
-      if (socket.bytesRead === body.bytes && !isHeldUp) endStalledRequest(request, body.response);
+      const isStalled = socket.bytesRead === body.bytes && !isHeldUp;
+      if (isStalled) endStalledRequest(request, body.response, dialectOf);
       body.bytes = socket.bytesRead;
     }
-  }, idleMs).unref();
+  }, bodyIdleMs).unref();
   server.once('close', () => clearInterval(timer));
   return (request, response) => {
     const { headers } = request;
@@ -94,24 +110,51 @@ function createBodyTimeouts(server: Server, idleMs: number): RequestListener {
 /** Bytes a socket has never read. */
 const NOT_YET_READ = -1;
 
-function endStalledRequest({ url, socket }: IncomingMessage, response: ServerResponse): void {
+const STALLED = { status: 408, message: 'The rest of the body did not come in time.' } as const;
+const UNKNOWN_EXPECTATION = {
+  status: 417,
+  message: 'The only expectation that can be met is 100-continue.',
+} as const;
+const NO_TARGET = { status: 400, message: 'The address asked for is no address.' } as const;
+
+function endStalledRequest(
+  request: IncomingMessage,
+  response: ServerResponse,
+  dialectOf: DialectOf,
+): void {
+  const { socket } = request;
   // An answer that waits for earlier ones must not be written into them.
   if (!response.headersSent && response.socket === socket) {
-    const { headers = {}, body = '' } = routerRefusal(url, 408, randomUUID) ?? {};
-    const length = { 'Content-Length': String(Buffer.byteLength(body)) };
+    const { headers, body } = earlyRefusal(request, STALLED, dialectOf);
     const id = response.getHeader('X-Request-Id');
-    const own = { ...length, ...(id !== undefined && { 'X-Request-Id': String(id) }) };
-    const headerPairs = Object.entries({ Connection: 'close', ...own, ...headers });
+    const own = { ...headers, ...(id !== undefined && { 'X-Request-Id': String(id) }) };
+    const headerPairs = Object.entries({ Connection: 'close', ...own });
     const lines = headerPairs.map(([name, value]) => `${name}: ${value}`);
     socket.write(['HTTP/1.1 408 Request Timeout', ...lines, '', body].join('\r\n'));
   }
   socket.destroySoon();
 }
 
-/** The answer to an expectation other than `100-continue`. */
-function refuseExpectation({ url }: IncomingMessage, response: ServerResponse): void {
-  const refusal = routerRefusal(url, 417, randomUUID);
-  response.writeHead(417, refusal?.headers).end(refusal?.body);
+/** Answers every request with this refusal. */
+function createRefusal(
+  refusal: { readonly status: number; readonly message: string },
+  dialectOf: DialectOf,
+): RequestListener {
+  return (request, response) => {
+    const { headers, body } = earlyRefusal(request, refusal, dialectOf);
+    const own = { 'X-Request-Id': randomUUID(), 'X-Content-Type-Options': 'nosniff' };
+    response.writeHead(refusal.status, { ...own, ...headers }).end(body);
+  };
+}
+
+/** The framework fails on a target that is neither a path nor an address. */
+function withReadableTarget(handler: RequestListener, dialectOf: DialectOf): RequestListener {
+  const refuse = createRefusal(NO_TARGET, dialectOf);
+  return (request, response) => {
+    const { url = '' } = request;
+    const isReadable = url.startsWith('/') || url === '*' || URL.canParse(url);
+    (isReadable ? handler : refuse)(request, response);
+  };
 }
 
 type OnUpgrade = (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
