@@ -1,5 +1,5 @@
 import type Koa from 'koa';
-import parseRange from 'range-parser';
+import { parseRanges } from '../http/byte-ranges.ts';
 import {
   type ByteRange,
   type Content,
@@ -105,7 +105,7 @@ function rangeOf(
   if (condition !== '' && condition !== etag) return undefined;
   const header = ctx.get('Range');
   if (!header.startsWith('bytes=')) return undefined;
-  const ranges = parseRange(totalBytes, header);
+  const ranges = parseRanges(totalBytes, header);
   if (ranges === -1) return 'unsatisfiable';
   if (ranges === -2 || ranges.length !== 1) return undefined;
   return ranges[0];

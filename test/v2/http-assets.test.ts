@@ -211,6 +211,8 @@ describe('GET content', () => {
     ['bytes=4-', '456789', 'bytes 4-9/10'],
     ['bytes=-3', '789', 'bytes 7-9/10'],
     ['bytes=8-99', '89', 'bytes 8-9/10'],
+    ['bytes=-10', '0123456789', 'bytes 0-9/10'],
+    ['bytes=-99', '0123456789', 'bytes 0-9/10'],
   ])('answers 206 to %s', async (range, body, contentRange) => {
     const answer = await content({ Range: range });
     expect([answer.status, answer.body.toString(), answer.headers['content-range']]).toEqual([
@@ -221,7 +223,7 @@ describe('GET content', () => {
     expect(answer.headers['content-length']).toBe(String(body.length));
   });
 
-  test.each(['bytes=10-', 'bytes=99999999999999999999-', 'bytes=-0', 'bytes=9-1', 'bytes=-99'])(
+  test.each(['bytes=10-', 'bytes=99999999999999999999-', 'bytes=-0', 'bytes=9-1'])(
     'answers 416 to %s',
     async (range) => {
       const answer = await content({ Range: range });

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type Koa from 'koa';
-import parseRange from 'range-parser';
+import { parseRanges } from '../../http/byte-ranges.ts';
 import type { FileRow } from '../../ledger/ledger.ts';
 import type { ByteRange, Caller, Content, ContentBytes, JobApi } from '../../protocol/job-api.ts';
 import { V1Error, plainError, sendEmpty } from '../../dialects/errors.ts';
@@ -131,14 +131,6 @@ function isFresh(ctx: Koa.Context, row: FileRow): boolean {
 /** Stands for a size that is not known: 0 is also what one upstream says of every file. */
 const UNKNOWN_SIZE = Number.MAX_SAFE_INTEGER;
 
-const SUFFIX_RANGE = 'bytes=-';
-const WHOLE_RANGE = 'bytes=0-';
-
-/** The last so many bytes of fewer are all of them. */
-function asksForMore(header: string, size: number): boolean {
-  return header.startsWith(SUFFIX_RANGE) && Number(header.slice(SUFFIX_RANGE.length)) > size;
-}
-
 /** One range in v1's form: it refuses several, other units, and what it cannot read. */
 const ONE_RANGE = /^bytes=\d*-\d*$/i;
 
@@ -153,10 +145,10 @@ async function rangeOf(
   const header = ctx.get('Range').toLowerCase();
   if (header === '') return undefined;
   if (!ONE_RANGE.test(header)) return 'unsatisfiable';
-  const countsFromEnd = header.startsWith(SUFFIX_RANGE);
+  const countsFromEnd = header.startsWith('bytes=-');
   const size = countsFromEnd ? await sizeOf(jobs, download) : row.sizeBytes || UNKNOWN_SIZE;
   if (size === Infinity) return undefined;
-  const ranges = parseRange(size, asksForMore(header, size) ? WHOLE_RANGE : header);
+  const ranges = parseRanges(size, header);
   const [range] = typeof ranges === 'number' ? [] : ranges;
   if (range === undefined) return 'unsatisfiable';
   return { start: range.start, end: range.end < UNKNOWN_SIZE - 1 ? range.end : Infinity };
