@@ -76,6 +76,7 @@ export async function receiveMultipart(
   return form.finish(failure);
 }
 
+/** Its message is for the client. */
 class LimitExceeded extends Error {}
 
 /** A file could not be stored; its own refusal says why. */
@@ -88,14 +89,15 @@ function parserConfig(request: IncomingMessage, options: MultipartOptions): busb
     defParamCharset: 'utf8',
     // v1 decides about folders in a file name: it accepts some and refuses others.
     preservePath: true,
-    limits: {
-      fieldSize: options.maxFieldBytes ?? 64 * 1024,
-      fields: options.maxFields ?? 20,
-      files: options.maxFiles ?? 5,
-      fileSize: options.maxFileBytes,
-      parts: (options.maxFields ?? 20) + (options.maxFiles ?? 5),
-    },
+    limits: limitsOf(options),
   };
+}
+
+function limitsOf({ maxFieldBytes, maxFields, maxFiles, maxFileBytes }: MultipartOptions) {
+  const fields = maxFields ?? 20;
+  const files = maxFiles ?? 5;
+  const fieldSize = maxFieldBytes ?? 64 * 1024;
+  return { fieldSize, fields, files, fileSize: maxFileBytes, parts: fields + files };
 }
 
 /**
@@ -121,7 +123,7 @@ function createBodyFilter(maxBytes: number, headers: HeaderRepair): Transform {
   return new Transform({
     transform(chunk: Buffer, _encoding, done) {
       size += chunk.length;
-      if (size > maxBytes) return done(new LimitExceeded());
+      if (size > maxBytes) return done(new LimitExceeded(tooLargeText(maxBytes)));
       for (const bytes of headers.write(chunk)) this.push(bytes);
       done();
     },
@@ -203,12 +205,14 @@ function withoutSemicolon(headers: Buffer): Buffer {
 function createForm(options: MultipartOptions, stop: (cause: Error) => void) {
   const fields = new Map<string, string[]>();
   const files: Promise<SpoolResult & { part: FilePart }>[] = [];
-  const limit = (): void => stop(new LimitExceeded());
+  const limits = limitsOf(options);
+  const limit = (message: string) => (): void => stop(new LimitExceeded(message));
+  const limitField = limit(`Maximum size of a form field ${limits.fieldSize} exceeded.`);
 
   async function spoolPart(stream: Readable, part: FilePart, encoding: string) {
     // The parser fails a cut-off part before it is read.
     stream.on('error', () => {});
-    stream.once('limit', limit);
+    stream.once('limit', limit(tooLargeText(limits.fileSize)));
     const { dir, durability, maxFileBytes: maxBytes } = options;
     const follow = (file: GrowingFile): void => options.follow?.(part, file);
     const content = decodeFile(stream, encoding);
@@ -226,12 +230,13 @@ function createForm(options: MultipartOptions, stop: (cause: Error) => void) {
         files.push(spoolPart(stream, part, encoding));
       });
       parser.on('field', (name, value, info) => {
-        if (info.valueTruncated || info.nameTruncated) limit();
+        if (info.valueTruncated || info.nameTruncated) limitField();
         if (name === undefined) return;
         fields.set(name, [...(fields.get(name) ?? []), decodeField(value, info.encoding)]);
       });
-      for (const event of ['filesLimit', 'fieldsLimit', 'partsLimit'] as const)
-        parser.on(event, limit);
+      parser.on('fieldsLimit', limit(`Maximum number of form fields ${limits.fields} exceeded.`));
+      parser.on('filesLimit', limit(`Maximum number of files ${limits.files} exceeded.`));
+      parser.on('partsLimit', limit(`Maximum number of form parts ${limits.parts} exceeded.`));
     },
     async finish(failure: unknown): Promise<ReceivedForm> {
       const settled = await Promise.all(files);
@@ -239,7 +244,7 @@ function createForm(options: MultipartOptions, stop: (cause: Error) => void) {
         file.ok ? [{ ...file.part, file: file.value }] : [],
       );
       const failed = settled.find((file) => !file.ok && file.status === 507);
-      const refusal = failed?.ok === false ? failed : refusalOf(failure, options);
+      const refusal = failed?.ok === false ? failed : refusalOf(failure);
       if (refusal === undefined) return { ok: true, value: { fields, files: spooled } };
       await Promise.all(spooled.map(({ file }) => rm(file.path, { force: true })));
       return refused(refusal.status, refusal.message);
@@ -247,8 +252,8 @@ function createForm(options: MultipartOptions, stop: (cause: Error) => void) {
   };
 }
 
-function refusalOf(failure: unknown, options: MultipartOptions): BodyRefusal | undefined {
+function refusalOf(failure: unknown): BodyRefusal | undefined {
   if (failure === undefined) return undefined;
-  if (failure instanceof LimitExceeded) return refused(413, tooLargeText(options.maxFileBytes));
+  if (failure instanceof LimitExceeded) return refused(413, failure.message);
   return refused(400, 'The multipart body is malformed.');
 }

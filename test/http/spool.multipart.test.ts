@@ -303,11 +303,16 @@ describe('a body over a limit is 413 in v1’s words and leaves nothing:', () =>
   });
 
   test.each([
-    ['more files than allowed', image('x').repeat(6)],
-    ['more fields than allowed', part('name="f"', 'x').repeat(21)],
-    ['more parts than allowed', image('x').repeat(5) + part('name="f"', 'x').repeat(21)],
-    ['a field that is too long', part('name="f"', 'x'.repeat(1025))],
-  ])('%s, the files before it too', async (_what, parts) => {
+    ['more files than allowed', image('x').repeat(6), 'number of files 5'],
+    ['more fields than allowed', part('name="f"', 'x').repeat(21), 'number of form fields 20'],
+    [
+      'more parts than allowed',
+      image('x').repeat(5) + part('name="f"', 'x').repeat(21),
+      'number of files 5',
+    ],
+    ['a field that is too long', part('name="f"', 'x'.repeat(1025)), 'size of a form field 1024'],
+  ])('%s, the files before it too', async (_what, parts, limit) => {
+    const refused = { status: 413, text: `Maximum ${limit} exceeded.` };
     limits = { maxFieldBytes: 1024 };
     expect(await send(image('kept') + parts + CLOSE)).toEqual(refused);
     expect(await left()).toEqual([]);
