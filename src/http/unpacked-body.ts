@@ -61,5 +61,6 @@ export function isUnpackError(error: unknown): boolean {
 }
 
 function encodingOf(headers: IncomingMessage['headers']): string {
-  return headers['content-encoding']?.toLowerCase() ?? 'identity';
+  // A header without a value names none.
+  return headers['content-encoding']?.toLowerCase() || 'identity';
 }

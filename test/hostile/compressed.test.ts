@@ -56,6 +56,12 @@ describe.each(PATHS)('POST %s', (path) => {
     expect([answer.status, answer.body]).toEqual([expected.status, expected.body]);
   });
 
+  test('takes a body whose Content-Encoding is empty as it is', async () => {
+    const expected = await post(path, plain, 'identity');
+    const answer = await post(path, plain, '');
+    expect([answer.status, answer.body]).toEqual([expected.status, expected.body]);
+  });
+
   test.each([
     ['is in another encoding', 'br', plain, 415],
     ['names two', 'gzip, identity', gzipSync(plain), 415],
