@@ -61,7 +61,8 @@ function restored(value: unknown, placeholders: Placeholders): unknown {
 /** Why `parseJson` refused a text; parsers like to quote what they stumbled over, which may be a secret. */
 export function jsonFault(error: unknown): string {
   const reason = error instanceof Error ? error.message : 'unreadable';
-  return reason.replace(/(, )?(\.{3})?".*$/s, '').slice(0, 200);
+  // Of `NaN` the parser only quotes it.
+  return reason.replace(/(, )?(\.{3})?".*$/s, '').slice(0, 200) || 'Unexpected text';
 }
 
 /** Compact JSON text, every number as it was read. */

@@ -466,6 +466,8 @@ test.each([
   `{"a":"${CANARY}",,}`,
   `{"a":12345678901234567890,"b":"${CANARY}"x}`,
   `{"a":12345678901234567890,${CANARY}:1}`,
+  'NaN',
+  'undefined',
 ])('what is wrong with a body is told without repeating it (%#)', async (body) => {
   for (const path of ['/prompt', '/settings', '/api/v2/jobs']) {
     const { status, raw } = await post(path, body);
