@@ -1,5 +1,5 @@
 import { type Json, type JsonObject, LosslessNumber, isJsonObject } from '../protocol/json.ts';
-import { hasControlCharacter } from '../protocol/control-characters.ts';
+import { hasControlCharacter, hasHalfCharacter } from '../protocol/control-characters.ts';
 import type { Graph } from '../protocol/v2.ts';
 import type { DialectRules } from '../dialects/dialect.ts';
 import { V1Error, promptFault, promptRefusal, plainError } from '../dialects/errors.ts';
@@ -79,10 +79,10 @@ function parseNumber(value: Json | undefined): number {
 /** v1 turns whatever it gets into a string, `null` into `None`. */
 function readPromptId(value: Json | undefined): string {
   const id = toPythonText(value);
-  if (id === undefined || id.length > MAX_ID_CHARS || /[/\\]/.test(id) || hasControlCharacter(id)) {
+  if (id === undefined || id.length > MAX_ID_CHARS || /[/\\]/.test(id) || isUnprintable(id)) {
     throw badRequest(
       'invalid_prompt_id',
-      `"prompt_id" must be a text of at most ${MAX_ID_CHARS} characters without slashes.`,
+      `"prompt_id" must be a text of at most ${MAX_ID_CHARS} printable characters without slashes.`,
     );
   }
   return id;
@@ -92,13 +92,17 @@ function readPromptId(value: Json | undefined): string {
 function readClientId(value: Json | undefined): string | null {
   if (value === undefined || value === null) return null;
   const id = toPythonText(value);
-  if (id === undefined || id.length > MAX_CLIENT_ID_CHARS || hasControlCharacter(id)) {
+  if (id === undefined || id.length > MAX_CLIENT_ID_CHARS || isUnprintable(id)) {
     throw badRequest(
       'invalid_client_id',
       `"client_id" must be a text of at most ${MAX_CLIENT_ID_CHARS} printable characters.`,
     );
   }
   return id;
+}
+
+function isUnprintable(id: string): boolean {
+  return hasControlCharacter(id) || hasHalfCharacter(id);
 }
 
 /** The original fails on `null` here; a list is as useless. */

@@ -19,6 +19,14 @@ export function hasControlCharacter(
   return (as === 'encoded' ? ENCODED : ENCODED_AGAIN).test(text);
 }
 
+/**
+ * True when a text has half of a character that is written as two. No database, header or file system
+ * stores it: two such texts may become one.
+ */
+export function hasHalfCharacter(text: string): boolean {
+  return /\p{Cs}/u.test(text);
+}
+
 /** Bodies and parameters of partners' calls are not checked. */
 const PARTNER_PATHS = /^\/proxy\//;
 /** A file may be called `frame_%05d.png`: what is left after decoding once is its name. */

@@ -114,6 +114,11 @@ describe('POST /prompt answers 400 with error and node_errors to', () => {
       'invalid_prompt_id',
     ],
     ['a prompt_id with line ends', '{"prompt":{},"prompt_id":"a\\r\\nb"}', 'invalid_prompt_id'],
+    [
+      'a prompt_id with half a character',
+      '{"prompt":{},"prompt_id":"\\ud800"}',
+      'invalid_prompt_id',
+    ],
     ['a client_id that is an object', '{"prompt":{},"client_id":{}}', 'invalid_client_id'],
     [
       'a client_id of 500 KB',
@@ -121,6 +126,11 @@ describe('POST /prompt answers 400 with error and node_errors to', () => {
       'invalid_client_id',
     ],
     ['a client_id with line ends', '{"prompt":{},"client_id":"a\\r\\nb"}', 'invalid_client_id'],
+    [
+      'a client_id with half a character',
+      '{"prompt":{},"client_id":"\\udc00x"}',
+      'invalid_client_id',
+    ],
     ['extra_data that is a list', '{"prompt":{},"extra_data":[]}', 'invalid_prompt'],
     ['extra_data that is a string', '{"prompt":{},"extra_data":"x"}', 'invalid_prompt'],
     [

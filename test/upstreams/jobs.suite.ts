@@ -360,6 +360,15 @@ export function jobsSuite(name: string, open: () => Promise<JobsUnderTest>): voi
       expect(refused).toMatchObject({ ok: false, error: { status: 409, code: 'hash_mismatch' } });
     });
 
+    test.each(['', '/a', '../a', 'a\\b', 'a\0', '\ud800', 'a\ufffd.png', 'a'.repeat(1025)])(
+      'refuses the path %j',
+      async (filePath) => {
+        const { api } = await open();
+        const refused = await api.createAsset(ANNA, { ...(await upload('x')), filePath });
+        expect(refused).toMatchObject({ error: { status: 422, code: 'invalid_request' } });
+      },
+    );
+
     test('serves a range', async () => {
       const { api } = await open();
       const { id } = value(await api.createAsset(ANNA, await upload('0123456789')));

@@ -1,4 +1,4 @@
-import { hasControlCharacter } from '../../protocol/control-characters.ts';
+import { hasControlCharacter, hasHalfCharacter } from '../../protocol/control-characters.ts';
 import { type AssetUpload, refuse, type Result } from '../../protocol/job-api.ts';
 
 const MIN_EXPIRES_IN_S = 60;
@@ -24,7 +24,7 @@ export function checkPathAndLifetime(asset: {
     return refuse(
       422,
       'invalid_request',
-      'file_path must be a relative path without special segments',
+      'file_path must be a relative path without special segments and broken characters',
     );
   }
   if (seconds === undefined) return undefined;
@@ -41,6 +41,8 @@ export function checkPathAndLifetime(asset: {
 /** A back-slash is a separator to some systems, so it is refused like the special segments. */
 function isRelativePath(filePath: string): boolean {
   if (filePath.length > MAX_FILE_PATH_CHARS || filePath.includes('\\')) return false;
-  if (hasControlCharacter(filePath)) return false;
+  // What bytes that are no UTF-8 are read as.
+  const isBroken = hasHalfCharacter(filePath) || filePath.includes('\ufffd');
+  if (isBroken || hasControlCharacter(filePath)) return false;
   return filePath.split('/').every((segment) => !['', '.', '..'].includes(segment));
 }
