@@ -47,7 +47,7 @@ export type UserDataPlace = UserDataReader & {
   remove(path: string): Promise<boolean>;
 };
 
-export type Overwrite = { readonly overwrite: boolean };
+type Overwrite = { readonly overwrite: boolean };
 
 type Usage = { bytes: number; entries: number };
 

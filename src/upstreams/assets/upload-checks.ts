@@ -41,7 +41,7 @@ export function checkPathAndLifetime(asset: {
 /** A back-slash is a separator to some systems, so it is refused like the special segments. */
 function isRelativePath(filePath: string): boolean {
   if (filePath.length > MAX_FILE_PATH_CHARS || filePath.includes('\\')) return false;
-  // What bytes that are no UTF-8 are read as.
+  // U+FFFD stands for bytes that are no UTF-8.
   const isBroken = hasHalfCharacter(filePath) || filePath.includes('\ufffd');
   if (isBroken || hasControlCharacter(filePath)) return false;
   return filePath.split('/').every((segment) => !['', '.', '..'].includes(segment));
