@@ -6,7 +6,9 @@ import { drainEvents } from '../upstreams/job-feed.ts';
 const BUFFER_MS = 2000;
 /** A Holdover that passes a submission on reads the events beside its client. */
 const READERS = ['client', 'holdover'] as const;
-export type Reader = (typeof READERS)[number];
+type Reader = (typeof READERS)[number];
+
+type Recipient = { readonly jobId: string; readonly reader: Reader };
 
 export type EarlyEvents = ReturnType<typeof createEarlyEvents>;
 
@@ -20,6 +22,19 @@ export function createEarlyEvents(jobs: Pick<JobApi, 'events'>, clock: Clock = s
   function expire(name: string): void {
     for (const stream of newJobs.get(name)?.streams ?? []) close(stream);
     newJobs.delete(name);
+  }
+
+  /** The stream of this reader, which nobody else gets any more. */
+  function remove(caller: Caller, { jobId, reader }: Recipient): EarlyStream | undefined {
+    const name = nameOf(caller, jobId);
+    const job = newJobs.get(name);
+    const index = job?.streams.findIndex((one) => one.reader === reader) ?? -1;
+    const [stream] = index < 0 ? [] : (job?.streams.splice(index, 1) ?? []);
+    if (job?.streams.length === 0) {
+      job.cancelExpiry();
+      newJobs.delete(name);
+    }
+    return stream;
   }
 
   async function subscribe(caller: Caller, jobId: string, stream: EarlyStream): Promise<void> {
@@ -42,21 +57,19 @@ export function createEarlyEvents(jobs: Pick<JobApi, 'events'>, clock: Clock = s
       newJobs.set(name, { streams: [...streams], cancelExpiry });
       await Promise.all(streams.map((stream) => subscribe(caller, jobId, stream)));
     },
+    /** Removes the events for a reader who knows the end of the job: no earlier status must follow it. */
+    forget(caller: Caller, recipient: Recipient): void {
+      const stream = remove(caller, recipient);
+      if (stream) close(stream);
+    },
     /** All events since `open`, for the first request of each reader; ends with the signal. */
     take(
       caller: Caller,
-      { jobId, reader }: { readonly jobId: string; readonly reader: Reader },
+      recipient: Recipient,
       signal: AbortSignal,
     ): AsyncIterable<JobEvent> | undefined {
-      const name = nameOf(caller, jobId);
-      const job = newJobs.get(name);
-      const index = job?.streams.findIndex((one) => one.reader === reader) ?? -1;
-      const [stream] = index < 0 ? [] : (job?.streams.splice(index, 1) ?? []);
-      if (!job || !stream) return undefined;
-      if (job.streams.length === 0) {
-        job.cancelExpiry();
-        newJobs.delete(name);
-      }
+      const stream = remove(caller, recipient);
+      if (!stream) return undefined;
       const { controller, events } = stream;
       if (signal.aborted || !events) controller.abort();
       else signal.addEventListener('abort', () => controller.abort(), { once: true });

@@ -61,7 +61,9 @@ export function createJobHandlers(options: V2RouteOptions): Record<JobOperation,
     async get({ ctx, caller, params, links }) {
       const job = await jobs.get(caller, idOf(params));
       if (job.ok && IS_TERMINAL[job.value.status]) {
-        options.onFetch?.({ caller, jobId: job.value.id, request: ctx.req });
+        const jobId = job.value.id;
+        earlyEvents.forget(caller, { jobId, reader: readerOf(ctx) });
+        options.onFetch?.({ caller, jobId, request: ctx.req });
       }
       return reply(job, links.job);
     },
@@ -92,8 +94,8 @@ function createEventsHandler(options: V2RouteOptions, earlyEvents: EarlyEvents):
     open.add(caller.user, ctx);
     const signal = disconnectSignal(ctx.res);
     try {
-      const reader = ctx.get('User-Agent') === 'holdover' ? 'holdover' : 'client';
-      const first = earlyEvents.take(caller, { jobId: idOf(params), reader }, signal);
+      const recipient = { jobId: idOf(params), reader: readerOf(ctx) };
+      const first = earlyEvents.take(caller, recipient, signal);
       const events = first ? ok(first) : await jobs.events(caller, idOf(params), signal);
       if (!events.ok) return events;
       startStream(ctx);
@@ -150,6 +152,11 @@ function reply<T>(
 
 function unchanged<T>(value: T): T {
   return value;
+}
+
+/** A Holdover that passes calls on follows the jobs beside its clients. */
+function readerOf(ctx: Koa.Context): 'client' | 'holdover' {
+  return ctx.get('User-Agent') === 'holdover' ? 'holdover' : 'client';
 }
 
 function idOf({ id = '' }: { readonly [name: string]: string }): string {

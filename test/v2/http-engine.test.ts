@@ -101,6 +101,15 @@ test('the terminal status of a job that is over carries it too', async () => {
   expect((ended as { data: Job }).data.outputs[0]?.url).toMatch(/^http/);
 });
 
+test('the first stream of a job whose end its reader knows is its last status alone', async () => {
+  const app = await createEngineApp();
+  const { urls } = (await app.submit(graph({ 1: ['Sink', { value: 1 }] }))).json() as Job;
+  const statusOf = async () => ((await app.ask(urls.self)).json() as Job).status;
+  await expect.poll(statusOf).toBe('succeeded');
+  const events = await (await app.listen(urls.events)).rest();
+  expect(events).toMatchObject([{ event: 'status', data: { status: 'succeeded' } }]);
+});
+
 test('a key is taken once, a broken workflow is refused with node errors, a job is cancelled', async () => {
   const app = await createEngineApp();
   const endless = graph({ 1: ['Spin', { seed: 1 }], 2: ['Sink', { value: ['1', 0] }] });
