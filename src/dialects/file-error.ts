@@ -23,9 +23,10 @@ const V1_STATUS_BY_STATUS: { readonly [status: number]: number } = { 422: 400, 4
 export function toV1FileError(error: V2Error): V1Error {
   const { status, code, retryAfterSeconds } = error;
   if (isGone(error)) return emptyError(404, 'The file is gone.');
-  const v1Status = isEngineFailure(error)
-    ? 502
-    : (V1_STATUS_BY_CODE.get(code) ?? V1_STATUS_BY_STATUS[status] ?? status);
+  const v1Status =
+    isEngineFailure(error) || status >= 600
+      ? 502
+      : (V1_STATUS_BY_CODE.get(code) ?? V1_STATUS_BY_STATUS[status] ?? status);
   const message = isEngineFailure(error) ? ENGINE_FAILED : messageOf(error);
   return new V1Error(v1Status, plainError(code, message), {
     headers: retryAfterHeader(retryAfterSeconds),

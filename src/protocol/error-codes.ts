@@ -66,7 +66,8 @@ const ERROR_CODES = {
   output_unavailable: { v1Status: 404, v1Type: 'not_found' },
   too_many_streams: { v1Status: 503, v1Type: 'too_many_streams', isOfOneCall: true },
   asset_in_use: {},
-  bad_upstream_response: {},
+  // Some other program answered, or the service broke its contract.
+  bad_upstream_response: { v1Status: 502 },
   file_too_large: {},
   insufficient_storage: {},
   internal_error: {},

@@ -154,6 +154,7 @@ export function isCapacityRefusal({ status, code }: V2Error): boolean {
 function statusOf(status: number): number {
   if (status === 429) return 503;
   if (status === 409 || status < 400) return 500;
+  if (status >= 600) return 502;
   return status === 422 || status === 413 ? 400 : status;
 }
 

@@ -42,6 +42,8 @@ describe('POST /prompt refused by v2', () => {
     ['a_new_one', 422, 400, 'a_new_one'],
     ['a_new_one', 429, 503, 'a_new_one'],
     ['a_new_one', 418, 418, 'a_new_one'],
+    ['a_new_one', 999, 502, 'a_new_one'],
+    ['bad_upstream_response', 407, 502, 'bad_upstream_response'],
     ['constructor', 500, 500, 'constructor'],
   ])('%s (%i) is %i %s', (code, v2Status, status, type) => {
     const answer = toPromptRefusal(refusal(code, v2Status), GRAPH);
