@@ -21,7 +21,7 @@ export function catalogRoutes(services: CatalogServices): readonly V1Route[] {
     ...serverInfoRoutes(services),
     ...modelRoutes(services),
     ...logRoutes(services),
-    ...userRoutes(),
+    ...userRoutes(services),
     ...settingRoutes(services),
     ...userDataRoutes(services),
   ];

@@ -80,12 +80,19 @@ describe('what a browser front end asks at its start', () => {
     expect(JSON.stringify(folders)).not.toContain('/');
   });
 
-  test.each(['{"username":"bob"}', '{"username":" "}'])(
-    'POST /users %s is told that there are no accounts',
+  test('POST /users answers the id of an account', async () => {
+    const body = '{"username":" Bob B. "}';
+    const answer = await call(holdover.url, '/users', { method: 'POST', body });
+    expect(answer.status).toBe(200);
+    expect(answer.text).toMatch(/^"Bob-B-_[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"$/);
+  });
+
+  test.each(['{"username":" "}', '{"username":5}', '{}', '[]'])(
+    'POST /users %s is refused',
     async (body) => {
       const answer = await call(holdover.url, '/users', { method: 'POST', body });
       expect(answer.status).toBe(400);
-      expect(JSON.parse(answer.text).error.message).toMatch(/no accounts/);
+      expect(JSON.parse(answer.text)).toMatchObject({ error: {}, node_errors: {} });
     },
   );
 });

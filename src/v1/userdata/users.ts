@@ -1,16 +1,23 @@
-import { V1Error, plainError, sendJson } from '../../dialects/errors.ts';
-import { type V1Route, routesOf } from '../routes.ts';
+import { randomUUID } from 'node:crypto';
+import type { BodyReader } from '../../http/json-body.ts';
+import { V1Error, plainError, requirePrintable, sendJson } from '../../dialects/errors.ts';
+import { readJson, requireObject } from '../routing/body.ts';
+import { type V1Request, type V1Route, routesOf } from '../routes.ts';
 
-/** The user list of v1. It is fixed: here each key is a user, and no account can be made. */
-export function userRoutes(): readonly V1Route[] {
-  return routesOf(undefined, {
+type UserServices = { readonly bodies: BodyReader };
+
+/** The user list of v1. It is fixed: here each key is a user, and no account is kept. */
+export function userRoutes(services: UserServices): readonly V1Route[] {
+  return routesOf(services, {
     'GET /users': (_, { ctx }) => sendJson(ctx, { storage: 'server', migrated: true }),
-    'POST /users': refuseAccounts,
+    'POST /users': nameUser,
   });
 }
 
-/** The original makes an account here, which only its multi-user mode uses. */
-function refuseAccounts(): never {
-  const message = 'This server keeps no accounts: whoever presents a key is a user.';
-  throw new V1Error(400, plainError('no_accounts', message));
+/** The id of a new account. In the original only its multi-user mode looks at accounts. */
+async function nameUser({ bodies }: UserServices, { ctx }: V1Request): Promise<void> {
+  const { username } = requireObject(await readJson(ctx, bodies));
+  const name = typeof username === 'string' ? requirePrintable(username, 'username').trim() : '';
+  if (name === '') throw new V1Error(400, plainError('no_username', 'A "username" is missing.'));
+  sendJson(ctx, `${name.replaceAll(/[^a-zA-Z0-9\-_]+/g, '-')}_${randomUUID()}`);
 }

@@ -122,7 +122,7 @@ export const REFUSED_CALLS: readonly (readonly [
   [post('/api/queue', '{'), '400 refusal invalid_json', '400 code invalid_json'],
   [post('/api/queue', '[]'), '400 refusal invalid_request', '400 code invalid_request'],
   [
-    post('/api/queue', { delete: 'abc' }),
+    post('/api/queue', { delete: 5 }),
     '400 refusal invalid_request',
     '400 code invalid_request',
   ],
@@ -210,7 +210,7 @@ export const REFUSED_CALLS: readonly (readonly [
   ],
   [get('/api/v2/userdata?path=none'), '404 text: Requested path not found', '404 code not_found'],
   [post('/api/settings', '[]'), '400 refusal invalid_settings', '400 code invalid_settings'],
-  [post('/api/users', {}), '400 refusal no_accounts', '400 code no_accounts'],
+  [post('/api/users', {}), '400 refusal no_username', '400 code no_username'],
   [get('/api/none'), '404 empty', '404 code not_found'],
   [get('/api/interrupt'), '404 empty', '404 code not_found'],
   [

@@ -22,6 +22,9 @@ const OPAQUE: ReadonlySet<string> = new Set([
   'pytorch_version',
 ]);
 
+/** The random part of the id of an account. */
+const ACCOUNT_ID = /_[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
 /** A binary frame in words: what can be compared without its pixels. */
 export type Picture = {
   readonly binary: number;
@@ -33,6 +36,7 @@ export type Picture = {
 /** JSON with ids, times, random names and set orders taken out; numbers by their value. */
 export function normalJson(value: Json, key = ''): Json {
   if (value instanceof LosslessNumber) return plainNumber(value);
+  if (typeof value === 'string') return value.replace(ACCOUNT_ID, '_…');
   if (Array.isArray(value)) return normalArray(value, key);
   if (!isJsonObject(value)) return value;
   return Object.fromEntries(
