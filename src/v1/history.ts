@@ -4,7 +4,7 @@ import { historyV2Detail, historyV2Item } from '../translate/history.ts';
 import { type ExceptionWord, shownEntry } from '../translate/stored-history-entry.ts';
 import { stringifyJson } from '../protocol/json.ts';
 import { isTruthyInPython } from '../protocol/python-text.ts';
-import { readJson, integerParam, readIdList, requireObject } from './routing/body.ts';
+import { readJson, integerParam, readNamedIds, requireObject } from './routing/body.ts';
 import { rulesFor } from '../dialects/dialect.ts';
 import { V1Error, plainError, sendEmpty, sendJson } from '../dialects/errors.ts';
 import type { MarkFetched } from '../prompts/mark-fetched.ts';
@@ -64,7 +64,7 @@ async function editHistory(
 ): Promise<void> {
   const body = requireObject(await readJson(ctx, bodies));
   if (isTruthyInPython(body.clear)) await ledger.prompts.clearHistory(caller.user);
-  const ids = readIdList(body.delete, 'delete');
+  const ids = readNamedIds(body.delete, 'delete');
   if (ids.length > 0) {
     const rows = await Promise.all(ids.map((id) => findEndedPrompt(ledger, caller.user, id)));
     const knownIds = rows.flatMap((row) => (row ? [row.promptId] : []));

@@ -10,7 +10,7 @@ import {
 import { isNotStarted } from '../prompts/pending-reason.ts';
 import { promptsInQueue } from '../prompts/prompts-in-queue.ts';
 import type { Ledger } from '../ledger/ledger.ts';
-import { readJson, readJsonOrUndefined, readIdList, requireObject } from './routing/body.ts';
+import { readJson, readJsonOrUndefined, readNamedIds, requireObject } from './routing/body.ts';
 import type { Cancel } from '../prompts/cancel.ts';
 import { type DialectRules, rulesFor } from '../dialects/dialect.ts';
 import { sendEmpty, sendJson, requirePrintable } from '../dialects/errors.ts';
@@ -134,8 +134,8 @@ async function editQueue(services: QueueServices, { ctx, caller }: V1Request): P
   const isPending = (prompt: LivePrompt) => isNotStarted(prompt) || pending.includes(prompt);
   const cancelsAll = rules.queueDelete === 'pending-and-running';
   const namedIds = new Set([
-    ...readIdList(body.delete, 'delete'),
-    ...readIdList(body.cancel, 'cancel'),
+    ...readNamedIds(body.delete, 'delete'),
+    ...readNamedIds(body.cancel, 'cancel'),
   ]);
   const selected = inQueue.filter((prompt) =>
     isNamed(namedIds, prompt)

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type Koa from 'koa';
 import { jobRoutes } from '../../src/v1/jobs.ts';
-import { readIdList } from '../../src/v1/routing/body.ts';
+import { readIdList, readNamedIds } from '../../src/v1/routing/body.ts';
 import { parseJson } from '../../src/protocol/json.ts';
 import type { LivePrompt } from '../../src/prompts/live-prompts.ts';
 
@@ -12,6 +12,15 @@ test.each([
   ['a number of twenty digits', '[12345678901234567890]', ['12345678901234567890']],
 ])('%s in a list of ids', (_, json, ids) => {
   expect(readIdList(parseJson(json), 'delete')).toEqual(ids);
+});
+
+test.each([
+  ['a text is its characters', '"abca"', ['a', 'b', 'c']],
+  ['an object is its keys', '{"a":1,"b":2}', ['a', 'b']],
+  ['a list is its members', '["a"]', ['a']],
+  ['null is nothing', 'null', []],
+])('where v1 iterates over a member, %s', (_, json, ids) => {
+  expect(readNamedIds(parseJson(json), 'delete')).toEqual(ids);
 });
 
 test('a prompt that one call names by both of its ids is cancelled once', async () => {

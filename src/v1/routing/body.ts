@@ -73,6 +73,12 @@ export function readIdList(value: Json | undefined, name: string): readonly stri
   return [...new Set(ids.map((id) => requirePrintable(id, name)))];
 }
 
+/** The ids in a member that v1 iterates over: a text is its characters there, an object its keys. */
+export function readNamedIds(value: Json | undefined, name: string): readonly string[] {
+  if (typeof value === 'string') return readIdList(Array.from(value), name);
+  return readIdList(isJsonObject(value) ? Object.keys(value) : value, name);
+}
+
 function isContainer(value: Json): value is JsonObject | readonly Json[] {
   return Array.isArray(value) || isJsonObject(value);
 }
