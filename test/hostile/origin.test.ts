@@ -100,8 +100,10 @@ describe('a page of another site', () => {
     'http://localhost.attacker.com:8188',
     'http://127.0.0.1:8188.evil',
     'http://127.0.0.1.evil',
-    'file://',
-    'garbage',
+    'chrome-extension://abc',
+    '//evil',
+    'file://evil',
+    '%://evil',
   ])('POST /prompt from %s is 403 without CORS headers', async (origin) => {
     const headers = ['Host: 127.0.0.1:8188', `Origin: ${origin}`];
     const answer = await ask('/prompt', { ...EMPTY_PROMPT, headers });
@@ -160,6 +162,7 @@ describe('a page of another site', () => {
     ['http://127.0.0.1.evil:8188', 403],
     [null, 101],
     ['http://127.0.0.1', 101],
+    ['file://', 101],
   ])('opening a socket with Origin %s is answered %i', async (origin, status) => {
     const wire = await dial(server.port);
     wire.send(upgradeText('/ws', { headers: { Origin: origin } }));
@@ -216,6 +219,16 @@ describe('a refusal says which rule it was, in the form of the API and in the lo
 });
 
 describe('a script, or a page of ours', () => {
+  // The original compares hosts, and these name none.
+  test.each(['file://', 'file:///', '', '127.0.0.1:8188', 'localhost'])(
+    'may send an origin without a host: %j',
+    async (origin) => {
+      const headers = ['Host: 127.0.0.1:8188', `Origin: ${origin}`];
+      const { body } = await ask('/prompt', { ...EMPTY_PROMPT, headers });
+      expect(JSON.parse(body)).toMatchObject({ error: { type: 'prompt_no_outputs' } });
+    },
+  );
+
   test.each(['text/plain', 'application/x-www-form-urlencoded', undefined])(
     'may label its JSON %s',
     async (type) => {
