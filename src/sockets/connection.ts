@@ -56,6 +56,7 @@ export class SocketConnection extends OutgoingFrames {
   readonly #flood: { since: number; count: number };
   #negotiation: 'open' | 'without metadata' | 'with metadata' = 'open';
   #pingsWithoutAnswer = 0;
+  #lastPingAtMs: number;
 
   constructor(upgraded: UpgradedSocket, options: SocketConnectionOptions) {
     const { user, sid, dialect, agent = '', watches = false, isBrowser = false } = options;
@@ -78,6 +79,7 @@ export class SocketConnection extends OutgoingFrames {
     this.#ws = upgraded.ws;
     this.#options = options;
     this.#flood = { since: now(), count: 0 };
+    this.#lastPingAtMs = now();
     this.#listen();
   }
 
@@ -90,9 +92,15 @@ export class SocketConnection extends OutgoingFrames {
     return this.#negotiation === 'with metadata';
   }
 
+  /** When it was pinged last, or connected. */
+  get lastPingAtMs(): number {
+    return this.#lastPingAtMs;
+  }
+
   /** Pings the client, which keeps proxies from closing the connection. One that did not answer the last ping has gone. */
   ping(): void {
     if (this.isHolding()) return;
+    this.#lastPingAtMs = this.#options.now();
     if (this.#pingsWithoutAnswer > 0 && !this.#options.mayBeSilent) return this.#ws.terminate();
     this.#pingsWithoutAnswer += 1;
     this.#ws.ping();

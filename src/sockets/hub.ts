@@ -20,8 +20,9 @@ import { toWireFrame } from './wire-frame.ts';
  * the last frame, as row `keepalive` of `differences.md` says.
  */
 const STATUS_KEEP_ALIVE_MS = 7000;
-const STATUS_CHECK_MS = 500;
 const PING_INTERVAL_MS = 30_000;
+/** How often both are looked at. */
+const CHECK_MS = 500;
 const NORMAL_CLOSURE = 1000;
 
 /** The opener of a socket. `/ws?watch=1` watches: it gets every prompt of its user. */
@@ -83,8 +84,8 @@ export class Hub {
       log: options.log,
     });
     this.#timers = [
-      setInterval(() => this.#keepAlive(), STATUS_CHECK_MS).unref(),
-      setInterval(() => this.#pingAll(), PING_INTERVAL_MS).unref(),
+      setInterval(() => this.#keepAlive(), CHECK_MS).unref(),
+      setInterval(() => this.#pingThoseDue(), CHECK_MS).unref(),
     ];
   }
 
@@ -254,8 +255,12 @@ export class Hub {
     return undefined;
   }
 
-  #pingAll(): void {
-    for (const connection of this.#connections.all()) connection.ping();
+  /** Each an interval after its last ping, or after it connected: a short session of a simple client sees none. */
+  #pingThoseDue(): void {
+    const dueSinceMs = this.#now() - PING_INTERVAL_MS + CHECK_MS;
+    for (const connection of this.#connections.all()) {
+      if (connection.lastPingAtMs < dueSinceMs) connection.ping();
+    }
   }
 
   #removeConnection(user: string, connection: SocketConnection): void {

@@ -85,6 +85,22 @@ test('a socket of a client that need not answer pings stays connected', () => {
   expect(calls).toEqual(Array(10).fill('ping'));
 });
 
+// The original never pings, and simple clients take a ping for a message: a short session sees none.
+test('a socket is pinged 30 seconds after it connected, whenever that is', () => {
+  vi.advanceTimersByTime(25 * SECOND);
+  const { connection } = openFake(hub, { dialect: 'local' });
+  const { ws } = connection as unknown as { ws: { ping(): void; terminate(): void } };
+  const calls: string[] = [];
+  ws.ping = () => calls.push('ping');
+  ws.terminate = () => calls.push('terminate');
+  vi.advanceTimersByTime(29 * SECOND);
+  expect(calls).toEqual([]);
+  vi.advanceTimersByTime(SECOND);
+  expect(calls).toEqual(['ping']);
+  vi.advanceTimersByTime(30 * SECOND);
+  expect(calls).toEqual(['ping', 'terminate']);
+});
+
 test('frames of an ended prompt are kept for two minutes', () => {
   const [kept, forgotten] = ['kept', 'forgotten'].map((clientId) => {
     const channel = hub.openChannel({ user: 'u', clientId, promptId: clientId });
