@@ -81,6 +81,7 @@ export function createUpgrade(
           const headers = deprecationHeaders(options, request);
           return refuse(request, socket, { status: 503, headers });
         }
+        dropEmptyProtocols(request);
         // Frames are small and must not be delayed.
         server.handleUpgrade(request, socket, head, (ws) => {
           onUpgrade?.(101, request);
@@ -93,6 +94,11 @@ export function createUpgrade(
       },
     );
   };
+}
+
+/** v1 knows no sub-protocols and reads no list of them; some libraries send one without a name. */
+function dropEmptyProtocols({ headers }: IncomingMessage): void {
+  if (headers['sec-websocket-protocol']?.trim() === '') delete headers['sec-websocket-protocol'];
 }
 
 /**

@@ -114,6 +114,13 @@ test.each([
   wire.reset();
 });
 
+test('an empty list of subprotocols is none, as in v1', async () => {
+  const wire = await dial(server.port);
+  wire.send(upgradeText('/ws', { headers: { 'Sec-WebSocket-Protocol': '' } }));
+  expect((await wire.received(12)).toString()).toContain('HTTP/1.1 101 ');
+  wire.reset();
+});
+
 test.each(['/ws', '/ws?clientId=', '/ws?clientID=a'])(
   '%s gets a client id of its own',
   async (target) => {
