@@ -138,8 +138,9 @@ const CARRIAGE_RETURN = 0x0d;
 const DASHES = Buffer.from('\r\n--');
 
 /**
- * Leaves out semicolons at the end of a part's `Content-Disposition`, as v1 does: a form writer for
- * C# that many programs have copied sends one, and the parser skips such a part.
+ * Leaves out semicolons at the end of a part's `Content-Disposition`, as v1 does, and reads any type of it
+ * (`attachment`) as `form-data`: the parser skips such parts. A form writer for C# that many programs have
+ * copied sends the semicolon.
  */
 class HeaderRepair {
   readonly #delimiter: Buffer;
@@ -158,7 +159,7 @@ class HeaderRepair {
       const end = this.#isInHeaders ? this.#endOfHeaders() : this.#endOfDelimiter();
       if (end === undefined) break;
       const bytes = this.#take(end);
-      yield this.#isInHeaders ? withoutSemicolon(bytes) : bytes;
+      yield this.#isInHeaders ? withReadableDisposition(bytes) : bytes;
       this.#isInHeaders = !this.#isInHeaders;
     }
     if (!this.#isInHeaders) yield this.#take(this.#startOfTail());
@@ -196,9 +197,10 @@ class HeaderRepair {
   }
 }
 
-function withoutSemicolon(headers: Buffer): Buffer {
+function withReadableDisposition(headers: Buffer): Buffer {
   const text = headers.toString('latin1');
-  const repaired = text.replaceAll(/^(content-disposition:.*?)[ \t]*;[; \t]*$/gim, '$1');
+  const asFormData = text.replaceAll(/^(content-disposition:[ \t]*)[^;\s]+/gim, '$1form-data');
+  const repaired = asFormData.replaceAll(/^(content-disposition:.*?)[ \t]*;[; \t]*$/gim, '$1');
   return repaired === text ? headers : Buffer.from(repaired, 'latin1');
 }
 

@@ -200,6 +200,13 @@ describe('a form', () => {
     expect(await readFile(files[0]?.file.path ?? '', 'utf8')).toBe('x;\r\n');
   });
 
+  test.each(['attachment', 'file', 'FORM-DATA'])('may have the disposition %s', async (type) => {
+    const body = (image('x') + part('name="type"', 'temp')).replaceAll(': form-data', `: ${type}`);
+    const { fields, files } = await form(body + CLOSE);
+    expect(fields.get('type')).toEqual(['temp']);
+    expect(files).toMatchObject([{ field: 'image', filename: 'a.png' }]);
+  });
+
   test('keeps what looks like headers in a file', async () => {
     const data = 'x--b\r\nContent-Disposition: form-data; name="x";\r\n\r\n\r\n--c;\r\n';
     const { files } = await form(image(data) + CLOSE);
