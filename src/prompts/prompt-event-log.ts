@@ -96,6 +96,8 @@ export interface PromptEventLog {
   /** The prompt needs no leader any more, and it never ended. */
   discard(key: string): Promise<void>;
   subscribe(prompt: PromptOfUser, subscriber: LogSubscriber): void;
+  /** True when the last entry of the prompt was applied here a moment ago. */
+  hasAppliedEnd(key: string): boolean;
   /** Resolves when the entry was applied here. Rejects with `LeadershipLost`. */
   append(key: string, entry: PromptLogEntry): Promise<void>;
   isLeader(key: string): boolean;
@@ -155,6 +157,7 @@ export function createLocalEventLog(): PromptEventLog {
       subscribers.delete(key);
     },
     subscribe: ({ key }, subscriber) => void subscribers.set(key, subscriber),
+    hasAppliedEnd: () => false,
     async append(key, entry) {
       const subscriber = subscribers.get(key);
       if (entry.kind === 'recorded' || entry.kind === 'removed') subscribers.delete(key);

@@ -54,6 +54,11 @@ export class LogStream {
     return this.#hasEnded;
   }
 
+  /** True when its subscriber got the last entry. */
+  hasAppliedEnd(): boolean {
+    return this.#hasEnded && this.#subscriber !== undefined;
+  }
+
   async subscribe(subscriber: LogSubscriber, since: SubscribedSince): Promise<void> {
     // A new prompt of this process has no entries yet.
     if (this.#token !== undefined) {

@@ -165,6 +165,10 @@ export class SharedEventLog implements PromptEventLog {
     stream.subscribe(subscriber, since).catch(this.#logFailure('a prompt'));
   }
 
+  hasAppliedEnd(key: string): boolean {
+    return this.#streams.get(key)?.hasAppliedEnd() ?? false;
+  }
+
   async append(key: string, entry: PromptLogEntry): Promise<void> {
     const stream = this.#streams.get(key);
     if (!stream) throw new LeadershipLost();

@@ -74,6 +74,14 @@ test('the last entry ends the ownership', async () => {
   expect([stream.token(), stream.hasEnded()]).toEqual([undefined, true]);
 });
 
+test('an end counts as applied when a subscriber got it', async () => {
+  const { stream, subscriber } = open([ATTACHED, RECORDED]);
+  await stream.catchUp();
+  expect([stream.hasEnded(), stream.hasAppliedEnd()]).toEqual([true, false]);
+  await stream.subscribe(subscriber, 'later');
+  expect(stream.hasAppliedEnd()).toBe(true);
+});
+
 test('a process that does not own the prompt appends nothing', async () => {
   const { stream, stored } = open();
   await expect(stream.append(ATTACHED)).rejects.toThrow(LeadershipLost);

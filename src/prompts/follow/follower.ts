@@ -63,17 +63,22 @@ export class Follower {
     };
   }
 
-  /** Adds a prompt to the live prompts, unless it is there. */
+  /**
+   * Adds a prompt to the live prompts, unless it is there, or was there until its end: it may have ended since its record
+   * was read, and its frames would be sent a second time.
+   */
   trackPrompt(newPrompt: NewLivePrompt, caller: Caller): LivePrompt {
     const existing = this.#followed.get(newPrompt.key);
     if (existing) return existing.prompt;
-    const { livePrompts, promptEventLog } = this.#options;
+    const { livePrompts, promptEventLog, hub } = this.#options;
     const { user } = caller;
     const { key } = newPrompt;
-    const prompt = new LivePrompt(newPrompt, {
-      caller,
-      channel: this.#openChannel(newPrompt, user),
-    });
+    const channel = this.#openChannel(newPrompt, user);
+    const prompt = new LivePrompt(newPrompt, { caller, channel });
+    if (promptEventLog.hasAppliedEnd(key)) {
+      hub.closeChannel(channel);
+      return prompt;
+    }
     livePrompts.add(prompt);
     const followed = new FollowedPrompt(prompt, new EntryApplier(prompt, this.#options));
     this.#followed.set(key, followed);

@@ -45,6 +45,7 @@ function open({ streams = [], jobs = [] }: { streams?: Answer[]; jobs?: (Job | E
   let refused: PromptLogEntry['kind'] | undefined;
   const left: string[] = [];
   const subscribers: LogSubscriber[] = [];
+  const endedKeys = new Set<string>();
   const localLog = createLocalEventLog();
   const promptEventLog: PromptEventLog = {
     ...localLog,
@@ -52,6 +53,7 @@ function open({ streams = [], jobs = [] }: { streams?: Answer[]; jobs?: (Job | E
       subscribers.push(subscriber);
       localLog.subscribe(prompt, subscriber);
     },
+    hasAppliedEnd: (key) => endedKeys.has(key),
     stopLeading: (key) => void left.push(key),
     async append(key: string, entry: PromptLogEntry) {
       if (entry.kind === refused) throw new Error('OOM');
@@ -134,6 +136,7 @@ function open({ streams = [], jobs = [] }: { streams?: Answer[]; jobs?: (Job | E
     left,
     livePrompts,
     subscribers,
+    endedKeys,
     followJob,
     breakDisk: (broken: boolean) => (isBroken = broken),
     refuse: (kind: typeof refused) => void (refused = kind),
@@ -295,6 +298,17 @@ test('the same prompt is tracked once', () => {
   const { follower, prompt } = open({});
   const draft = { key: 'k' } as Parameters<Follower['trackPrompt']>[0];
   expect(follower.trackPrompt(draft, { user: 'u' })).toBe(prompt);
+});
+
+test('a prompt that was shown here to its end is not shown again', async () => {
+  const { follower, prompt, hub, livePrompts, subscribers, endedKeys } = open({});
+  await subscribers[0]?.apply({ kind: 'recorded' }, 1);
+  endedKeys.add('k');
+  const again = follower.trackPrompt(prompt, { user: 'u' });
+  expect(livePrompts.has(again)).toBe(false);
+  expect(subscribers).toHaveLength(1);
+  // No channel of it is left.
+  expect(hub.discardFetched('u', ['p'])).toEqual([]);
 });
 
 test('says why a prompt without a job waits, and that its job is in the queue', async () => {
