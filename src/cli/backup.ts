@@ -1,9 +1,7 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { type BackupResult, backUp } from './backup/backup.ts';
-import { type BackupRecords, redisRecords, sqliteRecords } from './backup/records.ts';
+import { isRecordedBy, recordedFiles, requireSound } from './backup/records.ts';
 import { databasePath } from '../data-folder/data-dir.ts';
-import type { SharedRedis } from '../ledger/redis/open-shared.ts';
-import { ledgerIdIn } from '../ledger/sqlite/inspect.ts';
 import { reached } from '../lib/crash-point.ts';
 import { addServerOptions } from '../config/flags.ts';
 import { FILES_FLAGS } from '../config/files.ts';
@@ -46,7 +44,15 @@ async function runBackup(command: Command): Promise<number> {
         dataDir,
         bucket: bucket && filesOfBucket(bucket),
         into,
-        openRecords: () => openRecords({ dataDir, redis, recordedBy }),
+        openRecords() {
+          if (!redis) requireSound(databasePath(dataDir), DAMAGE_ADVICE);
+          const records = recordedFiles(dataDir, redis);
+          // A database stays in its folder, out of date, when its records have been moved into a Redis.
+          if (isRecordedBy(records, recordedBy)) return records;
+          throw new Error(
+            `the files of --data-dir ${dataDir} were recorded by another ledger: give the --ledger of their servers`,
+          );
+        },
         keep,
         now: Date.now,
         progress: bar.start,
@@ -58,20 +64,7 @@ async function runBackup(command: Command): Promise<number> {
   return result.missing.length === 0 ? 0 : 1;
 }
 
-/** A database stays in its folder when its records have been moved into a Redis, and is out of date from then on. */
-function openRecords(of: {
-  readonly dataDir: string;
-  readonly redis: SharedRedis | undefined;
-  readonly recordedBy: string | undefined;
-}): BackupRecords {
-  const { dataDir, redis, recordedBy } = of;
-  const records = redis ? redisRecords(redis.ledger) : sqliteRecords(dataDir);
-  const ledgerId = redis ? redis.identity.id : ledgerIdIn(databasePath(dataDir));
-  if (ledgerId === undefined || recordedBy === undefined || recordedBy === ledgerId) return records;
-  throw new Error(
-    `the files of --data-dir ${dataDir} were recorded by another ledger: give the --ledger of their servers`,
-  );
-}
+const DAMAGE_ADVICE = 'holdover check says more, holdover restore puts an earlier backup back';
 
 function textOf(result: BackupResult, into: string, { ledger }: Settings): string {
   const { name, files, copied, missing, removed } = result;

@@ -4,12 +4,12 @@ import { Command } from 'commander';
 import { type RestoredRecord, recordOrphans } from './backup/record-orphans.ts';
 import { type CheckReport, check, isSound, type Orphan, type DamagedFile } from './backup/check.ts';
 import { refuseSharedUse } from '../data-folder/spool-folder.ts';
-import { type RecordedFiles, recordedInDatabase, recordedInRedis } from './backup/records.ts';
+import { inUseText, tryLock } from './backup/copy.ts';
+import { type RecordedFiles, recordedFiles } from './backup/records.ts';
 import { FILES_FLAGS, filesSource } from '../config/files.ts';
 import { ledgerSource } from '../config/ledger.ts';
 import { databasePath } from '../data-folder/data-dir.ts';
 import type { SharedRedis } from '../ledger/redis/open-shared.ts';
-import { LedgerInUse, lockFile } from '../ledger/sqlite/sqlite-ledger.ts';
 import { openStore } from '../app/store.ts';
 import { silentLogger } from '../observability/log.ts';
 import { LOCAL_USER } from '../auth/identity.ts';
@@ -48,10 +48,10 @@ async function run(command: Command): Promise<number> {
   if (!existsSync(dataDir)) throw new Error(`there is no data folder ${dataDir}`);
   const lookAgain = (): Promise<CheckReport> =>
     withRedis(settings, (redis) =>
-      runCheck(settings, dataDir, recordedFilesOf(dataDir, redis), redis),
+      runCheck(settings, dataDir, recordedFiles(dataDir, redis), redis),
     );
   const { before, adopted } = await withRedis(settings, async (redis) => {
-    const recorded = recordedFilesOf(dataDir, redis);
+    const recorded = recordedFiles(dataDir, redis);
     if (settings.repair === true) await refuseUse(dataDir, redis);
     const found = await runCheck(settings, dataDir, recorded, redis);
     if (settings.repair !== true) return { before: found, adopted: [] };
@@ -82,11 +82,6 @@ async function runCheck(
   } finally {
     bar.stop();
   }
-}
-
-function recordedFilesOf(dataDir: string, redis: SharedRedis | undefined): RecordedFiles {
-  if (redis) return recordedInRedis(redis.ledger, redis.identity.id);
-  return recordedInDatabase(databasePath(dataDir));
 }
 
 /** A ledger that is absent is made anew, and one of other files is tied to those that are here. */
@@ -123,19 +118,14 @@ async function refuseUse(dataDir: string, redis: SharedRedis | undefined): Promi
   }
   // Servers whose ledger is in Redis, while no --ledger is given.
   refuseSharedUse(dataDir, Date.now());
-  if (!isInUse(dataDir)) return;
-  throw new Error(`the data folder ${dataDir} is in use by a running Holdover: stop it first`);
+  if (isInUse(dataDir)) throw new Error(inUseText(dataDir));
 }
 
 function isInUse(dataDir: string): boolean {
   if (!existsSync(join(dataDir, 'holdover.db.lock'))) return false;
-  try {
-    lockFile(databasePath(dataDir)).close();
-    return false;
-  } catch (error) {
-    if (error instanceof LedgerInUse) return true;
-    throw error;
-  }
+  const lock = tryLock(databasePath(dataDir));
+  lock?.close();
+  return lock === undefined;
 }
 
 type ShownReport = CheckReport & {

@@ -8,11 +8,6 @@ import { withinRoot, uploadPathOf } from '../files/safe-name.ts';
 import { contentTypeOf } from '../http/file-headers.ts';
 import type { Caller, JobApi, SpooledFile } from '../protocol/job-api.ts';
 
-/** Why a file cannot become a v2 submission, in words for its owner. */
-export class Unconvertible extends Error {
-  override readonly name = 'Unconvertible';
-}
-
 type UploadOptions = {
   readonly jobs: Pick<JobApi, 'createAsset'>;
   readonly caller: Caller;
@@ -34,7 +29,7 @@ export async function uploadFiles(
     mentions.map((mention) => findLocalFile(options.inputDir, mention)),
   );
   const missing = found.flatMap((local) => ('why' in local ? [local.why] : []));
-  if (missing.length > 0) throw new Unconvertible([...new Set(missing)].join('\n  '));
+  if (missing.length > 0) throw new Error([...new Set(missing)].join('\n  '));
   const uploadedByKey = new Map<string, Pick<ResolvedFile, 'assetId' | 'hash'>>();
   const resolvedFiles: ResolvedFile[] = [];
   for (const local of found) {

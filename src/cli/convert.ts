@@ -24,7 +24,7 @@ import {
   parseJson,
 } from '../protocol/json.ts';
 import type { ObjectInfo } from '../protocol/v1.ts';
-import { Unconvertible, uploadFiles } from './convert-files.ts';
+import { uploadFiles } from './convert-files.ts';
 import { runCommand } from './shared-options.ts';
 import { refuseShape } from '../translate/prompt-refusal.ts';
 import { partnerCredentialsOf } from '../translate/partner-credentials.ts';
@@ -70,7 +70,7 @@ async function run(command: Command): Promise<number> {
 async function convert(file: string, settings: Settings): Promise<void> {
   const target = targetOf(settings);
   const text = await readFile(file, 'utf8').catch((cause: unknown) => {
-    throw new Unconvertible(`${file} cannot be read`, { cause });
+    throw new Error(`${file} cannot be read`, { cause });
   });
   const prompt = readPrompt(text);
   if (settings.out !== undefined) await requireWritable(settings.out);
@@ -96,7 +96,7 @@ async function requireWritable(out: string): Promise<void> {
     () => true,
     () => false,
   );
-  if (!isUsable || !mayWrite) throw new Unconvertible(`${out} cannot be written`);
+  if (!isUsable || !mayWrite) throw new Error(`${out} cannot be written`);
 }
 
 type ConvertContext = {
@@ -147,7 +147,7 @@ async function loadDefinitions({ settings, target, workDir }: ConvertContext): P
     const known = await source.current(CALLER);
     if (known.ok) return known.definitions.info;
     if (named.kind === 'auto') return embedded;
-    throw new Unconvertible(
+    throw new Error(
       `--object-info ${withoutLogin(settings.objectInfo)} has no definitions to read`,
     );
   } finally {
@@ -162,7 +162,7 @@ function requestedPart(
 ): ConvertiblePrompt['graph'] {
   if (partialTargets === undefined) return graph;
   const targets = chosenOutputs(outputNodes(graph, info), partialTargets);
-  if (targets.length === 0) throw new Unconvertible('none of its targets is an output');
+  if (targets.length === 0) throw new Error('none of its targets is an output');
   return pruneTo(graph, targets);
 }
 
@@ -203,16 +203,16 @@ const NO_V2_FIELD: Readonly<Record<string, string>> = {
 /** Reads a body of `POST /prompt`, or a bare graph in API format. */
 export function readPrompt(text: string): ConvertiblePrompt {
   const body = parseObject(text);
-  if (isEditorFormat(body)) throw new Unconvertible(HOW_TO_EXPORT);
+  if (isEditorFormat(body)) throw new Error(HOW_TO_EXPORT);
   const isBody = isJsonObject(body.prompt) && !('class_type' in body.prompt);
   const { graph, partialTargets, extraData } = parseSubmission(isBody ? body : { prompt: body });
-  if (isEditorFormat(graph)) throw new Unconvertible(HOW_TO_EXPORT);
+  if (isEditorFormat(graph)) throw new Error(HOW_TO_EXPORT);
   const shapeError = refuseShape(graph as JsonObject);
   if (shapeError) {
     const { message, details } = shapeError.body.error;
-    throw new Unconvertible(`it is no workflow in API format: ${message} ${details}`.trim());
+    throw new Error(`it is no workflow in API format: ${message} ${details}`.trim());
   }
-  if (Object.keys(graph).length === 0) throw new Unconvertible('it has no nodes');
+  if (Object.keys(graph).length === 0) throw new Error('it has no nodes');
   return { graph, partialTargets, leftOut: isBody ? leftOut(body, extraData) : [] };
 }
 
@@ -221,10 +221,10 @@ function parseObject(text: string): JsonObject {
   try {
     value = parseJson(text);
   } catch (cause) {
-    throw new Unconvertible(`it is not JSON: ${jsonFault(cause)}`, { cause });
+    throw new Error(`it is not JSON: ${jsonFault(cause)}`, { cause });
   }
   if (isJsonObject(value)) return value;
-  throw new Unconvertible('it is neither a v1 prompt nor a workflow: both are JSON objects');
+  throw new Error('it is neither a v1 prompt nor a workflow: both are JSON objects');
 }
 
 function parseSubmission(body: JsonObject): Submission {
@@ -232,7 +232,7 @@ function parseSubmission(body: JsonObject): Submission {
     return readSubmission(body, createCounter(0));
   } catch (cause) {
     if (!(cause instanceof V1Error)) throw cause;
-    throw new Unconvertible(`v1 would refuse it: ${cause.fault.message}`, { cause });
+    throw new Error(`v1 would refuse it: ${cause.fault.message}`, { cause });
   }
 }
 

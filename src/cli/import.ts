@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { Command } from 'commander';
 import { type Flags, addServerOptions } from '../config/flags.ts';
 import { FILES_FLAGS, filesSource } from '../config/files.ts';
+import { InvalidSetting } from '../config/invalid-setting.ts';
 import { ledgerSource } from '../config/ledger.ts';
 import type { DataDir } from '../data-folder/data-dir.ts';
 import type { Blobs } from '../upstreams/blobs.ts';
@@ -16,7 +17,6 @@ import {
   type FilesImportResult,
   bytesOf,
   importFiles,
-  ImportRefused,
   type FilesToImport,
   budgetWarnings,
   refuseQuota,
@@ -59,7 +59,9 @@ async function run(command: Command): Promise<number> {
   const settings = command.opts<Settings>();
   const folders = ['input', 'output', 'user'].map((name) => join(source, name));
   if (!folders.some((folder) => existsSync(folder))) {
-    throw new ImportRefused(`${printableName(source)} has neither input nor output nor user in it`);
+    throw new InvalidSetting(
+      `${printableName(source)} has neither input nor output nor user in it`,
+    );
   }
   const accounts = await accountsIn(join(source, 'user'));
   const account = findAccount(accounts, settings.user);
@@ -103,7 +105,7 @@ function findAccount(accounts: readonly Account[], id: string): Account {
   const account = accounts.find((candidate) => candidate.id === id);
   if (account || id === 'default') return account ?? { id, name: id };
   const names = accounts.map((candidate) => printableName(candidate.id)).join(', ') || 'none';
-  throw new ImportRefused(`there is no user ${printableName(id)}; there are: ${names}`);
+  throw new InvalidSetting(`there is no user ${printableName(id)}; there are: ${names}`);
 }
 
 type ImportTask = {

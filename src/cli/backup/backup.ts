@@ -5,13 +5,12 @@ import { dirname, join, resolve, sep } from 'node:path';
 import type { CrashPoint } from '../../lib/crash-point.ts';
 import { packageVersion } from '../../config/version.ts';
 import type { RecordedBlob } from '../../ledger/sqlite/inspect.ts';
-import { LedgerInUse, lockFile } from '../../ledger/sqlite/sqlite-ledger.ts';
 import { forEachConcurrently } from '../../lib/concurrency.ts';
 import type { BucketFiles } from './bucket-files.ts';
 import { type BlobCopier, createBlobCopier, manifestFields } from './blobs.ts';
 import { hashFile } from '../../lib/hash.ts';
 import { syncPath } from '../../lib/durability.ts';
-import { copyTo, linkTo, filesBelow, refuseNested } from './copy.ts';
+import { copyTo, linkTo, filesBelow, refuseNested, tryLock } from './copy.ts';
 import {
   BACKUP_LOCK,
   type Backup,
@@ -22,7 +21,7 @@ import {
   removeBackup,
 } from './backups.ts';
 import { type ListedFile, writeManifest } from './manifest.ts';
-import { type BackupRecords, blobPath } from './records.ts';
+import { type RecordedFiles, blobPath } from './records.ts';
 
 /** Small files at the top of a data folder that a restore needs: its secret and its ids. */
 const IDENTITY_FILES = ['secret.key', 'folder.id', 'ledger.id'] as const;
@@ -34,7 +33,7 @@ export type BackupOptions = {
   /** Folder of backups; each call makes one more in it. */
   readonly into: string;
   /** Throws when they cannot be backed up. */
-  readonly openRecords: () => BackupRecords;
+  readonly openRecords: () => RecordedFiles;
   /** Complete backups to keep; `undefined`: all. */
   readonly keep: number | undefined;
   readonly now: () => number;
@@ -60,7 +59,8 @@ export async function backUp(options: BackupOptions): Promise<BackupResult> {
   if (!existsSync(options.dataDir)) throw new Error(`there is no data folder ${options.dataDir}`);
   refuseNested(into, options.dataDir);
   openBackupFolder(into);
-  const backupLock = lockFolder(into);
+  const backupLock = tryLock(join(into, BACKUP_LOCK));
+  if (!backupLock) throw new Error(`another backup into ${into} is running`);
   try {
     return await backUpLocked({ ...options, into, records: options.openRecords() });
   } finally {
@@ -68,7 +68,7 @@ export async function backUp(options: BackupOptions): Promise<BackupResult> {
   }
 }
 
-type OpenedBackup = BackupOptions & { readonly records: BackupRecords };
+type OpenedBackup = BackupOptions & { readonly records: RecordedFiles };
 
 async function backUpLocked(options: OpenedBackup) {
   const { dataDir, into, records, now, reached } = options;
@@ -260,13 +260,4 @@ function sourceOf(smallFiles: readonly ListedFile[], dataDir: string): string {
 function refuseOtherSource(source: string, complete: readonly Backup[], into: string): void {
   if (complete.every(({ manifest }) => manifest.source === source)) return;
   throw new Error(`${into} has backups of another data folder: give this one a folder of its own`);
-}
-
-function lockFolder(into: string): ReturnType<typeof lockFile> {
-  try {
-    return lockFile(join(into, BACKUP_LOCK));
-  } catch (cause) {
-    if (!(cause instanceof LedgerInUse)) throw cause;
-    throw new Error(`another backup into ${into} is running`, { cause });
-  }
 }

@@ -7,7 +7,7 @@ import { createHasher } from '../../lib/hash.ts';
 import { isStorageUnavailable } from '../../lib/storage-errors.ts';
 import type { Blobs, StoredBlob } from '../../upstreams/blobs.ts';
 import { WrongBytes } from '../../upstreams/bucket/errors.ts';
-import { type RecordedFiles, blobPath } from './records.ts';
+import { type RecordedFiles, blobPath, isRecordedBy } from './records.ts';
 
 /** Bytes on record that are not as they should be, and the names clients know them by. */
 export type DamagedFile = {
@@ -67,7 +67,7 @@ export async function check(options: CheckOptions): Promise<CheckReport> {
   const common = {
     dataDir,
     ledger: { kind: recorded.kind, state, errors },
-    belongs: state !== 'ok' || belongsTo(options),
+    belongs: state !== 'ok' || isRecordedBy(recorded, options.recordedBy),
     secret: recorded.kind === 'redis' ? ('elsewhere' as const) : secretIn(dataDir),
     unfinishedRestore: existsSync(join(dataDir, UNFINISHED_RESTORE)),
   };
@@ -165,12 +165,6 @@ async function withNames(
       .filter((owner) => owner.hash === hash)
       .map(({ user, filePath }) => ({ user, filePath })),
   }));
-}
-
-/** A data folder that an earlier version wrote does not say. */
-function belongsTo({ recorded, recordedBy }: CheckOptions): boolean {
-  const id = recorded.id();
-  return id === undefined || recordedBy === undefined || recordedBy === id;
 }
 
 function secretIn(dataDir: string): CheckReport['secret'] {

@@ -5,6 +5,7 @@ import { dirname, join, resolve } from 'node:path';
 import { hashFile } from '../../lib/hash.ts';
 import { moveIntoPlace } from '../../lib/rename-new.ts';
 import { isWithin, realPathOf } from '../../config/shared-folders.ts';
+import { LedgerInUse, lockFile } from '../../ledger/sqlite/sqlite-ledger.ts';
 
 /** Bytes that were read: how many, and their hash. */
 type HashedBytes = { readonly hash: string; readonly sizeBytes: number };
@@ -95,6 +96,20 @@ export async function filesBelow(folder: string): Promise<readonly string[]> {
   return entries
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name).slice(folder.length + 1));
+}
+
+/** Locks for this process; `undefined`: another one has the lock. */
+export function tryLock(path: string): ReturnType<typeof lockFile> | undefined {
+  try {
+    return lockFile(path);
+  } catch (error) {
+    if (error instanceof LedgerInUse) return undefined;
+    throw error;
+  }
+}
+
+export function inUseText(dataDir: string): string {
+  return `the data folder ${dataDir} is in use by a running Holdover: stop it first`;
 }
 
 /** A backup inside of what it saves would go with it. */

@@ -8,16 +8,12 @@ import { UNFINISHED_RESTORE, databasePath, placeBucketOf } from '../../data-fold
 import { refuseSharedUse } from '../../data-folder/spool-folder.ts';
 import type { OpenedBucket } from '../../upstreams/bucket/open-bucket.ts';
 import { inspectDatabase, recordedBlobs } from '../../ledger/sqlite/inspect.ts';
-import { LedgerInUse, lockFile } from '../../ledger/sqlite/sqlite-ledger.ts';
 import { forEachConcurrently } from '../../lib/concurrency.ts';
-import { copyTo, filesBelow, refuseNested } from './copy.ts';
+import { copyTo, filesBelow, inUseText, refuseNested, tryLock } from './copy.ts';
 import { type Backup, backupsIn } from './backups.ts';
 import type { Manifest } from './manifest.ts';
 import { blobPath } from './records.ts';
 import { belongsInBucket, restoreIntoBucket } from './restore-files.ts';
-
-/** The restore was refused; nothing was changed. */
-class RestoreRefused extends Error {}
 
 export type RestoreOptions = {
   /** Folder of backups. */
@@ -52,13 +48,14 @@ export async function restore(options: RestoreOptions) {
   const { chosen, passedOver } = chooseBackup(resolve(from), at);
   refuseNested(from, root);
   const isNew = mkdirSync(root, { recursive: true, mode: 0o700 }) !== undefined;
-  const folderLock = lockFolder(root);
+  const folderLock = tryLock(databasePath(root));
+  if (!folderLock) throw new Error(inUseText(root));
   let isDone = false;
   try {
     const existingContent = contentOf(root);
     refuseSharedUse(root, now());
     if (existingContent.length > 0 && options.existing === 'refuse')
-      throw new RestoreRefused(notEmptyText(root));
+      throw new Error(notEmptyText(root));
     const files =
       options.bucket &&
       (await restoreIntoBucket(chosen, options.bucket, { ...options, dataDir: root }));
@@ -80,14 +77,14 @@ export async function restore(options: RestoreOptions) {
 }
 
 function chooseBackup(from: string, at: string | undefined) {
-  if (!existsSync(from)) throw new RestoreRefused(`there is no folder ${from}`);
+  if (!existsSync(from)) throw new Error(`there is no folder ${from}`);
   const { complete, unusable } = backupsIn(from);
   if (at !== undefined) return { chosen: findBackup(from, at), passedOver: [] };
   const chosen = complete.at(-1);
   const reasons = unusable.map(({ name, why }) => `${name} ${why}`);
   if (chosen) return { chosen, passedOver: reasons };
   const why = reasons.length > 0 ? reasons.join('; ') : 'it has no backup at all';
-  throw new RestoreRefused(`${from} has nothing to restore: ${why}`);
+  throw new Error(`${from} has nothing to restore: ${why}`);
 }
 
 function findBackup(from: string, at: string): Backup {
@@ -95,9 +92,9 @@ function findBackup(from: string, at: string): Backup {
   const chosen = complete.find(({ name }) => name === at);
   if (chosen) return chosen;
   const why = unusable.find(({ name }) => name === at)?.why;
-  if (why !== undefined) throw new RestoreRefused(`the backup ${at} ${why}`);
+  if (why !== undefined) throw new Error(`the backup ${at} ${why}`);
   const names = complete.map(({ name }) => name).join(', ') || 'none';
-  throw new RestoreRefused(`there is no backup ${at}; there are: ${names}`);
+  throw new Error(`there is no backup ${at}; there are: ${names}`);
 }
 
 /** Names in a data folder, without those an earlier, unfinished restore only copied. */
@@ -112,16 +109,6 @@ function notEmptyText(root: string): string {
     `the data folder ${root} is not empty: give another --data-dir, or say --replace to move ` +
     'what is in it into its folder set-aside'
   );
-}
-
-function lockFolder(root: string): ReturnType<typeof lockFile> {
-  try {
-    return lockFile(databasePath(root));
-  } catch (cause) {
-    if (!(cause instanceof LedgerInUse)) throw cause;
-    const message = `the data folder ${root} is in use by a running Holdover: stop it first`;
-    throw new RestoreRefused(message, { cause });
-  }
 }
 
 async function copyVerified(
@@ -141,8 +128,7 @@ async function copyVerified(
   const onFile = progress({ files: files.length, bytes });
   await forEachConcurrently(MAX_CONCURRENT, files, async ({ path: file, hash, sizeBytes }) => {
     const copied = await copyTo(join(path, file), join(copying, file), { dir, hash });
-    if (!copied.ok)
-      throw new RestoreRefused(`the backup ${name} is damaged: ${file} is ${copied.why}`);
+    if (!copied.ok) throw new Error(`the backup ${name} is damaged: ${file} is ${copied.why}`);
     onFile(sizeBytes);
     reached('restore-file');
   });
@@ -157,9 +143,7 @@ function verifyDatabase(folder: string, name: string, manifest: Manifest): void 
   const database = databasePath(folder);
   const { state, errors } = inspectDatabase(database);
   if (state !== 'ok') {
-    throw new RestoreRefused(
-      `the backup ${name} is damaged: its database is ${state}: ${errors[0]}`,
-    );
+    throw new Error(`the backup ${name} is damaged: its database is ${state}: ${errors[0]}`);
   }
   const known = new Set([
     ...manifest.files.map(({ path }) => path),
@@ -167,9 +151,7 @@ function verifyDatabase(folder: string, name: string, manifest: Manifest): void 
   ]);
   const missingBlobs = recordedBlobs(database).filter(({ hash }) => !known.has(blobPath(hash)));
   if (missingBlobs.length === 0) return;
-  throw new RestoreRefused(
-    `the backup ${name} lacks ${missingBlobs.length} files its records name`,
-  );
+  throw new Error(`the backup ${name} lacks ${missingBlobs.length} files its records name`);
 }
 
 async function foldersOf(root: string): Promise<readonly string[]> {

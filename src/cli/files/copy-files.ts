@@ -3,9 +3,6 @@ import { forEachConcurrently } from '../../lib/concurrency.ts';
 import { reached } from '../../lib/crash-point.ts';
 import type { FilesPlace, PlacedFile } from './places.ts';
 
-/** Files that cannot be copied, or a place that must not take them. */
-export class CopyRefused extends Error {}
-
 /** The source of a copy: it lists and hands out files, and is never written. */
 export type FilesSource = Pick<FilesPlace, 'name' | 'list' | 'withFile'>;
 
@@ -46,11 +43,11 @@ async function refuseOthersFiles(to: FilesPlace, id: string): Promise<void> {
   const begun = await to.readSmall(UNFINISHED_COPY);
   if (begun === id) return;
   if (begun !== undefined)
-    throw new CopyRefused(`${to.name} has the files of another copy that was interrupted`);
+    throw new Error(`${to.name} has the files of another copy that was interrupted`);
   if (await to.isTaken())
-    throw new CopyRefused(`${to.name} belongs to a ledger already: use another PREFIX`);
+    throw new Error(`${to.name} belongs to a ledger already: use another PREFIX`);
   const [first] = await to.list();
-  if (first !== undefined) throw new CopyRefused(`${to.name} is not empty: it has ${first.path}`);
+  if (first !== undefined) throw new Error(`${to.name} is not empty: it has ${first.path}`);
 }
 
 /** Returns the hash of each file by its path. */
@@ -79,7 +76,7 @@ async function copyEach(
     onFile(sizeBytes);
     reached('copy-file');
   });
-  if (damaged.length > 0) throw new CopyRefused(damagedText(from, damaged));
+  if (damaged.length > 0) throw new Error(damagedText(from, damaged));
   return hashes;
 }
 
@@ -91,7 +88,7 @@ async function copyOne(
   named: string | undefined,
 ): Promise<string | undefined> {
   return await from.withFile(path, async (file) => {
-    if (file === undefined) throw new CopyRefused(`${from.name} lost ${path} meanwhile`);
+    if (file === undefined) throw new Error(`${from.name} lost ${path} meanwhile`);
     const { hash } = file;
     if (named !== undefined && named !== hash) return undefined;
     await to.put(path, file);
@@ -106,12 +103,12 @@ async function verify(
 ): Promise<void> {
   const copied = await to.list();
   if (copied.length !== files.length)
-    throw new CopyRefused(`${to.name} has ${copied.length} files, and not ${files.length}`);
+    throw new Error(`${to.name} has ${copied.length} files, and not ${files.length}`);
   const onFile = progress(totalOf(files));
   await forEachConcurrently(MAX_CONCURRENT, files, async ({ path, sizeBytes }) => {
     if ((await to.hashOf(path)) !== hashes.get(path)) {
       await to.remove(path);
-      throw new CopyRefused(`${to.name} has other bytes at ${path}: run the command again`);
+      throw new Error(`${to.name} has other bytes at ${path}: run the command again`);
     }
     onFile(sizeBytes);
   });

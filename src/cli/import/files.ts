@@ -165,9 +165,6 @@ async function recordOne(
 /** How much is taken. */
 export type ImportLimits = Pick<Flags, 'maxUploadSize' | 'diskBudget' | 'userdataQuota'>;
 
-/** The import is refused before it begins; the message is printed. */
-export class ImportRefused extends InvalidSetting {}
-
 /** The share of the budget to leave free; with less, new results soon remove each other. */
 const MIN_FREE_SHARE = 0.2;
 
@@ -209,7 +206,7 @@ export async function budgetWarnings(
   const budgetBytes = settings.diskBudget * MEBIBYTE;
   const advisedMegabytes = Math.ceil(neededBytes / (1 - MIN_FREE_SHARE) / MEBIBYTE);
   if (neededBytes > budgetBytes) {
-    throw new ImportRefused(
+    throw new InvalidSetting(
       `with these files ${megabytes(neededBytes)} would be stored, and --disk-budget is ` +
         `${settings.diskBudget} MB: give it at least ${advisedMegabytes} here, and the server as well`,
     );
@@ -225,7 +222,7 @@ export async function budgetWarnings(
 export function refuseQuota({ found }: Scan, { userdataQuota }: ImportLimits): void {
   const bytes = bytesOf(found);
   if (bytes <= userdataQuota * MEBIBYTE) return;
-  throw new ImportRefused(
+  throw new InvalidSetting(
     `the user's files are ${megabytes(bytes)}, and --userdata-quota is ${userdataQuota} MB: ` +
       'give it more, here and for the server',
   );

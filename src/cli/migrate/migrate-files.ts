@@ -5,7 +5,7 @@ import { bucketOf, makeDataDir, placeBucketOf } from '../../data-folder/data-dir
 import { reached } from '../../lib/crash-point.ts';
 import { silentLogger } from '../../observability/log.ts';
 import { type OpenedBucket, openBucket } from '../../upstreams/bucket/open-bucket.ts';
-import { type CopyOptions, CopyRefused, copyFiles, finishCopy } from '../files/copy-files.ts';
+import { type CopyOptions, copyFiles, finishCopy } from '../files/copy-files.ts';
 import { type FilesPlace, placeInBucket, placeInFolder, removeCopying } from '../files/places.ts';
 import { type OpenSide, openSource } from './open-sides.ts';
 
@@ -91,20 +91,20 @@ async function refuseOtherFiles(
   const isBound = kind === 'bucket' ? named === url : named === undefined;
   const isUnfinished = (await to.readSmall(UNFINISHED_COPY)) !== undefined;
   if (named !== undefined && named !== url)
-    throw new CopyRefused(`the files of --data-dir ${dataDir} are in ${named}`);
+    throw new Error(`the files of --data-dir ${dataDir} are in ${named}`);
   if (kind === 'bucket' && isBound && !isUnfinished)
-    throw new CopyRefused(`the files of --data-dir ${dataDir} are in ${url} already`);
+    throw new Error(`the files of --data-dir ${dataDir} are in ${url} already`);
   if ((await from.readSmall(UNFINISHED_COPY)) !== undefined)
-    throw new CopyRefused(`${from.name} has a copy of files that was interrupted`);
+    throw new Error(`${from.name} has a copy of files that was interrupted`);
   const folderId = await from.readSmall('folder.id');
   const recordedBy = await from.readSmall('ledger.id');
   const isItsOwn = recordedBy === identity.id && folderId === (await identity.folder());
   if (!isItsOwn || folderId === undefined)
-    throw new CopyRefused(`${from.name} does not have the files of this ledger`);
+    throw new Error(`${from.name} does not have the files of this ledger`);
 }
 
 async function idOf(place: FilesPlace, name: 'folder.id'): Promise<string> {
   const id = await place.readSmall(name);
-  if (id === undefined) throw new CopyRefused(`${place.name} has no ${name}`);
+  if (id === undefined) throw new Error(`${place.name} has no ${name}`);
   return id;
 }

@@ -15,9 +15,6 @@ export type MigrationOptions = {
   readonly progress: (records: number) => () => void;
 };
 
-/** A migration that cannot begin, or whose copy is not what it should be. */
-class MigrationRefused extends Error {}
-
 /**
  * Copies all records of a ledger into another one and gives it the files of the first. May
  * be repeated after an interruption at any moment. Returns the number of records.
@@ -64,7 +61,7 @@ async function copy(
   await copyRecords(source, target, progress(records));
   const found = await differences(source, target);
   if (found.length > 0) {
-    throw new MigrationRefused(`the copy is not the same as its source: ${found.join('; ')}`);
+    throw new Error(`the copy is not the same as its source: ${found.join('; ')}`);
   }
   await source.refuseUse();
   reached('migrate-verified');
@@ -87,21 +84,21 @@ async function refuseMismatch(
 ): Promise<void> {
   const sourceId = source.identity.id;
   const targetId = target.identity.id;
-  if (sourceId === targetId) throw new MigrationRefused('--from and --to are the same ledger');
+  if (sourceId === targetId) throw new Error('--from and --to are the same ledger');
   await target.refuseUse();
   const begun = await target.records.source();
   if (begun !== undefined && begun !== sourceId) {
-    throw new MigrationRefused('--to has records of another ledger: give an empty one');
+    throw new Error('--to has records of another ledger: give an empty one');
   }
   if (begun === undefined && !target.isUnused) {
-    throw new MigrationRefused('--to is not empty: give an empty ledger, or move the old one away');
+    throw new Error('--to is not empty: give an empty ledger, or move the old one away');
   }
   const isTargets = begun === sourceId && ledgerId === targetId;
   if (ledgerId !== undefined && ledgerId !== sourceId && !isTargets) {
-    throw new MigrationRefused(`${place} has files of another ledger than --from`);
+    throw new Error(`${place} has files of another ledger than --from`);
   }
   const tied = await source.identity.folder();
   if (tied !== undefined && tied !== folderId) {
-    throw new MigrationRefused(`--from belongs to another folder than ${place}`);
+    throw new Error(`--from belongs to another folder than ${place}`);
   }
 }

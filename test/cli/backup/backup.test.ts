@@ -4,7 +4,7 @@ import { readdir, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { backUp } from '../../../src/cli/backup/backup.ts';
-import { sqliteRecords } from '../../../src/cli/backup/records.ts';
+import { recordedFiles } from '../../../src/cli/backup/records.ts';
 import { lockFile } from '../../../src/ledger/sqlite/sqlite-ledger.ts';
 import { uploadInput } from '../../support/clients/client-helpers.ts';
 import { runHoldover } from '../../support/processes/holdover.ts';
@@ -211,7 +211,12 @@ test('under load, what was acknowledged before it began is in it, and its record
 describe('bytes that go while they are copied', () => {
   async function three() {
     const { dataDir, into } = await stopped();
-    return { dataDir, into, records: sqliteRecords(dataDir), blobs: await own.blobsIn(dataDir) };
+    return {
+      dataDir,
+      into,
+      records: recordedFiles(dataDir, undefined),
+      blobs: await own.blobsIn(dataDir),
+    };
   }
   const common = { keep: undefined, now: Date.now, progress: () => () => {} };
 
