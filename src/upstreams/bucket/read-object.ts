@@ -1,6 +1,7 @@
-import { Readable } from 'node:stream';
+import type { Readable } from 'node:stream';
 import type { BucketCall, BucketClient, BucketReply } from './client.ts';
 import { BucketError } from './errors.ts';
+import { resumedBytes } from '../resumed-bytes.ts';
 
 /** How often the rest of an object is asked for after its connection broke. */
 const MAX_RESUMES = 5;
@@ -19,9 +20,16 @@ export async function openObject(
 ): Promise<Readable | undefined> {
   const first = await get({ client, key, start, end, patience });
   if (first === undefined) return undefined;
-  const rest = (at: number) =>
-    get({ client, key, start: at, end, patience, etag: first.headers['etag'] });
-  const stream = Readable.from(chunksOf(first, { start, rest }), { objectMode: false });
+  const { 'content-length': length, etag } = first.headers;
+  let resumes = 0;
+  async function reopen(at: number, cause: unknown): Promise<BucketReply['body']> {
+    const mayResume = resumes++ < MAX_RESUMES;
+    const rest = mayResume ? await get({ client, key, start: at, end, patience, etag }) : undefined;
+    if (rest) return rest.body;
+    throw new BucketError('an object broke off while it was read', { cause });
+  }
+  const plan = { start, end: start + Number(length) - 1, reopen };
+  const stream = resumedBytes(first.body, plan);
   // A generator that never started releases nothing: unread, the first answer keeps its connection.
   return stream.once('close', () => void first.body.dump().catch(() => {}));
 }
@@ -46,32 +54,4 @@ async function get({ client, key, start, end, patience, etag }: PartialGet) {
   if (reply.status !== 404) return reply;
   await reply.body.dump();
   return undefined;
-}
-
-type Continuation = {
-  readonly start: number;
-  readonly rest: (at: number) => Promise<BucketReply | undefined>;
-};
-
-async function* chunksOf(
-  first: BucketReply,
-  { start, rest }: Continuation,
-): AsyncGenerator<Buffer> {
-  const endAt = start + Number(first.headers['content-length']);
-  let reply: BucketReply | undefined = first;
-  for (let at = start, resumes = 0; ; resumes += 1) {
-    try {
-      for await (const chunk of reply.body) {
-        at += chunk.length;
-        yield chunk;
-      }
-      if (at >= endAt) return;
-      throw new BucketError('an object broke off while it was read', {});
-    } catch (cause) {
-      if (at >= endAt) return;
-      reply = resumes < MAX_RESUMES ? await rest(at) : undefined;
-      if (reply === undefined)
-        throw new BucketError('an object broke off while it was read', { cause });
-    }
-  }
 }

@@ -1,10 +1,10 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import { Readable } from 'node:stream';
+import type { Readable } from 'node:stream';
 import { type ByteRange, type ContentBytes, type Result, ok } from '../../protocol/job-api.ts';
 import { invalidAnswer } from '../remote-calls/errors.ts';
 import type { RemoteClient } from '../remote-calls/calls.ts';
 import type { HttpAnswer } from '../remote-calls/connections.ts';
-import type { Clock } from '../../lib/clock.ts';
+import { resumedBytes } from '../resumed-bytes.ts';
 
 /** An answer whose body is still to be read. */
 export type OpenAnswer = Extract<HttpAnswer, { ok: true }>;
@@ -52,10 +52,7 @@ export function contentBytes(
 
 type ResumablePart = { readonly part: BytePart; readonly refetch: BytesRequest['refetch'] };
 
-/**
- * Only a strong validator shows that the rest belongs to the same bytes. More bytes than announced would
- * be read by the client as its next answer.
- */
+/** Only a strong validator shows that the rest belongs to the same bytes. */
 function resumingStream(
   { limits, clock }: RemoteClient,
   { headers, body }: OpenAnswer,
@@ -65,24 +62,23 @@ function resumingStream(
   const validator = etag?.startsWith('"') ? etag : undefined;
   // A stated length is that of the part, and the connection keeps to it.
   if (validator === undefined && length !== undefined) return body;
-  return resumable(body, {
-    startByte: part.start,
-    endByte: part.end,
-    tries: validator === undefined ? 0 : MAX_RESUMES,
-    waitMs: limits.readRetryMs,
-    clock,
-    async reopen(start) {
-      const rest = { start, end: part.end };
-      const condition = validator !== undefined && { 'if-range': validator };
-      const answer = await refetch({ ...rangeHeader(rest), ...condition });
-      if (!answer) return 'failed';
-      const receivedRange = answer.status === 206 ? contentRange(answer.headers) : undefined;
-      if (receivedRange?.start === start && receivedRange.totalBytes === part.totalBytes)
-        return answer.body;
+  const condition = validator !== undefined && { 'if-range': validator };
+  let triesLeft = validator === undefined ? 0 : MAX_RESUMES;
+  async function reopen(start: number, cause: unknown): Promise<Readable> {
+    while (!stream.destroyed && triesLeft-- > 0) {
+      await clock.sleep(limits.readRetryMs);
+      const answer = await refetch({ ...rangeHeader({ start, end: part.end }), ...condition });
+      if (!answer) continue;
+      const received = answer.status === 206 ? contentRange(answer.headers) : undefined;
+      if (received?.start === start && received.totalBytes === part.totalBytes) return answer.body;
       answer.body.destroy();
-      return answer.status >= 500 ? 'failed' : 'changed';
-    },
-  });
+      if (answer.status < 500) break;
+    }
+    throw cause;
+  }
+  const stream = resumedBytes(body, { ...part, reopen });
+  // A generator that never started releases nothing.
+  return stream.once('close', () => body.destroy());
 }
 
 /** `bytes 2-4/10`; a total of `*` is no total. */
@@ -107,65 +103,4 @@ function hasLengthOf(
 
 function isWithin(part: ByteRange, request: ByteRange): boolean {
   return part.start === request.start && part.end <= request.end;
-}
-
-/** How to continue an interrupted transfer. */
-type ResumePlan = {
-  readonly startByte: number;
-  /** The last one, inclusive. */
-  readonly endByte: number;
-  /** The bytes from there on; `changed`: there are others now; `failed`: another try may help. */
-  readonly reopen: (fromByte: number) => Promise<Readable | 'changed' | 'failed'>;
-  readonly tries: number;
-  readonly waitMs: number;
-  readonly clock: Clock;
-};
-
-/** Joins a body and its continuations into one stream; it fails when it cannot be completed. */
-function resumable(first: Readable, plan: ResumePlan): Readable {
-  let current = first;
-  let nextByte = plan.startByte;
-  let triesLeft = plan.tries;
-  const output = new Readable({
-    read: () => void current.resume(),
-    destroy(error, done) {
-      current.destroy();
-      done(error);
-    },
-  });
-
-  function attach(body: Readable): void {
-    let isOver = false;
-    const end = (cause: Error): void => {
-      if (isOver) return;
-      isOver = true;
-      reopenBody(cause).catch((error: Error) => output.destroy(error));
-    };
-    current = body;
-    body.on('data', (chunk: Buffer) => {
-      nextByte += chunk.length;
-      if (nextByte > plan.endByte + 1) return void output.destroy(new Error('too many bytes'));
-      if (!output.push(chunk)) body.pause();
-    });
-    body.once('error', end);
-    body.once('end', () => {
-      if (nextByte > plan.endByte) output.push(null);
-      else end(new Error('the bytes ended early'));
-    });
-  }
-
-  async function reopenBody(cause: Error): Promise<void> {
-    while (!output.destroyed && triesLeft-- > 0) {
-      await plan.clock.sleep(plan.waitMs);
-      const next = output.destroyed ? 'changed' : await plan.reopen(nextByte);
-      if (next === 'changed') break;
-      if (next === 'failed') continue;
-      if (output.destroyed) return void next.destroy();
-      return attach(next);
-    }
-    output.destroy(cause);
-  }
-
-  attach(first);
-  return output;
 }
