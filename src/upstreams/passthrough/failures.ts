@@ -1,23 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import type Koa from 'koa';
-import { BUCKET_STATUS, type Bucket, routerHeaders } from '../../protocol/router.ts';
+import { type Bucket, routerHeaders } from '../../protocol/router.ts';
 import { exposeHeaders } from './answer-head.ts';
 
 /** Why a call is not passed on, or what became of it. */
-export type ProxyFailure =
-  | 'unauthorized'
-  | 'foreign_key'
-  | 'bad_path'
-  | 'bad_method'
-  | 'bad_coding'
-  | 'unreachable'
-  | 'lost';
+export type ProxyFailure = keyof typeof MESSAGES;
 
 /** Writes a failure of this server in the error format of the API that was called. */
 export type WriteFailure = (ctx: Koa.Context, failure: ProxyFailure) => void;
 
 /** The texts of both formats; they do not name the upstream. */
-const MESSAGES: Readonly<Record<ProxyFailure, string>> = {
+const MESSAGES = {
   unauthorized: 'A valid key is needed: X-API-Key, or Authorization: Bearer.',
   foreign_key:
     'All callers of this server share one account of the service behind it, and nobody may see ' +
@@ -29,49 +22,36 @@ const MESSAGES: Readonly<Record<ProxyFailure, string>> = {
   lost: 'The connection to the service behind this server was lost. The call may have taken effect.',
 };
 
-const V2_FAILURES: Readonly<
-  Record<ProxyFailure, { readonly status: number; readonly code: string }>
-> = {
-  unauthorized: { status: 401, code: 'unauthorized' },
-  foreign_key: { status: 403, code: 'forbidden' },
-  bad_path: { status: 400, code: 'invalid_request' },
-  bad_method: { status: 405, code: 'method_not_allowed' },
-  bad_coding: { status: 501, code: 'not_implemented' },
-  unreachable: { status: 503, code: 'upstream_unreachable' },
-  lost: { status: 502, code: 'upstream_error' },
-};
+type Answer = { readonly code: string; readonly bucket: Bucket; readonly status: number };
 
-const ROUTER_FAILURES: Readonly<
-  Record<ProxyFailure, { readonly status?: number; readonly bucket: Bucket }>
-> = {
-  unauthorized: { bucket: 'unauthorized' },
-  foreign_key: { bucket: 'forbidden' },
-  bad_path: { bucket: 'invalid_input' },
-  bad_method: { bucket: 'invalid_input', status: 405 },
-  bad_coding: { bucket: 'invalid_input', status: 501 },
-  unreachable: { bucket: 'service_unavailable' },
-  lost: { bucket: 'internal_error' },
+/** `code`: of the v2 contract; `bucket`: of the router. */
+const ANSWERS: Readonly<Record<ProxyFailure, Answer & { readonly routerStatus?: number }>> = {
+  unauthorized: { code: 'unauthorized', bucket: 'unauthorized', status: 401 },
+  foreign_key: { code: 'forbidden', bucket: 'forbidden', status: 403 },
+  bad_path: { code: 'invalid_request', bucket: 'invalid_input', status: 400 },
+  bad_method: { code: 'method_not_allowed', bucket: 'invalid_input', status: 405 },
+  bad_coding: { code: 'not_implemented', bucket: 'invalid_input', status: 501 },
+  unreachable: { code: 'upstream_unreachable', bucket: 'service_unavailable', status: 503 },
+  lost: { code: 'upstream_error', bucket: 'internal_error', status: 502, routerStatus: 500 },
 };
 
 const ALLOWED_METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE';
 
 /** The envelope of the v2 contract. */
 export const writeV2Failure: WriteFailure = (ctx, failure) => {
-  const { status, code } = V2_FAILURES[failure];
-  answer(ctx, {
-    status,
-    failure,
-    json: { error: { code, message: MESSAGES[failure], details: null } },
-  });
+  const { status, code } = ANSWERS[failure];
+  const error = { code, message: MESSAGES[failure], details: null };
+  answer(ctx, { status, failure, json: { error } });
 };
 
 /** The router's two fields, and both names of its two headers. */
 export const writeRouterFailure: WriteFailure = (ctx, failure) => {
-  const { bucket, status = BUCKET_STATUS[bucket] } = ROUTER_FAILURES[failure];
+  const { bucket, status, routerStatus = status } = ANSWERS[failure];
   const headers = routerHeaders(randomUUID(), bucket);
   ctx.set(headers);
   exposeHeaders(ctx.res, Object.keys(headers));
-  answer(ctx, { status, failure, json: { detail: MESSAGES[failure], error_type: bucket } });
+  const json = { detail: MESSAGES[failure], error_type: bucket };
+  answer(ctx, { status: routerStatus, failure, json });
 };
 
 function answer(
