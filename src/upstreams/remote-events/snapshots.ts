@@ -7,7 +7,6 @@ import type { RemoteClient } from '../remote-calls/calls.ts';
 import { invalidAnswer } from '../remote-calls/errors.ts';
 import { type Secrets, redactJob } from '../remote-calls/redact.ts';
 import { readJob } from '../remote/schemas.ts';
-import type { Clock } from '../../lib/clock.ts';
 import { atMost } from '../../lib/lru-size.ts';
 
 type JobSnapshot = { readonly value: Job; readAtMs: number };
@@ -54,10 +53,14 @@ function sizeOf({ value }: JobSnapshot): number {
 
 type OnEnd = (account: Account, jobId: string) => void;
 
-/** The jobs of one upstream that were read last, by account. */
-class SnapshotStore {
-  readonly #clock: Clock;
-  readonly #maxAgeMs: number;
+const SUFFIX = { self: [], events: ['events'], cancel: ['cancel'] } as const;
+
+/**
+ * The jobs of one upstream that were read last, by account. One request serves all callers that ask at
+ * about the same time.
+ */
+export class Snapshots {
+  readonly #client: RemoteClient;
   readonly #entries = new LRUCache<string, CachedJob>(atMost(MAX_JOBS));
   readonly #jobs = new LRUCache<string, JobSnapshot>({
     maxSize: MAX_WEIGHT,
@@ -65,9 +68,8 @@ class SnapshotStore {
   });
   #onEnd: OnEnd = () => {};
 
-  constructor(options: { readonly clock: Clock; readonly maxAgeMs: number }) {
-    this.#clock = options.clock;
-    this.#maxAgeMs = options.maxAgeMs;
+  constructor(client: RemoteClient) {
+    this.#client = client;
   }
 
   /**
@@ -79,17 +81,17 @@ class SnapshotStore {
   }
 
   /** The entry of a job; a new one when there is none. */
-  entryOf(account: Account, jobId: string): CachedJob {
-    const entry = this.find(account, jobId) ?? {};
+  #entryOf(account: Account, jobId: string): CachedJob {
+    const entry = this.#find(account, jobId) ?? {};
     this.#entries.set(nameOf(account, jobId), entry);
     return entry;
   }
 
-  find(account: Account, jobId: string): CachedJob | undefined {
+  #find(account: Account, jobId: string): CachedJob | undefined {
     return this.#entries.get(nameOf(account, jobId));
   }
 
-  protected snapshotOf(account: Account, jobId: string): JobSnapshot | undefined {
+  #snapshotOf(account: Account, jobId: string): JobSnapshot | undefined {
     return this.#jobs.get(nameOf(account, jobId));
   }
 
@@ -99,51 +101,44 @@ class SnapshotStore {
 
   /** The texts that must be removed from everything the service says about a job. */
   secretsOf(account: Account, jobId: string): Secrets {
-    const { secrets = [] } = this.find(account, jobId) ?? {};
+    const { secrets = [] } = this.#find(account, jobId) ?? {};
     return account.key === undefined ? secrets : [account.key, ...secrets];
   }
 
   /** Takes in a job another call answered with; the job as it may be shown. */
   store(account: Account, job: Job): Job {
-    const latest = this.snapshotOf(account, job.id)?.value;
-    const value =
-      latest !== undefined && isOutdated(latest, job)
-        ? latest
-        : redactJob(job, this.secretsOf(account, job.id));
-    this.#set(account, job.id, { value, readAtMs: this.#clock.now() });
-    delete this.entryOf(account, job.id).gone;
+    const latest = this.latest(account, job.id);
+    const isOlder = latest !== undefined && isOutdated(latest, job);
+    const value = isOlder ? latest : redactJob(job, this.secretsOf(account, job.id));
+    this.#set(account, job.id, { value, readAtMs: this.#client.clock.now() });
+    delete this.#entryOf(account, job.id).gone;
     if (IS_TERMINAL[value.status]) this.#onEnd(account, job.id);
     return value;
   }
 
   /** The same, of a prompt that was sent with keys of its own. */
   storeSecrets(account: Account, job: Job, secrets: Secrets): Job {
-    const entry = this.entryOf(account, job.id);
+    const entry = this.#entryOf(account, job.id);
     if (secrets.length > 0) entry.secrets = secrets;
     const value = redactJob(job, this.secretsOf(account, job.id));
-    const snapshot = this.snapshotOf(account, job.id);
+    const snapshot = this.#snapshotOf(account, job.id);
     if (snapshot) this.#set(account, job.id, { ...snapshot, value });
     return value;
   }
 
-  storeGone(account: Account, jobId: string, error: V2Error): void {
-    this.entryOf(account, jobId).gone = { error, readAtMs: this.#clock.now() };
-    this.#onEnd(account, jobId);
-  }
-
-  isFresh({ readAtMs }: { readonly readAtMs: number }): boolean {
-    return this.#clock.now() - readAtMs < this.#maxAgeMs;
+  #isFresh({ readAtMs }: { readonly readAtMs: number }): boolean {
+    return this.#client.clock.now() - readAtMs < this.#client.limits.snapshotMs;
   }
 
   /** A snapshot no older than a moment, if there is one. */
   fresh(account: Account, jobId: string): Job | undefined {
-    const job = this.snapshotOf(account, jobId);
-    return job && this.isFresh(job) ? job.value : undefined;
+    const job = this.#snapshotOf(account, jobId);
+    return job && this.#isFresh(job) ? job.value : undefined;
   }
 
   /** Something has happened since: the next who asks gets a new snapshot. */
   invalidate(account: Account, jobId: string): void {
-    const job = this.snapshotOf(account, jobId);
+    const job = this.#snapshotOf(account, jobId);
     if (job) job.readAtMs = Number.NEGATIVE_INFINITY;
   }
 
@@ -154,32 +149,20 @@ class SnapshotStore {
 
   /** A list reported the end of the job; its final state is still to be read. */
   noteListedEnd(account: Account, jobId: string): void {
-    const job = this.snapshotOf(account, jobId);
+    const job = this.#snapshotOf(account, jobId);
     if (!job || IS_TERMINAL[job.value.status]) return;
     job.readAtMs = Number.NEGATIVE_INFINITY;
     this.#onEnd(account, jobId);
   }
-}
-
-const SUFFIX = { self: [], events: ['events'], cancel: ['cancel'] } as const;
-
-/** Reads jobs. One request serves all callers that ask at about the same time. */
-export class Snapshots extends SnapshotStore {
-  readonly #client: RemoteClient;
-
-  constructor(client: RemoteClient) {
-    super({ clock: client.clock, maxAgeMs: client.limits.snapshotMs });
-    this.#client = client;
-  }
 
   /** The last snapshot, however old. */
   latest(account: Account, jobId: string): Job | undefined {
-    return this.snapshotOf(account, jobId)?.value;
+    return this.#snapshotOf(account, jobId)?.value;
   }
 
   /** The time before which a job that the account may not read is not read again. */
   refusedUntilMs(account: Account, jobId: string): number | undefined {
-    return this.find(account, jobId)?.refused?.untilMs;
+    return this.#find(account, jobId)?.refused?.untilMs;
   }
 
   /** The request target of an operation of a job: the job's own link when it has one. */
@@ -196,10 +179,10 @@ export class Snapshots extends SnapshotStore {
 
   /** A snapshot no older than a moment. */
   async get(account: Account, jobId: string): Promise<Result<Job>> {
-    const { gone, pendingRead } = this.entryOf(account, jobId);
-    const job = this.snapshotOf(account, jobId);
-    if (job && this.isFresh(job)) return ok(job.value);
-    if (gone && this.isFresh(gone)) return { ok: false, error: gone.error };
+    const { gone, pendingRead } = this.#entryOf(account, jobId);
+    const job = this.#snapshotOf(account, jobId);
+    if (job && this.#isFresh(job)) return ok(job.value);
+    if (gone && this.#isFresh(gone)) return { ok: false, error: gone.error };
     const { credentialRefusal: refused } = account;
     if (refused && this.#client.clock.now() < refused.untilMs)
       return { ok: false, error: refused.error };
@@ -210,7 +193,7 @@ export class Snapshots extends SnapshotStore {
 
   /** Makes a new request, whatever is cached. */
   refresh(account: Account, jobId: string): Promise<Result<Job>> {
-    const entry = this.entryOf(account, jobId);
+    const entry = this.#entryOf(account, jobId);
     const pendingRead = this.#readConfirmed(account, jobId).finally(() => {
       if (entry.pendingRead === pendingRead) delete entry.pendingRead;
     });
@@ -236,7 +219,7 @@ export class Snapshots extends SnapshotStore {
 
   async #readOnce(account: Account, jobId: string): Promise<Result<Job>> {
     const { calls, clock } = this.#client;
-    const entry = this.entryOf(account, jobId);
+    const entry = this.#entryOf(account, jobId);
     if (entry.refused && clock.now() < entry.refused.untilMs) {
       return { ok: false, error: entry.refused.error };
     }
@@ -258,7 +241,11 @@ export class Snapshots extends SnapshotStore {
 
   #accept(account: Account, jobId: string, read: Result<Job>): Result<Job> {
     if (read.ok) return ok(this.store(account, read.value));
-    if (isGone(read.error)) this.storeGone(account, jobId, read.error);
+    if (isGone(read.error)) {
+      const { error } = read;
+      this.#entryOf(account, jobId).gone = { error, readAtMs: this.#client.clock.now() };
+      this.#onEnd(account, jobId);
+    }
     return read;
   }
 }
