@@ -1,7 +1,7 @@
 import type { NodeDef } from '../../nodes/node.ts';
 import type { Steps } from '../../protocol/steps.ts';
 import type { Graph } from '../../protocol/v2.ts';
-import { MAX_ATTRIBUTION_STEPS } from './dependent-outputs.ts';
+import { targetsByFailingNode } from './dependent-outputs.ts';
 import { type NodeValidation, validateNode } from './validate-node.ts';
 
 /** The validation of all nodes that the outputs depend on. */
@@ -50,34 +50,17 @@ export function* validateGraph(
   };
 }
 
-/**
- * Failing outputs by the node with errors they depend on; each is named at least once, however
- * large the graph.
- */
-export function* outputsByFailingNode({
+/** Failing outputs by the node with errors they depend on. */
+export function outputsByFailingNode({
   validations,
   failingOutputs,
   causes,
-}: GraphValidation): Steps<ReadonlyMap<string, string[]>> {
-  const byNode = new Map<string, string[]>();
-  const attribute = (id: string, output: string): void => {
-    const known = byNode.get(id);
-    if (known) known.push(output);
-    else byNode.set(id, [output]);
-  };
-  let steps = 0;
-  for (const output of failingOutputs) {
-    if (steps > MAX_ATTRIBUTION_STEPS) {
-      const cause = causes.get(output);
-      if (cause !== undefined) attribute(cause, output);
-      continue;
-    }
-    const needed = reachableFrom(output, validations);
-    steps += needed.size;
-    yield needed.size;
-    for (const id of needed) if (!isValid(validations.get(id))) attribute(id, output);
-  }
-  return byNode;
+}: GraphValidation): Steps<ReadonlyMap<string, readonly string[]>> {
+  return targetsByFailingNode(failingOutputs, {
+    causes,
+    neededBy: (output) => reachableFrom(output, validations),
+    isFailing: (id) => !isValid(validations.get(id)),
+  });
 }
 
 type WalkState = {
@@ -126,7 +109,7 @@ function* walk(
 function reachableFrom(
   start: string,
   validations: ReadonlyMap<string, NodeValidation>,
-): ReadonlySet<string> {
+): readonly string[] {
   const seen = new Set<string>();
   const open = [start];
   for (let id = open.pop(); id !== undefined; id = open.pop()) {
@@ -135,7 +118,7 @@ function reachableFrom(
     seen.add(id);
     for (const from of sources(validation)) open.push(from);
   }
-  return seen;
+  return [...seen];
 }
 
 /** The nodes it takes values from, the first one last. */
