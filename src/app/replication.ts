@@ -56,13 +56,13 @@ export function createSocketPreparation({
   hub,
   prompts,
 }: {
-  readonly hub: Pick<Hub, 'preload'>;
+  readonly hub: Pick<Hub, 'channels'>;
   readonly prompts: Pick<Prompts, 'whenCurrent'>;
 }): (user: string) => Promise<void> {
   return async (user) => {
     await prompts.whenCurrent(user);
     // The first round tells which frames a socket at another process received a moment ago.
     await prompts.whenCurrent(user);
-    await hub.preload(user);
+    await hub.channels.preload(user);
   };
 }

@@ -24,7 +24,7 @@ export function createMarkFetched({
     if (isOwnCall(ctx.req) || ctx.req.method !== 'GET') return;
     // A front end lists everything all the time, and is not the client that waits for a result.
     if (source === 'listed' && isBrowser(ctx.req)) return;
-    for (const promptId of hub.discardFetched(user, promptIds)) {
+    for (const promptId of hub.channels.discardFetched(user, promptIds)) {
       promptEventLog.resultFetched(user, promptId);
     }
   };

@@ -49,7 +49,7 @@ export class PromptResumption {
       forgetUser: (user) => this.#forgetUser(user),
       endOf: (key) => this.#endOf(key),
       cancelRequested: this.#options.onCancelRequested,
-      resultFetched: (user, id) => void hub.discardFetched(user, [id]),
+      resultFetched: (user, id) => void hub.channels.discardFetched(user, [id]),
     };
     await promptEventLog.start(handlers, rows);
     if (rows.length === 0) return;

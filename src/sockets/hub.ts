@@ -6,12 +6,10 @@ import type { FrameObserver } from '../observability/traffic-log.ts';
 import type { JsonObject } from '../protocol/json.ts';
 import type { V1Message } from '../protocol/v1.ts';
 import { ByUser } from './by-user.ts';
-import type { Address, Channel } from './channel.ts';
 import { SocketConnection, type UpgradedSocket, encodeMessage } from './connection.ts';
 import { frameScopeFor } from './frame-scope.ts';
 import { OpenChannels } from './open-channels.ts';
 import type { PreviewMethod } from './preview-method.ts';
-import type { ReceiverGroup } from './delivery.ts';
 import { toWireFrame } from './wire-frame.ts';
 
 /**
@@ -66,10 +64,10 @@ export type HubOptions = {
 
 /** All WebSockets of all users, and the channels of their prompts. */
 export class Hub {
+  readonly channels: OpenChannels;
   readonly #options: HubOptions;
   readonly #now: () => number;
   readonly #connections = new ByUser<SocketConnection>();
-  readonly #channels: OpenChannels;
   readonly #timers: readonly NodeJS.Timeout[];
   #droppedFrames = 0;
   #isClosed = false;
@@ -77,7 +75,7 @@ export class Hub {
   constructor(options: HubOptions) {
     this.#options = options;
     this.#now = options.now ?? monotonicNow;
-    this.#channels = new OpenChannels({
+    this.channels = new OpenChannels({
       connectionsOf: (user) => this.#connections.of(user),
       previewMethod: options.previewMethod,
       maxReplayBytes: options.maxReplayBytes,
@@ -108,7 +106,7 @@ export class Hub {
     });
     connection.sendText(this.#statusText(user, sid));
     if (notice !== undefined) sendNotification(connection, notice);
-    this.#channels.replayTo(connection);
+    this.channels.replayTo(connection);
     if (!this.#connections.has(user)) this.#options.onPresenceChange?.(user, true);
     this.#connections.add(user, connection);
   }
@@ -127,42 +125,6 @@ export class Hub {
       (where === 'server' ? this.#oldestSilent() : undefined);
     replaced?.closeAtOnce(NORMAL_CLOSURE);
     return replaced !== undefined;
-  }
-
-  /** Opens the channel of a new prompt. */
-  openChannel(
-    address: Address,
-    onCaughtUp?: (group: ReceiverGroup, position: number) => void,
-  ): Channel {
-    return this.#channels.open(address, onCaughtUp);
-  }
-
-  /** A socket of this user is about to connect. */
-  preload(user: string): Promise<void> {
-    return this.#channels.preload(user);
-  }
-
-  /** Its `POST` was answered: other prompts of the user are not the last one any more. */
-  submitted(channel: Channel): void {
-    this.#channels.supersedeOthers(channel);
-  }
-
-  /** The prompt has ended. Frames that a socket still has to receive are kept for a while. */
-  closeChannel(channel: Channel): void {
-    this.#channels.close(channel);
-  }
-
-  /** The prompts of this user are not shown here any more; no socket of the user is connected. */
-  removeChannels(user: string): void {
-    this.#channels.removeOf(user);
-  }
-
-  /**
-   * A client has the results of these prompts: a late socket gets nothing of them. Returns the ids
-   * of which other processes may keep frames.
-   */
-  discardFetched(user: string, promptIds: readonly string[]): readonly string[] {
-    return this.#channels.discardFetched(user, promptIds);
   }
 
   /** Sends all sockets of this user the number of prompts that are left. */
@@ -205,11 +167,6 @@ export class Hub {
     return user === undefined ? this.#connections.size : this.#connections.of(user).size;
   }
 
-  /** Bytes of undelivered frames of all prompts. */
-  unreceivedBytes(): number {
-    return this.#channels.unreceivedBytes();
-  }
-
   /** Bytes that sockets have not accepted yet. */
   pendingBytes(): number {
     let bytes = 0;
@@ -234,7 +191,7 @@ export class Hub {
   close(): void {
     this.#isClosed = true;
     for (const timer of this.#timers) clearInterval(timer);
-    this.#channels.stopTimers();
+    this.channels.stopTimers();
     for (const connection of this.#connections.all()) connection.close(1001);
   }
 

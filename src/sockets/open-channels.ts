@@ -30,6 +30,7 @@ export class OpenChannels {
     this.#options = options;
   }
 
+  /** Opens the channel of a new prompt. */
   open(address: Address, onCaughtUp?: (group: ReceiverGroup, position: number) => void): Channel {
     const channel = new Channel(address, {
       connections: () => this.#options.connectionsOf(address.user),
@@ -50,10 +51,12 @@ export class OpenChannels {
     this.#closing.set(channel, timer);
   }
 
+  /** The prompts of this user are not shown here any more; no socket of the user is connected. */
   removeOf(user: string): void {
     for (const channel of this.#channels.of(user)) this.#remove(channel);
   }
 
+  /** A socket of this user is about to connect. */
   async preload(user: string): Promise<void> {
     await Promise.all([...this.#channels.of(user)].map((channel) => channel.preload()));
   }
@@ -66,7 +69,7 @@ export class OpenChannels {
     }
   }
 
-  /** This prompt is the last one of its user now. */
+  /** Its `POST` was answered: other prompts of the user are not the last one any more. */
   supersedeOthers(channel: Channel): void {
     if (channel.address.isV2Job) return;
     for (const other of this.#channels.of(channel.address.user)) {
@@ -77,7 +80,10 @@ export class OpenChannels {
     }
   }
 
-  /** Returns the ids of which other processes may keep frames. */
+  /**
+   * A client has the results of these prompts: a late socket gets nothing of them. Returns the ids
+   * of which other processes may keep frames.
+   */
   discardFetched(user: string, promptIds: readonly string[]): readonly string[] {
     const fetched = new Set(promptIds);
     const channels = [...this.#channels.of(user)].filter(({ address }) =>

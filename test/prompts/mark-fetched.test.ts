@@ -15,7 +15,7 @@ test.each([
 ] as const)('%s with %j, %s, has fetched %j', (method, headers, source, fetched) => {
   const noted: string[] = [];
   const parts: unknown = {
-    hub: { discardFetched: (_: string, ids: readonly string[]) => ids },
+    hub: { channels: { discardFetched: (_: string, ids: readonly string[]) => ids } },
     promptEventLog: { resultFetched: (_: string, id: string) => void noted.push(id) },
   };
   const markFetched = createMarkFetched(parts as Parameters<typeof createMarkFetched>[0]);

@@ -101,7 +101,7 @@ function typesOf(bytes: Buffer): string[] {
 describe('after an upgrade', () => {
   test('the 101 comes alone, then the first frame alone, then what was missed', async () => {
     const setup = await listen();
-    const channel = setup.hub.openChannel(CHANNEL);
+    const channel = setup.hub.channels.open(CHANNEL);
     for (const node of ['1', '2']) channel.send({ kind: 'json', message: started(node) }, 0);
     const { wire, chunks } = await connect(setup);
     await settle();
@@ -119,7 +119,7 @@ describe('after an upgrade', () => {
   test('frames of the gap follow in order, and the socket counts at once', async () => {
     const setup = await listen();
     const { wire } = await connect(setup);
-    const channel = setup.hub.openChannel(CHANNEL);
+    const channel = setup.hub.channels.open(CHANNEL);
     expect([setup.hub.count(), channel.hasListener()]).toEqual([1, true]);
     channel.send({ kind: 'json', message: started('1') }, 0);
     setup.hub.sendStatus('user');
@@ -166,7 +166,7 @@ describe('after an upgrade', () => {
     await turnsUntil(() => setup.hub.count() === 0);
     vi.advanceTimersByTime(HOLD_MS);
     await settle();
-    const channel = setup.hub.openChannel(CHANNEL);
+    const channel = setup.hub.channels.open(CHANNEL);
     channel.send({ kind: 'json', message: started('1') }, 0);
     expect([channel.hasUnreceived(), setup.hub.pendingBytes()]).toEqual([true, 0]);
   });
@@ -190,7 +190,7 @@ test(
 
 test('a socket is refused while the server stops: nothing is sent to it, or counts as received', async () => {
   const { hub, port } = await listen();
-  const channel = hub.openChannel(CHANNEL);
+  const channel = hub.channels.open(CHANNEL);
   hub.close();
   channel.send({ kind: 'json', message: started('1') }, 0);
   const wire = await dial(port);

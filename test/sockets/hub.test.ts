@@ -103,9 +103,9 @@ test('a socket is pinged 30 seconds after it connected, whenever that is', () =>
 
 test('frames of an ended prompt are kept for two minutes', () => {
   const [kept, forgotten] = ['kept', 'forgotten'].map((clientId) => {
-    const channel = hub.openChannel({ user: 'u', clientId, promptId: clientId });
+    const channel = hub.channels.open({ user: 'u', clientId, promptId: clientId });
     channel.send(NODE, 0);
-    hub.closeChannel(channel);
+    hub.channels.close(channel);
     return clientId;
   });
   vi.advanceTimersByTime(119 * SECOND);

@@ -92,13 +92,13 @@ afterEach(() => {
 let made = 0;
 /** A prompt whose `POST` was answered. */
 function submit(clientId: string | null, more: object = {}): Channel {
-  const channel = hub.openChannel({ user: 'u', clientId, promptId: `${P}${++made}`, ...more });
-  hub.submitted(channel);
+  const channel = hub.channels.open({ user: 'u', clientId, promptId: `${P}${++made}`, ...more });
+  hub.channels.supersedeOthers(channel);
   return channel;
 }
 function run(channel: Channel, frames: readonly Frame[] = RUN): void {
   for (const frame of frames) channel.send(frame, 0);
-  if (frames.at(-1) === CLOSING) hub.closeChannel(channel);
+  if (frames.at(-1) === CLOSING) hub.channels.close(channel);
 }
 
 describe('a prompt with a client_id', () => {
@@ -238,7 +238,7 @@ describe('a late local socket', () => {
     const [one, two] = [submit('id'), submit('id')];
     run(one);
     run(two, [START, NODE]);
-    hub.discardFetched('u', [one.address.promptId]);
+    hub.channels.discardFetched('u', [one.address.promptId]);
     expect(open('id').heard()).toEqual(['execution_start', 'executing:1']);
   });
 });
@@ -255,7 +255,9 @@ describe('a late hosted socket', () => {
 
   test('is handed nothing of one that was superseded, even if its own was never received', () => {
     run(submit(null));
-    hub.submitted(hub.openChannel({ user: 'u', clientId: null, promptId: 'next' }));
+    hub.channels.supersedeOthers(
+      hub.channels.open({ user: 'u', clientId: null, promptId: 'next' }),
+    );
     expect(open().heard()).toEqual([]);
   });
 
@@ -309,7 +311,7 @@ describe('a late hosted socket', () => {
     expect(open().heard()).toEqual([]);
     const channel = submit(null);
     run(channel);
-    hub.discardFetched('u', [channel.address.promptId]);
+    hub.channels.discardFetched('u', [channel.address.promptId]);
     expect(open().heard()).toEqual([]);
   });
 
@@ -339,12 +341,12 @@ describe('notification', () => {
 test('nothing is kept of prompts that no socket may ask for', () => {
   run(submit(null));
   run(submit(null, { isV2Job: true }));
-  expect(hub.unreceivedBytes()).toBeGreaterThan(0);
+  expect(hub.channels.unreceivedBytes()).toBeGreaterThan(0);
   const channel = submit(null);
-  expect(hub.unreceivedBytes()).toBe(0);
+  expect(hub.channels.unreceivedBytes()).toBe(0);
   run(channel);
-  hub.discardFetched('u', [channel.address.promptId]);
-  expect(hub.unreceivedBytes()).toBe(0);
+  hub.channels.discardFetched('u', [channel.address.promptId]);
+  expect(hub.channels.unreceivedBytes()).toBe(0);
 });
 
 test('a socket listens to what it is sent more of than texts', () => {

@@ -140,13 +140,13 @@ test('of all prompts together it is bounded too; those that are over go first, a
     maxReplayBytes: 1000 * KIB,
     log,
   });
-  const open = (promptId: string) => hub.openChannel({ user: 'u', clientId: 'c', promptId });
+  const open = (promptId: string) => hub.channels.open({ user: 'u', clientId: 'c', promptId });
   const [live, over] = [open('live'), open('over')];
   for (let i = 0; i < 5; i++) over.send(executed(String(i), 100 * KIB), 0);
   over.send(success, 0);
-  hub.closeChannel(over);
+  hub.channels.close(over);
   for (let i = 0; i < 8; i++) live.send(executed(String(i), 100 * KIB), 0);
-  expect(hub.unreceivedBytes()).toBeLessThanOrEqual(1000 * KIB);
+  expect(hub.channels.unreceivedBytes()).toBeLessThanOrEqual(1000 * KIB);
   expect(over.hasUnreceived()).toBe(true);
   expect(over.unreceivedBytes()).toBeLessThan(KIB);
   expect(live.unreceivedBytes()).toBeGreaterThan(800 * KIB);

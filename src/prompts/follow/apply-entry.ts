@@ -87,7 +87,7 @@ export class EntryApplier {
         return this.#applyLinked();
       case 'released':
         prompt.isReleased = true;
-        hub.submitted(prompt.channel);
+        hub.channels.supersedeOthers(prompt.channel);
         hub.sendStatus(prompt.caller.user);
         break;
       case 'taken':
@@ -100,7 +100,7 @@ export class EntryApplier {
       case 'removed':
         livePrompts.remove(prompt);
         this.#options.spans?.left(prompt.key);
-        hub.closeChannel(prompt.channel);
+        hub.channels.close(prompt.channel);
         break;
     }
     return undefined;
@@ -203,7 +203,7 @@ export class EntryApplier {
     if (this.#endEffect) {
       channel.send({ kind: 'json', message: this.#endEffect.closing }, position);
     }
-    hub.closeChannel(channel);
+    hub.channels.close(channel);
     this.#options.spans?.ended(this.#prompt.key, this.state().outcome ?? 'lost');
   }
 }

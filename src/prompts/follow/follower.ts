@@ -97,7 +97,7 @@ export class Follower {
     const followed = this.#followed.get(key);
     if (!followed || followed.prompt.promptId === promptId) return;
     this.#untrack(followed);
-    this.#options.hub.closeChannel(followed.prompt.channel);
+    this.#options.hub.channels.close(followed.prompt.channel);
   }
 
   /** Entries of this user's prompts are not received any more. */
@@ -105,7 +105,7 @@ export class Follower {
     for (const followed of this.#followed.values()) {
       if (followed.prompt.caller.user === user) this.#untrack(followed);
     }
-    this.#options.hub.removeChannels(user);
+    this.#options.hub.channels.removeOf(user);
   }
 
   #untrack(followed: FollowedPrompt): void {
@@ -195,7 +195,7 @@ export class Follower {
     const { hub, promptEventLog } = this.#options;
     const previewMethod = previewMethodIn(extraData.preview_method);
     const address = { user, clientId, promptId, isV2Job: isV2Job ?? false, previewMethod };
-    return hub.openChannel(address, (group, position) =>
+    return hub.channels.open(address, (group, position) =>
       promptEventLog.markReceived(key, group, position),
     );
   }

@@ -48,7 +48,7 @@ const upgrade = createUpgrade({
 server.on('upgrade', upgrade);
 serve(server);
 
-const channel = hub.openChannel({ user: 'local', clientId: null, promptId: 'a-prompt' });
+const channel = hub.channels.open({ user: 'local', clientId: null, promptId: 'a-prompt' });
 const bytes = pictureBytes();
 
 answer(({ kind, forMs }: Sending) =>
