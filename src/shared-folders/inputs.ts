@@ -10,9 +10,9 @@ import { type FolderWriter, folderUser } from './writer.ts';
 import { pathKeyOf } from './pending-file.ts';
 
 /** Inputs of the local user as the folder has them. */
-export type Inputs = Pick<FileStore, 'put' | 'claim'> & {
-  get(name: FileName): Promise<FileRow | undefined>;
-  list(): Promise<readonly FileRow[]>;
+type Inputs = {
+  /** The functions of the user's store that differ from the ledger's. */
+  readonly store: Partial<FileStore>;
   /** Gives the upstream a file once more that it does not have any longer; the new asset's id. */
   reupload(name: FileName): Promise<string | undefined>;
 };
@@ -63,24 +63,27 @@ export function createInputs(options: InputFolderOptions): Inputs {
     return files.put(row).then(() => true);
   }
 
-  return {
-    get,
-    async list() {
-      const rows = await files.list(user, 'input');
-      if (!(await folder.isAvailable())) return rows;
-      // In this order: a file that is no longer pending is in the folder.
-      const pendingKeys = await writer.pendingKeys();
-      const rowsByKey = new Map(rows.map((row) => [pathKeyOf(row), row]));
-      const presentRows = (await folder.list()).map((entry) => {
-        const key = pathKeyOf(entry);
-        const row = rowsByKey.get(key);
-        rowsByKey.delete(key);
-        const isCurrent = row && (matchesRow(row, entry.stats) || pendingKeys.has(key));
-        return isCurrent && !isNewer(row, entry.stats) ? row : unreadRow(user, entry, entry.stats);
-      });
-      const pendingRows = [...rowsByKey.values()].filter((row) => pendingKeys.has(pathKeyOf(row)));
-      return [...presentRows, ...pendingRows].toSorted((a, b) => b.modifiedAtMs - a.modifiedAtMs);
-    },
+  async function list(): Promise<readonly FileRow[]> {
+    const rows = await files.list(user, 'input');
+    if (!(await folder.isAvailable())) return rows;
+    // In this order: a file that is no longer pending is in the folder.
+    const pendingKeys = await writer.pendingKeys();
+    const rowsByKey = new Map(rows.map((row) => [pathKeyOf(row), row]));
+    const presentRows = (await folder.list()).map((entry) => {
+      const key = pathKeyOf(entry);
+      const row = rowsByKey.get(key);
+      rowsByKey.delete(key);
+      const isCurrent = row && (matchesRow(row, entry.stats) || pendingKeys.has(key));
+      return isCurrent && !isNewer(row, entry.stats) ? row : unreadRow(user, entry, entry.stats);
+    });
+    const pendingRows = [...rowsByKey.values()].filter((row) => pendingKeys.has(pathKeyOf(row)));
+    return [...presentRows, ...pendingRows].toSorted((a, b) => b.modifiedAtMs - a.modifiedAtMs);
+  }
+
+  const store: Partial<FileStore> = {
+    get: (_, name) => get(name),
+    list,
+    newestNamed: async (_, { filename }) => (await list()).find((row) => row.filename === filename),
     async put(row) {
       const stats = await folder.look(row);
       // The record of a file that lies there changes, not the file.
@@ -91,6 +94,10 @@ export function createInputs(options: InputFolderOptions): Inputs {
       if (await folder.exists(row)) return false;
       return writer.writeAfter(row, 'theirs', async (isOurs) => (await isOurs) && recordName(row));
     },
+  };
+
+  return {
+    store,
     async reupload(name) {
       if ((await folder.look(name)) === undefined) return undefined;
       return (await readOnce(name)).assetId;

@@ -4,7 +4,7 @@ import type { FileStoringServices } from '../files/store-file.ts';
 import type { JobApi } from '../protocol/job-api.ts';
 import { type Folder, type FileName, openFolder } from './folder.ts';
 import { counterIn } from '../translate/free-names.ts';
-import { type Inputs, createInputs, shareExisting } from './inputs.ts';
+import { createInputs, shareExisting } from './inputs.ts';
 import { type FolderWriter, openFolderWriter } from './writer.ts';
 
 /** The shared folders of this machine and the user whose files are in them; other users' files are in the ledger only. */
@@ -60,7 +60,7 @@ export async function openSharedFolders(deps: SharedFoldersOptions) {
     /** The ledger, in which the names of that user's files are the folders'. */
     ledger: { ...ledger, files: withFolderStores(files, disks.user, stores) } satisfies Ledger,
     reupload: async (user: string, name: FileName & Pick<FileRow, 'type'>) =>
-      user === disks.user && name.type === 'input' ? inputs?.inputs.reupload(name) : undefined,
+      user === disks.user && name.type === 'input' ? inputs?.reupload(name) : undefined,
     /** Starts writing pending files to the folders. */
     start: () => writers.forEach((writer) => writer.start()),
     close: async () => void (await Promise.all(writers.map((writer) => writer.close()))),
@@ -74,21 +74,7 @@ async function openInputs({ disks, ledger, ...deps }: FolderOptions) {
   const common = { ...deps, user: disks.user, files: ledger.files };
   const writer = await openFolderWriter(common);
   await shareExisting({ ...common, writer });
-  const inputs = createInputs({ ...common, writer });
-  return { writer, inputs, store: inputStore(inputs) };
-}
-
-function inputStore(inputs: Inputs): Partial<FileStore> {
-  return {
-    put: (row) => inputs.put(row),
-    claim: (row) => inputs.claim(row),
-    get: (_, name) => inputs.get(name),
-    newestNamed: async (_, { filename }) => {
-      const named = (await inputs.list()).filter((row) => row.filename === filename);
-      return named.toSorted((a, b) => b.modifiedAtMs - a.modifiedAtMs)[0];
-    },
-    list: () => inputs.list(),
-  };
+  return { writer, ...createInputs({ ...common, writer }) };
 }
 
 async function openOutputs({ disks, ledger, ...deps }: FolderOptions) {

@@ -1,3 +1,4 @@
+import { addAbortSignal } from 'node:stream';
 import type { FileRow } from '../ledger/ledger.ts';
 import type { Logger } from '../observability/log.ts';
 import { freeNames } from '../translate/free-names.ts';
@@ -65,19 +66,13 @@ async function copyContent(
   }
   if (content.value.kind === 'redirect') throw new Error('it cannot be read from here');
   const { stream: source, totalBytes } = content.value;
-  const abort = (): void => void source.destroy(new Error('the server stops'));
-  signal.addEventListener('abort', abort, { once: true });
-  try {
-    return await folder.place(name, {
-      source,
-      tag: row.assetId,
-      sizeBytes: Number.isFinite(totalBytes) ? totalBytes : undefined,
-      modifiedAtMs: row.modifiedAtMs,
-      existing: rule === 'newer' ? 'replace' : 'keep',
-    });
-  } finally {
-    signal.removeEventListener('abort', abort);
-  }
+  return await folder.place(name, {
+    source: addAbortSignal(signal, source),
+    tag: row.assetId,
+    sizeBytes: Number.isFinite(totalBytes) ? totalBytes : undefined,
+    modifiedAtMs: row.modifiedAtMs,
+    existing: rule === 'newer' ? 'replace' : 'keep',
+  });
 }
 
 /** Waits for an answer, but not when the server stops: what was asked may never answer. */
