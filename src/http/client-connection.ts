@@ -1,4 +1,9 @@
-import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import {
+  type IncomingMessage,
+  type RequestListener,
+  STATUS_CODES,
+  type ServerResponse,
+} from 'node:http';
 import type { Duplex } from 'node:stream';
 
 /** The two ends of a call. */
@@ -21,6 +26,21 @@ export function disconnectSignal(res: ServerResponse): AbortSignal {
   // A write to a socket that has just closed is not an error.
   res.on('error', () => {});
   return controller.signal;
+}
+
+/** The last answer of a connection, for one that has no `ServerResponse` to write it. */
+export function closingAnswer(
+  status: number,
+  headers: { readonly [name: string]: string },
+  body = '',
+): string {
+  const length = String(Buffer.byteLength(body));
+  const lines = headerLines({ Connection: 'close', 'Content-Length': length, ...headers });
+  return [`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`, ...lines, '', body].join('\r\n');
+}
+
+export function headerLines(headers: { readonly [name: string]: string }): string[] {
+  return Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
 }
 
 /** Calls of one connection that wait for their turn before no more are read. */

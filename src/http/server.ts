@@ -10,7 +10,7 @@ import {
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { inTurn, lastAnswer } from './client-connection.ts';
+import { closingAnswer, inTurn, lastAnswer } from './client-connection.ts';
 import { type DialectOf, earlyRefusal } from './unserved/early-refusal.ts';
 import { answerUnreadable } from './unserved/unreadable-request.ts';
 import type { Logger } from '../observability/log.ts';
@@ -128,9 +128,7 @@ function endStalledRequest(
     const { headers, body } = earlyRefusal(request, STALLED, dialectOf);
     const id = response.getHeader('X-Request-Id');
     const own = { ...headers, ...(id !== undefined && { 'X-Request-Id': String(id) }) };
-    const headerPairs = Object.entries({ Connection: 'close', ...own });
-    const lines = headerPairs.map(([name, value]) => `${name}: ${value}`);
-    socket.write(['HTTP/1.1 408 Request Timeout', ...lines, '', body].join('\r\n'));
+    socket.write(closingAnswer(STALLED.status, own, body));
   }
   socket.destroySoon();
 }

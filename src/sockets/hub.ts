@@ -24,7 +24,7 @@ const CHECK_MS = 500;
 const NORMAL_CLOSURE = 1000;
 
 /** The opener of a socket. `/ws?watch=1` watches: it gets every prompt of its user. */
-type NewConnection = {
+export type NewConnection = {
   readonly user: string;
   readonly clientId: string | null;
   readonly watches?: boolean;

@@ -1,16 +1,17 @@
-import { type IncomingMessage, STATUS_CODES } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { WebSocketServer } from 'ws';
+import { closingAnswer, headerLines } from '../http/client-connection.ts';
 import type { PublicAddresses } from '../http/public-address.ts';
 import type { Logger } from '../observability/log.ts';
 import { stringifyJson } from '../protocol/json.ts';
 import { toPythonText } from '../protocol/python-json-text.ts';
 import type { BrownoutClient } from '../migration/brownout.ts';
-import { type Dialect, type Dialects, rulesOf } from '../dialects/dialect.ts';
+import { type Dialects, rulesOf } from '../dialects/dialect.ts';
 import { errorBody } from '../dialects/error-body.ts';
 import { type Fault, V1Error, faultOf, plainError } from '../dialects/errors.ts';
 import type { Guard } from '../auth/guard.ts';
-import type { Hub } from '../sockets/hub.ts';
+import type { Hub, NewConnection } from '../sockets/hub.ts';
 import type { Authenticate } from '../auth/identity.ts';
 import type { Deprecation } from '../migration/deprecation.ts';
 import { logRefusal } from './routing/refusal-reply.ts';
@@ -65,7 +66,7 @@ export function createUpgrade(
   });
   const { log, hub, onUpgrade } = options;
   server.on('headers', (lines, request) => {
-    lines.push(...toHeaderLines(deprecationHeaders(options, request)));
+    lines.push(...headerLines(deprecationHeaders(options, request)));
   });
   const refuse = (request: IncomingMessage, socket: Duplex, refusal: Refusal): void => {
     onUpgrade?.(refusal.status, request);
@@ -113,17 +114,6 @@ type Refusal = {
   readonly status: number;
   readonly fault?: Fault;
   readonly headers?: { readonly [name: string]: string };
-};
-
-type NewConnection = {
-  readonly user: string;
-  readonly clientId: string | null;
-  readonly watches: boolean;
-  readonly isBrowser: boolean;
-  readonly mayBeSilent: boolean;
-  readonly dialect: Dialect;
-  readonly agent: string;
-  readonly notice: string | undefined;
 };
 
 async function checkUpgrade(
@@ -213,14 +203,7 @@ function bodyOf(
 
 function sendRefusal(socket: Duplex, { status, headers = {} }: Refusal, body: string): void {
   const type = { 'Content-Type': 'application/json; charset=utf-8' };
-  const length = { 'Content-Length': String(Buffer.byteLength(body)) };
-  const lines = toHeaderLines({ Connection: 'close', ...headers, ...type, ...length });
-  const reason = STATUS_CODES[status] ?? '';
   // A peer that never closes its side would keep the connection, which no time limit of HTTP watches.
   socket.once('finish', destroySocket);
-  socket.end([`HTTP/1.1 ${status} ${reason}`, ...lines, '', body].join('\r\n'));
-}
-
-function toHeaderLines(headers: { readonly [name: string]: string }): string[] {
-  return Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
+  socket.end(closingAnswer(status, { ...headers, ...type }, body));
 }

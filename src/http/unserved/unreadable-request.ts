@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Logger } from '../../observability/log.ts';
-import { lastAnswer } from '../client-connection.ts';
+import { closingAnswer, lastAnswer } from '../client-connection.ts';
 import { type DialectOf, type UnservedCall, earlyRefusal } from './early-refusal.ts';
 
 type Refusal = { readonly status: number; readonly message: string };
@@ -41,7 +40,9 @@ export function answerUnreadable({ log, dialectOf }: UnreadableOptions) {
       const refusal = refusalOf(error);
       const id = randomUUID();
       const { headers, body } = earlyRefusal(callOf(error, socket), refusal, dialectOf);
-      send(socket, refusal.status, { headers: { 'X-Request-Id': id, ...headers }, body });
+      const own = { 'X-Content-Type-Options': 'nosniff', 'X-Request-Id': id, ...headers };
+      socket.write(closingAnswer(refusal.status, own, body));
+      (socket as Socket).destroySoon();
       const fields = {
         event: 'request.unreadable',
         id,
@@ -76,17 +77,6 @@ function callOf({ rawPacket, bytesParsed = 0 }: ParserError, socket: Duplex): Un
   const [, method = '', url = ''] = REQUEST_LINE.exec(line) ?? [];
   const hasKey = /^x-api-key:/im.test(text);
   return { method, url, headers: hasKey ? { 'x-api-key': '' } : {} };
-}
-
-function send(
-  socket: Duplex,
-  status: number,
-  { headers, body }: ReturnType<typeof earlyRefusal>,
-): void {
-  const own = { Connection: 'close', 'X-Content-Type-Options': 'nosniff', ...headers };
-  const lines = Object.entries(own).map(([name, value]) => `${name}: ${value}`);
-  socket.write([`HTTP/1.1 ${status} ${STATUS_CODES[status]}`, ...lines, '', body].join('\r\n'));
-  (socket as Socket).destroySoon();
 }
 
 /** False while an answer to an earlier request is on its way: the client would read this one into it. */
