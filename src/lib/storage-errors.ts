@@ -25,13 +25,6 @@ export function isStorageFull(error: unknown): boolean {
 /** The `code` of errors that mean: the store of files cannot be reached or refuses for now. */
 export const STORAGE_UNAVAILABLE_CODE: string = 'STORAGE_UNAVAILABLE';
 
-/** Words for the caller. */
-export const STORAGE_UNAVAILABLE =
-  'The storage of this server cannot be reached right now. Please try again.';
-
-/** When a caller may try again. */
-export const STORAGE_RETRY_AFTER_S = 5;
-
 /** True when an error, or one of its causes, means that the store of files is away for now. */
 export function isStorageUnavailable(error: unknown): boolean {
   let cause = error;
@@ -40,6 +33,28 @@ export function isStorageUnavailable(error: unknown): boolean {
     cause = cause.cause;
   }
   return false;
+}
+
+/** An error of the storage as a caller is told of it. */
+type StorageProblem = {
+  readonly status: number;
+  readonly code: 'insufficient_storage' | 'storage_unavailable';
+  readonly message: string;
+  readonly retryAfterSeconds?: number;
+};
+
+const FULL: StorageProblem = { status: 507, code: 'insufficient_storage', message: STORAGE_FULL };
+const AWAY: StorageProblem = {
+  status: 503,
+  code: 'storage_unavailable',
+  message: 'The storage of this server cannot be reached right now. Please try again.',
+  retryAfterSeconds: 5,
+};
+
+/** `undefined`: the error is not one of the storage. */
+export function storageProblem(error: unknown): StorageProblem | undefined {
+  if (isStorageUnavailable(error)) return AWAY;
+  return isStorageFull(error) ? FULL : undefined;
 }
 
 /** Error texts of the client of Redis, and of a cluster, while a Redis is away. */

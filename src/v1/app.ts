@@ -2,19 +2,13 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import Router, { type RouterMiddleware } from '@koa/router';
 import Koa from 'koa';
-import {
-  STORAGE_FULL,
-  STORAGE_RETRY_AFTER_S,
-  STORAGE_UNAVAILABLE,
-  isStorageFull,
-  isStorageUnavailable,
-} from '../lib/storage-errors.ts';
+import { storageProblem } from '../lib/storage-errors.ts';
 import type { HttpCall } from '../observability/traffic-log.ts';
 import type { Caller } from '../protocol/job-api.ts';
 import { isRouterTarget, routerRefusal } from '../http/router-refusal.ts';
 import { type Logger, logRequest, requestId } from '../observability/log.ts';
 import type { Dialects } from '../dialects/dialect.ts';
-import { V1Error, plainError, sendEmpty } from '../dialects/errors.ts';
+import { V1Error, plainError, retryAfterHeader, sendEmpty } from '../dialects/errors.ts';
 import type { Guard } from '../auth/guard.ts';
 import { DEPRECATION_HEADERS } from '../migration/deprecation.ts';
 import { drainRequest } from '../http/drain-request.ts';
@@ -161,14 +155,9 @@ function renderErrors(log: Logger): Koa.Middleware {
 function unexpectedError(log: Logger, ctx: Koa.Context, error: unknown): V1Error {
   const { caller, requestId: id } = ctx.state as { caller?: Caller; requestId: string };
   log.error({ event: 'request.failed', id, user: caller?.user, err: error }, 'request failed');
-  if (isStorageUnavailable(error)) return storageAway();
-  const { status, code, message } = isStorageFull(error) ? STORAGE_EXHAUSTED : INTERNAL_ERROR;
-  return new V1Error(status, plainError(code, message));
-}
-
-function storageAway(): V1Error {
-  const headers = { 'Retry-After': String(STORAGE_RETRY_AFTER_S) };
-  return new V1Error(503, plainError('storage_unavailable', STORAGE_UNAVAILABLE), { headers });
+  const { status, code, message, retryAfterSeconds } = storageProblem(error) ?? INTERNAL_ERROR;
+  const headers = retryAfterHeader(retryAfterSeconds);
+  return new V1Error(status, plainError(code, message), { headers });
 }
 
 /** A change is acknowledged only while the data directory is still there. */
@@ -185,12 +174,8 @@ const INTERNAL_ERROR = {
   status: 500,
   code: 'internal_error',
   message: 'The server could not serve this call.',
-} as const;
-const STORAGE_EXHAUSTED = {
-  status: 507,
-  code: 'insufficient_storage',
-  message: STORAGE_FULL,
-} as const;
+  retryAfterSeconds: undefined,
+};
 
 /** Answers in the model router's format when the call was for it; returns whether it did. */
 function answerAsRouter(ctx: Koa.Context, { status, headers }: V1Error): boolean {

@@ -1,12 +1,6 @@
 import Router from '@koa/router';
 import type Koa from 'koa';
-import {
-  STORAGE_FULL,
-  STORAGE_RETRY_AFTER_S,
-  STORAGE_UNAVAILABLE,
-  isStorageFull,
-  isStorageUnavailable,
-} from '../lib/storage-errors.ts';
+import { storageProblem } from '../lib/storage-errors.ts';
 import { type Caller, type V2Error, ok, v2Error } from '../protocol/job-api.ts';
 import { isSignedContent, isV2Path } from '../protocol/v2-paths.ts';
 import { createAssetHandlers } from './asset-handlers.ts';
@@ -147,16 +141,15 @@ function refuseUnrouted(router: Router, ctx: Koa.Context): void {
   sendError(ctx, v2Error(405, 'method_not_allowed', message));
 }
 
-const NO_STORAGE = v2Error(507, 'insufficient_storage', STORAGE_FULL);
-const STORAGE_AWAY = v2Error(503, 'storage_unavailable', STORAGE_UNAVAILABLE, {
-  retryAfterSeconds: STORAGE_RETRY_AFTER_S,
-});
+const FAILURE = {
+  status: 500,
+  code: 'upstream_error',
+  message: 'The job service could not serve this call.',
+} as const;
 
 /** The contract's answer to an internal error. A response that has begun can only be cut off. */
 function sendFailure(ctx: Koa.Context, error: unknown): void {
   if (ctx.res.headersSent) return void ctx.res.destroy();
-  if (isStorageFull(error)) return sendError(ctx, NO_STORAGE);
-  if (isStorageUnavailable(error)) return sendError(ctx, STORAGE_AWAY);
-  const message = 'The job service could not serve this call.';
-  sendError(ctx, v2Error(500, 'upstream_error', message));
+  const { status, code, message, ...more } = storageProblem(error) ?? FAILURE;
+  sendError(ctx, v2Error(status, code, message, more));
 }
