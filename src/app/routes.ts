@@ -15,7 +15,7 @@ import { jobRoutes } from '../v1/jobs.ts';
 import { monotonicClock } from '../lib/clock.ts';
 import { promptRoutes } from '../v1/prompt.ts';
 import { queueRoutes } from '../v1/queue.ts';
-import { type V1Route, afterCatchUp, afterFollowing } from '../v1/routes.ts';
+import { type V1Route, whenReady } from '../v1/routes.ts';
 import { PLAIN_SOCKET_ROUTES } from '../v1/upgrade.ts';
 import { openConsole } from './console.ts';
 import { mountEmbeddedV2 } from './mount-v2.ts';
@@ -36,7 +36,8 @@ export function v1Routes(services: Services, { frontend }: Mounts): readonly V1R
   const { live, life, counter } = prompts;
   const { cancel, markFetched, acceptor } = life;
   return [
-    ...afterCatchUp(life, [
+    // The live prompts show everything that this user did before, in any process.
+    ...whenReady(life.whenCurrent, [
       ...promptRoutes({
         acceptor,
         livePrompts: live,
@@ -52,7 +53,11 @@ export function v1Routes(services: Services, { frontend }: Mounts): readonly V1R
       ...queueRoutes({ livePrompts: live, ledger, cancel, bodies }),
       ...jobRoutes({ cancel, ledger, livePrompts: live, bodies, markFetched }),
     ]),
-    ...afterFollowing(prompts.eventLog, historyRoutes({ ledger, bodies, markFetched })),
+    // A result that is fetched here is not sent to late sockets of any process.
+    ...whenReady(
+      (user) => prompts.eventLog.followUser(user),
+      historyRoutes({ ledger, bodies, markFetched }),
+    ),
     ...fileRoutes(files.routes),
     ...PLAIN_SOCKET_ROUTES,
     ...catalogRoutes({

@@ -69,7 +69,7 @@ export function createPrompts(options: PromptsOptions) {
     /** Resumes the prompts of an earlier process; once, before the first call. */
     resume: (): Promise<void> => resumption.start(),
     /** Resolves when the live prompts show everything done for this user before, in any process. */
-    async whenCurrent(user: string): Promise<void> {
+    async whenCurrent(this: void, user: string): Promise<void> {
       await context.promptEventLog.whenCaughtUp(user);
       await resumption.whenResumed(user);
     },

@@ -1,5 +1,5 @@
 import type { BodyReader } from '../http/json-body.ts';
-import type { Ledger, PromptOutline } from '../ledger/ledger.ts';
+import type { Ledger, PromptOutline, PromptRow } from '../ledger/ledger.ts';
 import { historyV2Detail, historyV2Item } from '../translate/history.ts';
 import { type ExceptionWord, shownEntry } from '../translate/stored-history-entry.ts';
 import { stringifyJson } from '../protocol/json.ts';
@@ -44,15 +44,10 @@ async function listHistory(
 }
 
 /** An unknown id, and one that has not ended, are `{}`: a poller takes the key for the end. */
-async function getHistory(
-  { ledger, markFetched }: HistoryServices,
-  request: V1Request,
-): Promise<void> {
-  const { ctx, caller, params } = request;
+async function getHistory(services: HistoryServices, request: V1Request): Promise<void> {
+  const { ctx, params } = request;
   const { id = '' } = params;
-  const row = await findEndedPrompt(ledger, caller.user, id);
-  if (row) markFetched(request, 'by id', [row.promptId]);
-  const stored = row?.entryJson ?? null;
+  const stored = (await fetchEnded(services, request))?.entryJson ?? null;
   const text = stored === null ? null : shownEntry(stored, rulesFor(ctx).exceptionType);
   const pieces = text === null ? ['{}'] : [`{${JSON.stringify(id)}:`, text, '}'];
   await sendJsonPieces(ctx, pieces.values());
@@ -91,33 +86,33 @@ async function listHistoryV2(
   await sendJsonPieces(ctx, historyV2Chunks(ledger, shown, rulesFor(ctx).exceptionType));
 }
 
-async function* historyV2Chunks(
+function historyV2Chunks(
   ledger: Ledger,
   shown: readonly PromptOutline[],
   exceptionWord: ExceptionWord,
 ): AsyncGenerator<string, undefined> {
-  let separator = '{"history":[';
-  for await (const entries of readEntryBatches(ledger, shown)) {
-    for (const [outline, entryJson] of entries) {
-      yield (
-        separator + stringifyJson(historyV2Item(outline, parseEntry({ entryJson }, exceptionWord)))
-      );
-      separator = ',';
-    }
-  }
-  yield separator === ',' ? ']}' : `${separator}]}`;
+  const batches = shownBatches(ledger, shown, (outline, entryJson) =>
+    stringifyJson(historyV2Item(outline, parseEntry({ entryJson }, exceptionWord))),
+  );
+  return between('{"history":[', batches, ']}');
 }
 
-async function getHistoryV2(
+async function getHistoryV2(services: HistoryServices, request: V1Request): Promise<void> {
+  const { ctx, params } = request;
+  const { id = '' } = params;
+  const row = await fetchEnded(services, request);
+  if (!row) throw new V1Error(404, plainError('not_found', `No finished prompt has the id ${id}.`));
+  sendJson(ctx, { [id]: historyV2Detail(parseEntry(row, rulesFor(ctx).exceptionType)) });
+}
+
+/** The ended prompt that a client asks for by its id. */
+async function fetchEnded(
   { ledger, markFetched }: HistoryServices,
   request: V1Request,
-): Promise<void> {
-  const { ctx, caller, params } = request;
-  const { id = '' } = params;
-  const row = await findEndedPrompt(ledger, caller.user, id);
-  if (!row) throw new V1Error(404, plainError('not_found', `No finished prompt has the id ${id}.`));
-  markFetched(request, 'by id', [row.promptId]);
-  sendJson(ctx, { [id]: historyV2Detail(parseEntry(row, rulesFor(ctx).exceptionType)) });
+): Promise<PromptRow | undefined> {
+  const row = await findEndedPrompt(ledger, request.caller.user, request.params['id'] ?? '');
+  if (row) markFetched(request, 'by id', [row.promptId]);
+  return row;
 }
 
 type HistoryQuery = {
@@ -146,35 +141,46 @@ export function paginate<T>(all: readonly T[], { maxItems, offset }: HistoryQuer
  * `GET /history` in pieces. An id used again shows its newest run in the place of its first.
  * @internal
  */
-export async function* historyChunks(
+export function historyChunks(
   ledger: Ledger,
   page: readonly PromptOutline[],
   exceptionWord: ExceptionWord = 'own',
 ): AsyncGenerator<string, undefined> {
   const newest = new Map(page.map((outline) => [outline.promptId, outline]));
-  let separator = '{';
-  for await (const entries of readEntryBatches(ledger, [...newest.values()])) {
-    const members = entries.map(
-      ([{ promptId }, text]) => `${JSON.stringify(promptId)}:${shownEntry(text, exceptionWord)}`,
-    );
-    if (members.length === 0) continue;
-    yield separator + members.join(',');
-    separator = ',';
-  }
-  yield separator === '{' ? '{}' : '}';
+  const batches = shownBatches(
+    ledger,
+    [...newest.values()],
+    ({ promptId }, text) => `${JSON.stringify(promptId)}:${shownEntry(text, exceptionWord)}`,
+  );
+  return between('{', batches, '}');
 }
 
-/** The texts of entries in batches; those that were deleted meanwhile are left out. */
-async function* readEntryBatches(
+async function* between(
+  open: string,
+  batches: AsyncIterable<string>,
+  close: string,
+): AsyncGenerator<string, undefined> {
+  let before = open;
+  for await (const batch of batches) {
+    yield before + batch;
+    before = ',';
+  }
+  yield before === open ? open + close : close;
+}
+
+/** The entries in batches; those that were deleted meanwhile are left out. */
+async function* shownBatches(
   { prompts }: Ledger,
   outlines: readonly PromptOutline[],
-): AsyncGenerator<readonly (readonly [PromptOutline, string])[]> {
+  show: (outline: PromptOutline, entryJson: string) => string,
+): AsyncGenerator<string> {
   for (const batch of batchesOf(outlines)) {
     const texts = await prompts.entries(batch.map(({ key }) => key));
-    yield batch.flatMap((outline, index) => {
+    const shown = batch.flatMap((outline, index) => {
       const text = texts[index] ?? null;
-      return text === null ? [] : [[outline, text] as const];
+      return text === null ? [] : show(outline, text);
     });
+    if (shown.length > 0) yield shown.join(',');
   }
 }
 

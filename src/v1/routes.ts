@@ -50,32 +50,15 @@ export function aliasesOf({ path }: Pick<V1Route, 'path'>): readonly string[] {
   return hasNoAlias ? [path] : [path, `/api${path}`];
 }
 
-/**
- * The same routes, answered when this process shows the user's prompts: a result that is fetched
- * here is not sent to late sockets of any process.
- */
-export function afterFollowing(
-  promptEventLog: { followUser(user: string): Promise<void> },
+/** The same routes; each is answered when `isReady` has resolved for its user. */
+export function whenReady(
+  isReady: (user: string) => Promise<void>,
   routes: readonly V1Route[],
 ): readonly V1Route[] {
   return routes.map((route) => ({
     ...route,
     async handle(request) {
-      await promptEventLog.followUser(request.caller.user);
-      await route.handle(request);
-    },
-  }));
-}
-
-/** The same routes, answered after the live prompts show everything this user did before, in any process. */
-export function afterCatchUp(
-  { whenCurrent }: { readonly whenCurrent: (user: string) => Promise<void> },
-  routes: readonly V1Route[],
-): readonly V1Route[] {
-  return routes.map((route) => ({
-    ...route,
-    async handle(request) {
-      await whenCurrent(request.caller.user);
+      await isReady(request.caller.user);
       await route.handle(request);
     },
   }));

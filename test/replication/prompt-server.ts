@@ -87,7 +87,7 @@ export async function openPromptServer(
     /** A socket of the user's client, once the server is ready for it. */
     async connect(): Promise<FakeSocket> {
       for (let round = 1; round <= 2; round++) await promptEventLog.whenCaughtUp(USER);
-      await hub.preload(USER);
+      await hub.channels.preload(USER);
       return openFake(hub, { dialect: 'local', user: USER, clientId: CLIENT_ID });
     },
   };

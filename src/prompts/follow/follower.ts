@@ -76,7 +76,7 @@ export class Follower {
     const channel = this.#openChannel(newPrompt, user);
     const prompt = new LivePrompt(newPrompt, { caller, channel });
     if (promptEventLog.hasAppliedEnd(key)) {
-      hub.closeChannel(channel);
+      hub.channels.close(channel);
       return prompt;
     }
     livePrompts.add(prompt);

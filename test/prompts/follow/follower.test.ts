@@ -308,7 +308,7 @@ test('a prompt that was shown here to its end is not shown again', async () => {
   expect(livePrompts.has(again)).toBe(false);
   expect(subscribers).toHaveLength(1);
   // No channel of it is left.
-  expect(hub.discardFetched('u', ['p'])).toEqual([]);
+  expect(hub.channels.discardFetched('u', ['p'])).toEqual([]);
 });
 
 test('says why a prompt without a job waits, and that its job is in the queue', async () => {
