@@ -10,10 +10,7 @@ import type { SubmissionRecovery } from './submit/recover.ts';
 
 export type Cancel = ReturnType<typeof createCancel>;
 
-type CancelOptions = Pick<
-  PromptContext,
-  'ledger' | 'promptEventLog' | 'livePrompts' | 'clock' | 'deadlineClock' | 'log'
-> & {
+type CancelOptions = PromptContext & {
   readonly outbox: Outbox;
   readonly submissionRecovery: SubmissionRecovery;
   readonly follower: Follower;

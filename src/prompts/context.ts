@@ -14,7 +14,10 @@ import type { PromptSpans } from '../tracing/prompt-spans.ts';
 import type { SharedCounter } from './submission.ts';
 import type { RetryPolicy } from './submit/retry-policy.ts';
 
-/** The services and settings that prompts are built on; each part of `prompts` names those it takes. */
+/**
+ * The services and settings that prompts are built on. A part of `prompts` gets them all, or names the
+ * few that it takes.
+ */
 export type PromptContext = {
   readonly jobs: JobApi;
   readonly ledger: Ledger;

@@ -12,10 +12,7 @@ import type { Follower } from './follow/follower.ts';
 import { type ExternalJob, graphOf } from './external-job.ts';
 import type { JobCanceller } from './follow/cancel-job.ts';
 
-type ExternalJobImporterOptions = Pick<
-  PromptContext,
-  'jobs' | 'ledger' | 'promptEventLog' | 'livePrompts' | 'counter' | 'objectInfo' | 'clock' | 'log'
-> & {
+type ExternalJobImporterOptions = PromptContext & {
   readonly follower: Follower;
   readonly jobCanceller: JobCanceller;
 };

@@ -16,11 +16,6 @@ import type { PromptLogEntry } from '../prompt-event-log.ts';
 import { readLinkedJob } from '../state/linked-job.ts';
 import { FrameSender } from './send-frames.ts';
 
-export type EntryApplierOptions = Pick<
-  PromptContext,
-  'jobs' | 'ledger' | 'promptEventLog' | 'livePrompts' | 'hub' | 'spans' | 'log'
->;
-
 type EndEffect = ProgressEffect & { kind: 'end' };
 
 /**
@@ -29,7 +24,7 @@ type EndEffect = ProgressEffect & { kind: 'end' };
  */
 export class EntryApplier {
   readonly #prompt: LivePrompt;
-  readonly #options: EntryApplierOptions;
+  readonly #options: PromptContext;
   readonly #frameSender: FrameSender;
   readonly #receivedUpTo: Record<ReceiverGroup, number> = { client: 0, hosted: 0 };
   #state: ProgressState | undefined;
@@ -39,7 +34,7 @@ export class EntryApplier {
   #isInQueue = false;
   #endEffect: EndEffect | undefined;
 
-  constructor(prompt: LivePrompt, options: EntryApplierOptions) {
+  constructor(prompt: LivePrompt, options: PromptContext) {
     this.#prompt = prompt;
     this.#options = options;
     this.#frameSender = new FrameSender(prompt, options);

@@ -12,21 +12,17 @@ import {
 } from '../prompt-event-log.ts';
 import { HistoryPruner } from '../state/history-pruner.ts';
 import type { PromptContext } from '../context.ts';
-import { EntryApplier, type EntryApplierOptions } from './apply-entry.ts';
+import { EntryApplier } from './apply-entry.ts';
 import { createEndOrder } from './end-order.ts';
 import { type EndingPrompts, createEndingPrompts } from './ending-prompts.ts';
 import { FollowedPrompt } from './followed-prompt.ts';
 import { type EndWithoutJob, JobConsumer, type JobConsumerOptions } from './job-consumer.ts';
 import type { ReplaceLostJob } from './missing-job.ts';
 
-export type FollowerOptions = EntryApplierOptions &
-  Pick<
-    PromptContext,
-    'history' | 'durability' | 'mayLoseJobs' | 'mayRerunJobs' | 'onEnded' | 'clock' | 'endLog'
-  > & {
-    /** Decides about a prompt whose job was lost, or failed, before it started. */
-    readonly replaceLostJob: ReplaceLostJob;
-  };
+export type FollowerOptions = PromptContext & {
+  /** Decides about a prompt whose job was lost, or failed, before it started. */
+  readonly replaceLostJob: ReplaceLostJob;
+};
 
 /** Entries that say where a prompt is; what its job does are the others. */
 type StateEntryKind = Exclude<PromptLogEntry['kind'], 'input'>;

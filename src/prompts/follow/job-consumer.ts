@@ -21,20 +21,7 @@ export type EndWithoutJob =
   | { readonly kind: 'failed'; readonly error: NonNullable<Job['error']> }
   | { readonly kind: 'lost'; readonly reason: string };
 
-export type JobConsumerOptions = Pick<
-  PromptContext,
-  | 'jobs'
-  | 'ledger'
-  | 'livePrompts'
-  | 'promptEventLog'
-  | 'history'
-  | 'durability'
-  | 'mayLoseJobs'
-  | 'mayRerunJobs'
-  | 'clock'
-  | 'log'
-  | 'endLog'
-> & {
+export type JobConsumerOptions = PromptContext & {
   readonly endingPrompts: EndingPrompts;
   readonly replaceLostJob: ReplaceLostJob;
   readonly onHistoryWritten: (outcome: PromptOutcome) => void;

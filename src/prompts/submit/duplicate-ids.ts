@@ -10,10 +10,7 @@ import type { Submission } from '../submission.ts';
 
 export type DuplicateIds = ReturnType<typeof createDuplicateIds>;
 
-type DuplicateIdOptions = Pick<
-  PromptContext,
-  'ledger' | 'promptEventLog' | 'livePrompts' | 'deadlineClock'
-> & {
+type DuplicateIdOptions = PromptContext & {
   readonly follower: Follower;
   /** Shows a prompt of another process. */
   readonly discover: (key: string) => Promise<void>;

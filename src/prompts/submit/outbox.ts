@@ -15,16 +15,7 @@ import { backoffMs, retryAfterMs, withJitter } from './retry-policy.ts';
 import type { RetryResult, SubmissionRetry } from './retry.ts';
 import { type SendResult, type SendResultOf, type SubmissionSender, toJobError } from './send.ts';
 
-export type OutboxOptions = Pick<
-  PromptContext,
-  | 'ledger'
-  | 'livePrompts'
-  | 'promptEventLog'
-  | 'retryPolicy'
-  | 'outboxLimit'
-  | 'deadlineClock'
-  | 'log'
-> & {
+export type OutboxOptions = PromptContext & {
   readonly follower: Follower;
   readonly sender: SubmissionSender;
   readonly submissionRetry: SubmissionRetry;

@@ -37,10 +37,7 @@ export type AmbiguousSubmission = {
   readonly isEngineDown?: boolean;
 };
 
-export type SubmissionRecoveryOptions = Pick<
-  PromptContext,
-  'promptEventLog' | 'retryPolicy' | 'deadlineClock' | 'log'
-> & {
+export type SubmissionRecoveryOptions = PromptContext & {
   readonly submissionRetry: SubmissionRetry;
   readonly follower: Follower;
   readonly linkJob: LinkJob;

@@ -14,10 +14,7 @@ import {
   withNewKey,
 } from './plan.ts';
 
-type ReplaceLostJobOptions = Pick<
-  PromptContext,
-  'ledger' | 'jobs' | 'livePrompts' | 'retryPolicy' | 'mayLoseJobs' | 'clock' | 'log'
-> & { readonly outbox: Outbox };
+type ReplaceLostJobOptions = PromptContext & { readonly outbox: Outbox };
 
 /** A service that drops a prompt on arrival this often has decided; no engine dies that often. */
 const MAX_DROPS = 3;

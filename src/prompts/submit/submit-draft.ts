@@ -31,17 +31,7 @@ export type Accepted = {
   readonly releaseFrames: () => void;
 };
 
-export type DraftSubmitterOptions = Pick<
-  PromptContext,
-  | 'jobs'
-  | 'ledger'
-  | 'promptEventLog'
-  | 'retryPolicy'
-  | 'objectInfo'
-  | 'mayAcceptPartially'
-  | 'durability'
-  | 'log'
-> & {
+export type DraftSubmitterOptions = PromptContext & {
   readonly follower: Follower;
   readonly sender: SubmissionSender;
   readonly linkJob: LinkJob;
