@@ -70,23 +70,31 @@ async function openStoreOfOne(options: OpenStoreOptions): Promise<Store> {
   const { ledger, dir } = await openOwnStore(options);
   // Only now: the ledger may have been refused because another process has the folder.
   openSpool(dir.spool);
-  const files = watchFiles(dir, options.bucket);
-  const { check, lost, close } = watchDataDir(dir.root, {
-    openFiles: [dir.database],
-    hasId: dir.bucketId === undefined,
-  });
+  const close = () => ledger.close();
+  const alone = { links: undefined, useWriteTokens: () => {}, instance: randomUUID(), lost: [] };
+  return watched({ ledger, dir, ...alone, openFiles: [dir.database], close }, options.bucket);
+}
+
+type OpenedLedger = Pick<Store, 'ledger' | 'dir' | 'links' | 'useWriteTokens' | 'instance'> & {
+  readonly openFiles: readonly string[];
+  readonly lost: readonly Promise<Error>[];
+  close(): Promise<void>;
+};
+
+/** The store of a ledger; its folder and its files are watched until it is closed. */
+function watched(opened: OpenedLedger, bucket: OpenedBucket | undefined): Store {
+  const { dir, openFiles, lost, ...more } = opened;
+  const files = watchFiles(dir, bucket);
+  const folder = watchDataDir(dir.root, { openFiles, hasId: dir.bucketId === undefined });
   return {
-    ledger,
+    ...more,
     dir,
     files,
-    links: undefined,
-    useWriteTokens: () => {},
-    instance: randomUUID(),
-    lost: Promise.race([lost, files.lost]),
-    checkDataDir: check,
-    close: async () => {
-      close();
-      await ledger.close();
+    lost: Promise.race([...lost, folder.lost, files.lost]),
+    checkDataDir: folder.check,
+    async close() {
+      folder.close();
+      await opened.close();
       await files.close();
     },
   };
@@ -152,29 +160,14 @@ async function openSharedStore(url: string, options: OpenStoreOptions): Promise<
   try {
     const sharedDir = await openSharedDir(redis, options);
     const spool = openSharedSpool(sharedDir.spool, instance);
-    const files = watchFiles(sharedDir, options.bucket);
-    const hasId = sharedDir.bucketId === undefined;
-    const folderWatch = watchDataDir(sharedDir.root, { hasId });
+    const { ledger, links, useWriteTokens, lost } = redis;
     const close = async (): Promise<void> => {
-      folderWatch.close();
       spool.close();
       await redis.close();
-      await files.close();
     };
-    const { ledger, links, useWriteTokens } = redis;
-    const lost = Promise.race([redis.lost, folderWatch.lost, files.lost]);
     const dir = { ...sharedDir, spool: spool.path };
-    return {
-      ledger,
-      dir,
-      files,
-      links,
-      useWriteTokens,
-      lost,
-      instance,
-      checkDataDir: folderWatch.check,
-      close,
-    };
+    const shared = { links, useWriteTokens, instance, lost: [lost], openFiles: [] };
+    return watched({ ledger, dir, ...shared, close }, options.bucket);
   } catch (error) {
     await redis.close();
     throw error;
