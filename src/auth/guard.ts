@@ -86,10 +86,10 @@ const LINK_TARGETS: ReadonlySet<string> = new Set([
 const WITHOUT_HOST = new URL('http://localhost');
 
 /**
- * v1 compares the hosts of `Origin` and `Host`: an origin without one passes. Pages of a site never send such;
- * files of this machine (`file://`) do, and some libraries (an empty one, or `127.0.0.1:8188`).
+ * v1 compares the hosts of `Origin` and `Host`, and lets an origin without a scheme pass. Browsers never send one; some
+ * libraries do (an empty one, or `127.0.0.1:8188`). A page of a local file sends `file://` or `null`: it may be a download.
  */
-const NAMES_HOST = /^(?:[^/?#]*:)?\/\/[^/?#]/;
+const WITHOUT_SCHEME = /^[^/]*$/;
 
 /** Node reads no further, and says nothing: an `Origin` behind these would go unseen. */
 const MAX_HEADERS = 100;
@@ -154,7 +154,7 @@ function originRefusal(request: IncomingMessage, isOwn: IsOwn): GuardRefusal | u
     const isHarmless = isRead && request.headers.upgrade === undefined;
     return isHarmless ? undefined : refusalOf('opaque_origin');
   }
-  if (!NAMES_HOST.test(origin)) return undefined;
+  if (WITHOUT_SCHEME.test(origin)) return undefined;
   const parsed = URL.canParse(origin) ? new URL(origin) : undefined;
   const isSameOrigin = parsed !== undefined && isOwn(parsed);
   return isSameOrigin ? undefined : refusalOf('foreign_origin');

@@ -24,7 +24,7 @@ export function createEarlyEvents(jobs: Pick<JobApi, 'events'>, clock: Clock = s
     newJobs.delete(name);
   }
 
-  /** The stream of this reader, which nobody else gets any more. */
+  /** The stream of this reader; no other one gets it any more. */
   function remove(caller: Caller, { jobId, reader }: Recipient): EarlyStream | undefined {
     const name = nameOf(caller, jobId);
     const job = newJobs.get(name);

@@ -121,11 +121,7 @@ export const REFUSED_CALLS: readonly (readonly [
   ],
   [post('/api/queue', '{'), '400 refusal invalid_json', '400 code invalid_json'],
   [post('/api/queue', '[]'), '400 refusal invalid_request', '400 code invalid_request'],
-  [
-    post('/api/queue', { delete: 5 }),
-    '400 refusal invalid_request',
-    '400 code invalid_request',
-  ],
+  [post('/api/queue', { delete: 5 }), '400 refusal invalid_request', '400 code invalid_request'],
   [
     post('/api/queue', { delete: ['a\u0000b'] }),
     '400 refusal control_character',
