@@ -18,6 +18,11 @@ export function isBrowser({ headers }: Pick<IncomingMessage, 'headers'>): boolea
   return headers['user-agent']?.startsWith('Mozilla/') ?? false;
 }
 
+/** The same by its headers about the page; Node's `fetch` sends `Sec-Fetch-Mode` alone and is a script. */
+export function isPageCall({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
+  return 'sec-fetch-site' in headers || 'sec-fetch-dest' in headers || 'comfy-user' in headers;
+}
+
 /**
  * True when Python's websocket-client opens a socket, as most scripts do: it names an origin and no user agent. It
  * reads, and so answers pings, only while its program waits for a message.

@@ -16,6 +16,7 @@ import {
   splitPath,
   withinRoot,
 } from '../../files/safe-name.ts';
+import { isPageCall } from '../../auth/calling-client.ts';
 import { SIGNED_VIEW_PATH, type ViewSigner } from '../../auth/signed-view.ts';
 
 /** Services of the download routes. */
@@ -185,12 +186,7 @@ function shouldRedirect(
   const rule = viewRuleFor(ctx);
   // The hosted service answers 200 where it extracts a channel.
   if (rule === 'redirect') return !query.has('channel');
-  return rule === 'redirect-except-browsers' && !isBrowser(ctx);
-}
-
-/** A browser says where a request comes from; Node's `fetch` sends `Sec-Fetch-Mode` alone and is a script. */
-function isBrowser({ headers }: Koa.Context): boolean {
-  return 'sec-fetch-site' in headers || 'sec-fetch-dest' in headers || 'comfy-user' in headers;
+  return rule === 'redirect-except-browsers' && !isPageCall(ctx.req);
 }
 
 type ViewLink = {
