@@ -1,6 +1,7 @@
 import { LOCAL_USER } from '../auth/identity.ts';
 import type { Config } from '../config/config.ts';
 import { openDefinitions } from '../definitions/open-definitions.ts';
+import { MODEL_NODES } from '../nodes/model-nodes.ts';
 import { objectInfo } from '../nodes/object-info.ts';
 import { createCallLog } from '../observability/call-log.ts';
 import type { Logger } from '../observability/log.ts';
@@ -50,6 +51,7 @@ export async function openUpstreamServices(parts: UpstreamParts) {
     source: config.objectInfo,
     upstream: config.upstream,
     embedded: objectInfo([...nodeLibrary.nodes.values()]),
+    described: objectInfo(MODEL_NODES),
     cacheDir: store.dir.objectInfo,
     log,
   });

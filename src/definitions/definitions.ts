@@ -18,6 +18,8 @@ export type DefinitionsResult =
   | {
       readonly ok: true;
       readonly definitions: Definitions;
+      /** The same with classes that only programs are shown, where there are such. */
+      readonly forPrograms?: Definitions;
       /** The embedded engine's definitions are shown because the remote upstream has none. */
       readonly isEmbeddedFallback: boolean;
       /** The source could not be reached lately. */

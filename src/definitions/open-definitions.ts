@@ -1,7 +1,7 @@
 import { readFile, stat } from 'node:fs/promises';
 import type { ObjectInfoSource, Upstream } from '../config/upstream.ts';
 import type { Logger } from '../observability/log.ts';
-import type { DefinitionSource, Definitions, DefinitionsResult } from './definitions.ts';
+import type { DefinitionSource, DefinitionsResult } from './definitions.ts';
 import type { Caller } from '../protocol/job-api.ts';
 import type { ObjectInfo } from '../protocol/v1.ts';
 import { createDefinitionsCache } from './disk-cache.ts';
@@ -33,6 +33,8 @@ type OpenDefinitionsOptions = {
   readonly upstream: DefinitionsUpstream;
   /** The definitions of the embedded engine. */
   readonly embedded: ObjectInfo;
+  /** Classes that it does not run; programs read names of samplers and models from them. */
+  readonly described?: ObjectInfo;
   /** Folder of the cached answers of a remote source. */
   readonly cacheDir: string;
   readonly log: Logger;
@@ -40,10 +42,16 @@ type OpenDefinitionsOptions = {
   readonly limits?: Partial<FetchLimits>;
 };
 
+/** The definitions of the embedded engine, and those with the classes it only describes. */
+type Embedded = Required<Pick<DefinitionsResult & { ok: true }, 'definitions' | 'forPrograms'>>;
+
 /** Opens the configured source of node definitions. */
 export async function openDefinitions(options: OpenDefinitionsOptions): Promise<OpenDefinitions> {
   const { source, upstream } = options;
-  const embedded = toDefinitions(options.embedded);
+  const embedded: Embedded = {
+    definitions: toDefinitions(options.embedded),
+    forPrograms: toDefinitions({ ...options.described, ...options.embedded }),
+  };
   const isRemote = upstream.kind === 'remote';
   if (source.kind === 'file') {
     const file = fileDefinitions(options, source.path);
@@ -54,13 +62,13 @@ export async function openDefinitions(options: OpenDefinitionsOptions): Promise<
   if (source.kind === 'auto' && isRemote) {
     return openRemote(options, { urls: candidateUrls(upstream.url), embedded });
   }
-  const library = serveEmbedded(embedded, { isEmbeddedFallback: isRemote });
+  const library = serveEmbedded(embedded, isRemote);
   return { ...library, start: () => {}, close: async () => {} };
 }
 
 async function openRemote(
   options: OpenDefinitionsOptions,
-  { urls, embedded }: { urls: readonly string[]; embedded: Definitions },
+  { urls, embedded }: { urls: readonly string[]; embedded: Embedded },
 ): Promise<OpenDefinitions> {
   const { source, upstream, cacheDir, log, now = Date.now, limits } = options;
   const { origin } = new URL(urls[0] ?? '');
@@ -118,30 +126,27 @@ function fileDefinitions(options: OpenDefinitionsOptions, path: string): RemoteD
   return { view: (_caller, need) => source.view(need) };
 }
 
-function serveEmbedded(
-  definitions: Definitions,
-  fallback: { isEmbeddedFallback: boolean },
-): DefinitionSource {
+function serveEmbedded(embedded: Embedded, isEmbeddedFallback: boolean): DefinitionSource {
   const current = async (): Promise<DefinitionsResult> => ({
     ok: true,
-    definitions,
+    ...embedded,
     isStale: false,
-    ...fallback,
+    isEmbeddedFallback,
   });
-  return { current, refreshed: current, info: async () => definitions.info };
+  return { current, refreshed: current, info: async () => embedded.definitions.info };
 }
 
 /** Prompts never wait for this; a request for definitions gets an error when there are none. */
 function serveSource(
   source: RemoteDefinitions,
-  embedded: Definitions,
+  embedded: Embedded,
   whenMissing: 'must exist' | 'may be missing',
 ): DefinitionSource {
   const answer = async (caller: Caller, need: Need): Promise<DefinitionsResult> => {
     const view = await source.view(caller, need);
     if (view.kind === 'definitions') return { ok: true, isEmbeddedFallback: false, ...view };
     if (whenMissing === 'may be missing' && view.isReachable) {
-      return { ok: true, definitions: embedded, isEmbeddedFallback: true, isStale: false };
+      return { ok: true, ...embedded, isEmbeddedFallback: true, isStale: false };
     }
     return { ok: false, retryAfterSeconds: Math.ceil(view.retryAfterMs / 1000) };
   };
@@ -150,7 +155,7 @@ function serveSource(
     refreshed: (caller) => answer(caller, 'refresh'),
     async info(caller) {
       const view = await source.view(caller, 'use');
-      return (view.kind === 'definitions' ? view.definitions : embedded).info;
+      return (view.kind === 'definitions' ? view.definitions : embedded.definitions).info;
     },
   };
 }

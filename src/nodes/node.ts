@@ -136,6 +136,9 @@ export type NodeDef = {
   run(inputs: Inputs, context: NodeContext): Promise<NodeResult> | NodeResult;
 };
 
+/** A class as `/object_info` shows it. */
+export type DescribedNode = Omit<NodeDef, 'run'>;
+
 /** A node's own failure; `exceptionType` is the name v1 clients see. */
 export class NodeFailure extends Error {
   override readonly name = 'NodeFailure';

@@ -1,15 +1,15 @@
 import type { Json } from '../protocol/json.ts';
 import type { ClassInfo, ObjectInfo } from '../protocol/v1.ts';
-import type { NodeDef } from './node.ts';
+import type { DescribedNode } from './node.ts';
 
 type Group = ClassInfo['input'][string];
 
 /** Renders node definitions in v1's exact shape, keys in its order. */
-export function objectInfo(defs: Iterable<NodeDef>): ObjectInfo {
+export function objectInfo(defs: Iterable<DescribedNode>): ObjectInfo {
   return Object.fromEntries(Array.from(defs, (def) => [def.name, classInfo(def)]));
 }
 
-function classInfo(def: NodeDef): ClassInfo {
+function classInfo(def: DescribedNode): ClassInfo {
   const groups = inputGroups(def);
   return {
     input: groups,
@@ -32,7 +32,7 @@ function classInfo(def: NodeDef): ClassInfo {
 }
 
 /** v1 names a group only when the class declares it; hidden inputs are bare in one style, arrays in the other. */
-function inputGroups(def: NodeDef): ClassInfo['input'] {
+function inputGroups(def: DescribedNode): ClassInfo['input'] {
   return {
     required: def.required,
     ...(def.optional ? { optional: def.optional } : {}),
@@ -40,13 +40,16 @@ function inputGroups(def: NodeDef): ClassInfo['input'] {
   };
 }
 
-function hiddenInputs(hidden: { readonly [name: string]: string }, style: NodeDef['style']): Group {
+function hiddenInputs(
+  hidden: { readonly [name: string]: string },
+  style: DescribedNode['style'],
+): Group {
   const shown = (type: string): Json => (style === 'v3' ? [type] : type);
   return Object.fromEntries(Object.entries(hidden).map(([name, type]) => [name, shown(type)]));
 }
 
 /** One style always lists all three, the other only those that are true. */
-function flags({ style, deprecated = false, experimental = false }: NodeDef): Group {
+function flags({ style, deprecated = false, experimental = false }: DescribedNode): Group {
   if (style === 'v3') return { deprecated, experimental, api_node: false };
   return {
     ...(deprecated ? { deprecated } : {}),

@@ -1,5 +1,10 @@
 import type { FileStore } from '../ledger/ledger.ts';
-import type { DefinitionSource, DefinitionsResult } from '../definitions/definitions.ts';
+import { isBrowser, isOwnCall, isPageCall } from '../auth/calling-client.ts';
+import type {
+  DefinitionSource,
+  Definitions,
+  DefinitionsResult,
+} from '../definitions/definitions.ts';
 import { encodingsFor } from '../http/content-encoding.ts';
 import { V1Error, plainError, sendEmpty } from '../dialects/errors.ts';
 import { sendJsonText } from '../http/json-stream.ts';
@@ -32,7 +37,7 @@ export function objectInfoRoutes({
         const known = await fetchDefinitions(source, request);
         ctx.set(headersOf(known));
         const served = await userObjectInfo.oneClass(
-          known.definitions,
+          known.forPrograms ?? known.definitions,
           caller.user,
           params['name'] ?? '',
         );
@@ -43,6 +48,17 @@ export function objectInfoRoutes({
     },
   ];
 }
+
+/** Front ends, and a Holdover in front, offer all that is listed: for them that is what runs. */
+function shownDefinitions(
+  { definitions, forPrograms }: Available,
+  { req }: V1Request['ctx'],
+): Definitions {
+  const isOffered = isPageCall(req) || isBrowser(req) || isOwnCall(req);
+  return isOffered ? definitions : (forPrograms ?? definitions);
+}
+
+const VARIES_BY = 'Accept-Encoding, User-Agent, Sec-Fetch-Site, Sec-Fetch-Dest, Comfy-User';
 
 type Available = DefinitionsResult & { readonly ok: true };
 
@@ -55,10 +71,11 @@ async function sendWhole(
 ): Promise<void> {
   const { ctx, caller } = request;
   const known = await fetchDefinitions(source, request);
-  const variant = await userObjectInfo.everyClass(known.definitions, caller.user);
+  const definitions = shownDefinitions(known, ctx);
+  const variant = await userObjectInfo.everyClass(definitions, caller.user);
   const { etag } = variant;
   const [encoding] = encodingsFor(ctx);
-  ctx.set({ ...headersOf(known), Vary: 'Accept-Encoding' });
+  ctx.set({ ...headersOf(known), Vary: known.forPrograms ? VARIES_BY : 'Accept-Encoding' });
   if (matchesEtag(ctx.get('If-None-Match'), etag)) {
     ctx.set('ETag', encoding === undefined ? etag : etag.replace(/"$/, `-${encoding}"`));
     return sendEmpty(ctx, 304);

@@ -89,6 +89,26 @@ test('an upstream without definitions has the embedded library standing in, and 
   expect(seen.names).toContain('SaveImage');
 });
 
+test('programs are shown the classes of text-to-image graphs, without a model as in v1, and pages what runs', async () => {
+  const holdover = await start({});
+  const [program, page] = [
+    await look(holdover.url),
+    await look(holdover.url, { 'Comfy-User': '' }),
+  ];
+  const described = ['CheckpointLoaderSimple', 'LoraLoader', 'KSampler', 'CLIPTextEncode'];
+  expect(described.filter((name) => !program.names.includes(name))).toEqual([]);
+  expect(described.filter((name) => page.names.includes(name))).toEqual([]);
+  const ofClass = async (name: string): Promise<any> =>
+    (await (await fetch(`${holdover.url}/object_info/${name}`)).json())[name];
+  const { input } = await ofClass('KSampler');
+  expect(input.required.sampler_name[0]).toContain('dpmpp_2m');
+  expect((await ofClass('CheckpointLoaderSimple')).input.required.ckpt_name[0]).toEqual([]);
+  const graph = { 1: { class_type: 'CheckpointLoaderSimple', inputs: { ckpt_name: 'a' } } };
+  const body = JSON.stringify({ prompt: graph });
+  const refused = await fetch(`${holdover.url}/prompt`, { method: 'POST', body });
+  expect(refused.status).toBe(400);
+});
+
 test('a file of definitions is followed, and a broken one refuses no prompt', async () => {
   const path = join(await folder(), 'nodes.json');
   await writeFile(path, JSON.stringify(theirs));

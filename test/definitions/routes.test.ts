@@ -1,6 +1,7 @@
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { DefinitionSource, DefinitionsResult } from '../../src/definitions/definitions.ts';
+import { toDefinitions } from '../../src/definitions/parse-definitions.ts';
 import { LosslessNumber } from '../../src/protocol/json.ts';
 import type { ObjectInfo } from '../../src/protocol/v1.ts';
 import { fixedDefinitions } from '../support/app/definitions.ts';
@@ -166,6 +167,33 @@ describe('/object_info', () => {
       const said = ['x-holdover-object-info', 'x-holdover-stale', 'warning'];
       expect(said.map((name) => headers[name])).toEqual(wanted);
     }
+  });
+
+  describe('classes that only programs are shown', () => {
+    beforeEach(() => {
+      const fixed = known;
+      const forPrograms = toDefinitions({ ...INFO, Model: PLAIN } as unknown as ObjectInfo);
+      known = async () => ({ ...(await fixed()), forPrograms }) as DefinitionsResult;
+    });
+
+    test.each<[string, { [name: string]: string }, boolean]>([
+      ['a program', {}, true],
+      ["Node's fetch", { 'Sec-Fetch-Mode': 'cors', 'User-Agent': 'node' }, true],
+      ['a front end', { 'Comfy-User': '' }, false],
+      ['a page', { 'Sec-Fetch-Site': 'same-origin' }, false],
+      ['a browser', { 'User-Agent': 'Mozilla/5.0' }, false],
+    ])('%s: %j', async (_, headers, isShown) => {
+      const answer = await ask(headers);
+      expect('Model' in JSON.parse(textOf(answer))).toBe(isShown);
+      expect(answer.headers.vary).toMatch(/User-Agent, Sec-Fetch-Site, .*Comfy-User/);
+    });
+
+    test('each caller gets one of them by its name', async () => {
+      for (const headers of [{}, { 'Comfy-User': '' }])
+        expect(JSON.parse(textOf(await ask(headers, '/object_info/Model')))).toHaveProperty(
+          'Model',
+        );
+    });
   });
 
   test.each(['/object_info', '/object_info/A'])(
