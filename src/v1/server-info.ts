@@ -42,6 +42,8 @@ function sendEmptyObject(_: unknown, { ctx }: V1Request): void {
 
 /** Version of the v1 server that this one behaves like. Clients read it as numbers between dots. */
 const V1_VERSION = '0.3.64';
+/** Versions of the packages that it requires. Clients in typed languages fail on a `null` here. */
+const V1_PACKAGES = { frontEnd: '1.27.10', templates: '0.1.95' } as const;
 
 /**
  * `/system_stats`: facts about this process in v1's fields. There is neither Python nor a graphics
@@ -57,9 +59,9 @@ function systemStats(version: string): JsonObject {
       ram_total: total,
       ram_free: free,
       comfyui_version: V1_VERSION,
-      required_frontend_version: null,
+      required_frontend_version: V1_PACKAGES.frontEnd,
       installed_templates_version: null,
-      required_templates_version: null,
+      required_templates_version: V1_PACKAGES.templates,
       python_version: `n/a (Holdover ${version}, Node.js ${process.version})`,
       pytorch_version: 'n/a',
       embedded_python: false,

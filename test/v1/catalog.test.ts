@@ -135,6 +135,11 @@ describe('/system_stats', () => {
     );
     const theirs = recorded?.response.body_json as { system: object; devices: object[] };
     const ours = await json('/system_stats');
+    const typesOf = (fields: object): object =>
+      Object.fromEntries(
+        Object.entries(fields).map(([name, value]) => [name, value === null ? null : typeof value]),
+      );
+    expect(typesOf(ours.system ?? {})).toEqual(typesOf(theirs.system));
     expect(Object.keys(ours.system ?? {})).toEqual(Object.keys(theirs.system));
     expect(Object.keys(ours.devices?.[0] ?? {})).toEqual(Object.keys(theirs.devices[0] ?? {}));
     expect(ours.system).toMatchObject({

@@ -22,12 +22,7 @@ const CORS_ON_ERROR = [
   'access-control-allow-credentials: true',
 ];
 
-const MACHINE_FACTS = [
-  'system.required_frontend_version null',
-  'system.required_templates_version null',
-  'system.argv ["holdover"]',
-  'devices[0].index 0',
-];
+const MACHINE_FACTS = ['system.argv ["holdover"]', 'devices[0].index 0'];
 
 const MODEL_FOLDERS: readonly string[] = [
   '[0].folders ["checkpoints"]',
