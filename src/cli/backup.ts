@@ -6,14 +6,9 @@ import { reached } from '../lib/crash-point.ts';
 import { addServerOptions } from '../config/flags.ts';
 import { FILES_FLAGS } from '../config/files.ts';
 import { filesOfBucket } from './backup/bucket-files.ts';
-import {
-  type DataLocation,
-  createBar,
-  runCommand,
-  withFiles,
-  withRedis,
-} from './shared-options.ts';
+import { type DataLocation, runCommand, withFiles, withRedis } from './shared-options.ts';
 import { megabytes, printableName } from './printable-name.ts';
+import { createProgress } from './progress.ts';
 
 type Settings = DataLocation & { readonly keep?: number };
 
@@ -36,7 +31,7 @@ export function backupCommand(argv: readonly string[]): Promise<number> {
 async function runBackup(command: Command): Promise<number> {
   const settings = command.opts<Settings>();
   const into = command.args[0] ?? '';
-  const bar = createBar();
+  const progress = createProgress();
   const { dataDir, keep } = settings;
   const result = await withRedis(settings, async (redis) =>
     withFiles(settings, ({ bucket, recordedBy }) =>
@@ -55,11 +50,11 @@ async function runBackup(command: Command): Promise<number> {
         },
         keep,
         now: Date.now,
-        progress: bar.start,
+        progress: progress.start,
         reached,
       }),
     ),
-  ).finally(bar.stop);
+  ).finally(progress.stop);
   process.stdout.write(textOf(result, into, settings));
   return result.missing.length === 0 ? 0 : 1;
 }

@@ -14,14 +14,9 @@ import { openStore } from '../app/store.ts';
 import { silentLogger } from '../observability/log.ts';
 import { LOCAL_USER } from '../auth/identity.ts';
 import { addServerOptions } from '../config/flags.ts';
-import {
-  type DataLocation,
-  createBar,
-  runCommand,
-  withFiles,
-  withRedis,
-} from './shared-options.ts';
+import { type DataLocation, runCommand, withFiles, withRedis } from './shared-options.ts';
 import { megabytes, printableName } from './printable-name.ts';
+import { createProgress } from './progress.ts';
 
 type Settings = DataLocation & {
   readonly repair?: boolean;
@@ -73,14 +68,22 @@ async function runCheck(
   recorded: RecordedFiles,
   redis: SharedRedis | undefined,
 ): Promise<CheckReport> {
-  const bar = createBar();
+  const progress = createProgress();
   const inUse = redis !== undefined || isInUse(dataDir);
   try {
     return await withFiles({ ...settings, dataDir }, ({ blobs, recordedBy }) =>
-      check({ dataDir, blobs, recordedBy, recorded, inUse, now: Date.now, progress: bar.start }),
+      check({
+        dataDir,
+        blobs,
+        recordedBy,
+        recorded,
+        inUse,
+        now: Date.now,
+        progress: progress.start,
+      }),
     );
   } finally {
-    bar.stop();
+    progress.stop();
   }
 }
 

@@ -15,18 +15,17 @@ import { LOCAL_USER } from '../auth/identity.ts';
 import { createFileCopier } from './import/copy.ts';
 import {
   type FilesImportResult,
-  bytesOf,
   importFiles,
   type FilesToImport,
   budgetWarnings,
   refuseQuota,
   scanFiles,
 } from './import/files.ts';
-import { createProgress } from './import/progress.ts';
 import { type ImportOutcome, failuresOf, reportText } from './import/report.ts';
 import { type Account, accountsIn, importUser, scanUserFolder } from './import/user-data.ts';
 import { type UserFiles, userFilesInBucket, userFilesInFolder } from './import/user-files.ts';
 import { printableName } from './printable-name.ts';
+import { createProgress, totalOf } from './progress.ts';
 import { runCommand } from './shared-options.ts';
 
 /** Flags the import shares with the server. */
@@ -129,11 +128,12 @@ async function importAll(task: ImportTask): Promise<ImportOutcome> {
   const scanned = await scanUserFolder(userFolder, label);
   refuseQuota(scanned, settings);
   const all = [...(files?.found ?? []), ...scanned.found];
-  const progress = createProgress(process.stderr, { files: all.length, bytes: bytesOf(all) });
+  const progress = createProgress();
+  const onBytes = progress.start(totalOf(all));
   const commonOptions = {
     copy: createFileCopier(dir.spool),
     user: LOCAL_USER,
-    onFile: (file: { readonly sizeBytes: number }) => progress.add(file.sizeBytes),
+    onFile: (file: { readonly sizeBytes: number }) => onBytes(file.sizeBytes),
   };
   try {
     const importResult =

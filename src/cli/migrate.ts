@@ -6,7 +6,8 @@ import { type LedgerSource, ledgerSource } from '../config/ledger.ts';
 import { redisNodes } from '../config/redis-hosts.ts';
 import { migrate } from './migrate/migrate.ts';
 import { migrateFiles } from './migrate/migrate-files.ts';
-import { type DataLocation, createBar, runCommand } from './shared-options.ts';
+import { type DataLocation, runCommand } from './shared-options.ts';
+import { createProgress } from './progress.ts';
 
 type Settings = DataLocation & {
   readonly from?: string;
@@ -64,17 +65,14 @@ async function runLedger(
       "'--from' and '--to' must be two of these: \"sqlite\", redis://… of one Redis, redis://… of a cluster",
     );
   }
-  const bar = createBar();
+  const progress = createProgress();
   const records = await migrate({
     from,
     to,
     dataDir: settings.dataDir,
     files: filesSource(settings, process.env),
-    progress(records) {
-      const add = bar.start({ records });
-      return () => add(0);
-    },
-  }).finally(bar.stop);
+    progress: progress.start,
+  }).finally(progress.stop);
   process.stdout.write(
     `Copied and verified ${records} records. Start the servers with --ledger ${to.kind === 'redis' ? 'redis://…' : 'sqlite'}.\n`,
   );
@@ -89,18 +87,15 @@ async function runFiles(
   const [from, to] = [placeOf(fromFiles), placeOf(toFiles)];
   const bucket = to.kind === 'bucket' ? to : from;
   if (bucket.kind === 'folder' || from.kind === to.kind) throw new InvalidSetting(ONE_OF_EACH);
-  const bar = createBar();
+  const progress = createProgress();
   const files = await migrateFiles({
     dataDir: settings.dataDir,
     ledger: ledgerSource(settings.ledger),
     bucket,
     to: to.kind,
     env: process.env,
-    progress(total) {
-      bar.stop();
-      return bar.start(total);
-    },
-  }).finally(bar.stop);
+    progress: progress.start,
+  }).finally(progress.stop);
   const flag = to.kind === 'bucket' ? `with --files ${bucketUrl(to)}` : 'without --files';
   process.stdout.write(`Copied and verified ${files} files. Start the servers ${flag}.\n`);
   return 0;

@@ -2,11 +2,12 @@ import { Command } from 'commander';
 import { type RestoreResult, restore } from './backup/restore.ts';
 import { reached } from '../lib/crash-point.ts';
 import { addServerOptions } from '../config/flags.ts';
-import { type DataLocation, createBar, runCommand } from './shared-options.ts';
+import { type DataLocation, runCommand } from './shared-options.ts';
 import { openBucketOf } from '../app/stored-files.ts';
 import { FILES_FLAGS, filesSource } from '../config/files.ts';
 import { silentLogger } from '../observability/log.ts';
 import { printableName } from './printable-name.ts';
+import { createProgress } from './progress.ts';
 
 type Settings = Omit<DataLocation, 'ledger'> & {
   readonly at?: string;
@@ -29,7 +30,7 @@ export function restoreCommand(argv: readonly string[]): Promise<number> {
 
 async function runRestore(command: Command): Promise<number> {
   const settings = command.opts<Settings>();
-  const bar = createBar();
+  const progress = createProgress();
   const bucket = await openBucketOf(filesSource(settings, process.env), silentLogger());
   try {
     const result = await restore({
@@ -39,17 +40,14 @@ async function runRestore(command: Command): Promise<number> {
       bucket,
       existing: settings.replace === true ? 'move aside' : 'refuse',
       now: Date.now,
-      progress(total) {
-        bar.stop();
-        return bar.start(total);
-      },
+      progress: progress.start,
       reached,
     });
-    bar.stop();
+    progress.stop();
     process.stdout.write(textOf(result, settings, bucket?.identity.url));
     return 0;
   } finally {
-    bar.stop();
+    progress.stop();
     await bucket?.close();
   }
 }

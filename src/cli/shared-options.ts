@@ -12,7 +12,6 @@ import { silentLogger } from '../observability/log.ts';
 import type { Blobs } from '../upstreams/blobs.ts';
 import type { OpenedBucket } from '../upstreams/bucket/open-bucket.ts';
 import { createFolderBlobs } from '../upstreams/folder/folder-blobs.ts';
-import { type ProgressTotal, createProgress } from './import/progress.ts';
 import { printableName } from './printable-name.ts';
 
 /** Settings a command shares with the server whose data it is about. */
@@ -79,20 +78,4 @@ export async function withFiles<T>(
   } finally {
     await bucket?.close();
   }
-}
-
-/** Shows how far it is on standard error: a bar, or lines now and then. */
-export function createBar() {
-  let stop = (): void => {};
-  return {
-    start: (total: ProgressTotal) => {
-      const progress = createProgress(process.stderr, total);
-      stop = () => progress.stop();
-      return (bytes: number) => progress.add(bytes);
-    },
-    stop: () => {
-      stop();
-      stop = () => {};
-    },
-  };
 }

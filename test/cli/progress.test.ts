@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { createProgress } from '../../src/cli/import/progress.ts';
+import { createProgress } from '../../src/cli/progress.ts';
 
 test.each([
   [{ files: 3, bytes: 2 ** 21 }, '1 of 3 files, 1.0 MB\n'],
@@ -9,9 +9,9 @@ test.each([
   onTestFinished(() => void vi.useRealTimers());
   const written: string[] = [];
   const out = { isTTY: false, write: (text: string) => written.push(text) };
-  const progress = createProgress(out as unknown as NodeJS.WriteStream, total);
+  const add = createProgress(out as unknown as NodeJS.WriteStream).start(total);
   vi.setSystemTime(Date.now() + 3000);
-  progress.add(2 ** 20);
+  add(2 ** 20);
   expect(written).toEqual([line]);
 });
 
@@ -19,8 +19,8 @@ test('the cursor and the lines of a terminal stay as they are, since Ctrl-C puts
   const written: string[] = [];
   const out = { isTTY: true, columns: 80, write: (text: string) => written.push(text) };
   const total = { files: 123_456, bytes: 2 ** 37 };
-  const progress = createProgress(out as unknown as NodeJS.WriteStream, total);
-  progress.add(2 ** 36);
+  const progress = createProgress(out as unknown as NodeJS.WriteStream);
+  progress.start(total)(2 ** 36);
   progress.stop();
   expect(written.join('')).toContain('1 of 123456 files, 65536.0 MB');
   expect(written.join('')).not.toContain('?25l');

@@ -21,6 +21,7 @@ import {
   removeBackup,
 } from './backups.ts';
 import { type ListedFile, writeManifest } from './manifest.ts';
+import { type StartProgress, totalOf } from '../progress.ts';
 import { type RecordedFiles, blobPath } from './records.ts';
 
 /** Small files at the top of a data folder that a restore needs: its secret and its ids. */
@@ -37,8 +38,7 @@ export type BackupOptions = {
   /** Complete backups to keep; `undefined`: all. */
   readonly keep: number | undefined;
   readonly now: () => number;
-  /** Called once, when the total is known. */
-  readonly progress: (total: { files: number; bytes: number }) => (bytes: number) => void;
+  readonly progress: StartProgress;
   /** Tests let the process die there. */
   readonly reached: (moment: CrashPoint) => void;
 };
@@ -184,8 +184,7 @@ async function copyBlobs(
   blobs: BlobCopier,
 ) {
   const first = await records.list();
-  const bytes = first.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
-  const onFile = progress({ files: first.length, bytes });
+  const onFile = progress(totalOf(first));
   async function copyAll(batch: readonly RecordedBlob[]): Promise<Map<string, string>> {
     const failedHashes = new Map<string, string>();
     await forEachConcurrently(MAX_CONCURRENT, batch, async (blob) => {

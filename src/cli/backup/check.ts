@@ -7,6 +7,7 @@ import { createHasher } from '../../lib/hash.ts';
 import { isStorageUnavailable } from '../../lib/storage-errors.ts';
 import type { Blobs, StoredBlob } from '../../upstreams/blobs.ts';
 import { WrongBytes } from '../../upstreams/bucket/errors.ts';
+import { type StartProgress, totalOf } from '../progress.ts';
 import { type RecordedFiles, blobPath, isRecordedBy } from './records.ts';
 
 /** Bytes on record that are not as they should be, and the names clients know them by. */
@@ -53,7 +54,7 @@ export type CheckOptions = {
   /** A server puts a file in its place a moment before it records it. */
   readonly inUse: boolean;
   readonly now: () => number;
-  readonly progress: (total: { files: number; bytes: number }) => (bytes: number) => void;
+  readonly progress: StartProgress;
 };
 
 const MAX_CONCURRENT = 4;
@@ -75,8 +76,7 @@ export async function check(options: CheckOptions): Promise<CheckReport> {
   if (state === 'damaged') return { ...common, recorded: null, trouble: [], orphans: [] };
   const named = state === 'ok' ? await recorded.list() : [];
   const found = await compare(options, named, state);
-  const bytes = named.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
-  return { ...common, recorded: { files: named.length, bytes }, ...found };
+  return { ...common, recorded: totalOf(named), ...found };
 }
 
 /** True when there is nothing to do for a person. */
@@ -96,8 +96,8 @@ async function compare(
   const onRecord = new Set(named.map(({ hash }) => hash));
   const unrecorded: StoredBlob[] = [];
   for await (const blob of blobs.list()) if (!onRecord.has(blob.hash)) unrecorded.push(blob);
-  const bytes = named.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
-  const reportProgress = progress({ files: named.length + unrecorded.length, bytes });
+  const { files, bytes } = totalOf(named);
+  const reportProgress = progress({ files: files + unrecorded.length, bytes });
   const damage = new Map<string, DamagedFile['why']>();
   await forEachConcurrently(MAX_CONCURRENT, named, async ({ hash, sizeBytes }) => {
     const why = await inspectBlob(blobs, hash);

@@ -3,8 +3,9 @@ import { join } from 'node:path';
 import { reached } from '../../lib/crash-point.ts';
 import { hashFile } from '../../lib/hash.ts';
 import type { OpenedBucket } from '../../upstreams/bucket/open-bucket.ts';
-import { type CopyOptions, type FilesSource, copyFiles, finishCopy } from '../files/copy-files.ts';
+import { type FilesSource, copyFiles, finishCopy } from '../files/copy-files.ts';
 import { type FilesPlace, isInBucket, placeInBucket, removeCopying } from '../files/places.ts';
+import type { StartProgress } from '../progress.ts';
 import type { Backup } from './backups.ts';
 
 /** Paths of a backup that are in a bucket, and not in a data folder beside one. */
@@ -19,7 +20,7 @@ export type FilesInBucket = { readonly url: string; finish(): Promise<void> };
 export async function restoreIntoBucket(
   backup: Backup,
   bucket: OpenedBucket,
-  { dataDir, progress }: Pick<CopyOptions, 'progress'> & { readonly dataDir: string },
+  { dataDir, progress }: { readonly dataDir: string; readonly progress: StartProgress },
 ): Promise<FilesInBucket> {
   const to = placeInBucket(bucket, dataDir);
   const { source, createdAt } = backup.manifest;

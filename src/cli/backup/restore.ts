@@ -11,6 +11,7 @@ import { inspectDatabase, recordedBlobs } from '../../ledger/sqlite/inspect.ts';
 import { forEachConcurrently } from '../../lib/concurrency.ts';
 import { copyTo, filesBelow, inUseText, refuseNested, tryLock } from './copy.ts';
 import { type Backup, backupsIn } from './backups.ts';
+import { type StartProgress, totalOf } from '../progress.ts';
 import type { Manifest } from './manifest.ts';
 import { blobPath } from './records.ts';
 import { belongsInBucket, restoreIntoBucket } from './restore-files.ts';
@@ -26,7 +27,7 @@ export type RestoreOptions = {
   /** Present content of the data folder: refused, or moved to a folder of its own inside of it. */
   readonly existing: 'refuse' | 'move aside';
   readonly now: () => number;
-  readonly progress: (total: { files: number; bytes: number }) => (bytes: number) => void;
+  readonly progress: StartProgress;
   /** Tests let the process die there. */
   readonly reached: (moment: CrashPoint) => void;
 };
@@ -124,8 +125,7 @@ async function copyVerified(
     bucketUrl === undefined
       ? manifest.files
       : manifest.files.filter((file) => !belongsInBucket(file.path));
-  const bytes = files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
-  const onFile = progress({ files: files.length, bytes });
+  const onFile = progress(totalOf(files));
   await forEachConcurrently(MAX_CONCURRENT, files, async ({ path: file, hash, sizeBytes }) => {
     const copied = await copyTo(join(path, file), join(copying, file), { dir, hash });
     if (!copied.ok) throw new Error(`the backup ${name} is damaged: ${file} is ${copied.why}`);

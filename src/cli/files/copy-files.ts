@@ -1,6 +1,7 @@
 import { UNFINISHED_COPY } from '../../data-folder/bind-bucket.ts';
 import { forEachConcurrently } from '../../lib/concurrency.ts';
 import { reached } from '../../lib/crash-point.ts';
+import { type StartProgress, totalOf } from '../progress.ts';
 import type { FilesPlace, PlacedFile } from './places.ts';
 
 /** The source of a copy: it lists and hands out files, and is never written. */
@@ -11,8 +12,8 @@ export type CopyOptions = {
   readonly to: FilesPlace;
   /** The same each time the copy is made again: the target takes no other one meanwhile. */
   readonly id: string;
-  /** Called once for copying and once for verifying; what it returns is called after each file. */
-  readonly progress: (total: { files: number; bytes: number }) => (bytes: number) => void;
+  /** Called once for copying and once for verifying. */
+  readonly progress: StartProgress;
 };
 
 const MAX_CONCURRENT = 8;
@@ -117,13 +118,6 @@ async function verify(
 function namedHash(path: string): string | undefined {
   const hex = NAMED_BY_HASH.exec(path)?.[1];
   return hex === undefined ? undefined : `blake3:${hex}`;
-}
-
-function totalOf(files: readonly PlacedFile[]): { files: number; bytes: number } {
-  return {
-    files: files.length,
-    bytes: files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),
-  };
 }
 
 function damagedText({ name }: FilesSource, damaged: readonly string[]): string {

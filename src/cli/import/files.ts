@@ -15,6 +15,7 @@ import type { Flags } from '../../config/flags.ts';
 import { MEBIBYTE } from '../../config/parse-values.ts';
 import { safeName } from '../../files/safe-name.ts';
 import { megabytes } from '../printable-name.ts';
+import { totalOf } from '../progress.ts';
 
 /** A file of v1's `input` or `output`, and what v1 clients call it. */
 type FileToImport = FoundFile & { readonly type: 'input' | 'output' };
@@ -57,22 +58,19 @@ export async function importFiles(
       options.onFile(file);
     });
     const recorded = await record(options, copies, result);
-    result.files += recorded.length;
-    result.bytes += bytesOf(recorded.map(({ file }) => file));
+    const { files: count, bytes } = totalOf(recorded.map(({ file }) => file));
+    result.files += count;
+    result.bytes += bytes;
     reached('import-recorded');
   }
   return result;
-}
-
-export function bytesOf(files: readonly { readonly sizeBytes: number }[]): number {
-  return files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
 }
 
 function* batchesOf(files: readonly FileToImport[]): Generator<readonly FileToImport[]> {
   let batch: FileToImport[] = [];
   for (const file of files) {
     batch.push(file);
-    if (batch.length < BATCH.files && bytesOf(batch) < BATCH.bytes) continue;
+    if (batch.length < BATCH.files && totalOf(batch).bytes < BATCH.bytes) continue;
     yield batch;
     batch = [];
   }
@@ -220,7 +218,7 @@ export async function budgetWarnings(
 
 /** Beyond its quota a user could save nothing more. */
 export function refuseQuota({ found }: Scan, { userdataQuota }: ImportLimits): void {
-  const bytes = bytesOf(found);
+  const { bytes } = totalOf(found);
   if (bytes <= userdataQuota * MEBIBYTE) return;
   throw new InvalidSetting(
     `the user's files are ${megabytes(bytes)}, and --userdata-quota is ${userdataQuota} MB: ` +

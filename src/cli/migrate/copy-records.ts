@@ -9,6 +9,7 @@ import {
   recordId,
 } from './records.ts';
 import { reached } from '../../lib/crash-point.ts';
+import type { StartProgress } from '../progress.ts';
 
 /** One side of a migration. */
 export type LedgerSide = {
@@ -32,14 +33,14 @@ export async function countRecords({ records }: LedgerSide): Promise<number> {
 export async function copyRecords(
   from: LedgerSide,
   to: LedgerSide,
-  onRow: () => void,
+  onRow: ReturnType<StartProgress>,
 ): Promise<void> {
   for (const kind of KINDS) {
     const copied = await idsOf(to, kind);
     for await (const row of from.records.read(kind)) {
       if (!copied.has(recordId(kind, row))) await writeRow(to, kind, row);
       reached('migrate-row');
-      onRow();
+      onRow(0);
     }
   }
 }
@@ -104,10 +105,10 @@ const WRITERS: Writers = {
   modelCalls: ({ ledger }, row) => ledger.modelCalls.insert(row),
   replays: ({ ledger }, row) => writeReplay(ledger, row),
   assets: ({ ledger }, row) => ledger.assets.insert(row),
-  assetKeys: ({ records }, row) => records.writeAssetKey(row),
+  assetKeys: ({ records }, row) => records.writeKey('assetKeys', row),
   files: ({ ledger }, row) => ledger.files.claim(row),
   jobs: ({ ledger }, row) => ledger.jobs.insert(row),
-  jobKeys: ({ records }, row) => records.writeJobKey(row),
+  jobKeys: ({ records }, row) => records.writeKey('jobKeys', row),
   prompts: ({ ledger }, row) => writePrompt(ledger, row),
 };
 

@@ -5,8 +5,9 @@ import { bucketOf, makeDataDir, placeBucketOf } from '../../data-folder/data-dir
 import { reached } from '../../lib/crash-point.ts';
 import { silentLogger } from '../../observability/log.ts';
 import { type OpenedBucket, openBucket } from '../../upstreams/bucket/open-bucket.ts';
-import { type CopyOptions, copyFiles, finishCopy } from '../files/copy-files.ts';
+import { copyFiles, finishCopy } from '../files/copy-files.ts';
 import { type FilesPlace, placeInBucket, placeInFolder, removeCopying } from '../files/places.ts';
+import type { StartProgress } from '../progress.ts';
 import { type OpenSide, openSource } from './open-sides.ts';
 
 export type FilesMigrationOptions = {
@@ -15,7 +16,7 @@ export type FilesMigrationOptions = {
   readonly bucket: BucketSource;
   readonly to: 'bucket' | 'folder';
   readonly env: NodeJS.ProcessEnv;
-  readonly progress: CopyOptions['progress'];
+  readonly progress: StartProgress;
 };
 
 type Places = { readonly from: FilesPlace; readonly to: FilesPlace };

@@ -1,6 +1,7 @@
 import type { FilesSource } from '../../config/files.ts';
 import type { LedgerSource } from '../../config/ledger.ts';
 import { reached } from '../../lib/crash-point.ts';
+import type { StartProgress } from '../progress.ts';
 import { type FilesIds, openFilesIds } from './files-ids.ts';
 import { copyRecords, countRecords, differences } from './copy-records.ts';
 import { type OpenSide, type TargetSide, openSource, openTarget, secretOf } from './open-sides.ts';
@@ -11,8 +12,7 @@ export type MigrationOptions = {
   readonly dataDir: string;
   /** Where the files of the ledger are, and stay. */
   readonly files: FilesSource;
-  /** Called with the number of records; what it returns is called after each. */
-  readonly progress: (records: number) => () => void;
+  readonly progress: StartProgress;
 };
 
 /**
@@ -58,7 +58,7 @@ async function copy(
   const secret = await secretOf(source, dataDir);
   await target.records.setSource(source.identity.id);
   const records = await countRecords(source);
-  await copyRecords(source, target, progress(records));
+  await copyRecords(source, target, progress({ records }));
   const found = await differences(source, target);
   if (found.length > 0) {
     throw new Error(`the copy is not the same as its source: ${found.join('; ')}`);

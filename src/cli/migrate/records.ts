@@ -52,6 +52,9 @@ export type RecordRows = {
 
 export type RecordKind = keyof RecordRows;
 
+/** Kinds of single-use keys. */
+type KeyKind = 'assetKeys' | 'jobKeys';
+
 type Kinds = {
   readonly [Kind in RecordKind]: {
     readonly columns: Columns<object>;
@@ -101,8 +104,7 @@ export function recordId<Kind extends RecordKind>(kind: Kind, row: RecordRows[Ki
  */
 export interface LedgerRecords {
   read<Kind extends RecordKind>(kind: Kind): AsyncIterable<RecordRows[Kind]>;
-  writeJobKey(row: JobKeyRow): Promise<void>;
-  writeAssetKey(row: AssetKeyRow): Promise<void>;
+  writeKey<Kind extends KeyKind>(kind: Kind, row: RecordRows[Kind]): Promise<void>;
   /** The id of the ledger whose records are being copied into this one. */
   source(): Promise<string | undefined>;
   setSource(ledgerId: string): Promise<void>;

@@ -57,17 +57,13 @@ export function redisLedgerRecords(links: RedisConnections): LedgerRecords {
 
   return {
     read: (kind) => read(kind) as never,
-    async writeJobKey({ user, key, claimedAtMs, jobId }) {
-      const id = joinKey(user, key);
-      const fields = jobId === null ? [] : ['jobId', jobId];
-      await redis.hset(`${startOf(user)}key:${id}`, 'claimedAtMs', claimedAtMs, ...fields);
-      await redis.zadd(`${startOf(user)}keys:age`, claimedAtMs, id);
-    },
-    async writeAssetKey({ user, key, ...claimed }) {
-      const id = joinKey(user, key);
-      const createdNew = claimed.createdNew ? '1' : '';
-      await redis.hset(`${startOf(user)}asset-key:${id}`, { ...claimed, createdNew });
-      await redis.zadd(`${startOf(user)}asset-keys:age`, claimed.claimedAtMs, id);
+    async writeKey(kind, { user, key, ...fields }) {
+      const [id, keys] = [joinKey(user, key), `${startOf(user)}${NAMES[kind]}`];
+      const cells = Object.entries(fields).flatMap(([name, value]) =>
+        value === null ? [] : [name, typeof value === 'boolean' ? (value ? '1' : '') : value],
+      );
+      await redis.hset(`${keys}:${id}`, ...cells);
+      await redis.zadd(`${keys}s:age`, fields.claimedAtMs, id);
     },
     source: async () => (await redis.get(`${prefix}${MIGRATION_KEY}`)) ?? undefined,
     setSource: async (ledgerId) => void (await redis.set(`${prefix}${MIGRATION_KEY}`, ledgerId)),

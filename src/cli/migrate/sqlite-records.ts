@@ -15,14 +15,14 @@ const BUSY_TIMEOUT_MS = 10_000;
 /** In the table `identity`. */
 const SOURCE = 'migrated_from';
 
-/** The statement that gives rowids in order; `undefined`: rows are read by id. */
+/** Rowids in order; those of all other kinds are read by id. */
 const ORDERED: { readonly [kind in RecordKind]?: readonly string[] } = {
-  assets: ['SELECT rowid AS at FROM assets ORDER BY rowid'],
-  files: ['SELECT rowid AS at FROM files ORDER BY rowid'],
-  jobs: ['SELECT rowid AS at FROM jobs ORDER BY rowid'],
+  assets: ['assets ORDER BY rowid'],
+  files: ['files ORDER BY rowid'],
+  jobs: ['jobs ORDER BY rowid'],
   prompts: [
-    `SELECT rowid AS at FROM prompts WHERE state = 'done' ORDER BY user, done_seq`,
-    `SELECT rowid AS at FROM prompts WHERE state <> 'done' ORDER BY rowid`,
+    `prompts WHERE state = 'done' ORDER BY user, done_seq`,
+    `prompts WHERE state <> 'done' ORDER BY rowid`,
   ],
 };
 
@@ -44,8 +44,6 @@ const TABLES = {
 export function openSqliteRecords(path: string): LedgerRecords & { close(): void } {
   const db = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS });
   const texts = longTexts(db, createWriter(db));
-  const run = async (sql: string, ...values: (string | number | null)[]): Promise<void> =>
-    void db.prepare(sql).run(...values);
 
   /** With its long texts, which are stored beside it. */
   function whole(kind: RecordKind, row: object): object {
@@ -70,24 +68,18 @@ export function openSqliteRecords(path: string): LedgerRecords & { close(): void
         if (found) yield whole(kind, { ...sql.row(found) }) as never;
       }
     },
-    writeJobKey: ({ user, key, claimedAtMs, jobId }) =>
-      run('INSERT OR IGNORE INTO keys VALUES (?, ?, ?, ?)', user, key, claimedAtMs, jobId),
-    writeAssetKey: ({ user, key, fingerprint, assetId, createdNew, claimedAtMs }) =>
-      run(
-        `INSERT OR IGNORE INTO asset_keys (user, key, fingerprint, asset_id, created_new,
-          claimed_at_ms) VALUES (?, ?, ?, ?, ?, ?)`,
-        user,
-        key,
-        fingerprint,
-        assetId,
-        Number(createdNew),
-        claimedAtMs,
-      ),
+    async writeKey(kind, row) {
+      const sql = sqlColumns<object>(RECORD_KINDS[kind].columns);
+      const insert = db.prepare(`INSERT OR IGNORE INTO ${TABLES[kind]} ${sql.insert}`);
+      insert.run(...sql.values(row));
+    },
     async source() {
       const found = db.prepare('SELECT value FROM identity WHERE name = ?').get(SOURCE);
       return (found as { value: string } | undefined)?.value;
     },
-    setSource: (ledgerId) => run('INSERT OR REPLACE INTO identity VALUES (?, ?)', SOURCE, ledgerId),
+    async setSource(ledgerId) {
+      db.prepare('INSERT OR REPLACE INTO identity VALUES (?, ?)').run(SOURCE, ledgerId);
+    },
     // Servers find it by its name, which it gets once it is complete.
     release: async () => {},
     close: () => db.close(),
@@ -97,8 +89,8 @@ export function openSqliteRecords(path: string): LedgerRecords & { close(): void
 function rowsOf(db: Database, kind: RecordKind): readonly number[] {
   const ordered = ORDERED[kind];
   if (ordered) {
-    const found = ordered.flatMap((sql) => db.prepare(sql).all() as { at: number }[]);
-    return found.map(({ at }) => at);
+    const found = ordered.flatMap((rows) => db.prepare(`SELECT rowid AS at FROM ${rows}`).all());
+    return (found as { at: number }[]).map(({ at }) => at);
   }
   const { select } = sqlColumns<object>(RECORD_KINDS[kind].columns);
   const found = db.prepare(`SELECT rowid AS at, ${select()} FROM ${TABLES[kind]}`).all();

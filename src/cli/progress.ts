@@ -1,0 +1,68 @@
+import { SingleBar } from 'cli-progress';
+import { megabytes } from './printable-name.ts';
+
+/** The work: files that are read, or records of a ledger. */
+type ProgressTotal =
+  | { readonly files: number; readonly bytes: number }
+  | { readonly records: number };
+
+/** The work of reading these files. */
+export function totalOf(files: readonly { readonly sizeBytes: number }[]) {
+  return { files: files.length, bytes: files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0) };
+}
+
+/** Called when the size of a part of the work is known; what it returns is called after each item. */
+export type StartProgress = (total: ProgressTotal) => (bytes: number) => void;
+
+type Shown = { show(text: string, value: number): void; stop(): void };
+
+/** Tells people how far it is: a bar on a terminal; elsewhere a line now and then. */
+export function createProgress(out: NodeJS.WriteStream = process.stderr) {
+  let shown: Shown | undefined;
+  const stop = (): void => shown?.stop();
+  const start: StartProgress = (total) => {
+    stop();
+    let [items, bytes] = [0, 0];
+    shown = out.isTTY ? bar(out, total) : lines(out);
+    return (more) => {
+      items++;
+      bytes += more;
+      shown?.show(textOf(total, items, bytes), items + bytes);
+    };
+  };
+  return { start, stop };
+}
+
+function bar(stream: NodeJS.WriteStream, total: ProgressTotal): Shown {
+  const shown = new SingleBar({
+    stream,
+    format: '{bar} {percentage}%  {done}  {eta_formatted} left',
+    barsize: 20,
+    // The terminal stays as it is: Ctrl-C would not put it back.
+    linewrap: true,
+    etaBuffer: 200,
+  });
+  // A folder of empty files has a length, too.
+  const length = 'records' in total ? total.records : total.bytes + total.files;
+  shown.start(length, 0, { done: textOf(total, 0, 0) });
+  return { show: (done, value) => shown.update(value, { done }), stop: () => shown.stop() };
+}
+
+const LINE_EVERY_MS = 2000;
+
+function lines(out: NodeJS.WriteStream): Shown {
+  let printedAtMs = Date.now();
+  return {
+    show(text) {
+      if (Date.now() - printedAtMs < LINE_EVERY_MS) return;
+      printedAtMs = Date.now();
+      out.write(`${text}\n`);
+    },
+    stop() {},
+  };
+}
+
+function textOf(total: ProgressTotal, items: number, bytes: number): string {
+  if ('records' in total) return `${items} of ${total.records} records`;
+  return `${items} of ${total.files} files, ${megabytes(bytes)}`;
+}
