@@ -5,7 +5,6 @@ import type { LazyModelRouter } from '../models/lazy-router.ts';
 import { withRouteLabel } from '../observability/metrics.ts';
 import type { Frontend } from '../pages/frontend.ts';
 import { homePage } from '../pages/home-page.ts';
-import { reportRoute } from '../pages/usage-report-route.ts';
 import type { PassThrough } from '../upstreams/passthrough/pass-through.ts';
 import { catalogRoutes } from '../v1/catalog.ts';
 import { fileRoutes, signedViewMiddleware } from '../v1/file-routes.ts';
@@ -92,7 +91,7 @@ export function publicMiddleware(
   services: Services,
   { frontend, models, passThrough }: Mounts,
 ): readonly Koa.Middleware[] {
-  const { upstream, metrics, config, auth, ledger, usageCounter } = services;
+  const { upstream, metrics, config, auth } = services;
   const startPage = homePage({
     version: packageVersion(),
     upstream: upstreamName(config.upstream),
@@ -100,16 +99,10 @@ export function publicMiddleware(
     addresses: auth.addresses,
   });
   const parts = neededParts(services);
-  const report = reportRoute({
-    calls: ledger.calls,
-    usageCounter,
-    authenticate: auth.authenticate,
-  });
   return [
     withRouteLabel('/(healthz|readyz)', healthRoutes({ jobs: upstream.runner.jobs, parts })),
     metrics.serve,
     withRouteLabel('/holdover/api/*', openConsole(services, createJobQueueReason(parts, services))),
-    withRouteLabel('/holdover', report),
     withRouteLabel('/holdover', startPage),
     ...mountEmbeddedV2(services).map((v2) => withRouteLabel('/api/v2/*', v2)),
     ...(passThrough

@@ -45,6 +45,8 @@ export type ConsoleServices = {
 };
 
 const PREFIX = '/holdover/api/';
+/** The report of a caller's own clients, for programs. */
+const REPORT_PATH = '/holdover/report.json';
 
 /** Paths of the API. None is a path of v1 with `/holdover` in front, which a public prefix may be. */
 const PATHS = [
@@ -71,12 +73,16 @@ export function consoleRoutes(
   handlers: ConsoleHandlers,
 ): Koa.Middleware {
   const table = new Map(Object.entries(handlers));
-  return (ctx, next) => (ctx.path.startsWith(PREFIX) ? answer(ctx) : next());
-
-  async function answer(ctx: Koa.Context): Promise<void> {
-    ctx.set('Cache-Control', 'no-store');
+  return (ctx, next) => {
     const method = ctx.method === 'HEAD' ? 'GET' : ctx.method;
-    const handler = table.get(`${method} ${ctx.path.slice(PREFIX.length)}`);
+    if (ctx.path === REPORT_PATH && method === 'GET') return answer(ctx, 'GET clients');
+    if (!ctx.path.startsWith(PREFIX)) return next();
+    return answer(ctx, `${method} ${ctx.path.slice(PREFIX.length)}`);
+  };
+
+  async function answer(ctx: Koa.Context, name: string): Promise<void> {
+    ctx.set('Cache-Control', 'no-store');
+    const handler = table.get(name);
     if (handler === undefined) throw new V1Error(404, plainError('not_found', 'No such route.'));
     const caller = await services.authenticate(ctx.req);
     if (caller === undefined) {

@@ -7,6 +7,7 @@ import {
   DIFFERENCE_RULES,
   type DifferenceName,
   type FrameFacts,
+  type Rule,
 } from './traffic/difference-rules.ts';
 
 type Call = Pick<TrafficEntry, 'method' | 'target' | 'status'>;
@@ -35,11 +36,6 @@ export function frameDifferences(
 ): readonly DifferenceName[] {
   return namesWhere((rule) => rule.frame?.({ type, text, bytes, isRemote }) === true);
 }
-
-type Rule = {
-  readonly call?: (facts: CallFacts) => boolean;
-  readonly frame?: (facts: FrameFacts) => boolean;
-};
 
 const NAMED_RULES = Object.entries(DIFFERENCE_RULES) as [DifferenceName, Rule][];
 

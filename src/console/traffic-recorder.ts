@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { LRUCache } from 'lru-cache';
 import { agentOf, clientIdIn } from '../auth/calling-client.ts';
 import {
   V2_CALLS,
@@ -7,9 +8,11 @@ import {
   type PortCall,
 } from '../observability/intercepted-port.ts';
 import type { SecretRedactor } from '../observability/secret-redactor.ts';
+import { type FindPromptId, createTrafficLinks } from '../observability/traffic-links.ts';
 import type { SocketFrame } from '../observability/described-frame.ts';
 import type { FrameObserver } from '../observability/traffic-log.ts';
 import { describeArguments } from '../observability/v2-descriptions.ts';
+import { atMost } from '../lib/lru-size.ts';
 import { withoutCredentials } from '../protocol/url-credentials.ts';
 import type { Caller, JobApi, JobEvent, Result } from '../protocol/job-api.ts';
 import type { AnsweredHttpCall } from './traffic/answered-call.ts';
@@ -18,7 +21,6 @@ import { differencesOf, frameDifferences } from './differences.ts';
 import { apiOf, isOfPage, pictureIn } from './traffic/recorded-call.ts';
 import { createShowText, shortText, shownHeaders } from './traffic/shown-text.ts';
 import { frameEntry } from './traffic/frames.ts';
-import { type FindPromptId, createTrafficLinks } from './traffic/links.ts';
 import { type RecordedEntry, createTrafficStore } from './traffic-store.ts';
 import { answerBody, eventEntry, requestBody, statusOfAnswer } from './traffic/v2-calls.ts';
 
@@ -33,6 +35,8 @@ type RecorderOptions = {
   readonly isRemote: boolean;
 };
 
+const MAX_PROMPTS = 5000;
+
 export function createTrafficRecorder({ now, secrets, promptIdOf, isRemote }: RecorderOptions) {
   const store = createTrafficStore({ now });
   const callOfRequest = new WeakMap<IncomingMessage, RecordedEntry>();
@@ -40,6 +44,9 @@ export function createTrafficRecorder({ now, secrets, promptIdOf, isRemote }: Re
   /** Callers of Holdover's own page, which are not recorded. */
   const ownCallers = new WeakSet<Caller>();
   const links = createTrafficLinks(promptIdOf);
+  /** For each prompt the call that submitted it, and the latest v2 call or event about it. */
+  const submissions = new LRUCache<string, number>(atMost(MAX_PROMPTS));
+  const lastV2 = new LRUCache<string, number>(atMost(MAX_PROMPTS));
   const showText = createShowText(secrets);
 
   /** A call has come; its user is not known yet. */
@@ -54,11 +61,6 @@ export function createTrafficRecorder({ now, secrets, promptIdOf, isRemote }: Re
       requestType: request.headers['content-type'] ?? '',
       entry: {
         kind: 'call',
-        at_ms: now(),
-        ms: null,
-        prompt_id: null,
-        job_id: null,
-        cause_id: null,
         method,
         target: withoutCredentials(url),
         api: apiOf(url),
@@ -107,11 +109,8 @@ export function createTrafficRecorder({ now, secrets, promptIdOf, isRemote }: Re
         : { response: body, responseType: bodyType }),
       entry: {
         kind: 'frame',
-        at_ms: now(),
-        ms: null,
         prompt_id: prompt === undefined ? null : shortText(showText, prompt),
-        job_id: null,
-        cause_id: direction === 'out' ? links.lastV2(user, prompt) : null,
+        cause_id: direction === 'out' ? causeIn(lastV2, user, prompt) : null,
         direction,
         sid,
         ...line,
@@ -136,11 +135,9 @@ export function createTrafficRecorder({ now, secrets, promptIdOf, isRemote }: Re
       ...requestBody(method, args.slice(1)),
       entry: {
         kind: 'v2_call',
-        at_ms: now(),
-        ms: null,
         prompt_id: promptId,
         job_id: jobId ?? null,
-        cause_id: cause?.entry.id ?? links.submission(user, promptId),
+        cause_id: cause?.entry.id ?? causeIn(submissions, user, promptId),
         method: verb,
         target,
       },
@@ -148,7 +145,9 @@ export function createTrafficRecorder({ now, secrets, promptIdOf, isRemote }: Re
     try {
       const answer = await call(...args);
       endPortCall(recorded, method, { caller, answer });
-      return method === 'events' ? observedStream(recorded, answer) : answer;
+      return method === 'events'
+        ? observeEvents(answer, { onEvent: (event) => recordEvent(recorded, event) })
+        : answer;
     } catch (error) {
       store.update(recorded, { ms: now() - recorded.entry.at_ms, status: 0 });
       throw error;
@@ -174,40 +173,40 @@ export function createTrafficRecorder({ now, secrets, promptIdOf, isRemote }: Re
     });
     const cause = callOfCaller.get(caller);
     if (method === 'submit' && promptId !== null && cause) {
-      links.setSubmission(caller, promptId, cause.entry.id);
+      linkSubmission(caller, promptId, cause);
     }
-    if (method === 'get') links.setLastV2(caller.user, promptId, recorded.entry.id);
+    if (method === 'get') rememberLastV2(caller.user, promptId, recorded);
   }
 
-  function observedStream(recorded: RecordedEntry, answer: Result<unknown>): Result<unknown> {
-    if (!answer.ok) return answer;
-    const { user } = recorded;
-    const onEvent = (event: JobEvent): void => {
-      if (!store.isWanted(user)) return;
-      const { body, bodyType, text, ...described } = eventEntry(event);
-      const jobId = recorded.entry.job_id;
-      const promptId =
-        recorded.entry.prompt_id ??
-        links.promptOf({ user: user ?? '' }, jobId ?? undefined) ??
-        null;
-      const added = store.add({
-        user,
-        response: body,
-        responseType: bodyType,
-        entry: {
-          kind: 'v2_event',
-          at_ms: now(),
-          ms: null,
-          prompt_id: promptId,
-          job_id: jobId,
-          cause_id: recorded.entry.id,
-          text: shortText(showText, text),
-          ...described,
-        },
-      });
-      links.setLastV2(user ?? '', promptId, added.entry.id);
-    };
-    return { ...answer, value: observeEvents(answer.value as AsyncIterable<JobEvent>, onEvent) };
+  /** `stream`: the call that asked for the events. */
+  function recordEvent(stream: RecordedEntry, event: JobEvent): void {
+    const { user = '', entry } = stream;
+    if (!store.isWanted(user)) return;
+    const { body, bodyType, text, ...described } = eventEntry(event);
+    const promptId = entry.prompt_id ?? links.promptOf({ user }, entry.job_id ?? undefined) ?? null;
+    const added = store.add({
+      user,
+      response: body,
+      responseType: bodyType,
+      entry: {
+        kind: 'v2_event',
+        prompt_id: promptId,
+        job_id: entry.job_id,
+        cause_id: entry.id,
+        text: shortText(showText, text),
+        ...described,
+      },
+    });
+    rememberLastV2(user, promptId, added);
+  }
+
+  function linkSubmission(caller: Caller, promptId: string, { entry }: RecordedEntry): void {
+    links.linkCaller(caller, promptId);
+    submissions.set(`${caller.user} ${promptId}`, entry.id);
+  }
+
+  function rememberLastV2(user: string, promptId: string | null, { entry }: RecordedEntry): void {
+    if (promptId !== null) lastV2.set(`${user} ${promptId}`, entry.id);
   }
 
   return {
@@ -228,7 +227,7 @@ export function createTrafficRecorder({ now, secrets, promptIdOf, isRemote }: Re
       const recorded = callOfCaller.get(caller);
       if (recorded === undefined) return;
       store.update(recorded, { prompt_id: promptId });
-      links.setSubmission(caller, promptId, recorded.entry.id);
+      linkSubmission(caller, promptId, recorded);
     },
     /** A call was answered: its prompts and its user are known. */
     answered(this: void, call: AnsweredHttpCall, request: IncomingMessage): void {
@@ -248,11 +247,7 @@ export function createTrafficRecorder({ now, secrets, promptIdOf, isRemote }: Re
         requestHeaders: shownHeaders(request.headers),
         entry: {
           kind: 'call',
-          at_ms: now(),
           ms: 0,
-          prompt_id: null,
-          job_id: null,
-          cause_id: null,
           method: 'GET',
           target,
           api: 'v1',
@@ -276,4 +271,12 @@ export function createTrafficRecorder({ now, secrets, promptIdOf, isRemote }: Re
       }),
     close: () => store.close(),
   };
+}
+
+function causeIn(
+  causes: LRUCache<string, number>,
+  user: string,
+  promptId: string | null | undefined,
+): number | null {
+  return causes.get(`${user} ${promptId}`) ?? null;
 }

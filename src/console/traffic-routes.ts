@@ -131,17 +131,13 @@ function detailOf(
   recorded: RecordedEntry,
   { user, showText }: Pick<TrafficScope, 'user'> & { readonly showText: ShowText },
 ): TrafficDetail {
-  const { entry, requestHeaders = [], responseHeaders = [], contentStart } = recorded;
-  const { target } = entry;
-  const encoding = responseHeaders.find(([name]) => name === 'content-encoding')?.[1];
-  const request = { body: recorded.request, contentType: recorded.requestType };
-  const response = { body: recorded.response, contentType: recorded.responseType, encoding };
+  const { entry, requestHeaders = [], responseHeaders = [] } = recorded;
   return {
     entry: { ...entry, is_other_user: recorded.user !== user },
     request_headers: requestHeaders,
     response_headers: responseHeaders,
-    request: shownBody({ ...request, target, contentStart }, showText),
-    response: shownBody({ ...response, target, contentStart }, showText),
+    request: shownBody(recorded, 'request', showText),
+    response: shownBody(recorded, 'response', showText),
     differences: differenceRows(entry.differences ?? []),
   };
 }

@@ -17,6 +17,8 @@ export type RecordedEntry = {
   contentStart?: number;
 };
 
+type NewEntry = Pick<TrafficEntry, 'kind'> & Partial<RecordedEntry['entry']>;
+
 /** A reader that writes them all down slowly must not hold the memory of those that are gone. */
 function dropBodies(recorded: RecordedEntry): void {
   delete recorded.request;
@@ -115,12 +117,10 @@ export function createTrafficStore({ now }: { readonly now: () => number }) {
       leases.get(isAll ? ALL_USERS : user)?.delete(reader);
       expireLeases();
     },
-    add(
-      recorded: Omit<RecordedEntry, 'entry'> & {
-        readonly entry: Omit<RecordedEntry['entry'], 'id' | 'revision'>;
-      },
-    ): RecordedEntry {
-      const entry = { id: ++lastId, revision: ++revision, ...recorded.entry };
+    add(recorded: Omit<RecordedEntry, 'entry'> & { readonly entry: NewEntry }): RecordedEntry {
+      const unknown = { ms: null, prompt_id: null, job_id: null, cause_id: null } as const;
+      const made = { id: ++lastId, revision: ++revision, at_ms: now(), ...unknown };
+      const entry: RecordedEntry['entry'] = { ...made, ...recorded.entry };
       const stored: RecordedEntry = { ...recorded, entry };
       entries.set(entry.id, stored);
       measure(stored);

@@ -9,7 +9,7 @@ import {
   endedJob,
 } from './session.ts';
 import { monotonicNow } from '../lib/clock.ts';
-import { V2_CALLS } from '../observability/intercepted-port.ts';
+import { V2_CALLS, interceptCalls } from '../observability/intercepted-port.ts';
 import { type Json, isJsonObject } from '../protocol/json.ts';
 import { withoutCredentials } from '../protocol/url-credentials.ts';
 import type { Graph } from '../protocol/v2.ts';
@@ -98,26 +98,17 @@ type RecorderContext = {
   readonly currentCall: () => RecordedCall | undefined;
 };
 
-type AnyCall = (caller: Caller, ...args: readonly unknown[]) => Promise<Result<unknown>>;
-
 /** The same port; what it is asked is noted under the call it is asked for. */
 function recordingJobs(jobs: JobApi, { draft, currentCall }: RecorderContext): JobApi {
   const record = createRecorders(draft);
-  return new Proxy(jobs, {
-    get(target, name, receiver) {
-      const member = Reflect.get(target, name, receiver) as unknown;
-      if (typeof name !== 'string' || !Object.hasOwn(V2_CALLS, name)) return member;
-      const method = name as keyof JobApi;
-      const act = member as AnyCall;
-      return async (caller: Caller, ...args: readonly unknown[]) => {
-        const call = currentCall();
-        call?.v2.push(V2_CALLS[method]);
-        if (caller?.credential !== undefined) draft.secrets.add(caller.credential);
-        const answer = await act.call(target, caller, ...args);
-        record(method, { caller, args, answer, call });
-        return answer;
-      };
-    },
+  return interceptCalls(jobs, async (method, act, [first, ...args]) => {
+    const call = currentCall();
+    call?.v2.push(V2_CALLS[method]);
+    const caller = first as Caller;
+    if (caller?.credential !== undefined) draft.secrets.add(caller.credential);
+    const answer = await act(caller, ...args);
+    record(method, { caller, args, answer, call });
+    return answer;
   });
 }
 

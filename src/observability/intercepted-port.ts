@@ -39,23 +39,40 @@ export function interceptCalls(jobs: JobApi, handle: HandleCall): JobApi {
   });
 }
 
-/** Calls `onEvent` with each event; ending the iteration ends the source at once. */
+type EventObserver = {
+  readonly onEvent?: (event: JobEvent) => void;
+  /** The iteration has ended, failed or been left. */
+  readonly onEnd?: () => void;
+};
+
+/** The answer with its stream of events observed; ending the iteration ends the source at once. */
 export function observeEvents(
-  events: AsyncIterable<JobEvent>,
-  onEvent: (event: JobEvent) => void,
-): AsyncIterable<JobEvent> {
-  return {
+  answer: Result<unknown>,
+  { onEvent, onEnd }: EventObserver,
+): Result<unknown> {
+  if (!answer.ok) return answer;
+  const events = answer.value as AsyncIterable<JobEvent>;
+  const observed: AsyncIterable<JobEvent> = {
     [Symbol.asyncIterator]() {
       const source = events[Symbol.asyncIterator]();
       return {
         async next() {
-          const result = await source.next();
-          if (result.done !== true) onEvent(result.value);
-          return result;
+          try {
+            const result = await source.next();
+            if (result.done === true) onEnd?.();
+            else onEvent?.(result.value);
+            return result;
+          } catch (error) {
+            onEnd?.();
+            throw error;
+          }
         },
-        return: async (value: unknown) =>
-          (await source.return?.(value)) ?? { done: true, value: undefined },
+        async return(value: unknown) {
+          onEnd?.();
+          return (await source.return?.(value)) ?? { done: true, value: undefined };
+        },
       };
     },
   };
+  return { ...answer, value: observed };
 }

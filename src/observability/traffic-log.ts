@@ -1,5 +1,4 @@
-import { LRUCache } from 'lru-cache';
-import type { Caller, JobApi, JobEvent } from '../protocol/job-api.ts';
+import type { Caller, JobApi } from '../protocol/job-api.ts';
 import { readTarget } from '../protocol/request-target.ts';
 import { isRouterPath } from '../protocol/router.ts';
 import { withoutCredentials } from '../protocol/url-credentials.ts';
@@ -8,6 +7,7 @@ import { type SocketFrame, describeFrame } from './described-frame.ts';
 import { V2_CALLS, interceptCalls, observeEvents, type PortCall } from './intercepted-port.ts';
 import type { Logger } from './log.ts';
 import type { SecretRedactor } from './secret-redactor.ts';
+import { type FindPromptId, createTrafficLinks } from './traffic-links.ts';
 import { describeAnswer, describeArguments, describeEvent } from './v2-descriptions.ts';
 
 /** Logs v1 calls and frames, and the v2 calls and events behind them, at level `debug`. */
@@ -26,44 +26,26 @@ export type HttpCall = {
 type TrafficLogOptions = {
   readonly log: Pick<Logger, 'debug'>;
   readonly secrets: SecretRedactor;
-  /** The id clients know of the live prompt with this job id or key. */
-  readonly promptIdOf: (user: string, id: string) => string | undefined;
+  readonly promptIdOf: FindPromptId;
 };
 
 type Fields = { readonly [name: string]: unknown };
 
-const MAX_SOCKETS = 1000;
-const MAX_JOBS = 10_000;
 const MAX_TEXT_CHARS = 2000;
 
 export function createTrafficLog({ log, secrets, promptIdOf }: TrafficLogOptions) {
-  /** The prompt of the last frame of each socket: binary frames carry no id. */
-  const lastPromptIds = new LRUCache<string, string>({ max: MAX_SOCKETS });
-  const promptIdsByCaller = new WeakMap<Caller, string>();
-  /** Prompt ids by job id, also of prompts that have ended. */
-  const promptIdsByJob = new LRUCache<string, string>({ max: MAX_JOBS });
+  const links = createTrafficLinks(promptIdOf);
 
   function write(event: string, fields: Fields, message: string): void {
     log.debug({ event, ...(JSON.parse(secrets.redactedJson(fields)) as Fields) }, message);
-  }
-
-  function promptIdOfJob(user: string, jobId: string | undefined): string | undefined {
-    if (jobId === undefined) return undefined;
-    const promptId = promptIdOf(user, jobId) ?? promptIdsByJob.get(jobId);
-    if (promptId !== undefined) promptIdsByJob.set(jobId, promptId);
-    return promptId;
   }
 
   function callFields(method: keyof JobApi, caller: Caller, args: readonly unknown[]) {
     const { user } = caller;
     const { key, secrets: sent = [], ...fields } = describeArguments(method, args);
     for (const secret of [caller.credential, ...sent]) secrets.add(secret);
-    const promptId = promptIdOfJob(user, fields.jobId ?? key) ?? promptIdsByCaller.get(caller);
+    const promptId = links.promptOf(caller, fields.jobId ?? key);
     return { operation: V2_CALLS[method], user, promptId, ...fields };
-  }
-
-  function logEvent(fields: Fields, event: JobEvent): void {
-    write('v2.event', { ...fields, ...describeEvent(event) }, 'v2 event');
   }
 
   async function logCall(method: keyof JobApi, call: PortCall, args: readonly unknown[]) {
@@ -73,16 +55,18 @@ export function createTrafficLog({ log, secrets, promptIdOf }: TrafficLogOptions
     const answer = await call(...args);
     const ms = Math.round(performance.now() - startedAt);
     const described = describeAnswer(method, answer);
-    const promptId = fields.promptId ?? promptIdOfJob(caller.user, described.jobId);
-    if (promptId !== undefined && described.jobId !== undefined) {
-      promptIdsByJob.set(described.jobId, promptId);
-    }
+    const { user } = caller;
+    const jobId = described.jobId ?? fields.jobId;
+    const promptId = fields.promptId ?? links.promptOf(caller, jobId);
+    if (promptId !== undefined && jobId !== undefined) links.linkJob(user, jobId, promptId);
     write('v2.call', { ...fields, ...described, promptId, ms }, 'v2 call');
-    if (method !== 'events' || !answer.ok) return answer;
-    const { jobId } = fields;
-    const onEvent = (event: JobEvent): void =>
-      logEvent({ user: caller.user, promptId: promptIdOfJob(caller.user, jobId), jobId }, event);
-    return { ...answer, value: observeEvents(answer.value as AsyncIterable<JobEvent>, onEvent) };
+    if (method !== 'events') return answer;
+    return observeEvents(answer, {
+      onEvent(event) {
+        const about = { user, promptId: links.promptOf({ user }, jobId), jobId };
+        write('v2.event', { ...about, ...describeEvent(event) }, 'v2 event');
+      },
+    });
   }
 
   return {
@@ -96,15 +80,12 @@ export function createTrafficLog({ log, secrets, promptIdOf }: TrafficLogOptions
       write(event, { ...call, url: withoutCredentials(url), promptId, ...more }, 'call answered');
     },
     /** Calls in the name of this very object are about this prompt. */
-    submission: (caller: Caller, promptId: string) => void promptIdsByCaller.set(caller, promptId),
+    submission: links.linkCaller,
     /** A frame of a v1 socket. */
     frame(this: void, frame: SocketFrame): void {
       const { payload } = frame;
       const described = describeFrame(payload);
-      const socket = `${frame.user} ${frame.sid}`;
-      const promptId =
-        described.promptId ?? (described.isBinary ? lastPromptIds.get(socket) : undefined);
-      if (promptId !== undefined) lastPromptIds.set(socket, promptId);
+      const promptId = links.promptOfFrame(frame, described.promptId);
       const { user, sid, direction } = frame;
       const { type } = described;
       const bytes = frame.totalBytes ?? described.bytes;

@@ -1,5 +1,10 @@
 import type { Span } from '@opentelemetry/api';
-import { V2_CALLS, interceptCalls, type PortCall } from '../observability/intercepted-port.ts';
+import {
+  V2_CALLS,
+  interceptCalls,
+  observeEvents,
+  type PortCall,
+} from '../observability/intercepted-port.ts';
 import type { Caller, JobApi, Result } from '../protocol/job-api.ts';
 import type { OpenTelemetry } from './open-telemetry.ts';
 import type { TraceContexts } from './trace-contexts.ts';
@@ -39,9 +44,7 @@ export function traceCalls(jobs: JobApi, options: TracedCallsOptions): JobApi {
       const answer = await answering;
       note(answer, span);
       isStream = method === 'events' && answer.ok;
-      if (!isStream || !answer.ok) return answer;
-      const events = answer.value as AsyncIterable<unknown>;
-      return { ...answer, value: endingWith(events, () => span.end()) };
+      return isStream ? observeEvents(answer, { onEnd: () => span.end() }) : answer;
     } catch (error) {
       // No message: it may hold what a caller sent.
       span.setStatus({ code: options.api.SpanStatusCode.ERROR });
@@ -57,29 +60,4 @@ export function traceCalls(jobs: JobApi, options: TracedCallsOptions): JobApi {
     span.setAttributes({ 'http.response.status_code': status, 'error.type': code });
     if (status >= 500) span.setStatus({ code: options.api.SpanStatusCode.ERROR });
   }
-}
-
-/** Calls `onEnd` once, when the iteration has ended, failed or been left. */
-function endingWith<T>(events: AsyncIterable<T>, onEnd: () => void): AsyncIterable<T> {
-  return {
-    [Symbol.asyncIterator]() {
-      const source = events[Symbol.asyncIterator]();
-      return {
-        async next() {
-          try {
-            const result = await source.next();
-            if (result.done === true) onEnd();
-            return result;
-          } catch (error) {
-            onEnd();
-            throw error;
-          }
-        },
-        async return(value: unknown) {
-          onEnd();
-          return (await source.return?.(value)) ?? { done: true, value: undefined };
-        },
-      };
-    },
-  };
 }

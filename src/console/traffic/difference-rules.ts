@@ -22,10 +22,25 @@ export type FrameFacts = {
   readonly isRemote: boolean;
 };
 
-type Rule = {
+export type Rule = {
   readonly call?: (facts: CallFacts) => boolean;
   readonly frame?: (facts: FrameFacts) => boolean;
 };
+
+/** Rules for calls and frames of one kind only. */
+function onlyWhere<Rules extends { readonly [row: string]: Rule }>(
+  fits: (facts: { readonly isRemote: boolean; readonly isHosted?: boolean }) => boolean,
+  rules: Rules,
+): { readonly [Row in keyof Rules]: Rule } {
+  const limited = Object.entries(rules).map(([row, { call, frame }]): [string, Rule] => [
+    row,
+    {
+      ...(call && { call: (facts) => fits(facts) && call(facts) }),
+      ...(frame && { frame: (facts) => fits(facts) && frame(facts) }),
+    },
+  ]);
+  return Object.fromEntries(limited) as { readonly [Row in keyof Rules]: Rule };
+}
 
 /** One call or frame does not show it: it takes several, or the files and pictures of a run. */
 const NOT_SHOWN: Rule = {};
@@ -41,6 +56,7 @@ const isUnavailable = ({ status }: CallFacts): boolean =>
   status === 502 || status === 503 || status === 504;
 const isAccepted = (facts: CallFacts): boolean => isPrompt(facts) && facts.status === 200;
 const isRefused = (facts: CallFacts): boolean => isPrompt(facts) && facts.status === 400;
+const hasOrder = ({ body }: CallFacts): boolean => /"(front|number)"/.test(body());
 const isPreview = ({ type }: FrameFacts): boolean => type.startsWith('preview');
 const isStep = ({ type }: FrameFacts): boolean => type === 'progress' || type === 'progress_state';
 /** From so many begun nodes on, not each `progress_state` is sent. */
@@ -153,73 +169,56 @@ export const DIFFERENCE_RULES = {
   'starter-graph': { call: ({ path }) => path.startsWith('/extensions') },
   logs: { call: ({ path }) => path.startsWith('/internal/logs') },
   models: { call: ({ path }) => /^\/(models|embeddings|experiment\/models)(\/|$)/.test(path) },
-  'sparse-progress': { frame: (facts) => facts.isRemote && isStep(facts) },
-  'sparse-previews': { frame: (facts) => facts.isRemote && isPreview(facts) },
-  'overlapping-runs': { frame: ({ isRemote, type }) => isRemote && type === 'execution_start' },
-  'remote-order': {
-    call: (facts) => facts.isRemote && isAccepted(facts) && /"(front|number)"/.test(facts.body()),
-  },
-  'unknown-cache': { frame: ({ isRemote, type }) => isRemote && type === 'execution_cached' },
-  'remote-names': { frame: ({ isRemote, type }) => isRemote && type === 'executed' },
-  'remote-errors': { frame: ({ isRemote, type }) => isRemote && type === 'execution_error' },
-  'partial-node-errors': {
-    call: (facts) => facts.isRemote && isPrompt(facts) && facts.status <= 400,
-  },
-  'embedded-names': {
-    call: ({ isRemote, path, status }) => isRemote && path === '/view' && status === 200,
-  },
-  'png-workflow': {
-    call: (facts) =>
-      facts.isRemote && isAccepted(facts) && facts.body().includes('"extra_pnginfo"'),
-  },
-  'remote-auth-token': {
-    call: (facts) =>
-      facts.isRemote && isPrompt(facts) && facts.body().includes('"auth_token_comfy_org"'),
-  },
-  'v2-jobs-remote': NOT_SHOWN,
-  'example-input': NOT_SHOWN,
-  'others-files': { call: (facts) => facts.isRemote && isRefused(facts) },
-  'hosted-routes': {
-    call: ({ isHosted, path, status }) =>
-      isHosted && status === 404 && /^\/(assets|tags|files\/mask-layers|experiment)/.test(path),
-  },
-  'hosted-more-routes': {
-    call: ({ isHosted, path }) =>
-      isHosted && /^\/(history|settings|models|users|extensions|free)(\/|$)/.test(path),
-  },
-  'hosted-errors': { call: ({ isHosted, status }) => isHosted && status >= 400 },
-  'hosted-statuses': { call: ({ isHosted, status }) => isHosted && status >= 400 },
-  'hosted-public': {
-    call: ({ isHosted, path, status }) =>
-      isHosted && status === 401 && /^\/(templates|models|features|system_stats)/.test(path),
-  },
+  ...onlyWhere(({ isRemote }) => isRemote, {
+    'sparse-progress': { frame: isStep },
+    'sparse-previews': { frame: isPreview },
+    'overlapping-runs': { frame: ({ type }) => type === 'execution_start' },
+    'remote-order': { call: (facts) => isAccepted(facts) && hasOrder(facts) },
+    'unknown-cache': { frame: ({ type }) => type === 'execution_cached' },
+    'remote-names': { frame: ({ type }) => type === 'executed' },
+    'remote-errors': { frame: ({ type }) => type === 'execution_error' },
+    'partial-node-errors': { call: (facts) => isPrompt(facts) && facts.status <= 400 },
+    'embedded-names': { call: ({ path, status }) => path === '/view' && status === 200 },
+    'png-workflow': {
+      call: (facts) => isAccepted(facts) && facts.body().includes('"extra_pnginfo"'),
+    },
+    'remote-auth-token': {
+      call: (facts) => isPrompt(facts) && facts.body().includes('"auth_token_comfy_org"'),
+    },
+    'v2-jobs-remote': NOT_SHOWN,
+    'example-input': NOT_SHOWN,
+    'others-files': { call: isRefused },
+  }),
+  ...onlyWhere(({ isHosted = false }) => isHosted, {
+    'hosted-routes': {
+      call: ({ path, status }) =>
+        status === 404 && /^\/(assets|tags|files\/mask-layers|experiment)/.test(path),
+    },
+    'hosted-more-routes': {
+      call: ({ path }) => /^\/(history|settings|models|users|extensions|free)(\/|$)/.test(path),
+    },
+    'hosted-errors': { call: ({ status }) => status >= 400 },
+    'hosted-statuses': { call: ({ status }) => status >= 400 },
+    'hosted-public': {
+      call: ({ path, status }) =>
+        status === 401 && /^\/(templates|models|features|system_stats)/.test(path),
+    },
+  }),
   'hosted-subscription': { call: ({ status }) => status === 402 || status === 429 },
-  'hosted-foreign': {
-    call: (facts) => facts.isHosted && facts.status === 404 && isJobs(facts),
-  },
-  'hosted-order': {
-    call: (facts) => facts.isHosted && isAccepted(facts) && /"(front|number)"/.test(facts.body()),
-  },
-  'hosted-queue': {
-    call: ({ isHosted, path, method }) => isHosted && path === '/queue' && method === 'POST',
-  },
-  'hosted-names': { call: (facts) => facts.isHosted && isUpload(facts) },
-  'hosted-upload-limits': {
-    call: (facts) => facts.isHosted && isUpload(facts) && facts.status >= 400,
-  },
-  'hosted-view': { call: ({ isHosted, path }) => isHosted && path === '/view' },
-  'hosted-jobs': { call: ({ isHosted, path }) => isHosted && path === '/jobs' },
-  'hosted-status-words': {
-    call: ({ isHosted, path }) => isHosted && /^\/job\/[^/]+\/status$/.test(path),
-  },
-  'hosted-exceptions': {
-    call: ({ isHosted, path }) => isHosted && /^\/(jobs|history_v2)\/./.test(path),
-  },
-  'hosted-userdata': { call: (facts) => facts.isHosted && isUserdata(facts) },
-  'hosted-ids': {
-    call: (facts) => facts.isHosted && isPrompt(facts) && /"prompt_id"/.test(facts.body()),
-  },
-  'hosted-runs': NOT_SHOWN,
+  ...onlyWhere(({ isHosted = false }) => isHosted, {
+    'hosted-foreign': { call: (facts) => facts.status === 404 && isJobs(facts) },
+    'hosted-order': { call: (facts) => isAccepted(facts) && hasOrder(facts) },
+    'hosted-queue': { call: ({ path, method }) => path === '/queue' && method === 'POST' },
+    'hosted-names': { call: isUpload },
+    'hosted-upload-limits': { call: (facts) => isUpload(facts) && facts.status >= 400 },
+    'hosted-view': { call: ({ path }) => path === '/view' },
+    'hosted-jobs': { call: ({ path }) => path === '/jobs' },
+    'hosted-status-words': { call: ({ path }) => /^\/job\/[^/]+\/status$/.test(path) },
+    'hosted-exceptions': { call: ({ path }) => /^\/(jobs|history_v2)\/./.test(path) },
+    'hosted-userdata': { call: isUserdata },
+    'hosted-ids': { call: (facts) => isPrompt(facts) && /"prompt_id"/.test(facts.body()) },
+    'hosted-runs': NOT_SHOWN,
+  }),
   // Those below compare the published documents, not a server, with Holdover.
   'contract-graphs': NOT_SHOWN,
   'contract-content-type': NOT_SHOWN,

@@ -112,12 +112,9 @@ function openedBefore({ user, entry }: RecordedEntry): RecordedEntry {
 
 function harEntry(recorded: RecordedEntry, recording: Recording, options: HarOptions): object {
   const { entry, requestHeaders = [], responseHeaders = [] } = recorded;
-  const { method = '', target = '', status = 0, ms } = entry;
+  const { method = '', status = 0, ms } = entry;
   const url = addressOf(recorded, options);
-  const request = shownBody(
-    { body: recorded.request, contentType: recorded.requestType, target },
-    options.showText,
-  );
+  const request = shownBody(recorded, 'request', options.showText);
   const frames = status === 101 ? recording.framesOf(recorded) : undefined;
   return {
     startedDateTime: new Date(entry.at_ms).toISOString(),
@@ -175,7 +172,7 @@ function pairs(list: readonly (readonly [string, string])[]) {
 }
 
 function contentOf(recorded: RecordedEntry, { eventsOf }: Recording, showText: ShowText): object {
-  const { response, responseType, entry } = recorded;
+  const { responseType, entry } = recorded;
   const events = eventsOf(recorded);
   if (events.length > 0) {
     const text = events.map((event) => eventText(event, showText)).join('');
@@ -183,16 +180,11 @@ function contentOf(recorded: RecordedEntry, { eventsOf }: Recording, showText: S
   }
   const size = entry.response_bytes ?? 0;
   const mimeType = responseType ?? '';
-  const shown = shownBody({ ...bodyOptions(recorded), body: response }, showText);
+  const shown = shownBody(recorded, 'response', showText);
   if (typeof shown?.text === 'string') return { size, mimeType, text: shown.text, ...cutOf(shown) };
   const picture = entry.picture === undefined ? undefined : pictureIn(recorded, showText);
   if (picture === undefined) return { size, mimeType };
   return { size, mimeType, text: picture.toString('base64'), encoding: 'base64' };
-}
-
-function bodyOptions({ responseType, responseHeaders = [], entry, contentStart }: RecordedEntry) {
-  const encoding = responseHeaders.find(([name]) => name === 'content-encoding')?.[1];
-  return { contentType: responseType, encoding, target: entry.target, contentStart };
 }
 
 function cutOf({ is_cut: isCutOff }: TrafficBody): { readonly comment?: string } {
@@ -200,25 +192,24 @@ function cutOf({ is_cut: isCutOff }: TrafficBody): { readonly comment?: string }
 }
 
 /** An event as a stream has it. */
-function eventText({ entry, response, responseType }: RecordedEntry, showText: ShowText): string {
-  const shown = shownBody({ body: response, contentType: responseType }, showText);
+function eventText(event: RecordedEntry, showText: ShowText): string {
+  const { entry, responseType } = event;
+  const shown = shownBody(event, 'response', showText);
   const data = shown?.text ?? JSON.stringify({ content_type: responseType, bytes: entry.bytes });
   return `event: ${entry.type}\ndata: ${data}\n\n`;
 }
 
 /** One frame as Chromium exports it: binary ones whole, as Base64. */
 function webSocketMessage(frame: RecordedEntry, showText: ShowText): object {
-  const { entry, request, response, requestType, responseType } = frame;
-  const body = request ?? response;
+  const { entry, requestType, responseType } = frame;
   const base = {
     type: entry.direction === 'in' ? 'send' : 'receive',
     time: entry.at_ms / 1000,
   };
-  const contentType = requestType ?? responseType;
-  const isText = contentType === 'application/json';
-  const shown = shownBody({ body, contentType, contentStart: frame.contentStart }, showText);
+  const shown = shownBody(frame, entry.direction === 'in' ? 'request' : 'response', showText);
+  const isText = (requestType ?? responseType) === 'application/json';
   if (isText) return { ...base, opcode: 1, data: shown?.text ?? '' };
-  return { ...base, opcode: 2, data: binaryData(body, shown, showText) };
+  return { ...base, opcode: 2, data: binaryData(frame.request ?? frame.response, shown, showText) };
 }
 
 /** A binary frame with a key in it is left out: its length would no longer be right. */

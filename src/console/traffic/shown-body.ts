@@ -1,26 +1,26 @@
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { withoutCredentials } from '../../protocol/url-credentials.ts';
 import type { TrafficBody } from '../api-types.ts';
+import type { RecordedEntry } from '../traffic-store.ts';
 import { type CapturedBody, MAX_BODY_BYTES, bytesOf, isCut } from './captured-body.ts';
 import { multipartText } from './multipart-text.ts';
 import { jsonWithoutCredentials } from './shown-json.ts';
 import { REMOVED, type ShowText, isSecretName } from './shown-text.ts';
 
-type RecordedBody = {
-  readonly body: CapturedBody | undefined;
-  readonly contentType?: string | undefined;
-  /** Of an answer: how it is compressed. */
-  readonly encoding?: string | undefined;
-  /** Byte at which its content starts; a binary frame of v1 begins with a header. */
-  readonly contentStart?: number | undefined;
-  /** Address of the call that it belongs to. */
-  readonly target?: string | undefined;
-};
-
-/** A body without credentials, as the inspector shows it; `null`: there is none. */
-export function shownBody(recorded: RecordedBody, showText: ShowText): TrafficBody | null {
-  const { body, contentType = '', encoding, contentStart = 0, target = '' } = recorded;
+/** A body of an entry without credentials, as the inspector shows it; `null`: there is none. */
+export function shownBody(
+  recorded: RecordedEntry,
+  side: 'request' | 'response',
+  showText: ShowText,
+): TrafficBody | null {
+  const [body, contentType = ''] =
+    side === 'request'
+      ? [recorded.request, recorded.requestType]
+      : [recorded.response, recorded.responseType];
+  const { entry, responseHeaders = [], contentStart = 0 } = recorded;
+  const { target = '' } = entry;
   if (body === undefined || body.totalBytes === 0) return null;
+  const [, encoding] = (side === 'response' && responseHeaders.find(isEncoding)) || [];
   const facts = { content_type: contentType, bytes: body.totalBytes, is_cut: isCut(body) };
   if (namesSecret(target)) return { ...facts, text: REMOVED, note: null };
   if (contentType.startsWith('multipart/')) {
@@ -31,6 +31,10 @@ export function shownBody(recorded: RecordedBody, showText: ShowText): TrafficBo
   if (bytes === undefined) return { ...facts, text: null, note: `compressed with ${encoding}` };
   const text = withoutTail(bytes.toString('utf8', contentStart), body);
   return { ...facts, text: shownText(text, contentType, showText), note: null };
+}
+
+function isEncoding([name]: readonly [string, string]): boolean {
+  return name === 'content-encoding';
 }
 
 function shownText(text: string, contentType: string, showText: ShowText): string {
