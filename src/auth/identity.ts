@@ -52,6 +52,11 @@ export function createAuthenticate(options: {
   };
 }
 
+/** True when a request has a key, valid or not. Without one its caller is the local user, where there is one. */
+export function presentsKey(request: Pick<IncomingMessage, 'headers' | 'url'>): boolean {
+  return keysIn(request).length > 0;
+}
+
 /**
  * Keys in the order they count: `X-API-Key`, Bearer, Basic, `?token=`.
  * An empty Bearer counts as none: some clients always send the header.

@@ -1,5 +1,6 @@
 import Router from '@koa/router';
 import type Koa from 'koa';
+import { presentsKey } from '../auth/identity.ts';
 import { storageProblem } from '../lib/storage-errors.ts';
 import { type Caller, type V2Error, ok, v2Error } from '../protocol/job-api.ts';
 import { isSignedContent, isV2Path } from '../protocol/v2-paths.ts';
@@ -62,7 +63,7 @@ function createRouter(options: V2RouteOptions): Router {
       const ctx = routed as unknown as Koa.Context;
       const { params } = routed;
       const linked = callerByLink(options, ctx, params);
-      const caller = linked ?? options.identify(ctx);
+      const caller = linked ?? identifyCaller(options, ctx);
       if (caller === undefined) return sendError(ctx, unknownCaller(ctx));
       // A link carries no credential: its reader is not the account.
       const refusal = linked ? undefined : refuseRate(options, caller);
@@ -97,6 +98,12 @@ function callerByLink(
   if (!isSignedContent(ctx.url)) return undefined;
   const user = signer?.userOf(id, new URLSearchParams(ctx.querystring));
   return user === undefined ? undefined : { user };
+}
+
+/** A link that is not valid opens nothing; a key beside it may. */
+function identifyCaller({ identify }: V2RouteOptions, ctx: Koa.Context): Caller | undefined {
+  if (isSignedContent(ctx.url) && !presentsKey(ctx.req)) return undefined;
+  return identify(ctx);
 }
 
 /**

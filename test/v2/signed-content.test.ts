@@ -102,6 +102,19 @@ describe('the url of an output', () => {
     expect((await get(`${annsFile}?signature=x`, { headers: ann })).status).toBe(200);
   });
 
+  test('altered or expired, it is a 404 to the local user as well, whose file it is', async () => {
+    const { url } = await outputOf(server, flat({ color: 3 }), {});
+    const local = pathOf(url);
+    expect((await get(local)).status).toBe(200);
+    for (const target of [
+      local.replace(/signature=.{4}/, 'signature=AAAA'),
+      local.replace(/expires=\d+/, 'expires=1'),
+      local.replace('user=local', 'user=other'),
+    ])
+      expect([target, (await get(target)).status]).toEqual([target, 404]);
+    expect((await get(local.split('?')[0] ?? '')).status).toBe(200);
+  });
+
   test('opens nothing but the bytes', async () => {
     const query = path.split('?')[1];
     expect((await get(`/api/v2/assets/${output.id}?${query}`)).status).toBe(404);
