@@ -56,6 +56,8 @@ export function createProxyCall({
     else if (stage === 'sent') end('lost');
   }
   function abortAnswer(): void {
+    // A service that sends a body where there must be none has answered all the same.
+    if (res.writableEnded) return;
     if (req.httpVersion === '1.0') req.socket.resetAndDestroy();
     else res.destroy();
   }
@@ -110,7 +112,8 @@ export function createProxyCall({
         end('answered');
         if (!req.complete) drainRequest(req);
       });
-      answer.pipe(res);
+      if (req.method === 'HEAD' || status === 204 || status === 304) res.end();
+      else answer.pipe(res);
     },
     fail,
   };

@@ -113,6 +113,12 @@ describe.each([
     expect([answer.headers['content-length'], answer.body]).toEqual(['9', '']);
   });
 
+  test('HEAD is answered by a service that sends a body, too', async () => {
+    origin.on(`/${way}-headless`, bytes('HTTP/1.1 404 Not Found', 'Content-Length: 2', '', '{}'));
+    const answer = await ask(`/${way}-headless`, { method: 'HEAD' });
+    expect([answer.status, answer.headers['content-length'], answer.body]).toEqual([404, '2', '']);
+  });
+
   test.each([
     ['304 with a length', ['HTTP/1.1 304 Not Modified', 'Content-Length: 99', 'ETag: "x"', '', '']],
     ['204', ['HTTP/1.1 204 No Content', 'ETag: "x"', '', '']],
