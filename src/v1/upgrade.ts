@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream';
 import { WebSocketServer } from 'ws';
 import { closingAnswer, headerLines } from '../http/client-connection.ts';
 import type { PublicAddresses } from '../http/public-address.ts';
-import type { Logger } from '../observability/log.ts';
+import { type Logger, requestId } from '../observability/log.ts';
 import { stringifyJson } from '../protocol/json.ts';
 import { toPythonText } from '../protocol/python-json-text.ts';
 import type { BrownoutClient } from '../migration/brownout.ts';
@@ -58,20 +58,15 @@ export const PLAIN_SOCKET_ROUTES = routesOf(undefined, {
 export function createUpgrade(
   options: UpgradeOptions,
 ): (request: IncomingMessage, socket: Duplex, head: Buffer) => void {
-  const server = new WebSocketServer({
-    noServer: true,
-    maxPayload: MAX_FRAME_BYTES,
-    ...FRAGMENT_LIMITS,
-    perMessageDeflate: false,
-  });
   const { log, hub, onUpgrade } = options;
-  server.on('headers', (lines, request) => {
-    lines.push(...headerLines(deprecationHeaders(options, request)));
-  });
-  const refuse = (request: IncomingMessage, socket: Duplex, refusal: Refusal): void => {
+  const refuse: Refuse = (request, socket, refusal) => {
     onUpgrade?.(refusal.status, request);
-    sendRefusal(socket, refusal, bodyOf(options, request, refusal));
+    const id = requestId(request.headers['x-request-id']?.toString());
+    const own = { 'X-Request-Id': id, 'X-Content-Type-Options': 'nosniff' };
+    const headers = { ...own, ...refusal.headers };
+    sendRefusal(socket, { ...refusal, headers }, bodyOf(options, request, refusal));
   };
+  const server = createSocketServer(options, refuse);
   return (request, socket, head) => {
     socket.on('error', destroySocket);
     void checkUpgrade(options, request).then(
@@ -100,6 +95,27 @@ export function createUpgrade(
 /** v1 knows no sub-protocols and reads no list of them; some libraries send one without a name. */
 function dropEmptyProtocols({ headers }: IncomingMessage): void {
   if (headers['sec-websocket-protocol']?.trim() === '') delete headers['sec-websocket-protocol'];
+}
+
+type Refuse = (request: IncomingMessage, socket: Duplex, refusal: Refusal) => void;
+
+function createSocketServer(options: UpgradeOptions, refuse: Refuse): WebSocketServer {
+  const server = new WebSocketServer({
+    noServer: true,
+    maxPayload: MAX_FRAME_BYTES,
+    ...FRAGMENT_LIMITS,
+    perMessageDeflate: false,
+  });
+  server.on('headers', (lines, request) => {
+    lines.push(...headerLines(deprecationHeaders(options, request)));
+  });
+  // The library would answer in HTML.
+  server.on('wsClientError', ({ message }, socket, request) => {
+    const fault = plainError('invalid_upgrade', `${message}.`);
+    const headers = { ...deprecationHeaders(options, request), 'Sec-WebSocket-Version': '13' };
+    refuse(request, socket, { status: 400, fault, headers });
+  });
+  return server;
 }
 
 /**

@@ -63,6 +63,11 @@ describe('an upgrade is refused before it happens:', () => {
   ] as const)('%s is %i', async (_, status, options) => {
     const answer = await say(server.port, upgradeText('/ws', options));
     expect(answer.status).toBe(status);
+    expect(JSON.parse(answer.body)).toMatchObject({ error: { message: expect.any(String) } });
+    expect(answer.headers).toMatchObject({
+      'x-request-id': expect.stringMatching(/^[\w-]{36}$/),
+      'x-content-type-options': 'nosniff',
+    });
   });
 
   test.each([
