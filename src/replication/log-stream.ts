@@ -37,6 +37,7 @@ export class LogStream {
   #subscriber: LogSubscriber | undefined;
   #token: string | undefined;
   #lastRead = 0;
+  #isNew = false;
   #hasEnded = false;
 
   constructor({ key, user }: PromptOfUser, store: EntryStore) {
@@ -54,14 +55,19 @@ export class LogStream {
     return this.#hasEnded;
   }
 
+  /** True when nothing here subscribes to it, nor is about to. */
+  isUnknown(): boolean {
+    return this.#subscriber === undefined && !this.#isNew;
+  }
+
   /** True when its subscriber got the last entry. */
   hasAppliedEnd(): boolean {
     return this.#hasEnded && this.#subscriber !== undefined;
   }
 
   async subscribe(subscriber: LogSubscriber, since: SubscribedSince): Promise<void> {
-    // A new prompt of this process has no entries yet.
-    if (this.#token !== undefined) {
+    // A new prompt of this process has no entries yet; one that it took over has.
+    if (this.#token !== undefined && this.#lastRead === 0) {
       this.#subscriber = subscriber;
       return;
     }
@@ -75,6 +81,7 @@ export class LogStream {
 
   /** The prompt is new, and this process owns it. */
   startNew(token: string): void {
+    this.#isNew = true;
     this.#token = token;
   }
 

@@ -247,7 +247,7 @@ export class SharedEventLog implements PromptEventLog {
 
   #onEntry(key: string, n: number, text: string, picture: Uint8Array | undefined): void {
     const stream = this.#streams.get(key);
-    if (!stream) void this.#discoveries.run(key, n);
+    if (!stream || stream.isUnknown()) void this.#discoveries.run(key, n);
     else if (stream.token() === undefined) {
       stream.receive(n, text, picture).catch(this.#logFailure('an entry'));
     }

@@ -69,7 +69,9 @@ export function createUserPrompts(options: UserPromptsOptions) {
       const [endedKeys] = await recent(user);
       const liveKeys = (await handlers()?.liveKeys(user)) ?? [];
       // A prompt may have begun and ended meanwhile.
-      const unknown = [...endedKeys, ...liveKeys].filter((key) => !streams.get(key));
+      const unknown = [...endedKeys, ...liveKeys].filter(
+        (key) => streams.get(key)?.isUnknown() ?? true,
+      );
       for (const key of await withEntries(user, unknown)) await discover(key);
       for (const stream of streams.ofUser(user)) {
         if (!stream.hasEnded()) await catchUp(stream);

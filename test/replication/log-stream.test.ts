@@ -108,6 +108,22 @@ test('a process reads what it missed before it owns the prompt', async () => {
   expect([events, stream.token()]).toEqual([['1 attached'], 'token']);
 });
 
+test('a subscriber that comes after the lead was taken gets all entries, and the next ones', async () => {
+  const { stream, events, subscriber } = open([ATTACHED, RELEASED]);
+  await stream.takeLead('token');
+  expect(stream.isUnknown()).toBe(true);
+  await stream.subscribe(subscriber, 'later');
+  expect(stream.isUnknown()).toBe(false);
+  await stream.append(RECORDED);
+  expect(events).toEqual(['client has 2, since later', '1 attached', '2 released', '3 recorded']);
+});
+
+test('a new prompt of this process is not unknown: it subscribes when its client can know it', () => {
+  const { stream } = open();
+  stream.startNew('token');
+  expect(stream.isUnknown()).toBe(false);
+});
+
 test('a process takes the lead once for each token', async () => {
   const { stream } = open();
   const taken = await Promise.all([stream.takeLead('token'), stream.takeLead('token')]);

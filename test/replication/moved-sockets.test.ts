@@ -1,11 +1,12 @@
 // A client whose socket closes at one server and opens at another gets each frame, and none twice.
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { createDeferred } from '../../src/lib/concurrency.ts';
 import { type RedisServer, redisMissing, startRedis } from '../support/processes/redis.ts';
 import { openPromptServer } from './prompt-server.ts';
 
 /** The frames of a prompt that is cancelled before it starts. */
 const FRAMES = ['execution_interrupted', 'executing:null'];
+const ENDED = 'holdover:ended:ann';
 
 describe.skipIf(redisMissing() !== '')(`sockets that move${redisMissing()}`, () => {
   let redis: RedisServer;
@@ -13,26 +14,62 @@ describe.skipIf(redisMissing() !== '')(`sockets that move${redisMissing()}`, () 
   afterAll(() => redis?.dispose());
 
   test('a prompt that ends while its user begins to be followed is shown once', async () => {
-    const [isRead, goesOn] = [createDeferred(), createDeferred()];
     const leader = await openPromptServer(redis.url);
-    const follower = await openPromptServer(redis.url, (prompts) => ({
-      /** The prompt is live when it is read, and has ended when the reader has it. */
+    const { server, reading } = await openSlowReader();
+    const prompt = await leader.accept('read-before-its-end');
+    const followed = server.follow();
+    await reading.hasRead;
+    await leader.end(prompt);
+    await expect.poll(() => server.promptEventLog.hasAppliedEnd(prompt.key)).toBe(true);
+    reading.goOn();
+    await followed;
+    const socket = await server.connect();
+    expect(socket.heard()).toEqual(FRAMES);
+  });
+
+  test('an end whose server died before its last frame is shown by the server that takes it over', async () => {
+    const { server: leader, writing } = await openSlowWriter();
+    const { server, reading } = await openSlowReader();
+    const prompt = await leader.accept('without-last-frame');
+    void leader.end(prompt);
+    await writing.hasWritten;
+    // It is done, and not among those that ended: the reader finds it in neither place.
+    const followed = server.follow();
+    await reading.hasRead;
+    await leader.die();
+    await expect.poll(() => server.links.commands.zscore(ENDED, prompt.key)).not.toBeNull();
+    reading.goOn();
+    await followed;
+    const socket = await server.connect();
+    expect(socket.heard()).toEqual(FRAMES);
+  });
+
+  /** The prompts of a user may have changed when it has read them. */
+  async function openSlowReader() {
+    const [read, goesOn] = [createDeferred(), createDeferred()];
+    const server = await openPromptServer(redis.url, (prompts) => ({
       async live(user) {
         const rows = await prompts.live(user);
         if (user === undefined) return rows;
-        isRead.resolve();
+        read.resolve();
         await goesOn.promise;
         return rows;
       },
     }));
-    const prompt = await leader.accept('read-before-its-end');
-    const followed = follower.follow();
-    await isRead.promise;
-    await leader.end(prompt);
-    await expect.poll(() => follower.promptEventLog.hasAppliedEnd(prompt.key)).toBe(true);
-    goesOn.resolve();
-    await followed;
-    const socket = await follower.connect();
-    expect(socket.heard()).toEqual(FRAMES);
-  });
+    return { server, reading: { hasRead: read.promise, goOn: goesOn.resolve } };
+  }
+
+  /** It writes the history of a prompt, and does not go on. */
+  async function openSlowWriter() {
+    const [written, goesOn] = [createDeferred(), createDeferred()];
+    const server = await openPromptServer(redis.url, (prompts) => ({
+      async finish(...end) {
+        await prompts.finish(...end);
+        written.resolve();
+        await goesOn.promise;
+      },
+    }));
+    onTestFinished(goesOn.resolve);
+    return { server, writing: { hasWritten: written.promise } };
+  }
 });

@@ -65,8 +65,8 @@ export async function openPromptServer(
   }
   onTestFinished(close);
   return {
+    links,
     promptEventLog,
-    prompts: ledger.prompts,
     close,
     /** Accepts a prompt of the user and answers; it waits until it is told to end. */
     async accept(key: string): Promise<LivePrompt> {
@@ -82,6 +82,8 @@ export async function openPromptServer(
       return prompt;
     },
     end: (prompt: LivePrompt) => follower.finishWithoutJob(prompt, { kind: 'canceled' }),
+    /** Other servers may take over what it leads; it writes nothing more. */
+    die: () => promptEventLog.close(),
     /** Shows everything that any server did for the user before. */
     follow: () => promptEventLog.whenCaughtUp(USER),
     /** A socket of the user's client, once the server is ready for it. */

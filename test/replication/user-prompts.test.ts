@@ -2,8 +2,8 @@ import { expect, test } from 'vitest';
 import type { LogHandlers } from '../../src/prompts/prompt-event-log.ts';
 import { createUserPrompts } from '../../src/replication/user-prompts.ts';
 
-/** The prompts of a user, who has one that this process does not know. */
-function open() {
+/** The prompts of a user, who has one that this process does not show. */
+function open(stream?: { isUnknown(): boolean }) {
   const shown = new Set<string>();
   const handlers = {
     trackUser: async () => {},
@@ -17,7 +17,7 @@ function open() {
   const prompts = createUserPrompts({
     redis: {},
     partitions: { ofUser: () => partition },
-    streams: { get: () => undefined, ofUser: () => [], deleteOfUser() {} },
+    streams: { get: () => stream, ofUser: () => [], deleteOfUser() {} },
     handlers: () => handlers,
     discover: async (key: string) => void shown.add(key),
   } as never);
@@ -30,6 +30,16 @@ test('what was missed is shown', async () => {
   await prompts.resync('ann');
   expect(shown).toEqual(new Set(['k']));
 });
+
+test.each([true, false])(
+  'a prompt whose log is open is shown when nothing subscribes to it: %s',
+  async (isUnknown) => {
+    const { prompts, shown } = open({ isUnknown: () => isUnknown });
+    await prompts.open('ann');
+    await prompts.resync('ann');
+    expect(shown.has('k')).toBe(isUnknown);
+  },
+);
 
 test('nothing is shown of a user who is not followed any more', async () => {
   const { prompts, shown } = open();
