@@ -59,7 +59,7 @@ const settings = none('values kept for each key');
 const users = none('accounts: a key is all there is');
 const logs = none('lines of the server; GET /api/v2/jobs/{id}/logs has those of a job, where kept');
 const frontEnd = none('what a browser front end asks at its start');
-const forget = none('forgetting single runs: they expire');
+const forget = none('forgetting single records: they expire');
 
 /** Every v1 route and its replacement. */
 export const V1_ROUTES = {

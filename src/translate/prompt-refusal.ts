@@ -1,6 +1,7 @@
 import { type Json, type JsonObject, isJsonObject } from '../protocol/json.ts';
 import { errorCodeOf } from '../protocol/error-codes.ts';
 import type { V2Error } from '../protocol/job-api.ts';
+import { pythonStr } from '../protocol/python-text.ts';
 import type { NodeErrors, PromptRefusal } from '../protocol/v1.ts';
 import type { Graph } from '../protocol/v2.ts';
 import { classOf } from './graph.ts';
@@ -112,8 +113,15 @@ export function refuseShape(graph: JsonObject): V1Refusal | undefined {
     ([, node]) => !isJsonObject(node) || typeof node.class_type !== 'string',
   );
   if (!bad) return undefined;
-  const message = 'Cannot execute because a node is missing the class_type property.';
-  return refusal('invalid_prompt', message, `Node ID '#${bad[0]}'`);
+  const [id, node] = bad;
+  return refusal('invalid_prompt', classFault(node), `Node ID '#${id}'`);
+}
+
+function classFault(node: Json): string {
+  const name = isJsonObject(node) ? node.class_type : undefined;
+  return name === undefined
+    ? 'Cannot execute because a node is missing the class_type property.'
+    : `Cannot execute because node ${pythonStr(name)} does not exist.`;
 }
 
 const VALIDATION_FAILED = 'Prompt outputs failed validation';

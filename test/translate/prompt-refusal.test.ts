@@ -277,6 +277,16 @@ describe('what is no API-format graph', () => {
       { '7': [] },
       'Cannot execute because a node is missing the class_type property.',
     ],
+    [
+      'a node whose class_type is null',
+      { '7': { class_type: null } },
+      'Cannot execute because node None does not exist.',
+    ],
+    [
+      'a node whose class_type is a number',
+      { '7': { class_type: 5 } },
+      'Cannot execute because node 5 does not exist.',
+    ],
   ])('%s is an invalid_prompt', (_, graph, message) => {
     expect(refuseShape(graph)).toMatchObject({
       status: 400,

@@ -50,7 +50,7 @@ export function inputsOf(node: GraphNode | undefined): GraphNode['inputs'] {
 }
 
 /** The nodes it takes values from. */
-export function linkedNodes(graph: Graph, id: string): readonly string[] {
+function linkedNodes(graph: Graph, id: string): readonly string[] {
   const links = Object.values(inputsOf(graph[id])).map(linkOf);
   return links.flatMap((link) => (link && Object.hasOwn(graph, link.from) ? [link.from] : []));
 }

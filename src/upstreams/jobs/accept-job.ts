@@ -14,17 +14,13 @@ import {
   type SubmitRequest,
 } from '../../protocol/job-api.ts';
 import { isJsonObject, type Json, stringifyJson } from '../../protocol/json.ts';
-import { nodeErrorDetails } from '../../protocol/node-errors.ts';
 import { type Steps } from '../../protocol/steps.ts';
-import type { NodeErrorEntry, NodeErrors } from '../../protocol/v1.ts';
 import type { Graph } from '../../protocol/v2.ts';
 import type { JobFiles } from '../assets/job-files.ts';
 import type { JobQueue } from './job-queue.ts';
 import { type LiveJob, newJob, toRow, writeTexts } from './live-job.ts';
-import { dependentOutputs } from '../validation/dependent-outputs.ts';
-import { shownText } from '../validation/shown-value.ts';
-import { type ResolvedWorkflow, resolveFiles, type FileLookup } from './resolve-files.ts';
-import { validateSteps } from '../validation/validate-workflow.ts';
+import { resolveFiles, type FileLookup } from './resolve-files.ts';
+import { findOutputs, validateSteps } from '../validation/validate-workflow.ts';
 
 const QUEUE_FULL_RETRY_S = 5;
 
@@ -57,17 +53,21 @@ export async function acceptJob(
   request: SubmitRequest,
   deps: AcceptOptions,
 ): Promise<Result<LiveJob>> {
-  const valid = await runInSteps(validateSteps(request.workflow, deps.nodes));
+  const outputs = findOutputs(request.workflow, deps.nodes);
+  if (!outputs.ok) return outputs;
+  const named = { workflow: request.workflow, targets: outputs.value };
+  const resolved = await resolveFiles(named, deps.fileLookupOf(user));
+  const valid = await runInSteps(
+    validateSteps(request.workflow, { nodes: deps.nodes, unknownFiles: resolved.unknownFiles }),
+  );
   if (!valid.ok) return valid;
-  const { workflow, outputs } = valid.value;
-  const resolved = await resolveFiles({ workflow, targets: outputs }, deps.fileLookupOf(user));
+  const { workflow } = valid.value;
   const held = await deps.holdAssets(resolved.assetIds);
   try {
     const missing = [...resolved.missing, ...held.missing];
-    const refusal = await runInSteps(refuseFiles({ ...resolved, missing }, workflow, outputs));
-    if (refusal) return refusal;
+    if (missing.length > 0) return refuseMissing(missing);
     return await insertWithRoom(
-      { user, request, workflow, targets: outputs, reads: resolved.assetIds },
+      { user, request, workflow, targets: outputs.value, reads: resolved.assetIds },
       deps,
     );
   } finally {
@@ -180,42 +180,7 @@ function isSameJson(a: Json, b: Json): boolean {
   return a === b || stringifyJson(a) === stringifyJson(b);
 }
 
-function* refuseFiles(
-  { missing, unknownFiles: failures }: ResolvedWorkflow,
-  workflow: Graph,
-  targets: readonly string[],
-): Steps<Result<never> | undefined> {
-  if (missing.length > 0) {
-    const details = { missing_ids: [...new Set(missing)] };
-    return refuse(422, 'missing_asset', 'the workflow names assets that do not exist', { details });
-  }
-  if (failures.length === 0) return undefined;
-  const byNode = new Map<string, NodeErrorEntry[]>();
-  for (const failure of failures) {
-    const known = byNode.get(failure.nodeId);
-    if (known) known.push(invalidFile(failure));
-    else byNode.set(failure.nodeId, [invalidFile(failure)]);
-  }
-  const outputsByNode = yield* dependentOutputs(workflow, targets, new Set(byNode.keys()));
-  const entries = [...byNode].map(([id, errors]): [string, NodeErrors[string]] => [
-    id,
-    {
-      errors,
-      dependent_outputs: outputsByNode.get(id) ?? [],
-      class_type: workflow[id]?.class_type ?? '',
-    },
-  ]);
-  // Built without assignment: a node may be called `__proto__`.
-  const details = nodeErrorDetails(Object.fromEntries(entries));
-  return refuse(422, 'invalid_workflow', 'Prompt outputs failed validation', { details });
-}
-
-/** v1's error for a loader whose file is missing. */
-function invalidFile({ input, value }: ResolvedWorkflow['unknownFiles'][number]): NodeErrorEntry {
-  return {
-    type: 'custom_validation_failed',
-    message: 'Custom validation failed for node',
-    details: `${input} - Invalid image file: ${shownText(value)}`,
-    extra_info: { input_name: input },
-  };
+function refuseMissing(missing: readonly string[]): Result<never> {
+  const details = { missing_ids: [...new Set(missing)] };
+  return refuse(422, 'missing_asset', 'the workflow names assets that do not exist', { details });
 }

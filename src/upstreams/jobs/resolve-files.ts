@@ -1,3 +1,4 @@
+import { posix } from 'node:path';
 import { hasControlCharacter } from '../../protocol/control-characters.ts';
 import type { AssetRow } from '../../ledger/ledger.ts';
 import type { NodeDef } from '../../nodes/node.ts';
@@ -5,6 +6,7 @@ import { yieldEvery } from '../../lib/event-loop.ts';
 import { isJsonObject, type Json, type JsonObject, stringifyJson } from '../../protocol/json.ts';
 import { ANNOTATED_NAME, MAX_NAME_CHARS } from '../../protocol/v1.ts';
 import type { Graph, GraphNode } from '../../protocol/v2.ts';
+import { unwrap } from '../validation/coerce-literal.ts';
 import { dependenciesFirst, inputsOf } from '../execution/run-plan.ts';
 import type { ReadableFile } from './worker-protocol.ts';
 
@@ -92,7 +94,7 @@ export async function resolveFiles(
 /** True when a value names assets, and how many values it has up to the first of them. */
 function searchAssets(value: Json): { readonly hasAsset: boolean; readonly values: number } {
   if (typeof value !== 'object' || value === null) return { hasAsset: false, values: 1 };
-  if (isJsonObject(value) && value['__type'] === 'core/ASSET') return { hasAsset: true, values: 1 };
+  if (isReference(value)) return { hasAsset: true, values: 1 };
   let values = 1;
   for (const item of Object.values(value) as readonly Json[]) {
     const found = searchAssets(item);
@@ -100,6 +102,10 @@ function searchAssets(value: Json): { readonly hasAsset: boolean; readonly value
     if (found.hasAsset) return { hasAsset: true, values };
   }
   return { hasAsset: false, values };
+}
+
+function isReference(value: Json): boolean {
+  return isJsonObject(value) && value['__type'] === 'core/ASSET';
 }
 
 async function withNames(
@@ -172,7 +178,7 @@ async function resolveNames(
   pause: ReturnType<typeof yieldEvery>,
 ): Promise<void> {
   for (const input of fileInputs) {
-    const value = inputsOf(node)[input];
+    const value = unwrapped(inputsOf(node)[input]);
     if (typeof value !== 'string' || resolution.files.has(value)) continue;
     const asset = value.length <= MAX_NAME_CHARS ? await findByName(value, deps) : undefined;
     // Each look-up in the ledger is a query of SQLite.
@@ -185,17 +191,24 @@ async function resolveNames(
 /** Numbers and objects name no file. */
 function noteOtherValues({ id, node, fileInputs }: FileNode, { unknownFiles }: Resolution): void {
   for (const input of fileInputs) {
-    const given = inputsOf(node)[input];
+    const given = unwrapped(inputsOf(node)[input]);
     if (given === undefined || typeof given === 'string' || Array.isArray(given)) continue;
+    // One that is left names a missing asset.
+    if (isReference(given)) continue;
     unknownFiles.push({ nodeId: id, input, value: stringifyJson(given) });
   }
+}
+
+function unwrapped(value: Json | undefined): Json | undefined {
+  return value === undefined ? undefined : unwrap(value);
 }
 
 async function findByName(value: string, deps: FileLookup): Promise<AssetRow | undefined> {
   if (hasControlCharacter(value)) return undefined;
   const [, name = value, folder = 'input'] = ANNOTATED_NAME.exec(value) ?? [];
-  const asset = await deps.byPath(`${folder}/${name}`);
-  return asset ?? (folder === 'input' ? await deps.byPath(name) : undefined);
+  const path = posix.normalize(name);
+  const asset = await deps.byPath(`${folder}/${path}`);
+  return asset ?? (folder === 'input' ? await deps.byPath(path) : undefined);
 }
 
 /** A file path as v1 writes it in an input: below `input/` by name, elsewhere with its folder in brackets. */

@@ -1,8 +1,6 @@
-import type { NodeDef } from '../../nodes/node.ts';
 import type { Steps } from '../../protocol/steps.ts';
 import type { Graph } from '../../protocol/v2.ts';
-import { targetsByFailingNode } from './dependent-outputs.ts';
-import { type NodeValidation, validateNode } from './validate-node.ts';
+import { type NodeLibrary, type NodeValidation, validateNode } from './validate-node.ts';
 
 /** The validation of all nodes that the outputs depend on. */
 export type GraphValidation = {
@@ -19,6 +17,12 @@ export type GraphValidation = {
   readonly causes: ReadonlyMap<string, string | undefined>;
 };
 
+/**
+ * Limit of the steps that find which outputs fail because of which node; graphs made to be slow get
+ * less detail.
+ */
+const MAX_ATTRIBUTION_STEPS = 200_000;
+
 /** Weight of validating one node, in values. */
 const NODE_WEIGHT = 10;
 
@@ -26,12 +30,12 @@ const NODE_WEIGHT = 10;
 export function* validateGraph(
   workflow: Graph,
   outputs: readonly string[],
-  nodes: ReadonlyMap<string, NodeDef>,
+  library: NodeLibrary,
 ): Steps<GraphValidation> {
   const validations = new Map<string, NodeValidation>();
   const causes = new Map<string, string | undefined>();
   const validate = (id: string): NodeValidation => {
-    const validation = validateNode(id, workflow, nodes);
+    const validation = validateNode(id, workflow, library);
     validations.set(id, validation);
     if (!isValid(validation)) causes.set(id, id);
     return validation;
@@ -50,17 +54,34 @@ export function* validateGraph(
   };
 }
 
-/** Failing outputs by the node with errors they depend on. */
-export function outputsByFailingNode({
+/**
+ * Failing outputs by the node with errors they depend on; each is named at least once, however
+ * large the graph.
+ */
+export function* outputsByFailingNode({
   validations,
   failingOutputs,
   causes,
-}: GraphValidation): Steps<ReadonlyMap<string, readonly string[]>> {
-  return targetsByFailingNode(failingOutputs, {
-    causes,
-    neededBy: (output) => reachableFrom(output, validations),
-    isFailing: (id) => !isValid(validations.get(id)),
-  });
+}: GraphValidation): Steps<ReadonlyMap<string, string[]>> {
+  const byNode = new Map<string, string[]>();
+  const attribute = (id: string, output: string): void => {
+    const known = byNode.get(id);
+    if (known) known.push(output);
+    else byNode.set(id, [output]);
+  };
+  let steps = 0;
+  for (const output of failingOutputs) {
+    if (steps > MAX_ATTRIBUTION_STEPS) {
+      const cause = causes.get(output);
+      if (cause !== undefined) attribute(cause, output);
+      continue;
+    }
+    const needed = reachableFrom(output, validations);
+    steps += needed.size;
+    yield needed.size;
+    for (const id of needed) if (!isValid(validations.get(id))) attribute(id, output);
+  }
+  return byNode;
 }
 
 type WalkState = {
@@ -109,7 +130,7 @@ function* walk(
 function reachableFrom(
   start: string,
   validations: ReadonlyMap<string, NodeValidation>,
-): readonly string[] {
+): ReadonlySet<string> {
   const seen = new Set<string>();
   const open = [start];
   for (let id = open.pop(); id !== undefined; id = open.pop()) {
@@ -118,7 +139,7 @@ function reachableFrom(
     seen.add(id);
     for (const from of sources(validation)) open.push(from);
   }
-  return [...seen];
+  return seen;
 }
 
 /** The nodes it takes values from, the first one last. */

@@ -1,6 +1,6 @@
 import type { InputSpec, NodeDef } from '../../nodes/node.ts';
 import type { Json, JsonObject } from '../../protocol/json.ts';
-import { pythonRepr } from '../../protocol/python-text.ts';
+import { pythonRepr, pythonType } from '../../protocol/python-text.ts';
 import type { NodeErrorEntry } from '../../protocol/v1.ts';
 import { shownValue } from './shown-value.ts';
 
@@ -38,14 +38,16 @@ export function validateLink(
       : undefined;
   const def = source && nodes.get(classOf(source));
   if (!def) return { thrown: { type: 'KeyError', message: pythonRepr(shownValue(from)) } };
-  if (typeof slot !== 'number' || !Number.isInteger(slot)) {
-    return { thrown: { type: 'TypeError', message: 'tuple indices must be integers or slices' } };
+  const index = indexOf(slot);
+  if (index === undefined) {
+    const message = `tuple indices must be integers or slices, not ${pythonType(slot)}`;
+    return { thrown: { type: 'TypeError', message } };
   }
   // Python counts negative slots from the end; the original runs them.
-  const received = def.outputs.at(slot)?.type;
+  const received = def.outputs.at(index)?.type;
   if (received === undefined)
     return { thrown: { type: 'IndexError', message: 'tuple index out of range' } };
-  if (isCompatible(received, spec[0])) return { link: [from as string, slot] };
+  if (isCompatible(received, spec[0])) return { link: [from as string, index] };
   const wanted = typeof spec[0] === 'string' ? spec[0] : pythonRepr(spec[0] as Json);
   const details = `${input}, received_type(${received}) mismatch input_type(${wanted})`;
   const more = { ...info, received_type: received, linked_node: [from, slot] };
@@ -57,6 +59,10 @@ export function validateLink(
       more,
     ),
   };
+}
+
+function indexOf(slot: Json): number | undefined {
+  return typeof slot === 'number' && Number.isInteger(slot) ? slot : undefined;
 }
 
 /** Class name of a node; empty when it has none. */

@@ -1,6 +1,6 @@
 import type { InputSpec, NodeDef } from '../../nodes/node.ts';
 import { type Json, type JsonObject, isJsonObject } from '../../protocol/json.ts';
-import { pythonRepr, pythonStr } from '../../protocol/python-text.ts';
+import { pythonRepr, pythonStr, pythonType } from '../../protocol/python-text.ts';
 import type { NodeErrorEntry } from '../../protocol/v1.ts';
 import { coerce, compareNumbers, numberText, unwrap } from './coerce-literal.ts';
 import { shownText, shownValue } from './shown-value.ts';
@@ -33,22 +33,34 @@ export type NodeValidation = {
 /** v1 prints longer option lists as a count. */
 const MAX_LISTED_OPTIONS = 20;
 
+/** The classes there are, and what is known of the files that a graph names. */
+export type NodeLibrary = {
+  readonly nodes: ReadonlyMap<string, NodeDef>;
+  /** By node. */
+  readonly unknownFiles?: ReadonlyMap<string, readonly UnknownFile[]>;
+};
+
+/** A name in a file input for which there is no file. */
+export type UnknownFile = {
+  readonly nodeId: string;
+  readonly input: string;
+  readonly value: string;
+};
+
 /** Checks the inputs of one node, its linked nodes aside, in the order they are declared. */
-export function validateNode(
-  id: string,
-  graph: RawGraph,
-  nodes: ReadonlyMap<string, NodeDef>,
-): NodeValidation {
+export function validateNode(id: string, graph: RawGraph, library: NodeLibrary): NodeValidation {
   const node = graph[id] as JsonObject;
+  const { nodes, unknownFiles } = library;
   const def = nodes.get(classOf(node));
   const validation = {
     errors: [] as NodeErrorEntry[],
     coerced: {} as { [input: string]: Json },
     links: [] as NodeValidation['links'][number][],
   };
-  const inputs = node['inputs'];
-  if (!isJsonObject(inputs) || !def)
-    return { ...validation, thrown: { type: 'KeyError', message: "'inputs'" } };
+  if (!def) return { ...validation, thrown: { type: 'KeyError', message: "'inputs'" } };
+  const read = readInputs(node['inputs']);
+  if ('thrown' in read) return { ...validation, ...read };
+  const { inputs } = read;
   for (const { input, spec, required } of declaredInputs(def)) {
     if (!Object.hasOwn(inputs, input)) {
       if (required)
@@ -72,9 +84,47 @@ export function validateNode(
       validation.coerced[input] = unwrap(value);
     } else validation.coerced[input] = found.value;
   }
-  validation.errors.push(...customErrors(def, inputs));
+  const thrown = fileFault(def, inputs);
+  if (thrown) return { ...validation, thrown };
+  const missingFiles = unknownFiles?.get(id) ?? [];
+  validation.errors.push(...customErrors(def, inputs), ...missingFiles.map(missingFile));
   return validation;
 }
+
+type Thrown = NonNullable<NodeValidation['thrown']>;
+
+/** v1 asks whether a name is in the inputs: a list or a text has none, `null` cannot be asked. */
+function readInputs(
+  inputs: Json | undefined,
+): { readonly inputs: JsonObject } | { readonly thrown: Thrown } {
+  if (isJsonObject(inputs)) return { inputs };
+  if (typeof inputs === 'string' || Array.isArray(inputs)) return { inputs: {} };
+  const message =
+    inputs === undefined ? "'inputs'" : `argument of type '${pythonType(inputs)}' is not iterable`;
+  return { thrown: { type: inputs === undefined ? 'KeyError' : 'TypeError', message } };
+}
+
+/** v1 looks for the files of a loader whatever it is given: what is no text ends the validation. */
+function fileFault(def: NodeDef, inputs: JsonObject): Thrown | undefined {
+  for (const input of def.fileInputs ?? []) {
+    if (!Object.hasOwn(inputs, input)) continue;
+    const value = unwrap(inputs[input] ?? null);
+    const isAsset = isJsonObject(value) && value['__type'] === 'core/ASSET';
+    if (typeof value === 'string' || isAsset) continue;
+    // The value of a link is not known yet.
+    const type = pythonType(isLinkShaped(value) ? null : value);
+    return { type: 'AttributeError', message: `'${type}' object has no attribute 'endswith'` };
+  }
+  return undefined;
+}
+
+/** v1's error for a loader whose file is missing. */
+function missingFile({ input, value }: UnknownFile): NodeErrorEntry {
+  const details = `${input} - Invalid image file: ${shownText(value)}`;
+  return errorEntry('custom_validation_failed', CUSTOM_FAILED, details, { input_name: input });
+}
+
+const CUSTOM_FAILED = 'Custom validation failed for node';
 
 function* declaredInputs(
   def: NodeDef,
@@ -94,7 +144,7 @@ function validateLiteral(
   const info = { input_name: input, input_config: inputConfig(spec) };
   const coerced = coerce(type as Json, given);
   if (!coerced.ok) {
-    const shown = shownValue(given);
+    const shown = shownValue(unwrap(given));
     const details = `${input}, ${pythonStr(shown)}, ${coerced.reason}`;
     const more = { ...info, received_value: shown, exception_message: coerced.reason };
     return {
@@ -167,9 +217,5 @@ function customErrors(def: NodeDef, inputs: JsonObject): NodeErrorEntry[] {
   if (reason === undefined) return [];
   const [input = ''] = Object.keys(def.required);
   const details = reason === '' ? input : `${input} - ${shownText(reason)}`;
-  return [
-    errorEntry('custom_validation_failed', 'Custom validation failed for node', details, {
-      input_name: input,
-    }),
-  ];
+  return [errorEntry('custom_validation_failed', CUSTOM_FAILED, details, { input_name: input })];
 }

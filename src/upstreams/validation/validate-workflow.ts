@@ -1,4 +1,3 @@
-import type { NodeDef } from '../../nodes/node.ts';
 import { type Json, isJsonObject } from '../../protocol/json.ts';
 import { type Result, ok, refuse } from '../../protocol/job-api.ts';
 import type { V2ErrorCode } from '../../protocol/error-codes.ts';
@@ -12,20 +11,50 @@ import {
 import type { NodeErrorEntry, NodeErrors } from '../../protocol/v1.ts';
 import type { Graph, GraphNode } from '../../protocol/v2.ts';
 import { inputConfig, errorEntry } from './validate-link.ts';
-import { shownText } from './shown-value.ts';
-import type { NodeValidation } from './validate-node.ts';
+import { pythonStr } from '../../protocol/python-text.ts';
+import { shownText, shownValue } from './shown-value.ts';
+import type { NodeLibrary, NodeValidation, UnknownFile } from './validate-node.ts';
 import { type GraphValidation, outputsByFailingNode, validateGraph } from './validate-graph.ts';
 
 /** A valid workflow with coerced literals, the same object where all are as they were sent; and its output nodes. */
 export type ValidWorkflow = { readonly workflow: Graph; readonly outputs: readonly string[] };
 
-type Nodes = ReadonlyMap<string, NodeDef>;
+type Nodes = NodeLibrary['nodes'];
+
+type ValidationOptions = {
+  readonly nodes: Nodes;
+  readonly unknownFiles?: readonly UnknownFile[];
+};
 
 /**
  * v1's validation as the v2 service applies it: all outputs or none. A refusal carries v1's own
  * `error` and `node_errors` in its details, so that the v1 side can repeat v1's answer exactly.
  */
-export function* validateSteps(workflow: Graph, nodes: Nodes): Steps<Result<ValidWorkflow>> {
+export function* validateSteps(
+  workflow: Graph,
+  { nodes, unknownFiles = [] }: ValidationOptions,
+): Steps<Result<ValidWorkflow>> {
+  const found = findOutputs(workflow, nodes);
+  if (!found.ok) return found;
+  const outputs = found.value;
+  const library = { nodes, unknownFiles: byNode(unknownFiles) };
+  const validation = yield* validateGraph(workflow, outputs, library);
+  if (validation.failingOutputs.size > 0) return yield* refuseOutputs(workflow, validation);
+  return ok({ workflow: yield* withCoerced(workflow, validation.validations), outputs });
+}
+
+function byNode(files: readonly UnknownFile[]): ReadonlyMap<string, readonly UnknownFile[]> {
+  const grouped = new Map<string, UnknownFile[]>();
+  for (const file of files) {
+    const known = grouped.get(file.nodeId);
+    if (known) known.push(file);
+    else grouped.set(file.nodeId, [file]);
+  }
+  return grouped;
+}
+
+/** The output nodes, or what is wrong with the workflow as a whole: v1 stops at the first such fault. */
+export function findOutputs(workflow: Graph, nodes: Nodes): Result<readonly string[]> {
   if (isUiFormat(workflow)) return refuseFormat();
   const invalidNode = findInvalidNode(workflow, nodes);
   if (invalidNode) return refuseNode(invalidNode);
@@ -33,9 +62,7 @@ export function* validateSteps(workflow: Graph, nodes: Nodes): Steps<Result<Vali
     (id) => nodes.get(workflow[id]?.class_type ?? '')?.outputNode,
   );
   if (outputs.length === 0) return refuseWhole('prompt_no_outputs', 'Prompt has no outputs', '');
-  const validation = yield* validateGraph(workflow, outputs, nodes);
-  if (validation.failingOutputs.size > 0) return yield* refuseOutputs(workflow, validation);
-  return ok({ workflow: yield* withCoerced(workflow, validation.validations), outputs });
+  return ok(outputs);
 }
 
 function* refuseOutputs(workflow: Graph, validation: GraphValidation): Steps<Result<never>> {
@@ -132,9 +159,13 @@ type InvalidNode = {
 
 function findInvalidNode(workflow: Graph, nodes: Nodes): InvalidNode | undefined {
   for (const [id, node] of Object.entries(workflow)) {
-    const name: Json = isJsonObject(node as Json) ? (node.class_type as Json) : null;
-    if (typeof name !== 'string') {
+    const name = (isJsonObject(node as Json) ? node.class_type : undefined) as Json | undefined;
+    if (name === undefined) {
       const message = 'Cannot execute because a node is missing the class_type property.';
+      return { id, message, contractError: MISSING_CLASS };
+    }
+    if (typeof name !== 'string') {
+      const message = `Cannot execute because node ${pythonStr(shownValue(name))} does not exist.`;
       return { id, message, contractError: MISSING_CLASS };
     }
     if (nodes.has(name)) continue;

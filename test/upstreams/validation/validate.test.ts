@@ -46,7 +46,7 @@ function comparable(value: unknown): unknown {
 }
 
 function validated(workflow: Graph, nodes: ReadonlyMap<string, NodeDef>) {
-  return runSteps(validateSteps(workflow, nodes));
+  return runSteps(validateSteps(workflow, { nodes }));
 }
 
 function judge(graph: unknown) {
