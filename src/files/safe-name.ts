@@ -41,7 +41,7 @@ export function safeFolder(folder: string): string | undefined {
   const resolvedFolder = withinRoot(folder);
   if (resolvedFolder === undefined || Buffer.byteLength(folder) > MAX_FOLDER_BYTES)
     return undefined;
-  if (resolvedFolder === '') return folder === '' ? '' : undefined;
+  if (resolvedFolder === '') return '';
   return resolvedFolder.split('/').every((part) => safeName(part) !== undefined)
     ? resolvedFolder
     : undefined;

@@ -538,7 +538,7 @@ describe('32: refusals', () => {
   });
 
   test.each([
-    ['POST', '/queue', '[]'],
+    ['POST', '/queue', 'null'],
     ['POST', '/history', 'nonsense'],
     ['GET', '/history?max_items=many', undefined],
     ['GET', '/api/job/unknown/status', undefined],

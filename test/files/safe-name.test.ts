@@ -86,6 +86,8 @@ describe('safeName', () => {
 describe('safeFolder', () => {
   test.each([
     ['', ''],
+    ['.', ''],
+    ['a/..', ''],
     ['s/t', 's/t'],
     ['s/t/', 's/t'],
     ['s//t', 's/t'],
@@ -97,7 +99,6 @@ describe('safeFolder', () => {
   test.each([
     '/',
     '/etc',
-    '.',
     '..',
     '../x',
     'a/../..',

@@ -263,7 +263,7 @@ describe('/userdata?dir=', () => {
     ['', 400, 'Directory not provided'],
     ['dir=', 400, 'Directory not provided'],
     ['dir=nope', 404, 'Directory not found'],
-    ['dir=workflows/a.json', 404, 'Directory not found'],
+    ['dir=workflows/a.json', 200, '[]'],
     ['dir=..', 403, 'Invalid directory'],
     ['dir=workflows/../../elsewhere', 403, 'Invalid directory'],
     ['dir=/etc', 403, 'Invalid directory'],
@@ -310,6 +310,7 @@ describe('/userdata?dir=', () => {
 
   test.each([
     ['path=nope', 404, 'Requested path not found'],
+    ['path=workflows%2Fa.json', 400, 'Requested path is not a directory'],
     ['path=..%2F..', 400, 'Invalid path requested'],
     ['path=/etc', 400, 'Invalid path requested'],
   ])('/v2/userdata?%s is %i: %s', async (query, status, text) => {

@@ -88,6 +88,7 @@ export async function readUploadRequest(
   const ignoresFolders = folderRule === 'ignored';
   const subfolder = ignoresFolders ? '' : safeFolder(path);
   if (subfolder === undefined) throw emptyError(400, '"subfolder" is not a possible folder.');
+  if (filenameGiven === '..') throw emptyError(400, '"image" is named like a folder outside.');
   if (filename === undefined) throw uploadError('This is not a possible file name.');
   if (
     !ignoresFolders &&

@@ -180,9 +180,9 @@ export function readOriginalRef(text: string): OriginalRef | undefined {
   const ref = parseJsonOrUndefined(text);
   if (!isJsonObject(ref)) return undefined;
   const { filename, subfolder = '', type = 'output' } = ref;
-  const isWellFormed =
-    typeof filename === 'string' && typeof subfolder === 'string' && typeof type === 'string';
-  return isWellFormed ? { filename, subfolder, type } : undefined;
+  if (typeof filename !== 'string' || typeof subfolder !== 'string') return undefined;
+  // Any other type has no folder, like a word that is none.
+  return { filename, subfolder, type: typeof type === 'string' ? type : '' };
 }
 
 /**

@@ -83,16 +83,29 @@ function isContainer(value: Json): value is JsonObject | readonly Json[] {
   return Array.isArray(value) || isJsonObject(value);
 }
 
+/** The same, but a list or a text has no members: v1 only asks whether a name is in it. */
+export function requireMembers(value: Json): JsonObject {
+  return typeof value === 'string' || Array.isArray(value) ? {} : requireObject(value);
+}
+
 /** The body as a JSON object; anything else is a 400. */
 export function requireObject(value: Json): JsonObject {
   if (isJsonObject(value)) return value;
   throw new V1Error(400, plainError('invalid_request', 'The body must be a JSON object.'));
 }
 
+/** As Python's `int()` reads one. */
+const PYTHON_INTEGER = /^\s*[+-]?\d(_?\d){0,99}\s*$/;
+
+function clamped(value: number): number {
+  const most = Number.MAX_SAFE_INTEGER;
+  return Math.max(-most, Math.min(most, value));
+}
+
 /** An integer of the query; the original answers 500 to anything else. */
 export function integerParam(query: URLSearchParams, name: string): number | undefined {
   const text = query.get(name);
   if (text === null) return undefined;
-  if (/^\s*[+-]?\d{1,15}\s*$/.test(text)) return Number(text);
+  if (PYTHON_INTEGER.test(text)) return clamped(Number(text.replaceAll('_', '')));
   throw new V1Error(400, plainError('invalid_request', `"${name}" must be an integer.`));
 }

@@ -44,9 +44,9 @@ export function notFound(router: Router): Koa.Middleware {
       router.match(ctx.path, ctx.method).path.flatMap((layer) => layer.methods),
     );
     const isInternal = NO_STATIC_ROOT.test(ctx.path);
-    if (isRead && isInternal && allowedMethods.size === 0)
+    if (isInternal && allowedMethods.size === 0)
       return sendError(ctx, new V1Error(404, '404: Not Found'));
-    if (isRead && (!isInternal || allowedMethods.size === 0)) {
+    if (isRead && !isInternal) {
       sendError(ctx, emptyError(404, 'There is nothing at this path.'));
       if (ctx.response.type === '') ctx.set('Content-Type', 'application/octet-stream');
       return;

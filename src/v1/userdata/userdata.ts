@@ -4,6 +4,7 @@ import { spoolStream } from '../../lib/spool.ts';
 import type { SpooledFile } from '../../protocol/job-api.ts';
 import { V1Error, emptyError, sendEmpty, sendJson } from '../../dialects/errors.ts';
 import { bodyErrorText } from '../routing/body.ts';
+import { setCacheHeaders } from '../routing/serve-route.ts';
 import { type V1Request, type V1Route, routesOf } from '../routes.ts';
 import { PICTURE, fileHeaders } from '../../http/file-headers.ts';
 import { fileOf, sendFile } from '../../http/static-file.ts';
@@ -49,6 +50,7 @@ async function getFile(
   const status = await userData.look(caller.user, path);
   if (status.kind !== 'file') throw emptyError(404, FILE_NOT_FOUND);
   ctx.set(headersOf(path));
+  setCacheHeaders(ctx);
   if (userData.content) return sendObject(ctx, status, await userData.content(caller.user, path));
   await sendFile(ctx, fileOf(userData.folderFor(caller.user), status.path, status.stats));
 }
@@ -196,9 +198,10 @@ async function listFiles(
   if (dir === null || dir === '') throw new V1Error(400, 'Directory not provided');
   if (withinRoot(dir) === undefined) throw new V1Error(403, 'Invalid directory');
   const path = await folderOf(userData, caller.user, dir);
+  if (path === 'a file') return sendJson(ctx, []);
   if (path === undefined) throw new V1Error(404, 'Directory not found');
   const depth = isTrue(query, 'recurse') ? 'all' : 'this folder';
-  const entries = await userData.list(caller.user, path, { depth });
+  const entries = await userData.list(caller.user, path.inside, { depth });
   sendJson(ctx, entries.filter(isVisible).map(entryForm(query)));
 }
 
@@ -207,13 +210,14 @@ async function listTree(userData: UserDataStore, { ctx, caller, query }: V1Reque
   if (withinRoot(requestedPath) === undefined) throw new V1Error(400, 'Invalid path requested');
   const path = await folderOf(userData, caller.user, requestedPath);
   if (path === undefined && requestedPath === '') return sendJson(ctx, []);
+  if (path === 'a file') throw new V1Error(400, 'Requested path is not a directory');
   if (path === undefined) throw new V1Error(404, 'Requested path not found');
-  const entries = await userData.list(caller.user, path, { depth: 'all' });
+  const entries = await userData.list(caller.user, path.inside, { depth: 'all' });
   const folders = entries.filter(({ isFolder }) => isFolder).toSorted(byName);
   const files = entries.filter(({ isFolder }) => !isFolder).toSorted(byName);
   sendJson(
     ctx,
-    [...folders, ...files].map((entry) => treeRowOf(path, entry)),
+    [...folders, ...files].map((entry) => treeRowOf(path.inside, entry)),
   );
 }
 
@@ -222,12 +226,13 @@ async function folderOf(
   userData: UserDataStore,
   user: string,
   requestedPath: string,
-): Promise<string | undefined> {
+): Promise<{ readonly inside: string } | 'a file' | undefined> {
   const path = withinRoot(requestedPath) === '' ? '' : safePathBelow(requestedPath);
   const inside = typeof path === 'string' ? path : path.ok ? path.path : undefined;
   if (inside === undefined) return undefined;
   const { kind } = await userData.look(user, inside);
-  return kind === 'folder' ? inside : undefined;
+  if (kind === 'file') return 'a file';
+  return kind === 'folder' ? { inside } : undefined;
 }
 
 /** v1 lists files only, and neither what is hidden nor what lies in hidden folders. */

@@ -154,7 +154,7 @@ describe('names', () => {
     },
   );
 
-  test.each(['.', '/', '/etc', '../x', 'a/../..', 'a\\b', 'a/'.repeat(2048)])(
+  test.each(['/', '/etc', '../x', 'a/../..', 'a\\b', 'a/'.repeat(2048)])(
     'subfolder %j is refused',
     async (value) => {
       expect((await send('a.png', 'x', { name: 'subfolder', value })).status).toBe(400);

@@ -1,0 +1,94 @@
+// Requests that no client should send, answered as measured at the original server.
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { pngOf, uploadInput } from '../support/clients/client-helpers.ts';
+import { call } from '../support/clients/raw-call.ts';
+import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
+
+let server: Holdover;
+beforeAll(async () => void (server = await startHoldover()));
+afterAll(() => server.dispose());
+
+const ask = async (method: string, path: string, body?: string) => {
+  const { status, text, headers } = await call(server.url, path, {
+    method,
+    ...(body !== undefined && { body }),
+  });
+  return { status, text, headers };
+};
+
+test.each(
+  ['/queue', '/history'].flatMap((path) =>
+    ['[]', '["clear"]', '"x"', '{"delete":"abc"}', '{"delete":{"a":1}}'].map(
+      (body) => [path, body] as const,
+    ),
+  ),
+)('POST %s with %s changes nothing', async (path, body) => {
+  expect(await ask('POST', path, body)).toMatchObject({ status: 200, text: '' });
+});
+
+test.each(['1_0', '99999999999999999999', '+2', ' 2 '])(
+  'max_items=%j is an integer, as for Python',
+  async (value) => {
+    const path = `/history?max_items=${encodeURIComponent(value)}`;
+    expect(await ask('GET', path)).toMatchObject({ status: 200, text: '{}' });
+  },
+);
+
+test.each(['1__0', '1_', '2.0', '1e1', ''])('max_items=%j is none', async (value) => {
+  expect((await ask('GET', `/history?max_items=${value}`)).status).toBe(400);
+});
+
+test.each(['GET', 'PUT', 'POST', 'PATCH', 'DELETE'])(
+  '%s of an unknown path below /internal is a 404 in words',
+  async (method) => {
+    expect(await ask(method, '/internal/none')).toMatchObject({
+      status: 404,
+      text: '404: Not Found',
+    });
+  },
+);
+
+test.each([
+  ['style.css', 'no-cache'],
+  ['index.json', 'no-cache'],
+  ['picture.png', 'private, no-cache'],
+  ['graph.json', undefined],
+])('the saved file %s is cached as its name says', async (name, rule) => {
+  await ask('POST', `/userdata/${name}`, 'x');
+  expect((await ask('GET', `/userdata/${name}`)).headers['cache-control']).toBe(rule);
+});
+
+describe('an upload', () => {
+  const bytes = async () => ({ name: 'dot.png', bytes: await pngOf() });
+
+  test('to the folder "." is stored in the root, and the answer repeats the dot', async () => {
+    const file = { ...(await bytes()), fields: { subfolder: '.' } };
+    expect(await uploadInput(server.url, file)).toEqual({
+      name: 'dot.png',
+      subfolder: '.',
+      type: 'input',
+    });
+    expect((await ask('GET', '/view?type=input&filename=dot.png')).status).toBe(200);
+  });
+
+  test('that is called ".." leads out of its folder: 400 without a body', async () => {
+    const body = new FormData();
+    body.append('image', new Blob(['x']), '..');
+    const answer = await fetch(`${server.url}/upload/image`, { method: 'POST', body });
+    expect([answer.status, await answer.text()]).toEqual([400, '']);
+  });
+
+  test('of a mask whose original has no type is answered, and nothing is stored', async () => {
+    const body = new FormData();
+    body.append('image', new Blob([new Uint8Array(await pngOf())]), 'mask.png');
+    body.append('original_ref', JSON.stringify({ filename: 'dot.png', type: null }));
+    const answer = await fetch(`${server.url}/upload/mask`, { method: 'POST', body });
+    expect([answer.status, await answer.json()]).toEqual([
+      200,
+      { name: 'mask.png', subfolder: '', type: 'input' },
+    ]);
+    expect((await ask('GET', '/view?type=input&filename=mask.png')).status).toBe(404);
+  });
+});
