@@ -106,7 +106,6 @@ export const DIFFERENCE_RULES = {
   gray16: NOT_SHOWN,
   'python-regex': NOT_SHOWN,
   'text-limits': { frame: ({ type, text }) => type === 'execution_error' && /Timeout/.test(text) },
-  'webp-pace': NOT_SHOWN,
   'picture-formats': { call: ({ path, query }) => path === '/view' && query.includes('preview=') },
   pixels: { call: ({ path, status }) => path === '/view' && status === 200 },
   expansion: NOT_SHOWN,

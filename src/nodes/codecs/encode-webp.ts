@@ -10,8 +10,13 @@ const ASCII = 2;
 
 const ENTRY_BYTES = 12;
 
-/** The longest frame that sharp accepts; v1's slowest frame rate asks for 100 seconds. */
-const MAX_DELAY_MS = 65_535;
+/**
+ * What each frame takes until its own time is written: sharp accepts 11 to 65,535 ms, v1's frame
+ * rates ask for 1 ms to 100 seconds.
+ */
+const ENCODED_DELAY_MS = 100;
+/** Place of a frame's duration in its chunk, three bytes behind the head and the frame's rectangle. */
+const DURATION_AT = 8 + 12;
 
 /**
  * The header before the directory: a marker, then byte order, magic number and offset, from which
@@ -40,7 +45,7 @@ export async function encodeWebp(
     channels: savedChannels(images),
     pageHeight: height,
   };
-  const delay = Array.from({ length: batch }, () => Math.min(durationMs, MAX_DELAY_MS));
+  const delay = Array.from({ length: batch }, () => ENCODED_DELAY_MS);
   const { default: sharp } = await import('sharp');
   // sharp takes no quality of 0, which v1 allows.
   const webp = sharp(pixels, { raw, limitInputPixels: false }).webp({
@@ -50,10 +55,20 @@ export async function encodeWebp(
     delay,
     loop: 0,
   });
-  if (texts.length === 0) return webp.toBuffer();
+  if (texts.length === 0) return withDuration(await webp.toBuffer(), durationMs);
   // sharp reserves an Exif chunk; its content is replaced, as sharp would change the texts.
   const file = await webp.withExif({ IFD0: { Model: 'x' } }).toBuffer();
-  return replaceExif(file, exifBlock(texts));
+  return withDuration(replaceExif(file, exifBlock(texts)), durationMs);
+}
+
+/** The encoder joins frames that are equal: one of them stands for the time of all. */
+function withDuration(file: Buffer, durationMs: number): Buffer {
+  for (let at = 12; at + 8 <= file.length; at += 8 + padded(file.readUInt32LE(at + 4))) {
+    if (file.toString('latin1', at, at + 4) !== 'ANMF') continue;
+    const frames = Math.round(file.readUIntLE(at + DURATION_AT, 3) / ENCODED_DELAY_MS);
+    file.writeUIntLE(Math.min(frames * durationMs, 0xff_ff_ff), at + DURATION_AT, 3);
+  }
+  return file;
 }
 
 /**
