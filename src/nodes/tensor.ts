@@ -1,4 +1,4 @@
-import type { ImageValue, MaskValue, NodeContext } from './node.ts';
+import { type ImageValue, type MaskValue, type NodeContext, NodeFailure } from './node.ts';
 
 /** The part of the context that an allocation needs: the job's memory meter. */
 export type Reserver = Pick<NodeContext, 'reserve'>;
@@ -21,7 +21,7 @@ export const newImage = (
   height,
   width,
   channels,
-  data: allocate(context, batch * height * width * channels),
+  data: allocate(context, [batch, height, width, channels]),
 });
 
 /**
@@ -60,10 +60,18 @@ export const newMask = (context: Reserver, { batch, height, width }: MaskShape):
   batch,
   height,
   width,
-  data: allocate(context, batch * height * width),
+  data: allocate(context, [batch, height, width]),
 });
 
-const allocate = (context: Reserver, length: number): Float32Array => {
+/** Sizes that come through links are not checked before. */
+const allocate = (context: Reserver, sizes: readonly number[]): Float32Array => {
+  const negative = sizes.find((size) => size < 0);
+  if (negative !== undefined)
+    throw new NodeFailure(
+      'RuntimeError',
+      `A size is negative: ${negative} of ${sizes.join(' × ')}`,
+    );
+  const length = sizes.reduce((product, size) => product * size, 1);
   context.reserve(length * Float32Array.BYTES_PER_ELEMENT);
   return new Float32Array(length);
 };

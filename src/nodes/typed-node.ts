@@ -96,5 +96,6 @@ function wrong(name: string, expected: string, value: Given): never {
 function describe(value: Given): string {
   if (value === undefined || value === null) return 'nothing';
   if (typeof value === 'string') return `the text ${JSON.stringify(value.slice(0, 80))}`;
-  return typeof value === 'object' ? `a ${value.kind}` : `the ${typeof value} ${String(value)}`;
+  if (typeof value !== 'object') return `the ${typeof value} ${String(value)}`;
+  return typeof value.kind === 'string' ? `a ${value.kind}` : 'a list or an object';
 }

@@ -32,6 +32,13 @@ test('EmptyImage asks for its memory before taking it', async () => {
   );
 });
 
+test('EmptyImage fails on a negative size that came through a link, and not for want of memory', async () => {
+  const inputs = { width: -5, height: 8, batch_size: 1, color: 0 };
+  await expect(async () => runNode(node('EmptyImage'), inputs)).rejects.toMatchObject({
+    exceptionType: 'RuntimeError',
+  });
+});
+
 test('GetImageSize sends the size as text and puts out width, height and batch size', async () => {
   const texts: string[] = [];
   const context = fakeContext({ onText: (text) => texts.push(text) });

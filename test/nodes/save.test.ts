@@ -200,7 +200,14 @@ test.each(['SaveImage', 'SaveAnimatedPNG'])('%s refuses a picture without pixels
   const images = { ...batchOf(1), width: 0, data: new Float32Array() };
   const inputs = { filename_prefix: 'x', images, fps: 1, compress_level: 4 };
   await expect(saveBatch(name, inputs, {})).rejects.toMatchObject({
-    exceptionType: 'SystemError',
+    exceptionType: 'ValueError',
+  });
+});
+
+test('SaveImage refuses a batch without pictures', async () => {
+  const inputs = { filename_prefix: 'x', images: { ...batchOf(0), data: new Float32Array() } };
+  await expect(saveBatch('SaveImage', inputs, {})).rejects.toMatchObject({
+    exceptionType: 'IndexError',
   });
 });
 

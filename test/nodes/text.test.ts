@@ -162,15 +162,29 @@ describe('RegexReplace', () => {
   });
 
   test.each([
-    ['(', ''],
-    ['a', '\\1'],
-    ['a', '\\q'],
-    ['a', '\\g<toString>'],
-    ['(?P<k>a)', '\\g<constructor>'],
-  ])('fails as the original does on %j by %j', async (regex_pattern, replace) => {
+    ['(', '', 're.error'],
+    ['a', '\\1', 're.error'],
+    ['a', '\\q', 're.error'],
+    ['a', '\\g<toString>', 'IndexError'],
+    ['(?P<k>a)', '\\g<constructor>', 'IndexError'],
+  ])('fails as the original does on %j by %j', async (regex_pattern, replace, exceptionType) => {
     const result = evaluate('RegexReplace', { string: 'a', regex_pattern, replace });
-    await expect(result).rejects.toMatchObject({ exceptionType: 're.error' });
+    await expect(result).rejects.toMatchObject({ exceptionType });
     await expect(result).rejects.toBeInstanceOf(NodeFailure);
+  });
+
+  test.each([
+    ['x', '\\1', 're.error', 'invalid group reference 1 at position 1'],
+    ['(?i)x|(y)', 'a\\2', 're.error', 'invalid group reference 2 at position 2'],
+    ['x', '\\g<n>', 'IndexError', "unknown group name 'n'"],
+  ])('%s without a match and with %s fails as well', async (pattern, replace, type, message) => {
+    const result = evaluate('RegexReplace', { string: 'a', regex_pattern: pattern, replace });
+    await expect(result).rejects.toMatchObject({ exceptionType: type, message });
+  });
+
+  test('groups that the pattern has need no match', async () => {
+    const inputs = { string: 'a', regex_pattern: '(x)|(?P<n>y)', replace: '\\1\\2\\g<n>' };
+    expect(await evaluate('RegexReplace', inputs)).toBe('a');
   });
 });
 

@@ -46,8 +46,7 @@ export async function encodeChunks(
 ): Promise<PngChunk[]> {
   const { width, height } = images;
   // The words of v1's library; sizes that come through links are not checked before.
-  if (width < 1 || height < 1)
-    throw new NodeFailure('SystemError', 'tile cannot extend outside image');
+  if (width < 1 || height < 1) throw new NodeFailure('ValueError', 'cannot write empty image');
   const raw = { width, height, channels: savedChannels(images) };
   const bytes = toBytes(images, index);
   const packed = await packPixels({ bytes, ...raw }, compressionLevel);

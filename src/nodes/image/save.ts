@@ -1,5 +1,11 @@
 import type { JsonObject } from '../../protocol/json.ts';
-import type { ImageValue, NodeContext, NodeDef, NodeResult } from '../node.ts';
+import {
+  type ImageValue,
+  type NodeContext,
+  type NodeDef,
+  NodeFailure,
+  type NodeResult,
+} from '../node.ts';
 import { fileName, previewPrefix, savePath } from './save-path.ts';
 import { encodePng, metadataTexts } from '../codecs/encode-png.ts';
 import { greyPicture } from './region.ts';
@@ -80,7 +86,8 @@ async function saveStills(
   context: NodeContext,
   to: Destination,
 ): Promise<NodeResult> {
-  const { width, height } = images;
+  const { width, height, batch } = images;
+  if (batch < 1) throw new NodeFailure('IndexError', 'There is no picture in the batch');
   const { subfolder, stem } = savePath(to.prefix, { width, height, now: new Date() });
   const compressionLevel = to.temp ? COMPRESSION.preview : COMPRESSION.saved;
   const texts = metadataTexts(context);

@@ -136,8 +136,23 @@ async function replaced(inputs: Replacement, context: NodeContext): Promise<stri
       at = match.index + (match.groups[0]?.length ?? 0);
     }
   }
+  if (template === undefined) await checkTemplate(parseTemplate(source), search, context);
   pieces.add(search.text.slice(at));
   return pieces.text();
+}
+
+/** Python reads the replacement before it searches: a group that the pattern lacks is an error without a match, too. */
+async function checkTemplate(
+  template: Template,
+  { pattern, flags }: Search,
+  context: NodeContext,
+): Promise<void> {
+  if (template.every((part) => 'text' in part)) return;
+  // It matches an empty text whatever the pattern is, and has all of its groups.
+  const probe: Search = { pattern: `${pattern}|`, flags, text: '', most: 1, wanted: 'matches' };
+  for await (const found of searchText(probe, context)) {
+    for (const match of found) for (const _ of templateTexts(template, match));
+  }
 }
 
 function searchOf(
@@ -149,7 +164,7 @@ function searchOf(
 }
 
 /** A piece of a replacement: a literal text, or the text of a group. */
-type Part = { readonly text: string } | { readonly group: string };
+type Part = { readonly text: string } | { readonly group: string; readonly position: number };
 
 /** A Python replacement template (`\1`, `\g<name>`, `\n`), read once; throws SyntaxError for a wrong escape. */
 type Template = readonly Part[];
@@ -162,7 +177,7 @@ function parseTemplate(template: string): Template {
     parts.push({ text: template.slice(at, token.index) });
     parts.push(
       letter === undefined
-        ? { group: String(named ?? numbered) }
+        ? { group: String(named ?? numbered), position: token.index + (named ? 3 : 1) }
         : { text: templateEscape(letter) },
     );
     at = token.index + whole.length;
@@ -174,13 +189,18 @@ function parseTemplate(template: string): Template {
 
 /** The replacement texts of a match; throws SyntaxError for a group that it does not have. */
 function* templateTexts(template: Template, match: TextMatch): Generator<string> {
-  for (const part of template) yield 'text' in part ? part.text : groupText(part.group, match);
+  for (const part of template) yield 'text' in part ? part.text : groupText(part, match);
 }
 
-function groupText(group: string, { groups, named }: TextMatch): string {
+function groupText(
+  { group, position }: Exclude<Part, { readonly text: string }>,
+  { groups, named }: TextMatch,
+): string {
   const isNumber = /^\d+$/.test(group);
-  const isKnown = isNumber ? Number(group) < groups.length : Object.hasOwn(named, group);
-  if (!isKnown) throw new SyntaxError(`invalid group reference ${group}`);
+  if (isNumber && Number(group) >= groups.length)
+    throw new SyntaxError(`invalid group reference ${group} at position ${position}`);
+  if (!isNumber && !Object.hasOwn(named, group))
+    throw new NodeFailure('IndexError', `unknown group name '${group}'`);
   return (isNumber ? groups[Number(group)] : named[group]) ?? '';
 }
 
