@@ -95,6 +95,7 @@ export const DIFFERENCE_RULES = {
   'preview-names': {
     call: ({ path, query }) => path === '/view' && /(^|&)type=temp(&|$)/.test(query),
   },
+  'partial-cache': NOT_SHOWN,
   'identical-node-meta': { call: ({ path }) => /^\/history(_v2)?\/./.test(path) },
   'current-inputs': { frame: ({ type }) => type === 'execution_error' },
   wording: { call: isRefused, frame: ({ type }) => type === 'execution_error' },
@@ -115,6 +116,8 @@ export const DIFFERENCE_RULES = {
   'bad-input': {
     call: (facts) => facts.status === 400 && facts.method === 'POST' && !isUpload(facts),
   },
+  'upload-fields': { call: (facts) => isUpload(facts) && facts.status === 200 },
+  'mask-format': { call: ({ path }) => path === '/upload/mask' },
   'bad-upload': { call: (facts) => facts.status === 400 && isUpload(facts) },
   'bad-view': { call: ({ status, path }) => status === 400 && path === '/view' },
   'unsafe-names': {
@@ -159,6 +162,7 @@ export const DIFFERENCE_RULES = {
   headers: NOT_SHOWN,
   'deprecation-headers': NOT_SHOWN,
   brownout: { call: ({ status }) => status === 503 },
+  'definition-texts': { call: isObjectInfo },
   'display-name': { call: isObjectInfo },
   compression: {
     call: (facts) => isObjectInfo(facts) && facts.headers['accept-encoding'] !== undefined,
@@ -196,6 +200,7 @@ export const DIFFERENCE_RULES = {
     'hosted-more-routes': {
       call: ({ path }) => /^\/(history|settings|models|users|extensions|free)(\/|$)/.test(path),
     },
+    'hosted-other-paths': { call: ({ path }) => /^\/(interrupt|logs)$/.test(path) },
     'hosted-errors': { call: ({ status }) => status >= 400 },
     'hosted-statuses': { call: ({ status }) => status >= 400 },
     'hosted-public': {
