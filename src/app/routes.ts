@@ -49,7 +49,13 @@ export function v1Routes(services: Services, { frontend }: Mounts): readonly V1R
           services.trafficRecorder.submission(caller, promptId);
         },
       }),
-      ...queueRoutes({ livePrompts: live, ledger, cancel, bodies }),
+      ...queueRoutes({
+        livePrompts: live,
+        ledger,
+        cancel,
+        bodies,
+        forgetResults: upstream.runner.forgetResults,
+      }),
       ...jobRoutes({ cancel, ledger, livePrompts: live, bodies, markFetched }),
     ]),
     // A result that is fetched here is not sent to late sockets of any process.

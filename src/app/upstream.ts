@@ -38,6 +38,8 @@ type JobRunner = {
   readonly noteSubmitted?: RemoteJobs['noteSubmitted'];
   /** Sends an upload on while it arrives. Absent where uploads stay on this machine. */
   readonly startUpload?: RemoteJobs['startUpload'];
+  /** Drops what earlier jobs of a user computed. Absent where the jobs run elsewhere. */
+  readonly forgetResults?: (user: string) => void;
   /** Event streams it holds open elsewhere. */
   readonly openStreams: () => number;
   /** The discovered capabilities of a service; absent where the jobs run here. */
@@ -120,6 +122,7 @@ async function openEmbedded({
     needsCredential: () => false,
     mayRerunJobs: links !== undefined,
     openStreams: () => 0,
+    forgetResults: (user) => engine.forgetResults(user),
     start: () => engine.start(),
     close: () => engine.close(),
   };

@@ -40,6 +40,8 @@ export type AssetCalls = Pick<
 
 /** The embedded v2 service. */
 export interface Engine extends JobApi {
+  /** The next job of this user that this process runs computes all nodes anew. */
+  forgetResults(user: string): void;
   /** Starts to run queued jobs, including those of an earlier process. */
   start(): void;
   /** Stops in order: running jobs are recorded as queued, and the next start runs them again. */

@@ -30,6 +30,8 @@ type QueueServices = {
   readonly ledger: Ledger;
   readonly cancel: Cancel['cancel'];
   readonly bodies: BodyReader;
+  /** Drops what earlier prompts of a user computed, where they run in this process. */
+  readonly forgetResults?: ((user: string) => void) | undefined;
 };
 
 /** `/queue`, `/interrupt`, `/free`: v1's way of looking at and stopping jobs. */
@@ -183,8 +185,9 @@ async function interruptPrompts(
   sendEmpty(ctx);
 }
 
-/** Nothing is held that could be freed; the call is understood and done. */
-async function freeMemory(services: QueueServices, { ctx }: V1Request): Promise<void> {
-  requireObject(await readJson(ctx, services.bodies));
+/** There are no models to unload; `free_memory` makes the next prompt compute all nodes anew. */
+async function freeMemory(services: QueueServices, { ctx, caller }: V1Request): Promise<void> {
+  const body = requireObject(await readJson(ctx, services.bodies));
+  if (isTruthyInPython(body.free_memory)) services.forgetResults?.(caller.user);
   sendEmpty(ctx);
 }

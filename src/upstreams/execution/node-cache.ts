@@ -28,14 +28,24 @@ export function createNodeCache({ maxBytes }: { readonly maxBytes: number }) {
     maxSize: Math.max(1, maxBytes),
     sizeCalculation: sizeOf,
   });
+  /** Users whose results a running job has, and those of them whose results are to be dropped at its end. */
+  const inUse = new Set<string>();
+  const toDrop = new Set<string>();
   return {
     take(user: string): NodeRecords {
       const records = users.get(user) ?? new Map();
       users.delete(user);
+      inUse.add(user);
       return records;
     },
     put(user: string, records: NodeRecords): void {
-      users.set(user, records);
+      inUse.delete(user);
+      if (!toDrop.delete(user)) users.set(user, records);
+    },
+    /** Drops what is kept for a user, and what a running job of the user is about to put. */
+    forget(user: string): void {
+      users.delete(user);
+      if (inUse.has(user)) toDrop.add(user);
     },
   };
 }

@@ -43,6 +43,7 @@ async function serve(port: MessagePort, setup: WorkerSetup): Promise<void> {
   }, WARM_UP_DELAY_MS);
   port.on('message', (message: ToWorker) => {
     if (message.type === 'reply') return requests.settle(message);
+    if (message.type === 'forget') return cache.forget(message.user);
     clearTimeout(warmUpTimer);
     void runJob(message, deps).then((end) => {
       messages.post({ type: 'end', end });

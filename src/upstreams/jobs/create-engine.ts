@@ -46,6 +46,7 @@ export async function createEngine(options: Options): Promise<Engine> {
     ...createJobCalls({ ...options, ...limits, ...jobFiles, runner }),
     ...createAssetApi(jobFiles.assets),
     health: async () => ok({ status: 'healthy', upstream: 'embedded' }),
+    forgetResults: (user) => threads.forgetResults(user),
     start() {
       if (worker) cancelThreadStart = clock.callAfter(THREADS_DELAY_MS, () => threads.start());
       worker?.start();

@@ -79,6 +79,11 @@ export class JobThreads {
     }
   }
 
+  /** The next job of this user computes all nodes anew. */
+  forgetResults(user: string): void {
+    for (const { thread } of this.#assignments) thread.forget(user);
+  }
+
   async terminate(): Promise<void> {
     await Promise.all(this.#assignments.map(({ thread }) => thread.terminate()));
   }

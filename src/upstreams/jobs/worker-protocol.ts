@@ -52,6 +52,8 @@ export function createRunFlags(): SharedArrayBuffer {
 
 export type ToWorker =
   | RunRequest
+  /** The results kept for this user, those of a running job included, are kept no longer. */
+  | { readonly type: 'forget'; readonly user: string }
   | { readonly type: 'reply'; readonly id: number; readonly value: unknown }
   | {
       readonly type: 'reply';

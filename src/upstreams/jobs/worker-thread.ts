@@ -60,6 +60,9 @@ export function createWorkerThread(setup: WorkerSetup) {
     },
     reply: (message: Extract<ToWorker, { type: 'reply' }>): void =>
       current?.worker.postMessage(message),
+    /** Drops the results that the thread keeps for a user. */
+    forget: (user: string): void =>
+      worker?.postMessage({ type: 'forget', user } satisfies ToWorker),
     /** Starts the thread before its first job; not for a test's server, which often ends without one. */
     start(): void {
       if (process.env['HOLDOVER_WARM_UP'] !== 'off') worker ??= spawn();

@@ -1,3 +1,4 @@
+import { testedUpstream } from '../upstreams/tested-upstream.ts';
 import type { Tolerances } from './golden-frames.ts';
 
 /** A difference that is meant: the row of `docs/differences.md` that explains it, where, and what. */
@@ -41,6 +42,10 @@ export const expectedDifferences = (
   where,
   differs,
 });
+
+/** One that there is only where another process runs the jobs. */
+export const elsewhereOnly = (...difference: Parameters<typeof expectedDifferences>) =>
+  testedUpstream() === 'embedded' ? [] : [expectedDifferences(...difference)];
 
 /** Frames only ours sends. */
 export const saidToo = (...frames: string[]): string[] => frames.map((frame) => `+ ${frame}`);

@@ -23,3 +23,17 @@ test('the longest idle user’s texts go first', () => {
     cache.put(user, new Map([['one', recordOf(`${user}${'x'.repeat(MIB / 3)}`)]]));
   expect(['anna', 'ben', 'carl'].map((user) => cache.take(user).size)).toEqual([0, 1, 1]);
 });
+
+test('results that are to be forgotten go at once, or at the end of the job that has them', () => {
+  const cache = createNodeCache({ maxBytes: MIB });
+  const records = () => new Map([['one', recordOf('x')]]);
+  cache.put('anna', records());
+  cache.forget('anna');
+  cache.forget('ben');
+  expect(cache.take('anna').size).toBe(0);
+  cache.forget('anna');
+  cache.put('anna', records());
+  expect(cache.take('anna').size).toBe(0);
+  cache.put('anna', records());
+  expect(cache.take('anna').size).toBe(1);
+});

@@ -38,6 +38,7 @@ function fakeThread() {
       return new Promise((resolve) => (finish = resolve));
     },
     reply: (message) => void state.replies.push(message),
+    forget() {},
     start() {},
     async terminate() {
       state.terminations++;
