@@ -11,7 +11,7 @@ const ASCII = 2;
 const ENTRY_BYTES = 12;
 
 /**
- * What each frame takes until its own time is written: sharp accepts 11 to 65,535 ms, v1's frame
+ * The time of each frame until its own is written: sharp accepts 11 to 65,535 ms, v1's frame
  * rates ask for 1 ms to 100 seconds.
  */
 const ENCODED_DELAY_MS = 100;
