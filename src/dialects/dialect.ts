@@ -28,6 +28,8 @@ const RULES = {
   serviceFailure: ['gateway', 'documented'],
   /** `exception_type`: the word of the node's own language, or one of the six documented ones. */
   exceptionType: ['own', 'documented'] satisfies [ExceptionWord, ExceptionWord],
+  /** Nodes of a `progress_state`: their progress, or their `class_type` too. */
+  nodeStates: ['own', 'documented'],
   /** Prompts that `GET /queue` shows as running: one, as the original runs one at a time, or all. */
   queueRunning: ['one', 'all'],
   /** `POST /queue` with `delete`: pending prompts only, or the running one as well. */

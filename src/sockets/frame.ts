@@ -1,4 +1,10 @@
-import type { FrameOf, Picture } from '../translate/progress-state.ts';
+import {
+  type ClassTypes,
+  type FrameOf,
+  type Picture,
+  type StateMessage,
+  withClassTypes,
+} from '../translate/progress-state.ts';
 import { previewFrame, previewWithMetadataFrame, textFrame } from '../protocol/binary-frames.ts';
 import type { V1Message } from '../protocol/v1.ts';
 import { type WireFrame, toWireFrame } from './wire-frame.ts';
@@ -19,10 +25,13 @@ export type EncodedFrame =
   | { readonly kind: 'picture'; readonly picture: EncodedPicture }
   | {
       readonly kind: 'step';
-      readonly state: (() => WireFrame) | undefined;
+      readonly state: EncodedState | undefined;
       readonly progress: () => WireFrame;
       readonly picture: EncodedPicture | undefined;
     };
+
+/** A `progress_state` for local sockets and for hosted ones. */
+type EncodedState = { readonly own: () => WireFrame; readonly documented: () => WireFrame };
 
 export type EncodedPicture = Pick<Picture, 'kind'> & {
   readonly plain: () => WireFrame;
@@ -39,10 +48,10 @@ export function encodeFrame(frame: Frame, promptId: string): EncodedFrame {
     case 'picture':
       return { kind: 'picture', picture: encodePicture(frame.picture, promptId) };
     case 'step': {
-      const { state, progress, picture } = frame;
+      const { state, classTypes, progress, picture } = frame;
       return {
         kind: 'step',
-        state: state && once(() => textOf(state)),
+        state: state && encodeState(state, classTypes),
         progress: once(() => textOf(progress)),
         picture: picture && encodePicture(picture, promptId),
       };
@@ -50,7 +59,16 @@ export function encodeFrame(frame: Frame, promptId: string): EncodedFrame {
   }
 }
 
-function encodeJson({ message, documented }: Frame & { kind: 'json' }): EncodedFrame {
+function encodeState(message: StateMessage, classTypes: ClassTypes = new Map()): EncodedState {
+  return {
+    own: once(() => textOf(message)),
+    documented: once(() => textOf(withClassTypes(message, classTypes))),
+  };
+}
+
+function encodeJson({ message, documented, classTypes }: Frame & { kind: 'json' }): EncodedFrame {
+  if (message.type === 'progress_state')
+    return { kind: 'json', type: message.type, ...encodeState(message, classTypes) };
   const own = once(() => textOf(message));
   const isTranslated = message.type === 'execution_error' && documented !== undefined;
   return {

@@ -45,8 +45,9 @@ function writeMessage(
   frame: EncodedFrame & { kind: 'json' },
   { promptId }: FrameContext,
 ): void {
-  const text = frame[rulesOf(connection.dialect).exceptionType];
-  if (frame.type === 'progress_state') return connection.sendState(promptId, text);
+  const { exceptionType, nodeStates } = rulesOf(connection.dialect);
+  if (frame.type === 'progress_state') return connection.sendState(promptId, frame[nodeStates]);
+  const text = frame[exceptionType];
   if (END_MESSAGES.has(frame.type)) connection.flushState(promptId);
   connection.sendText(text());
 }
@@ -59,7 +60,8 @@ function writeStep(
   context: FrameContext,
 ): void {
   const isFirst = sendsMetadata(connection, scope);
-  if (state) connection.sendState(context.promptId, state);
+  const form = rulesOf(connection.dialect).nodeStates;
+  if (state) connection.sendState(context.promptId, state[form]);
   if (picture && isFirst) writePicture(connection, picture, scope, context);
   connection.sendText(progress());
   if (picture && !isFirst) writePicture(connection, picture, scope, context);

@@ -66,6 +66,11 @@ export type PictureEffect =
 
 type MessageOf<T extends V1Message['type']> = Extract<V1Message, { type: T }>;
 
+export type StateMessage = MessageOf<'progress_state'>;
+
+/** The classes of the nodes that a `progress_state` names, by node: only hosted sockets are told. */
+export type ClassTypes = ReadonlyMap<string, string>;
+
 /** One frame of a prompt, whose picture, if it has one, is given as `P`. */
 export type FrameOf<P> =
   | {
@@ -75,12 +80,14 @@ export type FrameOf<P> =
        * `exception_type` for clients of the hosted service; the message has the node's own word.
        */
       readonly documented?: DocumentedException;
+      readonly classTypes?: ClassTypes;
     }
   /** v1 sends a type 4 picture between the two messages, a type 1 picture after them. */
   | {
       readonly kind: 'step';
       /** Absent while that of a large graph is held back. */
-      readonly state?: MessageOf<'progress_state'>;
+      readonly state?: StateMessage;
+      readonly classTypes?: ClassTypes;
       readonly progress: MessageOf<'progress'>;
       readonly picture?: P;
     }
@@ -123,6 +130,8 @@ export type ProgressState = {
   /** The node `executing` named last. */
   readonly current: string | null;
   readonly runs: Map<string, NodeRun>;
+  /** The classes of the nodes that have begun. */
+  readonly classTypes: Map<string, string>;
   /** When `progress_state` was sent last, and whether it has changed since. */
   readonly stateSentAtMs: number;
   readonly hasStateChanged: boolean;
@@ -162,6 +171,7 @@ export function initialProgress({
     cachedSent: false,
     current: null,
     runs: new Map(),
+    classTypes: new Map(),
     stateSentAtMs: Number.NEGATIVE_INFINITY,
     hasStateChanged: false,
     executed: [],
@@ -186,4 +196,12 @@ export function initialProgress({
  */
 export function hasEvidence(state: ProgressState): boolean {
   return state.runs.size > 0 || state.outputs.size > 0;
+}
+
+/** The message as the hosted service sends it: each node has its `class_type` too. */
+export function withClassTypes(message: StateMessage, classTypes: ClassTypes): StateMessage {
+  const nodes = Object.entries(message.data.nodes).map(
+    ([id, node]) => [id, { ...node, class_type: classTypes.get(id) ?? '' }] as const,
+  );
+  return { ...message, data: { ...message.data, nodes: Object.fromEntries(nodes) } };
 }

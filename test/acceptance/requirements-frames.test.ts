@@ -435,6 +435,20 @@ describe('22: frames go where the client_id says', () => {
     }
   });
 
+  test('a hosted socket is told the class of each node, a local one is not', async () => {
+    const hosted = await open({ clientId: 'three', query: 'token=' });
+    const local = await open({ clientId: 'three' });
+    const id = await post(flat({ color: 223 }), { client_id: 'three' });
+    await Promise.all([hosted.untilDone(id), local.untilDone(id)]);
+    const classesOn = (socket: Recorder) => {
+      const states = socket.frames.filter((frame) => isText(frame, 'progress_state'));
+      const { nodes } = (states.at(-1) as Received & { kind: 'text' }).data;
+      return new Set(Object.values(nodes).map((node: any) => node.class_type));
+    };
+    expect(classesOn(local)).toEqual(new Set([undefined]));
+    expect(classesOn(hosted)).toContain('EmptyImage');
+  });
+
   test('a hosted socket hears what a client id of its user is sent, a local one does not', async () => {
     const hosted = await open({ clientId: 'three', query: 'token=' });
     const local = await open({ clientId: 'three' });

@@ -188,6 +188,48 @@ describe('exception_type', () => {
   });
 });
 
+describe('the nodes of a progress_state', () => {
+  const NODES = {
+    '1': {
+      value: 1,
+      max: 2,
+      state: 'running',
+      node_id: '1',
+      prompt_id: P,
+      display_node_id: '1',
+      parent_node_id: null,
+      real_node_id: '1',
+    },
+  } as const;
+  const message = { type: 'progress_state', data: { prompt_id: P, nodes: NODES } } as const;
+  const classTypes = new Map([['1', 'KSampler']]);
+  const progress = {
+    type: 'progress',
+    data: { value: 1, max: 2, prompt_id: P, node: '1' },
+  } as const;
+
+  test.each<[Dialect, Frame, object]>([
+    ['local', { kind: 'json', message, classTypes }, NODES],
+    ['local', { kind: 'step', state: message, classTypes, progress }, NODES],
+    [
+      'hosted',
+      { kind: 'json', message, classTypes },
+      { '1': { ...NODES['1'], class_type: 'KSampler' } },
+    ],
+    [
+      'hosted',
+      { kind: 'step', state: message, classTypes, progress },
+      { '1': { ...NODES['1'], class_type: 'KSampler' } },
+    ],
+  ])('are sent to a %s socket with their class, or without', (dialect, frame, nodes) => {
+    run(submit('id'), [frame]);
+    const socket = openFake(hub, { dialect, clientId: 'id' });
+    run(submit('id'), [frame]);
+    const states = socket.messages().filter(({ type }) => type === 'progress_state');
+    expect(states.map(({ data }) => data.nodes)).toEqual([nodes, nodes]);
+  });
+});
+
 describe('a late local socket', () => {
   const open = (clientId: string) => openFake(hub, { dialect: 'local', clientId });
 

@@ -1,8 +1,14 @@
 import type { NodeOutput, V1Message, NodeState } from '../../protocol/v1.ts';
 import { isSameJson } from '../../protocol/json.ts';
-import { displayNode } from '../graph.ts';
+import { classOf, displayNode } from '../graph.ts';
 import { frameOutput, shortIds, newestThatFit } from '../frame-limits.ts';
-import type { ProgressEffect, NodeRun, PictureEffect, ProgressState } from '../progress-state.ts';
+import type {
+  ProgressEffect,
+  NodeRun,
+  PictureEffect,
+  ProgressState,
+  StateMessage,
+} from '../progress-state.ts';
 
 /** One input being reduced: the next state, and what is to be sent. */
 export type ProgressUpdate = {
@@ -90,7 +96,10 @@ export function emitStep(
   state.hasStateChanged = true;
   update.effects.push({
     kind: 'step',
-    ...(isStateDue(state, update.atMs) && { state: takeState(update) }),
+    ...(isStateDue(state, update.atMs) && {
+      state: takeState(update),
+      classTypes: state.classTypes,
+    }),
     progress: { type: 'progress', data },
     ...(picture && { picture }),
   });
@@ -130,10 +139,12 @@ export function emitStateIfDue(update: ProgressUpdate): void {
 
 /** Emits it in any case: the end comes next. */
 export function emitPendingState(update: ProgressUpdate): void {
-  if (update.state.hasStateChanged) emit(update, takeState(update));
+  const { state, effects } = update;
+  if (!state.hasStateChanged) return;
+  effects.push({ kind: 'json', message: takeState(update), classTypes: state.classTypes });
 }
 
-function takeState({ state, atMs }: ProgressUpdate): ReturnType<typeof progressStateMessage> {
+function takeState({ state, atMs }: ProgressUpdate): StateMessage {
   state.hasStateChanged = false;
   state.stateSentAtMs = atMs;
   return progressStateMessage(state);
@@ -239,14 +250,13 @@ function progressStateMessage({
   promptId,
   graph,
   runs,
-}: Pick<ProgressState, 'promptId' | 'graph' | 'runs'>): Extract<
-  V1Message,
-  { type: 'progress_state' }
-> {
+  classTypes,
+}: Pick<ProgressState, 'promptId' | 'graph' | 'runs' | 'classTypes'>): StateMessage {
   const shown = newestThatFit([...runs], ([id]) => 4 * id.length + promptId.length + 160);
   const nodes = Object.fromEntries(
     shown.map(([id, run]) => [id, nodeState(id, run, { promptId, graph })]),
   );
+  for (const [id] of shown) if (!classTypes.has(id)) classTypes.set(id, classOf(graph, id));
   return { type: 'progress_state', data: { prompt_id: promptId, nodes } };
 }
 
