@@ -3,6 +3,7 @@ import { type PublicAddresses, readHost } from '../http/public-address.ts';
 import { targetHasControlCharacter } from '../protocol/control-characters.ts';
 import { readTarget } from '../protocol/request-target.ts';
 import { isSignedContent } from '../protocol/v2-paths.ts';
+import { isBrowser } from './calling-client.ts';
 import { SIGNED_VIEW_PATH } from './signed-view.ts';
 
 /** A refusal of the guard, made before routing and authentication. */
@@ -74,6 +75,11 @@ type AllowedHost = {
 /** A host without a port may be on either: the scheme outside is not known here. */
 const DEFAULT_PORTS: ReadonlySet<string> = new Set(['80', '443']);
 const LOOPBACK_NAMES = new Set(['localhost', '[::1]']);
+/**
+ * Programs reach loopback by it, and scripts name it. Browsers send it no fetch metadata, so that a
+ * foreign page could make calls by it that nothing tells from our own.
+ */
+const ANY_ADDRESS = '0.0.0.0';
 
 /** Paths people follow links to: pages, and signed links, which carry their own authorization. */
 const LINK_TARGETS: ReadonlySet<string> = new Set([
@@ -106,8 +112,9 @@ export function createGuard(options: GuardOptions): Guard {
   const readSingleHost = createHostReader();
   const publicUrl = options.publicOrigin === undefined ? undefined : new URL(options.publicOrigin);
   const checksHosts = loopbackOnly || allowedHosts.length > 0;
-  const isAcceptedHost = (host: URL): boolean =>
+  const isAcceptedHost = (host: URL, request: IncomingMessage): boolean =>
     isLoopbackName(host.hostname) ||
+    (host.hostname === ANY_ADDRESS && !isBrowser(request)) ||
     host.hostname === publicUrl?.hostname ||
     allowedHosts.some((allowed) => isAllowed(allowed, host));
   return (request) => {
@@ -120,7 +127,7 @@ export function createGuard(options: GuardOptions): Guard {
       if (!targetsHost(request.url ?? '', host)) return refusalOf('foreign_target');
     }
     if (targetHasControlCharacter(request.url ?? '')) return refusalOf('control_character');
-    if (checksHosts && !(isAcceptedHost(host) && isAcceptedHost(calledHost)))
+    if (checksHosts && ![host, calledHost].every((name) => isAcceptedHost(name, request)))
       return refusalOf('foreign_host');
     const isOwn = (origin: URL): boolean =>
       isSameHost(origin, calledHost) || origin.origin === publicUrl?.origin;

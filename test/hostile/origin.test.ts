@@ -41,7 +41,6 @@ describe('a name that is not ours', () => {
     ['attacker.com:8188', 403],
     ['127.0.0.1.nip.io', 403],
     ['localhost.attacker.com', 403],
-    ['0.0.0.0', 403],
     ['0x7f000001.attacker.com', 403],
     ['192.168.0.1', 403],
     ['[::ffff:127.0.0.1]', 403],
@@ -54,8 +53,14 @@ describe('a name that is not ours', () => {
     ['[::1]:8188', 200],
     ['127.0.0.1', 200],
     ['127.9.9.9', 200],
+    ['0.0.0.0:8188', 200],
   ])('Host: %s is answered %i', async (host, status) => {
     expect(await ask('/queue', { headers: [`Host: ${host}`] })).toMatchObject({ status });
+  });
+
+  test('a browser may not call by the address of all interfaces', async () => {
+    const headers = ['Host: 0.0.0.0:8188', 'User-Agent: Mozilla/5.0 (X11; Linux x86_64)'];
+    expect(await ask('/queue', { headers })).toMatchObject({ status: 403 });
   });
 
   test('two of them are 400, whatever they say', async () => {
