@@ -9,6 +9,7 @@ import { type CompressedFile, createCompressor } from '../http/compression.ts';
 import { sendEmpty } from '../dialects/errors.ts';
 import { PICTURE } from '../http/file-headers.ts';
 import { type StaticFile, findBelow, sendFile } from '../http/static-file.ts';
+import { START_PATHS } from './home-page.ts';
 import { type Templates, serveTemplateList } from './templates.ts';
 
 /** A browser front end in a folder, as v1's `--front-end-root` mounts one. */
@@ -43,7 +44,7 @@ export function createFrontend(root: string, templates: Templates) {
     async serve(this: void, ctx: Koa.Context, next: Koa.Next): Promise<void> {
       if (ctx.method !== 'GET' && ctx.method !== 'HEAD') return next();
       const file =
-        (await findBelow(root, ctx.path === '/' ? '/index.html' : ctx.path)) ??
+        (await findBelow(root, START_PATHS.has(ctx.path) ? '/index.html' : ctx.path)) ??
         (await findBundled(templates, ctx.path));
       if (file) return serve(ctx, file);
       if (await serveTemplateList(templates, ctx)) return;
@@ -90,7 +91,7 @@ function sendEmptyStylesheet(ctx: Koa.Context): void {
 
 /** The page itself must never be an old one; what carries a hash in its name never changes. */
 function cacheHeadersOf(path: string): { readonly [header: string]: string } {
-  if (path === '/' || path === '/index.html') {
+  if (START_PATHS.has(path) || path === '/index.html') {
     return { 'Cache-Control': 'no-cache', Pragma: 'no-cache', Expires: '0' };
   }
   if (path.startsWith('/assets/') && HASHED_NAME.test(basename(path))) {

@@ -38,6 +38,8 @@ function readPage(): Page {
 }
 
 /** The path of the page; its files are below. */
+/** v1's front end is below its second prefix, too: clients with such a base address probe it for a 200. */
+export const START_PATHS: ReadonlySet<string> = new Set(['/', '/api/']);
 const PAGE_PATH = '/holdover';
 /** Where earlier versions had the usage report: the page shows that part of it there. */
 const REPORT_PATH = `${PAGE_PATH}/report`;
@@ -73,8 +75,8 @@ const CONTENT_SECURITY_POLICY = [
 ].join('; ');
 
 /**
- * Holdover's own page, served before authentication. It is at `/`, which v1 clients probe for a
- * 200, unless a mounted front end has that path; and always at `/holdover`.
+ * Holdover's own page, served before authentication. It is at `/` and `/api/`, which v1 clients probe for a
+ * 200, unless a mounted front end has these; and always at `/holdover`.
  */
 export function homePage({
   addresses,
@@ -86,7 +88,8 @@ export function homePage({
   let page: Page | undefined;
   // All at once, at the first call: page and scripts match.
   const read = (): Page => (page ??= readPage());
-  const pages = new Set([PAGE_PATH, REPORT_PATH, facts.path ?? '/']);
+  const own = [PAGE_PATH, REPORT_PATH];
+  const pages = new Set(facts.path === PAGE_PATH ? own : [...own, ...START_PATHS]);
   return (ctx, next) => {
     if (ctx.method !== 'GET' && ctx.method !== 'HEAD') return next();
     if (pages.has(ctx.path)) {
@@ -142,7 +145,7 @@ function toOrigins(
   readonly root: string;
 } {
   const origin = address?.base ?? '';
-  const nearRoot = path === REPORT_PATH ? '../' : '';
+  const nearRoot = path === REPORT_PATH || path === '/api/' ? '../' : '';
   const root = address === undefined || address.prefix === '' ? nearRoot : `${address.prefix}/`;
   return { origin, socket: origin.replace(/^http/, 'ws'), root };
 }

@@ -28,6 +28,7 @@ const IMMUTABLE = 'public, max-age=31536000, immutable';
 describe('a mounted front end', () => {
   test.each([
     ['/', 'text/html; charset=utf-8', 'no-cache'],
+    ['/api/', 'text/html; charset=utf-8', 'no-cache'],
     ['/index.html', 'text/html; charset=utf-8', 'no-cache'],
     ['/assets/index-B2rHQ9Sn.js', 'text/javascript; charset=utf-8', IMMUTABLE],
     ['/assets/index-B2rHQ9Sn.css', 'text/css; charset=utf-8', IMMUTABLE],

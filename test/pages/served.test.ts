@@ -29,6 +29,7 @@ const holdoverOf = { bare: () => bare, keyed: () => keyed, mounted: () => mounte
 describe("Holdover's own page", () => {
   test.each([
     ['bare', '/'],
+    ['bare', '/api/'],
     ['bare', '/holdover'],
     ['keyed', '/'],
     ['mounted', '/holdover'],
