@@ -106,6 +106,7 @@ function clamped(value: number): number {
 export function integerParam(query: URLSearchParams, name: string): number | undefined {
   const text = query.get(name);
   if (text === null) return undefined;
+  // Clients in typed languages send the largest number they know for all there is.
   if (PYTHON_INTEGER.test(text)) return clamped(Number(text.replaceAll('_', '')));
   throw new V1Error(400, plainError('invalid_request', `"${name}" must be an integer.`));
 }
