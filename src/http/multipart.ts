@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { rm } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
@@ -159,7 +160,7 @@ class HeaderRepair {
       const end = this.#isInHeaders ? this.#endOfHeaders() : this.#endOfDelimiter();
       if (end === undefined) break;
       const bytes = this.#take(end);
-      yield this.#isInHeaders ? withReadableDisposition(bytes) : bytes;
+      yield this.#isInHeaders ? withReadableDisposition(inUtf8(bytes)) : bytes;
       this.#isInHeaders = !this.#isInHeaders;
     }
     if (!this.#isInHeaders) yield this.#take(this.#startOfTail());
@@ -202,6 +203,15 @@ function withReadableDisposition(headers: Buffer): Buffer {
   const asFormData = text.replaceAll(/^(content-disposition:[ \t]*)[^;\s]+/gim, '$1form-data');
   const repaired = asFormData.replaceAll(/^(content-disposition:.*?)[ \t]*;[; \t]*$/gim, '$1');
   return repaired === text ? headers : Buffer.from(repaired, 'latin1');
+}
+
+/**
+ * Windows programs write file names in the code page of their machine. Read as Latin-1 such a name is a usable one, and
+ * the answer says it; bytes that are no letter there become `_`.
+ */
+function inUtf8(headers: Buffer): Buffer {
+  if (isUtf8(headers)) return headers;
+  return Buffer.from(headers.toString('latin1').replaceAll(/[\u0080-\u009f]/g, '_'));
 }
 
 function createForm(options: MultipartOptions, stop: (cause: Error) => void) {

@@ -94,7 +94,7 @@ async function send(
   return answerOn(socket);
 }
 
-async function form(body: string): Promise<Form> {
+async function form(body: string | Buffer): Promise<Form> {
   expect(await send(body)).toMatchObject({ status: 200 });
   return forms.at(-1) ?? expect.unreachable();
 }
@@ -205,6 +205,15 @@ describe('a form', () => {
     const { fields, files } = await form(body + CLOSE);
     expect(fields.get('type')).toEqual(['temp']);
     expect(files).toMatchObject([{ field: 'image', filename: 'a.png' }]);
+  });
+
+  test.each([
+    ['\xe9t\xe9.png', 'été.png'],
+    ['\xc4\x81\xff.png', 'Ä_ÿ.png'],
+  ])('may name a file in the code page of a machine: %j', async (sent, name) => {
+    const [before = '', after = ''] = (image('bytes') + CLOSE).split('a.png');
+    const { files } = await form(Buffer.from(before + sent + after, 'latin1'));
+    expect(files.map(({ filename }) => filename)).toEqual([name]);
   });
 
   test('keeps what looks like headers in a file', async () => {

@@ -93,6 +93,7 @@ export async function readUploadRequest(
   if (
     !ignoresFolders &&
     requested.folder !== '' &&
+    subfolder !== '' &&
     !(await folderExists(files, { user, type, subfolder }))
   ) {
     throw uploadError('There is no such folder.');

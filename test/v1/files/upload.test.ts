@@ -154,6 +154,17 @@ describe('names', () => {
     },
   );
 
+  test.each(['.', './', 'a/..'])('subfolder %j is the folder of uploads', async (value) => {
+    const field = { name: 'subfolder', value };
+    expect(await stored('a.png', 'root', field)).toMatchObject({ subfolder: value });
+    expect(await viewed('a.png')).toBe('root');
+  });
+
+  test('a file name may begin with the folder it is in', async () => {
+    expect((await send('./a.png', 'x')).status).toBe(200);
+    expect(await viewed('a.png')).toBe('x');
+  });
+
   test.each(['/', '/etc', '../x', 'a/../..', 'a\\b', 'a/'.repeat(2048)])(
     'subfolder %j is refused',
     async (value) => {
