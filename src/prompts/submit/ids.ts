@@ -1,13 +1,14 @@
 import { randomUUID } from 'node:crypto';
 
-/** The counter's range: the 12 bits of a UUID between its time and its random part. */
+/** The counter's range: the 12 bits of a UUID behind its version. */
 const COUNTER_LIMIT = 0x1000;
+/** Where they are. */
+const COUNTER = { from: 15, to: 18 } as const;
 
 /**
- * Makes ids for prompts. Ids of one process increase, also within a millisecond.
- * UUIDs that begin with the time, as those of version 7: later ones sort later, so that prompts written
- * together are neighbours in the ledger's indexes and equal numbers have an order. Their version is 4, as
- * that of the ids the original makes, since some clients check it. They are as hard to guess as any UUID.
+ * Makes ids for prompts: UUIDs of version 4, as the original's, which some clients check. Clients also name files and
+ * jobs by the first eight digits of an id: those are random, as all others but three. These count the ids that one
+ * process made in a millisecond, so that prompts with equal numbers have an order.
  */
 export function createPromptKeys(): (nowMs: number) => string {
   let lastMs = 0;
@@ -15,10 +16,17 @@ export function createPromptKeys(): (nowMs: number) => string {
   return (nowMs) => {
     count = nowMs === lastMs ? (count + 1) % COUNTER_LIMIT : 0;
     lastMs = nowMs;
-    const time = nowMs.toString(16).padStart(12, '0');
+    const id = randomUUID();
     const counter = count.toString(16).padStart(3, '0');
-    return `${time.slice(0, 8)}-${time.slice(8)}-4${counter}${randomUUID().slice(18)}`;
+    return id.slice(0, COUNTER.from) + counter + id.slice(COUNTER.to);
   };
+}
+
+/** Compares ids that were made in the same millisecond: the one that was made first is the lower one. */
+export function compareIds(a: string, b: string): number {
+  const [one, other] = [a, b].map((id) => id.slice(COUNTER.from, COUNTER.to) + id);
+  if (one === other) return 0;
+  return (one ?? '') < (other ?? '') ? -1 : 1;
 }
 
 /** True when v1 clients can put the id into a URL path unchanged. */
