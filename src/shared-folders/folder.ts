@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { type Stats, constants } from 'node:fs';
 import { mkdir, open, readdir, realpath, rename, rm, writeFile, lstat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { isAbsolute, join, relative, resolve } from 'node:path';
 import type { Readable } from 'node:stream';
 import { linkOrRenameNew } from '../lib/rename-new.ts';
 import { safeFolder, safeName } from '../files/safe-name.ts';
@@ -37,6 +37,8 @@ export async function openFolder(path: string) {
     /** Tells it from other folders. */
     id: createHash('sha256').update(root).digest('hex').slice(0, 16),
     root,
+    /** A file that is named by its whole path, as v1 takes one, by its name in the folder. */
+    nameOf: (name: FileName) => nameBelow([root, resolve(path)], name),
     /** True when the folder can be read: a disk may be unmounted for a while. */
     isAvailable: async () => (await lstatOrUndefined(root))?.isDirectory() === true,
     /** A file of that name; links are never followed. */
@@ -59,6 +61,15 @@ export async function openFolder(path: string) {
     place: (name: FileName, content: FileContent) =>
       place({ root, target: pathOf(name), name }, content),
   };
+}
+
+/** The same name where it leads elsewhere, which no file has. */
+function nameBelow(roots: readonly string[], name: FileName): FileName {
+  if (!isAbsolute(name.subfolder)) return name;
+  const subfolder = roots
+    .map((root) => relative(root, name.subfolder))
+    .find((path) => !isAbsolute(path) && path.split(/[\\/]/)[0] !== '..');
+  return subfolder === undefined ? name : { ...name, subfolder };
 }
 
 /** True when a file is the one a row records: size and modification time agree. */

@@ -43,7 +43,8 @@ export function createInputs(options: InputFolderOptions): Inputs {
     return task;
   }
 
-  async function get(name: FileName): Promise<FileRow | undefined> {
+  async function get(requested: FileName): Promise<FileRow | undefined> {
+    const name = folder.nameOf(requested);
     const row = await files.get(user, inputName(name));
     const stats = await folder.look(name);
     if (row === undefined) return stats && (await readOnce(name));

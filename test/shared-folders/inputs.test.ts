@@ -36,6 +36,18 @@ describe.each(['embedded', 'remote'] as const)('with the %s upstream', (upstream
     expect(await run(server, loading('sub/dog.png'))).toHaveLength(1);
   });
 
+  // Wrappers that run beside the server put a file there and name it so; v1 takes the path of any file.
+  test('a file of the folder is loaded by its whole path, none of elsewhere', async () => {
+    const { server, input } = await share({}, { upstream });
+    await fill(input, { 'cat.png': await pngOf(), 'sub/dog.png': await pngOf() });
+    expect(await run(server, loading(join(input, 'cat.png')))).toHaveLength(1);
+    expect(await run(server, loading(join(input, 'sub', 'dog.png')))).toHaveLength(1);
+    const elsewhere = await tempFolder('elsewhere');
+    await fill(elsewhere, { 'cat.png': await pngOf() });
+    for (const path of [join(elsewhere, 'cat.png'), `${input}/../cat.png`, `${input}x/cat.png`])
+      expect((await postPrompt(server.url, { prompt: loading(path) })).status).toBe(400);
+  });
+
   test('a file that was changed is read anew, one that was removed is gone', async () => {
     const { server, input } = await share({}, { upstream });
     const name = { filename: 'note.txt', type: 'input' };
