@@ -31,8 +31,8 @@ export async function resumePrompt(
 ): Promise<NextStep | undefined> {
   const { ledger, livePrompts, follower, removePrompt } = options;
   prompt.caller = caller;
-  // Its end is recorded, but not all that comes after it.
-  if (!livePrompts.has(prompt)) return () => removePrompt(prompt);
+  // Its log has its end, but not all that comes after it was done.
+  if (!livePrompts.has(prompt)) return () => completeEnd(options, prompt);
   if (follower.resumeFinish(prompt)) return undefined;
   const row = await ledger.prompts.get(prompt.key);
   if (!row) return () => removePrompt(prompt);
@@ -42,6 +42,16 @@ export async function resumePrompt(
   return row.jobId === null
     ? resumeSubmission(options, prompt, row)
     : resumeFollowing(options, prompt, row.jobId);
+}
+
+/** A prompt that has its history needs no leader. Only one that was refused leaves no record. */
+async function completeEnd(
+  { ledger, follower, removePrompt }: ResumePromptOptions,
+  prompt: LivePrompt,
+): Promise<void> {
+  const row = await ledger.prompts.get(prompt.key);
+  if (row?.state === 'done') await follower.appendEntry(prompt, 'recorded');
+  else await removePrompt(prompt);
 }
 
 function resumeFollowing(

@@ -32,7 +32,10 @@ async function resumed({ row = {}, intent = {}, ...more }: Case): Promise<string
     ledger: { prompts: { get: async () => (row === null ? undefined : stored) } },
     livePrompts: { has: () => more.isLive ?? true },
     follower: {
-      appendEntry: async () => !more.isLost,
+      async appendEntry(_: unknown, kind: string) {
+        if (kind === 'recorded') events.push('end');
+        return !more.isLost;
+      },
       resumeFinish: () => more.hasEnded ?? false,
       releaseFrames: () => void events.push('release'),
       openEventStream: (_: unknown, { jobId }: { jobId: string }) =>
@@ -111,6 +114,11 @@ test.each<[string, Case, string[]]>([
   ],
   ['without a record: it is removed', { row: null }, ['remove']],
   ['that was removed from the live prompts: it is removed', { isLive: false }, ['remove']],
+  [
+    'that has ended, and needs no leader: its record stays',
+    { isLive: false, row: { state: 'done' } },
+    ['end'],
+  ],
   ['whose end is in its log: its history is written', { hasEnded: true }, []],
   ['that another process took meanwhile: nothing is done', { isLost: true }, []],
 ])('a prompt %s', async (_, given, events) => {
