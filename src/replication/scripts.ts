@@ -70,8 +70,12 @@ for i = 1, #ARGV, 2 do
 end`,
   drop: `if holds(ARGV[1], ARGV[2]) then free(ARGV[1]) end`,
   vacant: `return call('ZRANGE', LEASES, '-inf', nowMs(), 'BYSCORE')`,
+  // Keys and users, alternating. One that has ended since its record was read needs no leader any more.
   register: `
-for _, key in ipairs(ARGV) do call('ZADD', LEASES, 'NX', 0, key) end`,
+for i = 1, #ARGV, 2 do
+  local hasEnded = call('ZSCORE', P .. 'ended:' .. ARGV[i + 1], ARGV[i])
+  if not hasEnded then call('ZADD', LEASES, 'NX', 0, ARGV[i]) end
+end`,
   received: `
 local key, upTo, instance, group, user = unpack(ARGV)
 if tonumber(upTo) <= tonumber(call('GET', mark(key, group)) or 0) then return end

@@ -101,7 +101,7 @@ export class SharedEventLog implements PromptEventLog {
     this.#handlers = handlers;
     await refuseFormerServers(this.#options.links);
     await this.#partitions.each(live, ({ scripts }, some) =>
-      scripts.register(...some.map(({ key }) => key)),
+      scripts.register(...some.flatMap(({ key, user }) => [key, user])),
     );
     for (const partition of this.#partitions.all) {
       partition.subscription.onReconnect(() => this.#onReconnect(partition));

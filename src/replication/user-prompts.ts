@@ -35,7 +35,7 @@ export function createUserPrompts(options: UserPromptsOptions) {
     await stream.catchUp();
     if (isLeased || stream.token() !== undefined || stream.hasEnded()) return;
     const end = await handlers()?.endOf(stream.key);
-    if (end === 'none') await waitedFor.register(stream.key);
+    if (end === 'none') await waitedFor.register(stream.key, stream.user);
     else if (end) await stream.finish(end);
   }
 

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { SharedEventLog } from '../../src/replication/shared-event-log.ts';
 import { openRedis } from '../../src/redis/redis.ts';
 import { silentLogger } from '../../src/observability/log.ts';
-import type { LogHandlers, UserLogs } from '../../src/prompts/prompt-event-log.ts';
+import type { LogHandlers, PromptOfUser, UserLogs } from '../../src/prompts/prompt-event-log.ts';
 import { type RedisServer, redisMissing, startRedis } from '../support/processes/redis.ts';
 
 const log = silentLogger();
@@ -14,14 +14,21 @@ describe.skipIf(redisMissing() !== '')(`who receives entries${redisMissing()}`, 
   beforeAll(async () => void (server = await startRedis()));
   afterAll(() => server?.dispose());
 
-  /** A process, and what it was told; it can read prompts as long as `ledger` can be read. */
-  async function open(ledger = { isReadable: true }) {
+  /**
+   * A process, and what it was told. It can read prompts as long as `ledger` can be read; `read`: those it read before it
+   * started.
+   */
+  async function open({
+    ledger = { isReadable: true },
+    read = [],
+  }: { ledger?: { isReadable: boolean }; read?: readonly PromptOfUser[] } = {}) {
     const links = openRedis(server.url, { log });
     const promptEventLog = new SharedEventLog({ links, instance: `process ${instances++}`, log });
     const told: string[] = [];
     const logs = new Map<string, UserLogs>();
+    const vacant = new Set<string>();
     const handlers: LogHandlers = {
-      takeOverVacant: async () => {},
+      takeOverVacant: async (keys) => keys.forEach((key) => vacant.add(key)),
       async discover(key) {
         if (!ledger.isReadable) throw new Error('Command timed out');
         told.push(`prompt ${key}`);
@@ -33,12 +40,12 @@ describe.skipIf(redisMissing() !== '')(`who receives entries${redisMissing()}`, 
       endOf: async () => 'removed',
       resultFetched: (user, id) => void told.push(`fetched ${user} ${id}`),
     };
-    await promptEventLog.start(handlers, []);
+    await promptEventLog.start(handlers, read);
     onTestFinished(async () => {
       await promptEventLog.close();
       await links.close();
     });
-    return { links, promptEventLog, told, logs };
+    return { links, promptEventLog, told, logs, vacant };
   }
 
   type Process = Awaited<ReturnType<typeof open>>;
@@ -61,7 +68,7 @@ describe.skipIf(redisMissing() !== '')(`who receives entries${redisMissing()}`, 
 
   test('a prompt that began and ended while a process could not read it is found afterwards', async () => {
     const ledger = { isReadable: false };
-    const [leader, follower] = [await open(), await open(ledger)];
+    const [leader, follower] = [await open(), await open({ ledger })];
     await follower.promptEventLog.followUser('eve');
     await begin(leader, 'short', 'eve');
     await leader.promptEventLog.append('short', { kind: 'recorded' });
@@ -95,6 +102,18 @@ describe.skipIf(redisMissing() !== '')(`who receives entries${redisMissing()}`, 
     expect(logs?.endedKeys).toEqual(['ended']);
     expect(await logs?.withEntries(['ended', 'live', 'unanswered'])).toEqual(['ended', 'live']);
     expect(late.told).toEqual(['fetched dan id of ended']);
+  });
+
+  test('a prompt that ended since its record was read is not led again', async () => {
+    const leader = await open();
+    await begin(leader, 'ended-since', 'fay');
+    await begin(leader, 'live-still', 'fay');
+    await leader.promptEventLog.append('ended-since', { kind: 'recorded' });
+    const { commands } = leader.links;
+    await commands.zrem('holdover:leases', 'live-still');
+    const read = ['ended-since', 'live-still'].map((key) => ({ key, user: 'fay' }));
+    const { vacant } = await open({ read });
+    expect(read.map(({ key }) => vacant.has(key))).toEqual([false, true]);
   });
 
   test('a server of an earlier version beside it is refused', async () => {
