@@ -20,6 +20,7 @@ export class RedisSubscriber {
   readonly #pingTimer = setInterval(() => void this.#verify(), PING_MS).unref();
   /** Number of the connection. */
   #opened = 0;
+  #subscribedAgain = Promise.resolve();
   #isClosed = false;
 
   /** With `isAtOwner` its channels are those that only the node with their slot has. */
@@ -30,7 +31,7 @@ export class RedisSubscriber {
     const event = isAtOwner ? 'smessageBuffer' : 'messageBuffer';
     redis.on(event, (channel: Buffer, message: Buffer) => this.#receive(String(channel), message));
     redis.on('ready', () => {
-      if (this.#opened++ > 0) void this.#subscribeAgain();
+      if (this.#opened++ > 0) this.#subscribedAgain = this.#subscribeAgain();
     });
     // The node says that it has not the channels any more.
     redis.on('moved', () => redis.disconnect(true));
@@ -58,9 +59,13 @@ export class RedisSubscriber {
     this.#reconnectHandlers.push(recheck);
   }
 
-  /** Resolves when all messages of its channels that were published before are received. */
+  /**
+   * Resolves when all messages of its channels that were published before are received, or are missed and those who
+   * asked for it were told.
+   */
   async ping(): Promise<void> {
     await this.#redis.ping();
+    await this.#subscribedAgain;
   }
 
   close(): void {

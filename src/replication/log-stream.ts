@@ -126,6 +126,12 @@ export class LogStream {
     });
   }
 
+  /** Reads how far sockets have received it: messages of other processes about that were missed. */
+  async readReceived(): Promise<void> {
+    const upTo = await this.#store.receivedUpTo(this);
+    for (const group of ['client', 'hosted'] as const) this.receivedElsewhere(group, upTo[group]);
+  }
+
   /** Applies the end of a prompt whose entries are gone. */
   finish(kind: 'recorded' | 'removed'): Promise<void> {
     return this.#enqueue(async () => {

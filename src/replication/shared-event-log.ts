@@ -221,6 +221,7 @@ export class SharedEventLog implements PromptEventLog {
 
   async #catchUp(user: string): Promise<void> {
     await this.#partitions.ofUser(user).subscription.whenCaughtUp();
+    await this.#userPrompts.whenRecovered(user);
     await this.#discoveries.whenDone();
     await Promise.all(this.#streams.ofUser(user).map((stream) => stream.whenIdle()));
   }
@@ -242,7 +243,7 @@ export class SharedEventLog implements PromptEventLog {
   #onReconnect(partition: PromptPartition): void {
     this.#delayTakeover();
     const users = this.#users.all().filter((user) => this.#partitions.ofUser(user) === partition);
-    this.#resyncUsers(users).catch(this.#logFailure('what was missed'));
+    this.#userPrompts.recover(users).catch(this.#logFailure('what was missed'));
   }
 
   #onEntry(key: string, n: number, text: string, picture: Uint8Array | undefined): void {

@@ -1,4 +1,5 @@
 import { completesWithin } from '../lib/completes-within.ts';
+import { type Deferred, createDeferred } from '../lib/concurrency.ts';
 import { COMMAND_TIMEOUT_MS, type Redis } from '../redis/redis.ts';
 import type { LogHandlers } from '../prompts/prompt-event-log.ts';
 import type { LogStream } from './log-stream.ts';
@@ -18,6 +19,8 @@ type UserPromptsOptions = {
 export function createUserPrompts(options: UserPromptsOptions) {
   const { redis, partitions, streams, handlers, discover } = options;
   const opened = new Set<string>();
+  /** Users whose messages were missed, until everything is read. */
+  const missed = new Map<string, Deferred>();
 
   /** Keys of prompts that ended a moment ago, and ids of prompts whose results were fetched. */
   const recent = (user: string) =>
@@ -37,6 +40,32 @@ export function createUserPrompts(options: UserPromptsOptions) {
     const end = await handlers()?.endOf(stream.key);
     if (end === 'none') await waitedFor.register(stream.key, stream.user);
     else if (end) await stream.finish(end);
+  }
+
+  /** Compares with what is stored. */
+  async function resync(user: string): Promise<void> {
+    const [endedKeys] = await recent(user);
+    const liveKeys = (await handlers()?.liveKeys(user)) ?? [];
+    // A prompt may have begun and ended meanwhile.
+    const unknown = [...endedKeys, ...liveKeys].filter(
+      (key) => streams.get(key)?.isUnknown() ?? true,
+    );
+    for (const key of await withEntries(user, unknown)) await discover(key);
+    for (const stream of streams.ofUser(user)) {
+      if (!stream.hasEnded()) await catchUp(stream);
+    }
+    // Nothing more is received of a user that was closed meanwhile.
+    if (!opened.has(user)) forget(user);
+  }
+
+  async function readMissed(user: string): Promise<void> {
+    await resync(user);
+    for (const stream of streams.ofUser(user)) await stream.readReceived();
+  }
+
+  function settle(user: string, read: Deferred): void {
+    read.resolve();
+    if (missed.get(user) === read) missed.delete(user);
   }
 
   function forget(user: string): void {
@@ -64,20 +93,19 @@ export function createUserPrompts(options: UserPromptsOptions) {
       partitions.ofUser(user).subscription.unfollow(user);
       forget(user);
     },
-    /** Reads what was missed. */
-    async resync(user: string): Promise<void> {
-      const [endedKeys] = await recent(user);
-      const liveKeys = (await handlers()?.liveKeys(user)) ?? [];
-      // A prompt may have begun and ended meanwhile.
-      const unknown = [...endedKeys, ...liveKeys].filter(
-        (key) => streams.get(key)?.isUnknown() ?? true,
-      );
-      for (const key of await withEntries(user, unknown)) await discover(key);
-      for (const stream of streams.ofUser(user)) {
-        if (!stream.hasEnded()) await catchUp(stream);
+    resync,
+    /** Messages about these users were missed: reads what they said, one user after the other. */
+    async recover(users: readonly string[]): Promise<void> {
+      const turns = users.map((user) => ({ user, read: createDeferred() }));
+      for (const { user, read } of turns) missed.set(user, read);
+      try {
+        for (const { user, read } of turns)
+          await readMissed(user).finally(() => settle(user, read));
+      } finally {
+        for (const { user, read } of turns) settle(user, read);
       }
-      // Nothing more is received of a user that was closed meanwhile.
-      if (!opened.has(user)) forget(user);
     },
+    /** Resolves when nothing of this user is missed. */
+    whenRecovered: async (user: string): Promise<void> => missed.get(user)?.promise,
   };
 }

@@ -130,6 +130,14 @@ test('a process takes the lead once for each token', async () => {
   expect(taken).toEqual([true, false]);
 });
 
+test('how far sockets of other processes have received it is read when that was missed', async () => {
+  const { stream, events, subscriber } = open();
+  await stream.subscribe(subscriber, 'its start');
+  events.length = 0;
+  await stream.readReceived();
+  expect(events).toEqual(['client received 2', 'hosted received 0']);
+});
+
 test('the end of a prompt whose entries are gone is applied once', async () => {
   const { stream, events, subscriber } = open();
   await stream.subscribe(subscriber, 'its start');

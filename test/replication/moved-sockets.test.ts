@@ -44,6 +44,20 @@ describe.skipIf(redisMissing() !== '')(`sockets that move${redisMissing()}`, () 
     expect(socket.heard()).toEqual(FRAMES);
   });
 
+  test('frames received elsewhere while a server heard nothing are not sent again', async () => {
+    const [leader, other] = [await openPromptServer(redis.url), await openPromptServer(redis.url)];
+    const socket = await leader.connect();
+    const prompt = await leader.accept('received-unheard');
+    await other.follow();
+    await leader.links.commands.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
+    await leader.end(prompt);
+    expect(socket.heard()).toEqual(FRAMES);
+    await expect.poll(() => other.promptEventLog.hasAppliedEnd(prompt.key)).toBe(true);
+    socket.close();
+    const moved = await other.connect();
+    expect(moved.heard()).toEqual([]);
+  });
+
   /** The prompts of a user may have changed when it has read them. */
   async function openSlowReader() {
     const [read, goesOn] = [createDeferred(), createDeferred()];

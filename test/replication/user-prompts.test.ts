@@ -41,6 +41,31 @@ test.each([true, false])(
   },
 );
 
+test('what was missed of several users is read one after the other, and then nothing of them is missed', async () => {
+  const { prompts, shown } = open();
+  for (const user of ['ann', 'ben']) await prompts.open(user);
+  const told: string[] = [];
+  const recovered = ['ann', 'ben', 'cas'].map(
+    (user) => () =>
+      prompts.whenRecovered(user).then(() => told.push(`${user}, shown: ${shown.size}`)),
+  );
+  const read = prompts.recover(['ann', 'ben']);
+  await Promise.all([...recovered.map((wait) => wait()), read]);
+  expect(told).toEqual(['cas, shown: 0', 'ann, shown: 1', 'ben, shown: 1']);
+});
+
+test('a wait for a user ends when what was missed cannot be read', async () => {
+  const { prompts } = open({
+    isUnknown: () => {
+      throw new Error('Redis is away');
+    },
+  });
+  const read = prompts.recover(['ann', 'ben']);
+  const waiting = prompts.whenRecovered('ben');
+  await expect(read).rejects.toThrow('Redis is away');
+  await waiting;
+});
+
 test('nothing is shown of a user who is not followed any more', async () => {
   const { prompts, shown } = open();
   await prompts.open('ann');
