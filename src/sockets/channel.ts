@@ -100,6 +100,11 @@ export class Channel {
     return [...new Set(groups)];
   }
 
+  /** True when frames that a socket will get are not loaded. */
+  hasUnloaded(): boolean {
+    return this.#undelivered.hasUnloaded();
+  }
+
   /** A socket is about to connect: loads the frames it will get. */
   preload(): Promise<void> {
     return this.#undelivered.loadAll();

@@ -56,9 +56,11 @@ export class OpenChannels {
     for (const channel of this.#channels.of(user)) this.#remove(channel);
   }
 
-  /** A socket of this user is about to connect. */
+  /** Loads the frames that a socket of this user will get, also those that come meanwhile. */
   async preload(user: string): Promise<void> {
-    await Promise.all([...this.#channels.of(user)].map((channel) => channel.preload()));
+    const unloaded = () => [...this.#channels.of(user)].filter((channel) => channel.hasUnloaded());
+    for (let some = unloaded(); some.length > 0; some = unloaded())
+      await Promise.all(some.map((channel) => channel.preload()));
   }
 
   /** Sends a new connection what it missed of each prompt of its user. */

@@ -72,9 +72,15 @@ export class UndeliveredFrames {
     this.#size++;
   }
 
-  /** Loads the frames that were added with a loader. */
+  /** True when frames that were added with a loader are not loaded. */
+  hasUnloaded(): boolean {
+    return this.#items.some(({ loader }) => loader);
+  }
+
+  /** Loads the frames that were added with a loader, also those that are added meanwhile. */
   async loadAll(): Promise<void> {
-    for (const item of this.#items.filter(({ loader }) => loader)) {
+    const next = (): Item | undefined => this.#items.find(({ loader }) => loader);
+    for (let item = next(); item; item = next()) {
       const frame = await item.loader?.();
       if (item.loader === undefined) continue;
       item.loader = undefined;

@@ -136,6 +136,16 @@ test('a lazy frame is loaded only when a socket is about to connect', async () =
   expect(loads).toBe(1);
 });
 
+test('a lazy frame that comes while earlier ones are loaded is loaded too', async () => {
+  const { channel, connect } = open();
+  channel.sendLater(async () => {
+    channel.sendLater(async () => node('8'), 2);
+    return node('7');
+  }, 1);
+  await channel.preload();
+  expect(connect('own').heard()).toEqual(['executing:7', 'executing:8']);
+});
+
 test('a fetched result ends the waiting for a socket, also for later frames', () => {
   const { channel, connect } = open();
   channel.send(node('1'), 1);

@@ -34,6 +34,19 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
+test('a lazy frame of a prompt that comes while those of another are loaded is loaded too', async () => {
+  const open = (promptId: string) => hub.channels.open({ user: 'u', clientId: 'c', promptId });
+  const [one, other] = [open('one'), open('other')];
+  one.sendLater(async () => {
+    await Promise.resolve();
+    other.sendLater(async () => NODE, 1);
+    return NODE;
+  }, 1);
+  await hub.channels.preload('u');
+  const socket = openFake(hub, { dialect: 'local', clientId: 'c' });
+  expect(socket.heard()).toEqual(['executing:1', 'executing:1']);
+});
+
 /** A socket, and the number of `status` messages it got. */
 function openCounting() {
   const socket = fakeSocket();
