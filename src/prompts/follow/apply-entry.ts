@@ -27,6 +27,8 @@ export class EntryApplier {
   readonly #options: PromptContext;
   readonly #frameSender: FrameSender;
   readonly #receivedUpTo: Record<ReceiverGroup, number> = { client: 0, hosted: 0 };
+  /** The position of an entry that takes time. */
+  #applying: number | undefined;
   #state: ProgressState | undefined;
   /** It had a job: it waits to be sent again. */
   #hadJob = false;
@@ -43,9 +45,14 @@ export class EntryApplier {
   /** `position`: of the entry in the log of the prompt. `undefined`: it is applied. */
   apply(entry: PromptLogEntry, position: number): Promise<void> | undefined {
     const applied = this.#applyEntry(entry, position);
-    if (applied) return applied.then(() => this.#markReached(position));
+    if (applied) return this.#whenApplied(applied, position);
     this.#markReached(position);
     return undefined;
+  }
+
+  /** A socket got frames up to this position. Those of an entry that is still being applied are not complete. */
+  completeUpTo(position: number): number {
+    return Math.min(position, (this.#applying ?? Infinity) - 1);
   }
 
   /** The graph is final only when the first input comes. */
@@ -62,6 +69,12 @@ export class EntryApplier {
   /** When an `idle` input is due; `null`: none is. */
   nextDueMs(): number | null {
     return this.#state === undefined ? null : idleDueMs(this.#state);
+  }
+
+  async #whenApplied(applied: Promise<void>, position: number): Promise<void> {
+    this.#applying = position;
+    await applied.finally(() => (this.#applying = undefined));
+    this.#markReached(position);
   }
 
   #applyEntry(entry: PromptLogEntry, position: number): Promise<void> | undefined {

@@ -191,9 +191,10 @@ export class Follower {
     const { hub, promptEventLog } = this.#options;
     const previewMethod = previewMethodIn(extraData.preview_method);
     const address = { user, clientId, promptId, isV2Job: isV2Job ?? false, previewMethod };
-    return hub.channels.open(address, (group, position) =>
-      promptEventLog.markReceived(key, group, position),
-    );
+    return hub.channels.open(address, (group, position) => {
+      const applier = this.#followed.get(key)?.entryApplier;
+      promptEventLog.markReceived(key, group, applier?.completeUpTo(position) ?? position);
+    });
   }
 
   #subscriberOf(followed: FollowedPrompt): LogSubscriber {

@@ -1,0 +1,110 @@
+// Other servers keep no frame that counts as received here, so an entry counts when all of its frames were sent.
+import { Readable } from 'node:stream';
+import { expect, onTestFinished, test } from 'vitest';
+import { createDeferred } from '../../../src/lib/concurrency.ts';
+import { Follower, type FollowerOptions } from '../../../src/prompts/follow/follower.ts';
+import { createLivePrompts } from '../../../src/prompts/live-prompts.ts';
+import {
+  type LogSubscriber,
+  type PromptLogEntry,
+  createLocalEventLog,
+} from '../../../src/prompts/prompt-event-log.ts';
+import type { Output } from '../../../src/protocol/v2.ts';
+import { Hub } from '../../../src/sockets/hub.ts';
+import { openFake } from '../../support/clients/fake-socket.ts';
+import { createFakeClock } from '../../support/fake-clock.ts';
+import { FOLLOWER_OPTIONS } from './follower-options.ts';
+
+const PNG = Buffer.from('89504e470d0a1a0a', 'hex');
+const PICTURE = {
+  id: 'asset',
+  node_id: '1',
+  content_type: 'image/png',
+  x_websocket: true,
+} as unknown as Output;
+const SENT_PICTURE: PromptLogEntry = {
+  kind: 'input',
+  input: {
+    kind: 'output',
+    output: PICTURE,
+    file: { filename: '', subfolder: '', type: 'temp' },
+    atMs: 0,
+  },
+};
+
+/** The log of a prompt that no socket listens to, and what other servers are told of it. */
+function open() {
+  const read = createDeferred();
+  const receipts: string[] = [];
+  const subscribers: LogSubscriber[] = [];
+  const livePrompts = createLivePrompts();
+  const hub = new Hub({ remaining: () => 0, serverFlags: {}, previewMethod: 'auto' });
+  const follower = new Follower({
+    ...FOLLOWER_OPTIONS,
+    jobs: {
+      async content() {
+        await read.promise;
+        const stream = Readable.from([PNG]);
+        return { ok: true, value: { kind: 'bytes', stream, totalBytes: PNG.length } };
+      },
+    },
+    ledger: { prompts: {} },
+    promptEventLog: {
+      ...createLocalEventLog(),
+      subscribe: (_: unknown, subscriber: LogSubscriber) => void subscribers.push(subscriber),
+      markReceived: (_: string, group: string, upTo: number) => receipts.push(`${group} ${upTo}`),
+    },
+    livePrompts,
+    hub,
+    clock: createFakeClock(0),
+  } as unknown as FollowerOptions);
+  onTestFinished(async () => {
+    await follower.close();
+    hub.close();
+  });
+  follower.trackPrompt(
+    {
+      key: 'k',
+      promptId: 'p',
+      number: 1,
+      clientId: 'c',
+      createdAtMs: 0,
+      graph: { '1': { class_type: 'SaveImageWebsocket', inputs: {} } },
+      extraData: {},
+      targets: ['1'],
+      isResumed: false,
+    },
+    { user: 'u' },
+  );
+  return {
+    apply: async (entry: PromptLogEntry, position: number) =>
+      subscribers[0]?.apply(entry, position),
+    connect: () => openFake(hub, { dialect: 'local', clientId: 'c' }),
+    receipts,
+    endRead: read.resolve,
+  };
+}
+
+test('an entry counts when its picture was read and sent, not when a socket got the frames before it', async () => {
+  const { apply, connect, receipts, endRead } = open();
+  await apply({ kind: 'released' }, 1);
+  const applied = apply(SENT_PICTURE, 2);
+  const socket = connect();
+  expect(socket.heard().at(-1)).toBe('executing:1');
+  expect(receipts).toEqual(['client 1']);
+  endRead();
+  await applied;
+  expect(socket.heard().at(-1)).toBe('binary:1');
+  expect(receipts).toEqual(['client 1', 'client 2']);
+});
+
+test('a picture that is read when the socket is gone is not received', async () => {
+  const { apply, connect, receipts, endRead } = open();
+  await apply({ kind: 'released' }, 1);
+  const applied = apply(SENT_PICTURE, 2);
+  connect().close();
+  endRead();
+  await applied;
+  expect(receipts).toEqual(['client 1']);
+  expect(connect().heard()).toEqual(['executing:1', 'binary:1']);
+});
