@@ -5,7 +5,7 @@ import { LOCAL_USER } from '../auth/identity.ts';
 import type { Config } from '../config/config.ts';
 import { upstreamName } from '../config/upstream.ts';
 import { packageVersion } from '../config/version.ts';
-import { createHttpServer, listen, onWebSocket, urlOf } from '../http/server.ts';
+import { createHttpServer, listen, onWebSocket, stopListening, urlOf } from '../http/server.ts';
 import { ALL_NODES } from '../nodes/library.ts';
 import type { Logger } from '../observability/log.ts';
 import { withRouteLabel } from '../observability/metrics.ts';
@@ -63,7 +63,7 @@ export async function startServer(
     lost: store.lost,
     async close() {
       stopAnnouncing();
-      server.close();
+      await stopListening(server);
       services.logs.feed.close();
       services.trafficRecorder.close();
       services.figures.close();

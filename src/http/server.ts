@@ -10,6 +10,7 @@ import {
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { closingAnswer, inTurn, lastAnswer } from './client-connection.ts';
 import { type DialectOf, earlyRefusal } from './unserved/early-refusal.ts';
 import { answerUnreadable } from './unserved/unreadable-request.ts';
@@ -221,6 +222,29 @@ export function listen(
       resolve((server.address() as AddressInfo).port),
     );
   });
+}
+
+/** Node lets so many connections wait until the process takes them. */
+const MAX_WAITING_CONNECTIONS = 511;
+
+/**
+ * Takes the connections that wait, then stops to listen. The system would reset them, with the calls that were sent on
+ * them, which a balancer does not send again.
+ */
+export async function stopListening(server: Server): Promise<void> {
+  let taken = 0;
+  const count = (): number => taken++;
+  server.on('connection', count);
+  // The turn that this one is in has looked for connections before.
+  await nextTurn();
+  let before = -1;
+  // A turn of the event loop takes one.
+  for (let turn = 0; taken > before && turn <= MAX_WAITING_CONNECTIONS; turn++) {
+    before = taken;
+    await nextTurn();
+  }
+  server.off('connection', count);
+  server.close();
 }
 
 /** The address as people type it. */
