@@ -3,20 +3,20 @@ import { UnreadEvents } from './unread-events.ts';
 
 const END: IteratorResult<JobEvent, undefined> = { value: undefined, done: true };
 
-/** Where a subscriber is until it ends. */
-type SubscriberSet = { remove(subscriber: EventSubscriber): void };
+/** The feed that it is in until it ends. */
+type SubscribedFeed = { remove(subscriber: EventSubscriber): void };
 
 /** Holds the unread events of a slow subscriber, as many as `UnreadEvents` keeps. */
 export class EventSubscriber implements AsyncIterableIterator<JobEvent> {
   readonly #unread = new UnreadEvents();
-  readonly #subscribers: SubscriberSet;
+  readonly #feed: SubscribedFeed;
   readonly #signal: AbortSignal;
   /** The reader waits for an event. */
   #deliver: ((result: IteratorResult<JobEvent, undefined>) => void) | undefined;
   #isEnded = false;
 
-  constructor(subscribers: SubscriberSet, signal: AbortSignal) {
-    this.#subscribers = subscribers;
+  constructor(feed: SubscribedFeed, signal: AbortSignal) {
+    this.#feed = feed;
     this.#signal = signal;
     signal.addEventListener('abort', this);
   }
@@ -36,7 +36,7 @@ export class EventSubscriber implements AsyncIterableIterator<JobEvent> {
   end(): void {
     this.#isEnded = true;
     this.#signal.removeEventListener('abort', this);
-    this.#subscribers.remove(this);
+    this.#feed.remove(this);
     this.#deliver?.(END);
     this.#deliver = undefined;
   }

@@ -7,62 +7,94 @@ type StatusEvent = Extract<JobEvent, { event: 'status' }>;
 type ProgressEvent = Extract<JobEvent, { event: 'progress' }>;
 type PreviewEvent = Extract<JobEvent, { event: 'preview' }>;
 
-/** The events of one job, for any number of subscribers. */
-export type JobFeed = ReturnType<typeof createJobFeed>;
+/**
+ * The events of one job, for any number of subscribers. One gets the latest status, progress and preview
+ * first, then every new event. A class: thousands of jobs wait at a time.
+ */
+export class JobFeed {
+  readonly #onEmpty: () => void;
+  readonly #subscribers = new Set<EventSubscriber>();
+  #status: StatusEvent | undefined;
+  #progress: ProgressEvent | undefined;
+  #preview: PreviewEvent | undefined;
+  #held: { readonly events: UnreadEvents; readonly released: Deferred } | undefined;
+  #isEnded = false;
 
-/** Creates the feed of a job in the given state. */
-export function createJobFeed(initial: StatusEvent['data']) {
-  const subscribers = new Set<EventSubscriber>();
-  const live = { remove: (ended: EventSubscriber): void => void subscribers.delete(ended) };
-  let status: StatusEvent = { event: 'status', data: initial };
-  let progress: ProgressEvent | undefined;
-  let preview: PreviewEvent | undefined;
-  let held: { readonly events: UnreadEvents; readonly released: Deferred } | undefined;
-  let isEnded = false;
-  const send = (event: JobEvent): void => {
-    if (event.event === 'status') status = event;
-    if (event.event === 'progress') progress = event;
-    if (event.event === 'preview') preview = withoutStep(event);
-    for (const subscriber of subscribers) subscriber.push(event);
-  };
-  const end = (): void => {
-    isEnded = true;
-    if (held) return;
-    for (const subscriber of subscribers) subscriber.end();
-  };
-  return {
-    status: (): StatusEvent['data'] => status.data,
-    emit(event: JobEvent): void {
-      if (held && !isPlaceInQueue(event)) held.events.push(event);
-      else send(event);
-    },
-    /** Holds the events of its run back until `release`: their first subscriber is on its way. */
-    hold(): void {
-      held = { events: new UnreadEvents(), released: createDeferred() };
-    },
-    release(): void {
-      const { events, released } = held ?? {};
-      held = undefined;
-      for (let event = events?.shift(); event; event = events?.shift()) send(event);
-      if (isEnded) end();
-      released?.resolve();
-    },
-    /** `undefined`: no events are held back. */
-    whenReleased: (): Promise<void> | undefined => held?.released.promise,
-    /**
-     * Subscribes synchronously. A subscriber gets the latest status, progress and preview first, then
-     * every new event.
-     */
-    subscribe(signal: AbortSignal): AsyncIterable<JobEvent> {
-      const subscriber = new EventSubscriber(live, signal);
-      for (const event of [status, progress, preview]) if (event) subscriber.push(event);
-      subscribers.add(subscriber);
-      if (signal.aborted) subscriber.end();
-      return subscriber;
-    },
-    /** Ends the feed; subscribers end once they have read their remaining events. */
-    end,
-  };
+  /** `onEmpty` is called when the last subscriber leaves before the end. */
+  constructor(initial?: StatusEvent['data'], onEmpty = (): void => {}) {
+    this.#status = initial && { event: 'status', data: initial };
+    this.#onEmpty = onEmpty;
+  }
+
+  status(): StatusEvent['data'] | undefined {
+    return this.#status?.data;
+  }
+
+  progress(): ProgressEvent['data'] | undefined {
+    return this.#progress?.data;
+  }
+
+  emit(event: JobEvent): void {
+    if (this.#held && !isPlaceInQueue(event)) this.#held.events.push(event);
+    else this.#send(event);
+  }
+
+  /** Holds the events of its run back until `release`: their first subscriber is on its way. */
+  hold(): void {
+    this.#held = { events: new UnreadEvents(), released: createDeferred() };
+  }
+
+  release(): void {
+    const { events, released } = this.#held ?? {};
+    this.#held = undefined;
+    for (let event = events?.shift(); event; event = events?.shift()) this.#send(event);
+    if (this.#isEnded) this.end();
+    released?.resolve();
+  }
+
+  /** `undefined`: no events are held back. */
+  whenReleased(): Promise<void> | undefined {
+    return this.#held?.released.promise;
+  }
+
+  /**
+   * Subscribes synchronously, until the end, or until `signal` aborts, or the subscriber stops reading.
+   * Of a feed that has ended there is the last status.
+   */
+  subscribe(signal: AbortSignal): AsyncIterable<JobEvent> {
+    const subscriber = new EventSubscriber(this, signal);
+    const isOver = this.#isEnded && !this.#held;
+    const latest = isOver ? [this.#status] : [this.#status, this.#progress, this.#preview];
+    for (const event of latest) if (event) subscriber.push(event);
+    this.#subscribers.add(subscriber);
+    if (signal.aborted) subscriber.handleEvent();
+    else if (isOver) subscriber.end();
+    return subscriber;
+  }
+
+  remove(subscriber: EventSubscriber): void {
+    const isRemoved = this.#subscribers.delete(subscriber);
+    if (isRemoved && this.#subscribers.size === 0 && !this.#isEnded) this.#onEmpty();
+  }
+
+  /** Ends subscribers that are hopelessly behind; they may subscribe again. */
+  endSlowSubscribers(): void {
+    for (const subscriber of this.#subscribers) if (subscriber.isOverLimit()) subscriber.end();
+  }
+
+  /** Ends the feed; subscribers end once they have read their remaining events. */
+  end(): void {
+    this.#isEnded = true;
+    if (this.#held) return;
+    for (const subscriber of this.#subscribers) subscriber.end();
+  }
+
+  #send(event: JobEvent): void {
+    if (event.event === 'status') this.#status = event;
+    if (event.event === 'progress') this.#progress = event;
+    if (event.event === 'preview') this.#preview = withoutStep(event);
+    for (const subscriber of this.#subscribers) subscriber.push(event);
+  }
 }
 
 function isPlaceInQueue(event: JobEvent): boolean {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createJobFeed } from '../../src/upstreams/job-feed.ts';
+import { JobFeed } from '../../src/upstreams/job-feed.ts';
 import type { JobEvent } from '../../src/protocol/job-api.ts';
 import { MAX_WAITING_PREVIEWS } from '../../src/upstreams/unread-events.ts';
 import { words } from '../support/app/jobs.ts';
@@ -28,7 +28,7 @@ async function read(stream: AsyncIterable<JobEvent>): Promise<readonly JobEvent[
 }
 
 test('a slow listener loses all previews but the latest few, and nothing else', async () => {
-  const feed = createJobFeed({ status: 'running' });
+  const feed = new JobFeed({ status: 'running' });
   const stream = feed.subscribe(NEVER);
   const bytes = Array.from({ length: MAX_WAITING_PREVIEWS + 2 }, (_, at) => at + 1);
   for (const byte of bytes) {
@@ -45,7 +45,7 @@ test('a slow listener loses all previews but the latest few, and nothing else', 
 });
 
 test('a late listener gets status, latest progress and latest preview, which belongs to no step any more', async () => {
-  const feed = createJobFeed({ status: 'queued' });
+  const feed = new JobFeed({ status: 'queued' });
   for (const event of [progress(1), preview(1), preview(2), progress(2), text('a')])
     feed.emit(event);
   const stream = feed.subscribe(NEVER);
@@ -56,7 +56,7 @@ test('a late listener gets status, latest progress and latest preview, which bel
 });
 
 test('a listener that leaves is forgotten, the others go on', async () => {
-  const feed = createJobFeed({ status: 'queued' });
+  const feed = new JobFeed({ status: 'queued' });
   const deprecation = feed.subscribe(NEVER)[Symbol.asyncIterator]();
   const staying = feed.subscribe(NEVER);
   await deprecation.return?.();
@@ -67,7 +67,7 @@ test('a listener that leaves is forgotten, the others go on', async () => {
 });
 
 test('an aborted listener ends without reading on', async () => {
-  const feed = createJobFeed({ status: 'queued' });
+  const feed = new JobFeed({ status: 'queued' });
   const stop = new AbortController();
   const stream = feed.subscribe(stop.signal);
   feed.emit(text('a'));

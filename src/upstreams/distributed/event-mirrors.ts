@@ -3,7 +3,7 @@ import { LRUCache } from 'lru-cache';
 import { coalesce } from '../../lib/coalesce.ts';
 import type { Logger } from '../../observability/log.ts';
 import type { Caller, JobEvent } from '../../protocol/job-api.ts';
-import { endedJobEvents, createJobFeed, type JobFeed } from '../job-feed.ts';
+import { JobFeed } from '../job-feed.ts';
 import { IS_TERMINAL } from '../../protocol/v2.ts';
 import {
   type StreamPosition,
@@ -57,17 +57,14 @@ export class EventMirrors {
     const mirror = this.#create(id);
     const events = mirror.feed.subscribe(signal);
     this.#open(mirror).catch(this.#logFailure);
-    return closing(mirror, events);
+    return events;
   }
 
   /** Subscribes; the first events are the latest status and progress. */
   async subscribe(id: string, signal: AbortSignal): Promise<AsyncIterable<JobEvent>> {
     const mirror = this.#create(id);
     await this.#open(mirror);
-    const { feed } = mirror;
-    return mirror.isClosed
-      ? endedJobEvents(feed.status())
-      : closing(mirror, feed.subscribe(signal));
+    return mirror.feed.subscribe(signal);
   }
 
   close(): void {
@@ -114,18 +111,6 @@ export class EventMirrors {
     );
 }
 
-/** The events of a mirror, which closes with them. */
-async function* closing(
-  mirror: EventMirror,
-  events: AsyncIterable<JobEvent>,
-): AsyncGenerator<JobEvent> {
-  try {
-    yield* events;
-  } finally {
-    mirror.close();
-  }
-}
-
 type EventMirrorSources = Pick<SharedServices, 'redis' | 'keys' | 'pubsub' | 'runState' | 'queue'>;
 
 const STREAM_START: StreamPosition = { fence: 0, n: 0 };
@@ -133,7 +118,7 @@ const STREAM_START: StreamPosition = { fence: 0, n: 0 };
 /** The events of one job that another process runs, as a feed of this process. */
 class EventMirror {
   readonly id: string;
-  readonly feed: JobFeed = createJobFeed({ status: 'queued' });
+  readonly feed = new JobFeed({ status: 'queued' }, () => this.close());
   /** Reads the events of the stream after the last known position. */
   readonly catchUp = coalesce(() => this.#readStream());
   /** The job is over, or its events are read no more. */
@@ -149,11 +134,11 @@ class EventMirror {
   }
 
   isWaiting(): boolean {
-    return this.feed.status().status === 'queued';
+    return this.feed.status()?.status === 'queued';
   }
 
   setQueuePosition(position: number | null): void {
-    const isKnown = position === this.feed.status().queue_position;
+    const isKnown = position === this.feed.status()?.queue_position;
     if (position === null || isKnown || !this.isWaiting()) return;
     this.feed.emit({ event: 'status', data: { status: 'queued', queue_position: position } });
   }
@@ -209,7 +194,7 @@ class EventMirror {
     // An event that came meanwhile is newer.
     if (!run?.status || IS_TERMINAL[run.status] || this.isClosed || this.#last !== last) return;
     const { status } = run;
-    if (status === this.feed.status().status && position === null) return;
+    if (status === this.feed.status()?.status && position === null) return;
     this.feed.emit({ event: 'status', data: { status, queue_position: position } });
   }
 }

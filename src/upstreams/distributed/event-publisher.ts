@@ -1,7 +1,7 @@
 import { coalesce } from '../../lib/coalesce.ts';
 import type { JobEvent } from '../../protocol/job-api.ts';
 import { dropOldestPreview } from '../unread-events.ts';
-import { createJobFeed, type JobFeed } from '../job-feed.ts';
+import { JobFeed } from '../job-feed.ts';
 import type { WriteResult } from '../jobs/job-run.ts';
 import type { LiveJob } from '../jobs/live-job.ts';
 import { encodeEvent, encodePreview } from '../distributed-state/event-codec.ts';
@@ -21,12 +21,10 @@ export type EventPublisherOptions = {
 };
 
 /**
- * Publishes the events of a job to other processes. Writes them in order, and collects further ones
+ * The feed of a job whose events are published to other processes. Writes them in order, and collects further ones
  * meanwhile: while Redis is unavailable all events and the latest previews wait.
  */
-export class EventPublisher {
-  /** The feed of the job; its events are published. */
-  readonly feed: JobFeed;
+export class EventPublisher extends JobFeed {
   readonly #options: EventPublisherOptions;
   readonly #waiting: PublishItem[] = [];
   #eventCount = 0;
@@ -41,15 +39,13 @@ export class EventPublisher {
   });
 
   constructor(options: EventPublisherOptions) {
+    super({ status: 'running' });
     this.#options = options;
-    const feed = createJobFeed({ status: 'running' });
-    this.feed = {
-      ...feed,
-      emit: (event) => {
-        feed.emit(event);
-        this.#publish(event);
-      },
-    };
+  }
+
+  override emit(event: JobEvent): void {
+    super.emit(event);
+    this.#publish(event);
   }
 
   /** Resolves when all events so far have been written, or never will be. */

@@ -51,7 +51,7 @@ export function createRedisRuns(options: RedisRunsOptions): RunStore {
       onError: (error) => run.onPublishError(error),
     });
     const begun = { status: 'running', startedAtMs: clock.now(), attempts, fence } as const;
-    const job: LiveJob = { ...jobFromRow(row), ...begun, feed: publisher.feed };
+    const job: LiveJob = { ...jobFromRow(row), ...begun, feed: publisher };
     const run = new JobRun({ job, stop, drain: () => publisher.drain(), log });
     return run;
   }

@@ -13,7 +13,7 @@ import type { SubmitRequest } from '../../protocol/job-api.ts';
 import { isJsonObject, type Json, parseJson, stringifyJson } from '../../protocol/json.ts';
 import { stringifySteps } from '../../protocol/json-steps.ts';
 import type { Graph, Job, JobError, JobStatus, NodeUi, Progress } from '../../protocol/v2.ts';
-import { createJobFeed, type JobFeed } from '../job-feed.ts';
+import { JobFeed } from '../job-feed.ts';
 import { isoTime, jobLinks, showOutput } from '../job-links.ts';
 import type { StoredOutput } from './worker-protocol.ts';
 
@@ -97,7 +97,7 @@ export function newJob(job: NewJob & { readonly attempts?: number }): LiveJob {
     progress: null,
     cachedNodes: null,
     ui: {},
-    feed: createJobFeed({ status: 'queued' }),
+    feed: new JobFeed({ status: 'queued' }),
     stop: new StopRequest(),
     position: null,
     ...job,

@@ -1,6 +1,7 @@
-import { type Caller, type JobApi, type JobEvent, ok } from '../../protocol/job-api.ts';
-import { IS_TERMINAL, type Job } from '../../protocol/v2.ts';
+import { type Caller, type JobApi, ok } from '../../protocol/job-api.ts';
+import { IS_TERMINAL } from '../../protocol/v2.ts';
 import type { Account } from '../remote-calls/accounts.ts';
+import { endedJobEvents } from '../job-feed.ts';
 import { StopRequest } from '../stop-request.ts';
 import { Subscribers, statusEventOf } from './subscribers.ts';
 import { type FollowOptions, JobFollower } from './follow-job.ts';
@@ -63,7 +64,7 @@ export function createSharedStreams(options: FollowOptions) {
       const latest = options.snapshots.latest(account, jobId);
       const read = latest ? ok(latest) : await options.snapshots.get(account, jobId);
       if (!read.ok) return read;
-      if (IS_TERMINAL[read.value.status]) return ok(endedJobEvents(read.value, signal));
+      if (IS_TERMINAL[read.value.status]) return ok(endedJobEvents(statusEventOf(read.value).data));
       const stream = streams.get(`${account.id} ${jobId}`) ?? startStream(account, caller, jobId);
       return ok(stream.subscribers.subscribe(signal));
     },
@@ -72,13 +73,4 @@ export function createSharedStreams(options: FollowOptions) {
       await Promise.all(tasks);
     },
   };
-}
-
-/** The events of a job that has ended. */
-function endedJobEvents(job: Job, signal: AbortSignal): AsyncIterable<JobEvent> {
-  const subscribers = new Subscribers(() => {});
-  const events = subscribers.subscribe(signal);
-  subscribers.publish(statusEventOf(job));
-  subscribers.end();
-  return events;
 }

@@ -1,29 +1,23 @@
 import type { JobEvent } from '../../protocol/job-api.ts';
-import { EventSubscriber } from '../event-subscriber.ts';
+import { JobFeed } from '../job-feed.ts';
 import { IS_TERMINAL, type Job, type JobStatus, type Progress } from '../../protocol/v2.ts';
 
 /** Of one job; its end names the others. */
 const MAX_OUTPUTS = 100_000;
 
-/**
- * The subscribers of one job. All receive the same events; a late subscriber first receives the
- * current state. A class, and its sets made late: thousands of jobs wait at a time.
- */
+/** The subscribers of one job. All receive the same events, and each only once. */
 export class Subscribers {
-  readonly #onEmpty: () => void;
-  readonly #subscribers = new Set<EventSubscriber>();
+  readonly #feed: JobFeed;
+  /** Made late: thousands of jobs wait at a time. */
   #publishedOutputs: Set<string> | undefined;
-  #status: StatusEvent | undefined;
-  #progress: JobEvent | undefined;
-  #preview: JobEvent | undefined;
   #isOver = false;
 
   constructor(onEmpty: () => void) {
-    this.#onEmpty = onEmpty;
+    this.#feed = new JobFeed(undefined, onEmpty);
   }
 
   status(): JobStatus | undefined {
-    return this.#status?.data.status;
+    return this.#feed.status()?.status;
   }
 
   /** Publishes an event of the stream. */
@@ -32,10 +26,9 @@ export class Subscribers {
     if (event.event === 'status') return this.#publishStatus(event);
     if (event.event === 'output' && !this.#isNewOutput(event.data.id)) return;
     if (event.event === 'progress' && isEmptyProgress(event.data)) return;
-    this.#inferRunning();
-    if (event.event === 'progress') this.#progress = event;
-    if (event.event === 'preview') this.#preview = event;
-    this.#sendToAll(event);
+    // One server never sends `running`: any event of a queued job shows that it runs.
+    if (this.status() === 'queued') this.#send({ event: 'status', data: { status: 'running' } });
+    this.#send(event);
   }
 
   /** The stream reported the end of the job; the final state is still to be read. */
@@ -50,47 +43,26 @@ export class Subscribers {
     const status = statusEventOf(job);
     if (!isEnd) this.publish(status);
     const { progress } = job;
-    if (progress && !isEnd && !isSame(this.#progress, { event: 'progress', data: progress })) {
+    if (progress && !isEnd && JSON.stringify(this.#feed.progress()) !== JSON.stringify(progress)) {
       this.publish({ event: 'progress', data: progress });
     }
     for (const output of job.outputs) this.publish({ event: 'output', data: output });
     if (isEnd) this.publish(status);
   }
 
-  /** Ends when the job ends, when `signal` aborts, or when the subscriber stops reading. */
   subscribe(signal: AbortSignal): AsyncIterable<JobEvent> {
-    const subscriber = new EventSubscriber(this, signal);
-    for (const event of [this.#status, this.#progress, this.#preview]) {
-      if (event) subscriber.push(event);
-    }
-    this.#subscribers.add(subscriber);
-    if (this.#isOver) subscriber.end();
-    else if (signal.aborted) subscriber.handleEvent();
-    return subscriber;
-  }
-
-  remove(subscriber: EventSubscriber): void {
-    const isRemoved = this.#subscribers.delete(subscriber);
-    if (isRemoved && this.#subscribers.size === 0 && !this.#isOver) this.#onEmpty();
+    return this.#feed.subscribe(signal);
   }
 
   /** Nothing more will come. */
   end(): void {
     this.#isOver = true;
-    for (const subscriber of this.#subscribers) subscriber.end();
+    this.#feed.end();
   }
 
   #publishStatus(event: StatusEvent): void {
-    if (this.#status && isSameStatus(this.#status, event)) return;
-    this.#status = event;
-    this.#sendToAll(event);
-  }
-
-  /** One server never sends `running`: any event of a queued job shows that it runs. */
-  #inferRunning(): void {
-    if (this.status() === 'queued') {
-      this.#publishStatus({ event: 'status', data: { status: 'running' } });
-    }
+    const latest = this.#feed.status();
+    if (!latest || !isSameStatus(latest, event.data)) this.#send(event);
   }
 
   #isNewOutput(id: string): boolean {
@@ -100,12 +72,9 @@ export class Subscribers {
     return true;
   }
 
-  #sendToAll(event: JobEvent): void {
-    for (const subscriber of this.#subscribers) {
-      subscriber.push(event);
-      // It may subscribe again.
-      if (subscriber.isOverLimit()) subscriber.end();
-    }
+  #send(event: JobEvent): void {
+    this.#feed.emit(event);
+    this.#feed.endSlowSubscribers();
   }
 }
 
@@ -132,7 +101,7 @@ function isEmptyProgress({ value, nodes_total, current_node, step }: Progress): 
   return value === 0 && nodes_total === 0 && !current_node && !step;
 }
 
-function isSameStatus({ data: one }: StatusEvent, { data: other }: StatusEvent): boolean {
+function isSameStatus(one: StatusEvent['data'], other: StatusEvent['data']): boolean {
   const key = ({
     status,
     queue_position = null,
@@ -140,8 +109,4 @@ function isSameStatus({ data: one }: StatusEvent, { data: other }: StatusEvent):
     x_ends = false,
   }: StatusEvent['data']) => JSON.stringify([status, queue_position, x_cached_nodes, x_ends]);
   return key(one) === key(other);
-}
-
-function isSame(one: JobEvent | undefined, other: JobEvent): boolean {
-  return JSON.stringify(one) === JSON.stringify(other);
 }

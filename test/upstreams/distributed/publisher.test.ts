@@ -36,7 +36,7 @@ function open() {
   const finish = async (id: string): Promise<void> => {
     ui[id] = { text: [`text ${id}`] };
     const data = { node_id: id, phase: 'finished', ui: ui[id] } as const;
-    publisher.feed.emit({ event: 'x_node', data });
+    publisher.emit({ event: 'x_node', data });
     // Each event goes out by itself: the worst case.
     for (let i = 0; i < 5; i++) await Promise.resolve();
   };
@@ -57,7 +57,7 @@ test('outputs are on record in their order, ten of them too', async () => {
   const { hash, job, publisher } = open();
   for (let i = 0; i < 12; i++) {
     job.outputs.push({ id: `a${i}`, job_id: 'j' } as StoredOutput);
-    publisher.feed.emit({ event: 'output', data: {} as never });
+    publisher.emit({ event: 'output', data: {} as never });
   }
   await publisher.drain();
   expect(stateOf(hash)?.outputs).toEqual(job.outputs);
