@@ -1,20 +1,22 @@
+/** A waiting job, ordered among those of its user: lower `order` first, ties by arrival. */
+type QueuedItem = { readonly id: string; readonly user: string; readonly order: number };
+
 /** The waiting jobs of one user, and the figures that decide whose turn is next. */
-type UserQueue<T> = {
+type UserJobs<T> = {
   /** In v1's order: by number, then by arrival. */
-  readonly jobs: readonly T[];
+  readonly jobs: T[];
   /** Jobs of this user that run now. */
-  readonly running: number;
+  running: number;
   /** Grows with time: when the user began to wait, or when the latest job of this user ended. */
-  readonly since: number;
+  since: number;
 };
 
 /**
  * Waiting jobs in the order they will run in. Users take turns: the one with the fewest running
  * jobs goes first, among equals the one who has waited longest. A single user may use all workers;
  * a running job is never stopped for another user, but that user gets the next free worker.
- * @internal
  */
-export function fairOrder<T>(users: readonly UserQueue<T>[]): T[] {
+function fairOrder<T>(users: readonly UserJobs<T>[]): readonly T[] {
   const order: T[] = [];
   let waiting = users.toSorted((one, other) => one.since - other.since);
   for (let round = 0; waiting.length > 0; round++) {
@@ -28,28 +30,6 @@ export function fairOrder<T>(users: readonly UserQueue<T>[]): T[] {
 }
 
 /**
- * The user whose turn is next, of those who have a waiting job.
- * @internal
- */
-export function nextUser<U extends UserQueue<unknown>>(users: Iterable<U>): U | undefined {
-  let next: U | undefined;
-  for (const user of users) {
-    if (user.jobs.length > 0 && (next === undefined || goesFirst(user, next))) next = user;
-  }
-  return next;
-}
-
-function goesFirst(one: UserQueue<unknown>, other: UserQueue<unknown>): boolean {
-  if (one.running !== other.running) return one.running < other.running;
-  return one.since < other.since;
-}
-
-/** A waiting job, ordered among those of its user: lower `order` first, ties by arrival. */
-type QueuedItem = { readonly id: string; readonly user: string; readonly order: number };
-
-type UserJobs<T> = { readonly jobs: T[]; running: number; since: number };
-
-/**
  * Creates an empty queue, in which users take turns. `onMove` is called after every
  * change with all jobs that still wait.
  */
@@ -57,7 +37,13 @@ export function createFairQueue<T extends QueuedItem>(onMove: (waiting: readonly
   const users = new Map<string, UserJobs<T>>();
   let changes = 0;
   let highest = -1;
-  const waiting = (): T[] => fairOrder([...users.values()]);
+  /** Of the waiting jobs, until the next change. */
+  let order: readonly T[] | undefined;
+  const waiting = (): readonly T[] => (order ??= fairOrder([...users.values()]));
+  const move = (): void => {
+    order = undefined;
+    onMove(waiting());
+  };
   const userOf = (name: string): UserJobs<T> => {
     const user = users.get(name) ?? { jobs: [], running: 0, since: 0 };
     users.set(name, user);
@@ -75,26 +61,29 @@ export function createFairQueue<T extends QueuedItem>(onMove: (waiting: readonly
       const before = jobs.findLastIndex((other) => other.order <= job.order);
       jobs.splice(before + 1, 0, job);
       highest = Math.max(highest, job.order);
-      onMove(waiting());
+      move();
     },
     /** For a job that runs without waiting. Call `ended` when it no longer runs. */
     addRunning(job: T): void {
       userOf(job.user).running++;
       highest = Math.max(highest, job.order);
+      order = undefined;
     },
     /** Takes the next job, if one waits. Call `ended` or `returned` when it no longer runs. */
     take(): T | undefined {
-      const user = nextUser(users.values());
-      const job = user?.jobs.shift();
-      if (!user || !job) return undefined;
+      const [job] = waiting();
+      if (!job) return undefined;
+      const user = userOf(job.user);
+      user.jobs.shift();
       user.running++;
-      onMove(waiting());
+      move();
       return job;
     },
     ended(job: T): void {
       const user = userOf(job.user);
       user.running--;
       user.since = ++changes;
+      order = undefined;
       removeIdle(job.user);
     },
     /** A taken job waits again, and its user is next. */
@@ -104,7 +93,7 @@ export function createFairQueue<T extends QueuedItem>(onMove: (waiting: readonly
       user.since = 0;
       const before = user.jobs.findIndex((other) => other.order >= job.order);
       user.jobs.splice(before < 0 ? user.jobs.length : before, 0, job);
-      onMove(waiting());
+      move();
     },
     remove(id: string): boolean {
       for (const [name, { jobs }] of users) {
@@ -112,22 +101,16 @@ export function createFairQueue<T extends QueuedItem>(onMove: (waiting: readonly
         if (index < 0) continue;
         jobs.splice(index, 1);
         removeIdle(name);
-        onMove(waiting());
+        move();
         return true;
       }
       return false;
     },
     /** In running order. */
     waiting,
-    count: (): number => sum(users.values(), ({ jobs }) => jobs.length),
+    count: (): number => waiting().length,
     countOf: (user: string): number => users.get(user)?.jobs.length ?? 0,
     /** An order after everything queued so far. */
     nextOrder: (): number => Math.floor(highest) + 1,
   };
-}
-
-function sum<T>(items: Iterable<T>, valueOf: (item: T) => number): number {
-  let total = 0;
-  for (const item of items) total += valueOf(item);
-  return total;
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { createFairQueue, nextUser, fairOrder } from '../../../src/upstreams/jobs/fair-order.ts';
+import { createFairQueue } from '../../../src/upstreams/jobs/fair-order.ts';
 import { hasQueueCapacity } from '../../../src/upstreams/jobs/job-calls.ts';
 
 type Job = { readonly id: string; readonly user: string; readonly order: number };
@@ -78,8 +78,8 @@ describe('turns between users', () => {
   });
 
   test('without a waiting user there is no next one', () => {
-    expect(nextUser([{ jobs: [], running: 0, since: 1 }])).toBeUndefined();
-    expect(fairOrder([])).toEqual([]);
+    expect(queueOf().take()).toBeUndefined();
+    expect(queueOf().waiting()).toEqual([]);
   });
 
   test('within one user the number decides, then arrival', () => {
