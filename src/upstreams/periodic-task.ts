@@ -23,7 +23,7 @@ export class PeriodicTask {
 
   /** Runs `first`, then the task, then the task `everyMs` after the end of each run. */
   start(first: () => Promise<void>): void {
-    void this.#repeat(async () => {
+    this.#running = this.#repeat(async () => {
       await first();
       await this.#task();
     });
@@ -36,25 +36,14 @@ export class PeriodicTask {
   }
 
   async #repeat(first: () => Promise<void>): Promise<void> {
+    const { clock, everyMs, log, failure } = this.#options;
     const { signal } = this.#closing;
-    await this.#run(first);
-    while (await this.#wait(signal)) await this.#run(this.#task);
-  }
-
-  /** False when the task was closed meanwhile. */
-  async #wait(signal: AbortSignal): Promise<boolean> {
-    const { clock, everyMs } = this.#options;
-    return await clock.sleep(everyMs, signal).then(
-      () => !signal.aborted,
-      () => false,
-    );
-  }
-
-  #run(task: () => Promise<void>): Promise<void> {
-    const { log, failure } = this.#options;
-    this.#running = task().catch((error: unknown) =>
-      log.error({ event: failure.event, err: error }, failure.message),
-    );
-    return this.#running;
+    for (let task = first; !signal.aborted; task = this.#task) {
+      await task().catch((error: unknown) =>
+        log.error({ event: failure.event, err: error }, failure.message),
+      );
+      // It rejects when the task is closed.
+      await clock.sleep(everyMs, signal).catch(() => {});
+    }
   }
 }

@@ -1,9 +1,15 @@
 import { mkdir, rm } from 'node:fs/promises';
 import path from 'node:path';
-import { type Clock, systemClock } from '../../lib/clock.ts';
-import { type JobFiles, createJobFiles } from '../assets/job-files.ts';
+import { systemClock } from '../../lib/clock.ts';
+import type { Logger } from '../../observability/log.ts';
+import { createJobFiles } from '../assets/job-files.ts';
 import { createOutputNames } from '../assets/outputs.ts';
-import { SWEEP_FAILURE, importedBytes, sweepWithUnrecorded } from '../assets/retention.ts';
+import {
+  type RetentionOptions,
+  SWEEP_FAILURE,
+  importedBytes,
+  sweepWithUnrecorded,
+} from '../assets/retention.ts';
 import type { Engine, EngineOptions } from '../job-engine.ts';
 import { createEngine } from '../jobs/create-engine.ts';
 import type { LiveJob } from '../jobs/live-job.ts';
@@ -17,30 +23,29 @@ import { createMemoryRuns } from './memory-runs.ts';
  */
 export async function createEmbeddedEngine(deps: EngineOptions): Promise<Engine> {
   const { ledger, limits, log, clock = systemClock } = deps;
+  const { retentionMs, assetBudgetBytes, sweepIntervalMs: everyMs } = limits;
   const live = new Map<string, LiveJob>();
   const closing = new AbortController();
-  const { retentionMs } = limits;
-  const isInUse = isUsedByLiveJob(live);
+  const isLive = (jobId: string): boolean => live.has(jobId);
+  const isInUse = (assetId: string): boolean => {
+    for (const job of live.values()) if (usesAsset(job, assetId)) return true;
+    return false;
+  };
   const names = createOutputNames();
   const jobFiles = createJobFiles({ ...deps, clock, names, isInUse, retentionMs });
-  const spoolDir = deps.spoolDir ?? (await makeEmptySpool(deps.dataDir));
-  const sweeps = createSweeps({ ...deps, clock, live }, jobFiles);
-  const everyMs = limits.sweepIntervalMs;
-  const periodicSweep = new PeriodicTask(sweeps.all, {
-    log,
-    clock,
-    everyMs,
-    failure: SWEEP_FAILURE,
-  });
+  const retention = { ...jobFiles, ledger, clock, isLive, isInUse, assetBudgetBytes };
+  const failure = SWEEP_FAILURE;
+  const sweep = () => sweepWithUnrecorded(retention);
+  const periodicSweep = new PeriodicTask(sweep, { log, clock, everyMs, failure });
   const engine = await createEngine({
     ...deps,
     clock,
     jobFiles,
-    spoolDir,
+    spoolDir: deps.spoolDir ?? (await makeEmptySpool(deps.dataDir)),
     queue: new MemoryJobQueue<LiveJob>(emitPositions),
     runs: createMemoryRuns({ ...jobFiles, ledger, live, closing: closing.signal, clock, log }),
     cleanUp: {
-      start: () => periodicSweep.start(sweeps.checkImports),
+      start: () => periodicSweep.start(() => checkImports(retention, log)),
       close: () => periodicSweep.close(),
     },
   });
@@ -54,11 +59,6 @@ export async function createEmbeddedEngine(deps: EngineOptions): Promise<Engine>
   };
 }
 
-type OpenedEngineOptions = EngineOptions & {
-  readonly live: Map<string, LiveJob>;
-  readonly clock: Clock;
-};
-
 function emitPositions(waiting: readonly LiveJob[]): void {
   waiting.forEach((job, position) => {
     if (job.position === position) return;
@@ -67,23 +67,10 @@ function emitPositions(waiting: readonly LiveJob[]): void {
   });
 }
 
-function createSweeps(
-  deps: OpenedEngineOptions,
-  jobFiles: JobFiles,
-): { readonly [K in 'all' | 'checkImports']: () => Promise<void> } {
-  const { ledger, limits, live, clock, log } = deps;
-  const isLive = (jobId: string): boolean => live.has(jobId);
-  const isInUse = isUsedByLiveJob(live);
-  const { assetBudgetBytes } = limits;
-  const retention = { ...jobFiles, ledger, clock, isLive, isInUse, assetBudgetBytes };
-  return {
-    all: () => sweepWithUnrecorded(retention),
-    async checkImports() {
-      const bytes = await importedBytes(retention);
-      if (bytes >= assetBudgetBytes)
-        log.warn({ event: 'disk_budget.used_by_imports', bytes }, IMPORTS_FILL_BUDGET);
-    },
-  };
+async function checkImports(retention: RetentionOptions, log: Logger): Promise<void> {
+  const bytes = await importedBytes(retention);
+  if (bytes >= retention.assetBudgetBytes)
+    log.warn({ event: 'disk_budget.used_by_imports', bytes }, IMPORTS_FILL_BUDGET);
 }
 
 const IMPORTS_FILL_BUDGET =
@@ -95,13 +82,6 @@ async function makeEmptySpool(dataDir: string): Promise<string> {
   await rm(spoolDir, { recursive: true, force: true });
   await mkdir(spoolDir, { recursive: true });
   return spoolDir;
-}
-
-function isUsedByLiveJob(live: ReadonlyMap<string, LiveJob>): (assetId: string) => boolean {
-  return (assetId) => {
-    for (const job of live.values()) if (usesAsset(job, assetId)) return true;
-    return false;
-  };
 }
 
 function usesAsset(job: LiveJob, assetId: string): boolean {
