@@ -39,6 +39,20 @@ export class LogStreams {
     if (ofUser?.size === 0) this.#byUser.delete(stream.user);
   }
 
+  /** The write token of a prompt that this process owns, for the ledger. */
+  token(key: string): string {
+    const token = this.get(key)?.token();
+    if (token === undefined) throw new LeadershipLost();
+    return token;
+  }
+
+  /** A refused write ends the leadership at once, without waiting for the next renewal. */
+  refused(key: string, token: string): Error {
+    const stream = this.get(key);
+    if (stream?.token() === token) stream.loseLead();
+    return new LeadershipLost();
+  }
+
   isOwned(key: string): boolean {
     return this.#streams.get(key)?.token() !== undefined;
   }
@@ -65,25 +79,6 @@ export class LogStreams {
       if (nowMs - sinceMs >= ENDED_TTL_MS) this.delete(stream.key);
     }
   }
-}
-
-/** Write tokens of the prompts that this process owns, for the ledger. */
-export function createLeadership(streams: {
-  get(key: string): Pick<LogStream, 'token' | 'loseLead'> | undefined;
-}) {
-  return {
-    token(key: string): string {
-      const token = streams.get(key)?.token();
-      if (token === undefined) throw new LeadershipLost();
-      return token;
-    },
-    /** A refused write ends the leadership at once, without waiting for the next renewal. */
-    refused(key: string, token: string): Error {
-      const stream = streams.get(key);
-      if (stream?.token() === token) stream.loseLead();
-      return new LeadershipLost();
-    },
-  };
 }
 
 /** Keys and tokens of owned logs, alternating. */

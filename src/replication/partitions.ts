@@ -1,4 +1,5 @@
 import type { Redis, RedisConnections } from '../redis/redis.ts';
+import type { RedisSubscriber } from '../redis/redis-subscriber.ts';
 import type { RedisPartition } from '../redis/redis-partitions.ts';
 import type { PromptOfUser } from '../prompts/prompt-event-log.ts';
 import { type Scripts, defineReplicationScripts } from './scripts.ts';
@@ -9,6 +10,7 @@ export type PromptPartition = RedisPartition & {
   readonly scripts: Scripts;
   /** The same on the other connection: a client waits for these. */
   readonly waitedFor: Scripts;
+  readonly subscriber: RedisSubscriber;
   readonly subscription: Subscription;
 };
 
@@ -21,12 +23,16 @@ export class PromptPartitions {
 
   constructor(links: RedisConnections, redis: Redis, handlers: SubscriptionHandlers) {
     this.#links = links;
-    this.all = links.partitions.users.map((partition) => ({
-      ...partition,
-      scripts: defineReplicationScripts(redis, partition),
-      waitedFor: defineReplicationScripts(links.commands, partition),
-      subscription: new Subscription(links.subscriber(partition), partition.channels, handlers),
-    }));
+    this.all = links.partitions.users.map((partition) => {
+      const subscriber = links.subscriber(partition);
+      return {
+        ...partition,
+        scripts: defineReplicationScripts(redis, partition),
+        waitedFor: defineReplicationScripts(links.commands, partition),
+        subscriber,
+        subscription: new Subscription(subscriber, partition.channels, handlers),
+      };
+    });
   }
 
   ofUser(user: string): PromptPartition {

@@ -18,7 +18,7 @@ import { createDiscoveries } from './discoveries.ts';
 import { createEntryStore } from './entry-store.ts';
 import { FollowedUsers } from './followed-users.ts';
 import { type PromptPartition, PromptPartitions } from './partitions.ts';
-import { createLeadership, keysAndTokens, LogStreams } from './log-streams.ts';
+import { keysAndTokens, LogStreams } from './log-streams.ts';
 import { LEASE_MS } from './scripts.ts';
 import type { SubscriptionHandlers } from './subscription.ts';
 import { createUserPrompts } from './user-prompts.ts';
@@ -69,7 +69,7 @@ export class SharedEventLog implements PromptEventLog {
   #takeoverAllowedAtMs = 0;
   #isClosed = false;
   /** The write tokens of the prompts that this process owns. */
-  readonly leadership: ReturnType<typeof createLeadership>;
+  readonly leadership: Pick<LogStreams, 'token' | 'refused'>;
 
   constructor(options: SharedEventLogOptions) {
     const { links, clock = monotonicClock } = options;
@@ -84,7 +84,7 @@ export class SharedEventLog implements PromptEventLog {
       onCount: (user, count) => void this.#watcherCounts.set(user, count),
     });
     this.#streams = new LogStreams(store);
-    this.leadership = createLeadership(this.#streams);
+    this.leadership = this.#streams;
     this.#userPrompts = createUserPrompts({
       redis: links.commands,
       partitions,
@@ -104,7 +104,7 @@ export class SharedEventLog implements PromptEventLog {
       scripts.register(...some.flatMap(({ key, user }) => [key, user])),
     );
     for (const partition of this.#partitions.all) {
-      partition.subscription.onReconnect(() => this.#onReconnect(partition));
+      partition.subscriber.onReconnect(() => this.#onReconnect(partition));
     }
     await this.#findVacant();
     this.#timers.push(
@@ -118,7 +118,7 @@ export class SharedEventLog implements PromptEventLog {
   async close(): Promise<void> {
     this.#isClosed = true;
     for (const timer of this.#timers) clearInterval(timer);
-    for (const { subscription } of this.#partitions.all) subscription.close();
+    for (const { subscriber } of this.#partitions.all) subscriber.close();
     const givenBack = this.#giveBack();
     await completesWithin(CATCH_UP_TIMEOUT_MS, givenBack).catch(() => false);
     this.#redis.disconnect();
@@ -220,7 +220,7 @@ export class SharedEventLog implements PromptEventLog {
   }
 
   async #catchUp(user: string): Promise<void> {
-    await this.#partitions.ofUser(user).subscription.whenCaughtUp();
+    await this.#partitions.ofUser(user).subscriber.ping();
     await this.#userPrompts.whenRecovered(user);
     await this.#discoveries.whenDone();
     await Promise.all(this.#streams.ofUser(user).map((stream) => stream.whenIdle()));

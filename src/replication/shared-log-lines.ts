@@ -16,8 +16,7 @@ type Options = {
 type Entries = ReturnType<SharedLogHandlers['entries']>;
 
 type Message =
-  | { readonly kind: 'subscribe'; readonly user: string; readonly clientId: string }
-  | { readonly kind: 'unsubscribe'; readonly user: string; readonly clientId: string }
+  | { readonly kind: 'subscribe' | 'unsubscribe'; readonly user: string; readonly clientId: string }
   | { readonly kind: 'join' }
   | { readonly kind: 'lines'; readonly user: string; readonly entries: Entries }
   | { readonly kind: 'ask'; readonly user: string; readonly id: string }
@@ -37,19 +36,13 @@ export function logChannel(channels: string): string {
  * One channel for all processes, and one for the answers to each. A process that starts asks the
  * others for their subscriptions.
  */
-export async function openSharedLog({
-  links,
-  instance,
-  handlers,
-  log,
-}: Options): Promise<SharedLog> {
+export async function openSharedLog(options: Options): Promise<SharedLog> {
+  const { links, instance, handlers, log } = options;
   const { commands, channels } = links;
   const subscriber = links.subscriber();
   const all = logChannel(channels);
   const inbox = (of: string): string => `${channels}logs:${of}`;
   const pendingRequests = new Map<string, (entries: Entries) => void>();
-
-  const encode = (message: Message): string => JSON.stringify({ ...message, from: instance });
 
   function logFailure(error: unknown): void {
     log.debug({ event: 'replication.log_failed', err: error }, 'could not share log lines');
@@ -57,28 +50,27 @@ export async function openSharedLog({
 
   /** Sends nothing while Redis is unreachable: it would wait in memory. */
   async function send(channel: string, message: Message): Promise<void> {
-    if (commands.status === 'ready') await commands.publish(channel, encode(message));
+    if (commands.status !== 'ready') return;
+    await commands.publish(channel, JSON.stringify({ ...message, from: instance }));
   }
 
   function receive(envelope: Envelope): void {
-    if (envelope.from === instance) return;
+    const { from } = envelope;
+    if (from === instance) return;
     switch (envelope.kind) {
       case 'subscribe':
         return handlers.onSubscribe(envelope.user, envelope.clientId);
       case 'unsubscribe':
         return handlers.onUnsubscribe(envelope.user, envelope.clientId);
       case 'join':
-        return handlers.subscriptions().forEach(([user, clientId]) => {
-          answer(envelope.from, { kind: 'subscribe', user, clientId });
-        });
+        for (const [user, clientId] of handlers.subscriptions())
+          answer(from, { kind: 'subscribe', user, clientId });
+        return;
       case 'lines':
         return handlers.onEntries(envelope.user, envelope.entries);
       case 'ask':
-        return answer(envelope.from, {
-          kind: 'answer',
-          id: envelope.id,
-          entries: handlers.entries(envelope.user),
-        });
+        const { id, user } = envelope;
+        return answer(from, { kind: 'answer', id, entries: handlers.entries(user) });
       case 'answer':
         return pendingRequests.get(envelope.id)?.(envelope.entries);
     }

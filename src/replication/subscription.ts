@@ -25,11 +25,6 @@ export class Subscription {
     this.#handlers = handlers;
   }
 
-  /** Messages were missed. */
-  onReconnect(recheck: () => void): void {
-    this.#subscriber.onReconnect(recheck);
-  }
-
   /** Resolves when everything said of this user's prompts is received from now on. */
   async follow(user: string): Promise<void> {
     await this.#subscriber.subscribe(`${this.#start}prompts:${user}`, this.#receiveText);
@@ -44,15 +39,6 @@ export class Subscription {
     const channel = `${this.#start}previews:${user}`;
     if (isThere) this.#subscriber.subscribe(channel, this.#receivePicture).catch(ignoreError);
     else this.#subscriber.unsubscribe(channel, this.#receivePicture);
-  }
-
-  /** Resolves when all messages sent before are received. */
-  whenCaughtUp(): Promise<void> {
-    return this.#subscriber.ping();
-  }
-
-  close(): void {
-    this.#subscriber.close();
   }
 
   readonly #receivePicture = (message: Buffer): void => {
