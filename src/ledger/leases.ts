@@ -3,8 +3,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { defineScripts } from '../redis/redis-scripts.ts';
 import type { Redis } from '../redis/redis.ts';
 
-/** The keys of one kind of leases, with the prefix of all keys. */
-export type LeaseKeys = {
+/** The keys of one kind of leases, after the prefix of all keys. */
+type LeaseKeys = {
   /** A sorted set: until when each lease is held. */
   readonly leases: string;
   /** A hash: the token of each holder. */
@@ -13,12 +13,15 @@ export type LeaseKeys = {
   readonly counter: string;
 };
 
+/** The leases of prompts: replication elects the leader of each. */
+export const PROMPT_LEASES = { leases: 'leases', holders: 'leaders', counter: 'fence' } as const;
+
 /**
  * Lua functions about leases. An expired lease takes nothing away: only the next token does, so a
- * holder may write as long as its token is the last one.
+ * holder may write as long as its token is the last one. Expects `P`, the prefix of all keys.
  */
 export const leasesLua = ({ leases, holders, counter }: LeaseKeys): string => `
-local LEASES, HOLDERS = '${leases}', '${holders}'
+local LEASES, HOLDERS = P .. '${leases}', P .. '${holders}'
 local function nowMs()
   local t = redis.call('TIME')
   return t[1] * 1000 + math.floor(t[2] / 1000)
@@ -27,7 +30,7 @@ local function holderOf(key) return redis.call('HGET', HOLDERS, key) or '' end
 local function holds(key, token) return token ~= '' and holderOf(key) == token end
 local function extend(key, leaseMs) redis.call('ZADD', LEASES, nowMs() + leaseMs, key) end
 local function take(key, instance, leaseMs)
-  local token = instance .. ':' .. redis.call('INCR', '${counter}')
+  local token = instance .. ':' .. redis.call('INCR', P .. '${counter}')
   redis.call('HSET', HOLDERS, key, token)
   extend(key, leaseMs)
   return token
@@ -45,20 +48,21 @@ local function release(key)
 end
 `;
 
-/** The leases of prompts: replication elects the leader of each. */
-export function promptLeases(prefix: string): LeaseKeys {
-  return { leases: `${prefix}leases`, holders: `${prefix}leaders`, counter: `${prefix}fence` };
-}
-
 /**
  * Lua: the ledger in Redis refuses the writes of a process that does not lead the prompt. A write
  * without a token is allowed when the prompt has no leader. Expects `P`, the prefix of all keys.
  */
 export const MAY_WRITE_LUA = `
 local function mayWrite(key, token)
-  return (redis.call('HGET', P .. 'leaders', key) or '') == token
+  return (redis.call('HGET', P .. '${PROMPT_LEASES.holders}', key) or '') == token
 end
 `;
+
+const PROCESS_LEASES: LeaseKeys = {
+  leases: 'process-leases',
+  holders: 'process-holders',
+  counter: 'process-fence',
+};
 
 const SCRIPTS = {
   take: 'return takeIfFree(ARGV[1], ARGV[2], ARGV[3])',
@@ -72,13 +76,10 @@ export type ProcessLease = { readonly name: string; readonly leaseMs: number };
 
 /** Leases of this process on work for all processes. `prefix`: of keys that are in one place. */
 export function createProcessLeases(redis: Redis, prefix: string) {
-  const keys = { leases: 'process-leases', holders: 'process-holders', counter: 'process-fence' };
-  const prefixed = Object.entries(keys).map(([name, key]) => [name, prefix + key]);
-  const prelude = leasesLua(Object.fromEntries(prefixed) as LeaseKeys);
   const scripts = defineScripts(redis, SCRIPTS, {
     namespace: 'process_leases',
     key: prefix,
-    prelude,
+    prelude: `local P = KEYS[1]${leasesLua(PROCESS_LEASES)}`,
   });
   const instance = randomUUID();
 

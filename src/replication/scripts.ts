@@ -1,4 +1,4 @@
-import { leasesLua, promptLeases } from '../ledger/leases.ts';
+import { PROMPT_LEASES, leasesLua } from '../ledger/leases.ts';
 import { type Scripts as DefinedScripts, defineScripts } from '../redis/redis-scripts.ts';
 import type { Redis } from '../redis/redis.ts';
 import type { RedisPartition } from '../redis/redis-partitions.ts';
@@ -10,12 +10,14 @@ const ENDED_TTL_MS = 120_000;
 /** Before its end the positions are kept longer than any pause of a job. */
 const RECEIVED_TTL_MS = 24 * 60 * 60_000;
 
+/** The same for all partitions of a cluster. */
 const PRELUDE = ({ prefix, channels, publish }: RedisPartition) => `
-local P, C = '${prefix}', '${channels}'
+local P = KEYS[1]
+local C = P .. '${channels.slice(prefix.length)}'
 local PUBLISH, NUMSUB = '${publish}', '${publish === 'PUBLISH' ? 'NUMSUB' : 'SHARDNUMSUB'}'
 local call = redis.call
 local function at(key) return P .. 'entries:' .. key end
-${leasesLua(promptLeases(prefix))}
+${leasesLua(PROMPT_LEASES)}
 local function mark(key, group) return P .. 'received:' .. key .. (group == 'client' and '' or ':' .. group) end
 local function free(key)
   release(key)
@@ -106,10 +108,6 @@ return found`,
 export type Scripts = DefinedScripts<keyof typeof SCRIPTS>;
 
 export function defineReplicationScripts(redis: Redis, partition: RedisPartition): Scripts {
-  const { prefix } = partition;
-  return defineScripts(redis, SCRIPTS, {
-    namespace: `replication_${prefix}`,
-    key: prefix,
-    prelude: PRELUDE(partition),
-  });
+  const options = { namespace: 'replication', key: partition.prefix, prelude: PRELUDE(partition) };
+  return defineScripts(redis, SCRIPTS, options);
 }

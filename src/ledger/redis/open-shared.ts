@@ -60,7 +60,7 @@ async function open(
     await checkClusterMode(links);
     await refuseNewer(links);
     if (!acceptMigration) await refuseMigration(links);
-    await warnOfLoss(links, log);
+    await askNodes(links, (node) => warnOfLoss(node, log));
     const id = (await setOnce(links, 'id', Buffer.from(randomUUID()))).toString();
     await bindPartitions(links, id);
     return createSharedRedis(links, id);
@@ -138,11 +138,7 @@ async function refuseMigration({ commands, prefix }: RedisConnections): Promise<
 }
 
 /** A hosted Redis may refuse CONFIG. */
-async function warnOfLoss(links: RedisConnections, log: Logger): Promise<void> {
-  await askNodes(links, (node) => warnOfNode(node, log));
-}
-
-async function warnOfNode(node: Redis, log: Logger): Promise<void> {
+async function warnOfLoss(node: Redis, log: Logger): Promise<void> {
   try {
     for (const [setting, should] of Object.entries(DURABLE_SETTINGS)) {
       const [, is] = (await node.config('GET', setting)) as string[];
