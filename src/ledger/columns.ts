@@ -101,6 +101,22 @@ export const END_NAMES = endNames(PROMPT_COLUMNS);
 /** The first values of the properties that a prompt gets later. */
 export const NEW_PROMPT = firstValues(PROMPT_COLUMNS);
 
+/** The properties of a done prompt that are not large, by which lists show it. */
+export const OUTLINE_NAMES = [
+  'key',
+  'promptId',
+  'statusWord',
+  'createdAtMs',
+  'startedAtMs',
+  'endedAtMs',
+] as const;
+
+/** A done prompt without its texts, which may be large. */
+export type PromptOutline = Pick<PromptRow, (typeof OUTLINE_NAMES)[number]> & {
+  /** Bytes of its stored texts; 0 when an earlier version wrote it without counting them. */
+  readonly storedBytes: number;
+};
+
 export type FileType = 'input' | 'output' | 'temp';
 
 export const FILE_COLUMNS = {

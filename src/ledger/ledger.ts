@@ -8,6 +8,7 @@ import type {
   JobRow,
   ModelCallRow,
   PromptEnd,
+  PromptOutline,
   PromptRow,
   ReplayRow,
 } from './columns.ts';
@@ -44,15 +45,6 @@ export type PromptOutcome = PromptEnd & {
   readonly endedAtMs: number;
   /** Shorter texts that replace its graph and extra data in history. */
   readonly shortened?: Pick<PromptRow, 'graphJson' | 'extraDataJson'>;
-};
-
-/** A done prompt without its texts, which may be large. */
-export type PromptOutline = Pick<
-  PromptRow,
-  'key' | 'promptId' | 'statusWord' | 'createdAtMs' | 'startedAtMs' | 'endedAtMs'
-> & {
-  /** Bytes of its stored texts; 0 when an earlier version wrote it without counting them. */
-  readonly storedBytes: number;
 };
 
 /** The size limits of each user's history; the newest entry is always retained. */

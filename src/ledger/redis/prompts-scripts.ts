@@ -1,3 +1,4 @@
+import { OUTLINE_NAMES } from '../columns.ts';
 import { MAY_WRITE_LUA } from '../leases.ts';
 import { NOT_LEADER } from './write-tokens.ts';
 
@@ -36,10 +37,9 @@ local function addToHistory(key)
     stored = stored + call('HSTRLEN', prompts.at(key), text)
   end
   addBytes(user, stored - bytesOf(key, user))
-  local id, word, created, started, ended =
-    prompts.values(key, 'promptId', 'statusWord', 'createdAtMs', 'startedAtMs', 'endedAtMs')
-  local outline = cjson.encode({key, id, word, created, started, ended, stored})
-  call('HSET', P .. 'prompts:outlines:' .. user, key, outline)
+  local outline = {prompts.values(key, ${OUTLINE_NAMES.map((name) => `'${name}'`).join(', ')})}
+  outline[#outline + 1] = stored
+  call('HSET', P .. 'prompts:outlines:' .. user, key, cjson.encode(outline))
   updateHistorySize(user)
 end
 local function removePrompt(key)

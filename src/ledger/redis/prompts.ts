@@ -1,4 +1,4 @@
-import { PROMPT_COLUMNS } from '../columns.ts';
+import { OUTLINE_NAMES, PROMPT_COLUMNS } from '../columns.ts';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { PromptRow, PromptStore, PromptOutline } from '../ledger.ts';
 import { type WriteTokens, NOT_LEADER } from './write-tokens.ts';
@@ -6,8 +6,8 @@ import type { ScriptArgument } from '../../redis/redis-scripts.ts';
 import type { Redis } from '../../redis/redis.ts';
 import { type LedgerConnection, joinKey } from './connection.ts';
 import { PROMPT_READS, PROMPT_SCRIPTS } from './prompts-scripts.ts';
-import { createTable, newToken } from './table.ts';
-import { LRUCache } from 'lru-cache';
+import { type Table, createTable, newToken } from './table.ts';
+import { createOutlineCache } from '../outline-cache.ts';
 
 /** Delay between attempts to revoke an insertion. */
 const RETRY_MS = 1000;
@@ -93,7 +93,7 @@ export function promptStore(
       // v1 returns the newest when only a maximum is given; a negative offset counts as none.
       return offset < 0 ? listed(-maxItems) : listed(offset, offset + maxItems - 1);
     },
-    outlines: createOutlines(connection),
+    outlines: createOutlines(connection, table).of,
     get: table.get,
     deleteHistory: (user, promptIds) => lua.deleteHistory(of(user), user, ...promptIds),
     clearHistory: (user) => lua.clearHistory(of(user), user),
@@ -132,50 +132,23 @@ async function retryUntilSent(redis: Redis, send: () => Promise<void>): Promise<
   }
 }
 
-/**
- * The cached outlines of a user's history: after `removals` removals, up to the score `last`.
- * Between removals a history only grows.
- */
-type CachedOutlines = {
-  readonly removals: string;
-  readonly last: string;
-  readonly outlines: readonly PromptOutline[];
-};
+/** `removals`: how often something was removed; in between a history only grows. `last`: a score. */
+type HistoryMark = { readonly removals: string; readonly last: string };
 
-const EMPTY: CachedOutlines = { removals: '', last: '-inf', outlines: [] };
-
-/** Each may have as many outlines as history has entries. */
-const MAX_CACHED_USERS = 20;
-
-/** Outlines of done prompts. Front ends poll them; each poll reads only the new ones. */
-function createOutlines(
-  connection: LedgerConnection,
-): (user: string) => Promise<readonly PromptOutline[]> {
+function createOutlines(connection: LedgerConnection, { decode }: Table<PromptRow>) {
   const { since } = connection.scripts('outlines', { since: SINCE }, 'read');
-  const cached = new LRUCache<string, CachedOutlines>({ max: MAX_CACHED_USERS });
-  return async (user) => {
-    const before = cached.get(user) ?? EMPTY;
-    const reply = await since<Buffer[]>(connection.of(user), user, before.removals, before.last);
+  /** A text has false for null, and its bytes behind the other members. */
+  const outlineOf = (packed: readonly (string | number | false)[]) => {
+    const cells = packed.map((cell) => (cell === false ? null : String(cell)));
+    const storedBytes = Number(cells[OUTLINE_NAMES.length] ?? 0);
+    return { ...decode(cells, OUTLINE_NAMES), storedBytes } as PromptOutline;
+  };
+  return createOutlineCache<HistoryMark>(async (user, mark = { removals: '', last: '-inf' }) => {
+    const reply = await since<Buffer[]>(connection.of(user), user, mark.removals, mark.last);
     const [removals = '', last = '', text = ''] = reply.map(String);
-    const fresh = (JSON.parse(text) as (string | number | false)[][]).map(unpacked);
-    const outlines = removals === before.removals ? [...before.outlines, ...fresh] : fresh;
-    cached.set(user, { removals, last, outlines });
-    return outlines;
-  };
-}
-
-/** From an array of the script, which has false for null. */
-function unpacked(packed: readonly (string | number | false)[]): PromptOutline {
-  const [key, promptId, word, created, started, ended, storedBytes = 0] = packed;
-  return {
-    key: String(key),
-    promptId: String(promptId),
-    statusWord: word ? String(word) : null,
-    createdAtMs: Number(created),
-    startedAtMs: started ? Number(started) : null,
-    endedAtMs: ended ? Number(ended) : null,
-    storedBytes: Number(storedBytes),
-  };
+    const outlines = (JSON.parse(text) as (string | number | false)[][]).map(outlineOf);
+    return { mark: { removals, last }, isWhole: removals !== mark.removals, outlines };
+  });
 }
 
 // One text for each prompt, stored when it ends, instead of a read of every row.

@@ -40,12 +40,9 @@ export function createTable<Row>(
   }
 
   /** A row from the reply of `HMGET` with these names. */
-  function decode(cells: readonly Cell[] | null): Row | undefined {
+  function decode(cells: readonly Cell[] | null, some: readonly Name[] = names): Row | undefined {
     if (!cells || cells[0] === null) return undefined;
-    const entries = names.map((name, i) => [
-      name,
-      decodeCell(columns[name].type, cells[i] ?? null),
-    ]);
+    const entries = some.map((name, i) => [name, decodeCell(columns[name].type, cells[i] ?? null)]);
     return Object.fromEntries(entries) as Row;
   }
 

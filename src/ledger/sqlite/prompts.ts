@@ -1,7 +1,7 @@
-import { LRUCache } from 'lru-cache';
-import { END_NAMES, PROMPT_COLUMNS, type PromptEnd } from '../columns.ts';
+import { END_NAMES, OUTLINE_NAMES, PROMPT_COLUMNS, type PromptEnd } from '../columns.ts';
 import type { Durability } from '../../lib/durability.ts';
 import type { LinkedJob, PromptOutline, PromptRow, PromptStore } from '../ledger.ts';
+import { createOutlineCache } from '../outline-cache.ts';
 import type { Database } from './database.ts';
 import { longTexts } from './long-texts.ts';
 import { type SqlValue, sqlColumns } from './sql-columns.ts';
@@ -144,7 +144,7 @@ function historyStore({ db, writer, reader, dropReplaced }: Parts) {
   const newest = reader(`SELECT ${COLUMNS} ${done} ORDER BY done_seq DESC LIMIT ?`);
   const page = reader(`SELECT ${COLUMNS} ${done} ORDER BY done_seq LIMIT ? OFFSET ?`);
   const sql = historyStatements(db, done);
-  const outlines = createOutlineCache(db);
+  const outlines = createOutlines(db);
   /** A failed write may have been read meanwhile. */
   const write = <T>(written: Promise<T>): Promise<T> =>
     written.catch((error: unknown) => {
@@ -155,12 +155,7 @@ function historyStore({ db, writer, reader, dropReplaced }: Parts) {
     async finish(key, { shortened, ...outcome }, durability) {
       const { graphJson = null, extraDataJson = null } = shortened ?? {};
       const values = { key, ...NO_END, ...outcome, graphJson, extraDataJson };
-      await write(
-        writer.writeOne(() => {
-          sql.finish.run(values);
-          outlines.append(key);
-        }, durability),
-      );
+      await write(writer.writeOne(() => void sql.finish.run(values), durability));
       if (shortened) await dropReplaced(key);
     },
     async history(user, { maxItems, offset }) {
@@ -170,7 +165,7 @@ function historyStore({ db, writer, reader, dropReplaced }: Parts) {
         return newest.all(user, maxItems).toReversed();
       return page.all(user, maxItems ?? -1, Math.max(0, offset ?? 0));
     },
-    outlines: async (user) => outlines.of(user),
+    outlines: outlines.of,
     deleteHistory: (user, promptIds) =>
       write(
         writer.write(() => {
@@ -223,50 +218,15 @@ function historyStatements(db: Database, done: string) {
   };
 }
 
-/** Each may have as many outlines as history has entries. */
-const MAX_CACHED_USERS = 20;
-
-/** Outlines of done prompts, cached for the users whose front ends poll them. */
-function createOutlineCache(db: Database) {
-  const names = [
-    'key',
-    'promptId',
-    'statusWord',
-    'createdAtMs',
-    'startedAtMs',
-    'endedAtMs',
-  ] as const;
-  const columns = `${SQL.select(names)}, stored_bytes AS storedBytes`;
-  const all = db.prepare(`SELECT ${columns} FROM prompts INDEXED BY prompts_done
-    WHERE user = ? AND state = 'done' ORDER BY done_seq`);
-  const one = db.prepare(`SELECT ${columns} FROM prompts WHERE key = ? AND state = 'done'`);
-  const owner = db.prepare('SELECT user FROM prompts WHERE key = ?');
-  const cached = new LRUCache<string, Map<string, PromptOutline>>({ max: MAX_CACHED_USERS });
-
-  function read(user: string): Map<string, PromptOutline> {
-    const rows = all.all(user) as unknown as PromptOutline[];
-    return new Map(rows.map((outline) => [outline.key, outline]));
-  }
-
-  return {
-    /** In completion order. */
-    of(user: string): readonly PromptOutline[] {
-      const outlines = cached.get(user) ?? read(user);
-      cached.set(user, outlines);
-      return [...outlines.values()];
-    },
-    /** Appends a prompt that has just ended. */
-    append(key: string): void {
-      if (cached.size === 0) return;
-      const { user = '' } = (owner.get(key) as { readonly user: string } | undefined) ?? {};
-      const outlines = cached.peek(user);
-      outlines?.delete(key);
-      outlines?.set(key, one.get(key) as unknown as PromptOutline);
-    },
-    /** Drops the cache of one user, or of all. */
-    forget(user?: string): void {
-      if (user === undefined) cached.clear();
-      else cached.delete(user);
-    },
-  };
+function createOutlines(db: Database) {
+  const after = db.prepare(`SELECT ${SQL.select(OUTLINE_NAMES)}, stored_bytes AS storedBytes
+    FROM prompts INDEXED BY prompts_done WHERE user = ? AND state = 'done' AND done_seq > ?
+    ORDER BY done_seq`);
+  const newest = db.prepare(`SELECT coalesce(max(done_seq), 0) AS last FROM prompts
+    INDEXED BY prompts_done WHERE user = ? AND state = 'done'`);
+  return createOutlineCache<{ readonly last: number }>((user, mark) => {
+    const outlines = after.all(user, mark?.last ?? 0) as unknown as PromptOutline[];
+    const { last } = newest.get(user) as { readonly last: number };
+    return { mark: { last }, isWhole: mark === undefined, outlines };
+  });
 }
