@@ -206,7 +206,8 @@ export class Assets {
     first: ClaimedAsset,
   ): Promise<Result<Asset>> {
     const row = await this.find(user, first.assetId);
-    return repeatAnswer(keyed, first, { row, show: showAsset, nowMs: this.#nowMs() });
+    const show = row && ((atMs: number) => showAsset(row, atMs));
+    return repeatAnswer(keyed, first, { nowMs: this.#nowMs(), show });
   }
 
   async #findByHash(user: string, hash: string): Promise<AssetRow | undefined> {

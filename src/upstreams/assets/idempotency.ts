@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { AssetClaim, AssetRow, ClaimedAsset } from '../../ledger/ledger.ts';
+import type { AssetClaim, ClaimedAsset } from '../../ledger/ledger.ts';
 import { type AssetUpload, type Result, ok, refuse } from '../../protocol/job-api.ts';
 import type { Asset } from '../../protocol/v2.ts';
 
@@ -34,31 +34,23 @@ export function keyedRequest(
 const SAME_LINKS_WITHIN_MS = 15 * 60 * 1000;
 
 /**
- * Answers a request whose key was used before: the first answer again, or a refusal when the
- * request differs.
+ * Answers a request whose key was used before: the first answer again, with links of the time that
+ * `show` is given, or a refusal when the request differs.
  */
 export function repeatAnswer(
   { fingerprint }: KeyedRequest,
   first: ClaimedAsset,
-  known: {
-    readonly row: AssetRow | undefined;
-    readonly show: (row: AssetRow, nowMs: number) => Asset;
-    readonly nowMs: number;
-  },
+  { nowMs, show }: { readonly nowMs: number; readonly show: ((atMs: number) => Asset) | undefined },
 ): Result<Asset> {
-  if (first.fingerprint !== fingerprint) {
-    return refuseReusedKey(
-      'This Idempotency-Key was sent with a different request: use a new one.',
-    );
-  }
-  if (!known.row) {
-    return refuseReusedKey('The asset that this Idempotency-Key made is gone: use a new one.');
-  }
-  const { claimedAtMs, createdNew } = first;
-  const isRecent = known.nowMs - claimedAtMs < SAME_LINKS_WITHIN_MS;
-  const shown = known.show(known.row, isRecent ? claimedAtMs : known.nowMs);
-  return ok({ ...shown, created_new: createdNew });
+  if (first.fingerprint !== fingerprint) return refuseReusedKey(DIFFERENT_REQUEST);
+  if (!show) return refuseReusedKey(ASSET_GONE);
+  const isRecent = nowMs - first.claimedAtMs < SAME_LINKS_WITHIN_MS;
+  const shown = show(isRecent ? first.claimedAtMs : nowMs);
+  return ok({ ...shown, created_new: first.createdNew });
 }
+
+const DIFFERENT_REQUEST = 'This Idempotency-Key was sent with a different request: use a new one.';
+const ASSET_GONE = 'The asset that this Idempotency-Key made is gone: use a new one.';
 
 function refuseReusedKey(message: string): Result<never> {
   return refuse(422, 'idempotency_key_reuse', message);

@@ -123,16 +123,10 @@ export function createOutputs(deps: OutputOptions) {
      */
     commit: ({
       user,
-      jobId,
-      nodeId,
-      file,
-    }: {
-      readonly user: string;
-      readonly jobId: string;
-      readonly nodeId: string;
-      readonly file: WrittenFile;
-    }): Promise<StoredOutput | null> =>
+      ...made
+    }: MadeFile & { readonly user: string }): Promise<StoredOutput | null> =>
       withLock(namesLockKey(user), async () => {
+        const { jobId, file } = made;
         const name = await findFreeName(user, file);
         const id = randomUUID();
         const isRecorded = await record({
@@ -148,19 +142,20 @@ export function createOutputs(deps: OutputOptions) {
           jobId,
         });
         reached('after-asset-recorded');
-        return isRecorded ? toOutput({ id, name, nodeId, jobId, file }) : null;
+        return isRecorded ? toOutput({ id, name, ...made }) : null;
       }),
   };
 }
 
-function toOutput(saved: {
-  readonly id: string;
-  readonly name: string;
+type MadeFile = {
   readonly nodeId: string;
   readonly jobId: string;
   readonly file: WrittenFile;
-}): StoredOutput {
-  const { file } = saved;
+};
+
+type SavedFile = MadeFile & { readonly id: string; readonly name: string };
+
+function toOutput({ file, ...saved }: SavedFile): StoredOutput {
   return {
     node_id: saved.nodeId,
     name: saved.name,

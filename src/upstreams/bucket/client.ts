@@ -1,5 +1,6 @@
 import { type Dispatcher, Pool } from 'undici';
 import type { Clock } from '../../lib/clock.ts';
+import { readAtMost } from '../../lib/read-at-most.ts';
 import type { Logger } from '../../observability/log.ts';
 import {
   type BucketAnswer,
@@ -266,20 +267,10 @@ function delayOf(tries: number): number {
   return longest * (0.5 + Math.random() / 2);
 }
 
+/** Where it cannot be read the status says enough. */
 async function readText(body: Dispatcher.ResponseData['body']): Promise<string> {
-  const parts: Buffer[] = [];
-  let bytes = 0;
-  try {
-    for await (const part of body as AsyncIterable<Buffer>) {
-      parts.push(part);
-      bytes += part.length;
-      if (bytes > MAX_ERROR_BYTES) break;
-    }
-  } catch {
-    // The status says enough.
-    return '';
-  }
-  return Buffer.concat(parts).toString('utf8');
+  const bytes = await readAtMost(MAX_ERROR_BYTES, body).catch(() => undefined);
+  return String(bytes ?? '');
 }
 
 /** Errors of a connection have no credentials in them. */
