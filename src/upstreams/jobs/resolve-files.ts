@@ -3,7 +3,13 @@ import { hasControlCharacter } from '../../protocol/control-characters.ts';
 import type { AssetRow } from '../../ledger/ledger.ts';
 import type { NodeDef } from '../../nodes/node.ts';
 import { yieldEvery } from '../../lib/event-loop.ts';
-import { isJsonObject, type Json, type JsonObject, stringifyJson } from '../../protocol/json.ts';
+import {
+  assetRefText,
+  findAssetRefs,
+  isAssetRef,
+  mapAssetRefs,
+} from '../../protocol/asset-refs.ts';
+import { type Json, type JsonObject, stringifyJson } from '../../protocol/json.ts';
 import { ANNOTATED_NAME, MAX_NAME_CHARS } from '../../protocol/v1.ts';
 import type { Graph, GraphNode } from '../../protocol/v2.ts';
 import { unwrap } from '../validation/coerce-literal.ts';
@@ -73,11 +79,11 @@ export async function resolveFiles(
   // A plain name stays as it is, so it comes before the references that may want the same one.
   for (const each of nodes) await resolveNames(each, resolution, deps, pause);
   for (const { id, node, fileInputs } of nodes) {
-    const found = searchAssets(node.inputs);
-    const step = pause(found.values);
+    const refs: JsonObject[] = [];
+    const step = pause(findAssetRefs(node.inputs, refs));
     if (step) await step;
-    const plain = found.hasAsset ? await withNames(node, resolution, deps) : node;
-    isChanged ||= found.hasAsset;
+    const plain = refs.length > 0 ? await withNames(node, refs, resolution, deps) : node;
+    isChanged ||= plain !== node;
     noteOtherValues({ id, node: plain, fileInputs }, resolution);
     resolved.push([id, plain]);
   }
@@ -91,49 +97,16 @@ export async function resolveFiles(
   };
 }
 
-/** True when a value names assets, and how many values it has up to the first of them. */
-function searchAssets(value: Json): { readonly hasAsset: boolean; readonly values: number } {
-  if (typeof value !== 'object' || value === null) return { hasAsset: false, values: 1 };
-  if (isReference(value)) return { hasAsset: true, values: 1 };
-  let values = 1;
-  for (const item of Object.values(value) as readonly Json[]) {
-    const found = searchAssets(item);
-    values += found.values;
-    if (found.hasAsset) return { hasAsset: true, values };
-  }
-  return { hasAsset: false, values };
-}
-
-function isReference(value: Json): boolean {
-  return isJsonObject(value) && value['__type'] === 'core/ASSET';
-}
-
 async function withNames(
   node: GraphNode,
+  refs: readonly JsonObject[],
   resolution: Resolution,
   deps: FileLookup,
 ): Promise<GraphNode> {
-  const inputs = await resolveObjects(node.inputs, resolution, deps);
+  const names = new Map<JsonObject, Json>();
+  for (const ref of refs) names.set(ref, await resolveReference(ref, resolution, deps));
+  const inputs = mapAssetRefs(node.inputs, (ref) => names.get(ref) ?? ref);
   return { ...node, inputs: inputs as JsonObject };
-}
-
-async function resolveObjects(
-  value: Json,
-  resolution: Resolution,
-  deps: FileLookup,
-): Promise<Json> {
-  if (Array.isArray(value)) {
-    const items: Json[] = [];
-    for (const item of value as readonly Json[])
-      items.push(await resolveObjects(item, resolution, deps));
-    return items;
-  }
-  if (!isJsonObject(value)) return value;
-  if (value['__type'] === 'core/ASSET') return await resolveReference(value, resolution, deps);
-  const entries: [string, Json][] = [];
-  for (const [key, item] of Object.entries(value))
-    entries.push([key, await resolveObjects(item, resolution, deps)]);
-  return Object.fromEntries(entries);
 }
 
 /** The id alone decides; hash and file path are hints. */
@@ -142,8 +115,7 @@ async function resolveReference(
   resolution: Resolution,
   deps: FileLookup,
 ): Promise<Json> {
-  const info = reference['info'];
-  const id = isJsonObject(info) && typeof info['id'] === 'string' ? info['id'] : '';
+  const id = assetRefText(reference, 'id') ?? '';
   const asset = id === '' || hasControlCharacter(id) ? undefined : await deps.byId(id);
   if (!asset) {
     resolution.missing.push(id);
@@ -194,7 +166,7 @@ function noteOtherValues({ id, node, fileInputs }: FileNode, { unknownFiles }: R
     const given = unwrapped(inputsOf(node)[input]);
     if (given === undefined || typeof given === 'string' || Array.isArray(given)) continue;
     // One that is left names a missing asset.
-    if (isReference(given)) continue;
+    if (isAssetRef(given)) continue;
     unknownFiles.push({ nodeId: id, input, value: stringifyJson(given) });
   }
 }

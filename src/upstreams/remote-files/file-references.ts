@@ -1,15 +1,14 @@
 import { posix } from 'node:path';
+import { assetRefText, isAssetRef, mapAssetRefs } from '../../protocol/asset-refs.ts';
 import type { SubmitRequest } from '../../protocol/job-api.ts';
 import { type Json, type JsonObject, isJsonObject, stringifyJson } from '../../protocol/json.ts';
 import type { AssetRef, Graph } from '../../protocol/v2.ts';
 import { type EngineFile, engineFileOf } from '../../protocol/engine-file.ts';
 import type { UpstreamCapabilities } from '../remote/capabilities.ts';
 
-const REFERENCE = 'core/ASSET';
-
 /** Most submissions name no file. A search in the prepared JSON text is faster than a walk. */
 export function namesNoFile({ workflowJson }: Pick<SubmitRequest, 'workflowJson'>): boolean {
-  return workflowJson !== undefined && !workflowJson.includes(REFERENCE);
+  return workflowJson !== undefined && !workflowJson.includes('core/ASSET');
 }
 
 /** True when a submission has a file reference that could also be written as a path. */
@@ -31,9 +30,9 @@ export function mapFileRefs(
   change: (info: AssetRef['info']) => AssetRef['info'],
 ): Graph {
   return mapRefs(workflow, (ref) => {
-    const id = infoText(ref, 'id');
+    const id = assetRefText(ref, 'id');
     if (id === undefined) return ref;
-    const [hash, filePath] = [infoText(ref, 'hash'), infoText(ref, 'file_path')];
+    const [hash, filePath] = [assetRefText(ref, 'hash'), assetRefText(ref, 'file_path')];
     const info = change({
       id,
       ...(hash !== undefined && { hash }),
@@ -48,7 +47,7 @@ export function mapFileRefs(
  * file references, so a reference and a text count as equal.
  */
 export function isSameWorkflow(sent: Json, stored: Json): boolean {
-  if (isFileRef(sent)) return typeof stored === 'string' || isFileRef(stored);
+  if (isAssetRef(sent)) return typeof stored === 'string' || isAssetRef(stored);
   if (Array.isArray(sent)) {
     const items = sent as readonly Json[];
     return (
@@ -68,7 +67,7 @@ export function isSameWorkflow(sent: Json, stored: Json): boolean {
 
 /** Most workflows name no file; they stay the very objects they are. */
 function mapRefs(workflow: Json, change: (ref: Json) => Json): Json {
-  return someRef(workflow, isFileRef) ? mapValue(workflow, change) : workflow;
+  return someRef(workflow, isAssetRef) ? mapAssetRefs(workflow, change) : workflow;
 }
 
 /** Builds no list of members: graphs are large. */
@@ -82,33 +81,14 @@ function someRef(value: Json, matches: (value: Json) => boolean): boolean {
   return false;
 }
 
-function mapValue(value: Json, change: (ref: Json) => Json): Json {
-  if (Array.isArray(value)) return (value as readonly Json[]).map((item) => mapValue(item, change));
-  if (!isJsonObject(value)) return value;
-  if (isFileRef(value)) return change(value);
-  const entries = Object.entries(value).map(([key, item]) => [key, mapValue(item, change)]);
-  return Object.fromEntries(entries) as Json;
-}
-
 /** The self-hosted server itself would put the bare name in place of an output's id. */
 function engineNameOf(ref: Json): string | undefined {
-  const file = engineFileOf(infoText(ref, 'id') ?? '');
+  const file = engineFileOf(assetRefText(ref, 'id') ?? '');
   return file && annotatedName(file);
 }
 
-function isFileRef(value: Json): boolean {
-  return isJsonObject(value) && value['__type'] === REFERENCE;
-}
-
 function filePathOf(value: Json): string | undefined {
-  return infoText(value, 'file_path');
-}
-
-function infoText(value: Json, name: 'id' | 'hash' | 'file_path'): string | undefined {
-  if (!isJsonObject(value) || value['__type'] !== REFERENCE) return undefined;
-  const { info } = value;
-  const text = isJsonObject(info) ? info[name] : undefined;
-  return typeof text === 'string' ? text : undefined;
+  return assetRefText(value, 'file_path');
 }
 
 /** As a v1 engine finds it: without the folder it would search among the uploads. */

@@ -1,3 +1,4 @@
+import { isAssetRef } from '../../protocol/asset-refs.ts';
 import { type Json, LosslessNumber, isJsonObject } from '../../protocol/json.ts';
 import { pythonFloat } from '../../protocol/python-json.ts';
 import { pythonRepr, pythonStr, isTruthyInPython, pythonType } from '../../protocol/python-text.ts';
@@ -23,7 +24,7 @@ const TOO_MANY_DIGITS = `Exceeds the limit (${MAX_INT_DIGITS} digits) for intege
 /** Applies v1's conversion for a declared type; files by reference are never touched. */
 export function coerce(type: Json, value: Json): Coerced {
   const plain = unwrap(value);
-  if (isJsonObject(plain) && plain['__type'] === 'core/ASSET') return { ok: true, value: plain };
+  if (isAssetRef(plain)) return { ok: true, value: plain };
   const convert =
     typeof type === 'string' && Object.hasOwn(COERCIONS, type) ? COERCIONS[type] : undefined;
   return convert ? convert(plain) : { ok: true, value: plain };

@@ -1,4 +1,5 @@
 import type { InputSpec, NodeDef } from '../../nodes/node.ts';
+import { isAssetRef } from '../../protocol/asset-refs.ts';
 import { type Json, type JsonObject, isJsonObject } from '../../protocol/json.ts';
 import { pythonRepr, pythonStr, pythonType } from '../../protocol/python-text.ts';
 import type { NodeErrorEntry } from '../../protocol/v1.ts';
@@ -109,8 +110,7 @@ function fileFault(def: NodeDef, inputs: JsonObject): Thrown | undefined {
   for (const input of def.fileInputs ?? []) {
     if (!Object.hasOwn(inputs, input)) continue;
     const value = unwrap(inputs[input] ?? null);
-    const isAsset = isJsonObject(value) && value['__type'] === 'core/ASSET';
-    if (typeof value === 'string' || isAsset) continue;
+    if (typeof value === 'string' || isAssetRef(value)) continue;
     // The value of a link is not known yet.
     const type = pythonType(isLinkShaped(value) ? null : value);
     return { type: 'AttributeError', message: `'${type}' object has no attribute 'endswith'` };

@@ -1,0 +1,35 @@
+import { type Json, type JsonObject, isJsonObject } from './json.ts';
+
+/** True for an object in the place of a file: an `AssetRef`, whose info may be anything. */
+export function isAssetRef(value: Json): boolean {
+  return isJsonObject(value) && value['__type'] === 'core/ASSET';
+}
+
+/** A text in the info of a reference. */
+export function assetRefText(ref: Json, name: 'id' | 'hash' | 'file_path'): string | undefined {
+  const info = isAssetRef(ref) ? (ref as JsonObject)['info'] : undefined;
+  const text = isJsonObject(info) ? info[name] : undefined;
+  return typeof text === 'string' ? text : undefined;
+}
+
+/** Adds the references in a value to a list; returns how many values it has searched. */
+export function findAssetRefs(value: Json, found: JsonObject[]): number {
+  if (typeof value !== 'object' || value === null) return 1;
+  if (isAssetRef(value)) {
+    found.push(value as JsonObject);
+    return 1;
+  }
+  let values = 1;
+  for (const item of Object.values(value) as readonly Json[]) values += findAssetRefs(item, found);
+  return values;
+}
+
+/** The value with others in place of its references. */
+export function mapAssetRefs(value: Json, change: (ref: JsonObject) => Json): Json {
+  if (Array.isArray(value))
+    return (value as readonly Json[]).map((item) => mapAssetRefs(item, change));
+  if (!isJsonObject(value)) return value;
+  if (isAssetRef(value)) return change(value);
+  const entries = Object.entries(value).map(([key, item]) => [key, mapAssetRefs(item, change)]);
+  return Object.fromEntries(entries) as Json;
+}
