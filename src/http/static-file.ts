@@ -5,6 +5,7 @@ import type Koa from 'koa';
 import send from 'send';
 import { sendEmpty } from '../dialects/errors.ts';
 import { hasControlCharacter } from '../protocol/control-characters.ts';
+import { decodedPart } from '../protocol/request-target.ts';
 
 /** A regular file below a root, by its real path. */
 export type StaticFile = {
@@ -25,7 +26,9 @@ const ABSENT_CODES = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'ENAMETOOLONG', 'EAC
  * hidden, or when a link leads out of the root.
  */
 export async function findBelow(root: string, urlPath: string): Promise<StaticFile | undefined> {
-  const segments = urlPath.split('/').slice(1).map(decoded);
+  // Undecodable text stays as it is: no file is called so by accident.
+  const escaped = urlPath.split('/').slice(1);
+  const segments = escaped.map((segment) => decodedPart(segment) ?? segment);
   if (
     !segments.every((part) => part !== '' && !UNSERVABLE.test(part) && !hasControlCharacter(part))
   )
@@ -93,13 +96,4 @@ function sendRefusal(ctx: Koa.Context, status: number, headers: { [name: string]
   }
   ctx.set(headers);
   sendEmpty(ctx, status);
-}
-
-/** Undecodable text stays as it is: no file is called so by accident. */
-function decoded(segment: string): string {
-  try {
-    return decodeURIComponent(segment);
-  } catch {
-    return segment;
-  }
 }

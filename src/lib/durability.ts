@@ -1,5 +1,6 @@
 import { closeSync, constants, fsync, fsyncSync, openSync } from 'node:fs';
 import { promisify } from 'node:util';
+import { undefinedIfAbsent } from './absent-file.ts';
 import { forEachConcurrently } from './concurrency.ts';
 
 /**
@@ -36,13 +37,7 @@ const MAX_SYNCS = 4;
  * writes its journal once for all of them.
  */
 export function syncAll(paths: readonly string[]): Promise<void> {
-  return forEachConcurrently(MAX_SYNCS, paths, async (path) => {
-    try {
-      await syncPath(path);
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
-    }
-  });
+  return forEachConcurrently(MAX_SYNCS, paths, (path) => undefinedIfAbsent(syncPath(path)));
 }
 
 /** The same in one call, which blocks the thread until the disk has it. */

@@ -9,3 +9,12 @@ export function readTarget(url: string): RequestTarget {
     ? { path: target, query: '' }
     : { path: target.slice(0, at), query: target.slice(at) };
 }
+
+/** A part of an address without its escapes; `undefined` where they are none. */
+export function decodedPart(text: string | undefined): string | undefined {
+  try {
+    return text === undefined ? undefined : decodeURIComponent(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -36,6 +36,12 @@ export const IS_TERMINAL = {
 export const OUTPUT_TYPES = ['image', 'video', 'audio', 'text', 'file', 'latent'] as const;
 export type OutputType = (typeof OUTPUT_TYPES)[number];
 
+/** The type of an output with this media type. */
+export function outputTypeOf(contentType: string): OutputType {
+  const [family] = contentType.split('/', 1);
+  return OUTPUT_TYPES.find((type) => type === family) ?? 'file';
+}
+
 /** Complete progress snapshot; `value` is the overall fraction, 0 to 1. */
 export type Progress = {
   readonly value: number;

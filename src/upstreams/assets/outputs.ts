@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { reached } from '../../lib/crash-point.ts';
 import type { AssetRow, Ledger } from '../../ledger/ledger.ts';
-import type { OutputType } from '../../protocol/v2.ts';
+import { outputTypeOf } from '../../protocol/v2.ts';
 import type { Blobs } from '../blobs.ts';
 import type { KeyedMutex } from '../../lib/concurrency.ts';
 import type { CounterRequest, StoredOutput, WrittenFile } from '../jobs/worker-protocol.ts';
@@ -159,7 +159,7 @@ function toOutput({ file, ...saved }: SavedFile): StoredOutput {
   return {
     node_id: saved.nodeId,
     name: saved.name,
-    type: outputType(saved.name, file.contentType),
+    type: saved.name.endsWith('.latent') ? 'latent' : outputTypeOf(file.contentType),
     content_type: file.contentType,
     size_bytes: file.sizeBytes,
     id: saved.id,
@@ -169,14 +169,6 @@ function toOutput({ file, ...saved }: SavedFile): StoredOutput {
     ...(file.temp && { x_temp: true }),
     ...(file.websocket && { x_websocket: true }),
   };
-}
-
-function outputType(name: string, contentType: string): OutputType {
-  if (name.endsWith('.latent')) return 'latent';
-  const family = contentType.split('/')[0];
-  return family === 'image' || family === 'video' || family === 'audio' || family === 'text'
-    ? family
-    : 'file';
 }
 
 function folderOf({ temp, subfolder }: Pick<WrittenFile, 'temp' | 'subfolder'>): string {

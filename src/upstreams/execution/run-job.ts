@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { undefinedIfAbsent } from '../../lib/absent-file.ts';
 import { Cancelled, type NodeDef } from '../../nodes/node.ts';
 import { isJsonObject, type Json, parseJson, stringifyJson } from '../../protocol/json.ts';
 import { pythonJson } from '../../protocol/python-json.ts';
@@ -139,20 +140,11 @@ async function fileDigests(
   for (const name of node.def.fileInputs ?? []) {
     const value = node.literals.get(name)?.value;
     const file = typeof value === 'string' ? files.get(value) : undefined;
-    const digest = file && (await digestOf(file, inputs));
+    // Where bytes are gone the node that reads them fails, and says so.
+    const digest = file && (await undefinedIfAbsent(inputs.sha256(file)));
     if (digest !== undefined) digests.push(digest);
   }
   return digests;
-}
-
-/** `undefined` for bytes that are gone: the node that reads them fails, and says so. */
-async function digestOf(file: ReadableFile, inputs: InputReader): Promise<string | undefined> {
-  try {
-    return await inputs.sha256(file);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    throw error;
-  }
 }
 
 function runEndOf(error: unknown): RunEnd {

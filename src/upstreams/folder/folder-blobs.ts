@@ -14,6 +14,7 @@ import {
   writeFile,
 } from 'node:fs/promises';
 import path from 'node:path';
+import { undefinedIfAbsent } from '../../lib/absent-file.ts';
 import { syncAll, syncPath } from '../../lib/durability.ts';
 import { FileStream } from '../assets/file-stream.ts';
 import type { Blobs } from '../blobs.ts';
@@ -136,15 +137,6 @@ function removeNow(target: string): void {
     unlinkSync(target);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
-  }
-}
-
-async function undefinedIfAbsent<T>(answer: Promise<T>): Promise<T | undefined> {
-  try {
-    return await answer;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    throw error;
   }
 }
 

@@ -5,6 +5,7 @@ import { parseWithinLimits } from '../../http/json-body.ts';
 import type { Caller } from '../../protocol/job-api.ts';
 import type { ProxyExchange, BodyCopy, CallObserver } from './proxy-exchange.ts';
 import { type JsonObject, isJsonObject } from '../../protocol/json.ts';
+import { decodedPart } from '../../protocol/request-target.ts';
 import { IS_TERMINAL, type JobStatus } from '../../protocol/v2.ts';
 
 /** A call on a job that went through: one that made it, asks for its end, or had its result. */
@@ -100,11 +101,11 @@ export function createJobCallObserver(onJobCall: (call: JobCall) => void) {
     if (method !== 'POST' && method !== 'GET') return undefined;
     const path = target.split('?', 1)[0] ?? '';
     if (method === 'GET') {
-      const jobId = decoded(JOB_PATH.exec(path)?.[1]);
+      const jobId = decodedPart(JOB_PATH.exec(path)?.[1]);
       return jobId === undefined ? undefined : observeRead(exchange, caller, jobId);
     }
     if (JOBS_PATH.test(path)) return observeSubmission(exchange, caller);
-    const jobId = decoded(CANCEL_PATH.exec(path)?.[1]);
+    const jobId = decodedPart(CANCEL_PATH.exec(path)?.[1]);
     if (jobId === undefined) return undefined;
     return {
       onRequest() {},
@@ -181,12 +182,4 @@ function boundedDecoder(
   decode: (bytes: Buffer, options: { maxOutputLength: number }) => Promise<Buffer>,
 ): (bytes: Buffer) => Promise<Buffer> {
   return (bytes) => decode(bytes, { maxOutputLength: 4 * MAX_COPY_BYTES.body });
-}
-
-function decoded(part: string | undefined): string | undefined {
-  try {
-    return part === undefined ? undefined : decodeURIComponent(part);
-  } catch {
-    return undefined;
-  }
 }

@@ -1,3 +1,4 @@
+import { decodedPart } from '../../protocol/request-target.ts';
 import { MODEL_PATHS, isRouterPath } from '../../protocol/router.ts';
 import { isV2Path } from '../../protocol/v2-paths.ts';
 
@@ -25,12 +26,7 @@ const JOB_TARGET = /^([^?]*?\/api\/v2\/jobs\/)([^/?]+)(.*)$/s;
 
 /** The id of the job that a call of the v2 API is about; `undefined`: it is about none. */
 export function jobIdOfTarget(target: string): string | undefined {
-  try {
-    const id = JOB_TARGET.exec(target)?.[2];
-    return id === undefined ? undefined : decodeURIComponent(id);
-  } catch {
-    return undefined;
-  }
+  return decodedPart(JOB_TARGET.exec(target)?.[2]);
 }
 
 /** The same call about another job. */

@@ -7,6 +7,7 @@ import {
   ok,
   refuse,
 } from '../../protocol/job-api.ts';
+import { decodedPart } from '../../protocol/request-target.ts';
 import type { Account } from '../remote-calls/accounts.ts';
 import { tooLargePart } from '../remote-calls/connections.ts';
 import { type RemoteClient, isAccountWide, pausedError } from '../remote-calls/calls.ts';
@@ -110,7 +111,8 @@ function redirectContent(
   const contentUrl = new URL(contentPath(options.links, request.assetId), origin).href;
   const location = redirectTarget(headers.location, contentUrl);
   if (location === undefined) return invalidAnswer();
-  if (key !== undefined && decoded(location).includes(key)) return invalidAnswer();
+  const spellings = location + (decodedPart(location) ?? '');
+  if (key !== undefined && spellings.includes(key)) return invalidAnswer();
   const refusalReason = options.foreignLinks.refusalReason(location);
   if (refusalReason !== undefined) return redirectRefused(options, refusalReason);
   return ok({
@@ -118,14 +120,6 @@ function redirectContent(
     location,
     open: (range) => openLink(options, { ...request, location, range }),
   });
-}
-
-function decoded(text: string): string {
-  try {
-    return text + decodeURIComponent(text);
-  } catch {
-    return text;
-  }
 }
 
 type LinkRequest = Omit<ContentRequest, 'range'> & {

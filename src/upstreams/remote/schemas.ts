@@ -9,6 +9,7 @@ import {
   type Output,
   type OutputType,
   type Progress,
+  outputTypeOf,
 } from '../../protocol/v2.ts';
 import { addVendorFields } from './vendor-fields.ts';
 import { hasControlCharacter } from '../../protocol/control-characters.ts';
@@ -262,9 +263,4 @@ function parseLabelText(labels: string): Json | undefined {
   } catch {
     return undefined;
   }
-}
-
-function outputTypeOf(contentType: string): OutputType {
-  const family = contentType.split('/', 1)[0] ?? '';
-  return OUTPUT_TYPES.find((type) => type === family) ?? 'file';
 }
