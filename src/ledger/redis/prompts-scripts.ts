@@ -56,6 +56,11 @@ local function removePrompt(key)
 end
 `;
 
+/** Of the scripts that only the leader of a prompt may run. */
+const LED = `${PROMPTS}
+local key, token = ARGV[1], ARGV[2]
+if not mayWrite(key, token) then return NOT_LEADER end`;
+
 /** Beyond this a number does not come from the counter: a client sent it to mean last or first. */
 const HIGHEST_COUNTED = 1e9;
 
@@ -83,31 +88,23 @@ if prompts.values(key, 'token') == token then removePrompt(key) end`,
    * Changes the row of an unfinished prompt; `live`: only of one in this state, `unlinked`: only of one
    * without a job. When sent twice, another process may have finished the prompt before the second time.
    */
-  update: `${PROMPTS}
-local key, token, only = ARGV[1], ARGV[2], ARGV[3]
-if not mayWrite(key, token) then return NOT_LEADER end
-local state, job = prompts.values(key, 'state', 'jobId')
+  update: `${LED}
+local only, state, job = ARGV[3], prompts.values(key, 'state', 'jobId')
 if not state or state == 'done' then return end
 if only == 'live' and state ~= 'live' or only == 'unlinked' and job then return end
 prompts.change(key, 4)`,
-  begin: `${PROMPTS}
-local key, token, atMs = ARGV[1], ARGV[2], ARGV[3]
-if not mayWrite(key, token) then return NOT_LEADER end
+  begin: `${LED}
 local state = prompts.values(key, 'state')
-if state and state ~= 'done' then call('HSETNX', prompts.at(key), 'startedAtMs', atMs) end`,
+if state and state ~= 'done' then call('HSETNX', prompts.at(key), 'startedAtMs', ARGV[3]) end`,
   change: `${PROMPTS}
 local key = ARGV[1]
 if prompts.values(key, 'user') then set(prompts.at(key), 2) end`,
   // When sent twice, the prompt keeps its position in history.
-  finish: `${PROMPTS}
-local key, token = ARGV[1], ARGV[2]
-if not mayWrite(key, token) then return NOT_LEADER end
+  finish: `${LED}
 if not prompts.values(key, 'user') then return end
 prompts.change(key, 3)
 addToHistory(key)`,
-  remove: `${PROMPTS}
-local key, token = ARGV[1], ARGV[2]
-if not mayWrite(key, token) then return NOT_LEADER end
+  remove: `${LED}
 removePrompt(key)`,
   deleteHistory: `${PROMPTS}
 local user = ARGV[1]
