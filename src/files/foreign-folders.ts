@@ -1,5 +1,5 @@
 import type { FileRow, FileStore, FileType } from '../ledger/ledger.ts';
-import { dependents } from '../translate/graph.ts';
+import { nodeErrorsOf } from '../translate/node-errors.ts';
 import type { Caller } from '../protocol/job-api.ts';
 import type { Json } from '../protocol/json.ts';
 import { uploadFoldersIn } from '../protocol/upload-folders.ts';
@@ -100,21 +100,19 @@ function foreignFolderError(
   graph: Graph,
   outputs: readonly string[],
 ): V1Error {
-  const nodes = foreign.map(({ nodeId, input }) => {
-    const errors: readonly NodeErrorEntry[] = [
-      {
-        type: 'value_not_in_list',
-        message: 'Value not in list',
-        details: `${input}: there is no such folder`,
-        extra_info: { input_name: input },
-      },
-    ];
-    const { class_type } = graph[nodeId] ?? { class_type: '' };
-    return [nodeId, { errors, dependent_outputs: dependents(graph, nodeId, outputs), class_type }];
-  });
+  const errorsByNode = new Map(
+    foreign.map(({ nodeId, input }): [string, readonly NodeErrorEntry[]] => {
+      const details = `${input}: there is no such folder`;
+      const extra_info = { input_name: input };
+      return [nodeId, [{ ...NOT_IN_LIST, details, extra_info }]];
+    }),
+  );
+  const node_errors = nodeErrorsOf(errorsByNode, graph, outputs);
   const body = promptRefusal(
     'prompt_outputs_failed_validation',
     'Prompt outputs failed validation',
   );
-  return new V1Error(400, promptFault({ ...body, node_errors: Object.fromEntries(nodes) }));
+  return new V1Error(400, promptFault({ ...body, node_errors }));
 }
+
+const NOT_IN_LIST = { type: 'value_not_in_list', message: 'Value not in list' } as const;

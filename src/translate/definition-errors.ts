@@ -3,7 +3,8 @@ import { pythonRepr, pythonStr } from '../protocol/python-text.ts';
 import type { NodeErrorEntry, NodeErrors, ObjectInfo } from '../protocol/v1.ts';
 import type { Graph } from '../protocol/v2.ts';
 import { goodOutputs } from './prompt-refusal.ts';
-import { ancestors, classOf, dependents, linkSource, nodeOf } from './graph.ts';
+import { classOf, dependenciesFirst, linkSource, nodeOf } from './graph.ts';
+import { nodeErrorsOf } from './node-errors.ts';
 
 /** v1 prints longer option lists as a count. */
 const LONG_LIST = 20;
@@ -20,13 +21,10 @@ export function partialNodeErrors(
   info: ObjectInfo,
   outputs: readonly string[],
 ): NodeErrors {
-  const bad = [...ancestors(graph, outputs)].flatMap((id) => {
-    const errors = errorsOf(graph, id, info);
-    if (errors.length === 0) return [];
-    const dependent_outputs = dependents(graph, id, outputs);
-    return [[id, { errors, dependent_outputs, class_type: classOf(graph, id) }] as const];
-  });
-  const found: NodeErrors = Object.fromEntries(bad);
+  const errorsByNode = dependenciesFirst(graph, outputs)
+    .map((id) => [id, errorsOf(graph, id, info)] as const)
+    .filter(([, errors]) => errors.length > 0);
+  const found = nodeErrorsOf(new Map(errorsByNode), graph, outputs);
   return goodOutputs(found, outputs).length > 0 ? found : {};
 }
 

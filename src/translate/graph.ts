@@ -1,4 +1,5 @@
 import type { Json } from '../protocol/json.ts';
+import type { Steps } from '../protocol/steps.ts';
 import type { Graph, GraphNode } from '../protocol/v2.ts';
 
 /** The node of that id; ids are client text and may be spelled like members of every object. */
@@ -13,90 +14,93 @@ export function linkSource(value: Json): string | undefined {
   return typeof from === 'string' && typeof slot === 'number' ? from : undefined;
 }
 
-/** The targets and every node they depend on. */
-export function ancestors(graph: Graph, targets: Iterable<string>): ReadonlySet<string> {
+/** Ids of the targets and of all they depend on, dependencies first, as a walk from each target meets them. */
+export function dependenciesFirst(graph: Graph, targets: readonly string[]): readonly string[] {
+  const done = new Set<string>();
   const seen = new Set<string>();
-  const open = [...targets];
-  for (let id = open.pop(); id !== undefined; id = open.pop()) {
-    const node = nodeOf(graph, id);
-    if (!node || seen.has(id)) continue;
-    seen.add(id);
-    for (const from of sources(node)) open.push(from);
+  const stack = targets.filter((id) => nodeOf(graph, id)).toReversed();
+  for (let id = stack.at(-1); id !== undefined; id = stack.at(-1)) {
+    if (seen.has(id)) done.add(stack.pop() ?? id);
+    else {
+      seen.add(id);
+      for (const from of linkedNodes(graph, id).toReversed()) if (!seen.has(from)) stack.push(from);
+    }
   }
-  return seen;
+  return [...done];
+}
+
+/** The nodes it takes values from. */
+function linkedNodes(graph: Graph, id: string): readonly string[] {
+  const found: string[] = [];
+  for (const value of Object.values(nodeOf(graph, id)?.inputs ?? {})) {
+    const from = linkSource(value);
+    if (from !== undefined && nodeOf(graph, from)) found.push(from);
+  }
+  return found;
 }
 
 /** The part of a graph its targets need, in the graph's own order. */
-export function pruneTo(graph: Graph, targets: Iterable<string>): Graph {
-  const needed = ancestors(graph, targets);
+export function pruneTo(graph: Graph, targets: readonly string[]): Graph {
+  const needed = new Set(dependenciesFirst(graph, targets));
   return Object.fromEntries(Object.entries(graph).filter(([id]) => needed.has(id)));
 }
 
-/** Limit of the steps that find the outputs of failing nodes; graphs made to be slow get less detail. */
-const MAX_SEARCH_STEPS = 200_000;
+/**
+ * Limit of the steps that find which outputs fail because of which node; graphs made to be slow get
+ * less detail.
+ */
+const MAX_ATTRIBUTION_STEPS = 200_000;
 
-/** The given output nodes that fail when that node does; beyond the limit one of them. */
-export function dependents(
-  graph: Graph,
-  nodeId: string,
-  outputs: readonly string[],
-): readonly string[] {
-  const search = searchOf(graph);
-  if (search.steps > MAX_SEARCH_STEPS) {
-    search.outputByNode ??= firstOutputs(graph, outputs);
-    const output = search.outputByNode.get(nodeId);
-    return output === undefined ? [] : [output];
-  }
-  const reached = new Set<string>();
-  const open = [nodeId];
-  for (let id = open.pop(); id !== undefined; id = open.pop()) {
-    if (reached.has(id) || !nodeOf(graph, id)) continue;
-    reached.add(id);
-    for (const user of search.users.get(id) ?? []) open.push(user);
-  }
-  search.steps += reached.size + outputs.length;
-  return outputs.filter((output) => reached.has(output));
-}
-
-type Search = {
-  /** The nodes that take values from each. */
-  readonly users: ReadonlyMap<string, readonly string[]>;
-  steps: number;
-  outputByNode?: ReadonlyMap<string, string>;
+type Attribution = {
+  /** For each target that fails, one failing node it depends on; `undefined`: none is known. */
+  readonly causes: ReadonlyMap<string, string | undefined>;
+  /** All nodes that it depends on. */
+  readonly neededBy: (target: string) => readonly string[];
+  readonly isFailing: (id: string) => boolean;
 };
 
-/** A refusal asks about many nodes of one graph. */
-const knownSearches = new WeakMap<Graph, Search>();
-
-function searchOf(graph: Graph): Search {
-  const known = knownSearches.get(graph);
-  if (known) return known;
-  const users = new Map<string, string[]>();
-  for (const [id, node] of Object.entries(graph)) {
-    for (const from of sources(node)) {
-      const others = users.get(from);
-      if (others) others.push(id);
-      else users.set(from, [id]);
+/**
+ * Targets by the failing node they depend on; each that has a cause is named at least once, however
+ * large the graph.
+ */
+export function* targetsByFailingNode(
+  targets: Iterable<string>,
+  { causes, neededBy, isFailing }: Attribution,
+): Steps<ReadonlyMap<string, readonly string[]>> {
+  const byNode = new Map<string, string[]>();
+  let steps = 0;
+  for (const target of targets) {
+    if (!causes.has(target)) continue;
+    if (steps > MAX_ATTRIBUTION_STEPS) {
+      const cause = causes.get(target);
+      if (cause !== undefined) addTo(byNode, cause, target);
+      continue;
     }
+    const needed = neededBy(target);
+    for (const id of needed) if (isFailing(id)) addTo(byNode, id, target);
+    steps += needed.length;
+    yield needed.length;
   }
-  const search = { users, steps: 0 };
-  knownSearches.set(graph, search);
-  return search;
+  return byNode;
 }
 
-/** For each node the first of the outputs that depend on it. */
-function firstOutputs(graph: Graph, outputs: readonly string[]): ReadonlyMap<string, string> {
-  const found = new Map<string, string>();
-  for (const output of outputs) {
-    const open = [output];
-    for (let id = open.pop(); id !== undefined; id = open.pop()) {
-      const node = nodeOf(graph, id);
-      if (!node || found.has(id)) continue;
-      found.set(id, output);
-      for (const from of sources(node)) open.push(from);
-    }
+/** The same by the links of a graph. */
+export function dependentOutputs(
+  graph: Graph,
+  targets: readonly string[],
+  failing: ReadonlySet<string>,
+): Steps<ReadonlyMap<string, readonly string[]>> {
+  const causes = new Map<string, string>();
+  for (const id of dependenciesFirst(graph, targets)) {
+    const from = linkedNodes(graph, id).find((source) => causes.has(source)) ?? '';
+    const cause = failing.has(id) ? id : causes.get(from);
+    if (cause !== undefined) causes.set(id, cause);
   }
-  return found;
+  return targetsByFailingNode(targets, {
+    causes,
+    neededBy: (target) => dependenciesFirst(graph, [target]),
+    isFailing: (id) => failing.has(id),
+  });
 }
 
 /**
@@ -115,7 +119,7 @@ export function displayNode(graph: Graph, id: string): string | undefined {
 
 /** The one node that no other node takes a value from, if there is exactly one. */
 export function soleSink(graph: Graph): string | undefined {
-  const used = new Set(Object.values(graph).flatMap((node) => [...sources(node)]));
+  const used = new Set(Object.keys(graph).flatMap((id) => linkedNodes(graph, id)));
   const sinks = Object.keys(graph).filter((id) => !used.has(id));
   return sinks.length === 1 ? sinks[0] : undefined;
 }
@@ -126,9 +130,9 @@ export function classOf(graph: Graph, id: string): string {
   return (display !== undefined && nodeOf(graph, display)?.class_type) || '';
 }
 
-function* sources(node: GraphNode): Generator<string> {
-  for (const value of Object.values(node.inputs ?? {})) {
-    const from = linkSource(value);
-    if (from !== undefined) yield from;
-  }
+/** Adds to the list of a key. */
+export function addTo<K, V>(lists: Map<K, V[]>, key: K, value: V): void {
+  const list = lists.get(key);
+  if (list) list.push(value);
+  else lists.set(key, [value]);
 }

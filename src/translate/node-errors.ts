@@ -6,8 +6,9 @@ import {
   v1ErrorOf,
 } from '../protocol/node-errors.ts';
 import type { NodeErrorEntry, NodeErrors, PromptRefusal } from '../protocol/v1.ts';
+import { runSteps } from '../protocol/steps.ts';
 import type { Graph } from '../protocol/v2.ts';
-import { classOf, dependents, linkSource, nodeOf } from './graph.ts';
+import { addTo, classOf, dependentOutputs, linkSource, nodeOf } from './graph.ts';
 
 /** Facts about a refused submission that only the caller knows. */
 export type MissingContext = {
@@ -35,12 +36,15 @@ export function toNodeErrors(
     return native as unknown as NodeErrors;
   }
   if (!isJsonObject(contractErrors) || unknownClass(contractErrors, graph)) return {};
-  const entries = Object.entries(contractErrors).flatMap(([id, node]) => {
-    if (isNativeNodeError(node)) return [[id, node] as const];
-    const errors = entriesOf(node).map((error) => toEntry(error, inputsOf(graph, id)));
-    return errors.length === 0 ? [] : [[id, nodeError(id, errors, { graph, outputs })] as const];
-  });
-  return Object.fromEntries(entries);
+  const all = Object.entries(contractErrors);
+  const errorsByNode = new Map<string, NodeErrorEntry[]>();
+  for (const [id, node] of all) {
+    for (const error of isNativeNodeError(node) ? [] : entriesOf(node))
+      addTo(errorsByNode, id, toEntry(error, inputsOf(graph, id)));
+  }
+  const own = nodeErrorsOf(errorsByNode, graph, outputs);
+  const entries = all.map(([id, node]) => [id, isNativeNodeError(node) ? node : own[id]] as const);
+  return Object.fromEntries(entries.filter(([, node]) => node !== undefined)) as NodeErrors;
 }
 
 /** An unknown class is no matter of one node in v1: the whole prompt is refused. */
@@ -71,15 +75,9 @@ export function missingFiles(
   const resolvedFiles = (context.resolvedFiles ?? []).filter(
     ({ assetId }) => !missing || missing.has(assetId),
   );
-  const about = { graph, outputs: context.outputs ?? [] };
-  const byNode = new Map<string, NodeErrorEntry[]>();
-  for (const file of resolvedFiles) {
-    const errors = byNode.get(file.nodeId);
-    if (errors) errors.push(missingFile(file));
-    else byNode.set(file.nodeId, [missingFile(file)]);
-  }
-  const entries = [...byNode].map(([id, errors]) => [id, nodeError(id, errors, about)] as const);
-  return Object.fromEntries(entries);
+  const errorsByNode = new Map<string, NodeErrorEntry[]>();
+  for (const file of resolvedFiles) addTo(errorsByNode, file.nodeId, missingFile(file));
+  return nodeErrorsOf(errorsByNode, graph, context.outputs ?? []);
 }
 
 /** A node's refusal in its own words. */
@@ -102,16 +100,18 @@ function missingFile({
   };
 }
 
-function nodeError(
-  id: string,
-  errors: readonly NodeErrorEntry[],
-  { graph, outputs }: { readonly graph: Graph; readonly outputs: readonly string[] },
-): NodeErrors[string] {
-  return {
-    errors,
-    dependent_outputs: dependents(graph, id, outputs),
-    class_type: classOf(graph, id),
-  };
+/** The nodes with these errors as v1 names them. */
+export function nodeErrorsOf(
+  errorsByNode: ReadonlyMap<string, readonly NodeErrorEntry[]>,
+  graph: Graph,
+  outputs: readonly string[],
+): NodeErrors {
+  const dependents = runSteps(dependentOutputs(graph, outputs, new Set(errorsByNode.keys())));
+  const entries = [...errorsByNode].map(([id, errors]) => {
+    const dependent_outputs = dependents.get(id) ?? [];
+    return [id, { errors, dependent_outputs, class_type: classOf(graph, id) }] as const;
+  });
+  return Object.fromEntries(entries);
 }
 
 function toEntry({ field, reason }: ContractNodeError, inputs: JsonObject): NodeErrorEntry {

@@ -1,7 +1,7 @@
 import { type Json, type JsonObject, isJsonObject } from '../protocol/json.ts';
 import type { FileRef, NodeOutput } from '../protocol/v1.ts';
 import type { Graph, Job, NodeUi, Output } from '../protocol/v2.ts';
-import { classOf, displayNode, soleSink } from './graph.ts';
+import { addTo, classOf, displayNode, soleSink } from './graph.ts';
 
 /**
  * v1's name of an output; `text` is the content of a text file, for clients that show texts in
@@ -83,13 +83,6 @@ function byOwner(outputs: Iterable<Output>, graph: Graph): ReadonlyMap<string, r
 
 function isVideo({ content_type: contentType, type }: Output): boolean {
   return contentType.startsWith('video/') || type === 'video';
-}
-
-/** Adds to the list of a key. */
-export function addTo<K, V>(lists: Map<K, V[]>, key: K, value: V): void {
-  const list = lists.get(key);
-  if (list) list.push(value);
-  else lists.set(key, [value]);
 }
 
 /** Images delivered over the socket only are in no list. */

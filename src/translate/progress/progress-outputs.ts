@@ -1,6 +1,6 @@
 import type { NodeUi, Output } from '../../protocol/v2.ts';
-import { classOf } from '../graph.ts';
-import { addTo, isListed, ownerOf, v1FilesOf, v1OutputOf } from '../outputs.ts';
+import { addTo, classOf } from '../graph.ts';
+import { isListed, ownerOf, v1FilesOf, v1OutputOf } from '../outputs.ts';
 import {
   type ProgressUpdate,
   emitExecuted,

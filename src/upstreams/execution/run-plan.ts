@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { dependenciesFirst } from '../../translate/graph.ts';
 import type { InputSpec, NodeDef } from '../../nodes/node.ts';
 import { type Json, stringifyJson } from '../../protocol/json.ts';
 import type { Graph, GraphNode } from '../../protocol/v2.ts';
@@ -27,32 +28,9 @@ function linkOf(value: Json | undefined): Link | undefined {
   return { from, slot };
 }
 
-/** Ids of the targets and of all they depend on, dependencies first, as a walk from each target meets them. */
-export function dependenciesFirst(graph: Graph, targets: readonly string[]): readonly string[] {
-  const done = new Set<string>();
-  const seen = new Set<string>();
-  const stack = targets.toReversed();
-  for (let id = stack.at(-1); id !== undefined; id = stack.at(-1)) {
-    const open = seen.has(id) ? [] : linkedNodes(graph, id).filter((from) => !seen.has(from));
-    seen.add(id);
-    for (const from of open.toReversed()) stack.push(from);
-    if (open.length === 0) {
-      stack.pop();
-      done.add(id);
-    }
-  }
-  return [...done];
-}
-
 /** Without inputs, a node that is linked by an input its dependent does not declare is valid. */
 export function inputsOf(node: GraphNode | undefined): GraphNode['inputs'] {
   return node?.inputs ?? {};
-}
-
-/** The nodes it takes values from. */
-function linkedNodes(graph: Graph, id: string): readonly string[] {
-  const links = Object.values(inputsOf(graph[id])).map(linkOf);
-  return links.flatMap((link) => (link && Object.hasOwn(graph, link.from) ? [link.from] : []));
 }
 
 /** Plans a validated graph; `nonce` makes the nodes that always run differ from every earlier run. */

@@ -12,8 +12,9 @@ import {
 import { type Json, type JsonObject, stringifyJson } from '../../protocol/json.ts';
 import { ANNOTATED_NAME, MAX_NAME_CHARS } from '../../protocol/v1.ts';
 import type { Graph, GraphNode } from '../../protocol/v2.ts';
+import { dependenciesFirst } from '../../translate/graph.ts';
 import { unwrap } from '../validation/coerce-literal.ts';
-import { dependenciesFirst, inputsOf } from '../execution/run-plan.ts';
+import { inputsOf } from '../execution/run-plan.ts';
 import type { ReadableFile } from './worker-protocol.ts';
 
 export type FileLookup = {

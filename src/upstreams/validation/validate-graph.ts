@@ -1,5 +1,6 @@
 import type { Steps } from '../../protocol/steps.ts';
 import type { Graph } from '../../protocol/v2.ts';
+import { targetsByFailingNode } from '../../translate/graph.ts';
 import { type NodeLibrary, type NodeValidation, validateNode } from './validate-node.ts';
 
 /** The validation of all nodes that the outputs depend on. */
@@ -16,12 +17,6 @@ export type GraphValidation = {
    */
   readonly causes: ReadonlyMap<string, string | undefined>;
 };
-
-/**
- * Limit of the steps that find which outputs fail because of which node; graphs made to be slow get
- * less detail.
- */
-const MAX_ATTRIBUTION_STEPS = 200_000;
 
 /** Weight of validating one node, in values. */
 const NODE_WEIGHT = 10;
@@ -54,34 +49,17 @@ export function* validateGraph(
   };
 }
 
-/**
- * Failing outputs by the node with errors they depend on; each is named at least once, however
- * large the graph.
- */
-export function* outputsByFailingNode({
+/** Failing outputs by the node with errors they depend on. */
+export function outputsByFailingNode({
   validations,
   failingOutputs,
   causes,
-}: GraphValidation): Steps<ReadonlyMap<string, string[]>> {
-  const byNode = new Map<string, string[]>();
-  const attribute = (id: string, output: string): void => {
-    const known = byNode.get(id);
-    if (known) known.push(output);
-    else byNode.set(id, [output]);
-  };
-  let steps = 0;
-  for (const output of failingOutputs) {
-    if (steps > MAX_ATTRIBUTION_STEPS) {
-      const cause = causes.get(output);
-      if (cause !== undefined) attribute(cause, output);
-      continue;
-    }
-    const needed = reachableFrom(output, validations);
-    steps += needed.size;
-    yield needed.size;
-    for (const id of needed) if (!isValid(validations.get(id))) attribute(id, output);
-  }
-  return byNode;
+}: GraphValidation): Steps<ReadonlyMap<string, readonly string[]>> {
+  return targetsByFailingNode(failingOutputs, {
+    causes,
+    neededBy: (output) => [...reachableFrom(output, validations)],
+    isFailing: (id) => !isValid(validations.get(id)),
+  });
 }
 
 type WalkState = {

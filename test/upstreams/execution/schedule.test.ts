@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Graph } from '../../../src/protocol/v2.ts';
-import { type PlannedNode, dependenciesFirst } from '../../../src/upstreams/execution/run-plan.ts';
+import { dependenciesFirst } from '../../../src/translate/graph.ts';
+import type { PlannedNode } from '../../../src/upstreams/execution/run-plan.ts';
 import { createSchedule } from '../../../src/upstreams/execution/execute-plan.ts';
 
 /** Nodes by the ids they are linked to, in the order of a walk. */
