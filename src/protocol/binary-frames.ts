@@ -1,4 +1,5 @@
 import { pythonJson } from './python-json.ts';
+import type { NodeIds } from './v1.ts';
 
 /** Binary WebSocket frame types of v1; all integers are big-endian. */
 const FRAME_TYPE = { previewImage: 1, text: 3, previewImageWithMetadata: 4 } as const;
@@ -9,15 +10,8 @@ const FORMAT_TAG = { 'image/jpeg': 1, 'image/png': 2 } as const;
 /** The picture types v1 has a tag for. */
 export type PreviewMime = keyof typeof FORMAT_TAG;
 
-/** JSON part of a type 4 frame, in v1's key order. */
-export type PreviewMetadata = {
-  readonly node_id: string;
-  readonly prompt_id: string;
-  readonly display_node_id: string;
-  readonly parent_node_id: string | null;
-  readonly real_node_id: string;
-  readonly image_type: PreviewMime;
-};
+/** JSON part of a type 4 frame. */
+export type PreviewMetadata = NodeIds & { readonly image_type: PreviewMime };
 
 /**
  * Detects the format by the bytes: clients decode by the tag, so it must match the bytes, not a

@@ -70,42 +70,38 @@ export type SubmitRequest = {
  * read.
  */
 export type JobEvent =
-  | {
-      readonly event: 'status';
-      readonly data: {
-        readonly status: JobStatus;
-        readonly queue_position?: number | null;
-        readonly x_cached_nodes?: readonly string[];
-        readonly x_ends?: boolean;
-        /** The job at this status; on the wire its members stand beside `status`. */
-        readonly job?: Job;
-      };
-    }
-  | { readonly event: 'progress'; readonly data: Progress }
-  | {
-      readonly event: 'preview';
-      readonly data: {
-        readonly node_id: string;
-        readonly content_type: string;
-        readonly bytes: Uint8Array;
-        readonly x_with_step?: boolean;
-        /** The node sends it by itself; absent: it is the preview of a sampler. */
-        readonly x_own?: boolean;
-      };
-    }
-  | { readonly event: 'output'; readonly data: Output & { readonly x_with_step?: boolean } }
-  | {
-      readonly event: 'x_node';
-      readonly data: {
-        readonly node_id: string;
-        readonly phase: 'started' | 'finished';
-        readonly ui?: NodeUi | null;
-      };
-    }
-  | {
-      readonly event: 'x_text';
-      readonly data: { readonly node_id: string; readonly text: string };
-    };
+  | EventOf<'status', StatusEvent>
+  | EventOf<'progress', Progress>
+  | EventOf<'preview', PreviewEvent>
+  | EventOf<'output', Output & { readonly x_with_step?: boolean }>
+  | EventOf<'x_node', NodeEvent>
+  | EventOf<'x_text', { readonly node_id: string; readonly text: string }>;
+
+type EventOf<Name, Data> = { readonly event: Name; readonly data: Data };
+
+type StatusEvent = {
+  readonly status: JobStatus;
+  readonly queue_position?: number | null;
+  readonly x_cached_nodes?: readonly string[];
+  readonly x_ends?: boolean;
+  /** The job at this status; on the wire its members stand beside `status`. */
+  readonly job?: Job;
+};
+
+type PreviewEvent = {
+  readonly node_id: string;
+  readonly content_type: string;
+  readonly bytes: Uint8Array;
+  readonly x_with_step?: boolean;
+  /** The node sends it by itself; absent: it is the preview of a sampler. */
+  readonly x_own?: boolean;
+};
+
+type NodeEvent = {
+  readonly node_id: string;
+  readonly phase: 'started' | 'finished';
+  readonly ui?: NodeUi | null;
+};
 
 /** A file on local disk, hashed while it was written. The receiver takes it over (renames or deletes it). */
 export type SpooledFile = {

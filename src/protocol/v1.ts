@@ -10,10 +10,8 @@ export type FileRef = {
 /** `executed.output` and one entry of history `outputs`: lists by key. */
 export type NodeOutput = { readonly [key: string]: readonly Json[] };
 
-export type NodeState = {
-  readonly value: number;
-  readonly max: number;
-  readonly state: 'running' | 'finished';
+/** A node of a prompt; the display node is the submitted one. */
+export type NodeIds = {
   readonly node_id: string;
   readonly prompt_id: string;
   readonly display_node_id: string;
@@ -21,91 +19,75 @@ export type NodeState = {
   readonly real_node_id: string;
 };
 
-/** Every JSON message of v1's WebSocket; `type` is the first key on the wire. `timestamp` is ms since 1970. */
+export type NodeState = NodeIds & {
+  readonly value: number;
+  readonly max: number;
+  readonly state: 'running' | 'finished';
+};
+
+type Message<Type, Data> = { readonly type: Type; readonly data: Data };
+
+/** `timestamp` is ms since 1970. */
+type OfPrompt = { readonly prompt_id: string; readonly timestamp: number };
+
+/** The node at which a prompt stopped. */
+type Stopped = OfPrompt & {
+  readonly node_id: string;
+  readonly node_type: string;
+  readonly executed: readonly string[];
+};
+
+type ErrorFacts = {
+  readonly exception_message: string;
+  readonly exception_type: string;
+  readonly traceback: readonly string[];
+  readonly current_inputs: { readonly [name: string]: readonly Json[] };
+  readonly current_outputs: readonly string[];
+};
+
+type Executing =
+  | { readonly node: string; readonly display_node: string; readonly prompt_id: string }
+  | { readonly node: null; readonly prompt_id: string }
+  /** The bare form a reconnecting socket gets. */
+  | { readonly node: string };
+
+type Executed = {
+  readonly node: string;
+  readonly display_node: string;
+  readonly output: NodeOutput | null;
+  readonly prompt_id: string;
+};
+
+type Step = {
+  readonly value: number;
+  readonly max: number;
+  readonly prompt_id: string;
+  readonly node: string;
+};
+
+type NodeStates = {
+  readonly prompt_id: string;
+  readonly nodes: { readonly [nodeId: string]: NodeState };
+};
+
+type QueueStatus = {
+  readonly status: { readonly exec_info: { readonly queue_remaining: number } };
+  readonly sid?: string;
+};
+
+/** Every JSON message of v1's WebSocket; `type` is the first key on the wire. */
 export type V1Message =
-  | {
-      readonly type: 'status';
-      readonly data: {
-        readonly status: { readonly exec_info: { readonly queue_remaining: number } };
-        readonly sid?: string;
-      };
-    }
-  | {
-      readonly type: 'execution_start' | 'execution_success';
-      readonly data: { readonly prompt_id: string; readonly timestamp: number };
-    }
-  | {
-      readonly type: 'execution_cached';
-      readonly data: {
-        readonly nodes: readonly string[];
-        readonly prompt_id: string;
-        readonly timestamp: number;
-      };
-    }
-  | {
-      readonly type: 'executing';
-      readonly data:
-        | { readonly node: string; readonly display_node: string; readonly prompt_id: string }
-        | { readonly node: null; readonly prompt_id: string }
-        /** The bare form a reconnecting socket gets. */
-        | { readonly node: string };
-    }
-  | {
-      readonly type: 'progress_state';
-      readonly data: {
-        readonly prompt_id: string;
-        readonly nodes: { readonly [nodeId: string]: NodeState };
-      };
-    }
-  | {
-      readonly type: 'progress';
-      readonly data: {
-        readonly value: number;
-        readonly max: number;
-        readonly prompt_id: string;
-        readonly node: string;
-      };
-    }
-  | {
-      readonly type: 'executed';
-      readonly data: {
-        readonly node: string;
-        readonly display_node: string;
-        readonly output: NodeOutput | null;
-        readonly prompt_id: string;
-      };
-    }
-  | {
-      readonly type: 'execution_error';
-      readonly data: {
-        readonly prompt_id: string;
-        readonly node_id: string;
-        readonly node_type: string;
-        readonly executed: readonly string[];
-        readonly exception_message: string;
-        readonly exception_type: string;
-        readonly traceback: readonly string[];
-        readonly current_inputs: { readonly [name: string]: readonly Json[] };
-        readonly current_outputs: readonly string[];
-        readonly timestamp: number;
-      };
-    }
-  | {
-      readonly type: 'execution_interrupted';
-      readonly data: {
-        readonly prompt_id: string;
-        readonly node_id: string;
-        readonly node_type: string;
-        readonly executed: readonly string[];
-        readonly timestamp: number;
-      };
-    }
-  | { readonly type: 'feature_flags'; readonly data: JsonObject }
-  | {
-      readonly type: 'notification';
-      readonly data: { readonly value: string; readonly id?: string };
-    }
-  | { readonly type: 'logs'; readonly data: JsonObject };
+  | Message<'status', QueueStatus>
+  | Message<'execution_start' | 'execution_success', OfPrompt>
+  | Message<'execution_cached', OfPrompt & { readonly nodes: readonly string[] }>
+  | Message<'executing', Executing>
+  | Message<'progress_state', NodeStates>
+  | Message<'progress', Step>
+  | Message<'executed', Executed>
+  | Message<'execution_error', Stopped & ErrorFacts>
+  | Message<'execution_interrupted', Stopped>
+  | Message<'notification', { readonly value: string; readonly id?: string }>
+  | Message<'feature_flags' | 'logs', JsonObject>;
 
 /** `[number, prompt_id, prompt, extra_data, outputs_to_execute]` */
 export type QueueItem = readonly [number, string, Json, Json, readonly string[]];
@@ -131,7 +113,7 @@ export type HistoryEntry = {
   };
 };
 
-/** One entry of a v1 validation answer. */
+/** One error in a v1 validation answer. */
 export type NodeErrorEntry = {
   readonly type: string;
   readonly message: string;
@@ -149,12 +131,7 @@ export type NodeErrors = {
 
 /** Body of every failing `POST /prompt`. */
 export type PromptRefusal = {
-  readonly error: {
-    readonly type: string;
-    readonly message: string;
-    readonly details: string;
-    readonly extra_info: JsonObject;
-  };
+  readonly error: NodeErrorEntry;
   readonly node_errors: NodeErrors;
 };
 

@@ -90,6 +90,7 @@ function encodePicture(picture: Picture, promptId: string): EncodedPicture {
   };
 }
 
+/** Keys in v1's order. */
 function metadataFrame({ nodeId, displayNodeId, mime, bytes }: Picture, promptId: string): Buffer {
   return previewWithMetadataFrame(bytes, {
     node_id: nodeId,
