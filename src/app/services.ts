@@ -15,7 +15,7 @@ import { createDeprecation } from '../migration/deprecation.ts';
 import type { SessionRecorder } from '../migration/session-recorder.ts';
 import { ignoreUsage, openUsageCounter } from '../migration/usage-counter.ts';
 import { type Metrics, createMetrics } from '../observability/metrics.ts';
-import { type SecretRedactor, createSecretRedactor } from '../observability/secret-redactor.ts';
+import { createSecretRedactor } from '../observability/secret-redactor.ts';
 import {
   type FrameObserver,
   type TrafficLog,
@@ -62,7 +62,9 @@ export async function openServices(
   const upstreamKey = config.upstream.kind === 'remote' ? config.upstream.key : undefined;
   const secrets = createSecretRedactor([config.localToken, upstreamKey]);
   const promptIdOf = createPromptIdLookup(live);
-  const trafficLog = openTrafficLog({ log, secrets, promptIdOf });
+  // Above this level nothing of it costs anything.
+  const isTrafficLogged = log.isLevelEnabled('debug');
+  const trafficLog = isTrafficLogged ? createTrafficLog({ log, secrets, promptIdOf }) : undefined;
   const trafficRecorder = createTrafficRecorder({
     now: monotonicNow,
     secrets,
@@ -196,24 +198,10 @@ function loggedFrames(trafficLog: TrafficLog, recorded: FrameObserver): FrameObs
   };
 }
 
-type FindPromptId = (user: string, id: string) => string | undefined;
-
 /** Finds the id that clients know of a live prompt, by its job's id or its key. */
-function createPromptIdLookup(live: LivePrompts): FindPromptId {
-  return (user, id) =>
+function createPromptIdLookup(live: LivePrompts) {
+  return (user: string, id: string): string | undefined =>
     (live.find(user, id) ?? live.list(user).find(({ key }) => key === id))?.promptId;
-}
-
-type TrafficParts = {
-  readonly log: Logs['log'];
-  readonly secrets: SecretRedactor;
-  readonly promptIdOf: FindPromptId;
-};
-
-/** Traffic is logged at level `debug` only; above it nothing of this costs anything. */
-function openTrafficLog({ log, secrets, promptIdOf }: TrafficParts): TrafficLog | undefined {
-  if (!log.isLevelEnabled('debug')) return undefined;
-  return createTrafficLog({ log, secrets, promptIdOf });
 }
 
 type PromptParts = Omit<PromptServices, 'life'> & {

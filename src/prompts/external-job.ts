@@ -18,7 +18,8 @@ export type ExternalJob = {
   readonly answered: Promise<void>;
 };
 
-type EngineSubmission = {
+/** A job that was submitted here, and the response to its submitter. */
+export type EngineSubmission = {
   readonly caller: Caller;
   readonly request: SubmitRequest;
   readonly job: Job;

@@ -21,15 +21,19 @@ const MAX_READ_BYTES = 16 * 1024;
 /** Time for the closing handshake. */
 const CLOSE_TIMEOUT_MS = 2000;
 
-type SocketConnectionOptions = {
+/** The opener of a socket. `/ws?watch=1` watches: it gets every prompt of its user. */
+export type SocketOpener = {
   readonly user: string;
-  readonly sid: string;
   readonly dialect: Dialect;
   readonly agent?: string;
   readonly watches?: boolean;
   readonly isBrowser?: boolean;
   /** It need not answer pings. */
   readonly mayBeSilent?: boolean;
+};
+
+type SocketConnectionOptions = SocketOpener & {
+  readonly sid: string;
   readonly serverFlags: JsonObject;
   readonly now: () => number;
   readonly onClose: () => void;

@@ -1,12 +1,17 @@
 import { randomBytes } from 'node:crypto';
-import { type Dialect, rulesOf } from '../dialects/dialect.ts';
+import { rulesOf } from '../dialects/dialect.ts';
 import { monotonicNow } from '../lib/clock.ts';
 import type { Logger } from '../observability/log.ts';
 import type { FrameObserver } from '../observability/traffic-log.ts';
 import type { JsonObject } from '../protocol/json.ts';
 import type { V1Message } from '../protocol/v1.ts';
 import { ByUser } from './by-user.ts';
-import { SocketConnection, type UpgradedSocket, encodeMessage } from './connection.ts';
+import {
+  SocketConnection,
+  type SocketOpener,
+  type UpgradedSocket,
+  encodeMessage,
+} from './connection.ts';
 import { frameScopeFor } from './frame-scope.ts';
 import { OpenChannels } from './open-channels.ts';
 import type { PreviewMethod } from './preview-method.ts';
@@ -23,15 +28,8 @@ const PING_INTERVAL_MS = 30_000;
 const CHECK_MS = 500;
 const NORMAL_CLOSURE = 1000;
 
-/** The opener of a socket. `/ws?watch=1` watches: it gets every prompt of its user. */
-export type NewConnection = {
-  readonly user: string;
+export type NewConnection = SocketOpener & {
   readonly clientId: string | null;
-  readonly watches?: boolean;
-  readonly isBrowser?: boolean;
-  readonly mayBeSilent?: boolean;
-  readonly dialect: Dialect;
-  readonly agent?: string;
   /** Text for the people who connect now. */
   readonly notice?: string | undefined;
 };

@@ -1,3 +1,5 @@
+import { toPythonText } from '../protocol/python-json-text.ts';
+
 /**
  * A JSON string that is a path in an upload folder. A quotation mark behind a backslash does not
  * begin a string.
@@ -61,10 +63,7 @@ function parsed(text: string): string | undefined {
   }
 }
 
-/** JSON in ASCII, as engines write it: every kind of text chunk can hold it. */
+/** As engines write it: every kind of text chunk can hold it. */
 function asciiJson(text: string): string {
-  return JSON.stringify(text).replaceAll(
-    /[\u007f-\uffff]/g,
-    (char) => String.raw`\u` + char.charCodeAt(0).toString(16).padStart(4, '0'),
-  );
+  return toPythonText(JSON.stringify(text));
 }

@@ -8,7 +8,7 @@ export type Outcome = 'succeeded' | 'failed' | 'canceled' | 'lost';
 /** The words of `/api/jobs`. */
 export type ListedStatus = 'pending' | 'in_progress' | 'completed' | 'failed' | 'cancelled';
 
-/** The word of `/api/job/{id}/status` for a v2 status when nothing else is known; in v2's order. */
+/** The word of `/api/job/{id}/status` for a v2 status when nothing else is known, in v2's order, and for an outcome. */
 const PLAIN_WORD = {
   queued: 'queued_waiting',
   running: 'preparing',
@@ -17,23 +17,8 @@ const PLAIN_WORD = {
   canceled: 'cancelled',
   failed: 'error',
   expired: 'lost',
-} as const satisfies Record<JobStatus, StatusWord>;
-
-/** Outcomes as status words. */
-const OUTCOME_WORD = {
-  succeeded: 'success',
-  failed: 'error',
-  canceled: 'cancelled',
   lost: 'lost',
-} as const satisfies Record<Outcome, StatusWord>;
-
-/** v1 history has two words only; its messages show an interruption. */
-const HISTORY_STATUS = {
-  succeeded: 'success',
-  failed: 'error',
-  canceled: 'error',
-  lost: 'error',
-} as const satisfies Record<Outcome, HistoryEntry['status']['status_str']>;
+} as const satisfies Record<JobStatus | Outcome, StatusWord>;
 
 /** `/api/jobs` status of each status word; the words of `StatusWord` in its order. */
 const LISTED = {
@@ -71,12 +56,12 @@ export function liveWord({ status, hasEvidence, cancelRequested }: LiveFacts): S
 export function endWord(outcome: Outcome, errorCode?: string): StatusWord {
   if (outcome === 'failed' && errorCode !== undefined && isFinal(errorCode))
     return 'non_retryable_error';
-  return OUTCOME_WORD[outcome];
+  return PLAIN_WORD[outcome];
 }
 
-/** `status_str` of the history entry. */
+/** `status_str` of the history entry. v1 has two words only; its messages show an interruption. */
 export function historyStatus(outcome: Outcome): HistoryEntry['status']['status_str'] {
-  return HISTORY_STATUS[outcome];
+  return outcome === 'succeeded' ? 'success' : 'error';
 }
 
 /** `status` in `/api/jobs` and `/api/jobs/{id}`. */

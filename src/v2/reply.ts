@@ -1,6 +1,5 @@
 import type { Clock } from '../lib/clock.ts';
 import type { RateLimiter } from '../lib/rate-limiter.ts';
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
 import type Koa from 'koa';
 import type { BodyReader } from '../http/json-body.ts';
@@ -10,14 +9,14 @@ import {
   type Caller,
   type JobApi,
   type Result,
-  type SubmitRequest,
   type V2Error,
   refuse,
 } from '../protocol/job-api.ts';
 import { type Json, isJsonObject, stringifyJson } from '../protocol/json.ts';
 import type { FormLimits } from '../http/received-form.ts';
 import type { LinkRewriter, ContentSigner } from './link-rewriter.ts';
-import type { Job } from '../protocol/v2.ts';
+import type { EngineSubmission } from '../prompts/external-job.ts';
+import type { MarkJobFetched } from '../prompts/mark-fetched.ts';
 
 /** The services and limits of the v2 routes. */
 export type V2RouteOptions = FormLimits & {
@@ -37,24 +36,9 @@ export type V2RouteOptions = FormLimits & {
   readonly signer?: ContentSigner;
   readonly log?: Pick<Logger, 'error'>;
   /** Called for every new job before its submitter is answered; never rejects. */
-  readonly onSubmit?: (submitted: SubmittedJob) => Promise<void>;
+  readonly onSubmit?: (submitted: EngineSubmission) => Promise<void>;
   /** Called when a caller is answered with a finished job. */
-  readonly onFetch?: (fetchedJob: FetchedJob) => void;
-};
-
-/** A job that was submitted here, and the response to its submitter. */
-type SubmittedJob = {
-  readonly caller: Caller;
-  readonly request: SubmitRequest;
-  readonly job: Job;
-  readonly response: ServerResponse;
-};
-
-/** A finished job, and the request that reads it. */
-type FetchedJob = {
-  readonly caller: Caller;
-  readonly jobId: string;
-  readonly request: IncomingMessage;
+  readonly onFetch?: MarkJobFetched;
 };
 
 /** One authenticated call. */
