@@ -135,8 +135,7 @@ function createKoaApp(
       services.trafficRecorder.answered(call, request);
     },
     checkDataDir: store.checkDataDir,
-    countRequests: metrics.count,
-    traceRequests: tracing?.requests.serve,
+    observers: [metrics.count, ...(tracing ? [tracing.requests.serve] : [])],
   });
   return app.callback() as RequestListener;
 }

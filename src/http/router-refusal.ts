@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { type Bucket, isRouterPath, routerHeaders } from '../protocol/router.ts';
 import { readTarget } from '../protocol/request-target.ts';
 
@@ -26,7 +27,6 @@ const REFUSALS: { readonly [status: number]: readonly [Bucket, detail: string] }
 export function routerRefusal(
   url: string | undefined,
   status: number,
-  newId: () => string,
   statedDetail?: string,
 ): RouterRefusal | undefined {
   const [bucket, defaultDetail] = REFUSALS[status] ?? [];
@@ -35,7 +35,7 @@ export function routerRefusal(
   const headers = {
     'Content-Type': 'application/json',
     'Cache-Control': 'no-store',
-    ...routerHeaders(newId(), bucket),
+    ...routerHeaders(randomUUID(), bucket),
   };
   return { headers, body: JSON.stringify({ detail, error_type: bucket }) };
 }

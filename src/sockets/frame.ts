@@ -2,7 +2,7 @@ import {
   type ClassTypes,
   type FrameOf,
   type Picture,
-  type StateMessage,
+  type MessageOf,
   withClassTypes,
 } from '../translate/progress-state.ts';
 import { previewFrame, previewWithMetadataFrame, textFrame } from '../protocol/binary-frames.ts';
@@ -59,7 +59,10 @@ export function encodeFrame(frame: Frame, promptId: string): EncodedFrame {
   }
 }
 
-function encodeState(message: StateMessage, classTypes: ClassTypes = new Map()): EncodedState {
+function encodeState(
+  message: MessageOf<'progress_state'>,
+  classTypes: ClassTypes = new Map(),
+): EncodedState {
   return {
     own: once(() => textOf(message)),
     documented: once(() => textOf(withClassTypes(message, classTypes))),

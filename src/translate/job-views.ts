@@ -2,7 +2,7 @@ import { lookup as mimeTypeOf } from 'mime-types';
 import { type Json, type JsonObject, isJsonObject, stringifyJson } from '../protocol/json.ts';
 import type { FileRef, HistoryEntry, StatusWord } from '../protocol/v1.ts';
 import { type Submitted, workflowIdOf } from './history.ts';
-import { type ListedStatus, listedStatus } from './status.ts';
+import { listedStatus } from './status.ts';
 
 /** A prompt for `/api/jobs` and `/api/job/{id}/status`; `entry` once it has ended. */
 export type JobView = {
@@ -25,17 +25,18 @@ const NOT_MEDIA = new Set(['animated']);
 /** An item of `GET /api/jobs`; what is unknown is left out. */
 export function jobItem(view: ItemView): JsonObject {
   const { submitted } = view;
+  const status = listedStatus(view.word);
   const error = endMessage(view.entry, 'execution_error');
   return defined({
     id: submitted.promptId,
-    status: viewStatus(view),
+    status,
     priority: submitted.number,
     create_time: view.createdAtMs,
     execution_start_time: view.startedAtMs,
     execution_end_time: view.endedAtMs,
     ...outputsSummary(view.entry),
     ...workflowIdOf(submitted.extraData),
-    execution_error: viewStatus(view) === 'failed' ? (error ?? null) : null,
+    execution_error: status === 'failed' ? (error ?? null) : null,
   });
 }
 
@@ -64,11 +65,6 @@ export function jobStatus(view: JobView): JsonObject {
     assigned_inference: null,
     error_message: error === undefined ? null : stringifyJson(error),
   };
-}
-
-/** The status `/api/jobs` filters by. */
-export function viewStatus(view: Pick<JobView, 'word'>): ListedStatus {
-  return listedStatus(view.word);
 }
 
 type Shown = FileRef & { readonly nodeId: string; readonly mediaType: string };

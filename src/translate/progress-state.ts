@@ -64,9 +64,8 @@ export type PictureEffect =
   | Picture
   | (PictureOfNode & { readonly assetId: string; readonly contentType: string });
 
-type MessageOf<T extends V1Message['type']> = Extract<V1Message, { type: T }>;
-
-export type StateMessage = MessageOf<'progress_state'>;
+/** The message of that type. */
+export type MessageOf<T extends V1Message['type']> = Extract<V1Message, { type: T }>;
 
 /** The classes of the nodes that a `progress_state` names, by node: only hosted sockets are told. */
 export type ClassTypes = ReadonlyMap<string, string>;
@@ -86,7 +85,7 @@ export type FrameOf<P> =
   | {
       readonly kind: 'step';
       /** Absent while that of a large graph is held back. */
-      readonly state?: StateMessage;
+      readonly state?: MessageOf<'progress_state'>;
       readonly classTypes?: ClassTypes;
       readonly progress: MessageOf<'progress'>;
       readonly picture?: P;
@@ -199,7 +198,10 @@ export function hasEvidence(state: ProgressState): boolean {
 }
 
 /** The message as the hosted service sends it: each node has its `class_type` too. */
-export function withClassTypes(message: StateMessage, classTypes: ClassTypes): StateMessage {
+export function withClassTypes(
+  message: MessageOf<'progress_state'>,
+  classTypes: ClassTypes,
+): MessageOf<'progress_state'> {
   const nodes = Object.entries(message.data.nodes).map(
     ([id, node]) => [id, { ...node, class_type: classTypes.get(id) ?? '' }] as const,
   );

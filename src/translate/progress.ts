@@ -20,14 +20,10 @@ import {
   emitStateIfDue,
   displayIdOf,
   emitPicture,
+  resultPicture,
   startPrompt,
 } from './progress/progress-emit.ts';
-import type {
-  ProgressEffect,
-  ProgressInput,
-  PictureEffect,
-  ProgressState,
-} from './progress-state.ts';
+import type { ProgressEffect, ProgressInput, ProgressState } from './progress-state.ts';
 import { v1OutputOf } from './outputs.ts';
 
 /** How long a picture waits for its step, and the files of a node for more files. */
@@ -167,7 +163,8 @@ function applyPreview(
   const nodeId = runningNodeFor(update, preview.node_id);
   if (nodeId === undefined) return;
   const kind = preview.x_own ? 'own' : 'sampler';
-  const picture = { ...pictureOfNode(update, nodeId), kind, mime, bytes: preview.bytes } as const;
+  const displayNodeId = displayIdOf(update, nodeId);
+  const picture = { nodeId, displayNodeId, kind, mime, bytes: preview.bytes } as const;
   emitPicture(update, picture, preview.x_with_step ? 'with-step' : 'now');
 }
 
@@ -185,13 +182,6 @@ function runningNodeFor(update: ProgressUpdate, nodeId: string): string | undefi
   return isRunning(nodeId) ? nodeId : undefined;
 }
 
-function pictureOfNode(
-  update: ProgressUpdate,
-  nodeId: string,
-): Pick<PictureEffect, 'nodeId' | 'displayNodeId'> {
-  return { nodeId, displayNodeId: displayIdOf(update, nodeId) };
-}
-
 function applyOutput(
   update: ProgressUpdate,
   output: Output & { readonly x_with_step?: boolean },
@@ -201,13 +191,7 @@ function applyOutput(
   emitNamedUi(update);
   if (output.x_websocket !== true) return;
   moveTo(update, output.node_id);
-  const picture: PictureEffect = {
-    ...pictureOfNode(update, output.node_id),
-    kind: 'result',
-    assetId: output.id,
-    contentType: output.content_type,
-  };
-  emitPicture(update, picture, output.x_with_step ? 'with-step' : 'now');
+  emitPicture(update, resultPicture(update, output), output.x_with_step ? 'with-step' : 'now');
 }
 
 function applySnapshot(

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import Router, { type RouterMiddleware } from '@koa/router';
 import Koa from 'koa';
@@ -41,18 +40,15 @@ type V1AppOptions = ServingOptions & {
   readonly onAnswered?: ((call: HttpCall, request: IncomingMessage) => void) | undefined;
   /** Throws when the data directory is lost and nothing can be stored any more. */
   readonly checkDataDir?: () => void;
-  /** The outermost middleware: counts every request and its answer. */
-  readonly countRequests?: Koa.Middleware | undefined;
-  /** Makes a span of every request. */
-  readonly traceRequests?: Koa.Middleware | undefined;
+  /** The outermost middleware, which count and trace every request and its answer. */
+  readonly observers?: readonly Koa.Middleware[];
 };
 
 /** Assembles the HTTP side: what every call passes, in order, then the routes of the old API. */
 export function createApp(options: V1AppOptions): Koa {
   const app = new Koa();
   const { router, exactRoutes } = routerOf(options);
-  if (options.countRequests) app.use(options.countRequests);
-  if (options.traceRequests) app.use(options.traceRequests);
+  for (const middleware of options.observers ?? []) app.use(middleware);
   app.use(drainRequest);
   app.use(logRequests(options));
   app.use(renderErrors(options.log));
@@ -179,7 +175,7 @@ const INTERNAL_ERROR = {
 
 /** Answers in the model router's format when the call was for it; returns whether it did. */
 function answerAsRouter(ctx: Koa.Context, { status, headers }: V1Error): boolean {
-  const refusal = routerRefusal(ctx.url, status, randomUUID);
+  const refusal = routerRefusal(ctx.url, status);
   if (refusal === undefined) return false;
   ctx.status = status;
   ctx.set({ ...headers, ...refusal.headers });

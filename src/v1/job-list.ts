@@ -5,10 +5,9 @@ import {
   type OutputType,
   jobItem,
   outputTypesOf,
-  viewStatus,
 } from '../translate/job-views.ts';
 import type { ExceptionWord } from '../translate/stored-history-entry.ts';
-import type { ListedStatus } from '../translate/status.ts';
+import { type ListedStatus, listedStatus } from '../translate/status.ts';
 import { yieldEvery } from '../lib/event-loop.ts';
 import { jsonWeight } from '../protocol/json-steps.ts';
 import type { JsonObject } from '../protocol/json.ts';
@@ -56,7 +55,7 @@ export async function listJobs(services: JobListServices, request: V1Request): P
   const outputType = outputTypeOf(query.get('output_type'));
   const sort = sorterFrom(query);
   const entries = await listedJobsOf(services, caller.user, rulesFor(ctx).exceptionType);
-  const sorted = sort(entries.filter((entry) => wantedStatuses.includes(viewStatus(entry))));
+  const sorted = sort(entries.filter((entry) => wantedStatuses.includes(listedStatus(entry.word))));
   const inWorkflow =
     workflowId === null
       ? sorted

@@ -13,6 +13,7 @@ import {
   refuse,
 } from '../protocol/job-api.ts';
 import { type Json, isJsonObject, stringifyJson } from '../protocol/json.ts';
+import { sendEmpty } from '../dialects/errors.ts';
 import type { FormLimits } from '../http/received-form.ts';
 import type { LinkRewriter, ContentSigner } from './link-rewriter.ts';
 import type { EngineSubmission } from '../prompts/external-job.ts';
@@ -96,9 +97,4 @@ export function sendError(ctx: Koa.Context, error: V2Error): void {
   if (error.status === 413) headers['Connection'] = 'close';
   const json = { error: { code, message, details: isEmpty ? null : details } };
   sendReply(ctx, { status: error.status, headers, json });
-}
-
-function sendEmpty(ctx: Koa.Context, status: number): void {
-  ctx.body = status === 204 || status === 304 ? null : Buffer.alloc(0);
-  ctx.remove('Content-Type');
 }

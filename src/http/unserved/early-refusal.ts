@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { type Dialect, rulesOf } from '../../dialects/dialect.ts';
 import { errorBody } from '../../dialects/error-body.ts';
@@ -26,7 +25,7 @@ export function earlyRefusal(
 ): { readonly headers: { readonly [name: string]: string }; readonly body: string } {
   const { method = '', url = '' } = call;
   const { headers, body } =
-    routerRefusal(url, status, randomUUID, message) ??
+    routerRefusal(url, status, message) ??
     replyFor({ method, url, rules: rulesOf(dialectOf(call)) }, { status, message });
   const length = { 'Content-Length': String(Buffer.byteLength(body)) };
   return { headers: { ...length, ...headers }, body: method === 'HEAD' ? '' : body };

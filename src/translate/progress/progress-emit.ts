@@ -2,12 +2,13 @@ import type { NodeOutput, V1Message, NodeState } from '../../protocol/v1.ts';
 import { isSameJson } from '../../protocol/json.ts';
 import { classOf, displayNode } from '../graph.ts';
 import { frameOutput, shortIds, newestThatFit } from '../frame-limits.ts';
+import type { Output } from '../../protocol/v2.ts';
 import type {
+  MessageOf,
   ProgressEffect,
   NodeRun,
   PictureEffect,
   ProgressState,
-  StateMessage,
 } from '../progress-state.ts';
 
 /** One input being reduced: the next state, and what is to be sent. */
@@ -83,14 +84,7 @@ export function emitStep(
   const isRepeated = run.hasReported && run.value === step.value && run.max === step.max;
   const isOlder = !state.isExact && run.max === step.max && step.value < run.value;
   if (isOlder || (isRepeated && !picture)) return;
-  const { startedAtMs } = run;
-  state.runs.set(nodeId, {
-    ...step,
-    state: 'running',
-    hasReported: true,
-    startedAtMs,
-    endedAtMs: null,
-  });
+  state.runs.set(nodeId, { ...run, ...step, hasReported: true });
   if (picture) state.pendingPicture = null;
   const data = { ...step, prompt_id: state.promptId, node: nodeId };
   state.hasStateChanged = true;
@@ -107,19 +101,12 @@ export function emitStep(
 
 /** The node is finished: v1 fills its bar, whatever its steps were. */
 export function markFinished(update: ProgressUpdate, nodeId: string): void {
-  const { state } = update;
-  const run = state.runs.get(nodeId);
-  if (run?.state === 'finished') return;
-  if (run) state.executed.push(nodeId);
-  const max = run?.max ?? 1;
-  state.runs.set(nodeId, {
-    value: max,
-    max,
-    state: 'finished',
-    hasReported: run?.hasReported ?? false,
-    startedAtMs: run?.startedAtMs ?? null,
-    endedAtMs: update.atMs,
-  });
+  const { state, atMs } = update;
+  const known = state.runs.get(nodeId);
+  if (known?.state === 'finished') return;
+  if (known) state.executed.push(nodeId);
+  const run = known ?? { ...FIRST_STEP, startedAtMs: null };
+  state.runs.set(nodeId, { ...run, value: run.max, state: 'finished', endedAtMs: atMs });
   emitState(update);
 }
 
@@ -144,7 +131,7 @@ export function emitPendingState(update: ProgressUpdate): void {
   effects.push({ kind: 'json', message: takeState(update), classTypes: state.classTypes });
 }
 
-function takeState({ state, atMs }: ProgressUpdate): StateMessage {
+function takeState({ state, atMs }: ProgressUpdate): MessageOf<'progress_state'> {
   state.hasStateChanged = false;
   state.stateSentAtMs = atMs;
   return progressStateMessage(state);
@@ -184,6 +171,17 @@ export function emitPicture(
     emitExecuting(update, picture.nodeId);
   if (when === 'now') update.effects.push({ kind: 'picture', picture });
   else update.state.pendingPicture = { picture, sinceMs: update.atMs };
+}
+
+/** The picture of an output that only sockets get. */
+export function resultPicture(update: ProgressUpdate, output: Output): PictureEffect {
+  return {
+    nodeId: output.node_id,
+    displayNodeId: displayIdOf(update, output.node_id),
+    kind: 'result',
+    assetId: output.id,
+    contentType: output.content_type,
+  };
 }
 
 /** Emits a picture whose step did not come. */
@@ -238,32 +236,24 @@ export function stateIntervalMs(begunNodes: number): number {
 /**
  * True when the next `progress_state` may be sent at this time, also when the clock was set back.
  */
-function isStateDue(
-  { runs, stateSentAtMs: nodesSaidAtMs }: Pick<ProgressState, 'runs' | 'stateSentAtMs'>,
-  atMs: number,
-): boolean {
-  return atMs < nodesSaidAtMs || atMs - nodesSaidAtMs >= stateIntervalMs(runs.size);
+function isStateDue({ runs, stateSentAtMs }: ProgressState, atMs: number): boolean {
+  return atMs < stateSentAtMs || atMs - stateSentAtMs >= stateIntervalMs(runs.size);
 }
 
 /** `progress_state` lists all started nodes; of a huge graph, the newest. */
-function progressStateMessage({
-  promptId,
-  graph,
-  runs,
-  classTypes,
-}: Pick<ProgressState, 'promptId' | 'graph' | 'runs' | 'classTypes'>): StateMessage {
+function progressStateMessage(state: ProgressState): MessageOf<'progress_state'> {
+  const { promptId, runs } = state;
   const shown = newestThatFit([...runs], ([id]) => 4 * id.length + promptId.length + 160);
-  const nodes = Object.fromEntries(
-    shown.map(([id, run]) => [id, nodeState(id, run, { promptId, graph })]),
-  );
-  for (const [id] of shown) if (!classTypes.has(id)) classTypes.set(id, classOf(graph, id));
+  const nodes = Object.fromEntries(shown.map(([id, run]) => [id, nodeState(id, run, state)]));
+  for (const [id] of shown)
+    if (!state.classTypes.has(id)) state.classTypes.set(id, classOf(state.graph, id));
   return { type: 'progress_state', data: { prompt_id: promptId, nodes } };
 }
 
 function nodeState(
   nodeId: string,
   { value, max, state }: NodeRun,
-  { promptId, graph }: Pick<ProgressState, 'promptId' | 'graph'>,
+  { promptId, graph }: ProgressState,
 ): NodeState {
   const display = displayNode(graph, nodeId) ?? nodeId;
   return {

@@ -1,11 +1,11 @@
 import type { Json } from '../../protocol/json.ts';
 import type { V1Message } from '../../protocol/v1.ts';
-import type { JobError } from '../../protocol/v2.ts';
+import type { Job, JobError } from '../../protocol/v2.ts';
 import { exceptionTypes, tracebackLines } from '../exception-types.ts';
 import { classOf, linkSource, nodeOf } from '../graph.ts';
 import { shortIds, shortInputs, shortLines, shortText } from '../frame-limits.ts';
 import { v1OutputsOf } from '../outputs.ts';
-import type { ProgressInput, PictureEffect } from '../progress-state.ts';
+import type { ProgressInput } from '../progress-state.ts';
 import {
   type ProgressUpdate,
   emitIfChanged,
@@ -17,6 +17,7 @@ import {
   emitPendingState,
   emitPicture,
   displayIdOf,
+  resultPicture,
 } from './progress-emit.ts';
 import type { Outcome } from '../status.ts';
 
@@ -138,27 +139,11 @@ function literalInputs(
  * Socket images are results: the ones missed by the stream are sent before the end, on their own
  * node.
  */
-function emitMissedPictures(
-  update: ProgressUpdate,
-  outputs: Extract<ProgressInput, { kind: 'settled' }>['job']['outputs'],
-): void {
+function emitMissedPictures(update: ProgressUpdate, outputs: Job['outputs']): void {
   const { state } = update;
   for (const output of outputs.filter(({ id }) => !state.outputs.has(id))) {
     state.outputs.set(output.id, output);
     startNode(update, output.node_id);
-    emitPicture(update, missedPicture(update, output), 'now');
+    emitPicture(update, resultPicture(update, output), 'now');
   }
-}
-
-function missedPicture(
-  update: ProgressUpdate,
-  output: { readonly id: string; readonly node_id: string; readonly content_type: string },
-): PictureEffect {
-  return {
-    nodeId: output.node_id,
-    displayNodeId: displayIdOf(update, output.node_id),
-    kind: 'result',
-    assetId: output.id,
-    contentType: output.content_type,
-  };
 }

@@ -1,5 +1,5 @@
 import type Koa from 'koa';
-import type { PublicAddress, PublicAddresses } from '../../http/public-address.ts';
+import type { PublicAddresses } from '../../http/public-address.ts';
 import type { FileRow, FileStore } from '../../ledger/ledger.ts';
 import { hasControlCharacter } from '../../protocol/control-characters.ts';
 import type { Caller, JobApi } from '../../protocol/job-api.ts';
@@ -44,19 +44,10 @@ const BLAKE3 = /^blake3:[0-9a-f]{64}$/;
 const URL_OR_DRIVE = /^[a-z][\w+.-]*:[\\/]/i;
 
 /** `GET /view` */
-export async function view(
-  services: ViewServices,
-  { ctx, caller, query }: V1Request,
-): Promise<void> {
-  const { querystring } = ctx;
+export async function view(services: ViewServices, request: V1Request): Promise<void> {
+  const { ctx, caller, query } = request;
   const rules = rulesFor(ctx);
-  const row = await findFile(services.files, {
-    user: caller.user,
-    query,
-    querystring,
-    ignoresFolders: rules.subfolder === 'ignored',
-    statusWithoutName: rules.viewWithoutName === 'not-found' ? 404 : 400,
-  });
+  const row = await findFile(services.files, request);
   const rendering = readRendering(query, rules);
   const download = { ctx, caller, row };
   const address = services.addresses.of(ctx.req);
@@ -66,7 +57,10 @@ export async function view(
   // A rendered picture exists only here, so it has no location elsewhere.
   const location = rendering ? undefined : await locationElsewhere(services, download);
   if (location !== undefined) return sendLocation(ctx, location);
-  sendLink(services.signer, { ctx, row, query, address });
+  // The link stays on this host and under the `/api` the caller used: proxies may forward no other.
+  const prefix = ctx.state.apiPrefixed === true ? '/api' : '';
+  const link = services.signer.sign({ ...row, rendering: renderingFor(query, rules) });
+  sendLocation(ctx, `${address.base}${prefix}${SIGNED_VIEW_PATH}?${link}`);
 }
 
 async function locationElsewhere(
@@ -105,24 +99,20 @@ function expiredLinkError(error: unknown): unknown {
   return new V1Error(403, plainError('link_expired', message));
 }
 
-type FileQuery = {
-  readonly user: string;
-  readonly query: URLSearchParams;
-  readonly querystring: string;
-  /** The hosted service keeps no folders: it finds a file whatever `subfolder` says. */
-  readonly ignoresFolders: boolean;
-  readonly statusWithoutName: 400 | 404;
-};
-
 /**
  * v1's checks in v1's order: no name, an impossible one or a bad type 400, a folder outside 403,
  * a directory in the name dropped, nothing there 404. A name that no file can have is 400 as well.
  */
-async function findFile(files: FileStore, fileQuery: FileQuery): Promise<FileRow> {
-  const { user, query, querystring, ignoresFolders } = fileQuery;
+async function findFile(
+  files: FileStore,
+  { ctx, caller: { user }, query }: V1Request,
+): Promise<FileRow> {
+  const { subfolder: folderRule, viewWithoutName } = rulesFor(ctx);
+  // The hosted service keeps no folders: it finds a file whatever `subfolder` says.
+  const ignoresFolders = folderRule === 'ignored';
   const filenameGiven = query.get('filename');
   if (filenameGiven === null)
-    throw emptyError(fileQuery.statusWithoutName, '"filename" is missing.');
+    throw emptyError(viewWithoutName === 'not-found' ? 404 : 400, '"filename" is missing.');
   const { name, type = query.get('type') ?? 'output' } = parseAnnotation(filenameGiven);
   if (name === '' || name.startsWith('/') || name.includes('..') || URL_OR_DRIVE.test(name)) {
     throw emptyError(400, '"filename" is not a possible file name.');
@@ -140,7 +130,8 @@ async function findFile(files: FileStore, fileQuery: FileQuery): Promise<FileRow
     ? await files.newestNamed(user, { type, filename })
     : undefined;
   if (foundAnywhere !== undefined) return foundAnywhere;
-  if (isPossibleName(filename) && isWellEncoded(querystring)) throw emptyError(404, FILE_NOT_FOUND);
+  if (isPossibleName(filename) && isWellEncoded(ctx.querystring))
+    throw emptyError(404, FILE_NOT_FOUND);
   throw emptyError(400, '"filename" is not a possible file name.');
 }
 
@@ -197,23 +188,11 @@ function followsRedirects({ req }: Koa.Context): boolean {
   return !isPageCall(req) && usesFollowingLibrary(req);
 }
 
-type ViewLink = {
-  readonly ctx: Koa.Context;
-  readonly row: FileRow;
-  readonly query: URLSearchParams;
-  readonly address: PublicAddress;
-};
-
-/** The link stays on this host and under the `/api` the caller used: proxies may forward no other. */
-function sendLink(signer: ViewSigner, { ctx, row, query, address }: ViewLink): void {
-  const prefix = ctx.state.apiPrefixed === true ? '/api' : '';
+/** The picture that a link shows, in the words of `RULES_OF_LINKS`. */
+function renderingFor(query: URLSearchParams, { alphaChannel }: DialectRules) {
   const rendering = Object.fromEntries(query);
-  const isAlpha = rendering['channel'] === 'alpha' && rulesFor(ctx).alphaChannel === 'a-or-alpha';
-  const link = signer.sign({
-    ...row,
-    rendering: isAlpha ? { ...rendering, channel: 'a' } : rendering,
-  });
-  sendLocation(ctx, `${address.base}${prefix}${SIGNED_VIEW_PATH}?${link}`);
+  const isAlpha = rendering['channel'] === 'alpha' && alphaChannel === 'a-or-alpha';
+  return isAlpha ? { ...rendering, channel: 'a' } : rendering;
 }
 
 async function serveView(

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { PublicAddresses } from '../../http/public-address.ts';
 import type { Logger } from '../../observability/log.ts';
@@ -20,7 +19,7 @@ export function refusalReply(
   failedCall: FailedCall,
   { status, rule, message }: GuardRefusal,
 ): RefusalReply {
-  const routerReply = routerRefusal(failedCall.url, status, randomUUID, message);
+  const routerReply = routerRefusal(failedCall.url, status, message);
   if (routerReply) return { status, ...routerReply };
   const { path } = readTarget(failedCall.url);
   if (isV2Path(path)) return v2RefusalReply(path, { status, rule, message });
