@@ -5,7 +5,14 @@ import { LOCAL_USER } from '../auth/identity.ts';
 import type { Config } from '../config/config.ts';
 import { upstreamName } from '../config/upstream.ts';
 import { packageVersion } from '../config/version.ts';
-import { createHttpServer, listen, onWebSocket, stopListening, urlOf } from '../http/server.ts';
+import {
+  countChanges,
+  createHttpServer,
+  listen,
+  onWebSocket,
+  stopListening,
+  urlOf,
+} from '../http/server.ts';
 import { ALL_NODES } from '../nodes/library.ts';
 import type { Logger } from '../observability/log.ts';
 import { withRouteLabel } from '../observability/metrics.ts';
@@ -51,6 +58,7 @@ export async function startServer(
   await ledger.prompts.pruneHistory(config.history);
   await prompts.life.resume();
   acceptSockets(server, services);
+  const changesUnderWay = countChanges(server);
   const port = await listen(server, config);
   const stopAnnouncing = deprecation.startAnnouncing(sockets.notifyClients);
   logStart(log, services, port);
@@ -68,7 +76,7 @@ export async function startServer(
       services.trafficRecorder.close();
       services.figures.close();
       sockets.close();
-      await untilAnswered(server);
+      await untilAnswered(server, changesUnderWay);
       await closeServices(services, mounts);
       server.closeAllConnections();
     },
@@ -196,18 +204,22 @@ async function logTracedPrompt({ config, ledger, logs }: Services): Promise<void
   logs.log.info({ event: 'trace.started', promptId, state: row?.state ?? 'unknown' }, text);
 }
 
-/** How long calls that are under way may take at the end; streams are cut off then. */
-const LAST_CALLS_MS = 2000;
+/**
+ * How long calls that are under way may take at the end; streams are cut off then. One that changes something takes
+ * longer on a busy machine, and its client could not know if it was done.
+ */
+const LAST_CALLS_MS = { reading: 2000, changing: 8000 } as const;
 const LAST_CALLS_CHECK_MS = 20;
 
 /**
  * Waits for the calls that are under way. Their clients, or a balancer, cannot send them to another
  * server: a prompt must not run twice.
  */
-async function untilAnswered(server: Server): Promise<void> {
-  const endsAtMs = performance.now() + LAST_CALLS_MS;
+async function untilAnswered(server: Server, changesUnderWay: () => number): Promise<void> {
+  const beganAtMs = performance.now();
   const openConnections = promisify(server.getConnections.bind(server));
-  while (performance.now() < endsAtMs) {
+  const limitMs = () => LAST_CALLS_MS[changesUnderWay() > 0 ? 'changing' : 'reading'];
+  while (performance.now() - beganAtMs < limitMs()) {
     server.closeIdleConnections();
     if ((await openConnections()) === 0) return;
     await delay(LAST_CALLS_CHECK_MS);

@@ -247,6 +247,19 @@ export async function stopListening(server: Server): Promise<void> {
   server.close();
 }
 
+const READING = new Set(['GET', 'HEAD', 'OPTIONS']);
+
+/** Counts the calls under way that change something and have arrived whole: they wait for this process alone. */
+export function countChanges(server: Server): () => number {
+  const changes = new Set<IncomingMessage>();
+  server.on('request', (request, response) => {
+    if (READING.has(request.method ?? '')) return;
+    changes.add(request);
+    response.once('close', () => changes.delete(request));
+  });
+  return () => [...changes].filter((request) => request.complete).length;
+}
+
 /** The address as people type it. */
 export function urlOf(
   address: { readonly listen: string; readonly tls?: Tls },

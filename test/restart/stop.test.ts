@@ -3,10 +3,22 @@ import { once } from 'node:events';
 import { cp, mkdtemp, open, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import {
+  afterAll,
+  afterEach,
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  onTestFinished,
+  test,
+  vi,
+} from 'vitest';
 import { pngOf, untilRunning, uploadInput } from '../support/clients/client-helpers.ts';
 import { type Holdover, runHoldover, startHoldover } from '../support/processes/holdover.ts';
 import { dial, requestText } from '../support/clients/raw-socket.ts';
+import { openPair } from '../support/processes/holdover-before-hostile.ts';
+import { fault } from '../support/upstreams/hostile-v2.ts';
 import { CANARY, filesWith } from '../support/processes/expect-healthy.ts';
 import { connect, getJson, postPrompt } from '../support/clients/v1-client.ts';
 import { endless, flat, lasting, loading } from '../support/graphs/workflows.ts';
@@ -69,6 +81,19 @@ describe('SIGTERM', () => {
     expect((await fetch(`${server.url}/queue`)).status).toBe(200);
     expect(await server.terminate()).toBe(0);
     upload.reset();
+  });
+
+  test('answers a prompt that its service takes seconds to accept', async () => {
+    const { upstream, holdover } = await openPair();
+    servers.push(holdover);
+    onTestFinished(() => upstream.close());
+    upstream.once('submit', fault.late(3500));
+    const posted = postPrompt(holdover.url, { prompt: flat() });
+    await expect.poll(() => upstream.requests('submit')).toHaveLength(1);
+    const stopped = holdover.terminate();
+    expect((await posted).status).toBe(200);
+    expect(await stopped).toBe(0);
+    expect(holdover.log()).not.toMatch(/"level":[56]0/);
   });
 
   test.each(['SIGTERM', 'SIGINT'] as const)('and then %s is the end at once', async (second) => {
