@@ -437,13 +437,16 @@ test.each([
       headers: { connection: 'close', 'content-length': '0', 'x-content-type-options': 'nosniff' },
     });
     expect(id).toMatch(/^[\w-]{36}$/);
-    const lines = server.log().trimEnd().split('\n');
-    const line = lines.map((text) => JSON.parse(text)).find((each) => each.id === id);
-    expect(line).toMatchObject({
-      event: 'request.unreadable',
-      status,
-      reason: expect.stringMatching(/^HPE_/),
-    });
+    const lines = () => server.log().trimEnd().split('\n');
+    const lineOf = () => lines().find((text) => text.includes(`"id":"${id}"`)) ?? '{}';
+    // The lines of a turn are written behind its answers.
+    await expect
+      .poll(() => JSON.parse(lineOf()) as unknown)
+      .toMatchObject({
+        event: 'request.unreadable',
+        status,
+        reason: expect.stringMatching(/^HPE_/),
+      });
   },
 );
 
