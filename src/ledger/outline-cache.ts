@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { PromptOutline } from './ledger.ts';
 
-/** What a ledger has in the history of a user. `Mark`: up to where it was read. */
+/** The part of the history of a user that was read. `Mark`: up to where it was read. */
 type ReadOutlines<Mark> = {
   readonly mark: Mark;
   /** All of them: some of those before the mark were removed, or there was no mark. */

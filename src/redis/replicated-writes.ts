@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import { coalesce } from '../lib/coalesce.ts';
+import { coalesce } from '../lib/concurrency.ts';
 import type { Logger } from '../observability/log.ts';
 
 /** Other commands of the connection wait meanwhile. */

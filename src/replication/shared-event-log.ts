@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import { type Clock, monotonicClock } from '../lib/clock.ts';
-import { coalesce } from '../lib/coalesce.ts';
+import { coalesce } from '../lib/concurrency.ts';
 import { completesWithin } from '../lib/completes-within.ts';
 import { atMost } from '../lib/lru-size.ts';
 import type { Redis, RedisConnections } from '../redis/redis.ts';

@@ -1,6 +1,6 @@
 import type { SharedServices } from './shared-services.ts';
 import { LRUCache } from 'lru-cache';
-import { coalesce } from '../../lib/coalesce.ts';
+import { coalesce } from '../../lib/concurrency.ts';
 import type { Logger } from '../../observability/log.ts';
 import type { Caller, JobEvent } from '../../protocol/job-api.ts';
 import { JobFeed } from '../job-feed.ts';

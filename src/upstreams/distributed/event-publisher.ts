@@ -1,4 +1,4 @@
-import { coalesce } from '../../lib/coalesce.ts';
+import { coalesce } from '../../lib/concurrency.ts';
 import type { JobEvent } from '../../protocol/job-api.ts';
 import { dropOldestPreview } from '../unread-events.ts';
 import { JobFeed } from '../job-feed.ts';
