@@ -1,7 +1,7 @@
 import { useRef, useState } from 'preact/hooks';
 import lock from 'icon:lock-keyhole';
 import { connection, hasKey, useKey } from './state.ts';
-import { Empty } from './lib/ui.tsx';
+import { Button, Empty } from './lib/ui.tsx';
 
 /** Headers carry nothing else. */
 const USABLE = /^[\x21-\x7e]+$/;
@@ -63,6 +63,10 @@ export function LockedView() {
   );
 }
 
+export function openKeyDialog(): void {
+  document.querySelector<HTMLDialogElement>('#key')?.showModal();
+}
+
 export function KeyDialog() {
   const dialog = useRef<HTMLDialogElement>(null);
   const close = (): void => dialog.current?.close();
@@ -77,20 +81,16 @@ export function KeyDialog() {
       <KeyForm id="key-input" onDone={close} />
       <div class="buttons">
         {hasKey.value && (
-          <button
-            type="button"
-            class="button"
+          <Button
             onClick={() => {
               useKey(null);
               close();
             }}
           >
             Forget the key
-          </button>
+          </Button>
         )}
-        <button type="button" class="button" onClick={close}>
-          Close
-        </button>
+        <Button onClick={close}>Close</Button>
       </div>
     </dialog>
   );

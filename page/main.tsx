@@ -8,12 +8,12 @@ import list from 'icon:list-video';
 import milestone from 'icon:milestone';
 import plug from 'icon:plug';
 import { ConnectView } from './connect/connect-view.tsx';
-import { KeyDialog, LockedView } from './key.tsx';
+import { KeyDialog, LockedView, openKeyDialog } from './key.tsx';
 import { JobsView } from './jobs/jobs-view.tsx';
-import { counts } from './jobs/store.ts';
+import { liveCount } from './jobs/store.ts';
 import { lazy, loadParts } from './lib/lazy.tsx';
 import { PARTS, type Part, linkTo, route } from './lib/route.ts';
-import { Icon } from './lib/ui.tsx';
+import { Button, Icon } from './lib/ui.tsx';
 import {
   announcement,
   connection,
@@ -26,16 +26,12 @@ import {
   toast,
 } from './state.ts';
 
-const JobView = lazy<{ readonly id: string }>(() =>
-  import('./job/job-view.tsx').then((part) => part.JobView),
+const JobView = lazy(async () => (await import('./job/job-view.tsx')).JobView);
+const InspectorView = lazy(
+  async () => (await import('./inspector/inspector-view.tsx')).InspectorView,
 );
-const InspectorView = lazy(() =>
-  import('./inspector/inspector-view.tsx').then((part) => part.InspectorView),
-);
-const ServerView = lazy(() => import('./server/server-view.tsx').then((part) => part.ServerView));
-const ClientsView = lazy(() =>
-  import('./clients/clients-view.tsx').then((part) => part.ClientsView),
-);
+const ServerView = lazy(async () => (await import('./server/server-view.tsx')).ServerView);
+const ClientsView = lazy(async () => (await import('./clients/clients-view.tsx')).ClientsView);
 
 /** The first part is shown by then. */
 const LOAD_PARTS_AFTER_MS = 3000;
@@ -58,7 +54,7 @@ function App() {
     else main.current?.querySelector<HTMLElement>('h1')?.focus();
   }, [place]);
   useEffect(() => {
-    const live = counts.value === undefined ? 0 : counts.value.pending + counts.value.in_progress;
+    const live = liveCount.value;
     const [name] = NAMES[part];
     document.title = `${live > 0 ? `(${live}) ` : ''}${name} · Holdover`;
   });
@@ -110,8 +106,7 @@ function View({ part, detail }: { readonly part: Part; readonly detail: string |
 }
 
 function Navigation({ part }: { readonly part: Part }) {
-  const known = counts.value;
-  const live = known === undefined ? 0 : known.pending + known.in_progress;
+  const live = liveCount.value;
   return (
     <nav class="side" aria-label="Parts of the page">
       <a class="brand" href={linkTo('jobs')} aria-label="Holdover, jobs">
@@ -162,14 +157,9 @@ function Status() {
           <span>version {known.version}</span>
         </p>
       )}
-      <button
-        type="button"
-        class="button is-small"
-        onClick={() => document.querySelector<HTMLDialogElement>('#key')?.showModal()}
-      >
-        <Icon shapes={key} />
-        <span>{hasKey.value ? 'Using a key' : 'Use a key'}</span>
-      </button>
+      <Button icon={key} look="is-small" onClick={openKeyDialog}>
+        {hasKey.value ? 'Using a key' : 'Use a key'}
+      </Button>
     </div>
   );
 }
@@ -183,9 +173,9 @@ function Banner() {
     <div class="banner" role="alert">
       <Icon shapes={activity} />
       <span>The server is away. What is shown was true before. Next try in {seconds} s.</span>
-      <button type="button" class="button is-small" onClick={reconnect}>
+      <Button look="is-small" onClick={reconnect}>
         Try now
-      </button>
+      </Button>
     </div>
   );
 }

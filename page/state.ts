@@ -1,6 +1,6 @@
 import { effect, signal } from '@preact/signals';
 import type { SessionAnswer } from '../src/console/api-types.ts';
-import { KeyNeeded, getJson, storeKey, storedKey } from './lib/server.ts';
+import { KeyNeeded, getJson, messageOf, storeKey, storedKey } from './lib/server.ts';
 import { type SocketMessage, keepConnected } from './lib/socket.ts';
 
 /** State of the connection to the server. */
@@ -44,7 +44,7 @@ export function tell(text: string, kind: 'good' | 'bad' = 'good'): void {
 /** Tells what went wrong, in the words of the server. */
 export function tellError(error: unknown): void {
   if (error instanceof KeyNeeded) return lock();
-  tell(error instanceof Error ? error.message : String(error), 'bad');
+  tell(messageOf(error), 'bad');
 }
 
 type PictureListener = (promptId: string | undefined, picture: () => Blob) => void;

@@ -1,18 +1,15 @@
 import { signal } from '@preact/signals';
-import { useEffect, useRef, useState } from 'preact/hooks';
 import type { ClientsAnswer } from '../../src/console/api-types.ts';
 import check from 'icon:circle-check';
 import code from 'icon:code-xml';
-import loader from 'icon:loader-circle';
-import warning from 'icon:triangle-alert';
-import unplug from 'icon:unplug';
 import { ago, count, dateTime, plural } from '../lib/format.ts';
 import { linkTo } from '../lib/route.ts';
-import { getJson } from '../lib/server.ts';
+import { NoAnswer, useAnswer } from '../lib/answer.tsx';
 import { CodeBlock } from '../lib/code.tsx';
-import { Choice, Empty, Icon } from '../lib/ui.tsx';
+import { DialogButton } from '../lib/dialog.tsx';
+import { Empty, type Scope, ScopeChoice } from '../lib/ui.tsx';
 import { nameOf } from './agent-name.ts';
-import { connection, now, session } from '../state.ts';
+import { now, session } from '../state.ts';
 
 type Client = ClientsAnswer['clients'][number];
 type Call = Client['routes'][number];
@@ -23,26 +20,13 @@ const FIT_WORDS = {
   none: 'not in v2',
 } as const satisfies Record<Call['fit'], string>;
 
-const scope = signal<'own' | 'all'>('own');
+const scope = signal<Scope>('own');
 
 /** The clients that still call v1, and how far each is from leaving it. */
 export function ClientsView() {
-  const [answer, setAnswer] = useState<ClientsAnswer>();
-  const [fault, setFault] = useState('');
-  const [attempt, setAttempt] = useState(0);
-  const isOpen = connection.value.is === 'open';
   const whose = scope.value;
-  useEffect(() => {
-    if (!isOpen) return undefined;
-    let isCurrent = true;
-    setFault('');
-    getJson<ClientsAnswer>(`holdover/api/clients?scope=${whose}`).then(
-      (found) => isCurrent && setAnswer(found),
-      (error: unknown) =>
-        isCurrent && setFault(error instanceof Error ? error.message : String(error)),
-    );
-    return () => void (isCurrent = false);
-  }, [isOpen, whose, attempt]);
+  const path = `holdover/api/clients?scope=${whose}`;
+  const { answer, fault, read } = useAnswer<ClientsAnswer>(path);
   const clients = answer?.clients ?? [];
   const ready = clients.filter(({ verdict }) => verdict === 'ready').length;
   return (
@@ -50,14 +34,10 @@ export function ClientsView() {
       <div class="title-row">
         <h1 tabIndex={-1}>Leaving v1</h1>
         {session.value?.is_operator === true && (
-          <Choice
+          <ScopeChoice
             label="Whose clients"
             value={whose}
             onChange={(value) => (scope.value = value)}
-            options={[
-              { value: 'own', text: 'Mine' },
-              { value: 'all', text: 'All users' },
-            ]}
           />
         )}
       </div>
@@ -68,9 +48,7 @@ export function ClientsView() {
           it. Each bar shows how many of the calls v2 has too.
         </p>
       )}
-      {answer === undefined && (
-        <NoReport fault={fault} onRetry={() => setAttempt((known) => known + 1)} />
-      )}
+      {answer === undefined && <NoAnswer what="report" fault={fault} onRetry={read} />}
       {answer !== undefined && clients.length === 0 && (
         <Empty icon={check} title="No client calls v1">
           <p>
@@ -95,25 +73,6 @@ export function ClientsView() {
   );
 }
 
-/** Shown in place of the report: it is being read, or could not be read. */
-function NoReport({ fault, onRetry }: { readonly fault: string; readonly onRetry: () => void }) {
-  if (connection.value.is === 'lost')
-    return (
-      <Empty icon={unplug} title="The server is away">
-        <p>The report is shown as soon as it answers again.</p>
-      </Empty>
-    );
-  if (fault === '') return <Empty icon={loader} title="Reading the report …" />;
-  return (
-    <Empty icon={warning} title="The report could not be read">
-      <p>{fault}</p>
-      <button type="button" class="button" onClick={onRetry}>
-        Try again
-      </button>
-    </Empty>
-  );
-}
-
 const VERDICT_CLASSES = {
   ready: 'is-completed',
   'ready with changes': 'is-cancelled',
@@ -122,7 +81,6 @@ const VERDICT_CLASSES = {
 
 function ClientCard({ client, isOwn }: { readonly client: Client; readonly isOwn: boolean }) {
   const { agent, verdict, routes } = client;
-  const calls = (fit: Call['fit']): number => routes.filter((route) => route.fit === fit).length;
   const submits = routes.some(({ route }) => route === 'POST /prompt');
   const id = `client-${client.user}-${agent}`.replaceAll(/\W+/g, '-');
   return (
@@ -133,7 +91,7 @@ function ClientCard({ client, isOwn }: { readonly client: Client; readonly isOwn
         </h2>
         <span class={`badge ${VERDICT_CLASSES[verdict]}`}>{verdict}</span>
       </header>
-      <FitBar same={calls('same')} changes={calls('changes')} none={calls('none')} />
+      <FitBar routes={routes} />
       <p class="muted">
         {plural(client.calls, 'call')} · last{' '}
         <time dateTime={client.last_seen} title={dateTime(Date.parse(client.last_seen))}>
@@ -158,32 +116,25 @@ function ClientCard({ client, isOwn }: { readonly client: Client; readonly isOwn
 }
 
 /** The kinds of calls that are ready, as a bar and in words. */
-function FitBar({
-  same,
-  changes,
-  none,
-}: {
-  readonly same: number;
-  readonly changes: number;
-  readonly none: number;
-}) {
-  const all = Math.max(1, same + changes + none);
-  const parts = [
-    { name: 'same', text: 'the same in v2', calls: same },
-    { name: 'changes', text: 'with changes', calls: changes },
-    { name: 'none', text: 'not in v2', calls: none },
-  ].filter(({ calls }) => calls > 0);
+function FitBar({ routes }: { readonly routes: readonly Call[] }) {
+  const parts = (['same', 'changes', 'none'] as const)
+    .map((fit) => ({ fit, calls: routes.filter((route) => route.fit === fit).length }))
+    .filter(({ calls }) => calls > 0);
   return (
     <div class="fit">
       <div class="fit-bar" aria-hidden="true">
-        {parts.map(({ name, calls }) => (
-          <span key={name} class={`is-${name}`} style={{ width: `${(calls / all) * 100}%` }} />
+        {parts.map(({ fit, calls }) => (
+          <span
+            key={fit}
+            class={`is-${fit}`}
+            style={{ width: `${(calls / routes.length) * 100}%` }}
+          />
         ))}
       </div>
       <p>
-        {parts.map(({ name, text, calls }) => (
-          <span key={name} class={`fit-part is-${name}`}>
-            {count(calls)} {text}
+        {parts.map(({ fit, calls }) => (
+          <span key={fit} class={`fit-part is-${fit}`}>
+            {count(calls)} {FIT_WORDS[fit]}
           </span>
         ))}
       </p>
@@ -216,43 +167,25 @@ function CallItem({ call }: { readonly call: Call }) {
 
 /** Writes the latest workflows of the client as a program that uses v2. */
 function ClientCode({ client }: { readonly client: Client }) {
-  const dialog = useRef<HTMLDialogElement>(null);
-  const [isOpen, setOpen] = useState(false);
   const pathFor = (language: string): string => {
     const ids = client.client_ids.length === 0 ? [''] : client.client_ids;
     const query = [['language', language], ...ids.map((id) => ['client_id', id])];
     return `holdover/api/clients/code?${new URLSearchParams(query)}`;
   };
   return (
-    <>
-      <button
-        type="button"
-        class="button"
-        onClick={() => {
-          setOpen(true);
-          dialog.current?.showModal();
-        }}
-      >
-        <Icon shapes={code} />
-        <span>Write its v2 code</span>
-      </button>
-      <dialog
-        ref={dialog}
-        class="is-wide"
-        aria-label={`v2 code of ${client.agent}`}
-        onClose={() => setOpen(false)}
-      >
-        <h2>
-          v2 code of <bdi>{nameOf(client.agent)}</bdi>
-        </h2>
-        <p class="muted">
-          Its latest workflows, each once: uploads, submissions and downloads as v2 calls.
-        </p>
-        {isOpen && <CodeBlock pathFor={pathFor} />}
-        <button type="button" class="button" onClick={() => dialog.current?.close()}>
-          Close
-        </button>
-      </dialog>
-    </>
+    <DialogButton
+      icon={code}
+      text="Write its v2 code"
+      label={`v2 code of ${client.agent}`}
+      dialogClass="is-wide"
+    >
+      <h2>
+        v2 code of <bdi>{nameOf(client.agent)}</bdi>
+      </h2>
+      <p class="muted">
+        Its latest workflows, each once: uploads, submissions and downloads as v2 calls.
+      </p>
+      <CodeBlock pathFor={pathFor} />
+    </DialogButton>
   );
 }

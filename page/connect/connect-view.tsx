@@ -1,12 +1,14 @@
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
 import type { ClientsAnswer, TrafficAnswer } from '../../src/console/api-types.ts';
 import radio from 'icon:radio';
 import { nameOf } from '../clients/agent-name.ts';
-import { canRunSample } from '../jobs/sample.ts';
+import { useCanRunSample } from '../jobs/sample.ts';
+import { openKeyDialog } from '../key.tsx';
+import { useAnswer } from '../lib/answer.tsx';
 import { ago } from '../lib/format.ts';
 import { linkTo } from '../lib/route.ts';
 import { getJson } from '../lib/server.ts';
-import { CopyButton, Icon } from '../lib/ui.tsx';
+import { Button, CodeText, CopyButton, Fact, Icon } from '../lib/ui.tsx';
 import { announcement, connection, hasKey, now, session } from '../state.ts';
 
 /** Shows the addresses that clients are given, a call to try, and the clients that have called. */
@@ -30,13 +32,9 @@ export function ConnectView() {
           ? 'This server asks for its token: in X-API-Key, Authorization: Bearer, or ?token= of the socket.'
           : 'Each key (X-API-Key, Bearer, Basic, or ?token=) is a user with a queue, history and files of its own. Callers without a key share one user.'}
       </p>
-      <button
-        type="button"
-        class="button"
-        onClick={() => document.querySelector<HTMLDialogElement>('#key')?.showModal()}
-      >
+      <Button onClick={openKeyDialog}>
         {hasKey.value ? 'Change the key of this page' : 'Use a key in this page'}
-      </button>
+      </Button>
     </div>
   );
 }
@@ -58,13 +56,10 @@ function Addresses({ base, token }: AddressProps) {
   return (
     <dl class="lines">
       {lines.map(({ name, text }) => (
-        <div key={name}>
-          <dt>{name}</dt>
-          <dd>
-            <code>{text}</code>
-            <CopyButton text={text} label={`Copy ${text}`} />
-          </dd>
-        </div>
+        <Fact key={name} name={name}>
+          <code>{text}</code>
+          <CopyButton text={text} label={`Copy ${text}`} />
+        </Fact>
       ))}
     </dl>
   );
@@ -79,11 +74,7 @@ const GRAPH = `{
 
 /** A v1 call that works as it stands: a prompt where the upstream runs the sample, else a question. */
 function TryIt({ base, token }: AddressProps) {
-  const [canRun, setCanRun] = useState(false);
-  const isOpen = connection.value.is === 'open';
-  useEffect(() => {
-    if (isOpen) void canRunSample().then(setCanRun);
-  }, [isOpen]);
+  const canRun = useCanRunSample();
   const header = token ? " \\\n  -H 'X-API-Key: YOUR_TOKEN'" : '';
   const text = canRun
     ? `curl ${base}/prompt${header} \\
@@ -97,10 +88,7 @@ function TryIt({ base, token }: AddressProps) {
           ? 'This is a v1 call as old scripts make it. Its job appears under Jobs.'
           : 'This is a v1 call as old scripts make it.'}
       </p>
-      <div class="code">
-        <pre tabIndex={0}>{text}</pre>
-        <CopyButton text={text} label="Copy the command" />
-      </div>
+      <CodeText text={text} label="Copy the command" />
     </>
   );
 }
@@ -109,7 +97,8 @@ function TryIt({ base, token }: AddressProps) {
 const RECORD_EVERY_MS = 45_000;
 
 /** Records traffic while the page is open, so that the inspector has the first call of a client. */
-function useRecording(isOpen: boolean): void {
+function useRecording(): void {
+  const isOpen = connection.value.is === 'open';
   useEffect(() => {
     if (!isOpen) return undefined;
     let after = '';
@@ -130,27 +119,14 @@ const POLL_MS = 3000;
 
 /** The client that called last, with the ways to see its calls; read anew while the page is open. */
 function LastClient() {
-  const [last, setLast] = useState<ClientsAnswer['clients'][number] | null>();
-  const isOpen = connection.value.is === 'open';
-  useRecording(isOpen);
+  useRecording();
+  const { answer } = useAnswer<ClientsAnswer>('holdover/api/clients?scope=own', POLL_MS);
+  const last = answer && (answer.clients[0] ?? null);
+  const wasNone = useRef(false);
   useEffect(() => {
-    if (!isOpen) return undefined;
-    const read = (): void => {
-      if (document.hidden) return;
-      getJson<ClientsAnswer>('holdover/api/clients?scope=own').then(
-        ({ clients: [first = null] }) =>
-          setLast((known) => {
-            if (known === null && first !== null)
-              announcement.value = `${nameOf(first.agent)} has called.`;
-            return first;
-          }),
-        () => {},
-      );
-    };
-    read();
-    const timer = setInterval(read, POLL_MS);
-    return () => clearInterval(timer);
-  }, [isOpen]);
+    if (last && wasNone.current) announcement.value = `${nameOf(last.agent)} has called.`;
+    wasNone.current = last === null;
+  }, [last]);
   if (last === undefined) return null;
   if (last === null) {
     return (

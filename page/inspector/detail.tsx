@@ -3,7 +3,7 @@ import type { TrafficBody, TrafficDetail } from '../../src/console/api-types.ts'
 import close from 'icon:x';
 import { clockTime, duration, size } from '../lib/format.ts';
 import { linkTo } from '../lib/route.ts';
-import { CopyButton, Icon } from '../lib/ui.tsx';
+import { Button, CodeText, Fact } from '../lib/ui.tsx';
 import { type NamedEntry, entryDetail } from './store.ts';
 import { EntryTitle } from './entry.tsx';
 import { Picture } from './picture.tsx';
@@ -44,31 +44,26 @@ export function Detail({
         <h2>
           <EntryTitle entry={entry} />
         </h2>
-        <button
-          type="button"
-          class="button is-icon"
+        <Button
+          icon={close}
+          look="is-icon"
           title="Close"
-          aria-label="Close the details"
+          label="Close the details"
           onClick={onClose}
-        >
-          <Icon shapes={close} />
-        </button>
+        />
       </header>
       <dl class="detail-facts">
-        <Pair name="Time" value={clockTime(entry.at_ms)} />
-        {entry.ms !== null && entry.ms > 0 && <Pair name="Took" value={duration(entry.ms)} />}
-        {entry.status !== undefined && <Pair name="Status" value={String(entry.status)} />}
-        {bytes !== undefined && <Pair name="Size" value={size(bytes)} />}
-        {entry.agent !== undefined && <Pair name="Client" value={entry.agent} />}
-        {entry.sid !== undefined && <Pair name="Socket" value={entry.sid} />}
-        {entry.job_id !== null && <Pair name="v2 job" value={entry.job_id} />}
+        <Fact name="Time">{clockTime(entry.at_ms)}</Fact>
+        {entry.ms !== null && entry.ms > 0 && <Fact name="Took">{duration(entry.ms)}</Fact>}
+        {entry.status !== undefined && <Fact name="Status">{entry.status}</Fact>}
+        {bytes !== undefined && <Fact name="Size">{size(bytes)}</Fact>}
+        {entry.agent !== undefined && <Fact name="Client">{entry.agent}</Fact>}
+        {entry.sid !== undefined && <Fact name="Socket">{entry.sid}</Fact>}
+        {entry.job_id !== null && <Fact name="v2 job">{entry.job_id}</Fact>}
         {entry.prompt_id !== null && (
-          <div>
-            <dt>Prompt</dt>
-            <dd>
-              <a href={linkTo('jobs', entry.prompt_id)}>{entry.prompt_id}</a>
-            </dd>
-          </div>
+          <Fact name="Prompt">
+            <a href={linkTo('jobs', entry.prompt_id)}>{entry.prompt_id}</a>
+          </Fact>
         )}
       </dl>
       {cause !== undefined && (
@@ -90,15 +85,6 @@ export function Detail({
       {entry.picture !== undefined && <Picture entry={entry} />}
       {shown !== undefined && <Bodies detail={shown} />}
     </aside>
-  );
-}
-
-function Pair({ name, value }: { readonly name: string; readonly value: string }) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>{value}</dd>
-    </div>
   );
 }
 
@@ -234,10 +220,7 @@ function Body({
       {text === undefined ? (
         !hasPicture && <p class="muted">{body.note ?? 'Not a text.'}</p>
       ) : (
-        <div class="code">
-          <pre tabIndex={0}>{text}</pre>
-          <CopyButton text={text} label={`Copy the ${title.toLowerCase()}`} />
-        </div>
+        <CodeText text={text} label={`Copy the ${title.toLowerCase()}`} />
       )}
     </section>
   );
@@ -272,10 +255,9 @@ function Headers({
       </summary>
       <dl>
         {list.map(([name, value], at) => (
-          <div key={at}>
-            <dt>{name}</dt>
-            <dd>{value}</dd>
-          </div>
+          <Fact key={at} name={name}>
+            {value}
+          </Fact>
         ))}
       </dl>
     </details>

@@ -1,3 +1,4 @@
+import { successOf } from '../lib/server.ts';
 import { askServer, knownServers, scope } from './store.ts';
 
 type Archive = { readonly log: { entries: readonly { readonly startedDateTime: string }[] } };
@@ -10,8 +11,7 @@ export async function harOf(): Promise<Blob> {
     const answer = await askServer(`holdover/api/traffic/har?${query}`);
     // A server that was stopped has no entries any more.
     if (answer.status === 404) continue;
-    if (!answer.ok) throw new Error(`The server answered ${answer.status}.`);
-    archives.push(await answer.blob());
+    archives.push(await (await successOf(answer)).blob());
   }
   const [only] = archives;
   if (only !== undefined && archives.length === 1) return only;

@@ -1,12 +1,13 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import arrows from 'icon:arrow-left-right';
 import radio from 'icon:radio';
-import { Empty } from '../lib/ui.tsx';
+import { elementByArrow, isNarrow, onResize } from '../lib/screen.ts';
+import { Button, Empty } from '../lib/ui.tsx';
 import { VirtualList } from '../jobs/virtual-list.tsx';
 import { LineRow } from './line-row.tsx';
 import type { Row } from './rows.ts';
 import { entries } from './store.ts';
-import { chosen, isNarrow, sideWidth } from './view-state.ts';
+import { chosen, sideWidth } from './view-state.ts';
 
 const ROW_HEIGHT = 34;
 /** v1 above v2. */
@@ -21,13 +22,10 @@ export function Lines({ lines }: { readonly lines: readonly Row[] }) {
     if (element !== null && isAtEnd) element.scrollTop = element.scrollHeight;
   }, [lines.length, isAtEnd]);
   const isEmpty = lines.length === 0;
-  useEffect(() => {
-    const element = scroller.current;
-    if (element === null) return undefined;
-    const observer = new ResizeObserver(() => (sideWidth.value = sideOf(element.clientWidth)));
-    observer.observe(element);
-    return () => observer.disconnect();
-  }, [isEmpty]);
+  useEffect(
+    () => onResize(scroller.current, ({ clientWidth }) => (sideWidth.value = sideOf(clientWidth))),
+    [isEmpty],
+  );
   const rowHeight = isNarrow.value ? NARROW_ROW_HEIGHT : ROW_HEIGHT;
   const onScroll = (): void => {
     const element = scroller.current;
@@ -71,9 +69,9 @@ export function Lines({ lines }: { readonly lines: readonly Row[] }) {
         </div>
       </div>
       {!isAtEnd && (
-        <button type="button" class="button to-end" onClick={() => setAtEnd(true)}>
+        <Button look="to-end" onClick={() => setAtEnd(true)}>
           Newest
-        </button>
+        </Button>
       )}
     </div>
   );
@@ -86,20 +84,8 @@ function sideOf(width: number): number {
 
 /** The arrow keys choose the line before or after. */
 function moveChoice(event: KeyboardEvent): void {
-  const step = event.key === 'ArrowDown' ? 1 : event.key === 'ArrowUp' ? -1 : 0;
-  const button = (event.target as Element).closest<HTMLElement>('.line-button');
-  if (step === 0 || button === null) return;
-  const buttons = [
-    ...(event.currentTarget as Element).querySelectorAll<HTMLElement>('.line-button'),
-  ];
-  const top = (element: Element): number => element.getBoundingClientRect().top;
-  const sorted = buttons.toSorted((a, b) => top(a) - top(b));
-  const next = sorted[sorted.indexOf(button) + step];
-  if (next === undefined) return;
-  event.preventDefault();
-  next.focus();
-  next.scrollIntoView({ block: 'nearest' });
-  if (chosen.peek() !== undefined) chosen.value = next.dataset['name'];
+  const next = elementByArrow(event, '.line-button');
+  if (next !== undefined && chosen.peek() !== undefined) chosen.value = next.dataset['name'];
 }
 
 function Nothing() {

@@ -1,6 +1,6 @@
 import type { NamedEntry } from './store.ts';
 
-export type Kind = 'calls' | 'frames' | 'events' | 'all';
+type Kind = 'calls' | 'frames' | 'events' | 'all';
 
 export type TrafficFilter = {
   readonly kind: Kind;
@@ -92,9 +92,7 @@ export function isShown(line: Line, { kind, text, promptId, isErrorOnly }: Traff
   if (isErrorOnly && ![first, ...became].some(isError)) return false;
   if (text === '') return true;
   const wanted = text.toLowerCase();
-  return [first, ...became].some((one) =>
-    textsOf(one).some((value) => value.toLowerCase().includes(wanted)),
-  );
+  return [first, ...became].some((one) => textOf(one).toLowerCase().includes(wanted));
 }
 
 export function isError({ status, type, method }: NamedEntry): boolean {
@@ -103,30 +101,12 @@ export function isError({ status, type, method }: NamedEntry): boolean {
   return (status !== undefined && (status >= 400 || status === 0)) || type === 'execution_error';
 }
 
-function textsOf(entry: NamedEntry): readonly string[] {
-  const {
-    method,
-    target,
-    agent,
-    client_id: clientId,
-    type,
-    text,
-    prompt_id: promptId,
-    job_id: jobId,
-    sid,
-  } = entry;
-  const status = entry.status === undefined ? '' : String(entry.status);
-  return [
-    `${method ?? ''} ${target ?? ''}`,
-    status,
-    agent,
-    clientId,
-    type,
-    text,
-    promptId,
-    jobId,
-    sid,
-  ].filter((value): value is string => typeof value === 'string');
+/** What a search looks through. */
+function textOf(entry: NamedEntry): string {
+  const { method = '', target = '', status, agent, client_id: clientId, type, text } = entry;
+  const { prompt_id: promptId, job_id: jobId, sid } = entry;
+  const call = `${method} ${target}`;
+  return [call, status, agent, clientId, type, text, promptId, jobId, sid].join('\n');
 }
 
 /** A line of the list that may stand for several. */

@@ -1,6 +1,7 @@
-import { batch, computed, effect, signal } from '@preact/signals';
+import { batch, computed, signal } from '@preact/signals';
 import type { TrafficAnswer, TrafficDetail, TrafficEntry } from '../../src/console/api-types.ts';
-import { call, getJson } from '../lib/server.ts';
+import { call, getJson, messageOf, successOf } from '../lib/server.ts';
+import type { Scope } from '../lib/ui.tsx';
 import { connection, identity, session, tellError } from '../state.ts';
 
 const POLL_MS = 700;
@@ -8,7 +9,6 @@ const POLL_MS = 700;
 const PAUSED_POLL_MS = 45_000;
 const MAX_ENTRIES = 20_000;
 
-export type Scope = 'own' | 'all';
 /** A name that tells entries of several servers apart. */
 export type Name = string;
 export type NamedEntry = TrafficEntry & {
@@ -56,7 +56,7 @@ async function poll(): Promise<void> {
       if (isWanted && !isPaused.peek()) add(answer);
       fault.value = '';
     } catch (error) {
-      fault.value = error instanceof Error ? error.message : String(error);
+      fault.value = messageOf(error);
     }
   }
   if (readers > 0) timer = setTimeout(() => void poll(), POLL_MS);
@@ -121,10 +121,7 @@ export function togglePause(): void {
   isPaused.value = !isPaused.peek();
 }
 
-let lastIdentity = identity.peek();
-effect(() => {
-  if (identity.value === lastIdentity) return;
-  lastIdentity = identity.value;
+identity.subscribe(() => {
   revisions.clear();
   scope.value = 'own';
   forget();
@@ -157,8 +154,7 @@ export async function askServer(path: string): Promise<Response> {
 
 export async function entryDetail(entry: NamedEntry): Promise<TrafficDetail> {
   const answer = await askServer(`holdover/api/traffic/entry?${entryQuery(entry)}`);
-  if (!answer.ok) throw new Error(`The server answered ${answer.status}.`);
-  return (await answer.json()) as TrafficDetail;
+  return (await (await successOf(answer)).json()) as TrafficDetail;
 }
 
 export async function clearRecording(): Promise<void> {

@@ -1,13 +1,12 @@
 import download from 'icon:download';
 import pause from 'icon:pause';
 import play from 'icon:play';
-import search from 'icon:search';
 import trash from 'icon:trash';
 import x from 'icon:x';
 import { plural, size } from '../lib/format.ts';
 import { saveBlob } from '../lib/pictures.tsx';
 import { replaceQuery } from '../lib/route.ts';
-import { Choice, Icon } from '../lib/ui.tsx';
+import { Button, Choice, Icon, ScopeChoice, SearchField } from '../lib/ui.tsx';
 import { session, tellError } from '../state.ts';
 import { harOf } from './har.ts';
 import {
@@ -20,7 +19,7 @@ import {
   setScope,
   togglePause,
 } from './store.ts';
-import { filter } from './view-state.ts';
+import { filter, setFilter } from './view-state.ts';
 
 const SERVERS_TITLE =
   'Each server records what reaches it, and this page asks the one that the balancer sends it to: with sticky sessions only that one.';
@@ -36,58 +35,42 @@ export function Toolbar({ promptId }: { readonly promptId: string }) {
     <header class="toolbar">
       <div class="toolbar-row">
         <h1 tabIndex={-1}>Inspector</h1>
-        <label class="search">
-          <Icon shapes={search} />
-          <span class="hidden">Filter the traffic</span>
-          <input
-            type="search"
-            placeholder="Path, status, type, client or id"
-            value={text}
-            onInput={(event) =>
-              (filter.value = { ...filter.peek(), text: event.currentTarget.value })
-            }
-          />
-        </label>
+        <SearchField
+          label="Filter the traffic"
+          placeholder="Path, status, type, client or id"
+          value={text}
+          onInput={(wanted) => setFilter({ text: wanted })}
+        />
         {session.value?.is_operator === true && (
-          <Choice
-            label="Whose traffic"
-            value={scope.value}
-            onChange={setScope}
-            options={[
-              { value: 'own', text: 'Mine' },
-              { value: 'all', text: 'All users' },
-            ]}
-          />
+          <ScopeChoice label="Whose traffic" value={scope.value} onChange={setScope} />
         )}
-        <button type="button" class="button" aria-pressed={isPaused.value} onClick={togglePause}>
-          <Icon shapes={isPaused.value ? play : pause} />
-          <span>{isPaused.value ? 'Go on' : 'Pause'}</span>
-        </button>
-        <button
-          type="button"
-          class="button"
-          title="Clear"
-          aria-label="Clear the list"
-          onClick={() => void clearRecording()}
+        <Button
+          icon={isPaused.value ? play : pause}
+          aria-pressed={isPaused.value}
+          onClick={togglePause}
         >
-          <Icon shapes={trash} />
-        </button>
-        <button
-          type="button"
-          class="button"
+          {isPaused.value ? 'Go on' : 'Pause'}
+        </Button>
+        <Button
+          icon={trash}
+          title="Clear"
+          label="Clear the list"
+          onClick={() => void clearRecording()}
+        />
+        <Button
+          icon={download}
           title="Export as HAR"
-          aria-label="Export as HAR"
+          label="Export as HAR"
           onClick={() => void exportHar().catch(tellError)}
         >
-          <Icon shapes={download} />
-          <span>HAR</span>
-        </button>
+          HAR
+        </Button>
       </div>
       <div class="toolbar-row is-filters">
         <Choice
           label="Kind"
           value={kind}
-          onChange={(value) => (filter.value = { ...filter.peek(), kind: value })}
+          onChange={(value) => setFilter({ kind: value })}
           options={[
             { value: 'all', text: 'All' },
             { value: 'calls', text: 'Calls' },
@@ -99,9 +82,7 @@ export function Toolbar({ promptId }: { readonly promptId: string }) {
           <input
             type="checkbox"
             checked={isErrorOnly}
-            onChange={(event) =>
-              (filter.value = { ...filter.peek(), isErrorOnly: event.currentTarget.checked })
-            }
+            onChange={(event) => setFilter({ isErrorOnly: event.currentTarget.checked })}
           />
           <span>Errors only</span>
         </label>

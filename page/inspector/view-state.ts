@@ -1,15 +1,13 @@
 import { signal } from '@preact/signals';
-import type { Kind } from './rows.ts';
+import type { TrafficFilter } from './rows.ts';
 
-export const isNarrow = signal(false);
-const narrow = matchMedia('(max-width: 46rem)');
-isNarrow.value = narrow.matches;
-narrow.addEventListener('change', () => (isNarrow.value = narrow.matches));
 /** Width of one of the two sides of a row, in CSS pixels. */
 export const sideWidth = signal(400);
-export const filter = signal<{ kind: Kind; text: string; isErrorOnly: boolean }>({
-  kind: 'all',
-  text: '',
-  isErrorOnly: false,
-});
+type Filter = Omit<TrafficFilter, 'promptId'>;
+export const filter = signal<Filter>({ kind: 'all', text: '', isErrorOnly: false });
+
+export function setFilter(change: Partial<Filter>): void {
+  filter.value = { ...filter.peek(), ...change };
+}
+
 export const chosen = signal<string | undefined>(undefined);

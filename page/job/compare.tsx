@@ -1,5 +1,6 @@
-import { useRef, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import type { JobFile, JobInput } from '../../src/console/api-types.ts';
+import { DialogButton } from '../lib/dialog.tsx';
 import { Thumbnail } from '../lib/pictures.tsx';
 
 type CompareProps = {
@@ -9,36 +10,15 @@ type CompareProps = {
 
 /** An input and an output on top of each other, with a border to move. */
 export function Compare(props: CompareProps) {
-  const dialog = useRef<HTMLDialogElement>(null);
-  const [isOpen, setOpen] = useState(false);
   return (
-    <>
-      <button
-        type="button"
-        class="button is-small"
-        onClick={() => {
-          setOpen(true);
-          dialog.current?.showModal();
-        }}
-      >
-        Compare with the input
-      </button>
-      <dialog
-        ref={dialog}
-        class="viewer"
-        aria-label="Input and output"
-        onClose={() => setOpen(false)}
-      >
-        {isOpen && (
-          <>
-            <Comparison {...props} />
-            <button type="button" class="button" onClick={() => dialog.current?.close()}>
-              Close
-            </button>
-          </>
-        )}
-      </dialog>
-    </>
+    <DialogButton
+      look="is-small"
+      text="Compare with the input"
+      label="Input and output"
+      dialogClass="viewer"
+    >
+      <Comparison {...props} />
+    </DialogButton>
   );
 }
 

@@ -7,7 +7,7 @@ import external from 'icon:external-link';
 import { Player, mediaKind, posterOf } from '../lib/media.tsx';
 import { Thumbnail, isPicture, saveFile } from '../lib/pictures.tsx';
 import { address, storedKey, viewPath } from '../lib/server.ts';
-import { Icon } from '../lib/ui.tsx';
+import { Button, Icon } from '../lib/ui.tsx';
 import { tellError } from '../state.ts';
 
 type AnyFile = JobFile | JobInput;
@@ -86,15 +86,13 @@ function File({ file, poster, onOpen }: FileProps) {
         <bdi>{subfolder === '' ? filename : `${subfolder}/${filename}`}</bdi>
         <small>node {file.node}</small>
       </span>
-      <button
-        type="button"
-        class="button is-icon"
+      <Button
+        icon={download}
+        look="is-icon"
         title="Download"
-        aria-label={`Download ${filename}`}
+        label={`Download ${filename}`}
         onClick={() => save(file)}
-      >
-        <Icon shapes={download} />
-      </button>
+      />
     </li>
   );
 }
@@ -154,24 +152,20 @@ function Viewer({
         </span>
         {files.length > 1 && (
           <>
-            <button
-              type="button"
-              class="button is-icon"
-              aria-label="Previous picture"
+            <Button
+              icon={chevronLeft}
+              look="is-icon"
+              label="Previous picture"
               disabled={shown === 0}
               onClick={() => onShow(shown - 1)}
-            >
-              <Icon shapes={chevronLeft} />
-            </button>
-            <button
-              type="button"
-              class="button is-icon"
-              aria-label="Next picture"
+            />
+            <Button
+              icon={chevronRight}
+              look="is-icon"
+              label="Next picture"
               disabled={shown === files.length - 1}
               onClick={() => onShow(shown + 1)}
-            >
-              <Icon shapes={chevronRight} />
-            </button>
+            />
           </>
         )}
         {storedKey() === null && (
@@ -185,17 +179,15 @@ function Viewer({
             <Icon shapes={external} />
           </a>
         )}
-        <button
-          type="button"
-          class="button is-icon"
-          aria-label={`Download ${file.filename}`}
+        <Button
+          icon={download}
+          look="is-icon"
+          label={`Download ${file.filename}`}
           onClick={() => save(file)}
-        >
-          <Icon shapes={download} />
-        </button>
-        <button type="button" class="button is-small" onClick={onClose}>
+        />
+        <Button look="is-small" onClick={onClose}>
           Close
-        </button>
+        </Button>
       </header>
       <Thumbnail key={shown} of={file} full />
     </>

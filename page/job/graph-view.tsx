@@ -1,6 +1,7 @@
 import { useMemo, useState } from 'preact/hooks';
 import type { JobNode, NodeStateWord } from '../../src/console/api-types.ts';
 import { duration, plural } from '../lib/format.ts';
+import { Fact, Table } from '../lib/ui.tsx';
 import type { LiveJob } from '../jobs/live.ts';
 import { MAX_NODES, NODE_HEIGHT, NODE_WIDTH, placeNodes } from './layout.ts';
 import type { NodeRun } from './node-runs.ts';
@@ -150,18 +151,16 @@ function NodePanel({ node, run }: { readonly node: JobNode; readonly run: NodeRu
       </h3>
       <dl class="values">
         {node.values.map(({ input, text }) => (
-          <div key={input}>
-            <dt>{input}</dt>
-            <dd>{text}</dd>
-          </div>
+          <Fact key={input} name={input}>
+            {text}
+          </Fact>
         ))}
         {node.links.map(({ input, from, slot }) => (
-          <div key={input}>
-            <dt>{input}</dt>
-            <dd class="muted">
+          <Fact key={input} name={input}>
+            <span class="muted">
               from node {from}, output {slot}
-            </dd>
-          </div>
+            </span>
+          </Fact>
         ))}
       </dl>
     </section>
@@ -170,39 +169,26 @@ function NodePanel({ node, run }: { readonly node: JobNode; readonly run: NodeRu
 
 function NodeTable({ nodes, runs }: Pick<GraphViewProps, 'nodes' | 'runs'>) {
   return (
-    <div class="table-box" tabIndex={0} role="region" aria-label="Nodes">
-      <table class="plain-table">
-        <thead>
-          <tr>
-            <th>Node</th>
-            <th>Class</th>
-            <th>State</th>
-            <th>Ran</th>
-            <th>Inputs</th>
+    <Table label="Nodes" columns={['Node', 'Class', 'State', 'Ran', 'Inputs']}>
+      {nodes.map(({ id, title, class_type: classType, values, links }) => {
+        const { state, ranMs } = runs.get(id) ?? UNKNOWN;
+        const inputs = [
+          ...values.map(({ input, text }) => `${input}: ${shorten(text, 60)}`),
+          ...links.map(({ input, from }) => `${input}: node ${from}`),
+        ];
+        return (
+          <tr key={id}>
+            <td>
+              <bdi>{title}</bdi> <small>#{id}</small>
+            </td>
+            <td class="mono">{classType}</td>
+            <td>{WORDS[state]}</td>
+            <td class="is-number">{ranMs === null ? '–' : duration(ranMs)}</td>
+            <td>{inputs.join(', ')}</td>
           </tr>
-        </thead>
-        <tbody>
-          {nodes.map(({ id, title, class_type: classType, values, links }) => {
-            const { state, ranMs } = runs.get(id) ?? UNKNOWN;
-            const inputs = [
-              ...values.map(({ input, text }) => `${input}: ${shorten(text, 60)}`),
-              ...links.map(({ input, from }) => `${input}: node ${from}`),
-            ];
-            return (
-              <tr key={id}>
-                <td>
-                  <bdi>{title}</bdi> <small>#{id}</small>
-                </td>
-                <td class="mono">{classType}</td>
-                <td>{WORDS[state]}</td>
-                <td class="is-number">{ranMs === null ? '–' : duration(ranMs)}</td>
-                <td>{inputs.join(', ')}</td>
-              </tr>
-            );
-          })}
-        </tbody>
-      </table>
-    </div>
+        );
+      })}
+    </Table>
   );
 }
 

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
 import type { JobAnswer } from '../../src/console/api-types.ts';
 import { clockTime } from '../lib/format.ts';
-import { Choice, CopyButton } from '../lib/ui.tsx';
+import { Choice, CodeText, Table } from '../lib/ui.tsx';
 import { CodeBlock } from '../lib/code.tsx';
 
 /** The job as a program that uses v2. */
@@ -38,10 +38,7 @@ export function WorkflowTab({
           ...(workflow === null ? [] : [{ value: 'ui' as const, text: 'Front end format' }]),
         ]}
       />
-      <div class="code">
-        <pre tabIndex={0}>{text}</pre>
-        <CopyButton text={text} label="Copy the workflow" />
-      </div>
+      <CodeText text={text} label="Copy the workflow" />
     </section>
   );
 }
@@ -51,25 +48,14 @@ export function MessagesTab({ answer: { messages } }: { readonly answer: JobAnsw
   if (messages.length === 0)
     return <p class="muted">History has its messages once it has ended.</p>;
   return (
-    <div class="table-box" tabIndex={0} role="region" aria-label="Messages">
-      <table class="plain-table">
-        <thead>
-          <tr>
-            <th>Time</th>
-            <th>Message</th>
-            <th>Data</th>
-          </tr>
-        </thead>
-        <tbody>
-          {messages.map(({ type, at_ms: atMs, text }, at) => (
-            <tr key={at}>
-              <td class="mono">{atMs === null ? '' : clockTime(atMs)}</td>
-              <td class="mono">{type}</td>
-              <td>{text}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <Table label="Messages" columns={['Time', 'Message', 'Data']}>
+      {messages.map(({ type, at_ms: atMs, text }, at) => (
+        <tr key={at}>
+          <td class="mono">{atMs === null ? '' : clockTime(atMs)}</td>
+          <td class="mono">{type}</td>
+          <td>{text}</td>
+        </tr>
+      ))}
+    </Table>
   );
 }

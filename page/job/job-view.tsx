@@ -1,23 +1,21 @@
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import type { JobAnswer } from '../../src/console/api-types.ts';
 import arrowLeft from 'icon:arrow-left';
 import arrows from 'icon:arrow-left-right';
 import ban from 'icon:ban';
 import dices from 'icon:dices';
-import loader from 'icon:loader-circle';
 import play from 'icon:play';
 import searchX from 'icon:search-x';
-import unplug from 'icon:unplug';
-import warning from 'icon:triangle-alert';
+import { NoAnswer, useAnswer } from '../lib/answer.tsx';
 import { ago, dateTime, duration } from '../lib/format.ts';
 import { goTo, linkTo } from '../lib/route.ts';
-import { Refused, getJson } from '../lib/server.ts';
+import { Refused } from '../lib/server.ts';
 import { isStep } from '../lib/socket.ts';
-import { Choice, CopyButton, Empty, Icon, StatusBadge } from '../lib/ui.tsx';
+import { Button, Choice, CopyButton, Empty, Fact, Icon, StatusBadge } from '../lib/ui.tsx';
 import { Progress, isLive, times } from '../jobs/job-row.tsx';
 import { hasSeed, runAgain } from '../jobs/run.ts';
 import { cancel, jobs } from '../jobs/store.ts';
-import { connection, now, onMessage } from '../state.ts';
+import { now, onMessage } from '../state.ts';
 import { CodeTab, MessagesTab, WorkflowTab } from './job-texts.tsx';
 import { Overview } from './overview.tsx';
 
@@ -25,27 +23,9 @@ const PENDING_INTERVAL_MS = 5000;
 
 /** The page of one job. */
 export function JobView({ id }: { readonly id: string }) {
-  const [answer, setAnswer] = useState<JobAnswer>();
-  const [fault, setFault] = useState<unknown>();
-  const query = new URLSearchParams({ id });
-  const lastRead = useRef(0);
-  const read = (): void => {
-    const number = ++lastRead.current;
-    // An answer may come after that to a later call.
-    const isLast = (): boolean => number === lastRead.current;
-    getJson<JobAnswer>(`holdover/api/job?${query}`).then(
-      (found) => {
-        if (!isLast()) return;
-        setAnswer(found);
-        setFault(undefined);
-      },
-      (error: unknown) => isLast() && setFault(error),
-    );
-  };
-  const isOpen = connection.value.is === 'open';
-  useEffect(() => {
-    if (isOpen) read();
-  }, [id, isOpen]);
+  const { answer, fault, read } = useAnswer<JobAnswer>(
+    `holdover/api/job?${new URLSearchParams({ id })}`,
+  );
   useEffect(
     () =>
       onMessage((message) => {
@@ -66,49 +46,23 @@ export function JobView({ id }: { readonly id: string }) {
     if (listed !== undefined && answer !== undefined && listed.status !== answer.job.status) read();
   }, [listed?.status]);
   if (answer !== undefined) return <JobPage answer={answer} />;
-  return <NoJob id={id} fault={fault} onRetry={read} />;
-}
-
-/** Shown in place of the job: it is being read, is not there, or could not be read. */
-function NoJob({
-  id,
-  fault,
-  onRetry,
-}: {
-  readonly id: string;
-  readonly fault: unknown;
-  readonly onRetry: () => void;
-}) {
-  if (connection.value.is === 'lost')
+  const allJobs = (
+    <a class="button" href={linkTo('jobs')}>
+      All jobs
+    </a>
+  );
+  if (fault instanceof Refused && fault.status === 404) {
     return (
-      <Empty icon={unplug} level={1} title="The server is away">
-        <p>The job is shown as soon as it answers again.</p>
+      <Empty icon={searchX} level={1} title="There is no such job">
+        <p>None of your jobs has the id {id}. It may have been removed from the history.</p>
+        {allJobs}
       </Empty>
     );
-  if (fault === undefined) return <Empty icon={loader} level={1} title="Reading the job …" />;
-  const isGone = fault instanceof Refused && fault.status === 404;
+  }
   return (
-    <Empty
-      icon={isGone ? searchX : warning}
-      level={1}
-      title={isGone ? 'There is no such job' : 'The job could not be read'}
-    >
-      <p>
-        {isGone
-          ? `None of your jobs has the id ${id}. It may have been removed from the history.`
-          : String(fault)}
-      </p>
-      <p class="buttons">
-        {!isGone && (
-          <button type="button" class="button" onClick={onRetry}>
-            Try again
-          </button>
-        )}
-        <a class="button" href={linkTo('jobs')}>
-          All jobs
-        </a>
-      </p>
-    </Empty>
+    <NoAnswer what="job" level={1} fault={fault} onRetry={read}>
+      {allJobs}
+    </NoAnswer>
   );
 }
 
@@ -183,21 +137,6 @@ function Facts({ answer: { job } }: { readonly answer: JobAnswer }) {
   );
 }
 
-function Fact({
-  name,
-  children,
-}: {
-  readonly name: string;
-  readonly children: preact.ComponentChildren;
-}) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>{children}</dd>
-    </div>
-  );
-}
-
 function Actions({ answer: { job, graph_json: graph } }: { readonly answer: JobAnswer }) {
   const again = async (seed: 'same' | 'new'): Promise<void> => {
     const promptId = await runAgain(job.id, { seed });
@@ -210,26 +149,22 @@ function Actions({ answer: { job, graph_json: graph } }: { readonly answer: JobA
         <span>Inspect</span>
       </a>
       {isLive(job) ? (
-        <button type="button" class="button is-danger" onClick={() => void cancel([job.id])}>
-          <Icon shapes={ban} />
-          <span>Cancel</span>
-        </button>
+        <Button icon={ban} look="is-danger" onClick={() => void cancel([job.id])}>
+          Cancel
+        </Button>
       ) : (
         <>
-          <button type="button" class="button" onClick={() => void again('same')}>
-            <Icon shapes={play} />
-            <span>Run again</span>
-          </button>
+          <Button icon={play} onClick={() => void again('same')}>
+            Run again
+          </Button>
           {hasSeed(graph) && (
-            <button
-              type="button"
-              class="button"
-              aria-label="Run again with a new seed"
+            <Button
+              icon={dices}
+              label="Run again with a new seed"
               onClick={() => void again('new')}
             >
-              <Icon shapes={dices} />
-              <span>New seed</span>
-            </button>
+              New seed
+            </Button>
           )}
         </>
       )}

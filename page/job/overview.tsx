@@ -1,7 +1,7 @@
 import type { JobAnswer } from '../../src/console/api-types.ts';
 import { plural } from '../lib/format.ts';
 import { isPicture } from '../lib/pictures.tsx';
-import { CopyButton } from '../lib/ui.tsx';
+import { CodeText } from '../lib/ui.tsx';
 import { isLive } from '../jobs/job-row.tsx';
 import { liveJob } from '../jobs/live.ts';
 import { Compare } from './compare.tsx';
@@ -57,10 +57,7 @@ function Outputs({ answer: { inputs, outputs, texts } }: { readonly answer: JobA
       <FileList files={outputs} />
       {pictures.inputs.length > 0 && pictures.outputs.length > 0 && <Compare {...pictures} />}
       {texts.map(({ node, text }, at) => (
-        <div class="code" key={`${node} ${at}`}>
-          <pre tabIndex={0}>{text}</pre>
-          <CopyButton text={text} label={`Copy the text of node ${node}`} />
-        </div>
+        <CodeText key={`${node} ${at}`} text={text} label={`Copy the text of node ${node}`} />
       ))}
     </section>
   );
@@ -76,10 +73,7 @@ function ErrorPanel({ error }: { readonly error: NonNullable<JobAnswer['error']>
       {error.traceback !== '' && (
         <details>
           <summary>Traceback</summary>
-          <div class="code">
-            <pre tabIndex={0}>{error.traceback}</pre>
-            <CopyButton text={error.traceback} label="Copy the traceback" />
-          </div>
+          <CodeText text={error.traceback} label="Copy the traceback" />
         </details>
       )}
     </section>

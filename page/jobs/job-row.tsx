@@ -9,7 +9,7 @@ import { ShownThumbnail } from '../lib/pictures.tsx';
 import { ago, dateTime, duration } from '../lib/format.ts';
 import { linkTo } from '../lib/route.ts';
 import { useIsWhole } from '../lib/scrolling.ts';
-import { Icon, StatusBadge } from '../lib/ui.tsx';
+import { Button, StatusBadge } from '../lib/ui.tsx';
 import { now } from '../state.ts';
 import { fractionOf, liveJob } from './live.ts';
 import { runAgain } from './run.ts';
@@ -99,15 +99,13 @@ function JobState({ job }: { readonly job: JobSummary }) {
 function JobActions({ job }: { readonly job: JobSummary }) {
   if (isLive(job)) {
     return (
-      <button
-        type="button"
-        class="button is-icon"
+      <Button
+        icon={ban}
+        look="is-icon"
         title="Cancel"
-        aria-label={`Cancel ${job.name}, ${job.id}`}
+        label={`Cancel ${job.name}, ${job.id}`}
         onClick={() => void cancel([job.id])}
-      >
-        <Icon shapes={ban} />
-      </button>
+      />
     );
   }
   const again = async (seed: 'same' | 'new'): Promise<void> => {
@@ -116,24 +114,20 @@ function JobActions({ job }: { readonly job: JobSummary }) {
   };
   return (
     <>
-      <button
-        type="button"
-        class="button is-icon"
+      <Button
+        icon={play}
+        look="is-icon"
         title="Run again"
-        aria-label={`Run ${job.name} again`}
+        label={`Run ${job.name} again`}
         onClick={() => void again('same')}
-      >
-        <Icon shapes={play} />
-      </button>
-      <button
-        type="button"
-        class="button is-icon"
+      />
+      <Button
+        icon={dices}
+        look="is-icon"
         title="Run again with a new seed"
-        aria-label={`Run ${job.name} again with a new seed`}
+        label={`Run ${job.name} again with a new seed`}
         onClick={() => void again('new')}
-      >
-        <Icon shapes={dices} />
-      </button>
+      />
     </>
   );
 }

@@ -8,8 +8,6 @@ export type LiveJob = {
   readonly max?: number;
   /** Nodes that are done, as `progress_state` counts them. */
   readonly done?: number;
-  /** State of each node that has begun. */
-  readonly states?: Readonly<Record<string, string>>;
   readonly preview?: string;
 };
 
@@ -56,9 +54,7 @@ export function forgetAllLive(): void {
   lastPromptId = undefined;
 }
 
-type NodeStates = Readonly<
-  Record<string, { readonly state?: string; readonly value?: number; readonly max?: number }>
->;
+type NodeStates = Readonly<Record<string, { readonly state?: string }>>;
 
 onMessage(({ type, data }) => {
   const id = data['prompt_id'];
@@ -78,11 +74,8 @@ onMessage(({ type, data }) => {
     job.value = { ...rest, node: data['node'] };
   } else if (type === 'progress_state') {
     const nodes = data['nodes'] as NodeStates;
-    const states = Object.fromEntries(
-      Object.entries(nodes).map(([node, { state = '' }]) => [node, state]),
-    );
-    const done = Object.values(states).filter((state) => state === 'finished').length;
-    job.value = { ...job.peek(), states, done };
+    const done = Object.values(nodes).filter(({ state }) => state === 'finished').length;
+    job.value = { ...job.peek(), done };
   }
 });
 

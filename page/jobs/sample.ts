@@ -1,6 +1,7 @@
+import { useEffect, useState } from 'preact/hooks';
 import { openSocket } from '../lib/socket.ts';
 import { call, getJson, postJson } from '../lib/server.ts';
-import { tellError } from '../state.ts';
+import { connection, tellError } from '../state.ts';
 
 /** Grows a picture step by step, with previews; it needs no model. */
 const SAMPLE = {
@@ -22,12 +23,12 @@ const SAMPLE = {
   },
 };
 const CLASSES = Object.values(SAMPLE).map(({ class_type: type }) => type);
+const ENDS = new Set(['execution_success', 'execution_error', 'execution_interrupted']);
 const CLOSE_AFTER_MS = 120_000;
 
 let isRunnable: Promise<boolean> | undefined;
 
-/** True when the upstream has the nodes of the sample. */
-export function canRunSample(): Promise<boolean> {
+function canRunSample(): Promise<boolean> {
   isRunnable ??= Promise.all(
     CLASSES.map((type) =>
       getJson<Record<string, unknown>>(`object_info/${type}`).then((info) => type in info),
@@ -40,6 +41,16 @@ export function canRunSample(): Promise<boolean> {
     },
   );
   return isRunnable;
+}
+
+/** True when the upstream has the nodes of the sample. */
+export function useCanRunSample(): boolean {
+  const [can, setCan] = useState(false);
+  const isOpen = connection.value.is === 'open';
+  useEffect(() => {
+    if (isOpen) void canRunSample().then(setCan);
+  }, [isOpen]);
+  return can;
 }
 
 /**
@@ -71,12 +82,7 @@ export async function runSample(): Promise<string | undefined> {
     socket.onmessage = ({ data }) => {
       if (typeof data !== 'string' || !data.includes(promptId)) return;
       const { type } = JSON.parse(data) as { type: string };
-      if (
-        type !== 'execution_success' &&
-        type !== 'execution_error' &&
-        type !== 'execution_interrupted'
-      )
-        return;
+      if (!ENDS.has(type)) return;
       clearTimeout(timer);
       socket.close();
     };

@@ -1,45 +1,43 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import ban from 'icon:ban';
 import { count, plural } from '../lib/format.ts';
-import { Icon } from '../lib/ui.tsx';
+import { Button } from '../lib/ui.tsx';
 import { isLive } from './job-row.tsx';
-import { cancel, cancelAll, counts, jobs, selection } from './store.ts';
+import { cancel, cancelAll, jobs, liveCount, selection } from './store.ts';
 
 /** The actions for the chosen jobs. */
 export function SelectionBar() {
   const chosen = jobs.value.filter(({ key }) => selection.value.has(key));
   const live = chosen.filter(isLive);
-  const known = counts.value;
-  const liveTotal = known === undefined ? 0 : known.pending + known.in_progress;
   if (chosen.length === 0) {
-    if (liveTotal < 2) return null;
+    const total = liveCount.value;
+    if (total < 2) return null;
     return (
       <div class="selection">
-        <span>{plural(liveTotal, 'job')} running or queued</span>
-        <CancelAllButton total={liveTotal} />
+        <span>{plural(total, 'job')} running or queued</span>
+        <CancelAllButton total={total} />
       </div>
     );
   }
   return (
     <div class="selection">
       <span>{plural(chosen.length, 'job')} selected</span>
-      <button
-        type="button"
-        class="button is-small"
+      <Button
+        icon={ban}
+        look="is-small"
         disabled={live.length === 0}
         onClick={() => void cancel(live.map(({ id }) => id))}
       >
-        <Icon shapes={ban} />
-        <span>Cancel {live.length}</span>
-      </button>
+        Cancel {live.length}
+      </Button>
       {chosen.length < jobs.value.length && (
-        <button type="button" class="button is-small" onClick={selectAll}>
+        <Button look="is-small" onClick={selectAll}>
           Select all
-        </button>
+        </Button>
       )}
-      <button type="button" class="button is-small" onClick={() => (selection.value = new Set())}>
+      <Button look="is-small" onClick={() => (selection.value = new Set())}>
         Clear selection
-      </button>
+      </Button>
     </div>
   );
 }
@@ -49,24 +47,22 @@ function CancelAllButton({ total }: { readonly total: number }) {
   const [isAsked, setAsked] = useState(false);
   if (!isAsked) {
     return (
-      <button type="button" class="button is-small" onClick={() => setAsked(true)}>
-        <Icon shapes={ban} />
-        <span>Cancel all</span>
-      </button>
+      <Button icon={ban} look="is-small" onClick={() => setAsked(true)}>
+        Cancel all
+      </Button>
     );
   }
   return (
     <>
-      <button
-        type="button"
-        class="button is-small is-danger"
+      <Button
+        look="is-small is-danger"
         onClick={() => void cancelAll().then(() => setAsked(false))}
       >
         Cancel {count(total)} jobs
-      </button>
-      <button type="button" class="button is-small" onClick={() => setAsked(false)}>
+      </Button>
+      <Button look="is-small" onClick={() => setAsked(false)}>
         Keep them
-      </button>
+      </Button>
     </>
   );
 }

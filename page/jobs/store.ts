@@ -4,17 +4,13 @@ import { getJson, postJson } from '../lib/server.ts';
 import { route, replaceQuery } from '../lib/route.ts';
 import { isStep } from '../lib/socket.ts';
 import { announcement, connection, identity, onMessage, tell, tellError } from '../state.ts';
-import { STATUS_WORDS, type Status } from '../lib/ui.tsx';
+import { STATUS_WORDS } from '../lib/ui.tsx';
 import { forgetAllLive, forgetLive } from './live.ts';
 
-export type Filter = {
-  readonly status: Status | 'all';
-  readonly clientId: string;
-  readonly api: 'all' | 'v1' | 'v2';
-  readonly text: string;
-};
+/** An empty value takes all jobs. */
+type Filter = Readonly<Record<'status' | 'client' | 'api' | 'text', string>>;
 
-const NO_FILTER: Filter = { status: 'all', clientId: '', api: 'all', text: '' };
+const NO_FILTER: Filter = { status: '', client: '', api: '', text: '' };
 const PAGE = 100;
 const MAX_PAGE = 500;
 const QUIET_MS = 400;
@@ -26,15 +22,18 @@ export const filter = signal<Filter>(readFilter(route.peek().query));
 export const jobs = signal<readonly JobSummary[]>([]);
 export const counts = signal<JobListAnswer['counts'] | undefined>(undefined);
 export const selection = signal<ReadonlySet<string>>(new Set());
-/** `undefined` until the first answer. */
-export const loadState = signal<'loading' | 'ready' | 'failed'>('loading');
-export const loadError = signal('');
+/** False until the first answer. */
+export const isLoaded = signal(false);
+/** Why there was none. */
+export const fault = signal<unknown>(undefined);
 export const hasMore = signal(false);
 /** Clients that were seen in the list; the filter offers them. */
 export const clients = signal<ReadonlySet<string>>(new Set());
-export const isFiltered = computed(() => {
-  const { status, clientId, api, text } = filter.value;
-  return status !== 'all' || clientId !== '' || api !== 'all' || text !== '';
+export const isFiltered = computed(() => Object.keys(filterValues(filter.value)).length > 0);
+/** Jobs that run or wait, also beyond the list. */
+export const liveCount = computed(() => {
+  const { pending = 0, in_progress: running = 0 } = counts.value ?? {};
+  return pending + running;
 });
 
 let cursor: string | null = null;
@@ -45,25 +44,22 @@ let isRefreshing = false;
 let isRefreshDue = false;
 
 function readFilter(query: URLSearchParams): Filter {
-  const status = query.get('status') ?? 'all';
-  const api = query.get('api');
+  const { status = '', client = '', api = '', text = '' } = Object.fromEntries(query);
   return {
-    status: Object.hasOwn(STATUS_WORDS, status) ? (status as Status) : 'all',
-    clientId: query.get('client') ?? '',
-    api: api === 'v1' || api === 'v2' ? api : 'all',
-    text: query.get('text') ?? '',
+    status: Object.hasOwn(STATUS_WORDS, status) ? status : '',
+    client,
+    api: api === 'v1' || api === 'v2' ? api : '',
+    text,
   };
+}
+
+function filterValues(values: Filter): Partial<Filter> {
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== ''));
 }
 
 export function setFilter(change: Partial<Filter>): void {
   filter.value = { ...filter.peek(), ...change };
-  const { status, clientId, api, text } = filter.peek();
-  replaceQuery({
-    ...(status !== 'all' && { status }),
-    ...(clientId !== '' && { client: clientId }),
-    ...(api !== 'all' && { api }),
-    ...(text !== '' && { text }),
-  });
+  replaceQuery(filterValues(filter.peek()));
   restart();
 }
 
@@ -79,19 +75,17 @@ function restart(): void {
     jobs.value = [];
     selection.value = new Set();
     hasMore.value = false;
-    loadState.value = 'loading';
+    isLoaded.value = false;
+    fault.value = undefined;
   });
   void refresh();
 }
 
 function pathOf(limit: number, after: string | null): string {
-  const { status, clientId, api, text } = filter.peek();
-  const query = new URLSearchParams({ limit: String(limit) });
+  const { client, ...others } = filterValues(filter.peek());
+  const query = new URLSearchParams({ limit: String(limit), ...others });
   if (after !== null) query.set('cursor', after);
-  if (status !== 'all') query.set('status', status);
-  if (clientId !== '') query.set('client_id', clientId === '(none)' ? '' : clientId);
-  if (api !== 'all') query.set('api', api);
-  if (text !== '') query.set('text', text);
+  if (client !== undefined) query.set('client_id', client === '(none)' ? '' : client);
   return `holdover/api/job-list?${query}`;
 }
 
@@ -150,7 +144,8 @@ function show(answer: JobListAnswer): void {
     counts.value = answer.counts;
     if (older.length === 0) cursor = answer.next_cursor;
     hasMore.value = cursor !== null;
-    loadState.value = 'ready';
+    isLoaded.value = true;
+    fault.value = undefined;
     rememberClients(answer.jobs);
   });
   if (answer.jobs.length === 0 && cursor !== null) void loadMore();
@@ -162,8 +157,7 @@ function asBefore(job: JobSummary, before: JobSummary | undefined): JobSummary {
 }
 
 function fail(error: unknown): void {
-  loadError.value = error instanceof Error ? error.message : String(error);
-  if (loadState.peek() === 'loading') loadState.value = 'failed';
+  fault.value = error;
   if (connection.peek().is === 'open') tellError(error);
 }
 
@@ -251,10 +245,8 @@ effect(() => {
   if (connection.value.is === 'open') void refresh();
 });
 
-let lastIdentity = identity.peek();
-effect(() => {
-  if (identity.value === lastIdentity) return;
-  lastIdentity = identity.value;
+identity.subscribe((number) => {
+  if (number === 0) return;
   counts.value = undefined;
   clients.value = new Set();
   forgetAllLive();

@@ -3,12 +3,10 @@ import { useEffect, useState } from 'preact/hooks';
 import grid from 'icon:layout-grid';
 import play from 'icon:play';
 import rows from 'icon:rows-3';
-import search from 'icon:search';
 import { count } from '../lib/format.ts';
 import { goTo, linkTo } from '../lib/route.ts';
-import { Choice, Icon, STATUS_WORDS, type Status } from '../lib/ui.tsx';
-import { connection } from '../state.ts';
-import { canRunSample, runSample } from './sample.ts';
+import { Button, Choice, Icon, STATUS_WORDS, SearchField, type Status } from '../lib/ui.tsx';
+import { runSample, useCanRunSample } from './sample.ts';
 import { clients, counts, filter, refresh, setFilter } from './store.ts';
 
 const LAYOUT_NAME = 'holdover-layout';
@@ -23,11 +21,11 @@ export function Toolbar() {
   const known = counts.value;
   const all =
     known === undefined ? undefined : Object.values(known).reduce((sum, value) => sum + value, 0);
-  const { status, api, clientId } = filter.value;
+  const { status, api, client } = filter.value;
   const chips = [
-    { value: 'all' as const, word: 'All', total: all },
+    { value: '', word: 'All', total: all },
     ...Object.entries(STATUS_WORDS).map(([value, word]) => ({
-      value: value as Status,
+      value,
       word,
       total: known?.[value as Status],
     })),
@@ -36,7 +34,7 @@ export function Toolbar() {
     <header class="toolbar">
       <div class="toolbar-row">
         <h1 tabIndex={-1}>Jobs</h1>
-        <SearchField />
+        <JobSearch />
         <SampleButton />
         <Choice
           label="Layout"
@@ -69,8 +67,8 @@ export function Toolbar() {
         <label class="field">
           <span>Client</span>
           <select
-            value={clientId}
-            onChange={(event) => setFilter({ clientId: event.currentTarget.value })}
+            value={client}
+            onChange={(event) => setFilter({ client: event.currentTarget.value })}
           >
             <option value="">all</option>
             {[...clients.value].toSorted().map((name) => (
@@ -82,11 +80,8 @@ export function Toolbar() {
         </label>
         <label class="field">
           <span>API</span>
-          <select
-            value={api}
-            onChange={(event) => setFilter({ api: event.currentTarget.value as 'all' })}
-          >
-            <option value="all">all</option>
+          <select value={api} onChange={(event) => setFilter({ api: event.currentTarget.value })}>
+            <option value="">all</option>
             <option value="v1">v1</option>
             <option value="v2">v2</option>
           </select>
@@ -96,7 +91,7 @@ export function Toolbar() {
   );
 }
 
-function SearchField() {
+function JobSearch() {
   const filtered = filter.value.text;
   const [text, setText] = useState(filtered);
   useEffect(() => setText(filtered), [filtered]);
@@ -106,27 +101,19 @@ function SearchField() {
     return () => clearTimeout(timer);
   }, [text]);
   return (
-    <label class="search">
-      <Icon shapes={search} />
-      <span class="hidden">Search jobs</span>
-      <input
-        type="search"
-        placeholder="Name, id, client or error"
-        value={text}
-        onInput={(event) => setText(event.currentTarget.value)}
-      />
-    </label>
+    <SearchField
+      label="Search jobs"
+      placeholder="Name, id, client or error"
+      value={text}
+      onInput={setText}
+    />
   );
 }
 
 /** Runs a sample where the upstream has its nodes. */
 export function SampleButton({ isLarge = false }: { readonly isLarge?: boolean }) {
-  const [isThere, setThere] = useState(false);
+  const isThere = useCanRunSample();
   const [isBusy, setBusy] = useState(false);
-  const isOpen = connection.value.is === 'open';
-  useEffect(() => {
-    if (isOpen) void canRunSample().then(setThere);
-  }, [isOpen]);
   if (!isThere) return null;
   const onClick = async (): Promise<void> => {
     setBusy(true);
@@ -136,14 +123,13 @@ export function SampleButton({ isLarge = false }: { readonly isLarge?: boolean }
     void refresh();
   };
   return (
-    <button
-      type="button"
-      class={`button ${isLarge ? 'is-primary' : ''}`}
+    <Button
+      icon={play}
+      look={isLarge ? 'is-primary' : ''}
       disabled={isBusy}
       onClick={() => void onClick()}
     >
-      <Icon shapes={play} />
-      <span>Run a sample</span>
-    </button>
+      Run a sample
+    </Button>
   );
 }

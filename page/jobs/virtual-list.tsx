@@ -1,5 +1,6 @@
 import type { ComponentChildren, VNode } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { onResize } from '../lib/screen.ts';
 import { noteScroll } from '../lib/scrolling.ts';
 
 /** Rows beyond the visible ones on each side. */
@@ -56,11 +57,10 @@ export function VirtualList<T>({
     };
     update();
     element.addEventListener('scroll', onScroll, { passive: true });
-    const observer = new ResizeObserver(update);
-    observer.observe(element);
+    const endResize = onResize(element, update);
     return () => {
       element.removeEventListener('scroll', onScroll);
-      observer.disconnect();
+      endResize();
     };
   }, [rowHeight]);
 

@@ -1,9 +1,10 @@
-import { useEffect, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import download from 'icon:download';
 import type { CodeAnswer } from '../../src/console/api-types.ts';
 import { saveBlob } from './pictures.tsx';
-import { getJson } from './server.ts';
-import { Choice, CopyButton, Icon } from './ui.tsx';
+import { useAnswer } from './answer.tsx';
+import { messageOf } from './server.ts';
+import { Button, Choice, CodeText } from './ui.tsx';
 
 const LANGUAGES = [
   { value: 'python', text: 'Python' },
@@ -24,20 +25,8 @@ export function CodeBlock({
   readonly pathFor: (language: CodeAnswer['language']) => string;
 }) {
   const [language, setLanguage] = useState(lastLanguage);
-  const [answer, setAnswer] = useState<CodeAnswer>();
-  const [fault, setFault] = useState('');
-  const path = pathFor(language);
-  useEffect(() => {
-    let isCurrent = true;
-    setAnswer(undefined);
-    setFault('');
-    getJson<CodeAnswer>(path).then(
-      (found) => isCurrent && setAnswer(found),
-      (error: unknown) =>
-        isCurrent && setFault(error instanceof Error ? error.message : String(error)),
-    );
-    return () => void (isCurrent = false);
-  }, [path]);
+  const { answer: last, fault } = useAnswer<CodeAnswer>(pathFor(language));
+  const answer = last?.language === language ? last : undefined;
   return (
     <>
       <Choice
@@ -49,13 +38,13 @@ export function CodeBlock({
         }}
         options={LANGUAGES}
       />
-      {fault !== '' && (
+      {fault !== undefined && (
         <p class="fault" role="alert">
-          {fault}
+          {messageOf(fault)}
         </p>
       )}
       {answer === undefined ? (
-        fault === '' && <p class="muted">Writing …</p>
+        fault === undefined && <p class="muted">Writing …</p>
       ) : (
         <>
           {answer.files.length > 0 && (
@@ -63,21 +52,15 @@ export function CodeBlock({
               It reads these files beside it: <code>{answer.files.join(', ')}</code>.
             </p>
           )}
-          <div class="code">
-            <pre tabIndex={0}>{answer.code}</pre>
-            <div class="code-buttons">
-              <button
-                type="button"
-                class="button is-small"
-                aria-label={`Save ${answer.file}`}
-                title={`Save ${answer.file}`}
-                onClick={() => saveBlob(new Blob([answer.code]), answer.file)}
-              >
-                <Icon shapes={download} />
-              </button>
-              <CopyButton text={answer.code} label="Copy the code" />
-            </div>
-          </div>
+          <CodeText text={answer.code} label="Copy the code">
+            <Button
+              icon={download}
+              look="is-small"
+              label={`Save ${answer.file}`}
+              title={`Save ${answer.file}`}
+              onClick={() => saveBlob(new Blob([answer.code]), answer.file)}
+            />
+          </CodeText>
         </>
       )}
     </>

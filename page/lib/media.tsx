@@ -2,7 +2,7 @@ import { useEffect, useState } from 'preact/hooks';
 import film from 'icon:film';
 import music from 'icon:file-music';
 import play from 'icon:play';
-import { address, call, storedKey, viewPath } from './server.ts';
+import { LOAD_TIMEOUT_MS, address, getBlob, storedKey, viewPath } from './server.ts';
 import { tellError } from '../state.ts';
 import { Icon } from './ui.tsx';
 
@@ -13,7 +13,6 @@ const KINDS = [
   ['video', /\.(mp4|m4v|webm|mov|mkv|ogv)$/i],
   ['audio', /\.(mp3|wav|flac|ogg|oga|opus|m4a|aac)$/i],
 ] as const;
-const LOAD_TIMEOUT_MS = 600_000;
 
 /** `undefined`: the file is neither. */
 export function mediaKind({ filename }: File): Kind | undefined {
@@ -50,9 +49,7 @@ export function Player({ of, poster }: { readonly of: File; readonly poster?: Fi
   const load = async (): Promise<void> => {
     setState('loading');
     try {
-      const response = await call(viewPath(of), { timeoutMs: LOAD_TIMEOUT_MS });
-      if (!response.ok) throw new Error(`The server answered ${response.status}.`);
-      setUrl(URL.createObjectURL(await response.blob()));
+      setUrl(URL.createObjectURL(await getBlob(viewPath(of), LOAD_TIMEOUT_MS)));
     } catch (error) {
       tellError(error);
     }

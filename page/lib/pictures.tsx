@@ -1,9 +1,10 @@
 import { useEffect, useState } from 'preact/hooks';
 import image from 'icon:image';
 import file from 'icon:file';
-import { call, viewPath } from './server.ts';
+import { LOAD_TIMEOUT_MS, getBlob, viewPath } from './server.ts';
 import { useIsResting } from './scrolling.ts';
-import { Icon, useSeen } from './ui.tsx';
+import { useSeen } from './screen.ts';
+import { Icon } from './ui.tsx';
 import { identity } from '../state.ts';
 
 type File = { readonly filename: string; readonly subfolder: string; readonly type: string };
@@ -49,11 +50,7 @@ async function urlOf(path: string, isWanted: () => boolean): Promise<string> {
   const name = urlName(path);
   const known = urls.get(name);
   if (known !== undefined) return known;
-  const url = await inTurn(isWanted, async () => {
-    const response = await call(path);
-    if (!response.ok) throw new Error(`The server answered ${response.status}.`);
-    return URL.createObjectURL(await response.blob());
-  });
+  const url = await inTurn(isWanted, async () => URL.createObjectURL(await getBlob(path)));
   urls.set(name, url);
   if (urls.size > MAX_URLS) {
     const [oldest = '', oldestUrl = ''] = urls.entries().next().value ?? [];
@@ -109,9 +106,7 @@ function FileIcon({ of }: { readonly of: File }) {
 
 /** Fetches a file with the key of the page and saves it. */
 export async function saveFile(path: string, filename: string): Promise<void> {
-  const response = await call(path, { timeoutMs: 600_000 });
-  if (!response.ok) throw new Error(`The server answered ${response.status}.`);
-  saveBlob(await response.blob(), filename);
+  saveBlob(await getBlob(path, LOAD_TIMEOUT_MS), filename);
 }
 
 export function saveBlob(blob: Blob, filename: string): void {

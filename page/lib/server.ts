@@ -1,6 +1,8 @@
 /** Kept in this tab only, and gone when it is closed. */
 const KEY_NAME = 'holdover-key';
 const ANSWER_TIMEOUT_MS = 20_000;
+/** For a whole file. */
+export const LOAD_TIMEOUT_MS = 600_000;
 
 /** Where the server is: the scripts of the page are one folder below. */
 export const ROOT = new URL('..', import.meta.url);
@@ -15,6 +17,10 @@ export class Refused extends Error {
     super(message);
     this.status = status;
   }
+}
+
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }
 
 export function storedKey(): string | null {
@@ -52,9 +58,11 @@ export async function call(path: string, options: CallOptions = {}): Promise<Res
 }
 
 export async function getJson<T>(path: string, options?: CallOptions): Promise<T> {
-  const response = await call(path, options);
-  if (!response.ok) throw await refusalOf(response);
-  return (await response.json()) as T;
+  return (await (await successOf(await call(path, options))).json()) as T;
+}
+
+export async function getBlob(path: string, timeoutMs?: number): Promise<Blob> {
+  return (await successOf(await call(path, timeoutMs === undefined ? {} : { timeoutMs }))).blob();
 }
 
 export async function postJson(path: string, body: string | object, mark: '1' | 'sample' = '1') {
@@ -64,12 +72,12 @@ export async function postJson(path: string, body: string | object, mark: '1' | 
     body: typeof body === 'string' ? body : JSON.stringify(body),
     mark,
   });
-  if (!response.ok) throw await refusalOf(response);
-  return response;
+  return successOf(response);
 }
 
-/** The words of the server, where its answer has some. */
-async function refusalOf(response: Response): Promise<Refused> {
+/** Rejects for an answer that is no success, in the words of the server where it has some. */
+export async function successOf(response: Response): Promise<Response> {
+  if (response.ok) return response;
   const text = await response.text().catch(() => '');
   const error = readJson(text) as {
     error?: { message?: string; details?: string } | string;
@@ -77,7 +85,7 @@ async function refusalOf(response: Response): Promise<Refused> {
   };
   const told =
     typeof error?.error === 'string' ? error.error : (error?.error?.message ?? error?.message);
-  return new Refused(response.status, told ?? `The server answered ${response.status}.`);
+  throw new Refused(response.status, told ?? `The server answered ${response.status}.`);
 }
 
 export function readJson(text: string): unknown {

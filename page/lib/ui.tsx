@@ -1,7 +1,8 @@
 import { type ComponentChildren, h } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import check from 'icon:check';
 import copy from 'icon:copy';
+import search from 'icon:search';
 
 type Shapes = readonly (readonly [string, Readonly<Record<string, string>>])[];
 
@@ -18,6 +19,101 @@ export function Icon({ shapes, size = 16 }: { readonly shapes: Shapes; readonly 
     >
       {shapes.map(([name, attributes]) => h(name, { ...attributes }))}
     </svg>
+  );
+}
+
+/** A button with an icon, a text or both. */
+export function Button({
+  icon,
+  look = '',
+  label,
+  children,
+  ...more
+}: {
+  readonly icon?: Shapes;
+  /** Classes of its style: `is-icon`, `is-small`, `is-danger` … */
+  readonly look?: string;
+  /** Read aloud in place of the text. */
+  readonly label?: string;
+  readonly title?: string;
+  readonly disabled?: boolean;
+  readonly 'aria-pressed'?: boolean;
+  readonly onClick: () => void;
+  readonly children?: ComponentChildren;
+}) {
+  const named = label === undefined ? {} : { 'aria-label': label };
+  return (
+    <button type="button" class={`button ${look}`} {...named} {...more}>
+      {icon !== undefined && <Icon shapes={icon} />}
+      {icon !== undefined && children !== undefined ? <span>{children}</span> : children}
+    </button>
+  );
+}
+
+/** One line of a list of facts. */
+export function Fact({
+  name,
+  title,
+  children,
+}: {
+  readonly name: string;
+  readonly title?: string;
+  readonly children: ComponentChildren;
+}) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd {...(title !== undefined && { title })}>{children}</dd>
+    </div>
+  );
+}
+
+/** A table that scrolls by itself; its rows are the children. */
+export function Table({
+  label,
+  columns,
+  children,
+}: {
+  readonly label: string;
+  readonly columns: readonly string[];
+  readonly children: ComponentChildren;
+}) {
+  return (
+    <div class="table-box" tabIndex={0} role="region" aria-label={label}>
+      <table class="plain-table">
+        <thead>
+          <tr>
+            {columns.map((name) => (
+              <th key={name} scope="col">
+                {name}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>{children}</tbody>
+      </table>
+    </div>
+  );
+}
+
+/** A text of a program, with a button that copies it; others stand before that one. */
+export function CodeText({
+  text,
+  label,
+  children,
+}: {
+  readonly text: string;
+  readonly label: string;
+  readonly children?: ComponentChildren;
+}) {
+  return (
+    <div class="code">
+      <pre tabIndex={0}>{text}</pre>
+      <div class="code-buttons">
+        {children}
+        <CopyButton text={text} label={label} />
+      </div>
+    </div>
   );
 }
 
@@ -64,7 +160,7 @@ export function CopyButton({
   label,
   isBare = false,
 }: {
-  readonly text: string | (() => string);
+  readonly text: string;
   readonly label: string;
   /** Without a word. */
   readonly isBare?: boolean;
@@ -76,20 +172,19 @@ export function CopyButton({
     return () => clearTimeout(timer);
   }, [isCopied]);
   const onClick = async (): Promise<void> => {
-    await copyText(typeof text === 'function' ? text() : text);
+    await copyText(text);
     setCopied(true);
   };
   return (
-    <button
-      type="button"
-      class={`button ${isBare ? 'is-icon is-bare' : 'is-small'}`}
-      aria-label={label}
+    <Button
+      icon={isCopied ? check : copy}
+      look={isBare ? 'is-icon is-bare' : 'is-small'}
+      label={label}
       title={label}
       onClick={() => void onClick()}
     >
-      <Icon shapes={isCopied ? check : copy} />
-      {!isBare && <span>{isCopied ? 'Copied' : 'Copy'}</span>}
-    </button>
+      {isBare ? undefined : isCopied ? 'Copied' : 'Copy'}
+    </Button>
   );
 }
 
@@ -138,19 +233,42 @@ export function Choice<T extends string>({
   );
 }
 
-/** True once the element has been near the visible part. */
-export function useSeen<T extends Element>() {
-  const ref = useRef<T>(null);
-  const [isSeen, setSeen] = useState(false);
-  useEffect(() => {
-    const element = ref.current;
-    if (element === null || isSeen) return undefined;
-    const observer = new IntersectionObserver(
-      ([entry]) => entry?.isIntersecting === true && setSeen(true),
-      { rootMargin: '200px' },
-    );
-    observer.observe(element);
-    return () => observer.disconnect();
-  }, [isSeen]);
-  return [ref, isSeen] as const;
+/** The own traffic or clients, or for the operator those of all users. */
+export type Scope = 'own' | 'all';
+
+export function ScopeChoice(props: {
+  readonly label: string;
+  readonly value: Scope;
+  readonly onChange: (value: Scope) => void;
+}) {
+  const options = [
+    { value: 'own', text: 'Mine' },
+    { value: 'all', text: 'All users' },
+  ] as const;
+  return <Choice {...props} options={options} />;
+}
+
+export function SearchField({
+  label,
+  placeholder,
+  value,
+  onInput,
+}: {
+  readonly label: string;
+  readonly placeholder: string;
+  readonly value: string;
+  readonly onInput: (text: string) => void;
+}) {
+  return (
+    <label class="search">
+      <Icon shapes={search} />
+      <span class="hidden">{label}</span>
+      <input
+        type="search"
+        placeholder={placeholder}
+        value={value}
+        onInput={(event) => onInput(event.currentTarget.value)}
+      />
+    </label>
+  );
 }

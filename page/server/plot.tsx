@@ -1,5 +1,6 @@
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
 import uPlot from 'uplot';
+import { isDark, onResize } from '../lib/screen.ts';
 
 export type Series = {
   readonly name: string;
@@ -12,7 +13,6 @@ const WHOLE_STEPS = [1, 2, 5]
   .flatMap((step) => [1, 10, 100, 1000, 10_000].map((by) => step * by))
   .toSorted((a, b) => a - b);
 
-const DARK = matchMedia('(prefers-color-scheme: dark)');
 /** A server that has just started shows an axis of some minutes. */
 const LEAST_SPAN_S = 600;
 
@@ -45,12 +45,6 @@ export function Plot({
 }) {
   const place = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot>(undefined);
-  const [isDark, setDark] = useState(DARK.matches);
-  useEffect(() => {
-    const update = (): void => setDark(DARK.matches);
-    DARK.addEventListener('change', update);
-    return () => DARK.removeEventListener('change', update);
-  }, []);
   const data = [
     atMs.map((ms) => ms / 1000),
     ...series.map(({ values }) => [...values]),
@@ -111,15 +105,14 @@ export function Plot({
       element,
     );
     plot.current = made;
-    const observer = new ResizeObserver(() =>
-      made.setSize({ width: element.clientWidth, height: 120 }),
+    const endResize = onResize(element, ({ clientWidth: width }) =>
+      made.setSize({ width, height: 120 }),
     );
-    observer.observe(element);
     return () => {
-      observer.disconnect();
+      endResize();
       made.destroy();
     };
-  }, [series.map(({ name }) => name).join(), isDark]);
+  }, [series.map(({ name }) => name).join(), isDark.value]);
 
   useEffect(() => plot.current?.setData(data), [atMs]);
 

@@ -1,37 +1,21 @@
-import { useEffect, useState } from 'preact/hooks';
+import type { ComponentProps } from 'preact';
+import { useState } from 'preact/hooks';
 import type { ServerAnswer } from '../../src/console/api-types.ts';
-import loader from 'icon:loader-circle';
 import lock from 'icon:lock-keyhole';
 import check from 'icon:circle-check';
 import warning from 'icon:triangle-alert';
 import { count, dateTime, duration, size } from '../lib/format.ts';
-import { Refused, getJson } from '../lib/server.ts';
-import { Empty, Icon } from '../lib/ui.tsx';
-import { connection, now, session } from '../state.ts';
+import { NoAnswer, useAnswer } from '../lib/answer.tsx';
+import { Refused } from '../lib/server.ts';
+import { Empty, Fact, Icon } from '../lib/ui.tsx';
+import { now, session } from '../state.ts';
 import { Plot } from './plot.tsx';
 import { Servers, nameOfServer } from './servers.tsx';
 
 const READ_MS = 10_000;
 
 export function ServerView() {
-  const [answer, setAnswer] = useState<ServerAnswer>();
-  const [fault, setFault] = useState<unknown>();
-  const isOpen = connection.value.is === 'open';
-  const [attempt, setAttempt] = useState(0);
-  useEffect(() => {
-    if (!isOpen) return undefined;
-    const read = (): void =>
-      void getJson<ServerAnswer>('holdover/api/server').then(
-        (found) => {
-          setAnswer(found);
-          setFault(undefined);
-        },
-        (error: unknown) => setFault(error),
-      );
-    read();
-    const timer = setInterval(() => !document.hidden && read(), READ_MS);
-    return () => clearInterval(timer);
-  }, [isOpen, attempt]);
+  const { answer, fault, read } = useAnswer<ServerAnswer>('holdover/api/server', READ_MS);
   if (answer !== undefined) return <Figures answer={answer} />;
   if (fault instanceof Refused && fault.status === 403) {
     return (
@@ -40,17 +24,63 @@ export function ServerView() {
       </Empty>
     );
   }
-  if (fault !== undefined)
-    return (
-      <Empty icon={warning} level={1} title="The figures could not be read">
-        <p>{fault instanceof Error ? fault.message : String(fault)}</p>
-        <button type="button" class="button" onClick={() => setAttempt((known) => known + 1)}>
-          Try again
-        </button>
-      </Empty>
-    );
-  return <Empty icon={loader} level={1} title="Reading the figures …" />;
+  return <NoAnswer what="figures" level={1} fault={fault} onRetry={read} />;
 }
+
+type SampleName = keyof ServerAnswer['samples'][number];
+type PlotDef = Pick<ComponentProps<typeof Plot>, 'title' | 'format' | 'isWhole' | 'leastMax'> & {
+  /** Name, colour and figure of each line. */
+  readonly lines: readonly (readonly [name: string, color: string, figure: SampleName])[];
+  readonly isOfUpstream?: boolean;
+};
+
+const rate = (value: number): string => (value < 10 ? value.toFixed(1) : whole(value));
+const whole = (value: number): string => count(Math.round(value));
+
+const PLOTS: readonly PlotDef[] = [
+  {
+    title: 'Jobs',
+    format: whole,
+    isWhole: true,
+    lines: [
+      ['queued', '--edge', 'queued'],
+      ['running', '--run', 'running'],
+    ],
+  },
+  { title: 'Ended a minute', format: rate, lines: [['ended', '--good', 'ended_per_minute']] },
+  {
+    title: 'Answered within',
+    format: duration,
+    leastMax: 10,
+    lines: [
+      ['p50', '--run', 'latency_p50_ms'],
+      ['p95', '--violet', 'latency_p95_ms'],
+    ],
+  },
+  { title: 'Calls a second', format: rate, lines: [['calls', '--run', 'requests_per_second']] },
+  { title: 'Sockets', format: whole, isWhole: true, lines: [['sockets', '--accent', 'sockets']] },
+  { title: 'Memory', format: size, lines: [['resident', '--accent', 'memory_bytes']] },
+  {
+    title: 'Stored files',
+    format: size,
+    leastMax: 1_000_000,
+    lines: [['on disk', '--violet', 'disk_bytes']],
+  },
+  {
+    title: 'Outbox',
+    format: whole,
+    isWhole: true,
+    isOfUpstream: true,
+    lines: [['waiting', '--warn', 'outbox']],
+  },
+  {
+    title: 'Streams of the upstream',
+    format: whole,
+    isWhole: true,
+    isOfUpstream: true,
+    lines: [['open', '--run', 'upstream_streams']],
+  },
+];
 
 function Figures({ answer }: { readonly answer: ServerAnswer }) {
   const { limits, warnings, health, others } = answer;
@@ -59,11 +89,9 @@ function Figures({ answer }: { readonly answer: ServerAnswer }) {
   const shown = servers.find(({ server }) => server === chosen) ?? answer;
   const { samples } = shown;
   const atMs = samples.map(({ at_ms: at }) => at);
-  const pick = (name: keyof ServerAnswer['samples'][number]) =>
-    samples.map((sample) => sample[name]);
-  const rate = (value: number): string =>
-    value < 10 ? value.toFixed(1) : count(Math.round(value));
-  const whole = (value: number): string => count(Math.round(value));
+  const plots = PLOTS.filter(
+    ({ isOfUpstream }) => !isOfUpstream || answer.upstream_kind === 'remote',
+  );
   return (
     <div class="view page server-view">
       <h1 tabIndex={-1}>Server</h1>
@@ -84,17 +112,14 @@ function Figures({ answer }: { readonly answer: ServerAnswer }) {
         ))}
       </ul>
       <dl class="facts">
-        <Fact name="Upstream" value={answer.upstream} />
-        <Fact name="Health" value={health.is_good ? 'healthy' : (health.reason ?? 'not healthy')} />
-        <Fact name="Version" value={answer.version} />
-        <Fact name="Node.js" value={answer.node} />
-        {answer.workers !== null && <Fact name="Workers" value={count(answer.workers)} />}
-        <div>
-          <dt>Up since</dt>
-          <dd title={dateTime(answer.started_at_ms)}>
-            {duration(now.value - answer.started_at_ms)}
-          </dd>
-        </div>
+        <Fact name="Upstream">{answer.upstream}</Fact>
+        <Fact name="Health">{health.is_good ? 'healthy' : (health.reason ?? 'not healthy')}</Fact>
+        <Fact name="Version">{answer.version}</Fact>
+        <Fact name="Node.js">{answer.node}</Fact>
+        {answer.workers !== null && <Fact name="Workers">{count(answer.workers)}</Fact>}
+        <Fact name="Up since" title={dateTime(answer.started_at_ms)}>
+          {duration(now.value - answer.started_at_ms)}
+        </Fact>
       </dl>
       {answer.servers > 1 && (
         <Servers
@@ -109,76 +134,18 @@ function Figures({ answer }: { readonly answer: ServerAnswer }) {
         The last hour {answer.servers > 1 && <small>{nameOfServer(shown, answer.server)}</small>}
       </h2>
       <div class="plots">
-        <Plot
-          title="Jobs"
-          atMs={atMs}
-          format={whole}
-          isWhole
-          series={[
-            { name: 'queued', color: '--edge', values: pick('queued') },
-            { name: 'running', color: '--run', values: pick('running') },
-          ]}
-        />
-        <Plot
-          title="Ended a minute"
-          atMs={atMs}
-          format={rate}
-          series={[{ name: 'ended', color: '--good', values: pick('ended_per_minute') }]}
-        />
-        <Plot
-          title="Answered within"
-          atMs={atMs}
-          leastMax={10}
-          format={(value) => duration(value)}
-          series={[
-            { name: 'p50', color: '--run', values: pick('latency_p50_ms') },
-            { name: 'p95', color: '--violet', values: pick('latency_p95_ms') },
-          ]}
-        />
-        <Plot
-          title="Calls a second"
-          atMs={atMs}
-          format={rate}
-          series={[{ name: 'calls', color: '--run', values: pick('requests_per_second') }]}
-        />
-        <Plot
-          title="Sockets"
-          atMs={atMs}
-          format={whole}
-          isWhole
-          series={[{ name: 'sockets', color: '--accent', values: pick('sockets') }]}
-        />
-        <Plot
-          title="Memory"
-          atMs={atMs}
-          format={size}
-          series={[{ name: 'resident', color: '--accent', values: pick('memory_bytes') }]}
-        />
-        <Plot
-          title="Stored files"
-          atMs={atMs}
-          format={size}
-          leastMax={1_000_000}
-          series={[{ name: 'on disk', color: '--violet', values: pick('disk_bytes') }]}
-        />
-        {answer.upstream_kind === 'remote' && (
+        {plots.map(({ lines, ...plot }) => (
           <Plot
-            title="Outbox"
+            key={plot.title}
+            {...plot}
             atMs={atMs}
-            format={whole}
-            isWhole
-            series={[{ name: 'waiting', color: '--warn', values: pick('outbox') }]}
+            series={lines.map(([name, color, figure]) => ({
+              name,
+              color,
+              values: samples.map((sample) => sample[figure]),
+            }))}
           />
-        )}
-        {answer.upstream_kind === 'remote' && (
-          <Plot
-            title="Streams of the upstream"
-            atMs={atMs}
-            format={whole}
-            isWhole
-            series={[{ name: 'open', color: '--run', values: pick('upstream_streams') }]}
-          />
-        )}
+        ))}
       </div>
       <h2>Limits {answer.servers > 1 && <small>{nameOfServer(answer, answer.server)}</small>}</h2>
       <ul class="limits">
@@ -213,13 +180,4 @@ function Figures({ answer }: { readonly answer: ServerAnswer }) {
 
 function percent(share: number): string {
   return share > 0 && share < 1 ? '< 1 %' : `${Math.round(share)} %`;
-}
-
-function Fact({ name, value }: { readonly name: string; readonly value: string }) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>{value}</dd>
-    </div>
-  );
 }

@@ -1,11 +1,14 @@
 import type { OtherServer } from '../../src/console/api-types.ts';
 import { count, dateTime, duration, plural, size } from '../lib/format.ts';
+import { Table } from '../lib/ui.tsx';
 import { now } from '../state.ts';
 
 /** The name of a server's machine, and of its process where there may be several on one. */
 export function nameOfServer({ server, host }: OtherServer, own: string): string {
   return `${host} · ${server.slice(0, 4)}${server === own ? ', which answered this page' : ''}`;
 }
+
+const COLUMNS = ['Server', 'Version', 'Up since', 'Sockets', 'Calls a second', 'p95', 'Memory'];
 
 /** All servers over one ledger, with their latest figures; the plots are of the one that is chosen. */
 export function Servers({
@@ -25,35 +28,20 @@ export function Servers({
   const missing = total - servers.length;
   return (
     <>
-      <h2 id="servers">
+      <h2>
         Servers <small>{count(total)}</small>
       </h2>
-      <div class="table-box servers" role="region" aria-labelledby="servers" tabIndex={0}>
-        <table class="plain-table">
-          <thead>
-            <tr>
-              <th scope="col">Server</th>
-              <th scope="col">Version</th>
-              <th scope="col">Up since</th>
-              <th scope="col">Sockets</th>
-              <th scope="col">Calls a second</th>
-              <th scope="col">p95</th>
-              <th scope="col">Memory</th>
-            </tr>
-          </thead>
-          <tbody>
-            {servers.map((server) => (
-              <ServerRow
-                key={server.server}
-                server={server}
-                name={nameOfServer(server, own)}
-                isShown={server.server === shown}
-                onChoose={() => onChoose(server.server)}
-              />
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table label="Servers" columns={COLUMNS}>
+        {servers.map((server) => (
+          <ServerRow
+            key={server.server}
+            server={server}
+            name={nameOfServer(server, own)}
+            isShown={server.server === shown}
+            onChoose={() => onChoose(server.server)}
+          />
+        ))}
+      </Table>
       {missing > 0 && (
         <p class="muted">
           {plural(missing, 'server')} more: figures come within twenty seconds of a start.
