@@ -1,17 +1,16 @@
-import type {
-  CodeOptions,
-  FileInput,
-  OutputRef,
-  Plan,
-  Step,
-  WorkflowFile,
-  StepOf,
+import {
+  type CodeOptions,
+  type FileInput,
+  type OutputRef,
+  type Plan,
+  type StepWriters,
+  type WorkflowFile,
+  stepLines,
 } from './session-plan.ts';
 
 /** The session as a bash script around curl and jq. */
 export function curlCode(plan: Plan, options: CodeOptions): string {
-  const steps = plan.steps.map((step) => stepText(step, options)).join('\n');
-  return `${head(plan, options)}\n${steps}`;
+  return `${head(plan, options)}\n${stepLines(plan, options, WRITERS).join('\n')}`;
 }
 
 /** Secrets reach curl and the request body by pipes: arguments of a process are seen by all. */
@@ -71,47 +70,42 @@ output() { # JOB NODE INDEX: prints the asset's id
 `;
 }
 
-function stepText(step: Step, options: CodeOptions): string {
-  switch (step.kind) {
-    case 'upload': {
-      const { variable, path, filePath, contentType } = step.file;
-      return `${variable}=$(upload ${[path, filePath, contentType].map(shell).join(' ')})\n`;
-    }
-    case 'submit':
-      return submitCode(step, options);
-    case 'refused':
-      return refusedCode(step, options);
-    case 'until-running':
-      return `until_running "$${step.job}"\n`;
-    case 'pause':
-      return `sleep ${step.seconds}\n`;
-    case 'cancel':
-      return `api -X POST "$base/jobs/$${step.job}/cancel" > /dev/null\n`;
-    case 'wait':
-      return waitCode(step);
-    case 'download':
-      return `api --location -o "$out"/${shell(step.path)} "$base/assets/$(${outputCode(step.place)})/content"\n`;
-  }
-}
-
-function submitCode(step: StepOf<'submit'>, { workflows }: CodeOptions): string {
-  const { job, workflow, needsPartnerKey } = step;
-  const { lookups, submission, text } = submissionCode(workflow, workflows);
-  const partner = needsPartnerKey
-    ? `extra_data=$(printf ',"extra_data":{"api_key_comfy_org":"%s"}' "\${COMFY_PARTNER_API_KEY:?is not set}")\n`
-    : '';
-  return `${lookups}${partner}${job}=$(${submission}${text})\n${needsPartnerKey ? 'extra_data=\n' : ''}echo "${job}: $${job}"\n`;
-}
-
-function refusedCode({ name, workflow }: StepOf<'refused'>, { workflows }: CodeOptions): string {
-  const { lookups, submission, text } = submissionCode(workflow, workflows);
-  return `${lookups}if ${name}=$(${submission} 2>&1${text}); then
+const WRITERS: StepWriters = {
+  upload({ file: { variable, path, filePath, contentType } }) {
+    return [`${variable}=$(upload ${[path, filePath, contentType].map(shell).join(' ')})\n`];
+  },
+  submit({ job, workflow, needsPartnerKey }, { workflows }) {
+    const { lookups, submission, text } = submissionCode(workflow, workflows);
+    const partner = needsPartnerKey
+      ? `extra_data=$(printf ',"extra_data":{"api_key_comfy_org":"%s"}' "\${COMFY_PARTNER_API_KEY:?is not set}")\n`
+      : '';
+    return [
+      `${lookups}${partner}${job}=$(${submission}${text})\n${needsPartnerKey ? 'extra_data=\n' : ''}echo "${job}: $${job}"\n`,
+    ];
+  },
+  refused({ name, workflow }, { workflows }) {
+    const { lookups, submission, text } = submissionCode(workflow, workflows);
+    return [
+      `${lookups}if ${name}=$(${submission} 2>&1${text}); then
   echo "${name} is accepted now: $${name}"
 else
   echo "${name}: $${name}"
 fi
-`;
-}
+`,
+    ];
+  },
+  'until-running': ({ job }) => [`until_running "$${job}"\n`],
+  pause: ({ seconds }) => [`sleep ${seconds}\n`],
+  cancel: ({ job }) => [`api -X POST "$base/jobs/$${job}/cancel" > /dev/null\n`],
+  wait: ({ job, ended }) => [
+    ended === 'succeeded'
+      ? `test "$(wait_for "$${job}")" = succeeded\n`
+      : `echo "${job}: $(wait_for "$${job}")"\n`,
+  ],
+  download: ({ place, path }) => [
+    `api --location -o "$out"/${shell(path)} "$base/assets/$(${outputCode(place)})/content"\n`,
+  ],
+};
 
 /** The pipe that submits a workflow, and the lines that go before it and after it. */
 function submissionCode(workflow: WorkflowFile, workflows: CodeOptions['workflows']) {
@@ -133,11 +127,6 @@ function lookupCode({ from }: FileInput, at: number): string {
   const asset =
     from.kind === 'file' ? `"$${from.file.variable}"` : `"$(${outputCode(from.place)})"`;
   return `ref_${at}=$(reference ${asset})\n`;
-}
-
-function waitCode({ job, ended }: StepOf<'wait'>): string {
-  if (ended !== 'succeeded') return `echo "${job}: $(wait_for "$${job}")"\n`;
-  return `test "$(wait_for "$${job}")" = succeeded\n`;
 }
 
 function outputCode({ job, node, index }: OutputRef): string {

@@ -11,13 +11,7 @@ const PARTNER_KEY = 'api_key_comfy_org';
 /** The v2 steps that do what a client did in v1. */
 export function planFrom(session: Session): Plan {
   const planner = createPlanner(session);
-  for (const event of session.events) {
-    if (event.kind === 'upload') planner.upload(event);
-    else if (event.kind === 'submit') planner.submit(event);
-    else if (event.kind === 'download') planner.download(event);
-    else if (event.kind === 'cancel') planner.cancel(event);
-    else planner.refused(event);
-  }
+  for (const event of session.events) planner[event.kind](event as never);
   return planner.finish();
 }
 

@@ -1,19 +1,19 @@
 import { posix } from 'node:path';
-import type {
-  CodeOptions,
-  LocalFile,
-  OutputRef,
-  Plan,
-  Step,
-  WorkflowFile,
-  StepOf,
+import {
+  type CodeOptions,
+  type LocalFile,
+  type OutputRef,
+  type Plan,
+  type StepWriters,
+  type WorkflowFile,
+  stepLines,
 } from './session-plan.ts';
 
 const INDENT = '    ';
 
 /** The session as a program for `comfy-sdk`, whose integers have no end: workflows pass unharmed. */
 export function pythonCode(plan: Plan, options: CodeOptions): string {
-  const steps = plan.steps.flatMap((step) => stepLines(step, plan, options));
+  const steps = stepLines(plan, options, WRITERS);
   const body = steps.length === 0 ? ['pass'] : steps;
   return `${head(plan, options)}${body.map((line) => `${INDENT}${line}\n`).join('')}`;
 }
@@ -44,42 +44,44 @@ with Comfy() as client:
 `;
 }
 
-function stepLines(step: Step, { usedSocket }: Plan, { workflows }: CodeOptions): string[] {
-  switch (step.kind) {
-    case 'upload':
-      return [`${step.file.variable} = ${assetCode(step.file)}`, `${step.file.variable}.commit()`];
-    case 'submit':
-      return submitLines(step, workflows);
-    case 'refused':
-      return refusedLines(step, workflows);
-    case 'until-running':
-      return [`while ${step.job}.refresh().status == "queued":`, `${INDENT}time.sleep(0.2)`];
-    case 'pause':
-      return [`time.sleep(${step.seconds})`];
-    case 'cancel':
-      return [`${step.job}.cancel()`];
-    case 'wait':
-      return waitLines(step, usedSocket);
-    case 'download':
-      return [`${outputCode(step.place)}.to_file(OUT / ${text(step.path)})`];
-  }
-}
+const WRITERS: StepWriters = {
+  upload: ({ file }) => [`${file.variable} = ${assetCode(file)}`, `${file.variable}.commit()`],
+  submit({ job, workflow, needsPartnerKey }, { workflows }) {
+    const key = needsPartnerKey ? ', api_key=os.environ["COMFY_PARTNER_API_KEY"]' : '';
+    return [
+      ...workflowLines(workflow, workflows),
+      `${job} = client.submit(workflow${key})`,
+      `print("${job}:", ${job}.id)`,
+    ];
+  },
+  refused: ({ name, workflow }, { workflows }) => [
+    ...workflowLines(workflow, workflows),
+    'try:',
+    `${INDENT}print("${name} is accepted now:", client.submit(workflow).id)`,
+    'except ComfyError as refusal:',
+    `${INDENT}print("${name}:", refusal.code, refusal)`,
+  ],
+  'until-running': ({ job }) => [
+    `while ${job}.refresh().status == "queued":`,
+    `${INDENT}time.sleep(0.2)`,
+  ],
+  pause: ({ seconds }) => [`time.sleep(${seconds})`],
+  cancel: ({ job }) => [`${job}.cancel()`],
+  // Events are shown only; polling decides when a job has ended.
+  wait: ({ job, ended }, { usedSocket }) => [
+    ...(usedSocket
+      ? [`for event in ${job}.events():`, `${INDENT}print("${job}:", type(event).__name__)`]
+      : []),
+    ended === 'succeeded' ? `${job}.result()` : `print("${job}:", ${job}.wait().status)`,
+  ],
+  download: ({ place, path }) => [`${outputCode(place)}.to_file(OUT / ${text(path)})`],
+};
 
 /** Files go by their base name; what lay in a folder has to say so. */
 function assetCode({ path, filePath, contentType }: LocalFile): string {
   if (posix.basename(path) === filePath) return `client.assets.from_file(HERE / ${text(path)})`;
   const more = `filename=${text(filePath)}, content_type=${text(contentType)}`;
   return `client.assets.from_bytes((HERE / ${text(path)}).read_bytes(), ${more})`;
-}
-
-function submitLines(step: StepOf<'submit'>, workflows: CodeOptions['workflows']): string[] {
-  const { job, workflow, needsPartnerKey } = step;
-  const key = needsPartnerKey ? ', api_key=os.environ["COMFY_PARTNER_API_KEY"]' : '';
-  return [
-    ...workflowLines(workflow, workflows),
-    `${job} = client.submit(workflow${key})`,
-    `print("${job}:", ${job}.id)`,
-  ];
 }
 
 function workflowLines(workflow: WorkflowFile, workflows: CodeOptions['workflows']): string[] {
@@ -97,26 +99,6 @@ function workflowLines(workflow: WorkflowFile, workflows: CodeOptions['workflows
       return `workflow.set_input(${text(node)}, ${text(input)}, ${value})`;
     }),
   ];
-}
-
-function refusedLines(step: StepOf<'refused'>, workflows: CodeOptions['workflows']): string[] {
-  const { name, workflow } = step;
-  return [
-    ...workflowLines(workflow, workflows),
-    'try:',
-    `${INDENT}print("${name} is accepted now:", client.submit(workflow).id)`,
-    'except ComfyError as refusal:',
-    `${INDENT}print("${name}:", refusal.code, refusal)`,
-  ];
-}
-
-/** Events are shown only; polling decides when a job has ended. */
-function waitLines({ job, ended }: StepOf<'wait'>, usedSocket: boolean): string[] {
-  const watch = usedSocket
-    ? [`for event in ${job}.events():`, `${INDENT}print("${job}:", type(event).__name__)`]
-    : [];
-  if (ended === 'succeeded') return [...watch, `${job}.result()`];
-  return [...watch, `print("${job}:", ${job}.wait().status)`];
 }
 
 function outputCode({ job, node, index }: OutputRef): string {

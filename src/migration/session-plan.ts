@@ -51,7 +51,7 @@ export type Step =
   | { readonly kind: 'wait'; readonly job: string; readonly ended: JobStatus }
   | { readonly kind: 'download'; readonly place: OutputRef; readonly path: string };
 
-export type StepOf<Kind> = Step & { readonly kind: Kind };
+type StepOf<Kind> = Step & { readonly kind: Kind };
 
 /** A session as v2 steps, in their order. */
 export type Plan = {
@@ -69,3 +69,20 @@ export type CodeOptions = {
   /** Files lie `beside` the code, or workflows stand `inside` it. */
   readonly workflows: 'beside' | 'inside';
 };
+
+type Program = Pick<Plan, 'usedSocket'> & Pick<CodeOptions, 'workflows'>;
+type StepWriter<One> = (step: One, program: Program) => readonly string[];
+/** Writes a step of each kind in one language. */
+export type StepWriters = { readonly [Kind in Step['kind']]: StepWriter<StepOf<Kind>> };
+
+/** The lines of all steps. */
+export function stepLines(
+  { steps, usedSocket }: Plan,
+  { workflows }: CodeOptions,
+  writers: StepWriters,
+): readonly string[] {
+  return steps.flatMap((step) => {
+    const write = writers[step.kind] as StepWriter<Step>;
+    return write(step, { usedSocket, workflows });
+  });
+}

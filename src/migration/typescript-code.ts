@@ -1,17 +1,17 @@
 import { posix } from 'node:path';
-import type {
-  CodeOptions,
-  LocalFile,
-  OutputRef,
-  Plan,
-  Step,
-  WorkflowFile,
-  StepOf,
+import {
+  type CodeOptions,
+  type LocalFile,
+  type OutputRef,
+  type Plan,
+  type StepWriters,
+  type WorkflowFile,
+  stepLines,
 } from './session-plan.ts';
 
 /** The session as a program for `@comfyorg/sdk`. */
 export function typescriptCode(plan: Plan, options: CodeOptions): string {
-  const steps = plan.steps.flatMap((step) => stepLines(step, plan, options));
+  const steps = stepLines(plan, options, WRITERS);
   return `${head(plan, options)}\n${steps.map((line) => `${line}\n`).join('')}`;
 }
 
@@ -46,51 +46,21 @@ function exactly(_key: string, value: unknown, context?: { source?: string }): u
 }
 `;
 
-function stepLines(step: Step, { usedSocket }: Plan, { workflows }: CodeOptions): string[] {
-  switch (step.kind) {
-    case 'upload':
-      return [
-        `const ${step.file.variable} = ${assetCode(step.file)};`,
-        `await ${step.file.variable}.commit();`,
-      ];
-    case 'submit':
-      return submitLines(step, workflows);
-    case 'refused':
-      return refusedLines(step, workflows);
-    case 'until-running':
-      return [`while ((await ${step.job}.refresh()).status === 'queued') await sleep(200);`];
-    case 'pause':
-      return [`await sleep(${step.seconds * 1000});`];
-    case 'cancel':
-      return [`await ${step.job}.cancel();`];
-    case 'wait':
-      return waitLines(step, usedSocket);
-    case 'download':
-      return [`await ${outputCode(step.place)}.toFile(join(out, ${text(step.path)}));`];
-  }
-}
-
-/** Files go by their base name; what lay in a folder has to say so. */
-function assetCode({ path, filePath, contentType }: LocalFile): string {
-  if (posix.basename(path) === filePath) return `client.assets.fromFile(here(${text(path)}))`;
-  const more = `{ filename: ${text(filePath)}, contentType: ${text(contentType)} }`;
-  return `client.assets.fromBytes(await readFile(here(${text(path)})), ${more})`;
-}
-
-function submitLines(step: StepOf<'submit'>, workflows: CodeOptions['workflows']): string[] {
-  const { job, workflow, needsPartnerKey } = step;
-  const name = `workflow${job.replace('job', '')}`;
-  const key = needsPartnerKey ? ', { apiKey: process.env.COMFY_PARTNER_API_KEY }' : '';
-  return [
-    ...workflowLines(name, workflow, workflows),
-    `const ${job} = await client.submit(${name}${key});`,
-    `console.log('${job}:', ${job}.id);`,
-  ];
-}
-
-function refusedLines(step: StepOf<'refused'>, workflows: CodeOptions['workflows']): string[] {
-  const { name, workflow } = step;
-  return [
+const WRITERS: StepWriters = {
+  upload: ({ file }) => [
+    `const ${file.variable} = ${assetCode(file)};`,
+    `await ${file.variable}.commit();`,
+  ],
+  submit({ job, workflow, needsPartnerKey }, { workflows }) {
+    const name = `workflow${job.replace('job', '')}`;
+    const key = needsPartnerKey ? ', { apiKey: process.env.COMFY_PARTNER_API_KEY }' : '';
+    return [
+      ...workflowLines(name, workflow, workflows),
+      `const ${job} = await client.submit(${name}${key});`,
+      `console.log('${job}:', ${job}.id);`,
+    ];
+  },
+  refused: ({ name, workflow }, { workflows }) => [
     ...workflowLines(name, workflow, workflows),
     `await client.submit(${name}).then(`,
     `  (job) => console.log('${name} is accepted now:', job.id),`,
@@ -99,7 +69,29 @@ function refusedLines(step: StepOf<'refused'>, workflows: CodeOptions['workflows
     `    console.log('${name}:', refusal.code, refusal.message);`,
     `  },`,
     `);`,
-  ];
+  ],
+  'until-running': ({ job }) => [
+    `while ((await ${job}.refresh()).status === 'queued') await sleep(200);`,
+  ],
+  pause: ({ seconds }) => [`await sleep(${seconds * 1000});`],
+  cancel: ({ job }) => [`await ${job}.cancel();`],
+  // Events are shown only; polling decides when a job has ended.
+  wait: ({ job, ended }, { usedSocket }) => [
+    ...(usedSocket
+      ? [`for await (const event of ${job}.events()) console.log('${job}:', event.kind);`]
+      : []),
+    ...(ended === 'succeeded'
+      ? [`await ${job}.result();`]
+      : [`await ${job}.wait();`, `console.log('${job}:', ${job}.status);`]),
+  ],
+  download: ({ place, path }) => [`await ${outputCode(place)}.toFile(join(out, ${text(path)}));`],
+};
+
+/** Files go by their base name; what lay in a folder has to say so. */
+function assetCode({ path, filePath, contentType }: LocalFile): string {
+  if (posix.basename(path) === filePath) return `client.assets.fromFile(here(${text(path)}))`;
+  const more = `{ filename: ${text(filePath)}, contentType: ${text(contentType)} }`;
+  return `client.assets.fromBytes(await readFile(here(${text(path)})), ${more})`;
 }
 
 function workflowLines(
@@ -127,15 +119,6 @@ function workflowCode(workflow: WorkflowFile, workflows: CodeOptions['workflows'
   return workflows === 'inside'
     ? `client.workflows.fromString(${json})`
     : `await client.workflows.fromFile(here(${text(path)}))`;
-}
-
-/** Events are shown only; polling decides when a job has ended. */
-function waitLines({ job, ended }: StepOf<'wait'>, usedSocket: boolean): string[] {
-  const watch = usedSocket
-    ? [`for await (const event of ${job}.events()) console.log('${job}:', event.kind);`]
-    : [];
-  if (ended === 'succeeded') return [...watch, `await ${job}.result();`];
-  return [...watch, `await ${job}.wait();`, `console.log('${job}:', ${job}.status);`];
 }
 
 function outputCode({ job, node, index }: OutputRef): string {

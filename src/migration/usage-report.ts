@@ -82,19 +82,13 @@ function verdictOn(routes: readonly ReportedCall[]): Pick<ReportedClient, 'verdi
 
 /** Calls that v2 lacks the same of are named together. */
 function reasonsFor(calls: readonly ReportedCall[]): readonly string[] {
-  const routes = new Map<string, string[]>();
-  for (const { route, lacks } of calls) {
-    const text = lacks ?? '';
-    routes.set(text, [...(routes.get(text) ?? []), route]);
-  }
-  return [...routes].map(([text, names]) => `${names.join(', ')}: ${text}`);
+  return groupBy(calls, ({ lacks }) => lacks ?? '').map(
+    (group) => `${group.map(({ route }) => route).join(', ')}: ${group[0].lacks ?? ''}`,
+  );
 }
 
-function groupBy(
-  rows: readonly CallCount[],
-  keyOf: (row: CallCount) => string,
-): (readonly [CallCount, ...CallCount[]])[] {
-  const groups = new Map<string, [CallCount, ...CallCount[]]>();
+function groupBy<T>(rows: readonly T[], keyOf: (row: T) => string): [T, ...T[]][] {
+  const groups = new Map<string, [T, ...T[]]>();
   for (const row of rows) {
     const group = groups.get(keyOf(row));
     if (group) group.push(row);
@@ -133,7 +127,9 @@ type ClientGroup = { readonly user: string; readonly agent: string; readonly row
  * user's only program.
  */
 function clientsIn(rows: readonly CallCount[]): readonly ClientRows[] {
-  const groups = groupsOf(rows);
+  const groups = groupBy(rows, ({ user, agent }) => `${user}\0${agent}`).map(
+    (calls): ClientGroup => ({ user: calls[0].user, agent: calls[0].agent, rows: calls }),
+  );
   const programs = groups.filter(({ rows: calls }) => !calls.every(isSocket));
   const owned = new Map(programs.map((group) => [group, [...group.rows]]));
   const ownerless: ClientGroup[] = [];
@@ -158,18 +154,6 @@ function clientsIn(rows: readonly CallCount[]): readonly ClientRows[] {
 
 function isSocket({ route }: CallCount): boolean {
   return route === 'GET /ws';
-}
-
-function groupsOf(rows: readonly CallCount[]): readonly ClientGroup[] {
-  const groups = new Map<string, ClientGroup>();
-  for (const row of rows) {
-    const { user, agent } = row;
-    const key = `${user}\0${agent}`;
-    const group = groups.get(key) ?? { user, agent, rows: [] };
-    groups.set(key, group);
-    group.rows.push(row);
-  }
-  return [...groups.values()];
 }
 
 /** Finds the program that opened a socket, among those of its user. */
