@@ -8,7 +8,7 @@ import {
   createLocalSharedLog,
 } from '../observability/log-subscriptions.ts';
 import { type PromptEventLog, createLocalEventLog } from '../prompts/prompt-event-log.ts';
-import { type SharedCounter, createCounter } from '../prompts/submission.ts';
+import type { SharedCounter } from '../prompts/submission.ts';
 import type { Prompts } from '../prompts/prompts.ts';
 
 /** The prompt event log: of this process alone, or shared by all processes of this ledger. */
@@ -46,7 +46,10 @@ export async function openPromptCounter({
   ledger,
 }: Pick<Store, 'links' | 'ledger'>): Promise<SharedCounter> {
   const first = Math.floor((await ledger.prompts.highestNumber()) + 1);
-  if (!links) return createCounter(first);
+  if (!links) {
+    let number = first;
+    return { next: () => number++ };
+  }
   const { openSharedCounter } = await import('../replication/prompt-counter.ts');
   return openSharedCounter(links, first);
 }

@@ -29,7 +29,7 @@ import { runCommand } from './shared-options.ts';
 import { refuseShape } from '../translate/prompt-refusal.ts';
 import { partnerCredentialsOf } from '../translate/partner-credentials.ts';
 import { V1Error } from '../dialects/errors.ts';
-import { type Submission, createCounter, readSubmission } from '../prompts/submission.ts';
+import { type Submission, readSubmission } from '../prompts/submission.ts';
 
 type Settings = Pick<Flags, (typeof SERVER_OPTIONS)[number]> & {
   readonly inputDirectory?: string;
@@ -229,7 +229,7 @@ function parseObject(text: string): JsonObject {
 
 function parseSubmission(body: JsonObject): Submission {
   try {
-    return readSubmission(body, createCounter(0));
+    return readSubmission(body, 0);
   } catch (cause) {
     if (!(cause instanceof V1Error)) throw cause;
     throw new Error(`v1 would refuse it: ${cause.fault.message}`, { cause });

@@ -44,7 +44,6 @@ export function createExternalJobImporter(options: ExternalJobImporterOptions) {
         graph,
         extraData,
         targets: [],
-        isResumed: false,
         isV2Job: true,
       },
       caller,

@@ -8,20 +8,13 @@ import { type PendingReason, type WaitReason, isInOutbox } from './pending-reaso
 import { byCreation, byQueueOrder } from './queue-order.ts';
 
 /** The part of a live prompt that is known when it is submitted, or read from its record. */
-export type NewLivePrompt = {
-  readonly key: string;
-  readonly promptId: string;
-  readonly number: number;
-  readonly clientId: string | null;
-  readonly createdAtMs: number;
-  readonly graph: Graph;
+export type NewLivePrompt = Pick<
+  LivePrompt,
+  'key' | 'promptId' | 'number' | 'clientId' | 'createdAtMs' | 'graph' | 'extraData' | 'targets'
+> & {
   /** The JSON of graph and extra data, where it exists already. */
   readonly graphJson?: string;
-  readonly extraData: JsonObject;
   readonly extraDataJson?: string;
-  readonly targets: readonly string[];
-  /** The process that accepted it has ended. */
-  readonly isResumed: boolean;
   /** It was submitted through v2; its caller follows v2 events. */
   readonly isV2Job?: boolean;
 };
@@ -39,7 +32,8 @@ export class LivePrompt {
   readonly createdAtMs: number;
   readonly lazy: { readonly graph: LazyJson<Graph>; readonly extraData: LazyJson<JsonObject> };
   targets: readonly string[];
-  isResumed: boolean;
+  /** The process that accepted it has ended. */
+  isResumed = false;
   readonly isV2Job: boolean;
   /** The caller's credential, if any, is in memory only. */
   caller: Caller;
@@ -74,7 +68,6 @@ export class LivePrompt {
       extraData: createLazyJson(newPrompt.extraData, newPrompt.extraDataJson),
     };
     this.targets = newPrompt.targets;
-    this.isResumed = newPrompt.isResumed;
     this.isV2Job = newPrompt.isV2Job ?? false;
     this.caller = connection.caller;
     this.channel = connection.channel;

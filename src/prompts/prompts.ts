@@ -6,12 +6,10 @@ import type { PromptContext } from './context.ts';
 import { createJobCanceller } from './follow/cancel-job.ts';
 import { Follower } from './follow/follower.ts';
 import type { ReplaceLostJob } from './follow/missing-job.ts';
-import { createRemovePrompt } from './follow/remove-prompt.ts';
 import { createExternalJobImporter } from './import-external-job.ts';
 import { createMarkFetched, createMarkJobFetched } from './mark-fetched.ts';
 import { PromptResumption } from './resume.ts';
 import { createDuplicateIds } from './submit/duplicate-ids.ts';
-import { createFailWithoutJob } from './submit/fail-without-job.ts';
 import { createLateJobs } from './submit/late-jobs.ts';
 import { createLinkJob } from './submit/link-job.ts';
 import { Outbox } from './submit/outbox.ts';
@@ -29,38 +27,22 @@ type PromptsOptions = Omit<PromptContext, 'retryPolicy'> & {
 };
 
 /**
- * The life of prompts from their `POST` to their history. Each part takes what it needs of the context,
- * and the parts that are named.
+ * The life of prompts from their `POST` to their history. Each part takes what it names of the context and of the
+ * parts before it.
  */
 export function createPrompts(options: PromptsOptions) {
   const retryPolicy = { ...DEFAULT_RETRY_POLICY, ...options.retryPolicy };
   const context: PromptContext = { ...options, retryPolicy };
   const following = createFollowing(context, (...missing) => submitting.replaceLostJob(...missing));
-  const { follower, jobCanceller, removePrompt, failWithoutJob } = following;
-  const submitting = createSubmitting(context, following);
-  const { outbox, submissionRecovery, lateJobs } = submitting;
-  const { cancel, cancelRequested } = createCancel({
-    ...context,
-    outbox,
-    submissionRecovery,
-    follower,
-    jobCanceller,
-  });
-  const resumption = new PromptResumption({
-    ...context,
-    follower,
-    outbox,
-    submissionRecovery,
-    jobCanceller,
-    removePrompt,
-    failWithoutJob,
-    onCancelRequested: cancelRequested,
-  });
-  const externalJobs = createExternalJobImporter({ ...context, follower, jobCanceller });
+  const submitting = createSubmitting(following);
+  const { follower, jobCanceller, outbox, submissionRecovery, lateJobs } = submitting;
+  const { cancel, cancelRequested } = createCancel(submitting);
+  const resumption = new PromptResumption({ ...submitting, onCancelRequested: cancelRequested });
+  const externalJobs = createExternalJobImporter(following);
   const markFetched = createMarkFetched(context);
   return {
     externalJobs,
-    acceptor: createAcceptService(context, following, submitting, resumption),
+    acceptor: createAcceptService(submitting, resumption),
     cancel,
     markFetched,
     markJobFetched: createMarkJobFetched({ ...context, markFetched }),
@@ -91,61 +73,31 @@ type Submitting = ReturnType<typeof createSubmitting>;
 function createFollowing(context: PromptContext, replaceLostJob: ReplaceLostJob) {
   const follower = new Follower({ ...context, replaceLostJob });
   const jobCanceller = createJobCanceller(context);
-  const removePrompt = createRemovePrompt({ ...context, follower });
-  const failWithoutJob = createFailWithoutJob({ follower, removePrompt });
   const linkJob = createLinkJob({ ...context, follower, jobCanceller });
-  return { follower, jobCanceller, removePrompt, failWithoutJob, linkJob };
+  return { ...context, follower, jobCanceller, linkJob };
 }
 
 /** From the `POST` of a prompt to its job. */
-function createSubmitting(context: PromptContext, following: Following) {
-  const { follower, linkJob, removePrompt, failWithoutJob } = following;
-  const sender = createSubmissionSender(context);
-  const submissionRetry = createSubmissionRetry({ ...context, sender });
-  const lateJobs = createLateJobs({ ...context, submissionRetry });
-  const submissionRecovery = new SubmissionRecovery({
-    ...context,
-    submissionRetry,
-    follower,
-    linkJob,
-    removePrompt,
-    failWithoutJob,
-    lateJobs,
-  });
-  const outbox = new Outbox({
-    ...context,
-    follower,
-    sender,
-    submissionRetry,
-    submissionRecovery,
-    linkJob,
-    failWithoutJob,
-    lateJobs,
-  });
-  const replaceLostJob = createReplaceLostJob({ ...context, outbox });
-  return { sender, submissionRecovery, outbox, lateJobs, replaceLostJob };
+function createSubmitting(following: Following) {
+  const sender = createSubmissionSender(following);
+  const submissionRetry = createSubmissionRetry({ ...following, sender });
+  const lateJobs = createLateJobs({ ...following, submissionRetry });
+  const sending = { ...following, sender, submissionRetry, lateJobs };
+  const submissionRecovery = new SubmissionRecovery(sending);
+  const outbox = new Outbox({ ...sending, submissionRecovery });
+  const replaceLostJob = createReplaceLostJob({ ...following, outbox });
+  return { ...sending, submissionRecovery, outbox, replaceLostJob };
 }
 
-function createAcceptService(
-  context: PromptContext,
-  { follower, linkJob }: Following,
-  { sender, outbox, submissionRecovery }: Submitting,
-  resumption: PromptResumption,
-) {
-  const { files } = context.ledger;
+function createAcceptService(submitting: Submitting, resumption: PromptResumption) {
+  const { uploadFolderOf } = submitting;
+  const { files } = submitting.ledger;
   const discover = (key: string) => resumption.discover(key);
   return createAcceptor({
-    ...context,
-    duplicateIds: createDuplicateIds({ ...context, follower, discover }),
-    fileResolver: createFileResolver({ ...context, files }),
-    refuseForeignFolders: createFolderCheck({ files, uploadFolderOf: context.uploadFolderOf }),
-    draftSubmitter: new DraftSubmitter({
-      ...context,
-      follower,
-      sender,
-      linkJob,
-      outbox,
-      submissionRecovery,
-    }),
+    ...submitting,
+    duplicateIds: createDuplicateIds({ ...submitting, discover }),
+    fileResolver: createFileResolver({ ...submitting, files }),
+    refuseForeignFolders: createFolderCheck({ files, uploadFolderOf }),
+    draftSubmitter: new DraftSubmitter(submitting),
   });
 }

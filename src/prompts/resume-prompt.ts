@@ -2,8 +2,7 @@ import type { PromptRow } from '../ledger/ledger.ts';
 import type { Caller } from '../protocol/job-api.ts';
 import type { PromptContext } from './context.ts';
 import type { LivePrompt } from './live-prompts.ts';
-import type { RemovePrompt } from './follow/remove-prompt.ts';
-import type { FailWithoutJob } from './submit/fail-without-job.ts';
+import { failWithoutJob } from './submit/fail-without-job.ts';
 import type { Outbox } from './submit/outbox.ts';
 import { mayHaveBeenSent, restorePlan, traceparentIn } from './submit/plan.ts';
 import type { SubmissionRecovery } from './submit/recover.ts';
@@ -16,8 +15,6 @@ export type ResumePromptOptions = Pick<PromptContext, 'ledger' | 'livePrompts' |
   readonly outbox: Outbox;
   readonly submissionRecovery: SubmissionRecovery;
   readonly jobCanceller: JobCanceller;
-  readonly removePrompt: RemovePrompt;
-  readonly failWithoutJob: FailWithoutJob;
 };
 
 /** The rest of the work, done when all prompts are in place. */
@@ -29,13 +26,13 @@ export async function resumePrompt(
   prompt: LivePrompt,
   caller: Caller,
 ): Promise<NextStep | undefined> {
-  const { ledger, livePrompts, follower, removePrompt } = options;
+  const { ledger, livePrompts, follower } = options;
   prompt.caller = caller;
   // Its log has its end, but not all that comes after it was done.
   if (!livePrompts.has(prompt)) return () => completeEnd(options, prompt);
   if (follower.resumeFinish(prompt)) return undefined;
   const row = await ledger.prompts.get(prompt.key);
-  if (!row) return () => removePrompt(prompt);
+  if (!row) return () => follower.remove(prompt);
   if (!(await follower.appendEntry(prompt, 'taken'))) return undefined;
   options.spans?.began(caller, prompt, traceparentIn(row));
   follower.releaseFrames(prompt);
@@ -46,12 +43,12 @@ export async function resumePrompt(
 
 /** A prompt that has its history needs no leader. Only one that was refused leaves no record. */
 async function completeEnd(
-  { ledger, follower, removePrompt }: ResumePromptOptions,
+  { ledger, follower }: ResumePromptOptions,
   prompt: LivePrompt,
 ): Promise<void> {
   const row = await ledger.prompts.get(prompt.key);
   if (row?.state === 'done') await follower.appendEntry(prompt, 'recorded');
-  else await removePrompt(prompt);
+  else await follower.remove(prompt);
 }
 
 function resumeFollowing(
@@ -72,7 +69,7 @@ function resumeSubmission(
   prompt: LivePrompt,
   row: PromptRow,
 ): NextStep {
-  const { outbox, submissionRecovery, follower, failWithoutJob } = options;
+  const { outbox, submissionRecovery, follower } = options;
   const plan = restorePlan(row, prompt.caller);
   const clientKnows = clientKnowsOf(row);
   const isAmbiguous = mayHaveBeenSent(row);
@@ -81,7 +78,7 @@ function resumeSubmission(
     return () => void follower.finishWithoutJob(prompt, { kind: 'canceled' });
   }
   if (lacksSecrets && !isAmbiguous)
-    return () => failWithoutJob({ prompt, clientKnows }, SECRETS_GONE);
+    return () => failWithoutJob(follower, { prompt, clientKnows }, SECRETS_GONE);
   // A prompt whose end was requested is not sent again; it may have been sent already.
   const mayResend = !prompt.cancelRequested && !lacksSecrets;
   if (clientKnows !== 'unknown' && mayResend) {

@@ -217,7 +217,6 @@ function toNewLivePrompt(row: PromptRow): NewLivePrompt {
     extraData: parseJson(row.extraDataJson) as JsonObject,
     extraDataJson: row.extraDataJson,
     targets: parseJson(row.targetsJson) as readonly string[],
-    isResumed: false,
     isV2Job: !isSubmittedThroughV1(row),
   };
 }

@@ -19,33 +19,26 @@ export type Submission = {
   readonly subfolder?: DialectRules['subfolder'];
 };
 
-/** v1's priority counter: every `POST` without a `number` takes one, refused ones too. */
-export type Counter = { next(): number };
-
-/** The same, possibly shared by several processes. */
+/**
+ * v1's priority counter, possibly of several processes: every `POST` without a `number` takes one, refused
+ * ones too.
+ */
 export type SharedCounter = { next(): number | Promise<number> };
 
 const MAX_ID_CHARS = 200;
 const MAX_CLIENT_ID_CHARS = 128;
 
-export function createCounter(first: number): Counter {
-  let value = first;
-  return { next: () => value++ };
-}
-
-/** True when reading this body takes a number from the counter; see `readSubmission`. */
+/** True when this body takes a number from the counter. */
 export function usesCounter(body: Json): boolean {
+  // v1 searches a list and a text for `number`, finds none and counts.
   if (!isJsonObject(body)) return Array.isArray(body) || typeof body === 'string';
   return !('number' in body);
 }
 
-export function readSubmission(body: Json, counter: Counter): Submission {
-  if (!isJsonObject(body)) {
-    // v1 searches a list and a text for `number`, finds none and counts.
-    if (Array.isArray(body) || typeof body === 'string') counter.next();
-    throw noPromptError();
-  }
-  const number = readNumber(body, counter);
+/** `count`: the number from the counter, where the body takes one. */
+export function readSubmission(body: Json, count: number): Submission {
+  if (!isJsonObject(body)) throw noPromptError();
+  const number = readNumber(body, count);
   if (!('prompt' in body)) throw noPromptError();
   const clientId = readClientId(body.client_id);
   const extraData = readExtraData(body.extra_data);
@@ -60,9 +53,8 @@ export function readSubmission(body: Json, counter: Counter): Submission {
 }
 
 /** `number` wins and leaves the counter alone; `front` runs before everything queued so far. */
-function readNumber(body: JsonObject, counter: Counter): number {
+function readNumber(body: JsonObject, count: number): number {
   if ('number' in body) return parseNumber(body.number);
-  const count = counter.next();
   return isTruthyInPython(body.front) && count !== 0 ? -count : count;
 }
 

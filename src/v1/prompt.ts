@@ -11,12 +11,7 @@ import { readJson } from './routing/body.ts';
 import { rulesFor } from '../dialects/dialect.ts';
 import { sendJson } from '../dialects/errors.ts';
 import { type V1Request, type V1Route, routesOf } from './routes.ts';
-import {
-  type SharedCounter,
-  createCounter,
-  readSubmission,
-  usesCounter,
-} from '../prompts/submission.ts';
+import { type SharedCounter, readSubmission, usesCounter } from '../prompts/submission.ts';
 
 /**
  * Several clients lose a job for good when its frames overtake this answer, or come before they have
@@ -86,7 +81,7 @@ async function submit(services: SubmitServices, { ctx, caller }: V1Request): Pro
   const body = await readJson(ctx, services.bodies, 'prompt');
   const count = usesCounter(body) ? await services.counter.next() : 0;
   const { subfolder } = rulesFor(ctx);
-  const submission = { subfolder, ...readSubmission(body, createCounter(count)) };
+  const submission = { subfolder, ...readSubmission(body, count) };
   // Read by the usage counter.
   ctx.state.clientId = submission.clientId ?? '';
   if (submission.promptId !== undefined) services.onSubmission?.(caller, submission.promptId);

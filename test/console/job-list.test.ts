@@ -101,7 +101,7 @@ describe('the list of jobs', () => {
   test('a live job is of the API that it was submitted through', async () => {
     const liveOf = (key: string, isV2Job: boolean): LivePrompt => {
       const identity = { key, promptId: key, number: 1, clientId: null, createdAtMs: 1 };
-      const content = { graph: {}, extraData: {}, targets: [], isResumed: false, isV2Job };
+      const content = { graph: {}, extraData: {}, targets: [], isV2Job };
       const connection = { caller: { user: 'local' }, channel: undefined as never };
       return new LivePrompt({ ...identity, ...content }, connection);
     };

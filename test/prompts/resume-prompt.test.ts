@@ -2,7 +2,6 @@
 import { expect, test } from 'vitest';
 import type { PromptRow } from '../../src/ledger/ledger.ts';
 import { type ResumePromptOptions, resumePrompt } from '../../src/prompts/resume-prompt.ts';
-import { createFailWithoutJob } from '../../src/prompts/submit/fail-without-job.ts';
 import type { LivePrompt } from '../../src/prompts/live-prompts.ts';
 
 type Case = {
@@ -43,6 +42,7 @@ async function resumed({ row = {}, intent = {}, ...more }: Case): Promise<string
       follow: note('follow'),
       finishWithoutJob: async (_: unknown, { kind }: { kind: string }) =>
         void events.push(`finish ${kind}`),
+      remove: note('remove'),
     },
     outbox: {
       add: async ({ clientKnows, mayHaveBeenSent }: Record<string, unknown>) =>
@@ -53,14 +53,9 @@ async function resumed({ row = {}, intent = {}, ...more }: Case): Promise<string
         void events.push(`recover: ${String(clientKnows)}, may resend: ${String(mayResend)}`),
     },
     jobCanceller: { cancelInBackground: () => void events.push('cancel') },
-    removePrompt: note('remove'),
   } as unknown as ResumePromptOptions;
   const prompt = { key: 'k', cancelRequested: false, ...more.prompt } as LivePrompt;
-  const step = await resumePrompt(
-    { ...options, failWithoutJob: createFailWithoutJob(options) },
-    prompt,
-    { user: 'ann' },
-  );
+  const step = await resumePrompt(options, prompt, { user: 'ann' });
   await step?.();
   return events;
 }

@@ -7,7 +7,6 @@ import { openRedisLedger } from '../../src/ledger/redis/redis-ledger.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { silentLogger } from '../../src/observability/log.ts';
 import { Follower, type FollowerOptions } from '../../src/prompts/follow/follower.ts';
-import { createRemovePrompt } from '../../src/prompts/follow/remove-prompt.ts';
 import { createLivePrompts, type LivePrompt } from '../../src/prompts/live-prompts.ts';
 import { PromptResumption, type ResumptionOptions } from '../../src/prompts/resume.ts';
 import { openRedis } from '../../src/redis/redis.ts';
@@ -50,7 +49,6 @@ export async function openPromptServer(
     follower,
     keyring: createKeyring(),
     needsCredential: () => false,
-    removePrompt: createRemovePrompt({ ...context, follower } as never),
     onCancelRequested() {},
   } as unknown as ResumptionOptions);
   await resumption.start();
@@ -73,7 +71,7 @@ export async function openPromptServer(
       await promptEventLog.claim({ key, user: USER });
       const row = rowOf(key);
       const prompt = follower.trackPrompt(
-        { ...row, graph: NO_GRAPH, extraData: {}, targets: [], isResumed: false },
+        { ...row, graph: NO_GRAPH, extraData: {}, targets: [] },
         { user: USER },
       );
       await ledger.prompts.insert(row);

@@ -27,9 +27,6 @@ export type FollowerOptions = PromptContext & {
 /** Entries that say where a prompt is; what its job does are the others. */
 type StateEntryKind = Exclude<PromptLogEntry['kind'], 'input'>;
 
-/** Stops when the signal aborts. */
-type Action = (signal: AbortSignal) => Promise<void>;
-
 /** Wait between a stream that ended early and the next attempt. */
 const RETRY_MS = { first: 250, last: 5000 } as const;
 /** The longest time from taking a prompt to answering its client. */
@@ -166,6 +163,14 @@ export class Follower {
     });
   }
 
+  /** Removes a prompt that no client knows and that made no job. */
+  async remove(prompt: LivePrompt): Promise<void> {
+    const { ledger, promptEventLog } = this.#options;
+    if (!(await this.appendEntry(prompt, 'removed'))) return;
+    await ledger.prompts.remove(prompt.key).catch(ifLeadershipLost(undefined));
+    await promptEventLog.discard(prompt.key);
+  }
+
   /** Writes the history of a prompt whose end is in its log. `false`: it is not. */
   resumeFinish(prompt: LivePrompt): boolean {
     const followed = this.#followed.get(prompt.key);
@@ -245,7 +250,7 @@ export class Follower {
     return new JobConsumer(prompt, entryApplier, this.#consumerOptions, followed);
   }
 
-  #run(followed: FollowedPrompt, action: Action): Promise<void> {
+  #run(followed: FollowedPrompt, action: (signal: AbortSignal) => Promise<void>): Promise<void> {
     const { prompt, signal } = followed;
     return this.#tasks.run(
       async () => {

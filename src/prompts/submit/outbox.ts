@@ -5,7 +5,7 @@ import type { PromptContext } from '../context.ts';
 import type { LivePrompt } from '../live-prompts.ts';
 import { type WaitReason, isInOutbox } from '../pending-reason.ts';
 import { LeadershipLost } from '../prompt-event-log.ts';
-import type { FailWithoutJob } from './fail-without-job.ts';
+import { failWithoutJob } from './fail-without-job.ts';
 import type { LateJobs } from './late-jobs.ts';
 import type { LinkJob } from './link-job.ts';
 import { OutboxQueue, type QueuedSubmission, type Reservation } from './outbox-queue.ts';
@@ -21,7 +21,6 @@ export type OutboxOptions = PromptContext & {
   readonly submissionRetry: SubmissionRetry;
   readonly submissionRecovery: SubmissionRecovery;
   readonly linkJob: LinkJob;
-  readonly failWithoutJob: FailWithoutJob;
   readonly lateJobs: Pick<LateJobs, 'cancelWhenFound'>;
 };
 
@@ -213,7 +212,7 @@ export class Outbox {
     result: RetryResult | undefined,
     failures: number,
   ): Promise<TurnResult> {
-    const { linkJob, failWithoutJob, lateJobs, retryPolicy } = this.#options;
+    const { follower, linkJob, lateJobs, retryPolicy } = this.#options;
     const refusedForNow = { waitMs: retryPolicy.retryMs.last, reason: 'refused_for_now' } as const;
     switch (result?.kind) {
       case 'accepted':
@@ -227,7 +226,7 @@ export class Outbox {
         return refusedForNow;
       case 'refused':
         if (isTemporary(result)) return refusedForNow;
-        await failWithoutJob(submission, toJobError(result));
+        await failWithoutJob(follower, submission, toJobError(result));
         // The search before it may have seen only a part of the jobs.
         if (submission.mayHaveBeenSent) lateJobs.cancelWhenFound(submission.prompt, result.plan);
         return 'done';

@@ -4,9 +4,8 @@ import type { LinkJob } from './link-job.ts';
 import type { PromptContext } from '../context.ts';
 import type { LivePrompt } from '../live-prompts.ts';
 import type { Follower } from '../follow/follower.ts';
-import type { RemovePrompt } from '../follow/remove-prompt.ts';
 import type { LateJobs } from './late-jobs.ts';
-import type { FailWithoutJob } from './fail-without-job.ts';
+import { failWithoutJob } from './fail-without-job.ts';
 import { toJobError } from './send.ts';
 import { withJitter } from './retry-policy.ts';
 import { type SubmissionPlan, withNewKey } from './plan.ts';
@@ -41,14 +40,10 @@ export type SubmissionRecoveryOptions = PromptContext & {
   readonly submissionRetry: SubmissionRetry;
   readonly follower: Follower;
   readonly linkJob: LinkJob;
-  readonly failWithoutJob: FailWithoutJob;
-  readonly removePrompt: RemovePrompt;
   readonly lateJobs: LateJobs;
 };
 
-type Recovery = {
-  readonly prompt: LivePrompt;
-  readonly clientKnows: ClientKnows;
+type Recovery = Pick<AmbiguousSubmission, 'prompt' | 'clientKnows'> & {
   plan: SubmissionPlan;
   mayResend: boolean;
   /** Since when only searching is possible. */
@@ -193,13 +188,13 @@ export class SubmissionRecovery {
 
   /** True: the prompt has its job, or was refused. */
   async #send(recovery: Recovery, lastResult: JobNotFound): Promise<boolean> {
-    const { submissionRetry, failWithoutJob, deadlineClock } = this.#options;
+    const { submissionRetry, follower, deadlineClock } = this.#options;
     const { prompt } = recovery;
     const sent = await submissionRetry.send(prompt, recovery.plan, lastResult);
     if (sent.kind === 'accepted') await this.#link(recovery, sent.plan, sent.job);
     if (sent.kind === 'refused' && recovery.state === 'searching') {
       recovery.state = 'ended';
-      await failWithoutJob(recovery, toJobError(sent));
+      await failWithoutJob(follower, recovery, toJobError(sent));
       this.#cancelLateJob(recovery);
     }
     recovery.isEngineDown = sent.kind === 'unknown' && sent.error.engineDown === true;
@@ -223,7 +218,7 @@ export class SubmissionRecovery {
 
   async #remove(recovery: Recovery): Promise<true> {
     recovery.state = 'ended';
-    await this.#options.removePrompt(recovery.prompt);
+    await this.#options.follower.remove(recovery.prompt);
     this.#cancelLateJob(recovery);
     return true;
   }
@@ -253,17 +248,13 @@ export class SubmissionRecovery {
 }
 
 function createRecovery(ambiguous: AmbiguousSubmission, nowMs: number): Recovery {
-  const { prompt, clientKnows, plan, mayResend, isEngineDown = false } = ambiguous;
   return {
-    prompt,
-    clientKnows,
-    plan,
-    mayResend,
+    isEngineDown: false,
+    ...ambiguous,
     searchedSinceMs: nowMs,
     lastResult: undefined,
     newKeys: 0,
     isRecorded: false,
-    isEngineDown,
     state: 'searching',
     wake: new AbortController(),
   };

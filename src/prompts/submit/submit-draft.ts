@@ -232,7 +232,7 @@ export class DraftSubmitter {
     const { plan, createdAtMs, caller, graphJson, extraDataJson } = draft;
     const { number, clientId } = draft.submission;
     const { promptKey: key, graph, extraData, outputs: targets } = plan;
-    const identity = { key, promptId, number, clientId, createdAtMs, isResumed: false };
+    const identity = { key, promptId, number, clientId, createdAtMs };
     const content = { graph, graphJson, extraData, extraDataJson, targets };
     return this.#options.follower.trackPrompt(Object.assign(identity, content), caller);
   }

@@ -52,8 +52,9 @@ async function open({ isResumed }: { readonly isResumed: boolean }) {
   });
   for (const key of ['a', 'b', 'c']) {
     const identity = { key, promptId: key, number: 1, clientId: null, createdAtMs: 0 };
-    const content = { graph: GRAPH, extraData: {}, targets: ['1'], isResumed };
+    const content = { graph: GRAPH, extraData: {}, targets: ['1'] };
     const prompt = follower.trackPrompt({ ...identity, ...content }, { user: 'u' });
+    prompt.isResumed = isResumed;
     follower.releaseFrames(prompt);
     follower.openEventStream(prompt, { jobId: key, graph: GRAPH, targets: ['1'] });
     await follower.follow(prompt);

@@ -113,7 +113,6 @@ function open({ streams = [], jobs = [] }: { streams?: Answer[]; jobs?: (Job | E
       graph: GRAPH,
       extraData: {},
       targets: ['1'],
-      isResumed: false,
     },
     { user: 'u' },
   );

@@ -72,7 +72,6 @@ function open() {
       graph: { '1': { class_type: 'SaveImageWebsocket', inputs: {} } },
       extraData: {},
       targets: ['1'],
-      isResumed: false,
     },
     { user: 'u' },
   );

@@ -1,7 +1,6 @@
 // The outbox sends the waiting prompts of a user one after the other, at the pace of the upstream.
 import { expect, onTestFinished, test } from 'vitest';
 import { silentLogger } from '../../../src/observability/log.ts';
-import { createFailWithoutJob } from '../../../src/prompts/submit/fail-without-job.ts';
 import { Outbox, type OutboxOptions } from '../../../src/prompts/submit/outbox.ts';
 import type { SubmissionPlan } from '../../../src/prompts/submit/plan.ts';
 import { LeadershipLost } from '../../../src/prompts/prompt-event-log.ts';
@@ -70,6 +69,7 @@ function open(
       async finishWithoutJob({ key }: LivePrompt, { kind }: { kind: string }) {
         events.push(`finish ${key} ${kind}`);
       },
+      remove: note('remove'),
     },
     sender: {
       async send(_caller: unknown, plan: SubmissionPlan) {
@@ -96,7 +96,6 @@ function open(
       whileLinking();
       events.push(`link ${key}`);
     },
-    removePrompt: note('remove'),
     lateJobs: {
       cancelWhenFound: ({ key }: LivePrompt, plan: SubmissionPlan) =>
         void events.push(`cancel late jobs of ${key} ${plan.promptKey}`),
@@ -111,7 +110,7 @@ function open(
     },
     log: silentLogger(),
   } as unknown as OutboxOptions;
-  const outbox = new Outbox({ ...options, failWithoutJob: createFailWithoutJob(options as never) });
+  const outbox = new Outbox(options);
   onTestFinished(() => outbox.close());
   const settled = () => clock.advance(0);
   return { outbox, clock, events, reasons, waits, settled, waiting, lost };

@@ -2,7 +2,6 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { silentLogger } from '../../../src/observability/log.ts';
 import type { RetryResult, JobSearchResult } from '../../../src/prompts/submit/retry.ts';
-import { createFailWithoutJob } from '../../../src/prompts/submit/fail-without-job.ts';
 import { DEFAULT_RETRY_POLICY } from '../../../src/prompts/submit/retry-policy.ts';
 import {
   type AmbiguousSubmission,
@@ -50,16 +49,12 @@ async function outcomeOf(
     return one;
   };
   const outcome = await new Promise<string>((resolve) => {
-    const ends = {
+    const submissionRecovery = new SubmissionRecovery({
       follower: {
         appendEntry: async () => next(records),
         finishWithoutJob: async (_: unknown, { kind }: { kind: string }) => resolve(kind),
+        remove: async () => resolve('forgotten'),
       },
-      removePrompt: async () => resolve('forgotten'),
-    };
-    const submissionRecovery = new SubmissionRecovery({
-      ...ends,
-      failWithoutJob: createFailWithoutJob(ends as never),
       submissionRetry: {
         findJob: async () => next(searches),
         async send() {

@@ -110,9 +110,9 @@ describe('a prompt that is looked for and deleted', () => {
       follower: {
         appendEntry: async () => true,
         finishWithoutJob: async (_: unknown, { kind }: { kind: string }) => void ends.push(kind),
+        remove: async () => void ends.push('forgotten'),
       },
       linkJob: async () => void ends.push('linked'),
-      removePrompt: async () => void ends.push('forgotten'),
       promptEventLog: { isLeader: () => true },
       ledger: { prompts: { setPlan: async () => {} } },
     } as unknown as SubmissionRecoveryOptions);
