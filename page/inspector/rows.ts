@@ -101,7 +101,7 @@ export function isError({ status, type, method }: NamedEntry): boolean {
   return (status !== undefined && (status >= 400 || status === 0)) || type === 'execution_error';
 }
 
-/** What a search looks through. */
+/** The texts that a search looks through. */
 function textOf(entry: NamedEntry): string {
   const { method = '', target = '', status, agent, client_id: clientId, type, text } = entry;
   const { prompt_id: promptId, job_id: jobId, sid } = entry;

@@ -1,7 +1,7 @@
 import { type ReadonlySignal, signal } from '@preact/signals';
 import { useEffect, useRef, useState } from 'preact/hooks';
 
-/** Whether a media query holds. */
+/** True while a media query holds. */
 function mediaSignal(query: string): ReadonlySignal<boolean> {
   const list = matchMedia(query);
   const holds = signal(list.matches);

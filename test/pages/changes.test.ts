@@ -80,7 +80,7 @@ describe.skipIf(notRun)(`Holdover's own page${notRun}`, { timeout: WITHIN_MS }, 
     await calls.first().waitFor();
     const { dataDir, port } = holdover;
     await holdover.kill9();
-    // What is read aloud may be the end of the job already.
+    // The text read aloud may be the end of the job already.
     await page.locator('#link', { hasText: 'away' }).waitFor();
     holdover = await startHoldover({ upstream: 'embedded', dataDir, port });
     await page.locator('#link', { hasText: 'connected' }).waitFor();
