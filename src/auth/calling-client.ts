@@ -23,15 +23,6 @@ export function isPageCall({ headers }: Pick<IncomingMessage, 'headers'>): boole
   return 'sec-fetch-site' in headers || 'sec-fetch-dest' in headers || 'comfy-user' in headers;
 }
 
-/** How HTTP libraries name themselves that follow redirects unless their program says otherwise. */
-const FOLLOWING_LIBRARY = /^(python-requests|python-urllib|python\/\S+ aiohttp|go-http-client)\//i;
-
-/** True when the library that calls follows redirects by itself. Node's `fetch` alone sends only this fetch metadata. */
-export function usesFollowingLibrary({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
-  const agent = headers['user-agent'] ?? '';
-  return 'sec-fetch-mode' in headers || FOLLOWING_LIBRARY.test(agent);
-}
-
 /**
  * True when Python's websocket-client opens a socket, as most scripts do: it names an origin and no user agent. It
  * reads, and so answers pings, only while its program waits for a message.

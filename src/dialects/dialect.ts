@@ -47,7 +47,7 @@ const RULES = {
   /** Values of `channel` in `/view` that ask for the alpha. */
   alphaChannel: ['a', 'a-or-alpha'],
   /** `/api/view`: a 302 to a link that expires. */
-  apiView: ['redirect-those-that-follow', 'redirect'],
+  apiView: ['redirect-except-browsers', 'redirect'],
   /** Answers of the settings routes: bare values and empty bodies, or `{value}`, the merged object and a 404. */
   settings: ['bare', 'wrapped'],
   /** A folder of models without a file: an empty list, or a 404. */

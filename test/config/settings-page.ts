@@ -76,7 +76,7 @@ const SECTIONS: readonly Section[] = [
     flags: ['dialect', 'view', 'preview-method', 'front-end-root'],
     notes: [
       "`--dialect`: [dialects.md](dialects.md). `--front-end-root`: [front-ends.md](front-ends.md); Holdover's own page moves to `/holdover`.",
-      'With `--view auto`, `/view` streams, and `/api/view` answers 302 to callers with a key and to libraries that follow.',
+      'With `--view auto`, `/view` streams, and `/api/view` answers 302 except to browsers.',
       "Some libraries take every picture on the socket for a result. So programs get no previews of samplers, as from the original server, unless `--preview-method` (`auto`, `latent2rgb`, `taesd`) or the prompt's `extra_data.preview_method` requests them. Browsers, sockets that negotiated `supports_preview_metadata`, and hosted clients get them by default.",
     ],
   },

@@ -6,7 +6,6 @@ import type { Caller, JobApi } from '../../protocol/job-api.ts';
 import { type DialectRules, rulesFor, viewRuleFor } from '../../dialects/dialect.ts';
 import { type Download, locationOf, sendLocation, serveFile, serveRendered } from './download.ts';
 import { V1Error, emptyError, plainError } from '../../dialects/errors.ts';
-import { isPageCall, usesFollowingLibrary } from '../../auth/calling-client.ts';
 import type { Semaphore } from '../../lib/concurrency.ts';
 import { type Rendering, parseRendering } from './render.ts';
 import type { V1Request } from '../routes.ts';
@@ -23,7 +22,7 @@ import { SIGNED_VIEW_PATH, type ViewSigner } from '../../auth/signed-view.ts';
 export type ViewServices = {
   readonly jobs: Pick<JobApi, 'content'>;
   readonly files: FileStore;
-  /** `auto`: the dialect of the call decides. */
+  /** `auto`: `/api/view` redirects all callers but browsers, `/view` streams. */
   readonly view: 'auto' | 'redirect' | 'stream';
   readonly signer: ViewSigner;
   /** Where callers reach the server. */
@@ -53,7 +52,7 @@ export async function view(services: ViewServices, request: V1Request): Promise<
   const address = services.addresses.of(ctx.req);
   if (!address || !shouldRedirect(services.view, ctx, query))
     return serveView(services, download, rendering);
-  ctx.vary('Sec-Fetch-Site, Sec-Fetch-Dest, Comfy-User, User-Agent');
+  ctx.vary('Sec-Fetch-Site, Sec-Fetch-Dest, Comfy-User');
   // A rendered picture exists only here, so it has no location elsewhere.
   const location = rendering ? undefined : await locationElsewhere(services, download);
   if (location !== undefined) return sendLocation(ctx, location);
@@ -177,15 +176,7 @@ function shouldRedirect(
   const rule = viewRuleFor(ctx);
   // The hosted service answers 200 where it extracts a channel.
   if (rule === 'redirect') return !query.has('channel');
-  return rule === 'redirect-those-that-follow' && ctx.method === 'GET' && followsRedirects(ctx);
-}
-
-/**
- * A program whose library follows redirects gets the picture either way. The original never redirects, so
- * that curl and others that follow none would be left without it.
- */
-function followsRedirects({ req }: Koa.Context): boolean {
-  return !isPageCall(req) && usesFollowingLibrary(req);
+  return rule === 'redirect-except-browsers' && !isPageCall(ctx.req);
 }
 
 /** The picture that a link shows, in the words of `RULES_OF_LINKS`. */
