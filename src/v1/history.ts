@@ -4,7 +4,7 @@ import { historyV2Detail, historyV2Item } from '../translate/history.ts';
 import { type ExceptionWord, shownEntry } from '../translate/stored-history-entry.ts';
 import { stringifyJson } from '../protocol/json.ts';
 import { isTruthyInPython } from '../protocol/python-text.ts';
-import { readJson, integerParam, readNamedIds, requireMembers } from './routing/body.ts';
+import { readJson, integerParam, readNamedIds, requireObject } from './routing/body.ts';
 import { rulesFor } from '../dialects/dialect.ts';
 import { V1Error, plainError, sendEmpty, sendJson } from '../dialects/errors.ts';
 import type { MarkFetched } from '../prompts/mark-fetched.ts';
@@ -57,7 +57,7 @@ async function editHistory(
   { ledger, bodies }: HistoryServices,
   { ctx, caller }: V1Request,
 ): Promise<void> {
-  const body = requireMembers(await readJson(ctx, bodies));
+  const body = requireObject(await readJson(ctx, bodies));
   if (isTruthyInPython(body.clear)) await ledger.prompts.clearHistory(caller.user);
   const ids = readNamedIds(body.delete, 'delete');
   if (ids.length > 0) {

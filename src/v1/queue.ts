@@ -10,13 +10,7 @@ import {
 import { isNotStarted } from '../prompts/pending-reason.ts';
 import { promptsInQueue } from '../prompts/prompts-in-queue.ts';
 import type { Ledger } from '../ledger/ledger.ts';
-import {
-  readJson,
-  readJsonOrUndefined,
-  readNamedIds,
-  requireMembers,
-  requireObject,
-} from './routing/body.ts';
+import { readJson, readJsonOrUndefined, readNamedIds, requireObject } from './routing/body.ts';
 import type { Cancel } from '../prompts/cancel.ts';
 import { type DialectRules, rulesFor } from '../dialects/dialect.ts';
 import { sendEmpty, sendJson, requirePrintable } from '../dialects/errors.ts';
@@ -135,7 +129,7 @@ function* itemPieces(prompts: readonly WeakPrompt[], tuple: TupleOf): Generator<
  * its clients read the queue again and interrupt the prompts that still run.
  */
 async function editQueue(services: QueueServices, { ctx, caller }: V1Request): Promise<void> {
-  const body = requireMembers(await readJson(ctx, services.bodies));
+  const body = requireObject(await readJson(ctx, services.bodies));
   const rules = rulesFor(ctx);
   const inQueue = await promptsInQueue(services, caller.user);
   const { pending } = queueOf(inQueue, rules);

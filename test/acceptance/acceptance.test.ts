@@ -66,11 +66,12 @@ describe('a LoadImage', () => {
   };
 
   test.each([
-    [5, 'image - Invalid image file: 5'],
-    [null, 'image - Invalid image file: null'],
-    [{ filename: 'x.png' }, 'image - Invalid image file: {"filename":"x.png"}'],
-  ])('of %j, which is no name, is refused with 400', async (image, details) => {
-    expect(await refusal(image)).toEqual([400, [['custom_validation_failed', details]]]);
+    [5, 'int'],
+    [null, 'NoneType'],
+    [{ filename: 'x.png' }, 'dict'],
+  ])('of %j, which is no name, is refused with 400', async (image, type) => {
+    const details = `'${type}' object has no attribute 'endswith'`;
+    expect(await refusal(image)).toEqual([400, [['exception_during_inner_validation', details]]]);
   });
 
   test.each(['temp', 'output'])('of a plain name finds no file uploaded as %s', async (type) => {

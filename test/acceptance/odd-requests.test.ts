@@ -20,9 +20,7 @@ const ask = async (method: string, path: string, body?: string) => {
 
 test.each(
   ['/queue', '/history'].flatMap((path) =>
-    ['[]', '["clear"]', '"x"', '{"delete":"abc"}', '{"delete":{"a":1}}'].map(
-      (body) => [path, body] as const,
-    ),
+    ['{"delete":"abc"}', '{"delete":{"a":1}}'].map((body) => [path, body] as const),
   ),
 )('POST %s with %s changes nothing', async (path, body) => {
   expect(await ask('POST', path, body)).toMatchObject({ status: 200, text: '' });

@@ -2,7 +2,7 @@ import type { Received } from '../support/clients/v1-client.ts';
 import { type ClientGroup, type Socket, cameAfter, isEnd, nameOf } from './client-group.ts';
 import { type GroupJob, DOCUMENTED_EXCEPTIONS, isShared, deliveryOf } from './frame-rules.ts';
 
-/** A JSON frame of a prompt as it is compared: the exception's word is the dialect's own. */
+/** A JSON frame of a prompt as it is compared: the exception's word and the classes of nodes are the dialect's own. */
 type Line = { readonly name: string; readonly text: string };
 
 /** JSON frames of one job, in order. */
@@ -11,7 +11,10 @@ export function linesOf(frames: readonly Received[], { promptId }: GroupJob): Li
     const name = nameOf(frame);
     if (name === undefined || frame.kind !== 'text' || frame.data.prompt_id !== promptId) return [];
     const { exception_type: _, ...data } = frame.data;
-    return [{ name, text: JSON.stringify([frame.type, data]) }];
+    const text = JSON.stringify([frame.type, data], (member, value) =>
+      frame.type === 'progress_state' && member === 'class_type' ? undefined : value,
+    );
+    return [{ name, text }];
   });
 }
 
@@ -105,11 +108,19 @@ export function unlike({ sockets, jobs }: ClientGroup): string[] {
     const exceptions = texts.flatMap(({ type, data }) =>
       type === 'execution_error' ? [DOCUMENTED_EXCEPTIONS.includes(data.exception_type)] : [],
     );
+    const classes = texts.flatMap(({ type, data }) =>
+      type === 'progress_state'
+        ? Object.values(data.nodes).map((node) => Object.hasOwn(node as object, 'class_type'))
+        : [],
+    );
     const faults = {
       'its first message is not its status': texts[0]?.data.sid !== clientId || sids.length !== 1,
       'it is told of more prompts than its user has': Math.max(...counts) > most,
       'its last status does not say 0': closedAt === Infinity && counts.at(-1) !== 0,
       'a word for an exception is not its server’s': exceptions.some((one) => one !== isHosted),
+      'it is told the classes of nodes, or not, unlike by its server': classes.some(
+        (one) => one !== isHosted,
+      ),
       'it is notified': !isHosted && texts.some(({ type }) => type === 'notification'),
     };
     return Object.entries(faults).flatMap(([fault, isSo]) => (isSo ? [`${name}: ${fault}`] : []));

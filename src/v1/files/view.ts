@@ -16,6 +16,7 @@ import {
   splitPath,
   withinRoot,
 } from '../../files/safe-name.ts';
+import { isPageCall } from '../../auth/calling-client.ts';
 import { SIGNED_VIEW_PATH, type ViewSigner } from '../../auth/signed-view.ts';
 
 /** Services of the download routes. */

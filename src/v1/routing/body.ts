@@ -83,11 +83,6 @@ function isContainer(value: Json): value is JsonObject | readonly Json[] {
   return Array.isArray(value) || isJsonObject(value);
 }
 
-/** The same, but a list or a text has no members: v1 only asks whether a name is in it. */
-export function requireMembers(value: Json): JsonObject {
-  return typeof value === 'string' || Array.isArray(value) ? {} : requireObject(value);
-}
-
 /** The body as a JSON object; anything else is a 400. */
 export function requireObject(value: Json): JsonObject {
   if (isJsonObject(value)) return value;
