@@ -136,6 +136,13 @@ const ROWS: readonly ContractRow[] = [
     status: 200,
   },
   {
+    row: 'hosted-more-routes',
+    operations: ['GET /api/jobs/{job_id}'],
+    check: 'unsupported_method',
+    status: 204,
+    isRare: true,
+  },
+  {
     row: 'contract-methods',
     operations: ['POST /api/interrupt', 'POST /api/upload/image', 'POST /api/upload/mask'],
     check: 'unsupported_method',
