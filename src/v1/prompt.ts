@@ -19,11 +19,6 @@ import { type SharedCounter, readSubmission, usesCounter } from '../prompts/subm
  * (median of 65 recordings).
  */
 const FRAMES_AFTER_ANSWER_MS = 2;
-/**
- * Where programs wait for a processor, one in a hundred clients finds the answer and all frames of a cached prompt at
- * once after 2 ms, and has the frames first. A timer that is late tells so, for a while.
- */
-const BUSY_MACHINE = { lateMs: 2, forMs: 10_000, waitsAnotherMs: 6 } as const;
 
 type PromptRouteServices = {
   readonly acceptor: Acceptor;
@@ -31,42 +26,17 @@ type PromptRouteServices = {
   readonly ledger: Ledger;
   readonly counter: SharedCounter;
   readonly bodies: BodyReader;
-  readonly clock: Pick<Clock, 'callAfter' | 'now'>;
+  readonly clock: Pick<Clock, 'callAfter'>;
   /** Called with the id a client gives its new prompt, and the caller that submits it. */
   readonly onSubmission?: ((caller: Caller, promptId: string) => void) | undefined;
 };
 
 /** `POST /prompt` submits a workflow; `GET /prompt` returns the number of prompts left. */
 export function promptRoutes(services: PromptRouteServices): readonly V1Route[] {
-  const whenAnswerIsRead = createReadingTime(services.clock);
-  return routesOf(
-    { ...services, whenAnswerIsRead },
-    {
-      'POST /prompt': submit,
-      'GET /prompt': getPromptCount,
-    },
-  );
-}
-
-type SubmitServices = PromptRouteServices & {
-  /** Calls back when a client has most likely read the answer that was just sent. */
-  readonly whenAnswerIsRead: (callback: () => void) => void;
-};
-
-function createReadingTime(
-  clock: PromptRouteServices['clock'],
-): SubmitServices['whenAnswerIsRead'] {
-  let isBusyUntilMs = -Infinity;
-  return (callback) => {
-    const sentAtMs = clock.now();
-    clock.callAfter(FRAMES_AFTER_ANSWER_MS, () => {
-      const nowMs = clock.now();
-      const isLate = nowMs - sentAtMs >= FRAMES_AFTER_ANSWER_MS + BUSY_MACHINE.lateMs;
-      if (isLate) isBusyUntilMs = nowMs + BUSY_MACHINE.forMs;
-      if (nowMs < isBusyUntilMs) clock.callAfter(BUSY_MACHINE.waitsAnotherMs, callback);
-      else callback();
-    });
-  };
+  return routesOf(services, {
+    'POST /prompt': submit,
+    'GET /prompt': getPromptCount,
+  });
 }
 
 async function getPromptCount(
@@ -77,7 +47,7 @@ async function getPromptCount(
   sendJson(ctx, { exec_info: { queue_remaining: length } });
 }
 
-async function submit(services: SubmitServices, { ctx, caller }: V1Request): Promise<void> {
+async function submit(services: PromptRouteServices, { ctx, caller }: V1Request): Promise<void> {
   const body = await readJson(ctx, services.bodies, 'prompt');
   const count = usesCounter(body) ? await services.counter.next() : 0;
   const { subfolder } = rulesFor(ctx);
@@ -87,7 +57,7 @@ async function submit(services: SubmitServices, { ctx, caller }: V1Request): Pro
   if (submission.promptId !== undefined) services.onSubmission?.(caller, submission.promptId);
   const accepted = await services.acceptor.accept(caller, submission);
   ctx.state.promptIds = [accepted.promptId];
-  releaseAfter(ctx.res, accepted, services.whenAnswerIsRead);
+  releaseAfter(ctx.res, accepted, services.clock);
   sendJson(ctx, toAnswer(accepted));
 }
 
@@ -95,12 +65,12 @@ async function submit(services: SubmitServices, { ctx, caller }: V1Request): Pro
 function releaseAfter(
   response: ServerResponse,
   { releaseFrames }: Accepted,
-  whenAnswerIsRead: SubmitServices['whenAnswerIsRead'],
+  clock: PromptRouteServices['clock'],
 ): void {
   if (response.destroyed) return releaseFrames();
   const releaseLater = (): void => {
     response.off('close', releaseFrames);
-    whenAnswerIsRead(releaseFrames);
+    clock.callAfter(FRAMES_AFTER_ANSWER_MS, releaseFrames);
   };
   response.once('close', releaseFrames);
   response.once('finish', releaseLater);
