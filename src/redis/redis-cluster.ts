@@ -47,6 +47,7 @@ export class ReconnectingCluster extends Cluster {
     this.#options = options;
     this.#writes = writes;
     this.on('+node', (node: Redis) => this.#watchCommands(node));
+    this.#staysEnded();
   }
 
   override sendCommand(command: Command, ...more: [stream?: never, node?: never]): unknown {
@@ -72,6 +73,17 @@ export class ReconnectingCluster extends Cluster {
     } catch {
       return await this.sendCommand(copyOf(command));
     }
+  }
+
+  /**
+   * After the end the library emits "close" again for the nodes that close late. Commands would then wait without an
+   * end, as they do for a connection that is opened again.
+   */
+  #staysEnded(): void {
+    let hasEnded = false;
+    this.on('connecting', () => (hasEnded = false));
+    this.on('end', () => (hasEnded = true));
+    this.on('close', () => hasEnded && (this.status = 'end'));
   }
 
   #watchCommands(node: Redis): void {

@@ -1,4 +1,6 @@
 // Over a Redis Cluster, entries are received whichever nodes were away.
+import { once } from 'node:events';
+import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { SharedEventLog } from '../../src/replication/shared-event-log.ts';
 import { type RedisConnections, openRedis } from '../../src/redis/redis.ts';
@@ -131,6 +133,19 @@ describe.skipIf(redisMissing() !== '')(`over a Redis Cluster${redisMissing()}`, 
     await Promise.all(cluster.nodes.map((node) => node.restart()));
     await cluster.whenReady();
     await expect.poll(() => links.commands.get('given-up').catch(String)).toBe('before');
+  });
+
+  test('a command after the end of its connection is refused', async () => {
+    const links = openRedis(cluster.url, { log });
+    onTestFinished(() => links.close());
+    const connection = links.connect();
+    await connection.blpop('nothing', 0.1);
+    connection.disconnect();
+    await once(connection, 'end');
+    // Nodes close after that, one by one.
+    for (const deadline = Date.now() + 200; Date.now() < deadline; await delay(5)) {
+      await expect(connection.get('nothing')).rejects.toThrow();
+    }
   });
 
   test('no script has touched keys of two places', () => {

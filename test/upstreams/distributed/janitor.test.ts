@@ -8,7 +8,7 @@ import { createSharedBlobs } from '../../../src/upstreams/distributed-state/shar
 import { createQueueKeys } from '../../../src/upstreams/distributed-state/redis-keys.ts';
 import { Janitor } from '../../../src/upstreams/distributed/janitor.ts';
 import { clusterPartitions } from '../../../src/redis/redis-partitions.ts';
-import { openRedis } from '../../../src/redis/redis.ts';
+import { nodesOf, openRedis } from '../../../src/redis/redis.ts';
 import { silentLogger } from '../../../src/observability/log.ts';
 import { tempDir } from '../embedded/open.ts';
 import { redisMissing } from '../../support/processes/redis.ts';
@@ -91,8 +91,9 @@ test.skipIf(!redis).each([
 ])(`the janitor of a ledger %s${redisMissing()}`, async (_, id, left) => {
   const log = silentLogger();
   const links = openRedis(redis?.().url ?? '', { log });
-  await links.commands.flushall();
-  if (id !== undefined) await links.commands.set('holdover:id', id);
+  for (const node of await nodesOf(links, 'master')) await node.flushall();
+  const keys = createQueueKeys(links.partitions);
+  for (const key of keys.ledgerIds) if (id !== undefined) await links.commands.set(key, id);
   const ledger = openRedisLedger({ links });
   onTestFinished(async () => {
     await ledger.close();
@@ -104,7 +105,7 @@ test.skipIf(!redis).each([
   for (const name of [HEX, STRANGE]) await writeFile(join(folder, name), 'x');
   await mkdir(join(dataDir, 'blobs-unrecorded'));
   await writeFile(join(dataDir, 'blobs-unrecorded', HEX), '');
-  const shared = { redis: links.commands, keys: createQueueKeys(links.partitions), ledger };
+  const shared = { redis: links.commands, keys, ledger };
   const clock = { ...systemClock, now: () => Date.now() + 2 * 60 * 60_000 };
   const blobs = createSharedBlobs({
     ...shared,
