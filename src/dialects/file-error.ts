@@ -1,14 +1,7 @@
+import { errorCodeOf } from '../protocol/error-codes.ts';
 import { type V2Error, isGone } from '../protocol/job-api.ts';
 import { messageOf } from '../translate/prompt-refusal.ts';
 import { V1Error, emptyError, plainError, retryAfterHeader } from './errors.ts';
-
-/** Codes whose own status would blame the client, or mean something else to it. */
-const V1_STATUS_BY_CODE: ReadonlyMap<string, number> = new Map([
-  ['upstream_unreachable', 502],
-  ['bad_upstream_response', 502],
-  // The bytes were damaged twice between Holdover and the upstream.
-  ['hash_mismatch', 502],
-]);
 
 /**
  * v1 clients read 429 as "subscription not active"; a route that v2 lacks is a gateway failure to
@@ -26,7 +19,7 @@ export function toV1FileError(error: V2Error): V1Error {
   const v1Status =
     isEngineFailure(error) || status >= 600
       ? 502
-      : (V1_STATUS_BY_CODE.get(code) ?? V1_STATUS_BY_STATUS[status] ?? status);
+      : (errorCodeOf(code)?.v1FileStatus ?? V1_STATUS_BY_STATUS[status] ?? status);
   const message = isEngineFailure(error) ? ENGINE_FAILED : messageOf(error);
   return new V1Error(v1Status, plainError(code, message), {
     headers: retryAfterHeader(retryAfterSeconds),

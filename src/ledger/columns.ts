@@ -45,11 +45,11 @@ type PromptState = 'submitting' | 'outbox' | 'unknown' | 'live' | 'done';
 
 /**
  * To add a property to a prompt's record, add one row, for example
- * `note: { ...text<string | null>('note'), added: 'TEXT', first: null }`. Both ledgers store and read
- * it. `added` is the migration of SQLite: it adds the column to older files; Redis needs none. Older
+ * `origin: { ...text<string | null>('origin'), added: 'TEXT', first: null }`. Both ledgers store and read
+ * it, and `holdover migrate` copies it. `added` is the migration of SQLite: it adds the column to older files; Redis needs none. Older
  * rows have no value, so it must be nullable, or its `added` must have a default. With `first: null`
  * new rows begin without a value; the code that knows a value sets it. With `atEnd: true` that is the end
- * of the prompt (`prompts/state/outcome.ts`): both ledgers store it then, and `holdover migrate` copies it. A text that may be long also
+ * of the prompt (`prompts/state/outcome.ts`): both ledgers store it then. A text that may be long also
  * goes into the size of a history entry (`finish` in `sqlite/prompts.ts`, `addToHistory` in
  * `redis/prompts-scripts.ts`), which `--history-size` limits.
  */

@@ -2,7 +2,7 @@ import type { JobStatus } from '../protocol/v2.ts';
 
 /** One reason to be pending, and where it is shown. */
 type PendingRow = {
-  /** The log line `prompt.pending`, which `--trace-prompt` writes, and the page of the job. */
+  /** The page of the job, and for a prompt's own reasons the log line `prompt.pending`. */
   readonly text: string;
   /** The prompt is in the outbox: later prompts of its user wait behind it. */
   readonly isInOutbox?: true;
@@ -85,7 +85,10 @@ export const PENDING_REASONS = {
 
   /** `LivePrompts.setJobId`. */
   job_queued: { text: 'Its job is in the queue of the upstream.', notification: 'queued' },
-  /** Embedded: `upstreams/jobs/fair-order.ts`; over Redis: `upstreams/distributed-state/queue-scripts.ts`. */
+  /**
+   * No other reason applies. Embedded: `upstreams/embedded/memory-job-queue.ts` starts a job when fewer than
+   * `--concurrency` run, in the order of `upstreams/jobs/fair-order.ts`; over Redis: `upstreams/distributed-state/queue-scripts.ts`.
+   */
   workers_busy: { text: 'The workers run other jobs, or are about to take it. Users take turns.' },
   /** `upstreams/distributed-state/queue-condition.ts`, and so are the next two. */
   no_worker: { text: 'No server and no worker takes jobs.', readyzPart: 'queue' },

@@ -1,11 +1,13 @@
-/** One error code of v2: what it means to this server, and its answer to `POST /prompt` in v1. */
+/** One error code of v2: what it means to this server, and its answer in v1. Without a member: a final refusal. */
 type ErrorCode = {
   /**
-   * Both absent: v1 clients get the code as `error.type`, and most statuses unchanged. With
+   * The answer to `POST /prompt`. Both absent: v1 clients get the code as `error.type`, and most statuses unchanged. With
    * `lacksCapacity` they are the answer of a full outbox; else the prompt waits, and its client gets 200.
    */
   readonly v1Status?: number;
   readonly v1Type?: string;
+  /** The answer to `/view` and `/upload/*`; absent: the status of v2, with few exceptions (`dialects/file-error.ts`). */
+  readonly v1FileStatus?: number;
   /** With status 429: there is no capacity, which may exist later. The prompt waits in the outbox. */
   readonly lacksCapacity?: true;
   /** With status 429: only calls of the same kind have to wait. Any other 429 pauses the account. */
@@ -18,16 +20,16 @@ type ErrorCode = {
 
 /**
  * Every error code of v2: the contract's codes in its order, then others that services use, then
- * those of this server that v1 passes on as they are. To add a code, add a row here and refuse with it
- * (`refuse(status, code, message)`), which takes no other codes. A service may answer with codes that
- * have no row. v1 clients read 429 as "subscription not active", so a wait is answered 503.
+ * those of this server that v1 passes on as they are. To add a code, add a row here; one that this server refuses with is
+ * given to `refuse(status, code, message)`, which takes no other codes. Codes of services are read in
+ * `upstreams/remote-calls/errors.ts`; those without a row mean what their status says. v1 clients read 429 as "subscription not active", so a wait is answered 503.
  */
 const ERROR_CODES = {
   invalid_workflow: { v1Status: 400, v1Type: 'prompt_outputs_failed_validation' },
   workflow_format_ui: { v1Status: 400, v1Type: 'invalid_prompt', isNotAboutFiles: true },
   missing_asset: { v1Status: 400, v1Type: 'prompt_outputs_failed_validation' },
   // The upload was damaged between this server and v2; the client sent it correctly.
-  hash_mismatch: { v1Status: 500, v1Type: 'hash_mismatch' },
+  hash_mismatch: { v1Status: 500, v1Type: 'hash_mismatch', v1FileStatus: 502 },
   blob_not_found: { v1Status: 404, v1Type: 'not_found' },
   // This server chose the key: the client did nothing wrong, and it is unknown whether the job
   // exists.
@@ -56,7 +58,7 @@ const ERROR_CODES = {
     isNotAboutFiles: true,
   },
   upstream_error: { v1Status: 500, v1Type: 'upstream_error' },
-  upstream_unreachable: { v1Status: 503, v1Type: 'upstream_unreachable' },
+  upstream_unreachable: { v1Status: 503, v1Type: 'upstream_unreachable', v1FileStatus: 502 },
   sso_required: { v1Status: 403, v1Type: 'sso_required' },
   forbidden_origin: { v1Status: 403, v1Type: 'forbidden_origin' },
   payload_too_large: { v1Status: 400, v1Type: 'payload_too_large' },
@@ -67,7 +69,7 @@ const ERROR_CODES = {
   too_many_streams: { v1Status: 503, v1Type: 'too_many_streams', isOfOneCall: true },
   asset_in_use: {},
   // Some other program answered, or the service broke its contract.
-  bad_upstream_response: { v1Status: 502 },
+  bad_upstream_response: { v1Status: 502, v1FileStatus: 502 },
   file_too_large: {},
   insufficient_storage: {},
   internal_error: {},

@@ -23,6 +23,10 @@ import { toWireFrame } from './wire-frame.ts';
  * the last frame, as row `keepalive` of `differences.md` says.
  */
 const STATUS_KEEP_ALIVE_MS = 7000;
+/**
+ * Also the time to answer a ping in. Simple clients take a ping for a message: a short session must see none. Row
+ * `keepalive` names it, too.
+ */
 const PING_INTERVAL_MS = 30_000;
 /** How often both are looked at. */
 const CHECK_MS = 500;

@@ -8,6 +8,7 @@ import { freemem, totalmem } from 'node:os';
 export type ServerInfoOptions = {
   /** The same flags that the WebSocket sends. */
   readonly features: JsonObject;
+  /** Holdover's own, of package.json. */
   readonly version: string;
   /** Scripts of the mounted front end, if there is one. */
   readonly extensions?: (() => Promise<readonly string[]>) | undefined;
