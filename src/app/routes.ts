@@ -27,6 +27,8 @@ export type Mounts = {
   readonly frontend: Frontend | undefined;
   readonly models: LazyModelRouter | undefined;
   readonly passThrough: PassThrough | undefined;
+  /** True when the process is to stop soon. */
+  readonly isStopping: () => boolean;
 };
 
 /** Every route of v1. */
@@ -95,7 +97,7 @@ export function earlyMiddleware({ sessionRecorder, files }: Services): readonly 
 /** Routes that authenticate their callers themselves, or serve all of them. */
 export function publicMiddleware(
   services: Services,
-  { frontend, models, passThrough }: Mounts,
+  { frontend, models, passThrough, isStopping }: Mounts,
 ): readonly Koa.Middleware[] {
   const { upstream, metrics, config, auth } = services;
   const startPage = homePage({
@@ -106,7 +108,10 @@ export function publicMiddleware(
   });
   const parts = neededParts(services);
   return [
-    withRouteLabel('/(healthz|readyz)', healthRoutes({ jobs: upstream.runner.jobs, parts })),
+    withRouteLabel(
+      '/(healthz|readyz)',
+      healthRoutes({ jobs: upstream.runner.jobs, parts, isStopping }),
+    ),
     metrics.serve,
     withRouteLabel('/holdover/api/*', openConsole(services, createJobQueueReason(parts, services))),
     withRouteLabel('/holdover', startPage),

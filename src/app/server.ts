@@ -48,10 +48,12 @@ export async function startServer(
 ): Promise<RunningServer> {
   const services = await openServices(config, { log, nodeLibrary, sessionRecorder });
   const { ledger, prompts, upstream, deprecation, sockets, store } = services;
-  const mounts = {
+  let isStopping = false;
+  const mounts: Mounts = {
     frontend: openFrontend(config, upstream.definitions),
     models: await openEmbeddedRouter(services),
     passThrough: await openPassThrough(services),
+    isStopping: () => isStopping,
   };
   watchServices(services);
   const server = createServer(services, mounts);
@@ -70,6 +72,8 @@ export async function startServer(
     port,
     lost: store.lost,
     async close() {
+      isStopping = true;
+      await delay(config.shutdownDelayMs);
       stopAnnouncing();
       await stopListening(server);
       services.logs.feed.close();

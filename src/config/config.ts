@@ -129,6 +129,7 @@ function configFrom(flags: Flags, env: NodeJS.ProcessEnv) {
     maxSockets: flags.maxSockets,
     maxSocketsPerUser: flags.maxSocketsPerUser,
     v2RequestsPerMinute: flags.v2Rate,
+    shutdownDelayMs: flags.shutdownDelay * 1000,
     /** Folder of the browser front end served at `/`; `undefined`: Holdover's own page is there. */
     frontEndRoot: readFrontendRoot(flags.frontEndRoot),
     userdataQuotaBytes: flags.userdataQuota * MEBIBYTE,

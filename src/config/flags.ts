@@ -194,6 +194,12 @@ export const OPTIONS = [
   setting('--max-sockets-per-user <N>', 'WebSocket connections of one user')
     .integer(1, 100_000)
     .byDefault(500),
+  setting(
+    '--shutdown-delay <SECONDS>',
+    'how long calls are still taken when it is to stop, while /healthz answers 503',
+  )
+    .integer(0, 600)
+    .byDefault(0),
   setting('--v2-rate <N>', 'requests of one key to /api/v2 in a rolling minute')
     .integer(1, 100_000_000)
     .byDefault(60_000),

@@ -39,14 +39,23 @@ type PartReport = {
 /** By then a probe wants its answer; a part that hangs is away. */
 const CHECK_TIMEOUT_MS = 2000;
 
-type HealthServices = { readonly jobs: Pick<JobApi, 'health'>; readonly parts: NeededParts };
+type HealthServices = {
+  readonly jobs: Pick<JobApi, 'health'>;
+  readonly parts: NeededParts;
+  /** True when the process is to stop soon, and takes calls until then. */
+  readonly isStopping: () => boolean;
+};
 
-/** `/healthz`: the process answers. `/readyz`: jobs can be run. Neither needs a credential. */
-export function healthRoutes({ jobs, parts }: HealthServices): Koa.Middleware {
+/**
+ * `/healthz`: the process answers. `/readyz`: jobs can be run. Neither needs a credential. Both are 503 when it is to
+ * stop: then a balancer sends new calls elsewhere.
+ */
+export function healthRoutes({ jobs, parts, isStopping }: HealthServices): Koa.Middleware {
   return (ctx, next) => {
     if (ctx.method !== 'GET' && ctx.method !== 'HEAD') return next();
-    if (ctx.path === '/healthz') return sendJson(ctx, { status: 'ok' });
-    return ctx.path === '/readyz' ? sendReadiness(ctx) : next();
+    if (ctx.path !== '/healthz' && ctx.path !== '/readyz') return next();
+    if (isStopping()) return sendJson(ctx, { status: 'stopping' }, 503);
+    return ctx.path === '/healthz' ? sendJson(ctx, { status: 'ok' }) : sendReadiness(ctx);
   };
 
   async function sendReadiness(ctx: Koa.Context): Promise<void> {

@@ -25,6 +25,7 @@ const SECTIONS: readonly Section[] = [
       'max-sockets',
       'max-sockets-per-user',
       'v2-rate',
+      'shutdown-delay',
     ],
     notes: [
       'Holdover binds an address other than loopback only with `--local-token` or `--allow-insecure-bind`.',

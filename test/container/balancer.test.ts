@@ -1,4 +1,5 @@
 // The balancer's shipped configuration, run by the program itself where this machine has it.
+import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import {
   BALANCER_CONFIG,
@@ -10,12 +11,15 @@ import {
 import { call } from '../support/clients/raw-call.ts';
 import { uploadInput } from '../support/clients/client-helpers.ts';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { scrape } from '../support/processes/scrape.ts';
 import { connect, postPrompt } from '../support/clients/v1-client.ts';
 import { flat } from '../support/graphs/workflows.ts';
 
 // A busy machine is slow, not wrong.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
+const SOCKETS = 'holdover_websockets';
+const POSTS = 'holdover_http_requests_total{method="POST",route="/prompt",outcome="2xx"}';
 const MEBIBYTE = 1024 * 1024;
 
 if (!hasBalancer()) console.log('no haproxy here: deploy/haproxy.cfg is not tried');
@@ -25,9 +29,13 @@ describe.skipIf(!hasBalancer())('the balancer', () => {
   let balancer: Balancer;
   beforeAll(async () => {
     // As in a container: any name may be in the `Host` of a call.
-    const env = { HOLDOVER_LOCAL_TOKEN: 'token', HOLDOVER_LISTEN: '0.0.0.0' };
+    const env = {
+      HOLDOVER_LOCAL_TOKEN: 'token',
+      HOLDOVER_LISTEN: '0.0.0.0',
+      HOLDOVER_SHUTDOWN_DELAY: '6',
+    };
     const start = () => startHoldover({ upstream: 'embedded', env });
-    replicas = await Promise.all([start(), start()]);
+    replicas = await Promise.all([start(), start(), start()]);
     balancer = await startBalancer(replicas.map(({ port }) => port));
   });
   afterAll(async () => {
@@ -57,6 +65,25 @@ describe.skipIf(!hasBalancer())('the balancer', () => {
     const socket = await connect(balancer.wsUrl, { headers });
     await socket.until((frame) => frame.kind === 'text' && frame.type === 'status');
     await socket.close();
+  });
+
+  test('sends no new call to a replica that is to stop, and leaves it those it has', async () => {
+    const { socket } = await connect(balancer.wsUrl, { headers });
+    const figures = ({ url }: Holdover) => scrape(url, headers);
+    const sockets = await Promise.all(
+      replicas.map(async (one) => (await figures(one)).of(SOCKETS)),
+    );
+    const [stopping] = replicas.splice(sockets.indexOf(1), 1) as [Holdover];
+    const stopped = stopping.terminate();
+    await expect.poll(async () => (await call(stopping.url, '/healthz')).status).toBe(503);
+    // The interval of the checks, and the time of one.
+    await delay(2500);
+    const before = await figures(stopping);
+    for (let color = 0; color < 6; color++)
+      await postPrompt(balancer.url, { prompt: flat({ color }) }, { headers });
+    expect((await figures(stopping)).of(POSTS)).toBe(before.of(POSTS));
+    expect(socket.readyState).toBe(socket.OPEN);
+    expect(await stopped).toBe(0);
   });
 
   test('uses the others when a replica is gone', async () => {

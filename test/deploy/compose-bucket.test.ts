@@ -31,8 +31,13 @@ describe('deploy/compose.yaml', () => {
   test('has two servers and two workers that share Redis and a bucket, and no folder', () => {
     expect([holdover.deploy.replicas, worker.deploy.replicas]).toEqual([2, 2]);
     expect([holdover.volumes, worker.volumes]).toEqual([['/data'], ['/data']]);
-    const { HOLDOVER_LOCAL_TOKEN: token, ...shared } = holdover.environment;
+    const {
+      HOLDOVER_LOCAL_TOKEN: token,
+      HOLDOVER_SHUTDOWN_DELAY: delay,
+      ...shared
+    } = holdover.environment;
     expect(token).toMatch(/^\$\{HOLDOVER_LOCAL_TOKEN:\?/);
+    expect(delay).toBe(3);
     expect(worker.environment).toEqual(shared);
     expect(shared.HOLDOVER_FILES).toMatch(/^s3:\/\/holdover\//);
     expect(bucket.entrypoint.join(' ')).toContain('mkdir -p /data/holdover');

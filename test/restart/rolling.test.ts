@@ -40,6 +40,8 @@ describe.skipIf(!hasBalancer())('a rolling restart under load', () => {
         HOLDOVER_LEDGER: redis.url,
         HOLDOVER_LISTEN: '0.0.0.0',
         HOLDOVER_ALLOW_INSECURE_BIND: '1',
+        // As compose.yaml has it.
+        HOLDOVER_SHUTDOWN_DELAY: '3',
       },
     });
 

@@ -96,6 +96,20 @@ describe('SIGTERM', () => {
     expect(holdover.log()).not.toMatch(/"level":[56]0/);
   });
 
+  test('with a delay says so to the balancer, and takes calls meanwhile', async () => {
+    const server = await startHoldover({ dataDir, env: { HOLDOVER_SHUTDOWN_DELAY: '2' } });
+    servers.push(server);
+    const health = async () => (await fetch(`${server.url}/healthz`)).status;
+    expect(await health()).toBe(200);
+    const stopped = server.terminate();
+    await expect.poll(health).toBe(503);
+    const ready = await fetch(`${server.url}/readyz`);
+    expect([ready.status, await ready.json()]).toEqual([503, { status: 'stopping' }]);
+    expect((await postPrompt(server.url, { prompt: flat(), prompt_id: 'late' })).status).toBe(200);
+    expect(await stopped).toBe(0);
+    expect((await ended(await start(), 'late')).status.status_str).toBe('success');
+  });
+
   test.each(['SIGTERM', 'SIGINT'] as const)('and then %s is the end at once', async (second) => {
     const server = await start();
     await postPrompt(server.url, { prompt: endless() });

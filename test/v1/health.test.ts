@@ -18,9 +18,13 @@ const PARTS = {
   files: { kind: 'folder', check: usable },
 } as const satisfies NeededParts;
 
-async function readiness(parts: NeededParts, health = healthy as () => Promise<any>) {
+async function readiness(
+  parts: NeededParts,
+  health = healthy as () => Promise<any>,
+  isStopping = () => false,
+) {
   const app = new Koa();
-  app.use(healthRoutes({ jobs: { health }, parts }));
+  app.use(healthRoutes({ jobs: { health }, parts, isStopping }));
   server = app.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/readyz`;
