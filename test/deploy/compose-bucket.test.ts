@@ -37,7 +37,7 @@ describe('deploy/compose.yaml', () => {
       ...shared
     } = holdover.environment;
     expect(token).toMatch(/^\$\{HOLDOVER_LOCAL_TOKEN:\?/);
-    expect(delay).toBe(3);
+    expect(delay).toBe('3');
     expect(worker.environment).toEqual(shared);
     expect(shared.HOLDOVER_FILES).toMatch(/^s3:\/\/holdover\//);
     expect(bucket.entrypoint.join(' ')).toContain('mkdir -p /data/holdover');

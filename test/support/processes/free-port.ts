@@ -4,6 +4,9 @@ import { createServer } from 'node:net';
 /** Below the range from which systems give ports to those who ask for any. */
 const PORTS = { first: 20_000, count: 12_000 } as const;
 
+/** Given to a program of this process that may not listen yet. */
+const given = new Set<number>();
+
 /**
  * A port that is free now, for programs that cannot pick one. No server that picks any takes it
  * before they do.
@@ -11,6 +14,8 @@ const PORTS = { first: 20_000, count: 12_000 } as const;
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = PORTS.first + Math.floor(Math.random() * PORTS.count);
+    if (given.has(port)) continue;
+    given.add(port);
     if (await isFree(port)) return port;
   }
 }
