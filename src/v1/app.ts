@@ -4,7 +4,7 @@ import Koa from 'koa';
 import { storageProblem } from '../lib/storage-errors.ts';
 import type { HttpCall } from '../observability/traffic-log.ts';
 import type { Caller } from '../protocol/job-api.ts';
-import { isRouterTarget, routerRefusal } from '../http/router-refusal.ts';
+import { isRouterTarget, routerRefusal } from '../dialects/router-refusal.ts';
 import { type Logger, logRequest, requestId } from '../observability/log.ts';
 import type { Dialects } from '../dialects/dialect.ts';
 import { V1Error, plainError, retryAfterHeader, sendEmpty } from '../dialects/errors.ts';
@@ -12,8 +12,8 @@ import type { Guard } from '../auth/guard.ts';
 import { DEPRECATION_HEADERS } from '../migration/deprecation.ts';
 import { drainRequest } from '../http/drain-request.ts';
 import { frontendFallback, notFound, logUnknownRoutes } from './routing/not-found.ts';
-import { logRefusal, refusalReply } from './routing/refusal-reply.ts';
-import { failedCall, sendError } from '../dialects/error-body.ts';
+import { logRefusal, refusalReply } from './routing/log-refusal.ts';
+import { failedCall, sendError } from '../dialects/error-reply.ts';
 import { type V1Route, aliasesOf } from './routes.ts';
 import {
   type ServingOptions,

@@ -8,13 +8,13 @@ import { stringifyJson } from '../protocol/json.ts';
 import { toPythonText } from '../protocol/python-json-text.ts';
 import type { BrownoutClient } from '../migration/brownout.ts';
 import { type Dialects, rulesOf } from '../dialects/dialect.ts';
-import { errorBody } from '../dialects/error-body.ts';
+import { errorBody } from '../dialects/error-reply.ts';
 import { type Fault, V1Error, faultOf, plainError } from '../dialects/errors.ts';
 import type { Guard } from '../auth/guard.ts';
 import type { Hub, NewConnection } from '../sockets/hub.ts';
 import type { Authenticate } from '../auth/identity.ts';
 import type { Deprecation } from '../migration/deprecation.ts';
-import { logRefusal } from './routing/refusal-reply.ts';
+import { logRefusal } from './routing/log-refusal.ts';
 import { routesOf } from './routes.ts';
 import {
   agentOf,

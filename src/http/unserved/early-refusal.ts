@@ -1,10 +1,10 @@
 import type { IncomingMessage } from 'node:http';
 import { type Dialect, rulesOf } from '../../dialects/dialect.ts';
-import { errorBody } from '../../dialects/error-body.ts';
+import { errorBody } from '../../dialects/error-reply.ts';
 import { faultOf } from '../../dialects/errors.ts';
 import { stringifyJson } from '../../protocol/json.ts';
 import { toPythonText } from '../../protocol/python-json-text.ts';
-import { routerRefusal } from '../router-refusal.ts';
+import { routerRefusal } from '../../dialects/router-refusal.ts';
 
 /** A call that no handler sees, as far as it is known. */
 export type UnservedCall = Pick<IncomingMessage, 'method' | 'url' | 'headers'>;

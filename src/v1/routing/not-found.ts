@@ -4,7 +4,7 @@ import { LRUCache } from 'lru-cache';
 import type { Logger } from '../../observability/log.ts';
 import type { Caller } from '../../protocol/job-api.ts';
 import { V1Error, emptyError } from '../../dialects/errors.ts';
-import { sendError } from '../../dialects/error-body.ts';
+import { sendError } from '../../dialects/error-reply.ts';
 import { atMost } from '../../lib/lru-size.ts';
 
 /** v1's static root has no `/internal/*` and nothing below `//`. */

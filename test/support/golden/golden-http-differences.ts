@@ -1,6 +1,6 @@
 import { rulesOf } from '../../../src/dialects/dialect.ts';
 import { refusalOf } from '../../../src/auth/guard.ts';
-import { refusalReply } from '../../../src/v1/routing/refusal-reply.ts';
+import { refusalReply } from '../../../src/v1/routing/log-refusal.ts';
 import {
   type Case,
   type ExpectedDifference,

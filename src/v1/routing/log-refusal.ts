@@ -4,10 +4,10 @@ import type { Logger } from '../../observability/log.ts';
 import { hasControlCharacter } from '../../protocol/control-characters.ts';
 import { type Json, stringifyJson } from '../../protocol/json.ts';
 import { toPythonText } from '../../protocol/python-json-text.ts';
-import { routerRefusal } from '../../http/router-refusal.ts';
+import { routerRefusal } from '../../dialects/router-refusal.ts';
 import { readTarget } from '../../protocol/request-target.ts';
 import { isV2Path } from '../../protocol/v2-paths.ts';
-import { type FailedCall, errorBody } from '../../dialects/error-body.ts';
+import { type FailedCall, errorBody } from '../../dialects/error-reply.ts';
 import { faultOf, plainError } from '../../dialects/errors.ts';
 import type { GuardRefusal } from '../../auth/guard.ts';
 
