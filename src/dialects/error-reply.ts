@@ -1,16 +1,11 @@
 import type Koa from 'koa';
-import { type Json, type JsonObject, isJsonObject } from '../protocol/json.ts';
+import { hasControlCharacter } from '../protocol/control-characters.ts';
+import { type Json, type JsonObject, isJsonObject, stringifyJson } from '../protocol/json.ts';
 import { readTarget } from '../protocol/request-target.ts';
 import { isV2Path } from '../protocol/v2-paths.ts';
 import { type DialectRules, rulesFor } from './dialect.ts';
-import {
-  type Fault,
-  type V1Error,
-  promptRefusal,
-  sendEmpty,
-  sendJson,
-  sendText,
-} from './errors.ts';
+import { type Fault, type V1Error, faultOf, promptRefusal, v1Json } from './errors.ts';
+import { routerRefusal } from './router-refusal.ts';
 
 /** The call that failed: what decides on the form of its error. */
 export type FailedCall = {
@@ -19,13 +14,68 @@ export type FailedCall = {
   readonly rules: Pick<DialectRules, 'apiErrors' | 'serviceFailure'>;
 };
 
-/** The body of an error in the form that its caller parses: JSON, a text, or nothing. */
-export function errorBody(fault: Fault, { method, url, rules }: FailedCall): Json | undefined {
-  const path = pathOf(url);
-  if (isV2Path(readTarget(url).path))
-    return { error: { code: fault.code, message: fault.message, details: null } };
+/** An error before it has a form. */
+export type FailedAnswer = Pick<V1Error, 'status' | 'fault'> &
+  Partial<Pick<V1Error, 'headers' | 'blames'>>;
+
+/** The answer as it is written. */
+export type ErrorReply = {
+  readonly status: number;
+  readonly headers: { readonly [name: string]: string };
+  /** Empty for `HEAD`, whose headers describe the body that others get. */
+  readonly body: string;
+};
+
+/** The answer to a failed call, in the form that its caller parses: the router's, v2's, or that of its dialect. */
+export function errorReply(error: FailedAnswer, call: FailedCall): ErrorReply {
+  const { status, headers, body } = replyInForm(error, call);
+  const length = { 'Content-Length': String(Buffer.byteLength(body)) };
+  return {
+    status,
+    headers: { ...error.headers, ...headers, ...length },
+    body: call.method === 'HEAD' ? '' : body,
+  };
+}
+
+function replyInForm(error: FailedAnswer, call: FailedCall): ErrorReply {
+  const { status, fault } = error;
+  const { path } = readTarget(call.url);
+  const refusal = routerRefusal(path, status, fault.message);
+  if (refusal) return { status, ...refusal };
+  if (isV2Path(path)) return v2Reply(error, path);
+  return { status: v1Status(error, call), ...v1Reply(v1Body(fault, call)) };
+}
+
+function v2Reply({ status, fault }: FailedAnswer, path: string): ErrorReply {
+  const { code, message, rule } = fault;
+  // The contract knows no malformed id or hash: there is nothing of that name.
+  const isMalformedName =
+    rule === 'control_character' && hasControlCharacter(path, 'encoded again');
+  const shownStatus = isMalformedName ? 404 : status;
+  const error =
+    rule === undefined
+      ? { code, message, details: null }
+      : { code: faultOf(shownStatus).code, message, details: { rule } };
+  return {
+    status: shownStatus,
+    headers: typed('application/json'),
+    body: stringifyJson({ error }),
+  };
+}
+
+function v1Reply(body: Json | undefined): Omit<ErrorReply, 'status'> {
+  if (body === undefined) return { headers: {}, body: '' };
+  if (typeof body === 'string') return { headers: typed('text/plain'), body };
+  return { headers: typed('application/json'), body: v1Json(body) };
+}
+
+function typed(type: string): ErrorReply['headers'] {
+  return { 'Content-Type': `${type}; charset=utf-8` };
+}
+
+function v1Body(fault: Fault, { method, url, rules }: FailedCall): Json | undefined {
   if (rules.apiErrors === 'as-recorded') return fault.localBody;
-  return HOSTED_BODIES[documentedForm(method, path)](fault);
+  return HOSTED_BODIES[documentedForm(method, pathOf(url))](fault);
 }
 
 type DocumentedForm = 'PromptErrorResponse' | 'text' | 'ErrorResponse';
@@ -55,10 +105,7 @@ function isPromptRefusal(local: Json | undefined): local is JsonObject {
 const DOCUMENTED_WITHOUT_500 = /^\/(object_info|features|workflow_templates|system_stats)(\/|$)/;
 
 /** The status of an error. The hosted service is in trouble itself: it has no gateway to blame. */
-function errorStatus(
-  { status, blames }: Pick<V1Error, 'status' | 'blames'>,
-  { method, url, rules }: FailedCall,
-): number {
+function v1Status({ status, blames }: FailedAnswer, { method, url, rules }: FailedCall): number {
   const isServiceError = blames === 'job service' && (status === 502 || status === 503);
   if (!isServiceError || rules.serviceFailure === 'gateway') return status;
   const path = pathOf(url);
@@ -74,17 +121,13 @@ function pathOf(url: string): string {
   return readTarget(url).path.replace(/^\/api(?=\/)/, '');
 }
 
-/** Answers an error in the form of the call's dialect. */
-export function sendError(ctx: Koa.Context, error: V1Error): void {
-  const call = failedCall(ctx);
-  const status = errorStatus(error, call);
-  const body = errorBody(error.fault, call);
-  ctx.set(error.headers);
-  if (body === undefined) sendEmpty(ctx, status);
-  else if (typeof body === 'string') sendText(ctx, status, body);
-  else sendJson(ctx, body, status);
-}
-
-export function failedCall(ctx: Koa.Context): FailedCall {
-  return { method: ctx.method, url: ctx.url, rules: rulesFor(ctx) };
+/** Answers an error in the form of the call. */
+export function sendError(ctx: Koa.Context, error: FailedAnswer): void {
+  const call = { method: ctx.method, url: ctx.url, rules: rulesFor(ctx) };
+  const { status, headers, body } = errorReply(error, call);
+  ctx.status = status;
+  ctx.body = Buffer.from(body);
+  // Koa gives every body a type.
+  ctx.remove('Content-Type');
+  ctx.set(headers);
 }

@@ -13,6 +13,8 @@ export type Fault = {
   readonly message: string;
   /** The body for local clients: JSON, a text, or nothing. */
   readonly localBody: Json | undefined;
+  /** The rule that refused the call before it was read, which v2 names beside its own code. */
+  readonly rule?: string;
 };
 
 type V1ErrorOptions = {
@@ -73,6 +75,11 @@ export function plainError(code: string, message: string): Fault {
   return promptFault(promptRefusal(code, message));
 }
 
+/** A call that a rule refuses before it is read. */
+export function ruleFault(rule: string, message: string): Fault {
+  return { ...plainError(rule, message), rule };
+}
+
 /** A refused `POST /prompt`. */
 export function promptFault(refusal: PromptRefusal): Fault {
   const { type, message } = refusal.error;
@@ -87,7 +94,12 @@ export function promptRefusal(type: string, message: string, details = ''): Prom
 export function sendJson(ctx: Koa.Context, body: Json, status = 200): void {
   ctx.status = status;
   ctx.set('Content-Type', 'application/json; charset=utf-8');
-  ctx.body = toPythonText(stringifyJson(body));
+  ctx.body = v1Json(body);
+}
+
+/** JSON as the original writes it. */
+export function v1Json(body: Json): string {
+  return toPythonText(stringifyJson(body));
 }
 
 /** v1's answer of a handler with nothing to say: `Content-Length: 0` and no type. */
@@ -95,12 +107,6 @@ export function sendEmpty(ctx: Koa.Context, status = 200): void {
   ctx.status = status;
   ctx.body = Buffer.alloc(0);
   ctx.remove('Content-Type');
-}
-
-export function sendText(ctx: Koa.Context, status: number, text: string): void {
-  ctx.status = status;
-  ctx.set('Content-Type', 'text/plain; charset=utf-8');
-  ctx.body = text;
 }
 
 /** The text itself; one with a control character is a 400 that says which `field` it came in. */

@@ -4,16 +4,16 @@ import Koa from 'koa';
 import { storageProblem } from '../lib/storage-errors.ts';
 import type { HttpCall } from '../observability/traffic-log.ts';
 import type { Caller } from '../protocol/job-api.ts';
-import { isRouterTarget, routerRefusal } from '../dialects/router-refusal.ts';
+import { isRouterTarget } from '../dialects/router-refusal.ts';
 import { type Logger, logRequest, requestId } from '../observability/log.ts';
 import type { Dialects } from '../dialects/dialect.ts';
-import { V1Error, plainError, retryAfterHeader, sendEmpty } from '../dialects/errors.ts';
+import { V1Error, plainError, retryAfterHeader, ruleFault, sendEmpty } from '../dialects/errors.ts';
 import type { Guard } from '../auth/guard.ts';
 import { DEPRECATION_HEADERS } from '../migration/deprecation.ts';
 import { drainRequest } from '../http/drain-request.ts';
 import { frontendFallback, notFound, logUnknownRoutes } from './routing/not-found.ts';
-import { logRefusal, refusalReply } from './routing/log-refusal.ts';
-import { failedCall, sendError } from '../dialects/error-reply.ts';
+import { logRefusal } from './routing/log-refusal.ts';
+import { sendError } from '../dialects/error-reply.ts';
 import { type V1Route, aliasesOf } from './routes.ts';
 import {
   type ServingOptions,
@@ -141,9 +141,7 @@ function renderErrors(log: Logger): Koa.Middleware {
     try {
       await next();
     } catch (error) {
-      const v1Error = error instanceof V1Error ? error : unexpectedError(log, ctx, error);
-      if (answerAsRouter(ctx, v1Error)) return;
-      sendError(ctx, v1Error);
+      sendError(ctx, error instanceof V1Error ? error : unexpectedError(log, ctx, error));
     }
   };
 }
@@ -173,25 +171,13 @@ const INTERNAL_ERROR = {
   retryAfterSeconds: undefined,
 };
 
-/** Answers in the model router's format when the call was for it; returns whether it did. */
-function answerAsRouter(ctx: Koa.Context, { status, headers }: V1Error): boolean {
-  const refusal = routerRefusal(ctx.url, status);
-  if (refusal === undefined) return false;
-  ctx.status = status;
-  ctx.set({ ...headers, ...refusal.headers });
-  ctx.body = refusal.body;
-  return true;
-}
-
 function enforceGuard(options: V1AppOptions): Koa.Middleware {
   return (ctx, next) => {
     const refusal = options.guard(ctx.req);
     if (refusal === undefined) return next();
     logRefusal(options, ctx.req, refusal);
-    const { status, headers, body } = refusalReply(failedCall(ctx), refusal);
-    ctx.status = status;
-    ctx.set(headers);
-    ctx.body = body;
+    const { status, rule, message } = refusal;
+    sendError(ctx, { status, fault: ruleFault(rule, message) });
   };
 }
 

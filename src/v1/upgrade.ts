@@ -4,12 +4,10 @@ import { WebSocketServer } from 'ws';
 import { closingAnswer, headerLines } from '../http/client-connection.ts';
 import type { PublicAddresses } from '../http/public-address.ts';
 import { type Logger, requestId } from '../observability/log.ts';
-import { stringifyJson } from '../protocol/json.ts';
-import { toPythonText } from '../protocol/python-json-text.ts';
 import type { BrownoutClient } from '../migration/brownout.ts';
 import { type Dialects, rulesOf } from '../dialects/dialect.ts';
-import { errorBody } from '../dialects/error-reply.ts';
-import { type Fault, V1Error, faultOf, plainError } from '../dialects/errors.ts';
+import { type ErrorReply, errorReply } from '../dialects/error-reply.ts';
+import { type Fault, V1Error, faultOf, plainError, ruleFault } from '../dialects/errors.ts';
 import type { Guard } from '../auth/guard.ts';
 import type { Hub, NewConnection } from '../sockets/hub.ts';
 import type { Authenticate } from '../auth/identity.ts';
@@ -60,11 +58,13 @@ export function createUpgrade(
 ): (request: IncomingMessage, socket: Duplex, head: Buffer) => void {
   const { log, hub, onUpgrade } = options;
   const refuse: Refuse = (request, socket, refusal) => {
-    onUpgrade?.(refusal.status, request);
+    const { status, headers, body } = replyTo(options, request, refusal);
+    onUpgrade?.(status, request);
     const id = requestId(request.headers['x-request-id']?.toString());
     const own = { 'X-Request-Id': id, 'X-Content-Type-Options': 'nosniff' };
-    const headers = { ...own, ...refusal.headers };
-    sendRefusal(socket, { ...refusal, headers }, bodyOf(options, request, refusal));
+    // A peer that never closes its side would keep the connection, which no time limit of HTTP watches.
+    socket.once('finish', destroySocket);
+    socket.end(closingAnswer(status, { ...own, ...headers }, body));
   };
   const server = createSocketServer(options, refuse);
   return (request, socket, head) => {
@@ -140,10 +140,10 @@ async function checkUpgrade(
   const refusal = options.guard(request);
   if (refusal) {
     logRefusal(options, request, refusal);
-    return { status: refusal.status, fault: plainError(refusal.rule, refusal.message) };
+    return { status: refusal.status, fault: ruleFault(refusal.rule, refusal.message) };
   }
   if (path !== '/ws' && path !== '/api/ws') return { status: 404 };
-  if (request.method !== 'GET') return { status: 405 };
+  if (request.method !== 'GET') return { status: 405, headers: { Allow: 'GET,HEAD' } };
   const result = await checkCaller(options, request);
   if ('user' in result) return result;
   return { ...result, headers: { ...deprecationHeaders(options, request), ...result.headers } };
@@ -205,21 +205,14 @@ async function checkBrownout(
   }
 }
 
-/** The body in the dialect of the requested socket. */
-function bodyOf(
+/** The answer in the dialect of the requested socket. */
+function replyTo(
   { dialects }: UpgradeOptions,
   { method = '', url = '', headers }: IncomingMessage,
-  { status, fault }: Refusal,
-): string {
-  const { code, message } = faultOf(status);
+  { fault, ...refusal }: Refusal,
+): ErrorReply {
+  const { code, message } = faultOf(refusal.status);
   const rules = rulesOf(dialects.ofSocket({ url, headers }));
-  const body = errorBody(fault ?? plainError(code, message), { method, url, rules });
-  return typeof body === 'string' ? body : toPythonText(stringifyJson(body ?? null));
-}
-
-function sendRefusal(socket: Duplex, { status, headers = {} }: Refusal, body: string): void {
-  const type = { 'Content-Type': 'application/json; charset=utf-8' };
-  // A peer that never closes its side would keep the connection, which no time limit of HTTP watches.
-  socket.once('finish', destroySocket);
-  socket.end(closingAnswer(status, { ...headers, ...type }, body));
+  const call = { method, url, rules };
+  return errorReply({ ...refusal, fault: fault ?? plainError(code, message) }, call);
 }

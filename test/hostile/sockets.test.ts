@@ -87,6 +87,36 @@ describe('an upgrade is refused before it happens:', () => {
     expect((await say(server.port, upgradeText(target))).status).toBe(status);
   });
 
+  test('405 says which methods there are, and HEAD gets no body', async () => {
+    const post = await say(server.port, upgradeText('/ws', { method: 'POST' }));
+    const head = await say(server.port, upgradeText('/ws', { method: 'HEAD' }));
+    expect([post.headers['allow'], head.headers['allow']]).toEqual(['GET,HEAD', 'GET,HEAD']);
+    expect([head.body, head.headers['content-length']]).toEqual(['', String(post.body.length)]);
+  });
+
+  test.each([
+    ['/api/userdata/a?token=k', {}, 404, 'text/plain; charset=utf-8', 'Not Found.'],
+    [
+      '/api/v2/jobs',
+      { Origin: 'https://evil' },
+      403,
+      'application/json; charset=utf-8',
+      { error: { code: 'forbidden', details: { rule: 'foreign_origin' } } },
+    ],
+    [
+      '/v1/models',
+      { Origin: 'https://evil' },
+      403,
+      'application/json',
+      { error_type: 'forbidden' },
+    ],
+  ] as const)('%s in the form of its API', async (target, headers, status, type, body) => {
+    const answer = await say(server.port, upgradeText(target, { headers }));
+    expect([answer.status, answer.headers['content-type']]).toEqual([status, type]);
+    const found = type.startsWith('text') ? answer.body : JSON.parse(answer.body);
+    expect({ found }).toMatchObject({ found: body });
+  });
+
   test('without the upgrade header it is 400 in words', async () => {
     const answer = await fetch(`${server.url}/ws`);
     expect(answer.status).toBe(400);

@@ -1,6 +1,7 @@
 import { rulesOf } from '../../../src/dialects/dialect.ts';
 import { refusalOf } from '../../../src/auth/guard.ts';
-import { refusalReply } from '../../../src/v1/routing/log-refusal.ts';
+import { errorReply } from '../../../src/dialects/error-reply.ts';
+import { ruleFault } from '../../../src/dialects/errors.ts';
 import {
   type Case,
   type ExpectedDifference,
@@ -91,7 +92,8 @@ const closedJson = (where: string): ExpectedDifference =>
 
 function explanationOf(rule: Rule): readonly string[] {
   const call = { method: 'GET', url: '/prompt', rules: rulesOf('local') };
-  const { body } = refusalReply(call, refusalOf(rule));
+  const { status, message } = refusalOf(rule);
+  const { body } = errorReply({ status, fault: ruleFault(rule, message) }, call);
   return [`body error ${rule}`, `content-length ${Buffer.byteLength(body)}`, JSON_TYPE];
 }
 
