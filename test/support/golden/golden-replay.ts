@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { parseJson } from '../../../src/protocol/json.ts';
+import { type Json, parseJson } from '../../../src/protocol/json.ts';
 import { type Answer, resend } from './golden-http.ts';
 import { ownFrame, recordedFrame } from './golden-normalize.ts';
 import {
@@ -45,15 +45,20 @@ export async function replay(port: number, scenario: Scenario): Promise<Replayed
   }
   await catchUp(stage, 'end');
   await untilIdle(port);
-  for (const socket of sockets.values()) await socket.settle();
+  await untilToldOfEnd(stage);
   return { ...stage, asRecorded: (text) => swap(text, ids, 'to recorded') };
 }
 
 async function perform(stage: Stage, step: Step): Promise<void> {
   if (step.kind === 'ws') return performOnSocket(stage, step.record);
+  const toldBefore = new Map([...stage.sockets].map(([label, one]) => [label, counts(stage, one)]));
   const answer = await resend(stage.port, step.exchange, (text) => ours(stage, text));
   stage.answers[step.index] = answer;
-  mapId(stage, step.exchange, answer);
+  if (!mapId(stage, step.exchange, answer)) return;
+  // Its frames begin some milliseconds after the answer, with a count, which a call before it would change.
+  await waitFor(stage, 'count', (socket, label) => {
+    return counts(stage, socket).length > (toldBefore.get(label)?.length ?? 0);
+  });
 }
 
 async function performOnSocket({ port, sockets }: Stage, record: WsRecord): Promise<void> {
@@ -80,20 +85,35 @@ async function performOnSocket({ port, sockets }: Stage, record: WsRecord): Prom
 /** Until every socket has received what the recorded one had by then. */
 async function catchUp(stage: Stage, step: Step | 'end'): Promise<void> {
   for (const [label, socket] of stage.sockets) {
-    if (socket.closeCode() !== undefined) continue;
     const received = receivedBefore(stage.scenario, label, step).filter(isAwaited);
     const last = received.at(-1);
     if (last === undefined) continue;
-    const needed = received.filter((summary) => summary === last).length;
-    const deadlineMs = performance.now() + PATIENCE_MS;
-    while (countOf(socket, last) < needed) {
-      const leftMs = deadlineMs - performance.now();
-      if (leftMs <= 0 || socket.closeCode() !== undefined) {
-        stage.stalls.push(`${label}: ${last} (${needed})`);
-        break;
-      }
-      await socket.nextFrame(leftMs);
-    }
+    const needed = received.filter((frame) => frame === last).length;
+    const isThere = () => namesOf(stage, socket).filter((name) => name === last).length >= needed;
+    await waitForSocket(stage, [label, socket], `${last} (${needed})`, isThere);
+  }
+}
+
+type IsThere = (socket: GoldenSocket, label: string) => boolean;
+
+async function waitFor(stage: Stage, what: string, isThere: IsThere): Promise<void> {
+  for (const entry of stage.sockets) await waitForSocket(stage, entry, what, isThere);
+}
+
+/** Until an open socket has received this; what does not come is a stall. */
+async function waitForSocket(
+  { stalls }: Stage,
+  [label, socket]: readonly [string, GoldenSocket],
+  what: string,
+  isThere: IsThere,
+): Promise<void> {
+  const deadlineMs = performance.now() + PATIENCE_MS;
+  if (socket.closeCode() !== undefined) return;
+  while (!isThere(socket, label)) {
+    const leftMs = deadlineMs - performance.now();
+    if (leftMs <= 0 || socket.closeCode() !== undefined)
+      return void stalls.push(`${label}: ${what}`);
+    await socket.nextFrame(leftMs);
   }
 }
 
@@ -114,6 +134,15 @@ async function untilIdle(port: number): Promise<void> {
   }
 }
 
+/** A prompt leaves the count with its history, before its last frames: the first of these says that nothing is left. */
+async function untilToldOfEnd(stage: Stage): Promise<void> {
+  for (const socket of stage.sockets.values()) await socket.settle();
+  await waitFor(stage, 'the last count', (socket) => {
+    return counts(stage, socket).at(-1)?.startsWith('S(0)') !== false;
+  });
+  for (const socket of stage.sockets.values()) await socket.settle();
+}
+
 /**
  * Sockets are recorded in one file, calls in another. Of the frames of the very millisecond of a
  * call those came before it that end something: no call ends it so fast.
@@ -128,13 +157,11 @@ function receivedBefore(
   const own = records
     .filter((record, i) => isEarlier(record, i, { index, step }))
     .filter((record) => record.socket === label && isReceived(record));
-  const gists = own.map((record) => frameSummary(recordedFrame(record)));
-  if (step === 'end' || step.kind === 'ws') return gists;
+  const names = own.map((record) => nameOf(recordedFrame(record)));
+  if (step === 'end' || step.kind === 'ws') return names;
   const { atMs } = step;
-  const last = own.findLastIndex(
-    ({ t_ms: ms }, i) => ms < atMs || gists[i] === 'X(null)' || gists[i] === 'S(0)',
-  );
-  return gists.slice(0, last + 1);
+  const last = own.findLastIndex(({ t_ms: ms }, i) => ms < atMs || isEnd(names[i] ?? ''));
+  return names.slice(0, last + 1);
 }
 
 function isEarlier(
@@ -146,25 +173,41 @@ function isEarlier(
   return before.step !== 'end' && record.t_ms <= before.step.atMs;
 }
 
-/** Of the frames of each socket that were counted. */
-const countedSummaries = new WeakMap<GoldenSocket, string[]>();
-
-/** Each frame is read once: this is asked again at every frame. */
-function countOf(socket: GoldenSocket, wanted: string): number {
-  const summaries = countedSummaries.get(socket) ?? [];
-  countedSummaries.set(socket, summaries);
-  for (const frame of socket.frames.slice(summaries.length))
-    summaries.push(frameSummary(ownFrame(frame)));
-  return summaries.filter((summary) => summary === wanted).length;
+function isEnd(name: string): boolean {
+  return /^(X\(null\)|S\(0\)) /.test(name);
 }
 
-/** Ids the server made then, and the ones it makes now. */
-function mapId({ ids }: Stage, exchange: GoldenExchange, answer: Answer): void {
+/** A frame in words, with its prompt: another prompt may end meanwhile. */
+function nameOf(frame: Json): string {
+  const { data } = frame as { readonly data?: { readonly prompt_id?: string } };
+  return `${frameSummary(frame)} ${data?.prompt_id ?? ''}`;
+}
+
+/** The frames of each socket that were read. */
+const readNames = new WeakMap<GoldenSocket, string[]>();
+
+/** What a socket has received, with the recorded ids. Each frame is read once: this is asked again at every frame. */
+function namesOf({ ids }: Stage, socket: GoldenSocket): readonly string[] {
+  const names = readNames.get(socket) ?? [];
+  readNames.set(socket, names);
+  for (const frame of socket.frames.slice(names.length))
+    names.push(swap(nameOf(ownFrame(frame)), ids, 'to recorded'));
+  return names;
+}
+
+/** What a socket was told of the number of prompts that are left. */
+function counts(stage: Stage, socket: GoldenSocket): readonly string[] {
+  return namesOf(stage, socket).filter((name) => name.startsWith('S('));
+}
+
+/** Ids the server made then, and the ones it makes now. True for a prompt that was accepted then and now. */
+function mapId({ ids }: Stage, exchange: GoldenExchange, answer: Answer): boolean {
   const recorded = (exchange.response.body_json as { prompt_id?: string } | null | undefined)
     ?.prompt_id;
-  if (recorded === undefined || answer.status !== 200) return;
+  if (recorded === undefined || answer.status !== 200) return false;
   const mine = (parseJson(answer.body.toString()) as { prompt_id?: string }).prompt_id;
   if (mine !== undefined) ids.set(recorded, mine);
+  return mine !== undefined;
 }
 
 function ours({ ids, port }: Stage, text: string): string {
