@@ -13,6 +13,7 @@ import {
   vi,
 } from 'vitest';
 import { pngOf, uploadInput } from '../support/clients/client-helpers.ts';
+import { dial, requestText } from '../support/clients/raw-socket.ts';
 import { fault } from '../support/upstreams/hostile-v2.ts';
 import {
   type FileRef,
@@ -508,15 +509,23 @@ test('a client who leaves ends the download of a picture to be drawn anew', asyn
 test('clients who leave hold up no other picture that is drawn', async () => {
   pair.upstream.always('content', ({ res }) => trickle(res));
   const before = contentCalls();
-  const url = `${pair.holdover.url}/view?${viewQuery(output)}&preview=webp`;
-  const gone = Array.from({ length: 20 }, () =>
-    get(url, { headers: mine }).once('error', () => {}),
-  );
+  const path = `/view?${viewQuery(output)}&preview=webp`;
+  const request = requestText(path, { headers: [`X-API-Key: ${KEY}`] });
+  const clients = await Promise.all(Array.from({ length: 20 }, () => dial(pair.holdover.port)));
+  const [drawn, waiting] = [clients.slice(0, 2), clients.slice(2)];
+  for (const client of drawn) client.send(request);
   await expect.poll(contentCalls).toBe(before + 2);
-  for (const request of gone) request.destroy();
+  for (const client of waiting) client.send(request);
+  // By then they wait for their turn.
+  expect((await view({ filename: 'none.png' })).status).toBe(404);
+  // The server closes its side when it knows that they left. One that it does not know of gets its turn.
+  for (const { socket } of waiting) socket.end();
+  for (const client of waiting) expect((await client.answer()).raw).toBe('');
+  expect(contentCalls()).toBe(before + 2);
+  for (const client of drawn) client.reset();
   const bytes = await pngOf();
   sends(bytes);
-  expect((await fetch(url, { headers: mine })).status).toBe(200);
+  expect((await fetch(pair.holdover.url + path, { headers: mine })).status).toBe(200);
   expect(contentCalls()).toBe(before + 3);
 });
 
