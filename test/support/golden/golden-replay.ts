@@ -186,7 +186,7 @@ function nameOf(frame: Json): string {
 /** The frames of each socket that were read. */
 const readNames = new WeakMap<GoldenSocket, string[]>();
 
-/** What a socket has received, with the recorded ids. Each frame is read once: this is asked again at every frame. */
+/** The frames that a socket has received, with the recorded ids. Each is read once: this is asked at every frame. */
 function namesOf({ ids }: Stage, socket: GoldenSocket): readonly string[] {
   const names = readNames.get(socket) ?? [];
   readNames.set(socket, names);
@@ -195,7 +195,7 @@ function namesOf({ ids }: Stage, socket: GoldenSocket): readonly string[] {
   return names;
 }
 
-/** What a socket was told of the number of prompts that are left. */
+/** The counts of prompts that are left, as a socket was told them. */
 function counts(stage: Stage, socket: GoldenSocket): readonly string[] {
   return namesOf(stage, socket).filter((name) => name.startsWith('S('));
 }
