@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import { extname } from 'node:path';
 import { encodeExtended } from 'content-disposition';
 import { lookup } from 'mime-types';
@@ -83,4 +84,25 @@ function asciiDispositionOf(filename: string): string {
 
 function quotedOf(text: string): string {
   return `"${text.replaceAll(/["\\]/g, '\\$&')}"`;
+}
+
+/** These tell one version of a file from another. */
+type Validators = { readonly etag: string; readonly modifiedAtMs?: number };
+
+/**
+ * True when the client's copy is current (RFC 9110, 13.2.2): tags are compared weakly, and a date
+ * counts only without them. Not Koa's `fresh`: that one obeys the `Cache-Control: no-cache` which
+ * `fetch` adds whenever it is given a condition.
+ */
+export function isCopyCurrent(
+  { headers }: Pick<IncomingMessage, 'headers'>,
+  { etag, modifiedAtMs = Number.NaN }: Validators,
+): boolean {
+  const tags = headers['if-none-match'];
+  if (tags === undefined) {
+    const modifiedAtS = Math.floor(modifiedAtMs / 1000);
+    return modifiedAtS * 1000 <= Date.parse(headers['if-modified-since'] ?? '');
+  }
+  const strongTag = etag.replace(/^W\//, '');
+  return tags.trim() === '*' || (tags.match(/"[^"]*"/g)?.includes(strongTag) ?? false);
 }

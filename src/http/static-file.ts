@@ -1,4 +1,5 @@
 import type { Stats } from 'node:fs';
+import type { IncomingMessage } from 'node:http';
 import { realpath, stat } from 'node:fs/promises';
 import { join, relative, sep } from 'node:path';
 import type Koa from 'koa';
@@ -68,7 +69,7 @@ export function sendFile(ctx: Koa.Context, file: StaticFile): Promise<void> {
   ctx.res.statusMessage = '';
   ctx.set('ETag', file.etag);
   const urlPath = relative(file.root, file.path).split(sep).map(encodeURIComponent).join('/');
-  const transfer = send(ctx.req, `/${urlPath}`, {
+  const transfer = send(withoutReload(ctx.req), `/${urlPath}`, {
     root: file.root,
     dotfiles: 'allow',
     index: false,
@@ -85,6 +86,12 @@ export function sendFile(ctx: Koa.Context, file: StaticFile): Promise<void> {
     ctx.respond = false;
     transfer.pipe(ctx.res);
   });
+}
+
+/** `send` would answer no condition of a call that also has the `no-cache` which `fetch` adds to it. */
+function withoutReload(request: IncomingMessage): IncomingMessage {
+  const { 'cache-control': _, ...headers } = request.headers;
+  return Object.create(request, { headers: { value: headers } }) as IncomingMessage;
 }
 
 /** The file was removed meanwhile, or the ranges or conditions of the request do not fit it. */

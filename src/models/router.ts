@@ -89,7 +89,7 @@ export function createModelRouter(options: ModelRouterOptions) {
       if (!isRead) return notAllowed('GET, HEAD');
       const document = documents.get(id);
       if (document === undefined) throw new Error(`${id} has no document`);
-      return replyDocument(document, ctx.req.headers['if-none-match']);
+      return replyDocument(document, ctx.req);
     }
     if (ctx.method === 'POST') return await invoke.call({ ...request, def });
     return isRead

@@ -1,4 +1,6 @@
 import { createHash } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import { isCopyCurrent } from '../http/file-headers.ts';
 import { type JsonObject, stringifyJson } from '../protocol/json.ts';
 import { type ModelDef, modelId } from './model-def.ts';
 import type { Reply } from './reply.ts';
@@ -46,21 +48,11 @@ export function writeDocument(def: ModelDef): SchemaDocument {
 /** The document, or that the caller has it. */
 export function replyDocument(
   { etag, body }: SchemaDocument,
-  ifNoneMatch: string | undefined,
+  request: Pick<IncomingMessage, 'headers'>,
 ): Reply {
   const headers = { ETag: etag, 'Cache-Control': 'private, must-revalidate' };
-  if (isCurrent(etag, ifNoneMatch)) return { status: 304, headers };
+  if (isCopyCurrent(request, { etag })) return { status: 304, headers };
   return { status: 200, headers, contentType: 'application/json', body };
-}
-
-/**
- * Weak comparison, so that `W/` counts for nothing. Not Koa's `fresh`: that one obeys the
- * `Cache-Control: no-cache` which Node's `fetch` adds whenever it is given an `If-None-Match`.
- */
-function isCurrent(etag: string, ifNoneMatch: string | undefined): boolean {
-  if (ifNoneMatch === undefined) return false;
-  if (ifNoneMatch.trim() === '*') return true;
-  return ifNoneMatch.match(/"[^"]*"/g)?.includes(etag) ?? false;
 }
 
 function openApi(def: ModelDef): JsonObject {

@@ -7,7 +7,7 @@ import { contentType } from 'mime-types';
 import { packageUrl } from '../lib/package-url.ts';
 import { type CompressedFile, createCompressor } from '../http/compression.ts';
 import { sendEmpty } from '../dialects/errors.ts';
-import { PICTURE } from '../http/file-headers.ts';
+import { PICTURE, isCopyCurrent } from '../http/file-headers.ts';
 import { type StaticFile, findBelow, sendFile } from '../http/static-file.ts';
 import { START_PATHS } from './home-page.ts';
 import { type Templates, serveTemplateList } from './templates.ts';
@@ -73,7 +73,7 @@ function sendCompressed(ctx: Koa.Context, compressed: CompressedFile): Promise<v
   if ('file' in compressed) return sendFile(ctx, compressed.file);
   ctx.status = 200;
   ctx.set('ETag', compressed.etag);
-  if (ctx.fresh) {
+  if (isCopyCurrent(ctx.req, compressed)) {
     ctx.remove('Content-Encoding');
     ctx.status = 304;
     return;

@@ -4,6 +4,7 @@ import { extname } from 'node:path';
 import type Koa from 'koa';
 import { contentType } from 'mime-types';
 import { COMPRESS, type Encoding, encodingsFor } from '../http/content-encoding.ts';
+import { isCopyCurrent } from '../http/file-headers.ts';
 import type { PublicAddress, PublicAddresses } from '../http/public-address.ts';
 import { sendEmpty } from '../dialects/errors.ts';
 import { packageUrl } from '../lib/package-url.ts';
@@ -115,7 +116,7 @@ async function sendPage(ctx: Koa.Context, file: PageFile): Promise<void> {
   const [encoding] = file.text.length < MIN_COMPRESSED_CHARS ? [] : encodingsFor(ctx);
   const tag = createHash('sha256').update(file.text).digest('base64url');
   ctx.etag = encoding === undefined ? tag : `${tag}-${encoding}`;
-  if (ctx.fresh) {
+  if (isCopyCurrent(ctx.req, { etag: ctx.response.get('ETag') })) {
     ctx.status = 304;
     return;
   }

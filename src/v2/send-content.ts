@@ -1,5 +1,6 @@
 import type Koa from 'koa';
 import { parseRanges } from '../http/byte-ranges.ts';
+import { isCopyCurrent } from '../http/file-headers.ts';
 import {
   type ByteRange,
   type Content,
@@ -85,12 +86,8 @@ function validators({ etag }: Pick<Bytes, 'etag'>): { readonly ETag?: string } {
   return etag === undefined ? {} : { ETag: etag };
 }
 
-/** Koa compares the request's conditions with the headers of the response. */
 function isCurrent(ctx: Koa.Context, { etag }: Bytes): boolean {
-  if (etag === undefined) return false;
-  ctx.status = 200;
-  ctx.set('ETag', etag);
-  return ctx.fresh;
+  return etag !== undefined && isCopyCurrent(ctx.req, { etag });
 }
 
 /**

@@ -119,6 +119,14 @@ describe('what the client has or can unpack is not sent in full', () => {
     expect(second.headers['cache-control']).toBe(IMMUTABLE);
   });
 
+  test.each(['identity', 'gzip'])('%s: also to `fetch`, which says no-cache', async (coding) => {
+    const path = '/assets/index-B2rHQ9Sn.js';
+    const headers = { 'Accept-Encoding': coding };
+    const etag = (await get(path, headers)).headers.etag ?? '';
+    const conditions = { ...headers, 'If-None-Match': etag, 'Cache-Control': 'no-cache' };
+    expect((await get(path, conditions)).status).toBe(304);
+  });
+
   test('each form has its own ETag, and says what it depends on', async () => {
     const codings = ['identity', 'gzip', 'br'];
     const answers = await Promise.all(

@@ -7,7 +7,7 @@ import { V1Error, plainError, sendEmpty } from '../../dialects/errors.ts';
 import { toV1FileError } from '../../dialects/file-error.ts';
 import { type Rendering, render } from './render.ts';
 import { disconnectSignal } from '../../http/client-connection.ts';
-import { fileHeaders } from '../../http/file-headers.ts';
+import { fileHeaders, isCopyCurrent } from '../../http/file-headers.ts';
 import { openContent, readImageBytes } from '../../files/asset-content.ts';
 import { type Readable, Transform, pipeline } from 'node:stream';
 
@@ -27,7 +27,8 @@ const FIRST_BYTE: ByteRange = { start: 0, end: 0 };
 export async function serveFile(jobs: ContentApi, download: Download): Promise<void> {
   const { ctx, row } = download;
   if (!meetsPreconditions(ctx, row)) return sendEmpty(ctx, 412);
-  if (isFresh(ctx, row)) return setFileHeaders(ctx, row, 304);
+  const validators = { etag: etagOf(row), modifiedAtMs: row.modifiedAtMs };
+  if (isCopyCurrent(ctx.req, validators)) return setFileHeaders(ctx, row, 304);
   const range = await rangeOf(jobs, download);
   const content = range === 'unsatisfiable' ? range : await openPart(jobs, download, range);
   if (content === 'unsatisfiable') return refuseRange(jobs, download);
@@ -116,16 +117,6 @@ function meetsPreconditions(ctx: Koa.Context, row: FileRow): boolean {
     return wanted === '*' || wanted.split(',').some((tag) => tag.trim() === etagOf(row));
   const unmodifiedSinceMs = Date.parse(ctx.get('If-Unmodified-Since'));
   return !(Date.parse(modifiedAt(row)) > unmodifiedSinceMs);
-}
-
-/** Asks Koa whether the client's copy is current; the validators stay only when it is. */
-function isFresh(ctx: Koa.Context, row: FileRow): boolean {
-  ctx.status = 200;
-  ctx.set({ ETag: etagOf(row), 'Last-Modified': modifiedAt(row) });
-  if (ctx.fresh) return true;
-  ctx.remove('ETag');
-  ctx.remove('Last-Modified');
-  return false;
 }
 
 /** Stands for a size that is not known: 0 is also what one upstream says of every file. */

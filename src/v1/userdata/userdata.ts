@@ -6,7 +6,7 @@ import { V1Error, emptyError, sendEmpty, sendJson } from '../../dialects/errors.
 import { bodyErrorText } from '../routing/body.ts';
 import { setCacheHeaders } from '../routing/serve-route.ts';
 import { type V1Request, type V1Route, routesOf } from '../routes.ts';
-import { PICTURE, fileHeaders } from '../../http/file-headers.ts';
+import { PICTURE, fileHeaders, isCopyCurrent } from '../../http/file-headers.ts';
 import { fileOf, sendFile } from '../../http/static-file.ts';
 import { refusedByHeaders, stopUnpacking, unpackedBody } from '../../http/unpacked-body.ts';
 import {
@@ -63,9 +63,10 @@ function sendObject(
 ): void {
   if (stream === undefined) throw emptyError(404, FILE_NOT_FOUND);
   ctx.status = 200;
-  ctx.set('ETag', fileOf('', path, stats).etag);
-  ctx.set('Last-Modified', new Date(stats.mtimeMs).toUTCString());
-  if (ctx.fresh) {
+  const { etag, modifiedAtMs } = fileOf('', path, stats);
+  ctx.set('ETag', etag);
+  ctx.set('Last-Modified', new Date(modifiedAtMs).toUTCString());
+  if (isCopyCurrent(ctx.req, { etag, modifiedAtMs })) {
     stream.destroy();
     ctx.status = 304;
     return;
