@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type Koa from 'koa';
-import type { ExceptionWord } from '../translate/stored-history-entry.ts';
+import type { ResultForm } from '../translate/stored-history-entry.ts';
 import { readTarget } from '../protocol/request-target.ts';
 import { hasLogin } from '../protocol/url-credentials.ts';
 
@@ -27,7 +27,7 @@ const RULES = {
    */
   serviceFailure: ['gateway', 'documented'],
   /** `exception_type`: the word of the node's own language, or one of the six documented ones. */
-  exceptionType: ['own', 'documented'] satisfies [ExceptionWord, ExceptionWord],
+  results: ['own', 'documented'] satisfies [ResultForm, ResultForm],
   /** Nodes of a `progress_state`: their progress, or their `class_type` too. */
   nodeStates: ['own', 'documented'],
   /** Prompts that `GET /queue` shows as running: one, as the original runs one at a time, or all. */

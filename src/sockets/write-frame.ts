@@ -45,9 +45,9 @@ function writeMessage(
   frame: EncodedFrame & { kind: 'json' },
   { promptId }: FrameContext,
 ): void {
-  const { exceptionType, nodeStates } = rulesOf(connection.dialect);
+  const { results, nodeStates } = rulesOf(connection.dialect);
   if (frame.type === 'progress_state') return connection.sendState(promptId, frame[nodeStates]);
-  const text = frame[exceptionType];
+  const text = frame[results];
   if (END_MESSAGES.has(frame.type)) connection.flushState(promptId);
   connection.sendText(text());
 }

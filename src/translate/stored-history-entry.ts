@@ -12,7 +12,7 @@ import { type DocumentedException, exceptionTypes } from './exception-types.ts';
  * The `exception_type` a client understands: the node's own class, or one of the six documented
  * names.
  */
-export type ExceptionWord = keyof ReturnType<typeof exceptionTypes>;
+export type ResultForm = keyof ReturnType<typeof exceptionTypes>;
 
 /**
  * Entries are stored with the own word where v1 has it, and with the documented one as their last
@@ -28,11 +28,11 @@ export function endOfStoredEntry(error: JobError | null): string {
 }
 
 /** The text of a stored history entry as a client is shown it. */
-export function shownEntry(stored: string, word: ExceptionWord): string {
+export function shownEntry(stored: string, form: ResultForm): string {
   const documentedMember = DOCUMENTED_MEMBER.exec(stored.slice(-DOCUMENTED_MEMBER_CHARS));
   const own = documentedMember ? `${stored.slice(0, -documentedMember[0].length)}}` : stored;
   const isFailure = documentedMember !== null || own.includes('"execution_error"');
-  if (word === 'own' || !isFailure) return own;
+  if (form === 'own' || !isFailure) return own;
   return withDocumented(own, documentedMember?.[1] as DocumentedException | undefined);
 }
 

@@ -1,7 +1,7 @@
 import type { BodyReader } from '../http/json-body.ts';
 import type { Ledger, PromptOutline, PromptRow } from '../ledger/ledger.ts';
 import { historyV2Detail, historyV2Item } from '../translate/history.ts';
-import { type ExceptionWord, shownEntry } from '../translate/stored-history-entry.ts';
+import { type ResultForm, shownEntry } from '../translate/stored-history-entry.ts';
 import { stringifyJson } from '../protocol/json.ts';
 import { isTruthyInPython } from '../protocol/python-text.ts';
 import { readJson, integerParam, readNamedIds, requireObject } from './routing/body.ts';
@@ -40,7 +40,7 @@ async function listHistory(
   };
   const shown = paginate(await ledger.prompts.outlines(caller.user), page);
   markFetched(request, 'listed', idsOf(shown));
-  await sendJsonPieces(ctx, historyChunks(ledger, shown, rulesFor(ctx).exceptionType));
+  await sendJsonPieces(ctx, historyChunks(ledger, shown, rulesFor(ctx).results));
 }
 
 /** An unknown id, and one that has not ended, are `{}`: a poller takes the key for the end. */
@@ -48,7 +48,7 @@ async function getHistory(services: HistoryServices, request: V1Request): Promis
   const { ctx, params } = request;
   const { id = '' } = params;
   const stored = (await fetchEnded(services, request))?.entryJson ?? null;
-  const text = stored === null ? null : shownEntry(stored, rulesFor(ctx).exceptionType);
+  const text = stored === null ? null : shownEntry(stored, rulesFor(ctx).results);
   const pieces = text === null ? ['{}'] : [`{${JSON.stringify(id)}:`, text, '}'];
   await sendJsonPieces(ctx, pieces.values());
 }
@@ -83,16 +83,16 @@ async function listHistoryV2(
   const count = integerParam(query, 'max_items') ?? all.length;
   const shown = all.slice(offset, offset + Math.max(0, count));
   markFetched(request, 'listed', idsOf(shown));
-  await sendJsonPieces(ctx, historyV2Chunks(ledger, shown, rulesFor(ctx).exceptionType));
+  await sendJsonPieces(ctx, historyV2Chunks(ledger, shown, rulesFor(ctx).results));
 }
 
 function historyV2Chunks(
   ledger: Ledger,
   shown: readonly PromptOutline[],
-  exceptionWord: ExceptionWord,
+  form: ResultForm,
 ): AsyncGenerator<string, undefined> {
   const batches = shownBatches(ledger, shown, (outline, entryJson) =>
-    stringifyJson(historyV2Item(outline, parseEntry({ entryJson }, exceptionWord))),
+    stringifyJson(historyV2Item(outline, parseEntry({ entryJson }, form))),
   );
   return between('{"history":[', batches, ']}');
 }
@@ -102,7 +102,7 @@ async function getHistoryV2(services: HistoryServices, request: V1Request): Prom
   const { id = '' } = params;
   const row = await fetchEnded(services, request);
   if (!row) throw new V1Error(404, plainError('not_found', `No finished prompt has the id ${id}.`));
-  sendJson(ctx, { [id]: historyV2Detail(parseEntry(row, rulesFor(ctx).exceptionType)) });
+  sendJson(ctx, { [id]: historyV2Detail(parseEntry(row, rulesFor(ctx).results)) });
 }
 
 /** The ended prompt that a client asks for by its id. */
@@ -144,13 +144,13 @@ export function paginate<T>(all: readonly T[], { maxItems, offset }: HistoryQuer
 export function historyChunks(
   ledger: Ledger,
   page: readonly PromptOutline[],
-  exceptionWord: ExceptionWord = 'own',
+  form: ResultForm = 'own',
 ): AsyncGenerator<string, undefined> {
   const newest = new Map(page.map((outline) => [outline.promptId, outline]));
   const batches = shownBatches(
     ledger,
     [...newest.values()],
-    ({ promptId }, text) => `${JSON.stringify(promptId)}:${shownEntry(text, exceptionWord)}`,
+    ({ promptId }, text) => `${JSON.stringify(promptId)}:${shownEntry(text, form)}`,
   );
   return between('{', batches, '}');
 }

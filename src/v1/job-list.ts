@@ -6,7 +6,7 @@ import {
   jobItem,
   outputTypesOf,
 } from '../translate/job-views.ts';
-import type { ExceptionWord } from '../translate/stored-history-entry.ts';
+import type { ResultForm } from '../translate/stored-history-entry.ts';
 import { type ListedStatus, listedStatus } from '../translate/status.ts';
 import { yieldEvery } from '../lib/event-loop.ts';
 import { jsonWeight } from '../protocol/json-steps.ts';
@@ -54,7 +54,7 @@ export async function listJobs(services: JobListServices, request: V1Request): P
   const workflowId = query.get('workflow_id');
   const outputType = outputTypeOf(query.get('output_type'));
   const sort = sorterFrom(query);
-  const entries = await listedJobsOf(services, caller.user, rulesFor(ctx).exceptionType);
+  const entries = await listedJobsOf(services, caller.user, rulesFor(ctx).results);
   const sorted = sort(entries.filter((entry) => wantedStatuses.includes(listedStatus(entry.word))));
   const inWorkflow =
     workflowId === null
@@ -106,13 +106,13 @@ type ShownJob = { readonly item: JsonObject; readonly outputTypes: ReadonlySet<s
 async function listedJobsOf(
   { ledger, livePrompts }: JobListServices,
   user: string,
-  word: ExceptionWord,
+  form: ResultForm,
 ): Promise<readonly ListedJob[]> {
   const listed = livePrompts.list(user);
   const ended = await ledger.prompts.outlines(user);
   const endedKeys = new Set(ended.map(({ key }) => key));
   const live = listed.filter(({ key }) => !endedKeys.has(key));
-  return [...ended.map((outline) => endedJob(ledger, outline, word)), ...live.map(liveJob)];
+  return [...ended.map((outline) => endedJob(ledger, outline, form)), ...live.map(liveJob)];
 }
 
 async function filterShown(
@@ -140,16 +140,16 @@ function shownJob(view: ItemView): ShownJob {
 const MAX_KEPT_WEIGHT = 200;
 /** The item of an ended prompt stays the same, and its texts may be large. */
 const shownJobs = { own: new WeakMap(), documented: new WeakMap() } satisfies {
-  readonly [word in ExceptionWord]: WeakMap<PromptOutline, ShownJob>;
+  readonly [form in ResultForm]: WeakMap<PromptOutline, ShownJob>;
 };
 
-function endedJob({ prompts }: Ledger, outline: PromptOutline, word: ExceptionWord): ListedJob {
+function endedJob({ prompts }: Ledger, outline: PromptOutline, form: ResultForm): ListedJob {
   const { createdAtMs, startedAtMs, endedAtMs } = outline;
-  const known: WeakMap<PromptOutline, ShownJob> = shownJobs[word];
+  const known: WeakMap<PromptOutline, ShownJob> = shownJobs[form];
   const read = async (): Promise<ShownJob | undefined> => {
     await pause(outline.storedBytes);
     const row = await prompts.get(outline.key);
-    const shown = row && shownJob(endedItemView(row, word));
+    const shown = row && shownJob(endedItemView(row, form));
     if (shown && jsonWeight(shown.item, MAX_KEPT_WEIGHT) <= MAX_KEPT_WEIGHT)
       known.set(outline, shown);
     return shown;

@@ -1,6 +1,6 @@
 import type { PromptRow, Ledger } from '../ledger/ledger.ts';
 import type { ItemView, JobView } from '../translate/job-views.ts';
-import { type ExceptionWord, shownEntry } from '../translate/stored-history-entry.ts';
+import { type ResultForm, shownEntry } from '../translate/stored-history-entry.ts';
 import { liveWord } from '../translate/status.ts';
 import { type JsonObject, parseJson } from '../protocol/json.ts';
 import type { StatusWord, HistoryEntry } from '../protocol/v1.ts';
@@ -21,15 +21,15 @@ export function liveView(prompt: LivePrompt): JobView {
 }
 
 /** A done prompt, its texts parsed, with `exception_type` in the word that its client knows. */
-export function endedView(row: PromptRow, word: ExceptionWord): JobView {
-  const view = endedItemView(row, word);
+export function endedView(row: PromptRow, form: ResultForm): JobView {
+  const view = endedItemView(row, form);
   const graph = parseJson(row.graphJson) as Graph;
   const targets = parseJson(row.targetsJson) as readonly string[];
   return { ...view, submitted: { ...view.submitted, graph, targets } };
 }
 
 /** The part of it that a list shows. */
-export function endedItemView(row: PromptRow, word: ExceptionWord): ItemView {
+export function endedItemView(row: PromptRow, form: ResultForm): ItemView {
   const { number, promptId, createdAtMs, startedAtMs, endedAtMs } = row;
   return {
     submitted: { number, promptId, extraData: parseJson(row.extraDataJson) as JsonObject },
@@ -37,7 +37,7 @@ export function endedItemView(row: PromptRow, word: ExceptionWord): ItemView {
     createdAtMs,
     startedAtMs,
     endedAtMs,
-    entry: parseEntry(row, word),
+    entry: parseEntry(row, form),
   };
 }
 
@@ -49,9 +49,9 @@ export function wordOf(row: Pick<PromptRow, 'statusWord'>): StatusWord {
 /** The entry of a done row; what is stored there came from us. */
 export function parseEntry(
   row: Pick<PromptRow, 'entryJson'>,
-  exceptionWord: ExceptionWord = 'own',
+  form: ResultForm = 'own',
 ): HistoryEntry {
-  return parseJson(shownEntry(row.entryJson ?? 'null', exceptionWord)) as unknown as HistoryEntry;
+  return parseJson(shownEntry(row.entryJson ?? 'null', form)) as unknown as HistoryEntry;
 }
 
 /** A done prompt under its v1 id or its v2 id. */

@@ -124,6 +124,6 @@ async function findView(
   if (livePrompt && !livePrompt.isEnding) return liveView(livePrompt);
   // `/history` shows it already.
   const ended = await findEndedPrompt(services.ledger, user, id);
-  if (ended) return endedView(ended, rulesFor(ctx).exceptionType);
+  if (ended) return endedView(ended, rulesFor(ctx).results);
   return livePrompt && liveView(livePrompt);
 }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { runSteps } from '../../src/protocol/steps.ts';
 import { historySteps } from '../../src/translate/history.ts';
-import { type ExceptionWord, shownEntry } from '../../src/translate/stored-history-entry.ts';
+import { type ResultForm, shownEntry } from '../../src/translate/stored-history-entry.ts';
 import type { HistoryEntry } from '../../src/protocol/v1.ts';
 import type { JobError } from '../../src/protocol/v2.ts';
 import { PROMPT_ID, chain, runScript, settled, started, status } from './script.ts';
@@ -22,8 +22,8 @@ function stored(error: JobError | null): string {
   return runSteps(historySteps(state, submitted, texts));
 }
 
-function typeIn(text: string, word: ExceptionWord): unknown {
-  const { status: how } = JSON.parse(shownEntry(text, word)) as HistoryEntry;
+function typeIn(text: string, form: ResultForm): unknown {
+  const { status: how } = JSON.parse(shownEntry(text, form)) as HistoryEntry;
   const said = how.messages.find(([type]) => type === 'execution_error');
   return (said?.[1] as { exception_type?: string } | undefined)?.exception_type;
 }
