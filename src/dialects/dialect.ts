@@ -26,7 +26,10 @@ const RULES = {
    * Status of an upstream failure: a gateway's (502, 503), or the ones documented for the route.
    */
   serviceFailure: ['gateway', 'documented'],
-  /** `exception_type`: the word of the node's own language, or one of the six documented ones. */
+  /**
+   * `exception_type`: the word of the node's own language, or one of the six documented ones. Videos:
+   * among the `images` of a node, or in its `video`.
+   */
   results: ['own', 'documented'] satisfies [ResultForm, ResultForm],
   /** Nodes of a `progress_state`: their progress, or their `class_type` too. */
   nodeStates: ['own', 'documented'],

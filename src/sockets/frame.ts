@@ -5,6 +5,7 @@ import {
   type MessageOf,
   withClassTypes,
 } from '../translate/progress-state.ts';
+import { withVideoList } from '../translate/outputs.ts';
 import { previewFrame, previewWithMetadataFrame, textFrame } from '../protocol/binary-frames.ts';
 import type { V1Message } from '../protocol/v1.ts';
 import { type WireFrame, toWireFrame } from './wire-frame.ts';
@@ -69,19 +70,25 @@ function encodeState(
   };
 }
 
-function encodeJson({ message, documented, classTypes }: Frame & { kind: 'json' }): EncodedFrame {
-  if (message.type === 'progress_state')
-    return { kind: 'json', type: message.type, ...encodeState(message, classTypes) };
+function encodeJson(frame: Frame & { kind: 'json' }): EncodedFrame {
+  const { message, classTypes } = frame;
+  const { type } = message;
+  if (type === 'progress_state') return { kind: 'json', type, ...encodeState(message, classTypes) };
   const own = once(() => textOf(message));
-  const isTranslated = message.type === 'execution_error' && documented !== undefined;
-  return {
-    kind: 'json',
-    type: message.type,
-    own,
-    documented: isTranslated
-      ? once(() => textOf({ ...message, data: { ...message.data, exception_type: documented } }))
-      : own,
-  };
+  const documented = documentedForm(frame);
+  const isSame = documented === message;
+  return { kind: 'json', type, own, documented: isSame ? own : once(() => textOf(documented)) };
+}
+
+/** The message as the hosted service documents it; the same one where that has no other form. */
+function documentedForm({ message, documented }: Frame & { kind: 'json' }): V1Message {
+  if (message.type === 'execution_error' && documented !== undefined)
+    return { ...message, data: { ...message.data, exception_type: documented } };
+  if (message.type !== 'executed' || message.data.output === null) return message;
+  const output = withVideoList(message.data.output);
+  return output === message.data.output
+    ? message
+    : { ...message, data: { ...message.data, output } };
 }
 
 function encodePicture(picture: Picture, promptId: string): EncodedPicture {

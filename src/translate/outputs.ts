@@ -1,3 +1,4 @@
+import { lookup as mimeTypeOf } from 'mime-types';
 import { type Json, type JsonObject, isJsonObject } from '../protocol/json.ts';
 import type { FileRef, NodeOutput } from '../protocol/v1.ts';
 import type { Graph, Job, NodeUi, Output } from '../protocol/v2.ts';
@@ -53,6 +54,22 @@ export function v1FilesOf(
   return Object.fromEntries(lists);
 }
 
+/**
+ * The output of a node as the hosted service documents it: videos in a list of their own. Of files
+ * that move, those are videos whose names are no picture's.
+ */
+export function withVideoList(output: NodeOutput): NodeOutput {
+  const { images = [], animated, video = [], ...more } = output;
+  const videos = images.filter((item) => isVideoFile(item, animated?.[0] === true));
+  if (videos.length === 0) return output;
+  const pictures = images.filter((item) => !videos.includes(item));
+  return {
+    ...(pictures.length > 0 && { images: pictures }),
+    ...more,
+    video: [...video, ...videos],
+  };
+}
+
 /** All outputs of a job so far, by node: from the node's own output, else from its files. */
 export function v1OutputsOf(
   job: Pick<Job, 'outputs' | 'x_ui'>,
@@ -83,6 +100,12 @@ function byOwner(outputs: Iterable<Output>, graph: Graph): ReadonlyMap<string, r
 
 function isVideo({ content_type: contentType, type }: Output): boolean {
   return contentType.startsWith('video/') || type === 'video';
+}
+
+function isVideoFile(item: Json, moves: boolean): boolean {
+  if (!isJsonObject(item) || typeof item.filename !== 'string') return false;
+  const [kind] = (mimeTypeOf(item.filename) || '').split('/', 1);
+  return kind === 'video' || (moves && kind !== 'image');
 }
 
 /** Images delivered over the socket only are in no list. */

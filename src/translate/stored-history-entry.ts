@@ -5,12 +5,15 @@ import {
   parseJson,
   stringifyJson,
 } from '../protocol/json.ts';
+import type { HistoryEntry } from '../protocol/v1.ts';
 import type { JobError } from '../protocol/v2.ts';
 import { type DocumentedException, exceptionTypes } from './exception-types.ts';
+import { withVideoList } from './outputs.ts';
 
 /**
- * The `exception_type` a client understands: the node's own class, or one of the six documented
- * names.
+ * The results a client understands: those of the local server, with the class of a failed node in
+ * its own language, or those that the hosted service documents, with one of six names and videos in
+ * a list of their own.
  */
 export type ResultForm = keyof ReturnType<typeof exceptionTypes>;
 
@@ -32,17 +35,38 @@ export function shownEntry(stored: string, form: ResultForm): string {
   const documentedMember = DOCUMENTED_MEMBER.exec(stored.slice(-DOCUMENTED_MEMBER_CHARS));
   const own = documentedMember ? `${stored.slice(0, -documentedMember[0].length)}}` : stored;
   const isFailure = documentedMember !== null || own.includes('"execution_error"');
-  if (form === 'own' || !isFailure) return own;
-  return withDocumented(own, documentedMember?.[1] as DocumentedException | undefined);
+  const mayHaveVideos = own.includes(MOVES);
+  if (form === 'own' || !(isFailure || mayHaveVideos)) return own;
+  return documentedEntry(own, documentedMember?.[1] as DocumentedException | undefined);
 }
 
-function withDocumented(text: string, documented: DocumentedException | undefined): string {
+/** In every output with a video. */
+const MOVES = '"animated":[true]';
+
+function documentedEntry(text: string, documented: DocumentedException | undefined): string {
   const entry = parseJson(text);
-  if (!isJsonObject(entry) || !isJsonObject(entry.status)) return text;
-  const { messages } = entry.status;
-  if (!Array.isArray(messages)) return text;
+  if (!isJsonObject(entry)) return text;
+  const { outputs, status } = entry;
+  return stringifyJson({
+    ...entry,
+    ...(isJsonObject(outputs) && { outputs: withVideoLists(outputs) }),
+    ...(isJsonObject(status) && { status: withDocumentedWord(status, documented) }),
+  });
+}
+
+function withVideoLists(outputs: JsonObject): JsonObject {
+  const lists = Object.entries(outputs as HistoryEntry['outputs']);
+  return Object.fromEntries(lists.map(([nodeId, output]) => [nodeId, withVideoList(output)]));
+}
+
+function withDocumentedWord(
+  status: JsonObject,
+  documented: DocumentedException | undefined,
+): JsonObject {
+  const { messages } = status;
+  if (!Array.isArray(messages)) return status;
   const shown = messages.map((message) => inDocumentedWord(message, documented));
-  return stringifyJson({ ...entry, status: { ...entry.status, messages: shown } });
+  return { ...status, messages: shown };
 }
 
 function inDocumentedWord(message: Json, documented: DocumentedException | undefined): Json {

@@ -20,7 +20,7 @@ export function liveView(prompt: LivePrompt): JobView {
   };
 }
 
-/** A done prompt, its texts parsed, with `exception_type` in the word that its client knows. */
+/** A done prompt, its texts parsed, with results in the form that its client knows. */
 export function endedView(row: PromptRow, form: ResultForm): JobView {
   const view = endedItemView(row, form);
   const graph = parseJson(row.graphJson) as Graph;

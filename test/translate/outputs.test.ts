@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { v1OutputsOf, v1OutputOf } from '../../src/translate/outputs.ts';
+import { v1OutputsOf, v1OutputOf, withVideoList } from '../../src/translate/outputs.ts';
 import { chain, fileRef, outputOf } from './script.ts';
 
 const GRAPH = chain(['1', 'Make'], ['2', 'Save']);
@@ -99,4 +99,28 @@ describe('executed.output from what a node says', () => {
   test('it waits for files that have no name yet', () => {
     expect(v1OutputOf({ images: [{ x_asset: 'a' }] }, new Map())).toBeUndefined();
   });
+});
+
+describe('videos in a list of their own', () => {
+  const [picture, video] = [fileRef('a.png'), fileRef('b.MP4')];
+
+  test.each([
+    [{ images: [video], animated: [true] }, { video: [video] }],
+    [
+      { images: [picture, video], animated: [true], text: ['x'] },
+      { images: [picture], text: ['x'], video: [video] },
+    ],
+    [{ images: [fileRef('b.bin')], animated: [true] }, { video: [fileRef('b.bin')] }],
+    [{ images: [video], video: [fileRef('c.webm')] }, { video: [fileRef('c.webm'), video] }],
+  ])('%j', (output, expected) => expect(withVideoList(output)).toEqual(expected));
+
+  test.each([
+    { images: [picture] },
+    { images: [fileRef('a.webp')], animated: [true] },
+    { images: [fileRef('a.gif')], animated: [true] },
+    { images: [fileRef('b.bin')], animated: [false] },
+    { images: [null, 'b.mp4', { filename: 1 }], animated: [true] },
+    { audio: [fileRef('a.flac')] },
+    {},
+  ])('%j stays as it is', (output) => expect(withVideoList(output)).toBe(output));
 });
