@@ -6,6 +6,7 @@ const BUCKETS: { readonly [status: number]: Bucket } = {
   400: 'invalid_input',
   401: 'unauthorized',
   403: 'forbidden',
+  404: 'model_not_found',
   408: 'invalid_input',
   413: 'invalid_input',
   417: 'invalid_input',

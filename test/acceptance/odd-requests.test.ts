@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { pngOf, uploadInput } from '../support/clients/client-helpers.ts';
 import { call } from '../support/clients/raw-call.ts';
+import { requestText, say } from '../support/clients/raw-socket.ts';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
@@ -88,5 +89,37 @@ describe('an upload', () => {
       { name: 'mask.png', subfolder: '', type: 'input' },
     ]);
     expect((await ask('GET', '/view?type=input&filename=mask.png')).status).toBe(404);
+  });
+});
+
+describe('a WebSocket where there is none is refused in the form of the API it asks', () => {
+  const upgrade = (target: string, ...headers: readonly string[]) => {
+    const key = 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==';
+    const offer = ['Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Version: 13', key];
+    return say(server.port, requestText(target, { headers: [...offer, ...headers] }));
+  };
+
+  test.each([
+    [[], 404, 'model_not_found'],
+    [['Origin: http://other.example'], 403, 'forbidden'],
+  ] as const)('the router, with %j: %i', async (headers, status, bucket) => {
+    const answer = await upgrade('/v1/models', ...headers);
+    expect(answer.status).toBe(status);
+    expect(JSON.parse(answer.body)).toEqual({ detail: expect.any(String), error_type: bucket });
+    expect(answer.headers).toMatchObject({
+      'x-service-request-id': expect.stringMatching(/^[0-9a-f-]{36}$/),
+      'x-service-error-type': bucket,
+      'x-comfy-error-type': bucket,
+    });
+  });
+
+  test('v2', async () => {
+    const answer = await upgrade('/api/v2/jobs');
+    expect([answer.status, JSON.parse(answer.body).error.code]).toEqual([404, 'not_found']);
+  });
+
+  test('v1', async () => {
+    const answer = await upgrade('/queue');
+    expect([answer.status, JSON.parse(answer.body).error.type]).toEqual([404, 'not_found']);
   });
 });
