@@ -28,9 +28,12 @@ export type Bucket = keyof typeof BUCKET_STATUS;
 /** Paths of models: the contract uses `/v1`, today's clients use `/v2`. */
 export const MODEL_PATHS = /^\/v[12]\/models(?=\/|$)/;
 
+/** Paths of partners beside them: what they answer is the partners' own. */
+export const PARTNER_PATHS = /^\/proxy\//;
+
 /** True when a path belongs to the router: a model's, or a partner's. */
 export function isRouterPath(path: string): boolean {
-  return MODEL_PATHS.test(path) || path.startsWith('/proxy/');
+  return MODEL_PATHS.test(path) || PARTNER_PATHS.test(path);
 }
 
 /** Headers that must be sent under two names: the contract's and the one that clients read. */

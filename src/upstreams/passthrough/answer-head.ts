@@ -15,12 +15,12 @@ const SANDBOX_HEADER = ['Content-Security-Policy', "default-src 'none'; sandbox"
 /** Writes the head of an answer, with what `beside` makes of it; whether it could be written. */
 export function writeAnswerHead(
   res: ServerResponse,
-  { headerAliases, extraHeaders }: Pick<ProxyRequest, 'headerAliases' | 'extraHeaders'>,
+  { headersBeside, extraHeaders }: Pick<ProxyRequest, 'headersBeside' | 'extraHeaders'>,
   { status, reason, raw }: AnswerHead,
 ): boolean {
   if (status < 200) return false;
   const lines = answerHeaders(raw, SANDBOX_HEADER, extraHeaders ?? []);
-  if (headerAliases) lines.push(...headerAliases(lines));
+  if (headersBeside) lines.push(...headersBeside(lines, status));
   putLengthLast(lines);
   const earlierHeaders = extraHeaders ? {} : res.getHeaders();
   try {

@@ -55,7 +55,7 @@ export function answerHeaders(raw: RawHeaders, ...extraHeaders: readonly RawHead
 }
 
 /** True when the list has the header, in any case. */
-function hasHeader(lines: RawHeaders, name: string): boolean {
+export function hasHeader(lines: RawHeaders, name: string): boolean {
   const lower = name.toLowerCase();
   for (let i = 0; i < lines.length; i += 2) {
     const each = lines[i];

@@ -11,6 +11,7 @@ import {
   requestHeaders,
 } from './headers.ts';
 import type { ProxyRequest, ProxyExchange } from './proxy-exchange.ts';
+import { missingRouterHeaders } from './router-headers.ts';
 import {
   type ProxyFailure,
   type WriteFailure,
@@ -25,7 +26,8 @@ import {
   hasDotSegments,
   jobIdOfTarget,
   mountOf,
-  routerTargetOf,
+  modelTargetOf,
+  partnerTargetOf,
   v2TargetOf,
 } from './target.ts';
 
@@ -71,7 +73,7 @@ type Dialect = {
   readonly api: FastProxyCall['api'];
   readonly targetOf: TargetOf;
   readonly writeFailure: WriteFailure;
-  readonly headerAliases?: NonNullable<ProxyRequest['headerAliases']>;
+  readonly headersBeside?: NonNullable<ProxyRequest['headersBeside']>;
 };
 
 /** The target of a call. */
@@ -98,7 +100,7 @@ function createForward(options: PassThroughOptions, relay: Relay) {
       return { caller, failure: 'foreign_key' };
     }
     const key = options.key ?? caller.credential;
-    const { headerAliases, api } = route.dialect;
+    const { headersBeside, api } = route.dialect;
     const path =
       api === 'v2'
         ? await withServiceJobId(route.target, caller)
@@ -108,7 +110,7 @@ function createForward(options: PassThroughOptions, relay: Relay) {
       path,
       headers: requestHeaders(req, { host, key }),
       extraHeaders,
-      headerAliases,
+      headersBeside,
       observer,
     });
     return outcome === 'answered' ? { caller } : { caller, failure: outcome };
@@ -170,12 +172,18 @@ export function createPassThrough(options: PassThroughOptions) {
   }
 
   const v2: Dialect = { api: 'v2', targetOf: v2TargetOf(mount), writeFailure: writeV2Failure };
-  const router: Dialect = {
+  const models: Dialect = {
     api: 'router',
-    targetOf: routerTargetOf(mount, options.routerPrefix),
+    targetOf: modelTargetOf(mount, options.routerPrefix),
     writeFailure: writeRouterFailure,
-    headerAliases: missingAliases,
+    headersBeside: missingRouterHeaders,
   };
+  const partners: Dialect = {
+    ...models,
+    targetOf: partnerTargetOf(mount),
+    headersBeside: missingAliases,
+  };
+  const [passModels, passPartners] = [middlewareFor(models), middlewareFor(partners)];
   return {
     /** Serves `/api/v2/*`; other paths continue to the next middleware. */
     v2: middlewareFor(v2),
@@ -183,11 +191,11 @@ export function createPassThrough(options: PassThroughOptions) {
      * Serves `/v1/models`, everything below it, and `/proxy/*`; other paths continue to the next
      * middleware.
      */
-    router: middlewareFor(router),
+    router: (ctx: Koa.Context, next: Koa.Next) => passModels(ctx, () => passPartners(ctx, next)),
     /** A small call that needs no middleware; `undefined` when the call is not one. */
     fastCall(exchange: ProxyExchange): FastProxyCall | undefined {
       const { req } = exchange;
-      for (const dialect of [v2, router]) {
+      for (const dialect of [v2, models, partners]) {
         const target = upstreamTarget(dialect, req);
         if (target !== undefined)
           return relay.isSmall(req) ? fastCallFor({ target, dialect }) : undefined;

@@ -26,6 +26,9 @@ export type CallObserver = {
   }): BodyCopy | undefined;
 };
 
+/** Returns what is added to the headers of an answer of this status. */
+type HeadersBeside = (headers: RawHeaders, status: number) => RawHeaders;
+
 /** The request that goes upstream. */
 export type ProxyRequest = {
   /** Path and query, byte for byte. */
@@ -37,7 +40,7 @@ export type ProxyRequest = {
    */
   readonly extraHeaders: RawHeaders | undefined;
   /** Headers an answer gets beside its own. */
-  readonly headerAliases: ((headers: RawHeaders) => RawHeaders) | undefined;
+  readonly headersBeside: HeadersBeside | undefined;
   /** Observes the call without changing it. */
   readonly observer: CallObserver | undefined;
 };

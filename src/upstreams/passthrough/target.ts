@@ -1,5 +1,5 @@
 import { decodedPart } from '../../protocol/request-target.ts';
-import { MODEL_PATHS, isRouterPath } from '../../protocol/router.ts';
+import { MODEL_PATHS, PARTNER_PATHS } from '../../protocol/router.ts';
 import { isV2Path } from '../../protocol/v2-paths.ts';
 
 const V2_PATH = '/api/v2';
@@ -37,12 +37,15 @@ export function withJobId(target: string, jobId: string): string {
   );
 }
 
-/** The model router, what it queues, and the partner routes beside it. */
-export function routerTargetOf(mount: string, prefix: string): TargetOf {
-  return (path) => {
-    if (MODEL_PATHS.test(path)) return mount + prefix + path.slice('/v1/models'.length);
-    return isRouterPath(path) ? mount + path : undefined;
-  };
+/** The model router, and what it queues. */
+export function modelTargetOf(mount: string, prefix: string): TargetOf {
+  return (path) =>
+    MODEL_PATHS.test(path) ? mount + prefix + path.slice('/v1/models'.length) : undefined;
+}
+
+/** The partner routes beside it. */
+export function partnerTargetOf(mount: string): TargetOf {
+  return (path) => (PARTNER_PATHS.test(path) ? mount + path : undefined);
 }
 
 function isBelow(prefix: string, path: string): boolean {

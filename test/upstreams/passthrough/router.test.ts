@@ -174,6 +174,65 @@ describe('its answers come back as they are, each header under both its names', 
   });
 });
 
+describe('an answer without them, of a gateway or of no router at all, gets an id and its bucket', () => {
+  const heard = async (head: readonly string[], target = '/v1/models/bare/m') => {
+    origin.on('/bare', bytes(head[0] ?? '', ...head.slice(1), 'Content-Length: 2', '', 'no'));
+    return say(holdover.port, requestText(target, { method: 'POST', body: '{}' }));
+  };
+  const namesOf = ({ headers }: Awaited<ReturnType<typeof heard>>, name: string) =>
+    ['service', 'comfy'].map((prefix) => headers[`x-${prefix}-${name}`]);
+
+  test.each([
+    [400, 'invalid_input'],
+    [401, 'unauthorized'],
+    [402, 'insufficient_credits'],
+    [403, 'forbidden'],
+    [404, 'model_not_found'],
+    [413, 'invalid_input'],
+    [422, 'invalid_input'],
+    [429, 'concurrency_limit_exceeded'],
+    [500, 'internal_error'],
+    [502, 'provider_error'],
+    [503, 'service_unavailable'],
+    [504, 'provider_timeout'],
+    [520, 'internal_error'],
+  ])('%i is %s', async (status, bucket) => {
+    const answer = await heard([`HTTP/1.1 ${status} X`]);
+    expect([answer.status, answer.body]).toEqual([status, 'no']);
+    expect(namesOf(answer, 'error-type')).toEqual([bucket, bucket]);
+    const [id, alias] = namesOf(answer, 'request-id');
+    expect(id).toMatch(/^[0-9a-f-]{36}$/);
+    expect(alias).toBe(id);
+  });
+
+  test('a 429 that says when to try again is about a window', async () => {
+    const answer = await heard(['HTTP/1.1 429 X', 'Retry-After: 3']);
+    expect(namesOf(answer, 'error-type')).toEqual(['rate_limited', 'rate_limited']);
+  });
+
+  test('a result has an id and no bucket', async () => {
+    const answer = await heard(['HTTP/1.1 200 OK']);
+    expect(namesOf(answer, 'error-type')).toEqual([undefined, undefined]);
+    expect(namesOf(answer, 'request-id')[0]).toMatch(/^[0-9a-f-]{36}$/);
+  });
+
+  test('what the service says counts, also by one of the names', async () => {
+    const answer = await heard([
+      'HTTP/1.1 503 X',
+      'x-comfy-request-id: r-3',
+      'X-Service-Error-Type: brand_new',
+    ]);
+    expect(namesOf(answer, 'request-id')).toEqual(['r-3', 'r-3']);
+    expect(namesOf(answer, 'error-type')).toEqual(['brand_new', 'brand_new']);
+  });
+
+  test('a partner’s answer stays its own', async () => {
+    const answer = await heard(['HTTP/1.1 404 X'], '/proxy/bare');
+    expect(namesOf(answer, 'error-type')).toEqual([undefined, undefined]);
+    expect(namesOf(answer, 'request-id')).toEqual([undefined, undefined]);
+  });
+});
+
 describe('failures of our own speak its language', () => {
   function expectSpoken(answer: Awaited<ReturnType<typeof say>>, status: number, bucket: string) {
     expect(answer.status).toBe(status);

@@ -4,7 +4,8 @@ import {
   hasDotSegments,
   jobIdOfTarget,
   mountOf,
-  routerTargetOf,
+  modelTargetOf,
+  partnerTargetOf,
   v2TargetOf,
 } from '../../../src/upstreams/passthrough/target.ts';
 import { readTarget } from '../../../src/protocol/request-target.ts';
@@ -72,7 +73,8 @@ test.each([
 });
 
 describe('the model router and its partner routes go upstream', () => {
-  const target = routerTargetOf('', '/v2/models');
+  const modelTarget = modelTargetOf('', '/v2/models');
+  const target = (path: string) => modelTarget(path) ?? partnerTargetOf('')(path);
 
   test.each([
     ['/v1/models', '/v2/models'],
@@ -94,7 +96,7 @@ describe('the model router and its partner routes go upstream', () => {
   );
 
   test('a prefix with a dollar sign is meant as it is written', () => {
-    expect(routerTargetOf('/m', '/$&/models')('/v1/models/p')).toBe('/m/$&/models/p');
+    expect(modelTargetOf('/m', '/$&/models')('/v1/models/p')).toBe('/m/$&/models/p');
   });
 });
 
