@@ -235,6 +235,12 @@ export const DIFFERENCE_RULES = {
   'contract-lenient': NOT_SHOWN,
   'contract-job-statuses': NOT_SHOWN,
   'contract-methods': NOT_SHOWN,
+  // Calls of the router are not calls of v1.
+  'router-freed-keys': NOT_SHOWN,
+  'router-timeout-billing': NOT_SHOWN,
+  'router-deadline': NOT_SHOWN,
+  'router-provider-keys': NOT_SHOWN,
+  'router-statuses': NOT_SHOWN,
 } as const satisfies { readonly [row: string]: Rule };
 
 export type DifferenceName = keyof typeof DIFFERENCE_RULES;
