@@ -4,6 +4,7 @@ import { WebSocketServer } from 'ws';
 import { closingAnswer, headerLines } from '../http/client-connection.ts';
 import type { PublicAddresses } from '../http/public-address.ts';
 import { type Logger, requestId } from '../observability/log.ts';
+import { readTarget } from '../protocol/request-target.ts';
 import type { BrownoutClient } from '../migration/brownout.ts';
 import { type Dialects, rulesOf } from '../dialects/dialect.ts';
 import { type ErrorReply, errorReply } from '../dialects/error-reply.ts';
@@ -136,7 +137,7 @@ async function checkUpgrade(
   options: UpgradeOptions,
   request: IncomingMessage,
 ): Promise<NewConnection | Refusal> {
-  const [path] = (request.url ?? '').split('?', 1);
+  const { path } = readTarget(request.url ?? '');
   const refusal = options.guard(request);
   if (refusal) {
     logRefusal(options, request, refusal);
@@ -164,7 +165,7 @@ async function checkCaller(
   const caller = await options.authenticate(request);
   if (caller === undefined) return { status: 401, headers: { 'WWW-Authenticate': 'Bearer' } };
   const { user } = caller;
-  const params = new URLSearchParams((request.url ?? '').split('?', 2)[1]);
+  const params = new URLSearchParams(readTarget(request.url ?? '').query);
   const clientId = params.get('clientId');
   if (clientId !== null && !isUsableClientId(clientId)) return { status: 400 };
   const agent = agentOf(request);

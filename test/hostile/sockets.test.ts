@@ -141,6 +141,8 @@ test.each([
   ['/ws?clientId=%E7%8C%AB', '猫'],
   ['/ws?clientId=__proto__', '__proto__'],
   ['/api/ws?clientId=alias', 'alias'],
+  ['/ws?clientId=a?b', 'a?b'],
+  ['http://127.0.0.1/ws?clientId=address', 'address'],
 ])('%s is the client id %s', async (target, sid) => {
   const wire = await open(target);
   expect((await wire.received(0)).toString()).toContain(
