@@ -14,6 +14,7 @@ import {
   wsFrame,
 } from '../support/clients/raw-socket.ts';
 import { CANARY, expectHealthy } from '../support/processes/expect-healthy.ts';
+import { scrape } from '../support/processes/scrape.ts';
 import { connect, postPrompt } from '../support/clients/v1-client.ts';
 import { flat } from '../support/graphs/workflows.ts';
 
@@ -270,7 +271,7 @@ test('a user holds so many sockets and no more, and others still get theirs', as
   clients.push(await webSocket('modest'));
   clients[0]?.terminate();
   await expect.poll(() => tryUpgrade('greedy')).toBe(101);
-  for (const client of clients) client.terminate();
+  await letGo(clients);
 });
 
 // comfy2go opens a socket with its one client id for each prompt, and closes none.
@@ -284,8 +285,8 @@ test('where a user can hold no more, a socket takes the place of the oldest with
   expect(await tryUpgrade('greedy')).toBe(503);
   const states = [...clients.slice(1), other, newest].map(({ readyState }) => readyState);
   expect(states).toEqual(states.map(() => WebSocket.OPEN));
-  for (const client of [...clients, other, newest]) client.terminate();
-  await expect.poll(() => tryUpgrade('greedy')).toBe(101);
+  await letGo([...clients, other, newest]);
+  expect(await tryUpgrade('greedy')).toBe(101);
 });
 
 test('so many sockets are held in all; the next is 503 before the upgrade, and room is made again', async () => {
@@ -293,8 +294,8 @@ test('so many sockets are held in all; the next is 503 before the upgrade, and r
   for (let i = 0; i < LIMIT; i++) clients.push(await webSocket(`user ${i % 10}`));
   expect(await tryUpgrade('newcomer')).toBe(503);
   expect((await fetch(`${server.url}/queue`)).status).toBe(200);
-  for (const client of clients) client.terminate();
-  await expect.poll(() => tryUpgrade('newcomer')).toBe(101);
+  await letGo(clients);
+  expect(await tryUpgrade('newcomer')).toBe(101);
 });
 
 test('a peer that vanishes amid a run takes nothing from the others', async () => {
@@ -323,6 +324,13 @@ async function webSocket(user: string, clientId?: string): Promise<WebSocket> {
   const socket = new WebSocket(`${server.wsUrl}/ws${query}`, { headers: { 'X-API-Key': user } });
   await once(socket, 'open');
   return socket;
+}
+
+/** Ends the sockets, and waits until the server holds none, so that none counts in the next test. */
+async function letGo(clients: readonly WebSocket[]): Promise<void> {
+  for (const client of clients) client.terminate();
+  const held = async () => (await scrape(server.url)).of('holdover_websockets');
+  await expect.poll(held, { timeout: 10_000 }).toBe(0);
 }
 
 async function tryUpgrade(user: string): Promise<number> {
