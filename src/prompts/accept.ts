@@ -27,7 +27,10 @@ type AcceptorOptions = Pick<PromptContext, 'objectInfo' | 'spans' | 'clock'> & {
   readonly draftSubmitter: DraftSubmitter;
 };
 
-/** Checks submissions, resolves the files they name, and submits them; refusals are thrown as `V1Error`. */
+/**
+ * Checks a submission, resolves the files it names, and submits it. A refusal is thrown as
+ * `V1Error`.
+ */
 export function createAcceptor(options: AcceptorOptions) {
   const { duplicateIds, fileResolver, draftSubmitter, clock } = options;
   const newKey = createPromptKeys();
@@ -61,7 +64,7 @@ export function createAcceptor(options: AcceptorOptions) {
   };
 }
 
-/** Returns the outputs to execute. Targets that name none of them are a 400. */
+/** Returns the outputs to execute. If the targets name no output, v1 answers with 400. */
 function chooseOutputs({ graph, partialTargets }: Submission, info: ObjectInfo): readonly string[] {
   const chosen = chosenOutputs(outputNodes(graph, info), partialTargets);
   if (chosen.length > 0 || partialTargets === undefined) return chosen;

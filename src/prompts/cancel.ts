@@ -18,13 +18,13 @@ type CancelOptions = PromptContext & {
 };
 
 /**
- * How long an answer waits until another process has removed a prompt from its outbox, and for the
- * history of a job that has ended: v1 answers after removing it.
+ * How long a cancel is awaited before the answer: until another process has removed the prompt from
+ * its outbox, or until the history of the ended job is written. v1 answers after the removal.
  */
 const WAIT_MS = { interval: 10, max: 2000 } as const;
 
 /**
- * Requests the end of prompts, whichever process leads them. Their followers report what happened.
+ * Requests the end of prompts, in whichever process leads them. Their followers report the result.
  */
 export function createCancel(options: CancelOptions) {
   const { ledger, promptEventLog, livePrompts, follower, jobCanceller, deadlineClock } = options;
@@ -39,7 +39,7 @@ export function createCancel(options: CancelOptions) {
     prompt.cancelRequested = true;
     await ledger.prompts.askCancel(prompt.key, options.clock.now());
     reached('after-cancel-asked');
-    // Before the answer: the next call of this client may come to any process.
+    // Recorded before the answer, since the next call of this client may come to any process.
     await promptEventLog.requestCancel({ key: prompt.key, user: prompt.caller.user });
     return promptEventLog.isLeader(prompt.key)
       ? cancelLed(prompt, caller)
@@ -49,18 +49,19 @@ export function createCancel(options: CancelOptions) {
   async function cancelLed(prompt: LivePrompt, caller: Caller): Promise<void> {
     if (await options.outbox.cancel(prompt)) return;
     if (await options.submissionRecovery.cancel(prompt)) return;
-    // Without a job the submission is in progress: the process that learns of the job sees the
-    // request.
+    // A prompt without a job is being submitted: the process that gets its job sees the request.
     await jobCanceller.cancelJob(prompt, caller);
   }
 
-  /** Without a job only the leader can act; with a job any process can cancel it. */
+  /**
+   * A prompt without a job can be ended by its leader only; a job can be cancelled by any process.
+   */
   async function cancelRemote(prompt: LivePrompt, caller: Caller): Promise<void> {
     await waitWhile(() => isInOutbox(prompt) && livePrompts.has(prompt));
     await jobCanceller.cancelJob(prompt, caller);
   }
 
-  /** A job that runs on for a while does so in v1, too. */
+  /** Waits for a limited time: a job that goes on running after a cancel does so in v1, too. */
   async function waitUntilRecorded(prompts: readonly LivePrompt[]): Promise<void> {
     const ended = prompts.filter(hasEnded);
     await waitWhile(() => ended.some((prompt) => livePrompts.has(prompt)));
@@ -71,13 +72,16 @@ export function createCancel(options: CancelOptions) {
       await Promise.all(prompts.map((prompt) => cancelOne(prompt, caller)));
       await waitUntilRecorded(prompts);
     },
-    /** Another process has recorded a cancel request; this process may lead the prompt. */
+    /**
+     * Cancels the prompt if this process leads it: another process has recorded a cancel request.
+     */
     cancelRequested: (key: string): void => {
       const prompt = follower.find(key);
       if (!prompt) return;
       prompt.cancelRequested = true;
       if (!promptEventLog.isLeader(key)) return;
-      // A service may answer that a job has ended and send no event: the leader asks.
+      // A service may answer that a job has ended and send no event, so the leader asks the
+      // service.
       cancelLed(prompt, prompt.caller).catch((error: unknown) => {
         const { promptId, caller } = prompt;
         const facts = { event: 'cancel.failed', err: error, user: caller.user, promptId };

@@ -15,8 +15,8 @@ import type { SharedCounter } from './submission.ts';
 import type { RetryPolicy } from './submit/retry-policy.ts';
 
 /**
- * The services and settings that prompts are built on. A part of `prompts` gets them all, or names the
- * few that it takes.
+ * The services and settings that prompts need. Each part of `prompts` gets all of them, or names
+ * those that it takes.
  */
 export type PromptContext = {
   readonly jobs: JobApi;
@@ -28,20 +28,27 @@ export type PromptContext = {
   readonly counter: SharedCounter;
   readonly objectInfo: (caller: Caller) => Promise<ObjectInfo>;
   readonly uploadFolderOf?: Parameters<typeof createFolderCheck>[0]['uploadFolderOf'];
-  /** Sends a file again from where the user keeps it: returns the id of its new asset. */
+  /**
+   * Uploads a file again from the folder where the user keeps it. Returns the id of the new asset.
+   */
   readonly reupload?:
     | ((caller: Caller, file: ResolvedFile) => Promise<string | undefined>)
     | undefined;
-  /** The upstream is a service that may run only the valid outputs of a prompt. */
+  /** True when the upstream is a service that may run only the valid outputs of a prompt. */
   readonly mayAcceptPartially: boolean;
-  /** True when v2 may know a file of another user by a name its user does not have. */
+  /** True when v2 may know a file of another user under a name that this user does not have. */
   readonly mayFindOthersFiles: boolean;
-  /** True when the upstream may lose jobs it accepted. The embedded engine keeps them in the same ledger. */
+  /**
+   * True when the upstream may lose accepted jobs. The embedded engine keeps them in the same
+   * ledger.
+   */
   readonly mayLoseJobs: boolean;
   /** True when another process may run a job again; it removes the files of the run before. */
   readonly mayRerunJobs: boolean;
   readonly durability: PromptDurability;
-  /** True when a user's prompts need a call of the user first: the key is never stored. */
+  /**
+   * True when prompts of this user wait until the user calls, since the user's key is never stored.
+   */
   readonly needsCredential: (user: string) => boolean;
   /** Limits of each user's history, and of one prompt's graph in it. */
   readonly history: HistoryLimits & { readonly graphBytes: number };
@@ -53,10 +60,10 @@ export type PromptContext = {
   /** `undefined`: no traces are made. */
   readonly spans?: PromptSpans | undefined;
   readonly log: Logger;
-  /** For the line of each ended prompt, which has no field that could hold a secret. */
+  /** Writes the line of each ended prompt. The line has no field that could hold a secret. */
   readonly endLog: Pick<Logger, 'info'>;
-  /** For times that are recorded. */
+  /** Gives the times that are recorded. */
   readonly clock: Clock;
-  /** For waits and deadlines. */
+  /** Gives the times of waits and deadlines. */
   readonly deadlineClock: Clock;
 };

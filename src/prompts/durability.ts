@@ -1,22 +1,28 @@
 import type { Durability } from '../lib/durability.ts';
 
-/** How durable each write of a prompt is before its next step. */
+/** How durable each write of a prompt is before the next step. */
 export type PromptDurability = {
-  /** When its record has to be stored: before it is sent, or with the commit of its job. */
+  /**
+   * When the record of the prompt must be stored: before the plan is sent, or with the commit of
+   * the job.
+   */
   readonly record: 'before sending' | 'with its job';
-  /** Its link to the job. The client is answered after it. */
+  /** The link to the job. The client is answered after it. */
   readonly link: Durability;
-  /** That its job has begun: such a job is never sent again. Frames of its nodes leave after it. */
+  /**
+   * The start of the job: a job that has begun is never sent again. Frames of its nodes leave after
+   * it.
+   */
   readonly begun: Durability;
-  /** Its history entry. The last frame leaves after it. */
+  /** The history entry. The last frame leaves after it. */
   readonly history: Durability;
 };
 
-/** By where the upstream keeps its jobs. */
+/** The durability for each place where an upstream keeps its jobs. */
 export const PROMPT_DURABILITY = {
   /**
-   * The record is written before the job, into the same log; the job is found again by its label. A
-   * history entry that is lost is made again from the ended job.
+   * The jobs are in the same ledger. The record is written before the job, into the same log, and
+   * the job is found by its label. A lost history entry is made again from the ended job.
    */
   ledger: {
     record: 'with its job',
@@ -24,6 +30,6 @@ export const PROMPT_DURABILITY = {
     begun: 'transient',
     history: 'soon',
   },
-  /** The service may not answer, and may have forgotten the job later. */
+  /** A service may not answer, and may have forgotten the job later. */
   service: { record: 'before sending', link: 'fsync', begun: 'soon', history: 'fsync' },
 } as const satisfies { readonly [storage in 'ledger' | 'service']: PromptDurability };

@@ -5,16 +5,16 @@ import type { Caller, SubmitRequest } from '../protocol/job-api.ts';
 import { type Json, type JsonObject, LosslessNumber, isJsonObject } from '../protocol/json.ts';
 import type { Graph, Job } from '../protocol/v2.ts';
 
-/** A job that was submitted past v1, as far as its request was seen. */
+/** A job that was submitted past v1, with as much of its request as this process has seen. */
 export type ExternalJob = {
   readonly caller: Caller;
   readonly jobId: string;
-  /** `undefined`: it has to be read from the upstream. */
+  /** `undefined`: the graph has to be read from the upstream. */
   readonly graph: Graph | undefined;
-  /** Its position in the queue; v1's `number`. */
+  /** The position in the queue: v1's `number`. */
   readonly order: number | undefined;
   readonly extraData: JsonObject;
-  /** Resolves when its submitter has been answered, or has disconnected. */
+  /** Resolves when the client that submitted the job has been answered, or has disconnected. */
   readonly answered: Promise<void>;
 };
 
@@ -26,7 +26,7 @@ export type EngineSubmission = {
   readonly response: ServerResponse;
 };
 
-/** For a job that the embedded engine has just accepted. */
+/** Describes a job that the embedded engine has just accepted. */
 export function externalJobOfEngine({
   caller,
   request,
@@ -50,7 +50,10 @@ type ForwardedSubmission = {
   readonly response: ServerResponse;
 };
 
-/** For a request that was forwarded to a service. `undefined`: the answer is not a job. */
+/**
+ * Describes the job of a request that was forwarded to a service. `undefined`: the answer is not a
+ * job.
+ */
 export async function externalJobOfService({
   caller,
   body: read,
@@ -72,7 +75,7 @@ export async function externalJobOfService({
   };
 }
 
-/** Returns the workflow if v1 can show it: an object of nodes. */
+/** Returns the workflow when v1 can show it, that is when it is an object of nodes. */
 export function graphOf(value: Json | undefined): Graph | undefined {
   if (!isJsonObject(value) || refuseShape(value)) return undefined;
   const isGraph = Object.values(value).every((node) => isJsonObject((node as JsonObject).inputs));
@@ -85,7 +88,7 @@ function orderOf(value: Json | undefined): number | undefined {
   return Number.isFinite(order) ? order : undefined;
 }
 
-/** v2's `extra_data` holds only keys, so it is left out. Data for saved files is no secret. */
+/** Leaves out v2's `extra_data`, which holds only keys. The data for saved files is no secret. */
 function extraDataOf(extraPngInfo: Json | undefined): JsonObject {
   return isJsonObject(extraPngInfo) ? { extra_pnginfo: extraPngInfo } : {};
 }

@@ -2,7 +2,7 @@ import type { Ledger } from '../ledger/ledger.ts';
 import type { Caller, JobApi, Result } from '../protocol/job-api.ts';
 import type { LivePrompts } from './live-prompts.ts';
 
-/** Finds the v2 job of a prompt by the id its client chose. */
+/** Finds the v2 job of a prompt by the id that the client chose. */
 export type FindJobId = (user: string, promptId: string) => Promise<string | undefined>;
 
 /** The places where prompts are looked up. */
@@ -11,7 +11,7 @@ export type PromptSources = {
   readonly ledger: Pick<Ledger, 'prompts'>;
 };
 
-/** Searches the live prompts first. */
+/** Creates a function that searches the live prompts first, then the ledger. */
 export function createFindJobId({ livePrompts, ledger }: PromptSources): FindJobId {
   return async (user, promptId) => {
     const prompt = livePrompts.find(user, promptId) ?? (await ledger.prompts.find(user, promptId));
@@ -19,11 +19,11 @@ export function createFindJobId({ livePrompts, ledger }: PromptSources): FindJob
   };
 }
 
-/** The same port, but a job is also found by the `prompt_id` its client chose. */
+/** Returns the same port, in which a job is also found by the `prompt_id` that its client chose. */
 export function withPromptIds(jobs: JobApi, sources: PromptSources): JobApi {
   const findJobId = createFindJobId(sources);
 
-  /** A job with this id comes first. */
+  /** Asks for a job with this id first, then for the job of the prompt with this id. */
   async function askByEitherId<T>(
     { user }: Caller,
     id: string,

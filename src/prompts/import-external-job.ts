@@ -17,13 +17,17 @@ type ExternalJobImporterOptions = PromptContext & {
   readonly jobCanceller: JobCanceller;
 };
 
-/** Shows jobs that were submitted through v2 as v1 prompts: in the queue, on sockets, in history. */
+/**
+ * Shows jobs that were submitted through v2 as v1 prompts: in the queue, on sockets and in history.
+ */
 export function createExternalJobImporter(options: ExternalJobImporterOptions) {
   const { ledger, promptEventLog, livePrompts, follower, log, clock } = options;
   const tasks = new BackgroundTasks();
   const inProgress = new Set<string>();
 
-  /** A caller that repeats its idempotency key gets the same job again. */
+  /**
+   * True when the job is known: a caller that repeats its idempotency key gets the same job again.
+   */
   async function isKnown({ caller: { user }, jobId }: ExternalJob): Promise<boolean> {
     if (livePrompts.find(user, jobId)) return true;
     return (await ledger.prompts.findByJob(user, jobId)) !== undefined;
@@ -48,7 +52,7 @@ export function createExternalJobImporter(options: ExternalJobImporterOptions) {
       },
       caller,
     );
-    // At once, so that no event of the job is missed.
+    // Opened at once, so that no event of the job is missed.
     follower.openEventStream(prompt, { jobId, graph, targets: [] });
     void externalJob.answered.then(() => follower.releaseFrames(prompt));
     return prompt;
@@ -81,7 +85,7 @@ export function createExternalJobImporter(options: ExternalJobImporterOptions) {
   }
 
   return {
-    /** Resolves when the job is recorded, or is not going to be; never rejects. */
+    /** Resolves when the job is recorded, or is not going to be. Never rejects. */
     importJob(externalJob: ExternalJob): Promise<void> {
       const { caller, jobId } = externalJob;
       return tasks.run(
@@ -92,7 +96,7 @@ export function createExternalJobImporter(options: ExternalJobImporterOptions) {
         },
       );
     },
-    /** Records that a cancel of this job went to the upstream past v1. */
+    /** Records that a cancel of this job was sent to the upstream through v2. */
     async recordCancel(caller: Caller, jobId: string): Promise<void> {
       const { user } = caller;
       await promptEventLog.followUser(user);
@@ -104,7 +108,7 @@ export function createExternalJobImporter(options: ExternalJobImporterOptions) {
         const facts = { event: 'cancel.record_failed', err: error, user, jobId };
         log.error(facts, 'could not record the cancel of a v2 job');
       });
-      // The service's answer went to the caller unread. Cancelling again tells what became of the
+      // The service's answer went to the caller unread. A second cancel tells what became of the
       // job.
       await options.jobCanceller.cancelJob(prompt, caller);
     },
@@ -113,7 +117,7 @@ export function createExternalJobImporter(options: ExternalJobImporterOptions) {
   };
 }
 
-/** A job whose workflow cannot be read runs all the same. */
+/** Reads the workflow. A job whose workflow cannot be read runs all the same. */
 async function fetchGraph(
   { jobs }: Pick<PromptContext, 'jobs'>,
   { caller, jobId }: ExternalJob,

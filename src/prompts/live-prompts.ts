@@ -7,22 +7,24 @@ import { type LazyJson, createLazyJson, readValue, setValue, unload } from '../l
 import { type PendingReason, type WaitReason, isInOutbox } from './pending-reason.ts';
 import { byCreation, byQueueOrder } from './queue-order.ts';
 
-/** The part of a live prompt that is known when it is submitted, or read from its record. */
+/**
+ * The members of a live prompt that are known when it is submitted, or are read from its record.
+ */
 export type NewLivePrompt = Pick<
   LivePrompt,
   'key' | 'promptId' | 'number' | 'clientId' | 'createdAtMs' | 'graph' | 'extraData' | 'targets'
 > & {
-  /** The JSON of graph and extra data, where it exists already. */
+  /** The JSON of the graph and the extra data, where it exists already. */
   readonly graphJson?: string;
   readonly extraDataJson?: string;
-  /** It was submitted through v2; its caller follows v2 events. */
+  /** True when the job was submitted through v2: its caller follows v2 events. */
   readonly isV2Job?: boolean;
 };
 
 /**
- * A prompt between its accepted `POST` and its history entry. A class, because of its accessors: in an
- * object literal they give each object its own hidden class. Members are assigned one by one: spreading
- * takes a hundred times as long.
+ * A prompt between its accepted `POST` and its history entry. A class, because of its accessors: in
+ * an object literal they give each object a hidden class of its own. The members are assigned one
+ * by one, since spreading takes a hundred times as long.
  */
 export class LivePrompt {
   readonly key: string;
@@ -32,29 +34,34 @@ export class LivePrompt {
   readonly createdAtMs: number;
   readonly lazy: { readonly graph: LazyJson<Graph>; readonly extraData: LazyJson<JsonObject> };
   targets: readonly string[];
-  /** The process that accepted it has ended. */
+  /** True when the process that accepted the prompt has ended. */
   isResumed = false;
   readonly isV2Job: boolean;
-  /** The caller's credential, if any, is in memory only. */
+  /** The credential of the caller, if there is one, is in memory only. */
   caller: Caller;
   readonly channel: Channel;
-  /** `null`: no v2 job is known, and there is no status either. */
+  /** `null`: no v2 job is known, and `status` is `undefined`. */
   jobId: string | null = null;
-  /** A terminal status: the job has ended, its history is being written. */
+  /** A terminal status means that the job has ended and its history is being written. */
   status: JobStatus | undefined = undefined;
-  /** The job has reported a node, a step, a preview or an output. */
+  /** True when the job has reported a node, a step, a preview or an output. */
   hasEvidence = false;
-  /** Its nodes that have started; `null` before the first event. */
+  /** The nodes of the job that have started; `null` before the first event. */
   nodeRuns: ReadonlyMap<string, NodeRun> | null = null;
   cancelRequested = false;
-  /** Its client has been answered, by any process: its frames may reach sockets. */
+  /** True when a process has answered the client: frames of the prompt may reach sockets. */
   isReleased = false;
-  /** Why it has not started; of no meaning later. Set by `LivePrompts` only. */
+  /**
+   * Why the prompt has not started; without meaning after the start. Only `LivePrompts` sets it.
+   */
   waitReason: WaitReason = 'submitting';
-  /** Nothing is done for it until its user calls. Set by `LivePrompts` only. */
+  /**
+   * True while the prompt waits for a call of its user, which brings the key. Only `LivePrompts`
+   * sets it.
+   */
   lacksCredential = false;
   startedAtMs: number | null = null;
-  /** Its end is known; its history is being written, or just was. */
+  /** True when the end is known: the history is being written, or was written just now. */
   isEnding = false;
 
   constructor(newPrompt: NewLivePrompt, connection: Pick<LivePrompt, 'caller' | 'channel'>) {
@@ -86,19 +93,21 @@ export class LivePrompt {
   }
 }
 
-/** `waiting`: it has no job yet; `ending`: the job has ended, its history is being written. */
+/**
+ * `waiting`: the prompt has no job yet. `ending`: the job has ended, its history is being written.
+ */
 type LivePromptState = 'waiting' | 'queued' | 'running' | 'ending';
 
 export type LivePrompts = ReturnType<typeof createLivePrompts>;
 
-/** The prompts of one user. Finding one takes the same time however many there are. */
+/** The prompts of one user. The time to find a prompt does not depend on their number. */
 type UserPrompts = {
   readonly prompts: Set<LivePrompt>;
   readonly inOutbox: Set<LivePrompt>;
   readonly byId: Map<string, readonly LivePrompt[]>;
 };
 
-/** Number of a user's prompts whose graphs stay in memory. */
+/** The number of a user's prompts whose graphs stay in memory. */
 const LOADED_PROMPTS = 16;
 
 /** Called when a prompt begins to wait, and each time its own reason changes. */
@@ -112,7 +121,7 @@ export function createLivePrompts({
   const sizes = new Map<LivePrompt, number>();
   let bytes = 0;
   const all = (user: string): Iterable<LivePrompt> => users.get(user)?.prompts ?? [];
-  /** In the order they run. */
+  /** Returns the prompts of a user in the order they run. */
   const list = (user: string): readonly LivePrompt[] => [...all(user)].toSorted(byQueueOrder);
   const setWaitReason = (prompt: LivePrompt, reason: WaitReason): void => {
     if (prompt.waitReason === reason) return;
@@ -135,14 +144,16 @@ export function createLivePrompts({
       updateOutbox(userPrompts, prompt);
       addToIndex(userPrompts, prompt, prompt.promptId);
     },
-    /** Sets the v2 job of a prompt; `find` finds it by the job's id too. */
+    /** Sets the v2 job of a prompt. `find` then finds the prompt by the id of the job, too. */
     setJobId(prompt: LivePrompt, jobId: string): void {
       prompt.jobId = jobId;
       setWaitReason(prompt, 'job_queued');
       const userPrompts = users.get(prompt.caller.user);
       if (userPrompts?.prompts.has(prompt)) addToIndex(userPrompts, prompt, jobId);
     },
-    /** The job of the prompt is gone; it is going to get another one. */
+    /**
+     * Removes the job from a prompt: the job is gone, and the prompt is going to get another one.
+     */
     clearJobId(prompt: LivePrompt): void {
       const { jobId, promptId } = prompt;
       prompt.jobId = null;
@@ -163,18 +174,18 @@ export function createLivePrompts({
     },
     has: (prompt: LivePrompt): boolean =>
       users.get(prompt.caller.user)?.prompts.has(prompt) ?? false,
-    /** The prompt waits for this reason from now on. */
+    /** Sets the reason why the prompt waits from now on. */
     setWaitReason,
-    /** The prompt is not in the outbox any more: its submission is on its way. */
+    /** Takes the prompt out of the outbox: its submission is being sent. */
     removeFromOutbox(prompt: LivePrompt): void {
       if (isInOutbox(prompt)) setWaitReason(prompt, 'submitting');
     },
-    /** The prompt waits for a call of its user, which brings the key. */
+    /** Marks that the prompt waits for a call of its user, which brings the key. */
     awaitCredential(prompt: LivePrompt): void {
       prompt.lacksCredential = true;
       onPending?.(prompt, 'no_key');
     },
-    /** A process that has the key looks after the prompt. */
+    /** Marks that a process which has the key leads the prompt. */
     foundCredential(prompt: LivePrompt): void {
       prompt.lacksCredential = false;
     },
@@ -196,7 +207,7 @@ export function createLivePrompts({
       unload(lazy.graph);
       unload(lazy.extraData);
     },
-    /** The number of such prompts of all users in each state. */
+    /** Counts the prompts of all users in each of these states. */
     countByState(
       isCounted: (prompt: LivePrompt) => boolean = () => true,
     ): Readonly<Record<LivePromptState, number>> {
@@ -205,17 +216,17 @@ export function createLivePrompts({
         for (const prompt of prompts) if (isCounted(prompt)) counts[stateOf(prompt)]++;
       return counts;
     },
-    // The newest one: v1 lets a client reuse an id while the first prompt is live. A prompt that
-    // waited for its job is found by its own id and by the job's.
+    // The newest prompt wins: v1 lets a client reuse an id while the first prompt is live. A prompt
+    // that waited for its job is found by its own id and by the id of the job.
     find(user: string, id: string): LivePrompt | undefined {
       const matches = users.get(user)?.byId.get(id) ?? [];
       return matches.length < 2 ? matches[0] : matches.toSorted(byCreation).at(-1);
     },
-    /** The prompts of this user that are in the outbox. */
+    /** Returns the prompts of this user that are in the outbox. */
     inOutbox: (user: string): ReadonlySet<LivePrompt> => users.get(user)?.inOutbox ?? NO_PROMPTS,
     /**
-     * The prompts that an interrupt stops. It is not for one that has just ended, which `/queue` shows
-     * until its history is written.
+     * Returns the prompts that an interrupt stops. A prompt that has just ended is left out, though
+     * `/queue` shows it until its history is written.
      */
     interruptible: (user: string): readonly LivePrompt[] =>
       shownAsRunning(list(user).filter(({ isEnding }) => !isEnding)),
@@ -224,16 +235,16 @@ export function createLivePrompts({
 
 const NO_PROMPTS: ReadonlySet<LivePrompt> = new Set<LivePrompt>();
 
-/** The prompts that `/queue` calls running: those that run, else the oldest that has a job. */
+/** Returns the prompts that `/queue` calls running: those that run, else the oldest with a job. */
 export function shownAsRunning(prompts: readonly LivePrompt[]): readonly LivePrompt[] {
   const withJob = prompts.filter((prompt) => prompt.status !== undefined && !hasEnded(prompt));
   const active = withJob.filter((prompt) => prompt.status !== 'queued');
   if (active.length > 0) return active;
-  // One client shows nothing and another crashes when jobs are pending and none is running.
+  // When jobs are pending and none is running, one client shows nothing and another one crashes.
   return withJob.toSorted(byCreation).slice(0, 1);
 }
 
-/** 0 for a prompt whose JSON has not been written. */
+/** Returns the bytes of the JSON; 0 when it has not been written. */
 function sizeOf({ lazy }: LivePrompt): number {
   return (lazy.graph.json?.length ?? 0) + (lazy.extraData.json?.length ?? 0);
 }

@@ -6,8 +6,8 @@ import type { PromptSources } from './find-by-prompt-id.ts';
 import { isBrowser, isOwnCall } from '../auth/calling-client.ts';
 
 /**
- * Records that a client has fetched the results of ended prompts: late sockets get nothing of them.
- * `listed`: the client did not ask for them by id.
+ * Records that a client has fetched the results of ended prompts: sockets that connect later get no
+ * frames of them. `listed`: the client did not ask for the prompts by id.
  */
 export type MarkFetched = (
   request: { readonly ctx: { readonly req: IncomingMessage }; readonly caller: Caller },
@@ -20,9 +20,9 @@ export function createMarkFetched({
   promptEventLog,
 }: Pick<PromptContext, 'hub' | 'promptEventLog'>): MarkFetched {
   return ({ ctx, caller: { user } }, source, promptIds) => {
-    // `HEAD` brings no result.
+    // A `HEAD` request brings no result.
     if (isOwnCall(ctx.req) || ctx.req.method !== 'GET') return;
-    // A front end lists everything all the time, and is not the client that waits for a result.
+    // A front end lists all prompts again and again, and is not the client that waits for a result.
     if (source === 'listed' && isBrowser(ctx.req)) return;
     for (const promptId of hub.channels.discardFetched(user, promptIds)) {
       promptEventLog.resultFetched(user, promptId);
@@ -31,7 +31,7 @@ export function createMarkFetched({
 }
 
 /**
- * Records that a client has read an ended job through v2, so it has the result of the prompt. Never
+ * Records that a client has read an ended job through v2 and so has the result of the prompt. Never
  * throws.
  */
 export type MarkJobFetched = (fetched: FetchedJob) => void;

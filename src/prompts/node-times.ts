@@ -2,15 +2,15 @@ import { isJsonObject, parseJson } from '../protocol/json.ts';
 import type { ProgressState } from '../translate/progress-state.ts';
 
 /**
- * When the nodes of a prompt ran, by their ids: start and end in milliseconds since the start of the
- * prompt. Only nodes whose start was reported are in it.
+ * When the nodes of a prompt ran, by node id: start and end in milliseconds since the start of the
+ * prompt. Holds only nodes whose start was reported.
  */
 export type NodeTimes = Readonly<Record<string, readonly [startMs: number, endMs: number]>>;
 
-/** A graph with more nodes has no picture that shows their times. */
+/** The page shows no picture of node times for a larger graph. */
 const MAX_NODES = 1000;
 
-/** The times of an ended prompt as they are stored; `undefined`: none were reported, or too many. */
+/** Returns the stored form of the times. `undefined`: no times were reported, or too many. */
 export function nodeTimesJson(
   state: Pick<ProgressState, 'runs' | 'startedAtMs' | 'endedAtMs'>,
 ): string | undefined {
@@ -22,7 +22,7 @@ export function nodeTimesJson(
   return times.length === 0 ? undefined : JSON.stringify(Object.fromEntries(times));
 }
 
-/** The opposite of `nodeTimesJson`. */
+/** Reads what `nodeTimesJson` wrote. */
 export function readNodeTimes(text: string | null): NodeTimes {
   const times = parseJson(text ?? '{}');
   return isJsonObject(times) ? (times as unknown as NodeTimes) : {};

@@ -2,26 +2,31 @@ import type { JobStatus } from '../protocol/v2.ts';
 
 /** One reason to be pending, and where it is shown. */
 type PendingRow = {
-  /** The page of the job, and for a prompt's own reasons the log line `prompt.pending`. */
+  /**
+   * The text on the page of the job and, for a reason of the prompt itself, in the log line
+   * `prompt.pending`.
+   */
   readonly text: string;
-  /** The prompt is in the outbox: later prompts of its user wait behind it. */
+  /** True when the prompt is in the outbox: later prompts of its user wait behind it. */
   readonly isInOutbox?: true;
-  /** The text in `translate/notification-texts.ts` that clients of the hosted dialect get. */
+  /**
+   * The text in `translate/notification-texts.ts` that is sent to clients of the hosted dialect.
+   */
   readonly notification?: 'waits' | 'sentAgain' | 'outcomeUnknown' | 'queued';
-  /** The part of `/readyz` that reports it as well. */
+  /** The part of `/readyz` that reports the reason as well. */
   readonly readyzPart?: 'queue' | 'upstream';
 };
 
 /**
- * Every reason why a prompt has not started. A prompt has one of them at a time:
+ * Every reason why a prompt has not started. A prompt has one reason at a time:
  *
- * 1. Without a job, `LivePrompt.waitReason` has the reason. Each row names the file that finds it out.
- *    That file sets it with `LivePrompts.setWaitReason`, or appends an entry that
- *    `follow/apply-entry.ts` makes a reason of.
- * 2. With a job (`job_queued`), the queue of the upstream has the reason (`JobQueueReason`). It is
- *    read when it is asked for (`app/readiness.ts`).
+ * 1. Without a job, `LivePrompt.waitReason` holds the reason. Each row names the file that detects
+ *    it. That file sets it with `LivePrompts.setWaitReason`, or appends an entry from which
+ *    `follow/apply-entry.ts` sets it.
+ * 2. With a job (`job_queued`), the queue of the upstream has the reason (`JobQueueReason`).
+ *    `app/readiness.ts` asks for it on demand.
  *
- * `pendingReasonOf` chooses between them. Other states look like pending, and are not:
+ * `pendingReasonOf` chooses between them. These states look like pending, and are not:
  *
  * - A call that waits for memory, or in a brownout, is not answered yet: it has no prompt.
  * - `GET /queue` shows a local client one running prompt, and further ones that run as pending
@@ -33,23 +38,26 @@ type PendingRow = {
  * @internal
  */
 export const PENDING_REASONS = {
-  // Without a job.
+  // Reasons without a job.
 
-  /** The first reason of each prompt. `upstreams/remote/submit.ts` sends it, in its turn. */
+  /** The first reason of each prompt. `upstreams/remote/submit.ts` sends the prompt in its turn. */
   submitting: {
     text: 'Its submission is on its way to the upstream, or waits for its turn there.',
   },
-  /** `resume.ts`: after a restart. */
+  /** Set by `resume.ts` after a restart. */
   no_key: {
     text: 'The key of its user is not stored. It waits for the next call of the user.',
   },
-  /** `follow/apply-entry.ts`: only the server that sends it knows which of the next four it is. */
+  /**
+   * Set by `follow/apply-entry.ts`. Only the server that sends the prompt knows which of the next
+   * four reasons applies.
+   */
   in_outbox: {
     text: 'It waits in the outbox.',
     isInOutbox: true,
     notification: 'waits',
   },
-  /** `submit/outbox.ts`, and so are the next three. */
+  /** Set by `submit/outbox.ts`, as are the next three. */
   earlier_prompts: {
     text: 'It waits in the outbox behind earlier prompts of its user.',
     isInOutbox: true,
@@ -69,37 +77,41 @@ export const PENDING_REASONS = {
       'answers instead of it.',
     isInOutbox: true,
   },
-  /** `submit/replace-lost-job.ts`. */
+  /** Set by `submit/replace-lost-job.ts`. */
   job_lost: {
     text: 'It waits in the outbox: the upstream lost its job before the start.',
     isInOutbox: true,
     notification: 'sentAgain',
   },
-  /** `submit/recover.ts`, by the table in `submit/recovery-rules.ts`. */
+  /** Set by `submit/recover.ts`, by the table in `submit/recovery-rules.ts`. */
   searching: {
     text: 'The answer to its submission was lost. Holdover looks for its job.',
     notification: 'outcomeUnknown',
   },
 
-  // With a job. The first one stands for those below it, where the queue is not asked.
+  // Reasons with a job. The first one stands for those below it where the queue is not asked.
 
-  /** `LivePrompts.setJobId`. */
+  /** Set by `LivePrompts.setJobId`. */
   job_queued: { text: 'Its job is in the queue of the upstream.', notification: 'queued' },
   /**
-   * No other reason applies. Embedded: `upstreams/embedded/memory-job-queue.ts` starts a job when fewer than
-   * `--concurrency` run, in the order of `upstreams/jobs/fair-order.ts`; over Redis: `upstreams/distributed-state/queue-scripts.ts`.
+   * The rest: no other reason applies. Embedded: `upstreams/embedded/memory-job-queue.ts` starts a
+   * job when fewer than `--concurrency` run, in the order of `upstreams/jobs/fair-order.ts`. Over
+   * Redis: `upstreams/distributed-state/queue-scripts.ts` does.
    */
   workers_busy: { text: 'The workers run other jobs, or are about to take it. Users take turns.' },
-  /** `upstreams/distributed-state/queue-condition.ts`, and so are the next two. */
+  /** Found by `upstreams/distributed-state/queue-condition.ts`, as are the next two. */
   no_worker: { text: 'No server and no worker takes jobs.', readyzPart: 'queue' },
   paused: { text: 'The queue was paused with a tool for BullMQ.', readyzPart: 'queue' },
   stalled: {
     text: 'No job runs, although there are workers and jobs wait.',
     readyzPart: 'queue',
   },
-  /** `app/readiness.ts`. */
+  /** Found by `app/readiness.ts`. */
   queue_unreachable: { text: 'The queue does not answer.', readyzPart: 'queue' },
-  /** The service; `upstreams/remote-events/follow-job.ts` sees the start in a stream or by polling. */
+  /**
+   * The job is at a service: `upstreams/remote-events/follow-job.ts` sees its start in a stream or
+   * by polling.
+   */
   not_started: {
     text: 'The service has not started its job, as far as Holdover can see.',
   },
@@ -121,10 +133,10 @@ export type JobQueueReason =
   | 'not_started'
   | 'upstream_unhealthy';
 
-/** The reason that a live prompt has itself. */
+/** A reason that is stored in the live prompt. */
 export type WaitReason = Exclude<PendingReason, JobQueueReason | 'no_key'>;
 
-/** The part of a live prompt that decides. */
+/** The members of a live prompt that decide its reason. */
 type PendingFacts = {
   readonly status: JobStatus | undefined;
   readonly cancelRequested: boolean;
@@ -132,7 +144,7 @@ type PendingFacts = {
   readonly lacksCredential: boolean;
 };
 
-/** True when the prompt can be deleted from the queue: as far as is known, nothing of it runs. */
+/** True when the prompt can be deleted from the queue: as far as known, no part of it runs. */
 export function isNotStarted({ status }: Pick<PendingFacts, 'status'>): boolean {
   return status === undefined || status === 'queued';
 }
@@ -147,7 +159,10 @@ export function pendingRow(reason: PendingReason): PendingRow {
   return PENDING_REASONS[reason];
 }
 
-/** Why the prompt is pending; `null`: it is not. `queueReason` is asked only where it decides. */
+/**
+ * Returns why the prompt is pending; `null`: it is not. `queueReason` is called only where it
+ * decides.
+ */
 export async function pendingReasonOf(
   prompt: PendingFacts,
   queueReason: () => Promise<JobQueueReason>,

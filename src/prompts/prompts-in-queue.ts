@@ -4,9 +4,9 @@ import type { LivePrompt, LivePrompts } from './live-prompts.ts';
 export type QueueSources = { readonly livePrompts: LivePrompts; readonly ledger: Ledger };
 
 /**
- * The live prompts of the user that `/history` does not show yet, in the order they run. The original
- * moves a prompt from its queue to its history in one step; here its history is visible some
- * milliseconds before the prompt leaves the live ones.
+ * Returns the live prompts of the user that `/history` does not show yet, in the order they run.
+ * The original moves a prompt from its queue to its history in one step. Here its history is
+ * visible some milliseconds before the prompt leaves the live prompts.
  */
 export async function promptsInQueue(
   { livePrompts, ledger }: QueueSources,

@@ -27,8 +27,8 @@ type PromptsOptions = Omit<PromptContext, 'retryPolicy'> & {
 };
 
 /**
- * The life of prompts from their `POST` to their history. Each part takes what it names of the context and of the
- * parts before it.
+ * The life of prompts from their `POST` to their history. Each part takes the members that it names
+ * from the context and from earlier parts.
  */
 export function createPrompts(options: PromptsOptions) {
   const retryPolicy = { ...DEFAULT_RETRY_POLICY, ...options.retryPolicy };
@@ -48,9 +48,9 @@ export function createPrompts(options: PromptsOptions) {
     markJobFetched: createMarkJobFetched({ ...context, markFetched }),
     /** The number of accepted prompts that wait until the upstream has capacity. */
     outboxDepth: (): number => outbox.depth(),
-    /** Resumes the prompts of an earlier process; once, before the first call. */
+    /** Resumes the prompts of an earlier process. Call it once, before the first request. */
     resume: (): Promise<void> => resumption.start(),
-    /** Resolves when the live prompts show everything done for this user before, in any process. */
+    /** Resolves when the live prompts show everything that any process did before for this user. */
     async whenCurrent(this: void, user: string): Promise<void> {
       await context.promptEventLog.whenCaughtUp(user);
       await resumption.whenResumed(user);
@@ -69,7 +69,7 @@ export function createPrompts(options: PromptsOptions) {
 type Following = ReturnType<typeof createFollowing>;
 type Submitting = ReturnType<typeof createSubmitting>;
 
-/** From the job of a prompt to its history. */
+/** Creates the parts that lead from the job of a prompt to its history. */
 function createFollowing(context: PromptContext, replaceLostJob: ReplaceLostJob) {
   const follower = new Follower({ ...context, replaceLostJob });
   const jobCanceller = createJobCanceller(context);
@@ -77,7 +77,7 @@ function createFollowing(context: PromptContext, replaceLostJob: ReplaceLostJob)
   return { ...context, follower, jobCanceller, linkJob };
 }
 
-/** From the `POST` of a prompt to its job. */
+/** Creates the parts that lead from the `POST` of a prompt to its job. */
 function createSubmitting(following: Following) {
   const sender = createSubmissionSender(following);
   const submissionRetry = createSubmissionRetry({ ...following, sender });

@@ -2,12 +2,12 @@ import { compareIds } from './submit/ids.ts';
 
 type Created = { readonly createdAtMs: number; readonly key: string };
 
-/** Oldest first. All processes must order two prompts in the same way, whichever they saw first. */
+/** Orders prompts by age, oldest first. All processes must order two prompts in the same way. */
 export function byCreation(a: Created, b: Created): number {
   return a.createdAtMs - b.createdAtMs || compareIds(a.key, b.key);
 }
 
-/** In the order they run: lower number first, equal numbers by age. */
+/** Orders prompts as they run: the lower number first, equal numbers by age. */
 export function byQueueOrder(
   a: Created & { number: number },
   b: Created & { number: number },

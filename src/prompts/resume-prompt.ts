@@ -17,10 +17,10 @@ export type ResumePromptOptions = Pick<PromptContext, 'ledger' | 'livePrompts' |
   readonly jobCanceller: JobCanceller;
 };
 
-/** The rest of the work, done when all prompts are in place. */
+/** The work that is done when all prompts are in place. */
 export type NextStep = () => Promise<void> | void;
 
-/** Continues a prompt, which this process leads now, where its process ended. */
+/** Continues a prompt, which this process now leads, from the step where its process ended. */
 export async function resumePrompt(
   options: ResumePromptOptions,
   prompt: LivePrompt,
@@ -28,7 +28,7 @@ export async function resumePrompt(
 ): Promise<NextStep | undefined> {
   const { ledger, livePrompts, follower } = options;
   prompt.caller = caller;
-  // Its log has its end, but not all that comes after it was done.
+  // The log has the end of the prompt, but the steps after the end may be missing.
   if (!livePrompts.has(prompt)) return () => completeEnd(options, prompt);
   if (follower.resumeFinish(prompt)) return undefined;
   const row = await ledger.prompts.get(prompt.key);
@@ -41,7 +41,9 @@ export async function resumePrompt(
     : resumeFollowing(options, prompt, row.jobId);
 }
 
-/** A prompt that has its history needs no leader. Only one that was refused leaves no record. */
+/**
+ * Completes the end. A prompt with a history needs no leader; only a refused prompt has no record.
+ */
 async function completeEnd(
   { ledger, follower }: ResumePromptOptions,
   prompt: LivePrompt,
@@ -87,7 +89,7 @@ function resumeSubmission(
   return () => submissionRecovery.recover({ prompt, plan, clientKnows, mayResend });
 }
 
-/** The answer that the client had when the process died. */
+/** Returns the answer that the client had when the process died. */
 function clientKnowsOf({ state }: Pick<PromptRow, 'state'>): ClientKnows {
   if (state === 'outbox') return 'accepted';
   return state === 'unknown' ? 'unknown' : 'nothing';

@@ -12,7 +12,7 @@ import { type NextStep, type ResumePromptOptions, resumePrompt } from './resume-
 
 export type ResumptionOptions = ResumePromptOptions &
   Pick<PromptContext, 'promptEventLog' | 'keyring' | 'hub' | 'needsCredential' | 'log'> & {
-    /** Another process has recorded a cancel request. */
+    /** Called when another process has recorded a cancel request. */
     readonly onCancelRequested: (key: string) => void;
   };
 
@@ -27,7 +27,7 @@ export class PromptResumption {
   /** Keys of prompts without a leader that wait for a call of their user. */
   readonly #awaitingCaller = new ByUser<string>();
   readonly #withoutCredential = new ByUser<LivePrompt>();
-  /** Prompts that can be sent only with their user's credential among their secrets. */
+  /** Prompts that can be sent only with the credential of their user among their secrets. */
   readonly #needingOwnSecrets = new WeakSet<LivePrompt>();
   readonly #resuming = new Map<string, Promise<void>>();
 
@@ -68,7 +68,10 @@ export class PromptResumption {
     if (row && row.state !== 'done') this.#track(row);
   }
 
-  /** Also one that has ended since its entries were received: sockets here get its frames all the same. */
+  /**
+   * Shows a recorded prompt, also one that has ended since its entries were received: sockets here
+   * get its frames all the same.
+   */
   async #showRecorded(key: string): Promise<void> {
     const row = await this.#unknownRow(key);
     if (row) this.#track(row);
@@ -79,7 +82,7 @@ export class PromptResumption {
     return follower.find(key) ? undefined : ledger.prompts.get(key);
   }
 
-  /** Oldest first: a prompt supersedes those before it. */
+  /** Shows the prompts of a user, oldest first: a prompt supersedes those before it. */
   async #trackUser(user: string, { endedKeys, withEntries }: UserLogs): Promise<void> {
     const { ledger } = this.#options;
     const ended = await Promise.all(endedKeys.map((key) => ledger.prompts.get(key)));
@@ -120,7 +123,7 @@ export class PromptResumption {
     return keyring.callerOf(user).credential !== undefined;
   }
 
-  /** `keys`: of all prompts without a leader. */
+  /** Takes over prompts. `keys`: all prompts without a leader. */
   async #takeOverAllVacant(keys: readonly string[]): Promise<void> {
     this.#awaitingCaller.retain(new Set(keys));
     const awaiting = new Set(this.#awaitingCaller.all());
@@ -133,7 +136,8 @@ export class PromptResumption {
       const step = await this.#orStopLeading(key, () => this.#takeOver(key));
       if (step) steps.push(step);
     }
-    // All at once: a submission must not be sent before an earlier one is in the outbox again.
+    // Taken over together: a submission must not be sent before an earlier one is in the outbox
+    // again.
     await Promise.all(
       steps
         .toSorted((one, other) => byQueueOrder(one.prompt, other.prompt))
@@ -153,7 +157,7 @@ export class PromptResumption {
     }
   }
 
-  /** Takes over a prompt without a leader; returns the step that is then to be done. */
+  /** Takes over a prompt without a leader. Returns the step that follows. */
   async #takeOver(key: string): Promise<PromptStep | undefined> {
     const { follower, ledger, livePrompts, promptEventLog, keyring } = this.#options;
     const known = follower.find(key);
@@ -175,7 +179,10 @@ export class PromptResumption {
     return run && { prompt, run };
   }
 
-  /** Its process died before the ledger had it, or after its history was written. */
+  /**
+   * Removes the log of a prompt whose process died before the ledger had it, or after its history
+   * was written.
+   */
   async #discardLeftover(key: string, row: PromptRow | undefined): Promise<undefined> {
     const { promptEventLog } = this.#options;
     if (!(await promptEventLog.takeOver({ key, user: row?.user ?? '' }))) return undefined;

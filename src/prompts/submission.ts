@@ -8,20 +8,20 @@ import { isTruthyInPython } from '../protocol/python-text.ts';
 /** The content of a `POST /prompt` body, in v1's words, checked for its shape. */
 export type Submission = {
   readonly graph: Graph;
-  /** As sent, secrets included; `null` counts as `{}`. */
+  /** Kept as the client sent it, secrets included; `null` counts as `{}`. */
   readonly extraData: JsonObject;
   readonly clientId: string | null;
-  /** The caller's own id; `undefined`: it gets the v2 job id. */
+  /** The id that the caller chose. `undefined`: the prompt gets the id of its v2 job. */
   readonly promptId: string | undefined;
   readonly number: number;
   readonly partialTargets: readonly string[] | undefined;
-  /** The meaning of a folder in a file name; absent: a folder. */
+  /** The meaning of a folder in a file name. Absent: a folder. */
   readonly subfolder?: DialectRules['subfolder'];
 };
 
 /**
- * v1's priority counter, possibly of several processes: every `POST` without a `number` takes one, refused
- * ones too.
+ * v1's priority counter, which several processes may share. Every `POST` without a `number` takes a
+ * number, also when it is refused.
  */
 export type SharedCounter = { next(): number | Promise<number> };
 
@@ -30,12 +30,13 @@ const MAX_CLIENT_ID_CHARS = 128;
 
 /** True when this body takes a number from the counter. */
 export function usesCounter(body: Json): boolean {
-  // v1 searches a list and a text for `number`, finds none and counts.
+  // v1 looks for `number` in a list or a text too, does not find it, and takes one from the
+  // counter.
   if (!isJsonObject(body)) return Array.isArray(body) || typeof body === 'string';
   return !('number' in body);
 }
 
-/** `count`: the number from the counter, where the body takes one. */
+/** Reads a body. `count`: the number from the counter, if the body takes one. */
 export function readSubmission(body: Json, count: number): Submission {
   if (!isJsonObject(body)) throw noPromptError();
   const number = readNumber(body, count);
@@ -52,7 +53,10 @@ export function readSubmission(body: Json, count: number): Submission {
   };
 }
 
-/** `number` wins and leaves the counter alone; `front` runs before everything queued so far. */
+/**
+ * Returns the priority. `number` wins and leaves the counter alone; `front` runs before everything
+ * queued so far.
+ */
 function readNumber(body: JsonObject, count: number): number {
   if ('number' in body) return parseNumber(body.number);
   return isTruthyInPython(body.front) && count !== 0 ? -count : count;
@@ -68,7 +72,7 @@ function parseNumber(value: Json | undefined): number {
   return number;
 }
 
-/** v1 turns whatever it gets into a string, `null` into `None`. */
+/** Reads the id as v1 does: any value becomes a string, `null` becomes `None`. */
 function readPromptId(value: Json | undefined): string {
   const id = toPythonText(value);
   if (id === undefined || id.length > MAX_ID_CHARS || /[/\\]/.test(id) || isUnprintable(id)) {
@@ -80,7 +84,10 @@ function readPromptId(value: Json | undefined): string {
   return id;
 }
 
-/** An empty client id is a client id; only an absent one means every socket of the user. */
+/**
+ * Reads the client id. An empty one is a client id; only an absent one means every socket of the
+ * user.
+ */
 function readClientId(value: Json | undefined): string | null {
   if (value === undefined || value === null) return null;
   const id = toPythonText(value);
@@ -97,7 +104,10 @@ function isUnprintable(id: string): boolean {
   return hasControlCharacter(id) || hasHalfCharacter(id);
 }
 
-/** The original fails on `null` here; a list is as useless. */
+/**
+ * Reads the extra data. `null` counts as absent, though the original fails on it; a list is
+ * refused.
+ */
 function readExtraData(value: Json | undefined): JsonObject {
   if (value === undefined || value === null) return {};
   if (!isJsonObject(value)) throw badRequest('invalid_prompt', '"extra_data" must be an object.');
@@ -115,7 +125,10 @@ function readGraph(value: Json | undefined): Graph {
   );
 }
 
-/** v1 compares each target with the ids, which are texts: an id in another form names no node. */
+/**
+ * Reads the targets. v1 compares each one with the ids, which are strings: another type names no
+ * node.
+ */
 function readTargets(value: Json | undefined): readonly string[] | undefined {
   if (value === undefined || value === null) return undefined;
   if (!Array.isArray(value))

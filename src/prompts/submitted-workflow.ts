@@ -4,13 +4,13 @@ import { isSubmittedThroughV1, restorePlan, workflowOf } from './submit/plan.ts'
 
 export { isSubmittedThroughV1 as isV1Prompt } from './submit/plan.ts';
 
-/** The workflow that v2 got for a prompt, with references to files. */
+/** Returns the workflow that v2 got for a prompt, with references to files. */
 export function submittedWorkflow(row: PromptRow): Graph {
   const plan = restorePlan(row, { user: row.user });
   return isSubmittedThroughV1(row) ? workflowOf(plan) : plan.graph;
 }
 
-/** The files that the workflow of a prompt refers to, under their v1 names. */
+/** Returns the files that the workflow of a prompt refers to, under their v1 names. */
 export function submittedFiles(row: PromptRow) {
   return restorePlan(row, { user: row.user }).placed;
 }

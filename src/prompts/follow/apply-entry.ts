@@ -27,12 +27,12 @@ export class EntryApplier {
   readonly #options: PromptContext;
   readonly #frameSender: FrameSender;
   readonly #receivedUpTo: Record<ReceiverGroup, number> = { client: 0, hosted: 0 };
-  /** The position of an entry that takes time. */
+  /** The position of the entry that is being applied, if that takes time. */
   #applying: number | undefined;
   #state: ProgressState | undefined;
-  /** It had a job: it waits to be sent again. */
+  /** True when the prompt had a job and waits to be sent again. */
   #hadJob = false;
-  /** Its job did not begin at once. */
+  /** True when the job of the prompt did not begin at once. */
   #isInQueue = false;
   #endEffect: EndEffect | undefined;
 
@@ -42,7 +42,7 @@ export class EntryApplier {
     this.#frameSender = new FrameSender(prompt, options);
   }
 
-  /** `position`: of the entry in the log of the prompt. `undefined`: it is applied. */
+  /** Applies the entry at this position of the log. `undefined`: the entry is already applied. */
   apply(entry: PromptLogEntry, position: number): Promise<void> | undefined {
     const applied = this.#applyEntry(entry, position);
     if (applied) return this.#whenApplied(applied, position);
@@ -50,23 +50,26 @@ export class EntryApplier {
     return undefined;
   }
 
-  /** A socket got frames up to this position. Those of an entry that is still being applied are not complete. */
+  /**
+   * Returns the last position whose frames a socket has completely, when it got frames up to
+   * `position`: frames of an entry that is still being applied are not complete.
+   */
   completeUpTo(position: number): number {
     return Math.min(position, (this.#applying ?? Infinity) - 1);
   }
 
-  /** The graph is final only when the first input comes. */
+  /** Returns the state of the progress. Before the first input the graph is not final yet. */
   state(): ProgressState {
     const { promptId } = this.#prompt;
     return this.#state ?? initialProgress({ promptId, graph: this.#prompt.graph });
   }
 
-  /** Asked often: a waiting prompt is not loaded for it. */
+  /** True when the prompt has ended. Called often, so it must not load a waiting prompt. */
   hasEnded(): boolean {
     return this.#state?.phase === 'ended';
   }
 
-  /** When an `idle` input is due; `null`: none is. */
+  /** When an `idle` input is due; `null`: no such input is due. */
   nextDueMs(): number | null {
     return this.#state === undefined ? null : idleDueMs(this.#state);
   }
@@ -84,7 +87,7 @@ export class EntryApplier {
       case 'input':
         return this.#applyInput(entry.input, position);
       case 'waits':
-        // Where this process sends it again, its job is already cleared.
+        // Where this process sends the prompt again, its job is already cleared.
         if (prompt.jobId !== null) livePrompts.clearJobId(prompt);
         this.#applyWait(this.#hadJob ? 'job_lost' : 'in_outbox');
         break;
@@ -126,7 +129,7 @@ export class EntryApplier {
     this.#options.hub.notify(caller.user, NOTIFICATION_TEXTS[notification](promptId));
   }
 
-  /** Its user is told once, not at each move of the queue. */
+  /** Marks that the job is in the queue. Its user is told once, not at each move of the queue. */
   #setInQueue(): void {
     if (!this.#isInQueue) this.#notifyOf('job_queued');
     this.#isInQueue = true;
@@ -149,7 +152,8 @@ export class EntryApplier {
     this.#prompt.hasEvidence = hasEvidence(state);
     this.#prompt.nodeRuns = state.runs;
     this.#prompt.startedAtMs = state.startedAtMs;
-    // Mark first: a client that gets the frame here may ask another process for the rest at once.
+    // The position is marked before the frames are sent: a client that gets a frame here may ask
+    // another process for the rest at once.
     if (position > 0 && effects.length > 0 && effects.every(isSentNow)) {
       for (const group of this.#prompt.channel.receiverGroups())
         this.#markReceived(group, position);
@@ -157,7 +161,7 @@ export class EntryApplier {
     return this.#sendAll(effects, position);
   }
 
-  /** In their order: those behind a picture that has to be fetched wait for it. */
+  /** Sends effects in their order: those behind a picture that has to be fetched wait for it. */
   #sendAll(effects: readonly ProgressEffect[], position: number): Promise<void> | undefined {
     for (const [at, effect] of effects.entries()) {
       const sent = this.#send(effect, position);
@@ -173,7 +177,9 @@ export class EntryApplier {
     return undefined;
   }
 
-  /** Position 0: no other process has the prompt. */
+  /**
+   * Marks that the log is applied up to this position. Position 0: no other process has the prompt.
+   */
   #markReached(position: number): void {
     if (position === 0) return;
     for (const group of this.#prompt.channel.receivedBy(position)) {
@@ -202,7 +208,7 @@ export class EntryApplier {
     if (starts) this.#options.hub.sendStatus(this.#prompt.caller.user);
   }
 
-  /** Most clients read the history at the same moment as v1's last frame. */
+  /** Sends v1's last frame. Most clients read the history at the same moment. */
   #sendClosing(position: number): void {
     const { livePrompts, hub } = this.#options;
     const { channel, caller } = this.#prompt;
@@ -216,7 +222,7 @@ export class EntryApplier {
   }
 }
 
-/** Nothing has happened to the prompt, nor to thousands that wait beside it. */
+/** True when an input says only that the job is still queued. Thousands may wait beside it. */
 function isStillQueued(input: ProgressInput): boolean {
   const queued = queuedStatusIn(input);
   return queued !== undefined && queued.x_cached_nodes === undefined;
@@ -232,7 +238,10 @@ function queuedStatusIn(input: ProgressInput) {
   return input.event.data.status === 'queued' ? input.event.data : undefined;
 }
 
-/** True for an effect that is sent at once; the end is not, nor a picture that has to be fetched. */
+/**
+ * True for an effect that is sent at once. The end is not, and a picture that must be fetched is
+ * not.
+ */
 function isSentNow(effect: ProgressEffect): boolean {
   if (effect.kind === 'end') return false;
   return !('picture' in effect && effect.picture && 'assetId' in effect.picture);

@@ -8,7 +8,7 @@ export type JobCanceller = ReturnType<typeof createJobCanceller>;
 const RETRY_MS = { first: 500, last: 10_000 } as const;
 const GIVE_UP_MS = 10 * 60_000;
 
-/** Cancels jobs, and retries while the upstream cannot be reached. */
+/** Cancels jobs. Repeats a cancel while the upstream cannot be reached. */
 export function createJobCanceller({
   jobs,
   livePrompts,
@@ -37,7 +37,7 @@ export function createJobCanceller({
     const deadlineMs = deadlineClock.now() + GIVE_UP_MS;
     for (let waitMs: number = RETRY_MS.first; ; waitMs = Math.min(waitMs * 2, RETRY_MS.last)) {
       await deadlineClock.sleep(waitMs, stop.signal);
-      // A repeated cancel does no harm, nor does one of an ended job.
+      // A repeated cancel does no harm, nor does a cancel of an ended job.
       if (!livePrompts.has(prompt) || deadlineClock.now() > deadlineMs) return;
       if (await requestCancel(prompt).catch((error: unknown) => noteFailure(error, prompt))) return;
     }
@@ -57,14 +57,14 @@ export function createJobCanceller({
 
   return {
     /**
-     * Resolves after the first attempt, made as `caller` (default: the submitter). Goes on in the
-     * background where that failed.
+     * Cancels the job as `caller` (default: the user who submitted it). Resolves after the first
+     * attempt; further attempts run in the background.
      */
     async cancelJob(prompt: LivePrompt, caller?: Caller): Promise<void> {
       if (await requestCancel(prompt, caller)) return;
       retryInBackground(prompt);
     },
-    /** The same for a cancel that no caller waits for. */
+    /** Cancels a job in the background, for a cancel that no caller waits for. */
     cancelInBackground(prompt: LivePrompt): void {
       void requestCancel(prompt)
         .catch((error: unknown) => noteFailure(error, prompt))

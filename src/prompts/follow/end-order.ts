@@ -1,20 +1,21 @@
 import { completesWithin } from '../../lib/completes-within.ts';
 import { createDeferred } from '../../lib/concurrency.ts';
 
-/** Longest wait for earlier prompts whose jobs cannot be read. */
+/** The longest wait for earlier prompts whose jobs cannot be read. */
 const MAX_WAIT_MS = 5000;
 
 /** The position of one prompt among those of its user. */
 export type EndTurn = {
   /** Resolves when all earlier prompts have passed, at the latest after five seconds. */
   whenEarlierPassed(): Promise<unknown>;
-  /** The prompt has ended, or has shown that it has not. */
+  /** Lets later prompts pass: this prompt has ended, or its job was found to be unfinished. */
   pass(): void;
 };
 
 /**
- * Jobs that ended while no process followed them are read in any order. Their prompts end in the order in
- * which they were added here, so that the history of the user has them as they ran.
+ * Orders the ends of resumed prompts. Jobs that ended while no process followed them are read in
+ * any order; their prompts end in the order in which they were added, so that the history of the
+ * user shows them as they ran.
  */
 export function createEndOrder() {
   const last = new Map<string, Promise<void>>();

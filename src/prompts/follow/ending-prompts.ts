@@ -1,15 +1,15 @@
 import { completesWithin } from '../../lib/completes-within.ts';
 import { type Deferred, createDeferred } from '../../lib/concurrency.ts';
 
-/** Limit for an upstream that reports an end but never returns the ended job. */
+/** The time limit for an upstream that reports an end but never returns the ended job. */
 const MAX_WAIT_MS = 1000;
 
 export type EndingPrompts = ReturnType<typeof createEndingPrompts>;
 
 /**
- * Prompts whose job has ended but whose end was not sent yet: the job is read once more and the
- * history is written. The next job may run already. v1 clients get its frames after the end of the
- * one before, as when one process runs them one after the other.
+ * The prompts whose job has ended but whose end is not sent yet: their job is read once more and
+ * their history is written. The next job may run already. v1 clients get its frames after the end
+ * of the prompt before, as from a server that runs one prompt after the other.
  */
 export function createEndingPrompts() {
   const byUser = new Map<string, Map<string, Deferred>>();

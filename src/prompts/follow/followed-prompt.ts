@@ -12,13 +12,15 @@ export class FollowedPrompt {
   readonly entryApplier: EntryApplier;
   /** Opened as soon as the job is known. */
   eventStream: JobEventStream | undefined;
-  /** This process has answered its client; `LivePrompt.isReleased`: any process has. */
+  /**
+   * True when this process has answered the client; `LivePrompt.isReleased`: when any process has.
+   */
   isAnswered = false;
-  /** No more entries are applied. */
+  /** True when no further entries are applied. */
   isClosed = false;
-  /** Entries of another process wait for this: the client is being answered here. */
+  /** Entries of another process wait for this promise while the client is being answered here. */
   blockedUntil: Promise<unknown> | undefined;
-  /** Of a resumed prompt, whose job may have ended before others that are read first. */
+  /** The turn of a resumed prompt, whose job may have ended before jobs that are read earlier. */
   turn: EndTurn | undefined;
   readonly #released = new Latch();
   readonly #answered = new Latch();
@@ -53,7 +55,7 @@ export class FollowedPrompt {
     this.#answered.open();
   }
 
-  /** Stops consuming events; the prompt can be followed again after `restart`. */
+  /** Stops consuming events. The prompt can be followed again after `restart`. */
   stop(): void {
     this.turn?.pass();
     this.#stop.abort();

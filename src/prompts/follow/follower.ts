@@ -20,14 +20,14 @@ import { type EndWithoutJob, JobConsumer, type JobConsumerOptions } from './job-
 import type { ReplaceLostJob } from './missing-job.ts';
 
 export type FollowerOptions = PromptContext & {
-  /** Decides about a prompt whose job was lost, or failed, before it started. */
+  /** Decides what follows when the job of a prompt was lost, or failed, before it started. */
   readonly replaceLostJob: ReplaceLostJob;
 };
 
-/** Entries that say where a prompt is; what its job does are the others. */
+/** Entries about the prompt itself; the other entries are the events of its job. */
 type StateEntryKind = Exclude<PromptLogEntry['kind'], 'input'>;
 
-/** Wait between a stream that ended early and the next attempt. */
+/** The wait between a stream that ended early and the next attempt. */
 const RETRY_MS = { first: 250, last: 5000 } as const;
 /** The longest time from taking a prompt to answering its client. */
 const ANSWER_TIMEOUT_MS = 10_000;
@@ -57,8 +57,8 @@ export class Follower {
   }
 
   /**
-   * Adds a prompt to the live prompts, unless it is there, or was there until its end: it may have ended since its record
-   * was read, and its frames would be sent a second time.
+   * Adds a prompt to the live prompts, unless it is or was there: a prompt that has ended since its
+   * record was read would send its frames twice.
    */
   trackPrompt(newPrompt: NewLivePrompt, caller: Caller): LivePrompt {
     const existing = this.#followed.get(newPrompt.key);
@@ -93,7 +93,7 @@ export class Follower {
     this.#options.hub.channels.close(followed.prompt.channel);
   }
 
-  /** Entries of this user's prompts are not received any more. */
+  /** Removes the prompts of a user whose entries are not received any more. */
   forgetUser(user: string): void {
     for (const followed of this.#followed.values()) {
       if (followed.prompt.caller.user === user) this.#untrack(followed);
@@ -120,11 +120,11 @@ export class Follower {
     const followed = this.#followed.get(prompt.key);
     if (!followed) return;
     followed.eventStream = jobs.events(prompt.caller, jobId, followed.signal);
-    // Its reader awaits it later, and sees the failure.
+    // The reader of the stream awaits it later, and sees the failure.
     followed.eventStream.catch(() => {});
   }
 
-  /** The job is recorded: its events are consumed as soon as the prompt is released. */
+  /** Follows a job that is recorded: its events are consumed as soon as the prompt is released. */
   async follow(prompt: LivePrompt): Promise<void> {
     const followed = this.#followed.get(prompt.key);
     if (!followed) return;
@@ -134,7 +134,7 @@ export class Follower {
     void this.#run(followed, (signal) => this.#followToEnd(followed, signal));
   }
 
-  /** Lets the frames of the prompt reach sockets; none is sent before. */
+  /** Lets the frames of the prompt reach sockets. No frame is sent before. */
   releaseFrames(prompt: LivePrompt): void {
     const followed = this.#followed.get(prompt.key);
     if (!followed || followed.isAnswered || prompt.isReleased) return;
@@ -171,7 +171,7 @@ export class Follower {
     await promptEventLog.discard(prompt.key);
   }
 
-  /** Writes the history of a prompt whose end is in its log. `false`: it is not. */
+  /** Writes the history of a prompt whose end is in its log. `false`: its end is not in the log. */
   resumeFinish(prompt: LivePrompt): boolean {
     const followed = this.#followed.get(prompt.key);
     if (!followed?.entryApplier.hasEnded()) return false;
@@ -241,7 +241,7 @@ export class Follower {
     if (kind === 'released') followed.release();
     if (kind !== 'recorded' && kind !== 'removed') return;
     this.#followed.delete(followed.prompt.key);
-    // Another process may say so again.
+    // Another process may append the same entry again.
     followed.isClosed = true;
   }
 
@@ -266,7 +266,7 @@ export class Follower {
     );
   }
 
-  /** Consumes the event stream, and polls the job when there is no stream, until the job has ended. */
+  /** Consumes the event stream, or polls the job without one, until the job has ended. */
   async #followToEnd(followed: FollowedPrompt, signal: AbortSignal): Promise<void> {
     const { prompt } = followed;
     await followed.released;

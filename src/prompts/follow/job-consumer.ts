@@ -27,13 +27,13 @@ export type JobConsumerOptions = PromptContext & {
   readonly onHistoryWritten: (outcome: PromptOutcome) => void;
 };
 
-/** Events of one prompt that are consumed before the event loop gets its turn. */
+/** The number of events of one prompt that are consumed before the event loop gets its turn. */
 const EVENTS_PER_TURN = 32;
-/** Delay of a start that arrives before the start of an earlier job. */
+/** How long a start is delayed when it arrives before the start of an earlier job. */
 const REORDER_WINDOW_MS = 50;
-/** Wait before the history is written again: a full disk may have space later. */
+/** The wait before the history is written again: a full disk may have space later. */
 const HISTORY_RETRY_MS = 1000;
-/** Longest wait for a due input, in case the clock was set back. */
+/** The longest wait for a due input, in case the clock was set back. */
 const MAX_IDLE_MS = 5000;
 
 /**
@@ -72,7 +72,7 @@ export class JobConsumer {
     for (;;) {
       const event = await this.#nextOrIdle(next);
       if (event === undefined) {
-        // Nothing awaits it any more if this throws.
+        // If this throws, the promise is never awaited.
         next.catch(ignoreError);
         await this.#receive({ kind: 'idle', atMs: this.#options.clock.now() });
       } else if (event.done) return;
@@ -86,7 +86,7 @@ export class JobConsumer {
     }
   }
 
-  /** Reads the job, unless the stream has carried its end; true when it has ended. */
+  /** Reads the job, unless the stream has brought its end. True when the job has ended. */
   async poll(jobId: string): Promise<boolean> {
     if (this.#entryApplier.hasEnded()) return true;
     return this.#receiveRead(await this.#options.jobs.get(this.#prompt.caller, jobId));
@@ -96,7 +96,8 @@ export class JobConsumer {
     const { clock } = this.#options;
     const job = read.ok ? read.value : undefined;
     const isMissing = read.ok ? read.value.status === 'expired' : isGone(read.error);
-    // One upstream forgets jobs that are deleted from its queue: a job we cancelled is not lost.
+    // One upstream forgets jobs that are deleted from its queue: a job that was cancelled here is
+    // not lost.
     if (isMissing && this.#prompt.cancelRequested) {
       return this.#receiveJob({ ...(job ?? placeholderJob(this.#prompt)), status: 'canceled' });
     }
@@ -136,14 +137,14 @@ export class JobConsumer {
     endLog.info({ event: 'prompt.finished', user: caller.user, promptId, ms }, 'prompt ended');
   }
 
-  /** The next event, or `undefined` when an `idle` input is due before. */
+  /** Returns the next event, or `undefined` when an `idle` input is due before. */
   #nextOrIdle<T>(next: Promise<T>): Promise<T | undefined> {
     const dueMs = this.#entryApplier.nextDueMs();
     if (dueMs === null) return next;
     return nextOrTimeout(next, Math.min(dueMs - this.#options.clock.now(), MAX_IDLE_MS));
   }
 
-  /** `undefined`: it needs nothing. */
+  /** Receives one event. `undefined`: the event needs no further work. */
   #receiveEvent(event: JobEvent): Promise<unknown> | undefined {
     const { endingPrompts, clock } = this.#options;
     const atMs = clock.now();
@@ -153,7 +154,7 @@ export class JobConsumer {
       if (job && IS_TERMINAL[status]) return this.#receiveRead(ok(job));
     }
     if (event.event === 'output') return this.#receiveOutput(event.data, atMs);
-    // The state has the graph of the prompt parsed: a waiting one has only its text.
+    // Only reading the state parses the graph: a waiting prompt has only the text of its graph.
     if (event.event !== 'progress' || !isKnown(event, this.#entryApplier.state())) {
       return this.#receive({ kind: 'event', event, atMs });
     }
@@ -187,7 +188,7 @@ export class JobConsumer {
       await this.#turn?.whenEarlierPassed();
     } else {
       this.#turn?.pass();
-      // Any other input shows that it has not ended after all.
+      // Any other input shows that the prompt has not ended after all.
       endingPrompts.finish(caller.user, key);
       if (startsJob(input) && this.#prompt.status === 'queued') await this.#waitForTurn();
     }
@@ -196,7 +197,10 @@ export class JobConsumer {
     if (this.#entryApplier.hasEnded()) await this.finish();
   }
 
-  /** Streams that report at the same moment may be read in any order. */
+  /**
+   * Waits for the start of earlier jobs: streams that report at the same moment are read in any
+   * order.
+   */
   async #waitForTurn(): Promise<void> {
     const { livePrompts, endingPrompts, clock } = this.#options;
     if (livePrompts.hasEarlierQueued(this.#prompt)) await clock.sleep(REORDER_WINDOW_MS);
@@ -207,14 +211,16 @@ export class JobConsumer {
     return this.#options.mayLoseJobs && !this.#hasBegun && showsActivity(input);
   }
 
-  /** Records that the job has started: such a job is never sent again, by any process. */
+  /** Records that the job has started. No process sends such a job again. */
   async #recordBegin(atMs: number): Promise<void> {
     const { ledger, durability } = this.#options;
     this.#hasBegun = true;
     await ledger.prompts.begin(this.#prompt.key, atMs, durability.begun);
   }
 
-  /** Writes of a process that does not lead the prompt any more reject with `LeadershipLost`. */
+  /**
+   * Repeats a write until it succeeds. `LeadershipLost` rejects: another process leads the prompt.
+   */
   async #retryWrite(write: () => Promise<void>): Promise<void> {
     const { clock, log } = this.#options;
     const { promptId, caller } = this.#prompt;
@@ -231,7 +237,7 @@ export class JobConsumer {
   }
 }
 
-/** The next event, or `undefined` after `ms` milliseconds. Leaves no timer behind. */
+/** Returns the next event, or `undefined` after `ms` milliseconds. Leaves no timer behind. */
 function nextOrTimeout<T>(next: Promise<T>, ms: number): Promise<T | undefined> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => resolve(undefined), Math.max(1, ms));

@@ -1,19 +1,19 @@
 import type { Job } from '../../protocol/v2.ts';
 import type { LivePrompt } from '../live-prompts.ts';
 
-/** A job that was lost or ended before it started. `job` absent: its service does not have it. */
+/** A job that was lost, or ended before it started. Without `job`, the service does not have it. */
 export type MissingJob = {
   readonly job: Job | undefined;
-  /** When this job was last reported as queued; `undefined`: not since this process follows it. */
+  /** When this job was last reported as queued. `undefined`: not since this process follows it. */
   readonly lastQueuedAtMs: number | undefined;
 };
 
-/** `final`: the job has ended; `not yet`: the service could not say, or has the job after all. */
+/** `final`: the job has ended. `not yet`: the service could not say, or has the job after all. */
 type ReplaceResult = 'sent' | 'final' | 'not yet';
 
 /**
  * Sends a prompt again whose job was lost before it started, because the engine behind the service
- * died. The prompt goes to the outbox with another key, since the old one may be used up.
+ * died. The prompt goes to the outbox with a new key, since the old key may be used up.
  */
 export type ReplaceLostJob = (prompt: LivePrompt, missing: MissingJob) => Promise<ReplaceResult>;
 
@@ -22,7 +22,7 @@ export function wasLostWhileQueued({ status, error, started_at: startedAt }: Job
   return status === 'failed' && error?.code === 'worker_lost' && startedAt === null;
 }
 
-/** Stands in for a job that was never made, or is gone. */
+/** Returns a job that stands for one that was never made, or is gone. */
 export function placeholderJob({ key, createdAtMs }: LivePrompt): Job {
   const createdAt = new Date(createdAtMs).toISOString();
   return {

@@ -8,14 +8,14 @@ import type { LivePrompt } from '../live-prompts.ts';
 
 type OutputNamesOptions = Pick<PromptContext, 'jobs' | 'ledger' | 'mayRerunJobs' | 'clock'>;
 
-/** Outputs that are named before the event loop gets its turn. */
+/** The number of outputs that are named before the event loop gets its turn. */
 const OUTPUTS_PER_TURN = 32;
 
 /** The v1 names of one job's outputs. */
 export class OutputNames {
   readonly #prompt: Pick<LivePrompt, 'caller' | 'createdAtMs'>;
   readonly #options: OutputNamesOptions;
-  /** Outputs that were named here, by id. */
+  /** The outputs that were named here, by id. */
   #named: Map<string, { readonly output: Output; readonly file: FileRef }> | undefined;
 
   constructor(prompt: Pick<LivePrompt, 'caller' | 'createdAtMs'>, options: OutputNamesOptions) {
@@ -23,10 +23,13 @@ export class OutputNames {
     this.#options = options;
   }
 
-  /** `undefined`: an earlier run of the job made it, and its file was removed with that run. */
+  /**
+   * Returns the name of an output. `undefined`: an earlier run of the job made the output, and its
+   * file was removed with that run.
+   */
   async name(output: Output): Promise<FileRef | undefined> {
     const file = await this.#nameOutput(output);
-    // Only now: a file that is removed later takes its name with it.
+    // Checked after naming: a file that is removed later takes its name with it.
     if (await this.#wasRemoved(output)) {
       await this.#options.ledger.files.remove(this.#prompt.caller.user, file);
       return undefined;
@@ -36,7 +39,9 @@ export class OutputNames {
     return file;
   }
 
-  /** The events of all runs of a job are read again after a restart. */
+  /**
+   * True when the file is gone. After a restart, the events of all runs of a job are read again.
+   */
   async #wasRemoved({ id }: Output): Promise<boolean> {
     const { jobs, mayRerunJobs } = this.#options;
     if (!mayRerunJobs) return false;
@@ -76,7 +81,9 @@ export class OutputNames {
     }
   }
 
-  /** The same for files that an earlier process named: only the upstream knows that they are gone. */
+  /**
+   * Removes the names of files that an earlier process named and that the upstream no longer has.
+   */
   async removeGone(job: Job): Promise<void> {
     for (const output of job.outputs) await this.#removeIfGone(output);
   }
@@ -95,7 +102,7 @@ export class OutputNames {
   }
 }
 
-/** The same for the outputs of two runs that are one file. */
+/** Returns a key that is the same for the outputs of two runs that are one file. */
 function fileKeyOf({ node_id: nodeId, name, x_subfolder: subfolder }: Output): string {
   return JSON.stringify([nodeId, name, subfolder]);
 }

@@ -2,25 +2,28 @@ import type { ProgressInput, ProgressState } from '../../translate/progress-stat
 import type { JobEvent } from '../../protocol/job-api.ts';
 import { IS_TERMINAL, type JobStatus } from '../../protocol/v2.ts';
 
-/** True when the event only names a node that has begun: such an entry would be written for nothing. */
+/**
+ * True when the event only names a node that is known to have begun: an entry would say nothing
+ * new.
+ */
 export function isKnown(event: JobEvent, { runs }: Pick<ProgressState, 'runs'>): boolean {
   if (event.event !== 'progress') return false;
   const { current_node: nodeId, step } = event.data;
   return typeof nodeId === 'string' && typeof step !== 'number' && runs.has(nodeId);
 }
 
-/** True when it says that a job runs. */
+/** True when the input says that a job runs. */
 export function startsJob(input: ProgressInput): boolean {
   return statusOf(input) === 'running';
 }
 
-/** A node of the job is running, or has run. */
+/** True when the input shows that a node of the job is running, or has run. */
 export function showsActivity(input: ProgressInput): boolean {
   if (input.kind === 'event' && input.event.event !== 'status') return true;
   return input.kind === 'output' || statusOf(input) === 'running';
 }
 
-/** True when it is the end of a job, or announces it. */
+/** True when the input is the end of a job, or announces it. */
 export function endsJob(input: ProgressInput): boolean {
   if (input.kind === 'event' && input.event.event === 'status' && input.event.data.x_ends) {
     return true;

@@ -12,7 +12,10 @@ type FrameEffect = FrameOf<PictureEffect>;
 
 type FetchedPicture = Extract<PictureEffect, { readonly assetId: string }>;
 
-/** Last stage of the progress pipeline: sends the effects of a prompt to its channel, all but the end. */
+/**
+ * Last stage of the progress pipeline: sends the effects of a prompt to its channel, except the
+ * end.
+ */
 export class FrameSender {
   readonly #prompt: LivePrompt;
   readonly #options: FrameSenderOptions;
@@ -22,7 +25,10 @@ export class FrameSender {
     this.#options = options;
   }
 
-  /** `undefined`: it is sent, or kept for a late socket. Only a picture that has to be fetched takes time. */
+  /**
+   * Sends the effect, or keeps it for a late socket. `undefined`: that is done; only a picture that
+   * has to be fetched takes time.
+   */
   send(effect: FrameEffect, position: number): Promise<void> | undefined {
     const { channel } = this.#prompt;
     const picture = 'picture' in effect ? effect.picture : undefined;

@@ -1,6 +1,6 @@
 import type { HistoryLimits, Ledger } from '../../ledger/ledger.ts';
 
-/** History is pruned when it exceeds its limit by a hundredth, or after this many prompts. */
+/** History is pruned when it exceeds its limit by one percent, or after this many prompts. */
 const MAX_PROMPTS_BETWEEN_PRUNES = 50;
 
 /** Prunes the history of ended prompts, not after each prompt but often enough. */

@@ -3,7 +3,7 @@ import { parseJson } from '../../protocol/json.ts';
 import type { Graph } from '../../protocol/v2.ts';
 import type { LivePrompt, LivePrompts } from '../live-prompts.ts';
 
-/** Another process linked the job of the prompt: reads it from its record. */
+/** Reads from the record the job that another process linked to the prompt. */
 export function readLinkedJob(
   livePrompts: Pick<LivePrompts, 'setJobId'>,
   prompt: LivePrompt,

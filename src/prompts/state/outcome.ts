@@ -9,7 +9,9 @@ import { type Json, stringifyJson } from '../../protocol/json.ts';
 import type { LivePrompt } from '../live-prompts.ts';
 import { toJsonText } from '../../lib/lazy-json.ts';
 
-/** The record of an ended prompt: its history entry, its graph within the limit, its times. */
+/**
+ * Returns the record of an ended prompt: its history entry, its graph within the limit, its times.
+ */
 export async function toOutcome(
   prompt: LivePrompt,
   state: ProgressState,

@@ -10,7 +10,7 @@ export type SubmissionDraft = {
   readonly caller: Caller;
   readonly submission: Submission;
   readonly plan: SubmissionPlan;
-  /** JSON of what the client sent, written once. */
+  /** The JSON of the graph and extra data that the client sent, written once. */
   readonly graphJson: string;
   readonly extraDataJson: string;
   readonly createdAtMs: number;
@@ -21,7 +21,7 @@ export function initialPromptId({ submission, plan }: SubmissionDraft): string {
   return submission.promptId ?? plan.promptKey;
 }
 
-/** The record that is on disk before the first byte goes upstream. */
+/** Returns the record that is on disk before the first byte goes upstream. */
 export function toPromptRow(draft: SubmissionDraft, state: 'submitting' | 'outbox'): PromptRow {
   const { caller, submission, plan, graphJson, extraDataJson, createdAtMs } = draft;
   const known = {
@@ -37,7 +37,7 @@ export function toPromptRow(draft: SubmissionDraft, state: 'submitting' | 'outbo
     state,
   };
   const stored = toStoredPlan(plan, state === 'outbox' ? 'not_sent' : 'maybe_sent');
-  // No spread: on Node 20 the members that are added to a copy take 30 microseconds.
+  // No spread: on Node 20, adding members to a copy takes 30 microseconds.
   return Object.assign({}, NEW_PROMPT, known, stored);
 }
 
@@ -45,7 +45,8 @@ export function toPromptRow(draft: SubmissionDraft, state: 'submitting' | 'outbo
 type Recorded = { readonly stored: Promise<void> };
 
 /**
- * Records the prompt and makes this process its leader. On failure it has neither record nor leader.
+ * Records the prompt and makes this process its leader. On failure it has neither record nor
+ * leader.
  */
 export async function recordPrompt(
   row: PromptRow,
@@ -54,7 +55,7 @@ export async function recordPrompt(
 ): Promise<Recorded> {
   await promptEventLog.claim(row);
   const inserted = insert(row, ledger, when);
-  // Not awaited: it may take until the ledger is back, and the client is waiting.
+  // Not awaited: the ledger may be away for long, and the client is waiting.
   inserted
     .then(({ stored }) => stored)
     .catch(() => promptEventLog.discard(row.key))

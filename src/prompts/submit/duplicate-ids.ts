@@ -16,7 +16,7 @@ type DuplicateIdOptions = PromptContext & {
   readonly discover: (key: string) => Promise<void>;
 };
 
-/** By then another process has taken over: its lease, the next check, and a margin. */
+/** How long a takeover is awaited: the lease, the interval of checks, and a margin. */
 const TAKEOVER_WAIT_MS = { interval: 50, max: 8000 } as const;
 
 /** Finds live prompts that have the same id as a submission. */
@@ -28,21 +28,27 @@ export function createDuplicateIds(options: DuplicateIdOptions) {
     return follower.find(key);
   }
 
-  /** Its process is about to answer, or has ended before it did. */
+  /**
+   * Waits until a process has resumed the prompt, or its own process has answered. Returns a
+   * resumed prompt.
+   */
   async function waitForTakeover(prompt: LivePrompt): Promise<LivePrompt | undefined> {
     const deadlineMs = deadlineClock.now() + TAKEOVER_WAIT_MS.max;
     while (!prompt.isResumed && deadlineClock.now() < deadlineMs) {
       if (prompt.isReleased || !livePrompts.has(prompt)) return undefined;
       await deadlineClock.sleep(TAKEOVER_WAIT_MS.interval);
       if (prompt.isResumed || (await ledger.prompts.get(prompt.key))) continue;
-      // It was refused, and its leader tells no other process about that.
+      // The prompt was refused, and its leader reports no refusal to other processes.
       follower.untrack(prompt.key, undefined);
     }
     return prompt.isResumed ? prompt : undefined;
   }
 
   return {
-    /** A client that lost its answer with the process sends its id again: it gets that prompt. */
+    /**
+     * Finds the prompt of a client that lost its answer when the process died and sends its id
+     * again.
+     */
     async findResumed({ user }: Caller, { promptId, graph }: Submission) {
       if (promptId === undefined) return undefined;
       const isSame = (graphJson: string) => graphJson === stringifyJson(graph as Json);
@@ -56,8 +62,8 @@ export function createDuplicateIds(options: DuplicateIdOptions) {
       return duplicate && waitForTakeover(duplicate);
     },
     /**
-     * The original accepts a live id again with another number; with the same number its worker
-     * fails.
+     * Refuses a live id that is sent again with the same number: the original's worker fails on
+     * that. With another number the original accepts it.
      */
     refuseDuplicate({ user }: Caller, { promptId, number }: Submission): void {
       const duplicate = promptId === undefined ? undefined : livePrompts.find(user, promptId);

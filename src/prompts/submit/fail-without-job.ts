@@ -4,8 +4,8 @@ import type { LivePrompt } from '../live-prompts.ts';
 import type { ClientKnows } from './recovery-rules.ts';
 
 /**
- * Ends a prompt that cannot get a job any more. It is removed if its client was told nothing: that
- * client has an error already.
+ * Ends a prompt that cannot get a job any more. The prompt is removed if its client got no answer:
+ * that client saw its call fail.
  */
 export async function failWithoutJob(
   follower: Follower,

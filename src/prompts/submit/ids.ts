@@ -1,14 +1,15 @@
 import { randomUUID } from 'node:crypto';
 
-/** The counter's range: the 12 bits of a UUID behind its version. */
+/** The range of the counter: the 12 bits of a UUID behind its version. */
 const COUNTER_LIMIT = 0x1000;
-/** Where they are. */
+/** The positions of the counter's digits in the text of a UUID. */
 const COUNTER = { from: 15, to: 18 } as const;
 
 /**
- * Makes ids for prompts: UUIDs of version 4, as the original's, which some clients check. Clients also name files and
- * jobs by the first eight digits of an id: those are random, as all others but three. These count the ids that one
- * process made in a millisecond, so that prompts with equal numbers have an order.
+ * Makes ids for prompts: UUIDs of version 4 like the original's, since some clients check that.
+ * Clients also name files and jobs by the first eight digits of an id; those are random. Three
+ * later digits count the ids that one process made in a millisecond, so that prompts with equal
+ * numbers have an order.
  */
 export function createPromptKeys(): (nowMs: number) => string {
   let lastMs = 0;
@@ -22,7 +23,7 @@ export function createPromptKeys(): (nowMs: number) => string {
   };
 }
 
-/** Compares ids that were made in the same millisecond: the one that was made first is the lower one. */
+/** Compares ids that were made in the same millisecond: the id that was made first is lower. */
 export function compareIds(a: string, b: string): number {
   const [one, other] = [a, b].map((id) => id.slice(COUNTER.from, COUNTER.to) + id);
   if (one === other) return 0;

@@ -13,7 +13,7 @@ type LateJobsOptions = Pick<PromptContext, 'jobs' | 'retryPolicy' | 'log' | 'dea
   readonly submissionRetry: SubmissionRetry;
 };
 
-/** Cancels the jobs of prompts that were ended while it was unknown whether they have one. */
+/** Cancels jobs that are found after their prompts were ended. */
 export function createLateJobs(options: LateJobsOptions) {
   const { jobs, submissionRetry, retryPolicy, log, deadlineClock } = options;
   const tasks = new BackgroundTasks();
@@ -56,7 +56,7 @@ export function createLateJobs(options: LateJobsOptions) {
     let lateJob: Job | undefined;
     await repeat(async () => {
       const searchResult = await submissionRetry.findJob(prompt, plan);
-      // Without the label it may be the job of another client with the same workflow.
+      // A job without the label may belong to another client with the same workflow.
       if (typeof searchResult === 'object' && searchResult.metadata?.[KEY_LABEL] === plan.promptKey)
         lateJob = searchResult;
       return searchResult === 'none' || lateJob !== undefined;
@@ -65,7 +65,10 @@ export function createLateJobs(options: LateJobsOptions) {
   }
 
   return {
-    /** Searches for the job for a while, then cancels it. `found`: the job is known already. */
+    /**
+     * Searches for the job of an ended prompt for a limited time, then cancels it. `found`: the
+     * job, if it is known already.
+     */
     cancelWhenFound(prompt: LivePrompt, plan: SubmissionPlan, found?: Job): void {
       void tasks.run(
         () => (found ? cancelJob(prompt, found) : findAndCancel(prompt, plan)),

@@ -5,11 +5,11 @@ import type { SubmissionPlan } from './plan.ts';
 /** A prompt that waits until the upstream has capacity; its plan is in the ledger. */
 export type QueuedSubmission = {
   readonly prompt: LivePrompt;
-  /** It changes when an attempt has used up its key. */
+  /** The plan gets another key when an attempt has used up the old one. */
   plan: SubmissionPlan;
   /** `nothing`: the process died before it answered the client. */
   readonly clientKnows: 'accepted' | 'nothing';
-  /** An earlier process may have sent it, with an unknown outcome. */
+  /** True when an earlier process may have sent the plan, with an unknown outcome. */
   readonly mayHaveBeenSent: boolean;
 };
 
@@ -19,9 +19,9 @@ export type Reservation = { giveBack(): void };
 /** The waiting submissions of one user, in the order they run. */
 export class OutboxQueue {
   #submissions: readonly QueuedSubmission[] = [];
-  /** The submission that is on its way upstream, or whose result is being recorded. */
+  /** The submission that is being sent upstream, or whose result is being recorded. */
   sending: QueuedSubmission | undefined;
-  /** Attempts in a row that did not reach the upstream. */
+  /** The number of attempts in a row that did not reach the upstream. */
   failures = 0;
 
   get first(): QueuedSubmission | undefined {
@@ -46,7 +46,7 @@ export class OutboxQueue {
     return this.#submissions.find((submission) => submission.prompt === prompt);
   }
 
-  /** True when the prompt runs before those of the user that wait in other processes. */
+  /** True when the prompt runs before the user's prompts that wait in other processes. */
   isAheadOf(others: ReadonlySet<LivePrompt>, prompt: LivePrompt): boolean {
     const own = new Set(this.#submissions.map((submission) => submission.prompt));
     return [...others].every((other) => own.has(other) || byQueueOrder(prompt, other) < 0);

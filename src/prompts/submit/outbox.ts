@@ -24,33 +24,33 @@ export type OutboxOptions = PromptContext & {
   readonly lateJobs: Pick<LateJobs, 'cancelWhenFound'>;
 };
 
-/** The prompt leaves the outbox, or is sent again after this wait. */
+/** The result of a turn: the prompt leaves the outbox, or is sent again after this wait. */
 type TurnResult = 'done' | { readonly waitMs: number; readonly reason: WaitReason };
 
-/** Wait before checking again whether submissions of other processes come first. */
+/** The wait before checking again for submissions of other processes that come first. */
 const RECHECK_MS = 100;
 
 /**
- * Accepted prompts without a job. They are submitted one after the other, as the upstream admits
- * them; each user has a queue.
+ * Holds accepted prompts without a job. Each user has a queue. The outbox submits its prompts one
+ * after the other, as the upstream admits them.
  */
 export class Outbox {
   readonly #options: OutboxOptions;
   readonly #queues = new Map<string, OutboxQueue>();
   readonly #tasks = new BackgroundTasks();
-  /** Slots that are held for submissions which are not in the outbox yet. */
+  /** The slots that are held for submissions which are not in the outbox yet. */
   readonly #reservations = new ByUser<Reservation>();
 
   constructor(options: OutboxOptions) {
     this.#options = options;
   }
 
-  /** True when prompts of this user wait already: later ones have to wait, too. */
+  /** True when prompts of this user wait already: later ones must wait, too. */
   hasWaiting(user: string): boolean {
     return this.#count(user) > 0;
   }
 
-  /** Number of waiting submissions of all users. */
+  /** Returns the number of waiting submissions of all users. */
   depth(): number {
     return [...this.#queues.values()].reduce((sum, { length }) => sum + length, 0);
   }
@@ -75,11 +75,11 @@ export class Outbox {
     await appended;
     if (prompt.waitReason !== 'in_outbox') return;
     if (queue.first !== submission) this.#setReason(prompt, 'earlier_prompts');
-    // A first prompt has to wait only after a refusal for lack of capacity.
+    // The first prompt of a queue has to wait only after a refusal for lack of capacity.
     else if (waitMs > 0) this.#setReason(prompt, 'no_room');
   }
 
-  /** Ends a prompt that waits here. False: it is not here, or may be on its way upstream. */
+  /** Ends a prompt that waits here. False: it does not wait here, or may be on its way upstream. */
   async cancel(prompt: LivePrompt): Promise<boolean> {
     const queue = this.#queues.get(prompt.caller.user);
     const submission = queue?.find(prompt);
@@ -114,7 +114,7 @@ export class Outbox {
     this.#queues.delete(user);
   }
 
-  /** Sends the first submission if no other comes before. Returns the wait until the next turn. */
+  /** Sends the submission if no other one comes first. Returns the wait until the next turn. */
   async #takeTurn(submission: QueuedSubmission, queue: OutboxQueue): Promise<number> {
     const { promptEventLog, livePrompts } = this.#options;
     const { prompt } = submission;
@@ -123,7 +123,7 @@ export class Outbox {
     else if (queue.isAheadOf(livePrompts.inOutbox(prompt.caller.user), prompt)) {
       return this.#sendFirst(submission, queue);
     } else {
-      // Submissions of the same user in other processes have their turn, too.
+      // Submissions of the same user in other processes take their turns, too.
       this.#setReason(prompt, 'earlier_prompts');
       return RECHECK_MS;
     }
@@ -132,7 +132,7 @@ export class Outbox {
 
   async #sendFirst(submission: QueuedSubmission, queue: OutboxQueue): Promise<number> {
     const { prompt } = submission;
-    // Until its result is recorded it cannot be cancelled here.
+    // Until the result is recorded, the submission cannot be cancelled here.
     queue.sending = submission;
     try {
       const next = await this.#sendAndRecord(submission, queue);
@@ -148,12 +148,15 @@ export class Outbox {
     }
   }
 
-  /** Why it is still in the outbox. */
+  /** Sets the reason why the prompt is still in the outbox. */
   #setReason(prompt: LivePrompt, reason: WaitReason): void {
     if (isInOutbox(prompt)) this.#options.livePrompts.setWaitReason(prompt, reason);
   }
 
-  /** Its client asked for its end. A job that an earlier attempt made is cancelled when it is found. */
+  /**
+   * Ends a prompt whose client asked for that. A job of an earlier attempt is cancelled when it is
+   * found.
+   */
   async #endCancelled(submission: QueuedSubmission, queue: OutboxQueue): Promise<void> {
     const { follower, submissionRecovery } = this.#options;
     const { prompt, mayHaveBeenSent } = submission;
@@ -163,7 +166,10 @@ export class Outbox {
     await submissionRecovery.cancel(prompt);
   }
 
-  /** `undefined`: Holdover itself failed, or another process leads it now; there may be a job. */
+  /**
+   * Sends the submission. `undefined`: Holdover itself failed, or another process now leads the
+   * prompt. In both cases there may be a job.
+   */
   async #send(submission: QueuedSubmission): Promise<RetryResult | undefined> {
     const { prompt, mayHaveBeenSent } = submission;
     try {
@@ -227,7 +233,7 @@ export class Outbox {
       case 'refused':
         if (isTemporary(result)) return refusedForNow;
         await failWithoutJob(follower, submission, toJobError(result));
-        // The search before it may have seen only a part of the jobs.
+        // The search before the attempt may have seen only a part of the jobs.
         if (submission.mayHaveBeenSent) lateJobs.cancelWhenFound(submission.prompt, result.plan);
         return 'done';
       case 'unknown':
@@ -261,12 +267,12 @@ export class Outbox {
   #remove(queue: OutboxQueue, submission: QueuedSubmission): void {
     const { promptEventLog, livePrompts } = this.#options;
     queue.remove(submission);
-    // The leader of a prompt says whether it waits.
+    // Only the leader of a prompt reports that it waits.
     if (promptEventLog.isLeader(submission.prompt.key))
       livePrompts.removeFromOutbox(submission.prompt);
   }
 
-  /** Counts the submissions here and those known from other processes. */
+  /** Counts the user's submissions here and those known from other processes. */
   #count(user: string): number {
     const inOtherProcessesToo = this.#options.livePrompts.inOutbox(user).size;
     return Math.max(this.#queues.get(user)?.length ?? 0, inOtherProcessesToo);
@@ -280,7 +286,7 @@ function madeNoJob(result: RetryResult): boolean {
 
 /**
  * True for a refusal that may pass: a refused key may be accepted tomorrow, and a page in place of
- * JSON comes from something in between. Accepted prompts are not dropped for either.
+ * JSON comes from a proxy. An accepted prompt is not dropped for either.
  */
 function isTemporary(result: RetryResult | undefined): boolean {
   if (result?.kind !== 'refused') return false;

@@ -11,49 +11,52 @@ import type { Graph } from '../../protocol/v2.ts';
 import { type ResolvedFile, insertAssetReferences } from '../../files/resolve-files.ts';
 import type { Submission } from '../submission.ts';
 
-/** The metadata label of a job upstream, by which it is found after a crash. */
+/** The metadata label of a job at the upstream, by which the job is found after a crash. */
 export const KEY_LABEL = 'holdover_key';
 
-/** Everything needed to submit a prompt, now or again. */
+/** Everything that is needed to submit a prompt, now or again. */
 export type SubmissionPlan = {
-  /** Key of the prompt; the metadata label of its job. */
+  /** The key of the prompt; also the metadata label of its job. */
   readonly promptKey: string;
-  /** It changes only after a certain refusal. */
+  /** The key changes only after a certain refusal. */
   readonly idempotencyKey: string;
-  /** As the client sent it. */
+  /** The graph as the client sent it. */
   readonly graph: Graph;
   readonly placed: readonly ResolvedFile[];
   readonly outputs: readonly string[];
-  /** The whole graph is sent; false: only what the outputs need. */
+  /** True when the whole graph is sent; false: only the nodes that the outputs need. */
   readonly isWhole: boolean;
   readonly number: number;
   readonly extraData: JsonObject;
   readonly secrets: PartnerCredentials;
-  /** Names of the secrets, if all of them are the caller's own credential. */
+  /** The names of the secrets, if each of them is the credential of the caller. */
   readonly ownSecrets: readonly string[];
   /**
-   * It came with secrets that were lost with their process: its job can be searched for, but it
-   * cannot be sent.
+   * True when the prompt came with secrets that were lost with their process: its job can be
+   * searched for, but the plan cannot be sent.
    */
   readonly lacksSecrets: boolean;
-  /** The span of its `POST`, where traces are made. */
+  /** The trace context of the `POST`, where traces are made. */
   readonly traceparent?: string | undefined;
 };
 
 /**
- * The part of a plan that the ledger stores beside the graph. Its names are stored: they never
- * change.
+ * The part of a plan that the ledger stores beside the graph. The names of its members are stored:
+ * they never change.
  */
 type PlanJson = {
-  /** `here`: not sent, or certainly refused. Absent in prompts of older versions: it may have been. */
+  /**
+   * `here`: not sent, or certainly refused. Absent in prompts of older versions, which may have
+   * been sent.
+   */
   readonly where?: 'here' | 'away';
   readonly key: string;
   readonly placed: readonly ResolvedFile[];
   readonly isWhole: boolean;
-  /** The prompt came with its own keys, which are in memory only. */
+  /** True when the prompt came with keys of its own, which are in memory only. */
   readonly hasSecrets: boolean;
   readonly ownKeys: readonly string[];
-  /** A later process goes on with the trace. Absent: none was made. */
+  /** The trace that a later process continues. Absent: no trace was made. */
   readonly traceparent?: string;
 };
 
@@ -86,7 +89,8 @@ function findOwnSecrets(secrets: PartnerCredentials, { credential }: Caller): re
 }
 
 /**
- * The same prompt with fewer outputs. Its first key is free again, since the refusal was certain.
+ * Returns a plan of the same prompt with fewer outputs. Its first key is free again, since the
+ * refusal was certain.
  */
 export function withOutputs(plan: SubmissionPlan, outputs: readonly string[]): SubmissionPlan {
   return {
@@ -98,8 +102,8 @@ export function withOutputs(plan: SubmissionPlan, outputs: readonly string[]): S
 }
 
 /**
- * The same prompt with a new key, after the service lost its job or made none: the old key may be
- * used up.
+ * Returns a plan of the same prompt with a new key, after the service lost its job or made none.
+ * The old key may be used up.
  */
 export function withNewKey(plan: SubmissionPlan): SubmissionPlan {
   return { ...plan, idempotencyKey: `${plan.promptKey}.again${newKeyCount(plan) + 1}` };
@@ -107,29 +111,29 @@ export function withNewKey(plan: SubmissionPlan): SubmissionPlan {
 
 type PlanKeys = Pick<SubmissionPlan, 'promptKey' | 'idempotencyKey'>;
 
-/** The number of its keys that were used up without a job that ran. */
+/** Returns how many keys of the prompt were used up without a job that ran. */
 export function newKeyCount({ promptKey, idempotencyKey }: PlanKeys): number {
   return Number(/^\.again(\d+)/.exec(idempotencyKey.slice(promptKey.length))?.[1] ?? 0);
 }
 
-/** A changed key for the same submission, after a certain refusal. */
+/** Returns a changed key for the same submission, after a certain refusal. */
 export function changedKey({ promptKey, idempotencyKey }: PlanKeys, change: string): string {
   const newKeys = newKeyCount({ promptKey, idempotencyKey });
   return newKeys === 0 ? `${promptKey}.${change}` : `${promptKey}.again${newKeys}_${change}`;
 }
 
-/** The workflow that is sent to v2. */
+/** Returns the workflow that is sent to v2. */
 export function workflowOf({ graph, placed, isWhole, outputs }: SubmissionPlan): Graph {
   const workflow = insertAssetReferences(graph, placed);
   return isWhole ? workflow : pruneTo(workflow, outputs);
 }
 
-/** `not_sent`: or certainly refused; `maybe_sent`: it is being sent, or was. */
+/** `not_sent`: not sent, or certainly refused. `maybe_sent`: it is being sent, or was sent. */
 export type SendState = 'not_sent' | 'maybe_sent';
 
 const STORED_SEND_STATE = { not_sent: 'here', maybe_sent: 'away' } as const;
 
-/** The part that the ledger has to store before the plan is sent. */
+/** Returns the part of the plan that the ledger has to store before the plan is sent. */
 export function toStoredPlan(plan: SubmissionPlan, sendState: SendState): StoredPlan {
   const { idempotencyKey: key, placed, isWhole, outputs, secrets, traceparent } = plan;
   const ownKeys = plan.ownSecrets;
@@ -140,34 +144,38 @@ export function toStoredPlan(plan: SubmissionPlan, sendState: SendState): Stored
   return { intentJson: JSON.stringify(stored), targetsJson: JSON.stringify(outputs) };
 }
 
-/** Older versions wrote less. */
+/** Reads a stored plan. Older versions wrote fewer members. */
 function parseStoredPlan(intentJson: string): Partial<PlanJson> {
   return JSON.parse(intentJson) as Partial<PlanJson>;
 }
 
-/** True when an earlier process may have sent it, with an unknown outcome. */
+/** True when an earlier process may have sent the plan, with an unknown outcome. */
 export function mayHaveBeenSent({ intentJson }: PromptRow): boolean {
   return parseStoredPlan(intentJson).where !== 'here';
 }
 
 /**
- * True when the prompt was submitted through v1; jobs submitted through v2 have their own owner.
+ * True when the prompt was submitted through v1. Jobs submitted through v2 have an owner of their
+ * own.
  */
 export function isSubmittedThroughV1({ intentJson }: PromptRow): boolean {
   return parseStoredPlan(intentJson).key !== undefined;
 }
 
-/** The span of its `POST`, in whichever process that was. */
+/** Returns the trace context of the `POST`, whichever process received it. */
 export function traceparentIn({ intentJson }: PromptRow): string | undefined {
   return parseStoredPlan(intentJson).traceparent;
 }
 
-/** True when it can only be sent with its caller's own credential among its secrets. */
+/** True when the plan can be sent only with the credential of its caller among its secrets. */
 export function needsOwnSecrets({ jobId, intentJson }: PromptRow): boolean {
   return jobId === null && (parseStoredPlan(intentJson).ownKeys ?? []).length > 0;
 }
 
-/** The plan of an earlier process, with the caller's own credential if it needs that and it is known. */
+/**
+ * Restores the plan of an earlier process. Adds the credential of the caller if the plan needs it
+ * and it is known.
+ */
 export function restorePlan(row: PromptRow, { credential }: Caller): SubmissionPlan {
   const stored = parseStoredPlan(row.intentJson);
   const { ownKeys: ownSecrets = [] } = stored;

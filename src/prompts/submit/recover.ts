@@ -23,16 +23,17 @@ export type AmbiguousSubmission = {
   readonly prompt: LivePrompt;
   readonly plan: SubmissionPlan;
   /**
-   * `accepted`: the client was told that it runs, so it is sent until it has a job. `unknown`: the
-   * client was told that its outcome is unknown. `nothing`: the process died before it answered.
+   * The answer that the client got. `accepted`: the plan is sent until the prompt has a job.
+   * `unknown`: the client was told that the outcome is unknown. `nothing`: the process died before
+   * it answered.
    */
   readonly clientKnows: ClientKnows;
   /**
-   * False: its key must not be sent again, since an attempt certainly reached the service, the client
-   * wants to cancel, or the secrets are gone.
+   * False: the key must not be sent again, since an attempt certainly reached the service, the
+   * client wants to cancel, or the secrets are gone.
    */
   readonly mayResend: boolean;
-  /** Every request was answered with: the service cannot reach its engine. */
+  /** True when the service answered every request that it cannot reach its engine. */
   readonly isEngineDown?: boolean;
 };
 
@@ -46,21 +47,21 @@ export type SubmissionRecoveryOptions = PromptContext & {
 type Recovery = Pick<AmbiguousSubmission, 'prompt' | 'clientKnows'> & {
   plan: SubmissionPlan;
   mayResend: boolean;
-  /** Since when only searching is possible. */
+  /** The time since which only searching is possible. */
   searchedSinceMs: number;
   lastResult: { readonly result: JobNotFound; readonly sinceMs: number } | undefined;
   newKeys: number;
-  /** The log of the prompt says that its job is searched for. */
+  /** True when the log of the prompt says that its job is searched for. */
   isRecorded: boolean;
   isEngineDown: boolean;
-  /** `linking`: its job was found; `ended`: it was cancelled or given up. */
+  /** `linking`: the job was found. `ended`: the prompt was cancelled or given up. */
   state: 'searching' | 'linking' | 'ended';
   readonly wake: AbortController;
 };
 
 type Act = (recovery: Recovery, lastResult: JobNotFound) => Promise<boolean>;
 
-/** More new keys without a job than this are no accident. */
+/** A prompt that used up more new keys without a job gets no further one. */
 const MAX_NEW_KEYS = 3;
 
 /** Searches for the jobs of ambiguous submissions until they are found or given up. */
@@ -69,7 +70,7 @@ export class SubmissionRecovery {
   readonly #tasks = new BackgroundTasks();
   readonly #recoveries = new Map<LivePrompt, Recovery>();
 
-  /** Each returns true when the outcome of the prompt is certain. */
+  /** The actions. Each returns true when the outcome of the prompt is certain. */
   readonly #actions = {
     wait: async () => false,
     send: (recovery, lastResult) => this.#send(recovery, lastResult),
@@ -107,7 +108,10 @@ export class SubmissionRecovery {
     }
   }
 
-  /** Ends a prompt whose job is searched for. False: it is not, or its job was just found. */
+  /**
+   * Ends a prompt whose job is searched for. False: no search is running, or the job was just
+   * found.
+   */
   async cancel(prompt: LivePrompt): Promise<boolean> {
     const recovery = this.#recoveries.get(prompt);
     if (recovery?.state !== 'searching') return false;
@@ -135,7 +139,7 @@ export class SubmissionRecovery {
     }
   }
 
-  /** An error is logged and the search goes on: a ledger that is down may be back later. */
+  /** Searches, and logs an error instead of ending: a ledger that is down may be back later. */
   async #searchAndLogErrors(recovery: Recovery): Promise<boolean> {
     try {
       return (await this.#isToSearch(recovery)) && (await this.#searchOnce(recovery));
@@ -148,7 +152,10 @@ export class SubmissionRecovery {
     }
   }
 
-  /** Records first that the job is searched for. False: another process leads the prompt, or it has ended. */
+  /**
+   * Records that the job is searched for, before the first search. False: another process leads the
+   * prompt, or the prompt has ended.
+   */
   async #isToSearch(recovery: Recovery): Promise<boolean> {
     recovery.isRecorded ||= await this.#options.follower.appendEntry(recovery.prompt, 'sought');
     return recovery.isRecorded && recovery.state !== 'ended';
@@ -186,7 +193,7 @@ export class SubmissionRecovery {
     await linkJob(recovery.prompt, plan, job);
   }
 
-  /** True: the prompt has its job, or was refused. */
+  /** Sends the plan again. True: the prompt has its job, or was refused. */
   async #send(recovery: Recovery, lastResult: JobNotFound): Promise<boolean> {
     const { submissionRetry, follower, deadlineClock } = this.#options;
     const { prompt } = recovery;
@@ -206,7 +213,7 @@ export class SubmissionRecovery {
     return sent.kind === 'accepted' || sent.kind === 'refused';
   }
 
-  /** The old key certainly made no job: sends the prompt under a new one. */
+  /** Sends the prompt under a new key, since the old key certainly made no job. */
   async #sendWithNewKey(recovery: Recovery): Promise<boolean> {
     if (recovery.plan.lacksSecrets || recovery.newKeys++ >= MAX_NEW_KEYS) {
       return this.#giveUp(recovery, NEVER_TAKEN);

@@ -4,14 +4,17 @@ import type { RetryPolicy } from './retry-policy.ts';
 export type ClientKnows = 'accepted' | 'unknown' | 'nothing';
 
 /**
- * The result of a search that found no job. `none`: there will never be one; `not listed`: the
- * service's complete list lacks it, but a request may still be processed; `not seen`: the service
- * has no list, or not a complete one; `engine down`: the service answers that it cannot reach its
- * engine, as it did before; `blind`: the service could not be asked.
+ * The result of a search that found no job. `none`: there will never be a job. `not listed`: the
+ * service's complete list lacks it, but a request may still be processed. `not seen`: the service
+ * has no list, or no complete one. `engine down`: the service still answers that it cannot reach
+ * its engine. `blind`: the service could not be asked.
  */
 export type JobNotFound = 'none' | 'not listed' | 'not seen' | 'engine down' | 'blind';
 
-/** `send`: under the same key; `send with new key`: under a new one. The others end the prompt. */
+/**
+ * `send`: under the same key. `send with new key`: under another one. The other actions end the
+ * prompt.
+ */
 export type RecoveryAction = 'send' | 'send with new key' | 'remove' | 'not taken' | 'not known';
 
 type WaitTime = 'now' | 'soon' | 'in flight' | 'window' | 'never';
@@ -28,7 +31,10 @@ const WAIT_MS = {
 type Rule = readonly [WaitTime, RecoveryAction];
 type Rules = Record<ClientKnows, Record<JobNotFound, Rule>>;
 
-/** The client got an error: nothing is sent again, and a job the service lacks is given up. */
+/**
+ * For a client that got an error: the plan is not sent again, and a job that the service lacks is
+ * given up.
+ */
 const RULES_AFTER_ERROR_ANSWER = {
   none: ['now', 'not taken'],
   'not listed': ['soon', 'not taken'],
@@ -46,8 +52,8 @@ const SENT_UNTIL_THERE_IS_A_JOB = {
 } as const satisfies Rules['accepted'];
 
 /**
- * The key may be free, and is sent again. So it is for a client that got no answer: it may repeat its
- * prompt under the same id, and gets this one.
+ * While the key may be free: it is sent again, also for a client that got no answer. That client
+ * may repeat its prompt under the same id, and then gets this prompt.
  */
 const RULES_WHILE_SENDING = {
   accepted: SENT_UNTIL_THERE_IS_A_JOB,
@@ -56,8 +62,8 @@ const RULES_WHILE_SENDING = {
 } as const satisfies Rules;
 
 /**
- * The key must not be sent again. An accepted prompt gets a new key when the old one made no job; if
- * its client got no answer, the prompt is removed.
+ * When the key must not be sent again. An accepted prompt gets a new key when the old one made no
+ * job. If its client got no answer, the prompt is removed.
  */
 const RULES_WHILE_SEARCHING = {
   accepted: {
@@ -84,9 +90,9 @@ export function nextRecoveryAction(
     readonly clientKnows: ClientKnows;
     readonly lastResult: JobNotFound;
     readonly mayResend: boolean;
-    /** How long searches have had this result. */
+    /** How long the searches have had this result. */
     readonly unchangedForMs: number;
-    /** How long only searching was possible. */
+    /** For how long only searching has been possible. */
     readonly searchedForMs: number;
   },
 ): RecoveryAction | 'wait' {

@@ -16,16 +16,21 @@ import {
 
 type ReplaceLostJobOptions = PromptContext & { readonly outbox: Outbox };
 
-/** A service that drops a prompt on arrival this often has decided; no engine dies that often. */
+/**
+ * A service that drops a prompt on arrival this often does so on purpose: no engine dies that
+ * often.
+ */
 const MAX_DROPS = 3;
-/** Services keep ended jobs for a day or more: a job that is gone sooner never ended. */
+/** Services keep ended jobs for a day or more, so a job that is gone sooner never ended. */
 const MIN_RETENTION_MS = 20 * 60 * 60_000;
 
 export function createReplaceLostJob(options: ReplaceLostJobOptions): ReplaceLostJob {
   const { ledger, jobs, log, clock } = options;
   const dropCounts = new WeakMap<LivePrompt, number>();
 
-  /** Counts how often in a row its jobs were lost before they were reported as queued. */
+  /**
+   * Counts how often in a row the jobs of a prompt were lost before they were reported as queued.
+   */
   function countDropped(prompt: LivePrompt, { lastQueuedAtMs }: MissingJob): number {
     const count = lastQueuedAtMs === undefined ? (dropCounts.get(prompt) ?? 0) + 1 : 0;
     dropCounts.set(prompt, count);
@@ -39,7 +44,7 @@ export function createReplaceLostJob(options: ReplaceLostJobOptions): ReplaceLos
     return clock.now() - (lastQueuedAtMs ?? prompt.createdAtMs) > MIN_RETENTION_MS;
   }
 
-  /** Cancels the old job, so that it cannot run beside the new one. */
+  /** Cancels the old job, so that it cannot run beside the new one. True when it is gone. */
   async function isJobGone(prompt: LivePrompt, jobId: string): Promise<boolean> {
     const cancelled = await jobs.cancel(prompt.caller, jobId);
     if (!cancelled.ok) return isGone(cancelled.error);

@@ -1,18 +1,18 @@
 /** All waits of submissions that do not succeed at once. */
 export type RetryPolicy = {
-  /** Bounds of the upstream's `Retry-After`; without one, `defaultWaitMs`. */
+  /** The bounds of the upstream's `Retry-After`. Without that header, `defaultWaitMs` applies. */
   readonly minWaitMs: number;
   readonly maxWaitMs: number;
   readonly defaultWaitMs: number;
-  /** Between attempts at an upstream that cannot be reached. */
+  /** The waits between attempts at an upstream that cannot be reached. */
   readonly retryMs: { readonly first: number; readonly last: number };
-  /** Between searches for a job that may exist. */
+  /** The waits between searches for a job that may exist. */
   readonly searchMs: { readonly first: number; readonly last: number };
   /** A job that no search finds for this long is lost. */
   readonly searchWindowMs: number;
   /** A job that the service's complete list lacks for this long was not made. */
   readonly absentMs: number;
-  /** A request without an answer may still be processed for this long. */
+  /** A request without an answer may be in progress at the service for this long. */
   readonly inFlightMs: number;
 };
 
@@ -37,7 +37,7 @@ export function retryAfterMs(
   return Math.min(maxWaitMs, Math.max(minWaitMs, requestedMs));
 }
 
-/** Adds up to a fifth, so that many waiters do not retry at the same moment. */
+/** Adds up to a fifth, so that prompts that wait do not all retry at the same moment. */
 export function withJitter(ms: number): number {
   return ms * (1 + Math.random() * 0.2);
 }

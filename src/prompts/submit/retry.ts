@@ -18,7 +18,7 @@ type SubmissionRetryOptions = Pick<PromptContext, 'jobs' | 'ledger' | 'log' | 'c
   readonly sender: SubmissionSender;
 };
 
-/** Services keep an idempotency key for a day. Sent after that, it could make a second job. */
+/** Services keep an idempotency key for a day. After that, the same key could make a second job. */
 const KEY_LIFETIME_MS = 20 * 60 * 60_000;
 /** Statuses of services without a job list. */
 const NO_JOB_LIST_STATUSES = new Set([404, 405, 501]);
@@ -57,7 +57,7 @@ export function createSubmissionRetry(options: SubmissionRetryOptions) {
       if (searchResult === 'none') return sender.send(prompt.caller, plan);
       const sent = await sender.sendUnchanged(prompt.caller, plan);
       if (sent.kind !== 'refused') return sent;
-      // Services check the key last: a job may exist in spite of the refusal.
+      // Services check the key last: a job may exist despite the refusal.
       const wasSearched = searchResult === 'not seen' || searchResult === 'not listed';
       const isFinal = isAboutContent(sent.error) && wasSearched;
       return isFinal ? sent : { kind: 'later', error: sent.error };

@@ -25,12 +25,15 @@ import {
 /** The result of a submission; `plan` is the one that was sent last. */
 export type SendResult = { readonly plan: SubmissionPlan } & (
   | { readonly kind: 'accepted'; readonly job: Job; readonly nodeErrors: NodeErrors }
-  /** Certain and permanent. */
+  /** The refusal is certain and permanent. */
   | { readonly kind: 'refused'; readonly error: V2Error; readonly refusal: V1Refusal }
-  /** Certain but temporary; the key of `plan` is free. */
+  /** The refusal is certain but temporary; the key of `plan` is free. */
   | { readonly kind: 'crowded'; readonly error: V2Error }
   | { readonly kind: 'unsent'; readonly error: V2Error }
-  /** There may be a job. It must not be sent again when an attempt has certainly reached the service. */
+  /**
+   * There may be a job. When an attempt has certainly reached the service, the plan must not be
+   * sent again.
+   */
   | { readonly kind: 'unknown'; readonly error: V2Error; readonly mayResend: boolean }
 );
 
@@ -62,7 +65,7 @@ export function createSubmissionSender({
     return { kind, plan: error.outcome === 'not_taken' ? withNewKey(plan) : plan, error };
   }
 
-  /** Returns another plan that may be accepted; none where the refused one may have made a job. */
+  /** Returns another plan that may be accepted; none if the refused plan may have made a job. */
   async function nextPlan(
     caller: Caller,
     sent: RefusedResult,
@@ -80,12 +83,15 @@ export function createSubmissionSender({
     return refusal.status === 400 && isPartial ? withOutputs(plan, validOutputs) : undefined;
   }
 
-  /** A process that takes over must know which key may have made a job. */
+  /** Records the plan: a process that takes over must know which key may have made a job. */
   async function record(plan: SubmissionPlan): Promise<void> {
     await ledger.prompts.setPlan(plan.promptKey, toStoredPlan(plan, 'maybe_sent'));
   }
 
-  /** v2 takes a graph as a whole or not at all; v1 runs the valid outputs and reports the rest. */
+  /**
+   * Sends a recorded plan. v2 takes a graph as a whole or not at all; v1 runs the valid outputs and
+   * reports the rest.
+   */
   async function sendRecorded(
     caller: Caller,
     firstPlan: SubmissionPlan,
@@ -107,8 +113,8 @@ export function createSubmissionSender({
 
   return {
     /**
-     * Sends a plan that the ledger has as it is. `graphJson`: JSON of the plan's graph, if it exists
-     * already.
+     * Sends a plan that the ledger has unchanged. `graphJson`: the JSON of the plan's graph, if it
+     * exists already.
      */
     sendRecorded,
     /** Records the plan and sends it. */
@@ -116,7 +122,7 @@ export function createSubmissionSender({
       await record(plan);
       return sendRecorded(caller, plan);
     },
-    /** The same for a plan that may have been sent before; does not change it after a refusal. */
+    /** Sends a plan that may have been sent before. Does not change the plan after a refusal. */
     async sendUnchanged(caller: Caller, plan: SubmissionPlan): Promise<SendResult> {
       await record(plan);
       return attempt(caller, plan);
@@ -129,19 +135,19 @@ function withNodeErrors(sent: RefusedResult, nodeErrors: NodeErrors): RefusedRes
   return { ...sent, refusal: { ...sent.refusal, body } };
 }
 
-/** The error of the prompt when its client cannot be told of the refusal any more. */
+/** Returns the error of a prompt whose client cannot be told of the refusal any more. */
 export function toJobError({ error, refusal, plan }: RefusedResult): JobError {
   return jobErrorOf(error, refusal, plan.graph);
 }
 
-/** The answer of `POST /prompt` to a refusal of this plan. */
+/** Returns the answer of `POST /prompt` to a refusal of this plan. */
 export function toRefusal(error: V2Error, { graph, outputs, placed }: SubmissionPlan): V1Refusal {
   return toPromptRefusal(error, graph, { outputs, resolvedFiles: placed });
 }
 
 const KEY_REUSED = 'idempotency_key_reuse';
 
-/** Used once only: a file that is missing again is missing. */
+/** Used at most once: a file that is missing a second time is gone. */
 function renewedKey(plan: SubmissionPlan): string {
   return changedKey(plan, 'healed');
 }
@@ -161,7 +167,8 @@ function toSubmitRequest(plan: SubmissionPlan, graphJson?: string): SubmitReques
     ...(isUnchanged && { workflowJson: graphJson }),
     extraData: plan.secrets,
     idempotencyKey: plan.idempotencyKey,
-    // A prompt whose link is lost with the power has the id that its client was told.
+    // The job gets the id that the client was told, so that the id holds when a power cut loses the
+    // link.
     ...(plan.idempotencyKey === plan.promptKey && { jobId: plan.promptKey }),
     metadata: { [KEY_LABEL]: plan.promptKey },
     order: plan.number,

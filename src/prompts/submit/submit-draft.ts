@@ -40,8 +40,8 @@ export type DraftSubmitterOptions = PromptContext & {
 };
 
 /**
- * Submits a checked prompt: makes a v2 job of it, or puts it into the outbox. Records the plan
- * before the first byte goes upstream, and the client's answer before the client gets it.
+ * Submits a checked prompt: makes a v2 job for it, or puts it into the outbox. Records the plan
+ * before the first byte goes upstream, and the answer before the client gets it.
  */
 export class DraftSubmitter {
   readonly #options: DraftSubmitterOptions;
@@ -69,7 +69,7 @@ export class DraftSubmitter {
     }
   }
 
-  /** Prompts of this user wait already: this one waits behind them. */
+  /** Queues the prompt behind those of its user that wait already. */
   async #queueBehindOthers(draft: SubmissionDraft): Promise<Accepted> {
     const reservation = this.#options.outbox.reserve(draft.caller.user);
     if (!reservation) throw toV1Error(toRefusal(OUTBOX_FULL, draft.plan));
@@ -91,7 +91,10 @@ export class DraftSubmitter {
     }
   }
 
-  /** Without its record a prompt must not run, not even when its job was stored after it. */
+  /**
+   * Waits for the record. Without a record the job must not run, not even when it was stored after
+   * it.
+   */
   async #whenStored(
     stored: Promise<void>,
     { caller }: SubmissionDraft,
@@ -107,7 +110,10 @@ export class DraftSubmitter {
     }
   }
 
-  /** A failure inside Holdover leaves the outcome unknown: the request may have been sent. */
+  /**
+   * Sends the plan. A failure inside Holdover leaves the outcome unknown: the request may have been
+   * sent.
+   */
   async #send({ caller, plan, graphJson }: SubmissionDraft): Promise<SendResult> {
     try {
       return await this.#options.sender.sendRecorded(caller, plan, graphJson);
@@ -146,7 +152,10 @@ export class DraftSubmitter {
     return this.#toAccepted(prompt, await this.#nodeErrorsOf(draft, result));
   }
 
-  /** A service that runs the valid outputs of a prompt may not report the invalid ones. */
+  /**
+   * Finds the node errors. A service that runs the valid outputs of a prompt may not report the
+   * invalid ones.
+   */
   async #nodeErrorsOf(
     { caller, plan }: SubmissionDraft,
     { nodeErrors }: SendResultOf<'accepted'>,
@@ -156,7 +165,7 @@ export class DraftSubmitter {
     return partialNodeErrors(plan.graph, await objectInfo(caller), plan.outputs);
   }
 
-  /** The upstream has no capacity, and nothing else of this user waits. */
+  /** Queues the prompt because the upstream has no capacity. No other prompt of this user waits. */
   async #queueUntilCapacity(
     draft: SubmissionDraft,
     { plan, error }: SendResultOf<'crowded'>,
@@ -211,7 +220,7 @@ export class DraftSubmitter {
     throw toV1Error(submitUnknown(error, prompt.promptId));
   }
 
-  /** Another process has taken the prompt over. It may have found a job, or none. */
+  /** Answers when another process has taken the prompt over. That process may have found a job. */
   async #answerForOtherProcess(draft: SubmissionDraft, result: SendResult): Promise<Accepted> {
     const prompt = await this.#trackOtherProcessPrompt(draft);
     const error = 'error' in result ? result.error : SUBMISSION_FAILED;
@@ -219,7 +228,10 @@ export class DraftSubmitter {
     return this.#toAccepted(prompt, 'nodeErrors' in result ? result.nodeErrors : {});
   }
 
-  /** Another process has taken the prompt over: sockets get it under the id in the ledger. */
+  /**
+   * Returns the prompt as the other process that leads it has recorded it: sockets get it under
+   * that id.
+   */
   async #trackOtherProcessPrompt(draft: SubmissionDraft): Promise<LivePrompt | undefined> {
     const { ledger, follower } = this.#options;
     const { promptKey } = draft.plan;
