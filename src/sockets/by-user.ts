@@ -1,6 +1,6 @@
 const NO_ITEMS: ReadonlySet<never> = new Set<never>();
 
-/** Sets of items, one for each user that has any. */
+/** A set of items for each user that has any. */
 export class ByUser<T> {
   readonly #sets = new Map<string, Set<T>>();
   #size = 0;

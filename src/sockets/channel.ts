@@ -13,14 +13,17 @@ import type { PreviewMethod } from './preview-method.ts';
 import { type FrameBatch, type FrameLoader, UndeliveredFrames } from './undelivered-frames.ts';
 import { type FrameContext, writeFrame } from './write-frame.ts';
 
-/** The prompt these frames belong to, and the `client_id` it named. */
+/** The prompt that the frames belong to, and the `client_id` that it named. */
 export type Address = {
   readonly user: string;
   readonly clientId: string | null;
   readonly promptId: string;
-  /** The prompt's own `extra_data.preview_method`; without it the server's setting counts. */
+  /** The prompt's `extra_data.preview_method`. Without it, the server's setting applies. */
   readonly previewMethod?: PreviewMethod | undefined;
-  /** A job submitted through v2 has its own events: no frame of it is kept for a late socket. */
+  /**
+   * True for a job submitted through v2, which has events of its own: no frame of it is kept for a
+   * late socket.
+   */
   readonly isV2Job?: boolean;
 };
 
@@ -28,15 +31,15 @@ export type ChannelOptions = {
   /** The connections of the prompt's user. */
   readonly connections: () => Iterable<SocketConnection>;
   readonly previewMethod: PreviewMethod;
-  /** A late socket has received everything up to this position. */
+  /** Called when a late socket has received everything up to this position. */
   readonly onCaughtUp?: ((group: ReceiverGroup, position: number) => void) | undefined;
-  /** Bytes were added for a socket that may connect. */
+  /** Called when bytes were added for a socket that may connect. */
   readonly onAdd?: (bytes: number) => void;
-  /** Texts, pictures or outputs were dropped because the limit was reached. */
+  /** Called when texts, pictures or outputs were dropped because the limit was reached. */
   readonly onDrop?: () => void;
 };
 
-/** Sends the frames of one prompt to its sockets, and keeps those a socket still has to receive. */
+/** Sends the frames of one prompt to its sockets, and keeps those that a socket may still need. */
 export class Channel {
   readonly address: Address;
   readonly #options: ChannelOptions;
@@ -48,7 +51,9 @@ export class Channel {
   #hasStarted = false;
   #isSuperseded = false;
   #isFetched = false;
-  /** Sockets that connected after the result was fetched: for them the prompt is over. */
+  /**
+   * The sockets that connected after the result was fetched: they get no more frames of the prompt.
+   */
   #afterFetch: WeakSet<SocketConnection> | undefined;
   #activeNode: string | null = null;
   #nodeBeforeUndelivered: string | null = null;
@@ -65,7 +70,7 @@ export class Channel {
     this.#delivery = new Delivery(clientId);
   }
 
-  /** `position`: where the frame is in the prompt's event log. */
+  /** Sends a frame. `position`: where the frame is in the prompt's event log. */
   send(frame: Frame, position: number): void {
     this.#rememberNodeBefore();
     this.#rememberCurrent(frame);
@@ -79,7 +84,10 @@ export class Channel {
     this.#options.onAdd?.(this.#undelivered.bytes - before);
   }
 
-  /** The same for a frame no socket here waits for: loaded when a socket is about to connect. */
+  /**
+   * Keeps a frame that no socket here waits for. The frame is loaded when a socket is about to
+   * connect.
+   */
   sendLater(loader: FrameLoader, position: number): void {
     this.#rememberNodeBefore();
     if (this.#isNeeded(position, NO_GROUPS)) this.#undelivered.addLazy(loader, position);
@@ -105,12 +113,12 @@ export class Channel {
     return this.#undelivered.hasUnloaded();
   }
 
-  /** A socket is about to connect: loads the frames it will get. */
+  /** Loads the frames that a socket will get which is about to connect. */
   preload(): Promise<void> {
     return this.#undelivered.loadAll();
   }
 
-  /** A socket connected: sends it the frames it missed, or the running node. */
+  /** Sends a socket that has connected the frames it missed, or the running node. */
   replayTo(connection: SocketConnection): void {
     if (connection.watches) {
       for (const frame of this.#currentFrames?.values() ?? []) this.#write(connection, frame);
@@ -138,42 +146,45 @@ export class Channel {
     return this.#undelivered.size > 0;
   }
 
-  /** Bytes kept for a socket that may connect. */
+  /** The bytes that are kept for sockets that may connect. */
   unreceivedBytes(): number {
     return this.#undelivered.bytes;
   }
 
-  /** The memory limit is reached: keeps only starts, running nodes and ends. */
+  /** Keeps only starts, running nodes and ends, because the memory limit is reached. */
   dropDetails(): void {
     this.#undelivered.dropDetails();
   }
 
-  /** The user has submitted another prompt. */
+  /** Marks that the user has submitted another prompt after this one. */
   supersede(): void {
     this.#isSuperseded = true;
     const isBroadcast = this.address.clientId === null;
     if (isBroadcast && this.#delivery.isUnreached()) this.#undelivered.takeAll();
   }
 
-  /** A client has fetched the result: a late socket gets nothing of it. */
+  /** Marks that a client has fetched the result: late sockets get no frames of the prompt. */
   markFetched(): void {
     this.#isFetched = true;
     this.#undelivered.takeAll();
   }
 
-  /** The groups that got the last frame, if it came from this position. */
+  /** Returns the groups that got the last frame, if that frame is at this position of the log. */
   receivedBy(position: number): readonly ReceiverGroup[] {
     return this.#delivery.groupsAt(position);
   }
 
-  /** Sockets of other processes got the frames up to these positions before this process followed the prompt. */
+  /** Skips frames that sockets of other processes got before this process followed the prompt. */
   skipReceived(upTo: ReceivedUpTo, subscribedSince: SubscribedSince): void {
     if (subscribedSince === 'later') this.#delivery.noteHadBefore(upTo);
     this.discardReceived('client', upTo.client);
     this.discardReceived('hosted', upTo.hosted);
   }
 
-  /** Sockets of other processes got the frames up to this position; sockets here get them all the same. */
+  /**
+   * Drops frames that sockets of other processes got. Sockets that are connected here get them all
+   * the same.
+   */
   discardReceived(group: ReceiverGroup, upTo: number): void {
     this.#delivery.noteReceived(group, upTo);
     const isStillNeeded = group === 'hosted' && this.address.clientId !== null;
@@ -183,7 +194,7 @@ export class Channel {
     this.#nodeBeforeUndelivered = activeNodeIn(discarded) ?? this.#nodeBeforeUndelivered;
   }
 
-  /** Returns the groups that got the frame. */
+  /** Sends the frame to the sockets here. Returns the groups that got it. */
   #broadcast(frame: Frame, position: number): ReadonlySet<ReceiverGroup> {
     const encoded = encodeFrame(frame, this.#context.promptId);
     const groups = new Set<ReceiverGroup>();
@@ -201,7 +212,7 @@ export class Channel {
     return groups;
   }
 
-  /** True when a socket may connect that is to get the frame at this position. */
+  /** True when a socket may connect that needs the frame at this position. */
   #isNeeded(position: number, groups: ReadonlySet<ReceiverGroup>): boolean {
     const { clientId, isV2Job } = this.address;
     if (this.#isFetched || isV2Job) return false;
@@ -209,11 +220,14 @@ export class Channel {
     return !isObsolete && this.#delivery.mayBeLacking(position, groups);
   }
 
-  /** The frames for a socket that connects, by the rule of its dialect. `undefined`: the prompt is not for it. */
+  /**
+   * Returns the frames for a socket that connects, by the rule of its dialect. `undefined`: the
+   * socket gets no frame of this prompt.
+   */
   #takeUndelivered(connection: SocketConnection, group: ReceiverGroup): FrameBatch | undefined {
     const isByClientId = rulesOf(connection.dialect).lateSocket === 'missed-by-its-id';
     const isLastPrompt = this.#delivery.isUnreached() && !this.#isSuperseded;
-    // A returning socket gets what it missed, whichever prompt is the last one.
+    // A returning socket gets the frames that it missed, also of a prompt that is not the newest.
     const isReturning = this.#delivery.hasReached(connection.sid);
     if (!isByClientId && !isReturning && !isLastPrompt) return undefined;
     const isLastReceiver = group === 'client' || this.address.clientId === null;
@@ -234,7 +248,7 @@ export class Channel {
     scope = this.#scopeOf(connection),
   ): ReceiverGroup | undefined {
     if (scope !== 'everything' || connection.watches || !connection.isOpen()) return undefined;
-    // It may be gone; its client gets what it missed when it returns.
+    // The client may have gone. It gets the frames that it missed when it returns.
     if (connection.isSilent()) return undefined;
     return connection.sid === this.address.clientId ? 'client' : 'hosted';
   }

@@ -16,19 +16,25 @@ export type { UpgradedSocket } from './outgoing-frames.ts';
 
 /** A client that sends more than 100 messages a second over five seconds is closed. */
 const FLOOD = { messages: 500, windowMs: 5000 } as const;
-/** Longest message that is read, and the part of a longer one that is logged or recorded: negotiations are short, and reading a JSON text of 4 MiB may take a second. */
+/**
+ * The longest message that is read, and the part of a longer one that is logged or recorded.
+ * Negotiations are short, and reading a JSON text of 4 MiB may take a second.
+ */
 const MAX_READ_BYTES = 16 * 1024;
 /** Time for the closing handshake. */
 const CLOSE_TIMEOUT_MS = 2000;
 
-/** The opener of a socket. `/ws?watch=1` watches: it gets every prompt of its user. */
+/**
+ * The user and program that opened a socket. `/ws?watch=1` watches: it gets every prompt of its
+ * user.
+ */
 export type SocketOpener = {
   readonly user: string;
   readonly dialect: Dialect;
   readonly agent?: string;
   readonly watches?: boolean;
   readonly isBrowser?: boolean;
-  /** It need not answer pings. */
+  /** True when the client need not answer pings. */
   readonly mayBeSilent?: boolean;
 };
 
@@ -37,23 +43,27 @@ type SocketConnectionOptions = SocketOpener & {
   readonly serverFlags: JsonObject;
   readonly now: () => number;
   readonly onClose: () => void;
-  /** A preview was dropped: a newer one or the end of its node came first. */
+  /** Called when a preview was dropped: a newer one or the end of its node came first. */
   readonly onDrop?: () => void;
-  /** Gets each text frame that comes in and each frame that goes out, while it is on. */
+  /** Called with each text frame that comes in and each frame that goes out, while it is on. */
   readonly frameObserver?: FrameObserver | undefined;
 };
 
-/** A connected socket: what it negotiated, and the frames on their way to it. */
+/** A connected socket: what it has negotiated, and the frames that are being sent to it. */
 export class SocketConnection extends OutgoingFrames {
   readonly user: string;
   readonly sid: string;
-  /** Frames follow the socket's own dialect, whatever the dialect of the prompt. */
+  /**
+   * The dialect of the socket. It decides the form of frames, whatever the dialect of the prompt.
+   */
   readonly dialect: Dialect;
   /** The user agent of the program that opened it. */
   readonly agent: string;
-  /** It watches all prompts of its user, and no frame counts as received by it. */
+  /** True when it watches all prompts of its user. No frame counts as received by such a socket. */
   readonly watches: boolean;
-  /** A browser opened it. Browsers do not take every picture for a result, as some programs do. */
+  /**
+   * True when a browser opened it. Some programs take every picture for a result; browsers do not.
+   */
   readonly isBrowser: boolean;
   readonly #ws: WebSocket;
   readonly #options: SocketConnectionOptions;
@@ -91,17 +101,22 @@ export class SocketConnection extends OutgoingFrames {
     return this.#ws.readyState === WebSocket.OPEN;
   }
 
-  /** Negotiated `supports_preview_metadata`: previews go out as type 4. */
+  /**
+   * True when the client has negotiated `supports_preview_metadata`: it gets previews as type 4.
+   */
   wantsMetadata(): boolean {
     return this.#negotiation === 'with metadata';
   }
 
-  /** When it was pinged last, or connected. */
+  /** The time of the last ping, or of the connection. */
   get lastPingAtMs(): number {
     return this.#lastPingAtMs;
   }
 
-  /** Pings the client, which keeps proxies from closing the connection. One that did not answer the last ping has gone. */
+  /**
+   * Pings the client, which keeps proxies from closing the connection. Closes a socket that left
+   * the last ping unanswered, unless its client may be silent.
+   */
   ping(): void {
     if (this.isHolding()) return;
     this.#lastPingAtMs = this.#options.now();
@@ -111,8 +126,8 @@ export class SocketConnection extends OutgoingFrames {
   }
 
   /**
-   * True when a client that need not answer left a whole interval of pings unanswered. It may be gone, or not wait for
-   * a prompt.
+   * True when a client that need not answer left a whole interval of pings unanswered. Such a
+   * client may be gone, or may not wait for a prompt.
    */
   isSilent(): boolean {
     return this.#pingsWithoutAnswer > 1;
@@ -124,7 +139,7 @@ export class SocketConnection extends OutgoingFrames {
     setTimeout(() => this.#ws.terminate(), CLOSE_TIMEOUT_MS).unref();
   }
 
-  /** Sends the close frame, and waits for no answer. */
+  /** Sends the close frame and does not wait for an answer. */
   closeAtOnce(code: number): void {
     this.flush();
     this.#ws.close(code);
@@ -162,7 +177,10 @@ export class SocketConnection extends OutgoingFrames {
     });
   }
 
-  /** In v1 the first decodable object decides; a frame that cannot be parsed does not count. */
+  /**
+   * Reads a negotiation. In v1 the first object that can be decoded decides; other frames do not
+   * count.
+   */
   #negotiate(data: Buffer): void {
     const isRead = this.#negotiation === 'open' && data.length <= MAX_READ_BYTES;
     const message = isRead ? decode(data) : undefined;

@@ -1,21 +1,21 @@
 export const NO_GROUPS: ReadonlySet<ReceiverGroup> = new Set();
 
 /**
- * Which sockets have received the frames of one prompt, in this process and in others. Positions are
- * those of the prompt's event log.
+ * Which sockets have received the frames of one prompt, in this process and in others. Positions
+ * are those of the prompt's event log.
  */
 export class Delivery {
   readonly #clientId: string | null;
   readonly #received: Record<ReceiverGroup, number> = { client: 0, hosted: 0 };
   #receivedBefore: ReceivedUpTo = { client: 0, hosted: 0 };
-  /** Ids of the sockets here that got some frame of the prompt. */
+  /** The ids of the sockets here that got at least one frame of the prompt. */
   #reachedIds: Set<string> | undefined;
   #last: { readonly position: number; readonly groups: ReadonlySet<ReceiverGroup> } = {
     position: 0,
     groups: NO_GROUPS,
   };
 
-  /** `clientId`: the one the prompt named. */
+  /** `clientId`: the client id that the prompt named. */
   constructor(clientId: string | null) {
     this.#clientId = clientId;
   }
@@ -25,7 +25,7 @@ export class Delivery {
     return position > 0 && position <= this.#receivedBefore[group ?? 'hosted'];
   }
 
-  /** Sockets of the groups had everything up to these positions before. */
+  /** Records that sockets of the groups had everything up to these positions before. */
   noteHadBefore(upTo: ReceivedUpTo): void {
     this.#receivedBefore = { ...upTo };
   }
@@ -39,17 +39,17 @@ export class Delivery {
     return this.#reachedIds?.has(sid) ?? false;
   }
 
-  /** The groups that the frame at this position was sent to here. */
+  /** Records the groups here that the frame at this position was sent to. */
   noteSent(position: number, groups: ReadonlySet<ReceiverGroup>): void {
     this.#last = { position, groups };
   }
 
-  /** The groups that got the last frame, if it came from this position. */
+  /** Returns the groups that got the last frame, if that frame is at this position. */
   groupsAt(position: number): readonly ReceiverGroup[] {
     return position > 0 && this.#last.position === position ? [...this.#last.groups] : [];
   }
 
-  /** Sockets of other processes have received everything up to this position. */
+  /** Records that sockets of other processes have received everything up to this position. */
   noteReceived(group: ReceiverGroup, upTo: number): void {
     this.#received[group] = Math.max(this.#received[group], upTo);
   }
@@ -66,7 +66,7 @@ export class Delivery {
     return groups.size === 0 && isAfter(position, Math.max(client, hosted));
   }
 
-  /** As far as is known, no socket got any frame of the prompt. */
+  /** True when, as far as this process knows, no socket got a frame of the prompt. */
   isUnreached(): boolean {
     const { client, hosted } = this.#received;
     return this.#reachedIds === undefined && client === 0 && hosted === 0;
@@ -79,13 +79,13 @@ function isAfter(position: number, upTo: number): boolean {
 }
 
 /**
- * The sockets that get all frames of a prompt: those of its client id (`client`), and the other
- * hosted ones of its user (`hosted`). A frame received by `client` is delivered; one received by
- * `hosted` is still kept for `client`.
+ * The sockets that get all frames of a prompt. `client`: those of its client id. `hosted`: the
+ * other hosted ones of its user. A frame that `client` received is delivered; one that only
+ * `hosted` received is kept for `client`.
  */
 export type ReceiverGroup = 'client' | 'hosted';
 
-/** For each group, the position in the prompt's log up to which it has everything. */
+/** For each group, the position in the prompt's log up to which the group has all frames. */
 export type ReceivedUpTo = { readonly [group in ReceiverGroup]: number };
 
 /** When a process subscribed to a prompt: at its first entry, or later. */

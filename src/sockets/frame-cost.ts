@@ -6,7 +6,7 @@ import type { Frame } from './frame.ts';
 export const DROP_ORDER = ['step', 'text', 'picture', 'executed'] as const;
 export type DropKind = (typeof DROP_ORDER)[number];
 
-/** Overhead of one frame. */
+/** The assumed bytes of one frame besides its content. */
 const FRAME_BYTES = 200;
 
 /** The kind under which a frame may be dropped; `undefined`: it is never dropped. */

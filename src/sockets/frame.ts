@@ -11,7 +11,7 @@ import type { V1Message } from '../protocol/v1.ts';
 import { type WireFrame, toWireFrame } from './wire-frame.ts';
 import { encodeMessage } from './connection.ts';
 
-/** A frame of a prompt for its sockets. A `step` carries its picture. */
+/** A frame of a prompt for its sockets. A `step` may hold a picture. */
 export type Frame = FrameOf<Picture>;
 
 /** A frame encoded for any number of sockets; each form is encoded once, when first used. */
@@ -31,7 +31,7 @@ export type EncodedFrame =
       readonly picture: EncodedPicture | undefined;
     };
 
-/** A `progress_state` for local sockets and for hosted ones. */
+/** A `progress_state`, encoded for local sockets and for hosted ones. */
 type EncodedState = { readonly own: () => WireFrame; readonly documented: () => WireFrame };
 
 export type EncodedPicture = Pick<Picture, 'kind'> & {
@@ -100,7 +100,7 @@ function encodePicture(picture: Picture, promptId: string): EncodedPicture {
   };
 }
 
-/** Keys in v1's order. */
+/** Encodes a picture with its metadata. Keys are in v1's order. */
 function metadataFrame({ nodeId, displayNodeId, mime, bytes }: Picture, promptId: string): Buffer {
   return previewWithMetadataFrame(bytes, {
     node_id: nodeId,
@@ -112,7 +112,7 @@ function metadataFrame({ nodeId, displayNodeId, mime, bytes }: Picture, promptId
   });
 }
 
-/** The running node from this frame on. `undefined`: the frame does not tell. */
+/** Returns the node that runs from this frame on. `undefined`: the frame does not say. */
 export function activeNodeIn(frame: Frame): string | null | undefined {
   const isExecuting = frame.kind === 'json' && frame.message.type === 'executing';
   return isExecuting ? frame.message.data.node : undefined;

@@ -19,48 +19,50 @@ import { toWireFrame } from './wire-frame.ts';
 
 /**
  * One client gives up after ten seconds without a text frame. A socket of a user with live prompts
- * that got none for this long gets a status message at the next check, on a busy machine, too, at most 8 s after
- * the last frame, as row `keepalive` of `differences.md` says.
+ * that got no text frame for this long gets a status message at the next check: at most 8 s after
+ * the last frame on a busy machine, as row `keepalive` of `differences.md` says.
  */
 const STATUS_KEEP_ALIVE_MS = 7000;
 /**
- * Also the time to answer a ping in. Simple clients take a ping for a message: a short session must see none. Row
- * `keepalive` names it, too.
+ * The interval of pings, and the time to answer one. Simple clients take a ping for a message, so a
+ * short session must get none. Row `keepalive` names this time, too.
  */
 const PING_INTERVAL_MS = 30_000;
-/** How often both are looked at. */
+/** How often keep-alives and pings are checked. */
 const CHECK_MS = 500;
 const NORMAL_CLOSURE = 1000;
 
 export type NewConnection = SocketOpener & {
   readonly clientId: string | null;
-  /** Text for the people who connect now. */
+  /** A text for clients that connect now. */
   readonly notice?: string | undefined;
 };
 
-/** A new socket, and what has room for no more. */
+/** A new socket that needs room, and the limit that is reached. */
 type RoomNeeded = {
   readonly user: string;
   readonly clientId: string | null;
   readonly where: 'user' | 'server';
 };
 
-/** Sends each client its text; `undefined`: nothing for this client. */
+/**
+ * Sends each client the text that `textFor` returns for it; `undefined`: no text for this client.
+ */
 export type NotifyClients = (
   textFor: (client: { readonly user: string; readonly agent: string }) => string | undefined,
 ) => void;
 
 export type HubOptions = {
-  /** `queue_remaining` of this user. */
+  /** Returns `queue_remaining` of this user. */
   readonly remaining: (user: string) => number;
   readonly serverFlags: JsonObject;
   readonly previewMethod: PreviewMethod;
   readonly now?: () => number;
-  /** The first socket of a user connected, or the last one disconnected. */
+  /** Called when the first socket of a user has connected, or the last one has disconnected. */
   readonly onPresenceChange?: (user: string, isThere: boolean) => void;
   readonly log?: Pick<Logger, 'warn'>;
   readonly maxReplayBytes?: number;
-  /** Gets each frame of each socket, while it is on. */
+  /** Called with each frame of each socket, while it is on. */
   readonly frameObserver?: FrameObserver | undefined;
 };
 
@@ -114,10 +116,12 @@ export class Hub {
   }
 
   /**
-   * Closes a socket for a new one where there is room for no more: the oldest of this client id, else the oldest
-   * that answers no pings, of this user or, where the server is full, of any. False when there is none.
+   * Closes a socket to make room for a new one: the oldest of this client id, else the oldest that
+   * answers no pings. That one is of this user or, where the server is full, of any user. False
+   * when there is none.
    *
-   * Some clients open a socket for each prompt and close none of them; the original sends all frames to the newest.
+   * Some clients open a socket for each prompt and never close it; the original sends all frames to
+   * the newest.
    */
   makeRoom({ user, clientId, where }: RoomNeeded): boolean {
     const own = [...this.#connections.of(user)].filter((connection) => connection.isOpen());
@@ -159,7 +163,7 @@ export class Hub {
     }
   };
 
-  /** True when the server stops. */
+  /** True when the server is stopping. */
   isClosed(): boolean {
     return this.#isClosed;
   }
@@ -189,7 +193,10 @@ export class Hub {
     return false;
   }
 
-  /** Closes all sockets. One that opened later would get frames that it may never see, and count as their receiver. */
+  /**
+   * Closes all sockets. `isClosed` is true from then on, and upgrades are refused: a new socket
+   * would count as having received frames that its client may never see.
+   */
   close(): void {
     this.#isClosed = true;
     for (const timer of this.#timers) clearInterval(timer);
@@ -214,7 +221,10 @@ export class Hub {
     return undefined;
   }
 
-  /** Each an interval after its last ping, or after it connected: a short session of a simple client sees none. */
+  /**
+   * Pings each socket an interval after its last ping or its connection: a short session of a
+   * simple client gets no ping.
+   */
   #pingThoseDue(): void {
     const dueSinceMs = this.#now() - PING_INTERVAL_MS + CHECK_MS;
     for (const connection of this.#connections.all()) {

@@ -19,7 +19,9 @@ type OpenChannelsOptions = {
   readonly log?: Pick<Logger, 'warn'> | undefined;
 };
 
-/** The channels of all prompts, and of ended ones while a socket still has to receive frames. */
+/**
+ * The channels of all live prompts, and of ended prompts with frames that a socket may still need.
+ */
 export class OpenChannels {
   readonly #options: OpenChannelsOptions;
   readonly #channels = new ByUser<Channel>();
@@ -43,7 +45,10 @@ export class OpenChannels {
     return channel;
   }
 
-  /** The prompt has ended. Frames that a socket still has to receive are kept for a while. */
+  /**
+   * Closes the channel of an ended prompt. Frames that a socket may still need are kept for a
+   * while.
+   */
   close(channel: Channel): void {
     if (!channel.hasUnreceived()) return this.#remove(channel);
     const timer = setTimeout(() => this.#remove(channel), REPLAY_MS);
@@ -51,19 +56,24 @@ export class OpenChannels {
     this.#closing.set(channel, timer);
   }
 
-  /** The prompts of this user are not shown here any more; no socket of the user is connected. */
+  /**
+   * Removes the prompts of a user that are no longer shown here. No socket of the user is
+   * connected.
+   */
   removeOf(user: string): void {
     for (const channel of this.#channels.of(user)) this.#remove(channel);
   }
 
-  /** Loads the frames that a socket of this user will get, also those that come meanwhile. */
+  /**
+   * Loads the frames that a socket of this user will get, including those that arrive meanwhile.
+   */
   async preload(user: string): Promise<void> {
     const unloaded = () => [...this.#channels.of(user)].filter((channel) => channel.hasUnloaded());
     for (let some = unloaded(); some.length > 0; some = unloaded())
       await Promise.all(some.map((channel) => channel.preload()));
   }
 
-  /** Sends a new connection what it missed of each prompt of its user. */
+  /** Sends a new connection the frames that it missed of each prompt of its user. */
   replayTo(connection: SocketConnection): void {
     for (const channel of this.#channels.of(connection.user)) {
       channel.replayTo(connection);
@@ -71,11 +81,15 @@ export class OpenChannels {
     }
   }
 
-  /** Its `POST` was answered: other prompts of the user are not the last one any more. */
+  /**
+   * Marks that the user's other prompts are no longer the newest: the `POST` of this prompt was
+   * answered.
+   */
   supersedeOthers(channel: Channel): void {
     if (channel.address.isV2Job) return;
     for (const other of this.#channels.of(channel.address.user)) {
-      // Those after it were opened later. When prompts are read again, their order of release is lost.
+      // Later entries were opened later. When prompts are read again, the order of their release is
+      // lost.
       if (other === channel) return;
       other.supersede();
       this.#removeIfDone(other);
@@ -83,8 +97,8 @@ export class OpenChannels {
   }
 
   /**
-   * A client has the results of these prompts: a late socket gets nothing of them. Returns the ids
-   * of which other processes may keep frames.
+   * Drops the frames of prompts whose results a client has: late sockets get none of them. Returns
+   * the ids of the prompts of which other processes may keep frames.
    */
   discardFetched(user: string, promptIds: readonly string[]): readonly string[] {
     const fetched = new Set(promptIds);
@@ -109,7 +123,7 @@ export class OpenChannels {
     for (const timer of this.#closing.values()) clearTimeout(timer);
   }
 
-  /** Ended prompts lose their frames first, the oldest of them first. */
+  /** Drops frames until the limit holds: those of ended prompts first, the oldest prompt first. */
   #enforceLimit(addedBytes: number): void {
     const { maxReplayBytes = MAX_REPLAY_BYTES } = this.#options;
     this.#uncountedBytes += addedBytes;

@@ -6,12 +6,12 @@ import { type WireFrame, payloadOf } from './wire-frame.ts';
 const PREVIEW_PENDING_BYTES = 256 * 1024;
 /** Up to this many pending bytes no preview is delayed, so writes need no callback. */
 const UNTRACKED_BYTES = PREVIEW_PENDING_BYTES / 2;
-/** Frames below this size do not delay anything. */
+/** Frames below this size are written without tracking their delay. */
 const UNTRACKED_CHARS = 16 * 1024;
 /**
- * JSON and results are never dropped. A socket that accepts nothing for this long while this much
- * is pending is closed, and so is one with more pending bytes than `maxBytes`: a late socket gets a
- * whole run at once.
+ * JSON and results are never dropped. A socket is closed when it accepts nothing for this long
+ * while this much is pending, or when more than `maxBytes` are pending. The second limit is higher,
+ * since a late socket gets a whole run at once.
  */
 const STALLED = { bytes: 1024 * 1024, forMs: 30_000, maxBytes: 64 * 1024 * 1024 } as const;
 
@@ -19,13 +19,13 @@ const STALLED = { bytes: 1024 * 1024, forMs: 30_000, maxBytes: 64 * 1024 * 1024 
 export type UpgradedSocket = {
   readonly ws: WebSocket;
   readonly socket: Duplex;
-  /** How long after the 101 the first frame is sent. Absent: at once. */
+  /** How long after the 101 response the first frame is sent. Absent: at once. */
   readonly firstFrameDelayMs?: number;
 };
 
 type OutgoingFramesOptions = {
   readonly now: () => number;
-  /** A preview was dropped: a newer one or the end of its node came first. */
+  /** Called when a preview was dropped: a newer one or the end of its node came first. */
   readonly onDrop?: (() => void) | undefined;
   /** Called with each frame that is written, while it is on. */
   readonly observer?:
@@ -37,7 +37,10 @@ function uncork(socket: Duplex): void {
   socket.uncork();
 }
 
-/** The frames on their way to one socket: writes them, and delays what a slow socket can miss. */
+/**
+ * The frames that are being sent to one socket: writes them, and delays those that a slow socket
+ * can miss.
+ */
 export class OutgoingFrames {
   readonly #ws: WebSocket;
   readonly #socket: Duplex;
@@ -69,12 +72,12 @@ export class OutgoingFrames {
     return this.#firstFrames?.isHolding() ?? false;
   }
 
-  /** Bytes the socket has not accepted yet, with a delayed preview. */
+  /** The bytes that the socket has not accepted yet, including a delayed preview. */
   pendingBytes(): number {
     return this.#unsentBytes() + (this.#pendingPreview?.frame.length ?? 0);
   }
 
-  /** A text, or a frame encoded for several sockets. */
+  /** Sends a text, or a frame that is encoded for several sockets. */
   sendText(text: string | WireFrame): void {
     this.#lastTextAtMs = this.#options.now();
     this.#send(text, this.#lastTextAtMs);
@@ -89,7 +92,7 @@ export class OutgoingFrames {
     const unsentBytes = this.#unsentBytes();
     if (unsentBytes === 0) {
       this.#flushedAtMs = nowMs;
-      // Too small to delay anything; a larger frame after it is tracked.
+      // A small frame is not tracked; a larger frame after it is.
       if (frame.length < UNTRACKED_CHARS) return this.#write(frame);
     }
     const isStalled = unsentBytes > STALLED.bytes && nowMs - this.#flushedAtMs > STALLED.forMs;
@@ -111,7 +114,7 @@ export class OutgoingFrames {
     this.#pendingPreview = { promptId, frame };
   }
 
-  /** The same for the `progress_state` of a prompt, which is encoded only when it is sent. */
+  /** Sends the `progress_state` of a prompt when few bytes are pending. It is encoded only then. */
   sendState(promptId: string, frame: () => WireFrame): void {
     if (this.#unsentBytes() > PREVIEW_PENDING_BYTES) this.#pendingStates.set(promptId, frame);
     else this.sendText(frame());
@@ -134,7 +137,7 @@ export class OutgoingFrames {
     this.#firstFrames?.flush();
   }
 
-  /** The socket is gone. */
+  /** Drops all frames: the socket is gone. */
   discard(): void {
     this.#firstFrames?.discard();
   }
@@ -164,7 +167,10 @@ export class OutgoingFrames {
     if (!this.#firstFrames?.hold(frame, done)) this.#writeNow(frame, done);
   }
 
-  /** `ws` frames a message anew for each socket: a fifth of the cost of a broadcast. */
+  /**
+   * Writes the encoded frame directly. `ws` would frame each message anew for each socket, which is
+   * a fifth of the cost of a broadcast.
+   */
   #writeNow(frame: string | WireFrame, done?: () => void): void {
     const { observer } = this.#options;
     if (observer?.isOn()) observer.record(payloadOf(frame));
@@ -177,7 +183,7 @@ export class OutgoingFrames {
     this.#socket.write(second, done);
   }
 
-  /** The frames of one turn of the event loop leave in one system call. */
+  /** Collects the frames of one turn of the event loop into one system call. */
   #corkForThisTurn(): void {
     if (this.#socket.writableCorked > 0) return;
     this.#socket.cork();
@@ -190,8 +196,8 @@ type WriteFrame = (frame: string | WireFrame, done?: () => void) => void;
 type FirstFrames = ReturnType<typeof createFirstFrames>;
 
 /**
- * Delays the frames of a new socket until its 101 has been read: some clients drop bytes that
- * arrive together with the 101. The first frame is sent alone, the rest in another turn of the
+ * Delays the frames of a new socket until its 101 response has been read: some clients drop bytes
+ * that arrive together with the 101. The first frame is sent alone, the rest in another turn of the
  * event loop.
  * @internal
  */
@@ -217,7 +223,7 @@ export function createFirstFrames(write: WriteFrame, holdMs: number) {
     for (const frame of frames) write(...frame);
   }
 
-  /** The socket is gone. */
+  /** Drops all frames: the socket is gone. */
   function discard(): void {
     clearTimeout(timer);
     clearImmediate(rest);
@@ -226,7 +232,9 @@ export function createFirstFrames(write: WriteFrame, holdMs: number) {
   }
 
   return {
-    /** Keeps the frame for later. `false`: frames are not delayed any more, write it. */
+    /**
+     * Keeps the frame for later. `false`: frames are not delayed any more, so the caller writes it.
+     */
     hold(frame: string | WireFrame, done?: () => void): boolean {
       if (held === undefined) return false;
       held.push([frame, done]);
@@ -234,7 +242,7 @@ export function createFirstFrames(write: WriteFrame, holdMs: number) {
       return true;
     },
     isHolding: (): boolean => held !== undefined,
-    /** Bytes of the delayed frames; they count as unsent bytes of the socket. */
+    /** The bytes of the delayed frames, which count as unsent bytes of the socket. */
     bytes: (): number => bytes,
     flush,
     discard,

@@ -4,12 +4,12 @@ import { rulesOf } from '../dialects/dialect.ts';
 import type { SocketConnection } from './connection.ts';
 
 /**
- * The sockets that get sampler previews: all of them (the original's own three words), those that
- * negotiated them, or none. `default`: those that negotiated them and those of browsers.
+ * Which sockets get sampler previews: all of them (the original's own three words), those that
+ * negotiated previews, or none. `default`: those that negotiated previews, and browsers.
  */
 export type PreviewMethod = 'default' | 'auto' | 'latent2rgb' | 'taesd' | 'negotiated' | 'none';
 
-/** The original's words for a prompt's `extra_data.preview_method`; any other is ignored. */
+/** The original's words for a prompt's `extra_data.preview_method`. Other words are ignored. */
 const PROMPT_METHODS = [
   'default',
   'auto',
@@ -25,8 +25,8 @@ export function previewMethodIn(value: Json | undefined): PreviewMethod | undefi
 type Receiver = Pick<SocketConnection, 'dialect' | 'watches' | 'isBrowser' | 'wantsMetadata'>;
 
 /**
- * True when a socket gets pictures of this kind. The server's `none` wins over the prompt. Settings
- * do not affect results and a node's own previews.
+ * True when a socket gets pictures of this kind. The server's `none` wins over the prompt's
+ * setting. The settings do not affect results and the previews that a node makes itself.
  */
 export function acceptsPicture(
   kind: PictureKind,

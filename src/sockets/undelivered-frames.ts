@@ -8,7 +8,7 @@ import {
 } from './frame-cost.ts';
 import { type Frame, activeNodeIn } from './frame.ts';
 
-/** Frames in order, and the position of the last. */
+/** Frames in order, and the position of the last frame. */
 export type FrameBatch = { readonly frames: readonly Frame[]; readonly position: number };
 
 export type FrameLoader = () => Promise<Frame | undefined>;
@@ -23,7 +23,7 @@ type Item = {
 
 /** Maximum bytes of undelivered frames of one prompt. */
 const MAX_REPLAY_BYTES = 64 * 1024 * 1024;
-/** From this size on, only the latest `progress_state` is kept: each one names all nodes. */
+/** From this size on, only the latest `progress_state` is kept, since each one names all nodes. */
 const ALL_STATES_BYTES = 256 * 1024;
 /** From this count on, only the latest of consecutive steps is kept. */
 const REPLAY_FRAMES = 2000;
@@ -34,13 +34,16 @@ export class UndeliveredFrames {
   readonly #maxBytes: number;
   #items: Item[] = [];
   #states: Item[] = [];
-  /** Made late: thousands of prompts have no frames yet. */
+  /** Created when the first frame is kept: thousands of prompts have no frames yet. */
   #droppable: Record<DropKind, Item[]> | undefined;
   #size = 0;
   #bytes = 0;
   #hasDropped = false;
 
-  /** `onDrop` is called when a frame other than a step or state is dropped, once until the list is empty again. */
+  /**
+   * `onDrop` is called when a frame other than a step or state is dropped. After that it is not
+   * called until the list is empty.
+   */
   constructor(onDrop: () => void = () => {}, maxBytes = MAX_REPLAY_BYTES) {
     this.#onDrop = onDrop;
     this.#maxBytes = maxBytes;
@@ -54,7 +57,10 @@ export class UndeliveredFrames {
     return this.#bytes;
   }
 
-  /** `position`: in the prompt's event log. `sent`: a socket with another id got the frame. */
+  /**
+   * Adds a frame. `position`: its place in the prompt's event log. `sent`: a socket with another id
+   * got it.
+   */
   add(frame: Frame, position: number, state: 'unsent' | 'sent' = 'unsent'): void {
     const content = withoutPreview(frame);
     if (!content) return;
@@ -77,7 +83,7 @@ export class UndeliveredFrames {
     return this.#items.some(({ loader }) => loader);
   }
 
-  /** Loads the frames that were added with a loader, also those that are added meanwhile. */
+  /** Loads the frames that were added with a loader, including those that are added meanwhile. */
   async loadAll(): Promise<void> {
     const next = (): Item | undefined => this.#items.find(({ loader }) => loader);
     for (let item = next(); item; item = next()) {
@@ -90,7 +96,10 @@ export class UndeliveredFrames {
     }
   }
 
-  /** Removes frames up to this position: a socket of another process has them. Returns the last frame that named the running node. */
+  /**
+   * Removes frames up to this position: a socket of another process has them. Returns the last
+   * frame that named the running node.
+   */
   discardUpTo(upTo: number): Frame | undefined {
     if ((this.#items[0]?.position ?? Infinity) > upTo) return undefined;
     const discarded = this.#items.filter(({ position }) => position <= upTo);
@@ -101,7 +110,7 @@ export class UndeliveredFrames {
     return lastFrame;
   }
 
-  /** Removes and returns all frames, with the position of the last. */
+  /** Removes and returns all frames, with the position of the last frame. */
   takeAll(): FrameBatch {
     const items = this.#items.filter(hasContent);
     this.#items = [];
@@ -174,7 +183,10 @@ export class UndeliveredFrames {
     this.#setFrame(item, step);
   }
 
-  /** Replaces the previous frame when both are steps. The new step gets the previous one's `progress_state` if it has none. */
+  /**
+   * Replaces the previous frame when both are steps. A new step without a `progress_state` gets
+   * that of the previous step.
+   */
   #mergeStep(last: Item | undefined, frame: Frame): Frame {
     const before = last?.frame;
     if (frame.kind !== 'step' || before?.kind !== 'step' || !last || before.picture) return frame;
@@ -182,7 +194,7 @@ export class UndeliveredFrames {
     return frame.state || !before.state ? frame : { ...frame, state: before.state };
   }
 
-  /** Frees more than needed, so that it does not run again for every frame. */
+  /** Frees more than is needed, so that it does not run again for every frame. */
   #makeSpace(): void {
     if (this.#bytes <= this.#maxBytes) return;
     const targetBytes = 0.9 * this.#maxBytes;

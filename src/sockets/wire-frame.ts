@@ -9,14 +9,14 @@ export type WireFrame = {
 
 const OPCODE = { text: 1, binary: 2 } as const;
 
-/** Up to this size a copy costs less than a second write for every socket. */
+/** Up to this size, a copy costs less than a second write for every socket. */
 const MAX_COPIED_BYTES = 64 * 1024;
 
-/** Lengths from these on take 16 or 64 bits of the header. */
+/** Payloads from these lengths on need 16 or 64 bits for the length in the header. */
 const LENGTH_16_BIT = 126;
 const LENGTH_64_BIT = 2 ** 16;
 
-/** Encodes a message as RFC 6455 (5.2) has it for a server: one frame, without a mask. */
+/** Encodes a message as a server must send it (RFC 6455, 5.2): one frame, without a mask. */
 export function toWireFrame(message: string | Buffer, kind: keyof typeof OPCODE): WireFrame {
   const length = Buffer.byteLength(message);
   const headerBytes = length < LENGTH_16_BIT ? 2 : length < LENGTH_64_BIT ? 4 : 10;
@@ -48,7 +48,7 @@ function writeHeader(frame: Buffer, opcode: number, length: number): void {
   }
 }
 
-/** The payload of a frame: text as it is, or its bytes. */
+/** Returns the payload of a frame: a text unchanged, else its bytes. */
 export function payloadOf(frame: string | WireFrame): string | Buffer {
   if (typeof frame === 'string') return frame;
   const [first, second] = frame.pieces;

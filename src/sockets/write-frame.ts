@@ -5,7 +5,7 @@ import type { FrameScope } from './frame-scope.ts';
 import type { EncodedFrame, EncodedPicture } from './frame.ts';
 import { type PreviewMethod, acceptsPicture } from './preview-method.ts';
 
-/** The prompt whose frames are written, and who asked for which previews. */
+/** The prompt whose frames are written, and the preview methods of server and prompt. */
 export type FrameContext = {
   readonly promptId: string;
   readonly previewMethods: {
@@ -39,7 +39,7 @@ export function writeFrame(
   }
 }
 
-/** A delayed `progress_state` goes out before the end of the prompt. */
+/** Writes a message. A delayed `progress_state` is sent before the end of its prompt. */
 function writeMessage(
   connection: SocketConnection,
   frame: EncodedFrame & { kind: 'json' },
@@ -52,7 +52,9 @@ function writeMessage(
   connection.sendText(text());
 }
 
-/** v1 sends a type 4 picture before its `progress`, and a type 1 picture after it. */
+/**
+ * Writes a step. v1 sends a type 4 picture before its `progress`, and a type 1 picture after it.
+ */
 function writeStep(
   connection: SocketConnection,
   { state, progress, picture }: EncodedFrame & { kind: 'step' },
@@ -79,7 +81,10 @@ function writePicture(
   else connection.sendPreview(promptId, frame);
 }
 
-/** The original server sends type 1 pictures of a prompt without `client_id`, whatever the socket negotiated. */
+/**
+ * The original server sends type 1 pictures of a prompt without `client_id`, whatever the socket
+ * negotiated.
+ */
 function sendsMetadata(connection: SocketConnection, scope: FrameScope): boolean {
   return scope === 'everything' && connection.wantsMetadata();
 }
