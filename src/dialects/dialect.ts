@@ -16,8 +16,6 @@ const RULES = {
   promptWithClientId: ['its-sockets', 'all-sockets'],
   /** Frames a socket gets of a prompt without `client_id`, and of a v2 job. */
   promptWithoutClientId: ['broadcasts', 'everything'],
-  /** Frames that a socket gets when it connects late. */
-  lateSocket: ['missed-by-its-id', 'last-unheard-prompt'],
   /** Previews of samplers: as `--preview-method` and the prompt say, or always. */
   samplerPreviews: ['by-method', 'always'],
   /** Error bodies below `/api`. */

@@ -567,6 +567,21 @@ describe('30: sockets', () => {
     },
   );
 
+  test.each([
+    ['no client id', () => ({})],
+    ['ids of their own', (i: number) => ({ client_id: `late-${i}` })],
+  ])(
+    'several hosted clients that come after their prompts of %s each get its end',
+    async (_, of) => {
+      const numbers = [0, 1, 2, 3];
+      const ids = await Promise.all(numbers.map((i) => post(flat({ color: 310 + i }), of(i))));
+      await ended();
+      const late = [];
+      for (const i of numbers) late.push(await open({ clientId: `late-${i}`, query: 'token=' }));
+      await Promise.all(late.map((socket, i) => socket.untilDone(ids[i]!)));
+    },
+  );
+
   test('a socket of another client id does not hear what it missed', async () => {
     const id = await post(flat({ color: 302 }), { client_id: 'no-listener' });
     await ended();
