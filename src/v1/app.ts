@@ -30,21 +30,21 @@ type V1AppOptions = ServingOptions & {
   readonly routes: readonly V1Route[];
   /** Runs before any route and before authentication: signed downloads. */
   readonly beforeAuthentication?: readonly Koa.Middleware[];
-  /** Served before authentication as well: health, pages, models, v2 itself. */
+  /** Runs before authentication as well: health, pages, models, and v2 itself. */
   readonly publicMiddleware?: readonly Koa.Middleware[];
   readonly corsOrigin: string | undefined;
   readonly log: Logger;
-  /** For the line of each request. */
+  /** Writes the line of each request. */
   readonly requestLog: Logger;
   /** Called with each answered call, where calls are traced. */
   readonly onAnswered?: ((call: HttpCall, request: IncomingMessage) => void) | undefined;
   /** Throws when the data directory is lost and nothing can be stored any more. */
   readonly checkDataDir?: () => void;
-  /** The outermost middleware, which count and trace every request and its answer. */
+  /** The outermost middleware: it counts and traces every request and its answer. */
   readonly observers?: readonly Koa.Middleware[];
 };
 
-/** Assembles the HTTP side: what every call passes, in order, then the routes of the old API. */
+/** Assembles the HTTP side: the middleware that every call passes, in order, then the v1 routes. */
 export function createApp(options: V1AppOptions): Koa {
   const app = new Koa();
   const { router, exactRoutes } = routerOf(options);
@@ -59,7 +59,7 @@ export function createApp(options: V1AppOptions): Koa {
   for (const middleware of options.beforeAuthentication ?? []) app.use(middleware);
   app.use(exactRoutes);
   for (const middleware of options.publicMiddleware ?? []) app.use(middleware);
-  // A path without a v1 route may still be a file of a front end, which is looked up below.
+  // A path without a v1 route may still be a file of a front end. That is looked up below.
   app.use(router.routes());
   app.use((ctx, next) =>
     withCaller(options, ctx, async () => {
@@ -76,7 +76,10 @@ export function createApp(options: V1AppOptions): Koa {
   return app;
 }
 
-/** v1 serves every route also below `/api`; `ctx.state.apiPrefixed` is true for such a call. */
+/**
+ * Builds the router. v1 serves every route below `/api` too; `ctx.state.apiPrefixed` is true for
+ * such a call.
+ */
 function routerOf(options: V1AppOptions): {
   readonly router: Router;
   readonly exactRoutes: Koa.Middleware;
@@ -120,10 +123,12 @@ function logRequests({
   };
 }
 
-/** Settings and assets have ids of their own in their paths. */
+/** The paths of prompts. Settings and assets have ids of their own in their paths. */
 const PROMPT_PATH = /\/(history|history_v2|jobs?)\//;
 
-/** The prompts a call is about: those its route has named, and the id in its path. */
+/**
+ * Returns the prompts that a call is about: those that its route has named, and the id in its path.
+ */
 function promptIdsOf(ctx: object): readonly string[] {
   const { state, params, path } = ctx as {
     readonly path: string;
@@ -135,7 +140,7 @@ function promptIdsOf(ctx: object): readonly string[] {
   return [...(state.promptIds ?? []), ...inPath];
 }
 
-/** The one place where an error becomes an answer; nothing internal is ever shown. */
+/** Turns an error into an answer; no other place does. Internal details are never shown. */
 function renderErrors(log: Logger): Koa.Middleware {
   return async (ctx, next) => {
     try {
@@ -154,7 +159,7 @@ function unexpectedError(log: Logger, ctx: Koa.Context, error: unknown): V1Error
   return new V1Error(status, plainError(code, message), { headers });
 }
 
-/** A change is acknowledged only while the data directory is still there. */
+/** Acknowledges a change only while the data directory is still there. */
 function confirmStorage(checkDataDir = (): void => {}): Koa.Middleware {
   return async (ctx, next) => {
     await next();
@@ -209,8 +214,8 @@ function cors(corsOrigin: string | undefined): Koa.Middleware {
 }
 
 /**
- * `OPTIONS` on any path, even one that does not exist, is 200 and empty. To the router it is a method
- * like others, unless a page asks what it may call.
+ * Answers `OPTIONS` with an empty 200 on any path, even one that does not exist. Without CORS a
+ * call for the model router is passed on: there `OPTIONS` is a method like others.
  */
 function handleOptions(corsOrigin: string | undefined): Koa.Middleware {
   return (ctx, next) => {
@@ -221,8 +226,8 @@ function handleOptions(corsOrigin: string | undefined): Koa.Middleware {
 }
 
 /**
- * Routes whose path is a name and no pattern, found at once. The router tries the pattern of each of
- * its two hundred, one after the other, and most calls of most clients are to three of these.
+ * Finds the routes without a pattern in their path at once. The router tries the patterns of its
+ * two hundred routes one after the other, and most calls of most clients are to three of these.
  */
 function createExactRoutes() {
   const routes = new Map<string, { readonly path: string; readonly middleware: Koa.Middleware }>();
@@ -236,7 +241,7 @@ function createExactRoutes() {
     serve,
     add(path: string, methods: readonly string[], middleware: Koa.Middleware): void {
       if (/[^\w/.-]/.test(path)) return;
-      // As with the router, the first of several wins.
+      // As with the router, the first of several routes wins.
       for (const method of methods) {
         const name = `${method} ${path}`;
         if (!routes.has(name)) routes.set(name, { path, middleware });

@@ -15,13 +15,17 @@ export function fileRoutes(services: FileRouteServices): readonly V1Route[] {
     'POST /upload/image': uploadImage,
     'POST /upload/mask': uploadMask,
     'GET /view': view,
-    /** Headers of model files; without models each question has v1's answer to any problem. */
+    /**
+     * Answers for headers of model files. There are no models here, so each call gets v1's error.
+     */
     'GET /view_metadata/:folder': refuseModelMetadata,
     'GET /internal/files/:type': listFiles,
   });
 }
 
-/** Serves signed links, which need no credential and ignore any; for before authentication. */
+/**
+ * Serves signed links. They need no credential and ignore one, so this runs before authentication.
+ */
 export function signedViewMiddleware(services: ViewServices): Koa.Middleware {
   return (ctx, next) => {
     const isRead = ctx.method === 'GET' || ctx.method === 'HEAD';

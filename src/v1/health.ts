@@ -5,25 +5,28 @@ import type { JobQueueReason } from '../prompts/pending-reason.ts';
 import type { JobApi } from '../protocol/job-api.ts';
 
 /**
- * Why a part cannot be used as it should be; `reason` is a word for anyone to read, never an address.
- * `degraded`: this server answers as well as any other one would.
+ * Why a part of the server is not usable. `reason` is a word that anyone may read, never an
+ * address. `degraded`: this server answers as well as any other one would.
  */
 export type PartProblem<Reason extends string = string> = {
   readonly status: 'degraded' | 'failed';
   readonly reason: Reason;
 };
 
-/** A part that jobs cannot be run without. */
+/** A part of the server that jobs need. */
 type NeededPart<Reason extends string = string> = {
-  /** Shown to anyone: a word, never an address. */
+  /** The name of the part, shown to anyone: a word, never an address. */
   readonly kind: string;
   /** Rejects when the part cannot be used now. */
   readonly check: () => Promise<PartProblem<Reason> | undefined>;
-  /** A part that has not answered by then is away; 2 seconds. */
+  /** A part that has not answered after this time is unavailable. Default: 2 seconds. */
   readonly timeoutMs?: number;
 };
 
-/** Absent: there is no such part, as no queue in front of a service. */
+/**
+ * The parts that jobs need. Absent: this server has no such part, for example no queue in front of
+ * a service.
+ */
 export type NeededParts = {
   readonly ledger?: NeededPart;
   readonly queue?: NeededPart<JobQueueReason>;
@@ -36,19 +39,19 @@ type PartReport = {
   readonly reason?: string;
 };
 
-/** By then a probe wants its answer; a part that hangs is away. */
+/** A probe wants its answer within this time; a part that hangs is unavailable. */
 const CHECK_TIMEOUT_MS = 2000;
 
 type HealthServices = {
   readonly jobs: Pick<JobApi, 'health'>;
   readonly parts: NeededParts;
-  /** True when the process is to stop soon, and takes calls until then. */
+  /** True when the process will stop soon and still takes calls. */
   readonly isStopping: () => boolean;
 };
 
 /**
- * `/healthz`: the process answers. `/readyz`: jobs can be run. Neither needs a credential. Both are 503 when it is to
- * stop: then a balancer sends new calls elsewhere.
+ * `/healthz`: the process answers. `/readyz`: jobs can be run. Neither needs a credential. Both
+ * answer 503 when the process will stop soon, so that a load balancer sends new calls elsewhere.
  */
 export function healthRoutes({ jobs, parts, isStopping }: HealthServices): Koa.Middleware {
   return (ctx, next) => {
@@ -78,7 +81,7 @@ export function healthRoutes({ jobs, parts, isStopping }: HealthServices): Koa.M
 
 async function reportOn({ kind, check, timeoutMs }: NeededPart): Promise<PartReport> {
   let problem: PartProblem | undefined;
-  // A check may throw at once, too.
+  // A check may also throw synchronously.
   const checked = Promise.resolve()
     .then(() => check())
     .then((found) => void (problem = found));

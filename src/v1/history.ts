@@ -43,7 +43,10 @@ async function listHistory(
   await sendJsonPieces(ctx, historyChunks(ledger, shown, rulesFor(ctx).results));
 }
 
-/** An unknown id, and one that has not ended, are `{}`: a poller takes the key for the end. */
+/**
+ * Answers `{}` for an unknown id, and for a prompt that has not ended: a client that polls takes
+ * the key for the end.
+ */
 async function getHistory(services: HistoryServices, request: V1Request): Promise<void> {
   const { ctx, params } = request;
   const { id = '' } = params;
@@ -72,7 +75,7 @@ function idsOf(outlines: readonly PromptOutline[]): readonly string[] {
   return outlines.map(({ promptId }) => promptId);
 }
 
-/** Newest first. */
+/** Lists the entries, newest first. */
 async function listHistoryV2(
   { ledger, markFetched }: HistoryServices,
   request: V1Request,
@@ -120,13 +123,15 @@ type HistoryQuery = {
   readonly offset: number | undefined;
 };
 
-/** Entries read at a time: as many as fit in so many bytes, or one that is larger. */
+/**
+ * The entries that are read at a time: as many as fit in this many bytes, or a single larger one.
+ */
 const BATCH_BYTES = 256 * 1024;
 /** The size assumed for an entry that an older version wrote to Redis. */
 const UNKNOWN_BYTES = BATCH_BYTES;
 
 /**
- * The entries a client asks for, oldest first.
+ * Returns the entries that a client asks for, oldest first.
  * @internal
  */
 export function paginate<T>(all: readonly T[], { maxItems, offset }: HistoryQuery): readonly T[] {
@@ -138,7 +143,8 @@ export function paginate<T>(all: readonly T[], { maxItems, offset }: HistoryQuer
 }
 
 /**
- * `GET /history` in pieces. An id used again shows its newest run in the place of its first.
+ * Yields `GET /history` in pieces. An id that was used again shows its newest run in the place of
+ * its first.
  * @internal
  */
 export function historyChunks(
@@ -168,7 +174,7 @@ async function* between(
   yield before === open ? open + close : close;
 }
 
-/** The entries in batches; those that were deleted meanwhile are left out. */
+/** Reads the entries in batches. Entries that were deleted meanwhile are left out. */
 async function* shownBatches(
   { prompts }: Ledger,
   outlines: readonly PromptOutline[],

@@ -33,7 +33,7 @@ const LISTED_STATUSES = [
   'cancelled',
 ] as const satisfies ListedStatus[];
 
-/** Both vocabularies: local servers sort by one pair of words, hosted ones by the other. */
+/** The sort keys. Local servers sort by one pair of words, hosted ones by the other; both work. */
 const SORT_KEYS: { readonly [name: string]: (entry: ListedJob) => number } = {
   created_at: (entry) => entry.createdAtMs,
   create_time: (entry) => entry.createdAtMs,
@@ -41,7 +41,7 @@ const SORT_KEYS: { readonly [name: string]: (entry: ListedJob) => number } = {
   execution_time: durationMsOf,
 };
 
-/** The limit front ends use themselves; their schema needs a number. */
+/** The limit that front ends use themselves. Their schema needs a number. */
 const DEFAULT_LIMIT = 200;
 
 /** `GET /api/jobs`: what front ends poll instead of queue and history. */
@@ -78,7 +78,7 @@ export async function listJobs(services: JobListServices, request: V1Request): P
   });
 }
 
-/** One after the other: entries may be large, and items are small. */
+/** Reads one entry after the other: entries may be large, while items are small. */
 async function jobItemsOf(entries: readonly ListedJob[]): Promise<JsonObject[]> {
   const items: JsonObject[] = [];
   for (const entry of entries) {
@@ -94,15 +94,17 @@ function endedIds(items: readonly JsonObject[]): readonly string[] {
   );
 }
 
-/** Enough of a prompt to sort and filter by; its texts are read only when it is shown. */
+/** The members that sorting and filtering need. The texts of a prompt are read when it is shown. */
 type ListedJob = Pick<ItemView, 'word' | 'createdAtMs' | 'startedAtMs' | 'endedAtMs'> & {
-  /** `undefined`: it was deleted meanwhile. */
+  /** `undefined`: the prompt was deleted meanwhile. */
   readonly shown: () => Promise<ShownJob | undefined>;
 };
 
 type ShownJob = { readonly item: JsonObject; readonly outputTypes: ReadonlySet<string> };
 
-/** Oldest first. A prompt that ends meanwhile is in one of the two lists at least. */
+/**
+ * Lists the jobs, oldest first. A prompt that ends meanwhile is in at least one of the two lists.
+ */
 async function listedJobsOf(
   { ledger, livePrompts }: JobListServices,
   user: string,
@@ -136,9 +138,9 @@ function shownJob(view: ItemView): ShownJob {
   return { item: jobItem(view), outputTypes: outputTypesOf(view) };
 }
 
-/** An item of a larger weight, which has the texts of an error in it, is made anew for each list. */
+/** A larger item, which has the texts of an error in it, is made anew for each list. */
 const MAX_KEPT_WEIGHT = 200;
-/** The item of an ended prompt stays the same, and its texts may be large. */
+/** Caches the items of ended prompts: an item never changes, and its texts may be large. */
 const shownJobs = { own: new WeakMap(), documented: new WeakMap() } satisfies {
   readonly [form in ResultForm]: WeakMap<PromptOutline, ShownJob>;
 };
@@ -158,7 +160,7 @@ function endedJob({ prompts }: Ledger, outline: PromptOutline, form: ResultForm)
   return { word: wordOf(outline), createdAtMs, startedAtMs, endedAtMs, shown };
 }
 
-/** Bytes that are parsed before other calls are served. */
+/** The number of bytes that are parsed before other calls get their turn. */
 const pause = yieldEvery(256 * 1024);
 
 function statusesOf(text: string | null): readonly ListedStatus[] {

@@ -7,7 +7,7 @@ import type { StatusWord, HistoryEntry } from '../protocol/v1.ts';
 import type { Graph } from '../protocol/v2.ts';
 import type { LivePrompt } from '../prompts/live-prompts.ts';
 
-/** A live prompt as `/api/jobs` shows it. */
+/** Returns a live prompt as `/api/jobs` shows it. */
 export function liveView(prompt: LivePrompt): JobView {
   const { createdAtMs, startedAtMs } = prompt;
   return {
@@ -41,12 +41,12 @@ export function endedItemView(row: PromptRow, form: ResultForm): ItemView {
   };
 }
 
-/** Its last word for `/api/job/{id}/status`. */
+/** Returns the last status word, for `/api/job/{id}/status`. */
 export function wordOf(row: Pick<PromptRow, 'statusWord'>): StatusWord {
   return (row.statusWord ?? 'lost') as StatusWord;
 }
 
-/** The entry of a done row; what is stored there came from us. */
+/** Parses the entry of a done row. It needs no checks, since Holdover wrote it. */
 export function parseEntry(
   row: Pick<PromptRow, 'entryJson'>,
   form: ResultForm = 'own',
@@ -54,7 +54,7 @@ export function parseEntry(
   return parseJson(shownEntry(row.entryJson ?? 'null', form)) as unknown as HistoryEntry;
 }
 
-/** A done prompt under its v1 id or its v2 id. */
+/** Finds a done prompt by its v1 id or its v2 id. */
 export async function findEndedPrompt(
   { prompts }: Ledger,
   user: string,

@@ -38,7 +38,7 @@ async function getJob(services: JobServices, request: V1Request): Promise<void> 
   sendJson(ctx, jobDetail(view));
 }
 
-/** Forgets a job that has ended, as `POST /history` does. */
+/** Deletes a job that has ended, as `POST /history` does. */
 async function deleteJob(
   { livePrompts, ledger }: JobServices,
   { ctx, caller: { user }, params: { id = '' } }: V1Request,
@@ -65,7 +65,10 @@ async function getJobStatus(services: JobServices, request: V1Request): Promise<
   sendJson(ctx, jobStatus(view));
 }
 
-/** An unknown id is answered `cancelled: false`; the hosted service knows it is unknown. */
+/**
+ * Cancels one job. For an unknown id the answer is `cancelled: false`; the hosted service answers
+ * that the id is unknown.
+ */
 async function cancelOne(services: JobServices, { ctx, caller, params }: V1Request): Promise<void> {
   const { id = '' } = params;
   const prompt = services.livePrompts.find(caller.user, id);
@@ -81,7 +84,7 @@ async function cancelMany(services: JobServices, { ctx, caller }: V1Request): Pr
   const namesKnown = rulesFor(ctx).jobCancel === 'known-ids';
   if (namesKnown) await requireKnown(services, caller.user, requireSome(ids));
   const found = ids.flatMap((id) => services.livePrompts.find(caller.user, id) ?? []);
-  // A prompt may be named by its own id and by that of its job.
+  // A prompt may be named by its own id and by the id of its job.
   const prompts = [...new Set(found)];
   const cancelledIds = prompts.map(({ promptId }) => promptId);
   ctx.state.promptIds = cancelledIds;
@@ -89,7 +92,7 @@ async function cancelMany(services: JobServices, { ctx, caller }: V1Request): Pr
   sendJson(ctx, { cancelled: namesKnown ? cancelledIds : prompts.length > 0 });
 }
 
-/** The most jobs the hosted service cancels at once. */
+/** The most jobs that the hosted service cancels in one call. */
 const MAX_HOSTED_IDS = 100;
 
 function requireSome(ids: readonly string[]): readonly string[] {
@@ -98,7 +101,7 @@ function requireSome(ids: readonly string[]): readonly string[] {
   throw new V1Error(400, plainError('invalid_request', message));
 }
 
-/** Nothing is cancelled when one of the ids names no job. */
+/** Refuses the call when one of the ids names no job. Then nothing is cancelled. */
 async function requireKnown(
   { livePrompts, ledger }: JobServices,
   user: string,
@@ -122,7 +125,7 @@ async function findView(
 ): Promise<JobView | undefined> {
   const livePrompt = services.livePrompts.find(user, id);
   if (livePrompt && !livePrompt.isEnding) return liveView(livePrompt);
-  // `/history` shows it already.
+  // `/history` shows the prompt already.
   const ended = await findEndedPrompt(services.ledger, user, id);
   if (ended) return endedView(ended, rulesFor(ctx).results);
   return livePrompt && liveView(livePrompt);

@@ -16,7 +16,7 @@ export type LogServices = {
 
 const MAX_CLIENT_ID_CHARS = 128;
 
-/** The log of this server and those beside it, as far as it is about the caller. */
+/** The log of this server and of the servers beside it, as far as it is about the caller. */
 export function logRoutes(services: LogServices): readonly V1Route[] {
   return routesOf(services, {
     'GET /internal/logs': getLogText,
@@ -25,7 +25,7 @@ export function logRoutes(services: LogServices): readonly V1Route[] {
   });
 }
 
-/** v1 sends its log as one JSON string. */
+/** Sends the log as one JSON string, as v1 does. */
 async function getLogText(services: LogServices, { ctx, caller }: V1Request): Promise<void> {
   const lines = (await collectEntries(services, caller.user)).map(({ t, m }) => `${t} - ${m}`);
   sendJson(ctx, lines.join(''));

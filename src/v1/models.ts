@@ -5,7 +5,7 @@ import { rulesFor } from '../dialects/dialect.ts';
 import { emptyError, sendJson } from '../dialects/errors.ts';
 import { type V1Request, type V1Route, routesOf } from './routes.ts';
 
-/** Where the names of models come from. */
+/** The source of the names of models. */
 export type ModelServices = { readonly definitions: Pick<DefinitionSource, 'info'> };
 
 /** v1's model folders in its order, and the node input that offers a folder's files by name. */
@@ -46,7 +46,7 @@ export function modelRoutes(services: ModelServices): readonly V1Route[] {
   });
 }
 
-/** The hosted form. Paths of this machine are not shown. */
+/** The folders in the form of the hosted API. Paths of this machine are not shown. */
 const HOSTED_FOLDERS: Json = EXPERIMENT_FOLDERS.map((name) => ({ name, folders: [name] }));
 
 async function listModelFiles(
@@ -56,7 +56,7 @@ async function listModelFiles(
   sendJson(ctx, await modelFilesIn(services, caller, folderOf(FOLDER_NAMES, params)));
 }
 
-/** Sizes and times are known only where the files are. */
+/** Lists the files without sizes and times, which are known only where the files are. */
 async function listModelFileDetails(
   services: ModelServices,
   { ctx, caller, params }: V1Request,
@@ -89,7 +89,10 @@ async function modelFilesIn(
   return folder === 'diffusers' ? choices : choices.filter((name) => /\.\w+$/.test(name));
 }
 
-/** An older combo is its list of choices; a newer one says `COMBO` and has them among its options. */
+/**
+ * Returns the choices of a combo. An older combo is its list of choices; a newer one says `COMBO`
+ * and has the choices in its options.
+ */
 function choicesOf(definition: Json | undefined): readonly string[] {
   const [type, options] = Array.isArray(definition) ? (definition as readonly Json[]) : [];
   const choices = Array.isArray(type) ? type : isJsonObject(options) ? options['options'] : [];

@@ -17,7 +17,7 @@ export type ObjectInfoServices = {
   readonly files: Pick<FileStore, 'list'>;
 };
 
-/** The node classes, all or one by its name. */
+/** The routes of the node classes: all of them, or one by its name. */
 export function objectInfoRoutes({
   definitions: source,
   files,
@@ -49,7 +49,10 @@ export function objectInfoRoutes({
   ];
 }
 
-/** Front ends, and a Holdover in front, offer all that is listed: for them that is what runs. */
+/**
+ * Returns the definitions to show. Front ends, and a Holdover in front of this one, offer every
+ * class that is listed, so they get those that run.
+ */
 function shownDefinitions(
   { definitions, forPrograms }: Available,
   { req }: V1Request['ctx'],
@@ -64,7 +67,7 @@ type Available = DefinitionsResult & { readonly ok: true };
 
 type ObjectInfo = { readonly source: DefinitionSource; readonly userObjectInfo: UserObjectInfo };
 
-/** Every class, or 304 when the client's copy is current. */
+/** Sends every class, or 304 when the client's copy is current. */
 async function sendWhole(
   { source, userObjectInfo }: ObjectInfo,
   request: V1Request,
@@ -87,7 +90,10 @@ async function sendWhole(
   ctx.body = served.body;
 }
 
-/** `Cache-Control: no-cache`, as the reload of a front end sends it, asks the source once more. */
+/**
+ * Reads the definitions. `Cache-Control: no-cache`, which a front end sends on reload, asks the
+ * source once more.
+ */
 async function fetchDefinitions(
   source: DefinitionSource,
   { ctx, caller, query }: V1Request,
@@ -121,7 +127,7 @@ function unavailableError(retryAfterSeconds: number): V1Error {
   return new V1Error(503, body, { headers, blames: 'job service' });
 }
 
-/** Any encoding of the same text will do. */
+/** True when the ETag matches. The encoding of the text does not matter. */
 function matchesEtag(ifNoneMatch: string, etag: string): boolean {
   const known = ifNoneMatch.split(',').map((tag) =>
     tag

@@ -14,9 +14,9 @@ import { type V1Request, type V1Route, routesOf } from './routes.ts';
 import { type SharedCounter, readSubmission, usesCounter } from '../prompts/submission.ts';
 
 /**
- * Several clients lose a job for good when its frames overtake this answer, or come before they have
- * read it: they register their handlers after that. The original's first frame comes 2 ms later
- * (median of 65 recordings).
+ * How long the first frame waits after the answer. Several clients lose a job for good when its
+ * frames overtake this answer, or come before they have read it: they register their handlers after
+ * that. The original's first frame comes 2 ms later (median of 65 recordings).
  */
 const FRAMES_AFTER_ANSWER_MS = 2;
 
@@ -27,7 +27,7 @@ type PromptRouteServices = {
   readonly counter: SharedCounter;
   readonly bodies: BodyReader;
   readonly clock: Pick<Clock, 'callAfter'>;
-  /** Called with the id a client gives its new prompt, and the caller that submits it. */
+  /** Called with the id that a client gives its new prompt, and the caller that submits it. */
   readonly onSubmission?: ((caller: Caller, promptId: string) => void) | undefined;
 };
 
@@ -52,7 +52,7 @@ async function submit(services: PromptRouteServices, { ctx, caller }: V1Request)
   const count = usesCounter(body) ? await services.counter.next() : 0;
   const { subfolder } = rulesFor(ctx);
   const submission = { subfolder, ...readSubmission(body, count) };
-  // Read by the usage counter.
+  // The usage counter reads this.
   ctx.state.clientId = submission.clientId ?? '';
   if (submission.promptId !== undefined) services.onSubmission?.(caller, submission.promptId);
   const accepted = await services.acceptor.accept(caller, submission);
@@ -61,7 +61,9 @@ async function submit(services: PromptRouteServices, { ctx, caller }: V1Request)
   sendJson(ctx, toAnswer(accepted));
 }
 
-/** A client that disconnects gets no answer; its prompt runs all the same. */
+/**
+ * Releases the frames after the answer. The prompt of a client that disconnects runs all the same.
+ */
 function releaseAfter(
   response: ServerResponse,
   { releaseFrames }: Accepted,

@@ -24,11 +24,11 @@ type QueueServices = {
   readonly ledger: Ledger;
   readonly cancel: Cancel['cancel'];
   readonly bodies: BodyReader;
-  /** Drops what earlier prompts of a user computed, where they run in this process. */
+  /** Drops the computed results of a user's earlier prompts, where they run in this process. */
   readonly forgetResults?: ((user: string) => void) | undefined;
 };
 
-/** `/queue`, `/interrupt`, `/free`: v1's way of looking at and stopping jobs. */
+/** `/queue`, `/interrupt` and `/free`: v1's routes for showing and stopping jobs. */
 export function queueRoutes(services: QueueServices): readonly V1Route[] {
   return routesOf(services, {
     'GET /queue': getQueue,
@@ -50,7 +50,10 @@ type QueueLists = {
   readonly pending: readonly LivePrompt[];
 };
 
-/** Local clients may assert that one prompt runs at most: further ones are the first of those that wait. */
+/**
+ * Returns both lists. Local clients may assert that at most one prompt runs, so further running
+ * prompts are the first ones of those that wait.
+ */
 function queueOf(prompts: readonly LivePrompt[], { queueRunning }: DialectRules): QueueLists {
   const runningPrompts = shownAsRunning(prompts);
   const running =
@@ -66,7 +69,7 @@ function byStart(a: LivePrompt, b: LivePrompt): number {
   return (a.startedAtMs ?? Infinity) - (b.startedAtMs ?? Infinity) || byCreation(a, b);
 }
 
-/** A slow reader of the answer must not hold ended prompts in memory. */
+/** Held weakly: a slow reader of the answer must not keep ended prompts in memory. */
 type WeakPrompt = WeakRef<LivePrompt>;
 
 function weakRef(prompt: LivePrompt): WeakPrompt {
@@ -84,7 +87,7 @@ function* queuePieces(
   yield ']}';
 }
 
-/** The members of a prompt's 5-tuple: before its graph, and after it. */
+/** Makes the members of a prompt's 5-tuple that come before its graph, and those after it. */
 type TupleOf = (
   prompt: LivePrompt,
   position: number,
@@ -101,7 +104,10 @@ function submittedTuple({ number, promptId, lazy, targets }: LivePrompt): Return
   };
 }
 
-/** The hosted service's: the place in its list, and the time instead of `extra_data`. */
+/**
+ * Makes the tuple of the hosted service: the place in its list, and the time instead of
+ * `extra_data`.
+ */
 function scheduledTuple(
   { promptId, targets, createdAtMs }: LivePrompt,
   position: number,
@@ -110,7 +116,7 @@ function scheduledTuple(
   return { before: [position, promptId], after: [targets, metadata].map((x) => JSON.stringify(x)) };
 }
 
-/** v1's 5-tuples, joined from texts: clients poll thousands of them. */
+/** Yields v1's 5-tuples, joined from texts: clients poll thousands of them. */
 function* itemPieces(prompts: readonly WeakPrompt[], tuple: TupleOf): Generator<string, undefined> {
   let position = 0;
   for (const weak of prompts) {
@@ -125,8 +131,9 @@ function* itemPieces(prompts: readonly WeakPrompt[], tuple: TupleOf): Generator<
 }
 
 /**
- * The hosted service cancels pending and running jobs (spec 3), the original only pending ones:
- * its clients read the queue again and interrupt the prompts that still run.
+ * Deletes prompts. The hosted service cancels pending and running jobs (spec 3). The original
+ * cancels only pending ones: its clients read the queue again and interrupt the prompts that still
+ * run.
  */
 async function editQueue(services: QueueServices, { ctx, caller }: V1Request): Promise<void> {
   const body = requireObject(await readJson(ctx, services.bodies));
@@ -156,8 +163,8 @@ function isNamed(ids: ReadonlySet<unknown>, { promptId, jobId }: LivePrompt): bo
 }
 
 /**
- * A named prompt if it runs, or waits here for its job; without a name what runs now. Always 200,
- * also when idle.
+ * Interrupts a named prompt if it runs, or waits here for its job. Without a name it interrupts the
+ * running ones. The answer is always 200, also when idle.
  */
 async function interruptPrompts(
   services: QueueServices,
@@ -179,7 +186,10 @@ async function interruptPrompts(
   sendEmpty(ctx);
 }
 
-/** There are no models to unload; `free_memory` makes the next prompt compute all nodes anew. */
+/**
+ * Frees memory: `free_memory` makes the next prompt compute all nodes anew. There are no models to
+ * unload.
+ */
 async function freeMemory(services: QueueServices, { ctx, caller }: V1Request): Promise<void> {
   const body = requireObject(await readJson(ctx, services.bodies));
   if (isTruthyInPython(body.free_memory)) services.forgetResults?.(caller.user);

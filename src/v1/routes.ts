@@ -2,7 +2,7 @@ import type Koa from 'koa';
 import type { V1RouteName } from '../migration/v1-routes.ts';
 import type { Caller } from '../protocol/job-api.ts';
 
-/** One call of the old API, its caller known and its path matched. */
+/** One call of a v1 route, with its caller known and its path matched. */
 export type V1Request = {
   readonly ctx: Koa.Context;
   readonly caller: Caller;
@@ -14,15 +14,18 @@ type RouteHandlers = {
   handle(request: V1Request): Promise<void> | void;
 };
 
-/** One route of the old API, with a row in the table of what takes its place. */
+/** One v1 route with a row in `V1_ROUTES`, the table of v1 routes and their v2 calls. */
 type RouteOf<Name extends V1RouteName> = Name extends `${infer Method} ${infer Path}`
   ? { readonly method: Method; readonly path: Path } & RouteHandlers
   : never;
 
-/** One route of the old API. A `path` outside `/api` is served below `/api` as well; one in `/api` only there. */
+/**
+ * One v1 route. A `path` outside `/api` is served below `/api` as well; a `path` inside it only
+ * there.
+ */
 export type V1Route = RouteOf<V1RouteName>;
 
-/** Its row in the table of what takes the place of v1. */
+/** Returns the name of the route's row in `V1_ROUTES`. */
 export function routeNameOf({ method, path }: V1Route): V1RouteName {
   return `${method} ${path}` as V1RouteName;
 }
@@ -44,13 +47,13 @@ export function routesOf<Services>(
   });
 }
 
-/** The paths it is served at. */
+/** Returns the paths at which the route is served. */
 export function aliasesOf({ path }: Pick<V1Route, 'path'>): readonly string[] {
   const hasNoAlias = path.startsWith('/internal/') || path.startsWith('/api/');
   return hasNoAlias ? [path] : [path, `/api${path}`];
 }
 
-/** The same routes; each is answered when `isReady` has resolved for its user. */
+/** Returns routes that answer after `isReady` has resolved for the user of the call. */
 export function whenReady(
   isReady: (user: string) => Promise<void>,
   routes: readonly V1Route[],

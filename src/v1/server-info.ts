@@ -8,11 +8,11 @@ import { freemem, totalmem } from 'node:os';
 export type ServerInfoOptions = {
   /** The same flags that the WebSocket sends. */
   readonly features: JsonObject;
-  /** Holdover's own, of package.json. */
+  /** The version of Holdover, from package.json. */
   readonly version: string;
-  /** Scripts of the mounted front end, if there is one. */
+  /** The scripts of the mounted front end, if there is one. */
   readonly extensions?: (() => Promise<readonly string[]>) | undefined;
-  /** Names of example workflows by pack, if a front end is mounted. */
+  /** The names of example workflows by pack, if a front end is mounted. */
   readonly workflowTemplates?: ((caller: Caller) => Promise<Json>) | undefined;
 };
 
@@ -25,9 +25,9 @@ export function serverInfoRoutes(options: ServerInfoOptions): readonly V1Route[]
       sendJson(ctx, (await extensions?.()) ?? []),
     'GET /workflow_templates': async ({ workflowTemplates }, { ctx, caller }) =>
       sendJson(ctx, (await workflowTemplates?.(caller)) ?? {}),
-    /** Hosted front ends ask whether the account may be used. */
+    /** Hosted front ends ask if the account may be used. */
     'GET /api/user': (_, { ctx, caller }) => sendJson(ctx, { id: caller.user, status: 'active' }),
-    // Constant answers: there are no packs that could add anything.
+    // Constant answers: there are no custom node packs that could add anything.
     'GET /embeddings': (_, { ctx }) => sendJson(ctx, []),
     'GET /i18n': sendEmptyObject,
     'GET /global_subgraphs': sendEmptyObject,
@@ -41,15 +41,19 @@ function sendEmptyObject(_: unknown, { ctx }: V1Request): void {
   sendJson(ctx, {});
 }
 
-/** Version of the v1 server that this one behaves like. Clients read it as numbers between dots. */
+/**
+ * The version of the v1 server that Holdover behaves like. Clients read it as numbers between dots.
+ */
 const V1_VERSION = '0.3.64';
-/** Versions of the packages that it requires. Clients in typed languages fail on a `null` here. */
+/**
+ * The versions of the packages that v1 requires. Clients in typed languages fail on a `null` here.
+ */
 const V1_PACKAGES = { frontEnd: '1.27.10', templates: '0.1.95' } as const;
 
 /**
- * `/system_stats`: facts about this process in v1's fields. There is neither Python nor a graphics
- * card here, but clients want a text for the one and numbers for the other. The command line is
- * left out: it may hold a token.
+ * Returns `/system_stats`: facts about this process in v1's fields. There is neither Python nor a
+ * graphics card here, but clients want a text for the first and numbers for the second. The command
+ * line is left out, since it may hold a token.
  */
 function systemStats(version: string): JsonObject {
   const total = Math.min(totalmem(), process.constrainedMemory() || Infinity);
@@ -72,7 +76,7 @@ function systemStats(version: string): JsonObject {
       {
         name: 'cpu',
         type: 'cpu',
-        // v1 says `null` without a graphics card; clients in typed languages want a number.
+        // v1 says `null` without a graphics card, but clients in typed languages need a number.
         index: 0,
         vram_total: total,
         vram_free: free,

@@ -23,11 +23,14 @@ import {
   mayBeSilent,
 } from '../auth/calling-client.ts';
 
-/** Inbound frames above v1's limit close the socket with 1009. */
+/** Received frames above v1's limit close the socket with code 1009. */
 const MAX_FRAME_BYTES = 4 * 1024 * 1024;
 /** Clients do not fragment what they send; each fragment costs far more memory than its bytes. */
 const FRAGMENT_LIMITS = { maxFragments: 64, maxBufferedChunks: 4096 } as const;
-/** By then a client has read the 101, also on a busy machine; people do not notice the delay. */
+/**
+ * After this time a client has read the 101, also on a busy machine. People do not notice the
+ * delay.
+ */
 const FIRST_FRAME_DELAY_MS = 20;
 
 type UpgradeOptions = {
@@ -38,11 +41,11 @@ type UpgradeOptions = {
   readonly addresses: PublicAddresses;
   readonly log: Logger;
   readonly deprecation: Deprecation;
-  /** Resolves when everything is ready that a socket of this user gets at once. */
+  /** Resolves when all frames are ready that a new socket of this user gets at once. */
   readonly whenCurrent?: (user: string) => Promise<void>;
   readonly maxSockets: number;
   readonly maxSocketsPerUser: number;
-  /** Called with the status of each upgrade; 101 is a socket. */
+  /** Called with the status of each upgrade. 101 means that a socket was opened. */
   readonly onUpgrade?: (status: number, request: IncomingMessage) => void;
 };
 
@@ -73,7 +76,8 @@ export function createUpgrade(
     void checkUpgrade(options, request).then(
       (result) => {
         if (!('user' in result)) return refuse(request, socket, result);
-        // Looked at last: upgrades that were checked together would all find the same places.
+        // Checked last: upgrades that were checked at the same time would all find the same free
+        // slots.
         if (!hasRoom(options, result)) {
           const headers = deprecationHeaders(options, request);
           return refuse(request, socket, { status: 503, headers });
@@ -93,7 +97,9 @@ export function createUpgrade(
   };
 }
 
-/** v1 knows no sub-protocols and reads no list of them; some libraries send one without a name. */
+/**
+ * Removes empty protocol names. v1 knows no sub-protocols; some libraries send one without a name.
+ */
 function dropEmptyProtocols({ headers }: IncomingMessage): void {
   if (headers['sec-websocket-protocol']?.trim() === '') delete headers['sec-websocket-protocol'];
 }
@@ -110,7 +116,7 @@ function createSocketServer(options: UpgradeOptions, refuse: Refuse): WebSocketS
   server.on('headers', (lines, request) => {
     lines.push(...headerLines(deprecationHeaders(options, request)));
   });
-  // The library would answer in HTML.
+  // Without a handler the library would answer in HTML.
   server.on('wsClientError', ({ message }, socket, request) => {
     const fault = plainError('invalid_upgrade', `${message}.`);
     const headers = { ...deprecationHeaders(options, request), 'Sec-WebSocket-Version': '13' };
@@ -120,8 +126,8 @@ function createSocketServer(options: UpgradeOptions, refuse: Refuse): WebSocketS
 }
 
 /**
- * Outside the request handler: a handler that lives as long as the socket would keep the request
- * alive.
+ * Defined outside the request handler: a handler that lives as long as the socket would keep the
+ * request alive.
  */
 function destroySocket(this: Duplex): void {
   this.destroy();

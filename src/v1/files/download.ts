@@ -11,7 +11,7 @@ import { fileHeaders, isCopyCurrent } from '../../http/file-headers.ts';
 import { openContent, readImageBytes } from '../../files/asset-content.ts';
 import { type Readable, Transform, pipeline } from 'node:stream';
 
-/** One file on its way to one caller. */
+/** A file that is sent to one caller. */
 export type Download = {
   readonly ctx: Koa.Context;
   readonly caller: Caller;
@@ -20,10 +20,10 @@ export type Download = {
 
 type ContentApi = Pick<JobApi, 'content'>;
 
-/** Tells how many bytes there are, and brings hardly any. */
+/** A range whose answer tells the size of the file and carries one byte. */
 const FIRST_BYTE: ByteRange = { start: 0, end: 0 };
 
-/** Sends the file as it is: whole, one range of it, or the word that the client has it already. */
+/** Sends the file unchanged: whole, one range of it, or a 304 when the client has it already. */
 export async function serveFile(jobs: ContentApi, download: Download): Promise<void> {
   const { ctx, row } = download;
   if (!meetsPreconditions(ctx, row)) return sendEmpty(ctx, 412);
@@ -40,7 +40,7 @@ export async function serveFile(jobs: ContentApi, download: Download): Promise<v
   sendStream(ctx, content, row);
 }
 
-/** Sends the picture drawn anew. Like v1's, it has no validators and no ranges. */
+/** Sends a rendered picture. Like v1's, it has no validators and no ranges. */
 export async function serveRendered(
   jobs: ContentApi,
   { ctx, caller, row }: Download,
@@ -57,7 +57,10 @@ export async function serveRendered(
   ctx.body = image.bytes;
 }
 
-/** The upstream's own link to a file, `undefined` if it has none; throws when the file is gone. */
+/**
+ * Returns the upstream's link to a file; `undefined` if there is none. Throws when the file is
+ * gone.
+ */
 export async function locationOf(
   jobs: ContentApi,
   { caller, row }: Omit<Download, 'ctx'>,
@@ -82,7 +85,7 @@ async function openPart(
   throw toV1FileError(content.error);
 }
 
-/** Sends the caller where the bytes are; such a link authorizes itself. */
+/** Redirects the caller to the bytes. Such a link carries its own authorization. */
 export function sendLocation(ctx: Koa.Context, location: string): void {
   ctx.set('Location', location);
   ctx.set('Cache-Control', 'no-store');
@@ -90,8 +93,8 @@ export function sendLocation(ctx: Koa.Context, location: string): void {
 }
 
 /**
- * v1's ETag is made of time and size; ours of the bytes, so that a file saved again is still known.
- * Ids may be long and differ at their ends only.
+ * Makes the ETag from the bytes, so that a file saved again is still known; v1's is made of time
+ * and size. Ids may be long and differ at their ends only.
  */
 function etagOf({ hash, assetId }: FileRow): string {
   const bytes = hash?.replace('blake3:', '') ?? createHash('sha256').update(assetId).digest('hex');
@@ -110,7 +113,10 @@ function setFileHeaders(ctx: Koa.Context, row: FileRow, status: number): void {
   if (status !== 304) ctx.set('Accept-Ranges', 'bytes');
 }
 
-/** As v1 does: the date counts only without `If-Match`, and one that cannot be read does not count. */
+/**
+ * Checks the conditions of a request as v1 does: the date counts only without `If-Match`, and an
+ * unreadable date does not count.
+ */
 function meetsPreconditions(ctx: Koa.Context, row: FileRow): boolean {
   const wanted = ctx.get('If-Match');
   if (wanted !== '')
@@ -122,7 +128,9 @@ function meetsPreconditions(ctx: Koa.Context, row: FileRow): boolean {
 /** Stands for a size that is not known: 0 is also what one upstream says of every file. */
 const UNKNOWN_SIZE = Number.MAX_SAFE_INTEGER;
 
-/** One range in v1's form: it refuses several, other units, and what it cannot read. */
+/**
+ * One range in the form that v1 takes. v1 refuses several ranges, other units and unreadable ones.
+ */
 const ONE_RANGE = /^bytes=\d*-\d*$/i;
 
 async function rangeOf(
@@ -169,7 +177,7 @@ async function refuseRange(jobs: ContentApi, download: Download): Promise<void> 
 function sendStream(ctx: Koa.Context, content: ContentBytes, { sizeBytes }: FileRow): void {
   const { stream, totalBytes, range } = content;
   if (ctx.method === 'HEAD') stream.destroy();
-  // An answer that says nothing of its length ends where its connection does, whyever that is.
+  // An answer without a length ends when its connection ends, for whatever reason.
   else if (totalBytes === Infinity) ctx.body = failIfShorter(stream, sizeBytes);
   else {
     stream.reuseBuffersFor?.(ctx.res);
@@ -179,7 +187,7 @@ function sendStream(ctx: Koa.Context, content: ContentBytes, { sizeBytes }: File
   if (length < Infinity) ctx.length = length;
 }
 
-/** Passes the bytes through; fails when the stream ends before `bytes` bytes. */
+/** Passes the bytes through. Fails when the stream ends before `bytes` bytes. */
 function failIfShorter(stream: Readable, bytes: number): Readable {
   let missingBytes = bytes;
   const counting = new Transform({

@@ -12,7 +12,7 @@ export type Rendering =
       readonly opaque: boolean;
     };
 
-/** The new picture, or the reason in one sentence why there is none. */
+/** The new picture, or one sentence that says why there is none. */
 export type Picture =
   | { readonly ok: true; readonly bytes: Buffer; readonly contentType: string }
   | { readonly ok: false; readonly reason: string };
@@ -29,7 +29,9 @@ const MAX_PIXELS = 64 * 1024 * 1024;
 const MAX_SECONDS = 5;
 const DEFAULT_QUALITY = 90;
 
-/** First bytes of the formats that are decoded; an SVG or a document never reaches the decoder. */
+/**
+ * The first bytes of the formats that are decoded. An SVG or a document never reaches the decoder.
+ */
 const SIGNATURES: readonly RegExp[] = [
   /^\x89PNG\r\n/,
   /^\xff\xd8\xff/,
@@ -41,9 +43,9 @@ const SIGNATURES: readonly RegExp[] = [
 ];
 
 /**
- * Reads `preview` and `channel` as v1 does: unknown formats are WEBP, the last part of `preview` is
- * the quality when it is a number, and any channel with an `a` in it needs a format with alpha.
- * `undefined`: the file as it is. `null`: a quality no encoder has.
+ * Reads `preview` and `channel` as v1 does. Unknown formats are WEBP; the last part of `preview` is
+ * the quality if it is a number; a channel with an `a` in its name needs a format with alpha.
+ * `undefined`: the file is sent unchanged. `null`: no encoder has this quality.
  */
 export function parseRendering(
   query: URLSearchParams,
@@ -76,7 +78,7 @@ export async function render(bytes: Buffer, rendering: Rendering): Promise<Pictu
   });
 }
 
-/** Runs a decoder on untrusted bytes; a failure is a reason, not an exception. */
+/** Runs a decoder on untrusted bytes. A failure is returned as a reason, not thrown. */
 export async function decode(bytes: Buffer, work: () => Promise<Picture>): Promise<Picture> {
   const head = bytes.toString('latin1', 0, 16);
   if (!SIGNATURES.some((signature) => signature.test(head))) {
@@ -89,7 +91,7 @@ export async function decode(bytes: Buffer, work: () => Promise<Picture>): Promi
   }
 }
 
-/** Opens untrusted bytes within the limits; colours stay as stored, profiles are not applied. */
+/** Opens untrusted bytes within the limits. Colours stay as stored: profiles are not applied. */
 export async function openPicture(bytes: Buffer): Promise<Sharp> {
   if (bytes.toString('latin1', 0, 2) === 'BM') return openDecoded(await decodeBmp(bytes));
   const image = await openFile(bytes);
@@ -110,12 +112,12 @@ async function openDecoded(picture: Awaited<ReturnType<typeof decodeBmp>>): Prom
   return picture.hasAlpha ? pixels : pixels.removeAlpha();
 }
 
-/** The picture as red, green, blue and alpha. */
+/** Returns the picture as red, green, blue and alpha. */
 export async function rgbaOf(bytes: Buffer): Promise<Pixels> {
   return pixelsOf((await openPicture(bytes)).ensureAlpha());
 }
 
-/** Width, height and bytes of a pipeline's pixels. */
+/** Returns the width, height and bytes of a pipeline's pixels. */
 export async function pixelsOf(pipeline: Sharp): Promise<Pixels> {
   const { data, info } = await pipeline
     .raw({ depth: 'uchar' })
@@ -128,7 +130,7 @@ export async function pixelsOf(pipeline: Sharp): Promise<Pixels> {
   };
 }
 
-/** A pipeline over pixels in memory. */
+/** Returns a pipeline over pixels in memory. */
 export async function fromPixels({ data, ...raw }: Pixels): Promise<Sharp> {
   const { default: sharp } = await import('sharp');
   return withTimeLimit(sharp(data, { raw }));
@@ -148,7 +150,7 @@ async function drawRendering(bytes: Buffer, rendering: Rendering): Promise<Sharp
 
 const PNG_WITH_ALPHA = 6;
 
-/** True for red, green, blue and alpha: of a palette, or of grey with alpha, v1 shows no alpha. */
+/** True for red, green, blue and alpha. v1 shows no alpha of a palette, or of grey with alpha. */
 async function hasAlphaBand(bytes: Buffer): Promise<boolean> {
   const { format, hasAlpha, channels } = await (await openPicture(bytes)).metadata();
   if (format === 'png') return bytes[25] === PNG_WITH_ALPHA;

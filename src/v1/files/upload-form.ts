@@ -16,21 +16,27 @@ export type UploadRequest = {
   readonly subfolder: string;
   readonly filename: string;
   readonly overwrite: boolean;
-  /** Echoed as they were sent, whatever they resolve to. */
+  /** The folder as it was sent, which the answer echoes whatever it resolves to. */
   readonly shown: { readonly subfolder: string; readonly folder: string };
 };
 
 /** A text field sent as a file part is read up to this size. */
 const MAX_TEXT_BYTES = 64 * 1024;
 const TRUE_VALUES = new Set(['true', '1']);
-/** Where the file was on a Windows machine, which some clients send along. */
+/** The Windows folder of a file, which some clients put before its name. */
 const WINDOWS_FOLDER = /^[a-z]:\\.*\\/i;
-/** Left at the start by clients that cut a path before its last slash; the original's form reader drops them. */
+/**
+ * Slashes that some clients leave at the start when they cut a path before its last slash. The
+ * original's form reader drops them.
+ */
 const LEADING_SLASHES = /^[\\/]+/;
 
 /** The handlers of a form. */
 type FormWork = {
-  /** The media type under which a file is sent on while it arrives; `undefined`: it is not. */
+  /**
+   * The media type under which a file is forwarded while it arrives; `undefined`: it is not
+   * forwarded.
+   */
   readonly sentAs?: (part: FilePart) => string | undefined;
   readonly work: (
     form: Form,
@@ -59,7 +65,10 @@ export async function withForm(
   });
 }
 
-/** v1's own refusals are empty; what it fails on with a 500 is refused in words. */
+/**
+ * Reads the request. v1's own refusals have empty bodies; where v1 fails with a 500, the refusal
+ * here has a message.
+ */
 export async function readUploadRequest(
   files: FileStore,
   user: string,
@@ -99,19 +108,20 @@ export async function readUploadRequest(
     throw uploadError('There is no such folder.');
   }
   const asksToOverwrite = TRUE_VALUES.has((await textField(form, 'overwrite')) ?? '');
-  // Where folders are ignored, a file of one subfolder must not replace that of another.
+  // Where folders are ignored, a file of one subfolder must not replace one of another.
   const overwrite = asksToOverwrite && !(ignoresFolders && path !== '');
-  // "The subfolder is returned in the response", and the name is the one to ask for.
+  // The specification says: "The subfolder is returned in the response". The name is the one to ask
+  // for.
   const shown = ignoresFolders ? { ...requested, folder: '' } : requested;
   return { file: image.file, type, subfolder, filename, overwrite, shown };
 }
 
-/** An upload that the original fails on. */
+/** Returns the error for an upload that the original fails on. */
 export function uploadError(message: string): V1Error {
   return new V1Error(400, plainError('invalid_upload', message));
 }
 
-/** A field's text; some clients send theirs as a file part. */
+/** Returns the text of a field. Some clients send theirs as a file part. */
 export async function textField(
   { fields, files }: Form,
   field: string,
@@ -127,14 +137,17 @@ async function nameField(form: Form, field: string, absent: string): Promise<str
   return requirePrintable((await textField(form, field)) ?? absent, field);
 }
 
-/** The directory part of a file name, its slash included. */
+/** Returns the directory part of a file name, including its slash. */
 function folderPart(filename: string): string {
   return filename.slice(0, filename.lastIndexOf('/') + 1);
 }
 
 type UserFolder = { readonly user: string; readonly type: FileType; readonly subfolder: string };
 
-/** v1 creates the folder `subfolder` names, but not one inside the file name. */
+/**
+ * True when the folder exists. v1 creates the folder that `subfolder` names, but not one that is
+ * part of the file name.
+ */
 async function folderExists(
   files: FileStore,
   { user, type, subfolder }: UserFolder,

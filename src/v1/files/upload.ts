@@ -45,11 +45,11 @@ import {
 export type UploadServices = FileStoringServices &
   FormLimits & {
     readonly jobs: FileStoringServices['jobs'] & Pick<JobApi, 'content'>;
-    /** Shared by everything that decodes pictures. */
+    /** Limits how many pictures are decoded at the same time. Everything that decodes shares it. */
     readonly decodeSlots: Semaphore;
   };
 
-/** `POST /upload/image`: any file, despite the name. */
+/** `POST /upload/image`: takes any file, despite the name. */
 export async function uploadImage(services: UploadServices, request: V1Request): Promise<void> {
   const { ctx, caller } = request;
   await withForm(services, request, {
@@ -64,7 +64,7 @@ export async function uploadImage(services: UploadServices, request: V1Request):
   });
 }
 
-/** `POST /upload/mask`: the original with the mask's alpha. */
+/** `POST /upload/mask`: stores the original picture with the alpha of the mask. */
 export async function uploadMask(services: UploadServices, request: V1Request): Promise<void> {
   const { ctx, caller } = request;
   const work = async (form: Form): Promise<void> => {
@@ -87,7 +87,10 @@ type MaskUpload = {
   readonly signal: AbortSignal;
 };
 
-/** v1 answers a name even when there is no such original; then nothing bears that name. */
+/**
+ * Stores the result. v1 answers with a name even when the original picture does not exist; then no
+ * file has that name.
+ */
 async function storeMask(
   services: UploadServices,
   { caller, upload, original, signal }: MaskUpload,
@@ -158,22 +161,26 @@ function sendStored(ctx: Koa.Context, { shown, type }: UploadRequest, filename: 
   sendJson(ctx, { name: shown.folder + filename, subfolder: shown.subfolder, type });
 }
 
-/** The picture a mask belongs to, as `original_ref` names it; `type` is whatever was sent. */
+/**
+ * The picture that a mask belongs to, as `original_ref` names it. `type` is the text that was sent.
+ */
 type OriginalRef = {
   readonly filename: string;
   readonly subfolder: string;
   readonly type: string;
 };
 
-/** v1's own setting for these files. */
+/** v1's compression level for these files. */
 const COMPRESSION_LEVEL = 4;
 const PNG_SIGNATURE = Buffer.from('89504e470d0a1a0a', 'hex');
 const TEXT_CHUNKS = new Set(['tEXt', 'zTXt', 'iTXt']);
-/** Signature, then the header chunk: length, name, 13 bytes, checksum. */
+/**
+ * The end of the header: the signature, then the header chunk (length, name, 13 bytes, checksum).
+ */
 const HEADER_END = 8 + 4 + 4 + 13 + 4;
 
 /**
- * Reads `original_ref`; a folder it leaves out is the root, a type it leaves out is `output`.
+ * Reads `original_ref`. An absent folder means the root, an absent type means `output`.
  * @internal
  */
 export function readOriginalRef(text: string): OriginalRef | undefined {
@@ -181,13 +188,13 @@ export function readOriginalRef(text: string): OriginalRef | undefined {
   if (!isJsonObject(ref)) return undefined;
   const { filename, subfolder = '', type = 'output' } = ref;
   if (typeof filename !== 'string' || typeof subfolder !== 'string') return undefined;
-  // Any other type has no folder, like a word that is none.
+  // Any other type has no folder, like an unknown word.
   return { filename, subfolder, type: typeof type === 'string' ? type : '' };
 }
 
 /**
- * The original with its alpha replaced by the mask's; a mask without alpha makes it opaque. The
- * result is a PNG that keeps the original's text chunks. Nothing is resized.
+ * Returns the original with its alpha replaced by that of the mask; a mask without alpha makes it
+ * opaque. The result is a PNG that keeps the original's text chunks. Nothing is resized.
  * @internal
  */
 export async function composeMask(original: Buffer, mask: Buffer): Promise<Picture> {
@@ -217,7 +224,7 @@ async function alphaOf(mask: Buffer): Promise<Pixels> {
   return pixelsOf((await fromPixels(await rgbaOf(mask))).extractChannel(3));
 }
 
-/** Text chunks are copied as they are, after the header, where v1 writes them. */
+/** Copies the text chunks unchanged behind the header, where v1 writes them. */
 function withTextChunksOf(original: Buffer, composed: Buffer): Buffer {
   if (!original.subarray(0, PNG_SIGNATURE.length).equals(PNG_SIGNATURE)) return composed;
   return Buffer.concat([

@@ -26,21 +26,24 @@ export type ViewServices = {
   /** `auto`: `/api/view` redirects all callers but browsers, `/view` streams. */
   readonly view: 'auto' | 'redirect' | 'stream';
   readonly signer: ViewSigner;
-  /** Where callers reach the server. */
+  /** The addresses at which callers reach the server. */
   readonly addresses: PublicAddresses;
-  /** Shared by everything that decodes pictures. */
+  /** Limits how many pictures are decoded at the same time. Everything that decodes shares it. */
   readonly decodeSlots: Semaphore;
-  /** A link to the bytes where they are stored, where there is one; `undefined`: there is none of this file. */
+  /**
+   * Returns a link to the stored bytes, where the store has links; `undefined`: there is none of
+   * this file.
+   */
   readonly linkToStored?: (
     caller: Caller,
     file: { readonly row: FileRow; readonly fetchDest: string },
   ) => Promise<string | undefined>;
-  /** The caller a signed link was made for, with the key if it is still in memory. */
+  /** Returns the caller that a signed link was made for, with the key if it is still in memory. */
   readonly callerOf?: (user: string) => Caller;
 };
 
 const BLAKE3 = /^blake3:[0-9a-f]{64}$/;
-/** `file:///x`, `C:/x`: a place, not a name. */
+/** Matches `file:///x` and `C:/x`, which are locations and no names. */
 const URL_OR_DRIVE = /^[a-z][\w+.-]*:[\\/]/i;
 
 /** `GET /view` */
@@ -54,10 +57,10 @@ export async function view(services: ViewServices, request: V1Request): Promise<
   if (!address || !shouldRedirect(services.view, ctx, query))
     return serveView(services, download, rendering);
   ctx.vary('Sec-Fetch-Site, Sec-Fetch-Dest, Comfy-User');
-  // A rendered picture exists only here, so it has no location elsewhere.
+  // A rendered picture exists only here, so there is no link to it.
   const location = rendering ? undefined : await locationElsewhere(services, download);
   if (location !== undefined) return sendLocation(ctx, location);
-  // The link stays on this host and under the `/api` the caller used: proxies may forward no other.
+  // The link stays on this host and below the caller's `/api`: proxies may forward no other path.
   const prefix = ctx.state.apiPrefixed === true ? '/api' : '';
   const link = services.signer.sign({ ...row, rendering: renderingFor(query, rules) });
   sendLocation(ctx, `${address.base}${prefix}${SIGNED_VIEW_PATH}?${link}`);
@@ -73,7 +76,7 @@ async function locationElsewhere(
   return stored ?? (await locationOf(jobs, download));
 }
 
-/** A link says the same in either dialect. */
+/** The rules of signed links, which are the same in both dialects. */
 const RULES_OF_LINKS = { alphaChannel: 'a' } as const;
 
 /** `GET /signed/view`: serves a link made by `/api/view` to any holder until it expires. */
@@ -92,7 +95,10 @@ export async function serveSignedView(services: ViewServices, ctx: Koa.Context):
   }
 }
 
-/** Keys are never stored: after a restart there is none for the upstream until the owner calls. */
+/**
+ * Returns the error of a link without a key. Keys are never stored: after a restart there is none
+ * for the upstream until the owner calls.
+ */
 function expiredLinkError(error: unknown): unknown {
   if (!(error instanceof V1Error) || (error.status !== 401 && error.status !== 403)) return error;
   const message = 'This link is no longer valid: its owner has to ask for a new one.';
@@ -100,15 +106,16 @@ function expiredLinkError(error: unknown): unknown {
 }
 
 /**
- * v1's checks in v1's order: no name, an impossible one or a bad type 400, a folder outside 403,
- * a directory in the name dropped, nothing there 404. A name that no file can have is 400 as well.
+ * Finds the file with v1's checks in v1's order. 400: no name, an impossible name or a bad type.
+ * 403: a folder outside. A directory in the name is dropped. 404: no such file. A name that no file
+ * can have is 400 as well.
  */
 async function findFile(
   files: FileStore,
   { ctx, caller: { user }, query }: V1Request,
 ): Promise<FileRow> {
   const { subfolder: folderRule, viewWithoutName } = rulesFor(ctx);
-  // The hosted service keeps no folders: it finds a file whatever `subfolder` says.
+  // The hosted service keeps no folders: it ignores `subfolder`.
   const ignoresFolders = folderRule === 'ignored';
   const filenameGiven = query.get('filename');
   if (filenameGiven === null)
@@ -139,7 +146,10 @@ function isPossibleName(filename: string): boolean {
   return filename === '' || safeName(filename) !== undefined;
 }
 
-/** Clients that forget to encode still find `100%.png`; only a name that is not found is blamed on the `%`. */
+/**
+ * True when the query is encoded well. Clients that forget to encode still find `100%.png`; the `%`
+ * is blamed only for a name that is not found.
+ */
 function isWellEncoded(querystring: string): boolean {
   const isHalf = /%(?![0-9a-f]{2})/i.test(querystring);
   return !isHalf && !hasControlCharacter(querystring, 'encoded again');
@@ -166,7 +176,7 @@ function readRendering(
   return rendering;
 }
 
-/** `--view` decides, or the dialect does. */
+/** True when the caller is redirected: `--view` decides, else the dialect. */
 function shouldRedirect(
   mode: ViewServices['view'],
   ctx: Koa.Context,
@@ -175,12 +185,12 @@ function shouldRedirect(
   if (mode === 'stream') return false;
   if (mode === 'redirect') return true;
   const rule = viewRuleFor(ctx);
-  // The hosted service answers 200 where it extracts a channel.
+  // The hosted service answers 200 when it extracts a channel.
   if (rule === 'redirect') return !query.has('channel');
   return rule === 'redirect-except-browsers' && !isPageCall(ctx.req);
 }
 
-/** The picture that a link shows, in the words of `RULES_OF_LINKS`. */
+/** Returns the rendering that a link shows, in the words of `RULES_OF_LINKS`. */
 function renderingFor(query: URLSearchParams, { alphaChannel }: DialectRules) {
   const rendering = Object.fromEntries(query);
   const isAlpha = rendering['channel'] === 'alpha' && alphaChannel === 'a-or-alpha';

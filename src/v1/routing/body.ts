@@ -11,7 +11,7 @@ import {
   retryAfterHeader,
 } from '../../dialects/errors.ts';
 
-/** Reads a body as JSON whatever its content type says; v1 clients label it as anything. */
+/** Reads a body as JSON, whatever its content type: v1 clients send any label. */
 export async function readJson(
   ctx: Koa.Context,
   bodyReader: BodyReader,
@@ -22,7 +22,7 @@ export async function readJson(
   throw bodyError(result, 'invalid_json');
 }
 
-/** The same, but a text that is no JSON is `undefined`. */
+/** Reads a body as JSON; returns `undefined` for a text that is not JSON. */
 export async function readJsonOrUndefined(
   ctx: Koa.Context,
   bodyReader: BodyReader,
@@ -33,16 +33,16 @@ export async function readJsonOrUndefined(
   throw bodyError(result, 'invalid_json');
 }
 
-/** The error of a body that was not taken; `malformed`: the code of a 400. */
+/** Returns the error of a body that was refused. `malformed`: the code of a 400. */
 export function bodyError(refusal: BodyRefusal, malformed: string): V1Error {
   const { status, message } = refusal;
-  // v1 says a 413 in plain text.
+  // v1 sends a 413 as plain text.
   if (status === 413) return bodyErrorText(refusal);
   const code = status === 400 ? malformed : faultOf(status).code;
   return errorOf(refusal, plainError(code, message));
 }
 
-/** The same as a plain text. */
+/** Returns the error of a refused body as plain text. */
 export function bodyErrorText(refusal: BodyRefusal): V1Error {
   return errorOf(refusal, refusal.message);
 }
@@ -52,15 +52,18 @@ function errorOf(
   fault: Fault | string,
 ): V1Error {
   const retryHeaders = retryAfterHeader(retryAfterSeconds);
-  // Only after bad JSON the rest of the body is read; all other refusals close the connection.
+  // Only after bad JSON is the rest of the body read; all other refusals close the connection.
   const headers = isSyntax ? retryHeaders : { ...retryHeaders, Connection: 'close' };
   return new V1Error(status, fault, { headers });
 }
 
-/** The most ids in one call; no client shows a longer queue. */
+/** The maximum number of ids in one call. No client shows a longer queue. */
 const MAX_IDS = 10_000;
 
-/** The different ids in a body's list member; as in v1, a list or an object in it is the id of nothing. */
+/**
+ * Returns the different ids in a list of the body. As in v1, a list or an object in it names no
+ * prompt.
+ */
 export function readIdList(value: Json | undefined, name: string): readonly string[] {
   if (value === undefined || value === null) return [];
   if (!Array.isArray(value) || value.length > MAX_IDS) {
@@ -73,7 +76,10 @@ export function readIdList(value: Json | undefined, name: string): readonly stri
   return [...new Set(ids.map((id) => requirePrintable(id, name)))];
 }
 
-/** The ids in a member that v1 iterates over: a text is its characters there, an object its keys. */
+/**
+ * Returns the ids in a member that v1 iterates over: the characters of a text, the keys of an
+ * object.
+ */
 export function readNamedIds(value: Json | undefined, name: string): readonly string[] {
   if (typeof value === 'string') return readIdList(Array.from(value), name);
   return readIdList(isJsonObject(value) ? Object.keys(value) : value, name);
@@ -83,13 +89,13 @@ function isContainer(value: Json): value is JsonObject | readonly Json[] {
   return Array.isArray(value) || isJsonObject(value);
 }
 
-/** The body as a JSON object; anything else is a 400. */
+/** Returns the body as a JSON object; any other value is refused with 400. */
 export function requireObject(value: Json): JsonObject {
   if (isJsonObject(value)) return value;
   throw new V1Error(400, plainError('invalid_request', 'The body must be a JSON object.'));
 }
 
-/** As Python's `int()` reads one. */
+/** The form of an integer that Python's `int()` reads. */
 const PYTHON_INTEGER = /^\s*[+-]?\d(_?\d){0,99}\s*$/;
 
 function clamped(value: number): number {
@@ -97,11 +103,11 @@ function clamped(value: number): number {
   return Math.max(-most, Math.min(most, value));
 }
 
-/** An integer of the query; the original answers 500 to anything else. */
+/** Reads an integer of the query. The original answers 500 to any other value. */
 export function integerParam(query: URLSearchParams, name: string): number | undefined {
   const text = query.get(name);
   if (text === null) return undefined;
-  // Clients in typed languages send the largest number they know for all there is.
+  // Clients in typed languages send their largest number to mean "all".
   if (PYTHON_INTEGER.test(text)) return clamped(Number(text.replaceAll('_', '')));
   throw new V1Error(400, plainError('invalid_request', `"${name}" must be an integer.`));
 }

@@ -7,7 +7,7 @@ import { V1Error, emptyError } from '../../dialects/errors.ts';
 import { sendError } from '../../dialects/error-reply.ts';
 import { atMost } from '../../lib/lru-size.ts';
 
-/** v1's static root has no `/internal/*` and nothing below `//`. */
+/** The paths outside v1's static root: `/internal/*` and everything below `//`. */
 const NO_STATIC_ROOT = /^\/(internal)?\//;
 
 /** Serves a front end where a path may have files behind it. */
@@ -33,9 +33,9 @@ export function logUnknownRoutes(log: Logger): Koa.Middleware {
 }
 
 /**
- * v1's unknown paths fall into its static root: a GET is an empty 404, anything else a 405 that
- * allows GET. A known path under another method lists its methods. `/internal/*` and `//…` have
- * no static root behind them and answer in words.
+ * Answers unknown paths as v1 does, where they fall into the static root: an empty 404 for a GET,
+ * else a 405 that allows GET. A known path with another method gets the list of its methods.
+ * `/internal/*` and `//…` are outside the static root and get an answer with a text.
  */
 export function notFound(router: Router): Koa.Middleware {
   return (ctx) => {

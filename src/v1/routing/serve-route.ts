@@ -12,7 +12,7 @@ import { agentOf, clientIdIn, isOwnCall } from '../../auth/calling-client.ts';
 
 export type ServingOptions = {
   readonly authenticate: Authenticate;
-  /** Where callers reach the server. */
+  /** The addresses at which callers reach the server. */
   readonly addresses: PublicAddresses;
   /** Lists the v2 calls made for a caller while a request is served. */
   readonly callLog: {
@@ -25,7 +25,9 @@ export type ServingOptions = {
   readonly frontend?: Koa.Middleware | undefined;
 };
 
-/** All that happens to a call of a route: one step, because each costs every call a promise. */
+/**
+ * Serves one call of a route. All of it is one step, since each step costs every call a promise.
+ */
 export function serveRoute(
   options: ServingOptions,
   route: V1Route,
@@ -50,7 +52,10 @@ export function serveRoute(
 type Alias = { readonly apiPrefixed: boolean };
 type CallHandler = (ctx: Koa.Context, caller: Caller) => Promise<void>;
 
-/** Holdover's own page and commands are not counted, and no brownout refuses or delays them. */
+/**
+ * Adds the deprecation headers. Calls of Holdover's own page and commands are not counted, and no
+ * brownout refuses or delays them.
+ */
 function withDeprecation(
   deprecation: Deprecation,
   route: V1RouteName,
@@ -100,7 +105,7 @@ export async function withCaller(
   }
 }
 
-/** A browser asks its user for a key (the password), and sends it along from then on. */
+/** Makes a browser ask its user for a key (as the password) and send it from then on. */
 const BASIC_OR_BEARER = 'Basic realm="Holdover", charset="UTF-8", Bearer';
 
 function opensPage(ctx: Koa.Context): boolean {
@@ -112,7 +117,7 @@ function wantsHtml(ctx: Koa.Context): boolean {
   return ctx.get('Accept').includes('text/html');
 }
 
-/** v1 decides caching by what the path looks like, whatever the answer is. */
+/** Sets the cache headers as v1 does: by the form of the path, whatever the answer is. */
 export function setCacheHeaders(ctx: Koa.Context): void {
   if (ctx.response.get('Cache-Control')) return;
   if (/\.(js|css)$|\/index[^/]*\.json$/.test(ctx.path)) ctx.set('Cache-Control', 'no-cache');

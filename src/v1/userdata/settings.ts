@@ -65,7 +65,7 @@ async function mergeSettings(services: SettingServices, { ctx, caller }: V1Reque
   if (!isJsonObject(given)) {
     throw new V1Error(400, plainError('invalid_settings', 'Settings are a JSON object.'));
   }
-  // Before each is checked and written: a body may have 500,000.
+  // Checked before each setting is checked and written: a body may have 500,000.
   if (Object.keys(given).length > SETTINGS_LIMIT.count) throw settingsFull();
   const texts = Object.entries(given).map(
     ([id, value]) => [requirePrintable(id, 'id'), stringifyJson(value)] as const,
@@ -88,8 +88,8 @@ async function putSetting(
 }
 
 /**
- * Returns all settings after the change. They are read and sent at once, often: large values belong
- * to the user data.
+ * Saves settings and returns all of them. They are read and sent at once, and often: large values
+ * belong in the user data.
  */
 async function saveSettings(
   { settings }: SettingServices,

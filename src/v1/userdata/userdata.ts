@@ -29,7 +29,10 @@ export type UserDataServices = {
   readonly limitUploads: UploadLimit;
 };
 
-/** Workflows and other files that a front end stores for each user; a name is one encoded segment. */
+/**
+ * Workflows and other files that a front end stores for each user. The name is one encoded segment
+ * of the path.
+ */
 export function userDataRoutes(services: UserDataServices): readonly V1Route[] {
   return [
     ...userDataListings(services.userData),
@@ -55,7 +58,7 @@ async function getFile(
   await sendFile(ctx, fileOf(userData.folderFor(caller.user), status.path, status.stats));
 }
 
-/** Whole, with a validator: front ends read these files with one call. */
+/** Sends the whole file with a validator: front ends read such a file with one call. */
 function sendObject(
   ctx: Koa.Context,
   { path, stats }: Extract<PathStatus, { kind: 'file' }>,
@@ -80,7 +83,7 @@ async function putFile(services: UserDataServices, request: V1Request): Promise<
   const path = pathOf(params['file']);
   const how = { overwrite: query.get('overwrite') !== 'false' };
   const status = await services.userData.look(caller.user, path);
-  // Refused early, before the body is read; `put` checks again when the file is moved into place.
+  // Refused before the body is read. `put` checks again when the file is moved into place.
   if (status.kind === 'file' && !how.overwrite) throw unchangedError('exists');
   const file = await receiveBody(services, request);
   try {
@@ -112,7 +115,7 @@ async function moveFile(
   sendFileInfo(ctx, query, { path, status: await userData.move(caller.user, from, path, how) });
 }
 
-/** v1 answers the path, or what is known of the file when asked for it. */
+/** Answers with the path, or with the facts of the file when the client asked for them. */
 function sendFileInfo(
   ctx: Koa.Context,
   query: URLSearchParams,
@@ -123,7 +126,10 @@ function sendFileInfo(
   sendJson(ctx, wantsInfo && status.kind === 'file' ? fileInfoOf(path, status.stats) : path);
 }
 
-/** A path outside the folder is an empty 403, as on the v1 server; an unsafe name is a 400 with a message. */
+/**
+ * Returns the decoded path. A path outside the folder is an empty 403, as on the v1 server; an
+ * unsafe name is a 400 with a message.
+ */
 function pathOf(encodedName = ''): string {
   const safePath = safePathBelow(encodedName);
   if (safePath.ok && safePath.path !== '') return safePath.path;
@@ -161,7 +167,10 @@ async function receiveBody(
   throw bodyErrorText(received);
 }
 
-/** Files that a browser could run are sent as an attachment; style sheets are served as such, since pages load them. */
+/**
+ * Returns the headers of a file. A file that a browser could run is an attachment. Style sheets are
+ * sent as such, since pages load them.
+ */
 function headersOf(path: string): { readonly [header: string]: string } {
   const filename = path.slice(path.lastIndexOf('/') + 1);
   if (filename.endsWith('.css')) return { 'Content-Type': 'text/css; charset=utf-8' };
@@ -173,7 +182,7 @@ function headersOf(path: string): { readonly [header: string]: string } {
   return PICTURE.test(path) ? { ...headers, 'Cache-Control': 'private, no-cache' } : headers;
 }
 
-/** The two listings of a user's files: v1's own, and the one of its newer namesake. */
+/** The two listings of a user's files: v1's first one, and its newer one of the same name. */
 function userDataListings(userData: UserDataStore): readonly V1Route[] {
   return routesOf(userData, {
     'GET /userdata': listFiles,
@@ -181,7 +190,7 @@ function userDataListings(userData: UserDataStore): readonly V1Route[] {
   });
 }
 
-/** The fields v1 gives for a file; times are seconds, as in Python. */
+/** Returns the fields that v1 gives for a file. Times are in seconds, as in Python. */
 function fileInfoOf(path: string, stats: FileStats): JsonObject {
   return {
     path,
@@ -222,7 +231,7 @@ async function listTree(userData: UserDataStore, { ctx, caller, query }: V1Reque
   );
 }
 
-/** The path of a folder that is there; a client may have put a slash at its end. */
+/** Returns the path of an existing folder. A client may have put a slash at its end. */
 async function folderOf(
   userData: UserDataStore,
   user: string,
@@ -236,19 +245,22 @@ async function folderOf(
   return kind === 'folder' ? { inside } : undefined;
 }
 
-/** v1 lists files only, and neither what is hidden nor what lies in hidden folders. */
+/** True for an entry that v1 lists: a file that is not hidden and not in a hidden folder. */
 function isVisible({ path, isFolder }: FolderEntry): boolean {
   return !isFolder && !path.split('/').some((part) => part.startsWith('.'));
 }
 
-/** `full_info` wins over `split`, as on the v1 server. */
+/** Returns the form of the entries. `full_info` wins over `split`, as on the v1 server. */
 function entryForm(query: URLSearchParams): (entry: FolderEntry) => Json {
   if (isTrue(query, 'full_info')) return ({ path, stats }) => fileInfoOf(path, stats);
   if (isTrue(query, 'split')) return ({ path }) => [path, ...path.split('/')];
   return ({ path }) => path;
 }
 
-/** Paths are those of the whole tree, wherever the listing begins. */
+/**
+ * Returns a row of the tree. Paths start at the root of the whole tree, wherever the listing
+ * begins.
+ */
 function treeRowOf(listedFolder: string, { path, name, isFolder, stats }: FolderEntry): JsonObject {
   const fullPath = listedFolder === '' ? path : `${listedFolder}/${path}`;
   if (isFolder) return { name, path: fullPath, type: 'directory' };

@@ -6,7 +6,7 @@ import { type V1Request, type V1Route, routesOf } from '../routes.ts';
 
 type UserServices = { readonly bodies: BodyReader };
 
-/** The user list of v1. It is fixed: here each key is a user, and no account is kept. */
+/** The user list of v1. It is fixed, since each key is a user and no accounts are kept. */
 export function userRoutes(services: UserServices): readonly V1Route[] {
   return routesOf(services, {
     'GET /users': (_, { ctx }) => sendJson(ctx, { storage: 'server', migrated: true }),
@@ -14,7 +14,7 @@ export function userRoutes(services: UserServices): readonly V1Route[] {
   });
 }
 
-/** The id of a new account. In the original only its multi-user mode looks at accounts. */
+/** Returns the id of a new account. The original looks at accounts in its multi-user mode only. */
 async function nameUser({ bodies }: UserServices, { ctx }: V1Request): Promise<void> {
   const { username } = requireObject(await readJson(ctx, bodies));
   const name = typeof username === 'string' ? requirePrintable(username, 'username').trim() : '';
