@@ -8,10 +8,10 @@ import type { LinkRewriter } from './link-rewriter.ts';
 import type { Handler, Reply, V2RouteOptions } from './reply.ts';
 import { readFromHash, readUpload } from './read-upload.ts';
 
-/** Tags are sent as repeated fields. */
+/** The maximum number of form fields. Tags are sent as repeated fields. */
 const MAX_FORM_FIELDS = 64;
 
-/** The asset half of the contract, by operation. */
+/** The handlers of the asset operations. */
 export function createAssetHandlers(options: V2RouteOptions): Record<AssetOperation, Handler> {
   const { jobs, bodies } = options;
   const assetReply = (status: 200 | 201, asset: Asset, links: LinkRewriter): Result<Reply> =>
@@ -70,7 +70,10 @@ export function createAssetHandlers(options: V2RouteOptions): Record<AssetOperat
 
 type AssetOperation = 'upload' | 'fromHash' | 'byHash' | 'get' | 'remove' | 'content';
 
-/** The contract documents no 422 here: a request that names no bytes finds none. */
+/**
+ * Turns the refusal of a request that names no bytes into "not found": the contract documents no
+ * 422 here.
+ */
 function asBlobNotFound<T>(refused: { readonly ok: false; readonly error: V2Error }): Result<T> {
   const { code, message } = refused.error;
   return code === 'invalid_request' ? refuse(404, 'blob_not_found', message) : refused;

@@ -4,7 +4,10 @@ import { drainEvents } from '../upstreams/job-feed.ts';
 
 /** How long the events of a new job are buffered for its submitter. */
 const BUFFER_MS = 2000;
-/** A Holdover that passes a submission on reads the events beside its client. */
+/**
+ * The readers of an event stream. A Holdover in front of this one reads the events as well as its
+ * client.
+ */
 const READERS = ['client', 'holdover'] as const;
 type Reader = (typeof READERS)[number];
 
@@ -13,8 +16,8 @@ type Recipient = { readonly jobId: string; readonly reader: Reader };
 export type EarlyEvents = ReturnType<typeof createEarlyEvents>;
 
 /**
- * Subscribes to a new job on behalf of its submitter. A job that starts at once is ahead of its
- * `201` and of the stream opened after it, and a stream does not repeat the events it missed.
+ * Subscribes to a new job for the client that submitted it. A job that starts at once is ahead of
+ * its `201` and of the stream that is opened after it, and a stream does not repeat missed events.
  */
 export function createEarlyEvents(jobs: Pick<JobApi, 'events'>, clock: Clock = systemClock) {
   const newJobs = new Map<string, NewJob>();
@@ -24,7 +27,7 @@ export function createEarlyEvents(jobs: Pick<JobApi, 'events'>, clock: Clock = s
     newJobs.delete(name);
   }
 
-  /** The stream of this reader; no other one gets it any more. */
+  /** Removes and returns the stream of this reader, so that it is given to no other one. */
   function remove(caller: Caller, { jobId, reader }: Recipient): EarlyStream | undefined {
     const name = nameOf(caller, jobId);
     const job = newJobs.get(name);
@@ -43,7 +46,7 @@ export function createEarlyEvents(jobs: Pick<JobApi, 'events'>, clock: Clock = s
       if (events.ok) stream.events = events.value;
       if (stream.controller.signal.aborted) close(stream);
     } catch {
-      // A request for the events gets the reason itself.
+      // A later request for the events gets the reason of the failure itself.
     }
   }
 
@@ -57,12 +60,16 @@ export function createEarlyEvents(jobs: Pick<JobApi, 'events'>, clock: Clock = s
       newJobs.set(name, { streams: [...streams], cancelExpiry });
       await Promise.all(streams.map((stream) => subscribe(caller, jobId, stream)));
     },
-    /** Removes the events for a reader who knows the end of the job: no earlier status must follow it. */
+    /**
+     * Removes the events for a reader that knows the end of the job: it must get no earlier status.
+     */
     forget(caller: Caller, recipient: Recipient): void {
       const stream = remove(caller, recipient);
       if (stream) close(stream);
     },
-    /** All events since `open`, for the first request of each reader; ends with the signal. */
+    /**
+     * Returns all events since `open`, for the first request of each reader. Ends with the signal.
+     */
     take(
       caller: Caller,
       recipient: Recipient,
@@ -79,7 +86,7 @@ export function createEarlyEvents(jobs: Pick<JobApi, 'events'>, clock: Clock = s
 }
 
 type NewJob = {
-  /** Those that no request has taken. */
+  /** The streams that no request has taken. */
   readonly streams: EarlyStream[];
   readonly cancelExpiry: () => void;
 };
@@ -92,7 +99,7 @@ type EarlyStream = {
 
 function close({ controller, events }: EarlyStream): void {
   controller.abort();
-  // No client reads these events: an error has no recipient.
+  // No client reads these events, so an error has no recipient.
   if (events) drainEvents(events).catch(() => {});
 }
 

@@ -7,18 +7,18 @@ import { type Json, stringifyJson } from '../protocol/json.ts';
 import { IS_TERMINAL } from '../protocol/v2.ts';
 import { UnreadEvents } from '../upstreams/unread-events.ts';
 
-/** A comment line: shows proxies and readers that the stream is alive. */
+/** A comment line, which shows proxies and readers that the stream is alive. */
 const KEEP_ALIVE = ': keep-alive\n\n';
 const KEEP_ALIVE_MS = 15_000;
 
-/** Events written between two pauses for other work. */
+/** The number of events that are written before other work gets its turn. */
 const EVENTS_PER_TURN = 32;
 
-/** A reader that takes nothing for this many keep-alive intervals is disconnected. */
+/** A reader that accepts nothing for this many keep-alive intervals is disconnected. */
 const STALLED_KEEP_ALIVES = 4;
 
 export type StreamOptions = {
-  /** Interval of the keep-alive comments; left out, `KEEP_ALIVE_MS`. */
+  /** The interval of the keep-alive comments. Default: `KEEP_ALIVE_MS`. */
   readonly keepAliveMs?: number | undefined;
   readonly clock: Clock;
   /** Aborts when the reader disconnects. */
@@ -26,8 +26,8 @@ export type StreamOptions = {
 };
 
 /**
- * Writes a job's events until the terminal status, the end of the events, or the reader
- * disconnects. A slow reader gets only the newest previews; one that takes nothing at all is
+ * Writes the events of a job until its terminal status, until the events end, or until the reader
+ * disconnects. A slow reader gets only the newest previews. A reader that accepts nothing is
  * disconnected and reads the job instead.
  */
 export async function streamEvents(
@@ -131,15 +131,15 @@ function previewData(data: Extract<JobEvent, { event: 'preview' }>['data']): Jso
   return { ...rest, data_base64: Buffer.from(buffer, byteOffset, byteLength).toString('base64') };
 }
 
-/** The events that a reader has not taken yet. */
+/** The events that a reader has not received yet. */
 type EventBacklog = AsyncIterable<JobEvent> & {
-  /** False when the reader is too far behind. */
+  /** Adds an event. False when the reader is too far behind. */
   push(event: JobEvent): boolean;
-  /** No more events; waiting ones are still read. */
+  /** Ends the events. Those that wait are still read. */
   end(): void;
 };
 
-/** Keeps the events in order, as many as `UnreadEvents` keeps. */
+/** Creates a backlog that keeps as many events as `UnreadEvents`, in order. */
 function createEventBacklog(): EventBacklog {
   const unread = new UnreadEvents();
   let isEnded = false;

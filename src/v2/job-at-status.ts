@@ -2,7 +2,7 @@ import { type Job, type JobStatus, IS_TERMINAL } from '../protocol/v2.ts';
 
 type JobMetrics = NonNullable<Job['metrics']>;
 
-/** How far a job with a status is. */
+/** How far a job with each status has come. */
 const STAGE = {
   queued: 0,
   running: 1,
@@ -14,12 +14,12 @@ const STAGE = {
 } as const satisfies Record<JobStatus, number>;
 
 /**
- * The job as a `status` event shows it: a job that has gone on since is shown as it came to that
- * status. `undefined` where it ended in another way than the event says.
+ * Returns the job as a `status` event shows it: a job with a later status is shown as it was at
+ * this one. `undefined` if the job ended in another way than the event says.
  */
 export function jobAtStatus(job: Job, status: JobStatus): Job | undefined {
   if (IS_TERMINAL[status]) return job.status === status ? job : undefined;
-  // They may be long, and the events of the nodes have them.
+  // These members may be long, and the events of the nodes carry them.
   const { x_cached_nodes: _nodes, x_ui: _ui, ...shown } = job;
   if (STAGE[job.status] <= STAGE[status]) return { ...shown, status };
   const hasBegun = status !== 'queued';

@@ -24,7 +24,7 @@ const STREAM_HEADERS = {
   'X-Accel-Buffering': 'no',
 };
 
-/** The job half of the contract, by operation. */
+/** The handlers of the job operations. */
 export function createJobHandlers(options: V2RouteOptions): Record<JobOperation, Handler> {
   const { jobs, bodies } = options;
   const earlyEvents = createEarlyEvents(jobs, options.clock);
@@ -71,7 +71,7 @@ export function createJobHandlers(options: V2RouteOptions): Record<JobOperation,
       reply(await jobs.workflow(caller, idOf(params)), unchanged),
     cancel: async ({ caller, params, links }) =>
       reply(await jobs.cancel(caller, idOf(params)), links.job),
-    /** The embedded engine captures no logs, so every job has none. */
+    /** The embedded engine captures no logs, so the list of every job is empty. */
     async logs({ caller, params }) {
       const job = await jobs.get(caller, idOf(params));
       return job.ok ? ok({ status: 204 }) : job;
@@ -124,7 +124,7 @@ function startStream(ctx: Koa.Context): void {
   ctx.res.flushHeaders();
 }
 
-/** Events as a client gets them: each status has its job, when that can be read. */
+/** Yields the events as a client gets them: each status has its job, if the job can be read. */
 async function* clientEvents(
   events: AsyncIterable<JobEvent>,
   { links, job }: { readonly links: LinkRewriter; readonly job: () => Promise<Result<Job>> },
@@ -134,7 +134,7 @@ async function* clientEvents(
       yield links.event(event);
       continue;
     }
-    // When the job cannot be read now, the event has its status alone, and the reader asks for the
+    // When the job cannot be read now, the event has only its status. Its reader then asks for the
     // job.
     const read = await job().catch(() => undefined);
     const shown = read?.ok ? jobAtStatus(read.value, event.data.status) : undefined;
@@ -154,7 +154,7 @@ function unchanged<T>(value: T): T {
   return value;
 }
 
-/** A Holdover that passes calls on follows the jobs beside its clients. */
+/** A Holdover in front of this one follows a job as well as its clients do. */
 function readerOf(ctx: Koa.Context): 'client' | 'holdover' {
   return ctx.get('User-Agent') === 'holdover' ? 'holdover' : 'client';
 }

@@ -9,13 +9,14 @@ export type LinkRewriter = ReturnType<typeof createLinkRewriter>;
 type LinkedFile = { readonly id: string; readonly url: string; readonly url_expires_at: string };
 
 /**
- * Turns the links of the port into those a caller gets. A file's `url` is a URI in the contract, and
- * the official Python client accepts nothing less; a job's own links may be host-relative.
+ * Turns the links of the port into those that a caller gets. A file's `url` is a URI in the
+ * contract, and the official Python client accepts nothing less. A job's own links may be relative
+ * to the host.
  */
 export function createLinkRewriter(options: {
   /** The base URL of this caller's requests; `undefined` when the request names no host. */
   readonly address: PublicAddress | undefined;
-  /** Signs a link to the bytes of an asset of this caller's. */
+  /** Signs a link to the bytes of an asset that the caller owns. */
   readonly sign?: ((assetId: string) => { query: string; expiresAt: string }) | undefined;
 }) {
   const { address, sign } = options;
@@ -44,7 +45,7 @@ export function createLinkRewriter(options: {
   };
 }
 
-/** `//host/…` names another host: it is a full link already. */
+/** `//host/…` names another host: such a link is complete already. */
 function isHostRelative(url: string): boolean {
   return url.startsWith('/') && !url.startsWith('//');
 }
@@ -53,21 +54,30 @@ function absolute(url: string, base: string | undefined): string {
   return base !== undefined && isHostRelative(url) ? base + url : url;
 }
 
-/** An asset's bytes as a link grants them. */
+/** The user and the asset that a signed link gives access to. */
 type Grant = { readonly user: string; readonly assetId: string };
 
-/** Signs and checks links to assets' bytes that carry their own authorization instead of a key. */
+/**
+ * Signs and checks links to the bytes of assets. Such a link carries its own authorization instead
+ * of a key.
+ */
 export type ContentSigner = {
-  /** The query of a link that works until it expires, and that moment as v2 writes it. */
+  /**
+   * Returns the query of a link that works until it expires, and the time of expiry as v2 writes
+   * it.
+   */
   sign(grant: Grant): { readonly query: string; readonly expiresAt: string };
-  /** The user for whom a link was made; `undefined` when it was altered or has expired. */
+  /** Returns the user for whom a link was made; `undefined` when it was altered or has expired. */
   userOf(assetId: string, query: URLSearchParams): string | undefined;
 };
 
-/** "At most an hour": an old link found in a history or a log opens nothing. */
+/** The contract says "at most an hour": an old link found in a history or a log opens nothing. */
 const LIFETIME_S = 60 * 60;
 
-/** `secret` is that of the data folder or the shared ledger: links outlive restarts, at every replica. */
+/**
+ * `secret` belongs to the data folder or the shared ledger, so links outlive restarts and work at
+ * every server.
+ */
 export function createContentSigner(options: {
   readonly secret: Buffer;
   /** Milliseconds since the epoch. */

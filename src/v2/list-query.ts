@@ -6,7 +6,7 @@ import { isLabel } from './read-submission.ts';
 const MAX_LIMIT = 100;
 const MAX_LABEL_FILTERS = 3;
 
-/** Reads the query of `GET /jobs`; parameters the contract does not know are left alone. */
+/** Reads the query of `GET /jobs`. Parameters that the contract does not know are ignored. */
 export function readListQuery(querystring: string): Result<JobListQuery> {
   const query = new URLSearchParams(querystring);
   const limit = readLimit(query.get('limit'));
@@ -24,7 +24,10 @@ export function readListQuery(querystring: string): Result<JobListQuery> {
   });
 }
 
-/** A listed job: the whole of it, and the two times by the names list items have in the hosted service. */
+/**
+ * Returns the whole job as a list item, with the two times under the names that the hosted service
+ * uses.
+ */
 export function toListItem(
   job: Job,
 ): Job & { readonly create_time: string; readonly update_time: string } {
@@ -51,8 +54,8 @@ function isStatus(word: string): word is JobStatus {
 }
 
 /**
- * `metadata[name]=value`, each name once. A truncated escape is refused, as it would match
- * something else.
+ * Reads `metadata[name]=value`, each name once. A truncated escape is refused, since it would match
+ * another value.
  */
 function readFilter(query: URLSearchParams, querystring: string): Result<JobListQuery['metadata']> {
   const pairs = [...query].flatMap(([key, value]) => {

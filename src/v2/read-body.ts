@@ -26,14 +26,14 @@ export async function readObject(
 ): Promise<Result<JsonObject>> {
   const read = await bodies.read(ctx, graphMember === undefined ? {} : { graphMember });
   if (!read.ok) {
-    // After any other error than bad JSON the rest of the body is not read.
+    // The rest of the body is read after bad JSON only.
     if (!read.isSyntax) ctx.set('Connection', 'close');
     return refuseBody(read);
   }
   return isJsonObject(read.value) ? ok(read.value) : badField('The body must be a JSON object.');
 }
 
-/** A refused body as a v2 error. */
+/** Returns a refused body as a v2 error. */
 export function refuseBody<T>({ status, message, retryAfterSeconds }: BodyRefusal): Result<T> {
   const retry = retryAfterSeconds === undefined ? {} : { retryAfterSeconds };
   const [replyStatus, code] = BODY_REFUSALS[status];
@@ -45,7 +45,7 @@ export function refuseControlCharacter<T>(field: string): Result<T> {
   return badField(`"${field}" has a control character.`);
 }
 
-/** The `Idempotency-Key` header, when there is one. */
+/** Reads the `Idempotency-Key` header, if there is one. */
 export function readIdempotencyKey(ctx: Koa.Context): Result<{ readonly idempotencyKey?: string }> {
   const key = ctx.req.headers['idempotency-key'];
   if (key === undefined) return ok({});

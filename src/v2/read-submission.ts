@@ -12,15 +12,15 @@ const EXTRA_DATA: { readonly [name: string]: keyof SubmitRequest['extraData'] } 
 };
 
 /**
- * Fields that the contract reserves: accepting them without acting on them would deceive the
- * caller.
+ * Fields that the contract reserves. They are refused: to accept them without an effect would
+ * deceive the caller.
  */
 const RESERVED = ['webhook_url', 'inputs'];
 
 const MAX_LABELS = 16;
 const MAX_LABEL_CHARS = 1024;
 const LABEL_NAME = /^[A-Za-z0-9_.-]{1,40}$/;
-/** They change the direction of the surrounding text. */
+/** Characters that change the direction of the surrounding text. */
 const DIRECTION_CONTROLS = /[\u202a-\u202e\u2066-\u2069]/u;
 
 /** Reads the body of `POST /jobs`. */
@@ -46,7 +46,7 @@ export function readSubmission(
   const order = readOrder(body['x_order']);
   if (!order.ok) return order;
   return ok({
-    // Validation checks every node; here it is only known to be an object.
+    // Validation checks every node later; here the workflow is only known to be an object.
     workflow: workflow as Graph,
     extraData: extraData.value,
     ...(idempotencyKey !== undefined && { idempotencyKey }),
@@ -56,7 +56,7 @@ export function readSubmission(
   });
 }
 
-/** True when this may label a job, or be searched for as a label. */
+/** True when this may be the label of a job, or a search for one. */
 export function isLabel(name: string, value: string): boolean {
   return (
     LABEL_NAME.test(name) &&
@@ -107,7 +107,7 @@ function readProvenance(body: JsonObject, workflow: JsonObject): Pick<SubmitRequ
   return { provenance: { prompt: prompt ?? workflow, extraPngInfo: extraPngInfo ?? null } };
 }
 
-/** Clients send null for a field they leave out. */
+/** True when the client gave a value. Clients send null for a field that they leave out. */
 function isGiven(value: Json | undefined): value is Exclude<Json, null> {
   return value !== undefined && value !== null;
 }

@@ -56,8 +56,8 @@ function uploadOf({ fields, files }: Form): Result<AssetUpload> {
   if (filePath === undefined || filePath === '') return badField('"file_path" is required.');
   const expectedHash = soleField(fields, 'expected_hash')?.toLowerCase();
   if (expectedHash !== undefined && !HASH.test(expectedHash)) {
-    // No bytes have this hash: the contract's answer to any hash that differs from that of the
-    // bytes.
+    // No bytes have this hash, so the contract's answer to a hash that differs from that of the
+    // bytes fits.
     const message = '"expected_hash" must be blake3:<64 hex digits>: no bytes have this one.';
     return refuse(409, 'hash_mismatch', message);
   }
@@ -76,7 +76,7 @@ function uploadOf({ fields, files }: Form): Result<AssetUpload> {
   });
 }
 
-/** When a field is sent twice, the last value counts. */
+/** Returns the value of a field. When a field is sent twice, the last value counts. */
 function soleField(fields: Form['fields'], name: string): string | undefined {
   return fields.get(name)?.at(-1);
 }

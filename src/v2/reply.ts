@@ -22,18 +22,18 @@ import type { MarkJobFetched } from '../prompts/mark-fetched.ts';
 /** The services and limits of the v2 routes. */
 export type V2RouteOptions = FormLimits & {
   readonly jobs: JobApi;
-  /** Identifies the caller; `undefined` is a 401. */
+  /** Identifies the caller. `undefined` leads to a 401. */
   readonly identify: (ctx: Koa.Context) => Caller | undefined;
   readonly bodies: BodyReader;
-  /** Event streams that one caller may have open. */
+  /** The maximum number of event streams of one caller. */
   readonly streamCap?: number;
   readonly keepAliveMs?: number;
   readonly clock?: Clock;
-  /** Requests of one caller in a rolling minute; left out, any number. */
+  /** The limit of one caller's requests in a rolling minute. Absent: no limit. */
   readonly rate?: { readonly limiter: RateLimiter; readonly perMinute: number };
   /** The public addresses of this server. */
   readonly addresses: PublicAddresses;
-  /** Links to bytes work without a key; left out, they need one. */
+  /** Signs links to bytes, which then work without a key. Absent: a link needs a key. */
   readonly signer?: ContentSigner;
   readonly log?: Pick<Logger, 'error'>;
   /** Called for every new job before its submitter is answered; never rejects. */
@@ -42,7 +42,7 @@ export type V2RouteOptions = FormLimits & {
   readonly onFetch?: MarkJobFetched;
 };
 
-/** One authenticated call. */
+/** One authenticated v2 call. */
 export type V2Request = {
   readonly ctx: Koa.Context;
   readonly caller: Caller;
@@ -50,7 +50,7 @@ export type V2Request = {
   readonly links: LinkRewriter;
 };
 
-/** The answer of a handler; `sent` when the handler has written the response itself. */
+/** The answer of a handler. `sent`: the handler has written the response itself. */
 export type Reply =
   | {
       readonly status: number;
@@ -81,7 +81,7 @@ export function sendReply(ctx: Koa.Context, reply: Exclude<Reply, 'sent'>): void
     ctx.body = stringifyJson(reply.json);
   } else if (reply.stream) ctx.body = reply.stream;
   else sendEmpty(ctx, reply.status);
-  // After the body: Koa drops a length it did not count itself.
+  // Set after the body, since Koa drops a length that it did not count itself.
   ctx.set({ ...reply.headers });
 }
 

@@ -11,7 +11,7 @@ import { type Handler, type Reply, type V2RouteOptions, sendError, sendReply } f
 
 const PREFIX = '/api/v2';
 
-/** Serves the v2 contract over any `JobApi`; paths that are not v2's go on to the next middleware. */
+/** Serves the v2 contract over any `JobApi`. Other paths go on to the next middleware. */
 export function createV2Routes(options: V2RouteOptions): Koa.Middleware {
   const router = createRouter(options);
   const serve = router.routes() as unknown as Koa.Middleware;
@@ -32,7 +32,7 @@ export function createV2Routes(options: V2RouteOptions): Koa.Middleware {
 type V2Route = { readonly method: string; readonly path: string; readonly handle: Handler };
 
 /**
- * Every route below the prefix except health, which takes no parameters.
+ * Returns every route below the prefix except health, which takes no parameters.
  * @internal
  */
 export function v2Routes(options: V2RouteOptions): readonly V2Route[] {
@@ -65,7 +65,7 @@ function createRouter(options: V2RouteOptions): Router {
       const linked = callerByLink(options, ctx, params);
       const caller = linked ?? identifyCaller(options, ctx);
       if (caller === undefined) return sendError(ctx, unknownCaller(ctx));
-      // A link carries no credential: its reader is not the account.
+      // A signed link carries no credential: its reader need not be the owner of the account.
       const refusal = linked ? undefined : refuseRate(options, caller);
       if (refusal) return sendError(ctx, refusal);
       render(ctx, await handle({ ctx, caller, params, links: linksFor(options, ctx, caller) }));
@@ -89,7 +89,10 @@ function linksFor(
   return createLinkRewriter({ address: addresses.of(ctx.req), sign });
 }
 
-/** A signed link is its own authorization: its holder reads this one asset in its owner's name. */
+/**
+ * Returns the caller of a signed link. The link is its own authorization: its holder may read this
+ * one asset in the name of its owner.
+ */
 function callerByLink(
   { signer }: V2RouteOptions,
   ctx: Koa.Context,
@@ -100,15 +103,15 @@ function callerByLink(
   return user === undefined ? undefined : { user };
 }
 
-/** A link that is not valid opens nothing; a key beside it may. */
+/** Identifies the caller. A link that is not valid gives no access, but a key beside it may. */
 function identifyCaller({ identify }: V2RouteOptions, ctx: Koa.Context): Caller | undefined {
   if (isSignedContent(ctx.url) && !presentsKey(ctx.req)) return undefined;
   return identify(ctx);
 }
 
 /**
- * Refuses what is more than a caller's allowance, before its job is looked for: the answer does not
- * reveal whether there is one.
+ * Refuses calls above the caller's limit before their job is looked up: the answer does not reveal
+ * if the job exists.
  */
 function refuseRate({ rate }: V2RouteOptions, { user }: Caller): V2Error | undefined {
   const allowance = rate?.limiter.take(user, rate.perMinute);
@@ -118,7 +121,7 @@ function refuseRate({ rate }: V2RouteOptions, { user }: Caller): V2Error | undef
   return v2Error(429, 'rate_limited', message, { retryAfterSeconds });
 }
 
-/** An invalid link reveals nothing about its target. */
+/** Returns the error of an unknown caller. An invalid link reveals nothing about its target. */
 function unknownCaller(ctx: Koa.Context): V2Error {
   return isSignedContent(ctx.url) ? NO_SUCH_CONTENT : UNAUTHORIZED;
 }
@@ -154,7 +157,9 @@ const FAILURE = {
   message: 'The job service could not serve this call.',
 } as const;
 
-/** The contract's answer to an internal error. A response that has begun can only be cut off. */
+/**
+ * Answers an internal error as the contract says. A response that has begun can only be cut off.
+ */
 function sendFailure(ctx: Koa.Context, error: unknown): void {
   if (ctx.res.headersSent) return void ctx.res.destroy();
   const { status, code, message, ...more } = storageProblem(error) ?? FAILURE;

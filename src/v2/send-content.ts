@@ -22,7 +22,7 @@ const SAFE_HEADERS = {
   'Cache-Control': 'private, no-cache',
 };
 
-/** Shows size, type and validator, and brings hardly any bytes. */
+/** A range whose answer shows size, type and validator and carries one byte. */
 const FIRST_BYTE: ByteRange = { start: 0, end: 0 };
 
 type Open = (range?: ByteRange) => Promise<Result<Content>>;
@@ -52,7 +52,7 @@ function asksForAll(ctx: Koa.Context): boolean {
 
 async function openFirstByte(open: Open): Promise<Result<Content>> {
   const content = await open(FIRST_BYTE);
-  // An empty file has none.
+  // An empty file has no first byte.
   return !content.ok && content.error.status === 416 ? await open() : content;
 }
 
@@ -91,8 +91,8 @@ function isCurrent(ctx: Koa.Context, { etag }: Bytes): boolean {
 }
 
 /**
- * A single byte range is served; several ranges, another unit or an invalid header get the whole
- * content.
+ * Returns the range to send. Only a single byte range is served; several ranges, another unit or an
+ * invalid header get the whole content.
  */
 function rangeOf(
   ctx: Koa.Context,
