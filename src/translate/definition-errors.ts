@@ -6,15 +6,15 @@ import { goodOutputs } from './prompt-refusal.ts';
 import { classOf, dependenciesFirst, linkSource, nodeOf } from './graph.ts';
 import { nodeErrorsOf } from './node-errors.ts';
 
-/** v1 prints longer option lists as a count. */
+/** v1 prints a count in place of a longer list of options. */
 const LONG_LIST = 20;
 const UPLOADS = ['image_upload', 'audio_upload', 'video_upload', 'file_upload', 'remote'];
 
 /**
- * The errors v1 reports for outputs that it left out of an accepted prompt, derived from node
- * definitions: one server runs the good outputs and does not mention the others. Empty when no
- * output is good by the definitions: then they are not the definitions of the engine that accepted
- * the prompt.
+ * Derives from node definitions the errors that v1 reports for the outputs that it left out of an
+ * accepted prompt: one server runs the good outputs and does not mention the others. Empty when no
+ * output is good by the definitions, since they are then not those of the engine that accepted the
+ * prompt.
  */
 export function partialNodeErrors(
   graph: Graph,
@@ -57,7 +57,7 @@ function valueError(name: string, spec: Json, value: Json | undefined): NodeErro
 
 type About = { readonly input_name: string; readonly received_value: Json };
 
-/** Only the engine knows which files exist. */
+/** Checks a value against a list of options. Only the engine knows which files exist. */
 function listError(
   type: readonly Json[],
   config: JsonObject,
@@ -73,7 +73,7 @@ function listError(
   return entry('value_not_in_list', 'Value not in list', details, { ...about, input_config });
 }
 
-/** Loaders without a flag list files all the same. */
+/** True for a name of a file. Loaders without an upload flag list files, too. */
 function isFile(value: Json): boolean {
   return typeof value === 'string' && /\.\w{2,12}( \[\w+\])?$/.test(value);
 }

@@ -1,8 +1,8 @@
 import { toPythonText } from '../protocol/python-json-text.ts';
 
 /**
- * A JSON string that is a path in an upload folder. A quotation mark behind a backslash does not
- * begin a string.
+ * Matches a JSON string that is a path in an upload folder. A quotation mark behind a backslash
+ * does not begin a string.
  */
 const UPLOAD_PATH_TEXT = /(?<!\\)"holdover-[0-9a-f]{16}\/(?:[^"\\]|\\.)+"/g;
 const FOLDER = /^holdover-[0-9a-f]{16}\//;
@@ -16,9 +16,9 @@ export function namesUploads(promptJson: string): boolean {
 }
 
 /**
- * The JSON text of a prompt as an engine embeds it in a file, with uploads under the names that the
- * client used. The length does not change: spaces fill it. The text is unchanged when the names are
- * too long for it.
+ * Returns the JSON text of a prompt, as an engine embeds it in a file, with uploads under the names
+ * that the client used. Spaces keep the length unchanged. Names that are too long for it leave the
+ * text as it was.
  */
 export function withSubmittedNames(promptJson: string, submittedName: SubmittedName): string {
   const named = promptJson.replaceAll(UPLOAD_PATH_TEXT, (text) => {
@@ -28,7 +28,10 @@ export function withSubmittedNames(promptJson: string, submittedName: SubmittedN
   return named.length > promptJson.length ? promptJson : named.padEnd(promptJson.length);
 }
 
-/** When the prompt is not known any more, the name the file was uploaded under. */
+/**
+ * Returns the client's name of an upload. For an unknown prompt, that is the name of the upload
+ * itself.
+ */
 function clientNameOf(uploadPath: string, submittedName: SubmittedName): string {
   const path = uploadPath.replace(FOLDER, '');
   const nameStart = path.lastIndexOf('/') + 1;
@@ -38,8 +41,9 @@ function clientNameOf(uploadPath: string, submittedName: SubmittedName): string 
 }
 
 /**
- * The form library of comfy-api-proxy percent-encodes all of a file's name but letters, digits and
- * `_.-~`, and engines do not decode it. A name that is not written so was not encoded.
+ * Decodes a file name. The form library of comfy-api-proxy percent-encodes all characters of it but
+ * letters, digits and `_.-~`, and engines do not decode it. A name with other characters was not
+ * encoded.
  */
 function decodedName(name: string): string {
   try {
@@ -63,7 +67,7 @@ function parsed(text: string): string | undefined {
   }
 }
 
-/** As engines write it: every kind of text chunk can hold it. */
+/** Writes JSON as engines do, in ASCII: every kind of text chunk can hold it. */
 function asciiJson(text: string): string {
   return toPythonText(JSON.stringify(text));
 }

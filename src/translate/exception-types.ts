@@ -1,6 +1,9 @@
 import type { JobError } from '../protocol/v2.ts';
 
-/** The error classes v1 documents for runs; the rest is a class name of the node's own language. */
+/**
+ * The error classes that v1 documents for runs. Other errors have a class name of the node's own
+ * language.
+ */
 export type DocumentedException =
   | 'InsufficientFundsError'
   | 'InactiveSubscriptionError'
@@ -10,17 +13,19 @@ export type DocumentedException =
   | 'ValidationError';
 
 type Signs = {
-  /** In v2's `code`, anywhere, any case. */
+  /** Matched at any place in v2's `code`, in any case. */
   readonly code: RegExp;
-  /** Matched against class and message together, when the code matches nothing. */
+  /** Matched against class and message together when the code matches no row. */
   readonly text: RegExp;
-  /** True when running the same graph again fails again. */
+  /** True when the same graph would fail again. */
   readonly isFinal: boolean;
 };
 
 const AFFIRM_DOWNLOAD = 'download|fetch|HTTP [45]\\d\\d|cannot identify image|UnidentifiedImage';
 
-/** How v1 names a failed job's v2 error; the first row that matches wins. */
+/**
+ * The signs by which a failed job's v2 error gets its name in v1. The first row that matches wins.
+ */
 const EXCEPTION_SIGNS = {
   InsufficientFundsError: {
     code: /insufficient_(credits|funds)|payment_required/i,
@@ -59,30 +64,33 @@ const ROWS = Object.entries(EXCEPTION_SIGNS) as [DocumentedException, Signs][];
 /** PyTorch's class, which the local server shows when a node runs out of memory. */
 const OUT_OF_MEMORY = 'torch.OutOfMemoryError';
 
-/** Pillow's sentence about a file that is no picture, and its class. */
+/** Pillow's sentence about a file that is not a picture, and its exception class. */
 const NO_PICTURE = { text: /cannot identify image file/, own: 'PIL.UnidentifiedImageError' };
 
-/** Codes of refusals by rule, which no repetition changes. */
+/** Codes of refusals by policy: a repetition changes nothing. */
 const POLICY = /policy|moderation|forbidden|unauthorized|not_supported/i;
 
 /** A Python or JavaScript exception class as the last line of a traceback starts with it. */
 const CLASS_LINE =
   /^((?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:Error|Exception|Warning|Interrupt|Exit|Failure|Timeout))(?::|$)/;
 
-/** The word `execution_error.exception_type` has for one error, to clients of either v1 server. */
+/**
+ * The values of `execution_error.exception_type` for one error, for clients of either v1 server.
+ */
 export type ExceptionTypes = {
   /** The class in the node's own language, as the local server names it. */
   readonly own: string;
-  /** One of the six words the hosted service documents. */
+  /** One of the six names that the hosted service documents. */
   readonly documented: DocumentedException;
 };
 
-/** Both words for a v2 job error. */
+/** Returns both names for a v2 job error. */
 export function exceptionTypes(error: JobError): ExceptionTypes {
   const documented = byCode(error.code) ?? byText(error);
   const statedClass = error.x_exception_type || fromTraceback(error.traceback);
   const own = statedClass || nativeOf(error, documented) || 'RuntimeError';
-  // Of the six, "Invalid workflow or input" is the one that claims nothing about the account or a download.
+  // Of the six, "Invalid workflow or input" is the one that claims nothing about the account or a
+  // download.
   return { own, documented: documented ?? documentedIn(own) ?? 'ValidationError' };
 }
 
@@ -118,7 +126,10 @@ function documentedIn(word: string): DocumentedException | undefined {
   return ROWS.find(([name]) => name === word)?.[0];
 }
 
-/** The search takes time with the square of the text, and messages repeat what a client sent. */
+/**
+ * Longer texts are cut before the search, whose time grows with the square of the length. Messages
+ * repeat what a client sent.
+ */
 const MAX_SEARCHED_CHARS = 2000;
 
 function byText(error: JobError): DocumentedException | undefined {

@@ -4,11 +4,11 @@ import type { AssetRef, Graph, GraphNode } from '../protocol/v2.ts';
 import { type Steps, runSteps } from '../protocol/steps.ts';
 import { nodeOf } from './graph.ts';
 
-/** An input of a submitted graph that names a file of v1's. */
+/** An input of a submitted graph that names a v1 file. */
 export type FileMention = FileRef & {
   readonly nodeId: string;
   readonly input: string;
-  /** As the client wrote it. */
+  /** The name as the client wrote it. */
   readonly value: string;
 };
 
@@ -22,10 +22,10 @@ export type FoundAsset = {
 /** Found assets by `fileKey`. */
 export type FoundAssets = ReadonlyMap<string, FoundAsset>;
 
-/** Flags of v1's input options that make an input a file chooser. */
+/** The flags in v1's input options that make an input a file chooser. */
 const UPLOAD_FLAGS = ['image_upload', 'audio_upload', 'video_upload', 'file_upload'] as const;
 
-/** File inputs of classes no node list describes. */
+/** The file inputs of classes that no node list describes. */
 const KNOWN_INPUTS: Readonly<Record<string, readonly string[]>> = {
   LoadImage: ['image'],
   LoadImageMask: ['image'],
@@ -43,7 +43,10 @@ function annotated(value: string): RegExpExecArray | null {
   return value.length > MAX_NAME_CHARS ? null : ANNOTATED_NAME.exec(value);
 }
 
-/** v1's name of a file in an input: `sub/x.png`, its folder in brackets when it is not `input`. */
+/**
+ * Reads v1's name of a file in an input: `sub/x.png`, with its folder in brackets unless that is
+ * `input`.
+ */
 export function parseFileName(value: string): FileRef {
   const [, path = value, folder = 'input'] = annotated(value) ?? [];
   const slash = path.lastIndexOf('/');
@@ -54,12 +57,15 @@ export function parseFileName(value: string): FileRef {
   };
 }
 
-/** A key for a file, for maps. */
+/** Returns a key for a file in a map. */
 export function fileKey({ type, subfolder, filename }: FileRef): string {
   return `${type}/${subfolder}/${filename}`;
 }
 
-/** The files a graph names. Only file choosers name files: a text equal to a file's name stays a text. */
+/**
+ * Returns the files that a graph names. Only a file chooser names a file: another text that equals
+ * a file's name stays a text.
+ */
 export function fileMentions(graph: Graph, objectInfo: ObjectInfo): readonly FileMention[] {
   return Object.entries(graph).flatMap(([nodeId, node]) =>
     fileInputs(node, objectInfo).flatMap((input) => {
@@ -71,7 +77,7 @@ export function fileMentions(graph: Graph, objectInfo: ObjectInfo): readonly Fil
   );
 }
 
-/** The mentions whose file was found; the others stay names for v2 to judge. */
+/** Returns the mentions whose file was found. The others stay names, which v2 checks. */
 export function resolvedMentions(
   mentions: readonly FileMention[],
   found: FoundAssets,
@@ -79,7 +85,7 @@ export function resolvedMentions(
   return mentions.filter((mention) => found.has(fileKey(mention)));
 }
 
-/** The v2 workflow: v1's graph with `core/ASSET` in place of the file names that were resolved. */
+/** Returns the v2 workflow: v1's graph with `core/ASSET` in place of the resolved file names. */
 export function withAssets(
   graph: Graph,
   mentions: readonly FileMention[],
@@ -92,8 +98,8 @@ export function withAssets(
 }
 
 /**
- * The graph v1 stores and shows: its literals as validation coerced them, but file names as the
- * client wrote them. Nodes and members validation did not see stay as they were sent.
+ * Returns the graph that v1 stores and shows: literals as validation coerced them, but file names
+ * as the client wrote them. Nodes and members that validation did not see stay unchanged.
  */
 export function applyCoercions(
   original: Graph,
@@ -103,7 +109,7 @@ export function applyCoercions(
   return runSteps(applyCoercionsSteps(original, coerced, rewritten));
 }
 
-/** The same, in steps. */
+/** Does the work of `applyCoercions` in steps. */
 export function* applyCoercionsSteps(
   original: Graph,
   coerced: Graph,
@@ -123,25 +129,28 @@ export function* applyCoercionsSteps(
   return mapMentioned(Object.fromEntries(entries), rewritten, ({ value }) => value);
 }
 
-/** Nothing was coerced, and every node has inputs, as v1 shows it. */
+/** True when no literal was coerced and every node has inputs, as v1 shows it. */
 function hasNoCoercions(coerced: Graph, original: Graph): boolean {
   if (coerced !== original && Object.keys(coerced).length > 0) return false;
   return Object.values(original).every(({ inputs }) => isJsonObject(inputs as Json | undefined));
 }
 
-/** v1's graph from the front end and whatever else it wants in saved files. */
+/** Returns v1's graph from the front end and the other members that it wants in saved files. */
 export function extraPngInfo(extraData: JsonObject): Json {
   return extraData.extra_pnginfo ?? null;
 }
 
-/** The nodes v1 runs a graph for; a class without a description is v2's to judge. */
+/** Returns the nodes for which v1 runs a graph. A class without a description is left to v2. */
 export function outputNodes(graph: Graph, objectInfo: ObjectInfo): readonly string[] {
   return Object.keys(graph).filter(
     (id) => classInfo(nodeOf(graph, id), objectInfo)?.output_node === true,
   );
 }
 
-/** `partial_execution_targets`: absent or null is no restriction; naming no output leaves nothing to run. */
+/**
+ * Reads `partial_execution_targets`. Absent or null means no restriction; a list without an output
+ * leaves nothing to run.
+ */
 export function chosenOutputs(
   outputs: readonly string[],
   targets: readonly string[] | null | undefined,
@@ -161,7 +170,10 @@ function fileInputs(node: GraphNode, objectInfo: ObjectInfo): readonly string[] 
   return fileChoosersOf(info);
 }
 
-/** Cached for each class: a class never changes, and every node needs it. */
+/**
+ * The file choosers of each class. They are cached, since a class never changes and every node
+ * needs them.
+ */
 const fileChoosers = new WeakMap<ObjectInfo[string], readonly string[]>();
 
 function fileChoosersOf(info: ObjectInfo[string]): readonly string[] {

@@ -1,6 +1,9 @@
 import { type Json, LosslessNumber } from '../protocol/json.ts';
 
-/** Common WebSocket libraries refuse frames over 1 MiB; each open-ended part gets less than that. */
+/**
+ * The limit of each part of a frame that has no other one: common WebSocket libraries refuse frames
+ * over 1 MiB.
+ */
 const PART_CHARS = 64 * 1024;
 const LIST_CHARS = 128 * 1024;
 const STATE_CHARS = 512 * 1024;
@@ -10,24 +13,24 @@ const SHORTENED_MARK = '… (shortened)';
 
 type Values = { readonly [name: string]: readonly Json[] };
 
-/** Text short enough for a frame even if every character must be escaped. */
+/** Shortens a text so that it fits into a frame even if every character must be escaped. */
 export function shortText(text: string): string {
   return shorten(text, PART_CHARS);
 }
 
-/** The first lines that fit, and a word about the rest. */
+/** Returns the first lines that fit, and a word about the rest. */
 export function shortLines(lines: readonly string[]): readonly string[] {
   const kept = takeWhileFits(lines, PART_CHARS, costOf);
   if (kept.length === lines.length) return lines;
   return [...(kept.length === 0 ? [shortText(lines[0] ?? '')] : kept), `${SHORTENED_MARK}\n`];
 }
 
-/** As many ids as fit into a frame. */
+/** Returns as many ids as fit into a frame. */
 export function shortIds(ids: readonly string[]): readonly string[] {
   return takeWhileFits(ids, LIST_CHARS, costOf);
 }
 
-/** Inputs of a node with long values shortened and, past the limit, left out. */
+/** Returns the inputs of a node with long values shortened and, past the limit, left out. */
 export function shortInputs(inputs: Values): Values {
   const entries = Object.entries(inputs).map(
     ([name, values]) => [name, values.map(shortValue)] as const,
@@ -36,7 +39,8 @@ export function shortInputs(inputs: Values): Values {
 }
 
 /**
- * The output of a node, with its texts cut only when the whole would exceed a client's frame limit.
+ * Returns the output of a node. Its texts are cut only when the whole would exceed a client's frame
+ * limit.
  */
 export function frameOutput(output: Values): Values {
   if (costOf(output, OUTPUT_CHARS) <= OUTPUT_CHARS) return output;
@@ -46,7 +50,7 @@ export function frameOutput(output: Values): Values {
   return Object.fromEntries(takeWhileFits(entries, OUTPUT_CHARS, costOf));
 }
 
-/** The newest entries that fit, in their order. */
+/** Returns the newest entries that fit, in their order. */
 export function newestThatFit<T>(items: readonly T[], size: (item: T) => number): readonly T[] {
   return takeWhileFits(items.toReversed(), STATE_CHARS, size).toReversed();
 }
@@ -56,7 +60,7 @@ function shortValue(value: Json): Json {
   return typeof value === 'string' ? shorten(value, VALUE_CHARS) : SHORTENED_MARK;
 }
 
-/** One character costs at most six when it is escaped. */
+/** Shortens a text. One character takes at most six when it is escaped. */
 function shorten(text: string, maxChars: number): string {
   return costOf(text, maxChars) <= maxChars
     ? text
@@ -76,7 +80,7 @@ function takeWhileFits<T>(
   return end < 0 ? items : items.slice(0, end);
 }
 
-/** Upper bound of the length as JSON; stops counting once it is more than the budget. */
+/** Returns an upper bound of the length as JSON. Stops counting above the budget. */
 function costOf(value: Json, budget: number): number {
   if (typeof value === 'string') return textCost(value, budget);
   if (typeof value !== 'object' || value === null) return 26;

@@ -1,9 +1,13 @@
-/** `ComfyUI_00007_.png`: v1's counter, five digits or more between underscores before the extension. */
+/**
+ * Matches a name with v1's counter, as in `ComfyUI_00007_.png`: five digits or more between
+ * underscores before the extension.
+ */
 const COUNTED = /^(?<stem>.*_)(?<count>\d{5,})(?<tail>_(?:\.[^.]*)?)$/;
 
 /**
- * The names v1 would give, in order, while the ones before are taken: its file counter continued,
- * or for a name without one ` (1)`, ` (2)` … before the extension, as its uploads do.
+ * Yields the names that v1 would give, in order, while the earlier ones are taken: v1 continues the
+ * file counter. A name without a counter gets ` (1)`, ` (2)` … before the extension, as in v1's
+ * uploads.
  */
 export function* freeNames(filename: string): Generator<string, never> {
   yield filename;
@@ -26,8 +30,9 @@ function* continuedCounter(name: {
 }
 
 /**
- * The number that v1's file counter reads in a name, behind its prefix and an underscore; 0 when there is none. A
- * longer number would lose digits, and its successor be the same number.
+ * Returns the number that v1's file counter reads in a name, behind its prefix and an underscore; 0
+ * when there is none. A longer number would lose digits, and its successor would be the same
+ * number.
  */
 export function counterIn(afterPrefix: string): number {
   return Number(/^(\d{1,15})(_|$)/.exec(afterPrefix)?.[1] ?? 0);

@@ -2,19 +2,25 @@ import type { Json } from '../protocol/json.ts';
 import type { Steps } from '../protocol/steps.ts';
 import type { Graph, GraphNode } from '../protocol/v2.ts';
 
-/** The node of that id; ids are client text and may be spelled like members of every object. */
+/**
+ * Returns the node of that id. Ids are texts of clients and may equal the names of members that
+ * every object has.
+ */
 export function nodeOf(graph: Graph, id: string): GraphNode | undefined {
   return Object.hasOwn(graph, id) ? graph[id] : undefined;
 }
 
-/** The node a link `[nodeId, slot]` comes from. */
+/** Returns the node that a link `[nodeId, slot]` comes from. */
 export function linkSource(value: Json): string | undefined {
   if (!Array.isArray(value) || value.length !== 2) return undefined;
   const [from, slot] = value as readonly Json[];
   return typeof from === 'string' && typeof slot === 'number' ? from : undefined;
 }
 
-/** Ids of the targets and of all they depend on, dependencies first, as a walk from each target meets them. */
+/**
+ * Returns the ids of the targets and of all nodes that they depend on, dependencies first, in the
+ * order of a walk from each target.
+ */
 export function dependenciesFirst(graph: Graph, targets: readonly string[]): readonly string[] {
   const done = new Set<string>();
   const seen = new Set<string>();
@@ -29,7 +35,7 @@ export function dependenciesFirst(graph: Graph, targets: readonly string[]): rea
   return [...done];
 }
 
-/** The nodes it takes values from. */
+/** Returns the nodes that a node takes values from. */
 function linkedNodes(graph: Graph, id: string): readonly string[] {
   const found: string[] = [];
   for (const value of Object.values(nodeOf(graph, id)?.inputs ?? {})) {
@@ -39,29 +45,32 @@ function linkedNodes(graph: Graph, id: string): readonly string[] {
   return found;
 }
 
-/** The part of a graph its targets need, in the graph's own order. */
+/** Returns the part of a graph that its targets need, in the graph's own order. */
 export function pruneTo(graph: Graph, targets: readonly string[]): Graph {
   const needed = new Set(dependenciesFirst(graph, targets));
   return Object.fromEntries(Object.entries(graph).filter(([id]) => needed.has(id)));
 }
 
 /**
- * Limit of the steps that find which outputs fail because of which node; graphs made to be slow get
- * less detail.
+ * The maximum number of steps to find which outputs fail because of which node. Graphs that are
+ * made to be slow get less detail.
  */
 const MAX_ATTRIBUTION_STEPS = 200_000;
 
 type Attribution = {
-  /** For each target that fails, one failing node it depends on; `undefined`: none is known. */
+  /**
+   * For each target that fails, a failing node that it depends on; `undefined`: no such node is
+   * known.
+   */
   readonly causes: ReadonlyMap<string, string | undefined>;
-  /** All nodes that it depends on. */
+  /** Returns all nodes that a target depends on. */
   readonly neededBy: (target: string) => readonly string[];
   readonly isFailing: (id: string) => boolean;
 };
 
 /**
- * Targets by the failing node they depend on; each that has a cause is named at least once, however
- * large the graph.
+ * Groups targets by the failing node that they depend on. Each target with a cause is named at
+ * least once, however large the graph.
  */
 export function* targetsByFailingNode(
   targets: Iterable<string>,
@@ -84,7 +93,7 @@ export function* targetsByFailingNode(
   return byNode;
 }
 
-/** The same by the links of a graph. */
+/** Groups targets as `targetsByFailingNode` does, by the links of a graph. */
 export function dependentOutputs(
   graph: Graph,
   targets: readonly string[],
@@ -104,8 +113,8 @@ export function dependentOutputs(
 }
 
 /**
- * The submitted node of an id: nodes that exist only while the graph runs have ids
- * `<parent>.<call>.<graph>.<n>`, and v1 clients know the parent only.
+ * Returns the submitted node of an id. Nodes that exist only while the graph runs have ids
+ * `<parent>.<call>.<graph>.<n>`, and v1 clients know only the parent.
  */
 export function displayNode(graph: Graph, id: string): string | undefined {
   let candidate = id;
@@ -117,20 +126,20 @@ export function displayNode(graph: Graph, id: string): string | undefined {
   return candidate;
 }
 
-/** The one node that no other node takes a value from, if there is exactly one. */
+/** Returns the only node from which no other node takes a value, if there is exactly one. */
 export function soleSink(graph: Graph): string | undefined {
   const used = new Set(Object.keys(graph).flatMap((id) => linkedNodes(graph, id)));
   const sinks = Object.keys(graph).filter((id) => !used.has(id));
   return sinks.length === 1 ? sinks[0] : undefined;
 }
 
-/** v1's name of a node's class; empty for a node that was not submitted. */
+/** Returns v1's name of a node's class; empty for a node that was not submitted. */
 export function classOf(graph: Graph, id: string): string {
   const display = displayNode(graph, id);
   return (display !== undefined && nodeOf(graph, display)?.class_type) || '';
 }
 
-/** Adds to the list of a key. */
+/** Adds a value to the list of a key. */
 export function addTo<K, V>(lists: Map<K, V[]>, key: K, value: V): void {
   const list = lists.get(key);
   if (list) list.push(value);

@@ -2,15 +2,15 @@ import { type Json, type JsonObject, isJsonObject, stringifyJson } from '../prot
 import type { Graph } from '../protocol/v2.ts';
 import type { Submitted } from './history.ts';
 
-/** Texts up to here stay whole; of longer ones the beginning is left. */
+/** Shorter texts stay whole; of longer ones the beginning is kept. */
 const WHOLE_CHARS = 1000;
 const START_CHARS = 100;
 const LEFT_OUT =
   'The graph of this prompt is larger than history keeps (--history-graph-limit); it is left out.';
 
 /**
- * The prompt as history shows it when graph and extra data take more than `limitBytes` as JSON:
- * the same with long texts shortened, and if that is still too much, without both.
+ * Returns the prompt as history shows it when graph and extra data take more than `limitBytes` as
+ * JSON: with long texts shortened and, if that is still too much, without both.
  */
 export function withinLimit(
   submitted: Submitted,

@@ -18,7 +18,7 @@ export type Submitted = {
 };
 
 /**
- * v1's history entry of a prompt that has ended.
+ * Returns v1's history entry of a prompt that has ended.
  * @internal
  */
 export function historyEntry(state: ProgressState, submitted: Submitted): HistoryEntry {
@@ -41,7 +41,7 @@ export function historyEntry(state: ProgressState, submitted: Submitted): Histor
 /** The texts of graph and extra data as JSON. */
 export type SubmittedTexts = { readonly graphJson: string; readonly extraDataJson: string };
 
-/** The same as the text that is stored, written in steps. */
+/** Writes the history entry as the text that is stored, in steps. */
 export function* historySteps(
   state: ProgressState,
   submitted: Submitted,
@@ -59,12 +59,12 @@ export function* historySteps(
   return `{${members.join(',')}${endOfStoredEntry(state.error)}`;
 }
 
-/** v1's 5-tuple. */
+/** Makes v1's 5-tuple. */
 function queueItem({ number, promptId, graph, extraData, targets }: Submitted): QueueItem {
   return [number, promptId, graph as Json, extraData, targets];
 }
 
-/** An item of `GET /api/history_v2`: `prompt` is an object without the graph. */
+/** Returns an item of `GET /api/history_v2`: its `prompt` is an object without the graph. */
 export function historyV2Item(row: { readonly createdAtMs: number }, entry: HistoryEntry): Json {
   const [priority, promptId, , extraData] = entry.prompt;
   const { outputs, status, meta } = entry;
@@ -79,7 +79,7 @@ export function historyV2Item(row: { readonly createdAtMs: number }, entry: Hist
   };
 }
 
-/** The value under the id in `GET /api/history_v2/{id}`. */
+/** Returns the value under the id in `GET /api/history_v2/{id}`. */
 export function historyV2Detail(entry: HistoryEntry): Json {
   const [priority, promptId, graph, extraData, targets] = entry.prompt;
   const { outputs, status, meta } = entry;
@@ -97,7 +97,7 @@ export function historyV2Detail(entry: HistoryEntry): Json {
   };
 }
 
-/** `{workflow_id}` when the front end sent its graph along. */
+/** Returns `{workflow_id}` if the front end sent its graph along. */
 export function workflowIdOf(extraData: Json): { readonly workflow_id?: string } {
   const id = at(at(at(extraData, 'extra_pnginfo'), 'workflow'), 'id');
   return typeof id === 'string' ? { workflow_id: id } : {};

@@ -4,7 +4,7 @@ import type { FileRef, HistoryEntry, StatusWord } from '../protocol/v1.ts';
 import { type Submitted, workflowIdOf } from './history.ts';
 import { listedStatus } from './status.ts';
 
-/** A prompt for `/api/jobs` and `/api/job/{id}/status`; `entry` once it has ended. */
+/** A prompt for `/api/jobs` and `/api/job/{id}/status`. It has an `entry` when it has ended. */
 export type JobView = {
   readonly submitted: Submitted;
   readonly word: StatusWord;
@@ -19,10 +19,10 @@ export type ItemView = Omit<JobView, 'submitted'> & {
   readonly submitted: Pick<Submitted, 'promptId' | 'number' | 'extraData'>;
 };
 
-/** Lists of what a node shows that are facts about files, not files. */
+/** Lists in a node's output that hold facts about files, not files. */
 const NOT_MEDIA = new Set(['animated']);
 
-/** An item of `GET /api/jobs`; what is unknown is left out. */
+/** Returns an item of `GET /api/jobs`. Unknown members are left out. */
 export function jobItem(view: ItemView): JsonObject {
   const { submitted } = view;
   const status = listedStatus(view.word);
@@ -40,7 +40,10 @@ export function jobItem(view: ItemView): JsonObject {
   });
 }
 
-/** `GET /api/jobs/{id}`: the item, its outputs and the workflow it can be loaded from again. */
+/**
+ * Returns `GET /api/jobs/{id}`: the item, its outputs, and the workflow from which it can be loaded
+ * again.
+ */
 export function jobDetail(view: JobView): JsonObject {
   const { graph, extraData } = view.submitted;
   return {
@@ -52,7 +55,10 @@ export function jobDetail(view: JobView): JsonObject {
   };
 }
 
-/** `GET /api/job/{id}/status`. `error_message` is JSON text of the error record, as the hosted API sends it. */
+/**
+ * Returns `GET /api/job/{id}/status`. `error_message` is the error record as JSON text, as the
+ * hosted API sends it.
+ */
 export function jobStatus(view: JobView): JsonObject {
   const error = endMessage(view.entry, 'execution_error');
   const updatedAt = isoTime(view.endedAtMs ?? view.startedAtMs ?? view.createdAtMs);
@@ -71,7 +77,7 @@ type Shown = FileRef & { readonly nodeId: string; readonly mediaType: string };
 
 function outputsSummary(entry: HistoryEntry | null): JsonObject {
   const files = entry ? shownFiles(entry.outputs) : [];
-  // Saved files are worth more than previews of them.
+  // A saved file is preferred to a preview.
   const preview = files.find(({ type }) => type === 'output') ?? files[0];
   return {
     outputs_count: files.length,
@@ -90,11 +96,14 @@ function shownFiles(outputs: HistoryEntry['outputs']): readonly Shown[] {
   );
 }
 
-/** The kinds of media `GET /api/jobs?output_type=` filters by. */
+/** The kinds of media by which `GET /api/jobs?output_type=` filters. */
 export const OUTPUT_TYPES = ['image', 'video', 'audio', '3d'] as const;
 export type OutputType = (typeof OUTPUT_TYPES)[number];
 
-/** The kinds of the outputs of a job, by the names of the files, else by their lists. */
+/**
+ * Returns the kinds of a job's outputs, by the names of the files, else by the names of their
+ * lists.
+ */
 export function outputTypesOf({ entry }: ItemView): ReadonlySet<string> {
   const files = entry ? shownFiles(entry.outputs) : [];
   return new Set(files.map(({ filename, mediaType }) => outputTypeOf(filename, mediaType)));

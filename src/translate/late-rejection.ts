@@ -5,8 +5,8 @@ import type { V1Refusal } from './prompt-refusal.ts';
 import { classOf } from './graph.ts';
 
 /**
- * A refusal after the prompt was accepted: it can only be shown as a failed run, on the first node
- * with an error.
+ * Returns the job error of a prompt that is refused after it was accepted: the refusal can only be
+ * shown as a failed run, on the first node with an error.
  */
 export function jobErrorOf(error: V2Error, { body }: V1Refusal, graph: Graph): JobError {
   const [nodeId] = Object.keys(body.node_errors);

@@ -12,9 +12,9 @@ import { addTo, classOf, dependentOutputs, linkSource, nodeOf } from './graph.ts
 
 /** Facts about a refused submission that only the caller knows. */
 export type MissingContext = {
-  /** Output nodes that were to be executed. */
+  /** The output nodes that were to be executed. */
   readonly outputs?: readonly string[];
-  /** Inputs whose file names were replaced, and by which asset. */
+  /** The inputs whose file names were replaced, and the asset that replaced each. */
   readonly resolvedFiles?: readonly {
     readonly nodeId: string;
     readonly input: string;
@@ -24,8 +24,9 @@ export type MissingContext = {
 };
 
 /**
- * v1's `node_errors` of a refusal, from its `details`: complete in `x_native`, passed through in
- * `node_errors` by some services, or as the contract's lists of `{field, reason}`.
+ * Returns v1's `node_errors` of a refusal, from its `details`. They are complete in `x_native`;
+ * some services pass them through in `node_errors`; else they are the contract's lists of `{field,
+ * reason}`.
  */
 export function toNodeErrors(
   { node_errors: contractErrors, x_native: native }: JsonObject,
@@ -47,7 +48,7 @@ export function toNodeErrors(
   return Object.fromEntries(entries.filter(([, node]) => node !== undefined)) as NodeErrors;
 }
 
-/** An unknown class is no matter of one node in v1: the whole prompt is refused. */
+/** Refuses the whole prompt for an unknown class, as v1 does: v1 does not assign it to one node. */
 export function unknownClass(
   value: Json | undefined,
   graph: Graph,
@@ -65,7 +66,10 @@ export function unknownClass(
   };
 }
 
-/** Assets v2 cannot find, as v1's loaders complain of missing files, at the inputs that named them. */
+/**
+ * Reports assets that v2 cannot find as v1's loaders report missing files, at the inputs that named
+ * them.
+ */
 export function missingFiles(
   details: JsonObject,
   graph: Graph,
@@ -80,7 +84,7 @@ export function missingFiles(
   return nodeErrorsOf(errorsByNode, graph, context.outputs ?? []);
 }
 
-/** A node's refusal in its own words. */
+/** The v1 error of a node that refuses its inputs itself. */
 const OWN_REFUSAL = {
   type: 'custom_validation_failed',
   message: 'Custom validation failed for node',
@@ -100,7 +104,7 @@ function missingFile({
   };
 }
 
-/** The nodes with these errors as v1 names them. */
+/** Returns the errors of the nodes in v1's form. */
 export function nodeErrorsOf(
   errorsByNode: ReadonlyMap<string, readonly NodeErrorEntry[]>,
   graph: Graph,

@@ -1,12 +1,12 @@
 type ScheduledBrownout = {
   readonly fromMs: number;
-  /** `undefined`: it has no end. */
+  /** `undefined`: the brownout has no end. */
   readonly toMs: number | undefined;
-  /** `undefined`: calls are refused. */
+  /** `undefined`: calls are refused, not delayed. */
   readonly delayMs: number | undefined;
 };
 
-/** Texts of `notification` messages: they tell people why their prompt waits. */
+/** Texts of `notification` messages. They tell users why their prompt waits. */
 export const NOTIFICATION_TEXTS = {
   waits: (promptId: string): string =>
     `Prompt ${promptId} waits: the service that runs it has no room for it right now, or your ` +

@@ -5,24 +5,27 @@ import type { Graph, Job, NodeUi, Output } from '../protocol/v2.ts';
 import { addTo, classOf, displayNode, soleSink } from './graph.ts';
 
 /**
- * v1's name of an output; `text` is the content of a text file, for clients that show texts in
- * place.
+ * v1's name of an output. `text` is the content of a text file, for clients that show texts
+ * directly.
  */
 export type KnownFile = FileRef & { readonly text?: string };
 
-/** v1 names by v2 output id. */
+/** v1's names by v2 output id. */
 export type KnownFiles = ReadonlyMap<string, KnownFile>;
 
-/** v1's list for each family of content types; it decides before v2's `type`, which calls a saved video an image. */
+/**
+ * v1's list for each family of content types. It has priority over v2's `type`, which calls a saved
+ * video an image.
+ */
 const LIST_OF_FAMILY: ReadonlyMap<string, string> = new Map([
   ['image', 'images'],
-  // The original local server lists videos as pictures that move.
+  // The original local server lists videos as animated pictures.
   ['video', 'images'],
   ['audio', 'audio'],
   ['model', '3d'],
 ]);
 
-/** The output of a node in v1's terms; `undefined` while a file in it has no v1 name yet. */
+/** Returns the output of a node in v1's form; `undefined` while a file in it has no v1 name yet. */
 export function v1OutputOf(ui: NodeUi, files: KnownFiles): NodeOutput | undefined {
   const entries: [string, readonly Json[]][] = [];
   for (const [key, items] of Object.entries(ui)) {
@@ -33,10 +36,13 @@ export function v1OutputOf(ui: NodeUi, files: KnownFiles): NodeOutput | undefine
   return Object.fromEntries(entries);
 }
 
-/** Their pictures are animated: v1 states that beside the list, v2 does not. */
+/** The classes whose pictures are animated. v1 states that beside the list; v2 does not. */
 const SAVES_ANIMATED = new Set(['SaveAnimatedWEBP', 'SaveAnimatedPNG']);
 
-/** The files of a node of this class, in v1's groups, when v2 does not send the node's output. */
+/**
+ * Returns the files of a node of this class in v1's groups, when v2 does not send the node's
+ * output.
+ */
 export function v1FilesOf(
   outputs: readonly Output[],
   files: KnownFiles,
@@ -88,7 +94,7 @@ export function v1OutputsOf(
   return shown;
 }
 
-/** The listed outputs of each node, nodes in the order of their first output. */
+/** Returns the listed outputs of each node, with the nodes in the order of their first output. */
 function byOwner(outputs: Iterable<Output>, graph: Graph): ReadonlyMap<string, readonly Output[]> {
   const owners = new Map<string, Output[]>();
   for (const output of outputs) {
@@ -113,7 +119,10 @@ export function isListed(output: Output): boolean {
   return output.x_websocket !== true;
 }
 
-/** The node an output belongs to; an upstream that forgot it means the only one that can be meant. */
+/**
+ * Returns the node that an output belongs to. An output without a node belongs to the only node
+ * that is possible.
+ */
 export function ownerOf(output: Output, graph: Graph): string {
   if (displayNode(graph, output.node_id) !== undefined) return output.node_id;
   return soleSink(graph) ?? output.node_id;

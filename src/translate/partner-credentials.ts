@@ -1,13 +1,15 @@
 import type { JsonObject } from '../protocol/json.ts';
 import { isCredentialMember } from '../protocol/url-credentials.ts';
 
-/** The members that v2's closed `extra_data` may have. */
+/** The members that v2's `extra_data` may have. The contract allows no others. */
 export type PartnerCredentials = {
   readonly api_key_comfy_org?: string;
   readonly auth_token_comfy_org?: string;
 };
 
-/** The caller's credentials for partner nodes: forwarded once, never stored. */
+/**
+ * Returns the caller's credentials for partner nodes, which are forwarded once and never stored.
+ */
 export function partnerCredentialsOf(extraData: JsonObject): PartnerCredentials {
   const key = extraData.api_key_comfy_org ?? extraData.api_key_service_org;
   const token = extraData.auth_token_comfy_org;
@@ -17,9 +19,9 @@ export function partnerCredentialsOf(extraData: JsonObject): PartnerCredentials 
   };
 }
 
-/** `extra_data` as it may be stored and shown in `/queue` and `/history`. */
+/** Returns `extra_data` as it may be stored and shown in `/queue` and `/history`. */
 export function withoutSecrets(extraData: JsonObject): JsonObject {
-  // A client may send 500,000 members: a copy is made only when it differs.
+  // A client may send 500,000 members, so a copy is made only when it differs.
   if (!Object.keys(extraData).some(isCredentialMember)) return extraData;
   return Object.fromEntries(Object.entries(extraData).filter(([key]) => !isCredentialMember(key)));
 }

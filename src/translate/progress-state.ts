@@ -7,8 +7,8 @@ import type { KnownFile, KnownFiles } from './outputs.ts';
 import type { Outcome } from './status.ts';
 
 /**
- * The inputs of the reducer, in the order in which the job consumer learns them. Stored in the
- * event log: names and kinds never change.
+ * The inputs of the reducer, in the order in which the job consumer learns them. Inputs are stored
+ * in the event log: names and kinds never change.
  */
 export type ProgressInput =
   | {
@@ -16,21 +16,21 @@ export type ProgressInput =
       readonly event: Exclude<JobEvent, { event: 'output' }>;
       readonly atMs: number;
     }
-  /** An `output` event, with the v1 name its file was given. */
+  /** An `output` event, with the v1 name that its file has got. */
   | {
       readonly kind: 'output';
       readonly output: Output & { readonly x_with_step?: boolean };
       readonly file: FileRef;
       readonly atMs: number;
     }
-  /** A poll of a job that has not ended; `files` names every one of its outputs. */
+  /** A poll of a job that has not ended. `files` names all its outputs. */
   | {
       readonly kind: 'snapshot';
       readonly job: Job;
       readonly files: KnownFiles;
       readonly atMs: number;
     }
-  /** The authoritative read of an ended job. A terminal `status` event is a hint to make it. */
+  /** The final read of an ended job. A terminal `status` event is a hint to make this read. */
   | {
       readonly kind: 'settled';
       readonly job: Job;
@@ -39,14 +39,14 @@ export type ProgressInput =
     }
   /** The job is gone, and its end is unknown. */
   | { readonly kind: 'lost'; readonly reason: string; readonly atMs: number }
-  /** It was deleted from the queue. */
+  /** The job was deleted from the queue. */
   | { readonly kind: 'cancelled-before-start'; readonly atMs: number }
   /** Time has passed; see `idleDueMs`. */
   | { readonly kind: 'idle'; readonly atMs: number };
 
 /**
- * A result, which no socket may miss; a preview that a node sends itself; or the preview of a
- * sampler, which depends on settings.
+ * `result`: the picture is a result, which no socket may miss. `own`: a preview that a node sends
+ * itself. `sampler`: the preview of a sampler, which depends on settings.
  */
 export type PictureKind = 'result' | 'own' | 'sampler';
 
@@ -59,32 +59,37 @@ type PictureOfNode = {
 /** A picture of a node. */
 export type Picture = PictureOfNode & { readonly mime: PreviewMime; readonly bytes: Uint8Array };
 
-/** The same, or one that has to be fetched. */
+/** A picture of a node, or one that has to be fetched. */
 export type PictureEffect =
   | Picture
   | (PictureOfNode & { readonly assetId: string; readonly contentType: string });
 
-/** The message of that type. */
+/** The v1 message of that type. */
 export type MessageOf<T extends V1Message['type']> = Extract<V1Message, { type: T }>;
 
-/** The classes of the nodes that a `progress_state` names, by node: only hosted sockets are told. */
+/**
+ * The classes of the nodes that a `progress_state` names, by node. Only hosted sockets get them.
+ */
 export type ClassTypes = ReadonlyMap<string, string>;
 
-/** One frame of a prompt, whose picture, if it has one, is given as `P`. */
+/** One frame of a prompt. `P` is the type of its picture, if it has one. */
 export type FrameOf<P> =
   | {
       readonly kind: 'json';
       readonly message: V1Message;
       /**
-       * `exception_type` for clients of the hosted service; the message has the node's own word.
+       * The `exception_type` for clients of the hosted service. The message has the node's own
+       * class.
        */
       readonly documented?: DocumentedException;
       readonly classTypes?: ClassTypes;
     }
-  /** v1 sends a type 4 picture between the two messages, a type 1 picture after them. */
+  /**
+   * A step. v1 sends a type 4 picture between the two messages, and a type 1 picture after them.
+   */
   | {
       readonly kind: 'step';
-      /** Absent while that of a large graph is held back. */
+      /** Absent while the `progress_state` of a large graph is delayed. */
       readonly state?: MessageOf<'progress_state'>;
       readonly classTypes?: ClassTypes;
       readonly progress: MessageOf<'progress'>;
@@ -97,7 +102,7 @@ export type FrameOf<P> =
 /** One thing to send; effects are sent in order. */
 export type ProgressEffect =
   | FrameOf<PictureEffect>
-  /** Always the last: write history, send `queue_remaining`, then send `closing`. */
+  /** Always the last effect: write the history, send `queue_remaining`, then send `closing`. */
   | { readonly kind: 'end'; readonly outcome: Outcome; readonly closing: MessageOf<'executing'> };
 
 /** The state of a node in v1's `progress_state`. */
@@ -105,28 +110,28 @@ export type NodeRun = {
   readonly value: number;
   readonly max: number;
   readonly state: 'running' | 'finished';
-  /** It has reported a step; the first may equal v1's initial one. */
+  /** True when the node has reported a step. The first step may equal v1's initial one. */
   readonly hasReported: boolean;
-  /** `null`: its start was not reported. */
+  /** `null`: the start of the node was not reported. */
   readonly startedAtMs: number | null;
-  /** `null`: it runs. */
+  /** `null`: the node is running. */
   readonly endedAtMs: number | null;
 };
 
 /**
  * The progress of one prompt from `execution_start` to its end. The members of a state never
- * change, but its collections are passed on to the next state and grow, so that an input costs the
- * same however many nodes there are. Only the newest state may be reduced.
+ * change, but its collections are passed on to the next state and grow, so that the cost of an
+ * input does not depend on the number of nodes. Only the newest state may be reduced.
  */
 export type ProgressState = {
   readonly phase: 'new' | 'started' | 'ended';
   readonly promptId: string;
   readonly graph: Graph;
-  /** The upstream reports each node itself; nothing is derived from progress any more. */
+  /** True when the upstream reports each node itself: nothing is derived from progress any more. */
   readonly isExact: boolean;
   readonly cachedNodes: readonly string[] | null;
   readonly cachedSent: boolean;
-  /** The node `executing` named last. */
+  /** The node that the last `executing` message named. */
   readonly current: string | null;
   readonly runs: Map<string, NodeRun>;
   /** The classes of the nodes that have begun. */
@@ -134,21 +139,21 @@ export type ProgressState = {
   /** When `progress_state` was sent last, and whether it has changed since. */
   readonly stateSentAtMs: number;
   readonly hasStateChanged: boolean;
-  /** Finished by computing; nodes taken from the cache are not among them. */
+  /** The nodes that have been computed. Nodes from the cache are not among them. */
   readonly executed: string[];
   readonly files: Map<string, KnownFile>;
   readonly outputs: Map<string, Output>;
-  /** The listed ones by the node that shows them. */
+  /** The listed outputs, by the node that shows them. */
   readonly outputsOf: Map<string, Output[]>;
   /** Nodes whose output names files that have no v1 name yet. */
   readonly unnamedUi: Map<string, NodeUi>;
-  /** Nodes with files that were not sent yet, and since when. */
+  /** The nodes with files that were not sent yet, and the time since when. */
   readonly unsentFiles: Map<string, number>;
   /** The last `executed` output of each node. */
   readonly sentOutputs: Map<string, NodeOutput | null>;
   /** A picture that belongs to the next step of its node. */
   readonly pendingPicture: { readonly picture: PictureEffect; readonly sinceMs: number } | null;
-  /** The messages in history: start, cached, one end. */
+  /** The messages in history: the start, the cached nodes, and one end. */
   readonly messages: readonly HistoryMessage[];
   readonly outcome: Outcome | null;
   readonly error: JobError | null;
@@ -190,14 +195,14 @@ export function initialProgress({
 }
 
 /**
- * True when some part of the run was reported: the difference between v1's `preparing` and
+ * True when some part of the run was reported. This is the difference between v1's `preparing` and
  * `executing`.
  */
 export function hasEvidence(state: ProgressState): boolean {
   return state.runs.size > 0 || state.outputs.size > 0;
 }
 
-/** The message as the hosted service sends it: each node has its `class_type` too. */
+/** Returns the message as the hosted service sends it: each node has its `class_type` as well. */
 export function withClassTypes(
   message: MessageOf<'progress_state'>,
   classTypes: ClassTypes,

@@ -26,15 +26,15 @@ import {
 import type { ProgressEffect, ProgressInput, ProgressState } from './progress-state.ts';
 import { v1OutputOf } from './outputs.ts';
 
-/** How long a picture waits for its step, and the files of a node for more files. */
+/** How long a picture waits for its step, and how long a node with files waits for more files. */
 const MAX_WAIT_MS = { heldPicture: 250, leftNode: 250, currentNode: 750 } as const;
 
 type PlainEvent = Extract<ProgressInput, { kind: 'event' }>['event'];
 
 /**
- * Translates one job into v1 messages. If the upstream reports each node (`x_node`), that is used
- * exactly; else the nodes are derived from progress and outputs. Duplicates, gaps and polls in
- * place of a stream make no difference. After the end nothing is emitted.
+ * Translates the events of one job into v1 messages. If the upstream reports each node (`x_node`),
+ * these reports are used; else nodes are derived from progress and outputs. Duplicates, gaps and
+ * polls in place of a stream make no difference. After the end no message is emitted.
  */
 export function reduceProgress(
   state: ProgressState,
@@ -70,7 +70,7 @@ function apply(update: ProgressUpdate, input: ProgressInput): void {
     case 'snapshot':
       return applySnapshot(update, input);
     case 'settled':
-      // The job has not ended: the hint was wrong, the run goes on.
+      // The job has not ended: the hint was wrong, and the run goes on.
       if (!IS_TERMINAL[input.job.status]) return applySnapshot(update, input);
       return finishWithJob(update, input);
     case 'lost':
@@ -102,7 +102,7 @@ function applyEvent(update: ProgressUpdate, event: PlainEvent): void {
   }
 }
 
-/** A terminal status emits nothing: v1's last frames need the job itself. */
+/** Applies a status. A terminal one emits nothing, since v1's last frames need the job itself. */
 function applyStatus(
   update: ProgressUpdate,
   status: Job['status'],
@@ -127,13 +127,18 @@ function applyProgress(update: ProgressUpdate, progress: Progress): void {
   emitStep(update, target, { value: Math.min(Math.max(value, 0), max), max });
 }
 
-/** One self-hosted upstream answers polls with zeros, whatever the job does. */
+/**
+ * True for a placeholder: one self-hosted upstream answers polls with zeros, whatever the job does.
+ */
 function isStub(progress: Progress): boolean {
   const content = progress.current_node ?? progress.step ?? null;
   return progress.value === 0 && progress.nodes_total === 0 && content === null;
 }
 
-/** Derived: the node before is finished. A finished node does not run again: polls may be stale. */
+/**
+ * For derived progress: the previous node is finished. A finished node does not run again, since
+ * polls may be stale.
+ */
 function moveTo(update: ProgressUpdate, nodeId: string): void {
   const { state } = update;
   if (state.runs.has(nodeId) || displayNode(state.graph, nodeId) === undefined) return;
@@ -158,7 +163,7 @@ function applyPreview(
   preview: Extract<JobEvent, { event: 'preview' }>['data'],
 ): void {
   const mime = sniffPreview(preview.bytes);
-  // v1 has no type for other formats.
+  // v1 has no type for pictures of other formats.
   if (mime === undefined) return;
   const nodeId = runningNodeFor(update, preview.node_id);
   if (nodeId === undefined) return;
@@ -169,8 +174,8 @@ function applyPreview(
 }
 
 /**
- * The running node that gets the picture. Type 1 frames have no node id: the last `executing` owns
- * them.
+ * Returns the running node that gets the picture. Type 1 frames have no node id: they belong to the
+ * node of the last `executing`.
  */
 function runningNodeFor(update: ProgressUpdate, nodeId: string): string | undefined {
   const { state } = update;
@@ -223,7 +228,7 @@ function applyIdle(update: ProgressUpdate): void {
   }
 }
 
-/** A clock that was set back must not repeat the wait. */
+/** True when the wait is over. A clock that was set back must not repeat it. */
 function hasWaited({ atMs }: ProgressUpdate, sinceMs: number, maxWaitMs: number): boolean {
   return atMs < sinceMs || atMs - sinceMs >= maxWaitMs;
 }

@@ -7,19 +7,19 @@ import type { Graph } from '../protocol/v2.ts';
 import { classOf } from './graph.ts';
 import { type MissingContext, missingFiles, toNodeErrors, unknownClass } from './node-errors.ts';
 
-/** A v1 answer to what v2 refused. */
+/** A v1 answer to a refusal of v2. */
 export type V1Refusal = {
   readonly status: number;
   readonly body: PromptRefusal;
   readonly retryAfterSeconds?: number;
 };
 
-/** v2's generic answer does not describe the fault, so this text does not either. */
+/** The message of a fault that v2's generic answer does not describe. */
 const UPSTREAM_FAILED = 'The job service failed. Please try again.';
 
 /**
- * Answer of `POST /prompt` when v2 refuses the job. `context` names facts that only the caller
- * knows.
+ * Returns the answer of `POST /prompt` when v2 refuses the job. `context` has facts that only the
+ * caller knows.
  */
 export function toPromptRefusal(
   error: V2Error,
@@ -46,7 +46,9 @@ export function toPromptRefusal(
   return withRetryAfter({ status, body: { error: stated ?? ownError, node_errors } }, error);
 }
 
-/** Messages of the engine about a whole prompt: one server passes on its message, and not its type. */
+/**
+ * Messages of the engine about a whole prompt: one server passes on the message but not its type.
+ */
 const KNOWN_MESSAGES: readonly (readonly [RegExp, string])[] = [
   [/^Prompt has no outputs$/, 'prompt_no_outputs'],
   [/^Cannot execute because /, 'invalid_prompt'],
@@ -64,13 +66,13 @@ function knownMessage(error: V2Error, graph: Graph): PromptRefusal['error'] | un
   return { type: found[1], message, details, extra_info: {} };
 }
 
-/** The job service could not be reached, so that nothing was submitted: it may be tried again. */
+/** The job service could not be reached, so nothing was submitted: the client may try again. */
 export function unreachableUpstream(): V1Refusal {
   const message = 'The job service cannot be reached right now. Nothing was submitted.';
   return { ...refusal('upstream_unavailable', message), status: 502 };
 }
 
-/** This process came too late to take it. */
+/** Another process took the prompt over before this one had recorded it. */
 export function serverStalled(): V1Refusal {
   const message =
     'This server did not respond for too long. Nothing was submitted, please try again.';
@@ -78,8 +80,8 @@ export function serverStalled(): V1Refusal {
 }
 
 /**
- * The outcome is unknown. A search for the job runs in the background; its result is shown under
- * `promptId`.
+ * The outcome is unknown. A search for the job runs in the background, and its result is shown
+ * under `promptId`.
  */
 export function submitUnknown(error: V2Error, promptId: string): V1Refusal {
   const message =
@@ -91,8 +93,8 @@ export function submitUnknown(error: V2Error, promptId: string): V1Refusal {
 }
 
 /**
- * Outputs without errors: v1 runs them and reports the others. A refusal that names no node applies
- * to all outputs.
+ * Returns the outputs without errors: v1 runs them and reports the others. A refusal that names no
+ * node applies to all outputs.
  */
 export function goodOutputs(nodeErrors: NodeErrors, outputs: readonly string[]): readonly string[] {
   const failed = Object.entries(nodeErrors);
@@ -101,7 +103,7 @@ export function goodOutputs(nodeErrors: NodeErrors, outputs: readonly string[]):
   return outputs.filter((id) => !bad.has(id));
 }
 
-/** Refuses what is no API-format graph; the original answers 500 to most of it. */
+/** Refuses a graph that is not in the API format. The original answers 500 to most of these. */
 export function refuseShape(graph: JsonObject): V1Refusal | undefined {
   if (Array.isArray(graph.nodes) || Array.isArray(graph.links)) {
     return refusal(
@@ -141,7 +143,9 @@ function v1AnswerOf(error: V2Error): { readonly status: number; readonly type: s
 
 const MAY_BE_ABOUT_SUBSCRIPTION: ReadonlySet<number> = new Set([402, 403, 429]);
 
-/** By its code when that is specific, otherwise by its text. */
+/**
+ * True when an error is about a subscription: by its code when that is specific, else by its text.
+ */
 function isAboutSubscription({ status, code, message }: V2Error): boolean {
   if (!MAY_BE_ABOUT_SUBSCRIPTION.has(status)) return false;
   if (code === 'forbidden') return /subscription/i.test(message);
@@ -158,7 +162,7 @@ export function isCapacityRefusal({ status, code }: V2Error): boolean {
   return status === 429 && errorCodeOf(code)?.lacksCapacity === true;
 }
 
-/** Status of a refusal whose code v1 does not know. */
+/** Returns the status of a refusal whose code v1 does not know. */
 function statusOf(status: number): number {
   if (status === 429) return 503;
   if (status === 409 || status < 400) return 500;
@@ -166,7 +170,7 @@ function statusOf(status: number): number {
   return status === 422 || status === 413 ? 400 : status;
 }
 
-/** The message of a refusal; it does not describe the inside of the service. */
+/** Returns the message of a refusal. It does not describe the inside of the service. */
 export function messageOf({ code, status, message }: V2Error): string {
   return code === 'upstream_error' && status >= 500 ? UPSTREAM_FAILED : message;
 }
@@ -181,7 +185,10 @@ function nativeError(value: Json | undefined): PromptRefusal['error'] | undefine
   };
 }
 
-/** v1 joins the errors of the output nodes themselves; a fault further up leaves the text empty. */
+/**
+ * Joins the errors of the output nodes themselves, as v1 does. A fault in another node leaves the
+ * text empty.
+ */
 function outputNodeErrors(nodeErrors: NodeErrors, outputs: readonly string[]): string {
   const ownError = outputs.flatMap((id) =>
     Object.hasOwn(nodeErrors, id) ? (nodeErrors[id]?.errors ?? []) : [],

@@ -5,10 +5,13 @@ import { isFinal } from './exception-types.ts';
 /** How a prompt ended. `lost`: its job is gone, and its end is unknown. */
 export type Outcome = 'succeeded' | 'failed' | 'canceled' | 'lost';
 
-/** The words of `/api/jobs`. */
+/** The status words of `/api/jobs`. */
 export type ListedStatus = 'pending' | 'in_progress' | 'completed' | 'failed' | 'cancelled';
 
-/** The word of `/api/job/{id}/status` for a v2 status when nothing else is known, in v2's order, and for an outcome. */
+/**
+ * The word of `/api/job/{id}/status` for each v2 status, in v2's order, and for each outcome, when
+ * nothing more is known.
+ */
 const PLAIN_WORD = {
   queued: 'queued_waiting',
   running: 'preparing',
@@ -20,7 +23,7 @@ const PLAIN_WORD = {
   lost: 'lost',
 } as const satisfies Record<JobStatus | Outcome, StatusWord>;
 
-/** `/api/jobs` status of each status word; the words of `StatusWord` in its order. */
+/** The `/api/jobs` status of each `StatusWord`, in their order. */
 const LISTED = {
   success: 'completed',
   error: 'failed',
@@ -34,17 +37,17 @@ const LISTED = {
   cancel_requested: 'cancelled',
 } as const satisfies Record<StatusWord, ListedStatus>;
 
-/** Facts about a prompt that has not ended. */
+/** The facts about a prompt that has not ended. */
 export type LiveFacts = {
-  /** Absent while the submission is in flight or its answer is unknown. */
+  /** Absent while the prompt is being submitted, or while the answer is unknown. */
   readonly status?: JobStatus | undefined;
-  /** A node, step, preview or output was seen. */
+  /** True when a node, step, preview or output was seen. */
   readonly hasEvidence?: boolean;
-  /** The client asked for the end; v2 may not have confirmed it yet. */
+  /** True when the client asked for the end. v2 may not have confirmed it yet. */
   readonly cancelRequested?: boolean;
 };
 
-/** The status word of a prompt without a history entry. */
+/** Returns the status word of a prompt without a history entry. */
 export function liveWord({ status, hasEvidence, cancelRequested }: LiveFacts): StatusWord {
   if (status === undefined) return cancelRequested ? 'cancel_requested' : 'submitted';
   const isOpen = status === 'queued' || status === 'running';
@@ -52,19 +55,25 @@ export function liveWord({ status, hasEvidence, cancelRequested }: LiveFacts): S
   return status === 'running' && hasEvidence ? 'executing' : PLAIN_WORD[status];
 }
 
-/** The last status word of a prompt; a failure that a repetition would not change has its own. */
+/**
+ * Returns the last status word of a prompt. A failure that a repetition would not change has a word
+ * of its own.
+ */
 export function endWord(outcome: Outcome, errorCode?: string): StatusWord {
   if (outcome === 'failed' && errorCode !== undefined && isFinal(errorCode))
     return 'non_retryable_error';
   return PLAIN_WORD[outcome];
 }
 
-/** `status_str` of the history entry. v1 has two words only; its messages show an interruption. */
+/**
+ * Returns `status_str` of the history entry. v1 has only two words for it; its messages show an
+ * interruption.
+ */
 export function historyStatus(outcome: Outcome): HistoryEntry['status']['status_str'] {
   return outcome === 'succeeded' ? 'success' : 'error';
 }
 
-/** `status` in `/api/jobs` and `/api/jobs/{id}`. */
+/** Returns `status` in `/api/jobs` and `/api/jobs/{id}`. */
 export function listedStatus(word: StatusWord): ListedStatus {
   return LISTED[word];
 }

@@ -18,14 +18,17 @@ import { withVideoList } from './outputs.ts';
 export type ResultForm = keyof ReturnType<typeof exceptionTypes>;
 
 /**
- * Entries are stored with the own word where v1 has it, and with the documented one as their last
- * member, which no client is shown.
+ * Entries are stored with the node's own class where v1 has `exception_type`, and with the
+ * documented name as their last member. No client is shown that member.
  */
 const MEMBER_NAME = 'documented_exception_type';
 const DOCUMENTED_MEMBER = new RegExp(`,"${MEMBER_NAME}":"(\\w+)"\\}$`);
 const DOCUMENTED_MEMBER_CHARS = 100;
 
-/** The last member of the stored entry of a prompt that failed, and the brace that closes the entry. */
+/**
+ * Returns the end of the stored entry of a prompt: the last member if the prompt failed, and the
+ * closing brace.
+ */
 export function endOfStoredEntry(error: JobError | null): string {
   return error === null ? '}' : `,"${MEMBER_NAME}":"${exceptionTypes(error).documented}"}`;
 }
@@ -76,7 +79,7 @@ function inDocumentedWord(message: Json, documented: DocumentedException | undef
   return [type, { ...data, exception_type: documented ?? documentedOf(data) }];
 }
 
-/** Entries of earlier versions have one name only. */
+/** Returns the documented name. Entries of earlier versions have one name only. */
 function documentedOf(data: JsonObject): DocumentedException {
   const { exception_type: own, exception_message: message, node_type: classType } = data;
   return exceptionTypes({

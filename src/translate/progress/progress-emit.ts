@@ -11,7 +11,7 @@ import type {
   ProgressState,
 } from '../progress-state.ts';
 
-/** One input being reduced: the next state, and what is to be sent. */
+/** One input that is being reduced: the next state, and the effects. */
 export type ProgressUpdate = {
   readonly state: { -readonly [K in keyof ProgressState]: ProgressState[K] };
   readonly effects: ProgressEffect[];
@@ -20,7 +20,7 @@ export type ProgressUpdate = {
 
 const FIRST_STEP = { value: 0, max: 1, state: 'running', hasReported: false } as const;
 
-/** `execution_start`, once. */
+/** Emits `execution_start`, once. */
 export function startPrompt(update: ProgressUpdate): void {
   const { state, atMs } = update;
   if (state.phase !== 'new') return;
@@ -33,7 +33,7 @@ export function startPrompt(update: ProgressUpdate): void {
 }
 
 /**
- * `execution_cached`: once, always second, and sent even when it names no node. It waits until the
+ * Emits `execution_cached` once, always second, even when it names no node. It waits until the
  * upstream has named the cached nodes, or has shown that it will not.
  */
 export function emitCached(update: ProgressUpdate): void {
@@ -46,7 +46,7 @@ export function emitCached(update: ProgressUpdate): void {
   emitForHistory(update, { type: 'execution_cached', data });
 }
 
-/** v1 starts a node once: first its `progress_state`, then `executing`. */
+/** Starts a node, once as in v1: first its `progress_state`, then `executing`. */
 export function startNode(update: ProgressUpdate, nodeId: string): void {
   const { state } = update;
   const display = displayNode(state.graph, nodeId);
@@ -57,7 +57,7 @@ export function startNode(update: ProgressUpdate, nodeId: string): void {
   emitExecuting(update, nodeId);
 }
 
-/** Makes this the running node of v1 clients. */
+/** Makes this node the running node of v1 clients. */
 function emitExecuting(update: ProgressUpdate, nodeId: string): void {
   const { state } = update;
   emitPendingPicture(update);
@@ -70,7 +70,7 @@ function emitExecuting(update: ProgressUpdate, nodeId: string): void {
   emit(update, { type: 'executing', data });
 }
 
-/** `progress_state` and `progress` of a running node, with the picture of this step. */
+/** Emits `progress_state` and `progress` of a running node, with the picture of this step. */
 export function emitStep(
   update: ProgressUpdate,
   nodeId: string,
@@ -99,7 +99,7 @@ export function emitStep(
   });
 }
 
-/** The node is finished: v1 fills its bar, whatever its steps were. */
+/** Marks the node as finished: v1 fills its bar, whatever its steps were. */
 export function markFinished(update: ProgressUpdate, nodeId: string): void {
   const { state, atMs } = update;
   const known = state.runs.get(nodeId);
@@ -111,8 +111,9 @@ export function markFinished(update: ProgressUpdate, nodeId: string): void {
 }
 
 /**
- * `progress_state` names every started node. Sent at every change, it would cost the square of the
- * nodes; for a large graph it is sent at intervals, and before the prompt's end.
+ * Emits `progress_state`, which names every started node. To send it at every change would cost the
+ * square of the number of nodes. For a large graph it is sent at intervals, and before the end of
+ * the prompt.
  */
 function emitState(update: ProgressUpdate): void {
   update.state.hasStateChanged = true;
@@ -124,7 +125,7 @@ export function emitStateIfDue(update: ProgressUpdate): void {
   if (isStateDue(update.state, update.atMs)) emitPendingState(update);
 }
 
-/** Emits it in any case: the end comes next. */
+/** Emits a delayed `progress_state` in any case, because the end comes next. */
 export function emitPendingState(update: ProgressUpdate): void {
   const { state, effects } = update;
   if (!state.hasStateChanged) return;
@@ -137,7 +138,9 @@ function takeState({ state, atMs }: ProgressUpdate): MessageOf<'progress_state'>
   return progressStateMessage(state);
 }
 
-/** `executed` with all outputs of the node so far; `null` for a cached node without outputs. */
+/**
+ * Emits `executed` with all outputs of the node so far; `null` for a cached node without outputs.
+ */
 export function emitExecuted(
   update: ProgressUpdate,
   nodeId: string,
@@ -158,8 +161,8 @@ export function emitExecuted(
 }
 
 /**
- * Emits the picture now, or keeps it for its step. Type 1 frames have no node id, so a result first
- * makes its node the running one.
+ * Emits the picture now, or keeps it for its step. Type 1 frames have no node id, so the node of a
+ * result becomes the running one first.
  */
 export function emitPicture(
   update: ProgressUpdate,
@@ -173,7 +176,7 @@ export function emitPicture(
   else update.state.pendingPicture = { picture, sinceMs: update.atMs };
 }
 
-/** The picture of an output that only sockets get. */
+/** Returns the picture of an output that only sockets get. */
 export function resultPicture(update: ProgressUpdate, output: Output): PictureEffect {
   return {
     nodeId: output.node_id,
@@ -196,7 +199,7 @@ function emit(update: ProgressUpdate, message: V1Message): void {
   update.effects.push({ kind: 'json', message });
 }
 
-/** Emits the message and keeps it: history shows the payload that the sockets got. */
+/** Emits the message and keeps it, since history shows the payload that the sockets got. */
 export function emitForHistory(
   update: ProgressUpdate,
   message: V1Message,
@@ -206,22 +209,22 @@ export function emitForHistory(
   update.state.messages = [...update.state.messages, [message.type, message.data]];
 }
 
-/** Emits the output of a node, unless the same was emitted before. */
+/** Emits the output of a node, unless the same output was emitted before. */
 export function emitIfChanged(update: ProgressUpdate, nodeId: string, output: NodeOutput): void {
   const sent = update.state.sentOutputs.get(nodeId);
   if (sent === undefined || !isSameJson(sent, output)) emitExecuted(update, nodeId, output);
 }
 
-/** The id of the node in the graph that the client sent. */
+/** Returns the id of the node in the graph that the client sent. */
 export function displayIdOf(update: ProgressUpdate, nodeId: string): string {
   return displayNode(update.state.graph, nodeId) ?? nodeId;
 }
 
-/**
- * From this many started nodes on, `progress_state` is sent at intervals and not at every change.
- */
+/** From this many started nodes on, `progress_state` is sent at intervals, not at every change. */
 const LARGE_GRAPH_NODES = 100;
-/** At most twenty a second: at some 190 bytes a node, a prompt stays below 2 MB a second. */
+/**
+ * At most twenty messages a second: with some 190 bytes a node, a prompt stays below 2 MB a second.
+ */
 const STATE_INTERVAL_MS = { min: 50, perNode: 0.1, max: 250 } as const;
 
 /** Milliseconds between two `progress_state` messages; 0: no limit. */
@@ -240,7 +243,7 @@ function isStateDue({ runs, stateSentAtMs }: ProgressState, atMs: number): boole
   return atMs < stateSentAtMs || atMs - stateSentAtMs >= stateIntervalMs(runs.size);
 }
 
-/** `progress_state` lists all started nodes; of a huge graph, the newest. */
+/** Returns `progress_state`, which lists all started nodes; of a huge graph, only the newest. */
 function progressStateMessage(state: ProgressState): MessageOf<'progress_state'> {
   const { promptId, runs } = state;
   const shown = newestThatFit([...runs], ([id]) => 4 * id.length + promptId.length + 160);

@@ -47,15 +47,18 @@ export function finishWithJob(
   return endLost(update, 'its record has expired');
 }
 
-/** The job ended in an unknown way: v1 has a status word for it, and clients need an error. */
+/**
+ * Ends a prompt whose job ended in an unknown way. v1 has a status word for this, and clients need
+ * an error.
+ */
 export function endLost(update: ProgressUpdate, reason: string): void {
   const error = { code: 'lost', message: `job lost: ${reason}`, x_exception_type: 'ServiceError' };
   endWithError(update, 'lost', error);
 }
 
 /**
- * Interrupted, or deleted from the queue. In the latter case the original sends nothing and waiting
- * clients hang; Holdover sends the interruption and the end, without a start.
+ * Ends a prompt that was interrupted or deleted from the queue. After a deletion the original sends
+ * nothing, and waiting clients hang; Holdover sends the interruption and the end, without a start.
  */
 export function endCanceled(update: ProgressUpdate): void {
   const { state, atMs } = update;
@@ -104,7 +107,10 @@ function closeProgress(update: ProgressUpdate, outcome: Outcome): void {
   update.effects.push({ kind: 'end', outcome, closing });
 }
 
-/** Keys in v1's order. `current_outputs` names all nodes of the prompt, cached or not. */
+/**
+ * Makes the error message, with its keys in v1's order. `current_outputs` names all nodes of the
+ * prompt, cached or not.
+ */
 function errorMessage(update: ProgressUpdate, error: JobError, exceptionType: string): V1Message {
   const { state, atMs } = update;
   const nodeId = displayIdOf(update, error.node_id ?? state.current ?? '');
@@ -125,7 +131,9 @@ function errorMessage(update: ProgressUpdate, error: JobError, exceptionType: st
   };
 }
 
-/** As submitted: only the upstream knows the values of linked inputs. */
+/**
+ * Returns the inputs as they were submitted: only the upstream knows the values of linked inputs.
+ */
 function literalInputs(
   update: ProgressUpdate,
   nodeId: string,
@@ -136,8 +144,8 @@ function literalInputs(
 }
 
 /**
- * Socket images are results: the ones missed by the stream are sent before the end, on their own
- * node.
+ * Emits the socket images that the stream has missed, each on its own node. They are results, so
+ * they come before the end.
  */
 function emitMissedPictures(update: ProgressUpdate, outputs: Job['outputs']): void {
   const { state } = update;

@@ -10,7 +10,7 @@ import {
   emitCached,
 } from './progress-emit.ts';
 
-/** Records an output; a node with files that were not sent yet becomes dirty. */
+/** Records an output. A node with files that were not sent yet is marked for sending. */
 export function recordOutput(update: ProgressUpdate, output: Output): 'new' | 'known' {
   const { state, atMs } = update;
   if (state.outputs.has(output.id)) return 'known';
@@ -23,8 +23,8 @@ export function recordOutput(update: ProgressUpdate, output: Output): 'new' | 'k
 }
 
 /**
- * The upstream reports that a node is finished. `ui` absent: it reports no output, and none is
- * sent. A node whose files have no names yet is sent as soon as they do.
+ * Finishes a node that the upstream reports as finished. `ui` absent: the node has no output, and
+ * none is sent. A node whose files have no names yet is sent as soon as they have.
  */
 export function finishNode(
   update: ProgressUpdate,
@@ -40,12 +40,12 @@ export function finishNode(
   markFinished(update, nodeId);
 }
 
-/** Emits nodes whose files have names by now. */
+/** Emits the nodes whose files have got their names. */
 export function emitNamedUi(update: ProgressUpdate): void {
   for (const [nodeId, ui] of update.state.unnamedUi) emitUi(update, nodeId, ui);
 }
 
-/** Derived: emits all files of a node so far; repeated when more of them come. */
+/** For derived progress: emits all files of a node so far. Repeated when more files come. */
 export function emitFiles(update: ProgressUpdate, nodeId: string): void {
   const { state } = update;
   if (!state.unsentFiles.has(nodeId)) return;
@@ -53,7 +53,7 @@ export function emitFiles(update: ProgressUpdate, nodeId: string): void {
   emitExecuted(update, nodeId, v1FilesOf(own, state.files, classOf(state.graph, nodeId)));
 }
 
-/** Derived: another node runs, so the one before is finished. */
+/** For derived progress: another node runs, so the previous one is finished. */
 export function finishCurrent(update: ProgressUpdate): void {
   const { current, pendingPicture: held } = update.state;
   if (current === null) return;
@@ -64,7 +64,7 @@ export function finishCurrent(update: ProgressUpdate): void {
 
 function emitUi(update: ProgressUpdate, nodeId: string, ui: NodeUi): void {
   const output = v1OutputOf(ui, update.state.files);
-  // The files may have been sent already, when the events before this one were lost.
+  // The files may have been sent already, when earlier events were lost.
   if (output) return emitIfChanged(update, nodeId, output);
   update.state.unnamedUi.set(nodeId, ui);
 }
