@@ -1,11 +1,11 @@
 import { type Json, type JsonObject, isJsonObject } from './json.ts';
 
-/** True for an object in the place of a file: an `AssetRef`, whose info may be anything. */
+/** True for an object in the place of a file: an `AssetRef` with any content in `info`. */
 export function isAssetRef(value: Json): boolean {
   return isJsonObject(value) && value['__type'] === 'core/ASSET';
 }
 
-/** A text in the info of a reference. */
+/** Returns a text in the `info` of a reference. */
 export function assetRefText(ref: Json, name: 'id' | 'hash' | 'file_path'): string | undefined {
   const info = isAssetRef(ref) ? (ref as JsonObject)['info'] : undefined;
   const text = isJsonObject(info) ? info[name] : undefined;
@@ -24,7 +24,7 @@ export function findAssetRefs(value: Json, found: JsonObject[]): number {
   return values;
 }
 
-/** The value with others in place of its references. */
+/** Returns the value with its references replaced. */
 export function mapAssetRefs(value: Json, change: (ref: JsonObject) => Json): Json {
   if (Array.isArray(value))
     return (value as readonly Json[]).map((item) => mapAssetRefs(item, change));

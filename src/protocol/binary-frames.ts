@@ -10,12 +10,12 @@ const FORMAT_TAG = { 'image/jpeg': 1, 'image/png': 2 } as const;
 /** The picture types v1 has a tag for. */
 export type PreviewMime = keyof typeof FORMAT_TAG;
 
-/** JSON part of a type 4 frame. */
+/** The JSON part of a type 4 frame. */
 export type PreviewMetadata = NodeIds & { readonly image_type: PreviewMime };
 
 /**
- * Detects the format by the bytes: clients decode by the tag, so it must match the bytes, not a
- * label.
+ * Detects the format by the bytes. Clients decode by the tag, so the tag must match the bytes, not
+ * a label.
  */
 export function sniffPreview(image: Uint8Array): PreviewMime | undefined {
   if (image[0] === 0xff && image[1] === 0xd8 && image[2] === 0xff) return 'image/jpeg';
@@ -36,7 +36,10 @@ export function textFrame(nodeId: string, text: string): Buffer {
   return Buffer.concat([u32(FRAME_TYPE.text), u32(id.length), id, Buffer.from(text, 'utf8')]);
 }
 
-/** Type 4: `u32 4, u32 JSON length, JSON as Python spells it, image`; only for sockets that negotiated it. */
+/**
+ * Type 4: `u32 4, u32 JSON length, JSON as Python writes it, image`. Only for sockets that
+ * negotiated it.
+ */
 export function previewWithMetadataFrame(image: Uint8Array, metadata: PreviewMetadata): Buffer {
   const json = Buffer.from(pythonJson(metadata), 'utf8');
   return Buffer.concat([u32(FRAME_TYPE.previewImageWithMetadata), u32(json.length), json, image]);

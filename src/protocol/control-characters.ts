@@ -1,8 +1,13 @@
 import { readTarget } from './request-target.ts';
 
-/** C0, DEL and C1. A database or a C library may end a text at the first of them, a log breaks the line. */
+/**
+ * C0, DEL and C1. A database or a C library may end a text at the first such character, and it may
+ * break a line of a log.
+ */
 const CONTROL = /\p{Cc}/u;
-/** The same percent-encoded, in UTF-8; `%25` is a percent sign that is encoded once more. */
+/**
+ * The same characters percent-encoded in UTF-8. `%25` is a percent sign that is encoded once more.
+ */
 const ENCODED = /%(?:[01][\da-f]|7f|c2%[89][\da-f])/i;
 const ENCODED_AGAIN = /%(?:25)*(?:[01][\da-f]|7f|c2%(?:25)*[89][\da-f])/i;
 
@@ -20,22 +25,25 @@ export function hasControlCharacter(
 }
 
 /**
- * True when a text has half of a character that is written as two. No database, header or file system
- * stores it: two such texts may become one.
+ * True when a text has half of a surrogate pair. No database, header or file system stores such a
+ * half: two different texts may become the same.
  */
 export function hasHalfCharacter(text: string): boolean {
   return /\p{Cs}/u.test(text);
 }
 
-/** Bodies and parameters of partners' calls are not checked. */
+/** The paths of calls to partners, whose bodies and parameters are not checked. */
 const PARTNER_PATHS = /^\/proxy\//;
-/** A file may be called `frame_%05d.png`: what is left after decoding once is its name. */
+/**
+ * Parameters that are file names. A file may be called `frame_%05d.png`, so they are decoded once
+ * only.
+ */
 const FILE_NAMES: ReadonlySet<string> = new Set(['filename', 'subfolder']);
 
 /**
- * True when the path of a request target, or the name or value of a parameter, has a control character,
- * however often it is encoded: something on the way may decode once more. v2 refuses those of a label
- * filter with a code of its own.
+ * True when the path of a request target, or the name or value of a parameter, has a control
+ * character, however often it is encoded: a proxy may decode it once more. v2 refuses one in a
+ * label filter with a code of its own.
  */
 export function targetHasControlCharacter(url: string): boolean {
   const { path, query } = readTarget(url);

@@ -5,13 +5,13 @@ export type EngineFile = {
   readonly name: string;
   readonly subfolder: string;
   readonly type: 'output' | 'temp';
-  /** The job that made it. */
+  /** The job that made the file. */
   readonly jobId?: string;
 };
 
 /**
- * The self-hosted server stores no records of outputs: an output id is a payload that names the
- * engine's file, and a signature.
+ * Reads the engine's file from an output id. The self-hosted server stores no records of outputs:
+ * its output id is a payload that names the file, and a signature.
  */
 export function engineFileOf(assetId: string): EngineFile | undefined {
   const [payload = '', signature] = assetId.split('.');

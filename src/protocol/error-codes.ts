@@ -1,28 +1,47 @@
-/** One error code of v2: what it means to this server, and its answer in v1. Without a member: a final refusal. */
+/**
+ * One error code of v2: its meaning for this server, and its answer in v1. Without members, the
+ * code is a final refusal.
+ */
 type ErrorCode = {
   /**
-   * The answer to `POST /prompt`. Both absent: v1 clients get the code as `error.type`, and most statuses unchanged. With
-   * `lacksCapacity` they are the answer of a full outbox; else the prompt waits, and its client gets 200.
+   * The answer to `POST /prompt`. If both are absent, v1 clients get the code as `error.type`, and
+   * most statuses unchanged. With `lacksCapacity`, they are the answer when the outbox is full;
+   * else the prompt waits, and its client gets 200.
    */
   readonly v1Status?: number;
   readonly v1Type?: string;
-  /** The answer to `/view` and `/upload/*`; absent: the status of v2, with few exceptions (`dialects/file-error.ts`). */
+  /**
+   * The answer to `/view` and `/upload/*`. Absent: the status of v2, with few exceptions
+   * (`dialects/file-error.ts`).
+   */
   readonly v1FileStatus?: number;
-  /** With status 429: there is no capacity, which may exist later. The prompt waits in the outbox. */
+  /**
+   * With status 429: there is no capacity now, but there may be some later. The prompt waits in the
+   * outbox.
+   */
   readonly lacksCapacity?: true;
-  /** With status 429: only calls of the same kind have to wait. Any other 429 pauses the account. */
+  /**
+   * With status 429: only calls of the same kind have to wait. Every other 429 pauses the account.
+   */
   readonly isOfOneCall?: true;
-  /** With status 400, 413 or 422 it says nothing about the workflow: another attempt may succeed. */
+  /**
+   * With status 400, 413 or 422: the code says nothing about the workflow, so another attempt may
+   * succeed.
+   */
   readonly isNotAboutContent?: true;
-  /** With status 422: naming files in another way would not change it. */
+  /** With status 422: other names for the files would not change the refusal. */
   readonly isNotAboutFiles?: true;
 };
 
 /**
- * Every error code of v2: the contract's codes in its order, then others that services use, then
- * those of this server that v1 passes on as they are. To add a code, add a row here; one that this server refuses with is
- * given to `refuse(status, code, message)`, which takes no other codes. Codes of services are read in
- * `upstreams/remote-calls/errors.ts`; those without a row mean what their status says. v1 clients read 429 as "subscription not active", so a wait is answered 503.
+ * Every error code of v2: the codes of the contract in its order, then others that services use,
+ * then those of this server that v1 passes on unchanged.
+ *
+ * To add a code, add a row here. A code that this server refuses with is given to `refuse(status,
+ * code, message)`, which takes no other codes. `upstreams/remote-calls/errors.ts` reads the codes
+ * of services; the status decides the meaning of a code without a row.
+ *
+ * v1 clients read 429 as "subscription not active", so a wait is answered with 503.
  */
 const ERROR_CODES = {
   invalid_workflow: { v1Status: 400, v1Type: 'prompt_outputs_failed_validation' },
@@ -31,7 +50,7 @@ const ERROR_CODES = {
   // The upload was damaged between this server and v2; the client sent it correctly.
   hash_mismatch: { v1Status: 500, v1Type: 'hash_mismatch', v1FileStatus: 502 },
   blob_not_found: { v1Status: 404, v1Type: 'not_found' },
-  // This server chose the key: the client did nothing wrong, and it is unknown whether the job
+  // This server chose the key, so the client did nothing wrong, and it is unknown if the job
   // exists.
   idempotency_key_reuse: {
     v1Status: 500,
@@ -68,7 +87,7 @@ const ERROR_CODES = {
   output_unavailable: { v1Status: 404, v1Type: 'not_found' },
   too_many_streams: { v1Status: 503, v1Type: 'too_many_streams', isOfOneCall: true },
   asset_in_use: {},
-  // Some other program answered, or the service broke its contract.
+  // Another program answered, or the service broke its contract.
   bad_upstream_response: { v1Status: 502, v1FileStatus: 502 },
   file_too_large: {},
   insufficient_storage: {},
@@ -84,10 +103,10 @@ const ERROR_CODES = {
   unsupported_media_type: {},
 } as const satisfies Readonly<Record<string, ErrorCode>>;
 
-/** A code that this server refuses with. */
+/** A code with which this server refuses. */
 export type V2ErrorCode = keyof typeof ERROR_CODES;
 
-/** The row of a code; `undefined` for a code that only a service knows. */
+/** Returns the row of a code; `undefined` for a code that only a service knows. */
 export function errorCodeOf(code: string): ErrorCode | undefined {
   return Object.hasOwn(ERROR_CODES, code) ? ERROR_CODES[code as V2ErrorCode] : undefined;
 }

@@ -4,12 +4,14 @@ import type { Json } from './json.ts';
 import type { Asset, Graph, Job, JobStatus, NodeUi, Output, Progress } from './v2.ts';
 
 /**
- * A caller. `user` tells users apart and is not secret; `credential` is secret and held in memory
+ * A caller. `user` tells users apart and is not secret. `credential` is secret and held in memory
  * only.
  */
 export type Caller = { readonly user: string; readonly credential?: string };
 
-/** A v2 refusal as a value: `status` is the HTTP status it has or would have on the wire. */
+/**
+ * A v2 refusal as a value. `status` is the HTTP status that it has, or would have, in an answer.
+ */
 export type V2Error = {
   readonly status: number;
   readonly code: string;
@@ -17,18 +19,22 @@ export type V2Error = {
   readonly details: Json;
   readonly retryAfterSeconds?: number;
   /**
-   * Outcome of a submission: it was never sent; it made no job, finally; it made no job but used up
-   * its key; it was refused after an attempt with unknown outcome; or it is unknown. The last two
-   * may have made a job; they are never sent again under another key.
+   * The outcome of a submission. `not_sent`: it was never sent. `refused`: it made no job.
+   * `not_taken`: it made no job but used up its key. `refused_late`: it was refused after an
+   * attempt with unknown outcome. The last one and `unknown` may have made a job, so they are never
+   * sent again under another key.
    */
   readonly outcome?: 'not_sent' | 'refused' | 'not_taken' | 'refused_late' | 'unknown';
-  /** The service states that it cannot reach its engine. */
+  /** True when the service says that it cannot reach its engine. */
   readonly engineDown?: true;
 };
 
 const CONTENT_STATUSES = new Set([400, 413, 422]);
 
-/** True when a submission was refused for its content: an earlier attempt had the same fault. */
+/**
+ * True when a submission was refused for its content, so that an earlier attempt had the same
+ * fault.
+ */
 export function isAboutContent({ status, code }: Pick<V2Error, 'status' | 'code'>): boolean {
   return CONTENT_STATUSES.has(status) && errorCodeOf(code)?.isNotAboutContent !== true;
 }
@@ -39,35 +45,40 @@ export type Result<T> =
 
 export type SubmitRequest = {
   readonly workflow: Graph;
-  /** `workflow` as JSON text, where it was written already. */
+  /** `workflow` as JSON text, if it exists already. */
   readonly workflowJson?: string;
-  /** Closed in the contract; secret; never stored. */
+  /** Secret, never stored. The contract allows no other members. */
   readonly extraData: {
     readonly api_key_comfy_org?: string;
     readonly auth_token_comfy_org?: string;
   };
   readonly idempotencyKey?: string;
-  /** A new id for the job, where the upstream lets its caller choose; used with one key only. */
+  /**
+   * A new id for the job, where the upstream lets its caller choose it. An id is used with one key
+   * only.
+   */
   readonly jobId?: string;
-  /** Labels for finding the job again; not every upstream takes them. */
+  /** Labels by which the job can be found again. Some upstreams do not take them. */
   readonly metadata?: { readonly [name: string]: string };
-  /** Queue order, lower runs first; ties by submission. Advisory. */
+  /** The order in the queue: lower numbers run first, equal numbers by time. Advisory. */
   readonly order?: number;
   /**
    * The `prompt` and `workflow` texts to embed in saved files, when they differ from `workflow`.
    */
   readonly provenance?: { readonly prompt: Json; readonly extraPngInfo: Json };
-  /** W3C `traceparent` of the call, for the engine that runs the job. */
+  /** The W3C `traceparent` of the call, for the engine that runs the job. */
   readonly traceparent?: string;
 };
 
 /**
  * One event of a job. On connect: `status`, the latest `progress`, the latest `preview`; then live
- * events; a terminal `status` is the last one. `x_node` and `x_text` are Holdover's additive
- * events: a node `started`, or `finished` with its output (`ui` absent: it has none; `null`: v1
- * sends `executed` with `output: null`). `x_with_step`: the next `progress` of that node belongs to
- * this picture. `x_ends`: the service reported the end of the job, and the job itself is being
- * read.
+ * events. A terminal `status` is the last event.
+ *
+ * Holdover adds two events. `x_node`: a node `started`, or `finished` with its output (`ui` absent:
+ * it has none; `null`: v1 sends `executed` with `output: null`). `x_text`: a text of a node.
+ *
+ * `x_with_step`: the next `progress` of that node belongs to this picture. `x_ends`: the service
+ * reported the end of the job, and the job itself is being read.
  */
 export type JobEvent =
   | EventOf<'status', StatusEvent>
@@ -84,7 +95,7 @@ type StatusEvent = {
   readonly queue_position?: number | null;
   readonly x_cached_nodes?: readonly string[];
   readonly x_ends?: boolean;
-  /** The job at this status; on the wire its members stand beside `status`. */
+  /** The job at this status. In an answer its members stand beside `status`. */
   readonly job?: Job;
 };
 
@@ -93,7 +104,7 @@ type PreviewEvent = {
   readonly content_type: string;
   readonly bytes: Uint8Array;
   readonly x_with_step?: boolean;
-  /** The node sends it by itself; absent: it is the preview of a sampler. */
+  /** True when the node sends the picture itself; absent for the preview of a sampler. */
   readonly x_own?: boolean;
 };
 
@@ -103,7 +114,10 @@ type NodeEvent = {
   readonly ui?: NodeUi | null;
 };
 
-/** A file on local disk, hashed while it was written. The receiver takes it over (renames or deletes it). */
+/**
+ * A file on the local disk, hashed while it was written. The receiver owns it, and renames or
+ * deletes it.
+ */
 export type SpooledFile = {
   readonly path: string;
   readonly sizeBytes: number;
@@ -115,17 +129,20 @@ export type SpooledFile = {
 export type GrowingFile = {
   readonly path: string;
   /**
-   * The bytes that can be read, as soon as they are more than `knownBytes`; fewer only when the file
-   * is complete. Rejects when the rest will never come.
+   * Returns the number of bytes that can be read, as soon as it exceeds `knownBytes`, or when the
+   * file is complete. Rejects when the rest will never come.
    */
   readonly sizeBeyond: (knownBytes: number) => Promise<number>;
 };
 
 /** An upload that was started while its bytes were still arriving. */
 export type StartedUpload = {
-  /** Sends what was not known before; `undefined` when it has to be sent from its beginning. */
+  /**
+   * Sends the facts that were not known before. `undefined` when the file has to be sent from its
+   * beginning.
+   */
   finish(upload: AssetUpload): Promise<Result<Asset> | undefined>;
-  /** Ends an unfinished request, so that no file comes of it. */
+  /** Ends an unfinished request, so that no file results from it. */
   cancel(): void;
 };
 
@@ -133,15 +150,15 @@ export type StartedUpload = {
 export type UploadStart = {
   readonly file: GrowingFile;
   readonly contentType: string;
-  /** The file is not larger. */
+  /** The maximum size of the file. */
   readonly atMostBytes: number;
 };
 
-/** Starts an upload; `undefined` where that is not possible now. */
+/** Starts an upload; `undefined` when that is not possible now. */
 export type StartUpload = (caller: Caller, upload: UploadStart) => StartedUpload | undefined;
 
 export type AssetUpload = {
-  /** It was started already, with these bytes. */
+  /** The upload of these bytes, if it was started already. */
   readonly started?: StartedUpload;
   readonly file: SpooledFile;
   readonly contentType: string;
@@ -156,7 +173,7 @@ export type AssetUpload = {
 export type ByteRange = { readonly start: number; readonly end: number };
 
 /**
- * `range` is absent when these are all bytes, even if a part was requested; `totalBytes` is
+ * `range` is absent when these are all bytes, even if a part was requested. `totalBytes` is
  * `Infinity` when it is unknown.
  */
 export type ContentBytes = {
@@ -168,15 +185,12 @@ export type ContentBytes = {
   readonly etag?: string;
 };
 
-/**
- * Some streams can use their buffers again, once a receiver that gets the chunks as they are has
- * passed them on.
- */
+/** A stream that may use its buffers again after a receiver has passed its chunks on. */
 type ContentStream = Readable & {
   reuseBuffersFor?(receiver: { readonly writableLength: number }): void;
 };
 
-/** Bytes of an asset, or where they are. */
+/** The bytes of an asset, or a link to them. */
 export type Content =
   | ContentBytes
   | {
@@ -193,19 +207,20 @@ export type JobListQuery = {
   readonly metadata?: { readonly [name: string]: string };
 };
 
-/** A submission whose outcome is unknown, as far as it helps to find its job. */
+/** A submission whose outcome is unknown, with the facts that help to find its job. */
 export type LostSubmission = Pick<SubmitRequest, 'workflow' | 'metadata'> & {
-  /** The secrets it was sent with, while they are known. */
+  /** The secrets that it was sent with, while they are known. */
   readonly extraData?: SubmitRequest['extraData'];
-  /** When its key was first sent, or earlier, by our clock. */
+  /** The time when its key was first sent, or an earlier one, by the clock of this process. */
   readonly sentAtMs: number;
   /** True when a job is known to belong to another submission. */
   readonly isClaimed?: (jobId: string) => Promise<boolean>;
 };
 
 /**
- * The result of a search for a lost submission. `isCertain`: a job that is not there never will be.
- * `isListed`: the service's list is whole and lacks it; only a request on its way may still make it.
+ * The result of a search for a lost submission. `isCertain`: a job that is not there will never
+ * exist. `isListed`: the service's list is complete and lacks the job; only a request that is still
+ * in progress may make it.
  */
 type Recovered = {
   readonly job: Job | null;
@@ -214,8 +229,9 @@ type Recovered = {
 };
 
 /**
- * The port between the v1 surface and whatever runs jobs: the embedded engine or a remote v2 service.
- * Protocol refusals come back as values; a rejected promise means broken plumbing.
+ * The port between the v1 API and the upstream that runs jobs: the embedded engine or a remote v2
+ * service. Protocol refusals are returned as values. A rejected promise means a broken connection
+ * or disk.
  */
 export interface JobApi {
   submit(caller: Caller, request: SubmitRequest): Promise<Result<Job>>;
@@ -242,7 +258,7 @@ export interface JobApi {
     caller: Caller,
     request: Omit<AssetUpload, 'file' | 'contentType' | 'expectedHash' | 'filePath'> & {
       readonly hash: string;
-      /** Without it, the path of the stored bytes. */
+      /** Absent: the path of the stored bytes. */
       readonly filePath?: string;
     },
   ): Promise<Result<Asset>>;
@@ -257,12 +273,15 @@ export function ok<T>(value: T): Result<T> {
   return { ok: true, value };
 }
 
-/** True when an error means that the thing does not exist, or not any more. */
+/** True when an error means that the requested resource does not exist, or not any more. */
 export function isGone({ status }: Pick<V2Error, 'status'>): boolean {
   return status === 404 || status === 410;
 }
 
-/** An error as v2 answers it. `code` is stable: each has a row in `ERROR_CODES`. `message` is for people. */
+/**
+ * Makes an error as v2 answers it. `code` is stable: each one has a row in `ERROR_CODES`. `message`
+ * is for people.
+ */
 export function v2Error(
   status: number,
   code: V2ErrorCode,

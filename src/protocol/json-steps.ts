@@ -1,13 +1,15 @@
 import { type Json, LosslessNumber, stringifyJson } from './json.ts';
 import type { Steps } from './steps.ts';
 
-/** Most that is written at once; a value counts one, and each 64 characters of a text. */
+/**
+ * The most that is written in one step. A value weighs one, and so do each 64 characters of a text.
+ */
 const WEIGHT_AT_ONCE = 4_000;
 const CHARS_A_WEIGHT = 64;
-/** Characters of a long text that are written at once. */
+/** The characters of a long text that are written in one step. */
 const PIECE_CHARS = 256 * 1024;
 
-/** The text of `stringifyJson`, in steps that yield the amount written. */
+/** Writes the text of `stringifyJson` in steps that yield the amount written. */
 export function* stringifySteps(value: Json): Steps<string> {
   const pieces: string[] = [];
   yield* write(value, pieces);
@@ -28,7 +30,7 @@ function* writeText(text: string, pieces: string[]): Steps<void> {
   pieces.push('"');
   for (let start = 0; start < text.length;) {
     let end = Math.min(text.length, start + PIECE_CHARS);
-    // The halves of a character would be escaped one by one.
+    // A surrogate pair is not split, since its halves would be escaped one by one.
     const last = text.charCodeAt(end - 1);
     if (end < text.length && last >= 0xd800 && last <= 0xdbff) end--;
     pieces.push(JSON.stringify(text.slice(start, end)).slice(1, -1));
@@ -38,7 +40,7 @@ function* writeText(text: string, pieces: string[]): Steps<void> {
   pieces.push('"');
 }
 
-/** Items that weigh little are written together. */
+/** Writes a list. Items that weigh little are written together. */
 function* writeList(items: readonly Json[], pieces: string[]): Steps<void> {
   pieces.push('[');
   for (let start = 0; start < items.length;) {
@@ -71,7 +73,7 @@ function* writeObject(members: { readonly [name: string]: Json }, pieces: string
   pieces.push(before === '{' ? '{}' : '}');
 }
 
-/** The weight of a value with all its members, as it is read and written; stops counting above `most`. */
+/** Returns the weight of a value with all its members. Stops counting above `most`. */
 export function jsonWeight(value: Json | undefined, most: number): number {
   if (typeof value === 'string') return 1 + value.length / CHARS_A_WEIGHT;
   if (typeof value !== 'object' || value === null || value instanceof LosslessNumber) return 1;

@@ -4,14 +4,14 @@ let losslessWritten = 0;
 
 /** A number as its source text. */
 export class LosslessNumber extends LibraryNumber {
-  /** Called by `JSON.stringify`: counts the numbers of a text as it is written. */
+  /** Called by `JSON.stringify`. Counts the numbers in a text while it is written. */
   toJSON(): this {
     losslessWritten++;
     return this;
   }
 }
 
-/** JSON with exact numbers: a number that does not fit a double is held as its source text. */
+/** JSON with exact numbers: a number that does not fit a double is kept as its source text. */
 export type Json =
   | null
   | boolean
@@ -23,10 +23,13 @@ export type Json =
 
 export type JsonObject = { readonly [key: string]: Json };
 
-/** Deepest nesting accepted from a client; beyond it the text is refused, never recursed into. */
+/**
+ * The deepest nesting that is accepted from a client. A deeper text is refused before any
+ * recursion.
+ */
 const MAX_DEPTH = 200;
 
-/** Parses JSON text; throws SyntaxError. Tolerates a byte order mark, as the v1 server does. */
+/** Parses JSON text; throws SyntaxError. Ignores a byte order mark, as the v1 server does. */
 export function parseJson(text: string): Json {
   const body = text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
   const { replaced, placeholders } = withPlaceholders(body);
@@ -36,7 +39,10 @@ export function parseJson(text: string): Json {
 
 type Placeholders = ReadonlyMap<number, LosslessNumber | number>;
 
-/** Puts the exact numbers in place of their placeholders; the value is not shared yet. */
+/**
+ * Replaces the placeholders with the exact numbers. The value is not shared yet, so it is changed
+ * in place.
+ */
 function restored(value: unknown, placeholders: Placeholders): unknown {
   // A reviver would take five times as long as the parsing.
   if (typeof value === 'number') {
@@ -58,10 +64,13 @@ function restored(value: unknown, placeholders: Placeholders): unknown {
   return value;
 }
 
-/** Why `parseJson` refused a text; parsers like to quote what they stumbled over, which may be a secret. */
+/**
+ * Returns why `parseJson` refused a text, without quotations: parsers quote the text, which may
+ * hold a secret.
+ */
 export function jsonFault(error: unknown): string {
   const reason = error instanceof Error ? error.message : 'unreadable';
-  // Of `NaN` the parser only quotes it.
+  // For `NaN` the parser's message is only a quotation.
   return reason.replace(/(, )?(\.{3})?".*$/s, '').slice(0, 200) || 'Unexpected text';
 }
 
@@ -69,7 +78,7 @@ export function jsonFault(error: unknown): string {
 export function stringifyJson(value: Json): string {
   losslessWritten = 0;
   // The native writer takes half the time. It writes a lossless number as an object of this one
-  // shape, which cannot be part of a text: there its quotes would be escaped.
+  // shape, which cannot be part of a text, since there its quotes would be escaped.
   const native = JSON.stringify(value) ?? 'null';
   const losslessCount = losslessWritten;
   if (losslessCount === 0) return native;
@@ -78,7 +87,7 @@ export function stringifyJson(value: Json): string {
     found++;
     return digits;
   });
-  // More, when an object of the client has that shape.
+  // The counts differ when an object of the client has that shape.
   return found === losslessCount ? text : (stringify(value) ?? 'null');
 }
 
@@ -89,7 +98,7 @@ export function prettyJson(value: Json): string {
   return `${stringify(value, null, 2) ?? 'null'}\n`;
 }
 
-/** True when two values have the same text, but for the order of members. */
+/** True when two values have the same text, except for the order of members. */
 export function isSameJson(one: Json | undefined, other: Json | undefined): boolean {
   if (one === other) return true;
   if (typeof one !== 'object' || typeof other !== 'object' || !one || !other) return false;
@@ -109,7 +118,7 @@ function isList(value: Json): value is readonly Json[] {
   return Array.isArray(value);
 }
 
-/** Sets a member as JSON means it, `__proto__` too. */
+/** Sets a member as JSON means it, also for the name `__proto__`. */
 export function setMember<T>(holder: { [name: string]: T }, name: string, value: T): void {
   if (name !== '__proto__') holder[name] = value;
   else {
@@ -127,18 +136,20 @@ export function isJsonObject(value: Json | undefined): value is JsonObject {
   );
 }
 
-/** Numbers that stand for others while a text is parsed: whole and exact. */
+/**
+ * The first of the numbers that stand for others while a text is parsed. They are whole and exact.
+ */
 const FIRST_PLACEHOLDER = 2 ** 52;
-/** Shorter numbers without an exponent are safe, and below all that stand for others. */
+/** Shorter numbers without an exponent are exact, and lower than all placeholders. */
 const LONG_NUMBER = 16;
 
 const QUOTE = 0x22;
 const NUMBER = /^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$/;
 
 /**
- * The text with a placeholder for each number that does not fit a double, and for each that equals
- * a placeholder. Workflows carry pictures as texts, and a parser in JavaScript takes seconds for
- * them. Refuses deep nesting; other faults are left to the parser.
+ * Puts a placeholder in place of each number that does not fit a double, and of each that equals a
+ * placeholder. Workflows carry pictures as texts, for which a parser in JavaScript takes seconds.
+ * Refuses deep nesting; the parser finds other faults.
  */
 function withPlaceholders(text: string): {
   readonly placeholders: Placeholders;
@@ -162,7 +173,7 @@ function withPlaceholders(text: string): {
           ? placeholderFor(text, i, end)
           : undefined;
       if (placeholder !== undefined) {
-        // The sign stays where it is.
+        // The sign stays in its place.
         replaced += text.slice(from, code === 0x2d ? i + 1 : i) + placeholder;
         from = end;
       }
@@ -172,7 +183,10 @@ function withPlaceholders(text: string): {
   return { placeholders, replaced: from === 0 ? text : replaced + text.slice(from) };
 }
 
-/** Returns the placeholder of a number, if it needs one; a text may repeat a number very often. */
+/**
+ * Returns a function that gives the placeholder of a number, if it needs one. A text may repeat a
+ * number very often.
+ */
 function placeholderAllocator(placeholders: Map<number, LosslessNumber | number>) {
   const known = new Map<string, string | undefined>();
   let last = '';
@@ -191,7 +205,7 @@ function placeholderAllocator(placeholders: Map<number, LosslessNumber | number>
   };
 }
 
-/** The exact number of a token, when it must be restored after parsing. */
+/** Returns the exact number of a token, if it must be restored after parsing. */
 function exactNumberOf(token: string): LosslessNumber | number | undefined {
   if (!NUMBER.test(token)) throw new SyntaxError('Unexpected character in a number');
   const value = Number(token);
@@ -200,7 +214,7 @@ function exactNumberOf(token: string): LosslessNumber | number | undefined {
   return size < FIRST_PLACEHOLDER ? undefined : value;
 }
 
-/** Up to 15 digits come out of a double as they went in, if it is none of the smallest. */
+/** True for a number that a double surely keeps: up to 15 digits, and not among the smallest. */
 function isPlainlySafe(token: string, size: number): boolean {
   if (size > Number.MAX_SAFE_INTEGER || size < 1e-300) return false;
   const exponent = token.search(/[eE]/);
@@ -226,7 +240,7 @@ function isExponent(code: number): boolean {
   return code === 0x65 || code === 0x45;
 }
 
-/** Position of the quote that ends the string begun at `start`. */
+/** Returns the position of the quote that ends the string begun at `start`. */
 function endOfString(text: string, start: number): number {
   for (let end = text.indexOf('"', start + 1); ; end = text.indexOf('"', end + 1)) {
     if (end < 0) return text.length;
@@ -236,7 +250,7 @@ function endOfString(text: string, start: number): number {
   }
 }
 
-/** A slice is a view that holds the whole text in memory; this is a copy. */
+/** Returns a copy: a slice is a view that keeps the whole text in memory. */
 function detachedText(digits: string): string {
   return Buffer.from(digits, 'latin1').toString('latin1');
 }

@@ -1,13 +1,16 @@
 import { type Json, isJsonObject } from './json.ts';
 import type { NodeErrorEntry, NodeErrors } from './v1.ts';
 
-/** One entry of `details.node_errors` as the v2 contract has it; `field` is empty for a whole node. */
+/**
+ * One entry of `details.node_errors` in the v2 contract. `field` is empty when the error is about
+ * the whole node.
+ */
 export type ContractNodeError = { readonly field: string; readonly reason: string };
 
-/** Reason of a node whose class does not exist. */
+/** The reason for a node whose class does not exist. */
 export const UNKNOWN_CLASS: ContractNodeError = { field: 'class_type', reason: 'unknown_class' };
 
-/** Reason of a node that names no class. */
+/** The reason for a node that names no class. */
 export const MISSING_CLASS: ContractNodeError = { field: 'class_type', reason: 'missing_input' };
 
 /** v1's error types with their messages, and the v2 reason with the same meaning. */
@@ -43,7 +46,7 @@ const TYPES = {
 
 type Type = keyof typeof TYPES;
 
-/** Other spellings of these reasons that services use. */
+/** Other names of these reasons that services use. */
 const TYPE_ALIASES = {
   required_input_missing: 'required_input_missing',
   invalid_type: 'invalid_input_type',
@@ -57,8 +60,8 @@ const BY_REASON: ReadonlyMap<string, Type> = new Map<string, Type>([
 ]);
 
 /**
- * The members of a refusal's `details` that are about nodes: `node_errors` in the contract's shape,
- * and v1's own beside it.
+ * Returns the members of a refusal's `details` that are about nodes: `node_errors` in the
+ * contract's form, and v1's own form beside it.
  */
 export function nodeErrorDetails(native: NodeErrors): {
   readonly node_errors: Json;
@@ -66,19 +69,19 @@ export function nodeErrorDetails(native: NodeErrors): {
 } {
   const entries = Object.entries(native).map(([id, { errors }]) => [id, errors.map(toContract)]);
   return {
-    // Built without assignment: a node may be called `__proto__`.
+    // Built without assignment, since a node may be called `__proto__`.
     node_errors: Object.fromEntries(entries) as Json,
     x_native: native,
   };
 }
 
-/** v1's type and message for a v2 reason; none for a reason in free words. */
+/** Returns v1's type and message for a v2 reason; `undefined` for a reason in free words. */
 export function v1ErrorOf(reason: string): Pick<NodeErrorEntry, 'type' | 'message'> | undefined {
   const type = BY_REASON.get(reason);
   return type && { type, message: TYPES[type].message };
 }
 
-/** True when the errors of one node are in v1's own shape. */
+/** True when the errors of one node are in v1's own form. */
 export function isNativeNodeError(value: Json | undefined): value is Json & NodeErrors[string] {
   return (
     isJsonObject(value) && Array.isArray(value.errors) && Array.isArray(value.dependent_outputs)
@@ -88,7 +91,7 @@ export function isNativeNodeError(value: Json | undefined): value is Json & Node
 function toContract({ type, details, extra_info: info }: NodeErrorEntry): ContractNodeError {
   const field = typeof info.input_name === 'string' ? info.input_name : '';
   if (Object.hasOwn(TYPES, type)) return { field, reason: TYPES[type as Type].reason };
-  // A refusal by the node itself: its text says more than its type.
+  // The node itself refused the input: its text says more than its type.
   const isPrefixed = field !== '' && details.startsWith(`${field} - `);
   const reason = isPrefixed ? details.slice(field.length + 3) : details;
   return { field, reason: reason || type };

@@ -4,18 +4,18 @@ const COLON = 0x3a;
 const BACKSLASH = 0x5c;
 
 /**
- * Compact JSON text as Python's `json.dumps` writes it: a space after each `,` and `:`, everything
- * outside ASCII as `\uXXXX`. Programs without a JSON parser look for texts such as
- * `"queue_remaining": 0` in what v1 sends.
+ * Turns compact JSON into the text that Python's `json.dumps` writes: a space after each `,` and
+ * `:`, and characters outside ASCII as `\uXXXX`. Programs without a JSON parser search v1's answers
+ * for texts such as `"queue_remaining": 0`.
  */
 export function toPythonText(compact: string): string {
   return new PythonTextWriter().write(compact);
 }
 
-/** The same for a text that comes in pieces, which may end anywhere. */
+/** Does this for a text that comes in pieces, which may end anywhere. */
 export class PythonTextWriter {
   #isInString = false;
-  /** The piece before ended in a backslash that escapes what comes next. */
+  /** True when the last piece ended in a backslash that escapes the next character. */
   #isEscaped = false;
 
   write(piece: string): string {
@@ -35,7 +35,7 @@ export class PythonTextWriter {
     return inAscii(spaced + piece.slice(from));
   }
 
-  /** Position of the quote that ends the string that `start` is in, or of the end of the piece. */
+  /** Returns the position of the quote that ends the string at `start`, or the end of the piece. */
   #endOfString(piece: string, start: number): number {
     for (let end = piece.indexOf('"', start); ; end = piece.indexOf('"', end + 1)) {
       const at = end < 0 ? piece.length : end;
@@ -55,7 +55,7 @@ function inAscii(text: string): string {
   return text.replaceAll(/[\u0080-\uffff]/g, escapeUnit);
 }
 
-/** One UTF-16 unit as JSON may spell it. */
+/** Writes one UTF-16 unit as a JSON escape. */
 export function escapeUnit(unit: string): string {
   return `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }

@@ -2,8 +2,8 @@ import { LosslessNumber, type Json } from './json.ts';
 import { escapeUnit } from './python-json-text.ts';
 
 /**
- * JSON text as Python's `json.dumps` writes it, which v1 writes into saved files: `, ` and `: `
- * between items, everything outside ASCII as `\uXXXX`, number tokens as they were read.
+ * Returns the text that Python's `json.dumps` writes and v1 puts into saved files: `, ` and `: `
+ * between items, characters outside ASCII as `\uXXXX`, numbers as they were read.
  */
 export function pythonJson(value: Json): string {
   if (typeof value === 'string') return asciiString(value);
@@ -17,7 +17,7 @@ export function pythonJson(value: Json): string {
   return `{${items.join(', ')}}`;
 }
 
-/** A FLOAT as Python's `str()` shows it: `3.0`, `1e+16`, `1e-05`, `nan`. */
+/** Returns a FLOAT as Python's `str()` shows it: `3.0`, `1e+16`, `1e-05`, `nan`. */
 export function pythonFloat(value: number): string {
   if (Number.isNaN(value)) return 'nan';
   if (!Number.isFinite(value)) return value > 0 ? 'inf' : '-inf';
@@ -31,7 +31,10 @@ function pythonExponent(value: number): string {
   return value.toExponential().replace(/e([+-])(\d)$/, 'e$10$2');
 }
 
-/** A number that reads as an integer shows no fraction; v1 would keep `5.0`, we read it as 5. */
+/**
+ * Writes a number. One that reads as an integer shows no fraction; v1 would keep `5.0`, while
+ * Holdover reads it as 5.
+ */
 function pythonNumber(value: number): string {
   return Number.isSafeInteger(value) ? String(value) : pythonFloat(value);
 }

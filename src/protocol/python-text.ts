@@ -1,12 +1,15 @@
 import { type Json, LosslessNumber, isJsonObject } from './json.ts';
 import { pythonFloat } from './python-json.ts';
 
-/** A JSON value as Python's `str()` shows it, which is how v1 writes values into its messages. */
+/**
+ * Returns a JSON value as Python's `str()` shows it, which is how v1 writes values into its
+ * messages.
+ */
 export function pythonStr(value: Json): string {
   return typeof value === 'string' ? value : pythonRepr(value);
 }
 
-/** A JSON value as Python's `repr()` shows it: `'text'`, `True`, `None`, `['a', 1]`. */
+/** Returns a JSON value as Python's `repr()` shows it: `'text'`, `True`, `None`, `['a', 1]`. */
 export function pythonRepr(value: Json): string {
   if (value === null) return 'None';
   if (typeof value === 'boolean') return value ? 'True' : 'False';
@@ -19,7 +22,7 @@ export function pythonRepr(value: Json): string {
   return `{${items.join(', ')}}`;
 }
 
-/** Name of the Python type a JSON value becomes. */
+/** Returns the name of the Python type that a JSON value becomes. */
 export function pythonType(value: Json): string {
   if (value === null) return 'NoneType';
   if (typeof value === 'boolean') return 'bool';
@@ -30,7 +33,10 @@ export function pythonType(value: Json): string {
   return Array.isArray(value) ? 'list' : 'dict';
 }
 
-/** Python's truth: empty texts, lists and objects are false, the text "false" is true. */
+/**
+ * True for a value that Python counts as true. Empty texts, lists and objects are false; the text
+ * "false" is true.
+ */
 export function isTruthyInPython(value: Json | undefined): boolean {
   if (value === null || value === undefined || value === false) return false;
   if (typeof value === 'string') return value !== '';
@@ -40,7 +46,7 @@ export function isTruthyInPython(value: Json | undefined): boolean {
   return Number(pythonRepr(value)) !== 0;
 }
 
-/** Single quotes, unless the text has some and no double ones. */
+/** Quotes a text with single quotes, unless it has single quotes and no double ones. */
 function quoted(text: string): string {
   const escaped = text
     .replaceAll('\\', '\\\\')

@@ -1,4 +1,4 @@
-/** Path and query of a request, byte for byte: `query` with its question mark, or empty. */
+/** Path and query of a request, byte for byte. `query` includes its question mark, or is empty. */
 export type RequestTarget = { readonly path: string; readonly query: string };
 
 /** Splits a request target, which may be a whole address, without decoding anything. */
@@ -10,7 +10,7 @@ export function readTarget(url: string): RequestTarget {
     : { path: target.slice(0, at), query: target.slice(at) };
 }
 
-/** A part of an address without its escapes; `undefined` where they are none. */
+/** Returns a part of an address without its escapes; `undefined` when an escape is malformed. */
 export function decodedPart(text: string | undefined): string | undefined {
   try {
     return text === undefined ? undefined : decodeURIComponent(text);

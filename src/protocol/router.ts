@@ -36,12 +36,12 @@ export function isRouterPath(path: string): boolean {
   return MODEL_PATHS.test(path) || PARTNER_PATHS.test(path);
 }
 
-/** Headers that must be sent under two names: the contract's and the one that clients read. */
+/** Headers that are sent under two names: the contract's name and the one that clients read. */
 const REQUEST_ID_HEADERS = ['X-Service-Request-Id', 'X-Comfy-Request-Id'] as const;
-/** Sent with every error; on a 422 the only place that names the bucket. */
+/** Sent with every error. On a 422 only this header names the bucket. */
 const ERROR_TYPE_HEADERS = ['X-Service-Error-Type', 'X-Comfy-Error-Type'] as const;
 
-/** Headers of every answer, under both names; with a bucket it is an error. */
+/** Returns the headers of every answer, under both names. With a bucket, the answer is an error. */
 export function routerHeaders(requestId: string, bucket?: Bucket): { [name: string]: string } {
   const ids = REQUEST_ID_HEADERS.map((name) => [name, requestId]);
   const types = bucket === undefined ? [] : ERROR_TYPE_HEADERS.map((name) => [name, bucket]);
@@ -57,7 +57,7 @@ export type ValidationDetail = {
   readonly input?: Json;
 };
 
-/** Billing facts of a model; anything but `no` may mean that a refused call is charged. */
+/** The billing facts of a model. Any value but `no` may mean that a refused call is charged. */
 export type ModelBilling = { readonly charges_on_policy_rejection: string };
 
 /** A model as the catalogue lists it. */

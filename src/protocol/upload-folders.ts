@@ -1,29 +1,30 @@
 import { type Json, type JsonObject, isJsonObject } from './json.ts';
 
-// Holdover keeps each upload upstream in a folder of its own, `holdover-` and 16 hex digits, which
-// no other user can guess. An engine behind a service lists such folders to all.
+// Holdover stores each upload at the upstream in a folder of its own: `holdover-` and 16 hex
+// digits, which no other user can guess. An engine behind a service shows such folders to all
+// users.
 
 const FOLDER_PREFIX = 'holdover-';
 
-/** The folder of an upload, by the digits that name it. */
+/** Returns the folder of an upload with these digits. */
 export function uploadFolder(digits: string): string {
   return FOLDER_PREFIX + digits;
 }
 
-/** Case-insensitive, as some file systems are. */
+/** Matches an upload folder in any case, since some file systems ignore case. */
 const FOLDER = /(?<![\w-])holdover-[0-9a-f]{16}(?![\w-])/gi;
-/** A pattern that such folders match. */
+/** Matches a file pattern that would match such folders. */
 const WILDCARD = /(?<![\w-])holdover-[0-9a-f]*[*?[{]/i;
 
-/** Pictures as base64 are longer than any list of paths. */
+/** Longer texts are not searched: a picture as base64 is longer than any list of paths. */
 const MAX_CHARS = 1024 * 1024;
 const MAX_DECODINGS = 3;
 const ESCAPES = /%([0-9a-f]{2})|\\u00([0-9a-f]{2})|\\x([0-9a-f]{2})/gi;
 
 /**
- * The upload folders in a text, in lower case, in any spelling: in a path with slashes or
- * backslashes, annotated (`x [input]`), percent-encoded. `*` stands for a pattern that matches such
- * folders.
+ * Returns the upload folders that a text names, in lower case, in any form: a path with slashes or
+ * backslashes, annotated (`x [input]`) or percent-encoded. `*` stands for a pattern that matches
+ * such folders.
  */
 export function uploadFoldersIn(text: string): readonly string[] {
   if (text.length > MAX_CHARS) return [];
@@ -39,7 +40,7 @@ export function uploadFoldersIn(text: string): readonly string[] {
   return [...found];
 }
 
-/** The same value without the entries of lists, and the members, that name such folders. */
+/** Returns the value without the list entries and members that name such folders. */
 export function withoutUploadFolders(value: Json): Json {
   if (Array.isArray(value)) {
     const items = value as readonly Json[];

@@ -3,12 +3,12 @@ import { readTarget } from './request-target.ts';
 /** One `name=value` of a query: its text, and the decoded name and value. */
 type QueryPart = { readonly text: string; readonly name: string; readonly value: string };
 
-/** The query parameter of v1 clients that cannot send a header. */
+/** The query parameter for v1 clients that cannot send a header. */
 const LOGIN_PARAMETER = 'token';
 
 /**
- * Names of query parameters that let their holder in somewhere: logins, and the
- * signatures of links that authorize themselves (Holdover's own, S3, Google, Azure, CloudFront).
+ * Names of query parameters that give access: logins, and the signatures of links that carry their
+ * own authorization (Holdover's own, S3, Google, Azure, CloudFront).
  */
 const CREDENTIAL =
   /^(x[-_])?(.*(token|api[-_]?key|access[-_]?key|secret|passw(or)?d|credential|signature)(_id|_comfy_org|_service_org|id)?|key|sig|auth|authorization|policy|key-pair-id|session|sessionid|jwt|pwd|cookie|code)$/i;
@@ -16,12 +16,15 @@ const CREDENTIAL =
 const REMOVED = '[removed]';
 
 /**
- * Addresses inside addresses are read this deep. Each level reads what is in it twice, as an address and
- * as a query.
+ * The depth to which addresses inside addresses are read. Each level is read twice, as an address
+ * and as a query.
  */
 const MAX_DEPTH = 4;
 
-/** The first `token` of a request target's query. Only this decides whom a target logs in. */
+/**
+ * Returns the first `token` in the query of a request target. Only this parameter decides who is
+ * logged in.
+ */
 export function loginIn(url: string): string | undefined {
   const { query } = readTarget(url);
   return query === '' ? undefined : partsOf(query).find(isLogin)?.value;
@@ -34,8 +37,8 @@ export function hasLogin(url: string): boolean {
 }
 
 /**
- * The query without the login; everything else stays byte for byte. With `keys`, only a `token`
- * that equals one of them is removed.
+ * Returns the query without the login. The rest stays unchanged byte for byte. With `keys`, only a
+ * `token` that equals one of them is removed.
  */
 export function withoutLogin(query: string, keys?: readonly (string | undefined)[]): string {
   if (query === '') return '';
@@ -47,17 +50,25 @@ export function withoutLogin(query: string, keys?: readonly (string | undefined)
   return kept.length === 0 ? '' : `?${kept.map(({ text }) => text).join('&')}`;
 }
 
-/** A request target or an address without its credentials, as it may be logged and recorded. */
+/**
+ * Returns a request target or an address without its credentials, as it may be logged and recorded.
+ */
 export function withoutCredentials(url: string): string {
   return redactedUrl(url, 0);
 }
 
-/** Any text without the credentials in its addresses, headers and members, as it may be logged. */
+/**
+ * Returns a text without the credentials in its addresses, headers and members, as it may be
+ * logged.
+ */
 export function withoutCredentialsIn(text: string): string {
   return redactedText(text, 0);
 }
 
-/** `depth` counts the parameters that the address is in: a parameter may be an address with parameters. */
+/**
+ * `depth` counts the parameters that the address is inside of: a parameter may be an address with
+ * parameters.
+ */
 function redactedUrl(url: string, depth: number): string {
   const plain = url.includes('@') ? withoutUserinfo(url) : url;
   const { query } = readTarget(plain);
@@ -79,30 +90,36 @@ function redactedText(text: string, depth: number): string {
     .replaceAll(HEADER_IN_TEXT, `$1${REMOVED}`);
 }
 
-/** True when a member of this name, of a header block or of `extra_data`, holds a credential. */
+/** True when a header or a member of `extra_data` with this name holds a credential. */
 export function isCredentialMember(name: string): boolean {
   return MEMBER.test(name);
 }
 
 const WHOLE_NAME = String.raw`(?:proxy-)?authorization|(?:set-)?cookie2?|password|secret`;
 const NAME_PART = String.raw`(?:api[-_]?key|(?:auth|access|bearer)[-_]?token)`;
-/** Clients choose the names in `extra_data`: the end is looked for once, not behind each part. */
+/**
+ * Clients choose the names in `extra_data`, so the expression searches for the end once, not behind
+ * each part.
+ */
 const MEMBER = new RegExp(
   String.raw`^(?:(?:${WHOLE_NAME}|token)$|(?=[\w-]*$)[\w-]*?${NAME_PART})`,
   'i',
 );
-/** In a text a name is searched for at every word. */
+/** In a text, a name may begin at every word. */
 const MEMBERS = String.raw`${WHOLE_NAME}|[\w-]{0,64}${NAME_PART}[\w-]{0,64}`;
 
-/** Hardly any line of a log has one of these; the others are not searched any further. */
+/** Hardly any line of a log matches this; the other lines are not searched further. */
 const SUSPICIOUS = /:\/\/|\?|bearer|basic |authorization|api[-_]?key|token|cookie|secret|password/i;
 
 const URL_END = String.raw`\s"'<>\\`;
-/** Anyone may choose such a text: each of these takes time in proportion to its length. */
+/**
+ * Any client may choose such a text: each of these expressions takes time in proportion to its
+ * length.
+ */
 const URL_IN_TEXT = new RegExp(String.raw`\b[a-z][a-z0-9+.-]{0,30}:\/\/[^${URL_END}]+`, 'gi');
 const QUERY_IN_TEXT = new RegExp(String.raw`\?(?<=\/[^${URL_END}?]*\?)[^${URL_END}]+`, 'g');
 const SCHEME_IN_TEXT = /\b(bearer|basic)\s+[\w.~+/=-]{6,}/gi;
-/** Members of JSON, and of JSON inside a JSON string. */
+/** Matches members of JSON, and of JSON inside a JSON string. */
 const MEMBER_IN_TEXT = new RegExp(
   String.raw`((?<!\\)(\\*["'])(?:${MEMBERS})\2\s*:\s*\2)(?:(?!(?<!\\)\2)[^\n])+`,
   'gi',
@@ -130,7 +147,7 @@ function isLogin({ name }: QueryPart): boolean {
 function redactedPart({ text, name, value }: QueryPart, depth: number): string {
   const written = text.split('=', 1)[0] ?? '';
   if (value !== '' && CREDENTIAL.test(name.trim())) return `${written}=${REMOVED}`;
-  // An address in a parameter may carry a login of its own, and JSON in one a key.
+  // An address in a parameter may hold a login of its own, and JSON in a parameter a key.
   const shown = redactedText(value, depth + 1);
   return shown === value ? text : `${written}=${encodeURIComponent(shown)}`;
 }

@@ -7,10 +7,10 @@ export type FileRef = {
   readonly type: 'input' | 'output' | 'temp';
 };
 
-/** `executed.output` and one entry of history `outputs`: lists by key. */
+/** `executed.output`, and one entry of `outputs` in history: lists by key. */
 export type NodeOutput = { readonly [key: string]: readonly Json[] };
 
-/** A node of a prompt; the display node is the submitted one. */
+/** A node of a prompt. The display node is the submitted one. */
 export type NodeIds = {
   readonly node_id: string;
   readonly prompt_id: string;
@@ -27,7 +27,7 @@ export type NodeState = NodeIds & {
 
 type Message<Type, Data> = { readonly type: Type; readonly data: Data };
 
-/** `timestamp` is ms since 1970. */
+/** `timestamp` is in milliseconds since 1970. */
 type OfPrompt = { readonly prompt_id: string; readonly timestamp: number };
 
 /** The node at which a prompt stopped. */
@@ -48,7 +48,7 @@ type ErrorFacts = {
 type Executing =
   | { readonly node: string; readonly display_node: string; readonly prompt_id: string }
   | { readonly node: null; readonly prompt_id: string }
-  /** The bare form a reconnecting socket gets. */
+  /** The short form that a reconnecting socket gets. */
   | { readonly node: string };
 
 type Executed = {
@@ -135,9 +135,11 @@ export type PromptRefusal = {
   readonly node_errors: NodeErrors;
 };
 
-/** v1's name of a file in an input: its folder stands in brackets at the end when it is not `input`. */
+/**
+ * v1's name of a file in an input. Its folder stands in brackets at the end, unless it is `input`.
+ */
 export const ANNOTATED_NAME = /^(.*) \[(input|output|temp)\]$/s;
-/** A picture sent as text is no name, and is not searched for one. */
+/** A longer text is not read as a name: pictures are sent as texts, too. */
 export const MAX_NAME_CHARS = 4096;
 
 /** The ten status words of `GET /api/job/{id}/status`. */

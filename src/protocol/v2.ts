@@ -36,7 +36,7 @@ export const IS_TERMINAL = {
 export const OUTPUT_TYPES = ['image', 'video', 'audio', 'text', 'file', 'latent'] as const;
 export type OutputType = (typeof OUTPUT_TYPES)[number];
 
-/** The type of an output with this media type. */
+/** Returns the type of an output with this media type. */
 export function outputTypeOf(contentType: string): OutputType {
   const [family] = contentType.split('/', 1);
   return OUTPUT_TYPES.find((type) => type === family) ?? 'file';
@@ -75,7 +75,10 @@ export type Output = {
   readonly x_websocket?: boolean;
 };
 
-/** Why a job failed. The `x_` fields carry what v1's `execution_error` shows and v2 has no word for. */
+/**
+ * Why a job failed. The `x_` members hold what v1's `execution_error` shows and v2 has no member
+ * for.
+ */
 export type JobError = {
   readonly code: string;
   readonly message: string;
@@ -87,8 +90,8 @@ export type JobError = {
 };
 
 /**
- * The output of a node for v1 clients, `executed.output` in v1's terms: lists by key. A file is
- * written `{x_asset: "<output id>"}` and becomes a v1 file reference on the v1 side.
+ * The output of a node for v1 clients: `executed.output` as v1 has it, lists by key. A file is
+ * written `{x_asset: "<output id>"}`, and the v1 side turns it into a v1 file reference.
  */
 export type NodeUi = { readonly [key: string]: readonly Json[] };
 
@@ -106,11 +109,13 @@ export type Job = {
   readonly metrics?: { readonly [name: string]: number | null };
   readonly urls: { readonly self: string; readonly events: string; readonly cancel: string };
   readonly metadata?: { readonly [name: string]: string };
-  /** Nodes whose results were taken from the cache, once the job runs. */
+  /** The nodes whose results were taken from the cache, when the job has started. */
   readonly x_cached_nodes?: readonly string[];
   /** The output of each finished node, by node id. */
   readonly x_ui?: { readonly [nodeId: string]: NodeUi };
-  /** The workflow after validation coerced its literal inputs; on the submit answer only. */
+  /**
+   * The workflow after validation coerced its literal inputs. Only in the answer to a submission.
+   */
   readonly x_workflow?: Graph;
 };
 
