@@ -5,11 +5,11 @@ import { toPythonText } from '../protocol/python-json-text.ts';
 import type { PromptRefusal } from '../protocol/v1.ts';
 import { hasControlCharacter } from '../protocol/control-characters.ts';
 
-/** An error in the words of both dialects. */
+/** An error with its texts for both dialects. */
 export type Fault = {
-  /** Short and stable, for programs. */
+  /** Short and stable: programs read it. */
   readonly code: string;
-  /** For people. */
+  /** A sentence: people read it. */
   readonly message: string;
   /** The body for local clients: JSON, a text, or nothing. */
   readonly localBody: Json | undefined;
@@ -20,11 +20,13 @@ export type Fault = {
 type V1ErrorOptions = {
   readonly headers?: { readonly [name: string]: string };
   readonly cause?: unknown;
-  /** The service behind failed, not Holdover and not the client. */
+  /** Set when the service behind Holdover failed, not Holdover and not the client. */
   readonly blames?: 'job service';
 };
 
-/** A v1 answer that is not a success; thrown anywhere in a handler, rendered once by the outermost middleware. */
+/**
+ * A v1 answer that is not a success. Any handler may throw it; the outermost middleware renders it.
+ */
 export class V1Error extends Error {
   override readonly name = 'V1Error';
   readonly status: number;
@@ -32,7 +34,7 @@ export class V1Error extends Error {
   readonly headers: { readonly [name: string]: string };
   readonly blames: 'job service' | undefined;
 
-  /** `fault` is a text where the original's body is that text. */
+  /** A `fault` is a text where the original's body is that text. */
   constructor(status: number, fault: Fault | string, options: V1ErrorOptions = {}) {
     super(`v1 answer ${status}`, { cause: options.cause });
     this.status = status;
@@ -59,18 +61,23 @@ const CODES: { readonly [status: number]: string } = {
   507: 'insufficient_storage',
 };
 
-/** An error whose body the original has: JSON, a text, or nothing. */
+/** Returns an error with the body that the original sends: JSON, a text, or nothing. */
 export function faultOf(status: number, localBody?: Json, message?: string): Fault {
   const text = typeof localBody === 'string' ? localBody : `${STATUS_CODES[status] ?? 'Refused'}.`;
   return { code: CODES[status] ?? 'internal_error', message: message ?? text, localBody };
 }
 
-/** An error that the original answers with an empty body; hosted clients get the message. */
+/**
+ * Returns an error that the original answers with an empty body. Hosted clients get the message.
+ */
 export function emptyError(status: number, message: string): V1Error {
   return new V1Error(status, faultOf(status, undefined, message));
 }
 
-/** An error that the original has no body for, or does not know: local clients parse it as a refused prompt. */
+/**
+ * Returns an error for which the original has no body, or which it does not know. Local clients
+ * parse it as a refused prompt.
+ */
 export function plainError(code: string, message: string): Fault {
   return promptFault(promptRefusal(code, message));
 }
@@ -86,7 +93,7 @@ export function promptFault(refusal: PromptRefusal): Fault {
   return { code: type, message, localBody: refusal };
 }
 
-/** The body of a refused `POST /prompt`; its text is concatenated and shown to people. */
+/** Returns the body of a refused `POST /prompt`. Clients join its texts and show them to people. */
 export function promptRefusal(type: string, message: string, details = ''): PromptRefusal {
   return { error: { type, message, details, extra_info: {} }, node_errors: {} };
 }
@@ -102,7 +109,7 @@ export function v1Json(body: Json): string {
   return toPythonText(stringifyJson(body));
 }
 
-/** v1's answer of a handler with nothing to say: `Content-Length: 0` and no type. */
+/** Sends v1's empty answer: `Content-Length: 0` and no type. */
 export function sendEmpty(ctx: Koa.Context, status = 200): void {
   ctx.status = status;
   ctx.body = Buffer.alloc(0);
@@ -116,7 +123,7 @@ export function requirePrintable(text: string, field: string): string {
   throw new V1Error(400, plainError('control_character', message));
 }
 
-/** The header that says when to come back; none where that is not known. */
+/** Returns the header that says when to try again; none if that is not known. */
 export function retryAfterHeader(seconds: number | undefined): { readonly [name: string]: string } {
   return seconds === undefined ? {} : { 'Retry-After': String(seconds) };
 }

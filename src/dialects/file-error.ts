@@ -4,14 +4,14 @@ import { messageOf } from '../translate/prompt-refusal.ts';
 import { V1Error, emptyError, plainError, retryAfterHeader } from './errors.ts';
 
 /**
- * v1 clients read 429 as "subscription not active"; a route that v2 lacks is a gateway failure to
+ * v1 clients read 429 as "subscription not active". A route that v2 lacks is a gateway failure for
  * them.
  */
 const V1_STATUS_BY_STATUS: { readonly [status: number]: number } = { 422: 400, 429: 503, 501: 502 };
 
 /**
- * Translates a v2 refusal about a file: a missing file is an empty 404, v2's 422 a 400, a requested
- * pause a 503. Any other keeps its status and message.
+ * Translates a v2 refusal about a file: a missing file becomes an empty 404, v2's 422 a 400, a
+ * requested pause a 503. Other refusals keep their status and message.
  */
 export function toV1FileError(error: V2Error): V1Error {
   const { status, code, retryAfterSeconds } = error;
@@ -27,7 +27,10 @@ export function toV1FileError(error: V2Error): V1Error {
   });
 }
 
-/** An engine failure is a 502; a 500 would blame Holdover. */
+/**
+ * True for a failure of the engine. It is answered with 502, since a 500 would mean that Holdover
+ * failed.
+ */
 function isEngineFailure({ status, code }: V2Error): boolean {
   return status === 500 && code === 'upstream_error';
 }

@@ -6,7 +6,7 @@ import {
 } from 'node:http';
 import type { Duplex } from 'node:stream';
 
-/** The two ends of a call. */
+/** The request and the response of a call. */
 export type CallConnection = {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
@@ -28,7 +28,7 @@ export function disconnectSignal(res: ServerResponse): AbortSignal {
   return controller.signal;
 }
 
-/** The last answer of a connection, for one that has no `ServerResponse` to write it. */
+/** Writes the last answer of a connection that has no `ServerResponse`. */
 export function closingAnswer(
   status: number,
   headers: { readonly [name: string]: string },
@@ -43,20 +43,21 @@ export function headerLines(headers: { readonly [name: string]: string }): strin
   return Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
 }
 
-/** Calls of one connection that wait for their turn before no more are read. */
+/** When this many calls of one connection wait for their turn, no more are read. */
 const MAX_WAITING = 1000;
 
 type Calls = { last: ServerResponse; waiting: number };
 const callsOf = new WeakMap<Duplex, Calls>();
 
-/** The answer to the last call that a connection has brought. */
+/** Returns the response to the last call on a connection. */
 export function lastAnswer(socket: Duplex): ServerResponse | undefined {
   return callsOf.get(socket)?.last;
 }
 
 /**
- * Serves the calls that a client pipelines one after the other, each in another iteration of the event loop: their
- * answers have this order anyway, and other clients are served in between. Node would begin all of them at once.
+ * Serves pipelined calls of a client one after the other, each in another iteration of the event
+ * loop. Their answers have this order anyway, and other clients are served in between. Node would
+ * begin all of them at once.
  */
 export function inTurn(serve: RequestListener): RequestListener {
   return (request, response) => {
@@ -65,7 +66,7 @@ export function inTurn(serve: RequestListener): RequestListener {
     const earlier = calls.last;
     calls.last = response;
     callsOf.set(socket, calls);
-    // Node gives an answer its connection when the one before has ended.
+    // Node assigns the connection to a response when the previous response has ended.
     if (response.socket !== null) return serve(request, response);
     if (++calls.waiting === MAX_WAITING) socket.on('resume', pause).pause();
     const handleTurn = (): void => {
@@ -76,7 +77,7 @@ export function inTurn(serve: RequestListener): RequestListener {
   };
 }
 
-/** Node resumes a connection at the end of each call. */
+/** Keeps a connection paused: Node resumes it at the end of each call. */
 function pause(this: Duplex): void {
   this.pause();
 }

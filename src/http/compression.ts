@@ -5,19 +5,25 @@ import { COMPRESS, type Encoding, encodingsFor } from './content-encoding.ts';
 import { createSemaphore } from '../lib/concurrency.ts';
 import { type StaticFile, findBelow } from './static-file.ts';
 
-/** A file as it travels: another file with the same content, or bytes in memory. */
+/** The compressed form of a file: another file, or bytes in memory. */
 export type CompressedFile = { readonly encoding: Encoding } & (
   | { readonly file: StaticFile }
   | { readonly bytes: Buffer; readonly etag: string }
 );
 
-/** Finds, or makes once and remembers, the smallest form of a file that the client takes. */
+/**
+ * Returns the smallest form of a file that the client accepts. The form is searched or made once
+ * and then cached.
+ */
 export type Compressor = (
   ctx: Koa.Context,
   file: StaticFile,
 ) => Promise<CompressedFile | undefined>;
 
-/** A compressed file beside the original is preferred to compressing it here. */
+/**
+ * The extensions of compressed files beside the original. Such a file is preferred to compressing
+ * here.
+ */
 const SUFFIXES: { readonly [name in Encoding]: string } = { br: '.br', gzip: '.gz' };
 
 const CACHE_BYTES = 64 * 1024 * 1024;
@@ -25,7 +31,10 @@ const MIN_BYTES = 1024;
 /** Larger files are sent uncompressed: compressing them would fill memory. */
 const MAX_BYTES = 16 * 1024 * 1024;
 const MAX_CONCURRENT = 2;
-/** Archives and checkouts round times; a sibling that much older is of an earlier build. */
+/**
+ * Archives and checkouts round times. A compressed file that is older than this belongs to an
+ * earlier build.
+ */
 const MTIME_SLACK_MS = 2000;
 
 export function createCompressor(): Compressor {
@@ -48,7 +57,7 @@ export function createCompressor(): Compressor {
   }
 
   return async (ctx, file) => {
-    // A range is one of the file's own bytes.
+    // A range means bytes of the uncompressed file.
     if (ctx.get('Range') !== '') return undefined;
     const accepted = encodingsFor(ctx);
     for (const encoding of accepted) {

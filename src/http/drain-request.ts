@@ -2,13 +2,13 @@ import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import type Koa from 'koa';
 
-/** How long an unwanted body is still read: in total, and without any bytes. */
+/** How long an unwanted body is read further: in total, and without any new byte. */
 const DRAIN_MS = { max: 10_000, idle: 2000 } as const;
 
 /**
- * Reads and drops the rest of a request body after the answer is ready. Many clients send
- * everything before they read; closing the connection on bytes they are sending resets it and loses
- * the answer. The v1 server also reads on for ten seconds.
+ * Reads and drops the rest of a request body after the answer is ready. Many clients send the whole
+ * body before they read the answer: to close the connection then resets it, and the answer is lost.
+ * The v1 server also reads on for ten seconds.
  */
 export const drainRequest: Koa.Middleware = async (ctx, next) => {
   await next();
@@ -40,7 +40,7 @@ function drain(request: IncomingMessage): Promise<void> {
       clearTimeout(max);
       resolve();
     }
-    // Earlier readers of the body are removed, however they read it.
+    // All earlier readers of the body are removed, whichever events they use.
     request.removeAllListeners('data').removeAllListeners('readable');
     request.on('data', () => idle.refresh()).resume();
     request.once('end', done).once('close', done);

@@ -5,19 +5,21 @@ import { lookup } from 'mime-types';
 
 const UNKNOWN_TYPE = 'application/octet-stream';
 
-/** Types where v1's table differs from the library's. */
+/** The types for which v1's table differs from the library's. */
 const V1_TYPES: { readonly [extension: string]: string } = { '.flac': 'audio/flac' };
 
-/** Types a browser may run: v1's list of five, and what newer servers and caution add to it. */
+/**
+ * The types that a browser may run: v1's list of five, those of newer servers, and further ones.
+ */
 const ACTIVE_TYPES =
   /^(text\/(html|html-sandboxed|javascript|css|xml|x-component)|application\/(javascript|ecmascript|xml|pdf|x-shockwave-flash)|message\/rfc822|multipart\/.*|.*\+xml)$/;
 
-/** Extensions that v1 takes for pictures when it decides on caching. */
+/** The extensions that v1 takes for pictures when it decides on caching. */
 export const PICTURE = /\.(jpe?g|png|ppm|bmp|pgm|tiff?|webp)$/;
 
 const SVG = 'image/svg+xml';
 
-/** The type v1 derives from a file's extension, if it has one. */
+/** Returns the type that v1 derives from a file's extension, if there is one. */
 export function contentTypeOf(filename: string): string | undefined {
   const extension = extname(filename).toLowerCase();
   if (extension === '') return undefined;
@@ -25,8 +27,8 @@ export function contentTypeOf(filename: string): string | undefined {
 }
 
 /**
- * The headers that another server may send for a file in place of this one, and no others; `undefined`
- * where these would not be enough to keep a browser from running it.
+ * Returns the headers that another server may send with a file in place of this one, and no others.
+ * `undefined` when they would not keep a browser from running the file.
  */
 export function headersElsewhere(
   file: { readonly filename: string; readonly contentType: string },
@@ -34,15 +36,15 @@ export function headersElsewhere(
 ): { readonly contentType: string; readonly disposition: string } | undefined {
   const { 'Content-Type': contentType = UNKNOWN_TYPE, 'Content-Disposition': disposition = '' } =
     fileHeaders(file, fetchDest);
-  // A picture that is a document runs nothing only in the sandbox that this server puts it in.
+  // An SVG is safe only in the sandbox that this server puts it in.
   if (contentType === SVG) return undefined;
   const [prefix = ''] = disposition.split('filename=', 1);
   return { contentType, disposition: `${prefix}${asciiDispositionOf(file.filename)}` };
 }
 
 /**
- * Headers for the content of a file. Content that a browser could run is sent as bytes to save, in
- * a sandbox; an SVG is a picture only inside an `<img>`.
+ * Returns the headers for the content of a file. Content that a browser could run is sent as an
+ * attachment, in a sandbox. An SVG is a picture only inside an `<img>`.
  */
 export function fileHeaders(
   file: { readonly filename: string; readonly contentType: string },
@@ -64,8 +66,8 @@ export function fileHeaders(
 }
 
 /**
- * v1 sends `filename="…"` alone, in UTF-8 as it is: old clients take everything behind the `=`. Node
- * writes each character of a header as one byte.
+ * Returns v1's `filename="…"` alone, in unencoded UTF-8: old clients take everything behind the
+ * `=`. Node writes each character of a header as one byte.
  * @internal
  */
 export function dispositionOf(filename: string): string {
@@ -74,7 +76,9 @@ export function dispositionOf(filename: string): string {
   );
 }
 
-/** For a server that takes ASCII only: a name beyond it is added encoded. */
+/**
+ * Returns the header in ASCII, for a server that takes only that. Another name is added encoded.
+ */
 function asciiDispositionOf(filename: string): string {
   const printableName = filename.replaceAll(/\p{Cs}/gu, '\ufffd');
   const ascii = printableName.replaceAll(/[^\x20-\x7e]/gu, '?');

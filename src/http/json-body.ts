@@ -28,33 +28,33 @@ type JsonBody =
   | { readonly ok: true; readonly value: Json; readonly text: string | undefined }
   | BodyRefusal;
 
-/** A request with the answer it will get, with or without a framework around them. */
+/** A request and its response, with or without a framework. */
 export type HttpExchange = { readonly req: IncomingMessage; readonly res: ServerResponse };
 
 type ReadOptions = {
-  /** Less than the reader's own limit. */
+  /** A lower limit than that of the reader. */
   readonly maxBytes?: number;
-  /** Member of the outermost object whose members are nodes. */
+  /** The member of the outermost object whose members are nodes. */
   readonly graphMember?: string;
-  /** The text is wanted beside the value; only for small bodies. */
+  /** Set when the text is needed beside the value. Only for small bodies. */
   readonly withText?: true;
 };
 
-/** Reads bodies as JSON, whatever their content type is: of it only the charset counts. */
+/** Reads bodies as JSON, whatever their content type. Only the charset of the type counts. */
 export type BodyReader = ReturnType<typeof createBodyReader>;
 
-/** Deepest nesting of a body. */
+/** The deepest nesting of a body. */
 const MAX_JSON_DEPTH = 200;
 
 const DEFAULT_LIMITS = { maxValues: 500_000, maxNodes: 10_000 } as const;
-/** Bytes that are scanned before other work may run. */
+/** The number of bytes that are scanned before other work gets its turn. */
 const BYTES_PER_STEP = 1024 * 1024;
 const RETRY_AFTER_S = 5;
-/** First reservation of a body that announces no length. */
+/** The first reservation for a body without an announced length. */
 const FIRST_RESERVATION_BYTES = 64 * 1024;
-/** Fewer values weigh less than the text they come in. */
+/** Fewer values need less memory than their text. */
 const MANY_VALUES = 10_000;
-/** Memory of a value beside its text, in the unit of bodies. */
+/** The memory of a value beside its text, in the unit of bodies. */
 const MEMORY_PER_VALUE = 16;
 
 /** @internal */
@@ -67,7 +67,7 @@ export function createBodyReader(readerOptions: {
   const limits = { ...DEFAULT_LIMITS, ...readerOptions.limits, maxDepth: MAX_JSON_DEPTH };
   const readerMaxBytes = Math.min(readerOptions.maxBytes, memory.largestBody);
   return {
-    /** Bytes reserved for bodies that are being worked on. */
+    /** The bytes that are reserved for bodies in progress. */
     reservedBytes: memory.reservedBytes,
     async read(httpExchange: HttpExchange, options: ReadOptions = {}): Promise<JsonBody> {
       const maxBytes = Math.min(readerMaxBytes, options.maxBytes ?? readerMaxBytes);
@@ -87,7 +87,7 @@ export function createBodyReader(readerOptions: {
 }
 
 /**
- * Parses a complete text as JSON within the usual limits; `undefined` when it is not JSON or holds
+ * Parses a complete text as JSON within the usual limits. `undefined` when it is not JSON or holds
  * too much. Other work runs in between.
  */
 export async function parseWithinLimits(text: Buffer): Promise<Json | undefined> {
@@ -100,10 +100,10 @@ export async function parseWithinLimits(text: Buffer): Promise<Json | undefined>
   return 'kind' in scan ? undefined : await buildJson(scan, text.subarray.bind(text));
 }
 
-/** Reserves so many bytes more; `false` when there is no memory. */
+/** Reserves this many bytes more. `false` when there is no memory. */
 type ReserveMore = (bytes: number) => Promise<boolean>;
 
-/** Memory a body takes up until it is answered. */
+/** Reserves the memory of a body until its call is answered. */
 function reserverFor({ res }: HttpExchange, memory: BodyMemory): ReserveMore {
   const reservations: MemoryReservation[] = [];
   const release = (): void => reservations.splice(0).forEach((one) => one.release());
@@ -128,7 +128,7 @@ type Receiving = {
   readonly maxBytes: number;
 };
 
-/** Counts while the bytes come in. Of a text that is no JSON the rest is read and dropped. */
+/** Counts the body while its bytes arrive. After bad JSON the rest is read and dropped. */
 async function receive(
   request: IncomingMessage,
   { scanner, bytes, reserveMore, maxBytes }: Receiving,
@@ -165,10 +165,13 @@ async function receive(
 const CUT_OFF = 'The body was cut off.';
 const NOT_PACKED = 'The body cannot be unpacked as its Content-Encoding says.';
 
-/** The refusal of a body, or none. */
+/** The refusal of a body; `undefined`: it is accepted. */
 type Taken = BodyRefusal | undefined;
 
-/** `for await` is not used: leaving that loop early destroys the socket, and the answer with it. */
+/**
+ * Reads a body chunk by chunk. A `for await` loop that ends early would destroy the socket, and the
+ * answer with it.
+ */
 function eachChunk(
   body: Readable,
   takeChunk: (chunk: Buffer) => Taken | Promise<Taken>,
@@ -184,7 +187,7 @@ function eachChunk(
     function onData(chunk: Buffer): void {
       const taken = takeChunk(chunk);
       if (!(taken instanceof Promise)) return taken && stop(taken);
-      // Paused, it neither ends nor gives more.
+      // A paused stream neither ends nor gives more data.
       body.pause();
       taken.then((refusal) => {
         if (refusal) stop(refusal);
@@ -203,7 +206,7 @@ async function build(
   const text = withText && bytes.take(0, scan.bytes);
   try {
     const value = await buildJson(scan, text ? text.subarray.bind(text) : bytes.take.bind(bytes));
-    // The name may have been written with escapes, and was none to the scanner.
+    // The scanner does not see a member name that is written with escapes.
     const graph = graphMember !== undefined && isJsonObject(value) ? value[graphMember] : undefined;
     const nodes = isJsonObject(graph) ? Object.keys(graph).length : 0;
     if (nodes > limits.maxNodes) return refused(413, tooManyNodes(limits));

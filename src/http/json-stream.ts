@@ -2,15 +2,18 @@ import { Readable } from 'node:stream';
 import type Koa from 'koa';
 import { PythonTextWriter, toPythonText } from '../protocol/python-json-text.ts';
 
-/** Up to here an answer is one text with its length, beyond it is sent as the client takes it. */
+/**
+ * Up to this size an answer is one text with its length. A longer one is sent as the client accepts
+ * it.
+ */
 const MAX_WHOLE_CHARS = 1024 * 1024;
 const CHUNK_CHARS = 64 * 1024;
 
 type JsonPieces = Iterator<string> | AsyncIterator<string>;
 
 /**
- * Sends JSON text piece by piece. Only one piece is in memory: the next one is produced when the
- * client has taken the previous one.
+ * Sends JSON text in pieces. Only one piece is in memory: the next is made when the client has
+ * accepted the previous one.
  */
 export async function sendJsonPieces(ctx: Koa.Context, pieces: JsonPieces): Promise<void> {
   let start = '';
@@ -21,7 +24,7 @@ export async function sendJsonPieces(ctx: Koa.Context, pieces: JsonPieces): Prom
     if (start.length > MAX_WHOLE_CHARS) break;
   }
   const rest = Readable.from(chunks(start, pieces), { objectMode: false });
-  // An answer that has begun can only be cut off: half of it must not pass for all of it.
+  // An answer that has begun can only be cut off, so that the client sees that it is not complete.
   rest.once('error', () => ctx.res.destroy());
   ctx.status = 200;
   ctx.set('Content-Type', 'application/json; charset=utf-8');
@@ -40,7 +43,7 @@ async function* chunks(start: string, pieces: JsonPieces): AsyncGenerator<Buffer
       yield* slices(value as string, writer);
     }
   } finally {
-    // The client may have left before the end.
+    // The client may have disconnected before the end.
     await pieces.return?.();
   }
 }
@@ -50,7 +53,7 @@ function* slices(text: string, writer: PythonTextWriter): Generator<Buffer> {
     yield Buffer.from(writer.write(text.slice(from, from + CHUNK_CHARS)), 'latin1');
 }
 
-/** Sends JSON that is text already; bytes are sent as they are. */
+/** Sends text or bytes that are JSON already. */
 export function sendJsonText(ctx: Koa.Context, text: string | Buffer): void {
   ctx.status = 200;
   ctx.set('Content-Type', 'application/json; charset=utf-8');

@@ -16,7 +16,7 @@ import {
 } from './unpacked-body.ts';
 import type { GrowingFile, SpooledFile } from '../protocol/job-api.ts';
 
-/** The head of a part that is a file. */
+/** The header of a part that is a file. */
 export type FilePart = {
   readonly field: string;
   readonly filename: string;
@@ -33,7 +33,7 @@ export type Form = {
 export type MultipartOptions = {
   readonly dir: string;
   readonly durability?: Durability | undefined;
-  /** Most bytes of the whole body, as v1 counts. */
+  /** The limit for the whole body, which is what v1 counts. */
   readonly maxFileBytes: number;
   readonly maxFields?: number | undefined;
   readonly maxFieldBytes?: number;
@@ -45,9 +45,9 @@ export type MultipartOptions = {
 export type ReceivedForm = { readonly ok: true; readonly value: Form } | BodyRefusal;
 
 /**
- * Reads a multipart body, files spooled to disk and hashed on the way; reading stops at the first
- * trouble. On a refusal nothing is left on disk and the rest of the body is not read: answer with
- * `Connection: close`.
+ * Reads a multipart body. Its files are spooled to disk and hashed meanwhile. Reading stops at the
+ * first fault. After a refusal no file is left on disk and the rest of the body is not read: answer
+ * with `Connection: close`.
  */
 export async function receiveMultipart(
   request: IncomingMessage,
@@ -77,10 +77,10 @@ export async function receiveMultipart(
   return form.finish(failure);
 }
 
-/** Its message is for the client. */
+/** Thrown at a limit. Its message is sent to the client. */
 class LimitExceeded extends Error {}
 
-/** A file could not be stored; its own refusal says why. */
+/** Thrown when a file could not be stored. The refusal of the file says why. */
 class NotStored extends Error {}
 
 function parserConfig(request: IncomingMessage, options: MultipartOptions): busboy.BusboyConfig {
@@ -88,7 +88,7 @@ function parserConfig(request: IncomingMessage, options: MultipartOptions): busb
     headers: { 'content-type': readableType(request.headers['content-type'] ?? '') },
     // JavaScript parsers read names as latin1 by default; v1 clients send UTF-8.
     defParamCharset: 'utf8',
-    // v1 decides about folders in a file name: it accepts some and refuses others.
+    // v1 accepts some folders in a file name and refuses others.
     preservePath: true,
     limits: limitsOf(options),
   };
@@ -102,8 +102,8 @@ function limitsOf({ maxFieldBytes, maxFields, maxFiles, maxFileBytes }: Multipar
 }
 
 /**
- * The type with its boundary quoted: v1 takes one with `=`, `/` or `:` in it as it stands, blanks
- * around the `=` and a semicolon at the end.
+ * Returns the content type with its boundary quoted. v1 accepts an unquoted one with `=`, `/` or
+ * `:` in it, blanks around the `=`, and a semicolon at the end.
  */
 function readableType(type: string): string {
   const [form = '', ...parameters] = type.split(';').map((text) => text.trim());
@@ -118,7 +118,7 @@ function boundaryOf(type: string): string | undefined {
   return quoted ?? bare?.trim();
 }
 
-/** Counts the whole body: many small parts are as large as one big one. */
+/** Counts the bytes of the whole body, since many small parts need as much as one large part. */
 function createBodyFilter(maxBytes: number, headers: HeaderRepair): Transform {
   let size = 0;
   return new Transform({
@@ -132,20 +132,20 @@ function createBodyFilter(maxBytes: number, headers: HeaderRepair): Transform {
   });
 }
 
-/** Longer headers are the parser's to refuse. */
+/** Longer headers are left to the parser, which refuses them. */
 const MAX_HEADER_BYTES = 16 * 1024;
 const END_OF_HEADERS = '\r\n\r\n';
 const CARRIAGE_RETURN = 0x0d;
 const DASHES = Buffer.from('\r\n--');
 
 /**
- * Leaves out semicolons at the end of a part's `Content-Disposition`, as v1 does, and reads any type of it
- * (`attachment`) as `form-data`: the parser skips such parts. A form writer for C# that many programs have
- * copied sends the semicolon.
+ * Removes semicolons at the end of a part's `Content-Disposition`, as v1 does, and reads other
+ * types of it (`attachment`) as `form-data`: the parser skips such parts. A form writer for C# that
+ * many programs have copied sends the semicolon.
  */
 class HeaderRepair {
   readonly #delimiter: Buffer;
-  /** The parser skips the line end before the first boundary, as all before a part. */
+  /** The parser skips the line end before the first boundary, like everything before a part. */
   #pending: Buffer = Buffer.from('\r\n');
   #isInHeaders = false;
 
@@ -184,13 +184,13 @@ class HeaderRepair {
 
   #endOfDelimiter(): number | undefined {
     const { length } = this.#delimiter;
-    // Four bytes are found in half the time of a whole delimiter.
+    // To search for four bytes takes half the time of a search for the whole delimiter.
     for (let at = -1; (at = this.#pending.indexOf(DASHES, at + 1)) >= 0;)
       if (this.#pending.subarray(at, at + length).equals(this.#delimiter)) return at + length;
     return undefined;
   }
 
-  /** Where a delimiter may have begun that goes on in the next chunk. */
+  /** Returns where a delimiter may begin that continues in the next chunk. */
   #startOfTail(): number {
     const from = Math.max(0, this.#pending.length - this.#delimiter.length + 1);
     const start = this.#pending.indexOf(CARRIAGE_RETURN, from);
@@ -206,8 +206,9 @@ function withReadableDisposition(headers: Buffer): Buffer {
 }
 
 /**
- * Windows programs write file names in the code page of their machine. Read as Latin-1 such a name is a usable one, and
- * the answer says it; bytes that are no letter there become `_`.
+ * Converts headers that are not UTF-8. Windows programs write file names in the code page of their
+ * machine. Read as Latin-1, such a name is usable, and the answer tells it. Bytes that are no
+ * letter in Latin-1 become `_`.
  */
 function inUtf8(headers: Buffer): Buffer {
   if (isUtf8(headers)) return headers;
@@ -222,7 +223,7 @@ function createForm(options: MultipartOptions, stop: (cause: Error) => void) {
   const limitField = limit(`Maximum size of a form field ${limits.fieldSize} exceeded.`);
 
   async function spoolPart(stream: Readable, part: FilePart, encoding: string) {
-    // The parser fails a cut-off part before it is read.
+    // The parser reports an error for a cut-off part before the part is read.
     stream.on('error', () => {});
     stream.once('limit', limit(tooLargeText(limits.fileSize)));
     const { dir, durability, maxFileBytes: maxBytes } = options;
@@ -237,7 +238,7 @@ function createForm(options: MultipartOptions, stop: (cause: Error) => void) {
     attach(parser: busboy.Busboy): void {
       parser.on('file', (field, stream, info) => {
         const { filename, mimeType: contentType, encoding } = info;
-        // A part without a name has no file name here, whatever its type is.
+        // A part without a field name has no file name here, whatever its type.
         const part = { field: field ?? '', filename: filename ?? '', contentType };
         files.push(spoolPart(stream, part, encoding));
       });

@@ -7,9 +7,11 @@ type Options = {
   readonly isOwnPath: (path: string, prefix: string) => boolean;
 };
 
-/** Serves calls below the public prefix too: some proxies leave it on. */
+/** Serves calls below the public prefix too, since some proxies do not remove it. */
 export function createPrefixRemover({ addresses, isOwnPath }: Options) {
-  /** Takes the prefix off a request's target; the prefix alone is a page whose slash is missing. */
+  /**
+   * Removes the prefix from the target of a request. The prefix alone is a page without its slash.
+   */
   function remove(request: IncomingMessage): 'removed' | 'slash_missing' | 'none' {
     const { url = '' } = request;
     const prefix = addresses.prefixOf(request);
@@ -23,13 +25,14 @@ export function createPrefixRemover({ addresses, isOwnPath }: Options) {
   }
   return {
     remove,
-    /** The same for all requests of a listener; a missing slash is a redirect. */
+    /** Does this for all requests of a listener. A missing slash is answered with a redirect. */
     before:
       (listener: RequestListener): RequestListener =>
       (request, response) => {
         const isRead = request.method === 'GET' || request.method === 'HEAD';
         if (remove(request) !== 'slash_missing' || !isRead) return listener(request, response);
-        // Without it a browser looks for the files of the page beside the prefix, not below it.
+        // Without the slash, a browser would look for the files of the page beside the prefix, not
+        // below it.
         const [prefix = '', query] = (request.url ?? '').split('?', 2);
         const Location = query === undefined ? `${prefix}/` : `${prefix}/?${query}`;
         response.writeHead(302, { Location, 'Cache-Control': 'no-store' }).end();

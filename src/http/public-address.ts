@@ -3,30 +3,32 @@ import { isIP } from 'node:net';
 import parseForwarded from 'forwarded-parse';
 import proxyAddr from 'proxy-addr';
 
-/** Reads a `Host` header as the root of a server; `undefined`: it is no host. */
+/** Reads a `Host` header as the root address of a server. `undefined`: it is not a host. */
 export function readHost(text: string, scheme = 'http'): URL | undefined {
   const root = `${scheme}://${text}`;
   return !/[@/\\?#\s]/.test(text) && URL.canParse(root) ? new URL(root) : undefined;
 }
 
-/** Where the caller of one call reaches the server. */
+/** The address at which the caller of one call reaches the server. */
 export type PublicAddress = {
   /** Scheme, host and port. */
   readonly origin: string;
-  /** Path in front of all of the server's own, without a slash at its end; none is ''. */
+  /**
+   * The path in front of all paths of the server, without a slash at its end; '' if there is none.
+   */
   readonly prefix: string;
-  /** `origin` and `prefix`: links begin with it. */
+  /** `origin` and `prefix` together: links begin with it. */
   readonly base: string;
-  /** Stated by the operator or a trusted proxy; otherwise taken from the request itself. */
+  /** True when the operator or a trusted proxy stated it, not the request itself. */
   readonly isStated: boolean;
 };
 
 type Call = Pick<IncomingMessage, 'headers' | 'socket'>;
 
-/** The one source of public addresses: everything that writes a link asks here. */
+/** The only source of public addresses: all code that writes a link uses it. */
 export type PublicAddresses = ReturnType<typeof createPublicAddresses>;
 
-/** `publicUrl` counts before every header. */
+/** `publicUrl` has priority over every header. */
 export function createPublicAddresses({
   publicUrl,
   trustedProxies = [],
@@ -50,7 +52,7 @@ export function createPublicAddresses({
       return addressOf({ origin, prefix: forwarded?.prefix ?? '' }, isStated);
     },
     prefixOf: (call: Call) => fixed?.prefix ?? forwardedOf(call)?.prefix ?? '',
-    /** The host that trusted proxies were called by; `undefined`: they state none. Not checked. */
+    /** The host by which trusted proxies were called; not checked. `undefined`: they state none. */
     forwardedHostOf: (call: Call) => forwardedOf(call)?.host,
     /** The client's address, if trusted proxies state it. */
     clientOf: (call: Call) => forwardedOf(call)?.client,
@@ -64,20 +66,24 @@ function addressOf(
   return { origin, prefix, base: origin + prefix, isStated };
 }
 
-/** Facts about a call as the proxies in front state them; a fact none of them states is `undefined`. */
+/**
+ * The facts that the proxies in front state about a call. `undefined`: none of them states the
+ * fact.
+ */
 type Forwarded = {
   readonly scheme: 'http' | 'https' | undefined;
-  /** Host, with a port if it has one; not checked. */
+  /** The host, with a port if it has one. It is not checked. */
   readonly host: string | undefined;
-  /** Path that was taken off, without a slash at its end. */
+  /** The path that was removed, without a slash at its end. */
   readonly prefix: string | undefined;
-  /** Address of the client. */
+  /** The address of the client. */
   readonly client: string | undefined;
 };
 
 /**
- * Reads what trusted proxies state about a call; `undefined`: the peer is not trusted, and none of its
- * headers counts. `trusted` are addresses, CIDR blocks, or `loopback`, `linklocal`, `uniquelocal`.
+ * Reads the facts that trusted proxies state about a call. `undefined`: the peer is not trusted, so
+ * none of its headers counts. `trusted` are addresses, CIDR blocks, or `loopback`, `linklocal`,
+ * `uniquelocal`.
  */
 function createForwardedReader(trusted: readonly string[]): (call: Call) => Forwarded | undefined {
   if (trusted.length === 0) return () => undefined;
@@ -86,7 +92,7 @@ function createForwardedReader(trusted: readonly string[]): (call: Call) => Forw
     address !== undefined && isTrusted(address, 0);
   return ({ headers, socket }) => {
     if (!trusts(socket.remoteAddress)) return undefined;
-    // Common proxies set these, and pass on the client's own `Forwarded` unchanged.
+    // Common proxies set these headers, and pass on the client's own `Forwarded` unchanged.
     const isXForwarded = X_FORWARDED.some((name) => headers[name] !== undefined);
     return isXForwarded ? readXForwarded(headers, trusts) : readForwarded(headers, trusts);
   };
@@ -101,7 +107,10 @@ const X_FORWARDED = [
   'x-forwarded-prefix',
 ] as const;
 
-/** Each proxy appends its value; values before the first trusted one come from the client. */
+/**
+ * Reads the `X-Forwarded` headers. Each proxy appends its value; values before the first trusted
+ * one come from the client.
+ */
 function readXForwarded(headers: IncomingMessage['headers'], trusts: Trusts): Forwarded {
   const addresses = listOf(headers['x-forwarded-for']);
   const proxies = countProxies(addresses, trusts);
@@ -119,7 +128,7 @@ function readXForwarded(headers: IncomingMessage['headers'], trusts: Trusts): Fo
   };
 }
 
-/** RFC 7239: one element for each proxy, the nearest one's last. */
+/** Reads RFC 7239: one element for each proxy; that of the nearest proxy is last. */
 function readForwarded({ forwarded = '' }: IncomingMessage['headers'], trusts: Trusts): Forwarded {
   const elements = elementsOf(forwarded);
   const addresses = elements.map((element) => addressIn(element['for'] ?? ''));
@@ -134,13 +143,13 @@ function readForwarded({ forwarded = '' }: IncomingMessage['headers'], trusts: T
   };
 }
 
-/** The trusted peer, and before it every proxy that is itself a trusted address. */
+/** Counts the trusted peer, and before it every proxy whose address is trusted. */
 function countProxies(addresses: readonly string[], trusts: Trusts): number {
   const client = addresses.findLastIndex((address) => !trusts(address));
   return Math.max(1, client === -1 ? addresses.length : addresses.length - client);
 }
 
-/** A header that cannot be read counts as none. */
+/** Returns the elements. An unreadable header counts as an absent one. */
 function elementsOf(header: string): Record<string, string>[] {
   try {
     return header === '' ? [] : parseForwarded(header);
@@ -157,7 +166,7 @@ function listOf(header: string | string[] | undefined): readonly string[] {
     .filter((value) => value !== '');
 }
 
-/** `192.0.2.1:4711`, `"[2001:db8::1]:4711"`: the address without its port. */
+/** Returns the address without its port: `192.0.2.1:4711`, `"[2001:db8::1]:4711"`. */
 function addressIn(node: string): string {
   return /^\[(.*)\](?::\d+)?$/.exec(node)?.[1] ?? node.replace(/^([\d.]+):\d+$/, '$1');
 }
@@ -167,7 +176,7 @@ function clientOf(text: string | undefined): string | undefined {
   return isIP(address) === 0 ? undefined : address;
 }
 
-/** Some proxies name the scheme of a WebSocket. */
+/** The schemes that proxies name. Some name that of a WebSocket. */
 const SCHEMES: ReadonlyMap<string, Forwarded['scheme']> = new Map([
   ['http', 'http'],
   ['ws', 'http'],

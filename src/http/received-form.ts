@@ -10,22 +10,25 @@ import type {
 import { type FilePart, type ReceivedForm, receiveMultipart } from './multipart.ts';
 import type { UploadLimit } from './upload-limit.ts';
 
-/** Where the files of a form land first, and how large they may be. */
+/** The folder for the received files of a form, and their maximum size. */
 export type FormLimits = {
   readonly spoolDir: string;
-  /** `fsync` for the spooled files; `transient` where they are only sent on. */
+  /** `fsync` for the spooled files; `transient` when they are only forwarded. */
   readonly durability?: Durability;
   readonly maxUploadBytes: number;
   readonly limitUploads: UploadLimit;
-  /** Sends a file on while it arrives; absent where uploads stay on this machine. */
+  /** Forwards a file while it arrives. Absent where uploads stay on this machine. */
   readonly startUpload?: StartUpload | undefined;
 };
 
 type FormWork<T> = {
   readonly maxFields?: number;
-  /** The media type under which a file is sent on while it arrives; `undefined`: it is not. */
+  /**
+   * The media type under which a file is forwarded while it arrives; `undefined`: it is not
+   * forwarded.
+   */
   readonly sentAs: (part: FilePart) => string | undefined;
-  /** `startedOf`: the upload that was started with this file, if it was this one. */
+  /** `startedOf` returns the upload that was started with this file, if there is one. */
   readonly work: (
     form: ReceivedForm,
     startedOf: (file: SpooledFile) => StartedUpload | undefined,
@@ -33,8 +36,8 @@ type FormWork<T> = {
 };
 
 /**
- * Receives the form of a user and passes it to `work`. The first file may be sent on while the form still
- * arrives; an upload that `work` does not finish is cancelled.
+ * Receives the form of a user and passes it to `work`. The first file may be forwarded while the
+ * form still arrives. An upload that `work` does not finish is cancelled.
  */
 export async function withReceivedForm<T>(
   { spoolDir: dir, durability, maxUploadBytes, limitUploads, startUpload }: FormLimits,

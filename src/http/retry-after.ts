@@ -1,10 +1,10 @@
-/** A day: a longer wait is of no use, and clients obey this value. */
+/** A day. A longer wait is of no use, and clients obey this value. */
 const MAX_SECONDS = 86_400;
 
 /**
- * Seconds of a `Retry-After`, from 0 to a day: a number, or a date, which counts from the answer's
- * own date, or from `nowMs` without one. `undefined`: absent, or without meaning (`-1`, `1.5`,
- * `soon`).
+ * Returns the seconds of a `Retry-After`, from 0 to a day. The header is a number, or a date, which
+ * is compared with the answer's own date, or with `nowMs`. `undefined`: the header is absent or has
+ * no meaning (`-1`, `1.5`, `soon`).
  */
 export function readRetryAfter(
   headers: {
@@ -15,7 +15,7 @@ export function readRetryAfter(
 ): number | undefined {
   const { 'retry-after': given = '', date = '' } = headers;
   const statedValue = String(given).trim();
-  // Any number of digits counts: four hundred digits mean a long wait, not an absent one.
+  // The number of digits is not limited: four hundred digits mean a long wait, not an absent one.
   if (/^\d+$/.test(statedValue)) return Math.min(Number(statedValue), MAX_SECONDS);
   if (!/^[a-z]{3,9}, /i.test(statedValue)) return undefined;
   const answeredAtMs = Date.parse(String(date));

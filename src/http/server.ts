@@ -16,11 +16,13 @@ import { type DialectOf, earlyRefusal } from './unserved/early-refusal.ts';
 import { answerUnreadable } from './unserved/unreadable-request.ts';
 import type { Logger } from '../observability/log.ts';
 
-/** Time limits for a peer; a slow peer that keeps sending is not cut off. */
+/** The time limits for a client. A slow client that keeps sending is not cut off. */
 export type HttpTimeouts = {
-  /** Time from the first byte of a request, or from the connection, to the end of its headers. */
+  /**
+   * The time from the first byte of a request, or from the connection, to the end of its headers.
+   */
   readonly headersMs: number;
-  /** Time without a byte of the body. */
+  /** The time without a byte of the body. */
   readonly bodyIdleMs: number;
 };
 
@@ -28,8 +30,9 @@ export type HttpTimeouts = {
 type Tls = { readonly key: Buffer; readonly cert: Buffer } | undefined;
 
 /**
- * An idle connection is closed after this time: longer than a proxy keeps its own (75 s in nginx) and
- * than clients pause between polls. A connection closed during a poll looks like a reset.
+ * An idle connection is closed after this time. It is longer than a proxy keeps its own (75 s in
+ * nginx) and than clients pause between polls: a connection that closes during a poll looks like a
+ * reset.
  */
 const IDLE_CONNECTION_MS = 80_000;
 const DEFAULT_TIMEOUTS: HttpTimeouts = { headersMs: 10_000, bodyIdleMs: 30_000 };
@@ -37,13 +40,16 @@ const DEFAULT_TIMEOUTS: HttpTimeouts = { headersMs: 10_000, bodyIdleMs: 30_000 }
 type ServerParts = {
   readonly tls?: Tls;
   readonly log?: Logger;
-  /** For calls that no handler sees. */
+  /** Returns the dialect of calls that no handler sees. */
   readonly dialectOf?: DialectOf;
 };
 
 const local: DialectOf = () => 'local';
 
-/** Limits that keep a slow or hostile peer from holding the server; a slow upload that goes on is not cut off. */
+/**
+ * Creates a server with limits, so that a slow or hostile client cannot block it. A slow upload
+ * that continues is not cut off.
+ */
 export function createHttpServer(
   handler: RequestListener,
   options: Partial<HttpTimeouts> & ServerParts = {},
@@ -55,7 +61,7 @@ export function createHttpServer(
     headersTimeout: timeouts.headersMs,
     connectionsCheckingInterval: Math.min(5000, timeouts.headersMs),
     requestTimeout: 0,
-    // The handler refuses it, in the form of the API that is called.
+    // The handler refuses a missing `Host`, in the form of the API that is called.
     requireHostHeader: false,
     keepAliveTimeout: IDLE_CONNECTION_MS,
   };
@@ -72,8 +78,8 @@ export function createHttpServer(
 }
 
 /**
- * Ends requests whose body has stopped, as Node does for headers. One timer checks all of them: a
- * stopped body is noticed after once to twice the time.
+ * Ends requests whose body has stopped, as Node does for headers. One timer checks all of them, so
+ * a stopped body is noticed after once to twice the time.
  */
 function createBodyTimeouts(
   server: Server,
@@ -90,7 +96,7 @@ function createBodyTimeouts(
         openBodies.delete(request);
         continue;
       }
-      // While the buffer is full nothing is read: it is held up here, not by the peer.
+      // While the buffer is full, no data is read: then this process is slow, not the client.
       const isBufferFull = request.readableLength >= request.readableHighWaterMark;
       const isHeldUp = isBufferFull || socket.isPaused();
       const isStalled = socket.bytesRead === body.bytes && !isHeldUp;
@@ -108,7 +114,7 @@ function createBodyTimeouts(
   };
 }
 
-/** Bytes a socket has never read. */
+/** The byte count of a socket that has not been checked yet. */
 const NOT_YET_READ = -1;
 
 const STALLED = { status: 408, message: 'The rest of the body did not come in time.' } as const;
@@ -124,7 +130,7 @@ function endStalledRequest(
   dialectOf: DialectOf,
 ): void {
   const { socket } = request;
-  // An answer that waits for earlier ones must not be written into them.
+  // An answer that waits for earlier ones must not be written between them.
   if (!response.headersSent && response.socket === socket) {
     const { headers, body } = earlyRefusal(request, STALLED, dialectOf);
     const id = response.getHeader('X-Request-Id');
@@ -134,7 +140,7 @@ function endStalledRequest(
   socket.destroySoon();
 }
 
-/** Answers every request with this refusal. */
+/** Returns a handler that answers every request with this refusal. */
 function createRefusal(
   refusal: { readonly status: number; readonly message: string },
   dialectOf: DialectOf,
@@ -146,7 +152,7 @@ function createRefusal(
   };
 }
 
-/** The framework fails on a target that is neither a path nor an address. */
+/** Refuses a target that is neither a path nor an address, on which the framework would fail. */
 function withReadableTarget(handler: RequestListener, dialectOf: DialectOf): RequestListener {
   const refuse = createRefusal(NO_TARGET, dialectOf);
   return (request, response) => {
@@ -170,18 +176,18 @@ export function onWebSocket(server: Server, onOpen: OnUpgrade): void {
       if (isWebSocket) onOpen(request, socket, head);
       else reparseRequest(server, socket, [headWithoutUpgrade(request), head]);
     };
-    // Answers go out in the order of their requests.
+    // Answers must have the order of their requests.
     const earlier = lastAnswer(socket);
     if (earlier === undefined || earlier.closed) return serve();
-    // Nothing else listens meanwhile; without a listener an error ends the process.
+    // No other code listens meanwhile, and without a listener an error ends the process.
     socket.on('error', destroy);
     earlier.once('close', serve);
   });
 }
 
-/** Lets the server read what it has read, as of a new connection. */
+/** Lets the server parse these bytes again, as those of a new connection. */
 function reparseRequest(server: Server, socket: Socket, bytes: readonly Buffer[]): void {
-  // Each time the server starts to listen again.
+  // A connection may be parsed again several times, and the server adds its listeners each time.
   socket.off('error', destroy).removeAllListeners('timeout').setTimeout(0);
   socket.unshift(Buffer.concat(bytes));
   server.emit('encrypted' in socket ? 'secureConnection' : 'connection', socket);
@@ -208,7 +214,9 @@ function withoutUpgradeTokens(connection: string): string {
   return names.filter((name) => !UPGRADE_HEADERS.test(name)).join(', ');
 }
 
-/** Binds; resolves with the port, rejects with a sentence a person can act on. */
+/**
+ * Listens on the address. Resolves with the port; rejects with a sentence that says what to change.
+ */
 export function listen(
   server: Server,
   address: { readonly listen: string; readonly port: number },
@@ -224,21 +232,21 @@ export function listen(
   });
 }
 
-/** Node lets so many connections wait until the process takes them. */
+/** The number of connections that Node lets wait until the process accepts them. */
 const MAX_WAITING_CONNECTIONS = 511;
 
 /**
- * Takes the connections that wait, then stops to listen. The system would reset them, with the calls that were sent on
- * them, which a balancer does not send again.
+ * Accepts the connections that wait, then stops to listen. The system would reset these connections
+ * with the calls on them, and a load balancer does not send such calls again.
  */
 export async function stopListening(server: Server): Promise<void> {
   let taken = 0;
   const count = (): number => taken++;
   server.on('connection', count);
-  // The turn that this one is in has looked for connections before.
+  // The current turn of the event loop has looked for connections already.
   await nextTurn();
   let before = -1;
-  // A turn of the event loop takes one.
+  // Each turn of the event loop accepts one connection.
   for (let turn = 0; taken > before && turn <= MAX_WAITING_CONNECTIONS; turn++) {
     before = taken;
     await nextTurn();
@@ -249,7 +257,10 @@ export async function stopListening(server: Server): Promise<void> {
 
 const READING = new Set(['GET', 'HEAD', 'OPTIONS']);
 
-/** Counts the calls under way that change something and have arrived whole: they wait for this process alone. */
+/**
+ * Counts the calls in progress that change something and have arrived completely: they wait for
+ * this process only.
+ */
 export function countChanges(server: Server): () => number {
   const changes = new Set<IncomingMessage>();
   server.on('request', (request, response) => {
@@ -260,7 +271,7 @@ export function countChanges(server: Server): () => number {
   return () => [...changes].filter((request) => request.complete).length;
 }
 
-/** The address as people type it. */
+/** Returns the address as a user types it. */
 export function urlOf(
   address: { readonly listen: string; readonly tls?: Tls },
   port: number,

@@ -8,26 +8,28 @@ import { sendEmpty } from '../dialects/errors.ts';
 import { hasControlCharacter } from '../protocol/control-characters.ts';
 import { decodedPart } from '../protocol/request-target.ts';
 
-/** A regular file below a root, by its real path. */
+/** A regular file below a root folder, by its real path. */
 export type StaticFile = {
   readonly root: string;
   readonly path: string;
   readonly sizeBytes: number;
   readonly modifiedAtMs: number;
-  /** Another one as soon as the file is written again. */
+  /** It changes when the file is written again. */
   readonly etag: string;
 };
 
-/** Characters a decoded path segment must not have: separators, controls, a leading dot. */
+/**
+ * Matches what a decoded path segment must not have: separators, control characters, a leading dot.
+ */
 const UNSERVABLE = /[/\\]|^\./;
 const ABSENT_CODES = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'ENAMETOOLONG', 'EACCES']);
 
 /**
- * The file a request path names, segment by segment; `undefined` when there is none, when it is
- * hidden, or when a link leads out of the root.
+ * Finds the file that a request path names, segment by segment. `undefined` when there is none,
+ * when it is hidden, or when a link leads out of the root.
  */
 export async function findBelow(root: string, urlPath: string): Promise<StaticFile | undefined> {
-  // Undecodable text stays as it is: no file is called so by accident.
+  // Text that cannot be decoded stays unchanged: no file has such a name by accident.
   const escaped = urlPath.split('/').slice(1);
   const segments = escaped.map((segment) => decodedPart(segment) ?? segment);
   if (
@@ -46,7 +48,7 @@ export async function findBelow(root: string, urlPath: string): Promise<StaticFi
   }
 }
 
-/** Describes a file that was found to lie below its root. */
+/** Describes a file that is known to be below its root. */
 export function fileOf(
   root: string,
   path: string,
@@ -62,10 +64,10 @@ export function fileOf(
   };
 }
 
-/** Streams a file, or the requested ranges of it, with its validators; the caller sets the type. */
+/** Streams a file, or the requested ranges of it, with its validators. The caller sets the type. */
 export function sendFile(ctx: Koa.Context, file: StaticFile): Promise<void> {
   ctx.status = 200;
-  // Koa has set "OK"; for any other status Node supplies the text.
+  // Koa has set "OK". For other statuses Node supplies the text.
   ctx.res.statusMessage = '';
   ctx.set('ETag', file.etag);
   const urlPath = relative(file.root, file.path).split(sep).map(encodeURIComponent).join('/');

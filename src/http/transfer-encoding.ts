@@ -2,9 +2,9 @@ import { type Readable, Transform, pipeline } from 'node:stream';
 
 /** How the content of a part is written as text. */
 type Encoding = {
-  /** Removes what means nothing. */
+  /** Removes characters that have no meaning. */
   readonly clean: (text: string) => string;
-  /** Where the last whole unit of a text ends that goes on. */
+  /** Returns where the last complete unit ends in a text that continues. */
   readonly wholeLength: (text: string) => number;
   readonly decode: (text: string) => Buffer;
 };
@@ -29,23 +29,23 @@ const QUOTED_PRINTABLE: Encoding = {
     ),
 };
 
-/** Anything else, `constructor` included, is the content as it is. */
+/** For other names, `constructor` included, the content is not encoded. */
 const ENCODINGS: ReadonlyMap<string, Encoding> = new Map([
   ['base64', BASE64],
   ['quoted-printable', QUOTED_PRINTABLE],
 ]);
 
 /**
- * A file of a form by its `Content-Transfer-Encoding`. RFC 7578 has given that header up, but form
- * writers made from mail libraries send it, and v1 decodes.
+ * Decodes a file of a form by its `Content-Transfer-Encoding`. RFC 7578 has dropped that header,
+ * but form writers that are made from mail libraries send it, and v1 decodes.
  */
 export function decodeFile(stream: Readable, encodingName: string): Readable {
   const encoding = ENCODINGS.get(encodingName);
-  // A failure of one is a failure of the other; the reader of the result hears of it.
+  // A failure of one stream is a failure of the other. The reader of the result gets it.
   return encoding === undefined ? stream : pipeline(stream, createDecoder(encoding), () => {});
 }
 
-/** The same for a text field. */
+/** Decodes a text field by its `Content-Transfer-Encoding`. */
 export function decodeField(value: string, encodingName: string): string {
   const encoding = ENCODINGS.get(encodingName);
   return encoding === undefined ? value : encoding.decode(encoding.clean(value)).toString('utf8');

@@ -11,17 +11,17 @@ const UNPACKERS: ReadonlyMap<string, () => Gunzip | Inflate> = new Map([
 
 const OPTIONS = { chunkSize: 64 * 1024 };
 
-/** A body that was not taken. Unless it `isSyntax`, its rest is not read: answer with `Connection: close`. */
+/** A refused body. Unless it `isSyntax`, its rest is not read: answer with `Connection: close`. */
 export type BodyRefusal = {
   readonly ok: false;
   readonly status: 400 | 413 | 415 | 503 | 507;
   readonly message: string;
   readonly retryAfterSeconds?: number;
-  /** It is no JSON; all other refusals leave open what it is. */
+  /** True when the body is not JSON. Other refusals do not say if it is. */
   readonly isSyntax?: true;
 };
 
-/** Refuses a body that cannot be unpacked, or that says that it is larger. */
+/** Refuses a body that cannot be unpacked, or whose stated length is too large. */
 export function refusedByHeaders(
   { headers }: IncomingMessage,
   maxBytes: number,
@@ -38,13 +38,13 @@ export function refusedBody(status: BodyRefusal['status'], message: string): Bod
 }
 
 /**
- * The bytes of a body, unpacked; they may be many times the announced length. A reader that stops
- * calls `stopUnpacking`: the request itself stays open for the answer.
+ * Returns the unpacked bytes of a body, which may be many times the announced length. A reader that
+ * stops calls `stopUnpacking`: the request itself stays open for the answer.
  */
 export function unpackedBody(request: IncomingMessage): Readable {
   const unpacker = UNPACKERS.get(encodingOf(request.headers))?.();
   if (unpacker === undefined) return request;
-  // Its reader may have stopped.
+  // The reader may have stopped.
   unpacker.on('error', () => {});
   finished(request, { writable: false }, (cause) => cause && unpacker.destroy(cause));
   return request.pipe(unpacker);
@@ -54,13 +54,13 @@ export function stopUnpacking(body: Readable, request: IncomingMessage): void {
   if (body !== request) body.destroy();
 }
 
-/** True for the error of a body that is not what its encoding says. */
+/** True for the error of a body that does not match its stated encoding. */
 export function isUnpackError(error: unknown): boolean {
   const { code } = (error ?? {}) as { readonly code?: unknown };
   return typeof code === 'string' && code.startsWith('Z_');
 }
 
 function encodingOf(headers: IncomingMessage['headers']): string {
-  // A header without a value names none.
+  // A header without a value names no encoding.
   return headers['content-encoding']?.toLowerCase() || 'identity';
 }

@@ -1,14 +1,16 @@
 import { type BodyRefusal, refusedBody } from './unpacked-body.ts';
 import { Semaphore, type SemaphoreInterface, withTimeout } from 'async-mutex';
 
-/** Limits the uploads of one user that are received at a time: each takes half a megabyte of memory. */
+/**
+ * Limits how many uploads of one user are received at a time: each takes half a megabyte of memory.
+ */
 export type UploadLimit = ReturnType<typeof createUploadLimit>;
 
 const MAX_PER_USER = 8;
-/** Shorter than the limit of an idle body: the body is not read while it waits. */
+/** Shorter than the limit of an idle body, since a waiting body is not read. */
 const MAX_WAIT_MS = 20_000;
 const TIMED_OUT = new Error('waited too long');
-/** A refused upload; its body has not been read. */
+/** The refusal of an upload whose body has not been read. */
 const BUSY: BodyRefusal = {
   ...refusedBody(503, 'Too many uploads of this user are on their way.'),
   retryAfterSeconds: 5,
@@ -16,7 +18,7 @@ const BUSY: BodyRefusal = {
 
 export function createUploadLimit({ maxPerUser = MAX_PER_USER, maxWaitMs = MAX_WAIT_MS } = {}) {
   const slotsByUser = new Map<string, SemaphoreInterface>();
-  /** Receives an upload as soon as the user has a free slot; refuses it when there is none for too long. */
+  /** Receives an upload as soon as the user has a free slot. Refuses it after a limited wait. */
   return async <T>(user: string, receive: () => Promise<T>): Promise<T | BodyRefusal> => {
     const slots =
       slotsByUser.get(user) ?? withTimeout(new Semaphore(maxPerUser), maxWaitMs, TIMED_OUT);

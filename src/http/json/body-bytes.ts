@@ -1,8 +1,11 @@
-/** Smaller chunks are copied together: a chunk of one byte takes a hundred in memory. */
+/** Smaller chunks are copied together, since a chunk of one byte takes a hundred in memory. */
 const SMALL_BYTES = 16 * 1024;
 const BLOCK_BYTES = 64 * 1024;
 
-/** The bytes of a body in the order they came; they are given out once, from front to back. */
+/**
+ * The bytes of a body in the order of their arrival. They are given out once, from the first to the
+ * last.
+ */
 export class BodyBytes {
   #chunks: Buffer[] = [];
   readonly #blockBytes: number;
@@ -12,7 +15,7 @@ export class BodyBytes {
   #offset = 0;
   #first = 0;
 
-  /** `announced`: bytes that come at most, or some number where none was stated. */
+  /** `announced`: the maximum number of bytes, or an estimate when none was stated. */
   constructor(announced: number) {
     this.#blockBytes = Math.max(1, Math.min(announced, BLOCK_BYTES));
   }
@@ -33,7 +36,7 @@ export class BodyBytes {
     }
   }
 
-  /** The bytes from `start` to `end`; earlier bytes are released. */
+  /** Returns the bytes from `start` to `end`. Earlier bytes are released. */
   take(start: number, end: number): Buffer {
     this.#closeBlock();
     this.#dropBefore(start);

@@ -1,33 +1,36 @@
 import { totalmem } from 'node:os';
 import { getHeapStatistics } from 'node:v8';
 
-/** Memory set aside for what callers send and this process has not finished. */
+/** The memory for bodies that this process has received and not finished. */
 export type BodyMemory = ReturnType<typeof createBodyMemory>;
 
-/** A part of the memory; given back once. */
+/** A part of the memory, which is released once. */
 export type MemoryReservation = { release(): void };
 
 export type BodyMemoryOptions = {
   readonly limitBytes: number;
-  /** Bytes of accepted bodies that are held until their prompts end. */
+  /** The bytes of accepted bodies that are kept until their prompts end. */
   readonly queuedBytes?: () => number;
   readonly waitMs?: number;
 };
 
-/** Memory that a body takes while it is read, checked, written as text and stored, for each byte. */
+/** The memory for each byte of a body while it is read, checked, written as text and stored. */
 const MEMORY_PER_BODY_BYTE = 4;
-/** Bytes in memory for each byte of a prompt that waits or runs. */
+/** The bytes in memory for each byte of a prompt that waits or runs. */
 const MEMORY_PER_QUEUED_BYTE = 2;
-/** Memory the process needs without any body. */
+/** The memory that the process needs without any body. */
 const BASE_MEMORY_BYTES = 96 * 1024 * 1024;
 /** Bodies up to this size have a reserve of their own. */
 const SMALL_BYTES = 64 * 1024;
 const SMALL_RESERVE = 1 / 8;
 const WAIT_MS = 5_000;
-/** Memory of prompts that end is given back without a word. */
+/** How often the memory is checked again: prompts that end release theirs without a signal. */
 const RECHECK_MS = 100;
 
-/** Memory a process may spend on bodies: most of its heap, or of the memory its container has. */
+/**
+ * Returns the memory that a process may use for bodies: most of its heap, or of its container's
+ * memory.
+ */
 export function bodyMemoryBytes(): number {
   const constrained = process.constrainedMemory() || Infinity;
   const machine = Math.min(constrained, totalmem());
@@ -40,7 +43,7 @@ type Waiting = {
   readonly resolveWith: (reservation: MemoryReservation | undefined) => void;
 };
 
-/** First come, first served; a single body is always accepted. */
+/** Serves callers in the order of their arrival. A single body is always accepted. */
 export function createBodyMemory(options: BodyMemoryOptions) {
   const { limitBytes, queuedBytes = () => 0, waitMs = WAIT_MS } = options;
   const waiting: Waiting[] = [];
@@ -95,13 +98,13 @@ export function createBodyMemory(options: BodyMemoryOptions) {
   }
 
   return {
-    /** Bytes of the largest body that is ever accepted. */
+    /** The size of the largest body that is ever accepted. */
     largestBody: Math.floor(limitBytes / MEMORY_PER_BODY_BYTE),
-    /** Bytes reserved now. */
+    /** The bytes that are reserved now. */
     reservedBytes: () => reserved,
     /**
-     * Waits a while for memory; `undefined` when there is none. A body without a length is extended
-     * as it arrives.
+     * Waits for memory, for a limited time. `undefined` when there is none. The reservation of a
+     * body without a length grows as it arrives.
      */
     async reserve(bodyBytes: number): Promise<MemoryReservation | undefined> {
       const bytes = bodyBytes * MEMORY_PER_BODY_BYTE;

@@ -4,12 +4,12 @@ import { yieldToEventLoop } from '../../lib/event-loop.ts';
 import { type Json, parseJson, setMember } from '../../protocol/json.ts';
 import { type Cut, OPEN_OBJECT, type OpenContainer, type Scan } from './limits.ts';
 
-/** The body is not UTF-8. */
+/** Thrown when the body is not UTF-8. */
 export class NotUtf8 extends Error {
   override readonly name = 'NotText';
 }
 
-/** Returns the bytes from `start` to `end`; called in order, each byte once. */
+/** Returns the bytes from `start` to `end`. It is called in order, for each byte once. */
 export type TakeBytes = (start: number, end: number) => Buffer;
 
 type Container = Json[] | { [name: string]: Json };
@@ -20,8 +20,8 @@ const BACKSLASH = 0x5c;
 const BYTE_ORDER_MARK = 0xfeff;
 
 /**
- * Builds a scanned text part by part and lets other work run between two parts; numbers keep their
- * digits. Throws SyntaxError, or NotText.
+ * Builds a scanned text part by part and lets other work run between two parts. Numbers keep their
+ * digits. Throws SyntaxError, or NotUtf8.
  */
 export async function buildJson(
   { cuts, bytes, isExact }: Scan,
@@ -42,13 +42,16 @@ export async function buildJson(
   return joiner.root;
 }
 
-/** Puts parts of a text together. The innermost open container takes what the next part has. */
+/** Joins the parts of a text. The innermost open container gets the content of the next part. */
 class PartJoiner {
   root: Json = null;
   #spine: Container[] = [];
   #open: readonly OpenContainer[] = [];
   #lastMember: { readonly holder: Container | undefined; readonly name: string } | undefined;
-  /** Placeholder name for the member that continues; a client cannot have chosen it. */
+  /**
+   * A placeholder name for the member that continues in the next part. A client cannot have chosen
+   * it.
+   */
   readonly #goesOn = randomUUID();
 
   add(
@@ -77,7 +80,7 @@ class PartJoiner {
     if (this.#spine.length > 0) this.#merge(parsePart(this.#opening() + text, isExact));
   }
 
-  /** The string that was left out at the end of the part before. */
+  /** Sets the string that was left out at the end of the previous part. */
   replaceLast(text: string): void {
     const { holder, name = '' } = this.#lastMember ?? {};
     if (holder === undefined) this.root = text;
@@ -144,7 +147,7 @@ function textOf(bytes: Buffer): string {
   return bytes.toString('utf8');
 }
 
-/** A string with its quotes. */
+/** Returns the text of a string with its quotes. */
 async function longText(bytes: Buffer): Promise<string> {
   const pieces: string[] = [];
   const isPlain = bytes.indexOf(BACKSLASH) < 0;
@@ -157,7 +160,7 @@ async function longText(bytes: Buffer): Promise<string> {
   return pieces.join('');
 }
 
-/** The end of a piece, which is not inside a character or an escape. */
+/** Returns the end of a piece, which is not inside a character or an escape. */
 function pieceEnd(bytes: Buffer, start: number, isPlain: boolean): number {
   let end = start + PIECE_BYTES;
   if (!isPlain) {

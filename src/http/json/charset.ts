@@ -3,12 +3,13 @@ import { TextDecoder } from 'node:util';
 /** Writes chunks of text in another charset as UTF-8. */
 export type Transcode = (chunk: Buffer) => Buffer;
 
-/** In these labels JSON is UTF-8 as it is. */
+/** The labels under which JSON is UTF-8. */
 const UTF8 = /^(utf-?8|(us-)?ascii)$/i;
 
 /**
- * For the charset that a content type names; `undefined`: the body is read as UTF-8. v1 reads bodies
- * by it, and some libraries (Apache HttpClient, Spring) write ISO-8859-1 where nothing else is asked for.
+ * Returns the transcoder for the charset that a content type names. `undefined`: the body is read
+ * as UTF-8. v1 obeys the charset, and some libraries (Apache HttpClient, Spring) write ISO-8859-1
+ * by default.
  */
 export function transcoderFor(contentType: string | undefined): Transcode | undefined {
   const label = /;\s*charset\s*=\s*"?([^\s;"]+)/i.exec(contentType ?? '')?.[1];

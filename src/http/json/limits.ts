@@ -1,12 +1,15 @@
-/** Most JSON that one body may hold. */
+/** The most JSON that one body may hold. */
 export type JsonLimits = {
   readonly maxValues: number;
   readonly maxDepth: number;
-  /** Members of the graph, which is the member `graphMember` of the outermost object. */
+  /**
+   * The limit for the members of the graph, which is the member `graphMember` of the outermost
+   * object.
+   */
   readonly maxNodes: number;
 };
 
-/** Why a body is not built: it holds too much, or it is no JSON. */
+/** Why a body is refused: it holds too much, or it is not JSON. */
 export type ScanFault = { readonly kind: 'too much' | 'syntax'; readonly message: string };
 
 /**
@@ -18,36 +21,38 @@ export type Cut = {
   readonly next: number;
   /** The containers that are open here, outermost first. */
   readonly open: readonly OpenContainer[];
-  /** So many of those that were open at the cut before are still open. */
+  /** The number of containers that were open at the previous cut and still are. */
   readonly stillOpen: number;
   /** A long string lies between `end` and `next`. */
   readonly isLong: boolean;
-  /** A number in the part before it may not fit a double. */
+  /** True when a number in the part before the cut may not fit a double. */
   readonly isExact: boolean;
 };
 
-/** `{` or `[`, and from where to where its last member name reads; of a list: -1. */
+/**
+ * `type` is `{` or `[`. `nameAt` and `nameEnd` bound its last member name; they are -1 in a list.
+ */
 export type OpenContainer = {
   readonly type: number;
   readonly nameAt: number;
   readonly nameEnd: number;
 };
 
-/** A text whose structure is right. */
+/** The result for a text with a correct structure. */
 export type Scan = {
   readonly cuts: readonly Cut[];
   readonly bytes: number;
   readonly values: number;
-  /** A number in the last part may not fit a double. */
+  /** True when a number in the last part may not fit a double. */
   readonly isExact: boolean;
 };
 
 export const OPEN_OBJECT = 0x7b;
 export const OPEN_LIST = 0x5b;
 
-/** Sizes of the parts. */
+/** The sizes at which a text is cut into parts. */
 export type PartSizes = {
-  /** Parts are about as large, by whichever is reached first. */
+  /** A part is cut when it reaches this many bytes or values. */
   readonly bytes: number;
   readonly values: number;
   /** Longer strings are cut out of the text and read separately. */
@@ -63,7 +68,7 @@ export function tooManyNodes({ maxNodes }: Pick<JsonLimits, 'maxNodes'>): string
 export const QUOTE = 0x22;
 export const BACKSLASH = 0x5c;
 
-/** Kind of a byte outside of strings. */
+/** The kind of a byte outside of strings. */
 export const Kind = {
   Other: 0,
   Blank: 1,

@@ -14,7 +14,7 @@ import {
   QUOTE,
 } from './limits.ts';
 
-/** Bytes of a string looked at one by one before the native search takes over. */
+/** The bytes of a string that are checked one by one before the native search is used. */
 const SCAN_BYTES = 32;
 /** Shorter numbers without an exponent always fit a double. */
 const MAX_SAFE_NUMBER_CHARS = 16;
@@ -31,12 +31,12 @@ const Last = {
   Name: 6,
 } as const;
 
-/** Longest member name: names cannot be read in pieces. */
+/** The longest member name: names cannot be read in pieces. */
 const MAX_NAME_BYTES = 256 * 1024;
 
 /**
- * Counts what a JSON text holds while its bytes arrive, checks its structure, and notes where it can
- * be cut into parts that are valid for themselves. Numbers, words and escapes are the parser's to check.
+ * Counts the values of a JSON text while its bytes arrive, checks its structure, and finds the cuts
+ * that give parts which are valid JSON themselves. The parser checks numbers, words and escapes.
  */
 export class JsonScanner {
   readonly #limits: JsonLimits;
@@ -70,7 +70,7 @@ export class JsonScanner {
     this.#graphMember = graphMember === undefined ? undefined : Buffer.from(graphMember);
   }
 
-  /** Takes the next bytes; once there is a fault all further ones are ignored. */
+  /** Scans the next bytes. After a fault all further bytes are ignored. */
   push(chunk: Uint8Array): ScanFault | undefined {
     let i = 0;
     while (i < chunk.length && this.#fault === undefined) {
@@ -82,7 +82,7 @@ export class JsonScanner {
     return this.#fault;
   }
 
-  /** The body has ended. */
+  /** Ends the scan: the body is complete. */
   end(): Scan | ScanFault {
     if (this.#tokenAt >= 0) this.#endToken(this.#offset);
     if (this.#fault) return this.#fault;
@@ -134,7 +134,7 @@ export class JsonScanner {
     this.#fault ??= { kind: 'too much', message };
   }
 
-  /** A value begins; `false`: none may. */
+  /** Begins a value. `false`: no value may begin here. */
   #begin(at: number): void {
     const last = this.#last;
     const isFirst = last === Last.Nothing || last === Last.OpenList || last === Last.Colon;
@@ -167,7 +167,7 @@ export class JsonScanner {
     const type = this.#types.pop();
     const isObject = type === OPEN_OBJECT;
     const isEmpty = this.#last === (isObject ? Last.OpenObject : Last.OpenList);
-    // Each closing character is two above the one that opens.
+    // In ASCII, each closing bracket is two above its opening one.
     const isRight = type !== undefined && byte === type + 2;
     if (!isRight || !(isEmpty || this.#last === Last.Value)) this.#unexpected(at);
     this.#nameStarts.pop();
@@ -218,7 +218,7 @@ export class JsonScanner {
     this.#isEscaped = false;
   }
 
-  /** Reads on inside a string, to its end or the end of the chunk. */
+  /** Reads on inside a string, to the end of the string or of the chunk. */
   #string(chunk: Uint8Array, start: number): number {
     let i = start;
     const isRootName = this.#last === Last.Name && this.#types.length === 1;
@@ -242,7 +242,7 @@ export class JsonScanner {
     return i;
   }
 
-  /** Skips from an unescaped character to the next quote, or behind it when it is escaped. */
+  /** Skips from an unescaped character to the next quote, or behind an escaped one. */
   #leap(chunk: Uint8Array, from: number): number {
     const found = chunk.indexOf(QUOTE, from);
     const end = found < 0 ? chunk.length : found;

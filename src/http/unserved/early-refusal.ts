@@ -3,17 +3,17 @@ import { type Dialect, rulesOf } from '../../dialects/dialect.ts';
 import { type ErrorReply, errorReply } from '../../dialects/error-reply.ts';
 import { faultOf } from '../../dialects/errors.ts';
 
-/** A call that no handler sees, as far as it is known. */
+/** The known facts about a call that no handler sees. */
 export type UnservedCall = Pick<IncomingMessage, 'method' | 'url' | 'headers'>;
 
-/** The dialect of a v1 call, by its form. */
+/** Returns the dialect of a v1 call by its form. */
 export type DialectOf = (call: UnservedCall) => Dialect;
 
 type Refusal = { readonly status: number; readonly message: string };
 
 /**
- * The answer to a call that no handler sees, in the form of its API. v1's own server has nothing to say
- * to it, so local clients get no body.
+ * Returns the answer to a call that no handler sees, in the form of its API. v1's own server sends
+ * no body here, so local clients get none.
  */
 export function earlyRefusal(
   call: UnservedCall,

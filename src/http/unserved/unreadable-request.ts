@@ -7,7 +7,7 @@ import { type DialectOf, type UnservedCall, earlyRefusal } from './early-refusal
 
 type Refusal = { readonly status: number; readonly message: string };
 
-/** The statuses are those of Node's own answers. */
+/** The refusals, with the statuses of Node's own answers. */
 const REFUSALS: { readonly [code: string]: Refusal } = {
   HPE_HEADER_OVERFLOW: { status: 431, message: 'The address or the headers are too long.' },
   HPE_CHUNK_EXTENSIONS_OVERFLOW: { status: 413, message: 'An extension of a chunk is too long.' },
@@ -18,7 +18,7 @@ const REFUSALS: { readonly [code: string]: Refusal } = {
 /** An error of Node's parser. */
 type ParserError = NodeJS.ErrnoException & {
   readonly reason?: string;
-  /** The bytes that it read last, and where in them it stopped. */
+  /** The bytes that the parser read last. */
   readonly rawPacket?: Buffer;
   readonly bytesParsed?: number;
 };
@@ -28,11 +28,14 @@ type UnreadableOptions = {
   readonly dialectOf: DialectOf;
 };
 
-/** Answers bytes that are no request, with an id that is in the log, and closes the connection. */
+/**
+ * Answers bytes that are not a request, with an id that the log also has, and closes the
+ * connection.
+ */
 export function answerUnreadable({ log, dialectOf }: UnreadableOptions) {
   const refused = new WeakSet<Duplex>();
   return (error: ParserError, socket: Duplex): void => {
-    // The parser fails again at each chunk that still comes.
+    // The parser fails again at each further chunk.
     if (refused.has(socket)) return;
     refused.add(socket);
     const answer = (): void => {
@@ -52,7 +55,7 @@ export function answerUnreadable({ log, dialectOf }: UnreadableOptions) {
       log?.info(fields, 'refused a request that cannot be read');
     };
     const last = lastAnswer(socket);
-    // Then these bytes come behind a whole request, which is answered first.
+    // These bytes came behind a complete request, which is answered first.
     const isRequestWhole = last?.req.complete === true && !last.headersSent && !last.closed;
     if (isRequestWhole) last.once('close', answer);
     else answer();
@@ -66,7 +69,7 @@ function refusalOf({ code = '', reason = 'unknown' }: ParserError): Refusal {
 
 const REQUEST_LINE = /^([a-z-]+) +((?:\/|https?:)\S*)/i;
 
-/** The request that could not be read, as far as its line is known. */
+/** Returns the facts about the unreadable request that its first line shows. */
 function callOf({ rawPacket, bytesParsed = 0 }: ParserError, socket: Duplex): UnservedCall {
   const last = lastAnswer(socket);
   if (last && !last.closed) return last.req;
@@ -79,7 +82,9 @@ function callOf({ rawPacket, bytesParsed = 0 }: ParserError, socket: Duplex): Un
   return { method, url, headers: hasKey ? { 'x-api-key': '' } : {} };
 }
 
-/** False while an answer to an earlier request is on its way: the client would read this one into it. */
+/**
+ * False while an answer to an earlier request is being sent: this answer would become part of it.
+ */
 function canBeAnswered(socket: Duplex): boolean {
   const last = lastAnswer(socket);
   if (!socket.writable) return false;
