@@ -6,26 +6,29 @@ import { withoutCredentialsIn } from '../protocol/url-credentials.ts';
 /** A longer user agent is cut off. */
 const MAX_AGENT_CHARS = 200;
 
-/** The program that calls, as it calls itself. */
+/** Returns the name of the calling program, as it states itself. */
 export function agentOf({ headers }: Pick<IncomingMessage, 'headers'>): string {
   const text = (headers['user-agent'] ?? '').replace(/[\p{Cc}\p{Cf}]/gu, ' ').trim();
   // The result is stored and shown in the report.
   return withoutCredentialsIn(text).slice(0, MAX_AGENT_CHARS) || '(none)';
 }
 
-/** True when a browser calls: browsers send `Mozilla/`, and programs rarely do. */
+/** True when a browser calls: browsers send `Mozilla/`; other programs rarely do. */
 export function isBrowser({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
   return headers['user-agent']?.startsWith('Mozilla/') ?? false;
 }
 
-/** The same by its headers about the page; Node's `fetch` sends `Sec-Fetch-Mode` alone and is a script. */
+/**
+ * True when a page calls, by the headers that browsers send. Node's `fetch` sends `Sec-Fetch-Mode`
+ * alone and is a script.
+ */
 export function isPageCall({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
   return 'sec-fetch-site' in headers || 'sec-fetch-dest' in headers || 'comfy-user' in headers;
 }
 
 /**
- * True when Python's websocket-client opens a socket, as most scripts do: it names an origin and no user agent. It
- * reads, and so answers pings, only while its program waits for a message.
+ * True when Python's websocket-client opens a socket, as most scripts do: it sends an origin and no
+ * user agent. It reads, and so answers pings, only while its program waits for a message.
  */
 export function mayBeSilent({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
   return headers.origin !== undefined && headers['user-agent'] === undefined;
@@ -38,14 +41,17 @@ export function isUsableClientId(clientId: string): boolean {
   return clientId.length <= MAX_CLIENT_ID_CHARS && !hasControlCharacter(clientId);
 }
 
-/** The client id a query names; empty: none, or none that a client may have. */
+/** Returns the client id in a query; empty when it is absent or not allowed. */
 export function clientIdIn(query: string): string {
   if (!query.includes('clientId')) return '';
   const clientId = new URLSearchParams(query).get('clientId') ?? '';
   return isUsableClientId(clientId) ? clientId : '';
 }
 
-/** True for Holdover's own page with its sample and commands, which are no clients that must move to v2. */
+/**
+ * True for Holdover's own page, its sample and its commands: they are not clients that must move to
+ * v2.
+ */
 export function isOwnCall({
   headers,
   url = '',
@@ -56,7 +62,10 @@ export function isOwnCall({
   return isOfPlayer(url);
 }
 
-/** A player of video or audio in Holdover's own page sends no header of the page. */
+/**
+ * True for a video or audio player of Holdover's own page, which cannot send the header of the
+ * page.
+ */
 export function isOfPlayer(url: string): boolean {
   return /[?&]holdover-page=1(&|$)/.test(url);
 }

@@ -9,12 +9,12 @@ import { SIGNED_VIEW_PATH } from './signed-view.ts';
 /** A refusal of the guard, made before routing and authentication. */
 export type GuardRefusal = {
   readonly status: GuardStatus;
-  /** Stable: clients and operators go by it. */
+  /** Stable: clients and operators depend on it. */
   readonly rule: RuleName;
   readonly message: string;
 };
 
-/** Each rule with its status and its message to the caller. */
+/** Each rule with its status, and its message to the caller. */
 const RULES = {
   too_many_headers: [431, 'There are too many headers.'],
   invalid_host: [400, 'The Host header is missing, repeated, or no host.'],
@@ -42,7 +42,7 @@ type RuleName = keyof typeof RULES;
 type GuardStatus = 400 | 403 | 431;
 
 /**
- * The refusal of a rule.
+ * Returns the refusal of a rule.
  * @internal
  */
 export function refusalOf(rule: RuleName): GuardRefusal {
@@ -53,35 +53,44 @@ export function refusalOf(rule: RuleName): GuardRefusal {
 export type Guard = (request: IncomingMessage) => GuardRefusal | undefined;
 
 type GuardOptions = {
-  /** Bound to loopback: then only loopback names are ours, whatever DNS says. */
+  /**
+   * True when the server is bound to loopback. Then only loopback names are its own, whatever DNS
+   * says.
+   */
   readonly loopbackOnly: boolean;
-  /** CORS mode replaces the origin check, as on the v1 server. */
+  /** The origin of CORS mode, which replaces the origin check, as on the v1 server. */
   readonly corsOrigin: string | undefined;
-  /** Allowed beside loopback names. When any is given, all other hosts are refused, whatever address is bound. */
+  /**
+   * The hosts that are allowed beside loopback names. When any is given, all other hosts are
+   * refused, whatever address is bound.
+   */
   readonly allowedHosts?: readonly AllowedHost[];
-  /** Address of the server as its operator gives it. */
+  /** The address of the server as its operator gives it. */
   readonly publicOrigin?: string | undefined;
   readonly addresses?: Pick<PublicAddresses, 'forwardedHostOf'>;
 };
 
-/** A host that calls may name; without a port: all of its ports. */
+/** A host that calls may name. Without a port, all of its ports are allowed. */
 type AllowedHost = {
   readonly hostname: string;
   readonly port: string | undefined;
-  /** Hosts below it are allowed too. */
+  /** True when hosts below it are allowed too. */
   readonly hasSubdomains: boolean;
 };
 
-/** A host without a port may be on either: the scheme outside is not known here. */
+/** A host without a port may be on either port: the scheme outside is not known here. */
 const DEFAULT_PORTS: ReadonlySet<string> = new Set(['80', '443']);
 const LOOPBACK_NAMES = new Set(['localhost', '[::1]']);
 /**
- * Programs reach loopback by it, and scripts name it. Browsers send it no fetch metadata, so that a
- * foreign page could make calls by it that nothing tells from our own.
+ * Programs reach loopback by this address, and scripts name it. Browsers send no fetch metadata to
+ * it, so calls of a foreign page by this name could not be told from those of our own pages.
  */
 const ANY_ADDRESS = '0.0.0.0';
 
-/** Paths people follow links to: pages, and signed links, which carry their own authorization. */
+/**
+ * The paths to which people follow links: pages, and signed links, which carry their own
+ * authorization.
+ */
 const LINK_TARGETS: ReadonlySet<string> = new Set([
   '/',
   '/holdover',
@@ -92,20 +101,22 @@ const LINK_TARGETS: ReadonlySet<string> = new Set([
 const WITHOUT_HOST = new URL('http://localhost');
 
 /**
- * v1 compares the hosts of `Origin` and `Host`, and lets an origin without a scheme pass. Browsers never send one; some
- * libraries do (an empty one, or `127.0.0.1:8188`). A page of a local file sends `file://` or `null`: it may be a download.
+ * v1 compares the hosts of `Origin` and `Host`, and accepts an origin without a scheme. Browsers
+ * never send one; some libraries do (an empty one, or `127.0.0.1:8188`). A page in a local file
+ * sends `file://` or `null`; it may be a download.
  */
 const WITHOUT_SCHEME = /^[^/]*$/;
 
-/** Node reads no further, and says nothing: an `Origin` behind these would go unseen. */
+/** Node silently ignores further headers, so an `Origin` among them would not be seen. */
 const MAX_HEADERS = 100;
 
 /**
- * Host allow-list (DNS rebinding), v1's origin check (cross-site requests), and fetch metadata.
+ * Checks the host (DNS rebinding), the origin as v1 does (cross-site requests), and fetch metadata.
  * Scripts send neither `Origin` nor `Sec-Fetch-Site` and pass.
  *
- * A local page is a peer on loopback, as a local proxy is, and a page that has rebound its name may send
- * any header: so the host of the connection is checked as well as the one a trusted proxy states.
+ * A local page is a peer on loopback, as a local proxy is, and a page that has rebound its name may
+ * send any header. So the host of the connection is checked, and the one that a trusted proxy
+ * states.
  */
 export function createGuard(options: GuardOptions): Guard {
   const { loopbackOnly, corsOrigin, allowedHosts = [], addresses } = options;
@@ -139,7 +150,10 @@ export function createGuard(options: GuardOptions): Guard {
 /** True when an origin is the server's own. */
 type IsOwn = (origin: URL) => boolean;
 
-/** v1 names an origin in CORS mode and serves all of them; here only that one and our own pages are served. */
+/**
+ * Refuses other origins in CORS mode. v1 names an origin in this mode and serves all of them; here
+ * only that origin and the server's own pages are served.
+ */
 function corsRefusal(
   request: IncomingMessage,
   isOwn: IsOwn,
@@ -167,13 +181,15 @@ function originRefusal(request: IncomingMessage, isOwn: IsOwn): GuardRefusal | u
   return isSameOrigin ? undefined : refusalOf('foreign_origin');
 }
 
-/** v1 compares names, and ports when both have one; `localhost` and `127.0.0.1` differ. */
+/** Compares names, and ports when both have one, as v1 does. `localhost` and `127.0.0.1` differ. */
 function isSameHost(origin: URL, host: URL): boolean {
   const isSamePort = origin.port === '' || host.port === '' || origin.port === host.port;
   return origin.hostname === host.hostname && isSamePort;
 }
 
-/** A browser says when another site makes it call us; following a link to the page is fine. */
+/**
+ * Refuses a call that another site made the browser send. To follow a link to a page is allowed.
+ */
 function fetchMetadataRefusal({ method, url, headers }: IncomingMessage): GuardRefusal | undefined {
   if (String(headers['sec-fetch-site']).toLowerCase() !== 'cross-site') return undefined;
   const isNavigation =
@@ -190,11 +206,11 @@ function isLinkTarget(url: string): boolean {
 }
 
 function createHostReader(): (request: IncomingMessage) => URL | undefined {
-  // One call after the other names the same.
+  // Successive calls mostly name the same host.
   let last: { readonly text: string; readonly url: URL | undefined } | undefined;
   return ({ headers, rawHeaders, httpVersion }) => {
     const { host } = headers;
-    // Health checks of proxies send none in HTTP/1.0; a browser always does.
+    // Health checks of proxies send no host in HTTP/1.0; a browser always sends it.
     if (host === undefined && httpVersion === '1.0') return WITHOUT_HOST;
     if (host === undefined || !hasSingleHost(rawHeaders)) return undefined;
     if (last?.text !== host) last = { text: host, url: readHost(host) };
@@ -202,7 +218,7 @@ function createHostReader(): (request: IncomingMessage) => URL | undefined {
   };
 }
 
-/** Node shows the first of several. */
+/** True when there is one `Host`: of several, Node shows the first. */
 function hasSingleHost(rawHeaders: readonly string[]): boolean {
   let count = 0;
   for (let i = 0; i < rawHeaders.length; i += 2) {

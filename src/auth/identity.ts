@@ -6,7 +6,7 @@ import { loginIn } from '../protocol/url-credentials.ts';
 /** The user of all callers without a key. */
 export const LOCAL_USER = 'local';
 
-/** Authenticates a request: `undefined` is a 401, on HTTP and before the WebSocket upgrade. */
+/** Authenticates a request. `undefined` becomes a 401, on HTTP and before a WebSocket upgrade. */
 export type Authenticate = (
   request: Pick<IncomingMessage, 'headers' | 'url'>,
 ) => Promise<Caller | undefined>;
@@ -14,9 +14,9 @@ export type Authenticate = (
 export type Identify = (request: Pick<IncomingMessage, 'headers' | 'url'>) => Caller | undefined;
 
 /**
- * Tells users apart by an HMAC of the key they present; the key itself stays in memory.
- * With `localToken` only its holders are served, all of them as the local user; others get
- * `undefined`, which is a 401 on HTTP and before the WebSocket upgrade.
+ * Tells users apart by an HMAC of the key that they send; the key itself stays in memory. With
+ * `localToken`, only holders of that token are served, all of them as the local user; others get
+ * `undefined`.
  */
 export function createIdentify(options: {
   readonly secret: Buffer;
@@ -37,7 +37,7 @@ export function createIdentify(options: {
   };
 }
 
-/** A caller is authenticated by its key, which the upstream must accept. */
+/** Authenticates a caller by its key, which the upstream must accept. */
 export function createAuthenticate(options: {
   readonly identify: Identify;
   readonly acceptsCaller: (caller: Caller) => Promise<boolean>;
@@ -52,14 +52,17 @@ export function createAuthenticate(options: {
   };
 }
 
-/** True when a request has a key, valid or not. Without one its caller is the local user, where there is one. */
+/**
+ * True when a request has a key, valid or not. Without a key its caller is the local user, if that
+ * user exists.
+ */
 export function presentsKey(request: Pick<IncomingMessage, 'headers' | 'url'>): boolean {
   return keysIn(request).length > 0;
 }
 
 /**
- * Keys in the order they count: `X-API-Key`, Bearer, Basic, `?token=`.
- * An empty Bearer counts as none: some clients always send the header.
+ * Returns the keys in the order of their priority: `X-API-Key`, Bearer, Basic, `?token=`. An empty
+ * Bearer counts as absent, since some clients always send the header.
  */
 function keysIn({ headers, url }: Pick<IncomingMessage, 'headers' | 'url'>): string[] {
   const { authorization = '' } = headers;
@@ -74,7 +77,10 @@ function keysIn({ headers, url }: Pick<IncomingMessage, 'headers' | 'url'>): str
   return candidates.filter((key): key is string => key !== undefined && key !== '');
 }
 
-/** Basic carries the key as the password, as the user name, or as both joined. */
+/**
+ * Returns the keys in a Basic header, which holds the key as the password, as the user name, or as
+ * both joined.
+ */
 function basicKeys(authorization: string): (string | undefined)[] {
   const encoded = /^basic\s+(\S+)$/i.exec(authorization)?.[1];
   if (encoded === undefined) return [];

@@ -6,7 +6,7 @@ export type Keyring = ReturnType<typeof createKeyring>;
 
 const MAX_USERS = 10_000;
 
-/** The keys of users as they last presented them: in memory only, gone with the process. */
+/** The keys of users as they sent them last: in memory only, lost with the process. */
 export function createKeyring() {
   const keys = new LRUCache<string, string>(atMost(MAX_USERS));
   const listeners: ((caller: Caller) => void)[] = [];
@@ -15,7 +15,7 @@ export function createKeyring() {
       if (caller.credential !== undefined) keys.set(caller.user, caller.credential);
       for (const listener of listeners) listener(caller);
     },
-    /** The user with the key they came with, if they came at all. */
+    /** Returns the user with the key of the last call, if there was one. */
     callerOf: (user: string): Caller => {
       const credential = keys.get(user);
       return credential === undefined ? { user } : { user, credential };

@@ -1,6 +1,6 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 
-/** Signs the claims of one kind of link; a signature of another `kind` never fits. */
+/** Signs the claims of one kind of link. A signature of another `kind` is never valid. */
 export function createLinkSignature(secret: Buffer, kind: string) {
   const sign = (claims: string): string =>
     createHmac('sha256', secret).update(`${kind}\0${claims}`).digest('base64url');

@@ -3,20 +3,20 @@ import type { Config } from '../config/config.ts';
 import { readHost } from '../http/public-address.ts';
 import type { Caller } from '../protocol/job-api.ts';
 
-/** Why a caller is the operator, or is not. */
+/** The reason why a caller is the operator, or is not. */
 export type OperatorAccess =
   | { readonly isOperator: true; readonly by: 'token' | 'loopback' }
   | { readonly isOperator: false; readonly reason: string };
 
-/** Decides about an authenticated caller. */
+/** Checks if an authenticated caller is the operator. */
 export type OperatorCheck = (
   request: Pick<IncomingMessage, 'headers' | 'socket' | 'httpVersion'>,
   caller: Caller,
 ) => OperatorAccess;
 
 /**
- * Any proxy may add one of these; a call with one did not come directly. Clients that call directly
- * send the two `X-` headers that are left out, and no other.
+ * Headers that proxies add: a call with one of them did not come directly. Two `X-` headers are
+ * left out, since clients that call directly send them.
  */
 const FORWARDING_HEADERS =
   /^(x-(?!(api-key|requested-with)$).+|forwarded.*|via|(.+-)?client-ip|cdn-loop|(akamai|cdn|cf|cloudfront|fastly|fly|incap|ngrok|proxy|tailscale|true)-.+)$/;
@@ -31,10 +31,11 @@ const NOT_OPERATOR = {
 } as const;
 
 /**
- * The operator sees all users. With `--local-token` every authenticated caller has shown it. Without,
- * the operator calls directly over loopback. A proxy that adds no header shows in its HTTP/1.0 or its
- * `Connection: close`; a page that has rebound its name to loopback, in its `Host`. A page of another
- * origin may call where `--enable-cors-header` is given; it is no operator.
+ * Checks if a caller is the operator, who sees all users. With `--local-token` every authenticated
+ * caller has shown the token. Without it, the operator calls directly over loopback. A proxy that
+ * adds no header is recognized by its HTTP/1.0 or its `Connection: close`, and a page that has
+ * rebound its name to loopback by its `Host`. With `--enable-cors-header` a page of another origin
+ * may call, but it is not the operator.
  */
 export function createOperatorCheck({
   localToken,
@@ -67,7 +68,10 @@ function refusalOf({
   return isOwnPage(headers) ? undefined : NOT_OPERATOR.origin;
 }
 
-/** A browser sends the origin of a page with all that the page may read; `null` is any page in a sandbox. */
+/**
+ * True for a page of this server. A browser sends an origin with each call of a page; `null` may be
+ * any page in a sandbox.
+ */
 function isOwnPage({ origin, host }: IncomingMessage['headers']): boolean {
   return origin === undefined || origin === `http://${host}`;
 }

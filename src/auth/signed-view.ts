@@ -1,14 +1,12 @@
 import { createLinkSignature } from './link-signature.ts';
 import type { FileRow } from '../ledger/ledger.ts';
 
-/** Path of the signed download, below either prefix. */
+/** The path of the signed download, below either prefix. */
 export const SIGNED_VIEW_PATH = '/signed/view';
 
-/**
- * The grant of a signed link: one file of one user, shown one way.
- */
+/** The content of a signed link: one file of one user, in one rendering. */
 export type Grant = Pick<FileRow, 'user' | 'type' | 'subfolder' | 'filename'> & {
-  /** `preview` and `channel` as the client gave them. */
+  /** `preview` and `channel` as the client sent them. */
   readonly rendering: { readonly [parameter: string]: string };
 };
 
@@ -17,23 +15,23 @@ export type ViewSigner = ReturnType<typeof createViewSigner>;
 const LIFETIME_MS = 10 * 60_000;
 const RENDERING_PARAMETERS = ['preview', 'channel'] as const;
 
-/** Issues and checks links that carry their own authorization instead of a credential. */
+/** Makes and checks links that carry their own authorization instead of a credential. */
 export function createViewSigner(options: {
   readonly secret: Buffer;
-  /** Ten minutes when left out. */
+  /** Default: ten minutes. */
   readonly lifetimeMs?: number;
   readonly now: () => number;
 }) {
   const { secret, lifetimeMs = LIFETIME_MS, now } = options;
   const signature = createLinkSignature(secret, 'signed view');
   return {
-    /** The query of a link that opens this file until it expires. */
+    /** Returns the query of a link that gives access to this file until it expires. */
     sign(grant: Grant): string {
       const claims = claimsOf(grant, Math.ceil((now() + lifetimeMs) / 1000));
       claims.set('signature', signature.sign(claims.toString()));
       return claims.toString();
     },
-    /** The grant of the link; `undefined` when it was altered or its time is over. */
+    /** Returns the grant of the link; `undefined` when it was altered or has expired. */
     verify(query: URLSearchParams): Grant | undefined {
       const grant = grantOf(query);
       const expires = Number(query.get('expires'));
@@ -44,7 +42,7 @@ export function createViewSigner(options: {
   };
 }
 
-/** The file name comes first: clients that derive a name from a URL find it. */
+/** Returns the claims. The file name comes first, since some clients derive a name from the URL. */
 function claimsOf(
   { filename, subfolder, type, user, rendering }: Grant,
   expires: number,

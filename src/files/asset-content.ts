@@ -11,15 +11,15 @@ import {
   refuse,
 } from '../protocol/job-api.ts';
 
-/** An asset and the caller that asks for it. */
+/** An asset, and the caller that requests it. */
 export type WantedAsset = { readonly caller: Caller; readonly assetId: string };
 
 type ContentApi = Pick<JobApi, 'content'>;
 
-/** Beyond this a picture is not taken into memory to be decoded. */
+/** A larger picture is not read into memory to be decoded. */
 const MAX_PICTURE_BYTES = 256 * 1024 * 1024;
 
-/** Opens an asset where it is: a link that can be read from here is read from here. */
+/** Opens the bytes of an asset. A link that this process can read is read here. */
 export async function openContent(
   jobs: ContentApi,
   { caller, assetId }: WantedAsset,
@@ -30,7 +30,7 @@ export async function openContent(
   return content.value.open?.(range) ?? content;
 }
 
-/** All bytes of a picture that is not too large to be held in memory; no more of them after `signal`. */
+/** Returns all bytes of a picture that fits into memory. Reading ends with `signal`. */
 export async function readImageBytes(
   jobs: ContentApi,
   { signal, ...wanted }: WantedAsset & { readonly signal?: AbortSignal },

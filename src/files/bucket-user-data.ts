@@ -14,7 +14,7 @@ import {
 export type ObjectStore = {
   stat(key: string): Promise<StoredObject | undefined>;
   list(prefix: string): AsyncIterable<StoredObject & { readonly key: string }>;
-  /** `onlyNew`: `false` when there is one. */
+  /** `onlyNew`: returns `false` when an object with this key exists. */
   put(key: string, bytes: Uint8Array, how: { readonly onlyNew: boolean }): Promise<boolean>;
   putFile(key: string, file: Pick<SpooledFile, 'path' | 'sizeBytes'>): Promise<void>;
   /** `false`: there is no such object. */
@@ -26,10 +26,10 @@ export type ObjectStore = {
 type StoredObject = { readonly sizeBytes: number; readonly modifiedAtMs: number };
 
 const ROOT = 'userdata/';
-/** Larger files are put without the condition that there is none: it was checked a moment before. */
+/** Larger files are put without the condition that the key is new: that was checked just before. */
 const CONDITIONAL_BYTES = 4 * 2 ** 20;
 
-/** Files of users in a bucket. A folder is there as long as a file is in it. */
+/** Files of users in a bucket. A folder exists as long as a file is in it. */
 export function createBucketUserData({
   objects,
   quotaBytes,
@@ -95,7 +95,7 @@ export function createBucketUserData({
     },
     async move(from, to) {
       if (from === to) return await fileAt(to);
-      // The copy comes first: a crash in between leaves both.
+      // The copy comes first, so a crash in between leaves both files.
       if (!(await objects.copy(from, to))) return 'absent';
       await objects.remove(from);
       return await fileAt(to);
@@ -105,7 +105,7 @@ export function createBucketUserData({
   return storeIn(place, quotaBytes);
 }
 
-/** A file, and the folders it lies in. */
+/** Yields a file and the folders that it is in. */
 function* entriesOf(path: string, stats: FileStats): Generator<FolderEntry> {
   const steps = path.split('/');
   for (const [at, name] of steps.entries()) {

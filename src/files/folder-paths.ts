@@ -3,15 +3,18 @@ import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { safeName, withinRoot } from './safe-name.ts';
 
-/** Size and times of a file. */
+/** The size and times of a file. */
 export type FileStats = Pick<Stats, 'size' | 'mtimeMs' | 'ctimeMs' | 'ino'>;
 
-/** The state of a path in a user's folder; `blocked`: a link, a device, or a file where a folder should be. */
+/**
+ * The state of a path in a user's folder. `blocked`: a link, a device, or a file in the place of a
+ * folder.
+ */
 export type PathStatus<S extends FileStats = FileStats> =
   | { readonly kind: 'file'; readonly path: string; readonly stats: S }
   | { readonly kind: 'folder' | 'absent' | 'blocked'; readonly path: string };
 
-/** A file or folder of a user, by its path below the folder that was listed. */
+/** A file or folder of a user, by its path below the listed folder. */
 export type FolderEntry = {
   readonly path: string;
   readonly name: string;
@@ -19,7 +22,7 @@ export type FolderEntry = {
   readonly stats: FileStats;
 };
 
-/** A path a client gave: safe, outside of the folder, or with an unsafe name. */
+/** A path that a client sent: safe, outside of the folder, or with an unsafe name. */
 export type SafePath =
   | { readonly ok: true; readonly path: string }
   | { readonly ok: false; readonly reason: 'outside' | 'unsafe' };
@@ -28,7 +31,10 @@ const MAX_PATH_BYTES = 1024;
 const MAX_DEPTH = 32;
 const ABSENT_CODES = new Set(['ENOENT', 'ENOTDIR', 'ENAMETOOLONG']);
 
-/** v1 resolves `.` and `..`. Front ends store lists of their own under names that begin with a dot. */
+/**
+ * Checks a path. v1 resolves `.` and `..`. Front ends store lists of their own under names that
+ * begin with a dot.
+ */
 export function safePathBelow(requestedPath: string): SafePath {
   const path = withinRoot(requestedPath);
   if (path === undefined) return { ok: false, reason: 'outside' };
@@ -40,7 +46,7 @@ export function safePathBelow(requestedPath: string): SafePath {
   return isSafe ? { ok: true, path } : { ok: false, reason: 'unsafe' };
 }
 
-/** Checks every step of the path, so that no link is ever followed. */
+/** Checks every step of the path, so that no link is followed. */
 export async function statPath(root: string, path: string): Promise<PathStatus<Stats>> {
   const steps = path === '' ? [] : path.split('/');
   let current = root;
@@ -56,7 +62,7 @@ export async function statPath(root: string, path: string): Promise<PathStatus<S
   return { kind: stats.isDirectory() ? 'folder' : 'blocked', path: current };
 }
 
-/** Everything below a folder, in the order of the paths; links and devices are left out. */
+/** Lists everything below a folder, in the order of the paths. Links and devices are left out. */
 export async function listBelow(
   folder: string,
   options: { readonly depth: 'this folder' | 'all' },
@@ -86,7 +92,7 @@ async function entriesIn(top: string, subfolder: string): Promise<FolderEntry[]>
   return entries.flat();
 }
 
-/** The state of a path itself, links not followed; `undefined`: there is nothing. */
+/** Returns the state of a path itself; links are not followed. `undefined`: it does not exist. */
 export function lstatOrUndefined(path: string): Promise<Stats | undefined> {
   return undefinedIfAbsent(lstat(path));
 }

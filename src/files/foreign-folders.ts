@@ -9,7 +9,10 @@ import { V1Error, promptFault, promptRefusal } from '../dialects/errors.ts';
 import { MISSING_ASSET_ID, type ResolvedFile } from './resolve-files.ts';
 import { uploadPathOf } from './safe-name.ts';
 
-/** The folder an upload of a user lies in upstream; `undefined`: it has none of its own. */
+/**
+ * Returns the folder of a user's upload at the upstream; `undefined`: the upload has no folder of
+ * its own.
+ */
 type UploadFolderOf = (upload: {
   readonly user: string;
   readonly filePath: string;
@@ -31,7 +34,7 @@ type FolderMention = {
 
 /**
  * Refuses graphs that name the upload folder of another user, in any input of any node. An engine
- * does not separate users; these folders do, as long as no other user can name them.
+ * does not separate users. These folders do, as long as no other user can name them.
  */
 export function createFolderCheck({ files, uploadFolderOf }: FolderCheckOptions) {
   return async (
@@ -57,7 +60,10 @@ export function createFolderCheck({ files, uploadFolderOf }: FolderCheckOptions)
   };
 }
 
-/** Files of the caller's own are sent by their ids, whatever they are called. */
+/**
+ * Returns the folders that a graph names. The caller's own files are sent by their ids, whatever
+ * their names.
+ */
 function foldersIn(graph: Graph, resolvedFiles: readonly ResolvedFile[]): readonly FolderMention[] {
   const keyOf = (nodeId: string, input: string): string => JSON.stringify([nodeId, input]);
   const found = resolvedFiles.filter(({ assetId }) => assetId !== MISSING_ASSET_ID);
@@ -94,7 +100,7 @@ async function foldersOf(
   return new Set(lists.flat().flatMap((row) => folderOf(row) ?? []));
 }
 
-/** As v1 refuses a choice that is not in its list. */
+/** Returns the error that v1 has for a choice that is not in its list. */
 function foreignFolderError(
   foreign: readonly FolderMention[],
   graph: Graph,

@@ -7,9 +7,9 @@ import type { FileRef } from '../protocol/v1.ts';
 import { parseAnnotation, safeFolder, safeName, splitPath } from './safe-name.ts';
 
 /**
- * Gives a v2 output its v1 file name, unique for its user: the name it came with or, when other
- * bytes have that name, the next number of v1's counter. The same output keeps its name. A crash
- * may take the name; it is given again with the job, whose history is written later.
+ * Gives a v2 output its v1 file name, unique for its user: the name that it came with or, when
+ * other bytes have that name, the next number of v1's counter. The same output keeps its name. A
+ * crash may lose the name; the job then gets it again, since history is written later.
  */
 export async function nameOutput(
   files: FileStore,
@@ -43,9 +43,7 @@ export async function nameOutput(
   throw new Error('file names never run out');
 }
 
-/**
- * True when both ids stand for the same engine file: a run that took its results from the cache.
- */
+/** True when both ids mean the same engine file: a run took its results from the cache. */
 function isSameFile(oneId: string, otherId: string): boolean {
   const [one, other] = [engineFileOf(oneId), engineFileOf(otherId)];
   return (
@@ -60,14 +58,15 @@ function toFileRef({ filename, subfolder, type }: FileRow): FileRef {
   return { filename, subfolder, type };
 }
 
-/** Where an output is found, in v1's terms. */
+/** The place of an output in v1: folder and file name. */
 type FileLocation = { readonly subfolder: string; readonly filename: string };
 
 const MAX_STEM_CHARS = 100;
 
 /**
- * The name an upstream gives an output, as one that `/view` finds: a folder in the name is a folder,
- * and what no file system or header could hold, or v1 reads as something else, is written otherwise.
+ * Turns the name that an upstream gives an output into one that `/view` finds. A folder in the name
+ * stays a folder. Parts that no file system or header could hold, or that v1 reads differently, are
+ * replaced.
  */
 export function locationOf(name: string, folder = ''): FileLocation {
   const path = splitPath(name.replaceAll('\\', '/'));
@@ -78,7 +77,10 @@ export function locationOf(name: string, folder = ''): FileLocation {
   };
 }
 
-/** v1 refuses two dots in a row, and reads a folder in brackets at the end. */
+/**
+ * False for two dots in a row, which v1 refuses, and for a folder in brackets at the end, which v1
+ * reads.
+ */
 function isSafeOutputName(name: string): boolean {
   return (
     safeName(name) !== undefined && !name.includes('..') && parseAnnotation(name).type === undefined

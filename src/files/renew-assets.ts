@@ -7,22 +7,22 @@ import { uploadPathOf } from './safe-name.ts';
 type AssetRenewalServices = {
   readonly jobs: Pick<JobApi, 'asset' | 'assetFromHash'>;
   readonly files: Pick<FileStore, 'get' | 'put'>;
-  /** Uploads a file again from a copy, if there is one: the id of its new asset. */
+  /** Uploads a file again from a copy. Returns the id of the new asset, if there is a copy. */
   readonly reupload?:
     | ((caller: Caller, file: ResolvedFile) => Promise<string | undefined>)
     | undefined;
 };
 
-/** A refused submission, as far as it is about files. */
+/** The parts of a refused submission that are about files. */
 export type AssetRefusal = {
   readonly resolvedFiles: readonly ResolvedFile[];
   readonly error: V2Error;
 };
 
 /**
- * The files of a submission that was refused with `missing_asset`, with new records for those that
- * are gone upstream though their bytes are still there. The refusal was certain, so the prompt may
- * be sent again, once and under a new key; `undefined` when that would not help: it names the files.
+ * Renews the files of a submission that was refused with `missing_asset`: those that are gone at
+ * the upstream, though their bytes still exist, get new records. The refusal was certain, so the
+ * prompt may be sent again, once and under a new key. `undefined` when that would not help.
  */
 export async function renewAssets(
   services: AssetRenewalServices,
@@ -46,7 +46,7 @@ export async function renewAssets(
   }));
 }
 
-/** The files the refusal names; all of them when it names none. */
+/** Returns the files that the refusal names; all of them when it names none. */
 function missingFiles(resolvedFiles: readonly ResolvedFile[], { details }: V2Error) {
   const named = isJsonObject(details) ? details['missing_ids'] : undefined;
   if (!Array.isArray(named) || named.length === 0) return { areNamed: false, files: resolvedFiles };
@@ -54,7 +54,10 @@ function missingFiles(resolvedFiles: readonly ResolvedFile[], { details }: V2Err
   return { areNamed: true, files: resolvedFiles.filter(({ assetId }) => ids.has(assetId)) };
 }
 
-/** The id of a new record of the file, from bytes the upstream has still, or we can get. */
+/**
+ * Returns the id of a new record of the file, from bytes that the upstream has or that can be
+ * uploaded again.
+ */
 async function renewFile(
   { jobs, files, reupload }: AssetRenewalServices,
   caller: Caller,
@@ -68,12 +71,12 @@ async function renewFile(
   if (created?.ok && created.value.id !== assetId) return recordId(created.value.id);
   const uploadedId = await reupload?.(caller, file);
   if (uploadedId !== undefined) return uploadedId === assetId ? undefined : uploadedId;
-  // An output the upstream knows by another id now.
+  // An output that the upstream now has under another id.
   const asset = await jobs.asset(caller, assetId);
   return asset.ok && asset.value.id !== assetId ? recordId(asset.value.id) : undefined;
 
   async function recordId(newId: string): Promise<string> {
-    // The name may stand for other bytes by now; those stay.
+    // The name may stand for other bytes now; then the row is not changed.
     const row = await files.get(caller.user, file);
     if (row?.assetId === assetId) await files.put({ ...row, assetId: newId });
     return newId;

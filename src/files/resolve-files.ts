@@ -18,12 +18,12 @@ import { uploadPathOf } from './safe-name.ts';
 /** An input of a graph that names a file of its user, and the asset behind the name. */
 export type ResolvedFile = FileMention & { readonly assetId: string; readonly hash: string | null };
 
-/** Finds the files a graph names among those of its user. */
+/** Finds the files that a graph names among those of its user. */
 export type FileResolver = ReturnType<typeof createFileResolver>;
 
 export function createFileResolver(options: {
   readonly files: FileStore;
-  /** True when v2 may find another user's file by a name this user does not have. */
+  /** True when v2 may find another user's file under a name that this user does not have. */
   readonly mayFindOthersFiles: boolean;
   readonly objectInfo: (caller: Caller) => Promise<ObjectInfo>;
 }) {
@@ -41,7 +41,7 @@ export function createFileResolver(options: {
         await yieldToEventLoop();
         const isName = !hasControlCharacter(one.value);
         const row = isName ? await rowOf(options.files, caller, one, subfolder) : undefined;
-        // From here on it is known by the folder it is in.
+        // From here on the file is known by the folder that it is in.
         const mention = row ? { ...one, subfolder: row.subfolder } : one;
         mentions.push(mention);
         if (row) found.set(fileKey(mention), { id: row.assetId, hash: row.hash });
@@ -57,7 +57,7 @@ export function createFileResolver(options: {
   };
 }
 
-/** The hosted service has no folders: a name is found in any of them. */
+/** Finds the file of a name. The hosted service has no folders: a name is found in any of them. */
 async function rowOf(
   files: FileStore,
   { user }: Caller,
@@ -69,22 +69,25 @@ async function rowOf(
   return await files.newestNamed(user, mention);
 }
 
-/** Files looked up before other work gets its turn. */
+/** The number of files that are looked up before other work gets its turn. */
 const FILES_PER_TURN = 100;
 
-/** An id no service has, so that the answer is v1's for an unknown file. */
+/** An id that no service has, so that the answer is v1's for an unknown file. */
 export const MISSING_ASSET_ID = '00000000-0000-4000-8000-000000000000';
 
-/** Output names are counted and can be guessed; uploads of other users are in secret folders. */
+/**
+ * True for a name that another user can guess: names of outputs are counted, while uploads of other
+ * users are in secret folders.
+ */
 function isGuessableName({ type, value }: FileMention): boolean {
   return type !== 'input' || value.split(/[\\/]/).includes('..');
 }
 
-/** The graph for v2: `core/ASSET` where the client named files of its own. */
+/** Returns the graph for v2, with `core/ASSET` where the client named files of its own. */
 export function insertAssetReferences(graph: Graph, placed: readonly ResolvedFile[]): Graph {
   const found = new Map(
     placed.map((file) => {
-      // Some upstreams go by the path a file was uploaded under; outputs were not.
+      // Some upstreams find an upload by its path. Outputs were not uploaded.
       const isUpload = file.type === 'input' && file.assetId !== MISSING_ASSET_ID;
       const path = isUpload ? { filePath: uploadPathOf(file) } : {};
       return [fileKey(file), { id: file.assetId, hash: file.hash, ...path }];

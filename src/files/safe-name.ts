@@ -6,23 +6,29 @@ import { ANNOTATED_NAME } from '../protocol/v1.ts';
 const MAX_NAME_BYTES = 255;
 const MAX_FOLDER_BYTES = 1024;
 
-/** Names Windows gives to devices, whatever the extension. */
+/** Names that Windows gives to devices, with any extension. */
 const DEVICE = /^(con|prn|aux|nul|com\d|lpt\d)(\.|$)/i;
 
-/** Line ends, direction overrides, half characters, and what broken UTF-8 decodes to. */
+/**
+ * Matches line ends, direction overrides, surrogate halves, and the character that stands for
+ * broken UTF-8.
+ */
 const UNPRINTABLE = /[\p{Cs}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufffd]/u;
 
-/** Separators of either kind, and the mark of a Windows file stream. */
+/** Matches a separator of either kind, and the mark of a Windows file stream. */
 const PATH_LIKE = /[\\/]|::/;
 
 const FILE_TYPES: ReadonlySet<string> = new Set(['input', 'output', 'temp'] satisfies FileType[]);
 
-/** True when v1 has a folder of that name. */
+/** True when v1 has a folder with this name. */
 export function isFileType(type: string): type is FileType {
   return FILE_TYPES.has(type);
 }
 
-/** The name itself when any file system could hold it and no header or terminal is fooled by it. */
+/**
+ * Returns the name if every file system can hold it, and if it cannot mislead a header or a
+ * terminal.
+ */
 export function safeName(name: string): string | undefined {
   const isUnsafe =
     name === '' ||
@@ -36,7 +42,7 @@ export function safeName(name: string): string | undefined {
   return isUnsafe ? undefined : name;
 }
 
-/** The folder in one spelling when every part of it is a safe name; `''` is the root. */
+/** Returns the folder in one form if every part of it is a safe name; `''` is the root. */
 export function safeFolder(folder: string): string | undefined {
   const resolvedFolder = withinRoot(folder);
   if (resolvedFolder === undefined || Buffer.byteLength(folder) > MAX_FOLDER_BYTES)
@@ -47,7 +53,10 @@ export function safeFolder(folder: string): string | undefined {
     : undefined;
 }
 
-/** v1 resolves `.` and `..`, and drops a trailing slash; `undefined` when that leaves the root. */
+/**
+ * Resolves `.` and `..` as v1 does, and drops a trailing slash. `undefined` when the result is
+ * outside the root.
+ */
 export function withinRoot(folder: string): string | undefined {
   if (folder.startsWith('/') || folder.includes('\\')) return undefined;
   const resolved = posix.normalize(folder).replace(/\/$/, '');
@@ -55,7 +64,7 @@ export function withinRoot(folder: string): string | undefined {
   return resolved === '.' ? '' : resolved;
 }
 
-/** Parts `sub/m.png [input]` into the name and the folder it asks for. */
+/** Splits `sub/m.png [input]` into the name and the folder that it asks for. */
 export function parseAnnotation(value: string): {
   readonly name: string;
   readonly type?: FileType;
@@ -64,15 +73,15 @@ export function parseAnnotation(value: string): {
   return name === undefined ? { name: value } : { name, type: type as FileType };
 }
 
-/** Parts a path at its last slash; a bare name lies in `''`. */
+/** Splits a path at its last slash. A name without a slash is in the folder `''`. */
 export function splitPath(path: string): { readonly folder: string; readonly name: string } {
   const slash = path.lastIndexOf('/');
   return { folder: path.slice(0, Math.max(slash, 0)), name: path.slice(slash + 1) };
 }
 
 /**
- * The path an upload is known by upstream. Below `input/` whatever it is: v2 places files of other
- * roots. Only inputs may be found by their name.
+ * Returns the path of an upload at the upstream. It is always below `input/`, since v2 chooses the
+ * place of other files. Only inputs may be found by their name.
  */
 export function uploadPathOf({
   type,

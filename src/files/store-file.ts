@@ -23,22 +23,22 @@ export type FileStoringServices = {
   readonly now: () => number;
 };
 
-/** A received file and the name it asks for. */
+/** A received file and its requested name. */
 export type NewFile = Pick<FileRow, 'type' | 'subfolder' | 'filename'> & {
   readonly caller: Caller;
   readonly file: SpooledFile;
-  /** The upstream has most of its bytes already. */
+  /** Set when the upstream has most of the bytes already. */
   readonly started?: StartedUpload | undefined;
   /** `same bytes`: a name that already has the same bytes is returned instead of a new one. */
   readonly reuse: 'same bytes' | 'never';
 };
 
-/** Names that are looked up before other calls are served. */
+/** The number of names that are looked up before other calls get their turn. */
 const NAMES_PER_TURN = 100;
 
 type FileName = Pick<NewFile, 'caller' | 'type' | 'subfolder' | 'filename'>;
 
-/** Keeps a file under exactly its name, whatever that named before. */
+/** Stores a file under exactly its name, and replaces any earlier file of that name. */
 export async function storeAs(services: FileStoringServices, newFile: NewFile): Promise<string> {
   const asset = await storeBytes(services.jobs, newFile);
   await services.files.put(rowOf(services, newFile, asset));
@@ -46,8 +46,8 @@ export async function storeAs(services: FileStoringServices, newFile: NewFile): 
 }
 
 /**
- * Keeps a file beside those that are there and answers its name: v1 counts `cat (1).png`,
- * `cat (2).png` … until a name is free or holds these very bytes.
+ * Stores a file beside the existing ones and returns its name. Like v1 it tries `cat (1).png`, `cat
+ * (2).png` … until a name is free or has the same bytes.
  */
 export async function storeUnderFreeName(
   services: FileStoringServices,
@@ -62,7 +62,7 @@ export async function storeUnderFreeName(
     if (existing === undefined) {
       asset ??= await storeBytes(services.jobs, candidate);
       if (await services.files.claim(rowOf(services, candidate, asset))) return candidate.filename;
-      // A name may be taken by what is no file of its user.
+      // A name may be taken by something that is not a file of this user.
       if ((await services.files.get(newFile.caller.user, candidate)) === undefined) number++;
     } else if (newFile.reuse === 'same bytes' && existing.hash === newFile.file.hash) {
       await reuseExisting(services, { existing, candidate, asset });
@@ -71,7 +71,7 @@ export async function storeUnderFreeName(
   }
 }
 
-/** The name {@link storeUnderFreeName} would choose now; nothing is stored. */
+/** Returns the name that {@link storeUnderFreeName} would choose now. Stores nothing. */
 export async function findFreeName(
   { files }: Pick<FileStoringServices, 'files'>,
   newFile: FileName,
@@ -91,7 +91,10 @@ type SameBytes = {
   readonly asset: Asset | undefined;
 };
 
-/** The name holds these bytes: nothing is written, unless the asset behind it is gone meanwhile. */
+/**
+ * Uses a name that has the same bytes already. Nothing is written, unless the asset behind it is
+ * gone.
+ */
 async function reuseExisting(
   services: FileStoringServices,
   { existing, candidate, asset }: SameBytes,
@@ -109,8 +112,8 @@ async function reuseExisting(
 }
 
 /**
- * Brings a file to the upstream. Bytes the user has there already are not sent again, unless most of
- * them were sent before their hash was known.
+ * Uploads a file to the upstream. Bytes that the user has there already are not sent again, unless
+ * most of them were sent before their hash was known.
  */
 export async function storeBytes(
   jobs: FileStoringServices['jobs'],
@@ -152,12 +155,12 @@ function rowOf({ now }: Pick<FileStoringServices, 'now'>, newFile: NewFile, asse
   };
 }
 
-/** The content type of a file, by its name alone. */
+/** Returns the content type of a file, by its name alone. */
 export function contentTypeFor(filename: string): string {
   return contentTypeOf(filename) ?? 'application/octet-stream';
 }
 
-/** v1 puts the number before the last extension: `a.tar (1).gz`. */
+/** Adds a number before the last extension, as v1 does: `a.tar (1).gz`. */
 function numberedName(filename: string, number: number): string {
   if (number === 0) return filename;
   const { name, ext } = posix.parse(filename);

@@ -10,21 +10,21 @@ import type { SpooledFile } from '../protocol/job-api.ts';
 import { type FolderEntry, type PathStatus, listBelow, statPath } from './folder-paths.ts';
 import { atMost } from '../lib/lru-size.ts';
 
-/** Why nothing was changed; `blocked`: something else than a file is, or would be, in the way. */
+/** Why nothing was changed. `blocked`: something that is not a file is, or would be, in the way. */
 export type Unchanged = 'absent' | 'exists' | 'blocked' | 'full';
 
 type Written = Promise<PathStatus | Unchanged>;
 
-/** Files that front ends store for users: each user sees nothing but their own. */
+/** Files that front ends store for users. Each user sees only their own. */
 export type UserDataStore = UserDataReader & {
-  /** Stores a spooled file: whole and for good before this resolves. */
+  /** Stores a spooled file. It is complete and durable when this resolves. */
   put(user: string, path: string, file: SpooledFile, how: Overwrite): Written;
   move(user: string, from: string, to: string, how: Overwrite): Written;
   remove(user: string, path: string): Promise<Unchanged | undefined>;
 };
 
 type UserDataReader = {
-  /** The folder nothing of this user leaves. */
+  /** The folder that holds all files of this user. */
   folderFor(user: string): string;
   look(user: string, path: string): Promise<PathStatus>;
   list(
@@ -32,18 +32,20 @@ type UserDataReader = {
     path: string,
     how: { readonly depth: 'this folder' | 'all' },
   ): Promise<readonly FolderEntry[]>;
-  /** The bytes of a file where they are not in a folder of this machine. */
+  /** Returns the bytes of a file that is not in a folder of this machine. */
   content?(user: string, path: string): Promise<Readable | undefined>;
 };
 
-/** Where the files are. Paths are those that `look` answers; what is asked for was looked at just before. */
+/**
+ * The place of the files. Paths are those that `look` returned; each one was checked just before.
+ */
 export type UserDataPlace = UserDataReader & {
   count(user: string): Promise<Usage>;
-  /** As many entries as a new file of this path adds at most. */
+  /** Returns the maximum number of entries that a new file with this path adds. */
   entriesOf(path: string): number;
   put(file: SpooledFile, to: string, how: Overwrite): Written;
   move(from: string, to: string, how: Overwrite): Written;
-  /** `false`: it was gone. */
+  /** `false`: the file was gone. */
   remove(path: string): Promise<boolean>;
 };
 
@@ -51,15 +53,16 @@ type Overwrite = { readonly overwrite: boolean };
 
 type Usage = { bytes: number; entries: number };
 
-/** Folders count: they cannot be removed by a client. */
+/** The maximum number of entries of one user. Folders count, since a client cannot remove them. */
 const MAX_USER_ENTRIES = 20_000;
 const MAX_USAGES = 1000;
-/** Other processes may have changed the files of a user since. */
+/** How long a counted usage is valid: other processes may change the files of a user. */
 const USAGE_VALID_MS = 60_000;
 
-/** Files of users in one place, within the quota of each user. */
+/** Stores files of users in one place, within the quota of each user. */
 export function storeIn(place: UserDataPlace, quotaBytes: number): UserDataStore {
-  // Other processes may still change the files of the user meanwhile.
+  // Changes of one user are made one after the other. Other processes may still change the files
+  // meanwhile.
   const inUserOrder = createKeyedMutex();
   const usages = new LRUCache<string, Usage>({ ...atMost(MAX_USAGES), ttl: USAGE_VALID_MS });
 
@@ -76,7 +79,10 @@ export function storeIn(place: UserDataPlace, quotaBytes: number): UserDataStore
     return (known !== undefined && fits(known)) || fits(await countUsage(user));
   }
 
-  /** It may say too much, as all folders of a new path count as new: then the files are counted anew. */
+  /**
+   * Adds to the usage. The sum may be too large, since all folders of a new path count as new; the
+   * files are counted again before a refusal.
+   */
   function addUsage(user: string, { bytes, entries }: Usage): void {
     const usage = usages.get(user);
     if (usage === undefined) return;
@@ -86,7 +92,7 @@ export function storeIn(place: UserDataPlace, quotaBytes: number): UserDataStore
 
   type Write = { readonly path: string; readonly how: Overwrite; readonly bytes: number };
 
-  /** Writes where nothing is in the way and there is room. */
+  /** Writes the file if nothing is in the way and there is space. */
   async function write(
     user: string,
     { path, how, bytes }: Write,
@@ -102,7 +108,7 @@ export function storeIn(place: UserDataPlace, quotaBytes: number): UserDataStore
     try {
       return await act(target.path);
     } catch (error) {
-      // It may have come half-way.
+      // The write may have been completed in part.
       usages.delete(user);
       if (isStorageFull(error)) return 'full';
       throw error;
@@ -134,7 +140,7 @@ export function storeIn(place: UserDataPlace, quotaBytes: number): UserDataStore
   };
 }
 
-/** Files of users below one folder. */
+/** Stores files of users below one folder. */
 export function createUserDataStore(options: {
   readonly root: string;
   readonly quotaBytes: number;
@@ -152,7 +158,7 @@ export function createUserDataStore(options: {
     },
     entriesOf: (path) => path.split('/').length,
     put: moveInto,
-    // Moved or removed at another process.
+    // Another process has moved or removed the file.
     move: (path, to, how) => moveInto({ path }, to, how).catch(ifAbsent('absent' as const)),
     remove: (path) =>
       unlink(path)
@@ -167,7 +173,7 @@ async function moveInto(
   path: string,
   { overwrite }: Overwrite,
 ): Written {
-  // Another process may have put a file there since this one looked.
+  // Another process may have put a file there since the check.
   const outcome = await moveIntoPlace(file, path, overwrite ? 'replace' : 'keep');
   return outcome === 'taken' ? 'exists' : { kind: 'file', path, stats: await lstat(path) };
 }
@@ -183,13 +189,15 @@ function noFile({ kind }: PathStatus): Unchanged {
   return kind === 'blocked' ? 'blocked' : 'absent';
 }
 
-/** Why a file must not be put there, if it must not. */
+/** Returns the reason why a file must not be put there, if there is one. */
 function refusalFor(target: PathStatus, { overwrite }: Overwrite): Unchanged | undefined {
   if (target.kind === 'file') return overwrite ? undefined : 'exists';
   return target.kind === 'absent' ? undefined : 'blocked';
 }
 
-/** User ids are hex digests or plain words; any other id is hashed. */
+/**
+ * Returns the folder name of a user. Ids are hex digests or plain words; any other id is hashed.
+ */
 export function folderNameOf(user: string): string {
   if (/^\w{1,64}$/.test(user)) return user;
   return `_${createHash('sha256').update(user).digest('hex')}`;
