@@ -17,7 +17,7 @@ type AuthParts = {
   readonly config: Config;
   readonly access: HttpAccess;
   readonly identify: Identify;
-  /** Gets each presented key, so that no log line shows it. */
+  /** Gets each key that is sent, so that no log line shows it. */
   readonly secrets: Pick<SecretRedactor, 'add'>;
   readonly runner: OpenedUpstream;
 };

@@ -26,12 +26,12 @@ type RestoreServices = {
   readonly prompts: Pick<Ledger['prompts'], 'findByJob'>;
 };
 
-/** A prompt that ends further behind in its file stays as it is. */
+/** A prompt that ends behind this position of its file stays unchanged. */
 const HEAD_BYTES = 1024 * 1024;
 
 /**
- * The same service; in the PNG files an engine behind comfy-api-proxy has made, the embedded prompt
- * names uploads as its client did. All bytes stay where they are.
+ * Returns the same service, which restores names in PNG files that an engine behind comfy-api-proxy
+ * has made: the embedded prompt then names uploads as its client did. No byte changes its position.
  */
 export function restoreEmbeddedNames({ jobs, prompts }: RestoreServices): JobApi {
   return {
@@ -58,7 +58,7 @@ function touchesTexts(range: ByteRange | undefined): boolean {
   return range === undefined || (range.start < HEAD_BYTES && range.end >= FIRST_TEXT_BYTE);
 }
 
-/** A part of the text can be restored only from all of it. */
+/** Extends a range to the start: a part of the text can be restored only from all of it. */
 function fromStart({ end }: ByteRange): ByteRange {
   return { start: 0, end: Math.max(end, HEAD_BYTES - 1) };
 }
@@ -70,10 +70,10 @@ function restoreAnswer(
   range: ByteRange | undefined,
   restore: Restore,
 ): Result<Content> {
-  // comfy-api-proxy never sends its callers elsewhere.
+  // comfy-api-proxy never redirects its callers.
   if (!answer.ok || answer.value.kind !== 'bytes') return answer;
   const { stream: source, range: servedPart, ...contentFields } = answer.value;
-  // All of the file, whatever was asked for.
+  // The service sent the whole file, whatever range was requested.
   if (!range || !servedPart)
     return ok({ ...contentFields, stream: piped(source, namesRestored(restore)) });
   if (range.start > servedPart.end) {
@@ -85,14 +85,14 @@ function restoreAnswer(
   return ok({ ...contentFields, stream, range: given });
 }
 
-/** An end or an error of one is one of the other. */
+/** Pipes a stream. The end or an error of one stream ends the other. */
 function piped(source: Readable, transform: Transform): Readable {
   // The reader of `transform` gets the error.
   pipeline(source, transform, () => {});
   return transform;
 }
 
-/** Holds back no more than the first bytes, until the prompt is there or it is certain that there is none. */
+/** Holds back no more than the first bytes, until the prompt is found or known to be absent. */
 function namesRestored(restore: Restore): Transform {
   let heldChunks: Buffer[] | undefined = [];
   let heldBytes = 0;
@@ -137,7 +137,7 @@ function onlyPart({ start, end }: ByteRange): Transform {
   });
 }
 
-/** By the prompt its job is of; one that history has dropped names nothing. */
+/** Returns the names by the prompt of the job. A prompt that history has dropped gives no names. */
 async function submittedNames(
   prompts: RestoreServices['prompts'],
   { user }: Caller,
@@ -162,7 +162,7 @@ function inputTexts(graph: Json): readonly string[] {
 }
 
 const SIGNATURE = Buffer.from('89504e470d0a1a0a', 'hex');
-/** Length and type in front of the data of a chunk, its checksum behind. */
+/** The length and type before the data of a chunk. The checksum is behind the data. */
 const CHUNK_HEAD_BYTES = 8;
 const CRC_BYTES = 4;
 /** The specification of PNG allows no longer chunk. */
@@ -171,7 +171,7 @@ const MAX_LENGTH = 2 ** 31 - 1;
 /** The first offset at which a text chunk can begin: behind the signature and `IHDR`. */
 const FIRST_TEXT_BYTE = SIGNATURE.length + CHUNK_HEAD_BYTES + 13 + CRC_BYTES;
 
-/** Where the text of a `tEXt` chunk lies in its file: `start` inclusive, `end` exclusive. */
+/** The place of the text of a `tEXt` chunk in its file: `start` inclusive, `end` exclusive. */
 type TextRange = {
   readonly chunkStart: number;
   readonly start: number;
@@ -179,8 +179,8 @@ type TextRange = {
 };
 
 /**
- * Finds a `tEXt` chunk by its keyword in the first bytes of a PNG file. A number is the count of
- * first bytes that are needed to continue. `undefined`: not a PNG, no such chunk before the pixels,
+ * Finds a `tEXt` chunk by its keyword in the first bytes of a PNG file. A number says how many
+ * first bytes are needed to continue. `undefined`: not a PNG file, no such chunk before the pixels,
  * or a damaged one.
  * @internal
  */
@@ -214,7 +214,7 @@ export function findPngText(head: Buffer, keyword: string): TextRange | number |
 const LAST_CHUNKS: ReadonlySet<string> = new Set(['IDAT', 'IEND']);
 
 /**
- * The text of a chunk.
+ * Returns the text of a chunk.
  * @internal
  */
 export function pngTextAt(head: Buffer, { start, end }: TextRange): string {
@@ -222,7 +222,7 @@ export function pngTextAt(head: Buffer, { start, end }: TextRange): string {
 }
 
 /**
- * The same bytes with another Latin-1 text of the same length, and the checksum of the chunk that fits it.
+ * Returns the bytes with another Latin-1 text of the same length, and with the matching checksum.
  * @internal
  */
 export function withPngText(head: Buffer, range: TextRange, text: string): Buffer {

@@ -9,7 +9,7 @@ import { type FileStoringServices, storeBytes, contentTypeFor } from '../files/s
 
 const EXAMPLE = packageUrl('fixtures/inputs/example.png');
 const NAME = { type: 'input', subfolder: '', filename: 'example.png' } as const;
-/** Older than every upload: lists of files begin with the newest. */
+/** Older than every upload, since lists of files begin with the newest. */
 const MODIFIED_AT_MS = Date.UTC(2026, 0, 1);
 
 type ExampleServices = {
@@ -27,9 +27,9 @@ type ExampleOptions = {
 };
 
 /**
- * The input folder of the original server holds `example.png` from the start: front ends name it in
- * every new `LoadImage`. Here each user has one, as long as the embedded engine runs the jobs; a
- * plain input folder is what its owner makes it.
+ * Adds `example.png` to the inputs of each user, as long as the embedded engine runs the jobs. The
+ * input folder of the original server has that file from the start, and front ends name it in every
+ * new `LoadImage`. A plain input folder is left as its owner made it.
  */
 export function withExampleInput({ config, runner, spoolDir }: ExampleOptions): Ledger {
   const { ledger } = runner.folders;
@@ -42,7 +42,7 @@ export function withExampleInput({ config, runner, spoolDir }: ExampleOptions): 
   };
 }
 
-/** Lists the example, and stores it for a user on the first request for it by name. */
+/** Lists the example, and stores it for a user when it is first requested by name. */
 function addExample(
   files: FileStore,
   services: ExampleServices & { readonly hasSharedInput: (user: string) => boolean },
@@ -50,7 +50,7 @@ function addExample(
   const storing = new Map<string, Promise<FileRow | undefined>>();
   const lists = new WeakMap<readonly FileRow[], readonly FileRow[]>();
 
-  /** Two that ask at the same time get the same asset. */
+  /** Two requests at the same time get the same asset. */
   function store(user: string): Promise<FileRow | undefined> {
     const task =
       storing.get(user) ?? storeExample(files, user, services).finally(() => storing.delete(user));
@@ -90,7 +90,7 @@ function exampleRow(user: string): FileRow {
   };
 }
 
-/** An upload of the same name may come in between: then that one counts. */
+/** Stores the example. An upload of the same name that comes in between has priority. */
 async function storeExample(
   files: FileStore,
   user: string,

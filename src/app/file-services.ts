@@ -13,7 +13,7 @@ import { createStoredLinks } from './stored-links.ts';
 
 const MAX_DECODERS = 2;
 
-/** Beside the other files: in the data directory, or in the bucket. */
+/** Opens the place of user data: the data directory, or the bucket with the other files. */
 function openUserData({ userdataQuotaBytes: quotaBytes }: Config, { dir, files }: Store) {
   if (files.bucket) return createBucketUserData({ objects: files.bucket.objects, quotaBytes });
   return createUserDataStore({ root: dir.userData, quotaBytes });
@@ -27,7 +27,7 @@ type FileParts = {
   readonly now: () => number;
 };
 
-/** Files of users: uploads, outputs, and what front ends store. */
+/** The files of users: uploads, outputs, and files that front ends store. */
 export function openFileServices(
   config: Config,
   { store, ledger, auth, upstream, now }: FileParts,
@@ -35,7 +35,7 @@ export function openFileServices(
   const { dir } = store;
   const { maxUploadBytes } = config;
   const decodeSlots = createSemaphore(MAX_DECODERS);
-  // Elsewhere a link leads to this server: callers may not reach the bucket.
+  // Otherwise a link leads to this server: callers may not reach the bucket.
   const leadsToBucket = config.view === 'redirect' && config.upstream.kind === 'embedded';
   const linkToStored = leadsToBucket && createStoredLinks(ledger, store.files.blobs, now);
   const signer = createViewSigner({ secret: dir.secret, now });
@@ -56,7 +56,7 @@ export function openFileServices(
       ...(linkToStored && { linkToStored }),
       decodeSlots,
       limitUploads,
-      // A remote service or a bucket stores the bytes: here they need not survive a power loss.
+      // A remote service or a bucket stores the bytes, so they need not survive a power cut here.
       durability: config.upstream.kind === 'remote' || store.files.bucket ? 'transient' : 'fsync',
       callerOf: auth.keyring.callerOf,
       addresses: auth.addresses,

@@ -13,11 +13,11 @@ import type { Store } from './store.ts';
 /** The log, and the part of it that v1 clients see in their log panel. */
 export type Logs = {
   readonly log: Logger;
-  /** For the line of each request. */
+  /** Writes the line of each request. */
   readonly requestLog: Logger;
   readonly buffer: LogBuffer;
   readonly feed: LogFeed;
-  /** The log lines of all processes; those of this one alone until `connectLogs`. */
+  /** The log lines of all processes. Until `connectLogs`, only those of this process. */
   shared: SharedLog;
 };
 

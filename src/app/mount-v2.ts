@@ -11,7 +11,7 @@ import { createV2Routes } from '../v2/routes.ts';
 import { createContentSigner } from '../v2/link-rewriter.ts';
 import type { Services } from './services.ts';
 
-/** The embedded engine's own v2 routes; those of a remote service are passed through. */
+/** The v2 routes of the embedded engine. Those of a remote service are passed through. */
 export function mountEmbeddedV2(services: Services): Koa.Middleware[] {
   const { config, upstream, auth, logs, store, bodies, prompts, ledger, now } = services;
   if (config.upstream.kind !== 'embedded') return [];
@@ -35,7 +35,7 @@ export function mountEmbeddedV2(services: Services): Koa.Middleware[] {
   ];
 }
 
-/** The models that run here; those of a remote service are passed through. */
+/** The models that run here. Those of a remote service are passed through. */
 export async function openEmbeddedRouter(services: Services): Promise<LazyModelRouter | undefined> {
   const { config, store, auth, upstream, ledger, logs, now, bodies } = services;
   if (config.upstream.kind !== 'embedded') return undefined;
@@ -56,7 +56,7 @@ export async function openEmbeddedRouter(services: Services): Promise<LazyModelR
       callerOf: (key) => auth.identify({ headers: { 'x-api-key': key }, url: '' }),
     });
   });
-  // A broken file of keys is reported at the start.
+  // Opened now, so that a broken file of keys is reported at the start.
   if (config.models.keysFile !== undefined) await models.open();
   return models;
 }
@@ -85,7 +85,7 @@ export async function openPassThrough(services: Services): Promise<PassThrough |
   });
 }
 
-/** Keeps the v1 view of a job right that a caller submits, cancels or reads through v2. */
+/** Updates the v1 view of a job that a caller submits, cancels or reads through v2. */
 function observeJobCall({ externalJobs, markJobFetched }: Prompts, observed: JobCall): void {
   if (observed.kind === 'fetched') return markJobFetched(observed);
   if (observed.kind === 'cancelled') {

@@ -2,17 +2,17 @@ import type { RedisConnections } from '../redis/redis.ts';
 
 /** The processes that share a ledger. */
 export type ProcessCounts = {
-  /** Servers, this one included. */
+  /** Counts the servers, including this one. */
   readonly countServers: () => Promise<number>;
-  /** Processes that wait for jobs of the queue; `undefined`: not known. */
+  /** Counts the processes that wait for jobs of the queue; `undefined`: not known. */
   readonly countWorkers: () => Promise<number | undefined>;
 };
 
 const ALONE: ProcessCounts = { countServers: async () => 1, countWorkers: async () => undefined };
-/** The page asks several times a second. */
+/** How long a count stays valid: the page asks several times a second. */
 const FRESH_MS = 5000;
 
-/** Counts them by their connections to Redis; without one, a server is alone. */
+/** Counts processes by their connections to Redis. Without Redis, a server is alone. */
 export function createProcessCounts(
   connections: RedisConnections | undefined,
   { now }: { readonly now: () => number },
@@ -21,7 +21,7 @@ export function createProcessCounts(
   const links = connections;
 
   async function countServers(): Promise<number> {
-    // A server without Redis starts sooner without the client library.
+    // Imported on demand: a server without Redis starts sooner without the client library.
     const { countSubscribers } = await import('../redis/redis.ts');
     const { logChannel } = await import('../replication/shared-log-lines.ts');
     return Math.max(1, await countSubscribers(links, logChannel(links.channels)));
@@ -44,7 +44,9 @@ function lazily<T>(open: () => Promise<T>): () => Promise<T> {
   return () => (opened ??= open());
 }
 
-/** Asks at most once in five seconds. */
+/**
+ * Returns a function that asks at most once in five seconds, and gives the last answer in between.
+ */
 export function remembered<T>(ask: () => Promise<T>, now: () => number): () => Promise<T> {
   let known: { readonly atMs: number; readonly value: Promise<T> } | undefined;
   return () => {

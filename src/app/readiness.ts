@@ -10,12 +10,14 @@ import { remembered } from './process-counts.ts';
 import type { Services } from './services.ts';
 import type { Store } from './store.ts';
 
-/** No prompt has it: reading it shows that the ledger can be read. */
+/** The key of no prompt. A read of it shows that the ledger can be read. */
 const NO_PROMPT = 'readyz';
-/** A bucket is farther away than the other parts, and its client tries again for some seconds. */
+/**
+ * Longer than for other parts: a bucket is farther away, and its client retries for some seconds.
+ */
 const BUCKET_TIMEOUT_MS = 3000;
 
-/** The parts of this server that `/readyz` tells of, beside the upstream. */
+/** The parts of this server that `/readyz` reports, beside the upstream. */
 export function neededParts({ config, ledger, store }: Services): NeededParts {
   const { links, files } = store;
   const isEmbedded = config.upstream.kind === 'embedded';
@@ -39,7 +41,10 @@ export function neededParts({ config, ledger, store }: Services): NeededParts {
   };
 }
 
-/** Why the jobs in the queue of the upstream wait: as `/readyz` sees it, else for a worker or the service. */
+/**
+ * Returns why the jobs in the queue of the upstream wait: the reason of `/readyz`, else busy
+ * workers or a service that has not started them.
+ */
 export function createJobQueueReason(
   { queue }: NeededParts,
   { upstream, now }: Pick<Services, 'upstream' | 'now'>,
@@ -54,7 +59,7 @@ export function createJobQueueReason(
   return remembered(ask, now);
 }
 
-/** A queue that no worker serves takes jobs all the same. */
+/** Checks the shared queue. A queue without workers still takes jobs. */
 function sharedQueueCheck(
   links: RedisConnections,
 ): () => Promise<PartProblem<JobQueueReason> | undefined> {
@@ -67,7 +72,9 @@ function sharedQueueCheck(
   };
 }
 
-/** Files on their way to a bucket pass through the folder. */
+/**
+ * Checks the bucket and the folder: files pass through the folder before they are in the bucket.
+ */
 async function checkBucket(
   store: Store,
   bucket: Store['files']['bucket'],
@@ -80,7 +87,10 @@ async function checkBucket(
   return problem;
 }
 
-/** Other replicas may have the same disk, and all of them still read: a full one is not away. */
+/**
+ * Checks the folder. A full disk is reported as degraded: other servers may have the same disk, and
+ * all of them can still read.
+ */
 async function checkFolder({ checkDataDir, dir }: Store): Promise<PartProblem | undefined> {
   try {
     checkDataDir();

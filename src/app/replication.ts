@@ -11,7 +11,7 @@ import { type PromptEventLog, createLocalEventLog } from '../prompts/prompt-even
 import type { SharedCounter } from '../prompts/submission.ts';
 import type { Prompts } from '../prompts/prompts.ts';
 
-/** The prompt event log: of this process alone, or shared by all processes of this ledger. */
+/** Opens the prompt event log: of this process alone, or shared by all processes of this ledger. */
 export async function openPromptEventLog(
   { links, instance, useWriteTokens }: Store,
   log: Logger,
@@ -23,7 +23,7 @@ export async function openPromptEventLog(
   return promptEventLog;
 }
 
-/** Log lines for clients: of this process alone, or of all processes of this ledger. */
+/** Opens the log lines for clients: of this process alone, or of all processes of this ledger. */
 export async function openSharedLogOf(
   { links, instance }: Store,
   {
@@ -40,7 +40,10 @@ export async function openSharedLogOf(
   return shared;
 }
 
-/** Numbers go on where an earlier process stopped: prompts of its queue are still to run. */
+/**
+ * Opens the counter of prompts. It continues where an earlier process stopped, since prompts of
+ * that process may still have to run.
+ */
 export async function openPromptCounter({
   links,
   ledger,
@@ -54,7 +57,7 @@ export async function openPromptCounter({
   return openSharedCounter(links, first);
 }
 
-/** Prepares what a new socket of a user must be sent: the current state and undelivered frames. */
+/** Prepares what a new socket of a user must get: the current state and undelivered frames. */
 export function createSocketPreparation({
   hub,
   prompts,
@@ -64,7 +67,7 @@ export function createSocketPreparation({
 }): (user: string) => Promise<void> {
   return async (user) => {
     await prompts.whenCurrent(user);
-    // The first round tells which frames a socket at another process received a moment ago.
+    // The first round shows which frames a socket of another process received a moment ago.
     await prompts.whenCurrent(user);
     await hub.channels.preload(user);
   };

@@ -8,10 +8,10 @@ import { type Logger, logRequest, requestId } from '../observability/log.ts';
 import type { Caller } from '../protocol/job-api.ts';
 
 type RequestEntryOptions = {
-  /** Serves everything else, and says what went wrong. */
+  /** Serves all other calls, and reports what went wrong. */
   readonly serveWithApp: RequestListener;
   readonly passThrough: PassThrough | undefined;
-  /** Something about a request that must be refused. */
+  /** Returns why a request must be refused; `undefined`: it is accepted. */
   readonly guard: (request: IncomingMessage) => object | undefined;
   readonly corsOrigin: string | undefined;
   /** Present: each call must be recorded, so none takes the fast path. */
@@ -20,23 +20,23 @@ type RequestEntryOptions = {
   readonly trafficLog: object | undefined;
   /** Present: each call is a span, so none takes the fast path. */
   readonly tracing: object | undefined;
-  /** Records each call while it is on; then none takes the fast path. */
+  /** Records each call while it is on. Then no call takes the fast path. */
   readonly trafficRecorder: Pick<TrafficRecorder, 'isRecording' | 'beginCall'>;
   readonly metrics: Pick<Metrics, 'note'>;
   readonly addresses: Pick<PublicAddresses, 'clientOf'>;
-  /** For the line of each request. */
+  /** Writes the line of each request. */
   readonly requestLog: Logger;
 };
 
-/** Route labels of passed-through calls in the metrics, on the fast path and off it. */
+/** The route labels of passed-through calls in the metrics, on the fast path and outside it. */
 export const PASS_THROUGH_ROUTES = {
   v2: '/api/v2/*',
   router: '/v1/models/*',
 } as const satisfies Record<FastProxyCall['api'], string>;
 
 /**
- * Lets small calls to the service behind pass without a framework, which costs as much as the call
- * itself. They are guarded, logged and counted as any other; the app answers the unusual ones.
+ * Passes small calls to the remote service without the framework, which costs as much as the call
+ * itself. They are guarded, logged and counted like other calls. The app answers the unusual ones.
  */
 export function createRequestEntry({
   serveWithApp,
@@ -83,7 +83,9 @@ export function createRequestEntry({
   }
 }
 
-/** The status logged for a client that left before its answer came, as other servers do. */
+/**
+ * The status in the log for a client that disconnected before its answer, as other servers use it.
+ */
 const CLIENT_CLOSED_REQUEST = 499;
 
 async function tryAnswer(
@@ -93,7 +95,7 @@ async function tryAnswer(
   try {
     return await fastCall.send(extraHeaders);
   } catch {
-    // Others find out why, and say so.
+    // The app finds the reason, and answers with it.
     return undefined;
   }
 }

@@ -22,12 +22,12 @@ import { PASS_THROUGH_ROUTES } from './request-entry.ts';
 import { createJobQueueReason, neededParts } from './readiness.ts';
 import { type Services, featuresOf } from './services.ts';
 
-/** Mounted beside the v1 routes, where there are any. */
+/** Services that are mounted beside the v1 routes, if they exist. */
 export type Mounts = {
   readonly frontend: Frontend | undefined;
   readonly models: LazyModelRouter | undefined;
   readonly passThrough: PassThrough | undefined;
-  /** True when the process is to stop soon. */
+  /** True when the process will stop soon. */
   readonly isStopping: () => boolean;
 };
 
@@ -37,7 +37,8 @@ export function v1Routes(services: Services, { frontend }: Mounts): readonly V1R
   const { live, life, counter } = prompts;
   const { cancel, markFetched, acceptor } = life;
   return [
-    // The live prompts show everything that this user did before, in any process.
+    // When these answer, the live prompts show everything that this user did before, in any
+    // process.
     ...whenReady(life.whenCurrent, [
       ...promptRoutes({
         acceptor,
@@ -87,7 +88,7 @@ export function v1Routes(services: Services, { frontend }: Mounts): readonly V1R
   ];
 }
 
-/** Signed links, and the recorder of a traced session: both come before authentication. */
+/** Signed links, and the recorder of a traced session. Both come before authentication. */
 export function earlyMiddleware({ sessionRecorder, files }: Services): readonly Koa.Middleware[] {
   const signedView = signedViewMiddleware(files.routes);
   const recorder = sessionRecorder ? [sessionRecorder.serve] : [];

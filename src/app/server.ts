@@ -33,7 +33,7 @@ import type { DefinitionSource } from '../definitions/definitions.ts';
 export type RunningServer = {
   readonly url: string;
   readonly port: number;
-  /** Resolves when its ledger has lost acknowledged data: there is nothing left to serve. */
+  /** Resolves when the ledger has lost acknowledged data: the server must stop. */
   readonly lost: Promise<Error>;
   close(): Promise<void>;
 };
@@ -152,7 +152,7 @@ function createKoaApp(
   return app.callback() as RequestListener;
 }
 
-/** Tells the recorder of traffic too which caller a call has. */
+/** Returns a call log that also tells the traffic recorder the caller of each call. */
 function recordedCallLog({ upstream: { callLog }, trafficRecorder }: Services) {
   const begin: ServingOptions['callLog']['begin'] = (caller, calls, request) => {
     callLog.begin(caller, calls);
@@ -197,7 +197,7 @@ function logStart(log: Logger, { config, store }: Services, port: number): void 
   log.info(fields, 'listening');
 }
 
-/** States what is known of the prompt of `--trace-prompt`, so that a mistyped id is noticed. */
+/** Logs the known facts about the prompt of `--trace-prompt`, so that a mistyped id is noticed. */
 async function logTracedPrompt({ config, ledger, logs }: Services): Promise<void> {
   const { tracePrompt: promptId } = config;
   if (promptId === undefined) return;
@@ -209,15 +209,16 @@ async function logTracedPrompt({ config, ledger, logs }: Services): Promise<void
 }
 
 /**
- * How long calls that are under way may take at the end; streams are cut off then. One that changes something takes
- * longer on a busy machine, and its client could not know if it was done.
+ * How long calls in progress may take when the server stops. Streams are cut off then. A call that
+ * changes something takes longer on a busy machine, and its client could not know if the change was
+ * made.
  */
 const LAST_CALLS_MS = { reading: 2000, changing: 8000 } as const;
 const LAST_CALLS_CHECK_MS = 20;
 
 /**
- * Waits for the calls that are under way. Their clients, or a balancer, cannot send them to another
- * server: a prompt must not run twice.
+ * Waits for the calls in progress. Neither their clients nor a load balancer can send them to
+ * another server: a prompt must not run twice.
  */
 async function untilAnswered(server: Server, changesUnderWay: () => number): Promise<void> {
   const beganAtMs = performance.now();
@@ -230,7 +231,9 @@ async function untilAnswered(server: Server, changesUnderWay: () => number): Pro
   }
 }
 
-/** In this order: callers first, then what serves them, the ledger last. */
+/**
+ * Closes the services in this order: callers first, then the services for them, the ledger last.
+ */
 async function closeServices(services: Services, { passThrough, models }: Mounts): Promise<void> {
   const { upstream, prompts, usageCounter, tracing, store } = services;
   passThrough?.close();
@@ -244,7 +247,7 @@ async function closeServices(services: Services, { passThrough, models }: Mounts
   await store.close();
 }
 
-/** The front end of `--front-end-root`, with starter workflows for what runs the jobs. */
+/** The front end of `--front-end-root`, with starter workflows for the upstream. */
 function openFrontend(
   { frontEndRoot, upstream }: Pick<Config, 'frontEndRoot' | 'upstream'>,
   definitions: Pick<DefinitionSource, 'current'>,

@@ -36,7 +36,7 @@ import { type Logs, connectLogs, openLogs } from './logs.ts';
 import { openPromptCounter, openPromptEventLog } from './replication.ts';
 import { openStore } from './store.ts';
 
-/** Prompts from their `POST` to their history. */
+/** The parts that take prompts from their `POST` to their history. */
 type PromptServices = {
   readonly life: Prompts;
   readonly live: LivePrompts;
@@ -47,7 +47,7 @@ type PromptServices = {
 /** The services of one server. Each is built once, here, and passed on by its name. */
 export type Services = Awaited<ReturnType<typeof openServices>>;
 
-/** Opens the ledger, the upstream and everything above them; no call is served yet. */
+/** Opens the ledger, the upstream and all services that use them. No call is served yet. */
 export async function openServices(
   config: Config,
   { log: operatorLog, nodeLibrary, sessionRecorder }: ServerOptions,
@@ -62,7 +62,7 @@ export async function openServices(
   const upstreamKey = config.upstream.kind === 'remote' ? config.upstream.key : undefined;
   const secrets = createSecretRedactor([config.localToken, upstreamKey]);
   const promptIdOf = createPromptIdLookup(live);
-  // Above this level nothing of it costs anything.
+  // Above this log level the traffic log costs nothing.
   const isTrafficLogged = log.isLevelEnabled('debug');
   const trafficLog = isTrafficLogged ? createTrafficLog({ log, secrets, promptIdOf }) : undefined;
   const trafficRecorder = createTrafficRecorder({
@@ -138,7 +138,7 @@ export async function openServices(
     }),
     usageCounter,
     sessionRecorder,
-    /** `undefined`: the log level does not need it. */
+    /** `undefined`: the log level does not need traffic lines. */
     trafficLog,
     /** `undefined`: no traces are made. */
     tracing,
@@ -155,7 +155,10 @@ export async function openServices(
   };
 }
 
-/** A line each time a prompt begins to wait for another reason; `undefined`: the level does not need it. */
+/**
+ * Logs a line each time a prompt begins to wait for another reason. `undefined`: the level does not
+ * need it.
+ */
 function logPending(log: Logger) {
   if (!log.isLevelEnabled('debug')) return undefined;
   return ({ caller, promptId }: LivePrompt, reason: PendingReason): void => {
@@ -164,7 +167,7 @@ function logPending(log: Logger) {
   };
 }
 
-/** Feature flags of the server, in `/features` and on every WebSocket. */
+/** The feature flags of the server, in `/features` and on every WebSocket. */
 export function featuresOf({ maxUploadBytes }: Pick<Config, 'maxUploadBytes'>) {
   return { supports_preview_metadata: true, max_upload_size: maxUploadBytes };
 }
@@ -198,7 +201,7 @@ function loggedFrames(trafficLog: TrafficLog, recorded: FrameObserver): FrameObs
   };
 }
 
-/** Finds the id that clients know of a live prompt, by its job's id or its key. */
+/** Finds the id that clients know of a live prompt, by the id of its job or by its key. */
 function createPromptIdLookup(live: LivePrompts) {
   return (user: string, id: string): string | undefined =>
     (live.find(user, id) ?? live.list(user).find(({ key }) => key === id))?.promptId;
@@ -248,7 +251,7 @@ function openPrompts(parts: PromptParts): Prompts {
   });
 }
 
-/** Where a server logs, what its engine can compute, and the recorder of a traced session. */
+/** The log of a server, the nodes of its engine, and the recorder of a traced session. */
 export type ServerOptions = {
   readonly log: Logger;
   readonly nodeLibrary: NodeLibrary;

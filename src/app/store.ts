@@ -23,26 +23,30 @@ import type { Logger } from '../observability/log.ts';
 /** The ledger and the data directory, of this process alone or shared. */
 export type Store = {
   readonly ledger: Ledger;
-  /** Its `spool` is this process's own, and was empty when it was opened. */
+  /** Its `spool` belongs to this process and was empty when it was opened. */
   readonly dir: DataDir;
   readonly files: StoredFiles;
-  /** To the Redis that other processes share with this one; `undefined`: it is alone. */
+  /** The connections to the Redis that processes share. `undefined`: this process is alone. */
   readonly links: RedisConnections | undefined;
-  /** Prompts are written under the tokens of this process, where there are others. */
+  /**
+   * Makes the ledger write prompts with the write tokens of this process, if other processes exist.
+   */
   readonly useWriteTokens: SharedRedis['useWriteTokens'];
-  /** Tells this process from others, and from itself after a restart. */
+  /** The name of this run of the process: it differs from other processes, and after a restart. */
   readonly instance: string;
   /** Resolves when the ledger or the data directory has lost acknowledged data. */
   readonly lost: Promise<Error>;
-  /** Throws when the data directory is gone or was replaced: nothing may be promised any more. */
+  /**
+   * Throws when the data directory is gone or was replaced: no change may be acknowledged any more.
+   */
   checkDataDir(this: void): void;
   close(): Promise<void>;
 };
 
 export type StoreOptions = Pick<Config, 'ledger' | 'dataDir' | 'files'> & {
-  /** Files that no ledger knows, and a damaged ledger, are moved aside instead of being refused. */
+  /** Moves files that no ledger knows, and a damaged ledger, aside instead of refusing to start. */
   readonly startAnew?: boolean;
-  /** A new ledger is tied to the files that are there, which it then knows nothing of. */
+  /** Ties a new ledger to the existing files, of which it has no records. */
   readonly acceptFiles?: boolean;
 };
 
@@ -51,7 +55,7 @@ type OpenStoreOptions = StoreOptions & {
   readonly bucket: OpenedBucket | undefined;
 };
 
-/** Opens it as configured; throws with a sentence a person can act on. */
+/** Opens the store as configured. Throws an error that says what to change. */
 export async function openStore(options: StoreOptions, log: Logger): Promise<Store> {
   const { ledger: ledgerSource } = options;
   refuseUnfinishedRestore(options.dataDir);
@@ -68,7 +72,7 @@ export async function openStore(options: StoreOptions, log: Logger): Promise<Sto
 
 async function openStoreOfOne(options: OpenStoreOptions): Promise<Store> {
   const { ledger, dir } = await openOwnStore(options);
-  // Only now: the ledger may have been refused because another process has the folder.
+  // Opened after the ledger, which may have been refused because another process has the folder.
   openSpool(dir.spool);
   const close = () => ledger.close();
   const alone = { links: undefined, useWriteTokens: () => {}, instance: randomUUID(), lost: [] };
@@ -81,7 +85,7 @@ type OpenedLedger = Pick<Store, 'ledger' | 'dir' | 'links' | 'useWriteTokens' | 
   close(): Promise<void>;
 };
 
-/** The store of a ledger; its folder and its files are watched until it is closed. */
+/** Returns the store of a ledger. Its folder and its files are watched until it is closed. */
 function watched(opened: OpenedLedger, bucket: OpenedBucket | undefined): Store {
   const { dir, openFiles, lost, ...more } = opened;
   const files = watchFiles(dir, bucket);
@@ -121,7 +125,8 @@ async function openDatabase({
   bucket,
 }: OpenStoreOptions): Promise<OwnStore> {
   makeDataDir(dataDir);
-  // Before SQLite sees the folder: beside an absent database it deletes the log of the earlier one.
+  // Checked before SQLite opens the folder: without a database, SQLite deletes the log of the
+  // earlier one.
   if (lacksDatabase(dataDir)) {
     if (!acceptFiles) throw new LedgerLacksFiles(newLedgerText(dataDir, 'folder'));
     setWalAside(dataDir, new Date());
@@ -154,7 +159,7 @@ function setFilesAside({ dataDir, log }: Pick<OpenStoreOptions, 'dataDir' | 'log
 async function openSharedStore(url: string, options: OpenStoreOptions): Promise<Store> {
   const { log } = options;
   const instance = randomUUID();
-  // A process with its own ledger starts sooner without the Redis client.
+  // Imported on demand: a process with its own ledger starts sooner without the Redis client.
   const { openSharedRedis } = await import('../ledger/redis/open-shared.ts');
   const redis = await openSharedRedis({ url, log });
   try {
@@ -180,7 +185,7 @@ async function openSharedDir(
 ) {
   const open = () => openDir(options.dataDir, identity, options);
   if (options.startAnew !== true || options.bucket) return open();
-  // Only one of several processes moves the files; the others then find a folder of this ledger.
+  // One of several processes moves the files. The others then find a folder of this ledger.
   return exclusively(async () => {
     try {
       return await open();

@@ -7,28 +7,30 @@ import type { OpenedBucket } from '../upstreams/bucket/open-bucket.ts';
 import { listLeftoversRarely } from '../upstreams/rare-lists.ts';
 import { createFolderBlobs } from '../upstreams/folder/folder-blobs.ts';
 
-/** Where the bytes of files are: below the data directory, or in a bucket. */
+/** The place of the bytes of files: below the data directory, or in a bucket. */
 export type StoredFiles = {
   readonly blobs: Blobs;
-  /** `undefined`: they are below the data directory. */
+  /** `undefined`: the files are below the data directory. */
   readonly bucket: OpenedBucket | undefined;
-  /** Resolves when the files are gone, or those of another ledger are in their place. */
+  /** Resolves when the files are gone, or were replaced by those of another ledger. */
   readonly lost: Promise<Error>;
   close(): Promise<void>;
 };
 
-/** Opens the bucket of `--files`; throws one sentence that names it when it cannot be used. */
+/**
+ * Opens the bucket of `--files`. Throws one sentence that names the bucket when it cannot be used.
+ */
 export async function openBucketOf(
   source: FilesSource,
   log: Logger,
 ): Promise<OpenedBucket | undefined> {
   if (source.kind === 'folder') return undefined;
-  // A process with a folder starts sooner without the client.
+  // Imported on demand: a process with a folder starts sooner without the client.
   const { openBucket } = await import('../upstreams/bucket/open-bucket.ts');
   return await openBucket({ source, env: process.env, log });
 }
 
-/** The files of a data directory, watched where they are in a bucket. */
+/** Returns the files of a data directory. A bucket is watched. */
 export function watchFiles(
   dir: Pick<DataDir, 'root' | 'bucketId'>,
   bucket: OpenedBucket | undefined,

@@ -5,7 +5,7 @@ import type { FileRouteServices } from '../v1/file-routes.ts';
 
 type LinkToStored = NonNullable<FileRouteServices['linkToStored']>;
 
-/** Links to the objects of a bucket, for callers that `--view redirect` sends there. */
+/** Makes links to the objects of a bucket, for callers that `--view redirect` sends there. */
 export function createStoredLinks(
   ledger: Pick<Ledger, 'assets'>,
   blobs: Blobs,

@@ -20,11 +20,14 @@ import {
   ok,
 } from '../protocol/job-api.ts';
 
-/** Copies of what users uploaded to a service that may forget it, or be away. */
+/** Copies of uploads to a service that may lose them, or be unavailable. */
 export type UploadCopies = {
-  /** The same service; files it lacks or cannot bring are read from the copies. */
+  /** The same service. Files that it lacks or cannot deliver are read from the copies. */
   readonly jobs: JobApi;
-  /** Sends a file once more; the id of its new asset, `undefined` when no copy of it is here. */
+  /**
+   * Uploads a file again. Returns the id of the new asset; `undefined` when there is no copy of it
+   * here.
+   */
   reupload(caller: Caller, file: ResolvedFile): Promise<string | undefined>;
   /** Resolves when no copy is being written. */
   copiesStored(): Promise<void>;
@@ -35,7 +38,7 @@ type UploadCopiesOptions = {
   readonly ledger: Pick<Ledger, 'assets' | 'files'>;
   readonly blobs: Blobs;
   readonly spoolDir: string;
-  /** Beyond so many bytes the oldest copies are removed. */
+  /** Above this size the oldest copies are removed. */
   readonly budgetBytes: number;
   readonly log: Logger;
   readonly now: () => number;
@@ -44,12 +47,12 @@ type UploadCopiesOptions = {
 /** Tells copies from the assets of an embedded engine that used the data directory before. */
 const COPY_ID_PREFIX = 'kept-';
 const BATCH = 100;
-/** The service, or the engine behind it, cannot bring the file right now. */
+/** The codes with which the service, or the engine behind it, cannot deliver the file now. */
 const UNAVAILABLE_CODES = new Set(['upstream_unreachable', 'upstream_error']);
 
 export function createUploadCopies(options: UploadCopiesOptions): UploadCopies {
   const { jobs, ledger, blobs, spoolDir, log, now } = options;
-  // A copy that is being written must not be removed meanwhile.
+  // One change after the other, so that a copy that is being written is not removed.
   const inOrder = createMutex();
 
   async function storeCopy(
@@ -86,15 +89,17 @@ export function createUploadCopies(options: UploadCopiesOptions): UploadCopies {
     else await blobs.markRecorded(hash);
   }
 
-  /** Resolves when the copies of all uploads until now are stored. */
+  /** Resolves when the copies of all earlier uploads are stored. */
   const copiesStored = (): Promise<void> => inOrder(async () => {});
 
-  /** A copy is a help, not a promise: without it the upload is as good as it ever was. */
+  /** Logs a failed copy. The upload itself succeeded, and a copy is not guaranteed. */
   function notCopied(error: unknown): void {
     log.warn({ event: 'uploads.not_kept', err: error }, 'an upload could not be copied');
   }
 
-  /** A second name for the bytes of an upload; `undefined` when there is a copy, or can be none. */
+  /**
+   * Gives the bytes of an upload a second name. `undefined` when a copy exists, or cannot be made.
+   */
   async function linkUpload(
     { user }: Caller,
     { file }: AssetUpload,
@@ -174,7 +179,7 @@ export function createUploadCopies(options: UploadCopiesOptions): UploadCopies {
       ...jobs,
       content,
       async createAsset(caller, upload) {
-        // Sending removes the file of the upload, so the copy has a name of its own before it begins.
+        // Sending removes the file of the upload, so the copy gets a name of its own before.
         const linked = await linkUpload(caller, upload);
         let isSent = false;
         try {
@@ -182,7 +187,7 @@ export function createUploadCopies(options: UploadCopiesOptions): UploadCopies {
           isSent = sent.ok;
           return sent;
         } finally {
-          // The client need not wait until the copy is on the disk.
+          // The client does not wait until the copy is on the disk.
           if (linked && isSent) void storeLinked(caller, { ...upload, file: linked });
           else if (linked) await rm(linked.path, { force: true });
         }
@@ -191,7 +196,7 @@ export function createUploadCopies(options: UploadCopiesOptions): UploadCopies {
     async reupload(caller, resolvedFile) {
       await copiesStored();
       const row = await ledger.files.get(caller.user, resolvedFile);
-      // The name may stand for other bytes by now: those are not what the prompt was sent with.
+      // The name may stand for other bytes now; the prompt was not sent with those.
       const file = row?.hash === resolvedFile.hash ? await spoolCopy(resolvedFile) : undefined;
       if (!row || !file) return undefined;
       const contentType = contentTypeFor(resolvedFile.filename);

@@ -61,6 +61,6 @@ export async function openUpstreamServices(parts: UpstreamParts) {
   const logged = trafficLog?.wrap(counted) ?? counted;
   const jobs = parts.trafficRecorder.wrap(logged);
   const isRemote = config.upstream.kind === 'remote';
-  /** `jobs`: the port for v1 calls: each call on it is counted, logged, recorded and traced. */
+  /** `jobs` is the port for v1 calls. Each call on it is counted, logged, recorded and traced. */
   return { runner, jobs: tracing?.wrap(jobs, isRemote) ?? jobs, callLog, definitions };
 }

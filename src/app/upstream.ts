@@ -19,7 +19,7 @@ import type { Caller, JobApi } from '../protocol/job-api.ts';
 /** The upstream that runs the jobs, and the shared folders over its files. */
 export type OpenedUpstream = JobRunner & {
   readonly folders: SharedFolders;
-  /** Sends a file once more from where a copy of it is, if there is one: the id of its new asset. */
+  /** Uploads a file again from its copy. Returns the id of the new asset, if there is a copy. */
   readonly reupload: UploadCopies['reupload'];
 };
 
@@ -28,21 +28,26 @@ type JobRunner = {
   readonly reupload?: UploadCopies['reupload'];
   /** True when the upstream accepts this caller's key. */
   readonly acceptsCaller: (caller: Caller) => Promise<boolean>;
-  /** True when the jobs of this user can be followed only after the user has called: keys are never stored. */
+  /**
+   * True when the jobs of this user can be followed only after the user has called, since keys are
+   * never stored.
+   */
   readonly needsCredential: (user: string) => boolean;
   /** True when another process may run a job of this one again. */
   readonly mayRerunJobs?: boolean;
-  /** The folder an upload lies in there, where each has one of its own. */
+  /** Returns the folder of an upload at the service, where each upload has a folder of its own. */
   readonly uploadFolderOf?: RemoteJobs['uploadFolderOf'];
-  /** Takes in the answer to a submission that was passed through. */
+  /** Reads the answer to a submission that was passed through. */
   readonly noteSubmitted?: RemoteJobs['noteSubmitted'];
-  /** Sends an upload on while it arrives. Absent where uploads stay on this machine. */
+  /** Forwards an upload while it arrives. Absent where uploads stay on this machine. */
   readonly startUpload?: RemoteJobs['startUpload'];
-  /** Drops what earlier jobs of a user computed. Absent where the jobs run elsewhere. */
+  /**
+   * Drops the computed results of a user's earlier jobs. Absent where jobs run in another process.
+   */
   readonly forgetResults?: (user: string) => void;
-  /** Event streams it holds open elsewhere. */
+  /** Returns the number of event streams that it has open at a service. */
   readonly openStreams: () => number;
-  /** The discovered capabilities of a service; absent where the jobs run here. */
+  /** The discovered capabilities of a service. Absent where jobs run here. */
   readonly discovered?: () => Pick<
     UpstreamCapabilities,
     'listing' | 'ignoresCancel' | 'changesIds'
@@ -52,7 +57,10 @@ type JobRunner = {
   close(): Promise<void>;
 };
 
-/** The node classes the embedded engine runs: by name here, as a module for its worker threads. */
+/**
+ * The node classes that the embedded engine runs: the classes here, and the module for its worker
+ * threads.
+ */
 export type NodeLibrary = Pick<EngineOptions, 'nodes' | 'nodesModule'>;
 
 type OpenUpstreamOptions = {
@@ -60,7 +68,7 @@ type OpenUpstreamOptions = {
   readonly log: Logger;
   readonly library: NodeLibrary;
   readonly ledger: Ledger;
-  /** To the Redis that other processes share with this one. */
+  /** The connections to the Redis that processes share. */
   readonly links: RedisConnections | undefined;
   readonly dir: DataDir;
   readonly blobs: Blobs;
@@ -139,7 +147,8 @@ async function openRemote(
   options: OpenUpstreamOptions,
   upstream: Upstream & { kind: 'remote' },
 ): Promise<JobRunner> {
-  // A third of all modules: the embedded engine starts sooner without them.
+  // Imported on demand: these are a third of all modules, and the embedded engine starts sooner
+  // without them.
   const { createRemoteJobs } = await import('../upstreams/remote/remote-jobs.ts');
   const { createUploadCopies } = await import('./upload-copies.ts');
   const { restoreEmbeddedNames } = await import('./embedded-names.ts');
