@@ -3,24 +3,24 @@ import { normalize, sep } from 'node:path';
 /** `blake3:<64 hex>`: the form of a hash, with its digits as the group. */
 export const BLOB_HASH = /^blake3:([0-9a-f]{64})$/;
 
-/** Of a hash, in the name of its folder. */
+/** The number of digits of a hash that name its folder. */
 const FOLDER_DIGITS = 2;
 
-/** The 64 digits of a hash; throws when it is none. */
+/** Returns the 64 digits of a hash; throws when the text is not a hash. */
 export function hexOf(hash: string): string {
   const hex = BLOB_HASH.exec(hash)?.[1];
   if (!hex) throw new Error(`not a blake3 hash: ${JSON.stringify(hash)}`);
   return hex;
 }
 
-/** The hash of bytes that were set aside, of whose name it is the first part. */
+/** Returns the hash of bytes that were set aside: it is the first part of their name. */
 export function hashOfAside(name: string): string {
   return `blake3:${name.split('.')[0]}`;
 }
 
 /**
- * Paths below a folder of blobs: `<dir>/<2 hex>/<64 hex>` holds the bytes of a hash. An empty file in
- * `<dir>-unrecorded` is the marker of bytes that may have no record.
+ * Returns paths below a folder of blobs. `<dir>/<2 hex>/<64 hex>` holds the bytes of a hash. An
+ * empty file in `<dir>-unrecorded` is the marker of bytes that may have no record.
  */
 export function createBlobPaths(given: string) {
   const dir = normalize(given);
@@ -29,7 +29,7 @@ export function createBlobPaths(given: string) {
   return {
     dir,
     markersDir,
-    /** The folders of all hashes there can be. */
+    /** Returns all folders that may exist. */
     folders: (): string[] =>
       Array.from({ length: 16 ** FOLDER_DIGITS }, (_, n) =>
         folderOf(n.toString(16).padStart(FOLDER_DIGITS, '0')),

@@ -3,7 +3,7 @@ import { UnreadEvents } from './unread-events.ts';
 
 const END: IteratorResult<JobEvent, undefined> = { value: undefined, done: true };
 
-/** The feed that it is in until it ends. */
+/** The feed of the subscriber until it ends. */
 type SubscribedFeed = { remove(subscriber: EventSubscriber): void };
 
 /** Holds the unread events of a slow subscriber, as many as `UnreadEvents` keeps. */
@@ -11,7 +11,7 @@ export class EventSubscriber implements AsyncIterableIterator<JobEvent> {
   readonly #unread = new UnreadEvents();
   readonly #feed: SubscribedFeed;
   readonly #signal: AbortSignal;
-  /** The reader waits for an event. */
+  /** Resolves the read of a reader that waits for an event. */
   #deliver: ((result: IteratorResult<JobEvent, undefined>) => void) | undefined;
   #isEnded = false;
 
@@ -28,7 +28,7 @@ export class EventSubscriber implements AsyncIterableIterator<JobEvent> {
     else this.#unread.push(event);
   }
 
-  /** It is so far behind that it should end with the events it holds. */
+  /** True when it is so far behind that it should end with the events it holds. */
   isOverLimit(): boolean {
     return this.#unread.isOverLimit();
   }
@@ -41,7 +41,7 @@ export class EventSubscriber implements AsyncIterableIterator<JobEvent> {
     this.#deliver = undefined;
   }
 
-  /** The signal aborts. */
+  /** Called when the signal aborts. */
   handleEvent(): void {
     this.#unread.clear();
     this.end();

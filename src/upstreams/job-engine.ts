@@ -12,11 +12,17 @@ export type EngineOptions = {
   readonly dataDir: string;
   /** The bytes of uploads and outputs. */
   readonly blobs: Blobs;
-  /** An empty folder of this process; by default a folder of the data directory is emptied. */
+  /** An empty folder of this process. Default: a folder of the data directory, which is emptied. */
   readonly spoolDir?: string;
-  /** Submissions are validated against these; the workers run the classes of `nodesModule`. */
+  /**
+   * The classes that submissions are validated against. The workers run the classes of
+   * `nodesModule`.
+   */
   readonly nodes: ReadonlyMap<string, NodeDef>;
-  /** URL of a compiled module that exports the same classes as `ALL_NODES`; this server's library by default. */
+  /**
+   * The URL of a compiled module that exports the same classes as `ALL_NODES`. Default: this
+   * server's library.
+   */
   readonly nodesModule?: string;
   readonly log: Logger;
   readonly clock?: Clock;
@@ -26,13 +32,13 @@ export type EngineOptions = {
   readonly highestUsedElsewhere?: OutputOptions['highestUsedElsewhere'];
 };
 
-/** The part of the port for jobs. */
+/** The calls of the port for jobs. */
 export type JobCalls = Pick<
   JobApi,
   'submit' | 'recover' | 'get' | 'workflow' | 'events' | 'cancel' | 'list'
 >;
 
-/** The part of the port for files. */
+/** The calls of the port for files. */
 export type AssetCalls = Pick<
   JobApi,
   'createAsset' | 'assetFromHash' | 'hasBlob' | 'asset' | 'deleteAsset' | 'content'
@@ -40,9 +46,9 @@ export type AssetCalls = Pick<
 
 /** The embedded v2 service. */
 export interface Engine extends JobApi {
-  /** The next job of this user that this process runs computes all nodes anew. */
+  /** Makes the next job of this user in this process compute all nodes anew. */
   forgetResults(user: string): void;
-  /** Starts to run queued jobs, including those of an earlier process. */
+  /** Starts to run the queued jobs, including those of an earlier process. */
   start(): void;
   /** Stops in order: running jobs are recorded as queued, and the next start runs them again. */
   close(): Promise<void>;
@@ -54,21 +60,21 @@ export interface Engine extends JobApi {
  */
 export type EngineLimits = Readonly<typeof DEFAULT_LIMITS>;
 
-/** Modest enough for a laptop; v1 runs one job at a time too. */
+/** Small enough for a laptop. v1 also runs one job at a time. */
 export const DEFAULT_LIMITS = {
-  /** Jobs that run at the same time. */
+  /** The number of jobs that run at the same time. */
   concurrency: 1,
-  /** Jobs that may wait; more are refused with `queue_full`. */
+  /** The number of jobs that may wait. Further ones are refused with `queue_full`. */
   maxQueued: 1000,
   jobTimeMs: 30 * 60_000,
   jobMemoryBytes: 4 * 2 ** 30,
-  /** How long a job may take to react to a stop before its worker thread is terminated. */
+  /** How long a job may take to react to a stop, before its worker thread is terminated. */
   stopGraceMs: 10_000,
-  /** Bytes of pixels and texts that each worker caches of its users' previous prompts. */
+  /** The bytes of pixels and texts of users' previous prompts that each worker caches. */
   cacheBytes: 2 ** 30,
   /** How long a finished job and its outputs are retained. */
   retentionMs: 7 * 24 * 60 * 60_000,
-  /** Bytes of assets beyond which the oldest are removed. */
+  /** Above this size of all assets, the oldest are removed. */
   assetBudgetBytes: 50 * 2 ** 30,
   sweepIntervalMs: 60_000,
 };

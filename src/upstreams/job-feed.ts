@@ -8,8 +8,9 @@ type ProgressEvent = Extract<JobEvent, { event: 'progress' }>;
 type PreviewEvent = Extract<JobEvent, { event: 'preview' }>;
 
 /**
- * The events of one job, for any number of subscribers. One gets the latest status, progress and preview
- * first, then every new event. A class: thousands of jobs wait at a time.
+ * The events of one job, for any number of subscribers. A subscriber gets the latest status,
+ * progress and preview first, then every new event. It is a class, since thousands of jobs wait at
+ * a time.
  */
 export class JobFeed {
   readonly #onEmpty: () => void;
@@ -39,7 +40,9 @@ export class JobFeed {
     else this.#send(event);
   }
 
-  /** Holds the events of its run back until `release`: their first subscriber is on its way. */
+  /**
+   * Delays the events of the run until `release`, since the first subscriber is about to subscribe.
+   */
   hold(): void {
     this.#held = { events: new UnreadEvents(), released: createDeferred() };
   }
@@ -52,14 +55,14 @@ export class JobFeed {
     released?.resolve();
   }
 
-  /** `undefined`: no events are held back. */
+  /** Resolves at `release`. `undefined`: no events are delayed. */
   whenReleased(): Promise<void> | undefined {
     return this.#held?.released.promise;
   }
 
   /**
-   * Subscribes synchronously, until the end, or until `signal` aborts, or the subscriber stops reading.
-   * Of a feed that has ended there is the last status.
+   * Subscribes synchronously: until the end, until `signal` aborts, or until the subscriber stops
+   * reading. A feed that has ended gives only its last status.
    */
   subscribe(signal: AbortSignal): AsyncIterable<JobEvent> {
     const subscriber = new EventSubscriber(this, signal);
@@ -77,12 +80,12 @@ export class JobFeed {
     if (isRemoved && this.#subscribers.size === 0 && !this.#isEnded) this.#onEmpty();
   }
 
-  /** Ends subscribers that are hopelessly behind; they may subscribe again. */
+  /** Ends subscribers that are too far behind. They may subscribe again. */
   endSlowSubscribers(): void {
     for (const subscriber of this.#subscribers) if (subscriber.isOverLimit()) subscriber.end();
   }
 
-  /** Ends the feed; subscribers end once they have read their remaining events. */
+  /** Ends the feed. Subscribers end when they have read their remaining events. */
   end(): void {
     this.#isEnded = true;
     if (this.#held) return;
@@ -101,17 +104,20 @@ function isPlaceInQueue(event: JobEvent): boolean {
   return event.event === 'status' && event.data.status === 'queued';
 }
 
-/** The events of a job that is over: its last status. */
+/** Yields the events of a job that is over: its last status. */
 export async function* endedJobEvents(data: StatusEvent['data']): AsyncGenerator<JobEvent> {
   yield { event: 'status', data };
 }
 
-/** Ends events that are not read yet: a generator releases nothing before it is started. */
+/** Ends events that are not read yet: a generator releases nothing before its start. */
 export async function drainEvents(events: AsyncIterable<JobEvent>): Promise<void> {
   for await (const event of events) void event;
 }
 
-/** A preview replayed to a new subscriber follows its step: it does not precede the next one. */
+/**
+ * Removes the step of a preview that is replayed to a new subscriber: the preview follows its step
+ * there, and does not precede the next one.
+ */
 function withoutStep({ data }: PreviewEvent): PreviewEvent {
   const { x_with_step: _, ...rest } = data;
   return { event: 'preview', data: rest };

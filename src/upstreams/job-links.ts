@@ -1,7 +1,7 @@
 import type { Job, Output } from '../protocol/v2.ts';
 import type { StoredOutput } from './jobs/worker-protocol.ts';
 
-/** How long a link is promised to work; every answer has a renewed one. */
+/** How long a link works at least as stated. Every answer has a new link. */
 const LINK_LIFETIME_MS = 60 * 60 * 1000;
 
 /** A time as v2 writes it. */
@@ -9,7 +9,7 @@ export function isoTime(ms: number): string {
   return new Date(ms).toISOString();
 }
 
-/** Where an asset's bytes are, as a host-relative link. */
+/** Returns a link to an asset's bytes, relative to the host. */
 export function contentLink(
   assetId: string,
   nowMs: number,
@@ -19,14 +19,14 @@ export function contentLink(
 }
 
 /**
- * An output as a job lists it, with fresh links. The contract's `job_id` is that job, even when the
- * result came from the cache; the asset names the job that made the file.
+ * Returns an output as a job lists it, with new links. In the contract, `job_id` is the job that
+ * lists it, even when the result came from the cache. The asset names the job that made the file.
  */
 export function showOutput(output: StoredOutput, jobId: string, nowMs: number): Output {
   return Object.assign({ ...output, job_id: jobId }, contentLink(output.id, nowMs));
 }
 
-/** The links of a job. */
+/** Returns the links of a job. */
 export function jobLinks(jobId: string): Job['urls'] {
   const self = `/api/v2/jobs/${encodeURIComponent(jobId)}`;
   return { self, events: `${self}/events`, cancel: `${self}/cancel` };

@@ -5,11 +5,11 @@ export type PeriodicTaskOptions = {
   readonly everyMs: number;
   readonly clock: Clock;
   readonly log: Logger;
-  /** The log line of a run that fails. */
+  /** The log line of a failed run. */
   readonly failure: { readonly event: string; readonly message: string };
 };
 
-/** A task that runs at an interval, never twice at once. A run that fails is logged. */
+/** A task that runs at an interval, and never twice at the same time. A failed run is logged. */
 export class PeriodicTask {
   readonly #task: () => Promise<void>;
   readonly #options: PeriodicTaskOptions;
@@ -29,7 +29,7 @@ export class PeriodicTask {
     });
   }
 
-  /** Stops, and waits for a run under way. */
+  /** Stops, and waits for a run in progress. */
   async close(): Promise<void> {
     this.#closing.abort();
     await this.#running;
@@ -42,7 +42,7 @@ export class PeriodicTask {
       await task().catch((error: unknown) =>
         log.error({ event: failure.event, err: error }, failure.message),
       );
-      // It rejects when the task is closed.
+      // The sleep rejects when the task is closed.
       await clock.sleep(everyMs, signal).catch(() => {});
     }
   }

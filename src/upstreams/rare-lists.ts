@@ -1,12 +1,13 @@
 import { type Clock, monotonicClock } from '../lib/clock.ts';
 import type { Blobs } from './blobs.ts';
 
-/** A bucket charges for each list, and only a process that was killed leaves something to find. */
+/** A bucket charges for each list, and only a killed process leaves anything to find. */
 const LIST_EVERY_MS = 6 * 60 * 60_000;
 
 /**
- * Blobs whose leftovers of killed processes are looked for at the first sweep, and then some times a
- * day: in between the lists are empty. Bytes that the ledger says may go are removed at once, as ever.
+ * Returns blobs that search for leftovers of killed processes at the first sweep, and then some
+ * times a day. In between, the lists are empty. Bytes that the ledger releases are always removed
+ * at once.
  */
 export function listLeftoversRarely(
   blobs: Blobs,

@@ -6,11 +6,14 @@ export type ResumePlan = {
   readonly start: number;
   /** The last byte, inclusive. */
   readonly end: number;
-  /** The bytes from there on, after the read broke off; throws when they cannot be read. */
+  /**
+   * Returns the bytes from this byte on, after the read was interrupted. Throws when they cannot be
+   * read.
+   */
   readonly reopen: (fromByte: number, cause: unknown) => Promise<Bytes>;
 };
 
-/** A body and its continuations as one stream, which fails when it cannot be completed. */
+/** Returns a body and its continuations as one stream, which fails when it cannot be completed. */
 export function resumedBytes(first: Bytes, plan: ResumePlan): Readable {
   return Readable.from(chunksOf(first, plan), { objectMode: false });
 }
@@ -24,7 +27,7 @@ async function* chunksOf(first: Bytes, { start, end, reopen }: ResumePlan): Asyn
       for await (const chunk of body) {
         at += chunk.length;
         isReading = false;
-        // The client would read more bytes than announced as its next answer.
+        // The client would read the surplus bytes as its next answer.
         if (at > end + 1) throw new Error('too many bytes');
         yield chunk;
         isReading = true;

@@ -1,12 +1,12 @@
 /**
- * A request to stop some work, with a reason: the first one counts. Unlike an `AbortSignal` it takes next
- * to no memory, of which thousands of waiting jobs would take megabytes.
+ * A request to stop some work, with a reason. The first reason counts. It needs far less memory
+ * than an `AbortSignal`, which for thousands of waiting jobs takes megabytes.
  */
 export class StopRequest<Reason extends string> {
   #reason: Reason | undefined;
   #listeners: readonly ((reason: Reason) => void)[] | undefined;
 
-  /** `undefined`: nothing is to stop. */
+  /** `undefined`: no stop was requested. */
   get reason(): Reason | undefined {
     return this.#reason;
   }
@@ -19,7 +19,9 @@ export class StopRequest<Reason extends string> {
     for (const listener of listeners) listener(reason);
   }
 
-  /** Calls back on the request, at once if it was made before. Call the result to take this back. */
+  /**
+   * Calls `listener` on the request, at once if it was made before. Call the result to unsubscribe.
+   */
   onRequest(listener: (reason: Reason) => void): () => void {
     if (this.#reason !== undefined) listener(this.#reason);
     else this.#listeners = [...(this.#listeners ?? []), listener];

@@ -2,12 +2,12 @@ import type { JobEvent } from '../protocol/job-api.ts';
 import type { Json } from '../protocol/json.ts';
 
 /**
- * Most pictures that wait for a reader: a burst that arrives in one piece is delivered completely.
+ * The most pictures that wait for a reader. A burst that arrives at once is delivered completely.
  * @internal
  */
 export const MAX_WAITING_PREVIEWS = 8;
 
-/** Of the previews that wait, the oldest goes when there are too many; nothing else ever does. */
+/** Drops the oldest waiting preview when there are too many. No other event is dropped. */
 export function dropOldestPreview<Item>(waiting: Item[], isPreview: (item: Item) => boolean): void {
   let seen = 0;
   for (let at = waiting.length - 1; at >= 0; at--) {
@@ -19,18 +19,18 @@ function isPreview({ event }: JobEvent): boolean {
   return event === 'preview';
 }
 
-/** A reader that is so many events behind receives only the latest progress. */
+/** A reader that is this many events behind gets only the latest progress. */
 const MAX_UNREAD_PROGRESS = 1000;
-/** Taken events are cut off in stretches of so many. */
+/** The number of taken events that are cut off together. */
 const COMPACT_EVERY = 1024;
-/** Of one event, beside the texts in it. */
+/** The assumed size of one event, beside its texts. */
 const EVENT_BYTES = 200;
-/** More than any reader catches up with; a graph of 10 000 nodes has 20 000 events and more. */
+/** More than any reader catches up with. A graph of 10 000 nodes has 20 000 events and more. */
 const LIMITS = { events: 50_000, bytes: 64 * 1024 * 1024 } as const;
 
 /**
- * The events of a job that one reader has not taken, in order: the latest eight previews, all progress
- * until a thousand events wait and only the latest from then on, and everything else.
+ * The events of a job that one reader has not taken, in order: the latest eight previews, all
+ * progress until a thousand events wait and then only the latest, and all other events.
  */
 export class UnreadEvents {
   #items: (JobEvent | undefined)[] = [];
@@ -78,7 +78,7 @@ export class UnreadEvents {
     return this.#size;
   }
 
-  /** True when the reader is hopelessly behind. */
+  /** True when the reader is too far behind. */
   isOverLimit(): boolean {
     return this.#size > LIMITS.events || this.#bytes > LIMITS.bytes;
   }
@@ -93,7 +93,7 @@ export class UnreadEvents {
   }
 
   #compact(): void {
-    // An empty list takes no memory; the event of a waiting job is taken at once.
+    // An empty list takes no memory. The event of a waiting job is taken at once.
     if (this.#size === 0) return this.clear();
     if (this.#taken < COMPACT_EVERY) return;
     this.#items = this.#items.slice(this.#taken);

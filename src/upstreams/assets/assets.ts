@@ -38,19 +38,19 @@ const NO_IDS: ReadonlySet<string> = new Set();
 type FromHash = Parameters<JobApi['assetFromHash']>[1];
 
 /**
- * The asset half of the port, by user, over content-addressed files: every create makes a record of
- * its own, equal bytes are stored once.
+ * The asset calls of the port, by user, over content-addressed files: every create makes a record
+ * of its own, and equal bytes are stored once.
  */
 export class Assets {
   readonly #options: AssetOptions;
-  /** Of jobs that are being accepted. */
+  /** The ids that jobs need which are being accepted. */
   readonly #held = new Set<ReadonlySet<string>>();
 
   constructor(options: AssetOptions) {
     this.#options = options;
   }
 
-  /** The file of the upload is moved or removed, even when this throws. */
+  /** Creates an asset. The file of the upload is moved or removed, even when this throws. */
   async create(user: string, upload: AssetUpload): Promise<Result<Asset>> {
     try {
       return checkUpload(upload) ?? (await this.#createOnce(user, upload));
@@ -105,7 +105,7 @@ export class Assets {
     return row ? await readContent(row, this.#options.blobs, range) : notFound();
   }
 
-  /** The row behind an id, if it is this user's and has not expired; `kept` may have expired. */
+  /** Returns the row of an id of this user that has not expired; ids in `kept` may have expired. */
   async find(user: string, id: string, kept = NO_IDS): Promise<AssetRow | undefined> {
     const row = await this.#options.ledger.assets.get(id);
     return row?.user === user && (kept.has(row.id) || this.#isLive(row)) ? row : undefined;
@@ -121,7 +121,7 @@ export class Assets {
     await this.removeUnused(row, async () => false);
   }
 
-  /** The same unless an unfinished job reads the asset: `false`. */
+  /** Removes the asset. `false`: an unfinished job reads it, so it stays. */
   removeUnused({ id, hash }: AssetRow, isInUse: IsInUse): Promise<boolean> {
     const { ledger, blobs, withLock } = this.#options;
     return withLock(hash, async () => {
@@ -134,17 +134,14 @@ export class Assets {
     });
   }
 
-  /**
-   * Lets no asset be removed until a job that reads them is unfinished on record. `missing`: those that were
-   * removed before.
-   */
+  /** Keeps assets until the job that reads them is recorded. `missing`: those that are gone. */
   async hold(ids: ReadonlySet<string>): Promise<HeldAssets> {
     const { ledger, withLock } = this.#options;
     this.#held.add(ids);
     const missing: string[] = [];
     for (const id of ids) {
       const row = await ledger.assets.get(id);
-      // A removal that has begun ends first.
+      // A removal in progress ends first.
       const isThere = row && (await withLock(row.hash, () => ledger.assets.get(id)));
       if (!isThere) missing.push(id);
     }
@@ -164,7 +161,7 @@ export class Assets {
     const row = newRow(user, { ...upload, ...file }, this.#nowMs());
     const created = await this.#record(row, { keyed, createdNew });
     reached('after-asset-recorded');
-    // When the key was claimed meanwhile, these bytes may have no record.
+    // If the key was claimed meanwhile, these bytes may have no record.
     await (keyed ? removeBlobIfUnused(row.hash, this.#options) : blobs.markRecorded(row.hash));
     return created;
   }
@@ -177,11 +174,11 @@ export class Assets {
     const existing = await this.#findByHash(user, request.hash);
     if (!existing) return noSuchBytes();
     const row = newRow(user, { ...existing, ...request }, this.#nowMs());
-    // "a dedup hit against bytes the platform already had (false)"
+    // The contract says: "a dedup hit against bytes the platform already had (false)".
     return await this.#record(row, { keyed, createdNew: false });
   }
 
-  /** Another process, or a request for other bytes, may have claimed the key by now. */
+  /** Records the asset. Another process, or a request for other bytes, may have claimed the key. */
   async #record(
     row: AssetRow,
     { keyed, createdNew }: { keyed: KeyedRequest | undefined; createdNew: boolean },
@@ -224,7 +221,7 @@ export class Assets {
   }
 }
 
-/** Removes bytes without a record; they are among those that this ledger has had a hand in. */
+/** Removes bytes without a record, if this ledger has recorded or marked them before. */
 export async function removeBlobIfUnused(
   hash: string,
   { ledger, blobs }: Pick<AssetOptions, 'ledger' | 'blobs'>,

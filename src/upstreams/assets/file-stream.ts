@@ -3,16 +3,20 @@ import { Readable } from 'node:stream';
 
 const CHUNK_BYTES = 1024 * 1024;
 
-/** The receiver of a stream: `writableLength` is 0 once it has passed on all it was given. */
+/**
+ * The receiver of a stream. `writableLength` is 0 when it has passed on everything it was given.
+ */
 type Receiver = { readonly writableLength: number };
 
-/** The bytes of an open file from `start` to `end`, inclusive. Closes the file at the end. */
+/**
+ * Streams the bytes of an open file from `start` to `end`, inclusive. Closes the file at the end.
+ */
 export class FileStream extends Readable {
   readonly #handle: FileHandle;
   #position: number;
   readonly #end: number;
   #receiver: Receiver | undefined;
-  /** The buffers of the last chunk and of the one before. */
+  /** The buffers of the last chunk and of the chunk before. */
   #last: Buffer | undefined;
   #beforeLast: Buffer | undefined;
 
@@ -27,8 +31,8 @@ export class FileStream extends Readable {
   }
 
   /**
-   * From now on a buffer is used again when `receiver` has passed its bytes on: new memory costs
-   * more than the bytes in it. Only for a receiver that gets the chunks themselves.
+   * From now on a buffer is used again when `receiver` has passed its bytes on: to allocate memory
+   * costs more than to read the bytes. Only for a receiver that gets the chunks themselves.
    */
   reuseBuffersFor(receiver: Receiver): void {
     this.#receiver = receiver;
@@ -56,7 +60,7 @@ export class FileStream extends Readable {
 
   #nextBuffer(length: number): Buffer {
     const used = this.#beforeLast;
-    // At most the last chunk waits in here; all others were given to the receiver.
+    // At most the last chunk waits in this stream; all others were given to the receiver.
     const isFree =
       this.#receiver?.writableLength === 0 && this.readableLength <= (this.#last?.length ?? 0);
     const buffer = isFree && used && used.length >= length ? used : Buffer.allocUnsafeSlow(length);

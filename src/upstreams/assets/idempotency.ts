@@ -12,9 +12,9 @@ type AssetRequest = Pick<
 export type KeyedRequest = Omit<AssetClaim, 'createdNew'>;
 
 /**
- * The idempotency key of a request for an asset, with a fingerprint of everything that
- * distinguishes the request: the operation, the bytes and the record. `undefined` when the request
- * has no key.
+ * Returns the idempotency key of a request for an asset, with a fingerprint of everything that
+ * distinguishes the request: the operation, the bytes and the record. `undefined`: the request has
+ * no key.
  */
 export function keyedRequest(
   operation: 'upload' | 'from-hash',
@@ -28,14 +28,13 @@ export function keyedRequest(
 }
 
 /**
- * A retry within this time after the first answer gets the same links; a later one gets fresh
- * links.
+ * A retry within this time after the first answer gets the same links. A later one gets new links.
  */
 const SAME_LINKS_WITHIN_MS = 15 * 60 * 1000;
 
 /**
- * Answers a request whose key was used before: the first answer again, with links of the time that
- * `show` is given, or a refusal when the request differs.
+ * Answers a request whose key was used before. The first answer is repeated, with links of the time
+ * that `show` gets. A different request is refused.
  */
 export function repeatAnswer(
   { fingerprint }: KeyedRequest,

@@ -20,7 +20,7 @@ export type JobFilesOptions = Pick<AssetOptions, 'isInUse'> &
     readonly clock: Clock;
   };
 
-/** The files that jobs read and make, their names, and their retention. */
+/** The files that jobs read and make, with their names and their retention. */
 export type JobFiles = ReturnType<typeof createJobFiles>;
 
 export function createJobFiles(deps: JobFilesOptions) {
@@ -33,7 +33,7 @@ export function createJobFiles(deps: JobFilesOptions) {
     assets,
     outputs: createOutputs({ ...deps, withLock }),
     outputRetention: createOutputRetention({ ...deps, ledger, withLock }),
-    /** `reads`: assets of an accepted job, which stay although they expire. */
+    /** `reads`: the assets of an accepted job, which stay although they expire. */
     fileLookupOf: (user: string, reads?: ReadonlySet<string>): FileLookup => ({
       nodes,
       byId: (id) => assets.find(user, id, reads),
@@ -56,7 +56,7 @@ export function createAssetApi(assets: Assets): AssetCalls {
   };
 }
 
-/** URL of the node library for worker threads. */
+/** Returns the URL of the node library for worker threads. */
 export function nodeLibraryUrl(): string {
   return packageUrl('dist/nodes/library.js').href;
 }

@@ -12,13 +12,13 @@ import { counterIn } from '../../translate/free-names.ts';
 
 /** Reserves names for files that are made at the same time. */
 export type OutputNames = {
-  /** A counter above `floor` that was never reserved before. */
+  /** Reserves a counter above `floor` that was never reserved before. */
   reserveCounter(user: string, start: string, floor: number): number | Promise<number>;
-  /** Claims a file name; false when another process has claimed it. */
+  /** Claims a file name. False when another process has claimed it. */
   claimName(user: string, filePath: string): boolean | Promise<boolean>;
 };
 
-/** Names for a single process, which makes the files of each user one after the other. */
+/** Creates the names for a single process, which makes the files of a user one after the other. */
 export function createOutputNames(): OutputNames {
   const reservedCounters = new LRUCache<string, number>(atMost(MAX_REMEMBERED_COUNTERS));
   return {
@@ -38,17 +38,20 @@ export type OutputOptions = {
   readonly withLock: KeyedMutex;
   readonly names: OutputNames;
   readonly clock: Clock;
-  /** Highest counter of files that share the names but are not in the ledger. */
+  /** Returns the highest counter of files that share the names but are not in the ledger. */
   readonly highestUsedElsewhere?:
     | ((user: string, request: CounterRequest) => Promise<number>)
     | undefined;
 };
 
-/** Files that jobs make, named as v1 names them. */
+/** The files that jobs make, named as v1 names them. */
 export type Outputs = ReturnType<typeof createOutputs>;
 
 const MAX_REMEMBERED_COUNTERS = 10_000;
-/** A job that saves thousands of files does not list all of them for each. */
+/**
+ * How long a listed counter is used: a job that saves thousands of files does not list them for
+ * each.
+ */
 const FLOOR_VALID_MS = 1000;
 const COUNTED_NAME = /^(.*)_\d{5,}_(\.[^.]*)?$/s;
 
@@ -65,7 +68,10 @@ export function createOutputs(deps: OutputOptions) {
     const elsewhere = (await highestUsedElsewhere?.(user, request)) ?? 0;
     return used.reduce((most, counter) => Math.max(most, counter), elsewhere);
   };
-  /** Numbers that the job has used since are above it, because they were reserved. */
+  /**
+   * Returns the next counter of a job. The reserved numbers are above those that the job has used
+   * since the listing.
+   */
   const nextCounterOfJob = async (
     { user, jobId }: { readonly user: string; readonly jobId: string },
     request: CounterRequest,
@@ -93,24 +99,28 @@ export function createOutputs(deps: OutputOptions) {
     }
     return name;
   };
-  /** Resolves when the record exists; the lock is held until its marker is gone, too. */
+  /**
+   * Records an output. Resolves when the record exists; the lock is held until the marker is gone,
+   * too.
+   */
   const record = (row: AssetRow): Promise<boolean> =>
     new Promise((resolve, reject) => {
       const recordAndUnmark = async (): Promise<void> => {
         if (!(await blobs.isInPlace(row.hash))) return resolve(false);
         reached('after-bytes-stored');
-        // A job whose end is not on disk runs again, and makes its files again.
+        // A job whose end is not on disk runs again, and then makes its files again.
         await ledger.assets.insert(row, undefined, 'transient');
         resolve(true);
         await ledger.committed();
-        // A marker that cannot be removed now is removed by a sweep.
+        // A sweep removes a marker that cannot be removed now.
         await blobs.markRecorded(row.hash);
       };
       withLock(row.hash, recordAndUnmark).catch(reject);
     });
   return {
     /**
-     * The number after the highest one used or reserved, so that parallel jobs never get the same.
+     * Returns the number after the highest one used or reserved, so that parallel jobs never get
+     * the same.
      */
     nextCounter: (
       maker: { readonly user: string; readonly jobId: string },
@@ -118,8 +128,9 @@ export function createOutputs(deps: OutputOptions) {
     ): Promise<number> =>
       withLock(namesLockKey(maker.user), () => nextCounterOfJob(maker, request)),
     /**
-     * Makes a written file an asset of the job; survives `kill -9` once this resolves. Answers `null`
-     * when its bytes have been removed meanwhile, together with the last record of the same bytes.
+     * Makes a written file an asset of the job. It survives `kill -9` when this resolves. Returns
+     * `null` when the bytes were removed meanwhile, together with the last record of the same
+     * bytes.
      */
     commit: ({
       user,

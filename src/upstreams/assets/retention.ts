@@ -8,10 +8,10 @@ import type { LiveJob } from '../jobs/live-job.ts';
 import type { StoredOutput } from '../jobs/worker-protocol.ts';
 
 const KEY_LIFETIME_MS = 24 * 60 * 60 * 1000;
-/** Assets considered in one sweep when the disk budget is exceeded. */
+/** The number of assets that one sweep considers when the disk budget is exceeded. */
 const BUDGET_BATCH = 1000;
 
-/** The log line of a sweep that fails. */
+/** The log line of a failed sweep. */
 export const SWEEP_FAILURE = {
   event: 'retention.sweep_failed',
   message: 'a sweep of expired jobs and assets failed',
@@ -31,14 +31,14 @@ export type RetentionOptions = {
 
 /**
  * Removes everything past its retention: jobs with their outputs, assets, idempotency keys, and
- * bytes over budget.
+ * bytes above the budget.
  */
 export async function sweepWithUnrecorded(deps: RetentionOptions): Promise<void> {
   await sweep(deps);
   await removeUnrecorded(deps);
 }
 
-/** The same except for bytes that another process may be recording. */
+/** Does this without the bytes that another process may be recording. */
 export async function sweep(deps: RetentionOptions): Promise<void> {
   const nowMs = deps.clock.now();
   for (const row of await deps.ledger.jobs.expiredBy(nowMs)) await expireJob(row.id, deps);
@@ -50,8 +50,8 @@ export async function sweep(deps: RetentionOptions): Promise<void> {
 }
 
 /**
- * Removes bytes that have a marker but no record, because a process crashed or could not write.
- * Other files without a record stay, as their ledger may have been lost.
+ * Removes bytes with a marker and without a record: a process crashed, or could not write. Other
+ * bytes without a record stay, as their ledger may have been lost.
  */
 async function removeUnrecorded(deps: RetentionOptions): Promise<void> {
   await deps.blobs.removeAbandoned();
@@ -61,8 +61,8 @@ async function removeUnrecorded(deps: RetentionOptions): Promise<void> {
 }
 
 /**
- * A rerun from the cache may have extended the job meanwhile, as it lists this job's outputs as its
- * own. A job stays while an unfinished one reads its outputs.
+ * Removes a job past its retention. A rerun from the cache may have extended the job meanwhile, as
+ * it lists this job's outputs as its own. A job stays while an unfinished job reads its outputs.
  */
 async function expireJob(
   id: string,
@@ -78,7 +78,7 @@ async function expireJob(
   });
 }
 
-/** Removes temporary files first, then the oldest, and none that an unfinished job needs by then. */
+/** Removes temporary files first, then the oldest ones, but none that an unfinished job needs. */
 async function enforceBudget(deps: RetentionOptions): Promise<void> {
   const isOver = async (): Promise<boolean> =>
     (await deps.ledger.assets.totalBytes()) > deps.assetBudgetBytes;
@@ -87,14 +87,14 @@ async function enforceBudget(deps: RetentionOptions): Promise<void> {
   const temporary = rows.filter(isTemporary);
   for (const row of [...temporary, ...rows.filter((other) => !isTemporary(other))]) {
     if (!(await isOver())) return;
-    // Jobs were submitted while others were removed.
+    // Jobs were submitted while other assets were removed.
     if (await isRemovable(row, deps)) await deps.assets.removeUnused(row, deps.isInUse);
   }
 }
 
 /**
- * A batch of removable assets. Imported files may be the oldest thousands, so it searches past
- * them.
+ * Returns a batch of removable assets. Imported files may be the oldest thousands, so it searches
+ * past them.
  */
 async function oldestRemovable(deps: RetentionOptions): Promise<readonly AssetRow[]> {
   for (let limit = BUDGET_BATCH; ; limit *= 4) {
@@ -118,22 +118,25 @@ function isTemporary(row: AssetRow): boolean {
   return row.filePath.startsWith('temp/');
 }
 
-/** Bytes of imported files, which no sweep removes: each hash once. */
+/** Counts the bytes of imported files, each hash once. No sweep removes them. */
 export async function importedBytes({ ledger }: Pick<RetentionOptions, 'ledger'>): Promise<number> {
   const rows = await ledger.assets.ofJob(IMPORTED);
   const sizes = new Map(rows.map(({ hash, sizeBytes }) => [hash, sizeBytes]));
   return [...sizes.values()].reduce((sum, size) => sum + size, 0);
 }
 
-/** The lock that guards one job's row. */
+/** Returns the name of the lock for the row of one job. */
 export function jobLock(jobId: string): string {
   return `job ${jobId}`;
 }
 
-/** Retains outputs that a later job reuses from the cache, by retaining the job that made them. */
+/** Retains outputs that a later job reuses from the cache: it retains the job that made them. */
 export type OutputRetention = ReturnType<typeof createOutputRetention>;
 
-/** The retention is stored as the `expires_at` of the producing job, so it survives a restart. */
+/**
+ * Creates the retention. It is stored as the `expires_at` of the job that made the outputs, so it
+ * survives a restart.
+ */
 export function createOutputRetention(deps: {
   readonly ledger: Ledger;
   readonly withLock: KeyedMutex;
@@ -150,7 +153,8 @@ export function createOutputRetention(deps: {
     });
   return {
     /**
-     * Ids of the outputs that still exist. They are retained for the full retention time from now.
+     * Returns the ids of the outputs that still exist, and retains these for the full time from
+     * now.
      */
     async retain(outputs: readonly StoredOutput[], user: string): Promise<readonly string[]> {
       const untilMs = deps.clock.now() + deps.retentionMs;
@@ -162,7 +166,7 @@ export function createOutputRetention(deps: {
       }
       return retained;
     },
-    /** Retains the jobs whose outputs this job lists at least as long as this job. */
+    /** Retains the jobs whose outputs this job lists, at least as long as this job. */
     async extend(job: LiveJob): Promise<void> {
       const producers = new Set(job.outputs.map((output) => output.job_id));
       for (const producer of producers) {

@@ -5,7 +5,7 @@ const MIN_EXPIRES_IN_S = 60;
 const MAX_EXPIRES_IN_S = 604_800;
 const MAX_FILE_PATH_CHARS = 1024;
 
-/** Why an upload is refused, if it is; nothing has been stored by then. */
+/** Returns why an upload is refused, if it is. Nothing has been stored before this check. */
 export function checkUpload(upload: AssetUpload): Result<never> | undefined {
   const { expectedHash, file } = upload;
   if (expectedHash !== undefined && expectedHash.toLowerCase() !== file.hash) {
@@ -14,7 +14,7 @@ export function checkUpload(upload: AssetUpload): Result<never> | undefined {
   return checkPathAndLifetime(upload);
 }
 
-/** Why a record with this path and lifetime is refused, if it is. */
+/** Returns why a record with this path and lifetime is refused, if it is. */
 export function checkPathAndLifetime(asset: {
   filePath?: string;
   expiresInSeconds?: number;
@@ -38,10 +38,13 @@ export function checkPathAndLifetime(asset: {
   );
 }
 
-/** A back-slash is a separator to some systems, so it is refused like the special segments. */
+/**
+ * True for a relative path. Some systems use the backslash as a separator, so it is refused like
+ * the special segments.
+ */
 function isRelativePath(filePath: string): boolean {
   if (filePath.length > MAX_FILE_PATH_CHARS || filePath.includes('\\')) return false;
-  // U+FFFD stands for bytes that are no UTF-8.
+  // U+FFFD stands for bytes that are not UTF-8.
   const isBroken = hasHalfCharacter(filePath) || filePath.includes('\ufffd');
   if (isBroken || hasControlCharacter(filePath)) return false;
   return filePath.split('/').every((segment) => !['', '.', '..'].includes(segment));

@@ -14,7 +14,10 @@ import { WrongBytes } from './errors.ts';
 import type { Objects, Patience } from './objects.ts';
 import type { StagedUploads } from './staged-uploads.ts';
 
-/** Keys below the prefix; the names are those of a data folder, so that either can be copied to the other. */
+/**
+ * The keys below the prefix. Their names are those of a data folder, so that each can be copied to
+ * the other.
+ */
 export const FOLDERS = {
   blobs: 'blobs/',
   markers: 'blobs-unrecorded/',
@@ -22,12 +25,12 @@ export const FOLDERS = {
   staging: 'staging/',
 } as const;
 
-/** A job waits this long for a bucket that is away, before it fails. */
+/** How long a job waits for an unavailable bucket before it fails. */
 const JOB_PATIENCE = { retryForMs: 60_000 };
-/** Inputs of recent jobs that are held in memory, in all and each. */
+/** The limits for inputs of recent jobs in memory: of all together, and of each. */
 const CACHE_BYTES = { total: 64 * 2 ** 20, each: 32 * 2 ** 20 };
 const ABANDONED_AFTER_MS = 24 * 60 * 60_000;
-/** "At most an hour": an old link found in a history or a log opens nothing. */
+/** The contract says "at most an hour": an old link found in a history or a log opens nothing. */
 const LINK_LIFETIME_S = 60 * 60;
 const MAX_READ_BYTES = 2 ** 32;
 const NOTHING = new Uint8Array();
@@ -40,8 +43,8 @@ export type BucketBlobsOptions = {
 };
 
 /**
- * Blobs in a bucket, each an object whose key is its hash. S3 shows an object when all of its bytes
- * are there; every part is sent with its SHA-256, which the server compares.
+ * Creates blobs in a bucket. Each one is an object whose key is its hash. S3 shows an object only
+ * when all its bytes have arrived. Every part is sent with its SHA-256, which the server compares.
  */
 export function createBucketBlobs({ client, objects, staged, clock }: BucketBlobsOptions): Blobs {
   const recentInputs = new LRUCache<string, Uint8Array>({
@@ -53,7 +56,10 @@ export function createBucketBlobs({ client, objects, staged, clock }: BucketBlob
   const markUnrecorded = async (hash: string, patience?: Patience): Promise<void> =>
     void (await objects.put(markerKey(hash), NOTHING, patience));
 
-  /** Existing bytes without a record may belong to another ledger: this one must never remove them. */
+  /**
+   * Stores bytes once. Existing bytes without a record may belong to another ledger, so this one
+   * must never remove them.
+   */
   async function storeOnce(
     { hash, sizeBytes }: { readonly hash: string; readonly sizeBytes: number },
     store: () => Promise<void>,
@@ -136,7 +142,8 @@ export function createBucketBlobs({ client, objects, staged, clock }: BucketBlob
     },
     async setAside(hash) {
       const name = `${hexOf(hash)}.${randomUUID()}`;
-      // S3 cannot rename. The copy comes first, so that the bytes are never nowhere.
+      // S3 cannot rename. The object is copied before it is deleted, so that its bytes always
+      // exist.
       if (!(await objects.copy(blobKey(hash), FOLDERS.aside + name))) return undefined;
       recentInputs.delete(hash);
       await objects.remove(blobKey(hash));
@@ -184,7 +191,7 @@ function markerKey(hash: string): string {
   return FOLDERS.markers + hexOf(hash);
 }
 
-/** The same bytes; the stream fails before its last ones when they are not those of the hash. */
+/** Passes on the bytes. The stream fails before the last ones when they do not match the hash. */
 function verified(stream: Readable, hash: string): Readable {
   const hasher = createHasher();
   let held: Buffer | undefined;
@@ -204,7 +211,7 @@ function verified(stream: Readable, hash: string): Readable {
       done(error);
     },
   });
-  // A reader that leaves ends the read of the bucket, too.
+  // When its reader stops, the stream ends the read of the bucket, too.
   return pipeline(stream, check, () => {});
 }
 

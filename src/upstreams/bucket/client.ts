@@ -13,20 +13,20 @@ import {
 import type { Signer } from './signer.ts';
 import { textOf } from './xml.ts';
 
-/** One call of a bucket. */
+/** One call to a bucket. */
 export type BucketCall = {
   readonly method: 'GET' | 'HEAD' | 'PUT' | 'POST' | 'DELETE';
-  /** Without the prefix; absent: the bucket itself. */
+  /** The key without the prefix. Absent: the call is about the bucket itself. */
   readonly key?: string;
   readonly query?: Readonly<Record<string, string>>;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: Uint8Array;
   /**
-   * Other statuses than 2xx that are an answer and not an error; 404 only for an object or an upload
-   * that is not there.
+   * Statuses other than 2xx that are an answer and not an error. 404 counts only for an object or
+   * an upload that does not exist.
    */
   readonly accept?: readonly number[];
-  /** A call that fails is repeated for so long. */
+  /** How long a failed call is repeated. */
   readonly retryForMs?: number;
 };
 
@@ -34,43 +34,45 @@ export type BucketReply = {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly body: AsyncIterable<Buffer> & { text(): Promise<string>; dump(): Promise<unknown> };
-  /** An earlier attempt may have done the work, its answer lost. */
+  /** True when an earlier attempt may have succeeded with its answer lost. */
   readonly isRepeated: boolean;
 };
 
-/** An answer that is an error; `renew`: true when there are other credentials to sign with. */
+/**
+ * An answer that is an error. `renew` returns true when there are other credentials to sign with.
+ */
 type Refusal = { readonly answer: BucketAnswer; readonly renew: () => Promise<boolean> };
 
 type Attempt = Omit<BucketReply, 'isRepeated'> | Refusal;
 
 type BucketPlace = {
   readonly bucket: string;
-  /** Before all keys; empty or ending with a slash. */
+  /** The text before all keys: empty, or ending with a slash. */
   readonly prefix: string;
-  /** Address of the server that has the bucket. */
+  /** The address of the server that has the bucket. */
   readonly endpoint: string;
-  /** The same server as callers reach it, for links. */
+  /** The address at which callers reach that server, for links. */
   readonly publicEndpoint: string;
 };
 
 type ClientOptions = BucketPlace & {
   readonly signer: Signer;
-  /** Does not go back when the wall clock is set. */
+  /** A clock that does not go back when the wall clock is set. */
   readonly deadlineClock: Clock;
   readonly log: Logger;
 };
 
-/** Calls one bucket, in path style, by keys below its prefix. */
+/** Calls one bucket in path style, by keys below its prefix. */
 export type BucketClient = ReturnType<typeof createBucketClient>;
 
 const TIMEOUTS_MS = { connect: 5000, headers: 30_000, body: 30_000 };
 const CONNECTIONS = 64;
-/** An interactive caller waits this long for the head of an answer, repetitions included. */
+/** How long an interactive caller waits for the head of an answer, repetitions included. */
 const RETRY_FOR_MS = 5000;
 const RETRY_DELAY_MS = { first: 100, longest: 5000 };
 const MAX_ERROR_BYTES = 64 * 1024;
 
-/** `connections`: the most at a time; `null` is any number. */
+/** Opens a pool. `connections`: the maximum number at a time; `null`: no limit. */
 function openPool(endpoint: string, connections: number | null): Pool {
   return new Pool(new URL(endpoint).origin, {
     connect: { timeout: TIMEOUTS_MS.connect },
@@ -84,7 +86,8 @@ function openPool(endpoint: string, connections: number | null): Pool {
 export function createBucketClient(options: ClientOptions) {
   const { bucket, prefix, endpoint, publicEndpoint, signer, deadlineClock: clock, log } = options;
   const calls = openPool(endpoint, CONNECTIONS);
-  // A client that reads slowly keeps the connection of its file: it must not keep other calls waiting.
+  // A client that reads slowly occupies the connection of its file: it must not make other calls
+  // wait.
   const downloads = openPool(endpoint, null);
   let isReported = false;
 
@@ -95,7 +98,7 @@ export function createBucketClient(options: ClientOptions) {
     return url;
   }
 
-  /** Waits for a free connection and for the head of the answer, together no longer than `limitMs`. */
+  /** Waits for a free connection and for the head of the answer, together at most `limitMs`. */
   async function request(
     pool: Pool,
     options: Dispatcher.RequestOptions,
@@ -125,7 +128,7 @@ export function createBucketClient(options: ClientOptions) {
       movesBytes(call) ? Math.max(limitMs, TIMEOUTS_MS.headers) : limitMs,
     );
     const { statusCode: status, body } = reply;
-    // The reader of a body receives its error; a body without a reader must not end the process.
+    // The reader of a body gets its error. A body without a reader must not end the process.
     body.on('error', () => {});
     const isAccepted = call.accept?.includes(status) === true;
     if ((status >= 200 && status < 300) || (isAccepted && status !== 404))
@@ -158,7 +161,7 @@ export function createBucketClient(options: ClientOptions) {
     };
   }
 
-  /** Repeats a call while that may help, and no longer than it may. */
+  /** Repeats a call while that may help, within its time limit. */
   async function send(call: BucketCall): Promise<BucketReply> {
     const untilMs = clock.now() + (call.retryForMs ?? RETRY_FOR_MS);
     for (let tries = 0; ; tries += 1) {
@@ -185,7 +188,7 @@ export function createBucketClient(options: ClientOptions) {
     }
   }
 
-  /** Once for each time that the bucket is away. */
+  /** Logs each outage of the bucket once. */
   function report(err: BucketError, { method }: BucketCall): void {
     const fields = { event: 'bucket.call_failed', bucket, method, reason: err.message };
     if (isReported) log.debug(fields, 'a call of the bucket failed');
@@ -202,24 +205,24 @@ export function createBucketClient(options: ClientOptions) {
   return {
     bucket,
     send,
-    /** For a call whose answer has no body that matters. */
+    /** Makes a call whose answer has no relevant body. */
     async done(call: BucketCall): Promise<BucketReply> {
       const reply = await send(call);
       await reply.body.dump();
       return reply;
     },
-    /** For a call whose answer is a short text. */
+    /** Makes a call whose answer is a short text. */
     async text(call: BucketCall): Promise<string> {
       return await (await send(call)).body.text();
     },
-    /** A key as the bucket has it, with its prefix. */
+    /** Returns a key with the prefix, as the bucket has it. */
     fullKey: (key: string): string => prefix + key,
-    /** A key of the bucket without the prefix. */
+    /** Returns a key of the bucket without the prefix. */
     ownKey: (fullKey: string): string => fullKey.slice(prefix.length),
-    /** The value of `x-amz-copy-source` for a key. */
+    /** Returns the value of `x-amz-copy-source` for a key. */
     copySource: (key: string): string =>
       `/${bucket}/${prefix}${key}`.split('/').map(encoded).join('/'),
-    /** A link that callers may open without credentials. */
+    /** Returns a link that callers may open without credentials. */
     link: (key: string, query: Readonly<Record<string, string>>, lifetimeS: number) =>
       signer.link(urlOf(publicEndpoint, { key, query }), lifetimeS),
     async close(): Promise<void> {
@@ -234,7 +237,7 @@ const NO_BODY: BucketReply['body'] = {
   async *[Symbol.asyncIterator]() {},
 };
 
-/** Sends bytes, or has the bucket put some together: that takes its time. */
+/** True for a call that sends bytes, or makes the bucket join some: it takes longer. */
 function movesBytes({ body, headers = {} }: BucketCall): boolean {
   return (body?.length ?? 0) > 0 || 'x-amz-copy-source' in headers;
 }
@@ -243,18 +246,18 @@ async function headersOf({ body, headers = {} }: BucketCall): Promise<Record<str
   if (body === undefined) return { ...headers };
   return {
     ...headers,
-    // The server compares it with the bytes it received.
+    // The server compares this value with the bytes it received.
     'x-amz-content-sha256': await sha256Hex(body),
   };
 }
 
-/** In the thread pool: this must not hold the event loop. */
+/** Runs in the thread pool, so that it does not block the event loop. */
 async function sha256Hex(bytes: Uint8Array): Promise<string> {
   const digest = await crypto.subtle.digest('SHA-256', bytes as Uint8Array<ArrayBuffer>);
   return Buffer.from(digest).toString('hex');
 }
 
-/** Characters beyond those that every URL may hold, as signatures need them. */
+/** Encodes all characters but those that every URL may hold, as signatures require. */
 function encoded(segment: string): string {
   return encodeURIComponent(segment).replaceAll(
     /[!'()*]/g,
@@ -267,13 +270,13 @@ function delayOf(tries: number): number {
   return longest * (0.5 + Math.random() / 2);
 }
 
-/** Where it cannot be read the status says enough. */
+/** Reads a text. If it cannot be read, the status is enough. */
 async function readText(body: Dispatcher.ResponseData['body']): Promise<string> {
   const bytes = await readAtMost(MAX_ERROR_BYTES, body).catch(() => undefined);
   return String(bytes ?? '');
 }
 
-/** Errors of a connection have no credentials in them. */
+/** Returns the text of a cause. Errors of a connection contain no credentials. */
 function causeText(cause: unknown): string {
   if (!(cause instanceof Error)) return String(cause);
   const { code } = cause as NodeJS.ErrnoException;

@@ -5,7 +5,7 @@ export type Credentials = {
   readonly sessionToken?: string | undefined;
 };
 
-/** Gives the current credentials; `renew` after the bucket refused the former ones. */
+/** Returns the current credentials. Set `renew` after the bucket has refused the former ones. */
 export type CredentialSource = (options?: { readonly renew?: boolean }) => Promise<Credentials>;
 
 type SdkCredentials = Credentials & { readonly expiration?: Date };
@@ -18,9 +18,9 @@ type SdkProviders = {
 const SDK_PACKAGE: string = '@aws-sdk/credential-providers';
 
 /**
- * Credentials as every S3 client takes them: `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY` and
- * `AWS_SESSION_TOKEN`; without these, profiles and roles through the package of the AWS SDK, where it
- * is installed. Throws one sentence when there are none.
+ * Opens credentials as every S3 client does: `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY` and
+ * `AWS_SESSION_TOKEN`, else profiles and roles through the package of the AWS SDK, if it is
+ * installed. Throws one sentence when there are none.
  */
 export async function openCredentials(env: NodeJS.ProcessEnv): Promise<CredentialSource> {
   const { AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey } = env;

@@ -1,19 +1,19 @@
 import { STORAGE_UNAVAILABLE_CODE } from '../../lib/storage-errors.ts';
 
-/** The refusal of a bucket. */
+/** A refusal of a bucket. */
 export type BucketAnswer = {
   readonly status: number;
   /** The code of the error as S3 names it; an empty text when the answer has none. */
   readonly code: string;
-  /** The region that a bucket says it is in. */
+  /** The region in which the bucket says it is. */
   readonly region?: string | undefined;
-  /** The time of its clock. */
+  /** The time of the bucket's clock. */
   readonly date?: string;
 };
 
 /**
- * A call of a bucket that failed for good, after its retries. `code` is that of a full disk when the
- * bucket has no room, so that callers are answered as they are with a folder.
+ * A call to a bucket that failed after all its retries. `code` is that of a full disk when the
+ * bucket has no space, so that callers get the same answer as with a folder.
  */
 export class BucketError extends Error {
   override readonly name = 'BucketError';
@@ -27,7 +27,7 @@ export class BucketError extends Error {
   }
 }
 
-/** The bytes of an object are not those of its key. */
+/** The bytes of an object do not match its key. */
 export class WrongBytes extends Error {
   override readonly name = 'WrongBytes';
 }
@@ -42,12 +42,13 @@ function isFull(answer: BucketAnswer | undefined): boolean {
   return answer !== undefined && (answer.status === 507 || FULL_CODES.has(answer.code));
 }
 
-/** Errors that pass, or that damage on the way caused. */
+/** The codes of temporary errors, and of errors that damage during the transfer causes. */
 const PASSING_CODES: ReadonlySet<string> = new Set([
   'BadDigest',
-  // Another call of the same key was on its way.
+  // Another call for the same key was in progress.
   'ConditionalRequestConflict',
-  // versitygw, of a key that is no folder: another call removed the last object of its folder in that moment.
+  // versitygw sends this for a key that is not a folder: another call has just removed the last
+  // object of its folder.
   'ExistingObjectIsDirectory',
   'InternalError',
   'RequestTimeout',
@@ -67,7 +68,10 @@ export function mayPass({ status, code }: BucketAnswer): boolean {
 
 const ABSENCE_CODES: ReadonlySet<string> = new Set(['', 'NoSuchKey', 'NoSuchUpload', 'NotFound']);
 
-/** True when an object or an upload is not there. A missing bucket or user is an error; HEAD does not tell. */
+/**
+ * True when an object or an upload does not exist. A missing bucket or user is an error; the answer
+ * to HEAD does not tell which of these is missing.
+ */
 export function isAbsence({ status, code }: BucketAnswer): boolean {
   return status === 404 && ABSENCE_CODES.has(code);
 }
@@ -86,7 +90,7 @@ export function isAboutCredentials({ code }: BucketAnswer): boolean {
   return CREDENTIAL_CODES.has(code);
 }
 
-/** Why a bucket refuses, in words for the operator. */
+/** Returns why a bucket refuses, in words for the operator. */
 export function reasonOf(answer: BucketAnswer): string {
   const { status, code, region } = answer;
   if (region !== undefined) return `it is in the region ${region}: set --s3-region ${region}`;

@@ -17,13 +17,16 @@ export type ListedObject = {
 
 export type UploadedPart = { readonly number: number; readonly etag: string };
 
-/** The objects of one bucket: whole uploads and copies, reads that survive a broken connection. */
+/**
+ * The objects of one bucket: complete uploads and copies, and reads that survive a broken
+ * connection.
+ */
 export type Objects = ReturnType<typeof createObjects>;
 
 export type TransferSizes = {
-  /** Larger objects are uploaded in parts of this size, which is also what a part takes of memory. */
+  /** Larger objects are uploaded in parts of this size. A part needs the same amount of memory. */
   readonly partBytes: number;
-  /** Larger objects are copied in parts of this size. S3 copies no more than 5 GiB at a time. */
+  /** Larger objects are copied in parts of this size. S3 copies at most 5 GiB at a time. */
   readonly copyPartBytes: number;
 };
 
@@ -32,11 +35,11 @@ export const TRANSFER_SIZES: TransferSizes = {
   copyPartBytes: 256 * 2 ** 20,
 };
 
-/** Parts of all uploads that are in memory at a time. */
+/** The maximum number of parts in memory at a time, for all uploads. */
 const MAX_PARTS_IN_MEMORY = 4;
 const COPIES_AT_A_TIME = 4;
 
-/** Options of a call that tell how patient it is. */
+/** The options of a call that say how long it is repeated. */
 export type Patience = Pick<BucketCall, 'retryForMs'>;
 
 export function createObjects(client: BucketClient, sizes: TransferSizes) {
@@ -54,7 +57,7 @@ export function createObjects(client: BucketClient, sizes: TransferSizes) {
     return { sizeBytes: Number(headers['content-length']), modifiedAtMs };
   }
 
-  /** The size of an object; `undefined`: there is none. */
+  /** Returns the size of an object; `undefined`: it does not exist. */
   const head = async (key: string, patience?: Patience): Promise<number | undefined> =>
     (await stat(key, patience))?.sizeBytes;
 
@@ -66,7 +69,7 @@ export function createObjects(client: BucketClient, sizes: TransferSizes) {
     return uploadId;
   }
 
-  /** Retries of a call whose first answer was lost find the upload completed. */
+  /** Completes an upload. A retry whose first answer was lost finds it completed. */
   async function completeParts(
     { key, uploadId, sizeBytes }: PartsUpload & { readonly sizeBytes: number },
     parts: readonly UploadedPart[],
@@ -88,7 +91,9 @@ export function createObjects(client: BucketClient, sizes: TransferSizes) {
     if ((await head(key)) !== sizeBytes) throw new BucketError(failureText(text), {});
   }
 
-  /** S3 removes the parts of an upload that is never completed only when it is told to. */
+  /**
+   * Aborts an upload. S3 keeps the parts of an unfinished upload until it is told to remove them.
+   */
   async function abortParts({ key, uploadId }: PartsUpload): Promise<void> {
     await client.done({ method: 'DELETE', key, query: { uploadId }, accept: [404] });
   }
@@ -137,12 +142,12 @@ export function createObjects(client: BucketClient, sizes: TransferSizes) {
     startParts,
     completeParts,
     abortParts,
-    /** Uploads a part of a growing file; so many parts are in memory at a time. */
+    /** Uploads a part of a growing file. A limited number of parts is in memory at a time. */
     putFilePart: (upload: PartsUpload, handle: FileHandle, part: ByteRange & { number: number }) =>
       inMemory(async () =>
         putPart(upload, { number: part.number, body: await readPart(handle, part) }),
       ),
-    /** Puts a small object; `onlyNew`: 412 when there is one, which is returned as `false` unless it is this one. */
+    /** Puts a small object. With `onlyNew`, `false` (412) means that another object exists. */
     async put(
       key: string,
       body: Uint8Array,
@@ -156,7 +161,7 @@ export function createObjects(client: BucketClient, sizes: TransferSizes) {
       const stored = await openObject(client, key, patience);
       return (stored && (await readAtMost(body.length, stored)))?.equals(body) === true;
     },
-    /** Uploads bytes of any length; the object is there as a whole or not at all. */
+    /** Uploads bytes of any length. The object exists completely or not at all. */
     async putBytes(key: string, bytes: Uint8Array, patience?: Patience): Promise<void> {
       if (bytes.length <= partBytes * 2)
         return void (await client.done({ method: 'PUT', key, body: bytes, ...patience }));
@@ -184,7 +189,7 @@ export function createObjects(client: BucketClient, sizes: TransferSizes) {
         await handle.close();
       }
     },
-    /** Copies within the bucket; its server moves the bytes. `false`: there is no such object. */
+    /** Copies within the bucket; its server moves the bytes. `false`: the object does not exist. */
     async copy(from: string, to: string): Promise<boolean> {
       const sizeBytes = await head(from);
       if (sizeBytes === undefined) return false;
@@ -198,7 +203,7 @@ export function createObjects(client: BucketClient, sizes: TransferSizes) {
         });
         const text = await reply.body.text();
         if (reply.status === 404) return false;
-        // S3 may answer 200 before it knows.
+        // S3 may answer 200 before it knows the result.
         if (textOf(text, 'Error') === undefined) return true;
         throw new BucketError(failureText(text), {});
       }
@@ -218,16 +223,16 @@ export function createObjects(client: BucketClient, sizes: TransferSizes) {
     async remove(key: string): Promise<void> {
       await client.done({ method: 'DELETE', key, accept: [404] });
     },
-    /** A small object as text. */
+    /** Returns a small object as text. */
     async text(key: string): Promise<string | undefined> {
       const reply = await client.send({ method: 'GET', key, accept: [404] });
       return reply.status === 404 ? undefined : await reply.body.text();
     },
-    /** The bytes of an object, or a range of them. A read that breaks off continues where it was. */
+    /** Opens an object, or a range of it. An interrupted read continues at the same byte. */
     async open(key: string, range?: ByteRange, patience?: Patience): Promise<Readable | undefined> {
       return await openObject(client, key, { ...range, ...patience });
     },
-    /** All objects below a prefix. */
+    /** Lists all objects below a prefix. */
     async *list(prefix: string): AsyncIterable<ListedObject> {
       for (let token: string | undefined; ;) {
         const query = {
@@ -243,7 +248,7 @@ export function createObjects(client: BucketClient, sizes: TransferSizes) {
         if (token === undefined) return;
       }
     },
-    /** Uploads in parts that were begun and neither completed nor aborted. */
+    /** Lists the uploads in parts that are neither completed nor aborted. */
     async unfinished(prefix: string): Promise<readonly (PartsUpload & { sinceMs: number })[]> {
       const query = { uploads: '', prefix: client.fullKey(prefix) };
       const xml = await client.text({ method: 'GET', query });

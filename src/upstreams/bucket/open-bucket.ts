@@ -20,7 +20,7 @@ export type OpenedBucket = {
   /** Uploads a file while it arrives. */
   readonly startUpload: StartUpload;
   readonly identity: BucketIdentity;
-  /** Resolves when the bucket has lost its files, or has those of another ledger. */
+  /** Resolves when the bucket has lost its files, or has the files of another ledger. */
   watch(folderId: string): { readonly lost: Promise<Error>; close(): void };
   close(): Promise<void>;
 };
@@ -34,11 +34,11 @@ export type OpenBucketOptions = {
   readonly sizes?: Partial<TransferSizes>;
 };
 
-/** Starts are refused, and not delayed, when the bucket cannot be used. */
+/** A start with an unusable bucket is refused soon instead of being delayed. */
 const START_PATIENCE = { retryForMs: 3000 };
 const WATCH_EVERY_MS = 10_000;
 
-/** Opens a bucket, or throws one sentence that names it and the reason. */
+/** Opens a bucket. Throws one sentence that names it and the reason when that fails. */
 export async function openBucket(options: OpenBucketOptions): Promise<OpenedBucket> {
   const { source, env, log, sizes } = options;
   const { clock = systemClock, deadlineClock = monotonicClock } = options;
@@ -69,7 +69,7 @@ export async function openBucket(options: OpenBucketOptions): Promise<OpenedBuck
   }
 }
 
-/** Lists, writes and removes, because a later refusal would fail a job. */
+/** Lists, writes and removes an object, because a later refusal would fail a job. */
 async function requireAccess(client: BucketClient): Promise<void> {
   const query = { 'list-type': '2', 'max-keys': '1', prefix: client.fullKey('') };
   await client.done({ method: 'GET', query, ...START_PATIENCE });
@@ -94,7 +94,8 @@ function identityOf(url: string, objects: Objects): BucketIdentity {
       return false;
     },
     readId: (name) => objects.text(name),
-    // A server without conditional writes lets the later of two first starts win: both read it then.
+    // On a server without conditional writes the later of two first starts wins. Both read that id
+    // afterwards.
     createId: async (name, id) => {
       if ((await objects.head(name)) === undefined)
         await objects.put(name, Buffer.from(id), { onlyNew: true });
@@ -103,7 +104,7 @@ function identityOf(url: string, objects: Objects): BucketIdentity {
   };
 }
 
-/** One look that finds nothing may be a fault of the way there. */
+/** A single check that finds nothing may be a fault of the connection. */
 const LOOKS_BEFORE_LOSS = 2;
 
 function watchBucket(identity: BucketIdentity, folderId: string, clock: Clock) {
@@ -135,7 +136,10 @@ async function watchUntilLost(
   );
 }
 
-/** A bucket that does not answer, or refuses, is away and not lost. */
+/**
+ * True when the bucket still has this id. A bucket that refuses or does not answer is unavailable,
+ * not lost.
+ */
 async function isSame(identity: BucketIdentity, folderId: string): Promise<boolean> {
   try {
     return (await identity.readId('folder.id')) === folderId;

@@ -3,16 +3,16 @@ import type { BucketCall, BucketClient, BucketReply } from './client.ts';
 import { BucketError } from './errors.ts';
 import { resumedBytes } from '../resumed-bytes.ts';
 
-/** How often the rest of an object is asked for after its connection broke. */
+/** How often the rest of an object is requested after its connection broke. */
 const MAX_RESUMES = 5;
 
-/** `end` is inclusive; without both it is the whole object. */
+/** `end` is inclusive. Without both, the whole object is read. */
 type Wanted = Pick<BucketCall, 'retryForMs'> & {
   readonly start?: number | undefined;
   readonly end?: number | undefined;
 };
 
-/** The bytes of an object, or a range of them. A read that breaks off continues where it was. */
+/** Opens an object, or a range of it. An interrupted read continues at the same byte. */
 export async function openObject(
   client: BucketClient,
   key: string,
@@ -30,7 +30,8 @@ export async function openObject(
   }
   const plan = { start, end: start + Number(length) - 1, reopen };
   const stream = resumedBytes(first.body, plan);
-  // A generator that never started releases nothing: unread, the first answer keeps its connection.
+  // A generator that never started releases nothing: an unread first answer would keep its
+  // connection.
   return stream.once('close', () => void first.body.dump().catch(() => {}));
 }
 

@@ -4,7 +4,7 @@ import type { CredentialSource, Credentials } from './credentials.ts';
 
 type SignerModule = { readonly AwsV4Signer: typeof AwsV4Signer };
 
-/** A request as it is signed. */
+/** A request before it is signed. */
 export type UnsignedRequest = {
   readonly method: string;
   readonly url: string;
@@ -13,7 +13,7 @@ export type UnsignedRequest = {
 
 type SignedHeaders = {
   readonly headers: Record<string, string>;
-  /** True when a call that is signed again has other credentials. */
+  /** Resolves with true when a call that is signed again has other credentials. */
   readonly renew: () => Promise<boolean>;
 };
 
@@ -22,7 +22,7 @@ export type Signer = Awaited<ReturnType<typeof createSigner>>;
 
 const PACKAGE = 'aws4fetch';
 
-/** Loads the package that signs; throws one sentence when it is not installed. */
+/** Loads the package that signs. Throws one sentence when it is not installed. */
 export async function createSigner(options: {
   readonly credentials: CredentialSource;
   readonly region: string;
@@ -31,7 +31,7 @@ export async function createSigner(options: {
   const { region, clock } = options;
   const { AwsV4Signer: V4Signer } = await loadPackage();
   const cache = new Map<string, ArrayBuffer>();
-  /** The difference to the clock of the bucket. */
+  /** The difference between this clock and that of the bucket. */
   let offsetMs = 0;
   let current = await options.credentials();
 
@@ -52,14 +52,17 @@ export async function createSigner(options: {
     });
   }
 
-  /** Asks for new credentials unless another call has; `false` when these are the ones that were refused. */
+  /**
+   * Asks for new credentials, unless another call has done so. `false` when they are those that
+   * were refused.
+   */
   async function renew(refused: Credentials): Promise<boolean> {
     if (isSame(current, refused)) current = await options.credentials({ renew: true });
     return !isSame(current, refused);
   }
 
   return {
-    /** The headers to send; `renew` when the bucket refuses the credentials in them. */
+    /** Returns the headers to send. Call `renew` when the bucket refuses their credentials. */
     async sign(request: UnsignedRequest): Promise<SignedHeaders> {
       const used = await options.credentials();
       current = used;
@@ -68,14 +71,14 @@ export async function createSigner(options: {
       delete signed['host'];
       return { headers: signed, renew: () => renew(used) };
     },
-    /** A link that needs no credentials, for `lifetimeS` seconds. */
+    /** Returns a link that needs no credentials for `lifetimeS` seconds. */
     async link(url: URL, lifetimeS: number): Promise<string> {
       current = await options.credentials();
       url.searchParams.set('X-Amz-Expires', String(lifetimeS));
       const signed = await signerOf({ method: 'GET', url: url.href, headers: {} }, true).sign();
       return signed.url.href;
     },
-    /** Takes over the clock of the bucket. */
+    /** Sets the clock to that of the bucket. */
     setTime(serverMs: number): void {
       offsetMs = serverMs - clock.now();
     },

@@ -4,18 +4,21 @@ import type { GrowingFile, SpooledFile, StartUpload } from '../../protocol/job-a
 import type { Objects, PartsUpload, UploadedPart } from './objects.ts';
 
 /**
- * Files that are uploaded while they arrive. Their hash, and with it their key, is not known until their
- * end: the parts go to a key of their own, from which the bucket copies the whole.
+ * Uploads files while they arrive. Their hash, and with it their key, is known only at the end: the
+ * parts go to a temporary key, from which the bucket copies the whole.
  */
 export type StagedUploads = {
   readonly start: StartUpload;
-  /** Puts a file under its key if its upload was started; `false`: it has to be sent from its beginning. */
+  /**
+   * Puts a file under its key if its upload was started. `false`: the file must be sent from its
+   * beginning.
+   */
   finish(file: SpooledFile, key: string): Promise<boolean>;
-  /** Its bytes are not needed. */
+  /** Cancels the upload of a file whose bytes are not needed. */
   cancel(file: Pick<SpooledFile, 'path'>): void;
 };
 
-/** Of one file. */
+/** The maximum number of parts of one file at a time. */
 const PARTS_AT_A_TIME = 3;
 
 export function createStagedUploads(
@@ -29,7 +32,7 @@ export function createStagedUploads(
   }
   return {
     start(_caller, { file, atMostBytes }) {
-      // A smaller file is one request, which its own key can take.
+      // A smaller file is sent with one request, directly under its own key.
       if (atMostBytes <= partBytes * 2) return undefined;
       const key = `${stagingFolder}${randomUUID()}`;
       started.set(file.path, new StagedUpload(objects, { file, key, partBytes }));
@@ -54,7 +57,7 @@ class StagedUpload {
   readonly #objects: Objects;
   readonly #options: StagedOptions;
   readonly #sent: Promise<UploadedPart>[] = [];
-  /** Resolves when all whole parts are on their way, or with what went wrong. */
+  /** Resolves when all whole parts are being sent, or with the error. */
   readonly #arrival: Promise<Error | undefined>;
   #handle: FileHandle | undefined;
   #upload: PartsUpload | undefined;
@@ -69,7 +72,10 @@ class StagedUpload {
     );
   }
 
-  /** Any failure means that the file has to be sent from its beginning: it lies in the spool folder. */
+  /**
+   * Completes the upload. Any failure means that the file must be sent from its beginning; it is in
+   * the spool folder.
+   */
   async finish(sizeBytes: number, key: string): Promise<boolean> {
     const failure = await this.#arrival;
     const upload = this.#upload;
@@ -112,7 +118,7 @@ class StagedUpload {
       this.#handle ??= await open(file.path, 'r');
       this.#upload ??= { key, uploadId: await this.#objects.startParts(key) };
       this.#send(this.#upload, { start, end: start + partBytes - 1 });
-      // The sender may be faster than the bucket: the spool folder holds what waits.
+      // The sender may be faster than the bucket. The spool folder holds the bytes that wait.
       await this.#sent.at(-PARTS_AT_A_TIME);
     }
   }
@@ -122,7 +128,7 @@ class StagedUpload {
     if (!handle) throw new Error('the file is not open');
     const number = this.#sent.length + 1;
     const sent = this.#objects.putFilePart(upload, handle, { number, ...range });
-    // Its error is reported where all parts are awaited.
+    // The error is reported where all parts are awaited.
     sent.catch(() => {});
     this.#sent.push(sent);
   }

@@ -6,13 +6,16 @@ const ENTITIES: ReadonlyMap<string, string> = new Map([
   ['apos', "'"],
 ]);
 
-/** Texts of all elements with this name, in order. S3's answers nest no element in one of its name. */
+/**
+ * Returns the texts of all elements with this name, in order. S3's answers nest no element in one
+ * of the same name.
+ */
 export function textsOf(xml: string, name: string): readonly string[] {
   const pattern = new RegExp(`<${name}(?:\\s[^>]*)?>([^]*?)</${name}>`, 'g');
   return [...xml.matchAll(pattern)].map(([, text = '']) => text);
 }
 
-/** The text of the first element with this name, its entities decoded. */
+/** Returns the text of the first element with this name, with its entities decoded. */
 export function textOf(xml: string, name: string): string | undefined {
   const [text] = textsOf(xml, name);
   return text === undefined ? undefined : decoded(text);
@@ -26,7 +29,7 @@ function decoded(text: string): string {
   });
 }
 
-/** A text as an element may hold it. */
+/** Escapes a text for an element. */
 export function escapedXml(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 }

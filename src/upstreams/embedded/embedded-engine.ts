@@ -18,8 +18,8 @@ import { MemoryJobQueue } from './memory-job-queue.ts';
 import { createMemoryRuns } from './memory-runs.ts';
 
 /**
- * Opens the engine of a single process over its ledger and files, and queues the jobs that an earlier
- * process left unfinished.
+ * Opens the engine of a single process over its ledger and files, and queues the unfinished jobs of
+ * an earlier process.
  */
 export async function createEmbeddedEngine(deps: EngineOptions): Promise<Engine> {
   const { ledger, limits, log, clock = systemClock } = deps;
@@ -76,7 +76,7 @@ async function checkImports(retention: RetentionOptions, log: Logger): Promise<v
 const IMPORTS_FILL_BUDGET =
   'imported files alone use up --disk-budget: new results are removed as soon as their jobs are over';
 
-/** Files found there belonged to a process that has ended. */
+/** Empties the spool folder: the files in it belonged to a process that has ended. */
 async function makeEmptySpool(dataDir: string): Promise<string> {
   const spoolDir = path.join(dataDir, 'spool');
   await rm(spoolDir, { recursive: true, force: true });

@@ -15,11 +15,11 @@ export class MemoryJobQueue<T extends QueuedJob> implements JobQueue {
   readonly #queued = new Set<string>();
   readonly #stops = new Map<string, StopRequest<QueueStop>>();
   readonly #schedules: (() => void)[] = [];
-  /** Jobs that begin as soon as they are added, by the worker that has a slot for them. */
+  /** The jobs that begin as soon as they are added, on the worker that has a slot for them. */
   readonly #reserved = new Map<string, (job: T) => void>();
   #reserveSlot: (id: string) => boolean = () => false;
 
-  /** `onOrder` is called after every change with all jobs that wait, in order. */
+  /** `onOrder` is called after every change with all waiting jobs, in order. */
   constructor(onOrder: (waiting: readonly T[]) => void = () => {}) {
     this.#queue = createFairQueue<T>(onOrder);
   }
@@ -87,7 +87,7 @@ export class MemoryJobQueue<T extends QueuedJob> implements JobQueue {
       this.#reserved.delete(job.id);
       this.#queue.addRunning(job);
       start(job);
-      // The process began to close meanwhile.
+      // The process has begun to close meanwhile.
       if (!isOpen) this.#stops.get(job.id)?.request('shutdown');
     };
     const startWaitingJobs = (): void => {
@@ -118,7 +118,7 @@ export class MemoryJobQueue<T extends QueuedJob> implements JobQueue {
 
   async close(): Promise<void> {}
 
-  /** Deferred, so that the submitter can subscribe before its job starts. */
+  /** Starts jobs in a later turn, so that the client that submitted a job can subscribe before. */
   #schedule(): void {
     if (this.#queue.count() === 0) return;
     setImmediate(() => {

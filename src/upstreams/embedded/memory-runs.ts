@@ -22,7 +22,7 @@ export type MemoryRunsOptions = {
   readonly ledger: Ledger;
   readonly assets: Pick<Assets, 'removeAsset'>;
   readonly withLock: KeyedMutex;
-  /** The unfinished jobs by id; a job is removed when it is over. */
+  /** The unfinished jobs by id. A job is removed when it is over. */
   readonly live: Map<string, LiveJob>;
   /** Aborted when the process ends. */
   readonly closing: AbortSignal;
@@ -30,15 +30,17 @@ export type MemoryRunsOptions = {
   readonly log: Logger;
 };
 
-/** A store that is unavailable now may be back later; until then the job is not over. */
+/** The wait before a write is repeated. Until it succeeds the job is not over. */
 const RETRY_WRITE_MS = 1000;
 
-/** The unfinished jobs of a single process: in its memory, and in the ledger for the next one. */
+/**
+ * The unfinished jobs of a single process: in its memory, and in the ledger for the next process.
+ */
 export function createMemoryRuns(options: MemoryRunsOptions): RunStore {
   const { ledger, withLock, live, closing, clock, log } = options;
-  /** Jobs that run again in the next process, as their end could not be stored in this one. */
+  /** The jobs that the next process runs again, since their end could not be stored here. */
   const unstored = new Set<string>();
-  /** Changes of one job are written one after the other, and none after its end. */
+  /** Writes the changes of one job one after the other, and none after its end. */
   const save = (id: string, change: () => Partial<JobRow>, durability?: Durability) =>
     withLock(jobLock(id), async () => {
       if (live.has(id)) await ledger.jobs.update(id, change(), durability);
@@ -73,7 +75,7 @@ export function createMemoryRuns(options: MemoryRunsOptions): RunStore {
     add(job) {
       live.set(job.id, job);
       job.feed.hold();
-      // The submitter subscribes first.
+      // The client that submitted the job subscribes first.
       return () => void setImmediate(() => job.feed.release());
     },
     recover: (end) => recoverJobs(options, end),
@@ -86,14 +88,14 @@ export function createMemoryRuns(options: MemoryRunsOptions): RunStore {
     },
     seize: async (id) => (unstored.has(id) ? undefined : live.get(id)),
     recordCancel: (id) => save(id, () => ({ status: 'canceling' })),
-    // A crash from now on may be caused by the job. A power cut is not.
+    // The job may be the cause of a crash from now on, but not of a power cut.
     async begin(job) {
       job.attempts++;
       job.hasBegun = true;
       await save(job.id, () => toPatch(job), 'soon');
     },
     isCurrent: async () => true,
-    // A job whose end is lost with the power runs again.
+    // A job whose end is lost in a power cut runs again.
     end: (job, ended) =>
       withLock(jobLock(job.id), async () => {
         const patch = await toEndPatch(ended);
@@ -126,8 +128,8 @@ export function createMemoryRuns(options: MemoryRunsOptions): RunStore {
 }
 
 /**
- * Queued jobs keep their order, a running one starts again without its earlier outputs, one that was
- * being cancelled is cancelled.
+ * Restores the jobs. Queued jobs keep their order. A running job starts again without its earlier
+ * outputs. A job with a recorded cancel is cancelled.
  */
 async function recoverJobs(
   { ledger, assets, live }: MemoryRunsOptions,

@@ -21,23 +21,23 @@ export type CallContextOptions = {
   readonly outputs: OutputPlacer;
   readonly inputs: InputReader;
   readonly files: ReadonlyMap<string, ReadableFile>;
-  /** At the places of `RUN_FLAG`. */
+  /** The flags, by the indexes of `RUN_FLAG`. */
   readonly flags: Int32Array;
   readonly meter: MemoryMeter;
-  /** Characters of text that the nodes of the job may still show. */
+  /** The number of characters of text that the nodes of the job may still show. */
   readonly textBudget: { left: number };
   readonly promptText: string | null;
   readonly extraPngInfo: JsonObject | null;
-  /** Declared types of the outputs that are linked to the node's inputs. */
+  /** The declared types of the outputs that are linked to the node's inputs. */
   readonly inputTypes: { readonly [input: string]: string };
   readonly ask: AskMainThread;
   readonly messages: MessageBatch;
 };
 
-/** Work on so many bytes takes longer than a message. */
+/** Work on more bytes than this takes longer than a message. */
 const LONG_WORK_BYTES = 2 ** 20;
 
-/** The operations that node `nodeId` may call while it runs. */
+/** Creates the operations that node `nodeId` may call while it runs. */
 export function createCallContext(nodeId: string, deps: CallContextOptions): CallContext {
   const saved: StoredOutput[] = [];
   let pendingPreview: Omit<Preview, 'node_id' | 'x_with_step'> | undefined;
@@ -47,10 +47,7 @@ export function createCallContext(nodeId: string, deps: CallContextOptions): Cal
     if (Atomics.load(deps.flags, RUN_FLAG.stop) !== 0)
       throw new Cancelled('the job is being stopped');
   };
-  /**
-   * A preview is sent with the step it belongs to; when the next preview comes first, it is sent
-   * alone.
-   */
+  /** Sends a preview with its step, or alone when the next preview comes first. */
   const sendPendingPreview = (withStep: { readonly x_with_step?: true }): void => {
     if (!pendingPreview) return;
     const data = { node_id: nodeId, ...pendingPreview, ...withStep };

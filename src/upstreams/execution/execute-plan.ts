@@ -14,18 +14,21 @@ import type { RunPlan, PlannedNode } from './run-plan.ts';
 import type { StoredOutput } from '../jobs/worker-protocol.ts';
 import { toValue } from './node-values.ts';
 
-/** The context of a running call, and the files it saved. */
+/** The context of a running call, and the files that it has saved. */
 export type CallContext = NodeContext & {
   readonly meter: MemoryMeter;
   readonly saved: readonly StoredOutput[];
-  /** Sends the pending preview once the call is over. */
+  /** Sends the pending preview when the call is over. */
   flush(): void;
 };
 
 export type Execution = {
   readonly plan: RunPlan;
   readonly targets: ReadonlySet<string>;
-  /** Results of the user's previous prompt; those of this prompt are added as they are computed. */
+  /**
+   * The results of the user's previous prompt. Those of this prompt are added when they are
+   * computed.
+   */
   readonly records: NodeRecords;
   readonly meter: MemoryMeter;
   readonly messages: MessageBatch;
@@ -37,12 +40,12 @@ export type Execution = {
 };
 
 /**
- * Small nodes take microseconds: after this many the worker waits for the main thread, which can
- * then serve others.
+ * After this many nodes the worker waits for the main thread, which can then do other work. Small
+ * nodes take only microseconds.
  */
 const NODES_BETWEEN_PAUSES = 32;
 
-/** A node threw. `node` and `inputs` tell which one, with which values. */
+/** Thrown when a node throws. `node` and `inputs` are the node and its values. */
 export class NodeCallError extends Error {
   override readonly name = 'NodeCallError';
   readonly node: PlannedNode;
@@ -54,7 +57,7 @@ export class NodeCallError extends Error {
   }
 }
 
-/** Runs the nodes that the targets need and the cache does not hold, and posts every step. */
+/** Runs the nodes that the targets need and the cache lacks, and posts every step. */
 export async function execute(execution: Execution): Promise<void> {
   const { plan, records, targets } = execution;
   const cached = [...plan.values()].filter((node) => records.has(node.signature));
@@ -85,7 +88,10 @@ export async function execute(execution: Execution): Promise<void> {
   }
 }
 
-/** Cached targets are included, to show their old result; the inputs of a cached node are not. */
+/**
+ * Returns the nodes to run. Cached targets are included, so that their old result is shown. The
+ * inputs of a cached node are not.
+ */
 function nodesToRun({ plan, records, targets }: Execution): ReadonlyMap<string, PlannedNode> {
   const wanted = new Set(targets);
   for (const id of wanted) {
@@ -116,7 +122,7 @@ async function run(node: PlannedNode, execution: Execution): Promise<NodeRecord>
   let inputs: ReadonlyMap<string, readonly Value[]> = new Map();
   try {
     inputs = evaluate(node, execution);
-    // The main thread has to know which node runs, should it not end, or end this thread.
+    // The main thread must know which node runs, in case the node never ends or ends this thread.
     if (!isBrief(node.def, inputs)) execution.messages.flush();
     const context = execution.contextFor(node);
     const { slots, ui } = await callNode(node.def, inputs, context);
@@ -127,7 +133,7 @@ async function run(node: PlannedNode, execution: Execution): Promise<NodeRecord>
   }
 }
 
-/** Larger inputs take longer than a message. */
+/** To hash or convert larger inputs takes longer than a message. */
 const BRIEF_BYTES = 64 * 1024;
 
 function isBrief(def: NodeDef, inputs: ReadonlyMap<string, readonly Value[]>): boolean {
@@ -145,7 +151,7 @@ function evaluate(
   for (const [name, { value, spec }] of node.literals) inputs.set(name, [toValue(value, spec)]);
   for (const [name, link] of node.links) {
     const source = plan.get(link.from);
-    /** v1 takes the slot as a Python index: -1 is the last output. */
+    /** v1 uses the slot as a Python index: -1 is the last output. */
     const slot = source && records.get(source.signature)?.slots.at(link.slot);
     if (!slot)
       throw new Error(
@@ -160,15 +166,17 @@ function uiField(record: NodeRecord): { uiJson?: string } {
   return record.uiJson === undefined ? {} : { uiJson: record.uiJson };
 }
 
-/** The result of all calls of a node: one list per output slot, and what it shows. */
+/**
+ * The result of all calls of a node: one list for each output slot, and the values that it shows.
+ */
 type CallResult = {
   readonly slots: readonly (readonly Value[])[];
   readonly ui?: { readonly [key: string]: readonly Json[] };
 };
 
 /**
- * Runs a node as v1 does: once per item of the longest input list, shorter lists repeating their
- * last item; a node that takes lists runs once. Results of list outputs are joined.
+ * Runs a node as v1 does: once for each item of the longest input list; shorter lists repeat their
+ * last item. A node that takes lists runs once. Results of list outputs are joined.
  */
 async function callNode(
   def: NodeDef,
@@ -209,7 +217,7 @@ function itemFor(name: string, list: readonly Value[], call: number): Value {
   return item;
 }
 
-/** Adds the outputs of one call to the slots; returns them. */
+/** Adds the outputs of one call to the slots and returns them. */
 function collectOutputs(
   def: NodeDef,
   outputs: readonly (Value | readonly Value[])[],
@@ -231,7 +239,7 @@ function collectOutputs(
 
 /**
  * Returns the nodes whose inputs are all computed. v1 runs an output node as soon as it can;
- * otherwise the order of the walk, which is that of `nodes`, decides.
+ * otherwise the order of `nodes`, which is that of the walk, decides.
  * @internal
  */
 export function createSchedule(
@@ -265,7 +273,7 @@ export function createSchedule(
   };
 }
 
-/** `blockers`: how many of the nodes it is linked to are not computed yet. */
+/** `blockers`: the number of linked nodes that are not computed yet. */
 type Waiting = { readonly node: PlannedNode; readonly rank: number; blockers: number };
 
 function byRank(one: Waiting, other: Waiting): number {

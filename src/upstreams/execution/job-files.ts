@@ -8,10 +8,10 @@ import { type OutputPlacer, createOutputPlacer } from './place-output.ts';
 import type { AskMainThread, ReadableFile, WorkerSetup } from '../jobs/worker-protocol.ts';
 import { atMost } from '../../lib/lru-size.ts';
 
-/** The files a job reads. Errors have the `code` `ENOENT` when the bytes are gone. */
+/** The files that a job reads. Errors have the `code` `ENOENT` when the bytes are gone. */
 export type InputReader = {
   read(this: void, file: ReadableFile): Promise<Uint8Array>;
-  /** In hex digits. */
+  /** Returns the digest in hex digits. */
   sha256(this: void, file: ReadableFile): Promise<string>;
 };
 
@@ -20,7 +20,7 @@ export type WorkerFiles = { readonly inputs: InputReader; readonly outputs: Outp
 
 const MAX_DIGESTS = 10_000;
 
-/** Files below a folder, or through the main thread where there is none. */
+/** Opens files below a folder or, without a folder, through the main thread. */
 export function openWorkerFiles(
   { blobsDir, spoolDir }: Pick<WorkerSetup, 'blobsDir' | 'spoolDir'>,
   ask: AskMainThread,
@@ -39,7 +39,9 @@ const localFiles: InputReader = {
   },
 };
 
-/** Bytes of one hash have one digest, for good. */
+/**
+ * Reads through the main thread. Bytes of one hash always have the same digest, so it is cached.
+ */
 function createAskingReader(ask: AskMainThread): InputReader {
   const digests = new LRUCache<string, string>(atMost(MAX_DIGESTS));
   const read = async ({ hash }: ReadableFile): Promise<Uint8Array> => {
@@ -65,12 +67,12 @@ function createAskingPlacer(ask: AskMainThread): OutputPlacer {
   return {
     async place(bytes) {
       const hash = hashOf(bytes);
-      // A copy: its memory goes to the main thread.
+      // Copied, since the memory of the message goes to the main thread.
       await ask({ kind: 'store', ask: { hash, bytes: Uint8Array.from(bytes) } });
       return hash;
     },
     prepare: async () => {},
-    // The bucket has them on its disks already.
+    // The bucket has the bytes on its disks already.
     sync: async () => {},
   };
 }

@@ -13,9 +13,9 @@ import {
  */
 export type MemoryMeter = ReturnType<typeof createMemoryMeter>;
 
-/** Shorter texts are not worth counting: a job has only so many nodes. */
+/** Shorter texts are not counted, since the number of nodes is limited. */
 const MIN_COUNTED_CHARS = 1024;
-/** Texts of one length that are compared: a text that is passed on counts once. */
+/** The number of texts of one length that are compared: a text that is passed on counts once. */
 const MAX_TEXTS_PER_LENGTH = 4;
 
 /** Starts an empty meter. */
@@ -30,7 +30,7 @@ export function createMemoryMeter(limitBytes: number) {
         throw outOfMemory(heldBytes + reservedBytes, bytes, limitBytes);
       reservedBytes += bytes;
     },
-    /** The call is over: its reservations are replaced by the buffers and texts it returned. */
+    /** Ends a call: its reservations are replaced by the buffers and texts that it returned. */
     settle(values: readonly Value[]): void {
       reservedBytes = 0;
       for (const [buffer, bytes] of buffersOf(values)) {
@@ -44,13 +44,13 @@ export function createMemoryMeter(limitBytes: number) {
   };
 }
 
-/** The bytes a text counts. */
+/** Returns the bytes that a text counts for. */
 export function textBytes(text: string): number {
   return text.length * BYTES_PER_CHAR;
 }
 
 /**
- * Returns a check that is true for a text not seen lately. Texts have no identity: those of one
+ * Returns a check that is true for a text not seen lately. Texts have no identity, so those of one
  * length are compared.
  */
 function createNewTextCheck(): (text: string) => boolean {
@@ -64,7 +64,7 @@ function createNewTextCheck(): (text: string) => boolean {
   };
 }
 
-/** The distinct buffers behind some values, and the bytes each stands for. */
+/** Returns the distinct buffers behind some values, and the bytes of each. */
 export function buffersOf(values: Iterable<Value>): ReadonlyMap<object, number> {
   const buffers = new Map<object, number>();
   for (const value of values) {
@@ -76,7 +76,7 @@ export function buffersOf(values: Iterable<Value>): ReadonlyMap<object, number> 
   return buffers;
 }
 
-/** A literal object or array of the workflow is a value too. */
+/** True for pixels. A literal object or array of the workflow is a value, too. */
 function isPixels(value: Value): value is ImageValue | MaskValue {
   if (typeof value !== 'object' || value === null) return false;
   return (

@@ -1,15 +1,16 @@
 import type { MessagePort } from 'node:worker_threads';
 import type { FromWorker } from '../jobs/worker-protocol.ts';
 
-/** A message waits no longer than this while its thread works and asks `flushOverdue` now and then. */
+/** The longest delay of a message while its thread works and calls `flushOverdue` regularly. */
 const MAX_DELAY_MS = 5;
 
-/** The messages of a thread, which are sent together where they come together. */
+/** The messages of a thread, sent together where possible. */
 export type MessageBatch = ReturnType<typeof createMessageBatch>;
 
 /**
- * Sends what one turn of the event loop posts as one message: small nodes take microseconds, and each
- * message costs both threads more. A question, or the end of a job, is sent at once with all before it.
+ * Sends the posts of one turn of the event loop as one message: small nodes take microseconds, and
+ * each message costs both threads more. A request, or the end of a job, is sent at once with all
+ * posts before it.
  */
 export function createMessageBatch(
   port: Pick<MessagePort, 'postMessage'>,
@@ -36,16 +37,16 @@ export function createMessageBatch(
       if (bytes) transfer.push(bytes.buffer as ArrayBuffer);
       if (message.type === 'question' || message.type === 'end') flush();
     },
-    /** Sends what waits. Call it before work that takes longer than a message. */
+    /** Sends all waiting posts. Call it before work that takes longer than a message. */
     flush,
-    /** Sends what has waited too long. Call it often during long work. */
+    /** Sends the posts that have waited too long. Call it often during long work. */
     flushOverdue(): void {
       if (messages.length > 0 && now() - sinceMs >= MAX_DELAY_MS) flush();
     },
   };
 }
 
-/** Bytes whose memory goes to the main thread. */
+/** Returns bytes whose memory moves to the main thread. */
 function bytesOf(message: FromWorker): Uint8Array | undefined {
   if (message.type === 'preview') return message.data.bytes;
   return message.type === 'question' && message.kind === 'store' ? message.ask.bytes : undefined;

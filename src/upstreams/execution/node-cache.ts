@@ -4,8 +4,8 @@ import { buffersOf, textBytes } from './memory-meter.ts';
 import type { StoredOutput } from '../jobs/worker-protocol.ts';
 
 /**
- * The result of one node: a list of values per output slot, what the node shows, and the files it
- * made.
+ * The result of one node: a list of values for each output slot, the values that the node shows,
+ * and the files that it made.
  */
 export type NodeRecord = {
   readonly slots: readonly (readonly Value[])[];
@@ -19,16 +19,19 @@ export type NodeRecords = Map<string, NodeRecord>;
 /** Keeps the results of each user's previous prompt, and of no earlier one, as v1 does. */
 export type NodeCache = ReturnType<typeof createNodeCache>;
 
-/** Counted for a value that is neither pixels nor text; it only has to be more than nothing. */
+/** The size that a value without pixels and text counts for. It only has to be above zero. */
 const OVERHEAD_BYTES = 1024;
 
-/** Beyond `maxBytes` the results of the users idle for longest are dropped. */
+/** Above `maxBytes`, the results of the users who have been idle for longest are dropped. */
 export function createNodeCache({ maxBytes }: { readonly maxBytes: number }) {
   const users = new LRUCache<string, NodeRecords>({
     maxSize: Math.max(1, maxBytes),
     sizeCalculation: sizeOf,
   });
-  /** Users whose results a running job has, and those of them whose results are to be dropped at its end. */
+  /**
+   * The users whose results a running job uses, and those of them whose results are dropped at its
+   * end.
+   */
   const inUse = new Set<string>();
   const toDrop = new Set<string>();
   return {
@@ -42,7 +45,7 @@ export function createNodeCache({ maxBytes }: { readonly maxBytes: number }) {
       inUse.delete(user);
       if (!toDrop.delete(user)) users.set(user, records);
     },
-    /** Drops what is kept for a user, and what a running job of the user is about to put. */
+    /** Drops the results of a user, and those that a running job of the user is about to store. */
     forget(user: string): void {
       users.delete(user);
       if (inUse.has(user)) toDrop.add(user);
@@ -54,7 +57,7 @@ function sizeOf(records: NodeRecords): number {
   const all = [...records.values()];
   const values = all.flatMap((record) => record.slots.flat());
   const pixelBytes = sum(buffersOf(values).values());
-  // A text that several nodes pass on is in memory once, but counts for each.
+  // A text that several nodes pass on is in memory once, but counts for each node.
   const textsBytes = sum(values.map((value) => (typeof value === 'string' ? textBytes(value) : 0)));
   const shownBytes = sum(all.map(({ uiJson }) => textBytes(uiJson ?? '')));
   return pixelBytes + textsBytes + shownBytes + OVERHEAD_BYTES * (1 + values.length);

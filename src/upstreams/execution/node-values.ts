@@ -1,12 +1,15 @@
 import type { InputSpec, Value } from '../../nodes/node.ts';
 import { type Json, LosslessNumber, stringifyJson } from '../../protocol/json.ts';
 
-/** Longest text shown of one value in an error. */
+/** The longest text that an error shows of one value. */
 const MAX_SHOWN_CHARS = 1000;
-/** Most values shown of one input in an error. */
+/** The most values that an error shows of one input. */
 const MAX_SHOWN_VALUES = 8;
 
-/** A literal input as nodes see it: an INT beyond a double's reach becomes a bigint. */
+/**
+ * Converts a literal input to the value that nodes see. An INT beyond a double's range becomes a
+ * bigint.
+ */
 export function toValue(json: Json, spec: InputSpec): Value {
   if (!(json instanceof LosslessNumber)) return json as Value;
   const token = json.toString();
@@ -14,7 +17,10 @@ export function toValue(json: Json, spec: InputSpec): Value {
   return BigInt(token);
 }
 
-/** Evaluated inputs as an error report shows them; pixels are named, not printed, long texts are cut. */
+/**
+ * Describes evaluated inputs for an error report: pixels are named, not printed, and long texts are
+ * cut.
+ */
 export function describeInputs(inputs: ReadonlyMap<string, readonly Value[]>): {
   readonly [name: string]: readonly Json[];
 } {

@@ -5,19 +5,25 @@ import { syncAll, syncPath } from '../../lib/durability.ts';
 import { hashOf } from '../../lib/hash.ts';
 import { createBlobPaths } from '../blob-paths.ts';
 
-/** The part of the store of blobs that writes outputs. */
+/** The part of the blob store that writes outputs. */
 export type OutputPlacer = {
   /** Puts bytes into place, complete, and returns their hash. */
   place(this: void, bytes: Uint8Array): string | Promise<string>;
-  /** Makes the folders that the first outputs would have to make one by one, each with a sync of its own. */
+  /**
+   * Makes the folders for outputs at once. Otherwise each first output would make its folder, with
+   * a sync of its own.
+   */
   prepare(this: void): Promise<void>;
-  /** Makes all bytes that were put into place since the last call survive a power cut, with their names. */
+  /**
+   * Makes all bytes that were put into place since the last call, and their names, survive a power
+   * cut.
+   */
   sync(this: void): Promise<void>;
 };
 
 /**
- * Blobs as a worker thread writes them. Its calls block this thread only, which has nothing else to
- * do, and need no turn of an event loop. While the disk works for one job, the next one may run.
+ * Writes blobs in a worker thread. The calls block only this thread, which has no other work, and
+ * need no turn of an event loop. While the disk works for one job, the next one may run.
  */
 export function createOutputPlacer(dirs: {
   readonly spoolDir: string;
@@ -30,11 +36,12 @@ export function createOutputPlacer(dirs: {
     inFolder(markersDir, () => writeFileSync(markerOf(hash), ''), { mode: 0o700 });
   const moveIntoPlace = (spooled: string, hash: string): void => {
     const target = pathOf(hash);
-    // Existing bytes without a record may belong to another ledger: this one must never remove them.
+    // Existing bytes without a record may belong to another ledger, so this one must never remove
+    // them.
     const isNew = !existsSync(target);
     if (isNew) writeMarker(hash);
     inFolder(path.dirname(target), () => renameSync(spooled, target));
-    // The main thread removes the marker when it removes a record of the same bytes.
+    // The main thread removes the marker when it records the same bytes or removes their record.
     if (isNew && !existsSync(markerOf(hash))) writeMarker(hash);
   };
   const write = (hash: string, bytes: Uint8Array): void => {
@@ -58,7 +65,7 @@ export function createOutputPlacer(dirs: {
       const hash = hashOf(bytes);
       const found = statSync(pathOf(hash), { throwIfNoEntry: false });
       if (found?.size !== bytes.byteLength) write(hash, bytes);
-      // Also bytes that were there: those of another thread may not be durable yet.
+      // Existing bytes are synced too: those of another thread may not be durable yet.
       unsynced.add(hash);
       return hash;
     },
@@ -73,7 +80,7 @@ export function createOutputPlacer(dirs: {
   };
 }
 
-/** Acts in a folder, which is made first where it is absent. */
+/** Runs `act` in a folder, which is created if it does not exist. */
 function inFolder(folder: string, act: () => void, options: { readonly mode?: number } = {}): void {
   try {
     act();

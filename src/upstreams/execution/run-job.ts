@@ -16,7 +16,8 @@ import type { AskMainThread, ReadableFile, RunEnd, RunRequest } from '../jobs/wo
 import { describeInputs } from './node-values.ts';
 
 /**
- * The server keeps the shown results of a job in memory, and sends them to every reader of the job.
+ * The limit for shown results: the server keeps them in memory, and sends them to every reader of
+ * the job.
  */
 const MAX_UI_CHARS = 4 * 2 ** 20;
 
@@ -27,7 +28,7 @@ export type RunServices = WorkerFiles & {
   readonly messages: MessageBatch;
 };
 
-/** Runs one job to its end inside a worker thread; every outcome is a value. */
+/** Runs one job to its end inside a worker thread. Every outcome is returned as a value. */
 export async function runJob(request: RunRequest, deps: RunServices): Promise<RunEnd> {
   const previous = deps.cache.take(request.user);
   let records: NodeRecords = new Map();
@@ -99,7 +100,7 @@ function inputTypes(node: PlannedNode, plan: RunPlan): { readonly [input: string
   return Object.fromEntries(types) as { [input: string]: string };
 }
 
-/** Results whose files are gone are computed again. */
+/** Returns the reusable results. Results whose files are gone are computed again. */
 async function reusableRecords(
   previous: NodeRecords,
   plan: RunPlan,
@@ -114,7 +115,10 @@ async function reusableRecords(
   );
 }
 
-/** The prompt as saved files carry it: v1 adds to each node that reads a file the sha256 of its bytes. */
+/**
+ * Returns the prompt as saved files hold it. v1 adds the sha256 of the bytes to each node that
+ * reads a file.
+ */
 async function promptText(
   prompt: Json,
   plan: RunPlan,
@@ -140,7 +144,7 @@ async function fileDigests(
   for (const name of node.def.fileInputs ?? []) {
     const value = node.literals.get(name)?.value;
     const file = typeof value === 'string' ? files.get(value) : undefined;
-    // Where bytes are gone the node that reads them fails, and says so.
+    // If the bytes are gone, the node that reads them fails and reports it.
     const digest = file && (await undefinedIfAbsent(inputs.sha256(file)));
     if (digest !== undefined) digests.push(digest);
   }

@@ -13,14 +13,14 @@ export type PlannedNode = {
   readonly def: NodeDef;
   readonly links: ReadonlyMap<string, Link>;
   readonly literals: ReadonlyMap<string, { readonly value: Json; readonly spec: InputSpec }>;
-  /** Equal for nodes that compute the same thing, whatever their ids. */
+  /** Equal for nodes that compute the same result, whatever their ids. */
   readonly signature: string;
 };
 
-/** The nodes the targets depend on, each after the nodes it needs. */
+/** The nodes that the targets depend on, each after the nodes that it needs. */
 export type RunPlan = ReadonlyMap<string, PlannedNode>;
 
-/** Recognises v1's link notation `[nodeId, slot]`. */
+/** Reads v1's notation of a link, `[nodeId, slot]`. */
 function linkOf(value: Json | undefined): Link | undefined {
   if (!Array.isArray(value) || value.length !== 2) return undefined;
   const [from, slot] = value as readonly Json[];
@@ -28,12 +28,17 @@ function linkOf(value: Json | undefined): Link | undefined {
   return { from, slot };
 }
 
-/** Without inputs, a node that is linked by an input its dependent does not declare is valid. */
+/**
+ * Returns the inputs of a node. A node without inputs is valid if its dependent does not declare
+ * the input that links it.
+ */
 export function inputsOf(node: GraphNode | undefined): GraphNode['inputs'] {
   return node?.inputs ?? {};
 }
 
-/** Plans a validated graph; `nonce` makes the nodes that always run differ from every earlier run. */
+/**
+ * Plans a validated graph. `nonce` makes the nodes that always run differ from every earlier run.
+ */
 export function createRunPlan(options: {
   readonly graph: Graph;
   readonly targets: readonly string[];
@@ -76,8 +81,8 @@ function planNode(id: string, context: PlanContext): PlannedNode {
 }
 
 /**
- * v1 keys its cache by class, inputs and the keys of the linked nodes, not by ids;
- * a class that asks for UNIQUE_ID is the exception.
+ * Returns the signature of a node. v1 keys its cache by class, inputs and the keys of the linked
+ * nodes, not by ids; a class that asks for UNIQUE_ID is the exception.
  */
 function signatureOf(
   node: {

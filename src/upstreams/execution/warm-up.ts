@@ -9,7 +9,7 @@ import {
   type WorkerRequests,
 } from '../jobs/worker-protocol.ts';
 
-/** V8 compiles a function at its first call, and what it learns of the types after a few more. */
+/** V8 compiles a function at its first call, and optimizes it by its types after a few more. */
 const RUNS = 3;
 
 const GRAPH = {
@@ -42,14 +42,14 @@ const ANSWERS: { readonly [K in keyof WorkerRequests]: WorkerRequests[K]['answer
 };
 
 /**
- * Runs a small prompt that leaves no trace, so that the first job of the thread finds its code
- * loaded and compiled. Nodes of another library end it at once.
+ * Runs a small prompt without any effect, so that the first job of the thread finds its code loaded
+ * and compiled. With the nodes of another library it ends at once.
  */
 export async function warmUp(nodes: RunServices['nodes']): Promise<void> {
   const services: RunServices = {
     nodes,
     cache: createNodeCache({ maxBytes: 1 }),
-    // No hash: the library that computes it takes 3 MB, from the first output on.
+    // No hash is computed: the library for it needs 3 MB from the first output on.
     outputs: { place: () => '', prepare: async () => {}, sync: async () => {} },
     inputs: { read: async () => new Uint8Array(), sha256: async () => '' },
     ask: (async ({ kind }) => ANSWERS[kind]) as AskMainThread,

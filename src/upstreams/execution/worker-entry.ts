@@ -1,4 +1,6 @@
-/** Entry of the worker threads: runs one job at a time and holds the pixels and the cache between jobs. */
+/**
+ * Entry of the worker threads: runs one job at a time, and keeps pixels and the cache between jobs.
+ */
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import type { NodeDef } from '../../nodes/node.ts';
 import { createNodeCache } from './node-cache.ts';
@@ -35,10 +37,11 @@ async function serve(port: MessagePort, setup: WorkerSetup): Promise<void> {
     ask: requests.ask,
     messages,
   };
-  // A job that comes before is not delayed.
+  // A job that comes earlier is not delayed.
   const warmUpTimer = setTimeout(() => {
     void warmUp(nodes);
-    // Folders that could not be made are made with the first output, which reports the failure.
+    // Folders that could not be created are created with the first output, which reports the
+    // failure.
     deps.outputs.prepare().catch(() => {});
   }, WARM_UP_DELAY_MS);
   port.on('message', (message: ToWorker) => {
@@ -52,14 +55,17 @@ async function serve(port: MessagePort, setup: WorkerSetup): Promise<void> {
   });
 }
 
-/** Nothing waits for this but the next sync of the ledger. The main thread tries again where it fails. */
+/**
+ * Syncs outputs. Only the next sync of the ledger waits for this. If it fails, the main thread
+ * syncs them.
+ */
 async function syncOutputs(outputs: OutputPlacer, flags: Int32Array): Promise<void> {
   try {
     await outputs.sync();
     Atomics.store(flags, RUN_FLAG.filesOnDisk, 1);
     Atomics.notify(flags, RUN_FLAG.filesOnDisk);
   } catch {
-    // The flag stays as it is.
+    // The flag stays unset.
   }
 }
 

@@ -21,8 +21,8 @@ import type { Blobs } from '../blobs.ts';
 import { BLOB_HASH, createBlobPaths, hashOfAside, hexOf } from '../blob-paths.ts';
 
 /**
- * Blobs in a folder: `<dir>/<2 hex>/<64 hex>`, complete or absent, never half-written. Folders are
- * created when they are first needed.
+ * Creates blobs in a folder: `<dir>/<2 hex>/<64 hex>`, complete or absent, never in part. Folders
+ * are created when they are first needed.
  */
 export function createFolderBlobs(dir: string): Blobs & { readonly blobsDir: string } {
   const { markersDir, pathOf, markerOf } = createBlobPaths(dir);
@@ -34,7 +34,7 @@ export function createFolderBlobs(dir: string): Blobs & { readonly blobsDir: str
     markUnrecorded: (hash) => writeMarker(markerOf(hash)),
     async moveIntoPlace(file) {
       const target = pathOf(file.hash);
-      // Existing bytes without a record may belong to another ledger: this one must never remove
+      // Existing bytes without a record may belong to another ledger, so this one must never remove
       // them.
       if (!(await exists(target))) await writeMarker(markerOf(file.hash));
       await mkdir(path.dirname(target), { recursive: true });
@@ -86,7 +86,7 @@ export function createFolderBlobs(dir: string): Blobs & { readonly blobsDir: str
       }
     },
     ...createAside(`${dir}-leaving`, pathOf),
-    // Incomplete files are in the spool folder, which is emptied at a start.
+    // Incomplete files are in the spool folder, which is emptied at each start.
     removeAbandoned: async () => {},
   };
 }
@@ -108,7 +108,7 @@ function createAside(asideDir: string, pathOf: (hash: string) => string): Aside 
     async *listAside() {
       for (const name of await readdir(asideDir).catch(() => [])) {
         const stats = await stat(path.join(asideDir, name)).catch(() => undefined);
-        // The file was moved there after it was written.
+        // The file was moved to this place after it was written.
         const sinceMs = stats && Math.max(stats.ctimeMs, stats.mtimeMs);
         if (sinceMs !== undefined) yield { name, hash: hashOfAside(name), sinceMs };
       }
@@ -126,12 +126,15 @@ async function writeMarker(target: string): Promise<void> {
   }
 }
 
-/** In one call, where `rm` takes three. */
+/** Removes a file with one system call; `rm` makes three. */
 async function removeIfThere(target: string): Promise<void> {
   await undefinedIfAbsent(unlink(target));
 }
 
-/** An empty file: the call takes less time than handing it to another thread. */
+/**
+ * Removes an empty file synchronously: the system call takes less time than passing it to another
+ * thread.
+ */
 function removeNow(target: string): void {
   try {
     unlinkSync(target);

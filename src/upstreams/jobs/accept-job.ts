@@ -33,20 +33,20 @@ export type AcceptOptions = {
   readonly clock: Clock;
   readonly fileLookupOf: (user: string) => FileLookup;
   readonly holdAssets: JobFiles['holdAssets'];
-  /** Reserves capacity in the bounded queue; `undefined` when it is full. `release` returns it. */
+  /** Reserves a slot in the bounded queue; `undefined` when it is full. `release` gives it back. */
   readonly reserve: (
     user: string,
   ) => QueueReservation | undefined | Promise<QueueReservation | undefined>;
   readonly nextOrder: () => number | Promise<number>;
-  /** Slots of this process, where a job can be stored as begun. */
+  /** The slots of this process, where a job can be stored as begun. */
   readonly slots?: JobQueue['slots'];
-  /** `fsync` where it is absent. */
+  /** Default: `fsync`. */
   readonly durability?: Durability;
 };
 
 /**
- * Accepts a submission: validation, asset resolution, queue limit, idempotency key, then the
- * durable job.
+ * Accepts a submission: validates it, resolves its assets, checks the limit of the queue and the
+ * idempotency key, and stores the job durably.
  */
 export async function acceptJob(
   { user }: Caller,
@@ -71,7 +71,7 @@ export async function acceptJob(
       deps,
     );
   } finally {
-    // In this turn the caller makes the job a live one.
+    // In this turn the caller makes it a live job.
     setImmediate(held.release);
   }
 }
@@ -123,12 +123,12 @@ async function insertJob(accepted: AcceptedJob, deps: AcceptOptions): Promise<Re
   return ok(job);
 }
 
-/** The text that came with the workflow, where nothing of it was coerced. */
+/** Returns the text that came with the workflow, if nothing in it was coerced. */
 function textOf({ workflow, request }: AcceptedJob): string | undefined {
   return workflow === request.workflow ? request.workflowJson : undefined;
 }
 
-/** Stores a job, as begun when a thread is free for it. `false`: its key is used. */
+/** Stores a job, as begun if a thread is free for it. `false`: its key was used before. */
 async function storeJob(
   job: LiveJob,
   key: string | undefined,
@@ -175,7 +175,7 @@ function* coercedProvenance(
   return { ...provenance, prompt: Object.fromEntries(nodes) };
 }
 
-/** Long texts are the same object far more often than not. */
+/** True for equal values. Long texts are mostly the same object. */
 function isSameJson(a: Json, b: Json): boolean {
   return a === b || stringifyJson(a) === stringifyJson(b);
 }

@@ -11,23 +11,32 @@ import type { RunStore } from './run-store.ts';
 import type { StoredOutput } from './worker-protocol.ts';
 import { createWorkerRequestHandler, type HandleWorkerRequest } from './worker-requests.ts';
 
-/** A starting thread would slow down the first calls. A first job does not wait for this. */
+/**
+ * The delay before threads start: a starting thread would slow down the first calls. A first job
+ * does not wait for this.
+ */
 const THREADS_DELAY_MS = 100;
 
-/** The parts that differ between one process and several: the queue, the state of runs, the clean-up. */
+/**
+ * The parts that differ between one process and several: the queue, the state of runs, the
+ * clean-up.
+ */
 type EngineParts = {
   readonly queue: JobQueue;
   readonly runs: RunStore;
   readonly jobFiles: JobFiles;
   readonly spoolDir: string;
   readonly clock: Clock;
-  /** Removes what is past its retention, at an interval. */
+  /** Removes data past its retention, at an interval. */
   readonly cleanUp: { start(): void; close(): Promise<void> };
 };
 
 type Options = Omit<EngineOptions, 'clock' | 'spoolDir'> & EngineParts;
 
-/** The engine of jobs: accepts, runs, cancels and ends them; `concurrency` 0: it runs none. */
+/**
+ * Creates the engine of jobs, which accepts, runs, cancels and ends them. With `concurrency` 0 it
+ * runs none.
+ */
 export async function createEngine(options: Options): Promise<Engine> {
   const { limits, jobFiles, clock, queue, runs, cleanUp } = options;
   const { threads, runner } = openRunner(options);
@@ -72,7 +81,7 @@ function openRunner(options: Options) {
   return { threads, runner: new JobRunner({ ...options, ...jobFiles, threads, retentionMs }) };
 }
 
-/** A file that a run makes after another process took its job over is refused, or removed. */
+/** Refuses or removes a file that a run makes after another process has taken its job over. */
 function refuseLateFiles(
   answer: HandleWorkerRequest,
   { ledger, runs, jobFiles }: Options,

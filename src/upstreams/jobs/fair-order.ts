@@ -1,20 +1,22 @@
-/** A waiting job, ordered among those of its user: lower `order` first, ties by arrival. */
+/** A waiting job. Among jobs of one user the lower `order` is first, then the earlier arrival. */
 type QueuedItem = { readonly id: string; readonly user: string; readonly order: number };
 
-/** The waiting jobs of one user, and the figures that decide whose turn is next. */
+/** The waiting jobs of one user, and the figures that decide which user is next. */
 type UserJobs<T> = {
-  /** In v1's order: by number, then by arrival. */
+  /** The jobs in v1's order: by number, then by arrival. */
   readonly jobs: T[];
-  /** Jobs of this user that run now. */
+  /** The number of jobs of this user that run now. */
   running: number;
-  /** Grows with time: when the user began to wait, or when the latest job of this user ended. */
+  /**
+   * A value that grows with time: when the user began to wait, or when the user's latest job ended.
+   */
   since: number;
 };
 
 /**
- * Waiting jobs in the order they will run in. Users take turns: the one with the fewest running
- * jobs goes first, among equals the one who has waited longest. A single user may use all workers;
- * a running job is never stopped for another user, but that user gets the next free worker.
+ * Returns the waiting jobs in the order in which they will run. Users take turns: the user with the
+ * fewest running jobs is first, among equals the one who has waited longest. A single user may use
+ * all workers. No running job is stopped for another user, but that user gets the next free worker.
  */
 function fairOrder<T>(users: readonly UserJobs<T>[]): readonly T[] {
   const order: T[] = [];
@@ -30,14 +32,14 @@ function fairOrder<T>(users: readonly UserJobs<T>[]): readonly T[] {
 }
 
 /**
- * Creates an empty queue, in which users take turns. `onMove` is called after every
- * change with all jobs that still wait.
+ * Creates an empty queue in which users take turns. `onMove` is called after every change with all
+ * jobs that still wait.
  */
 export function createFairQueue<T extends QueuedItem>(onMove: (waiting: readonly T[]) => void) {
   const users = new Map<string, UserJobs<T>>();
   let changes = 0;
   let highest = -1;
-  /** Of the waiting jobs, until the next change. */
+  /** The order of the waiting jobs, until the next change. */
   let order: readonly T[] | undefined;
   const waiting = (): readonly T[] => (order ??= fairOrder([...users.values()]));
   const move = (): void => {
@@ -63,7 +65,7 @@ export function createFairQueue<T extends QueuedItem>(onMove: (waiting: readonly
       highest = Math.max(highest, job.order);
       move();
     },
-    /** For a job that runs without waiting. Call `ended` when it no longer runs. */
+    /** Counts a job that runs without waiting. Call `ended` when it no longer runs. */
     addRunning(job: T): void {
       userOf(job.user).running++;
       highest = Math.max(highest, job.order);
@@ -86,7 +88,7 @@ export function createFairQueue<T extends QueuedItem>(onMove: (waiting: readonly
       order = undefined;
       removeIdle(job.user);
     },
-    /** A taken job waits again, and its user is next. */
+    /** Makes a taken job wait again. Its user is next. */
     returned(job: T): void {
       const user = userOf(job.user);
       user.running--;
@@ -106,11 +108,11 @@ export function createFairQueue<T extends QueuedItem>(onMove: (waiting: readonly
       }
       return false;
     },
-    /** In running order. */
+    /** Returns the waiting jobs in the order in which they will run. */
     waiting,
     count: (): number => waiting().length,
     countOf: (user: string): number => users.get(user)?.jobs.length ?? 0,
-    /** An order after everything queued so far. */
+    /** Returns an order after all jobs that were queued so far. */
     nextOrder: (): number => Math.floor(highest) + 1,
   };
 }

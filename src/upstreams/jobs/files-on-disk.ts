@@ -3,7 +3,10 @@ import type { Logger } from '../../observability/log.ts';
 import type { LiveJob } from './live-job.ts';
 import { RUN_FLAG } from './worker-protocol.ts';
 
-/** A thread that ended too early never says that it has synced its files. */
+/**
+ * How long a thread is awaited: one that ended too early never reports that it has synced its
+ * files.
+ */
 const THREAD_SYNC_MS = 100;
 
 type SyncOptions = {
@@ -13,8 +16,8 @@ type SyncOptions = {
 };
 
 /**
- * Resolves when the files of a job survive a power cut; `undefined` when they do. The thread syncs
- * them after it has reported the end of the job; they are synced here where it does not.
+ * Resolves when the files of a job survive a power cut; `undefined` when they already do. The
+ * thread syncs them after it has reported the end of the job. If it does not, they are synced here.
  */
 export function filesOnDisk(
   job: LiveJob,
@@ -26,7 +29,8 @@ export function filesOnDisk(
 }
 
 async function syncFiles(job: LiveJob, flags: Int32Array, deps: SyncOptions): Promise<void> {
-  // Its own time limit would not keep the process alive: an orderly end must not be cut short here.
+  // The time limit of the wait would not keep the process alive, but an orderly end must not be cut
+  // short.
   const { value: notified } = Atomics.waitAsync(flags, RUN_FLAG.filesOnDisk, 0);
   await completesWithin(THREAD_SYNC_MS, Promise.resolve(notified));
   if (areOnDisk(flags)) return;

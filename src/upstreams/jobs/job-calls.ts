@@ -24,7 +24,7 @@ export type JobCallsOptions = Pick<
   readonly maxQueued: number;
 };
 
-/** Accepts, reads and cancels jobs; workers take them from the queue and run them. */
+/** Accepts, reads and cancels jobs. Workers take them from the queue and run them. */
 export function createJobCalls(deps: JobCallsOptions): JobCalls {
   const { ledger, clock, runs, queue, runner } = deps;
   const reader = createJobReader({ ledger, clock, ...runs });
@@ -36,9 +36,12 @@ export function createJobCalls(deps: JobCallsOptions): JobCalls {
     ...(queue.slots && { slots: queue.slots }),
   };
 
-  /** Queues a job, or starts it in the slot that was reserved for it. Returns it as it is before. */
+  /**
+   * Queues a job, or starts it in the slot that was reserved for it. Returns the job as it is
+   * before.
+   */
   async function enqueue(job: LiveJob): Promise<Job> {
-    // It has begun on record, and no other job waits.
+    // It is recorded as begun, so no other job waits.
     if (!job.hasBegun) unloadJob(job);
     const shown = job.hasBegun && showJob({ ...job, position: 0 }, clock.now());
     await queue.add([job]);
@@ -60,7 +63,7 @@ export function createJobCalls(deps: JobCallsOptions): JobCalls {
       const release = runs.add(job);
       const synced = ledger.synced();
       try {
-        // It may run while the disk works.
+        // The job may run while the disk works.
         const shown = await enqueue(job);
         await synced;
         return ok(Object.assign(shown, { x_workflow: workflow }));
@@ -70,7 +73,7 @@ export function createJobCalls(deps: JobCallsOptions): JobCalls {
     },
     async cancel(caller, jobId) {
       const found = await reader.get(caller, jobId);
-      // The request is on record: a worker that gets the job ends it.
+      // The request is recorded: a worker that gets the job ends it.
       if (!found.ok || IS_TERMINAL[found.value.status]) return found;
       if (!(await queue.cancel(jobId))) return await reader.get(caller, jobId);
       if (await queue.remove(jobId)) {
@@ -83,12 +86,12 @@ export function createJobCalls(deps: JobCallsOptions): JobCalls {
 }
 
 /**
- * Reserves room in a queue for jobs that are being accepted. Of several processes, each counts its
- * own reservations only.
+ * Reserves slots in a queue for jobs that are being accepted. Each process counts only its own
+ * reservations.
  */
 function createReservations(queue: Pick<JobQueue, 'waiting' | 'waitingOf'>, limit: number) {
   const reserved: string[] = [];
-  /** Reserves room for a job of this user; `undefined` when the queue is full. */
+  /** Reserves a slot for a job of this user; `undefined` when the queue is full. */
   return async (user: string): Promise<{ release(): void } | undefined> => {
     const others = [...reserved];
     reserved.push(user);
@@ -108,7 +111,7 @@ function createReservations(queue: Pick<JobQueue, 'waiting' | 'waitingOf'>, limi
 }
 
 /**
- * True when one more job of a user may wait. Beyond the limit a tenth more is reserved for users
+ * True when another job of a user may wait. Above the limit, a tenth more is reserved for users
  * without a waiting job, so that the jobs of one user cannot fill the queue.
  * @internal
  */

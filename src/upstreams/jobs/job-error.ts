@@ -1,13 +1,19 @@
 import { NodeFailure, OutOfMemory } from '../../nodes/node.ts';
 import type { JobError } from '../../protocol/v2.ts';
 
-/** Longest stack text that is stored; with the inputs it stays far below a 1 MiB frame. */
+/** The longest stored stack text. With the inputs it stays far below a frame of 1 MiB. */
 const MAX_TRACE_CHARS = 8000;
 const MAX_MESSAGE_CHARS = 16_000;
-/** A message may have lines that look like frames; the time to shorten one grows with the square of its length. */
+/**
+ * The longest line that is shortened. A message may have lines that look like stack frames, and the
+ * time to shorten one grows with the square of its length.
+ */
 const MAX_FRAME_CHARS = 1000;
 
-/** A node's exception as the v2 error of its job; the last traceback line carries the exception class. */
+/**
+ * Turns a node's exception into the v2 error of its job. The last line of the traceback has the
+ * exception class.
+ */
 export function toJobError(
   thrown: unknown,
   node: {
@@ -32,15 +38,15 @@ export function toJobError(
 }
 
 /**
- * The message for clients: errors of the operating system contain paths of the host, which are left
- * out.
+ * Returns the message for clients. Errors of the operating system contain paths of the host, which
+ * are left out.
  */
 export function publicMessage({ message, code }: NodeJS.ErrnoException): string {
   const isOfSystem = code !== undefined && message.includes('/');
   return isOfSystem ? `the engine could not do this: ${code}` : message;
 }
 
-/** The error of a job that ended outside of any node. */
+/** Returns the error of a job that ended outside of any node. */
 export function jobError(
   code: string,
   message: string,
@@ -60,13 +66,13 @@ export function jobError(
   };
 }
 
-/** The error of a job that the engine could not run. */
+/** Returns the error of a job that the engine could not run. */
 export function internalError(): JobError {
   const message = 'the engine failed to run this job';
   return jobError('internal_error', message, { exceptionType: 'RuntimeError' });
 }
 
-/** The error of a job whose server or worker has crashed too often. */
+/** Returns the error of a job whose server or worker has crashed too often. */
 export function crashedTooOften(attempts: number): JobError {
   const message = `the server died ${attempts} times while running this job`;
   return jobError('worker_lost', message, { exceptionType: 'RuntimeError' });
@@ -76,7 +82,7 @@ function exceptionType(error: Error): string {
   return error instanceof NodeFailure ? error.exceptionType : 'RuntimeError';
 }
 
-/** V8 reports an impossible buffer as a RangeError. */
+/** True when memory is exhausted. V8 reports an impossible buffer as a RangeError. */
 function isOutOfMemory(error: Error): boolean {
   if (error instanceof OutOfMemory) return true;
   return (
@@ -85,7 +91,7 @@ function isOutOfMemory(error: Error): boolean {
   );
 }
 
-/** Stack lines without the folders of this installation, which are not for clients. */
+/** Returns stack lines without the folders of this installation, which are not for clients. */
 function stackFrames(error: Error): string {
   const lines = (error.stack ?? '').split('\n').filter((line) => /^\s+at /.test(line));
   const frames = lines.map((line) =>

@@ -2,10 +2,10 @@ import { crashedTooOften } from './job-error.ts';
 import type { LiveJob } from './live-job.ts';
 import type { JobEnd } from './run-on-worker.ts';
 
-/** An end that is final; an interrupted job has none yet. */
+/** An end that is final. An interrupted job has no end yet. */
 export type FinalEnd = Exclude<JobEnd, { status: 'interrupted' }>;
 
-/** A job as it is when over. A cancel during the last node still counts. */
+/** Returns the job as it is when it is over. A cancel during the last node still counts. */
 export function toEndedJob(
   job: LiveJob,
   at: { end: FinalEnd; atMs: number; retentionMs: number },
@@ -22,7 +22,7 @@ export function toEndedJob(
 }
 
 /**
- * A job fails after this many crashes of its process while one of its nodes was running; an orderly
+ * A job fails after this many crashes of its process while one of its nodes was running. An orderly
  * stop, or a crash while the job waits, does not count.
  */
 export const MAX_ATTEMPTS = 3;

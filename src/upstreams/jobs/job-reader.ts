@@ -22,19 +22,19 @@ type Events = AsyncIterable<JobEvent>;
 export type JobReaderOptions = {
   readonly ledger: Ledger;
   readonly clock: Clock;
-  /** An unfinished job of this process: it is shown without a look at the ledger. */
+  /** Finds an unfinished job of this process, which is shown without a read of the ledger. */
   readonly find?: (id: string) => LiveJob | undefined;
-  /** The current states of stored jobs. */
+  /** Returns the current states of stored jobs. */
   readonly statesOf: (
     rows: readonly JobRow[],
   ) => Promise<readonly (JobState & { readonly position?: number | null })[]>;
-  /** Events that this process has already. */
+  /** Returns events that this process has already. */
   readonly ownEvents: (caller: Caller, id: string, signal: AbortSignal) => Events | undefined;
-  /** The events of an unfinished job that another process runs. */
+  /** Subscribes to the events of an unfinished job that another process runs. */
   readonly subscribe?: (id: string, signal: AbortSignal) => Promise<Events>;
 };
 
-/** The reading half of the port for jobs. */
+/** The calls of the port that read jobs. */
 export function createJobReader(
   options: JobReaderOptions,
 ): Pick<JobApi, 'get' | 'workflow' | 'events' | 'list' | 'recover'> {
@@ -72,7 +72,9 @@ export function createJobReader(
       const more = cached && { x_cached_nodes: cached };
       return ok(endedJobEvents({ status, queue_position: null, ...more }));
     },
-    /** The newest job with these labels; certain, because the ledger has all jobs. */
+    /**
+     * Finds the newest job with these labels. The result is certain, since the ledger has all jobs.
+     */
     async recover(caller, { metadata }) {
       const page = await list(caller, { limit: 1, ...(metadata && { metadata }) });
       if (!page.ok) return page;
@@ -81,7 +83,7 @@ export function createJobReader(
   };
 }
 
-/** One page of a user's jobs, newest first. */
+/** Returns one page of a user's jobs, newest first. */
 async function listJobs(
   user: string,
   query: JobListQuery,
@@ -113,7 +115,7 @@ function matches(job: JobState, { status, metadata }: JobListQuery, nowMs: numbe
   return Object.entries(metadata ?? {}).every(([name, value]) => job.metadata?.[name] === value);
 }
 
-/** Another user's job is reported as missing. */
+/** Reports another user's job as missing. */
 function notFound<T>(): Result<T> {
   return refuse(404, 'not_found', 'no such job');
 }

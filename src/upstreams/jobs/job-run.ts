@@ -3,13 +3,13 @@ import type { StopRequest } from '../stop-request.ts';
 import type { QueueStop } from './job-queue.ts';
 import type { LiveJob, StopReason } from './live-job.ts';
 
-/** `stale`: another process has the job; `cancel`: a client asked to cancel it. */
+/** `stale`: another process has the job. `cancel`: a client has asked to cancel it. */
 export type WriteResult = 'ok' | 'cancel' | 'stale';
 
 export type JobRunOptions = {
   readonly job: LiveJob;
   readonly stop: StopRequest<QueueStop>;
-  /** Resolves when all events so far have gone out, or never will. */
+  /** Resolves when all events so far were published, or never will be. */
   readonly drain: () => Promise<void>;
   readonly log: Logger;
 };
@@ -33,12 +33,12 @@ export class JobRun {
     return this.#isLost;
   }
 
-  /** The process closes. */
+  /** True when the process is closing. */
   get isClosing(): boolean {
     return this.#options.stop.reason === 'shutdown';
   }
 
-  /** Some events could not be published: subscribers lack events that precede the end. */
+  /** True when some events could not be published: subscribers lack events before the end. */
   get isUnpublished(): boolean {
     return this.#isUnpublished;
   }
@@ -61,7 +61,7 @@ export class JobRun {
     job.feed.emit({ event: 'status', data: { ...job.feed.status(), status: 'canceling' } });
   }
 
-  /** The lease of the job is lost: another process may have it now. */
+  /** Stops the run: the lease of the job is lost, so another process may have the job now. */
   onLeaseLost(): void {
     if (!this.#isLost) {
       this.#options.log.warn(
@@ -73,13 +73,16 @@ export class JobRun {
     this.#stop('shutdown');
   }
 
-  /** The nodes have ended: resolves when all events so far have gone out, or never will. */
+  /**
+   * Called when the nodes have ended. Resolves when all events so far were published, or never will
+   * be.
+   */
   async drain(): Promise<void> {
     this.#isEnding = true;
     await this.#options.drain();
   }
 
-  /** The answer to written events. */
+  /** Applies the answer to written events. */
   applyResult(result: WriteResult): void {
     if (result === 'stale') this.onLeaseLost();
     if (result === 'cancel') this.#cancel();

@@ -40,7 +40,7 @@ export class JobRunner {
     return 'over';
   }
 
-  /** Ends a job that the queue runs no more. */
+  /** Ends a job that the queue does not run again. */
   async giveUp(id: string, reason: Error | WorkerDeaths): Promise<void> {
     const { runs, log } = this.#options;
     if (reason instanceof Error)
@@ -64,7 +64,7 @@ export class JobRunner {
 
   async #runClaimed(run: JobRun): Promise<RunOutcome> {
     const { id } = run.job;
-    // A job can return to a worker that has not yet noticed that it lost it.
+    // A job can return to a worker that has not yet noticed that it lost the job.
     this.#runs.get(id)?.onLeaseLost();
     this.#runs.set(id, run);
     try {
@@ -78,7 +78,7 @@ export class JobRunner {
     }
   }
 
-  /** The queue tries a run again that rejects; its worker has not died. */
+  /** Rejects, so that the queue tries the run again. Its worker has not died. */
   async #repeatLater(run: JobRun, error: unknown): Promise<never> {
     await run.drain();
     await this.#options.runs.requeue(run);
@@ -120,7 +120,7 @@ export class JobRunner {
     return result;
   }
 
-  /** A worker that has lost its job removes the results it made since. */
+  /** Removes the results that a worker has made since it lost its job. */
   async #discardResults(run: JobRun): Promise<void> {
     const { ledger, assets, runs } = this.#options;
     const { job } = run;

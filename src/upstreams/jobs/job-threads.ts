@@ -26,7 +26,7 @@ type Assignment = {
   lastUser: string | undefined;
 };
 
-/** The worker threads of this process: as many jobs run at a time as `limits.concurrency` says. */
+/** The worker threads of this process. `limits.concurrency` jobs run at a time. */
 export class JobThreads {
   readonly #assignments: readonly Assignment[];
   readonly #runner: RunnerOptions;
@@ -79,7 +79,7 @@ export class JobThreads {
     }
   }
 
-  /** The next job of this user computes all nodes anew. */
+  /** Makes the next job of this user compute all nodes anew. */
   forgetResults(user: string): void {
     for (const { thread } of this.#assignments) thread.forget(user);
   }
@@ -88,7 +88,10 @@ export class JobThreads {
     await Promise.all(this.#assignments.map(({ thread }) => thread.terminate()));
   }
 
-  /** Prefers the thread that last served this user, because it holds that user's cache. */
+  /**
+   * Chooses a free thread. It prefers the one that last served this user, since it has the user's
+   * cache.
+   */
   #choose(user: string): Assignment | undefined {
     const free = this.#assignments.filter((assignment) => !assignment.job);
     return (

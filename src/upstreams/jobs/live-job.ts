@@ -42,26 +42,29 @@ export type JobState = {
 /** An unfinished job. Only its engine changes it. */
 export type LiveJob = JobState & {
   readonly order: number;
-  /** Text alone while the job waits. */
+  /** Only text while the job waits. */
   readonly workflow: LazyJson<Graph>;
-  /** Output nodes to execute. */
+  /** The output nodes to execute. */
   readonly targets: readonly string[];
-  /** The same. */
+  /** Only text while the job waits. */
   readonly provenance: LazyJson<Provenance> | null;
-  /** Ids of the assets its workflow reads. */
+  /** The ids of the assets that its workflow reads. */
   readonly reads: ReadonlySet<string>;
-  /** Of the call that submitted it, where traces are made. */
+  /** The trace context of the call that submitted the job, where traces are made. */
   readonly traceparent?: string | undefined;
   readonly feed: JobFeed;
   readonly stop: StopRequest<StopReason>;
-  /** Runs that a thread began: a job that crashes the process is not retried for ever. */
+  /**
+   * The number of runs that a thread has begun. A job that crashes the process is not retried
+   * without limit.
+   */
   attempts: number;
-  /** This run has begun, and that is on record. */
+  /** True when this run has begun and that is recorded. */
   hasBegun: boolean;
   position: number | null;
-  /** Where several processes run jobs: the number of its run, which all writes carry. */
+  /** Where several processes run jobs: the number of the run, which all its writes carry. */
   readonly fence?: number;
-  /** Of the files it made; absent before its first run. */
+  /** The files that the job made; absent before its first run. */
   filesOnDisk?: FilesOnDisk;
 };
 
@@ -83,9 +86,9 @@ type NewJob = Pick<
   | 'traceparent'
 >;
 
-/** A job that has just been accepted, or has to be run again from the start. */
+/** Creates a job that was just accepted, or that must be run again from the start. */
 export function newJob(job: NewJob & { readonly attempts?: number }): LiveJob {
-  // The job last: on Node 20 a member that is added to a copy takes a microsecond.
+  // The job comes last: on Node 20, a member that is added to a copy takes a microsecond.
   return {
     attempts: 0,
     hasBegun: false,
@@ -104,13 +107,13 @@ export function newJob(job: NewJob & { readonly attempts?: number }): LiveJob {
   };
 }
 
-/** Writes the long texts of a job in steps; `toRow` finds them written. */
+/** Writes the long texts of a job in steps. `toRow` then finds them written. */
 export async function writeTexts({ workflow, provenance }: LiveJob): Promise<void> {
   await writeJson(workflow);
   if (provenance) await writeJson(provenance);
 }
 
-/** Everything of a job that is stored. */
+/** Returns everything of a job that is stored. */
 export async function toRow(job: LiveJob): Promise<JobRow> {
   return {
     id: job.id,
@@ -124,7 +127,7 @@ export async function toRow(job: LiveJob): Promise<JobRow> {
   };
 }
 
-/** The JSON of a value, which is written once. */
+/** Returns the JSON of a value, which is written once. */
 export async function writeJson(lazy: LazyJson<unknown>): Promise<string> {
   if (lazy.json !== undefined) return lazy.json;
   const value = readValue(lazy);
@@ -133,10 +136,10 @@ export async function writeJson(lazy: LazyJson<unknown>): Promise<string> {
   return json;
 }
 
-/** Longer ones take more than a turn of the event loop to parse again. */
+/** To parse longer texts again takes more than a turn of the event loop. */
 const MAX_UNLOADED_CHARS = 512 * 1024;
 
-/** The job has to wait: only the texts that `toRow` made stay in memory. */
+/** Keeps only the texts that `toRow` made in memory, since the job has to wait. */
 export function unloadJob({ workflow, provenance }: LiveJob): void {
   for (const lazy of [workflow, provenance]) {
     if (lazy?.json !== undefined && lazy.json.length <= MAX_UNLOADED_CHARS) unload(lazy);
@@ -148,7 +151,7 @@ type Patch = Omit<
   'id' | 'user' | 'order' | 'createdAtMs' | 'workflowJson' | 'provenanceJson' | 'metadataJson'
 >;
 
-/** The part of a stored job that changes while it lives. */
+/** Returns the part of a stored job that changes while the job lives. */
 export function toPatch(job: LiveJob): Patch {
   return {
     outputsJson: stringifyJson(job.outputs),
@@ -158,8 +161,8 @@ export function toPatch(job: LiveJob): Patch {
 }
 
 /**
- * The same for a finished job, in steps: the results of thousands of nodes are too long to write in
- * one turn of the event loop.
+ * Returns that part of a finished job, written in steps: the results of thousands of nodes are too
+ * long to write in one turn of the event loop.
  */
 export async function toEndPatch(job: LiveJob): Promise<Patch> {
   return {
@@ -185,7 +188,7 @@ function extrasFor(job: LiveJob): Json {
   return traceparent === undefined ? extras : { ...extras, traceparent };
 }
 
-/** An unfinished job of an earlier process, to be run from the start. */
+/** Returns an unfinished job of an earlier process, to be run from the start. */
 export function jobFromRow(row: JobRow): LiveJob {
   const extras = extrasOf(row);
   return newJob({
@@ -207,7 +210,7 @@ export function jobFromRow(row: JobRow): LiveJob {
   });
 }
 
-/** The state of a stored job. */
+/** Returns the state of a stored job. */
 export function jobStateOf(row: JobRow): JobState {
   const { progress, cachedNodes, ui } = extrasOf(row);
   return {
@@ -227,7 +230,10 @@ export function jobStateOf(row: JobRow): JobState {
   };
 }
 
-/** An unfinished job is kept until the retention after its end, however long it waits and runs. */
+/**
+ * Returns the expiry to show. An unfinished job is kept until the retention time after its end,
+ * however long it waits and runs.
+ */
 function shownExpiryMs(
   { createdAtMs, completedAtMs, expiresAtMs }: JobState,
   nowMs: number,
@@ -236,7 +242,7 @@ function shownExpiryMs(
   return nowMs + expiresAtMs - createdAtMs;
 }
 
-/** A job as v2 shows it. After its retention a job is `expired` and shows no results. */
+/** Returns a job as v2 shows it. After its retention a job is `expired` and shows no results. */
 export function showJob(job: JobState & { readonly position?: number | null }, nowMs: number): Job {
   const expired = job.completedAtMs !== null && job.expiresAtMs <= nowMs;
   return {

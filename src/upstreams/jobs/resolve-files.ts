@@ -19,25 +19,25 @@ import type { ReadableFile } from './worker-protocol.ts';
 
 export type FileLookup = {
   readonly nodes: ReadonlyMap<string, NodeDef>;
-  /** An asset of the job's user by id. */
+  /** Finds an asset of the job's user by id. */
   byId(id: string): Promise<AssetRow | undefined>;
-  /** An asset of the job's user by file path. */
+  /** Finds an asset of the job's user by file path. */
   byPath(filePath: string): Promise<AssetRow | undefined>;
   readonly pathOf: (hash: string) => string | undefined;
 };
 
 /** A workflow whose file inputs are plain names, and the files behind the names. */
 export type ResolvedWorkflow = {
-  /** The same object where it names no assets. */
+  /** The same object if the workflow names no assets. */
   readonly workflow: Graph;
   readonly files: ReadonlyMap<string, ReadableFile>;
   readonly assetIds: ReadonlySet<string>;
   /**
-   * Ids of `core/ASSET` objects that do not exist or belong to another user; an empty text for a
-   * malformed one.
+   * The ids in `core/ASSET` objects that do not exist or belong to another user; an empty text for
+   * a malformed one.
    */
   readonly missing: readonly string[];
-  /** Plain names in file inputs of the targets' dependencies for which there is no file. */
+  /** Plain names without a file, in the file inputs of nodes that the targets depend on. */
   readonly unknownFiles: readonly {
     readonly nodeId: string;
     readonly input: string;
@@ -53,12 +53,15 @@ type Resolution = {
   readonly unknownFiles: { nodeId: string; input: string; value: string }[];
 };
 
-/** Weight of one file look-up, in values. */
+/** The weight of one file look-up, in values. */
 const FILE_WEIGHT = 20;
-/** Values searched between two pauses for the event loop. */
+/** The number of values that are searched between two turns of the event loop. */
 const VALUES_PER_TURN = 2_000;
 
-/** Finds the assets a workflow names, as `core/ASSET` objects anywhere or as plain names in file inputs. */
+/**
+ * Finds the assets that a workflow names, in `core/ASSET` objects anywhere or as plain names in
+ * file inputs.
+ */
 export async function resolveFiles(
   { workflow, targets }: { readonly workflow: Graph; readonly targets: readonly string[] },
   deps: FileLookup,
@@ -77,7 +80,8 @@ export async function resolveFiles(
   const resolved: [string, GraphNode][] = [];
   let isChanged = false;
   const pause = yieldEvery(VALUES_PER_TURN);
-  // A plain name stays as it is, so it comes before the references that may want the same one.
+  // Plain names are resolved first: such a name stays unchanged, and a reference may want the same
+  // name.
   for (const each of nodes) await resolveNames(each, resolution, deps, pause);
   for (const { id, node, fileInputs } of nodes) {
     const refs: JsonObject[] = [];
@@ -110,7 +114,7 @@ async function withNames(
   return { ...node, inputs: inputs as JsonObject };
 }
 
-/** The id alone decides; hash and file path are hints. */
+/** Resolves a reference. The id alone decides; hash and file path are hints. */
 async function resolveReference(
   reference: JsonObject,
   resolution: Resolution,
@@ -161,12 +165,12 @@ async function resolveNames(
   }
 }
 
-/** Numbers and objects name no file. */
+/** Reports numbers and objects, which name no file. */
 function noteOtherValues({ id, node, fileInputs }: FileNode, { unknownFiles }: Resolution): void {
   for (const input of fileInputs) {
     const given = unwrapped(inputsOf(node)[input]);
     if (given === undefined || typeof given === 'string' || Array.isArray(given)) continue;
-    // One that is left names a missing asset.
+    // A reference that is still here names a missing asset.
     if (isAssetRef(given)) continue;
     unknownFiles.push({ nodeId: id, input, value: stringifyJson(given) });
   }
@@ -184,7 +188,10 @@ async function findByName(value: string, deps: FileLookup): Promise<AssetRow | u
   return asset ?? (folder === 'input' ? await deps.byPath(path) : undefined);
 }
 
-/** A file path as v1 writes it in an input: below `input/` by name, elsewhere with its folder in brackets. */
+/**
+ * Returns a file path as v1 writes it in an input: by name below `input/`, elsewhere with its
+ * folder in brackets.
+ */
 function annotatedName(filePath: string): string {
   const [, folder, name = filePath] = /^(input|output|temp)\/(.+)$/s.exec(filePath) ?? [];
   return folder === 'output' || folder === 'temp' ? `${name} [${folder}]` : name;

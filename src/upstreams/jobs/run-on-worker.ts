@@ -23,7 +23,7 @@ import { filesOnDisk } from './files-on-disk.ts';
 /** The grace period when the process is shutting down. */
 const SHUTDOWN_GRACE_MS = 1000;
 
-/** How a job ended; `interrupted` when the engine was closed under it. */
+/** How a job ended. `interrupted`: the engine was closed while the job ran. */
 export type JobEnd =
   | { readonly status: Extract<JobStatus, 'succeeded' | 'canceled'> }
   | { readonly status: 'failed'; readonly error: JobError }
@@ -38,13 +38,13 @@ export type RunnerOptions = {
   readonly nodes: ReadonlyMap<string, NodeDef>;
   readonly clock: Clock;
   resolve(job: LiveJob): Promise<ResolvedWorkflow>;
-  /** Syncs the files with these hashes, where the thread that made them has not. */
+  /** Syncs the files with these hashes, if the thread that made them has not. */
   syncFiles(hashes: readonly string[]): Promise<void>;
   readonly answer: HandleWorkerRequest;
   readonly log: Logger;
 };
 
-/** Runs one job on a worker thread and returns how it ended. Rejects when it failed because Redis was away. */
+/** Runs one job on a worker thread and returns how it ended. Rejects when Redis was unavailable. */
 export async function runOnWorker(
   job: LiveJob,
   thread: WorkerThread,
@@ -74,7 +74,7 @@ type WorkerExchange = {
   readonly request: RunRequest;
 };
 
-/** Handles the messages of the worker strictly in order, including commits to disk. */
+/** Handles the messages of the worker in their order, including commits to disk. */
 async function exchangeMessages(
   { job, thread, reporter, request }: WorkerExchange,
   deps: RunnerOptions,
@@ -107,7 +107,7 @@ async function exchangeMessages(
 
 type WorkerMessage = Exclude<FromWorker, { type: 'end' }>;
 
-/** Handles items one after the other, at once where nothing waits. */
+/** Handles items one after the other, at once when no other item waits. */
 function createOrderedHandler<Item>(handle: (item: Item) => Promise<void> | void) {
   const waiting: Item[] = [];
   let handling: Promise<void> | undefined;
@@ -130,7 +130,7 @@ function createOrderedHandler<Item>(handle: (item: Item) => Promise<void> | void
       waiting.push(item);
       if (!isBusy) handling = handleWaiting();
     },
-    /** Resolves when all items are handled. Rejects when one could not be. */
+    /** Resolves when all items are handled. Rejects when one could not be handled. */
     async done(): Promise<void> {
       await handling;
       if (failure) throw failure.cause;
@@ -145,8 +145,8 @@ type StopOptions = Pick<RunnerOptions, 'timeLimitMs' | 'stopGraceMs' | 'nodes' |
 };
 
 /**
- * Stops the job at its time limit. A stop first sets a flag that the node checks; after the grace
- * period it terminates the thread. Call the result when the run has ended.
+ * Stops the job at its time limit. A stop first sets a flag that the node checks. After the grace
+ * period it terminates the thread. Call the returned function when the run has ended.
  */
 function enforceStop(job: LiveJob, options: StopOptions): () => void {
   const { flags, thread, timeLimitMs, clock } = options;
@@ -165,8 +165,8 @@ function enforceStop(job: LiveJob, options: StopOptions): () => void {
 }
 
 /**
- * Without a running node the general grace period applies: the flag is checked before the next
- * node.
+ * Returns the grace period. Without a running node the general one applies: the flag is checked
+ * before the next node.
  */
 function graceMsOf(
   job: LiveJob,

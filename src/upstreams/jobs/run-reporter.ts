@@ -18,7 +18,7 @@ type State = {
   node: { id: string; classType: string } | null;
 };
 
-/** Reports one run of a job. */
+/** Creates the reporter of one run of a job. */
 export function createRunReporter(job: LiveJob, clock: Clock) {
   const state: State = { done: 0, total: 0, value: 0, node: null };
   const emit = (event: JobEvent): void => job.feed.emit(event);
@@ -78,7 +78,10 @@ export function createRunReporter(job: LiveJob, clock: Clock) {
   };
 }
 
-/** `value` never decreases, not even when a node restarts its steps for every item of a list. */
+/**
+ * Returns a snapshot. `value` never decreases, even when a node restarts its steps for every item
+ * of a list.
+ */
 function snapshot(
   state: State,
   { step, steps }: { readonly step?: number; readonly steps?: number },

@@ -12,21 +12,30 @@ type Claim =
   | { readonly kind: 'over' };
 
 /**
- * Where the state of unfinished jobs is and how their events travel: in this process, or in the Redis
- * of several.
+ * The state of unfinished jobs, and the way of their events: in this process, or in the Redis that
+ * several processes share.
  */
 export type RunStore = Pick<JobReaderOptions, 'find' | 'ownEvents' | 'subscribe' | 'statesOf'> & {
-  /** Other processes may take a job over: the files of the earlier run are removed. */
+  /**
+   * True when other processes may take a job over. The files of the earlier run are then removed.
+   */
   readonly isShared: boolean;
-  /** A job is stored and about to be queued. Call the result once its submitter has the answer. */
+  /**
+   * Adds a stored job that is about to be queued. Call the result when its submission is answered.
+   */
   add(job: LiveJob): () => void;
-  /** The jobs that an earlier process left unfinished, to be queued; ends those that must not run. */
+  /**
+   * Returns the unfinished jobs of an earlier process, to be queued. Ends those that must not run.
+   */
   recover?(end: (job: LiveJob, end: FinalEnd) => Promise<void>): Promise<readonly LiveJob[]>;
   /** Begins a run. */
   claim(id: string, stop: StopRequest<QueueStop>): Promise<Claim>;
-  /** Takes a job to end it, from any worker that may have it; `undefined`: it is over. */
+  /** Takes a job from any worker in order to end it. `undefined`: the job is over. */
   seize(id: string): Promise<LiveJob | undefined>;
-  /** A client asks to cancel a job that runs; survives `kill -9` once this resolves. */
+  /**
+   * Records that a client asks to cancel a running job. The record survives `kill -9` when this
+   * resolves.
+   */
   recordCancel(id: string): Promise<void>;
   /** Counts the attempt: the first node begins. Throws when another process has the job. */
   begin(job: LiveJob): Promise<void>;
@@ -34,8 +43,11 @@ export type RunStore = Pick<JobReaderOptions, 'find' | 'ownEvents' | 'subscribe'
   isCurrent(job: LiveJob): Promise<boolean>;
   /** Stores the end of a job, then shows it to its subscribers. */
   end(job: LiveJob, ended: LiveJob): Promise<WriteResult>;
-  /** Makes a job of an interrupted run wait again; an orderly stop is not a failed attempt. */
+  /** Makes the job of an interrupted run wait again. An orderly stop is not a failed attempt. */
   requeue(run: JobRun): Promise<void>;
-  /** The results of a run that another process took over are removed: its worker did not crash. */
+  /**
+   * Called when the results of a run that another process took over are removed: its worker did not
+   * crash.
+   */
   discarded(job: LiveJob): Promise<void>;
 };

@@ -2,7 +2,7 @@ import type { JobEvent } from '../../protocol/job-api.ts';
 import type { Output } from '../../protocol/v2.ts';
 
 /**
- * An output as it is stored, with the `job_id` of the job that made it; links are added when it is
+ * An output as it is stored, with the `job_id` of the job that made it. Links are added when it is
  * shown.
  */
 export type StoredOutput = Omit<Output, 'url' | 'url_expires_at' | 'job_id'> & {
@@ -11,48 +11,56 @@ export type StoredOutput = Omit<Output, 'url' | 'url_expires_at' | 'job_id'> & {
 
 /** The start parameters of a worker thread. */
 export type WorkerSetup = {
-  /** URL of the module whose `ALL_NODES` the worker runs. */
+  /** The URL of the module whose `ALL_NODES` the worker runs. */
   readonly nodesModule: string;
   readonly spoolDir: string;
-  /** Where it reads and writes the bytes of files; `undefined`: it asks the main thread for them. */
+  /**
+   * The folder where the worker reads and writes the bytes of files. `undefined`: it asks the main
+   * thread.
+   */
   readonly blobsDir: string | undefined;
   readonly cacheBytes: number;
 };
 
-/** A file a workflow may read, under the text its inputs hold. */
+/** A file that a workflow may read, under the text of its inputs. */
 export type ReadableFile = {
   readonly hash: string;
-  /** `undefined`: the main thread reads it. */
+  /** `undefined`: the main thread reads the file. */
   readonly path: string | undefined;
 };
 
-/** One job for a worker. JSON travels as text: a structured clone would lose exact numbers. */
+/**
+ * One job for a worker. JSON is sent as text, since a structured clone would lose exact numbers.
+ */
 export type RunRequest = {
   readonly type: 'run';
   readonly user: string;
   readonly workflowJson: string;
   readonly targets: readonly string[];
   readonly files: ReadonlyMap<string, ReadableFile>;
-  /** The prompt and its metadata as saved files carry them; `null`: the workflow is the prompt. */
+  /** The prompt and its metadata as saved files hold them. `null`: the workflow is the prompt. */
   readonly provenanceJson: string | null;
   readonly memoryLimitBytes: number;
-  /** Recorded already. */
+  /** True when the begin of the job is recorded already. */
   readonly hasBegun: boolean;
-  /** Int32 values that both threads see, at the places of `RUN_FLAG`. */
+  /** Int32 values that both threads see, by the indexes of `RUN_FLAG`. */
   readonly flags: SharedArrayBuffer;
 };
 
-/** `stop`: non-zero once the job is to stop; `filesOnDisk`: once its files survive a power cut. */
+/**
+ * `stop`: not zero when the job has to stop. `filesOnDisk`: not zero when its files survive a power
+ * cut.
+ */
 export const RUN_FLAG = { stop: 0, filesOnDisk: 1 } as const;
 
-/** Flags of one run, none of them set. */
+/** Creates the flags of one run, none of them set. */
 export function createRunFlags(): SharedArrayBuffer {
   return new SharedArrayBuffer(2 * Int32Array.BYTES_PER_ELEMENT);
 }
 
 export type ToWorker =
   | RunRequest
-  /** The results kept for this user, those of a running job included, are kept no longer. */
+  /** Drops the kept results of this user, including those of a running job. */
   | { readonly type: 'forget'; readonly user: string }
   | { readonly type: 'reply'; readonly id: number; readonly value: unknown }
   | {
@@ -62,7 +70,7 @@ export type ToWorker =
       readonly code?: string;
     };
 
-/** A file whose bytes are in place, under their hash. */
+/** A file whose bytes are in place under their hash. */
 export type WrittenFile = {
   readonly sizeBytes: number;
   readonly hash: string;
@@ -82,8 +90,8 @@ export type CounterRequest = {
 /** The requests of a worker to the main thread, and their replies. */
 export type WorkerRequests = {
   /**
-   * The first node of a job that is not recorded as begun is about to begin; the reply comes once that
-   * is recorded.
+   * Says that the first node of a job is about to begin which is not recorded as begun. The reply
+   * comes when that is recorded.
    */
   readonly begin: { readonly ask: null; readonly answer: null };
   readonly save: {
@@ -91,15 +99,15 @@ export type WorkerRequests = {
     /** `null`: the bytes were removed meanwhile, with the last record of their hash. */
     readonly answer: StoredOutput | null;
   };
-  /** Stores the bytes of a file where worker threads cannot write. */
+  /** Stores the bytes of a file when worker threads cannot write them. */
   readonly store: {
     readonly ask: { readonly hash: string; readonly bytes: Uint8Array };
     readonly answer: null;
   };
-  /** Reads bytes that worker threads cannot read; `null`: they are gone. */
+  /** Reads bytes that worker threads cannot read. `null`: they are gone. */
   readonly read: { readonly ask: string; readonly answer: Uint8Array | null };
   readonly counter: { readonly ask: CounterRequest; readonly answer: number };
-  /** Returns the outputs that still exist; they are retained for the job from then on. */
+  /** Returns the outputs that still exist. They are retained for the job from then on. */
   readonly alive: { readonly ask: readonly StoredOutput[]; readonly answer: readonly string[] };
   /** Replied when all earlier messages have been handled: a worker must not run far ahead. */
   readonly handled: { readonly ask: null; readonly answer: null };
@@ -133,7 +141,7 @@ export type FromWorker =
   | {
       readonly type: 'finished';
       readonly nodeId: string;
-      /** JSON of what it shows, absent when it shows nothing. */
+      /** The JSON of the values that the node shows; absent when it shows none. */
       readonly uiJson?: string;
       /** Present when the result was reused instead of computed. */
       readonly reused?: readonly StoredOutput[];

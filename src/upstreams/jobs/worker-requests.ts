@@ -6,7 +6,7 @@ import type { Blobs } from '../blobs.ts';
 import type { LiveJob } from './live-job.ts';
 import type { WorkerRequest, WorkerRequests } from './worker-protocol.ts';
 
-/** Answers a request that a worker makes on behalf of a job. */
+/** Answers a request that a worker makes for a job. */
 export type HandleWorkerRequest = <K extends keyof WorkerRequests>(
   job: LiveJob,
   request: Extract<WorkerRequest, { kind: K }>,
@@ -19,7 +19,7 @@ type Handlers = {
   ) => Promise<WorkerRequests[K]['answer']>;
 };
 
-/** The answers are given by the main thread: only there do all jobs of a user meet. */
+/** Answers in the main thread, since only this thread knows all jobs of a user. */
 export function createWorkerRequestHandler({
   blobs,
   outputs,
@@ -29,7 +29,7 @@ export function createWorkerRequestHandler({
   readonly blobs: Pick<Blobs, 'put' | 'read'>;
   readonly outputs: Outputs;
   readonly outputRetention: OutputRetention;
-  /** Records that a node of this job begins; survives `kill -9` once it resolves. */
+  /** Records that a node of this job begins. The record survives `kill -9` when this resolves. */
   readonly begin: (job: LiveJob) => Promise<void>;
 }): HandleWorkerRequest {
   const handlers: Handlers = {

@@ -3,12 +3,12 @@ import { packageUrl } from '../../lib/package-url.ts';
 import { publicMessage } from './job-error.ts';
 import type { FromWorker, RunEnd, RunRequest, ToWorker, WorkerSetup } from './worker-protocol.ts';
 
-/** How a run ended: as the worker reported, or with the thread. */
+/** How a run ended: as the worker reported, or with the end of its thread. */
 export type ThreadEnd =
   | RunEnd
   | { readonly kind: 'lost'; readonly reason: string; readonly outOfMemory: boolean };
 
-/** One worker thread, reused between jobs and started again when it exits. */
+/** One worker thread, which is used for one job after the other and started again when it exits. */
 export type WorkerThread = ReturnType<typeof createWorkerThread>;
 
 type CurrentRun = {
@@ -17,7 +17,7 @@ type CurrentRun = {
   end(end: ThreadEnd): void;
 };
 
-/** No thread exists before `start` or `run`. */
+/** Creates a worker. Its thread does not exist before `start` or `run`. */
 export function createWorkerThread(setup: WorkerSetup) {
   let worker: Worker | undefined;
   let current: CurrentRun | undefined;
@@ -49,7 +49,7 @@ export function createWorkerThread(setup: WorkerSetup) {
     return started;
   };
   return {
-    /** One job at a time. */
+    /** Runs a job. Only one job may run at a time. */
     run(
       request: RunRequest,
       onMessage: (message: Exclude<FromWorker, { type: 'end' }>) => void,
@@ -63,11 +63,14 @@ export function createWorkerThread(setup: WorkerSetup) {
     /** Drops the results that the thread keeps for a user. */
     forget: (user: string): void =>
       worker?.postMessage({ type: 'forget', user } satisfies ToWorker),
-    /** Starts the thread before its first job; not for a test's server, which often ends without one. */
+    /**
+     * Starts the thread before its first job. Servers of tests do not call it, as they often end
+     * without a job.
+     */
     start(): void {
       if (process.env['HOLDOVER_WARM_UP'] !== 'off') worker ??= spawn();
     },
-    /** Terminates the thread now; a running job ends as lost. */
+    /** Terminates the thread now. A running job ends as lost. */
     async terminate(): Promise<void> {
       const ending = worker;
       worker = undefined;

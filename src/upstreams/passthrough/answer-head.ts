@@ -2,17 +2,23 @@ import type { ServerResponse } from 'node:http';
 import type { ProxyRequest } from './proxy-exchange.ts';
 import { type RawHeaders, answerHeaders, toHeaderObject } from './headers.ts';
 
-/** Head of an answer. */
+/** The head of an answer. */
 export type AnswerHead = {
   readonly status: number;
   readonly reason: string;
   readonly raw: RawHeaders;
 };
 
-/** Answers may contain files of users; no such file may act as a page of this server. */
+/**
+ * Answers may contain files of users. This header keeps such a file from running as a page of this
+ * server.
+ */
 const SANDBOX_HEADER = ['Content-Security-Policy', "default-src 'none'; sandbox"] as const;
 
-/** Writes the head of an answer, with what `beside` makes of it; whether it could be written. */
+/**
+ * Writes the head of an answer, with the headers that `beside` adds. Returns false when it could
+ * not be written.
+ */
 export function writeAnswerHead(
   res: ServerResponse,
   { headersBeside, extraHeaders }: Pick<ProxyRequest, 'headersBeside' | 'extraHeaders'>,
@@ -34,13 +40,16 @@ export function writeAnswerHead(
   return true;
 }
 
-/** A `Content-Disposition` that Node meets after the length is no longer bytes to it, but UTF-8. */
+/**
+ * Moves the length to the end: Node writes a `Content-Disposition` behind the length as UTF-8, not
+ * byte by byte.
+ */
 function putLengthLast(lines: string[]): void {
   const at = lines.findIndex((name, i) => i % 2 === 0 && name.toLowerCase() === 'content-length');
   if (at >= 0) lines.push(...lines.splice(at, 2));
 }
 
-/** Middleware has set headers before; they are merged. */
+/** Merges the head with headers that middleware has set before. */
 function mergeHead(res: ServerResponse, { status, reason, raw }: AnswerHead): void {
   const headers = toHeaderObject(raw);
   for (const name in headers) res.setHeader(name, headers[name] ?? '');
@@ -48,14 +57,14 @@ function mergeHead(res: ServerResponse, { status, reason, raw }: AnswerHead): vo
   res.writeHead(status, reason);
 }
 
-/** Sends a head whose body is still to come; by itself Node would write its bytes anew, as UTF-8. */
+/** Sends a head before its body. Otherwise Node would write its bytes anew, as UTF-8. */
 export function flushHead(res: ServerResponse): void {
   res.write(Buffer.alloc(0));
 }
 
 const EXPOSED_HEADERS = 'Access-Control-Expose-Headers';
 
-/** In CORS mode a page may read only what is listed. */
+/** Lists headers for pages: in CORS mode a page may read only these. */
 export function exposeHeaders(res: ServerResponse, names: readonly string[]): void {
   const exposed = res.getHeader(EXPOSED_HEADERS);
   if (typeof exposed === 'string') res.setHeader(EXPOSED_HEADERS, [exposed, ...names].join(', '));

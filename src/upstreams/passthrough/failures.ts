@@ -3,13 +3,13 @@ import type Koa from 'koa';
 import { type Bucket, routerHeaders } from '../../protocol/router.ts';
 import { exposeHeaders } from './answer-head.ts';
 
-/** Why a call is not passed on, or what became of it. */
+/** Why a call is not passed on, or how it failed. */
 export type ProxyFailure = keyof typeof MESSAGES;
 
 /** Writes a failure of this server in the error format of the API that was called. */
 export type WriteFailure = (ctx: Koa.Context, failure: ProxyFailure) => void;
 
-/** The texts of both formats; they do not name the upstream. */
+/** The texts for both formats. They do not name the upstream. */
 const MESSAGES = {
   unauthorized: 'A valid key is needed: X-API-Key, or Authorization: Bearer.',
   foreign_key:
@@ -24,7 +24,7 @@ const MESSAGES = {
 
 type Answer = { readonly code: string; readonly bucket: Bucket; readonly status: number };
 
-/** `code`: of the v2 contract; `bucket`: of the router. */
+/** `code` is that of the v2 contract; `bucket` is that of the router. */
 const ANSWERS: Readonly<Record<ProxyFailure, Answer & { readonly routerStatus?: number }>> = {
   unauthorized: { code: 'unauthorized', bucket: 'unauthorized', status: 401 },
   foreign_key: { code: 'forbidden', bucket: 'forbidden', status: 403 },
@@ -37,14 +37,14 @@ const ANSWERS: Readonly<Record<ProxyFailure, Answer & { readonly routerStatus?: 
 
 const ALLOWED_METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE';
 
-/** The envelope of the v2 contract. */
+/** Writes the error envelope of the v2 contract. */
 export const writeV2Failure: WriteFailure = (ctx, failure) => {
   const { status, code } = ANSWERS[failure];
   const error = { code, message: MESSAGES[failure], details: null };
   answer(ctx, { status, failure, json: { error } });
 };
 
-/** The router's two fields, and both names of its two headers. */
+/** Writes the router's two members, and both names of its two headers. */
 export const writeRouterFailure: WriteFailure = (ctx, failure) => {
   const { bucket, status, routerStatus = status } = ANSWERS[failure];
   const headers = routerHeaders(randomUUID(), bucket);

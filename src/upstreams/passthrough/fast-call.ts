@@ -15,7 +15,7 @@ type Options = {
   readonly resolve: (outcome: ProxyOutcome) => void;
 };
 
-/** Brings an answer to the client as it comes. */
+/** Writes an answer to the client as it arrives. */
 export function createFastCall(options: Options): Dispatcher.DispatchHandler {
   const { exchange, order, silenceMs, connectionError, resolve } = options;
   const { req, res } = exchange;
@@ -23,7 +23,7 @@ export function createFastCall(options: Options): Dispatcher.DispatchHandler {
   let dispatchController: Dispatcher.DispatchController | undefined;
   let bodyCopy: BodyCopy | undefined;
   const countInterim = createInterimAnswerCounter();
-  /** Bytes left of the body; NaN when the length is unknown. */
+  /** The bytes of the body that are still to come; NaN when the length is unknown. */
   let bytesLeft = Number.NaN;
   let drainTimer: NodeJS.Timeout | undefined;
   let lastChunk: Buffer | undefined;
@@ -42,7 +42,10 @@ export function createFastCall(options: Options): Dispatcher.DispatchHandler {
     if (req.httpVersion === '1.0') req.socket.resetAndDestroy();
     else res.destroy();
   }
-  /** A client that does not read has the same time limit as the service. */
+  /**
+   * Pauses until the client reads. A client that does not read has the same time limit as the
+   * service.
+   */
   function pauseUntilDrained(): void {
     dispatchController?.pause();
     if (!drainTimer) res.on('drain', resume);
@@ -62,7 +65,7 @@ export function createFastCall(options: Options): Dispatcher.DispatchHandler {
       else stage = 'sent';
     },
     onResponseStart(controller, status, headers, text = '') {
-      // An interim answer: the real one follows.
+      // An interim answer: the final one follows.
       if (status >= 100 && status < 200) return countInterim();
       const raw = rawHeaderTexts(controller.rawHeaders);
       const reason = reasonPhrase(status, text);
@@ -72,7 +75,7 @@ export function createFastCall(options: Options): Dispatcher.DispatchHandler {
       const { 'content-length': length, 'content-encoding': coding } = headers;
       bodyCopy = order.observer?.onAnswer({ status, coding: coding?.toString() });
       res.on('error', () => res.destroy());
-      // The library applies its length check to another answer.
+      // The library applies its length check to answers with a body.
       if (status === 304 || status === 204) return void res.end();
       // A client that waits for events must see the headers at once.
       if (length === undefined) flushHead(res);
@@ -103,7 +106,10 @@ function rawHeaderTexts(raw: Dispatcher.DispatchController['rawHeaders']): RawHe
   return Array.isArray(raw) ? raw.map((each) => each.toString('latin1')) : [];
 }
 
-/** The library has read it as UTF-8; bytes that were none are lost, and with them the words. */
+/**
+ * Returns the reason phrase. The library reads it as UTF-8; bytes that are not UTF-8 are lost, so
+ * the phrase is dropped.
+ */
 function reasonPhrase(status: number, text: string): string {
   if (text.includes('\ufffd')) return STATUS_CODES[status] ?? '';
   return Buffer.from(text).toString('latin1');

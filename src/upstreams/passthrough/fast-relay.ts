@@ -18,7 +18,7 @@ const MAX_CONCURRENT = 256;
 const WITH_BODY: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH']);
 const WITHOUT_BODY: ReadonlySet<string> = new Set(['GET', 'DELETE']);
 
-/** The way of small calls to one upstream: each is sent when all of it is here. */
+/** Sends small calls to one upstream, each after its whole body has arrived. */
 export function createFastRelay(origin: string, options: Options) {
   const { connectTimeoutMs, silenceMs, keepAliveMs } = options;
   const connectionError = { isCurrent: false };
@@ -58,7 +58,7 @@ export function createFastRelay(origin: string, options: Options) {
       if (WITH_BODY.has(method)) return true;
       return WITHOUT_BODY.has(method) && headers['content-length'] === undefined;
     },
-    /** Sends a call on once. */
+    /** Sends a call once. */
     async send(exchange: ProxyExchange, order: ProxyRequest): Promise<ProxyOutcome> {
       active++;
       try {
@@ -72,8 +72,8 @@ export function createFastRelay(origin: string, options: Options) {
 }
 
 /**
- * The library takes an answer without a length as complete even when its connection was reset. It
- * notices a reset later than this listener, within the same event.
+ * Tracks reset connections. The library takes an answer without a length as complete even when its
+ * connection was reset. It notices a reset later than this listener, within the same event.
  */
 function trackingErrors(
   connectionError: { isCurrent: boolean },
@@ -92,11 +92,12 @@ function trackingErrors(
 /** Larger bodies are streamed. */
 const MAX_SMALL_BODY_BYTES = 64 * 1024;
 
-/** `undefined`: it is cut off, and so is the client. */
+/** `undefined`: the body is incomplete, since the client has disconnected. */
 type SmallBody = Promise<Buffer | undefined>;
 
 /**
- * Length of a body that is small enough to wait for; `undefined` when it is unknown or too long.
+ * Returns the length of a body that is small enough to wait for; `undefined` when it is unknown or
+ * too long.
  */
 function smallLength({ headers }: Pick<IncomingMessage, 'headers'>): number | undefined {
   if (headers['transfer-encoding'] !== undefined) return undefined;
@@ -104,7 +105,7 @@ function smallLength({ headers }: Pick<IncomingMessage, 'headers'>): number | un
   return length <= MAX_SMALL_BODY_BYTES ? length : undefined;
 }
 
-/** Reads a body of known length; most arrive together with their head. */
+/** Reads a body of known length. Most bodies arrive together with their head. */
 function readSmallBody(request: IncomingMessage, length: number): SmallBody {
   const chunks: Buffer[] = [];
   let size = 0;
@@ -120,14 +121,13 @@ function readSmallBody(request: IncomingMessage, length: number): SmallBody {
 
 const CONTINUE = 'HTTP/1.1 100';
 const END_OF_HEAD = '\r\n\r\n';
-/** Most bytes of a head that is held until it is complete. */
+/** The maximum size of a head that is held until it is complete. */
 const MAX_HEAD_BYTES = 16 * 1024;
 const EMPTY = Buffer.alloc(0);
 
 /**
- * Some services send `100 Continue` unasked, before an answer. The library closes such a
- * connection, and loses a call that may have taken effect; so the interim answer is removed before
- * the library sees it.
+ * Removes `100 Continue` answers. Some services send one unrequested, before an answer. The library
+ * closes such a connection, and loses a call that may have taken effect.
  */
 function skippingContinue(connect: buildConnector.connector): buildConnector.connector {
   return (options, callback) =>
@@ -138,7 +138,8 @@ function skippingContinue(connect: buildConnector.connector): buildConnector.con
 }
 
 /**
- * For a connection of one call at a time: what is read after a call was written begins an answer.
+ * Does this for a connection with one call at a time: bytes that are read after a call was written
+ * begin an answer.
  * @internal
  */
 export function skipContinue(socket: Pick<Socket, 'read' | 'bytesWritten'>): void {
@@ -147,7 +148,7 @@ export function skipContinue(socket: Pick<Socket, 'read' | 'bytesWritten'>): voi
   let isAnswerStart = false;
   let held: Buffer = EMPTY;
   socket.read = (bytes?: number): Buffer | null => {
-    // The stream reads 0 bytes to fetch more, and ignores the result.
+    // A read of 0 bytes makes the stream fetch more; its result is ignored.
     if (bytes !== undefined) return read(bytes);
     for (let chunk = read(); chunk !== null; chunk = read()) {
       if (socket.bytesWritten !== written) {

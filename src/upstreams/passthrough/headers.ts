@@ -1,23 +1,23 @@
 import type { IncomingMessage } from 'node:http';
 
-/** Alternating names and values; a repeated header keeps its lines. */
+/** Alternating names and values. A repeated header keeps its lines. */
 export type RawHeaders = readonly string[];
 
-/** Headers by name, in their first spelling, as Node and its libraries take them. */
+/** Headers by name, in the case of their first use, as Node and its libraries take them. */
 export type Headers = { [name: string]: string | string[] };
 
-/** Between two neighbours of a connection only; never forwarded. */
+/** Headers for the next connection only, which are never forwarded. */
 const HOP_BY_HOP =
   /^(connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|http2-settings)$/;
 
 /**
- * About this hop, not about the call: keys, facts of browsers about their page, origin and routing
- * of the request. `Expect` was answered here.
+ * Headers that are not about the call: keys, facts of browsers about their page, and the origin and
+ * routing of the request. `Expect` was answered here.
  */
 const NOT_FORWARDED =
   /^(host|expect|content-length|authorization|x-api-key|cookie2?|origin|referer|sec-.*|access-control-.*|forwarded|x-forwarded(-.*)?|x-real-ip|x-(http-)?method-override|x-http-method|x-original-(url|host)|x-rewrite-url)$/;
 
-/** The client would relate these headers of the service to this server. */
+/** Headers of the service that the client would relate to this server. */
 const NOT_RETURNED =
   /^(set-cookie2?|access-control-.*|alt-svc|clear-site-data|strict-transport-security)$/;
 
@@ -26,14 +26,16 @@ const MAX_MEMOIZED_NAMES = 500;
 const isNotForwarded = memoized((name) => HOP_BY_HOP.test(name) || NOT_FORWARDED.test(name));
 const isNotReturned = memoized((name) => HOP_BY_HOP.test(name) || NOT_RETURNED.test(name));
 
-/** The end-to-end headers of a call for the upstream, with the only key that may be sent. */
+/**
+ * Returns the end-to-end headers of a call for the upstream, with the only key that may be sent.
+ */
 export function requestHeaders(
   { rawHeaders, headers }: Pick<IncomingMessage, 'rawHeaders' | 'headers'>,
   { host, key }: { readonly host: string; readonly key: string | undefined },
 ): string[] {
   const lines = ['Host', host];
   addEndToEnd(lines, rawHeaders, isNotForwarded);
-  // The framing of this side counts; a call without a body must not get one.
+  // The framing on this side decides: a call without a body must not get a length.
   const length = headers['content-length'];
   if (headers['transfer-encoding'] !== undefined) lines.push('Transfer-Encoding', 'chunked');
   else if (length !== undefined) lines.push('Content-Length', length);
@@ -41,7 +43,7 @@ export function requestHeaders(
   return lines;
 }
 
-/** The headers of an answer as they go to the client, and those of `extraHeaders` that it lacks. */
+/** Returns the headers of an answer for the client, and those of `extraHeaders` that it lacks. */
 export function answerHeaders(raw: RawHeaders, ...extraHeaders: readonly RawHeaders[]): string[] {
   const lines: string[] = [];
   addEndToEnd(lines, raw, isNotReturned);
@@ -64,7 +66,7 @@ export function hasHeader(lines: RawHeaders, name: string): boolean {
   return false;
 }
 
-/** The same headers by their names. */
+/** Returns the headers by their names. */
 export function toHeaderObject(lines: RawHeaders): Headers {
   const headers: Headers = Object.create(null);
   const written = new Map<string, string>();
@@ -80,13 +82,13 @@ export function toHeaderObject(lines: RawHeaders): Headers {
   return headers;
 }
 
-/** True when the transfer coding of the body would be lost on the way. */
+/** True when the transfer coding of the body would be lost in forwarding. */
 export function hasUnsupportedCoding({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
   const coding = headers['transfer-encoding'];
   return coding !== undefined && coding.trim().toLowerCase() !== 'chunked';
 }
 
-/** Copies what is for the other end. */
+/** Copies the headers that are for the other end. */
 function addEndToEnd(lines: string[], raw: RawHeaders, isRefused: (name: string) => boolean): void {
   const connectionNames = namesInConnection(raw);
   for (let i = 0; i + 1 < raw.length; i += 2) {
@@ -96,23 +98,26 @@ function addEndToEnd(lines: string[], raw: RawHeaders, isRefused: (name: string)
   }
 }
 
-/** The headers that `Connection` names; it is rarely set. */
+/** Returns the headers that `Connection` names. It is rarely set. */
 function namesInConnection(raw: RawHeaders): ReadonlySet<string> | undefined {
   let names: Set<string> | undefined;
   for (let i = 0; i + 1 < raw.length; i += 2) {
     if (raw[i]?.length !== 10 || raw[i]?.toLowerCase() !== 'connection') continue;
     const value = raw[i + 1] ?? '';
-    // These are of this hop anyway.
+    // These headers concern this connection anyway.
     if (value === 'keep-alive' || value === 'close') continue;
     names ??= new Set();
     for (const name of value.toLowerCase().split(',')) names.add(name.trim());
   }
-  // `Content-Length` is never a header of the connection, whatever `Connection` says.
+  // `Content-Length` never belongs to the connection, whatever `Connection` says.
   names?.delete('content-length');
   return names;
 }
 
-/** Calls repeat the same names; the size limit protects memory from a caller that invents names. */
+/**
+ * Caches the results, since calls repeat the same names. The size limit protects memory from a
+ * caller that invents names.
+ */
 function memoized(predicate: (lowerName: string) => boolean): (name: string) => boolean {
   const results = new Map<string, boolean>();
   return (name) => {
@@ -124,15 +129,15 @@ function memoized(predicate: (lowerName: string) => boolean): (name: string) => 
   };
 }
 
-/** The contract names these headers `X-Service-…`; today's services and clients use `X-Comfy-…`. */
+/** The contract names these headers `X-Service-…`; present services and clients use `X-Comfy-…`. */
 const ALIASES = [
   ['x-comfy-', 'X-Service-'],
   ['x-service-', 'X-Comfy-'],
 ] as const;
 
 /**
- * The aliases that are missing: headers that an answer carries under one of the two names only,
- * under the other one.
+ * Returns the missing aliases: headers that an answer has under one of the two names, under the
+ * other name.
  */
 export function missingAliases(lines: RawHeaders): RawHeaders {
   const missing: string[] = [];

@@ -8,12 +8,12 @@ import { type JsonObject, isJsonObject } from '../../protocol/json.ts';
 import { decodedPart } from '../../protocol/request-target.ts';
 import { IS_TERMINAL, type JobStatus } from '../../protocol/v2.ts';
 
-/** A call on a job that went through: one that made it, asks for its end, or had its result. */
+/** A successful call about a job: it submitted the job, asked for its end, or got its result. */
 export type JobCall =
   | {
       readonly kind: 'submitted';
       readonly caller: Caller;
-      /** Reads the request body; `undefined` when it is too long to copy, or not JSON. */
+      /** Returns the request body; `undefined` when it is too long to copy, or not JSON. */
       readonly body: () => Promise<JsonObject | undefined>;
       readonly job: JsonObject;
       readonly response: ServerResponse;
@@ -27,7 +27,7 @@ export type JobCall =
     };
 
 /**
- * Largest copy of a message; the bytes themselves are never delayed. Another Holdover answers a
+ * The largest copy of a message; the bytes themselves are never delayed. Another Holdover answers a
  * submission with its whole workflow.
  */
 const MAX_COPY_BYTES = {
@@ -36,7 +36,10 @@ const MAX_COPY_BYTES = {
   read: 1024 * 1024,
 } as const;
 const MAX_ID_CHARS = 300;
-/** Most request bodies copied at a time, of all callers; further ones are not copied. */
+/**
+ * The maximum number of request bodies that are copied at a time, of all callers. Further ones are
+ * not copied.
+ */
 const MAX_COPIES = 16;
 
 const JOBS_PATH = /\/api\/v2\/jobs\/?$/;
@@ -93,8 +96,8 @@ export function createJobCallObserver(onJobCall: (call: JobCall) => void) {
   }
 
   /**
-   * The observer for a call of this target (path and query); `undefined` when there is nothing to
-   * observe.
+   * Returns the observer for a call with this target (path and query); `undefined` when there is
+   * nothing to observe.
    */
   return (exchange: ProxyExchange, target: string, caller: Caller): CallObserver | undefined => {
     const { method } = exchange.req;
@@ -117,7 +120,7 @@ export function createJobCallObserver(onJobCall: (call: JobCall) => void) {
   };
 }
 
-/** Lets a copy have all that flows through a message. */
+/** Copies all bytes of a message while they pass. */
 export function copyBody(message: IncomingMessage, bodyCopy: BodyCopy | undefined): void {
   if (!bodyCopy) return;
   message.on('data', (chunk: Buffer) => bodyCopy.add(chunk));
@@ -145,7 +148,10 @@ function createBodyCopy(
   };
 }
 
-/** The job in an answer that is too long to copy: its id comes first, and the rest can be read by it. */
+/**
+ * Returns the job of an answer that is too long to copy. Its id comes first, and the rest can be
+ * read by that id.
+ */
 function jobAtStart(start: Buffer | undefined): JsonObject | undefined {
   const text = start?.toString('latin1', 0, MAX_ID_CHARS) ?? '';
   const [, id] = /^\s*\{\s*"id"\s*:\s*"([\w.:-]+)"/.exec(text) ?? [];
@@ -173,7 +179,7 @@ async function jsonOf(
     const value = await parseWithinLimits(text);
     return isJsonObject(value) ? value : undefined;
   } catch {
-    // Not valid JSON: ignored here; the client still gets it unchanged.
+    // Not valid JSON: ignored here. The client still gets it unchanged.
     return undefined;
   }
 }

@@ -33,27 +33,28 @@ import {
 
 /** The services that passing through needs. */
 export type PassThroughOptions = {
-  /** Base URL of the upstream, which may have a mount prefix. */
+  /** The base URL of the upstream, which may have a path prefix. */
   readonly baseUrl: string;
-  /** The one key for all callers; `undefined` when each caller's own key is sent. */
+  /** The one key for all callers. `undefined`: each caller's own key is sent. */
   readonly key: string | undefined;
-  /** The token that lets callers in here; it is not sent upstream. */
+  /** The token that gives callers access here. It is not sent upstream. */
   readonly localToken?: string | undefined;
-  /** Where the upstream's model router is, below its base. */
+  /** The path of the upstream's model router, below its base. */
   readonly routerPrefix: string;
-  /** Returns the caller; `undefined` is answered 401. */
+  /** Returns the caller; `undefined` becomes a 401. */
   readonly authenticate: (request: IncomingMessage) => Promise<Caller | undefined>;
   /**
-   * The service's id of a job that the user's client named itself; `undefined` when none is known.
+   * Returns the service's id of a job that the user's client named itself; `undefined`: it is not
+   * known.
    */
   readonly jobIdOf?: (user: string, id: string) => Promise<string | undefined>;
   readonly log: Pick<Logger, 'warn'>;
-  /** Called for each job that is submitted, cancelled or fetched this way. */
+  /** Called for each job that is submitted, cancelled or fetched by a passed-through call. */
   readonly onJobCall?: (call: JobCall) => void;
   readonly limits?: Partial<RelayLimits>;
 };
 
-/** The APIs of a remote upstream at our own address, as it serves them. */
+/** The APIs of a remote upstream at the address of this server, as the upstream serves them. */
 export type PassThrough = ReturnType<typeof createPassThrough>;
 
 /** A call that can be sent at once. */
@@ -61,7 +62,7 @@ export type FastProxyCall = {
   /** The API that is called. */
   readonly api: 'v2' | 'router';
   /**
-   * Sends the call; its answer gets those `extraHeaders` that it lacks. Returns the caller whose
+   * Sends the call. Its answer gets those `extraHeaders` that it lacks. Returns the caller whose
    * call was answered. Rejects, or returns `undefined`, when the middleware must answer instead;
    * the call is not sent again.
    */
@@ -81,7 +82,7 @@ type ProxyRoute = { readonly target: string; readonly dialect: Dialect };
 
 type ProxyResult = { readonly caller?: Caller; readonly failure?: ProxyFailure };
 
-/** Sends one call of a route upstream, or says why it is refused. */
+/** Sends one call of a route upstream, or returns why it is refused. */
 function createForward(options: PassThroughOptions, relay: Relay) {
   const { host } = new URL(options.baseUrl);
   const observerFor = options.onJobCall && createJobCallObserver(options.onJobCall);
@@ -116,7 +117,7 @@ function createForward(options: PassThroughOptions, relay: Relay) {
     return outcome === 'answered' ? { caller } : { caller, failure: outcome };
   }
 
-  /** The service knows a job by its own id only. */
+  /** Replaces a prompt's id in the target: the service knows a job only by its own id. */
   async function withServiceJobId(target: string, { user }: Caller): Promise<string> {
     const id = jobIdOfTarget(target);
     if (id === undefined || options.jobIdOf === undefined) return target;
@@ -125,7 +126,10 @@ function createForward(options: PassThroughOptions, relay: Relay) {
     return jobId === undefined || jobId === id ? target : withJobId(target, jobId);
   }
 
-  /** In a partner's call a `token` may be something else, such as a signature. */
+  /**
+   * Removes the caller's keys. In a partner's call, a `token` may be something else, such as a
+   * signature.
+   */
   function withoutCallerKeys({ credential }: Caller, target: string): string {
     const { path, query } = readTarget(target);
     return path + withoutLogin(query, [credential, options.key, options.localToken]);
@@ -148,7 +152,10 @@ export function createPassThrough(options: PassThroughOptions) {
   const forward = createForward(options, relay);
   const mount = mountOf(options.baseUrl);
 
-  /** Failures of calls that were sent already; reported when the middleware receives the call. */
+  /**
+   * The failures of calls that were sent already. They are reported when the middleware gets the
+   * call.
+   */
   const failures = new WeakMap<IncomingMessage, ProxyFailure>();
 
   const middlewareFor =
@@ -185,10 +192,10 @@ export function createPassThrough(options: PassThroughOptions) {
   };
   const [passModels, passPartners] = [middlewareFor(models), middlewareFor(partners)];
   return {
-    /** Serves `/api/v2/*`; other paths continue to the next middleware. */
+    /** Serves `/api/v2/*`. Other paths continue to the next middleware. */
     v2: middlewareFor(v2),
     /**
-     * Serves `/v1/models`, everything below it, and `/proxy/*`; other paths continue to the next
+     * Serves `/v1/models`, everything below it, and `/proxy/*`. Other paths continue to the next
      * middleware.
      */
     router: (ctx: Koa.Context, next: Koa.Next) => passModels(ctx, () => passPartners(ctx, next)),
@@ -214,12 +221,14 @@ export function createPassThrough(options: PassThroughOptions) {
         };
       }
     },
-    /** Calls on their way are cut off. */
+    /** Cuts off the calls in progress. */
     close: (): void => relay.close(),
   };
 }
 
-/** `TRACE` would return the key that is added; `OPTIONS` is about this server. */
+/**
+ * Refuses methods: `TRACE` would return the key that is added, and `OPTIONS` is about this server.
+ */
 function refusalOf(req: IncomingMessage): ProxyFailure | undefined {
   if (hasDotSegments(readTarget(req.url ?? '').path)) return 'bad_path';
   if (req.method === 'TRACE' || req.method === 'OPTIONS') return 'bad_method';

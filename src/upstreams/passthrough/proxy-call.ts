@@ -5,7 +5,10 @@ import { writeAnswerHead, flushHead } from './answer-head.ts';
 import { toHeaderObject } from './headers.ts';
 import { copyBody } from './job-call-observer.ts';
 
-/** `answered`: nothing is left to send, or the client has left. `unreachable`: nothing was sent. */
+/**
+ * `answered`: nothing is left to send, or the client has disconnected. `unreachable`: nothing was
+ * sent.
+ */
 export type ProxyOutcome = 'answered' | 'unreachable' | 'lost';
 
 /** The part of a request that the library sees. */
@@ -25,7 +28,7 @@ type Options = {
 };
 
 /**
- * How long the rest of an upload is read after its answer: closing at once would lose the answer.
+ * How long the rest of an upload is read after its answer: to close at once would lose the answer.
  */
 const DRAIN_TIMEOUT_MS = 10_000;
 
@@ -48,7 +51,7 @@ export function createProxyCall({
     resolve(proxyOutcome);
   }
   function fail(cause?: Error): void {
-    // Without a length the client takes the end of the connection as the end of the answer, so a
+    // Without a length, the client takes the end of the connection for the end of the answer. So a
     // broken answer must reset the connection.
     if (stage === 'answering' && cause) return abortAnswer();
     if (req.socket.destroyed) end('answered');
@@ -56,17 +59,17 @@ export function createProxyCall({
     else if (stage === 'sent') end('lost');
   }
   function abortAnswer(): void {
-    // A service that sends a body where there must be none has answered all the same.
+    // A service that sends a forbidden body has answered all the same.
     if (res.writableEnded) return;
     if (req.httpVersion === '1.0') req.socket.resetAndDestroy();
     else res.destroy();
   }
-  // The library notices a client that leaves only while its request is still coming in.
+  // The library notices a client that disconnects only while its request is still arriving.
   if (res.destroyed) end('answered');
   else res.once('close', () => end('answered'));
 
   return {
-    // The library removes the framing of a `DELETE`, so it sees a `POST`; the real method is in the
+    // The library removes the framing of a `DELETE`, so it sees a `POST`. The real method is in the
     // options.
     visibleRequest: {
       method: 'POST',
@@ -76,11 +79,11 @@ export function createProxyCall({
       socket: req.socket,
       on: req.on.bind(req) as VisibleRequest['on'],
     },
-    /** A connection, new or used before, has been found for it. */
+    /** Called when the call has got a connection, a new one or one that was used before. */
     onConnection(opened: ClientRequest): void {
       request = opened;
       if (stage === 'over') return void opened.destroy();
-      // The library has tidied it up: `//` is one slash to it.
+      // The library has changed the path: it reads `//` as one slash.
       opened.path = proxyRequest.path;
       opened.once('close', () => fail());
       const countInterim = createInterimAnswerCounter();
@@ -104,8 +107,8 @@ export function createProxyCall({
       stage = 'answering';
       const coding = answer.headers['content-encoding'];
       copyBody(answer, proxyRequest.observer?.onAnswer({ status, coding }));
-      // `pipeline` would create an error with a stack for every answer, a large part of a small
-      // call's cost.
+      // `pipeline` would create an error with a stack for every answer, which is a large part of
+      // the cost of a small call.
       answer.on('error', abortAnswer);
       res.on('error', () => res.destroy());
       res.once('finish', () => {
@@ -119,7 +122,7 @@ export function createProxyCall({
   };
 }
 
-/** Nothing is sent before there is a connection; one that was used before is there at once. */
+/** Waits for a connection before anything is sent. One that was used before is ready at once. */
 function whenConnected(request: ClientRequest, timeoutMs: number, onConnected: () => void): void {
   const { socket } = request;
   if (!socket?.connecting) return onConnected();

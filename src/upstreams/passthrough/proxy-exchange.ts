@@ -5,21 +5,21 @@ import type { RawHeaders } from './headers.ts';
 export type ProxyExchange = {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
-  /** Set to false: a framework has nothing to add. */
+  /** Set to false: the framework must not answer. */
   respond?: boolean | undefined;
 };
 
-/** The copy of a message, made while it passes. */
+/** The copy of a message, which is made while the message passes. */
 export type BodyCopy = {
   add(chunk: Buffer): void;
   end(how: 'whole' | 'cut off'): void;
 };
 
-/** Observes one call; the call does not depend on it. */
+/** Observes one call. The call does not depend on it. */
 export type CallObserver = {
-  /** The body is here as a whole, or begins to flow. */
+  /** Called when the whole body has arrived, or begins to flow. */
   onRequest(body?: Buffer): void;
-  /** Returns the receiver of a copy of the answer, if the answer matters. */
+  /** Returns the receiver of a copy of the answer, if the answer is of interest. */
   onAnswer(head: {
     readonly status: number;
     readonly coding: string | undefined;
@@ -35,7 +35,7 @@ export type ProxyRequest = {
   readonly path: string;
   readonly headers: string[];
   /**
-   * Headers an answer gets unless the service sends them itself; `undefined` when they are set
+   * Headers that an answer gets unless the service sends them itself. `undefined`: they are set
    * already.
    */
   readonly extraHeaders: RawHeaders | undefined;

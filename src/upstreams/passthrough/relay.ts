@@ -6,25 +6,29 @@ import { type ProxyCall, type ProxyOutcome, createProxyCall } from './proxy-call
 import type { ProxyRequest, ProxyExchange } from './proxy-exchange.ts';
 import { createFastRelay } from './fast-relay.ts';
 
-/** Time limits of calls to the upstream. */
+/** The time limits of calls to the upstream. */
 export type RelayLimits = Readonly<typeof DEFAULT_RELAY_LIMITS>;
 
-/** Sends calls to one upstream unchanged and brings back its answers. */
+/** Sends calls to one upstream unchanged, and returns its answers. */
 export type Relay = ReturnType<typeof createRelay>;
 
 /** @internal */
 export const DEFAULT_RELAY_LIMITS = {
   connectTimeoutMs: 5_000,
   /**
-   * Longest silence in both directions; a model may compute for ten minutes before its first byte.
+   * The longest silence in both directions. A model may compute for ten minutes before its first
+   * byte.
    */
   silenceMs: 15 * 60_000,
 };
 
-/** Servers close idle connections after five seconds or more; a call on a closing connection is lost. */
+/**
+ * Servers close idle connections after five seconds or more, and a call on a closing connection is
+ * lost.
+ */
 const IDLE_CONNECTION_MS = 4_000;
 
-/** Sends small calls through undici and all others through `http-proxy`: see docs/decisions. */
+/** Sends small calls through undici and all others through `http-proxy` (see docs/decisions). */
 export function createRelay(origin: string, limits: Partial<RelayLimits> = {}) {
   const allLimits = { ...DEFAULT_RELAY_LIMITS, ...limits };
   const streaming = createStreamingRelay(origin, allLimits);
@@ -42,7 +46,7 @@ export function createRelay(origin: string, limits: Partial<RelayLimits> = {}) {
   };
 }
 
-/** `http-proxy` sends the request; the answer is written by the call itself. */
+/** Sends requests through `http-proxy`. The call itself writes the answer. */
 function createStreamingRelay(
   origin: string,
   { connectTimeoutMs, silenceMs }: RelayLimits,
@@ -80,7 +84,7 @@ function createStreamingRelay(
           proxy.web(call.visibleRequest as IncomingMessage, res, options, (error) =>
             call.fail(error),
           );
-          // Not earlier: a listener makes the bytes flow.
+          // Not called earlier, since a listener makes the bytes flow.
           proxyRequest.observer?.onRequest();
         } catch (error) {
           call.fail(error as Error);
@@ -93,9 +97,9 @@ function createStreamingRelay(
 const require = createRequire(import.meta.url);
 
 /**
- * Loads http-proxy 1.18.1 without its deprecated call. The library takes `util._extend` while it
+ * Loads http-proxy 1.18.1 without its deprecated call. The library copies `util._extend` while it
  * loads, and Node 24 reports DEP0060 at the first call of that function. For the arguments of the
- * library `Object.assign` does the same.
+ * library, `Object.assign` has the same effect.
  */
 function loadHttpProxy(): typeof HttpProxy {
   const util = require('node:util') as { _extend: unknown };

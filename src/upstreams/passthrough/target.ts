@@ -4,16 +4,21 @@ import { isV2Path } from '../../protocol/v2-paths.ts';
 
 const V2_PATH = '/api/v2';
 
-/** The upstream's target for a path; `undefined` when the path is not for the upstream. */
+/** Returns the upstream's target for a path; `undefined` when the path is not for the upstream. */
 export type TargetOf = (path: string) => string | undefined;
 
-/** The path below which the upstream's services lie, without `/api/v2` and a slash at its end. */
+/**
+ * Returns the path below which the upstream's services are, without `/api/v2` and a slash at its
+ * end.
+ */
 export function mountOf(baseUrl: string): string {
   const path = new URL(baseUrl).pathname.replace(/\/+$/, '');
   return path.endsWith(V2_PATH) ? path.slice(0, -V2_PATH.length) : path;
 }
 
-/** The v2 API; host-relative links of its answers carry the mount already. */
+/**
+ * Returns the targets of the v2 API. Host-relative links of its answers include the mount already.
+ */
 export function v2TargetOf(mount: string): TargetOf {
   const mounted = mount + V2_PATH;
   return (path) => {
@@ -24,12 +29,12 @@ export function v2TargetOf(mount: string): TargetOf {
 
 const JOB_TARGET = /^([^?]*?\/api\/v2\/jobs\/)([^/?]+)(.*)$/s;
 
-/** The id of the job that a call of the v2 API is about; `undefined`: it is about none. */
+/** Returns the id of the job that a v2 call is about; `undefined`: it is not about a job. */
 export function jobIdOfTarget(target: string): string | undefined {
   return decodedPart(JOB_TARGET.exec(target)?.[2]);
 }
 
-/** The same call about another job. */
+/** Returns the target of the same call for another job. */
 export function withJobId(target: string, jobId: string): string {
   return target.replace(
     JOB_TARGET,
@@ -55,7 +60,7 @@ function isBelow(prefix: string, path: string): boolean {
 const DOT_SEGMENTS = /(^|\/|\\|%2f|%5c)(\.|%2e){1,2}($|\/|\\|;|%2f|%5c|%3b)/i;
 
 /**
- * True when a path has dot segments: a proxy on the way may resolve them, and the call would leave
+ * True when a path has dot segments: a proxy in between may resolve them, and the call would leave
  * the allowed prefix.
  */
 export function hasDotSegments(path: string): boolean {

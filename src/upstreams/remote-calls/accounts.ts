@@ -5,31 +5,31 @@ import { type AdaptiveSemaphore, createAdaptiveSemaphore } from '../../lib/concu
 import { type Caller, type Result, type V2Error, refuse } from '../../protocol/job-api.ts';
 import { atMost } from '../../lib/lru-size.ts';
 
-/** The key that calls carry: the caller's own, or one key for all callers. */
+/** The key of calls: the caller's own, or one key for all callers. */
 export type Credential =
   | { readonly mode: 'pass-through' }
   | { readonly mode: 'fixed'; readonly key: string };
 
 /**
- * State of one upstream account. The limits of the upstream apply to the account, not to the
+ * The state of one upstream account. The limits of the upstream apply to the account, not to the
  * caller.
  */
 export type Account = {
   /** Identifies the account; not a secret. */
   readonly id: string;
-  /** Sent as it is to the upstream's own origin, written nowhere. */
+  /** Sent unchanged to the upstream's own origin. It is written nowhere. */
   readonly key: string | undefined;
   readonly gate: RateGate;
-  /** Submissions wait here when the upstream has no room. */
+  /** Submissions wait here when the upstream has no capacity. */
   readonly submissions: { readonly gate: RateGate; readonly semaphore: AdaptiveSemaphore };
-  /** The upstream refuses this account; trusted until `untilMs`. */
+  /** The upstream's refusal of this account, which is believed until `untilMs`. */
   credentialRefusal: CredentialRefusal | undefined;
 };
 
 export type CredentialRefusal = {
   readonly error: V2Error;
   readonly untilMs: number;
-  /** A read of a job is checking whether the refusal is over; other reads wait for it. */
+  /** True while a read of a job checks if the refusal is over. Other reads wait for it. */
   isBeingChecked: boolean;
 };
 
@@ -37,7 +37,7 @@ export type Accounts = ReturnType<typeof createAccounts>;
 
 const MAX_ACCOUNTS = 10_000;
 
-/** The characters a header value may contain. */
+/** The characters that a header value may contain. */
 const HEADER_VALUE = /^[\x21-\x7e]+$/;
 
 export function createAccounts(
@@ -73,7 +73,7 @@ export function createAccounts(
   };
 }
 
-/** Runs work with the account of a caller; a caller without a usable key is refused. */
+/** Runs work with the account of a caller. A caller without a usable key is refused. */
 export function withAccount(accounts: Accounts) {
   return async <T>(
     caller: Caller,
@@ -87,7 +87,7 @@ export function withAccount(accounts: Accounts) {
 /** Stops the calls of an account until the upstream accepts them again. */
 type RateGate = ReturnType<typeof createRateGate>;
 
-/** Waiters come back spread over a fifth of the wait, not all at once. */
+/** Waiting calls continue spread over a fifth of the wait, not all at once. */
 const JITTER = 0.2;
 
 /** @internal */
@@ -97,7 +97,7 @@ export function createRateGate(clock: Clock) {
   return {
     waitMs,
     closeFor: (forMs: number): void => void (opensAtMs = Math.max(opensAtMs, clock.now() + forMs)),
-    /** Waits until it is open, a little longer for most; false when that would take too long. */
+    /** Waits until the gate is open, with a little jitter. False when that would take too long. */
     async waitUntilOpen({
       budgetMs,
       signal,

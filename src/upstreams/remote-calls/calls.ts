@@ -30,12 +30,12 @@ type UpstreamCall = Pick<HttpRequest, 'method' | 'path'> & {
   readonly signal?: AbortSignal;
 };
 
-/** Result of one attempt: a complete answer, or the reason there is none. */
+/** The result of one attempt: a complete answer, or the reason why there is none. */
 export type CallOutcome =
   | { readonly kind: 'reply'; readonly reply: Reply }
   | { readonly kind: 'lost'; readonly wasSent: boolean; readonly cause: Error };
 
-/** The parts of the client of one upstream that all others are built on. */
+/** The parts of the client of one upstream that all other parts use. */
 export type RemoteClient = {
   readonly calls: ReturnType<typeof createCalls>;
   readonly links: UpstreamLinks;
@@ -89,7 +89,7 @@ export function createCalls(
       const budgetMs = deadlineMs - clock.now();
       if (!(await account.gate.waitUntilOpen({ budgetMs }))) break;
       const outcome = await once(account, call);
-      // A second one would be as large.
+      // A second answer would be as large.
       if (outcome.kind === 'lost' && tooLargePart(outcome.cause)) return tooLargeAnswer();
       if (outcome.kind === 'lost') {
         error = unreachable();
@@ -105,16 +105,16 @@ export function createCalls(
   }
 
   return {
-    /** Makes one attempt and reads the answer to its end. */
+    /** Makes one attempt and reads the whole answer. */
     once,
     /**
-     * For calls that are safe to repeat: waits while the account is paused, and retries a lost call
-     * once.
+     * Makes a call that is safe to repeat: waits while the account is paused, and retries a lost
+     * call once.
      */
     callIdempotent,
-    /** Turns a refusal into an error and records it on the account. */
+    /** Turns a refusal into an error and records it in the account. */
     recordRefusal,
-    /** The head of an answer; the body is the caller's to read. */
+    /** Returns the head of an answer. The caller reads the body. */
     open: async (account: Account, call: UpstreamCall): Promise<HttpAnswer> => {
       const request = requestOf(account, call, limits);
       const bodyTimeoutMs = limits.bodyIdleTimeoutMs;
@@ -125,7 +125,9 @@ export function createCalls(
   };
 }
 
-/** True when all calls of the account have to wait. A `429` about a subscription requests no pause. */
+/**
+ * True when all calls of the account have to wait. A `429` about a subscription asks for no pause.
+ */
 export function isAccountWide({ status, code }: Pick<V2Error, 'status' | 'code'>): boolean {
   return status === 429 && errorCodeOf(code)?.isOfOneCall !== true && !/subscription/i.test(code);
 }
@@ -148,7 +150,7 @@ function requestOf(
   };
 }
 
-/** Built without spreads, which are slow: this runs for every prompt. */
+/** Builds the headers without spreads, which are slow: this runs for every prompt. */
 function headersOf(
   account: Account | undefined,
   { body, headers }: UpstreamCall,
@@ -163,7 +165,7 @@ function headersOf(
   return headers ? Object.assign(all, headers) : all;
 }
 
-/** The error that is returned instead of calling while the account is paused. */
+/** Returns the error that replaces a call while the account is paused. */
 export function pausedError({ gate }: Account): V2Error {
   const retryAfterSeconds = Math.max(1, Math.ceil(gate.waitMs() / 1000));
   const message = 'The job service asked for a pause.';

@@ -22,9 +22,9 @@ export type HttpRequest = {
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: Body | undefined;
   readonly headersTimeoutMs: number;
-  /** Most silence within the body; 0: the reader of the body watches for it. */
+  /** The longest silence within the body. 0: the reader of the body checks this. */
   readonly bodyTimeoutMs: number;
-  /** `bodies` last: they must not take the connections of calls. */
+  /** `bodies` is a pool of its own: bodies must not occupy the connections of calls. */
   readonly pool: 'calls' | 'bodies';
   readonly signal?: AbortSignal | undefined;
 };
@@ -32,7 +32,7 @@ export type HttpRequest = {
 /** The connections to one origin. */
 export type Connections = ReturnType<typeof createConnections>;
 
-/** Redirects are not followed by this client at all; credentials cannot leave the origin. */
+/** Opens connections. This client follows no redirects, so credentials cannot leave the origin. */
 export function createConnections(
   origin: string,
   limits: Pick<
@@ -68,7 +68,7 @@ export function createConnections(
       const { pool, signal = null } = request;
       return openAnswer(pools[pool], { ...optionsOf(request), signal });
     },
-    /** The same with the body read to its end. */
+    /** Sends a request and reads the whole body of its answer. */
     sendAndCollect: (request: HttpRequest): Promise<WholeAnswer> =>
       new Promise((resolve) => {
         const exchange = new WholeExchange(resolve, request.signal, bounds);
@@ -84,13 +84,15 @@ export function createConnections(
   };
 }
 
-/** The part of an answer that was too large; `undefined` when it failed for another reason. */
+/**
+ * Returns the part of an answer that was too large; `undefined` when it failed for another reason.
+ */
 export function tooLargePart(
   cause: Error & { readonly code?: unknown },
 ): 'body' | 'headers' | undefined {
   if (cause instanceof AnswerTooLarge) return 'body';
   if (cause instanceof TooManyInterimAnswers) return 'headers';
-  // The library reads no more than 16 KiB of them, trailers included.
+  // The library reads at most 16 KiB of headers, trailers included.
   return cause.code === 'UND_ERR_HEADERS_OVERFLOW' ? 'headers' : undefined;
 }
 
@@ -99,7 +101,7 @@ const EVENTS = {
   headers: 'upstream.headers_too_large',
 } as const;
 
-/** Logs an answer that was cut off for its size; false when that was not the reason. */
+/** Logs an answer that was cut off for its size. False when that was not the reason. */
 export function logTooLarge(
   log: Pick<Logger, 'warn'>,
   call: { readonly method: string; readonly path: string },

@@ -3,21 +3,20 @@ import type { Account } from './accounts.ts';
 import type { RemoteClient } from './calls.ts';
 import { atMost } from '../../lib/lru-size.ts';
 
-/** No service has this job: an accepted credential is answered 404, at no cost. */
+/** An id that no service has: with an accepted credential the answer is 404, at no cost. */
 const UNKNOWN_JOB_ID = '00000000-0000-4000-8000-000000000000';
 const ACCEPTED_TTL_MS = 5 * 60_000;
-/** No answer arrived: the credential counts as accepted and is checked again after this time. */
+/**
+ * When no answer arrives, the credential counts as accepted and is checked again after this time.
+ */
 const UNREACHABLE_TTL_MS = 5_000;
 const MAX_ACCOUNTS = 10_000;
 
-/**
- * Checks whether the upstream accepts an account. The answer is cached, so that not every call
- * asks.
- */
+/** Checks if the upstream accepts an account. The answer is cached, so that not every call asks. */
 export function createCredentialCheck({ calls, links, clock, limits }: RemoteClient) {
   const accepted = new LRUCache<string, true>({
     ...atMost(MAX_ACCOUNTS),
-    // Otherwise each look-up starts a timer, to read the clock less often.
+    // Without this, each look-up starts a timer, to read the clock less often.
     ttlResolution: 0,
   });
   const pendingChecks = new Map<string, Promise<boolean>>();

@@ -8,19 +8,19 @@ import { withoutFolders, withoutFoldersIn } from '../remote-files/upload-paths.t
 import { redactError } from './redact.ts';
 import { readAtMost } from '../../lib/read-at-most.ts';
 
-/** A whole answer; `json` is absent when the body is none. */
+/** A whole answer. `json` is absent when the body is not JSON. */
 export type Reply = {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly json?: Json;
-  /** The body is not JSON: it may come from a proxy on the way. */
+  /** True when the body is not JSON: it may come from a proxy in between. */
   readonly isPage?: boolean;
 };
 
-/** With a page as the body these statuses may come from a proxy, even when the service is down. */
+/** The statuses that may come from a proxy when the body is a page, even if the service is down. */
 const PROXY_PAGE_STATUSES = new Set([403, 404, 405, 410]);
 
-/** The code of a status when the body has no code of the contract. */
+/** The code for a status when the body has no code of the contract. */
 const CODE_OF_STATUS: { readonly [status: number]: string } = {
   400: 'invalid_request',
   401: 'unauthorized',
@@ -33,13 +33,13 @@ const CODE_OF_STATUS: { readonly [status: number]: string } = {
   501: 'not_implemented',
 };
 
-/** The hosted service has its own words for these. */
+/** Codes for which the hosted service has names of its own. */
 const CODE_ALIASES: ReadonlyMap<string, string> = new Map([
   ['job_not_found', 'not_found'],
   ['asset_not_found', 'not_found'],
 ]);
 
-/** A refusal as a value. Pages of proxies on the way are never repeated to the client. */
+/** Returns a refusal as a value. A client never gets the text of a proxy's page. */
 export function toError(reply: Reply, secret?: string): V2Error {
   const { status, headers, json } = reply;
   const envelope = isJsonObject(json) ? (isJsonObject(json['error']) ? json['error'] : json) : {};
@@ -60,24 +60,26 @@ export function toError(reply: Reply, secret?: string): V2Error {
   return redactError(error, secret === undefined ? [] : [secret]);
 }
 
-/** The error when no complete answer arrived. */
+/** Returns the error for a call without a complete answer. */
 export function unreachable(): V2Error {
   const message = 'The job service could not be reached.';
   return { status: 503, code: 'upstream_unreachable', message, details: null };
 }
 
-/** An answer that is not in the contract: a login page, a proxy's page, half a body. */
+/**
+ * Refuses an answer that is not in the contract: a login page, a proxy's page, an incomplete body.
+ */
 export function invalidAnswer<T>(): Result<T> {
   return refuse(502, 'bad_upstream_response', 'The job service gave an answer that is none.');
 }
 
-/** An answer that was cut off for its size. */
+/** Refuses an answer that was cut off for its size. */
 export function tooLargeAnswer<T>(): Result<T> {
   const message = 'The job service gave an answer that is too large.';
   return refuse(502, 'bad_upstream_response', message);
 }
 
-/** The wait to use: a missing, senseless or very long one is replaced by a bound. */
+/** Returns the wait to use. A missing, meaningless or very long one is replaced by a bound. */
 export function retryAfterMs(
   seconds: number | undefined,
   limits: Pick<RemoteLimits, 'minRetryAfterMs' | 'maxRetryAfterMs' | 'defaultRetryAfterMs'>,
@@ -94,7 +96,7 @@ function fallbackCode(status: number): string {
   return CODE_OF_STATUS[status] ?? (status >= 500 ? 'upstream_error' : 'bad_upstream_response');
 }
 
-/** Some refusals carry more members than the contract's three. */
+/** Returns the details of a refusal. Some refusals have more members than the contract's three. */
 function detailsOf(envelope: JsonObject): Json {
   const { code: _code, message: _message, details = null, ...extraMembers } = envelope;
   const extra =
@@ -110,7 +112,7 @@ function textOf(value: JsonObject, key: string): string | undefined {
 const MAX_BYTES = 64 * 1024;
 const READ_TIMEOUT_MS = 5_000;
 
-/** A refusal whose body is yet to be read: no more of it, and for no longer, than one takes. */
+/** Reads the body of a refusal, up to the size and the time that a refusal may take. */
 export async function readRefusal(answer: {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
@@ -120,7 +122,7 @@ export async function readRefusal(answer: {
   const timer = setTimeout(() => body.destroy(), READ_TIMEOUT_MS);
   try {
     const { json, isPage } = readBody(String(await readAtMost(MAX_BYTES, body)));
-    // A store's own words for bytes that are gone are no page.
+    // A storage service's own text for missing bytes is not a page.
     const isHtml = /\bhtml\b/i.test(headers['content-type'] ?? '');
     return {
       status,
@@ -135,7 +137,7 @@ export async function readRefusal(answer: {
   }
 }
 
-/** The members of a reply that its body decides. */
+/** Returns the members of a reply that depend on its body. */
 export function readBody(text: string): Pick<Reply, 'json' | 'isPage'> {
   if (text === '') return { isPage: false };
   try {

@@ -5,19 +5,22 @@ import { createInterimAnswerCounter } from '../../http/interim-answers.ts';
 
 type AnswerHead = { readonly status: number; readonly headers: IncomingHttpHeaders };
 
-/** An answer whose body is not read yet, or why there is none. */
+/** An answer whose body is not read yet, or the reason why there is none. */
 export type HttpAnswer =
   | ({ readonly ok: true; readonly body: Readable } & AnswerHead)
   | { readonly ok: false; readonly cause: Error };
 
-/** An answer read to its end, or why there is none and whether the upstream may know of the request. */
+/**
+ * An answer with its whole body; or the reason why there is none, and if the upstream may have got
+ * the request.
+ */
 export type WholeAnswer =
   | ({ readonly ok: true; readonly text: string } & AnswerHead)
   | { readonly ok: false; readonly wasSent: boolean; readonly cause: Error };
 
 type Controller = Dispatcher.DispatchController;
 
-/** Sends a request. The body of the answer is read by the caller. */
+/** Sends a request. The caller reads the body of the answer. */
 export async function openAnswer(
   dispatcher: Dispatcher,
   options: Dispatcher.RequestOptions,
@@ -25,7 +28,7 @@ export async function openAnswer(
   try {
     const onInfo = createInterimAnswerCounter();
     const { statusCode: status, headers, body } = await dispatcher.request({ ...options, onInfo });
-    // The reader of a body receives its error; a body without a reader must not end the process.
+    // The reader of a body gets its error. A body without a reader must not end the process.
     body.on('error', () => {});
     return { ok: true, status, headers, body };
   } catch (cause) {
@@ -35,15 +38,15 @@ export async function openAnswer(
 
 export type AnswerBounds = {
   readonly maxBytes: number;
-  /** Most bytes that the answers of all calls may hold together. */
+  /** The limit for the bytes in memory of all answers together. */
   readonly budget: ByteBudget;
-  /** For all of the body, however it trickles in. */
+  /** The time limit for the whole body, even if some bytes arrive now and then. */
   readonly maxBodyMs: number;
 };
 
 /**
- * One request and its answer, which is read to its end; one that passes a bound fails. Without the
- * interim answers: no caller waits for one.
+ * One request, and its answer with the whole body. An answer above a limit fails. Interim answers
+ * are dropped, since no caller waits for one.
  */
 export class WholeExchange implements Dispatcher.DispatchHandler {
   readonly #resolve: (answer: WholeAnswer) => void;
@@ -51,7 +54,7 @@ export class WholeExchange implements Dispatcher.DispatchHandler {
   readonly #bounds: AnswerBounds;
   readonly #chunks: Buffer[] = [];
   #size = 0;
-  /** A request that never got a connection was not sent, whatever its error says. */
+  /** False for a request that never got a connection: it was not sent, whatever its error says. */
   #wasSent = false;
   #countInterim: (() => void) | undefined;
   #head: AnswerHead | undefined;
@@ -88,7 +91,7 @@ export class WholeExchange implements Dispatcher.DispatchHandler {
     this.#begunAtMs = performance.now();
   }
 
-  /** An exception ends the connection. */
+  /** Receives a chunk. An exception ends the connection. */
   onResponseData(_controller: Controller, chunk: Buffer): void {
     const { maxBytes, maxBodyMs, budget } = this.#bounds;
     if (this.#size + chunk.length > maxBytes)
@@ -123,18 +126,18 @@ export class WholeExchange implements Dispatcher.DispatchHandler {
   }
 }
 
-/** A body that never ends, or is larger than anything a real service sends. */
+/** Thrown for a body that never ends, or is larger than any that a real service sends. */
 export class AnswerTooLarge extends Error {
   override readonly name = 'AnswerTooLarge';
 }
 
-/** Bytes that all answers being read hold together. */
+/** The limit for the bytes of all answers that are being read. */
 type ByteBudget = ReturnType<typeof createByteBudget>;
 
 export function createByteBudget(maxBytes: number) {
   let reservedBytes = 0;
   return {
-    /** Reserves bytes; false when the budget has no room for them. */
+    /** Reserves bytes. False when the limit is reached. */
     reserve(bytes: number): boolean {
       if (reservedBytes + bytes > maxBytes) return false;
       reservedBytes += bytes;

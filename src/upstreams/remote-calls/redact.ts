@@ -5,7 +5,7 @@ import type { Job } from '../../protocol/v2.ts';
 /** Secrets that were sent with a call and may be repeated in its answers. */
 export type Secrets = readonly string[];
 
-/** Shorter ones are words, or nothing at all. */
+/** Shorter texts are ordinary words, or empty. */
 const MIN_SECRET_CHARS = 4;
 
 function redactText(text: string, secrets: Secrets): string {
@@ -16,7 +16,7 @@ function redactText(text: string, secrets: Secrets): string {
   );
 }
 
-/** A value whose texts, names of members included, are without them. */
+/** Returns a value without the secrets in its texts and in the names of its members. */
 function redact(value: Json, secrets: Secrets): Json {
   if (typeof value === 'string') return redactText(value, secrets);
   if (Array.isArray(value)) return value.map((item) => redact(item, secrets));
@@ -38,7 +38,7 @@ export function redactError(error: V2Error, secrets: Secrets): V2Error {
   };
 }
 
-/** Outputs stay as they are: what their texts name and link to must be found. */
+/** Redacts a job. Its outputs stay unchanged, since their names and links must work. */
 export function redactJob(job: Job, secrets: Secrets): Job {
   const { error, progress, x_ui: ui } = job;
   if (secrets.length === 0 || (!error && !progress && !ui)) return job;
@@ -55,10 +55,10 @@ export function redactEvent(event: JobEvent, secrets: Secrets): JobEvent {
   return { ...event, data: redactMembers(event.data, secrets) } as JobEvent;
 }
 
-/** Events with texts of the service's own. */
+/** The events with texts of the service's own. */
 const EVENTS_WITH_TEXT: ReadonlySet<JobEvent['event']> = new Set(['progress', 'x_node', 'x_text']);
 
-/** Member names of the contract are not changed, even when they equal a key. */
+/** Redacts members. Names of the contract stay unchanged, even when they equal a key. */
 function redactMembers<T extends object>(value: T, secrets: Secrets): T {
   const entries = Object.entries(value);
   return Object.fromEntries(

@@ -3,7 +3,7 @@ export type UpstreamLinks = ReturnType<typeof createLinks>;
 
 const API_PATH = '/api/v2';
 
-/** Throws on an address that is no plain http(s) URL. */
+/** Creates the targets. Throws on an address that is not a plain http(s) URL. */
 export function createLinks(baseUrl: string) {
   const base = new URL(baseUrl);
   if (!isPlainHttp(base))
@@ -12,12 +12,12 @@ export function createLinks(baseUrl: string) {
   const prefix = mount.endsWith(API_PATH) ? mount : mount + API_PATH;
   return {
     origin: base.origin,
-    /** The request target of an operation no link leads to; segments are encoded. */
+    /** Returns the request target of an operation without a link. Segments are encoded. */
     target: (...segments: readonly string[]): string =>
       [prefix, ...segments.map(encodeURIComponent)].join('/'),
-    /** The request target of a link; `undefined` when it leads to another origin. */
+    /** Returns the request target of a link; `undefined` when it leads to another origin. */
     targetOf(link: string | undefined): string | undefined {
-      // `//host/…` is another host, and what starts otherwise is in no contract.
+      // `//host/…` names another host, and the contract has no other forms.
       if (link === undefined || !/^(https?:\/\/|\/(?!\/))/i.test(link)) return undefined;
       const url = resolveUrl(link, base.origin);
       if (!url || !isPlainHttp(url) || url.origin !== base.origin) return undefined;
@@ -26,7 +26,9 @@ export function createLinks(baseUrl: string) {
   };
 }
 
-/** The absolute form of a `Location`, which may lead anywhere on the web but nowhere else. */
+/**
+ * Returns the absolute form of a `Location`, if it is an http(s) address. It may lead to any host.
+ */
 export function redirectTarget(location: string | undefined, origin: string): string | undefined {
   if (location === undefined) return undefined;
   const url = resolveUrl(location, origin);

@@ -1,12 +1,15 @@
 import type { StopRequest } from '../stop-request.ts';
 
-/** A sleep that can be ended. A ring while nothing sleeps ends the next sleep at once. */
+/**
+ * A sleep that can be ended early. A call of `ring` while nothing sleeps ends the next sleep at
+ * once.
+ */
 export class Alarm {
   readonly #stop: StopRequest<'unread'>;
   #hasRung = false;
   #wake: (() => void) | undefined;
 
-  /** Rings when `stop` is requested; it is to live as long as that. */
+  /** Ends the sleep when `stop` is requested. The object must not outlive `stop`. */
   constructor(stop: StopRequest<'unread'>) {
     this.#stop = stop;
     stop.onRequest(() => this.ring());
@@ -17,7 +20,7 @@ export class Alarm {
     this.#wake?.();
   }
 
-  /** Uses one plain timer: thousands of jobs sleep at a time. */
+  /** Sleeps with one plain timer, since thousands of jobs sleep at a time. */
   sleep(ms: number): Promise<void> {
     return new Promise((resolve) => {
       const timer = setTimeout(() => this.#wake?.(), ms);

@@ -15,7 +15,7 @@ import { StreamedJob } from './streamed-job.ts';
 export type FollowOptions = RemoteClient & {
   readonly snapshots: Snapshots;
   readonly streamSlots: StreamSlots;
-  /** The rate of the reads that silent streams cause. */
+  /** Limits the reads that silent streams cause. */
   readonly checkRate: CheckRate;
   /** True while a client watches this job. */
   readonly isWatched: (user: string, jobId: string) => boolean;
@@ -23,19 +23,19 @@ export type FollowOptions = RemoteClient & {
 
 export type FollowedJob = {
   readonly account: Account;
-  /** The user who may watch it. */
+  /** The user who may watch the job. */
   readonly user: string;
   readonly jobId: string;
   readonly subscribers: Subscribers;
-  /** Nothing reads its events any more. */
+  /** Requested when the events are not read any more. */
   readonly stop: StopRequest<'unread'>;
 };
 
 /**
- * Publishes everything about a job until it ends: from a stream when there is a slot for one, from
- * polls otherwise. A stream that reports the end by a status alone is not trusted until the job
- * itself shows it, unless the stream has carried all of the job. The state is the pace of streams
- * and polls; the rest is read from the services.
+ * Publishes everything about a job until it ends: from a stream when a slot is free, else from
+ * polls. When a stream reports the end by a status alone, the job is read, unless the stream has
+ * carried the whole job. The only state is the timing of streams and polls; everything else is read
+ * from the services.
  */
 export class JobFollower implements StreamCandidate {
   readonly #options: FollowOptions;
@@ -47,10 +47,13 @@ export class JobFollower implements StreamCandidate {
   #tooLargeCount = 0;
   #cycles = 0;
   #polls = 0;
-  /** Received from streams. */
+  /** The number of events that streams have brought. */
   #events = 0;
   #isEndReported = false;
-  /** Of the first stream only: another one may begin after events that it does not repeat. */
+  /**
+   * The job as the first stream tells it. A later stream may begin after events that it does not
+   * repeat.
+   */
   #streamedJob: StreamedJob | undefined;
   #hasStreamedEnd = false;
 
@@ -75,7 +78,7 @@ export class JobFollower implements StreamCandidate {
     this.#stream?.abort();
   }
 
-  /** Resolves when the job is over, or a stop is requested. */
+  /** Resolves when the job is over, or when a stop is requested. */
   async run(): Promise<void> {
     const { stop, subscribers } = this.#job;
     try {
@@ -92,7 +95,10 @@ export class JobFollower implements StreamCandidate {
     }
   }
 
-  /** Reads one stream or polls once. Returns the wait before the next time; none when the job is over. */
+  /**
+   * Reads one stream, or polls once. Returns the wait before the next time; `undefined` when the
+   * job is over.
+   */
   async #cycle(): Promise<number | undefined> {
     const { streamSlots } = this.#options;
     const mayStream = this.#mayStream();
@@ -104,14 +110,14 @@ export class JobFollower implements StreamCandidate {
     return Math.max(jittered(waitMs ?? this.#nextPollMs()), this.#refusedForMs());
   }
 
-  /** Another call reported the end of the job: reads the job now. */
+  /** Reads the job now: another call has reported its end. */
   reportEnd(): void {
     this.#isEndReported = true;
     this.#alarm.ring();
     this.#stream?.abort();
   }
 
-  /** A job that was just read needs no request. After a pause it is read again. */
+  /** Reads the job, unless it was just read. After a pause it is read again. */
   async #readUnlessFresh(): Promise<boolean> {
     const { account, jobId, subscribers } = this.#job;
     const isFresh = this.#cycles++ === 0 || this.#isEndReported;
@@ -122,7 +128,9 @@ export class JobFollower implements StreamCandidate {
     return IS_TERMINAL[freshJob.status];
   }
 
-  /** While the credential is refused, one caller at a time checks whether that is over. */
+  /**
+   * Reads the job. While the credential is refused, one caller at a time checks if that is over.
+   */
   async #readUnlessRefused(): Promise<Result<Job> | undefined> {
     const { snapshots, clock } = this.#options;
     const { account, jobId } = this.#job;
@@ -138,8 +146,8 @@ export class JobFollower implements StreamCandidate {
   }
 
   /**
-   * Reads the job and shows it; true when that was the end. An answer that an event overtakes is
-   * out of date.
+   * Reads the job and shows it. True when it has ended. An answer is out of date when an event
+   * arrives before it.
    */
   async #readAndPublish(): Promise<boolean> {
     const { subscribers } = this.#job;
@@ -155,7 +163,8 @@ export class JobFollower implements StreamCandidate {
   }
 
   /**
-   * The job itself reports its end, after all its outputs. The terminal status may carry the job.
+   * Handles an event. The job itself reports its end, after all its outputs. A terminal status may
+   * include the job.
    */
   #handleEvent(event: JobEvent): void {
     const { account, jobId, subscribers } = this.#job;
@@ -171,7 +180,10 @@ export class JobFollower implements StreamCandidate {
     else subscribers.publishEnding();
   }
 
-  /** The job lacks the times of its run, so it is not stored: other callers read it. */
+  /**
+   * Publishes the end. The job lacks the times of its run, so it is not stored: other callers read
+   * it.
+   */
   #publishStreamedEnd({ data }: Extract<JobEvent, { event: 'status' }>, job: Job): void {
     const { account, jobId, subscribers } = this.#job;
     this.#hasStreamedEnd = true;
@@ -179,7 +191,7 @@ export class JobFollower implements StreamCandidate {
     subscribers.publish({ event: 'status', data: { ...data, job } });
   }
 
-  /** Even a healthy stream may have missed the end. */
+  /** Reads the job while its stream is open: even a working stream may have missed the end. */
   #readBesideStream(current: AbortController): void {
     this.#readAndPublish().then(
       (isOver) => isOver && current.abort(),
@@ -191,7 +203,7 @@ export class JobFollower implements StreamCandidate {
     );
   }
 
-  /** Returns the wait before the next attempt. */
+  /** Reads one stream. Returns the wait before the next attempt. */
   async #readStreamUntilEnd(): Promise<number> {
     const { limits, clock, checkRate, streamSlots } = this.#options;
     const current = new AbortController();
@@ -233,7 +245,7 @@ export class JobFollower implements StreamCandidate {
   #waitAfter(attempt: StreamAttempt, livedMs: number): number {
     const { limits, clock, streamSlots } = this.#options;
     if (attempt.kind === 'crowded') streamSlots.noteLimit(attempt.forMs);
-    // A second attempt would receive the same event; the job is polled meanwhile.
+    // A second attempt would get the same event, so the job is polled meanwhile.
     const isTooLarge = attempt.kind === 'read' && attempt.end === 'too large';
     if (isTooLarge && this.#tooLargeCount++ > 0) {
       this.#noStreamUntilMs = clock.now() + limits.oddStreamMs;
@@ -242,7 +254,7 @@ export class JobFollower implements StreamCandidate {
     return attempt.kind === 'crowded' ? this.#nextPollMs() : this.#nextReconnectMs();
   }
 
-  /** How long no job of the account, or this job alone, is read. */
+  /** How long no job of the account, or this job alone, must not be read. */
   #refusedForMs(): number {
     const { account, jobId } = this.#job;
     const ofJob = this.#options.snapshots.refusedUntilMs(account, jobId) ?? 0;

@@ -12,12 +12,12 @@ import { IS_TERMINAL, type Job } from '../../protocol/v2.ts';
 import { readJob, readOutput, readProgress, readStatus } from '../remote/schemas.ts';
 import { isNodeUi } from '../remote/vendor-fields.ts';
 
-/** Result of one attempt to stream. */
+/** The result of one attempt to read a stream. */
 export type StreamAttempt =
   | { readonly kind: 'read'; readonly end: StreamEnd }
-  /** The upstream has no more streams: try again after `forMs`. */
+  /** The upstream has no more streams. Try again after `forMs`. */
   | { readonly kind: 'crowded'; readonly forMs: number }
-  /** No stream this time; the next poll shows why. */
+  /** There is no stream this time. The next poll shows the reason. */
   | { readonly kind: 'none' };
 
 type StreamRequest = {
@@ -72,7 +72,8 @@ async function readStreamRefusal(
   }
   body.destroy();
   const isJson = /\bjson\b/i.test(headers['content-type'] ?? '');
-  // A 404 in the contract's words is about the job; any other is a server that has no such route.
+  // A 404 in the form of the contract is about the job. Any other 404 means that the server has no
+  // such route.
   const hasNoStreams = status === 501 || status === 405 || (status === 404 && !isJson);
   if (hasNoStreams) capabilities.pollOnlyUntilMs = clock.now() + limits.pollOnlyMs;
   else if (status < 400) capabilities.pollOnlyUntilMs = clock.now() + limits.oddStreamMs;
@@ -81,14 +82,14 @@ async function readStreamRefusal(
 
 const DEFAULT_RETRY_SECONDS = 5;
 
-/** Why a stream ended. It says nothing about the job. */
+/** Why a stream ended. This says nothing about the job. */
 type StreamEnd = 'ended' | 'error event' | 'idle' | 'broken' | 'too large';
 
 type StreamOptions = {
   readonly onEvent: (event: JobEvent) => void;
   /** Texts that are removed from every event. */
   readonly secrets: Secrets;
-  /** A stream without a complete event or comment for this time counts as dead. */
+  /** A stream counts as broken after this time without a complete event or comment. */
   readonly idleTimeoutMs: number;
   /** How long the stream is read after a terminal status. */
   readonly afterTerminalMs: number;
@@ -97,12 +98,13 @@ type StreamOptions = {
 
 const BYTE_ORDER_MARK = '\ufeff';
 /**
- * Most lines without an event, comments included: each data line costs much more than its bytes.
+ * The maximum number of lines without an event, comments included: each data line costs much more
+ * than its bytes.
  */
 const MAX_LINES = 100_000;
 
 /**
- * Reads one event stream to its end; aborting is destroying the body.
+ * Reads one event stream to its end. To abort it, destroy the body.
  * @internal
  */
 export function readStream(body: Readable, options: StreamOptions): Promise<StreamEnd> {
@@ -120,7 +122,7 @@ class StreamReader {
   readonly #parser: EventSourceParser;
   readonly #idle: NodeJS.Timeout;
   #endTimer: NodeJS.Timeout | undefined;
-  // A streaming TextDecoder takes four times as long, and most of what comes is pictures.
+  // A streaming TextDecoder takes four times as long, and most of the bytes are pictures.
   readonly #decoder = new StringDecoder('utf8');
   #end: StreamEnd | undefined;
   #text = '';
@@ -149,9 +151,9 @@ class StreamReader {
     if ((this.#lines += linesIn(this.#text)) > MAX_LINES) this.#stop('too large');
   }
 
-  /** The stream was read to its end. */
+  /** Called when the whole stream was read. */
   complete(): void {
-    // The parser waits whether a last CR becomes a CRLF.
+    // The parser waits for the next byte to decide if a last CR is part of a CRLF.
     if (this.#end === undefined && this.#text.endsWith('\r')) this.#parser.feed('\n');
     this.#end ??= 'ended';
   }
@@ -166,7 +168,7 @@ class StreamReader {
     this.#idle.refresh();
     this.#lines = 0;
     if (this.#end !== undefined) return;
-    // The service gives up on the stream, not on the job.
+    // The service ends the stream, not the job.
     if (name === 'error') return this.#stop('error event');
     const event = readEvent(name, data);
     if (!event) return;
@@ -208,7 +210,7 @@ const EVENT_READERS: { readonly [name in JobEvent['event']]: Reader } = {
     };
   },
   progress(data) {
-    // It may have vendor fields, which are copied: `JSON.parse` reads any nesting.
+    // Progress may have vendor fields, which are copied, and `JSON.parse` reads any nesting.
     const read = readProgress(parseJson(data));
     return read && { event: 'progress', data: read };
   },
@@ -216,13 +218,13 @@ const EVENT_READERS: { readonly [name in JobEvent['event']]: Reader } = {
     const read = readOutput(parseJson(data));
     return read && { event: 'output', data: read };
   },
-  // Not `parseJson`: in base64 it always finds something like a long number.
+  // Not `parseJson`: in base64 it always finds a text that looks like a long number.
   preview: (data) => previewEvent(JSON.parse(data) as Json),
   x_node: (data) => nodeEvent(parseJson(data)),
   x_text: (data) => textEvent(JSON.parse(data) as Json),
 };
 
-/** One event; `undefined` when its name is unknown or its data do not fit the contract. */
+/** Reads one event; `undefined` when its name is unknown or its data do not match the contract. */
 function readEvent(name: string, data: string): JobEvent | undefined {
   if (!Object.hasOwn(EVENT_READERS, name)) return undefined;
   try {
@@ -232,7 +234,7 @@ function readEvent(name: string, data: string): JobEvent | undefined {
   }
 }
 
-/** The job that a terminal `status` carries; some services send the status alone. */
+/** Returns the job in a terminal `status`. Some services send the status alone. */
 function endedJob(json: Json): Job | undefined {
   if (!isJsonObject(json) || !Array.isArray(json['outputs'])) return undefined;
   return readJob(json);

@@ -12,7 +12,7 @@ type SharedStream = {
   readonly follower: JobFollower;
 };
 
-/** All subscribers to a job of one account share one stream, or one poller. */
+/** Lets all subscribers to a job of one account share one stream, or one poller. */
 export function createSharedStreams(options: FollowOptions) {
   const streams = new Map<string, SharedStream>();
   const tasks = new Set<Promise<void>>();
@@ -60,7 +60,7 @@ export function createSharedStreams(options: FollowOptions) {
         signal,
       }: { readonly caller: Caller; readonly jobId: string; readonly signal: AbortSignal },
     ): ReturnType<JobApi['events']> {
-      // A known job needs no request first: its stream begins with its status.
+      // A known job is not read first: its stream begins with its status.
       const latest = options.snapshots.latest(account, jobId);
       const read = latest ? ok(latest) : await options.snapshots.get(account, jobId);
       if (!read.ok) return read;

@@ -8,14 +8,14 @@ export type CheckRate = ReturnType<typeof createCheckRate>;
  */
 export function createCheckRate(options: {
   readonly perSecond: number;
-  /** Reads that may follow one another at once after a quiet time. */
+  /** The number of reads that may follow one another at once after a quiet time. */
   readonly burst: number;
   readonly clock: Clock;
 }) {
   const slotMs = 1000 / options.perSecond;
   let nextMs = Number.NEGATIVE_INFINITY;
   return {
-    /** Reserves one read; returns the ms to wait before it. */
+    /** Reserves one read. Returns the milliseconds to wait before it. */
     reserve(): number {
       const nowMs = options.clock.now();
       const slotAtMs = Math.max(nextMs, nowMs - (options.burst - 1) * slotMs);
@@ -30,15 +30,15 @@ export type SilenceWatch = ReturnType<typeof watchSilence>;
 
 /**
  * Calls `onSilence` when a stream was silent for `first` ms, then after twice the time, up to every
- * `last` ms. One server opens its own connection to the engine only after it has read the job's
- * state: events in between are on no stream.
+ * `last` ms. One server connects to the engine only after it has read the job's state: events in
+ * between are on no stream.
  */
 export function watchSilence(
   options: {
     readonly first: number;
     readonly last: number;
     readonly rate: CheckRate;
-    /** Spreads a wait: streams that were opened together must not ask together. */
+    /** Varies a wait: streams that were opened together must not ask together. */
     readonly jitter: (ms: number) => number;
   },
   onSilence: () => void,
@@ -46,7 +46,7 @@ export function watchSilence(
   const { first, last, rate, jitter } = options;
   let waitMs = first;
   let timer = setTimeout(scheduleCheck, jitter(waitMs));
-  /** The timer is still the first one: it can start again as it is. */
+  /** True while the first timer runs, which can be restarted unchanged. */
   let isFirst = true;
 
   function scheduleCheck(): void {
@@ -63,7 +63,7 @@ export function watchSilence(
   }
 
   return {
-    /** The stream sent something: the silence starts anew. */
+    /** Restarts the time of silence: the stream has sent something. */
     noteActivity(): void {
       if (isFirst) return void timer.refresh();
       clearTimeout(timer);

@@ -11,39 +11,45 @@ import { atMost } from '../../lib/lru-size.ts';
 
 type JobSnapshot = { readonly value: Job; readAtMs: number };
 
-/** All that is known of one job beside its snapshot. */
+/** The known facts about one job, beside its snapshot. */
 type CachedJob = {
   pendingRead?: Promise<Result<Job>>;
-  /** The upstream does not have the job, and has said so twice. */
+  /** Set when the upstream does not have the job, and has said so twice. */
   gone?: { readonly error: V2Error; readonly readAtMs: number };
-  /** The keys its prompt was sent with. */
+  /** The keys that the prompt of the job was sent with. */
   secrets?: Secrets;
   refused?: Pick<CredentialRefusal, 'error' | 'untilMs'>;
 };
 
 /**
- * An answer may arrive after the event that ended the job. Servers report `expired` too early, so
- * that status may change.
+ * True for an answer that is older than the end of the job: an answer may arrive after the event of
+ * the end. Servers report `expired` too early, so that status may change.
  */
 function isOutdated(latest: Job, answer: Job): boolean {
   const isOver = latest.status !== 'expired' && IS_TERMINAL[latest.status];
   return isOver && !IS_TERMINAL[answer.status];
 }
 
-/** Another Holdover answers a submission with the workflow. Nothing reads it here, but only that it was there. */
+/**
+ * Drops the workflow with which another Holdover answers a submission. Only the fact that it was
+ * there is read.
+ */
 function withoutWorkflow(job: Job): Job {
   return job.x_workflow === undefined ? job : { ...job, x_workflow: {} };
 }
 
-/** Jobs of two accounts may have the same id. */
+/** Returns the key of a job: jobs of two accounts may have the same id. */
 function nameOf({ id }: Account, jobId: string): string {
   return `${id} ${jobId}`;
 }
 
 const MAX_JOBS = 5_000;
-/** Of all snapshots: 16 MiB of text, or less with many short values. */
+/** The limit for all snapshots: 16 MiB of text, or less with many short values. */
 const MAX_WEIGHT = 262_144;
-/** Each job is kept: answers above 5 MiB are not read, however many values they have. */
+/**
+ * Each job counts at most this, so that it is kept: answers above 5 MiB are not read, however many
+ * values they have.
+ */
 const MAX_JOB_WEIGHT = MAX_WEIGHT / 3;
 
 function sizeOf({ value }: JobSnapshot): number {
@@ -56,8 +62,8 @@ type OnEnd = (account: Account, jobId: string) => void;
 const SUFFIX = { self: [], events: ['events'], cancel: ['cancel'] } as const;
 
 /**
- * The jobs of one upstream that were read last, by account. One request serves all callers that ask at
- * about the same time.
+ * The jobs of one upstream that were read last, by account. One request serves all callers that ask
+ * at about the same time.
  */
 export class Snapshots {
   readonly #client: RemoteClient;
@@ -72,15 +78,12 @@ export class Snapshots {
     this.#client = client;
   }
 
-  /**
-   * Registers a listener that is called whenever an answer of any call says that a job is over or
-   * gone.
-   */
+  /** Registers a listener, which is called when any answer says that a job is over or gone. */
   onEnd(listener: OnEnd): void {
     this.#onEnd = listener;
   }
 
-  /** The entry of a job; a new one when there is none. */
+  /** Returns the entry of a job, or a new one. */
   #entryOf(account: Account, jobId: string): CachedJob {
     const entry = this.#find(account, jobId) ?? {};
     this.#entries.set(nameOf(account, jobId), entry);
@@ -99,13 +102,13 @@ export class Snapshots {
     this.#jobs.set(nameOf(account, jobId), { value: withoutWorkflow(value), readAtMs });
   }
 
-  /** The texts that must be removed from everything the service says about a job. */
+  /** Returns the texts that must be removed from everything that the service says about a job. */
   secretsOf(account: Account, jobId: string): Secrets {
     const { secrets = [] } = this.#find(account, jobId) ?? {};
     return account.key === undefined ? secrets : [account.key, ...secrets];
   }
 
-  /** Takes in a job another call answered with; the job as it may be shown. */
+  /** Stores a job from the answer to another call. Returns the job as it may be shown. */
   store(account: Account, job: Job): Job {
     const latest = this.latest(account, job.id);
     const isOlder = latest !== undefined && isOutdated(latest, job);
@@ -116,7 +119,7 @@ export class Snapshots {
     return value;
   }
 
-  /** The same, of a prompt that was sent with keys of its own. */
+  /** Stores a job whose prompt was sent with keys of its own. */
   storeSecrets(account: Account, job: Job, secrets: Secrets): Job {
     const entry = this.#entryOf(account, job.id);
     if (secrets.length > 0) entry.secrets = secrets;
@@ -130,24 +133,24 @@ export class Snapshots {
     return this.#client.clock.now() - readAtMs < this.#client.limits.snapshotMs;
   }
 
-  /** A snapshot no older than a moment, if there is one. */
+  /** Returns a recent snapshot, if there is one. */
   fresh(account: Account, jobId: string): Job | undefined {
     const job = this.#snapshotOf(account, jobId);
     return job && this.#isFresh(job) ? job.value : undefined;
   }
 
-  /** Something has happened since: the next who asks gets a new snapshot. */
+  /** Makes the next caller read the job again, since something has happened. */
   invalidate(account: Account, jobId: string): void {
     const job = this.#snapshotOf(account, jobId);
     if (job) job.readAtMs = Number.NEGATIVE_INFINITY;
   }
 
-  /** The job has ended and is not known as it ended: the next caller reads it. */
+  /** Drops a job that has ended in an unknown way: the next caller reads it. */
   forgetJob(account: Account, jobId: string): void {
     this.#jobs.delete(nameOf(account, jobId));
   }
 
-  /** A list reported the end of the job; its final state is still to be read. */
+  /** Notes that a list has reported the end of the job. Its final state is still to be read. */
   noteListedEnd(account: Account, jobId: string): void {
     const job = this.#snapshotOf(account, jobId);
     if (!job || IS_TERMINAL[job.value.status]) return;
@@ -155,29 +158,29 @@ export class Snapshots {
     this.#onEnd(account, jobId);
   }
 
-  /** The last snapshot, however old. */
+  /** Returns the last snapshot, however old. */
   latest(account: Account, jobId: string): Job | undefined {
     return this.#snapshotOf(account, jobId)?.value;
   }
 
-  /** The time before which a job that the account may not read is not read again. */
+  /** Returns the time before which a job that the account may not read is not read again. */
   refusedUntilMs(account: Account, jobId: string): number | undefined {
     return this.#find(account, jobId)?.refused?.untilMs;
   }
 
-  /** The request target of an operation of a job: the job's own link when it has one. */
+  /** Returns the request target for an operation of a job: the job's own link, if it has one. */
   target(account: Account, jobId: string, link: keyof Job['urls']): string {
     const { links } = this.#client;
     const { urls } = this.latest(account, jobId) ?? {};
     return links.targetOf(urls?.[link]) ?? links.target('jobs', jobId, ...SUFFIX[link]);
   }
 
-  /** The same of its workflow, which is below the job's link. */
+  /** Returns the request target of a job's workflow, which is below the job's link. */
   workflowTarget(account: Account, jobId: string): string {
     return this.target(account, jobId, 'self').replace(/(?=\?|$)/, '/workflow');
   }
 
-  /** A snapshot no older than a moment. */
+  /** Returns a recent snapshot, or reads the job. */
   async get(account: Account, jobId: string): Promise<Result<Job>> {
     const { gone, pendingRead } = this.#entryOf(account, jobId);
     const job = this.#snapshotOf(account, jobId);
@@ -186,7 +189,7 @@ export class Snapshots {
     const { credentialRefusal: refused } = account;
     if (refused && this.#client.clock.now() < refused.untilMs)
       return { ok: false, error: refused.error };
-    // An older snapshot is better than none while the account is paused.
+    // An old snapshot is better than none while the account is paused.
     if (job && account.gate.waitMs() > 0) return ok(job.value);
     return pendingRead ?? this.refresh(account, jobId);
   }
@@ -202,13 +205,17 @@ export class Snapshots {
   }
 
   /**
-   * The same after an answer that said the job is over or gone: it is not confirmed a second time.
+   * Reads the job after an answer that said it is over or gone: that is not confirmed a second
+   * time.
    */
   async confirm(account: Account, jobId: string): Promise<Result<Job>> {
     return this.#accept(account, jobId, await this.#readOnce(account, jobId));
   }
 
-  /** One server says `expired`, or nothing at all, about a job that it moves between two lists. */
+  /**
+   * Reads the job, and confirms some answers: one server says `expired`, or 404, about a job that
+   * it moves between two lists.
+   */
   async #readConfirmed(account: Account, jobId: string): Promise<Result<Job>> {
     const first = await this.#readOnce(account, jobId);
     const needsConfirmation = first.ok ? first.value.status === 'expired' : isGone(first.error);
@@ -231,7 +238,7 @@ export class Snapshots {
     return job === undefined ? invalidAnswer() : ok(job);
   }
 
-  /** A key that is good may still not be good for this job. */
+  /** Records a refusal for this job: a valid key may still not be valid for this job. */
   #recordJobRefusal(entry: CachedJob, error: V2Error): Result<never> {
     const { clock, limits } = this.#client;
     const isAboutJob = error.status === 403 && error.code !== 'sso_required';

@@ -1,21 +1,21 @@
 import type { Clock } from '../../lib/clock.ts';
-/** A job that wants an event stream. */
+/** A job that waits for an event stream. */
 export type StreamCandidate = {
-  /** Lower ranks go first: watched before unwatched, running before queued. */
+  /** Lower ranks are first: watched before unwatched, running before queued. */
   readonly rank: () => number;
-  /** Called when a stream slot may be free. */
+  /** Called when a slot may be free. */
   readonly wake: () => void;
   /** Called when the stream must be given up for a candidate of lower rank. */
   readonly preempt: () => void;
 };
 
 /**
- * The event streams of one upstream: a limited number, given to watched jobs and to running jobs
- * first.
+ * The event streams of one upstream. Their number is limited; watched jobs and running jobs get
+ * them first.
  */
 export type StreamSlots = ReturnType<typeof createStreamSlots>;
 
-/** The tens of a rank state whether a client watches the job. */
+/** The tens digit of a rank says if a client watches the job. */
 export const RANK = { unwatched: 10, queued: 1 } as const;
 
 export function createStreamSlots(options: { readonly max: number; readonly clock: Clock }) {
@@ -25,14 +25,14 @@ export function createStreamSlots(options: { readonly max: number; readonly cloc
   let growsAtMs = 0;
   let pauseMs = 0;
 
-  /** After a refusal one more is tried now and then. */
+  /** Returns the limit. Some time after a refusal, one more stream is tried. */
   function currentLimit(): number {
     if (knownLimit < options.max && options.clock.now() >= growsAtMs) return knownLimit + 1;
     return knownLimit;
   }
 
   /**
-   * True when fewer than `count` waiting candidates precede this one; equal ranks keep their order
+   * True when fewer than `count` waiting candidates precede this one. Equal ranks keep their order
    * of arrival.
    */
   function isAmongFirst(candidate: StreamCandidate, count: number): boolean {
@@ -61,7 +61,7 @@ export function createStreamSlots(options: { readonly max: number; readonly cloc
   }
 
   return {
-    /** True: open a stream, and call `release` when it is over. */
+    /** Takes a slot. True: open a stream, and call `release` when it is over. */
     acquire(candidate: StreamCandidate): boolean {
       waiting.add(candidate);
       const free = currentLimit() - holders.size;
@@ -69,7 +69,7 @@ export function createStreamSlots(options: { readonly max: number; readonly cloc
       if (!isAmongFirst(candidate, Math.max(0, free))) return false;
       waiting.delete(candidate);
       holders.add(candidate);
-      // A probe: refused, it lowers the number again.
+      // A trial: a refusal lowers the limit again.
       if (holders.size > knownLimit) {
         knownLimit = holders.size;
         growsAtMs = options.clock.now() + pauseMs;
@@ -82,7 +82,10 @@ export function createStreamSlots(options: { readonly max: number; readonly cloc
       if (waiting.delete(candidate)) wakeNext();
       release(candidate);
     },
-    /** The upstream opens no more streams for this time; the candidate has released its slot. */
+    /**
+     * Notes that the upstream opens no more streams for this time. The candidate has released its
+     * slot.
+     */
     noteLimit(forMs: number): void {
       knownLimit = Math.min(knownLimit, holders.size);
       pauseMs = forMs;
@@ -92,7 +95,7 @@ export function createStreamSlots(options: { readonly max: number; readonly cloc
   };
 }
 
-/** The first of the lowest rank; with `sign` -1, of the highest. */
+/** Returns the first candidate of the lowest rank; with `sign` -1, of the highest. */
 function firstOf(candidates: Iterable<StreamCandidate>, sign: 1 | -1): StreamCandidate | undefined {
   let first: { readonly candidate: StreamCandidate; readonly rank: number } | undefined;
   for (const candidate of candidates) {

@@ -2,11 +2,11 @@ import type { JobEvent } from '../../protocol/job-api.ts';
 import type { Job, NodeUi, Output, Progress } from '../../protocol/v2.ts';
 
 /**
- * Collects the events of a job that another Holdover runs, so that a job that has succeeded is known
- * without a read: the terminal status of Holdover 0.1 does not carry the job. The stream is complete
- * when it begins with `queued`: nothing has happened to the job before, and a Holdover leaves out no
- * event but previews and progress that is out of date. A job that ran a second time has outputs of
- * the first run among its events; it has begun twice.
+ * Collects the events of a job that another Holdover runs, so that a succeeded job is known without
+ * a read: the terminal status of Holdover 0.1 does not include the job. The stream is complete when
+ * it begins with `queued`: nothing has happened to the job before, and a Holdover leaves out only
+ * previews and outdated progress. A job that ran twice has outputs of the first run among its
+ * events; it has begun twice.
  */
 export class StreamedJob {
   readonly #submitted: Job;
@@ -20,7 +20,10 @@ export class StreamedJob {
     this.#submitted = submitted;
   }
 
-  /** `undefined` unless the job is the answer to a submission that another Holdover accepted. */
+  /**
+   * Returns a collector; `undefined` unless the job is the answer to a submission that another
+   * Holdover accepted.
+   */
   static of(latest: Job | undefined): StreamedJob | undefined {
     if (latest?.status !== 'queued' || latest.x_workflow === undefined) return undefined;
     const { x_workflow: _, ...submitted } = latest;
@@ -28,8 +31,8 @@ export class StreamedJob {
   }
 
   /**
-   * Takes in the next event of the stream. Returns the job when the event ends it with success and
-   * all events were received; its times are those of the submission.
+   * Adds the next event of the stream. Returns the job when the event ends it with success and all
+   * events were received. The times are those of the submission.
    */
   receive(event: JobEvent): Job | undefined {
     if (event.event === 'status') return this.#receiveStatus(event.data);

@@ -2,13 +2,13 @@ import type { JobEvent } from '../../protocol/job-api.ts';
 import { JobFeed } from '../job-feed.ts';
 import { IS_TERMINAL, type Job, type JobStatus, type Progress } from '../../protocol/v2.ts';
 
-/** Of one job; its end names the others. */
+/** The number of outputs of one job that are published. The end of the job names the others. */
 const MAX_OUTPUTS = 100_000;
 
-/** The subscribers of one job. All receive the same events, and each only once. */
+/** The subscribers of one job. All get the same events, each event once. */
 export class Subscribers {
   readonly #feed: JobFeed;
-  /** Made late: thousands of jobs wait at a time. */
+  /** Created when needed: thousands of jobs wait at a time. */
   #publishedOutputs: Set<string> | undefined;
   #isOver = false;
 
@@ -31,7 +31,9 @@ export class Subscribers {
     this.#send(event);
   }
 
-  /** The stream reported the end of the job; the final state is still to be read. */
+  /**
+   * Publishes that the stream has reported the end of the job. The final state is still to be read.
+   */
   publishEnding(): void {
     // The end alone does not show that the job ever started.
     this.publish({ event: 'status', data: { status: this.status() ?? 'queued', x_ends: true } });
@@ -54,7 +56,7 @@ export class Subscribers {
     return this.#feed.subscribe(signal);
   }
 
-  /** Nothing more will come. */
+  /** Ends the subscriptions. */
   end(): void {
     this.#isOver = true;
     this.#feed.end();
@@ -80,7 +82,7 @@ export class Subscribers {
 
 type StatusEvent = Extract<JobEvent, { event: 'status' }>;
 
-/** The status event of a snapshot. */
+/** Returns the status event of a snapshot. */
 export function statusEventOf(job: Job): StatusEvent {
   const { status, queue_position, x_cached_nodes } = job;
   return {
@@ -94,8 +96,8 @@ export function statusEventOf(job: Job): StatusEvent {
 }
 
 /**
- * One server answers every poll of a running job with zeros; they must not replace progress from
- * the stream.
+ * True for progress of zeros: one server answers every poll of a running job with these. They must
+ * not replace progress from the stream.
  */
 function isEmptyProgress({ value, nodes_total, current_node, step }: Progress): boolean {
   return value === 0 && nodes_total === 0 && !current_node && !step;

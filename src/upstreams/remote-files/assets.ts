@@ -27,17 +27,19 @@ import { atMost } from '../../lib/lru-size.ts';
 const ATTEMPTS = 2;
 
 /**
- * So many starts in a row have failed, and the same files were accepted when they were sent whole:
- * the upstream wants all fields before the file, or its length.
+ * This many starts in a row have failed, and the same files were accepted when they were sent
+ * whole: the upstream requires all fields before the file, or its length.
  */
 const MAX_FAILED_STARTS = 2;
 
-/** Some servers process a file only when it has arrived completely, and that takes time. */
+/**
+ * The lowest speed of processing: some servers process a file only when it has arrived completely.
+ */
 const SLOWEST_BYTES_PER_MS = 10_000;
 
 type UploadForm = MultipartBody & {
   readonly idempotencyKey: string;
-  /** The size of the file, or more. */
+  /** The size of the file, or an upper bound. */
   readonly sizeBytes: number;
   readonly signal?: AbortSignal;
 };
@@ -85,7 +87,7 @@ export function createAssets(client: RemoteClient, outputIds: OutputIds) {
     );
   }
 
-  /** An upload whose start was of no use is sent like one that was never started. */
+  /** Finishes an upload. One whose start was of no use is sent like one that was never started. */
   async function finishOrCreate(account: Account, upload: AssetUpload): Promise<Result<Asset>> {
     const first = await upload.started?.finish(upload);
     if (first?.ok) {
@@ -106,7 +108,7 @@ export function createAssets(client: RemoteClient, outputIds: OutputIds) {
       if (!(await mayCall())) break;
       const existing = await knownBytes.reuse(account, upload);
       if (existing) return ok(existing);
-      // Asking may have been answered with a pause.
+      // The answer to the question may have been a pause.
       if (!(await mayCall())) break;
       const sent = await send(account, upload);
       if (sent.ok) return sent;
@@ -116,7 +118,7 @@ export function createAssets(client: RemoteClient, outputIds: OutputIds) {
       if (failures >= ATTEMPTS) return sent;
       const { code } = error;
       if (code !== 'hash_mismatch' && code !== 'upstream_unreachable') return sent;
-      // Damaged on the way, or on our own disk: what is sent is what is there now.
+      // Damaged in transfer, or on this disk: the present bytes are sent.
       if (code === 'hash_mismatch') upload = await rehashed(upload);
       if (!hasExpectedHash(upload)) return mismatch();
     }
@@ -128,12 +130,12 @@ export function createAssets(client: RemoteClient, outputIds: OutputIds) {
       knownBytes.has(account, hash),
     fromHash: (account: Account, request: FromHash): Promise<Result<Asset>> =>
       knownBytes.createAsset(account, request),
-    /** Sends a file while it arrives; `undefined` where it has to be complete first. */
+    /** Sends a file while it arrives; `undefined` when it has to be complete first. */
     start,
-    /** Sends bytes only when the upstream does not have them, or has most of them already. */
+    /** Sends bytes only when the upstream lacks them, or has most of them already. */
     create: async (account: Account, upload: AssetUpload): Promise<Result<Asset>> =>
       hasExpectedHash(upload) ? finishOrCreate(account, upload) : mismatch(),
-    /** The record; under another id where the upstream has given the same file a new one. */
+    /** Returns the record, under another id if the upstream has given the same file a new one. */
     async get(account: Account, assetId: string): Promise<Result<Asset>> {
       const known = outputIds.current(account, assetId);
       const asset = await read(account, known);
@@ -164,16 +166,16 @@ async function rehashed(upload: AssetUpload): Promise<AssetUpload> {
 
 type FromHash = Parameters<JobApi['assetFromHash']>[1];
 
-/** A caller that asks whether bytes exist uploads them right away when they do not. */
+/** A caller that asks if bytes exist uploads them right away when they do not. */
 const ABSENT_CACHE = { ...atMost(1_000), ttl: 5_000 };
 
-/** The bytes that one upstream has already, by their hash. */
+/** Finds the bytes that one upstream has already, by their hash. */
 function createKnownBytes({ calls, links, capabilities }: RemoteClient) {
   /** Each entry is used once, by the next upload. */
   const recentlyAbsent = new LRUCache<string, true>(ABSENT_CACHE);
 
   async function lookUpHash(account: Account, hash: string): Promise<Result<boolean>> {
-    // Lookups are by exact text, and hashes are written small.
+    // Look-ups compare exact texts, and hashes are in lower case.
     const path = links.target('assets', 'by-hash', hash.toLowerCase());
     const answer = await calls.callIdempotent(account, { method: 'HEAD', path });
     if (answer.ok) return ok(true);
@@ -194,9 +196,9 @@ function createKnownBytes({ calls, links, capabilities }: RemoteClient) {
     return assetOf(await calls.callIdempotent(account, call));
   }
 
-  /** Bytes the upstream already has are not sent. Every doubt means that they are sent. */
+  /** Reuses bytes that the upstream has. In any uncertain case they are sent. */
   async function reuseBytes(account: Account, upload: AssetUpload): Promise<Asset | undefined> {
-    // A key is for the very request it comes with.
+    // A key belongs to exactly the request that it comes with.
     if (capabilities.hashLookup === 'no' || upload.idempotencyKey !== undefined) return undefined;
     if (recentlyAbsent.delete(keyOf(account, upload.file.hash))) return undefined;
     const { file, filePath, tags, expiresInSeconds } = upload;
@@ -208,12 +210,12 @@ function createKnownBytes({ calls, links, capabilities }: RemoteClient) {
       ...(tags && { tags }),
       ...(expiresInSeconds !== undefined && { expiresInSeconds }),
     });
-    // The record is new, the bytes are not.
+    // The record is new, but the bytes are not.
     return created.ok ? { ...created.value, created_new: false } : undefined;
   }
 
   return {
-    /** The same for an upload; `undefined` when its bytes have to be sent. */
+    /** Reuses the bytes of an upload; `undefined` when they have to be sent. */
     reuse: reuseBytes,
     async has(account: Account, hash: string): Promise<Result<boolean>> {
       const known = await lookUpHash(account, hash);
@@ -234,7 +236,7 @@ function keyOf({ id }: Account, hash: string): string {
   return `${id} ${hash.toLowerCase()}`;
 }
 
-/** The asset of an answer. */
+/** Returns the asset in an answer. */
 function assetOf(answer: Result<Reply>): Result<Asset> {
   if (!answer.ok) return answer;
   const asset = readAsset(answer.value.json);

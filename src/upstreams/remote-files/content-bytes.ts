@@ -6,12 +6,12 @@ import type { RemoteClient } from '../remote-calls/calls.ts';
 import type { HttpAnswer } from '../remote-calls/connections.ts';
 import { resumedBytes } from '../resumed-bytes.ts';
 
-/** An answer whose body is still to be read. */
+/** An answer whose body is not read yet. */
 export type OpenAnswer = Extract<HttpAnswer, { ok: true }>;
 
 type BytesRequest = {
   readonly range?: ByteRange | undefined;
-  /** Asks again for a part of the very same bytes. */
+  /** Requests a part of exactly the same bytes again. */
   readonly refetch: (headers: Readonly<Record<string, string>>) => Promise<OpenAnswer | undefined>;
 };
 
@@ -24,7 +24,7 @@ export function rangeHeader({ start, end }: ByteRange): { readonly range: string
   return { range: `bytes=${start}-${Number.isFinite(end) ? end : ''}` };
 }
 
-/** The bytes of a 200 or 206; `undefined` when it is not the requested part. */
+/** Returns the bytes of a 200 or 206; `undefined` when it is not the requested part. */
 export function contentBytes(
   client: RemoteClient,
   answer: OpenAnswer,
@@ -38,7 +38,7 @@ export function contentBytes(
     body.destroy();
     return undefined;
   }
-  // `identity` was requested; a server that compresses all the same states no usable length.
+  // `identity` was requested. A server that compresses nevertheless states no usable length.
   if ((headers['content-encoding'] ?? 'identity') !== 'identity') {
     body.destroy();
     return invalidAnswer();
@@ -52,7 +52,10 @@ export function contentBytes(
 
 type ResumablePart = { readonly part: BytePart; readonly refetch: BytesRequest['refetch'] };
 
-/** Only a strong validator shows that the rest belongs to the same bytes. */
+/**
+ * Returns a stream that resumes. Only a strong validator shows that the rest belongs to the same
+ * bytes.
+ */
 function resumingStream(
   { limits, clock }: RemoteClient,
   { headers, body }: OpenAnswer,
@@ -60,7 +63,7 @@ function resumingStream(
 ): Readable {
   const { etag, 'content-length': length } = headers;
   const validator = etag?.startsWith('"') ? etag : undefined;
-  // A stated length is that of the part, and the connection keeps to it.
+  // A stated length is that of the part, and the connection ensures it.
   if (validator === undefined && length !== undefined) return body;
   const condition = validator !== undefined && { 'if-range': validator };
   let triesLeft = validator === undefined ? 0 : MAX_RESUMES;
@@ -81,7 +84,7 @@ function resumingStream(
   return stream.once('close', () => body.destroy());
 }
 
-/** `bytes 2-4/10`; a total of `*` is no total. */
+/** Reads `bytes 2-4/10`. A total of `*` counts as unknown. */
 function contentRange(headers: IncomingHttpHeaders): BytePart | undefined {
   const match = /^bytes (\d+)-(\d+)\/(\d+)$/i.exec(headers['content-range'] ?? '');
   if (!match) return undefined;

@@ -40,7 +40,7 @@ export async function openContent(
   const content = await openById(options, { ...request, assetId });
   if (content.ok || !isGone(content.error)) return content;
   const renewed = await options.outputIds.renew(account, assetId);
-  // Once: a service may state another id each time.
+  // Renewed once: a service may state another id each time.
   return renewed === undefined ? content : openById(options, { ...request, assetId: renewed });
 }
 
@@ -59,11 +59,11 @@ async function openById(
   };
   const bytes = contentBytes(options, head, { range, refetch });
   if (bytes) return bytes;
-  // Some servers answer a part that is none: request all bytes.
+  // Some servers answer a part with an invalid one. Then all bytes are requested.
   return range ? openById(options, { account, assetId }) : invalidAnswer();
 }
 
-/** Makes one request: the answer is the bytes, or a redirect to them. */
+/** Makes one request. The answer is the bytes, or a redirect to them. */
 async function fetchContent(
   { calls, links, limits, clock }: ContentOptions,
   { account, assetId }: ContentRequest,
@@ -98,7 +98,10 @@ function contentPath(links: RemoteClient['links'], assetId: string): string {
 const ATTEMPTS = 2;
 const USABLE_STATUSES = new Set([200, 206, 301, 302, 303, 307, 308]);
 
-/** A link authorizes its holder, so a link that contains the key itself is not handed out. */
+/**
+ * Returns the redirect. A link authorizes its holder, so one that contains the key is not passed
+ * on.
+ */
 function redirectContent(
   options: ContentOptions,
   request: ContentRequest,
@@ -107,7 +110,7 @@ function redirectContent(
   body.destroy();
   const { key } = request.account;
   const { origin } = options.links;
-  // `Location` may be relative to the requested URL, mount prefix included.
+  // `Location` may be relative to the requested URL, including the mount prefix.
   const contentUrl = new URL(contentPath(options.links, request.assetId), origin).href;
   const location = redirectTarget(headers.location, contentUrl);
   if (location === undefined) return invalidAnswer();
@@ -127,7 +130,7 @@ type LinkRequest = Omit<ContentRequest, 'range'> & {
   readonly range: ByteRange | undefined;
 };
 
-/** Reads the target of a link; an expired link is requested once more. */
+/** Reads the target of a link. An expired link is requested once more. */
 async function openLink(
   options: ContentOptions,
   request: LinkRequest,
@@ -143,7 +146,7 @@ async function openLink(
     return true;
   }
 
-  /** Clocks differ, so a link is tried whatever expiry it states. */
+  /** Fetches a link, whatever expiry it states: clocks differ. */
   async function fetchLink(headers: Headers): Promise<Result<OpenAnswer>> {
     const head = await options.foreignLinks.open(location, headers);
     if (head.ok && (head.status === 200 || head.status === 206)) return ok(head);
@@ -170,7 +173,9 @@ async function openLink(
   return range ? openLink(options, { ...request, location, range: undefined }) : invalidAnswer();
 }
 
-/** The client does not learn the host: it is inside the operator's network. */
+/**
+ * Refuses a redirect. The client does not learn the host, which is inside the operator's network.
+ */
 function redirectRefused({ log }: Pick<ContentOptions, 'log'>, reason: string): Result<never> {
   log.warn(
     { event: 'upstream.redirect_refused', reason },
@@ -181,7 +186,10 @@ function redirectRefused({ log }: Pick<ContentOptions, 'log'>, reason: string): 
   return refuse(502, 'bad_upstream_response', message);
 }
 
-/** The storage host has its own error texts, which mean nothing to a v1 client. */
+/**
+ * Returns the error of a link. The storage host has error texts of its own, which mean nothing to a
+ * v1 client.
+ */
 function linkFailed(status: number): Result<never> {
   if (isGone({ status })) return refuse(404, 'not_found', 'The file is gone.');
   if (status === 416) return refuse(416, 'range_not_satisfiable', 'The file has no such part.');

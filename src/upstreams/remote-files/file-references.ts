@@ -6,7 +6,10 @@ import type { AssetRef, Graph } from '../../protocol/v2.ts';
 import { type EngineFile, engineFileOf } from '../../protocol/engine-file.ts';
 import type { UpstreamCapabilities } from '../remote/capabilities.ts';
 
-/** Most submissions name no file. A search in the prepared JSON text is faster than a walk. */
+/**
+ * True when a submission names no file, as most do. To search the prepared JSON text is faster than
+ * a walk.
+ */
 export function namesNoFile({ workflowJson }: Pick<SubmitRequest, 'workflowJson'>): boolean {
   return workflowJson !== undefined && !workflowJson.includes('core/ASSET');
 }
@@ -17,14 +20,14 @@ export function hasFileRefs(request: Pick<SubmitRequest, 'workflow' | 'workflowJ
   return someRef(request.workflow, (ref) => filePathOf(ref) !== undefined);
 }
 
-/** The workflow as an upstream of this kind wants its files named. */
+/** Returns the workflow with its files named as an upstream of this kind requires. */
 export function inAssetMode(workflow: Graph, mode: UpstreamCapabilities['assetMode']): Graph {
   const engineReferenceOf = (ref: Json) =>
     engineNameOf(ref) ?? (mode === 'string' ? filePathOf(ref) : undefined);
   return mapRefs(workflow, (ref) => engineReferenceOf(ref) ?? ref) as Graph;
 }
 
-/** The workflow with `change` applied to the info of each file reference. */
+/** Returns the workflow with `change` applied to the info of each file reference. */
 export function mapFileRefs(
   workflow: Graph,
   change: (info: AssetRef['info']) => AssetRef['info'],
@@ -43,8 +46,8 @@ export function mapFileRefs(
 }
 
 /**
- * True when two workflows are the same submission. One server stores the names it put in place of
- * file references, so a reference and a text count as equal.
+ * True when two workflows are the same submission. One server stores the names with which it
+ * replaced file references, so a reference and a text count as equal.
  */
 export function isSameWorkflow(sent: Json, stored: Json): boolean {
   if (isAssetRef(sent)) return typeof stored === 'string' || isAssetRef(stored);
@@ -65,12 +68,12 @@ export function isSameWorkflow(sent: Json, stored: Json): boolean {
   );
 }
 
-/** Most workflows name no file; they stay the very objects they are. */
+/** Changes the references. Most workflows name no file; they stay the same object. */
 function mapRefs(workflow: Json, change: (ref: Json) => Json): Json {
   return someRef(workflow, isAssetRef) ? mapAssetRefs(workflow, change) : workflow;
 }
 
-/** Builds no list of members: graphs are large. */
+/** True when a reference matches. Builds no list of members, since graphs are large. */
 function someRef(value: Json, matches: (value: Json) => boolean): boolean {
   if (typeof value !== 'object' || value === null) return false;
   if (Array.isArray(value))
@@ -81,7 +84,10 @@ function someRef(value: Json, matches: (value: Json) => boolean): boolean {
   return false;
 }
 
-/** The self-hosted server itself would put the bare name in place of an output's id. */
+/**
+ * Returns the engine's name of an output. The self-hosted server itself would replace an output's
+ * id with the bare name.
+ */
 function engineNameOf(ref: Json): string | undefined {
   const file = engineFileOf(assetRefText(ref, 'id') ?? '');
   return file && annotatedName(file);
@@ -91,7 +97,9 @@ function filePathOf(value: Json): string | undefined {
   return assetRefText(value, 'file_path');
 }
 
-/** As a v1 engine finds it: without the folder it would search among the uploads. */
+/**
+ * Returns the name with its folder: without the folder a v1 engine would search among the uploads.
+ */
 function annotatedName({ name, subfolder, type }: EngineFile): string {
   return `${posix.join(subfolder, name)} [${type}]`;
 }

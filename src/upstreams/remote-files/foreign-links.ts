@@ -6,13 +6,13 @@ import { redirectTarget } from '../remote-calls/upstream-links.ts';
 import { type HttpAnswer, openAnswer } from '../remote-calls/exchange.ts';
 
 /**
- * The reach of an address: the whole internet, or only machines of some network (this machine
- * included). `forbidden`: no link may lead there, even when the operator names it.
+ * Where an address is: `public` on the internet, `private` in some network or on this machine.
+ * `forbidden`: no link may lead there, even when the operator names it.
  */
 type AddressScope = 'public' | 'private' | 'forbidden';
 
 /**
- * The single addresses are metadata services of cloud providers: they return secrets of the
+ * The single addresses are metadata services of cloud providers, which return secrets of the
  * machine.
  */
 const SUBNETS: readonly (readonly [AddressScope, string, number])[] = [
@@ -27,7 +27,7 @@ const SUBNETS: readonly (readonly [AddressScope, string, number])[] = [
   ['forbidden', '224.0.0.0', 3],
   ['forbidden', '::', 128],
   ['forbidden', 'ff00::', 8],
-  // IPv6 forms that carry an IPv4 address for a gateway that unpacks it.
+  // IPv6 forms that carry an IPv4 address for a gateway.
   ['forbidden', '64:ff9b::', 96],
   ['forbidden', '64:ff9b:1::', 48],
   ['forbidden', '2001::', 32],
@@ -42,7 +42,7 @@ const SUBNETS: readonly (readonly [AddressScope, string, number])[] = [
   ['private', '100.64.0.0', 10],
   ['private', 'fc00::', 7],
   ['private', 'fec0::', 10],
-  // Documentation ranges and discard ranges.
+  // Ranges for documentation and ranges that are discarded.
   ['forbidden', '192.0.2.0', 24],
   ['forbidden', '198.51.100.0', 24],
   ['forbidden', '203.0.113.0', 24],
@@ -58,7 +58,8 @@ const BLOCK_LISTS = SUBNETS.map(([scope, address, bits]) => {
 });
 
 /**
- * IPv4 addresses written as IPv6 (`::ffff:10.0.0.1`) count as what they are.
+ * Returns the scope of an address. IPv4 addresses written as IPv6 (`::ffff:10.0.0.1`) count as
+ * IPv4.
  * @internal
  */
 export function addressScope(address: string): AddressScope {
@@ -66,13 +67,13 @@ export function addressScope(address: string): AddressScope {
   return BLOCK_LISTS.find(({ list }) => list.check(address, family))?.reach ?? 'public';
 }
 
-/** A name or an address that is refused for where it leads. */
+/** Thrown for a name or an address that is refused for where it leads. */
 export class AddressRefused extends Error {
   override readonly name = 'AddressRefused';
 }
 
 /**
- * Resolves names to addresses of allowed reach only. It is the lookup of the connection itself, so
+ * Resolves names to addresses of allowed scopes only. The connection itself uses this lookup, so
  * that a name cannot lead elsewhere between a check and the connection (DNS rebinding).
  */
 function guardedLookup(
@@ -97,22 +98,28 @@ function familyOf(address: string): 'ipv4' | 'ipv6' {
   return isIP(address) === 6 ? 'ipv6' : 'ipv4';
 }
 
-/** A host the operator lets an upstream redirect to; without a port: all of its ports. */
+/**
+ * A host to which the operator lets an upstream redirect. Without a port, all of its ports are
+ * allowed.
+ */
 export type RedirectHost = { readonly hostname: string; readonly port?: string | undefined };
 
-/** Reads what the links of an upstream lead to, as a stranger: no credential, no header of a caller's. */
+/**
+ * Reads the targets of the links of an upstream, without a credential and without headers of the
+ * caller.
+ */
 export type ForeignLinks = ReturnType<typeof createForeignLinks>;
 
 type Limits = Pick<RemoteLimits, 'connectTimeoutMs' | 'readTimeoutMs' | 'bodyIdleTimeoutMs'>;
 
 /**
- * Where a link leads: `own` is the upstream's origin, `named` a host of the operator's list, `other`
- * anything else, which has to be public.
+ * Where a link leads. `own`: the upstream's origin. `named`: a host of the operator's list.
+ * `other`: any other host, which must be public.
  */
 type LinkKind = 'own' | 'named' | 'other';
 
 const ALLOWED_SCOPES: { readonly [kind in LinkKind]: ReadonlySet<AddressScope> } = {
-  // The operator has given its address: it may be anywhere.
+  // The operator has given the address of the upstream, so any scope is allowed.
   own: new Set<AddressScope>(['public', 'private', 'forbidden']),
   named: new Set<AddressScope>(['public', 'private']),
   other: new Set<AddressScope>(['public']),
@@ -120,7 +127,10 @@ const ALLOWED_SCOPES: { readonly [kind in LinkKind]: ReadonlySet<AddressScope> }
 
 const MAX_HOPS = 3;
 
-/** `origin` is the upstream's; `hosts` are those it may redirect to beside itself and the internet. */
+/**
+ * `origin` is that of the upstream. `hosts` are those to which it may redirect, beside itself and
+ * the internet.
+ */
 export function createForeignLinks(
   origin: string,
   limits: Limits,
@@ -142,7 +152,7 @@ export function createForeignLinks(
     return hosts.some((host) => matchesHost(host, url)) ? 'named' : 'other';
   }
 
-  /** Names are judged when they are resolved. */
+  /** Returns why a URL is refused. Names are checked when they are resolved. */
   function refusalReasonOf(url: URL): string | undefined {
     const kind = kindOf(url);
     const isDowngrade = upstream.protocol === 'https:' && url.protocol !== 'https:';
@@ -182,11 +192,13 @@ export function createForeignLinks(
   }
 
   return {
-    /** Why the text of a link shows that it may not be followed; `undefined` when it may. */
+    /**
+     * Returns why a link may not be followed, as far as its text shows; `undefined` when it may.
+     */
     refusalReason: (link: string): string | undefined => refusalReasonOf(new URL(link)),
     /**
-     * The head of the answer at the end of the link. A link that leads where it must not is a lost call
-     * with the cause `AddressRefused`.
+     * Returns the head of the answer at the end of the link. A link to a forbidden address is a
+     * lost call with the cause `AddressRefused`.
      */
     open: (link: string, headers: Readonly<Record<string, string>>): Promise<HttpAnswer> =>
       follow(link, headers).catch((cause: Error) => failedAnswer(cause)),

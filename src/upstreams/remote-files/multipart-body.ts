@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { type FileHandle, open } from 'node:fs/promises';
 import type { AssetUpload, GrowingFile, SpooledFile } from '../../protocol/job-api.ts';
 
-/** A multipart body, read from disk at the speed of the receiver. */
+/** A multipart body that is read from disk at the speed of the receiver. */
 export type MultipartBody = {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: AsyncIterable<Buffer>;
@@ -11,11 +11,11 @@ export type MultipartBody = {
 type Field = readonly [name: string, value: string];
 
 const CHUNK_BYTES = 1024 * 1024;
-/** Less is read only at the end of a file. */
+/** Fewer bytes are read only at the end of a file. */
 const MIN_CHUNK_BYTES = 256 * 1024;
 
 /**
- * The form of `POST /assets`, of known length: what describes the file first, the file last, as
+ * Builds the form of `POST /assets` with a known length: the fields first and the file last, as
  * streaming servers need it.
  */
 export function uploadBody(upload: AssetUpload, hash: string): MultipartBody {
@@ -36,8 +36,8 @@ export function uploadBody(upload: AssetUpload, hash: string): MultipartBody {
 }
 
 /**
- * The same form while its file still arrives: the file comes before the fields that are known only
- * when it is complete. Without a length, the receiver takes nothing for the whole before its end.
+ * Builds the form while its file still arrives: the file is before the fields that are known only
+ * when it is complete. Without a length, the receiver takes no part for the whole.
  */
 export function startedUploadBody(
   { file, contentType }: { readonly file: GrowingFile; readonly contentType: string },
@@ -63,7 +63,7 @@ function contentTypeOf(boundary: string): { readonly 'content-type': string } {
   return { 'content-type': `multipart/form-data; boundary=${boundary}` };
 }
 
-/** The fields that are known when the file is complete. */
+/** Returns the fields that are known when the file is complete. */
 function laterFields(
   { filePath, tags = [], expiresInSeconds }: AssetUpload,
   hash: string,
@@ -91,8 +91,9 @@ async function* bodyParts(
 }
 
 /**
- * Two buffers alternate: one is read while the other is sent. A request for the next part means
- * that the previous one was sent: no socket accepts a chunk of this size before it is sent.
+ * Reads chunks into two alternating buffers: one is filled while the other is sent. A request for
+ * the next part means that the previous one was sent: no socket accepts a chunk of this size before
+ * it is sent.
  */
 async function* readFileChunks(file: GrowingFile): AsyncGenerator<Buffer> {
   const bufferBytes = Math.min(CHUNK_BYTES, (await file.sizeBeyond(MIN_CHUNK_BYTES)) + 1);
@@ -103,7 +104,7 @@ async function* readFileChunks(file: GrowingFile): AsyncGenerator<Buffer> {
     let reading = readNext(next);
     for (let bytes = await reading; bytes.length > 0; bytes = await reading) {
       reading = readNext(other);
-      // Awaited by the next iteration, if there is one.
+      // The next iteration awaits it, if there is one.
       reading.catch(() => {});
       [next, other] = [other, next];
       yield bytes;
@@ -113,7 +114,9 @@ async function* readFileChunks(file: GrowingFile): AsyncGenerator<Buffer> {
   }
 }
 
-/** Fills a buffer with what comes next in the file, as far as it is written; nothing at its end. */
+/**
+ * Fills a buffer with the next bytes of the file, as far as it is written; with none at its end.
+ */
 function chunkReader(file: GrowingFile, handle: FileHandle) {
   let doneBytes = 0;
   return async (buffer: Buffer): Promise<Buffer> => {

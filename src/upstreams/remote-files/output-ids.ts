@@ -6,9 +6,8 @@ import type { Snapshots } from '../remote-events/snapshots.ts';
 import { atMost } from '../../lib/lru-size.ts';
 
 /**
- * Current ids of outputs. The self-hosted server signs the ids of outputs with a secret that it
- * loses at a restart, unless it has a state directory. The job then lists the same files under
- * other ids.
+ * The current ids of outputs. The self-hosted server signs them with a secret that it loses at a
+ * restart, unless it has a state directory. The job then lists the same files under other ids.
  */
 export type OutputIds = ReturnType<typeof createOutputIds>;
 
@@ -23,10 +22,10 @@ export function createOutputIds({
 }) {
   const currentIds = new LRUCache<string, string>(atMost(MAX_RENEWED_IDS));
   return {
-    /** The id the file has now, as far as it is known here. */
+    /** Returns the known current id of the file. */
     current: ({ id }: Account, assetId: string): string =>
       currentIds.get(`${id} ${assetId}`) ?? assetId,
-    /** Reads the job that made the file; `undefined`: it has no other id. */
+    /** Reads the job that made the file. `undefined`: the file has no other id. */
     async renew(account: Account, assetId: string): Promise<string | undefined> {
       const file = engineFileOf(assetId);
       if (file?.jobId === undefined) return undefined;

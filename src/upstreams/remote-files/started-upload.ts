@@ -4,7 +4,7 @@ import { type MultipartBody, startedUploadBody } from './multipart-body.ts';
 
 type Post = (body: MultipartBody, signal: AbortSignal) => Promise<Result<Asset>>;
 
-/** Sends a file while it still arrives, by a request that `post` makes. */
+/** Sends a file while it still arrives, with a request that `post` makes. */
 export function startUpload({ file, contentType }: UploadStart, post: Post): StartedUpload {
   const cancelled = new AbortController();
   let isOver = false;
@@ -14,7 +14,7 @@ export function startUpload({ file, contentType }: UploadStart, post: Post): Sta
     complete = resolve;
     giveUp = reject;
   });
-  // The body may have ended before it comes to the fields.
+  // The body may have ended before the fields are read.
   whole.catch(() => {});
   const answer = post(startedUploadBody({ file, contentType }, whole), cancelled.signal);
   return {

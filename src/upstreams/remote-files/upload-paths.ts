@@ -4,23 +4,23 @@ import { uploadFolder, uploadFoldersIn } from '../../protocol/upload-folders.ts'
 import type { Graph } from '../../protocol/v2.ts';
 import { mapFileRefs } from './file-references.ts';
 
-/** An upload by the path it asks for. */
+/** An upload by its requested path. */
 type RequestedUpload = {
   readonly user: string;
   readonly filePath: string;
   readonly hash: string;
 };
 
-/** Where uploads lie upstream. */
+/** The paths of uploads at the upstream. */
 export type UploadPaths = ReturnType<typeof createUploadPaths>;
 
 const FOLDER_CHARS = 16;
 const INPUT_PATH = /^input\/(.+)$/s;
 
 /**
- * Users of this server may share one account upstream, or there may be no accounts, so a plain name
- * would belong to every user. Each file gets a folder that cannot be guessed; other bytes get
- * another folder.
+ * Creates the paths. Users of this server may share one account upstream, or there may be no
+ * accounts, so a plain name would belong to every user. Each file gets a folder that cannot be
+ * guessed; other bytes get another folder.
  */
 export function createUploadPaths(secret: Buffer | undefined) {
   function folderOf({ user, filePath, hash }: RequestedUpload): string | undefined {
@@ -35,10 +35,10 @@ export function createUploadPaths(secret: Buffer | undefined) {
     return folder === undefined ? upload.filePath : `input/${folder}/${name}`;
   }
   return {
-    /** The folder of its own that it lies in, if it does. */
+    /** Returns the folder that holds only this upload, if there is one. */
     folderOf,
     pathOf,
-    /** The workflow with the real paths of its files, for upstreams that use paths. */
+    /** Returns the workflow with the real paths of its files, for upstreams that use paths. */
     rewriteWorkflow: (workflow: Graph, user: string): Graph =>
       mapFileRefs(workflow, (info) => {
         const { hash, file_path: filePath } = info;
@@ -48,16 +48,19 @@ export function createUploadPaths(secret: Buffer | undefined) {
   };
 }
 
-/** Before a name; by itself, as folders are listed; and in a list of choices, with what is in it. */
+/**
+ * The three patterns of a folder: before a name; alone, as folders are listed; and in a list of
+ * choices, with its content.
+ */
 const FOLDER_BEFORE_NAME = /holdover-[0-9a-f]{16}(?:\/|\\+)/g;
-/** The space before it is bounded: a service may send any amount. */
+/** The space before a choice is bounded, since a service may send any amount. */
 const QUOTED_CHOICE =
   /(?<=[[(,]\s{0,64})(\\*["'])holdover-[0-9a-f]{16}(?:(?!\1).)*\1\s*(?:,\s*|(?=[\])]|$))/g;
 const FOLDER = /holdover-[0-9a-f]{16}/g;
 
 /**
- * The upstream's message about a file, with the name that the user gave the file. Choices inside
- * upload folders are left out: they may belong to other users.
+ * Returns the upstream's message about a file, with the name that the user gave the file. Choices
+ * inside upload folders are left out, as they may belong to other users.
  */
 export function withoutFolders(text: string): string {
   if (!text.includes('holdover-')) return text;
@@ -67,12 +70,12 @@ export function withoutFolders(text: string): string {
     .replaceAll(FOLDER, '');
 }
 
-/** The same for JSON. */
+/** Does this for JSON. */
 export function withoutFoldersIn(value: Json): Json {
   if (typeof value === 'string') return withoutFolders(value);
   if (Array.isArray(value)) {
     const items = value as readonly Json[];
-    // A text in a list of several is a choice among them.
+    // A text in a list of several texts is a choice.
     const isChoice = (item: Json): boolean =>
       typeof item === 'string' && items.length > 1 && uploadFoldersIn(item).length > 0;
     return items.filter((item) => !isChoice(item)).map(withoutFoldersIn);

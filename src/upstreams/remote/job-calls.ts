@@ -19,7 +19,7 @@ export function createJobCalls(services: RemoteServices): JobCalls {
     submit: (caller, request) =>
       forAccount(caller, async (account) => {
         if (namesNoFile(request)) return submit(services, account, request);
-        // The prepared JSON text is of the old workflow, so it is left out.
+        // The prepared JSON text is that of the old workflow, so it is left out.
         const { workflowJson: _, ...rest } = request;
         const workflow = uploadPaths.rewriteWorkflow(request.workflow, caller.user);
         return submit(services, account, { ...rest, workflow });
@@ -50,7 +50,7 @@ export function createJobCalls(services: RemoteServices): JobCalls {
       }),
     cancel: (caller, jobId) =>
       forAccount(caller, async (account) => {
-        // Its links come with it.
+        // The job brings its links.
         if (!snapshots.latest(account, jobId)) {
           const read = await snapshots.get(account, jobId);
           if (!read.ok) return read;
@@ -63,7 +63,8 @@ export function createJobCalls(services: RemoteServices): JobCalls {
         }
         const job = readJob(answer.value.json);
         if (!job) return snapshots.refresh(account, jobId);
-        // Removed from the queue, or between two lists of the server: the next answer decides.
+        // The job was removed from the queue, or is between two lists of the server: the next
+        // answer decides.
         if (job.status === 'expired') return snapshots.confirm(account, jobId);
         if (job.status === 'queued') warnIgnoredCancel(services);
         return ok(snapshots.store(account, job));
@@ -71,7 +72,7 @@ export function createJobCalls(services: RemoteServices): JobCalls {
   };
 }
 
-/** The keys a prompt was sent with are removed from everything the service returns. */
+/** Submits a prompt. Its keys are removed from everything that the service returns. */
 async function submit(
   services: RemoteServices,
   account: Account,
@@ -94,7 +95,7 @@ async function submitFormatFor(
   return { assetMode, labels, authToken, vendorFields };
 }
 
-/** Only a Holdover with its own engine reports `embedded` as its upstream. */
+/** True for a Holdover with its own engine: no other service reports `embedded` as its upstream. */
 async function isHoldover({ calls, links, capabilities, limits, clock }: RemoteServices) {
   const { holdover: known } = capabilities;
   if (known && clock.now() < known.untilMs) return known.isOne;
@@ -108,7 +109,10 @@ async function isHoldover({ calls, links, capabilities, limits, clock }: RemoteS
   return isOne;
 }
 
-/** The upstream that a service reports, `null` for none; `undefined` while it starts or is away. */
+/**
+ * Returns the upstream that a service reports; `null` for none, `undefined` while it starts or is
+ * unavailable.
+ */
 function upstreamOf({ status, json, isPage }: Reply): Json | null | undefined {
   if (status >= 500 || status === 429 || isPage === true) return undefined;
   return isJsonObject(json) ? (json['upstream'] ?? null) : null;
@@ -116,8 +120,8 @@ function upstreamOf({ status, json, isPage }: Reply): Json | null | undefined {
 
 /**
  * Warns once that a cancel was answered with success and the job still waits. The self-hosted
- * server asks its engine and ignores the answer: an engine without that route cancels nothing. A
- * queued job is removed when the cancel is answered; a running job may continue for a while.
+ * server asks its engine and ignores the answer; an engine without that route cancels nothing. A
+ * queued job is gone when the cancel is answered; a running job may continue for a while.
  */
 function warnIgnoredCancel({ capabilities, log }: RemoteClient): void {
   if (capabilities.ignoresCancel) return;

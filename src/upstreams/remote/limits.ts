@@ -1,37 +1,41 @@
 import type { JobStatus } from '../../protocol/v2.ts';
 
-/** Every time and bound of the remote client. */
+/** All time limits and other limits of the remote client. */
 export type RemoteLimits = Readonly<typeof DEFAULT_REMOTE_LIMITS>;
 
 const MINUTE_MS = 60_000;
-/** Event streams in all. The contract allows more in places; no known server refuses six. */
+/**
+ * The limit for event streams. The contract allows more in places; every known server accepts six.
+ */
 export const MAX_STREAMS = 6;
 
-/** The numbers the official clients use, where they have one. */
+/** The values of the official clients, where they have one. */
 export const DEFAULT_REMOTE_LIMITS = {
   connectTimeoutMs: 5_000,
-  /** A shorter one makes outcomes unknown that the answer would have shown. */
+  /** With a shorter time, outcomes would be unknown that the answer would have shown. */
   submitTimeoutMs: MINUTE_MS,
   readTimeoutMs: 15_000,
-  /** Silence in a body that is being read; a slow body that moves is left alone. */
+  /**
+   * The limit for silence in a body that is being read. A slow body that continues is not ended.
+   */
   bodyIdleTimeoutMs: MINUTE_MS,
-  /** Largest JSON answer. */
+  /** The largest JSON answer. */
   maxAnswerBytes: 64 * 1024 * 1024,
-  /** Most bytes that all JSON answers being read may hold together. */
+  /** The limit for all JSON answers in memory that are being read. */
   maxAnswersBytes: 128 * 1024 * 1024,
-  /** Connections for calls; streams, uploads and downloads have their own. */
+  /** The number of connections for calls. Streams, uploads and downloads have their own. */
   connections: 64,
 
-  /** How long one submission waits until the upstream takes it, `429` answers included. */
+  /** How long one submission waits until the upstream accepts it, `429` answers included. */
   submitBudgetMs: MINUTE_MS,
-  /** Waits before a submission that never left is tried again. */
+  /** The waits before a submission that was not sent is tried again. */
   unsentRetryMs: [250, 1_000],
-  /** Waits before a submission of unknown outcome is sent again under its key. */
+  /** The waits before a submission of unknown outcome is sent again under its key. */
   unknownRetryMs: [1_000, 4_000],
   /** How long, and how often, the job list is searched for a job that may exist. */
   recoverBudgetMs: 10_000,
   recoverEveryMs: 1_000,
-  /** Submissions of one account on their way at a time. */
+  /** The number of submissions of one account in progress at a time. */
   submitsAtOnce: 16,
 
   /** How long an upload waits while the account is paused. */
@@ -42,9 +46,11 @@ export const DEFAULT_REMOTE_LIMITS = {
   minRetryAfterMs: 1_000,
   maxRetryAfterMs: MINUTE_MS,
   defaultRetryAfterMs: 2_000,
-  /** After a refused credential its jobs are neither read nor followed during this time. */
+  /**
+   * How long the jobs of an account are neither read nor followed after its credential was refused.
+   */
   refusedPauseMs: 30_000,
-  /** A snapshot of a job answers every request within this time. */
+  /** How long a snapshot of a job answers every request. */
   snapshotMs: 1_000,
   /** `expired` and `404` count when the answer after this time is the same. */
   secondLookMs: 500,
@@ -53,18 +59,18 @@ export const DEFAULT_REMOTE_LIMITS = {
   streamIdleTimeoutMs: 45_000,
   /** How long a stream is read after a terminal status. */
   afterTerminalMs: 2_000,
-  /** Largest single event. */
+  /** The largest single event. */
   maxEventChars: 8 * 1024 * 1024,
-  /** How long a stream may be silent before the job is read; the interval doubles up to `last`. */
+  /** How long a stream may be silent before the job is read. The interval doubles up to `last`. */
   streamCheckMs: { first: 1_500, last: 15_000 },
-  /** The limit for all these reads of one upstream. */
+  /** The limit for all these reads at one upstream. */
   streamChecks: { perSecond: 2, burst: 6 },
   reconnectMs: { first: 250, last: 5_000 },
-  /** A stream that lived so long was a good one: the next wait is short again. */
+  /** After a stream that lasted this long, the next wait is short again. */
   healthyStreamMs: 10_000,
-  /** An upstream without streams gets no new attempt during this time. */
+  /** How long no stream is tried at an upstream without streams. */
   pollOnlyMs: 10 * MINUTE_MS,
-  /** The same after an answer that may be a temporary page of a proxy. */
+  /** How long no stream is tried after an answer that may be a temporary page of a proxy. */
   oddStreamMs: MINUTE_MS,
   pollMs: {
     watched: { first: 1_000, last: 1_000 },
@@ -78,7 +84,7 @@ export const DEFAULT_REMOTE_LIMITS = {
 
 const POLL_GROWTH = 1.5;
 
-/** How long to wait before a job in this state is read again, without jitter. */
+/** Returns the wait before a job in this state is read again, without jitter. */
 export function pollDelayMs(
   limits: Pick<RemoteLimits, 'pollMs'>,
   job: { readonly status: JobStatus; readonly isWatched: boolean; readonly polls: number },
@@ -88,7 +94,7 @@ export function pollDelayMs(
   return Math.min(last, first * POLL_GROWTH ** Math.min(job.polls, 20));
 }
 
-/** A fifth more or less: many waiters must not come back in step. */
+/** Varies a wait by a fifth, so that many calls do not continue at the same time. */
 export function jittered(ms: number): number {
   return ms * (0.8 + Math.random() * 0.4);
 }

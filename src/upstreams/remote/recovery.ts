@@ -15,20 +15,23 @@ type JobList = { readonly jobs: readonly Job[]; readonly next_cursor?: string };
 
 type FoundJob = { readonly job: Job | null; readonly isListed: boolean };
 
-/** Finds jobs again by what was submitted. */
+/** Finds jobs by the content of their submission. */
 export type Recovery = ReturnType<typeof createRecovery>;
 
 const MAX_CLAIMED = 50_000;
 const PAGE_SIZE = 100;
 /** A single list may have been read just before the job was written. */
 const READS_TO_CONFIRM_ABSENCE = 2;
-/** Clocks of two machines, and the whole seconds of a `Date` header. */
+/** The tolerance for the clocks of two machines, and for the whole seconds of a `Date` header. */
 const CLOCK_SLACK_MS = 2_000;
 
 export function createRecovery(client: RemoteClient, snapshots: Snapshots) {
   const { calls, links, capabilities, limits, clock } = client;
   const claimed = new LRUCache<string, true>(atMost(MAX_CLAIMED));
-  /** Jobs with another workflow than the lost submission: a search is repeated for minutes. */
+  /**
+   * The jobs whose workflow is known to differ from that of the lost submission: a search is
+   * repeated for minutes.
+   */
   const compared = new LRUCache<string, true>(atMost(MAX_CLAIMED));
 
   async function page(account: Account, query: JobListQuery): Promise<Result<Page>> {
@@ -61,14 +64,20 @@ export function createRecovery(client: RemoteClient, snapshots: Snapshots) {
     return ok({ jobs, ...(nextCursor !== undefined && { next_cursor: nextCursor }) });
   }
 
-  /** Lists are newest first: what is on later pages is older. */
+  /**
+   * True when the page reaches back far enough. Lists are newest first: jobs on later pages are
+   * older.
+   */
   function coversTime({ jobs, hasMore }: Page, { sentAtMs }: LostSubmission): boolean {
     if (!hasMore) return true;
     const oldestMs = Date.parse(jobs.at(-1)?.created_at ?? '') - capabilities.clockAheadMs;
     return oldestMs < sentAtMs - CLOCK_SLACK_MS;
   }
 
-  /** A label is proof, whatever the clocks say. The same workflow may be submitted twice. */
+  /**
+   * True when the job may be the one. A label proves it, whatever the clocks say. The same workflow
+   * may have been submitted twice.
+   */
   function isCandidate(job: Job, lost: LostSubmission): boolean {
     if (claimed.has(job.id)) return false;
     if (lost.metadata !== undefined && hasLabels(job, lost.metadata)) return true;
@@ -91,7 +100,7 @@ export function createRecovery(client: RemoteClient, snapshots: Snapshots) {
 
   async function find(account: Account, lost: LostSubmission): Promise<Result<FoundJob>> {
     const { metadata } = lost;
-    // Servers that do not filter ignore the filter: every job is looked at all the same.
+    // Some servers ignore the filter, so every job is checked here as well.
     const byLabel =
       capabilities.labels === 'map' && metadata ? { metadata: firstLabels(metadata) } : {};
     const read = await page(account, { limit: PAGE_SIZE, ...byLabel });
@@ -111,13 +120,13 @@ export function createRecovery(client: RemoteClient, snapshots: Snapshots) {
 
   return {
     list,
-    /** The job of a lost submission; `null` when there is none to be seen. */
+    /** Finds the job of a lost submission; `null` when no job is visible. */
     find,
-    /** Records that a job belongs to a submission: another one cannot claim it. */
+    /** Records that a job belongs to a submission, so that no other one can claim it. */
     claim: (jobId: string): void => void claimed.set(jobId, true),
     /**
-     * Searches for a while, as the first request may still be under way. `absent`: every request was
-     * answered, and the complete list of the service lacks the job twice in a row.
+     * Searches repeatedly, as the first request may still be in progress. `absent`: every request
+     * was answered, and the complete list of the service lacked the job twice in a row.
      */
     async search(
       account: Account,
@@ -128,7 +137,7 @@ export function createRecovery(client: RemoteClient, snapshots: Snapshots) {
         if (capabilities.listing === 'no') return 'not seen';
         const found = await find(account, lost);
         if (found.ok && found.value.job) return found.value.job;
-        // It lists nothing before its engine is back; no caller waits for that.
+        // The service lists nothing before its engine is back, and no caller waits for that.
         if (!found.ok && found.error.engineDown) return 'engine down';
         absentReads = found.ok && found.value.isListed ? absentReads + 1 : 0;
         if (lost.isAnswered && absentReads >= READS_TO_CONFIRM_ABSENCE) return 'absent';
@@ -142,7 +151,7 @@ export function createRecovery(client: RemoteClient, snapshots: Snapshots) {
 type Page = {
   readonly jobs: readonly Job[];
   readonly nextCursor: string | undefined;
-  /** There may be older jobs on later pages. */
+  /** True when there may be older jobs on later pages. */
   readonly hasMore: boolean;
 };
 
@@ -156,7 +165,7 @@ function queryText({ limit, cursor, status, metadata = {} }: JobListQuery): stri
   return text === '' ? '' : `?${text}`;
 }
 
-/** A query may contain three labels. */
+/** Returns the first labels: a query may contain three. */
 function firstLabels(
   metadata: NonNullable<LostSubmission['metadata']>,
 ): NonNullable<LostSubmission['metadata']> {

@@ -15,23 +15,23 @@ import type { AssetCalls } from '../job-engine.ts';
 import { openContent } from '../remote-files/content.ts';
 import { withAccount } from '../remote-calls/accounts.ts';
 
-/** A remote v2 service behind the port. */
+/** The port for a remote v2 service. */
 export interface RemoteJobs extends JobApi {
   /**
-   * True when the upstream accepts the caller's key, or the absence of one. True when it cannot be
+   * True when the upstream accepts the caller's key, or its absence. Also true when it cannot be
    * reached.
    */
   acceptsCaller(caller: Caller): Promise<boolean>;
   /**
-   * Takes in the answer to a submission that went past this port, so that following its job begins
-   * with the job's stream: a read first would miss the events of a short one.
+   * Reads the answer to a submission that was passed through, so that following the job begins with
+   * its stream: a read first would miss the events of a short job.
    */
   noteSubmitted(caller: Caller, answer: JsonObject): void;
   /** Sends a file while it still arrives from its client. */
   startUpload: StartUpload;
-  /** The folder of an upload, which holds no other file. */
+  /** Returns the folder of an upload, which holds no other file. */
   uploadFolderOf: UploadPaths['folderOf'];
-  /** The discovered capabilities of the upstream. */
+  /** Returns the discovered capabilities of the upstream. */
   capabilities(): Readonly<UpstreamCapabilities> & { readonly openStreams: number };
   close(): Promise<void>;
 }
@@ -46,7 +46,7 @@ export function createRemoteJobs(options: RemoteOptions): RemoteJobs {
       const account = services.accounts.of(caller);
       const job = readJob(answer);
       if (!account.ok || !job) return;
-      // A repeated submission is answered with the job as it was then.
+      // The answer to a repeated submission is the job as it was at the first one.
       if (services.snapshots.latest(account.value, job.id)) return;
       services.snapshots.store(account.value, job);
     },
@@ -70,7 +70,10 @@ export function createRemoteJobs(options: RemoteOptions): RemoteJobs {
   };
 }
 
-/** Sent without a key. A service without this route counts as healthy when it answers at all. */
+/**
+ * Checks the health, without a key. A service without this route counts as healthy when it answers
+ * at all.
+ */
 async function checkHealth({ calls, links }: RemoteServices): ReturnType<JobApi['health']> {
   const outcome = await calls.once(undefined, { method: 'GET', path: links.target('health') });
   if (outcome.kind === 'lost') return { ok: false, error: unreachable() };
@@ -91,7 +94,7 @@ function createAssetCalls(services: RemoteServices): AssetCalls {
           assets.create(account, { ...upload, filePath: uploadPath }),
         );
       } finally {
-        // Neither a sent nor a refused upload needs its file any more.
+        // The file is not needed any more when the upload was sent or refused.
         await rm(upload.file.path, { force: true });
       }
     },

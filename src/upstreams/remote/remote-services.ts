@@ -18,7 +18,7 @@ import { Snapshots } from '../remote-events/snapshots.ts';
 import { createSharedStreams } from '../remote-events/shared-streams.ts';
 
 export type RemoteOptions = {
-  /** Base URL of the service; `/api/v2` is appended unless it is there. */
+  /** The base URL of the service. `/api/v2` is added unless it is there. */
   readonly baseUrl: string;
   readonly credential: Credential;
   /** Hides uploads of one user from the others, where the upstream does not. */
@@ -26,15 +26,15 @@ export type RemoteOptions = {
   readonly log: Logger;
   readonly limits?: Partial<RemoteLimits>;
   readonly assetMode?: 'auto' | 'object' | 'string';
-  /** How labels are written; `auto` finds out. */
+  /** How labels are written. `auto`: that is found out. */
   readonly labels?: 'auto' | 'map' | 'string' | 'none';
-  /** Private hosts its redirects may lead to, beside the service itself. */
+  /** The private hosts to which the service may redirect, beside itself. */
   readonly redirectHosts?: readonly RedirectHost[];
   /**
-   * True while a client watches the job: watched jobs get streams first and are polled more often.
+   * True while a client watches the job. Watched jobs get streams first and are polled more often.
    */
   readonly isWatched?: (user: string, jobId: string) => boolean;
-  /** Headers that tell the service which trace the current call belongs to. */
+  /** Returns the headers that tell the service the trace of the current call. */
   readonly traceHeaders?: (() => { readonly [name: string]: string }) | undefined;
   readonly clock?: Clock;
 };

@@ -17,15 +17,15 @@ import { engineFileOf } from '../../protocol/engine-file.ts';
 import { withoutFoldersIn } from '../remote-files/upload-paths.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
-/** The end of time for `Date`; an expiry is a day after it. */
+/** The latest time of `Date`, less a day for an expiry after it. */
 const MAX_TIME_MS = 8_640_000_000_000_000 - DAY_MS;
-/** Used when the service states no expiry: such a link is never stored. */
+/** Used when the service states no expiry, so that such a link is never stored. */
 const EPOCH = new Date(0).toISOString();
 
-/** The result of a reader for a value that the contract does not allow there. */
+/** The result for a value that the contract does not allow. */
 const INVALID = Symbol('invalid');
 
-/** Reads one member; `undefined` leaves it out, `INVALID` makes the whole object none. */
+/** Reads one member. `undefined` leaves it out; `INVALID` makes the whole object invalid. */
 type Reader = (value: unknown) => unknown;
 
 /** The members of the contract. Others are dropped, unless they are vendor fields. */
@@ -47,8 +47,8 @@ const share: Reader = (value) => {
   return typeof read === 'number' ? Math.min(1, Math.max(0, read)) : INVALID;
 };
 /**
- * Used as a key here, where a NUL would change its meaning, and in addresses, which cannot have half
- * a surrogate pair; otherwise any text of the service.
+ * Reads an id. Ids are used as keys here, where a NUL would change their meaning, and in addresses,
+ * which cannot have half of a surrogate pair. Any other text is accepted.
  */
 const id: Reader = (value) =>
   typeof value === 'string' && value !== '' && !/[\0\p{Surrogate}]/u.test(value) ? value : INVALID;
@@ -59,7 +59,7 @@ const time: Reader = (value) =>
 const texts: Reader = (value) =>
   Array.isArray(value) && value.every((item) => typeof item === 'string') ? value : INVALID;
 const flag: Reader = (value) => (typeof value === 'boolean' ? value : INVALID);
-/** Services may have states of their own: a job in one of them has not ended. */
+/** Reads a status. A service may have states of its own: a job in such a state has not ended. */
 const status: Reader = (value) => {
   if (typeof value !== 'string') return INVALID;
   return JOB_STATUSES.find((known) => known === value) ?? 'running';
@@ -95,7 +95,7 @@ const PROGRESS: Readers<Progress> = {
 };
 
 const OUTPUT: Readers<Output> = {
-  // Empty when the worker named none.
+  // Empty when the worker named no node.
   node_id: anyText,
   name: anyText,
   type: outputType,
@@ -132,7 +132,10 @@ const ASSET: Readers<Asset> = {
   tags: or(texts, undefined),
 };
 
-/** The members that these readers accept, and vendor fields; `undefined` when it is none. */
+/**
+ * Returns the members that these readers accept, and vendor fields; `undefined` when the object is
+ * invalid.
+ */
 function readMembers<T>(readers: Readers<T>, json: unknown): T | undefined {
   if (!isJsonObject(json as Json)) return undefined;
   const members = json as Members;
@@ -145,7 +148,7 @@ function readMembers<T>(readers: Readers<T>, json: unknown): T | undefined {
   return addVendorFields(result, members) as T;
 }
 
-/** A job as any of the servers writes it; nothing when it is none. */
+/** Reads a job as any of the servers writes it; `undefined` when it is not a job. */
 export function readJob(json: unknown): Job | undefined {
   if (!isJsonObject(json as Json)) return undefined;
   const members = json as Members;
@@ -181,7 +184,7 @@ function readUrls(json: unknown): Job['urls'] {
   return { self: urlOf('self'), events: urlOf('events'), cancel: urlOf('cancel') };
 }
 
-/** A list of jobs has another name for it. */
+/** Returns the time of creation, which has another name in a list of jobs. */
 function createdAtOf(members: Members): string {
   const stated = [members['created_at'], members['create_time']];
   const first = stated.find((value) => time(value) !== INVALID);
@@ -199,7 +202,7 @@ function readError(json: unknown): JobError | null {
   return error ? (withoutFoldersIn(error as unknown as Json) as unknown as JobError) : null;
 }
 
-/** A progress snapshot; `null` and half ones are none. */
+/** Reads a progress snapshot; `undefined` for `null` and incomplete ones. */
 export function readProgress(json: unknown): Progress | undefined {
   return readMembers(PROGRESS, json);
 }
@@ -211,7 +214,10 @@ export function readOutput(json: unknown): Output | undefined {
   return { ...folderFields(read.id), ...read, type };
 }
 
-/** v1 has folders, v2 does not; the ids of one server state more than its fields. */
+/**
+ * Returns the folder of an output. v1 has folders, v2 does not; the ids of one server contain more
+ * than its members.
+ */
 function folderFields(outputId: string): Pick<Output, 'x_subfolder' | 'x_temp'> {
   const file = engineFileOf(outputId);
   if (!file) return {};
@@ -239,7 +245,7 @@ export function readStatus(json: unknown): StatusData | undefined {
   return readMembers(STATUS, json);
 }
 
-/** The answer of `GET /jobs/{id}/workflow`. */
+/** Reads the answer of `GET /jobs/{id}/workflow`. */
 export function readWorkflow(
   json: Json | undefined,
 ): { readonly workflow: Graph; readonly format: 'api' | 'save' } | undefined {
@@ -248,7 +254,7 @@ export function readWorkflow(
   return { workflow: json['workflow'] as Graph, format };
 }
 
-/** Labels are a map, or with one server a text, which we fill with the map. */
+/** Reads labels. They are a map or, at one server, a text that Holdover fills with the map. */
 function readLabels(metadata: Json | undefined): Job['metadata'] | undefined {
   if (metadata === null || metadata === undefined) return undefined;
   const map = typeof metadata === 'string' ? parseLabelText(metadata) : metadata;

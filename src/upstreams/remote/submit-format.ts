@@ -8,14 +8,17 @@ import { hasFileRefs, inAssetMode, namesNoFile } from '../remote-files/file-refe
 export type SubmitFormat = Readonly<
   Pick<UpstreamCapabilities, 'assetMode' | 'labels' | 'authToken'>
 > & {
-  /** Vendor fields are sent to another Holdover only: other servers refuse unknown fields. */
+  /**
+   * True when vendor fields are sent: only another Holdover accepts them, other servers refuse
+   * unknown fields.
+   */
   readonly vendorFields: boolean;
 };
 
-/** Browser front ends send it with every prompt; some servers refuse unknown fields. */
+/** Browser front ends send it with every prompt, but some servers refuse unknown fields. */
 const AUTH_TOKEN = 'auth_token_comfy_org';
 
-/** The body of `POST /jobs`. */
+/** Returns the body of `POST /jobs`. */
 export function submitBody(request: SubmitRequest, format: SubmitFormat): string {
   const { workflow, extraData, metadata, order, provenance } = request;
   const namedWorkflow = namesNoFile(request) ? workflow : inAssetMode(workflow, format.assetMode);
@@ -30,7 +33,7 @@ export function submitBody(request: SubmitRequest, format: SubmitFormat): string
   if (format.vendorFields && order !== undefined) body['x_order'] = order;
   if (format.vendorFields && provenance) {
     const { prompt, extraPngInfo } = provenance;
-    // Without one a Holdover takes the workflow for the prompt.
+    // Without this member, a Holdover uses the workflow as the prompt.
     if (prompt !== namedWorkflow) body['x_prompt'] = prompt;
     if (extraPngInfo !== null) body['x_extra_pnginfo'] = extraPngInfo;
   }
@@ -42,7 +45,7 @@ export function submitBody(request: SubmitRequest, format: SubmitFormat): string
 type RefusedSubmission = { readonly request: SubmitRequest; readonly error: V2Error };
 
 /**
- * The next format to try for a refused submission while the upstream's formats are unknown;
+ * Returns the next format for a refused submission while the upstream's formats are unknown;
  * `undefined` when the refusal is about the submission itself.
  */
 export function nextFormat(
@@ -73,8 +76,8 @@ export function nextFormat(
 }
 
 /**
- * Remembers a format that the upstream has accepted. A refusal shows nothing: the workflow may name
- * `metadata`, too.
+ * Records a format that the upstream has accepted. A refusal proves nothing: the workflow may
+ * contain `metadata`, too.
  */
 export function rememberFormat(
   capabilities: UpstreamCapabilities,
@@ -88,7 +91,7 @@ export function rememberFormat(
   }
 }
 
-/** A service that lists missing ids understands ids. */
+/** True when a service lists missing ids: it understands ids. */
 function namesMissingIds({ code, details }: V2Error): boolean {
   const ids = isJsonObject(details) ? details['missing_ids'] : undefined;
   return code === 'missing_asset' && Array.isArray(ids) && ids.length > 0;

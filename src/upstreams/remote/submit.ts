@@ -17,17 +17,14 @@ import { readJob } from './schemas.ts';
 import type { Snapshots } from '../remote-events/snapshots.ts';
 import { nextFormat, rememberFormat, type SubmitFormat, submitBody } from './submit-format.ts';
 
-/** Result of one attempt to submit. */
+/** The result of one attempt to submit. */
 type AttemptResult =
   | { readonly kind: 'accepted'; readonly job: Job }
   | { readonly kind: 'refused'; readonly error: V2Error }
-  /** A definitive no that may become a yes. */
+  /** A definite refusal that may be lifted later. */
   | { readonly kind: 'wait'; readonly error: V2Error; readonly forMs: number }
   | { readonly kind: 'not_sent' }
-  /**
-   * `isAnswered`: the service has finished the request and says that it does not know the outcome
-   * either.
-   */
+  /** `isAnswered`: the service has finished the request and does not know the outcome either. */
   | { readonly kind: 'unknown'; readonly error: V2Error; readonly isAnswered: boolean };
 
 export type SubmitOptions = RemoteClient & {
@@ -41,15 +38,15 @@ type KeyedSubmission = {
   readonly key: string;
 };
 
-/** State of a submission over all its attempts. */
+/** The state of a submission over all its attempts. */
 type SubmitState = {
   format: SubmitFormat;
   readonly deadlineMs: number;
   unsent: number;
   unknown: number;
-  /** An attempt got no answer: the service may still be working on it. */
+  /** True when an attempt got no answer: the service may still work on it. */
   isAnswerMissing: boolean;
-  /** Why the first format was refused: it says more than the refusal of the second one. */
+  /** The refusal of the first format, which says more than that of the second one. */
   firstRefusal: V2Error | undefined;
 };
 
@@ -62,9 +59,9 @@ type NextStep =
 type Outcome = NonNullable<V2Error['outcome']>;
 
 /**
- * Submits under one key until the outcome is known, as far as it can be. A key is used up by the
- * first request that reaches submission and is never replayed: sending it again cannot run a job
- * twice, but does not return its id either. No other key is ever used.
+ * Submits under one key until the outcome is known, as far as possible. The first request that
+ * reaches the service uses up the key and is never replayed: to send it again cannot run a job
+ * twice, but does not return its id either. No other key is used.
  */
 export async function submitJob(
   options: SubmitOptions,
@@ -118,7 +115,7 @@ function decide(options: SubmitOptions, { state, request, result }: FailedAttemp
   if (result.kind === 'refused') return afterRefusal(options, state, { request, ...result });
   if (result.kind === 'wait') {
     if (clock.now() + result.forMs <= state.deadlineMs) return { kind: 'retry', afterMs: 0 };
-    // A key is in the way only where it came before.
+    // A key is refused as used only if an earlier attempt used it.
     if (result.error.status === 409) return SEARCH;
     return giveUp(state, 'refused', result.error);
   }
@@ -152,7 +149,7 @@ function afterRefusal(
 
 /**
  * Ends the submission, unless an earlier attempt may have made a job. Services check keys last, so
- * a full queue or a refused credential says nothing about that. A fault of the submission itself
+ * a full queue or a refused credential says nothing about that. A fault in the submission itself
  * existed at the earlier attempt too.
  */
 function giveUp(state: SubmitState, outcome: Outcome, error: V2Error): NextStep {
@@ -179,7 +176,7 @@ const ENGINE_DOWN: V2Error = {
 };
 const SEARCH = { kind: 'search', outcome: 'unknown', error: UNKNOWN } as const;
 
-/** One attempt, when the account may call and the semaphore lets it through. */
+/** Makes one attempt, when the account may call and the semaphore admits it. */
 async function attempt(
   options: SubmitOptions,
   submission: KeyedSubmission,
@@ -213,9 +210,7 @@ async function attempt(
   }
 }
 
-/**
- * True when an answer does not show whether a job exists; proxies have status codes of their own.
- */
+/** True when an answer does not show if a job exists: proxies have status codes of their own. */
 function isAmbiguous(status: number): boolean {
   return AMBIGUOUS.has(status) || (status >= 500 && status !== 501);
 }
@@ -238,7 +233,7 @@ function interpretAnswer(
     if (job) return { kind: 'accepted', job };
     const isPage = /\bhtml\b/i.test(headers['content-type'] ?? '');
     const error = { ...toError(reply, account.key), status: 502, code: 'bad_upstream_response' };
-    // A proxy on the way wants a login; the service never saw the submission.
+    // A proxy in between requires a login; the service never got the submission.
     return isPage && status === 200
       ? { kind: 'refused', error }
       : { kind: 'unknown', error, isAnswered: false };
@@ -256,7 +251,7 @@ function interpretAnswer(
 function accept({ recovery, snapshots }: SubmitOptions, account: Account, job: Job): Result<Job> {
   recovery.claim(job.id);
   snapshots.store(account, job);
-  // The end of a job is read once more: some servers answer a submission with an incomplete job.
+  // An ended job is read once more: some servers answer a submission with an incomplete job.
   if (IS_TERMINAL[job.status]) snapshots.invalidate(account, job.id);
   return ok(job);
 }

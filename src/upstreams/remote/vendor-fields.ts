@@ -28,7 +28,7 @@ const VENDOR_FIELDS: { readonly [name: string]: Check } = {
   x_workflow: isObject,
 };
 
-/** Adds the vendor fields; one that is not what its name says is left out. */
+/** Adds the vendor fields. One with an unexpected value is left out. */
 export function addVendorFields(result: { [name: string]: unknown }, members: Members): Members {
   for (const [name, value] of Object.entries(members)) {
     if (name.startsWith('x_') && VENDOR_FIELDS[name]?.(value) !== false) result[name] = value;

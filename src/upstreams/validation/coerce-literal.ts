@@ -4,12 +4,12 @@ import { pythonFloat } from '../../protocol/python-json.ts';
 import { pythonRepr, pythonStr, isTruthyInPython, pythonType } from '../../protocol/python-text.ts';
 import { shownText } from './shown-value.ts';
 
-/** A literal as v1's validation converts it, or the text of Python's refusal. */
+/** A literal as v1's validation converts it, or the text of Python's error. */
 export type Coerced =
   | { readonly ok: true; readonly value: Json }
   | { readonly ok: false; readonly reason: string };
 
-/** The types v1 converts; any other literal passes as it is. */
+/** The types that v1 converts. Any other literal stays unchanged. */
 const COERCIONS: { readonly [type: string]: (value: Json) => Coerced } = {
   INT: toInt,
   FLOAT: toFloat,
@@ -21,7 +21,7 @@ const COERCIONS: { readonly [type: string]: (value: Json) => Coerced } = {
 const MAX_INT_DIGITS = 4300;
 const TOO_MANY_DIGITS = `Exceeds the limit (${MAX_INT_DIGITS} digits) for integer string conversion`;
 
-/** Applies v1's conversion for a declared type; files by reference are never touched. */
+/** Applies v1's conversion for a declared type. References to files are not changed. */
 export function coerce(type: Json, value: Json): Coerced {
   const plain = unwrap(value);
   if (isAssetRef(plain)) return { ok: true, value: plain };
@@ -30,21 +30,24 @@ export function coerce(type: Json, value: Json): Coerced {
   return convert ? convert(plain) : { ok: true, value: plain };
 }
 
-/** Clients wrap literals that could be taken for something else: `{"__value__": X}` is X. */
+/**
+ * Unwraps a literal: clients write `{"__value__": X}` for an X that could be mistaken for something
+ * else.
+ */
 export function unwrap(value: Json): Json {
   return isJsonObject(value) && Object.hasOwn(value, '__value__')
     ? (value['__value__'] ?? null)
     : value;
 }
 
-/** -1, 0 or 1, exact for integers beyond a double. */
+/** Compares two numbers: -1, 0 or 1. Exact for integers beyond a double. */
 export function compareNumbers(a: Json, b: Json): number {
   const areSmall = Number.isSafeInteger(a) && Number.isSafeInteger(b);
   const [left, right] = areSmall ? [Number(a), Number(b)] : [exactNumber(a), exactNumber(b)];
   return left < right ? -1 : Number(left > right);
 }
 
-/** A limit or value as v1 prints it: floats keep their decimal point. */
+/** Returns a limit or value as v1 prints it: floats keep their decimal point. */
 export function numberText(type: Json, value: Json): string {
   return type === 'FLOAT' ? pythonFloat(Number(pythonRepr(value))) : pythonRepr(value);
 }
@@ -67,7 +70,7 @@ function toInt(value: Json): Coerced {
   return { ok: true, value: toJsonInteger(BigInt(Math.trunc(number)).toString()) };
 }
 
-/** Python accepts surrounding blanks and single underscores between digits. */
+/** Reads an integer as Python does, with blanks around it and single underscores between digits. */
 function intFromText(text: string): Coerced {
   if (text.length > MAX_INT_DIGITS) return refuseValue(TOO_MANY_DIGITS);
   const trimmed = text.trim();
@@ -79,7 +82,10 @@ function intFromText(text: string): Coerced {
     : refuseValue(`invalid literal for int() with base 10: ${pythonRepr(shownText(text))}`);
 }
 
-/** Not-a-number would pass every limit and make `/history` invalid JSON: it is refused. */
+/**
+ * Converts to a float. Not-a-number is refused: it would pass every limit and make `/history`
+ * invalid JSON.
+ */
 function toFloat(value: Json): Coerced {
   if (typeof value === 'boolean') return { ok: true, value: Number(value) };
   if (value !== null && typeof value === 'object' && !(value instanceof LosslessNumber)) {
@@ -92,7 +98,7 @@ function toFloat(value: Json): Coerced {
   const text = String(value)
     .trim()
     .replace(/(?<=\d)_(?=\d)/g, '');
-  // `Number` reads `0x10`, `0b1` and `0o7`, too, which Python does not.
+  // `Number` reads `0x10`, `0b1` and `0o7`, too; Python does not.
   const number = text === '' || /^0[box]/i.test(text) ? Number.NaN : Number(text);
   if (Number.isFinite(number))
     return { ok: true, value: typeof value === 'string' ? number : value };

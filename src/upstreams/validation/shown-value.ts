@@ -4,12 +4,12 @@ import { type Json, isJsonObject } from '../../protocol/json.ts';
 const MAX_CHARS = 10_000;
 const SHORTENED_MARK = '… (shortened)';
 
-/** A text of a client as a refusal repeats it. */
+/** Returns a client's text as a refusal repeats it. */
 export function shownText(text: string): string {
   return shorten(text, MAX_CHARS);
 }
 
-/** A value of a client as a refusal repeats it: the beginning of what is too long. */
+/** Returns a client's value as a refusal repeats it: a long one is cut. */
 export function shownValue(value: Json): Json {
   let left = MAX_CHARS;
   const show = (item: Json): Json => {

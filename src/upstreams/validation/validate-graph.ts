@@ -5,11 +5,11 @@ import { type NodeLibrary, type NodeValidation, validateNode } from './validate-
 
 /** The validation of all nodes that the outputs depend on. */
 export type GraphValidation = {
-  /** Of every node that an output depends on, in the order they were visited. */
+  /** The result for every node that an output depends on, in the order of the visits. */
   readonly validations: ReadonlyMap<string, NodeValidation>;
-  /** Output nodes that cannot run. */
+  /** The output nodes that cannot run. */
   readonly failingOutputs: ReadonlySet<string>;
-  /** Nodes on a cycle, in its order; empty when there is none. */
+  /** The nodes on a cycle, in its order; empty when there is no cycle. */
   readonly cycle: readonly string[];
   /**
    * For each failing node, one node with errors that it depends on; `undefined` when only a cycle
@@ -18,7 +18,7 @@ export type GraphValidation = {
   readonly causes: ReadonlyMap<string, string | undefined>;
 };
 
-/** Weight of validating one node, in values. */
+/** The weight of validating one node, in values. */
 const NODE_WEIGHT = 10;
 
 /** Validates each node that the outputs depend on once, its sources first. */
@@ -49,7 +49,7 @@ export function* validateGraph(
   };
 }
 
-/** Failing outputs by the node with errors they depend on. */
+/** Returns the failing outputs by the node with errors on which they depend. */
 export function outputsByFailingNode({
   validations,
   failingOutputs,
@@ -69,8 +69,8 @@ type WalkState = {
 };
 
 /**
- * Depth first with an explicit stack, as graphs may be deeper than the call stack. Returns a cycle
- * that it found.
+ * Walks depth first with an explicit stack, as graphs may be deeper than the call stack. Returns a
+ * cycle if it finds one.
  */
 function* walk(
   start: string,
@@ -120,7 +120,7 @@ function reachableFrom(
   return seen;
 }
 
-/** The nodes it takes values from, the first one last. */
+/** Returns the nodes from which a node takes values, the first one last. */
 function sources({ links }: NodeValidation): string[] {
   return links.map(({ link }) => link[0]).toReversed();
 }

@@ -5,8 +5,8 @@ import type { NodeErrorEntry } from '../../protocol/v1.ts';
 import { shownValue } from './shown-value.ts';
 
 /**
- * A wrapped list that has the shape of a link becomes one once it is unwrapped: execution sees no
- * difference.
+ * True for a list in the form of a link. A wrapped list of that form becomes a link when it is
+ * unwrapped: execution sees no difference.
  */
 export function isLinkShaped(value: Json): boolean {
   if (!Array.isArray(value) || value.length !== 2) return false;
@@ -14,7 +14,7 @@ export function isLinkShaped(value: Json): boolean {
   return typeof from === 'string' && typeof slot === 'number';
 }
 
-/** Checks a link against the node and the slot it comes from. */
+/** Checks a link against the node and the slot that it comes from. */
 export function validateLink(
   input: string,
   spec: InputSpec,
@@ -43,7 +43,7 @@ export function validateLink(
     const message = `tuple indices must be integers or slices, not ${pythonType(slot)}`;
     return { thrown: { type: 'TypeError', message } };
   }
-  // Python counts negative slots from the end; the original runs them.
+  // Python counts negative slots from the end, and the original runs such links.
   const received = def.outputs.at(index)?.type;
   if (received === undefined)
     return { thrown: { type: 'IndexError', message: 'tuple index out of range' } };
@@ -65,13 +65,15 @@ function indexOf(slot: Json): number | undefined {
   return typeof slot === 'number' && Number.isInteger(slot) ? slot : undefined;
 }
 
-/** Class name of a node; empty when it has none. */
+/** Returns the class name of a node; empty when it has none. */
 export function classOf(node: JsonObject): string {
   const name = node['class_type'];
   return typeof name === 'string' ? name : '';
 }
 
-/** `*` fits everything; a comma list fits when one of its types does. */
+/**
+ * True when a type fits. `*` fits everything; a list with commas fits when one of its types does.
+ */
 function isCompatible(received: string, wanted: string | readonly string[]): boolean {
   if (typeof wanted !== 'string') return false;
   if (received === wanted || received === '*' || wanted === '*') return true;
@@ -89,12 +91,12 @@ export type InputValidation =
   | { readonly value: Json }
   | { readonly thrown: { readonly type: string; readonly message: string } };
 
-/** `[type, options]`, always with options: v1 shows `{}` where a node declared none. */
+/** Returns `[type, options]`, always with options: v1 shows `{}` where a node declared none. */
 export function inputConfig([type, options = {}]: InputSpec): Json {
   return [type as Json, options];
 }
 
-/** One error as v1 lists it. */
+/** Returns one error as v1 lists it. */
 export function errorEntry(
   type: string,
   message: string,

@@ -20,7 +20,7 @@ import {
  */
 export type NodeValidation = {
   readonly errors: NodeErrorEntry[];
-  /** Literals as coerced, by input. */
+  /** The coerced literals, by input. */
   readonly coerced: { readonly [input: string]: Json };
   /** The valid links of the node: the source of each, and the input it belongs to. */
   readonly links: readonly {
@@ -31,24 +31,26 @@ export type NodeValidation = {
   readonly thrown?: { readonly type: string; readonly message: string };
 };
 
-/** v1 prints longer option lists as a count. */
+/** v1 prints a count in place of a longer list of options. */
 const MAX_LISTED_OPTIONS = 20;
 
-/** The classes there are, and what is known of the files that a graph names. */
+/** The existing classes, and the known facts about the files that a graph names. */
 export type NodeLibrary = {
   readonly nodes: ReadonlyMap<string, NodeDef>;
-  /** By node. */
+  /** The unknown files by node. */
   readonly unknownFiles?: ReadonlyMap<string, readonly UnknownFile[]>;
 };
 
-/** A name in a file input for which there is no file. */
+/** A name in a file input without a file. */
 export type UnknownFile = {
   readonly nodeId: string;
   readonly input: string;
   readonly value: string;
 };
 
-/** Checks the inputs of one node, its linked nodes aside, in the order they are declared. */
+/**
+ * Checks the inputs of one node in the order of their declaration. Linked nodes are not checked.
+ */
 export function validateNode(id: string, graph: RawGraph, library: NodeLibrary): NodeValidation {
   const node = graph[id] as JsonObject;
   const { nodes, unknownFiles } = library;
@@ -94,7 +96,10 @@ export function validateNode(id: string, graph: RawGraph, library: NodeLibrary):
 
 type Thrown = NonNullable<NodeValidation['thrown']>;
 
-/** v1 asks whether a name is in the inputs: a list or a text has none, `null` cannot be asked. */
+/**
+ * Reads the inputs. v1 tests if a name is in the inputs: a list or a text has none, and on `null`
+ * the test fails.
+ */
 function readInputs(
   inputs: Json | undefined,
 ): { readonly inputs: JsonObject } | { readonly thrown: Thrown } {
@@ -105,7 +110,10 @@ function readInputs(
   return { thrown: { type: inputs === undefined ? 'KeyError' : 'TypeError', message } };
 }
 
-/** v1 looks for the files of a loader whatever it is given: what is no text ends the validation. */
+/**
+ * Returns the error of a file input that is not a text. v1 searches for a loader's file whatever
+ * the value is, so such a value ends the validation.
+ */
 function fileFault(def: NodeDef, inputs: JsonObject): Thrown | undefined {
   for (const input of def.fileInputs ?? []) {
     if (!Object.hasOwn(inputs, input)) continue;
@@ -118,7 +126,7 @@ function fileFault(def: NodeDef, inputs: JsonObject): Thrown | undefined {
   return undefined;
 }
 
-/** v1's error for a loader whose file is missing. */
+/** Returns v1's error for a loader whose file is missing. */
 function missingFile({ input, value }: UnknownFile): NodeErrorEntry {
   const details = `${input} - Invalid image file: ${shownText(value)}`;
   return errorEntry('custom_validation_failed', CUSTOM_FAILED, details, { input_name: input });
@@ -156,7 +164,7 @@ function validateLiteral(
       ),
     };
   }
-  // The option list of a file input is not checked; the existence of the file is.
+  // For a file input the existence of the file is checked, not the option list.
   if (def.fileInputs?.includes(input)) return { value: coerced.value };
   const error =
     limitError(input, spec, coerced.value) ?? listError(input, type, options, coerced.value);
@@ -186,7 +194,7 @@ function limitError(input: string, spec: InputSpec, value: Json): NodeErrorEntry
   );
 }
 
-/** Only legacy lists are checked: the original leaves the newer `COMBO` to the node. */
+/** Checks legacy lists only: the original leaves the newer `COMBO` to the node. */
 function listError(
   input: string,
   type: InputSpec[0],
@@ -207,7 +215,7 @@ function listError(
   );
 }
 
-/** v1 puts every value in quotes. */
+/** Puts a value in quotes, as v1 does with every value. */
 function quoteText(value: Json): string {
   return `'${pythonStr(value)}'`;
 }

@@ -16,7 +16,10 @@ import { shownText, shownValue } from './shown-value.ts';
 import type { NodeLibrary, NodeValidation, UnknownFile } from './validate-node.ts';
 import { type GraphValidation, outputsByFailingNode, validateGraph } from './validate-graph.ts';
 
-/** A valid workflow with coerced literals, the same object where all are as they were sent; and its output nodes. */
+/**
+ * A valid workflow with coerced literals, and its output nodes. The workflow is the same object if
+ * no literal was changed.
+ */
 export type ValidWorkflow = { readonly workflow: Graph; readonly outputs: readonly string[] };
 
 type Nodes = NodeLibrary['nodes'];
@@ -27,8 +30,8 @@ type ValidationOptions = {
 };
 
 /**
- * v1's validation as the v2 service applies it: all outputs or none. A refusal carries v1's own
- * `error` and `node_errors` in its details, so that the v1 side can repeat v1's answer exactly.
+ * Validates as v1 does, but all outputs or none, as the v2 service does. The details of a refusal
+ * have v1's own `error` and `node_errors`, so that the v1 side can repeat v1's answer exactly.
  */
 export function* validateSteps(
   workflow: Graph,
@@ -53,7 +56,7 @@ function byNode(files: readonly UnknownFile[]): ReadonlyMap<string, readonly Unk
   return grouped;
 }
 
-/** The output nodes, or what is wrong with the workflow as a whole: v1 stops at the first such fault. */
+/** Returns the output nodes, or the first fault of the workflow as a whole, at which v1 stops. */
 export function findOutputs(workflow: Graph, nodes: Nodes): Result<readonly string[]> {
   if (isUiFormat(workflow)) return refuseFormat();
   const invalidNode = findInvalidNode(workflow, nodes);
@@ -73,7 +76,7 @@ function* refuseOutputs(workflow: Graph, validation: GraphValidation): Steps<Res
     const className = workflow[id]?.class_type ?? '';
     return [id, { errors, dependent_outputs: outputs, class_type: className }];
   });
-  // Built without assignment: a node may be called `__proto__`.
+  // Built without assignment, since a node may be called `__proto__`.
   const nodeErrors: NodeErrors = Object.fromEntries(byNode);
   const outputErrors = byNode
     .filter(([id]) => validation.failingOutputs.has(id))
@@ -91,15 +94,15 @@ function* refuseOutputs(workflow: Graph, validation: GraphValidation): Steps<Res
 
 type ValidLink = NodeValidation['links'][number];
 
-/** The first link that leads to each node. */
+/** Returns the first link that leads to each node. */
 function firstLinks({ validations: verdicts }: GraphValidation): ReadonlyMap<string, ValidLink> {
   const links = [...verdicts.values()].flatMap((nodeValidation) => nodeValidation.links);
   return new Map(links.toReversed().map((link) => [link.link[0], link]));
 }
 
 /**
- * An exception at an output node is its own error; elsewhere it is reported for the first link that
- * leads to the node.
+ * Returns the errors. An exception at an output node is its own error. Elsewhere it is reported for
+ * the first link that leads to the node.
  */
 function errorsOf(
   id: string,
@@ -178,7 +181,7 @@ function findInvalidNode(workflow: Graph, nodes: Nodes): InvalidNode | undefined
   return undefined;
 }
 
-/** The editor's own format: lists of nodes and links instead of one node per id. */
+/** True for the editor's own format: lists of nodes and links instead of one node for each id. */
 function isUiFormat(workflow: Graph): boolean {
   return Array.isArray(workflow['nodes']) || Array.isArray(workflow['links']);
 }
@@ -189,7 +192,10 @@ function refuseFormat(): Result<never> {
   return refuseWhole('invalid_prompt', message, '', {}, 'workflow_format_ui');
 }
 
-/** v1 names such a node in `error` alone; the contract lists it under `node_errors`. */
+/**
+ * Refuses a prompt for one node. v1 names such a node only in `error`; the contract lists it under
+ * `node_errors`.
+ */
 function refuseNode({ id, message, contractError }: InvalidNode): Result<never> {
   const error = { type: 'invalid_prompt', message, details: `Node ID '#${id}'`, extra_info: {} };
   const details = {
