@@ -9,25 +9,25 @@ export type SessionAnswer = {
   readonly version: string;
   readonly upstream: string;
   readonly upstream_kind: 'embedded' | 'remote';
-  /** True when the server asks every caller for its token. */
+  /** True when the server requires its token from every caller. */
   readonly needs_token: boolean;
   readonly is_operator: boolean;
   /** Why the caller is not the operator; `null` for the operator. */
   readonly operator_reason: string | null;
-  /** The base address that clients are pointed at. */
+  /** The base address to which clients are pointed. */
   readonly address: string;
 };
 
 /** One prompt in `GET /holdover/api/job-list`. */
 export type JobSummary = {
-  /** Tells prompts apart, also those that share an id; opaque. */
+  /** Tells prompts apart, also those with the same id. Opaque. */
   readonly key: string;
   readonly id: string;
   readonly job_id: string | null;
-  /** Name of the workflow, else made of its saver's prefix and the number of its nodes. */
+  /** The name of the workflow, else the prefix of its output files and the number of its nodes. */
   readonly name: string;
   readonly client_id: string | null;
-  /** The API it was submitted through. */
+  /** The API through which it was submitted. */
   readonly api: 'v1' | 'v2';
   readonly status: ListedStatus;
   readonly created_at_ms: number;
@@ -37,16 +37,16 @@ export type JobSummary = {
   readonly outputs_count: number;
   readonly preview: FileRef | null;
   readonly error: string | null;
-  /** Place in the queue, from 1; `null` once it runs. */
+  /** The place in the queue, from 1; `null` when it is not waiting. */
   readonly position: number | null;
 };
 
 /** `GET /holdover/api/job-list` */
 export type JobListAnswer = {
   readonly jobs: readonly JobSummary[];
-  /** Pass it as `cursor` for the jobs that follow; `null` at the end. */
+  /** Send it as `cursor` to get the jobs that follow; `null` at the end. */
   readonly next_cursor: string | null;
-  /** All prompts of the caller by state, whatever the filter. */
+  /** The number of the caller's prompts in each state, whatever the filter. */
   readonly counts: Readonly<Record<ListedStatus, number>>;
 };
 
@@ -57,7 +57,7 @@ export type NodeStateWord =
   | 'running'
   | 'done'
   | 'failed'
-  /** It ran when the job was cancelled. */
+  /** The node was running when the job was cancelled. */
   | 'stopped';
 
 export type JobNode = {
@@ -65,9 +65,9 @@ export type JobNode = {
   readonly class_type: string;
   readonly title: string;
   readonly state: NodeStateWord;
-  /** How long it ran, or has run so far, in milliseconds; `null`: not known. */
+  /** How long the node ran, or has run so far, in milliseconds; `null`: not known. */
   readonly ran_ms: number | null;
-  /** Its inputs that are no links; long ones are cut. */
+  /** The inputs of the node that are not links. Long values are cut. */
   readonly values: readonly { readonly input: string; readonly text: string }[];
   readonly links: readonly {
     readonly input: string;
@@ -84,17 +84,17 @@ export type JobFile = FileRef & { readonly node: string; readonly list: string }
 /** `GET /holdover/api/job?id=` */
 export type JobAnswer = {
   readonly job: JobSummary;
-  /** Why it has not started; `null`: it has, or its end was requested. */
+  /** Why the job has not started; `null`: it has, or its end was requested. */
   readonly pending: {
     readonly reason: PendingReason;
     readonly text: string;
-    /** The part of `/readyz` that reports it as well. */
+    /** The part of `/readyz` that reports the reason as well. */
     readonly readyz_part: 'queue' | 'upstream' | null;
   } | null;
   readonly nodes: readonly JobNode[];
   readonly inputs: readonly JobInput[];
   readonly outputs: readonly JobFile[];
-  /** Texts that nodes show, by node. */
+  /** The texts that nodes show, by node. */
   readonly texts: readonly { readonly node: string; readonly text: string }[];
   readonly messages: readonly {
     readonly type: string;
@@ -108,9 +108,9 @@ export type JobAnswer = {
     readonly message: string;
     readonly traceback: string;
   } | null;
-  /** The workflow in API format, as text: its numbers may not fit a double. */
+  /** The workflow in API format, as text, since its numbers may not fit a double. */
   readonly graph_json: string;
-  /** The workflow of the front end, where it was sent; as text. */
+  /** The workflow of the front end as text, if it was sent. */
   readonly workflow_json: string | null;
 };
 
@@ -119,7 +119,7 @@ export type CodeAnswer = {
   readonly language: 'curl' | 'python' | 'typescript';
   readonly file: string;
   readonly code: string;
-  /** Files the code expects beside it. */
+  /** The files that the code expects beside it. */
   readonly files: readonly string[];
 };
 
@@ -130,17 +130,20 @@ export type TrafficEntry = {
   readonly revision: number;
   readonly kind: 'call' | 'frame' | 'v2_call' | 'v2_event';
   readonly at_ms: number;
-  /** From its start to its end; `null`: it has not ended, or has no length. */
+  /** The time from start to end; `null`: it has not ended, or has no duration. */
   readonly ms: number | null;
   readonly prompt_id: string | null;
   readonly job_id: string | null;
-  /** The call or event that this one follows from. */
+  /** The call or event that caused this one. */
   readonly cause_id: number | null;
-  /** True for traffic of another user; only the operator gets it. */
+  /** True for traffic of another user, which only the operator gets. */
   readonly is_other_user: boolean;
-  /** `POST`; of a v2 call, of the request it stands for. */
+  /** For example `POST`. For a v2 call, the method of the request that it stands for. */
   readonly method?: string;
-  /** Path and query without credentials; of a v2 call its pattern, `/api/v2/jobs/{id}`. */
+  /**
+   * The path and query without credentials. For a v2 call, the pattern, for example
+   * `/api/v2/jobs/{id}`.
+   */
   readonly target?: string;
   readonly api?: 'v1' | 'v2' | 'other';
   readonly status?: number;
@@ -149,42 +152,42 @@ export type TrafficEntry = {
   /** The calling program, as it names itself. */
   readonly agent?: string;
   readonly client_id?: string;
-  /** Rows of docs/differences.md that concern this call or frame. */
+  /** The rows of docs/differences.md that concern this call or frame. */
   readonly differences?: readonly string[];
   readonly direction?: 'in' | 'out';
   /** The socket of a frame. */
   readonly sid?: string;
-  /** `executing`, `status` …; of an event its name. */
+  /** For example `executing` or `status`. For an event, its name. */
   readonly type?: string;
-  /** The beginning of a frame or an event in words. */
+  /** The beginning of a frame or an event, as readable text. */
   readonly text?: string;
   readonly bytes?: number;
-  /** Media type of the picture in a frame, an event or an answer. */
+  /** The media type of the picture in a frame, an event or an answer. */
   readonly picture?: string;
 };
 
 /** `GET /holdover/api/traffic?after=&scope=` */
 export type TrafficAnswer = {
-  /** This process; with several servers each has entries of its own. */
+  /** The id of this process. With several servers each has entries of its own. */
   readonly server: string;
-  /** The number of servers that share the ledger, this one included. */
+  /** The number of servers that share the ledger, including this one. */
   readonly servers: number;
-  /** Pass `server.revision` as `after` for what changes from here on. */
+  /** Send `server.revision` as `after` to get the changes after this answer. */
   readonly revision: number;
   readonly entries: readonly TrafficEntry[];
-  /** Entries that were removed because the memory for them is full. */
+  /** The number of entries that were removed because their memory was full. */
   readonly dropped: number;
   readonly memory_bytes: number;
-  /** The oldest entry that is still there; everything older is gone. */
+  /** The oldest entry that still exists; all older ones were removed. */
   readonly oldest_id: number;
 };
 
 export type TrafficBody = {
   readonly content_type: string;
   readonly bytes: number;
-  /** `null`: it is no text. */
+  /** `null`: the body is not text. */
   readonly text: string | null;
-  /** True when only its beginning was recorded. */
+  /** True when only the beginning of the body was recorded. */
   readonly is_cut: boolean;
   readonly note: string | null;
 };
@@ -207,38 +210,38 @@ export type DifferenceRow = {
   readonly why: string;
 };
 
-/** One measurement of the server; `null`: not measured, or nothing to measure. */
+/** One measurement of the server. `null`: not measured, or there is nothing to measure. */
 export type FigureSample = {
   readonly at_ms: number;
   readonly queued: number;
   readonly running: number;
   readonly outbox: number;
   readonly sockets: number;
-  /** Prompts that ended since the sample before, in a minute. */
+  /** The number of prompts that ended since the previous sample, per minute. */
   readonly ended_per_minute: number | null;
   readonly requests_per_second: number | null;
   readonly latency_p50_ms: number | null;
   readonly latency_p95_ms: number | null;
   readonly memory_bytes: number;
   readonly upstream_streams: number;
-  /** Bytes of stored files; measured once a minute. */
+  /** The bytes of stored files, measured once a minute. */
   readonly disk_bytes: number;
 };
 
-/** A server over the same ledger, as it measures itself. */
+/** A server over the same ledger, with its own measurements. */
 export type OtherServer = {
   readonly server: string;
-  /** Name of its machine or container. */
+  /** The name of its machine or container. */
   readonly host: string;
   readonly version: string;
   readonly started_at_ms: number;
-  /** Measurements that were read, oldest first; at most an hour. */
+  /** The measurements that were read, oldest first, of at most an hour. */
   readonly samples: readonly FigureSample[];
 };
 
 /** `GET /holdover/api/server`; for the operator only. */
 export type ServerAnswer = {
-  /** This process, as in `/holdover/api/traffic`. */
+  /** The id of this process, as in `/holdover/api/traffic`. */
   readonly server: string;
   readonly host: string;
   readonly version: string;
@@ -247,18 +250,21 @@ export type ServerAnswer = {
   readonly upstream_kind: 'embedded' | 'remote';
   readonly health: { readonly is_good: boolean; readonly reason: string | null };
   readonly started_at_ms: number;
-  /** Servers that share the ledger, this one included. */
+  /** The number of servers that share the ledger, including this one. */
   readonly servers: number;
-  /** The others, as far as their figures are known; `samples` and `limits` are of this one. */
+  /** The other servers whose figures are known. `samples` and `limits` are of this server. */
   readonly others: readonly OtherServer[];
-  /** Processes that run jobs, where they share a queue; `null`: this process runs them, or a service does. */
+  /**
+   * The number of processes that run jobs, where they share a queue. `null`: this process or a
+   * service runs them.
+   */
   readonly workers: number | null;
   readonly sample_interval_ms: number;
-  /** The last hour, oldest first. */
+  /** The samples of the last hour, oldest first. */
   readonly samples: readonly FigureSample[];
   readonly limits: readonly {
     readonly name: string;
-    /** The flag that sets it; empty: the machine does. */
+    /** The flag that sets the limit; empty: the machine does. */
     readonly flag: string;
     readonly used: number;
     readonly limit: number;

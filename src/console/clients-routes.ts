@@ -16,12 +16,12 @@ type ClientsServices = {
   readonly addresses: Pick<PublicAddresses, 'of'>;
 };
 
-/** Prompts whose rows are read to find those of a client. */
+/** The number of prompts whose rows are read to find those of a client. */
 const MAX_READ = 400;
-/** Workflows that the code of a client runs. */
+/** The maximum number of workflows in the code of a client. */
 const MAX_WORKFLOWS = 5;
 
-/** Leaving v1: the clients that still call it, and the v2 code of what each did. */
+/** The routes for leaving v1: the clients that still call it, and the v2 code for what each did. */
 export function clientsHandlers(services: ClientsServices): ConsoleHandlers {
   return {
     async 'GET clients'({ caller, access, query }): Promise<ClientsAnswer> {
@@ -54,7 +54,9 @@ export function clientsHandlers(services: ClientsServices): ConsoleHandlers {
   };
 }
 
-/** The latest prompts of a client, one for each workflow, in the order they were submitted. */
+/**
+ * Returns the latest prompts of a client, one for each workflow, in the order of their submission.
+ */
 async function promptsOf(
   prompts: ClientsServices['prompts'],
   user: string,

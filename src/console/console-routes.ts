@@ -14,7 +14,7 @@ import { readLanguage, writeCode } from './job-code.ts';
 import { findPrompt, jobAnswer } from './job-detail.ts';
 import { type JobListQuery, createJobList } from './job-list.ts';
 
-/** A call of `/holdover/api`, its caller known. */
+/** A call of `/holdover/api` with its caller. */
 export type ConsoleRequest = {
   readonly ctx: Koa.Context;
   readonly caller: Caller;
@@ -22,7 +22,7 @@ export type ConsoleRequest = {
   readonly query: URLSearchParams;
 };
 
-/** Answers one path; `undefined`: it has answered by itself. */
+/** Answers one path. `undefined`: it has written the answer itself. */
 type ConsoleHandler = (request: ConsoleRequest) => Promise<object | undefined> | object;
 
 /** Paths below `/holdover/api/`, with their method. */
@@ -36,7 +36,7 @@ export type ConsoleServices = {
   readonly addresses: Pick<PublicAddresses, 'of'>;
   readonly prompts: PromptStore;
   readonly livePrompts: LivePrompts;
-  /** The port without a record of its calls. */
+  /** The port, without a record of its calls. */
   readonly jobs: Pick<JobApi, 'get' | 'asset'>;
   readonly jobQueueReason: () => Promise<JobQueueReason>;
   readonly now: () => number;
@@ -45,10 +45,13 @@ export type ConsoleServices = {
 };
 
 const PREFIX = '/holdover/api/';
-/** The report of a caller's own clients, for programs. */
+/** The report about a caller's own clients, for programs. */
 const REPORT_PATH = '/holdover/report.json';
 
-/** Paths of the API. None is a path of v1 with `/holdover` in front, which a public prefix may be. */
+/**
+ * The paths of the API. None of them is `/holdover` and a path of v1, since `/holdover` may be a
+ * public prefix.
+ */
 const PATHS = [
   'session',
   'job-list',
@@ -67,7 +70,10 @@ const PATHS = [
 
 export const CONSOLE_PATHS: readonly string[] = PATHS.map((path) => PREFIX + path);
 
-/** The API of Holdover's own page, `/holdover/api/*`. It changes nothing: the page cancels and submits through v1. */
+/**
+ * The API of Holdover's own page, `/holdover/api/*`. It changes nothing: the page cancels and
+ * submits through v1.
+ */
 export function consoleRoutes(
   services: Pick<ConsoleServices, 'authenticate' | 'checkOperator'>,
   handlers: ConsoleHandlers,
@@ -96,13 +102,13 @@ export function consoleRoutes(
   }
 }
 
-/** Refuses callers who are not the operator. */
+/** Refuses callers that are not the operator. */
 export function requireOperator(access: OperatorAccess): void {
   if (access.isOperator) return;
   throw new V1Error(403, plainError('operator_only', `Only for the operator. ${access.reason}`));
 }
 
-/** Open to every caller: the server in short, and the caller's own jobs. */
+/** The routes for every caller: short facts about the server, and the caller's own jobs. */
 export function jobHandlers(services: ConsoleServices): ConsoleHandlers {
   const { prompts, livePrompts, addresses, facts, whenCurrent } = services;
   const list = createJobList({ prompts, livePrompts });

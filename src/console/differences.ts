@@ -13,13 +13,13 @@ import {
 type Call = Pick<TrafficEntry, 'method' | 'target' | 'status'>;
 type Frame = Pick<TrafficEntry, 'type' | 'text' | 'bytes'>;
 
-/** The rows of docs/differences.md that can be seen in a v1 call. */
+/** Returns the rows of docs/differences.md that are visible in a v1 call. */
 export function differencesOf(
   { target = '', status = 0, method = '' }: Call,
   facts: Pick<CallFacts, 'headers' | 'isRemote' | 'body'>,
 ): readonly DifferenceName[] {
   const [address = '', query = ''] = target.split('?', 2);
-  // At `/` there is a front end in v1.
+  // In v1 there is a front end at `/`.
   if (address !== '/' && apiOf(address) !== 'v1') return [];
   const isHosted = address.startsWith('/api/') && facts.headers['x-api-key'] !== undefined;
   const path = address.replace(/^\/api(?=\/)/, '');
@@ -29,7 +29,7 @@ export function differencesOf(
   return namesWhere((rule) => rule.call?.(call) === true);
 }
 
-/** The rows that can be seen in a frame that was sent to a v1 client. */
+/** Returns the rows that are visible in a frame that was sent to a v1 client. */
 export function frameDifferences(
   { type = '', text = '', bytes = 0 }: Frame,
   { isRemote }: Pick<FrameFacts, 'isRemote'>,
@@ -45,13 +45,14 @@ function namesWhere(applies: (rule: Rule) => boolean): readonly DifferenceName[]
 
 let rows: ReadonlyMap<string, DifferenceRow> | undefined;
 
-/** The rows of these names, in the words of docs/differences.md. */
+/** Returns the rows with these names, in the words of docs/differences.md. */
 export function differenceRows(names: readonly string[]): readonly DifferenceRow[] {
   rows ??= readRows();
   return names.flatMap((name) => rows?.get(name) ?? []);
 }
 
-/** Names of all rows of docs/differences.md.
+/**
+ * Returns the names of all rows of docs/differences.md.
  * @internal
  */
 export function documentedRows(): readonly string[] {

@@ -14,17 +14,17 @@ type FigureSources = {
   readonly onSample: (sample: FigureSample) => Promise<void>;
 };
 
-/** When this process began, in milliseconds since 1970. */
+/** The time when this process began, in milliseconds since 1970. */
 export const STARTED_AT_MS = Date.now() - process.uptime() * 1000;
 export const SAMPLE_INTERVAL_MS = 10_000;
-/** An hour. */
+/** The samples of one hour. */
 export const MAX_SAMPLES = 360;
-/** The sum over all files is not for free. */
+/** The interval for the disk: to sum all files takes time. */
 const DISK_EVERY_MS = 60_000;
 
 export type Figures = ReturnType<typeof createFigures>;
 
-/** Measures the server every ten seconds, and remembers an hour. */
+/** Measures the server every ten seconds, and keeps the samples of an hour. */
 export function createFigures(sources: FigureSources) {
   const samples: FigureSample[] = [];
   let last: { readonly atMs: number; readonly totals: MetricTotals } | undefined;
@@ -62,7 +62,7 @@ export function createFigures(sources: FigureSources) {
   };
 }
 
-/** The ledger, or the Redis that all servers share, is unavailable: figures have a gap. */
+/** The ledger, or the Redis that all servers share, is unavailable: the figures then have a gap. */
 function ignoreError(): void {}
 
 const NO_RATES = {
@@ -89,8 +89,8 @@ function ratesBetween(from: Measured, to: Measured) {
 }
 
 /**
- * The time within which this share of the requests was answered, from cumulative buckets; between two
- * bounds requests count as evenly distributed. `null`: there were none.
+ * Returns the time within which this share of the requests was answered, from cumulative buckets.
+ * Between two bounds, requests count as evenly distributed. `null`: there were no requests.
  * @internal
  */
 export function quantileMs(

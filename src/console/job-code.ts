@@ -18,10 +18,10 @@ type CodeServices = { readonly jobs: Pick<JobApi, 'get' | 'asset'> };
 
 type CodeRequest = {
   readonly caller: Caller;
-  /** In the order they were submitted. */
+  /** The rows in the order of their submission. */
   readonly rows: readonly PromptRow[];
   readonly language: Language;
-  /** Where the code finds v2. */
+  /** The address of v2 in the code. */
   readonly baseUrl: string;
 };
 
@@ -29,7 +29,10 @@ export function readLanguage(text: string | null): Language | undefined {
   return LANGUAGES.find((language) => language === text);
 }
 
-/** The v2 code that uploads the inputs of these prompts, runs them and downloads what they made. */
+/**
+ * Returns the v2 code that uploads the inputs of these prompts, runs them and downloads their
+ * outputs.
+ */
 export async function writeCode(services: CodeServices, request: CodeRequest): Promise<CodeAnswer> {
   const { caller, language, baseUrl } = request;
   const session = withoutSecrets(await sessionOf(services, request), [caller.credential ?? '']);
@@ -42,7 +45,7 @@ export async function writeCode(services: CodeServices, request: CodeRequest): P
   };
 }
 
-/** The session of a client that submitted these prompts and fetched all their outputs. */
+/** Returns the session of a client that submitted these prompts and fetched all their outputs. */
 async function sessionOf({ jobs }: CodeServices, { caller, rows }: CodeRequest): Promise<Session> {
   const events: SessionEvent[] = [];
   const ended = new Map<string, SessionJob>();

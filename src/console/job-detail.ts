@@ -21,7 +21,7 @@ type JobDetailServices = {
   readonly livePrompts: Pick<LivePrompts, 'find'>;
 };
 
-/** A prompt that was found: its row, and what is live of it. */
+/** A prompt that was found: its row, and its live prompt if it has not ended. */
 export type FoundPrompt = { readonly row: PromptRow; readonly live: LivePrompt | undefined };
 
 /** Finds a prompt of this user by its id, or by the id of its job. */
@@ -38,12 +38,12 @@ export async function findPrompt(
 }
 
 type LiveAnswer = {
-  /** Its running nodes have run up to then. */
+  /** The time until which its running nodes have run. */
   readonly nowMs: number;
   readonly pendingReason: PendingReason | null;
 };
 
-/** Everything about one prompt. */
+/** Returns everything about one prompt. */
 export function jobAnswer(
   { row, live }: FoundPrompt,
   { nowMs, pendingReason }: LiveAnswer,

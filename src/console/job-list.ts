@@ -9,11 +9,11 @@ import { createSummaries, endedStatus, liveSummary } from './job-summary.ts';
 export type JobListQuery = {
   readonly limit: number;
   readonly cursor: string | undefined;
-  /** Empty: all. */
+  /** Empty: all statuses. */
   readonly statuses: readonly ListedStatus[];
   readonly clientId: string | undefined;
   readonly api: 'v1' | 'v2' | undefined;
-  /** Part of a name, an id, a client id or an error, in any case. */
+  /** A part of a name, an id, a client id or an error, in any case. */
   readonly text: string;
 };
 
@@ -22,13 +22,16 @@ type JobListServices = {
   readonly livePrompts: Pick<LivePrompts, 'list'>;
 };
 
-/** Ended prompts that one call reads at most; a filter that finds less answers a cursor early. */
+/**
+ * The maximum number of ended prompts that one call reads. If a filter matches few of them, the
+ * answer has fewer prompts and a cursor.
+ */
 const MAX_READ = 400;
 const ROWS_PER_TURN = 20;
 
 /**
- * Lists the prompts of a user: first those that run, then those that wait in their order, then those
- * that have ended, the latest first.
+ * Lists the prompts of a user: the running ones, then the waiting ones in their order, then the
+ * ended ones, the latest first.
  */
 export function createJobList({ prompts, livePrompts }: JobListServices) {
   const summaries = createSummaries(prompts);
@@ -83,13 +86,19 @@ function answer(
   return { jobs, next_cursor, counts };
 }
 
-/** Names the last ended prompt that was looked at, by its end too: it may be deleted meanwhile. */
+/**
+ * Makes a cursor that names the last ended prompt that was read, and its end, since the prompt may
+ * be deleted meanwhile.
+ */
 function cursorBefore(ended: readonly PromptOutline[], at: number): string {
   const last = ended[at - 1];
   return last === undefined ? 'ended' : `ended ${last.endedAtMs ?? 0} ${last.key}`;
 }
 
-/** Prompts end while pages are read: a page may repeat one, and a reader goes by `key`. */
+/**
+ * Returns where a page begins. Prompts end while pages are read: a page may repeat one, and readers
+ * compare `key`.
+ */
 function positionAfter(
   cursor: string | undefined,
   live: readonly LiveEntry[],

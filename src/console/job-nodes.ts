@@ -6,9 +6,9 @@ import type { Graph, GraphNode } from '../protocol/v2.ts';
 import { readNodeTimes } from '../prompts/node-times.ts';
 import type { JobNode, NodeStateWord } from './api-types.ts';
 
-/** State and time of the nodes of a prompt. */
+/** The state and time of the nodes of a prompt. */
 type NodeRuns = {
-  /** Of a node that nothing names. */
+  /** The state of a node that no event names. */
   readonly otherwise: NodeStateWord;
   readonly states: ReadonlyMap<string, NodeStateWord>;
   readonly ranMs: ReadonlyMap<string, number>;
@@ -30,7 +30,7 @@ export function nodesOf(graph: Graph, { otherwise, states, ranMs }: NodeRuns): r
   }));
 }
 
-/** The nodes of a prompt that runs or waits, from the events of its job. */
+/** Returns the nodes of a live prompt, from the events of its job. */
 export function liveRuns({ nodeRuns }: LivePrompt, nowMs: number): NodeRuns {
   const runs = [...(nodeRuns ?? [])];
   return {
@@ -44,7 +44,10 @@ export function liveRuns({ nodeRuns }: LivePrompt, nowMs: number): NodeRuns {
   };
 }
 
-/** The nodes of an ended prompt, from its history entry and the times that were stored with it. */
+/**
+ * Returns the nodes of an ended prompt, from its history entry and the times that are stored with
+ * it.
+ */
 export function endedRuns(
   { nodeTimesJson }: Pick<PromptRow, 'nodeTimesJson'>,
   entry: HistoryEntry | null,
@@ -90,7 +93,7 @@ function linksOf({ inputs }: GraphNode, graph: Graph): JobNode['links'] {
   );
 }
 
-/** Texts of one input beyond this are cut. */
+/** Longer texts of an input are cut. */
 const MAX_VALUE_CHARS = 300;
 
 function valuesOf({ inputs }: GraphNode, graph: Graph): JobNode['values'] {

@@ -12,7 +12,7 @@ import type { JobSummary } from './api-types.ts';
 import { nodeCount } from './node-count.ts';
 import { atMost } from '../lib/lru-size.ts';
 
-/** The facts of an ended prompt that stay the same; reading them parses its history entry. */
+/** The facts about an ended prompt that never change. To read them, its history entry is parsed. */
 export type StoredFacts = Pick<
   JobSummary,
   'job_id' | 'name' | 'client_id' | 'api' | 'node_count' | 'outputs_count' | 'preview' | 'error'
@@ -20,10 +20,10 @@ export type StoredFacts = Pick<
 
 const MAX_CACHED = 5000;
 const RELEASE_AFTER_IDLE_MS = 5 * 60_000;
-/** An entry beyond this is not parsed for a list. */
+/** A larger entry is not parsed for a list. */
 const MAX_PARSED_BYTES = 1024 * 1024;
 
-/** Summaries of ended prompts, cached while lists are asked for. */
+/** Makes summaries of ended prompts, and caches them while lists are requested. */
 export function createSummaries(prompts: Pick<PromptStore, 'get'>) {
   const cache = new LRUCache<string, StoredFacts>(atMost(MAX_CACHED));
   let release: NodeJS.Timeout | undefined;
@@ -39,7 +39,7 @@ export function createSummaries(prompts: Pick<PromptStore, 'get'>) {
   }
 
   return {
-    /** `undefined`: it was deleted meanwhile. */
+    /** `undefined`: the prompt was deleted meanwhile. */
     async ended(outline: PromptOutline): Promise<JobSummary | undefined> {
       releaseLater();
       const facts = cache.get(outline.key) ?? (await read(outline));
@@ -68,7 +68,7 @@ function endedSummary(row: EndedRow, facts: StoredFacts): JobSummary {
   };
 }
 
-/** The summary of an ended prompt whose row has been read. */
+/** Returns the summary of an ended prompt whose row has been read. */
 export function summaryOfRow(row: PromptRow): JobSummary {
   return endedSummary(row, factsOf(row, 0));
 }
@@ -128,7 +128,7 @@ function fileRefOf({ filename, subfolder, type }: JsonObject): FileRef {
   };
 }
 
-/** A live prompt; `position`: its place among those that wait. */
+/** Returns the summary of a live prompt. `position`: its place among those that wait. */
 export function liveSummary(prompt: LivePrompt, position: number | null): JobSummary {
   const { key, promptId, jobId, clientId, createdAtMs, startedAtMs } = prompt;
   return {
@@ -149,7 +149,10 @@ export function liveSummary(prompt: LivePrompt, position: number | null): JobSum
   };
 }
 
-/** Reading a graph loads it: thousands may wait, so a large unloaded one is shown without its name. */
+/**
+ * Returns the facts about a graph. To read an unloaded graph loads it, and thousands may wait, so a
+ * large one is shown without its name.
+ */
 function liveGraphFacts({ lazy, promptId }: LivePrompt): Pick<JobSummary, 'name' | 'node_count'> {
   const { graph, extraData } = lazy;
   const isLarge = (graph.json?.length ?? 0) + (extraData.json?.length ?? 0) > MAX_PARSED_BYTES;
@@ -170,7 +173,10 @@ function graphFacts(
   return { name: workflowName(extraData) ?? graphName(nodes) ?? promptId, node_count: count };
 }
 
-/** The name a front end gave the workflow. Front ends and their extensions use several members. */
+/**
+ * Returns the name that a front end gave the workflow. Front ends and their extensions use several
+ * members.
+ */
 function workflowName(extraData: Json): string | undefined {
   const workflow = member(member(extraData, 'extra_pnginfo'), 'workflow');
   const extra = member(workflow, 'extra');
@@ -185,7 +191,7 @@ function workflowName(extraData: Json): string | undefined {
   return names.find((name): name is string => typeof name === 'string' && name.trim() !== '');
 }
 
-/** The prefix that a saver writes its files with, and the number of nodes. */
+/** Returns the prefix of the output files and the number of nodes. */
 function graphName(nodes: readonly Graph[string][]): string | undefined {
   if (nodes.length === 0) return undefined;
   const prefixes = nodes.map((node) => node.inputs?.['filename_prefix']);

@@ -15,7 +15,7 @@ type LimitSources = {
   readonly diskBytes: () => Promise<number>;
 };
 
-/** Everything that is limited, and how much of it is used. */
+/** Returns everything that is limited, and how much of it is used. */
 export async function limitsOf({
   config,
   figures,
@@ -53,7 +53,7 @@ function inBytes(name: string, flag: string, [used = 0, limit]: UsedOfLimit): Li
   return { name, flag, used, limit, unit: 'bytes' };
 }
 
-/** The disk that holds the data folder, as far as this process may fill it. */
+/** Returns the usage of the disk with the data folder, as far as this process may fill it. */
 async function diskOf(dataDir: string): Promise<readonly Limit[]> {
   try {
     const { blocks, bfree, bavail, bsize } = await statfs(dataDir);
@@ -64,7 +64,7 @@ async function diskOf(dataDir: string): Promise<readonly Limit[]> {
   }
 }
 
-/** A container may have less than the machine. */
+/** Returns the memory limit. A container may have less than the machine. */
 function memoryLimit(): number {
   const constrained = process.constrainedMemory();
   return constrained > 0 ? Math.min(constrained, totalmem()) : totalmem();

@@ -25,16 +25,19 @@ type ServerServices = {
   readonly facts: Pick<SessionAnswer, 'version' | 'upstream' | 'upstream_kind'>;
   readonly jobs: Pick<JobApi, 'health' | 'list'>;
   readonly assets: Pick<AssetStore, 'totalBytes'>;
-  /** The discovered capabilities of the service that runs the jobs; absent where this server runs them. */
+  /**
+   * Returns the discovered capabilities of the service that runs the jobs. Absent where this server
+   * runs them.
+   */
   readonly discovered: (() => DiscoveredUpstream) | undefined;
-  /** Id of this process. */
+  /** The id of this process. */
   readonly server: string;
   readonly countServers: () => Promise<number>;
   readonly otherServers: () => readonly OtherServer[];
   readonly countWorkers: () => Promise<number | undefined>;
 };
 
-/** Health, figures, limits and warnings, for the operator. */
+/** The routes for the operator: health, figures, limits and warnings. */
 export function serverHandlers(services: ServerServices): ConsoleHandlers {
   return {
     async 'GET server'({ access, caller }): Promise<ServerAnswer> {
@@ -80,7 +83,10 @@ export function serverHandlers(services: ServerServices): ConsoleHandlers {
   };
 }
 
-/** A list is needed only after an accident; the operator should know before. */
+/**
+ * Finds out if the service has a job list. A list is needed only after an accident, and the
+ * operator should know before.
+ */
 async function discoverJobList(
   { discovered, jobs }: ServerServices,
   caller: Caller,

@@ -4,7 +4,7 @@ import type { Limit } from './server-limits.ts';
 
 export type Warning = ServerAnswer['warnings'][number];
 
-/** Discovered capabilities of the service that runs the jobs. */
+/** The discovered capabilities of the service that runs the jobs. */
 export type DiscoveredUpstream = {
   readonly listing: 'unknown' | 'yes' | 'no';
   readonly ignoresCancel: boolean;
@@ -22,7 +22,7 @@ export type WarningSources = {
   readonly discovered: DiscoveredUpstream | undefined;
 };
 
-/** Warnings that want the action of an operator, the most urgent first. */
+/** Returns the warnings that require action by an operator, the most urgent first. */
 export function warningsOf(sources: WarningSources): readonly Warning[] {
   return [
     ...healthWarnings(sources),
@@ -51,11 +51,11 @@ function healthWarnings({
   ];
 }
 
-/** A limit that is this full is worth a warning. */
+/** A limit that is used to this share leads to a warning. */
 const NEARLY = 0.85;
 
 function limitWarning({ name, flag, used, limit }: Limit): readonly Warning[] {
-  // All streams may well be in use: other jobs are polled.
+  // All streams may be in use: other jobs are polled.
   if (used < limit * NEARLY || flag === '--upstream-streams' || limit === 0) return [];
   const text = `${name}: ${Math.round((used / limit) * 100)} % of the limit are used.`;
   const action = flag === '' ? 'Make room on the machine.' : `Raise ${flag}, or make room.`;

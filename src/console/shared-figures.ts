@@ -5,28 +5,28 @@ import type { RedisConnections } from '../redis/redis.ts';
 
 type SharedFiguresOptions = {
   readonly links: Pick<RedisConnections, 'commands' | 'prefix'> | undefined;
-  /** Unique id of this process. */
+  /** The unique id of this process. */
   readonly server: string;
   readonly version: string;
 };
 
-/** Each server stores this of itself. */
+/** The facts that each server stores about itself. */
 type StoredFigures = Omit<OtherServer, 'samples'> & { readonly sample: FigureSample };
 
 type Known = {
   readonly figures: OtherServer;
-  /** When its latest measurement was first read, by our clock. */
+  /** The time when its latest measurement was first read, by the clock of this process. */
   readonly heardAtMs: number;
 };
 
-/** A server that measured nothing for this long is gone, or cannot reach Redis. */
+/** A server without a measurement for this long has stopped, or cannot reach Redis. */
 const SILENT_MS = 35_000;
 const MAX_SERVERS = 50;
 
 /**
- * The figures of all servers over one Redis: each stores its latest measurement, reads those of the
- * others and remembers an hour of them. Behind a balancer with sticky sessions a page reaches one
- * server only. Without a Redis there are no others.
+ * Shares figures between all servers over one Redis. Each stores its latest measurement, reads
+ * those of the others and keeps an hour of them: behind a load balancer with sticky sessions, a
+ * page reaches one server only. Without Redis there are no other servers.
  */
 export function createSharedFigures({ links, ...own }: SharedFiguresOptions) {
   const key = `${links?.prefix ?? ''}figures`;
@@ -54,7 +54,7 @@ export function createSharedFigures({ links, ...own }: SharedFiguresOptions) {
     if (silent.length > 0) await links.commands.hdel(key, ...silent);
   }
 
-  /** Returns the servers that are silent: by our clock, whatever theirs say. */
+  /** Keeps the new samples. Returns the servers that are silent, by the clock of this process. */
   function remember(all: Readonly<Record<string, string>>, nowMs: number): readonly string[] {
     const found = Object.values(all)
       .map((text) => JSON.parse(text) as StoredFigures)

@@ -24,14 +24,17 @@ import { frameEntry } from './traffic/frames.ts';
 import { type RecordedEntry, createTrafficStore } from './traffic-store.ts';
 import { answerBody, eventEntry, requestBody, statusOfAnswer } from './traffic/v2-calls.ts';
 
-/** Records the calls and frames of v1 clients, and the v2 calls and events they became, while a reader is there. */
+/**
+ * Records the calls and frames of v1 clients, and the v2 calls and events behind them, while a
+ * reader exists.
+ */
 export type TrafficRecorder = ReturnType<typeof createTrafficRecorder>;
 
 type RecorderOptions = {
   readonly now: () => number;
   readonly secrets: Pick<SecretRedactor, 'add' | 'redact'>;
   readonly promptIdOf: FindPromptId;
-  /** Another service runs the jobs. */
+  /** True when another service runs the jobs. */
   readonly isRemote: boolean;
 };
 
@@ -41,15 +44,15 @@ export function createTrafficRecorder({ now, secrets, promptIdOf, isRemote }: Re
   const store = createTrafficStore({ now });
   const callOfRequest = new WeakMap<IncomingMessage, RecordedEntry>();
   const callOfCaller = new WeakMap<Caller, RecordedEntry>();
-  /** Callers of Holdover's own page, which are not recorded. */
+  /** The callers of Holdover's own page, which are not recorded. */
   const ownCallers = new WeakSet<Caller>();
   const links = createTrafficLinks(promptIdOf);
-  /** For each prompt the call that submitted it, and the latest v2 call or event about it. */
+  /** For each prompt: the call that submitted it, and the latest v2 call or event about it. */
   const submissions = new LRUCache<string, number>(atMost(MAX_PROMPTS));
   const lastV2 = new LRUCache<string, number>(atMost(MAX_PROMPTS));
   const showText = createShowText(secrets);
 
-  /** A call has come; its user is not known yet. */
+  /** Records a call that has arrived. Its user is not known yet. */
   function beginCall(request: IncomingMessage, response: ServerResponse): void {
     if (isOfPage(request)) return;
     const { method = '', url = '' } = request;
@@ -178,7 +181,7 @@ export function createTrafficRecorder({ now, secrets, promptIdOf, isRemote }: Re
     if (method === 'get') rememberLastV2(caller.user, promptId, recorded);
   }
 
-  /** `stream`: the call that asked for the events. */
+  /** Records an event. `stream`: the call that requested the events. */
   function recordEvent(stream: RecordedEntry, event: JobEvent): void {
     const { user = '', entry } = stream;
     if (!store.isWanted(user)) return;
@@ -213,7 +216,7 @@ export function createTrafficRecorder({ now, secrets, promptIdOf, isRemote }: Re
     store,
     isRecording: store.isRecording,
     beginCall,
-    /** The caller of a call is known; v2 calls in the name of this very object belong to it. */
+    /** Sets the caller of a call. v2 calls with this same caller object belong to the call. */
     identify(this: void, request: IncomingMessage, caller: Caller): void {
       if (!store.isRecording()) return;
       const recorded = callOfRequest.get(request);
@@ -222,14 +225,14 @@ export function createTrafficRecorder({ now, secrets, promptIdOf, isRemote }: Re
       if (!store.isWanted(caller.user)) return store.remove(recorded);
       callOfCaller.set(caller, recorded);
     },
-    /** Calls in the name of this very object are about this prompt. */
+    /** Notes that calls with this same caller object are about this prompt. */
     submission(this: void, caller: Caller, promptId: string): void {
       const recorded = callOfCaller.get(caller);
       if (recorded === undefined) return;
       store.update(recorded, { prompt_id: promptId });
       linkSubmission(caller, promptId, recorded);
     },
-    /** A call was answered: its prompts and its user are known. */
+    /** Records the end of a call. Its prompts and its user are known now. */
     answered(this: void, call: AnsweredHttpCall, request: IncomingMessage): void {
       const recorded = callOfRequest.get(request);
       if (recorded === undefined) return;
@@ -237,7 +240,7 @@ export function createTrafficRecorder({ now, secrets, promptIdOf, isRemote }: Re
       const [promptId] = call.promptIds;
       if (promptId !== undefined) store.update(recorded, { prompt_id: promptId });
     },
-    /** A socket was opened, or refused with this status. */
+    /** Records a socket that was opened, or refused with this status. */
     upgraded(this: void, status: number, request: IncomingMessage, user: string | undefined): void {
       if (!store.isRecording() || isOfPage(request) || !store.isWanted(user)) return;
       const target = withoutCredentials(request.url ?? '');
@@ -258,12 +261,12 @@ export function createTrafficRecorder({ now, secrets, promptIdOf, isRemote }: Re
         },
       });
     },
-    /** For the sockets; those of Holdover's own page are not recorded. */
+    /** Observes frames. Sockets of Holdover's own page are not recorded. */
     frames: {
       isOn: store.isRecording,
       record: (frame: SocketFrame) => frame.watches !== true && recordFrame(frame),
     } satisfies FrameObserver,
-    /** The same port; its calls and the events of its streams are recorded. */
+    /** Returns the same port, whose calls and events are recorded. */
     wrap: (jobs: JobApi): JobApi =>
       interceptCalls(jobs, (...called) => {
         const [, call, args] = called;

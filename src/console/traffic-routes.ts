@@ -13,21 +13,21 @@ import type { RecordedEntry, TrafficScope, TrafficStore } from './traffic-store.
 type TrafficServices = {
   readonly store: TrafficStore;
   readonly secrets: Pick<SecretRedactor, 'redact' | 'redactedJson'>;
-  /** The number of servers that share the ledger; each records its own traffic. */
+  /** Counts the servers that share the ledger. Each records its own traffic. */
   readonly countServers: () => Promise<number>;
   readonly baseOf: (request: ConsoleRequest) => string;
   readonly facts: Pick<SessionAnswer, 'version' | 'upstream' | 'upstream_kind'>;
 };
 
-/** Members of entries that have no text of a client or a service. */
+/** The members of entries that hold no text of a client or a service. */
 const OWN_WORDS: ReadonlySet<string> = new Set(['api', 'direction', 'kind', 'picture', 'server']);
 
-/** The inspector: callers see their own traffic; `scope=all` is for the operator. */
+/** The routes of the inspector. Callers see their own traffic; `scope=all` is for the operator. */
 export function trafficHandlers(services: TrafficServices): ConsoleHandlers {
   const { store, secrets, countServers, baseOf } = services;
   const showText = createShowText(secrets);
 
-  /** The last of the filters: no secret that is known by now leaves. */
+  /** Sends an answer through the last filter: no secret that is known by now is sent. */
   function send({ ctx }: ConsoleRequest, body: object): undefined {
     ctx.status = 200;
     ctx.set('Content-Type', 'application/json; charset=utf-8');
@@ -67,7 +67,7 @@ export function trafficHandlers(services: TrafficServices): ConsoleHandlers {
         throw new V1Error(404, plainError('not_found', 'There is no picture.'));
       }
       request.ctx.status = 200;
-      // The page knows its type; no other reader shall show it.
+      // The page knows the type of the bytes; no other program must show them.
       request.ctx.set('Content-Type', 'application/octet-stream');
       request.ctx.body = picture;
       return undefined;
@@ -85,7 +85,7 @@ export function trafficHandlers(services: TrafficServices): ConsoleHandlers {
   };
 }
 
-/** Other calls are served between two entries. */
+/** Writes the archive. Other calls are served between two entries. */
 async function* harText(
   entries: readonly RecordedEntry[],
   { secrets, facts, base, showText }: HarServices,
@@ -114,14 +114,17 @@ function readerOf({ query }: ConsoleRequest): string {
   return (query.get('reader') ?? '').slice(0, 64);
 }
 
-/** Behind a balancer a call may reach a server that has other entries with the same ids. */
+/**
+ * Refuses a call for another server: behind a load balancer it may reach a server that has other
+ * entries with the same ids.
+ */
 function requireServer({ query }: ConsoleRequest, server: string): void {
   const wanted = query.get('server') ?? server;
   if (wanted === server) return;
   throw new V1Error(404, plainError('other_server', 'Another server has this entry: ask again.'));
 }
 
-/** `after` names a revision of each server that was asked: `a1b2.17,c3d4.5`. */
+/** Reads `after`, which names a revision of each server that was asked: `a1b2.17,c3d4.5`. */
 function afterOf({ query }: ConsoleRequest, server: string): number {
   const known = (query.get('after') ?? '').split(',').find((one) => one.startsWith(`${server}.`));
   return Number(known?.slice(server.length + 1) ?? 0) || 0;

@@ -2,10 +2,10 @@ import { randomBytes } from 'node:crypto';
 import type { CapturedBody } from './traffic/captured-body.ts';
 import type { TrafficEntry } from './api-types.ts';
 
-/** An entry, its user, and what its detail shows. */
+/** An entry, its user, and the content of its detail. */
 export type RecordedEntry = {
   entry: Omit<TrafficEntry, 'is_other_user'>;
-  /** `undefined`: the caller is not known; only the operator sees the call. */
+  /** `undefined`: the caller is not known, so only the operator sees the call. */
   user: string | undefined;
   requestHeaders?: readonly (readonly [string, string])[];
   responseHeaders?: readonly (readonly [string, string])[];
@@ -13,13 +13,16 @@ export type RecordedEntry = {
   response?: CapturedBody;
   requestType?: string;
   responseType?: string;
-  /** Of a frame: the byte of its body at which its picture or text starts. */
+  /** For a frame: the byte of its body at which its picture or text starts. */
   contentStart?: number;
 };
 
 type NewEntry = Pick<TrafficEntry, 'kind'> & Partial<RecordedEntry['entry']>;
 
-/** A reader that writes them all down slowly must not hold the memory of those that are gone. */
+/**
+ * Drops the bodies of a removed entry: a reader that writes a long list slowly must not keep their
+ * memory.
+ */
 function dropBodies(recorded: RecordedEntry): void {
   delete recorded.request;
   delete recorded.response;
@@ -27,27 +30,29 @@ function dropBodies(recorded: RecordedEntry): void {
 
 const MAX_ENTRIES = 4000;
 const MAX_BYTES = 32 * 1024 * 1024;
-/** Bytes of memory of an entry without its bodies. */
+/** The assumed size of an entry without its bodies. */
 const ENTRY_BYTES = 1200;
-/** A reader that asks no more for so long has gone. */
+/** A reader that does not ask again within this time has left. */
 const LEASE_MS = 90_000;
 const ALL_USERS = '*';
-/** Further readers of a user share the place of one. */
+/** The maximum number of readers of a user; further ones share the last place. */
 const MAX_READERS = 20;
 const MAX_ANSWERED = 1000;
 
-/** Readers ask for their own traffic, or as the operator for that of all. */
+/** The traffic that a reader sees: its own or, for the operator, that of all users. */
 export type TrafficScope = { readonly user: string; readonly isAll: boolean };
 
-/** A tab with an inspector: a user may have several. */
+/** A browser tab with an inspector. A user may have several. */
 type Reader = TrafficScope & { readonly reader?: string };
 
 export type TrafficStore = ReturnType<typeof createTrafficStore>;
 
-/** Entries in memory while a reader is there; the oldest go when there are too many. */
+/**
+ * Keeps entries in memory while a reader exists. When there are too many, the oldest are removed.
+ */
 export function createTrafficStore({ now }: { readonly now: () => number }) {
   const entries = new Map<number, RecordedEntry>();
-  /** For each user the end of each reader's time. */
+  /** For each user, the time at which each reader's lease ends. */
   const leases = new Map<string, Map<string, number>>();
   const server = randomBytes(6).toString('hex');
   let lastId = 0;
@@ -98,12 +103,12 @@ export function createTrafficStore({ now }: { readonly now: () => number }) {
   }
 
   return {
-    /** True while a reader is there. Asked for every call and frame. */
+    /** True while a reader exists. Called for every call and frame. */
     isRecording: (): boolean => timer !== undefined,
     /** True when a reader may see traffic of this user. */
     isWanted: (user: string | undefined): boolean =>
       leases.has(ALL_USERS) || (user !== undefined && leases.has(user)),
-    /** A reader is there: records from now on. */
+    /** Records from now on, for this reader. */
     hold({ user, isAll, reader = '' }: Reader): void {
       const name = isAll ? ALL_USERS : user;
       const readers = leases.get(name) ?? new Map<string, number>();
@@ -112,7 +117,7 @@ export function createTrafficStore({ now }: { readonly now: () => number }) {
       readers.set(isKnown ? reader : '', now() + LEASE_MS);
       timer ??= setTimeout(expireLeases, LEASE_MS / 2).unref();
     },
-    /** The reader has gone. */
+    /** Ends the lease of a reader that has left. */
     release({ user, isAll, reader = '' }: Reader): void {
       leases.get(isAll ? ALL_USERS : user)?.delete(reader);
       expireLeases();
@@ -126,7 +131,7 @@ export function createTrafficStore({ now }: { readonly now: () => number }) {
       measure(stored);
       return stored;
     },
-    /** Changes an entry; one that was removed stays removed. */
+    /** Changes an entry. A removed entry stays removed. */
     update(recorded: RecordedEntry, change: Partial<RecordedEntry['entry']>): void {
       recorded.entry = { ...recorded.entry, ...change, revision: ++revision };
       if (entries.has(recorded.entry.id)) measure(recorded);
@@ -137,10 +142,12 @@ export function createTrafficStore({ now }: { readonly now: () => number }) {
       const found = entries.get(id);
       return found && (isAll || found.user === user) ? found : undefined;
     },
-    /** All entries that the reader may see, oldest first. */
+    /** Returns all entries that the reader may see, oldest first. */
     list: ({ user, isAll }: TrafficScope): readonly RecordedEntry[] =>
       [...entries.values()].filter((recorded) => isAll || recorded.user === user),
-    /** Entries that changed after this revision, oldest first; the newest when there are many. */
+    /**
+     * Returns the entries that changed after this revision, oldest first. Of many, only the newest.
+     */
     changedAfter(after: number, { user, isAll }: TrafficScope) {
       const changed = [...entries.values()].filter(
         (recorded) => recorded.entry.revision > after && (isAll || recorded.user === user),

@@ -1,6 +1,6 @@
-/** A call of a client that was answered. */
+/** A client's call that was answered. */
 export type AnsweredHttpCall = {
   readonly user: string | undefined;
-  /** The prompts the call is about, by the ids clients know. */
+  /** The prompts that the call is about, by the ids that clients know. */
   readonly promptIds: readonly string[];
 };

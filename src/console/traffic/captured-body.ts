@@ -1,13 +1,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-/** The beginning of a body, and how long all of it is. */
+/** The beginning of a body, and the length of the whole. */
 export type CapturedBody = {
   readonly pieces: Buffer[];
   capturedBytes: number;
   totalBytes: number;
 };
 
-/** Bytes of a body that are recorded. */
+/** The number of bytes of a body that are recorded. */
 export const MAX_BODY_BYTES = 128 * 1024;
 
 function emptyBody(): CapturedBody {
@@ -28,7 +28,7 @@ export function bytesOf({ pieces }: CapturedBody): Buffer {
   return Buffer.concat(pieces);
 }
 
-/** The beginning of a body as text. */
+/** Returns the beginning of a body as text. */
 export function textIn(body: CapturedBody | undefined): string {
   return body === undefined ? '' : bytesOf(body).toString('utf8');
 }
@@ -37,7 +37,7 @@ function addPiece(body: CapturedBody, piece: Buffer): void {
   body.totalBytes += piece.length;
   const room = MAX_BODY_BYTES - body.capturedBytes;
   if (room <= 0) return;
-  // A copy: a slice would hold the whole of a large piece.
+  // Copied, since a slice would keep the whole of a large chunk in memory.
   const kept = piece.length <= room ? piece : Buffer.from(piece.subarray(0, room));
   body.pieces.push(kept);
   body.capturedBytes += kept.length;
@@ -50,7 +50,10 @@ function toBuffer(chunk: unknown, encoding: unknown): Buffer | undefined {
   return Buffer.from(chunk, typeof encoding === 'string' ? (encoding as BufferEncoding) : 'utf8');
 }
 
-/** Records the body of a request as the parser delivers it, without reading it: nothing else changes. */
+/**
+ * Records the body of a request when the parser delivers it. The body is not read here, so nothing
+ * else changes.
+ */
 export function captureRequest(request: IncomingMessage): CapturedBody {
   const body = emptyBody();
   const push = request.push.bind(request);
@@ -62,7 +65,7 @@ export function captureRequest(request: IncomingMessage): CapturedBody {
   return body;
 }
 
-/** Records the body of an answer as it is written. */
+/** Records the body of an answer when it is written. */
 export function captureResponse(response: ServerResponse): CapturedBody {
   const body = emptyBody();
   for (const name of ['write', 'end'] as const) {

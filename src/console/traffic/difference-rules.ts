@@ -1,17 +1,17 @@
 import type { IncomingHttpHeaders } from 'node:http';
 
-/** The facts of an answered v1 call. */
+/** The facts about an answered v1 call. */
 export type CallFacts = {
   readonly method: string;
-  /** Without the prefix `/api`. */
+  /** The path without the prefix `/api`. */
   readonly path: string;
   readonly query: string;
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
-  /** In the form of the hosted service. */
+  /** True when the call has the form of the hosted service. */
   readonly isHosted: boolean;
   readonly isRemote: boolean;
-  /** The beginning of the request's body. */
+  /** Returns the beginning of the request's body. */
   readonly body: () => string;
 };
 
@@ -27,7 +27,7 @@ export type Rule = {
   readonly frame?: (facts: FrameFacts) => boolean;
 };
 
-/** Rules for calls and frames of one kind only. */
+/** Limits rules to calls and frames of one kind. */
 function onlyWhere<Rules extends { readonly [row: string]: Rule }>(
   fits: (facts: { readonly isRemote: boolean; readonly isHosted?: boolean }) => boolean,
   rules: Rules,
@@ -42,7 +42,10 @@ function onlyWhere<Rules extends { readonly [row: string]: Rule }>(
   return Object.fromEntries(limited) as { readonly [Row in keyof Rules]: Rule };
 }
 
-/** One call or frame does not show it: it takes several, or the files and pictures of a run. */
+/**
+ * A difference that no single call or frame shows: it takes several, or the files and pictures of a
+ * run.
+ */
 const NOT_SHOWN: Rule = {};
 
 const isPrompt = ({ method, path }: CallFacts): boolean => method === 'POST' && path === '/prompt';
@@ -59,12 +62,12 @@ const isRefused = (facts: CallFacts): boolean => isPrompt(facts) && facts.status
 const hasOrder = ({ body }: CallFacts): boolean => /"(front|number)"/.test(body());
 const isPreview = ({ type }: FrameFacts): boolean => type.startsWith('preview');
 const isStep = ({ type }: FrameFacts): boolean => type === 'progress' || type === 'progress_state';
-/** From so many begun nodes on, not each `progress_state` is sent. */
+/** From this many begun nodes on, some `progress_state` messages are not sent. */
 const MANY_NODES = 100;
-/** Texts of longer frames are cut. */
+/** The texts of longer frames are cut. */
 const LONG_FRAME_BYTES = 900_000;
 
-/** Every row of docs/differences.md, and the calls and frames in which it can be seen. */
+/** Every row of docs/differences.md, and the calls and frames in which it is visible. */
 export const DIFFERENCE_RULES = {
   'no-client-id': { call: (facts) => isAccepted(facts) && !facts.body().includes('"client_id"') },
   'shared-ids': { call: ({ path }) => path === '/ws' },
@@ -158,7 +161,7 @@ export const DIFFERENCE_RULES = {
   userdata: { call: isUserdata },
   'plain-folders': { call: ({ path }) => path.startsWith('/internal/files') },
   'system-stats': { call: ({ path }) => path === '/system_stats' },
-  // On every answer: naming it at each would hide the others.
+  // Every answer has it: to name it each time would hide the other rows.
   headers: NOT_SHOWN,
   'deprecation-headers': NOT_SHOWN,
   brownout: { call: ({ status }) => status === 503 },
@@ -223,7 +226,7 @@ export const DIFFERENCE_RULES = {
     'hosted-ids': { call: (facts) => isPrompt(facts) && /"prompt_id"/.test(facts.body()) },
     'hosted-runs': NOT_SHOWN,
   }),
-  // Those below compare the published documents, not a server, with Holdover.
+  // The rows below compare Holdover with the published documents, not with a server.
   'contract-graphs': NOT_SHOWN,
   'contract-content-type': NOT_SHOWN,
   'contract-event-stream': NOT_SHOWN,

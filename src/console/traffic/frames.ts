@@ -10,7 +10,7 @@ import { pictureIn } from './recorded-call.ts';
 
 type RecordedFrame = {
   readonly type: string;
-  /** The members that tell frames of one type apart; of any length. */
+  /** The members that tell frames of one type apart. The text may be long. */
   readonly text: string;
   readonly bytes: number;
   readonly picture?: string;
@@ -18,11 +18,11 @@ type RecordedFrame = {
   /** The whole frame. */
   readonly body: CapturedBody;
   readonly bodyType: string;
-  /** Byte of the body at which its picture or text starts. */
+  /** The byte of the body at which its picture or text starts. */
   readonly contentStart: number;
 };
 
-/** A frame in words; of one with a picture, where the picture is. */
+/** Returns a frame as readable text and, if it has a picture, the place of the picture. */
 export function frameEntry({
   payload,
   totalBytes,
@@ -81,7 +81,9 @@ function frameText(data: JsonObject): string {
   return parts.filter((part) => part !== '').join(' · ');
 }
 
-/** Clients send any JSON, also objects whose `toString` is no function. */
+/**
+ * Returns a value as text. Clients send any JSON, even objects whose `toString` is not a function.
+ */
 function wordOf(value: Json | undefined): string {
   return typeof value === 'string' ? value : stringifyJson(value ?? null);
 }

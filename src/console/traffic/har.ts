@@ -7,15 +7,15 @@ import type { ShowText } from './shown-text.ts';
 
 type HarOptions = {
   readonly showText: ShowText;
-  /** Writes an entry without the secrets that are known by now. */
+  /** Writes an entry as JSON, without the secrets that are known by now. */
   readonly toJson: (entry: object) => string;
-  /** Base address of the server. */
+  /** The base address of the server. */
   readonly base: string;
-  /** Base address of the service that runs the jobs; the server itself when it does. */
+  /** The base address of the service that runs the jobs; of the server itself if it runs them. */
   readonly upstreamBase: string;
 };
 
-/** All entries with those that belong to a call: events of a stream, frames of a socket. */
+/** All entries, with those that belong to a call: events of a stream, frames of a socket. */
 type Recording = {
   readonly calls: readonly RecordedEntry[];
   readonly framesOf: (call: RecordedEntry) => readonly RecordedEntry[];
@@ -23,9 +23,9 @@ type Recording = {
 };
 
 /**
- * The recorded traffic as an HTTP archive (HAR 1.2), in pieces: a call after the other is written. The
- * frames of a socket are in `_webSocketMessages`, as Chromium writes them; the v2 calls follow the v1
- * calls that they were made for, the events of a stream are its body.
+ * Writes the recorded traffic as an HTTP archive (HAR 1.2), one call at a time. The frames of a
+ * socket are in `_webSocketMessages`, as Chromium writes them. The v2 calls follow the v1 calls
+ * that they were made for. The events of a stream are the body of its call.
  */
 export function* harPieces(
   entries: readonly RecordedEntry[],
@@ -73,7 +73,7 @@ function grouped<K>(
   return groups;
 }
 
-/** The last call that opened a socket of this id before the frame. */
+/** Returns the last call that opened a socket of this id before the frame. */
 function socketOf(
   { user, entry }: RecordedEntry,
   sockets: readonly RecordedEntry[],
@@ -88,7 +88,7 @@ function socketName({ user, entry }: RecordedEntry): string {
   return `${user} ${entry.sid}`;
 }
 
-/** A call that opened a socket before the recording began, or named no id. */
+/** Returns a call for a socket that was opened before the recording began, or without an id. */
 function openedBefore({ user, entry }: RecordedEntry): RecordedEntry {
   const { at_ms: atMs, sid = '' } = entry;
   return {
@@ -151,7 +151,10 @@ function harEntry(recorded: RecordedEntry, recording: Recording, options: HarOpt
   };
 }
 
-/** Of a v2 call the address of its job is known, of other calls the pattern. */
+/**
+ * Returns the address of a call. For a v2 call the address of its job is known, for other calls the
+ * pattern.
+ */
 function addressOf({ entry }: RecordedEntry, { base, upstreamBase }: HarOptions): URL {
   const { kind, target = '', job_id: jobId } = entry;
   const isJob = kind === 'v2_call' && target.startsWith('/api/v2/jobs/');
@@ -191,7 +194,7 @@ function cutOf({ is_cut: isCutOff }: TrafficBody): { readonly comment?: string }
   return isCutOff ? { comment: 'Only the beginning of the body was recorded.' } : {};
 }
 
-/** An event as a stream has it. */
+/** Returns an event as a stream sends it. */
 function eventText(event: RecordedEntry, showText: ShowText): string {
   const { entry, responseType } = event;
   const shown = shownBody(event, 'response', showText);
@@ -199,7 +202,7 @@ function eventText(event: RecordedEntry, showText: ShowText): string {
   return `event: ${entry.type}\ndata: ${data}\n\n`;
 }
 
-/** One frame as Chromium exports it: binary ones whole, as Base64. */
+/** Returns one frame as Chromium exports it. Binary frames are complete, as Base64. */
 function webSocketMessage(frame: RecordedEntry, showText: ShowText): object {
   const { entry, requestType, responseType } = frame;
   const base = {
@@ -212,7 +215,10 @@ function webSocketMessage(frame: RecordedEntry, showText: ShowText): object {
   return { ...base, opcode: 2, data: binaryData(frame.request ?? frame.response, shown, showText) };
 }
 
-/** A binary frame with a key in it is left out: its length would no longer be right. */
+/**
+ * Returns the data of a binary frame. One with a key in it is left out, since its length would not
+ * be right.
+ */
 function binaryData(
   body: CapturedBody | undefined,
   shown: TrafficBody | null,
@@ -225,7 +231,10 @@ function binaryData(
   return isClean && hasNoKey(bytes, showText) ? bytes.toString('base64') : '';
 }
 
-/** The picture in an entry; `undefined` when only its beginning is there, or a key is in its bytes. */
+/**
+ * Returns the picture in an entry. `undefined`: only its beginning was recorded, or its bytes
+ * contain a key.
+ */
 export function pictureIn(recorded: RecordedEntry, showText: ShowText): Buffer | undefined {
   const { contentStart = 0 } = recorded;
   const body = recorded.response ?? recorded.request;
@@ -234,7 +243,7 @@ export function pictureIn(recorded: RecordedEntry, showText: ShowText): Buffer |
   return hasNoKey(bytes, showText) ? bytes.subarray(contentStart) : undefined;
 }
 
-/** Pictures carry texts: the graph that they were made by. */
+/** True when no text in a picture has a key. Pictures carry the graph that made them. */
 function hasNoKey(bytes: Buffer, showText: ShowText): boolean {
   const text = bytes.toString('latin1');
   return showText(text) === text;

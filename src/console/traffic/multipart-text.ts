@@ -2,7 +2,10 @@ import { type CapturedBody, bytesOf, isCut } from './captured-body.ts';
 import { jsonWithoutCredentials } from './shown-json.ts';
 import { REMOVED, type ShowText, isSecretName } from './shown-text.ts';
 
-/** A form in words: each part with its headers, its text without credentials, or the number of its bytes. */
+/**
+ * Returns a form as readable text: each part with its headers, and its text without credentials or
+ * its number of bytes.
+ */
 export function multipartText(body: CapturedBody, contentType: string, showText: ShowText): string {
   const boundary = /boundary="?([^";]+)"?/i.exec(contentType)?.[1];
   if (boundary === undefined) return `(${body.totalBytes} bytes)`;
@@ -17,7 +20,7 @@ const MAX_TEXT_CHARS = 2000;
 
 type PartOptions = {
   readonly showText: ShowText;
-  /** Only its beginning was recorded: half of a key is not recognized. */
+  /** True when only the beginning was recorded. Half of a key is not recognized. */
   readonly isCut: boolean;
 };
 
@@ -38,7 +41,7 @@ function bodyText(head: string, body: string, { showText, isCut }: PartOptions):
   return showText(jsonWithoutCredentials(text) ?? text).slice(0, MAX_TEXT_CHARS);
 }
 
-/** `name*=utf-8''api%5Fkey` is a name too. */
+/** Decodes a name such as `name*=utf-8''api%5Fkey`. */
 function decoded(name: string): string {
   try {
     return decodeURIComponent(name.replace(/^[\w-]*'[\w-]*'/, ''));

@@ -4,7 +4,7 @@ import { readTarget } from '../../protocol/request-target.ts';
 import { isRouterPath } from '../../protocol/router.ts';
 import { isV2Path } from '../../protocol/v2-paths.ts';
 
-/** The page's own calls, but for those of its sample, which calls as a client does. */
+/** True for the page's own calls, except those of its sample, which calls as a client does. */
 export function isOfPage({ headers, url = '' }: IncomingMessage): boolean {
   if (headers['holdover-page'] === 'sample') return false;
   const isWatcher = headers.upgrade !== undefined && /[?&]watch=1(&|$)/.test(url);
@@ -12,7 +12,7 @@ export function isOfPage({ headers, url = '' }: IncomingMessage): boolean {
   return /^\/holdover(\/|\?|$)/.test(url);
 }
 
-/** The API of a call; `other`: the model router, the page and the probes. */
+/** Returns the API of a call. `other`: the model router, the page and the probes. */
 export function apiOf(url: string): 'v1' | 'v2' | 'other' {
   const { path } = readTarget(url);
   if (isV2Path(path)) return 'v2';
@@ -20,11 +20,11 @@ export function apiOf(url: string): 'v1' | 'v2' | 'other' {
   return isOther ? 'other' : 'v1';
 }
 
-/** The type of a picture that may be shown. */
+/** Returns the type of a picture that may be shown. */
 export function pictureIn(contentType: string): { readonly picture?: string } {
   const [type = ''] = contentType.split(';', 1);
   return SHOWN_PICTURES.has(type) ? { picture: type } : {};
 }
 
-/** Formats that are safe to show: a picture that is a document could run scripts. */
+/** The formats that are safe to show. A picture that is a document could run scripts. */
 const SHOWN_PICTURES = new Set(['image/png', 'image/jpeg', 'image/webp', 'image/gif']);

@@ -7,7 +7,10 @@ import { multipartText } from './multipart-text.ts';
 import { jsonWithoutCredentials } from './shown-json.ts';
 import { REMOVED, type ShowText, isSecretName } from './shown-text.ts';
 
-/** A body of an entry without credentials, as the inspector shows it; `null`: there is none. */
+/**
+ * Returns a body of an entry without credentials, as the inspector shows it; `null`: there is no
+ * body.
+ */
 export function shownBody(
   recorded: RecordedEntry,
   side: 'request' | 'response',
@@ -43,18 +46,18 @@ function shownText(text: string, contentType: string, showText: ShowText): strin
   return showText(jsonWithoutCredentials(text) ?? text);
 }
 
-/** `a=1&b=2` */
+/** Matches a form such as `a=1&b=2`. */
 const FORM = /^[\w%.+-]+=/;
 const MAX_TAIL_CHARS = 8192;
 
-/** A text that was cut off may end within a key, which is not recognized then. */
+/** Removes the end of a text that was cut: it may be half of a key, which is not recognized. */
 function withoutTail(text: string, body: CapturedBody): string {
   if (!isCut(body)) return text;
   const lastEnd = Math.max(text.lastIndexOf('"'), text.lastIndexOf('\n'), text.lastIndexOf('&'));
   return text.slice(0, Math.max(lastEnd, text.length - MAX_TAIL_CHARS));
 }
 
-/** `/settings/Comfy.ApiKey`: the body is the value alone. */
+/** True for a setting such as `/settings/Comfy.ApiKey`, whose body is the value alone. */
 function namesSecret(target: string): boolean {
   const [path = ''] = target.split('?', 1);
   try {
@@ -77,7 +80,7 @@ function unpacked(body: CapturedBody, encoding: string): Buffer | undefined {
   }
 }
 
-/** A body without a type is text: v1 clients send JSON without one. */
+/** True for text. A body without a type counts as text, since v1 clients send JSON without one. */
 function isText(contentType: string): boolean {
   return contentType === '' || /json|^text\/|xml|urlencoded|event-stream/.test(contentType);
 }

@@ -1,12 +1,13 @@
 import { type Json, isJsonObject, parseJson, stringifyJson } from '../../protocol/json.ts';
 import { REMOVED, isSecretName } from './shown-text.ts';
 
-/** JSON in a text in JSON in a text … */
+/** The maximum depth of JSON that is a text inside JSON. */
 const MAX_LEVELS = 6;
 
 /**
- * JSON without the members that name a credential, at any depth and in texts that are JSON themselves.
- * The text stays as it is where there is none. `undefined`: it is no JSON.
+ * Returns JSON without the members that name a credential, at any depth, also in texts that are
+ * JSON themselves. Without such a member the text stays unchanged. `undefined`: the text is not
+ * JSON.
  */
 export function jsonWithoutCredentials(text: string, level = 0): string | undefined {
   let value: Json;
@@ -17,7 +18,7 @@ export function jsonWithoutCredentials(text: string, level = 0): string | undefi
   }
   const found = { isAny: false };
   const shown = shownValue(value, found, level);
-  // An escaped name hides from those who read the text; so does a member that a later one replaces.
+  // An escaped name is not visible in the text, nor is a member that a later one replaces.
   const isPlain = !found.isAny && !/\\u00/i.test(text);
   return isPlain ? text : stringifyJson(shown);
 }
@@ -46,7 +47,7 @@ function shownString(text: string, found: Found, level: number): string {
   return shown;
 }
 
-/** It says that there is no credential. */
+/** True for a value that says there is no credential. */
 function isHarmless(value: Json): boolean {
   return value === null || value === '' || typeof value === 'boolean';
 }

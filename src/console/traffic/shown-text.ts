@@ -3,10 +3,10 @@ import { isCredentialMember, withoutCredentialsIn } from '../../protocol/url-cre
 
 export const REMOVED = '[removed]';
 
-/** A text without credentials, as the inspector shows it. */
+/** Returns a text without credentials, as the inspector shows it. */
 export type ShowText = (text: string) => string;
 
-/** Removes what looks like a credential, and every key that a caller has shown. */
+/** Removes texts that look like credentials, and every key that a caller has sent. */
 export function createShowText(secrets: Pick<SecretRedactor, 'redact'>): ShowText {
   return (text) =>
     secrets.redact(
@@ -16,7 +16,10 @@ export function createShowText(secrets: Pick<SecretRedactor, 'redact'>): ShowTex
     );
 }
 
-/** A text in one line of the list. Its end is cut off only after credentials were removed: half of a key is not recognized. */
+/**
+ * Returns a text for one line of the list. Its end is cut only after credentials were removed,
+ * since half of a key is not recognized.
+ */
 export function shortText(showText: ShowText, text: string): string {
   return showText(text.slice(0, MAX_SEARCHED_CHARS)).slice(0, MAX_TEXT_CHARS);
 }
@@ -30,28 +33,34 @@ const SECRET_NAME = new RegExp(
   String.raw`^(?:.*(?:${SECRETS})${SECRET_ENDS}|pwd|session[-_]?id)$`,
   'i',
 );
-/** In JSON that cannot be parsed, as the beginning of a long body. A text may be chosen by anyone: this takes linear time. */
+/**
+ * Matches members of JSON that cannot be parsed, such as the beginning of a long body. Any client
+ * may choose the text, so this takes linear time.
+ */
 const MEMBER_IN_TEXT = new RegExp(
   String.raw`((?<!\\)(\\*["'])[\w.-]{0,64}(?:${SECRETS})${SECRET_ENDS}\2\s*:\s*(?:\[\s*)?)(\2)(?:(?!(?<!\\)\2)[^\n])+`,
   'gi',
 );
-/** `token=…`, as in a form or a command line. */
+/** Matches `token=…`, as in a form or a command line. */
 const ASSIGNMENT_IN_TEXT = new RegExp(
   String.raw`(\b[\w.-]{0,64}(?:${SECRETS})${SECRET_ENDS}=)(?!\[)[^\s"'\\&;,<>]+`,
   'gi',
 );
 const SECRET_HEADER = /(^|-)(auth|session|sid|sig|key|assertion|protocol)$/i;
-/** Made up for each handshake. */
+/** A header with a random value for each handshake, which is no secret. */
 const HANDSHAKE_HEADER = 'sec-websocket-key';
 
-/** True when a member of JSON, or a part of a form, of this name holds a credential. The inspector removes more than the log does. */
+/**
+ * True when a member of JSON, or a part of a form, with this name holds a credential. The inspector
+ * removes more than the log.
+ */
 export function isSecretName(name: string): boolean {
   return isCredentialMember(name) || SECRET_NAME.test(name.trim());
 }
 
 type Headers = { readonly [name: string]: number | string | readonly string[] | undefined };
 
-/** Headers without credentials, one pair for each value. */
+/** Returns the headers without credentials, one pair for each value. */
 export function shownHeaders(headers: Headers): readonly (readonly [string, string])[] {
   return Object.entries(headers).flatMap(([name, value]) => {
     const values = Array.isArray(value) ? (value as readonly string[]) : [value];

@@ -8,10 +8,13 @@ type RequestPart = { readonly request?: CapturedBody; readonly requestType?: str
 type AnswerPart = { readonly response?: CapturedBody; readonly responseType?: string };
 
 const JSON_TYPE = 'application/json';
-/** Writing down a larger value would take the time of other calls: this is 2 MB of text, or 32,000 values. */
+/**
+ * A larger value is not recorded, since to write it would delay other calls: this is 2 MB of text,
+ * or 32,000 values.
+ */
 const MAX_WEIGHT = 32_000;
 
-/** The body that a v2 call has on the wire, without secrets. */
+/** Returns the body that a v2 call has in HTTP, without secrets. */
 export function requestBody(method: keyof JobApi, args: readonly unknown[]): RequestPart {
   const body = REQUEST_BODIES[method]?.(args);
   return body === undefined ? {} : { request: jsonBody(body), requestType: JSON_TYPE };
@@ -48,7 +51,7 @@ const REQUEST_BODIES: { readonly [method in keyof JobApi]?: (args: readonly unkn
   list: ([query]) => query as Json,
 };
 
-/** The body of an answer; of a stream or a file there is none here. */
+/** Returns the body of an answer; none for a stream or a file. */
 export function answerBody(method: keyof JobApi, answer: Result<unknown>): AnswerPart {
   if (!answer.ok) {
     const { code, message, details } = answer.error;
@@ -59,7 +62,7 @@ export function answerBody(method: keyof JobApi, answer: Result<unknown>): Answe
   return { response: jsonBody(answer.value as Json), responseType: JSON_TYPE };
 }
 
-/** The status that the answer has on the wire. */
+/** Returns the status that the answer has in HTTP. */
 export function statusOfAnswer(method: keyof JobApi, answer: Result<unknown>): number {
   if (!answer.ok) return answer.error.status;
   if (method === 'hasBlob') return answer.value === true ? 200 : 404;
@@ -84,7 +87,7 @@ type EventEntry = {
   readonly bodyType: string;
 };
 
-/** An event of a job; of a preview, its picture. */
+/** Returns the entry of an event; for a preview, with its picture. */
 export function eventEntry(event: JobEvent): EventEntry {
   if (event.event === 'preview') {
     const { bytes, content_type: type, node_id: node } = event.data;
