@@ -1,4 +1,4 @@
-/** The answer of a call about a file; `undefined` where there is no such file. */
+/** Returns the result of a call about a file; `undefined` when the file does not exist. */
 export async function undefinedIfAbsent<T>(answer: Promise<T>): Promise<T | undefined> {
   try {
     return await answer;

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Time, as code that waits or measures sees it. Tests inject one that they advance themselves. */
+/** The time for code that waits or measures. Tests inject a clock that they advance themselves. */
 export type Clock = {
   /** Milliseconds since 1970. */
   now(): number;
@@ -19,16 +19,19 @@ async function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   await delay(ms, undefined, signal && { signal });
 }
 
-/** The wall clock: use it for times that are stored or told to others. It can be set back. */
+/** The wall clock. Use it for times that are stored or sent. It can be set back. */
 export const systemClock: Clock = { now: Date.now, sleep, callAfter };
 
-/** Never goes back when the wall clock is set: use it for durations, deadlines and retries. */
+/**
+ * A clock that never goes back when the wall clock is set. Use it for durations, deadlines and
+ * retries.
+ */
 export const monotonicClock: Clock = { now: monotonicNow, sleep, callAfter };
 
-/** Asked for once: it never changes, and each question costs four calls. */
+/** Read once: it never changes, and each read costs four calls. */
 const { timeOrigin } = performance;
 
-/** Milliseconds since 1970 that advance steadily, even when the wall clock is set. */
+/** Returns milliseconds since 1970 that advance steadily, even when the wall clock is set. */
 export function monotonicNow(): number {
   return timeOrigin + performance.now();
 }

@@ -8,7 +8,10 @@ import { Script } from 'node:vm';
 import { crc32 } from 'node:zlib';
 import { withDefaultOptimization } from './delay-optimization.ts';
 
-/** From here: a file of its own in the bundle, which has one state of V8's settings. */
+/**
+ * Exported from here, since this module is a file of its own in the bundle: V8's settings have one
+ * state.
+ */
 export { delayOptimization } from './delay-optimization.ts';
 
 type Module = { exports: unknown };
@@ -24,18 +27,22 @@ type ModuleFunction = (
 const PARAMETERS = 'exports, require, module, __filename, __dirname, importOutside';
 
 const modules = new Map<string, Module>();
-/** By the file of the cache. */
+/** The scripts by the file of the cache. */
 const scripts = new Map<string, Script>();
-/** How much code V8 had compiled when the data was made, and the CRC of the data, stand behind it. */
+/**
+ * The size of the end of a file: how much code V8 had compiled when the data was made, and the CRC
+ * of the data.
+ */
 const TRAILER_BYTES = 8;
-/** So much more makes it worth to replace the data. */
+/** The data is replaced when the compiled code has grown by this factor. */
 const GROWTH = 1.1;
-/** Long after the start and its first calls. */
+/** Long after the start and the first calls. */
 const SAVE_AFTER_MS = 10_000;
 
 /**
- * Loads a CommonJS file of the bundle, and what it requires of the bundle, with the code that V8 compiled at an earlier
- * start. Without that code a start takes longer; nothing else changes.
+ * Loads a CommonJS file of the bundle, and the files of the bundle that it requires, with the code
+ * that V8 compiled at an earlier start. Without that code a start takes longer; nothing else
+ * changes.
  *
  * @public The files that start the bundle call it.
  */
@@ -45,7 +52,7 @@ export function loadBundled(path: string): unknown {
   const module: Module = { exports: {} };
   modules.set(path, module);
   const requireOutside = createRequire(path);
-  // This module is loaded by Node.
+  // Node itself has loaded this module.
   if (path === import.meta.filename) return (module.exports = requireOutside(path));
   const folder = dirname(path);
   const require = (id: string): unknown =>
@@ -55,7 +62,10 @@ export function loadBundled(path: string): unknown {
   return module.exports;
 }
 
-/** Lets later starts take what V8 has compiled when the start is over, and what it has when the process ends. */
+/**
+ * Saves the code that V8 has compiled at the end of the start, and again when the process ends, for
+ * later starts.
+ */
 export function saveCompiledCode(): void {
   setTimeout(saveAll, SAVE_AFTER_MS).unref();
   process.once('exit', saveAll);
@@ -63,7 +73,7 @@ export function saveCompiledCode(): void {
 
 function compile(path: string): Script {
   const source = readFileSync(path);
-  // All of it is ASCII.
+  // The whole text is ASCII.
   const code = `(function (${PARAMETERS}) {${source.toString('latin1')}\n})`;
   return withDefaultOptimization(() => {
     const cacheFile = cacheFileOf(path, source);
@@ -77,7 +87,7 @@ function compile(path: string): Script {
 
 let cacheFolder: string | undefined | null = null;
 
-/** V8 compares no more than the length of the source. */
+/** Returns the cache file of a script. V8 itself compares only the length of the source. */
 function cacheFileOf(path: string, source: Buffer): string | undefined {
   cacheFolder = cacheFolder === null ? openCacheFolder() : cacheFolder;
   if (cacheFolder === undefined) return undefined;
@@ -85,24 +95,27 @@ function cacheFileOf(path: string, source: Buffer): string | undefined {
   return join(cacheFolder, `${basename(path)}-${content}-${v8}`);
 }
 
-/** The cache folder of the user of this process. */
+/** Opens the cache folder of the user of this process. */
 function openCacheFolder(): string | undefined {
   try {
     const folder = join(env['XDG_CACHE_HOME'] || join(homedir(), '.cache'), 'holdover');
     mkdirSync(folder, { recursive: true, mode: 0o700 });
     const { uid, mode } = statSync(folder);
-    // Code is run from it: no other user may write it.
+    // Code from the folder is run, so no other user may write to it.
     return uid === geteuid?.() && (mode & 0o022) === 0 ? folder : undefined;
   } catch {
-    // Without a home or on a read-only disk, everything is compiled again.
+    // Without a home folder, or on a read-only disk, everything is compiled again.
     return undefined;
   }
 }
 
-/** Bytes of V8's code when what is saved was made: the least of all files. */
+/** The bytes of V8's code when the saved data was made: the minimum of all files. */
 let savedBytes = Infinity;
 
-/** `undefined`: there is none yet, or a power cut has damaged it. V8 takes wrong bytes and crashes. */
+/**
+ * Reads a cache file. `undefined`: there is none yet, or a power cut has damaged it. V8 would
+ * accept wrong bytes and crash.
+ */
 function readCache(file: string): Buffer | undefined {
   try {
     const bytes = readFileSync(file);
@@ -115,7 +128,7 @@ function readCache(file: string): Buffer | undefined {
   }
 }
 
-/** The code of the first prompts comes later than that of the start. */
+/** Saves all scripts. The code of the first prompts is compiled later than that of the start. */
 function saveAll(): void {
   const codeBytes = getHeapCodeStatistics().bytecode_and_metadata_size;
   if (codeBytes <= savedBytes * GROWTH) return;
@@ -130,7 +143,7 @@ function saveAll(): void {
       writeFileSync(partial, Buffer.concat([data, trailer]), { mode: 0o600 });
       renameSync(partial, file);
     } catch {
-      // The next start compiles again.
+      // The next start compiles the code again.
     }
   }
 }

@@ -1,7 +1,7 @@
 /**
- * Waits for work that continues anyway, for a limited time. True when it finished in time; rejects
- * when it failed in time. (An abortable delay creates an error with a stack each time it is not
- * needed.)
+ * Waits for a limited time for work that continues in any case. True when it finished in time;
+ * rejects when it failed in time. An abortable delay is not used, since each unneeded one creates
+ * an error with a stack.
  */
 export async function completesWithin(timeoutMs: number, work: Promise<unknown>): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;

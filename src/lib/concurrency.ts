@@ -1,6 +1,9 @@
 import { Semaphore as AsyncSemaphore } from 'async-mutex';
 
-/** Runs work when it may run, and settles as the work does. Waiting work runs in the order it came. */
+/**
+ * Runs work when it may run, and settles as the work does. Waiting work runs in the order of its
+ * arrival.
+ */
 export type Semaphore = <T>(work: () => Promise<T>) => Promise<T>;
 
 /** Runs one piece of work at a time. */
@@ -14,12 +17,13 @@ export function createSemaphore(max: number): Semaphore {
   return (work) => semaphore.runExclusive(work);
 }
 
-/** Runs one piece of work of each key at a time. */
+/** Runs one piece of work at a time for each key. */
 export type KeyedMutex = <T>(key: string, work: () => Promise<T>) => Promise<T>;
 
 /**
- * A key takes memory only while work of it runs or waits. A chain of promises: the library's mutex makes several for each
- * piece of work, and a prompt has four pieces that wait for none.
+ * Creates a mutex in which a key takes memory only while work for it runs or waits. It is a chain
+ * of promises: the library's mutex makes several for each piece of work, and a prompt has four
+ * pieces that do not wait.
  */
 export function createKeyedMutex(): KeyedMutex {
   const last = new Map<string, Promise<unknown>>();
@@ -38,11 +42,11 @@ export function createKeyedMutex(): KeyedMutex {
 
 function ignoreResult(): void {}
 
-/** The end of an attempt: `crowded` means that the other side has no room for more. */
+/** The end of an attempt. `crowded`: the other side has no capacity for more. */
 export type AttemptEnd = 'passed' | 'crowded' | 'other';
 
 /**
- * A semaphore whose limit follows the answers of the other side: after `crowded` one attempt at a
+ * A semaphore whose limit follows the answers of the other side. After `crowded` one attempt at a
  * time is made, and each `passed` doubles the limit again, up to the maximum.
  */
 export type AdaptiveSemaphore = ReturnType<typeof createAdaptiveSemaphore>;
@@ -54,7 +58,8 @@ export function createAdaptiveSemaphore(max: number) {
     acquire: async (): Promise<void> => void (await semaphore.acquire()),
     release(end: AttemptEnd): void {
       const next = nextLimit(limit, max, end);
-      // The value may be negative for a while, when the limit has sunk below the running attempts.
+      // The value is negative for a while when the limit has fallen below the number of running
+      // attempts.
       semaphore.setValue(semaphore.getValue() + 1 + next - limit);
       limit = next;
     },
@@ -66,7 +71,10 @@ function nextLimit(limit: number, max: number, end: AttemptEnd): number {
   return end === 'passed' ? Math.min(max, limit * 2) : limit;
 }
 
-/** Acts on all items, so many at a time. The first failure stops the rest; begun ones end first. */
+/**
+ * Acts on all items, with a limited number at a time. The first failure stops the rest; begun items
+ * end first.
+ */
 export async function forEachConcurrently<T>(
   maxConcurrent: number,
   items: Iterable<T>,
@@ -88,7 +96,7 @@ export async function forEachConcurrently<T>(
   }
 }
 
-/** A promise that is resolved from outside. */
+/** A promise that other code resolves. */
 export type Deferred = { readonly promise: Promise<void>; readonly resolve: () => void };
 
 export function createDeferred(): Deferred {
@@ -100,8 +108,8 @@ export function createDeferred(): Deferred {
 type OnError = (error: unknown) => void;
 
 /**
- * Tasks that go on beside the calls, until their owner closes. One that waits costs no chain of
- * promises: there may be thousands.
+ * Tasks that run in the background until their owner closes. A waiting task costs no chain of
+ * promises, since there may be thousands.
  */
 export class BackgroundTasks {
   readonly #stop = new AbortController();
@@ -113,7 +121,10 @@ export class BackgroundTasks {
     return this.#stop.signal;
   }
 
-  /** Starts a task; the promise never rejects. `onError` gets its error, unless it has been stopped. */
+  /**
+   * Starts a task. The promise never rejects; `onError` gets the error, unless the task was
+   * stopped.
+   */
   run(task: () => Promise<void>, onError: OnError): Promise<void> {
     const id = ++this.#lastId;
     this.#running.set(id, Promise.resolve());
@@ -139,12 +150,14 @@ export class BackgroundTasks {
   }
 }
 
-/** Opens once. Keeps a promise only while it is closed and waited for: thousands of prompts have one. */
+/**
+ * Opens once. It has a promise only while it is closed and awaited: thousands of prompts have one.
+ */
 export class Latch {
   #waiting: Deferred | undefined;
   #isOpen = false;
 
-  /** Resolves when it is open. */
+  /** Resolves when the latch is open. */
   opened(): Promise<void> {
     if (this.#isOpen) return Promise.resolve();
     return (this.#waiting ??= createDeferred()).promise;
@@ -157,7 +170,9 @@ export class Latch {
   }
 }
 
-/** Runs of a task that never overlap: calls during a run share the next one, which begins after it. */
+/**
+ * Runs a task without overlaps: all calls during a run share the next run, which begins after it.
+ */
 export function coalesce(task: () => Promise<void>): () => Promise<void> {
   let last = Promise.resolve();
   let next: Promise<void> | undefined;

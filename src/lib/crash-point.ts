@@ -1,27 +1,27 @@
 /**
- * The moments between two durable steps at which tests kill a process: the first step must store
+ * The moments between two durable steps at which tests kill a process. The first step must store
  * enough for the next process to continue.
  */
 const CRASH_POINTS = [
-  // The way of a prompt to its job.
+  // From a prompt to its job.
   'after-intent',
   'after-submit',
   'after-attach',
   'after-outbox',
   'after-detach',
-  // A job from its submission to its end, in the embedded engine and over Redis.
+  // From the submission of a job to its end, in the embedded engine and over Redis.
   'after-job-insert',
   'after-queue-entry',
   'after-claim',
   'after-run-begin',
   'after-job-end-decided',
   'after-job-end',
-  // Files that jobs make and clients upload.
+  // For files that jobs make and clients upload.
   'after-bytes-stored',
   'after-asset-recorded',
   'after-output-named',
   'folder-owed',
-  // The record of a prompt after its end.
+  // For the record of a prompt after its end.
   'after-cancel-asked',
   'after-history',
   // `holdover import`.
@@ -31,7 +31,7 @@ const CRASH_POINTS = [
   'migrate-row',
   'migrate-verified',
   'migrate-placed',
-  // Files that `holdover migrate` and `holdover restore` copy into a folder or a bucket.
+  // For files that `holdover migrate` and `holdover restore` copy into a folder or a bucket.
   'copy-file',
   'copy-verified',
   'copy-named',
@@ -48,14 +48,14 @@ const CRASH_POINTS = [
 
 export type CrashPoint = (typeof CRASH_POINTS)[number];
 
-/** Read once: each read of an environment variable is a call into the system. */
+/** Read once, since each read of an environment variable is a system call. */
 const crashAt = process.env['HOLDOVER_CRASH_AT'];
 
 let arrivalCount = 0;
 
 /**
- * Makes this process die, as by kill -9, where `HOLDOVER_CRASH_AT` names this point: only so can a
- * test hit the one instruction between two steps. `NAME:3` dies when the point is reached for the
+ * Ends this process as kill -9 does, if `HOLDOVER_CRASH_AT` names this point: only so can a test
+ * hit the one instruction between two steps. `NAME:3` ends it when the point is reached for the
  * third time.
  */
 export function reached(point: CrashPoint): void {

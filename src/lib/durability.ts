@@ -4,21 +4,24 @@ import { undefinedIfAbsent } from './absent-file.ts';
 import { forEachConcurrently } from './concurrency.ts';
 
 /**
- * `fsync`: the write survives a power cut when it resolves. `soon`: it survives `kill -9` then, and a
- * power cut after at most `SOON_MS` and the time of a sync. `transient`: it may be lost alone, but never
- * when a later write is not.
+ * `fsync`: the write survives a power cut when it resolves. `soon`: it survives `kill -9` then, and
+ * a power cut after at most `SOON_MS` and the time of a sync. `transient`: it may be lost, but only
+ * together with all later writes.
  */
 export type Durability = 'fsync' | 'soon' | 'transient';
 
-/** A power cut takes writes with the durability `soon` that are not older than this. */
+/** A power cut loses writes with the durability `soon` that are younger than this. */
 export const SOON_MS = 100;
 
-/** Resolves when the files that a record names survive a power cut; `undefined` when they do already. */
+/**
+ * Resolves when the files that a record names survive a power cut; `undefined` when they already
+ * do.
+ */
 export type FilesOnDisk = () => Promise<void> | undefined;
 
-/** Makes what is at a path, a file or the names in a folder, survive a power cut. */
+/** Makes the content at a path survive a power cut: a file, or the names in a folder. */
 export async function syncPath(path: string): Promise<void> {
-  // Opening and closing take less time than handing them to another thread.
+  // To open and close a file takes less time than to pass that to another thread.
   const file = openSync(path, constants.O_RDONLY);
   try {
     await syncFile(file);
@@ -33,14 +36,14 @@ const syncFile = promisify(fsync);
 const MAX_SYNCS = 4;
 
 /**
- * The same for several paths, except those that are not there any more. They are synced together: the file system
- * writes its journal once for all of them.
+ * Makes several paths survive a power cut, except those that do not exist any more. They are synced
+ * together, so that the file system writes its journal once for all of them.
  */
 export function syncAll(paths: readonly string[]): Promise<void> {
   return forEachConcurrently(MAX_SYNCS, paths, (path) => undefinedIfAbsent(syncPath(path)));
 }
 
-/** The same in one call, which blocks the thread until the disk has it. */
+/** Syncs a path in one call, which blocks the thread until the disk has the content. */
 export function syncPathNow(path: string): void {
   const file = openSync(path, constants.O_RDONLY);
   try {

@@ -1,13 +1,13 @@
 import type { Steps } from '../protocol/steps.ts';
 
-/** Values that are processed before other work may run: about two milliseconds. */
+/** The number of values that are processed before other work may run: about two milliseconds. */
 const VALUES_PER_STEP = 5_000;
 
 const waiting: (() => void)[] = [];
 
 /**
  * Resolves in a later iteration of the event loop. Each iteration resumes one waiting task, in the
- * order they came, so that many large bodies together block the loop no longer than one.
+ * order of arrival, so that many large bodies together block the loop no longer than one.
  */
 export function yieldToEventLoop(): Promise<void> {
   return new Promise((resolve) => {
@@ -20,7 +20,7 @@ function resumeNext(): void {
   if (waiting.length > 0) setImmediate(resumeNext);
 }
 
-/** Runs the work and lets other work of the process run in between; small work is done at once. */
+/** Runs the work, and lets other work of the process run in between. Small work is done at once. */
 export async function runInSteps<T>(steps: Steps<T>): Promise<T> {
   let left = VALUES_PER_STEP;
   for (;;) {
@@ -34,8 +34,8 @@ export async function runInSteps<T>(steps: Steps<T>): Promise<T> {
 }
 
 /**
- * Divides long work into pieces of `count` steps: call it after each step and await its result.
- * Other work runs between two pieces. A step that does the work of several passes its `weight`.
+ * Divides long work into pieces of `count` steps. Call it after each step and await its result:
+ * other work runs between two pieces. A step that does the work of several passes its `weight`.
  */
 export function yieldEvery(count: number): (weight?: number) => Promise<void> | undefined {
   let left = count;

@@ -1,10 +1,10 @@
 import { createReadStream } from 'node:fs';
 import { createRequire } from 'node:module';
 
-/** BLAKE3, fed piece by piece. */
+/** Computes BLAKE3 of bytes that are added in pieces. */
 export type Hasher = ReturnType<typeof createHasher>;
 
-/** The part both implementations share. */
+/** The functions that both implementations have. */
 type Blake3 = {
   update(chunk: Uint8Array): unknown;
   digest(encoding: 'hex'): string;
@@ -17,27 +17,33 @@ type PortableModule = { readonly createHash: () => Blake3 };
 
 let newBlake3: (() => Blake3) | undefined;
 
-/** The only module that computes BLAKE3; the implementation is loaded when it is first needed. */
+/**
+ * Creates a hasher. No other module computes BLAKE3. The implementation is loaded when it is first
+ * needed.
+ */
 export function createHasher() {
   newBlake3 ??= loadBlake3();
   const hash = newBlake3();
   return {
     update: (chunk: Uint8Array): void => void hash.update(chunk),
-    /** `blake3:<64 hex>`; the last thing to ask for. */
+    /** Returns `blake3:<64 hex>`. No further call is allowed. */
     digest: (): string => `blake3:${hash.digest('hex')}`,
-    /** Frees what an unfinished hash holds outside the garbage collector's reach. */
+    /** Releases the memory of an unfinished hash that the garbage collector cannot reach. */
     discard: (): void => hash.dispose?.(),
   };
 }
 
-/** `blake3:<64 hex>` of bytes that are all there. */
+/** Returns `blake3:<64 hex>` of complete bytes. */
 export function hashOf(bytes: Uint8Array): string {
   const hasher = createHasher();
   hasher.update(bytes);
   return hasher.digest();
 }
 
-/** Smaller pieces would cost a large file calls, larger ones would cost thousands of small files memory. */
+/**
+ * Smaller pieces would mean more calls for a large file; larger ones more memory for thousands of
+ * small files.
+ */
 const READ_BYTES = 256 * 1024;
 
 /** Reads a file piece by piece. */
@@ -57,7 +63,7 @@ export async function hashFile(
   }
 }
 
-/** `blake3:<64 hex>` of all bytes of a stream. */
+/** Returns `blake3:<64 hex>` of all bytes of a stream. */
 export async function hashOfStream(stream: AsyncIterable<unknown>): Promise<string> {
   const hasher = createHasher();
   try {
@@ -68,7 +74,10 @@ export async function hashOfStream(stream: AsyncIterable<unknown>): Promise<stri
   }
 }
 
-/** Native code, eight times as fast, is an optional package: not every platform has it. */
+/**
+ * Loads the implementation. Native code is eight times as fast; it is an optional package, since
+ * some platforms have none.
+ */
 function loadBlake3(): () => Blake3 {
   const load = createRequire(import.meta.url);
   try {

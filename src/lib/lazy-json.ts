@@ -2,11 +2,11 @@ import { type Json, parseJson, stringifyJson } from '../protocol/json.ts';
 
 /**
  * A value that can be unloaded to its JSON and is parsed again when it is read. Thousands of
- * prompts may wait; JSON takes a fraction of the memory and no work of the garbage collector.
+ * prompts may wait: JSON takes a fraction of the memory, and no work of the garbage collector.
  */
 export type LazyJson<T> = { value: T | undefined; json: string | undefined };
 
-/** `json`: its JSON, if that exists already. */
+/** `json`: the JSON of the value, if it exists already. */
 export function createLazyJson<T>(value: T | undefined, json?: string): LazyJson<T> {
   return { value, json };
 }
@@ -27,7 +27,7 @@ export function rememberJson<T>(lazy: LazyJson<T>, value: T, json: string): void
   if (lazy.value === value) lazy.json = json;
 }
 
-/** Compact, every number as it was read. */
+/** Returns compact JSON, with every number as it was read. */
 export function toJsonText(lazy: LazyJson<unknown>): string {
   return lazy.json ?? stringifyJson(lazy.value as Json);
 }

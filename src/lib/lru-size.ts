@@ -1,6 +1,6 @@
 /**
- * Options of an `LRUCache` with at most so many entries. Its own `max` allocates room for all of them at once, 16 bytes
- * and more for each; this one for those that there are.
+ * Options of an `LRUCache` with at most this many entries. Its own `max` allocates memory for all
+ * of them at once, 16 bytes and more for each; this option allocates for existing entries only.
  */
 export function atMost(entries: number): {
   readonly maxSize: number;

@@ -9,8 +9,8 @@ const MINUTE_MS = 60_000;
 export type RateLimiter = ReturnType<typeof createRateLimiter>;
 
 /**
- * A request allowance that refills continuously. Callers are forgotten once their allowance is full
- * again.
+ * Creates a limit for requests that refills continuously. A caller is forgotten when its allowance
+ * is full again.
  */
 export function createRateLimiter(now: () => number) {
   const callers = new LRUCache<string, Allowance>({ ...atMost(MAX_CALLERS), ttl: MINUTE_MS });

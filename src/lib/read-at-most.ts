@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 
-/** Reads a stream to its end; `undefined`, and the stream is closed, when it has more bytes. */
+/** Reads a stream to its end. `undefined`, and the stream is closed, when it has more bytes. */
 export async function readAtMost(maxBytes: number, stream: Readable): Promise<Buffer | undefined> {
   const chunks: Buffer[] = [];
   let size = 0;

@@ -3,7 +3,7 @@ import { dirname, resolve } from 'node:path';
 import type { SpooledFile } from '../protocol/job-api.ts';
 import { syncPath } from './durability.ts';
 
-/** Some file systems have no hard links. */
+/** The errors of file systems without hard links. */
 const NO_HARD_LINK_CODES = new Set([
   'EPERM',
   'ENOTSUP',
@@ -13,7 +13,7 @@ const NO_HARD_LINK_CODES = new Set([
   'EACCES',
 ]);
 
-/** `linked`: the file has its old name, too. */
+/** `linked`: the file also has its old name. */
 export type RenameOutcome = 'linked' | 'renamed' | 'taken';
 
 /**
@@ -30,7 +30,7 @@ export async function linkOrRenameNew(from: string, to: string): Promise<RenameO
   }
 }
 
-/** Moves a file to a name that nothing has. */
+/** Moves a file to an unused name. */
 async function renameNew(from: string, to: string): Promise<Exclude<RenameOutcome, 'linked'>> {
   const outcome = await linkOrRenameNew(from, to);
   if (outcome !== 'linked') return outcome;
@@ -44,7 +44,7 @@ async function renameNew(from: string, to: string): Promise<Exclude<RenameOutcom
   }
 }
 
-/** Moves a spooled file to its final name; the move is on disk before this resolves. */
+/** Moves a spooled file to its final name. The move is on disk when this resolves. */
 export async function moveIntoPlace(
   file: Pick<SpooledFile, 'path'>,
   target: string,
@@ -64,7 +64,10 @@ export async function moveIntoPlace(
   return 'adopted';
 }
 
-/** Between these two steps the name is that of an empty file. */
+/**
+ * Moves a file to a name that was reserved by an empty file. Between the two steps the name is that
+ * of the empty file.
+ */
 async function renameReserved(from: string, to: string): Promise<'renamed' | 'taken'> {
   try {
     await (await open(to, 'wx', 0o600)).close();

@@ -8,7 +8,7 @@ import type { Durability } from './durability.ts';
 import { type Hasher, createHasher } from './hash.ts';
 import type { GrowingFile, SpooledFile } from '../protocol/job-api.ts';
 
-/** Why bytes were not accepted: too many, a full disk or another disk fault, or a cut-off body. */
+/** Why bytes were refused: too many, a full disk or another disk fault, or an incomplete body. */
 type SpoolRefusal = {
   readonly ok: false;
   readonly status: 400 | 413 | 415 | 507;
@@ -19,18 +19,18 @@ export type SpoolResult = { readonly ok: true; readonly value: SpooledFile } | S
 
 const WRITE_NEW =
   constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | (constants.O_NOFOLLOW ?? 0);
-/** One goes to disk while the next one fills. */
+/** One batch is written to disk while the next one fills. */
 const WRITE_BATCH = { bytes: 512 * 1024, chunks: 256 } as const;
-/** Goes to the disk while more comes in, so that the end of a large file has little to wait for. */
+/** This much is synced while more arrives, so that little is left at the end of a large file. */
 const SYNC_BYTES = 32 * 1024 * 1024;
-/** Smaller files have arrived before a reader of them could have begun. */
+/** A smaller file has arrived before a reader could have begun. */
 const FOLLOWED_FROM_BYTES = 1024 * 1024;
-/** Hashed at a time: a whole file in one chunk must not hold the event loop. */
+/** The bytes that are hashed at a time: a whole file in one chunk must not block the event loop. */
 const HASH_SLICE_BYTES = 1024 * 1024;
 const FULL_DISK_CODES = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
 
 /**
- * Writes a stream to a new file below `dir` and hashes it meanwhile. Memory stays constant; a
+ * Writes a stream to a new file below `dir` and hashes it meanwhile. Memory stays constant, and a
  * failure leaves no file. A refused source is left open and paused: its owner drains or closes it.
  */
 export async function spoolStream(
@@ -38,9 +38,12 @@ export async function spoolStream(
   options: {
     readonly dir: string;
     readonly maxBytes: number;
-    /** A file that is only sent on need not reach the disk. */
+    /** A file that is only forwarded need not reach the disk. */
     readonly durability?: Durability | undefined;
-    /** Called while more than a megabyte arrives, with a file to read behind its writer. */
+    /**
+     * Called when more than a megabyte has arrived, with a file that can be read while it is
+     * written.
+     */
     readonly follow?: ((file: GrowingFile) => void) | undefined;
   },
 ): Promise<SpoolResult> {
@@ -55,7 +58,7 @@ export async function spoolStream(
     return { ok: true, value: { path, sizeBytes: file.sizeBytes(), hash: hasher.digest() } };
   } catch (error) {
     growing.fail(error as Error);
-    // A file that cannot be removed now is removed at the next start; the first error matters more.
+    // A file that cannot be removed now is removed at the next start. The first error matters more.
     await rm(path, { force: true }).catch(() => {});
     return refusalOf(error, maxBytes);
   } finally {
@@ -63,7 +66,7 @@ export async function spoolStream(
   }
 }
 
-/** Writes bytes already in memory as a spooled file. */
+/** Writes bytes from memory to a spooled file. */
 export async function spoolBytes(
   bytes: Uint8Array,
   options: { readonly dir: string },
@@ -74,19 +77,19 @@ export async function spoolBytes(
   return spooled.value;
 }
 
-/** The text the v1 server answers when a body is over the limit. */
+/** Returns the text that the v1 server sends for a body over the limit. */
 export function tooLargeText(maxBytes: number): string {
   return `Maximum request body size ${maxBytes} exceeded.`;
 }
 
-/** The sender left before the end. */
+/** Thrown when the sender has disconnected before the end. */
 class SourceEndedEarly extends Error {
   override readonly name = 'CutOff';
 }
 
 /**
- * Like `pipeline`, but a sink that fails leaves its source alive: destroying a request would
- * close the connection its refusal has to go out on.
+ * Works like `pipeline`, but a failing sink leaves its source open: to destroy a request would
+ * close the connection on which the refusal must be sent.
  */
 export async function pipeInto(source: Readable, sink: Writable): Promise<void> {
   whenFinished(source, { writable: false }, (cause) => {
@@ -99,15 +102,15 @@ export async function pipeInto(source: Readable, sink: Writable): Promise<void> 
 /** The writer's side of a {@link GrowingFile}. */
 type GrowingFileWriter = {
   readonly file: GrowingFile;
-  /** Bytes that were written to the file, and can be read. */
+  /** Adds to the bytes that are written to the file and can be read. */
   add(bytes: number): void;
-  /** All bytes are written. */
+  /** Says that all bytes are written. */
   complete(): void;
-  /** The rest will never come. */
+  /** Says that the rest will never come. */
   fail(error: Error): void;
 };
 
-/** Tells readers of a file how far its writer is. */
+/** Tells readers of a file how far it is written. */
 function createGrowingFile(path: string): GrowingFileWriter {
   let sizeBytes = 0;
   let end: 'none' | 'complete' | Error = 'none';
@@ -155,7 +158,10 @@ type SinkOptions = {
   readonly follow: ((file: GrowingFile) => void) | undefined;
 };
 
-/** Chunks are hashed as they come, while they are still in the processor's cache. */
+/**
+ * Writes chunks to a file. They are hashed when they arrive, while they are still in the
+ * processor's cache.
+ */
 function createSpoolWriter(options: SinkOptions) {
   const { path, hasher, maxBytes, durability, growing } = options;
   const mustSync = durability === 'fsync';
@@ -169,7 +175,7 @@ function createSpoolWriter(options: SinkOptions) {
   let unsyncedBytes = 0;
   let { follow } = options;
 
-  /** Resolves when another batch fits into memory, not when this one is on disk. */
+  /** Resolves when memory has room for another batch, not when this one is on disk. */
   async function flush(): Promise<void> {
     const [full, fullBytes] = [batch, batchBytes];
     unsyncedBytes += batchBytes;
@@ -190,17 +196,17 @@ function createSpoolWriter(options: SinkOptions) {
   function syncAhead(opened: FileHandle): void {
     unsyncedBytes = 0;
     isSyncing = true;
-    // The disk reports a failure once: here, or never.
+    // The disk reports a failure only once, here.
     syncing = writing.then(() => opened.datasync());
     syncing.then(() => (isSyncing = false), abortWith);
   }
 
-  /** A failure must not wait for a sender that is slow with the next batch. */
+  /** Ends at once: a failure must not wait for a sender that is slow with the next batch. */
   function abortWith(error: Error): void {
     sink.destroy(error);
   }
 
-  /** Adds to the batch; false when it is full. */
+  /** Adds to the batch. False when the batch is full. */
   function addChunk(chunk: Buffer): boolean {
     hasher.update(chunk);
     batchBytes += chunk.length;
@@ -239,7 +245,7 @@ function createSpoolWriter(options: SinkOptions) {
   return { sink, sizeBytes: () => sizeBytes };
 }
 
-/** One write may take less than it was given, on a disk that is almost full. */
+/** Writes all chunks. On a disk that is almost full, one write may accept only a part. */
 async function writeAll(handle: FileHandle, chunks: readonly Buffer[]): Promise<void> {
   for (let left = chunks; left.length > 0;) {
     const { bytesWritten } = await handle.writev(left);

@@ -1,11 +1,11 @@
 const FULL_CODES: ReadonlySet<unknown> = new Set(['ENOSPC', 'EDQUOT']);
 /** SQLITE_FULL, and SQLITE_IOERR_SHMSIZE: no space for the index of its log. */
 const SQLITE_FULL_CODES: ReadonlySet<unknown> = new Set([13, 4874]);
-/** Error texts of a Redis whose memory, or disk, is full. */
+/** The error texts of a Redis whose memory or disk is full. */
 const REDIS_FULL_MESSAGE = /^(OOM|MISCONF) /;
 const MAX_CAUSES = 8;
 
-/** Words for the caller. */
+/** The text for the caller. */
 export const STORAGE_FULL = 'There is no room left on the storage of this server.';
 
 /**
@@ -22,10 +22,12 @@ export function isStorageFull(error: unknown): boolean {
   return false;
 }
 
-/** The `code` of errors that mean: the store of files cannot be reached or refuses for now. */
+/** The `code` of errors that mean that the store of files cannot be reached, or refuses for now. */
 export const STORAGE_UNAVAILABLE_CODE: string = 'STORAGE_UNAVAILABLE';
 
-/** True when an error, or one of its causes, means that the store of files is away for now. */
+/**
+ * True when an error, or one of its causes, means that the store of files is unavailable for now.
+ */
 export function isStorageUnavailable(error: unknown): boolean {
   let cause = error;
   for (let depth = 0; depth < MAX_CAUSES && cause instanceof Error; depth += 1) {
@@ -35,7 +37,7 @@ export function isStorageUnavailable(error: unknown): boolean {
   return false;
 }
 
-/** An error of the storage as a caller is told of it. */
+/** An error of the storage as it is reported to a caller. */
 type StorageProblem = {
   readonly status: number;
   readonly code: 'insufficient_storage' | 'storage_unavailable';
@@ -51,17 +53,19 @@ const AWAY: StorageProblem = {
   retryAfterSeconds: 5,
 };
 
-/** `undefined`: the error is not one of the storage. */
+/** Returns the problem; `undefined`: the error is not one of the storage. */
 export function storageProblem(error: unknown): StorageProblem | undefined {
   if (isStorageUnavailable(error)) return AWAY;
   return isStorageFull(error) ? FULL : undefined;
 }
 
-/** Error texts of the client of Redis, and of a cluster, while a Redis is away. */
+/** The error texts of the client of Redis, and of a cluster, while a Redis is unavailable. */
 const REDIS_AWAY_MESSAGE =
   /Command timed out|Connection is closed|max retries per request|Failed to refresh slots|^(CLUSTERDOWN|LOADING|TRYAGAIN) /;
 
-/** True when an error, or one of its causes, means that a ledger in Redis is away for now. */
+/**
+ * True when an error, or one of its causes, means that a ledger in Redis is unavailable for now.
+ */
 export function isRedisAway(error: unknown): boolean {
   let cause = error;
   for (let depth = 0; depth < MAX_CAUSES && cause instanceof Error; depth += 1) {
