@@ -9,13 +9,13 @@ import type { ModelDef } from './model-def.ts';
 /** A caller of the router and its rights. */
 export type ModelCaller = {
   readonly caller: Caller;
-  /** The workspace that pays, and whose running calls are counted together. */
+  /** The workspace that pays. Its running calls are counted together. */
   readonly workspace: string;
   readonly mayUse: (id: string) => boolean;
   readonly inFlight: number;
   readonly committedCents: number;
   readonly requestsPerMinute: number;
-  /** `undefined`: not counted. */
+  /** `undefined`: credits are not counted. */
   readonly creditsCents: number | undefined;
 };
 
@@ -27,13 +27,16 @@ export type AuthenticateModelCaller = (
   | { readonly ok: false; readonly refusal: ReplyError };
 
 type ModelAuthenticationOptions = {
-  /** The user behind a key; `undefined` when this server does not know the key. */
+  /** Returns the user of a key; `undefined` when this server does not know the key. */
   readonly callerOf: (key: string) => Caller | undefined;
   readonly keys: ModelKeys | undefined;
   readonly limits: Pick<ModelLimits, 'inFlight' | 'committedCents' | 'requestsPerMinute'>;
 };
 
-/** Without configured keys any credential is a workspace of its own; none is refused. */
+/**
+ * Creates the authentication. Without configured keys, any credential is a workspace of its own; a
+ * call without one is refused.
+ */
 export function createModelAuthentication({
   callerOf,
   keys,
@@ -62,7 +65,7 @@ export function createModelAuthentication({
   };
 }
 
-/** `X-API-Key` counts first; an empty header counts as none. */
+/** Returns the key of a call. `X-API-Key` has priority; an empty header counts as absent. */
 function presentedKey(headers: IncomingMessage['headers']): string | undefined {
   const key = headers['x-api-key'];
   if (typeof key === 'string' && key !== '') return key;
@@ -91,12 +94,12 @@ function unauthorizedResult(detail: string): ReturnType<AuthenticateModelCaller>
   return { ok: false, refusal: replyError('unauthorized', detail, { headers }) };
 }
 
-/** One request that may be served. */
+/** One request to a route of the router. */
 export type ModelRequest = {
   readonly ctx: Koa.Context;
   readonly modelCaller: ModelCaller;
   readonly requestId: string;
 };
 
-/** One call of a model as it came in. */
+/** One call of a model as it was received. */
 export type Invocation = ModelRequest & { readonly def: ModelDef };

@@ -16,17 +16,17 @@ type MayUse = (id: string) => boolean;
 const DEFAULT_LIMIT = 20;
 const MAX_LIMIT = 100;
 const MAX_SUGGESTIONS = 3;
-/** Beyond this part of its length a wrong id is no misspelling. */
+/** A wrong id that differs in a larger share of its length is no misspelling. */
 const MAX_DISTANCE_SHARE = 0.6;
 
-/** The models that can be run here, listed in the order of their ids. */
+/** The models that can run here, in the order of their ids. */
 export function createCatalog(models: readonly ModelDef[], cursors: Cursors) {
   const byId = new Map(models.map((model) => [modelId(model), model]));
   const ids = [...byId.keys()].toSorted();
   for (const id of ids) assertModelId(byId.get(id) as ModelDef);
   return {
     find: (id: string): ModelDef | undefined => byId.get(id),
-    /** One page of what the caller may see. */
+    /** Returns one page of the models that the caller may see. */
     page(query: URLSearchParams, mayUse: MayUse): Reply {
       const parsedQuery = readQuery(query, cursors);
       if ('bucket' in parsedQuery) return parsedQuery;
@@ -46,13 +46,13 @@ export function createCatalog(models: readonly ModelDef[], cursors: Cursors) {
   };
 }
 
-/** A model as the catalogue lists it. */
+/** Returns a model as the catalogue lists it. */
 export function modelEntry(def: ModelDef): ModelEntry {
   const { provider, model, billing } = def;
   return { id: modelId(def), provider, model, billing };
 }
 
-/** True when these segments can name a model at all. */
+/** True when these segments have the form of a model id. */
 function isModelId(provider: string, model: string): boolean {
   return (
     provider.length <= MAX_PROVIDER_CHARS &&
@@ -68,7 +68,7 @@ function assertModelId({ provider, model }: ModelDef): void {
 
 type PageQuery = { readonly after: string | undefined; readonly limit: number };
 
-/** An unknown cursor is refused: it must not restart a listing silently. */
+/** Reads the query. An unknown cursor is refused, since it must not silently restart a listing. */
 function readQuery(query: URLSearchParams, cursors: Cursors): PageQuery | ReplyError {
   const [given, ...others] = query.getAll('cursor');
   const after = given === undefined ? undefined : cursors.read(given);
@@ -85,7 +85,7 @@ function readQuery(query: URLSearchParams, cursors: Cursors): PageQuery | ReplyE
 
 function notFoundDetail(id: string, known: readonly string[]): string {
   const [provider = '', model = '', ...rest] = id.split('/');
-  // An impossible id is not repeated in the message: the message may be shown anywhere.
+  // An impossible id is not repeated in the message, which may be shown anywhere.
   if (rest.length > 0 || !isModelId(provider, model)) return 'This id names no model.';
   const near = known
     .map((other) => ({ other, steps: distance(id, other) }))
@@ -104,7 +104,8 @@ const SIGNATURE_BYTES = 16;
 const MAX_CHARS = 512;
 
 /**
- * Cursors name a position in the sort order, not an entry: they outlive changes of the catalogue.
+ * Creates cursors that name a position in the sort order, not an entry, so they outlive changes of
+ * the catalogue.
  */
 export function createCursors(secret: Buffer) {
   const sign = (id: string): Buffer =>
@@ -116,7 +117,9 @@ export function createCursors(secret: Buffer) {
     `${Buffer.from(id).toString('base64url')}.${sign(id).toString('base64url')}`;
   return {
     write,
-    /** The id before the next page; `undefined` when this server did not issue the cursor. */
+    /**
+     * Returns the id before the next page; `undefined` when this server did not issue the cursor.
+     */
     read(cursor: string): string | undefined {
       if (cursor.length > MAX_CHARS) return undefined;
       const id = Buffer.from(cursor.split('.', 1)[0] ?? '', 'base64url').toString();

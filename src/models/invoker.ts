@@ -58,7 +58,8 @@ export function createModelInvoker(options: InvokeOptions) {
   const serveKeyed = async (call: ReadCall & { key: string }): Promise<Reply> => {
     const { ctx, key, model, requestId, text, modelCaller } = call;
     const fingerprint = fingerprintOf([ctx.method, model, ctx.querystring, text]);
-    // Spec 2: "Keys belong to a workspace"; without a keys file each key is a workspace of its own.
+    // The specification says (2): "Keys belong to a workspace". Without a keys file each key is a
+    // workspace of its own.
     const scope = modelCaller.workspace;
     const holdResult = await options.replays.hold({ scope, key, fingerprint, requestId });
     if (holdResult.kind === 'reply') {
@@ -118,12 +119,12 @@ export function createModelInvoker(options: InvokeOptions) {
   };
   return {
     call: (invocation: Invocation): Promise<Reply> => trackCall(serve(invocation)),
-    /** Records a call that is refused before its model is known, and returns the refusal. */
+    /** Records a call that is refused before its model is known. Returns the refusal. */
     refuse: (
       request: ModelRequest & { readonly model: string },
       refusal: ReplyError,
     ): Promise<Reply> => trackCall(refuse(request, refusal)),
-    /** Ends the running calls; their keys are free again. */
+    /** Ends the running calls. Their keys are free again. */
     async close(): Promise<void> {
       runner.stop();
       await Promise.allSettled(calls);
@@ -143,17 +144,17 @@ type SettleOptions = {
 };
 
 type SettledCall = ModelRequest & {
-  /** The requested id; there may be no such model. */
+  /** The requested id; a model with it may not exist. */
   readonly model: string;
   readonly startedAtMs: number;
   readonly result: CallResult;
-  /** The key of the call, if it has one and this is not a replay. */
+  /** The key of the call, if it has one and is not a replay. */
   readonly hold?: KeyHold;
 };
 
 /**
- * Records the end of a call before its answer, which it returns, is sent; corrects the record when the answer
- * is lost.
+ * Records the end of a call and returns its answer, which is sent after that. Corrects the record
+ * when the answer is lost.
  */
 async function settle(call: SettledCall, options: SettleOptions): Promise<Reply> {
   const { ctx, model, requestId, modelCaller, startedAtMs, result, hold } = call;
@@ -169,7 +170,8 @@ async function settle(call: SettledCall, options: SettleOptions): Promise<Reply>
     chargedCents: result.cents,
     replayed: result.replayed ?? false,
   });
-  // Started in one event loop iteration, and so in one transaction: charged and stored, or neither.
+  // Started in one iteration of the event loop, and so in one transaction: charged and stored, or
+  // neither.
   const written = await Promise.allSettled([record, hold?.settle(result.reply)]);
   const failure = written.find((each) => each.status === 'rejected');
   if (failure) throw new Unavailable('the call could not be recorded', { cause: failure.reason });
@@ -186,8 +188,8 @@ async function settle(call: SettledCall, options: SettleOptions): Promise<Reply>
 }
 
 /**
- * Reports an answer that did not arrive completely, and whether part of it was sent. Node emits
- * `finish` also for a response whose connection broke: it counts only while the connection exists.
+ * Calls back when an answer did not arrive completely, and says if part of it was sent. Node emits
+ * `finish` even for a broken connection, so that event counts only while the connection exists.
  */
 function watchDelivery(ends: CallConnection, onUndelivered: (isPartlySent: boolean) => void): void {
   const { req, res } = ends;
@@ -207,7 +209,10 @@ type UndeliveredAnswer = {
   readonly hold: KeyHold | undefined;
 };
 
-/** Nothing reached the caller: nothing is charged, the key is free. Part did: the key is spent. */
+/**
+ * Records an undelivered answer. If no byte reached the caller, nothing is charged and the key is
+ * free; if a part did, the key is used up.
+ */
 async function recordUndelivered(
   { requestId, isPartlySent, cents, hold }: UndeliveredAnswer,
   options: SettleOptions,

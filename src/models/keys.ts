@@ -3,14 +3,14 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { z } from 'zod';
 
-/** Rights of a key; a member that is left out has the default for all callers. */
+/** The rights of a key. An absent member has the default for all callers. */
 export type Grant = Readonly<Omit<KeysFile['keys'][number], 'key'>>;
 
-/** The configured keys; only their digests are held. */
+/** The configured keys, of which only digests are kept. */
 export type ModelKeys = ReturnType<typeof readKeys>;
 
 const DIGEST = /^sha256:[0-9a-f]{64}$/;
-/** Reads a keys file; throws with a sentence a person can act on, which never shows a key. */
+/** Reads a keys file. Throws an error that says what to change and never shows a key. */
 export function readKeys(path: string) {
   const { prefix, keys } = parse(path);
   const grants = new Map<string, Grant>();
@@ -21,7 +21,7 @@ export function readKeys(path: string) {
     grants.set(DIGEST.test(key) ? key : digest(key), grant);
   }
   return {
-    /** The prefix of all keys; any other value is a token of an identity provider. */
+    /** The prefix of all keys. Any other value is a token of an identity provider. */
     prefix,
     find: (key: string): Grant | undefined => grants.get(digest(key)),
   };
@@ -37,21 +37,26 @@ export function grantCovers({ models }: Pick<Grant, 'models'>, id: string): bool
 
 type KeysFile = z.infer<ReturnType<typeof fileSchema>>;
 
-/** Loaded only where there is a file to be checked: it would slow every start. */
+/**
+ * Returns the schema. It is loaded only when there is a file to check, since it would slow every
+ * start.
+ */
 function fileSchema() {
   const { z } = createRequire(import.meta.url)('zod') as typeof import('zod');
   const count = z.int().min(0);
   const entry = z.strictObject({
     key: z.string().min(1),
     workspace: z.string().min(1).max(128),
-    /** False: the router is not switched on for this workspace. */
+    /** False: the router is not enabled for this workspace. */
     enabled: z.boolean().optional(),
-    /** Model ids, or `provider/*`; left out: all. */
+    /** Model ids, or `provider/*`. Absent: all models. */
     models: z.array(z.string()).optional(),
     in_flight: count.optional(),
     committed_cents: count.optional(),
     requests_per_minute: count.min(1).optional(),
-    /** Most the workspace may be charged in all, in US cents; without it nothing is counted. */
+    /**
+     * The most that the workspace may be charged in total, in US cents. Absent: nothing is counted.
+     */
     credits_cents: count.optional(),
   });
   return z.strictObject({ prefix: z.string().default('comfyui-'), keys: z.array(entry) });
@@ -71,7 +76,7 @@ function parse(path: string): KeysFile {
   throw new Error(`--model-keys ${path}: ${where}: ${issue?.message ?? 'is not understood'}`);
 }
 
-/** Invalid JSON is refused by the schema: a parser error would quote the file. */
+/** Reads JSON. The schema refuses invalid JSON, since a parser error would quote the file. */
 function readJson(text: string): unknown {
   try {
     return JSON.parse(text) as unknown;

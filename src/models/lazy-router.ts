@@ -4,14 +4,16 @@ import type { ModelRouter } from './router.ts';
 /** A router that loads with the first call of one of its paths, or when `open` is called. */
 export type LazyModelRouter = ModelRouter & { open(): Promise<void> };
 
-/** Delays loading: the router's modules are a fifth of all, and would slow every start. */
+/**
+ * Creates a router that loads later: its modules are a fifth of all, and would slow every start.
+ */
 export function createLazyModelRouter(load: () => Promise<ModelRouter>): LazyModelRouter {
   let opened: Promise<ModelRouter> | undefined;
   const clearFailed = (): void => (opened = undefined);
   const router = (): Promise<ModelRouter> => {
     if (opened) return opened;
     opened = load();
-    // Without file descriptors, for instance, nothing loads: the next call tries again.
+    // Loading may fail, for example without free file descriptors. The next call tries again.
     opened.catch(clearFailed);
     return opened;
   };

@@ -5,13 +5,13 @@ const MEBIBYTE = 2 ** 20;
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
 
-/** The times are the contract's; the amounts fit a laptop. */
+/** The times are those of the contract; the amounts suit a laptop. */
 export const DEFAULT_MODEL_LIMITS = {
-  /** Calls of one workspace that may run at the same time. */
+  /** The calls of one workspace that may run at the same time. */
   inFlight: 8,
-  /** Ceiling on the prices of one workspace's running calls, in US cents. */
+  /** The upper bound for the prices of one workspace's running calls together, in US cents. */
   committedCents: 1000,
-  /** Requests of one credential in a rolling minute, over all routes. */
+  /** The requests of one credential in a rolling minute, over all routes. */
   requestsPerMinute: 600,
   /** How long a call may take before it is answered `deadline_exceeded`. */
   deadlineMs: 10 * MINUTE_MS,
@@ -19,12 +19,12 @@ export const DEFAULT_MODEL_LIMITS = {
   replayMs: DAY_MS,
   /** A larger answer is not stored for replay. */
   replayBytes: 4 * MEBIBYTE,
-  /** Above this sum no further answer is stored for replay. */
+  /** Above this total no further answer is stored for replay. */
   replayBudgetBytes: 1024 * MEBIBYTE,
   maxInputBytes: 16 * MEBIBYTE,
-  /** Inputs of all callers held in memory at a time. */
+  /** The inputs of all callers in memory at a time. */
   inputBudgetBytes: 256 * MEBIBYTE,
-  /** Worker threads, and the calls that may wait for one. */
+  /** The worker threads, and the calls that may wait for one. */
   threads: 1,
   maxWaiting: 64,
   /** How long audit records of calls without cost are stored. */

@@ -2,17 +2,19 @@ import type { Caller } from '../protocol/job-api.ts';
 import type { Json, JsonObject } from '../protocol/json.ts';
 import type { Bucket, ModelBilling, ValidationDetail } from '../protocol/router.ts';
 
-/** One call of a model, its input validated and its defaults filled in. */
+/** One call of a model, with its input validated and its defaults set. */
 export type ModelCall = {
   readonly input: JsonObject;
-  /** The input as it came: numbers that a double cannot hold are whole only here. */
+  /** The input as it was sent. Numbers that do not fit a double are exact only here. */
   readonly body: Json;
   readonly caller: Caller;
-  /** Aborts at the deadline and when the client leaves. */
+  /** Aborts at the deadline, and when the client disconnects. */
   readonly signal: AbortSignal;
 };
 
-/** Outcome of a model: an answer, a refusal of its input, or a failure in the router's terms. */
+/**
+ * The outcome of a model: an answer, a refusal of its input, or a failure in the router's terms.
+ */
 export type ModelOutcome =
   | {
       readonly kind: 'answer';
@@ -22,7 +24,7 @@ export type ModelOutcome =
   | { readonly kind: 'invalid'; readonly detail: readonly ValidationDetail[] }
   | { readonly kind: 'failed'; readonly bucket: Bucket; readonly detail: string };
 
-/** A model of the catalogue; `input` left out: any JSON object is accepted. */
+/** A model of the catalogue. Without `input`, any JSON object is accepted. */
 export type ModelDef = {
   readonly provider: string;
   readonly model: string;
@@ -31,19 +33,19 @@ export type ModelDef = {
   readonly billing: ModelBilling;
   /** JSON Schema 2020-12 of the request body. */
   readonly input?: JsonObject;
-  /** Content type → JSON Schema of what it answers. */
+  /** The JSON Schema of the answer for each content type. */
   readonly output: { readonly [contentType: string]: JsonObject };
-  /** The price the call commits its workspace to, in US cents; without it, 0. */
+  /** Returns the price that the call commits its workspace to, in US cents. Absent: 0. */
   priceCents?(input: JsonObject): number;
   run(call: ModelCall): Promise<ModelOutcome>;
 };
 
-/** The id a model is addressed by. */
+/** Returns the id by which a model is addressed. */
 export function modelId({ provider, model }: Pick<ModelDef, 'provider' | 'model'>): string {
   return `${provider}/${model}`;
 }
 
-/** A model's answer as JSON. */
+/** Returns a model's answer as JSON. */
 export function answerJson(value: string): ModelOutcome {
   return { kind: 'answer', contentType: 'application/json', body: Buffer.from(value) };
 }

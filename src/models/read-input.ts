@@ -3,14 +3,14 @@ import type { Json } from '../protocol/json.ts';
 import type { ModelLimits } from './limits.ts';
 import { type ReplyError, replyError } from './reply.ts';
 
-/** A request body, as sent and as JSON, or why it was not taken. */
+/** A request body, as text and as JSON, or the reason for its refusal. */
 type Input =
   | { readonly ok: true; readonly text: string; readonly body: Json; release(): void }
   | { readonly ok: false; readonly refusal: ReplyError };
 
 export type ReadInput = (exchange: HttpExchange) => Promise<Input>;
 
-/** Reads bodies, of all callers together no more than memory is set aside for. */
+/** Reads bodies, within the memory that is reserved for those of all callers. */
 export function createReadInput(
   bodies: BodyReader,
   limits: Pick<ModelLimits, 'maxInputBytes' | 'inputBudgetBytes'>,

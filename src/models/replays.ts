@@ -3,14 +3,14 @@ import type { ReplayHolder, ReplayRow, ReplayStore } from '../ledger/ledger.ts';
 import type { ModelLimits } from './limits.ts';
 import { type Reply, type ReplyError, Unavailable, replyError } from './reply.ts';
 
-/** A key held for a running call. */
+/** A key that a running call holds. */
 export type KeyHold = {
-  /** Stores the answer for replay, or frees the key, before the answer is sent. */
+  /** Before the answer is sent: stores it for replay, or frees the key. */
   settle(reply: Reply): Promise<void>;
-  /** The answer was sent, but not all of it arrived. */
+  /** Marks the key as used: the answer was sent, but did not arrive completely. */
   consume(): Promise<void>;
   release(): Promise<void>;
-  /** The call is over, whatever became of it. */
+  /** Ends the call, whatever its outcome. */
   end(): void;
 };
 
@@ -24,35 +24,38 @@ type ReplaysOptions = {
     ModelLimits,
     'deadlineMs' | 'replayMs' | 'replayBytes' | 'replayBudgetBytes'
   >;
-  /** Several servers may have the store. */
+  /** True when several servers may have the store. */
   readonly isShared: boolean;
 };
 
 type Reserved = Parameters<ReplayStore['reserve']>[0];
 
-/** When a retry may find its original answered. */
+/** The seconds after which a retry may find its original answered. */
 const IN_FLIGHT_RETRY_S = 2;
 /**
- * Statuses below 500 that charge nothing and may change at a retry: the caller adds credits, waits,
- * or had left.
+ * The statuses below 500 that charge nothing and may change at a retry: the caller adds credits,
+ * waits, or had disconnected.
  */
 const RELEASING_STATUSES: readonly number[] = [402, 408, 425, 429, 499];
 
-/** Time for all but the model of a call: its end is recorded, and the clocks of two servers differ. */
+/**
+ * The time for a call outside of its model: its end is recorded, and the clocks of two servers
+ * differ.
+ */
 const AROUND_RUN_MS = 30_000;
 
 /**
- * The lifetime of an `Idempotency-Key`. A call that no longer runs was ended by a kill, was never
- * answered, and holds nothing. A call of another server counts as running until its deadline.
+ * Manages the lifetime of an `Idempotency-Key`. A call that no longer runs was ended by a kill, was
+ * never answered, and holds no key. A call of another server counts as running until its deadline.
  */
 export function createReplays({ store, now, limits, isShared }: ReplaysOptions) {
-  /** When each call that runs here took its key. */
+  /** The time at which each call that runs here took its key. */
   const running = new Map<string, number>();
   const othersRunMs = isShared ? limits.deadlineMs + AROUND_RUN_MS : 0;
   const mayRun = ({ requestId, atMs }: Pick<ReplayRow, 'requestId' | 'atMs'>): boolean =>
     running.has(requestId) || now() - atMs < othersRunMs;
-  // When the clock is set forward, or calls may take long, a call outlives the time that answers
-  // are stored.
+  // A call outlives the time that answers are stored when the clock is set forward, or when calls
+  // may take long.
   const freeBeforeMs = (): number => Math.min(now() - limits.replayMs, ...running.values());
   const keyHoldFor = (holder: ReplayHolder): KeyHold => ({
     release: () => orUnavailable(store.release(holder)),
@@ -97,7 +100,7 @@ export function createReplays({ store, now, limits, isShared }: ReplaysOptions) 
   };
 }
 
-/** Identifies a request: its model and its bytes. */
+/** Identifies a request by its model and its bytes. */
 export function fingerprintOf(parts: readonly string[]): string {
   const hash = createHash('sha256');
   for (const part of parts) hash.update(`${Buffer.byteLength(part)}:`).update(part);
@@ -134,7 +137,7 @@ function replyToRetry(row: ReplayRow, fingerprint: string): Reply {
   };
 }
 
-/** A recorded error contains its bucket, except for the 422. */
+/** Returns the bucket of a recorded error. A 422 contains none. */
 function bucketOf({ body }: ReplayRow): ReplyError['bucket'] {
   const { error_type: bucket } = JSON.parse(Buffer.from(body ?? '{}').toString()) as {
     error_type?: ReplyError['bucket'];

@@ -7,7 +7,7 @@ import {
   routerHeaders,
 } from '../protocol/router.ts';
 
-/** An answer of the router before it is written; with a `bucket` it is an error. */
+/** An answer of the router before it is written. With a `bucket` it is an error. */
 export type Reply = {
   readonly status: number;
   readonly headers?: { readonly [name: string]: string };
@@ -19,14 +19,17 @@ export type Reply = {
 /** An answer that is an error. */
 export type ReplyError = Reply & { readonly bucket: Bucket };
 
-/** Something the router needs does not answer; it may again, without any change by the caller. */
+/**
+ * Thrown when a service that the router needs does not answer. It may answer later, without a
+ * change by the caller.
+ */
 export class Unavailable extends Error {
   override readonly name = 'Unavailable';
 }
 
 const JSON_TYPE = 'application/json';
 
-/** A JSON answer; what a caller may see is no business of shared caches. */
+/** Returns a JSON answer, which shared caches must not store. */
 export function replyJson(value: Json, headers: Reply['headers'] = {}): Reply {
   return {
     status: 200,
@@ -36,7 +39,10 @@ export function replyJson(value: Json, headers: Reply['headers'] = {}): Reply {
   };
 }
 
-/** A refusal or failure; `status` differs from the bucket's own where the contract requires it. */
+/**
+ * Returns a refusal or failure. `status` differs from the bucket's own where the contract requires
+ * it.
+ */
 export function replyError(
   bucket: Bucket,
   detail: string,
@@ -51,7 +57,7 @@ export function replyError(
   };
 }
 
-/** The 422: its bucket is in the header only. */
+/** Returns the 422, whose bucket is in the header only. */
 export function replyInvalid(detail: readonly ValidationDetail[]): ReplyError {
   return {
     status: 422,
@@ -62,7 +68,7 @@ export function replyInvalid(detail: readonly ValidationDetail[]): ReplyError {
   };
 }
 
-/** Writes an answer, under both names of each header. */
+/** Writes an answer, with both names of each header. */
 export function writeReply(ctx: Koa.Context, requestId: string, reply: Reply): void {
   const { status, body, bucket } = reply;
   const headers = { ...reply.headers, ...routerHeaders(requestId, bucket) };
@@ -79,7 +85,7 @@ export function writeReply(ctx: Koa.Context, requestId: string, reply: Reply): v
   exposeHeaders(ctx, Object.keys(headers));
 }
 
-/** In CORS mode a page may read only what is listed. */
+/** Lists headers for pages: in CORS mode a page may read only these. */
 function exposeHeaders(ctx: Koa.Context, names: readonly string[]): void {
   const listed = ctx.response.get('Access-Control-Expose-Headers');
   if (listed) ctx.set('Access-Control-Expose-Headers', [listed, ...names].join(', '));

@@ -29,23 +29,23 @@ import {
   writeReply,
 } from './reply.ts';
 
-/** The services the router needs. */
+/** The services that the router needs. */
 export type ModelRouterOptions = {
   readonly models: readonly ModelDef[];
   readonly ledger: Pick<Ledger, 'replays' | 'modelCalls'>;
-  /** Several servers may have the ledger. */
+  /** True when several servers may have the ledger. */
   readonly isLedgerShared: boolean;
   readonly log: Logger;
   readonly now: () => number;
   /** Signs page cursors. */
   readonly secret: Buffer;
-  /** The user behind a key; `undefined` when this server does not know the key. */
+  /** Returns the user of a key; `undefined` when this server does not know the key. */
   readonly callerOf: (key: string) => Caller | undefined;
-  /** The file of keys; without it every credential may call. */
+  /** The file of keys. Absent: every credential may call. */
   readonly keysFile?: string | undefined;
   readonly limits: ModelLimits;
   readonly bodies: BodyReader;
-  /** Where callers reach the server. */
+  /** The addresses at which callers reach the server. */
   readonly addresses: PublicAddresses;
 };
 
@@ -54,7 +54,7 @@ export type ModelRouter = ReturnType<typeof createModelRouter>;
 
 const MAX_ID_CHARS = MAX_PROVIDER_CHARS + 1 + MAX_MODEL_CHARS;
 
-/** The synchronous model router, over the models that run here. */
+/** Creates the synchronous model router, over the models that run here. */
 export function createModelRouter(options: ModelRouterOptions) {
   const { models, log, now, limits, ledger } = options;
   const catalog = createCatalog(models, createCursors(options.secret));
@@ -103,7 +103,7 @@ export function createModelRouter(options: ModelRouterOptions) {
     ctx.state.modelWorkspace = modelCaller.workspace;
     const allowance = rates.take(modelCaller.caller.user, modelCaller.requestsPerMinute);
     if (!allowance.ok) return tooMany(modelCaller, allowance.retryAfterSeconds);
-    // The path is not decoded: no id needs encoding.
+    // The path is not decoded, since no id needs encoding.
     const [, ...path] = ctx.path.replace(MODEL_PATHS, '').split('/');
     if (path.length === 0) {
       if (ctx.method !== 'GET' && ctx.method !== 'HEAD') return notAllowed('GET, HEAD');
@@ -123,7 +123,7 @@ export function createModelRouter(options: ModelRouterOptions) {
   }, limits.sweepIntervalMs).unref();
 
   const answer = async (ctx: Koa.Context): Promise<void> => {
-    // Always generated here: it names the audit record.
+    // Always generated here, since it names the audit record.
     const requestId = randomUUID();
     const startedAtMs = now();
     const reply = await serve(ctx, requestId).catch((error: unknown) =>
@@ -146,7 +146,7 @@ export function createModelRouter(options: ModelRouterOptions) {
   };
 
   return {
-    /** Serves the model routes; other paths continue to the next middleware. */
+    /** Serves the model routes. Other paths continue to the next middleware. */
     middleware: (ctx: Koa.Context, next: Koa.Next) =>
       MODEL_PATHS.test(ctx.path) ? answer(ctx) : next(),
     async close(): Promise<void> {
@@ -157,8 +157,8 @@ export function createModelRouter(options: ModelRouterOptions) {
 }
 
 /**
- * The address of the schema must be `https`; on a plain connection it is left out. "Absent when no
- * schema has been written for the model."
+ * Shows a model. The address of its schema must be `https`, so it is left out on a plain
+ * connection. The contract says: "Absent when no schema has been written for the model."
  */
 function showModel(def: ModelDef, path: string, address: PublicAddress | undefined): Reply {
   const url = `${address?.base}${path}/openapi.json`;
@@ -180,7 +180,8 @@ function notAllowed(methods: string): Reply {
 
 function failureReply(log: Logger, requestId: string, error: unknown): Reply {
   log.error({ event: 'models.call_failed', err: error, requestId }, 'could not serve a model call');
-  // The contract has no bucket for it: the nearest one, with the status every route has for it.
+  // The contract has no bucket for a full disk. This is the nearest one, with the status that every
+  // route uses.
   if (isStorageFull(error)) return replyError('service_unavailable', STORAGE_FULL, { status: 507 });
   return error instanceof Unavailable
     ? replyError('service_unavailable', 'The router cannot serve this call now: try again later.')

@@ -7,7 +7,7 @@ import type { Invocation } from './authentication.ts';
 import { type ModelDef, modelId, type ModelCall, type ModelOutcome } from './model-def.ts';
 import { type Reply, replyError, replyInvalid, type ReplyError } from './reply.ts';
 
-/** Reply of a call and what it costs. */
+/** The reply to a call, and its cost. */
 export type CallResult = {
   readonly reply: Reply;
   readonly cents: number;
@@ -30,7 +30,7 @@ type ModelRunnerOptions = {
 type PricedCall = CheckedCall & { readonly cents: number };
 
 /**
- * Runs validated calls within the credits and the deadline of their callers, and while the client is
+ * Runs validated calls within the credits and the deadlines of their callers, while the client is
  * connected.
  */
 export function createModelRunner(options: ModelRunnerOptions) {
@@ -53,8 +53,8 @@ export function createModelRunner(options: ModelRunnerOptions) {
   };
   return {
     /**
-     * Reserves a running call, runs the model on its validated input and records the result. Its cost counts as
-     * committed until it is recorded.
+     * Reserves a running call, runs the model on its validated input and records the result. The
+     * cost counts as committed until it is recorded.
      */
     async run(call: CheckedCall, record: (result: CallResult) => Promise<Reply>): Promise<Reply> {
       const pricedCall = { ...call, cents: call.def.priceCents?.(call.input) ?? 0 };
@@ -66,14 +66,14 @@ export function createModelRunner(options: ModelRunnerOptions) {
         admission.release();
       }
     },
-    /** Ends what runs. */
+    /** Ends the running calls. */
     stop(): void {
       for (const stop of stops) stop.abort('closing' satisfies StopReason);
     },
   };
 }
 
-/** Credits first: waiting does not bring them back. */
+/** Admits a call, or refuses it. Credits are checked first: waiting does not bring them back. */
 async function admit(
   { modelCaller, cents }: PricedCall,
   runningCalls: RunningCalls,
@@ -134,8 +134,8 @@ function stopReply(reason: StopReason, deadlineMs: number): Reply {
 }
 
 /**
- * A time-out of the provider is billed, but under a key only an answer is: that key is free again,
- * and is charged at most once.
+ * Returns the cost of a failure. A time-out of the provider is billed. Under a key only an answer
+ * is billed: the key is free again, and is charged at most once.
  */
 function costOfFailure(
   { def, isKeyed, cents }: { def: ModelDef; isKeyed: boolean; cents: number },
@@ -146,10 +146,10 @@ function costOfFailure(
   return bucket === 'content_policy_violation' && charges ? cents : 0;
 }
 
-/** Why a call is given up before its model is done. */
+/** Why a call is stopped before its model is done. */
 type StopReason = 'deadline' | 'disconnected' | 'closing';
 
-/** How a run ended; `crashed`: the model threw. */
+/** How a run ended. `crashed`: the model threw an error. */
 type RunEnd =
   | ModelOutcome
   | { readonly kind: 'stopped'; readonly reason: StopReason }
@@ -162,7 +162,9 @@ type Run = {
   readonly deadlineMs: number;
 };
 
-/** Runs a model until it answers or is stopped; what it has ready as it is stopped still counts. */
+/**
+ * Runs a model until it answers or is stopped. An answer that is ready at that moment still counts.
+ */
 async function runModel({ def, call, stop, deadlineMs }: Run): Promise<RunEnd> {
   const { signal } = stop;
   const timer = setTimeout(() => stop.abort('deadline' satisfies StopReason), deadlineMs);
@@ -177,7 +179,7 @@ async function runModel({ def, call, stop, deadlineMs }: Run): Promise<RunEnd> {
   }
 }
 
-/** Resolves one event loop iteration later, so that an answer committed at the same moment wins. */
+/** Resolves one event loop iteration later, so that an answer at the same moment has priority. */
 function whenStopped(signal: AbortSignal): Promise<RunEnd> {
   return new Promise((resolve) => {
     const resolveLater = (): void => void setImmediate(() => resolve(stopEnd(signal)));
@@ -194,24 +196,24 @@ function stopEnd(signal: AbortSignal): RunEnd {
   return { kind: 'stopped', reason: signal.reason as StopReason };
 }
 
-/** Ceilings for the running calls of one workspace. */
+/** The limits for the running calls of one workspace. */
 type CallCeilings = { readonly inFlight: number; readonly committedCents: number };
 
-/** A reservation for one running call of a workspace, or why it is refused. */
+/** A reservation for one running call of a workspace, or the reason why it is refused. */
 type Admission =
   | { readonly ok: true; release(): void }
   | { readonly ok: false; readonly refusal: ReplyError };
 
-/** Where running calls are counted. */
+/** Counts running calls. */
 type RunningCalls = ReturnType<typeof createRunningCalls>;
 
 type Running = { calls: number; cents: number };
 
-/** Counts the running calls of each workspace and what they are committed to pay. */
+/** Counts the running calls of each workspace and their committed cost. */
 function createRunningCalls() {
   const workspaces = new Map<string, Running>();
   return {
-    /** The sum the running calls of a workspace may cost, in US cents. */
+    /** Returns the possible cost of a workspace's running calls, in US cents. */
     committedCents: (workspace: string): number => workspaces.get(workspace)?.cents ?? 0,
     admit(workspace: string, cents: number, ceilings: CallCeilings): Admission {
       const running = workspaces.get(workspace) ?? { calls: 0, cents: 0 };

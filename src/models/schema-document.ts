@@ -38,14 +38,14 @@ const INVALID_SCHEMA: JsonObject = {
   },
 };
 
-/** Writes the document once: its tag is over the bytes that are served. */
+/** Writes the document once, since its tag is computed from the bytes that are served. */
 export function writeDocument(def: ModelDef): SchemaDocument {
   const body = Buffer.from(stringifyJson(openApi(def)));
   const etag = `"${createHash('sha256').update(body).digest('hex')}"`;
   return { etag, body };
 }
 
-/** The document, or that the caller has it. */
+/** Returns the document, or a 304 when the caller has it. */
 export function replyDocument(
   { etag, body }: SchemaDocument,
   request: Pick<IncomingMessage, 'headers'>,

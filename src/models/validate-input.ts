@@ -3,7 +3,7 @@ import { type Json, type JsonObject, LosslessNumber, isJsonObject } from '../pro
 import type { ValidationDetail } from '../protocol/router.ts';
 import type { ModelDef } from './model-def.ts';
 
-/** An input fit for its model, defaults filled in, or what is wrong with each of its fields. */
+/** A valid input with its defaults set, or the error of each field. */
 type Validated =
   | { readonly ok: true; readonly input: JsonObject }
   | { readonly ok: false; readonly detail: readonly ValidationDetail[] };
@@ -15,13 +15,16 @@ type Members = { readonly [step: string | number]: Json } | undefined;
 type ViolationText = Pick<ValidationDetail, 'type' | 'msg' | 'ctx'>;
 type SchemaViolation = ErrorObject<string, Record<string, Json>>;
 
-/** No model needs more fields, or items in one. Validating very many would block the other calls. */
+/**
+ * No model needs more fields, or items in one field. To validate very many would block the other
+ * calls.
+ */
 const MAX_FIELDS = 256;
-/** Every field there may be, and those that are missing or deeper. */
+/** Every possible field, and those that are missing or nested. */
 const MAX_DETAILS = 2 * MAX_FIELDS;
 const MAX_ECHO_CHARS = 1024;
 
-/** JSON types in terms that callers of such models know. */
+/** The JSON types in words that callers of such models know. */
 const TYPE_WORDS: { readonly [type: string]: readonly [string, string] } = {
   string: ['string_type', 'a valid string'],
   integer: ['int_type', 'a valid integer'],
@@ -45,11 +48,13 @@ const BOUNDS: { readonly [keyword: string]: readonly [type: string, ctx: string,
   maxItems: ['too_long', 'max_length', 'Most items:'],
 };
 
-/** Prepares the check of one model's input; it is the check its schema document describes. */
+/**
+ * Prepares the check of one model's input, which is the check that its schema document describes.
+ */
 export function createValidate(def: ModelDef): Validate {
   const { input } = def;
   if (input === undefined) return acceptObject;
-  // Compiled by the first call: for all models that is half of what a start would take.
+  // Compiled by the first call: for all models together this would be half of the time of a start.
   let check: ValidateFunction | undefined;
   const lists = listsOf(input);
   return (body) => {
@@ -59,7 +64,7 @@ export function createValidate(def: ModelDef): Validate {
   };
 }
 
-/** Names of the fields that are lists. */
+/** Returns the names of the fields that are lists. */
 function listsOf({ properties }: JsonObject): readonly string[] {
   const fields = isJsonObject(properties) ? Object.entries(properties) : [];
   return fields.flatMap(([name, field]) =>
@@ -77,14 +82,14 @@ function validate(check: ValidateFunction, input: Json, body: Json): Validated {
   for (const violation of (check.errors ?? []) as SchemaViolation[]) {
     const detail = detailOf(violation, body);
     const location = JSON.stringify(detail.loc);
-    // One entry for each field: the first error is the one to fix first.
+    // One error for each field: the first one has to be mended first.
     if (!byLocation.has(location) && byLocation.size < MAX_DETAILS)
       byLocation.set(location, detail);
   }
   return { ok: false, detail: [...byLocation.values()] };
 }
 
-/** Without a schema every object is accepted; other values were refused before. */
+/** Accepts every object, for a model without a schema. Other values were refused before. */
 const acceptObject: Validate = (body) => ({
   ok: true,
   input: withPlainNumbers(body) as JsonObject,
@@ -102,12 +107,12 @@ function tooLong(loc: readonly string[], what: 'fields' | 'items'): Validated {
   return { ok: false, detail: [{ loc, msg, type: 'too_long', ctx: { max_length: MAX_FIELDS } }] };
 }
 
-/** A copy in the numbers a computation can use, and for defaults to be filled in. */
+/** Returns a copy with numbers that a computation can use, into which defaults can be written. */
 function withPlainNumbers(value: Json): Json {
   if (value instanceof LosslessNumber) return Number(value.value);
   if (Array.isArray(value)) return value.map(withPlainNumbers);
   if (!isJsonObject(value)) return value;
-  // `Object.fromEntries` defines: a field called `__proto__` stays a field.
+  // `Object.fromEntries` defines members, so a field with the name `__proto__` stays a field.
   return Object.fromEntries(Object.entries(value).map(([k, v]) => [k, withPlainNumbers(v)]));
 }
 
@@ -123,7 +128,7 @@ function detailOf(violation: SchemaViolation, body: Json): ValidationDetail {
   };
 }
 
-/** A JSON pointer's step, unescaped; a number indexes an array. */
+/** Returns an unescaped step of a JSON pointer. A number is the index of an array. */
 function segment(text: string): string | number {
   if (/^\d+$/.test(text)) return Number(text);
   return text.replaceAll('~1', '/').replaceAll('~0', '~');
@@ -153,7 +158,7 @@ function violationText({ keyword, params, schema, message }: SchemaViolation): V
   }
 }
 
-/** Echoes short values only, so that a picture is not sent back because its width is wrong. */
+/** Repeats short values only, so that a picture is not sent back because its width is wrong. */
 function echo(body: Json, path: readonly (string | number)[]): { readonly input?: Json } {
   let value: Json | undefined = body;
   for (const step of path) value = (value as Members)?.[step];

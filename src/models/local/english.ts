@@ -1,6 +1,6 @@
 import type { Detail, ItemSentence, ItemToken, ItsFunction } from 'wink-nlp';
 
-/** A word or mark with its part of speech and its dictionary form. */
+/** A word or punctuation mark, with its part of speech and its dictionary form. */
 type Token = {
   readonly text: string;
   readonly type: string;
@@ -8,21 +8,21 @@ type Token = {
   readonly lemma: string;
 };
 
-/** Analysis of a text by the English language model; computed on demand. */
+/** The analysis of a text by the English language model, computed on demand. */
 type EnglishText = {
-  /** From -1 to 1. */
+  /** Returns a number from -1 to 1. */
   sentiment(): number;
   sentences(): { readonly text: string; readonly sentiment: number }[];
   tokens(): Token[];
   entities(): { readonly text: string; readonly type: string }[];
 };
 
-/** Reads a text. */
+/** Analyses a text. */
 export type English = (text: string) => Promise<EnglishText>;
 
 type NlpTrait = 'sentiment' | 'type' | 'pos' | 'lemma' | 'detail';
 
-/** wink-nlp with its small English model, loaded with the first text and then held. */
+/** Loads wink-nlp with its small English model for the first text, and keeps it. */
 export function createEnglish(): English {
   let loading: ReturnType<typeof load> | undefined;
   const loadOnce = (): ReturnType<typeof load> =>

@@ -1,6 +1,6 @@
 import type { Json, JsonObject } from '../../protocol/json.ts';
 
-/** Schema of an input field that takes a file. */
+/** Returns the schema of an input field that takes a file. */
 export function fileField(what: string): JsonObject {
   return {
     type: 'string',
@@ -8,7 +8,10 @@ export function fileField(what: string): JsonObject {
   };
 }
 
-/** Schema of the field that chooses how a file is returned; the first way is the default. */
+/**
+ * Returns the schema of the field that chooses how a file is returned. The first way is the
+ * default.
+ */
 export function outputField(...ways: readonly ('base64' | 'asset' | 'binary')[]): JsonObject {
   return {
     type: 'string',
@@ -19,7 +22,7 @@ export function outputField(...ways: readonly ('base64' | 'asset' | 'binary')[])
   };
 }
 
-/** A closed input object; fields without a default are the ones that must be given. */
+/** Returns the schema of a closed input object. Fields without a default are required. */
 export function inputSchema(
   properties: { readonly [name: string]: JsonObject },
   optional: readonly string[] = [],
@@ -30,12 +33,12 @@ export function inputSchema(
   return { type: 'object', additionalProperties: false, required, properties };
 }
 
-/** A plain answer object with these fields. */
+/** Returns the schema of an answer object with these fields. */
 export function answerSchema(properties: { readonly [name: string]: JsonObject }): JsonObject {
   return { type: 'object', required: Object.keys(properties), properties };
 }
 
-/** Schema of an answer with a file under `name`, as JSON and as the bare bytes. */
+/** Returns the schema of an answer with a file under `name`, as JSON and as bytes. */
 export function fileAnswer(
   name: 'image' | 'audio',
   contentTypes: readonly string[],
@@ -62,17 +65,17 @@ export function fileAnswer(
   };
 }
 
-/** A number of an input whose schema makes sure of it. */
+/** Returns a number of an input; the schema ensures its type. */
 export function numberOf(input: JsonObject, name: string): number {
   return input[name] as number;
 }
 
-/** A text of an input whose schema makes sure of it. */
+/** Returns a text of an input; the schema ensures its type. */
 export function textOf(input: JsonObject, name: string): string {
   return input[name] as string;
 }
 
-/** A whole number within bounds; without a default it must be given. */
+/** Returns the schema of an integer within bounds. Without a default it is required. */
 export function integer(
   range: { min: number; max: number; default?: number },
   description: string,
@@ -80,7 +83,7 @@ export function integer(
   return number('integer', range, description);
 }
 
-/** A number within bounds; without a default it must be given. */
+/** Returns the schema of a number within bounds. Without a default it is required. */
 export function decimal(
   range: { min: number; max: number; default?: number },
   description: string,
@@ -88,7 +91,7 @@ export function decimal(
   return number('number', range, description);
 }
 
-/** A choice of several words; the first is the default. */
+/** Returns the schema of a choice of several words. The first is the default. */
 export function choice(options: readonly string[], description: string): JsonObject {
   return { type: 'string', enum: [...options], default: options[0] ?? '', description };
 }

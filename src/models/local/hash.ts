@@ -15,7 +15,7 @@ function digestOf(name: Algorithm, bytes: Uint8Array): string {
   return createHash(name).update(bytes).digest('hex');
 }
 
-/** A fingerprint of a file or text. */
+/** Computes a fingerprint of a file or text. */
 export const digest: ThreadModel = {
   model: 'digest',
   title: 'Digest of a file or text',
@@ -53,11 +53,11 @@ export const digest: ThreadModel = {
   },
 };
 
-/** Sixty-four bits, the first is the highest. */
+/** Sixty-four bits, the highest first. */
 type Bits = readonly boolean[];
 
 const BITS: { readonly [algorithm: string]: (image: Sharp) => Promise<Bits> } = {
-  /** Signs of the low frequencies, against their median. */
+  /** Compares the low frequencies with their median. */
   async phash(image) {
     const size = 32;
     const grey = await greyLevels(image, size, size);
@@ -97,7 +97,7 @@ async function greyLevels(image: Sharp, width: number, height: number): Promise<
     });
 }
 
-/** The lowest 8 × 8 frequencies of a square picture (DCT-II), without scale factors. */
+/** Returns the lowest 8 × 8 frequencies of a square picture (DCT-II), without scale factors. */
 function frequencies(grey: Uint8Array, size: number): number[] {
   const wave = (k: number, n: number): number => Math.cos((Math.PI * (2 * n + 1) * k) / (2 * size));
   return Array.from({ length: 64 }, (_, i) => {
@@ -110,7 +110,9 @@ function frequencies(grey: Uint8Array, size: number): number[] {
   });
 }
 
-/** Sums that cancel out are not exactly 0, and their signs mean nothing. */
+/**
+ * Rounds small values to 0: sums that cancel out are not exactly 0, and their signs mean nothing.
+ */
 function withoutNoise(low: readonly number[]): number[] {
   const least = (low[0] ?? 0) * 1e-6;
   return low.map((value) => (Math.abs(value) < least ? 0 : value));

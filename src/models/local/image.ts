@@ -27,7 +27,10 @@ const IMAGE_ANSWER = fileAnswer('image', IMAGE_TYPES, IMAGE_FACTS);
 
 type Size = { readonly width: number; readonly height: number };
 
-/** With `outside` the longer side follows from the picture, so the schema cannot bound it. */
+/**
+ * Refuses a size that is too large. With `outside` the longer side follows from the picture, so the
+ * schema cannot bound it.
+ */
 async function refuseTooLarge(picture: Sharp, size: Size): Promise<void> {
   const { autoOrient: oriented } = await picture.metadata();
   const scale = Math.max(size.width / oriented.width, size.height / oriented.height);

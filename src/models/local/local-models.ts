@@ -21,7 +21,7 @@ export type LocalModelOptions = {
 
 const ASSET_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
-/** The models that really run on this machine, under the provider `local`. */
+/** The models that run on this machine, under the provider `local`. */
 export function localModels(options: LocalModelOptions): readonly ModelDef[] {
   return [...THREAD_MODELS.map((model) => toModelDef(model, options)), delay, echo];
 }
@@ -59,7 +59,7 @@ type ReadFiles =
   | { readonly ok: true; readonly files: Files }
   | { readonly ok: false; readonly detail: ValidationDetail };
 
-/** Fetches the files that the input names as assets; those of others are not there. */
+/** Fetches the files that the input names as assets. Assets of other users count as missing. */
 async function readAssets(
   fields: readonly string[],
   { input, caller, signal }: ModelCall,
@@ -88,7 +88,7 @@ async function readAssets(
   return { ok: true, files };
 }
 
-/** Stores a product as an asset and returns its id and address. */
+/** Stores a product as an asset. Returns its id and address. */
 async function storeFile(
   model: string,
   { bytes, contentType, facts }: ModelProduct & { kind: 'file' },
@@ -105,7 +105,7 @@ async function storeFile(
   return answerJson(stringifyJson({ [name]: { ...described, asset_id: id, url, hash } }));
 }
 
-/** Endings that other providers have and the rest of these models never do. */
+/** The failures that other providers have and these models never do. */
 const FAILURES: { readonly [outcome: string]: readonly [Bucket, string] } = {
   content_policy_violation: ['content_policy_violation', 'The input was refused, as it asked for.'],
   provider_error: ['provider_error', 'The model failed, as it was asked to.'],
@@ -113,7 +113,7 @@ const FAILURES: { readonly [outcome: string]: readonly [Bucket, string] } = {
 };
 
 /**
- * Waits, then answers what it was given: for trying out time-outs, retries and limits.
+ * Waits, then returns its input: a model for tests of time-outs, retries and limits.
  * @internal
  */
 export const delay: ModelDef = {
@@ -153,7 +153,7 @@ export const delay: ModelDef = {
   },
 };
 
-/** Answers what it was given. It has no schema, as models have for which none has been written. */
+/** Returns its input. It has no schema, like models for which none has been written. */
 const echo: ModelDef = {
   provider: 'local',
   model: 'echo',

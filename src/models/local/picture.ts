@@ -3,15 +3,15 @@ import type { JsonObject } from '../../protocol/json.ts';
 import { type Files, InputError, type ModelProduct } from './thread-model.ts';
 import { choice, integer } from './file-schema.ts';
 
-/** Formats that are decoded; documents that could name other files are not. */
+/** The formats that are decoded. Documents that could name other files are not among them. */
 const DECODABLE_FORMATS = new Set(['jpeg', 'png', 'webp', 'gif', 'tiff', 'heif']);
 const MAX_PIXELS = 40_000_000;
-/** Longest side of a picture that is made. */
+/** The longest side of a picture that a model makes. */
 export const MAX_SIDE = 4096;
 
-/** Content types a picture is written as. */
+/** The content types in which a picture is written. */
 export const IMAGE_TYPES = ['image/png', 'image/jpeg', 'image/webp'] as const;
-/** Facts about a picture in an answer, beside its bytes. */
+/** The facts about a picture in an answer, beside its bytes. */
 export const IMAGE_FACTS = { width: { type: 'integer' }, height: { type: 'integer' } } as const;
 
 /** The two fields that choose how a picture is written. */
@@ -20,10 +20,10 @@ export const ENCODING = {
   quality: integer({ min: 1, max: 100, default: 90 }, 'of jpeg and webp'),
 } as const;
 
-/** Opens the picture of a field, upright, its first frame. */
+/** Opens the picture of a field: upright, and its first frame only. */
 export async function openPicture(files: Files, field: string): Promise<Sharp> {
   const bytes = files[field] ?? new Uint8Array();
-  // `sharp` takes no bytes for a mistake of its caller.
+  // `sharp` reports empty bytes as an error of its caller.
   if (bytes.length === 0) return throwUnreadable(field);
   const { format, width, height } = await sharp(bytes, { limitInputPixels: false })
     .metadata()
@@ -39,7 +39,7 @@ export async function openPicture(files: Files, field: string): Promise<Sharp> {
   return sharp(bytes, { limitInputPixels: MAX_PIXELS }).autoOrient();
 }
 
-/** Writes a picture as the input asks; it is only now that a damaged file is noticed. */
+/** Writes a picture as the input requests. A damaged file is noticed only here. */
 export async function writePicture(
   image: Sharp,
   input: JsonObject,

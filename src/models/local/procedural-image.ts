@@ -17,7 +17,7 @@ const MAX_SIDE = 2048;
 /** A value from 0 to 1 for each point of the plane. */
 type Field = (x: number, y: number) => number;
 
-/** Whole numbers in, a number from 0 to 1 out, the same on every machine. */
+/** Returns a number from 0 to 1 for whole numbers, the same on every machine. */
 function hashed(x: number, y: number, seed: number): number {
   let h = seed ^ Math.imul(x, 0x27d4eb2d) ^ Math.imul(y, 0x165667b1);
   h = Math.imul(h ^ (h >>> 15), 0x85ebca6b);
@@ -37,7 +37,7 @@ function valueNoise(seed: number): Field {
   };
 }
 
-/** Octaves of noise, each twice as fine and half as strong. */
+/** Adds octaves of noise, each twice as fine and half as strong. */
 function fractal(seed: number, octaves: number): Field {
   const layers = Array.from({ length: octaves }, (_, i) => valueNoise(seed + i * 0x9e3779b1));
   return (x, y) => {
@@ -50,7 +50,7 @@ function fractal(seed: number, octaves: number): Field {
   };
 }
 
-/** Distance to the nearest of one point in each cell. */
+/** Returns the distance to the nearest point, with one point in each cell. */
 function cells(seed: number): Field {
   return (x, y) => {
     let nearest = 2;
@@ -66,7 +66,9 @@ function cells(seed: number): Field {
   };
 }
 
-/** Stripes bent by noise; a triangle wave, because sines differ between machines. */
+/**
+ * Makes stripes that noise bends. They are a triangle wave, since sines differ between machines.
+ */
 function marble(seed: number, octaves: number): Field {
   const bend = fractal(seed, octaves);
   return (x, y) => {

@@ -125,17 +125,17 @@ export const textTokens: ThreadModel = {
   },
 };
 
-/** Code units in one window: each segment costs the segmenter as much as the text it is in. */
+/** The code units in one window: each segment costs the segmenter as much as the text around it. */
 const WINDOW_CHARS = 512;
 /**
- * The last segments of a window that are uncertain: the text after it may move or remove their
- * boundary.
+ * The number of segments at the end of a window that are uncertain: the text behind the window may
+ * move or remove their boundary.
  */
 const UNCERTAIN_SEGMENTS = 2;
 
 /**
- * The segments of a text of any length, in time in proportion to it. They come one by one: a thread
- * that is to end ends between two of them, but never inside of the engine's own loops.
+ * Yields the segments of a text of any length, in time in proportion to it. A thread that has to
+ * end ends between two segments, but never inside the engine's own loops.
  * @internal
  */
 export function* segmentsOf(segmenter: Intl.Segmenter, text: string): Generator<Intl.SegmentData> {

@@ -12,7 +12,7 @@ import { THREAD_MODELS } from './thread-models.ts';
 
 const context = { readEnglish: createEnglish() };
 
-/** Runs one model; what it cannot work on comes back as a value. */
+/** Runs one model. An input that it cannot process is returned as a value. */
 export async function runTask({ model, input, files }: Task): Promise<TaskEnd> {
   const def = THREAD_MODELS.find((each) => each.model === model);
   if (def === undefined) throw new Error(`no model ${model}`);
@@ -25,7 +25,7 @@ export async function runTask({ model, input, files }: Task): Promise<TaskEnd> {
   }
 }
 
-/** The files that came within the input. */
+/** Decodes the files that are inside the input. */
 function decodeFiles(input: JsonObject, fields: readonly string[], assets: Files): Files {
   const decodedFiles = fields.flatMap((field) => {
     const text = input[field];
@@ -43,13 +43,15 @@ function decode(field: string, text: string): Uint8Array {
   throw new InputError(field, { type: 'base64_decode', msg });
 }
 
-/** Four characters are three bytes; one alone at the end is none. */
+/**
+ * True for complete base64: four characters are three bytes, and one alone at the end is invalid.
+ */
 function isCompleteBase64(base64: string): boolean {
   const chars = /^[A-Za-z0-9+/_-]*(?=={0,2}$)/.exec(base64)?.[0].length;
   return chars !== undefined && chars % 4 !== 1;
 }
 
-/** The answer as the input asks for it; an asset is not this thread's to make. */
+/** Returns the result as the input requests it. This thread does not make assets. */
 function toTaskEnd(product: ModelProduct, input: JsonObject): TaskEnd {
   if (product.kind === 'json') return answer(product.value);
   const { bytes, contentType, facts } = product;

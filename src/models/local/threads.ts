@@ -7,10 +7,10 @@ import type { Task, TaskEnd } from './thread-model.ts';
 /** The worker threads that run models. */
 export type Threads = ReturnType<typeof createThreads>;
 
-/** Heap limit of one thread; pictures are outside the heap. */
+/** The heap limit of one thread. Pictures are outside the heap. */
 const MAX_HEAP_MB = 512;
 
-/** Threads start with the first task, and stay. */
+/** Creates the threads. They start with the first task and are kept. */
 export function createThreads(options: {
   readonly limits: Pick<ModelLimits, 'threads' | 'maxWaiting'>;
   readonly log: Pick<Logger, 'error'>;
@@ -20,12 +20,12 @@ export function createThreads(options: {
   let tasks = 0;
   const open = (): Promise<Tinypool> =>
     openPool(threads, options.log).catch((error: unknown) => {
-      // Without file descriptors, for instance, nothing loads: the next task tries again.
+      // Loading may fail, for example without free file descriptors. The next task tries again.
       pool = undefined;
       throw error;
     });
   return {
-    /** Runs a task; `busy`: too many wait already. An abort ends the thread it runs on. */
+    /** Runs a task. `busy`: too many tasks wait already. An abort ends the thread of the task. */
     async run(task: Task, signal: AbortSignal): Promise<TaskEnd | 'busy'> {
       if (tasks >= threads + maxWaiting) return 'busy';
       pool ??= open();
@@ -43,7 +43,7 @@ export function createThreads(options: {
 }
 
 /**
- * A fixed number of threads: a pool that may shrink leaves waiting tasks without a thread after an
+ * Opens a fixed number of threads: in a pool that may shrink, waiting tasks lack a thread after an
  * abort.
  */
 async function openPool(threads: number, log: Pick<Logger, 'error'>): Promise<Tinypool> {

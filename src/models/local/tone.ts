@@ -24,14 +24,14 @@ const WAVES: { readonly [wave: string]: (phase: number) => number } = {
   sawtooth: (phase) => 2 * ((phase + 0.5) % 1) - 1,
 };
 
-/** A tone above half the sample rate would be another tone, or silence. */
+/** Refuses a tone above half the sample rate, which would sound as another tone or be silent. */
 function refuseAboveNyquist(frequency: number, le: number): void {
   if (frequency <= le) return;
   const msg = `Input should be less than or equal to ${le}, half the sample rate`;
   throw new InputError('frequency', { type: 'less_than_equal', msg, ctx: { le } });
 }
 
-/** One channel of 16-bit PCM, with the header of a WAV file. */
+/** Makes one channel of 16-bit PCM, with the header of a WAV file. */
 function synthesise(input: JsonObject): Buffer {
   const rate = numberOf(input, 'sample_rate');
   const count = Math.round(numberOf(input, 'seconds') * rate);
