@@ -1,7 +1,7 @@
 import type { Json, JsonObject } from '../protocol/json.ts';
 import type { NodeUi } from '../protocol/v2.ts';
 
-/** A batch of pictures, float32 0..1, laid out batch × height × width × channels. */
+/** A batch of pictures in float32 from 0 to 1, in the order batch × height × width × channels. */
 export type ImageValue = {
   readonly kind: 'image';
   readonly batch: number;
@@ -10,13 +10,13 @@ export type ImageValue = {
   readonly channels: number;
   readonly data: Float32Array;
   /**
-   * The same levels as bytes, when all of them are whole 255ths; `data` is then computed on first
+   * The same levels as bytes, if all of them are whole 255ths. `data` is then computed on first
    * use.
    */
   readonly bytes?: Uint8Array;
 };
 
-/** A batch of masks, float32 0..1, laid out batch × height × width. */
+/** A batch of masks in float32 from 0 to 1, in the order batch × height × width. */
 export type MaskValue = {
   readonly kind: 'mask';
   readonly batch: number;
@@ -25,15 +25,15 @@ export type MaskValue = {
   readonly data: Float32Array;
 };
 
-/** A value on a link. INT is a number while a double holds it exactly, otherwise a bigint. */
+/** A value on a link. An INT is a number if a double holds it exactly, otherwise a bigint. */
 export type Value = ImageValue | MaskValue | number | bigint | string | boolean | null;
 
-/** Evaluated inputs of one call, by name; an omitted optional input is absent. */
+/** The evaluated inputs of one call, by name. An omitted optional input is absent. */
 export type Inputs = { readonly [name: string]: Value };
 
 /**
- * v1's own input declaration: `[type]` or `[type, options]`; a legacy combo has its options in
- * place of the type. Written exactly as `/object_info` shows it.
+ * v1's own declaration of an input: `[type]` or `[type, options]`. A legacy combo has its options
+ * in place of the type. Written exactly as `/object_info` shows it.
  */
 export type InputSpec =
   | readonly [string | readonly string[]]
@@ -41,97 +41,117 @@ export type InputSpec =
 
 export type OutputSpec = {
   readonly type: string;
-  /** Defaults to the type. */
+  /** Default: the type. */
   readonly name?: string;
   readonly isList?: boolean;
 };
 
-/** A file a node made: written by the worker, adopted by the engine as an asset of the job. */
+/** A file that a node made. The worker writes it, and the engine makes it an asset of the job. */
 export type SavedFile = {
   readonly bytes: Uint8Array;
-  /** File name without folder. */
+  /** The file name without folder. */
   readonly name: string;
   readonly subfolder: string;
   readonly contentType: string;
   readonly temp: boolean;
-  /** Delivered over the socket only (SaveImageWebsocket). */
+  /** True when it is sent over the socket only (SaveImageWebsocket). */
   readonly websocket?: boolean;
 };
 
-/** The operations of a running node. Every method throws `Cancelled` once the job is cancelled. */
+/** The operations of a running node. Every method throws `Cancelled` when the job is cancelled. */
 export type NodeContext = {
   readonly nodeId: string;
-  /** Declared type of the output behind each linked input: distinguishes FLOAT 3.0 from INT 3. Literals are absent. */
+  /**
+   * The declared type of the output behind each linked input: it tells FLOAT 3.0 from INT 3.
+   * Literals are absent.
+   */
   readonly inputTypes?: { readonly [name: string]: string };
-  /** Call it often: between steps, rows, frames. */
+  /** Throws if the job is cancelled. Call it often: between steps, rows and frames. */
   check(): void;
   progress(step: number, steps: number): void;
   /**
-   * A picture of the work so far; belongs to the next `progress` call. The previews of a sampler are
-   * a matter of settings, those a node sends by itself are not.
+   * Sends a picture of the work so far, which belongs to the next `progress` call. Settings apply
+   * to the previews of a sampler, but not to those that a node sends itself.
    */
   preview(bytes: Uint8Array, contentType: string, kind?: 'own' | 'sampler'): void;
-  /** v1's binary TEXT frame. */
+  /** Sends v1's binary TEXT frame. */
   text(text: string): void;
-  /** Reserves pixels or text against the job's memory limit; throws `OutOfMemory`. Tensors made through `tensor.ts` do it themselves. */
+  /**
+   * Reserves memory for pixels or text within the job's limit. Throws `OutOfMemory`. Tensors from
+   * `tensor.ts` reserve it themselves.
+   */
   reserve(bytes: number): void;
   /**
-   * Reserves characters of the text that all nodes of a job may show; returns how many of them are
-   * granted.
+   * Reserves characters of the text that all nodes of a job may show. Returns how many are granted.
    */
   reserveShown(chars: number): number;
-  /** Bytes of an input file. `value` is what the workflow's input holds after asset resolution. */
+  /** Reads the bytes of an input file. `value` is the workflow's input after asset resolution. */
   readFile(value: string): Promise<Uint8Array>;
-  /** Commits a file as an output of this node, in call order; answers the item for `ui`: `{x_asset: id}`. */
+  /**
+   * Makes a file an output of this node, in the order of the calls. Returns the item for `ui`:
+   * `{x_asset: id}`.
+   */
   save(file: SavedFile): Promise<JsonObject>;
-  /** Next free counter for `<prefix>_<5 digits>_` names in that folder of this user. */
+  /** Returns the next free counter for `<prefix>_<5 digits>_` names in that folder of this user. */
   nextCounter(
     folder: { readonly temp: boolean; readonly subfolder: string },
     prefix: string,
   ): Promise<number>;
-  /** The whole prompt as saved files carry it, JSON text, `is_changed` entries included; null when switched off. */
+  /**
+   * The whole prompt as JSON text for saved files, including `is_changed` entries; null when this
+   * is switched off.
+   */
   readonly promptText: string | null;
   readonly extraPngInfo: JsonObject | null;
 };
 
 export type NodeResult = {
-  /** One value per declared output; an array where the output is a list. */
+  /** One value for each declared output; an array if the output is a list. */
   readonly outputs: readonly (Value | readonly Value[])[];
   readonly ui?: NodeUi;
 };
 
-/** One node class, with v1's own names. */
+/** One node class, with v1's names. */
 export type NodeDef = {
   readonly name: string;
-  /** Where it is another one than `name`. */
+  /** Set when it differs from `name`. */
   readonly displayName?: string | null;
   readonly description?: string;
   readonly category: string;
   readonly pythonModule: string;
-  /** The declaration style of v1 that `/object_info` shows it in; `legacy` unless it is given. */
+  /** The style of v1's declaration in which `/object_info` shows the class. Default: `legacy`. */
   readonly style?: 'legacy' | 'v3';
   readonly required: { readonly [name: string]: InputSpec };
   readonly optional?: { readonly [name: string]: InputSpec };
-  /** Legacy: `{"prompt": "PROMPT"}`; v3: the same, shown as 1-arrays. */
+  /** Legacy: `{"prompt": "PROMPT"}`. v3: the same, shown as arrays of one item. */
   readonly hidden?: { readonly [name: string]: string };
   readonly outputs: readonly OutputSpec[];
   readonly outputNode?: boolean;
   readonly deprecated?: boolean;
   readonly experimental?: boolean;
-  /** This node takes whole lists instead of being run once per item. */
+  /** True when the node takes whole lists instead of running once for each item. */
   readonly inputIsList?: boolean;
-  /** Never cached (v1's IS_CHANGED giving NaN). */
+  /** True when it is never cached (v1's IS_CHANGED returns NaN). */
   readonly alwaysRuns?: boolean;
   /**
-   * With small inputs it takes less than a millisecond, unless it reserves memory first. Its start is
-   * then reported with its end.
+   * True when it takes less than a millisecond with small inputs, unless it reserves memory first.
+   * Its start is then reported with its end.
    */
   readonly isBriefWhenSmall?: boolean;
-  /** How long it may take to notice that its job is to stop, where that is less than the engine allows: then its thread is ended. */
+  /**
+   * How long the node may take to notice a stop before its thread is ended, if that is less than
+   * the engine allows.
+   */
   readonly stopGraceMs?: number;
-  /** Inputs that name a file; value true when the file's bytes take part in the cache key and in `is_changed`. */
+  /**
+   * The inputs that name a file. The bytes of these files are part of the cache key and of
+   * `is_changed`.
+   */
   readonly fileInputs?: readonly string[];
-  /** Refuses literal inputs before the job is accepted: a reason, or `true` for v1's reasonless refusal. */
+  /**
+   * Checks literal inputs before the job is accepted. Returns the reason of a refusal (empty: v1's
+   * refusal without a reason), or `undefined`.
+   */
   validate?(inputs: { readonly [name: string]: Json }): string | undefined;
   run(inputs: Inputs, context: NodeContext): Promise<NodeResult> | NodeResult;
 };
@@ -139,7 +159,7 @@ export type NodeDef = {
 /** A class as `/object_info` shows it. */
 export type DescribedNode = Omit<NodeDef, 'run'>;
 
-/** A node's own failure; `exceptionType` is the name v1 clients see. */
+/** A failure of the node itself. `exceptionType` is the class name for v1 clients. */
 export class NodeFailure extends Error {
   override readonly name = 'NodeFailure';
   readonly exceptionType: string;
@@ -157,5 +177,7 @@ export class OutOfMemory extends Error {
   override readonly name = 'OutOfMemory';
 }
 
-/** Bytes a character counts against the job's memory; V8 keeps Latin-1 texts in half of it. */
+/**
+ * The bytes that a character counts in the job's memory. V8 stores Latin-1 texts in half of that.
+ */
 export const BYTES_PER_CHAR = 2;

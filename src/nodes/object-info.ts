@@ -4,7 +4,7 @@ import type { DescribedNode } from './node.ts';
 
 type Group = ClassInfo['input'][string];
 
-/** Renders node definitions in v1's exact shape, keys in its order. */
+/** Writes node definitions exactly as v1 does, with its order of keys. */
 export function objectInfo(defs: Iterable<DescribedNode>): ObjectInfo {
   return Object.fromEntries(Array.from(defs, (def) => [def.name, classInfo(def)]));
 }
@@ -21,7 +21,8 @@ function classInfo(def: DescribedNode): ClassInfo {
     output_name: def.outputs.map(({ type, name = type }) => name),
     ...(def.style === 'v3' ? { output_tooltips: def.outputs.map(() => null) } : {}),
     name: def.name,
-    // A 1.4.13 front end's search throws on the `null` that the original sends (row `display-name`).
+    // The search of front end 1.4.13 throws on the `null` that the original sends (row
+    // `display-name`).
     display_name: def.displayName ?? def.name,
     description: def.description ?? '',
     python_module: def.pythonModule,
@@ -31,7 +32,10 @@ function classInfo(def: DescribedNode): ClassInfo {
   };
 }
 
-/** v1 names a group only when the class declares it; hidden inputs are bare in one style, arrays in the other. */
+/**
+ * Returns the groups of inputs. v1 names a group only when the class declares it. Hidden inputs are
+ * plain in one style, arrays in the other.
+ */
 function inputGroups(def: DescribedNode): ClassInfo['input'] {
   return {
     required: def.required,
@@ -48,7 +52,7 @@ function hiddenInputs(
   return Object.fromEntries(Object.entries(hidden).map(([name, type]) => [name, shown(type)]));
 }
 
-/** One style always lists all three, the other only those that are true. */
+/** Returns the flags. One style always lists all three, the other only those that are true. */
 function flags({ style, deprecated = false, experimental = false }: DescribedNode): Group {
   if (style === 'v3') return { deprecated, experimental, api_node: false };
   return {

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { packageUrl } from '../lib/package-url.ts';
 
 /**
- * The exports of pixels.wat; arguments are addresses, and counts of bytes, weights, channels or
+ * The exports of pixels.wat. Arguments are addresses, and counts of bytes, weights, channels or
  * pixels.
  */
 type PixelCode = {
@@ -30,17 +30,22 @@ type PixelCode = {
   ): void;
 };
 
-/** Vector instructions with a memory of their own, gone with the call that opened it. */
+/**
+ * Vector instructions with a memory of their own, which is released after the call that opened it.
+ */
 export type PixelRoom = { readonly code: PixelCode; readonly bytes: Uint8Array };
 
-/** It reads and writes in blocks of this many bytes, the last block beyond the end. */
+/**
+ * The instructions read and write in blocks of this many bytes. The last block may go beyond the
+ * end.
+ */
 export const PIECE = 16;
 
 const PAGE = 64 * 1024;
-/** No such memory holds more. */
+/** The maximum size of such a memory. */
 const MOST_BYTES = 2 ** 31;
 
-/** The part of WebAssembly in use; Node's types leave it to those of browsers. */
+/** The part of WebAssembly that is used. Node's types do not declare it. */
 type Wasm = {
   readonly Module: new (bytes: Uint8Array) => object;
   readonly Memory: new (size: { readonly initial: number }) => { readonly buffer: ArrayBuffer };
@@ -54,7 +59,7 @@ const { Module, Memory, Instance, CompileError } = (
 let compiled: object | 'none' | undefined;
 
 /**
- * A memory of this many bytes; `undefined` when the processor has no vector instructions or the
+ * Opens a memory of this many bytes. `undefined`: the processor has no vector instructions, or the
  * memory cannot be allocated.
  */
 export const openPixels = (length: number): PixelRoom | undefined => {
@@ -65,7 +70,9 @@ export const openPixels = (length: number): PixelRoom | undefined => {
   return { code: exports as PixelCode, bytes: new Uint8Array(memory.buffer) };
 };
 
-/** Consecutive addresses, each with space for one block before it and one after its end. */
+/**
+ * Returns consecutive addresses, each with space for one block before it and one behind its end.
+ */
 export const layOut = <Name extends string>(
   lengths: Readonly<Record<Name, number>>,
 ): { readonly at: Readonly<Record<Name, number>>; readonly end: number } => {
@@ -78,7 +85,7 @@ export const layOut = <Name extends string>(
   return { at: Object.fromEntries(places) as Record<Name, number>, end };
 };
 
-/** Processors without vector instructions refuse it. */
+/** Compiles the module. Processors without vector instructions refuse it. */
 const compile = (): object | 'none' => {
   try {
     return new Module(readFileSync(packageUrl('dist/nodes/pixels.wasm')));

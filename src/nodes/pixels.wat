@@ -1,12 +1,12 @@
-;; What takes the time of pictures, sixteen bytes at a time. `columns` and `line` make the sums of
-;; lanczos-plain.ts and `averages` the rows of png-pack.ts, to the bit: weights are fixed-point
-;; numbers of 22 binary places, half a step is added, what is below 0 or above 255 is cut off.
-;; `react` makes the rows of reaction/field.ts.
+;; The inner loops of picture nodes, sixteen bytes at a time. `columns` and `line` compute the sums of
+;; resample/lanczos.ts, and `averages` the rows of codecs/encode-png.ts, equal to the bit: weights are
+;; fixed-point numbers of 22 binary places, half a step is added, and values below 0 or above 255 are
+;; cut off. `react` computes the rows of reaction/field.ts.
 (module
   (import "env" "memory" (memory 1))
 
-  ;; One row of the target from $taps rows behind one another. Works in pieces of sixteen bytes:
-  ;; it may read and write up to fifteen bytes beyond the row.
+  ;; Computes one row of the target from $taps consecutive rows, in pieces of sixteen bytes. It may
+  ;; read and write up to fifteen bytes beyond the row.
   (func (export "columns")
     (param $source i32) (param $target i32) (param $weights i32) (param $taps i32) (param $length i32)
     (local $i i32) (local $at i32) (local $tap i32) (local $end i32)
@@ -47,10 +47,10 @@
       (local.set $i (i32.add (local.get $i) (i32.const 16)))
       (br_if $piece (i32.lt_u (local.get $i) (local.get $length)))))
 
-  ;; One row of the target from one of the source, of pixels of one to four channels. $reach is a
-  ;; multiple of four; at $masks is where the bytes of four pixels behind one another are, each
-  ;; spread over four lanes. May read up to fifteen bytes beyond what is weighed, and write up to
-  ;; three bytes beyond the row.
+  ;; Computes one row of the target from one row of the source, for pixels of one to four channels.
+  ;; $reach is a multiple of four. $masks has the positions of the bytes of four consecutive pixels,
+  ;; each spread over four lanes. It may read up to fifteen bytes beyond the weighed bytes, and write
+  ;; up to three bytes beyond the row.
   (func (export "line")
     (param $source i32) (param $target i32) (param $firsts i32) (param $weights i32)
     (param $reach i32) (param $channels i32) (param $width i32) (param $masks i32)
@@ -95,8 +95,9 @@
       (local.set $firsts (i32.add (local.get $firsts) (i32.const 4)))
       (br_if $pixel (i32.lt_u (local.get $firsts) (local.get $last)))))
 
-  ;; What is left of a row over the mean, rounded down, of the pixels to the left and above. Before
-  ;; the row are as many zeros as a pixel has channels. May go up to fifteen bytes beyond the row.
+  ;; Computes the difference of a row to the mean, rounded down, of the pixels to the left and above.
+  ;; Before the row there are as many zeros as a pixel has channels. It may read and write up to
+  ;; fifteen bytes beyond the row.
   (func (export "averages")
     (param $row i32) (param $above i32) (param $target i32) (param $channels i32) (param $length i32)
     (local $i i32) (local $left v128) (local $up v128)
@@ -112,9 +113,9 @@
       (local.set $i (i32.add (local.get $i) (i32.const 16)))
       (br_if $piece (i32.lt_u (local.get $i) (local.get $length)))))
 
-  ;; One row of the next time step of field.ts, two cells at a time, to the bit: numbers of 64 bits
-  ;; as in JavaScript. The addresses are those of the cells before the row. May read up to two cells
-  ;; beyond those behind the row, and write one.
+  ;; Computes one row of the next time step of field.ts, two cells at a time, equal to the bit: with
+  ;; numbers of 64 bits as in JavaScript. The addresses are those of the cells before the row. It may
+  ;; read up to two cells beyond those behind the row, and write one.
   (func (export "react")
     (param $fed i32) (param $grown i32) (param $nextFed i32) (param $nextGrown i32)
     (param $stride i32) (param $width i32) (param $feed f64) (param $kept f64)
@@ -172,7 +173,7 @@
       (local.set $vWest (local.get $vEast))
       (local.set $uWestPair (local.get $uEastPair))
       (local.set $vWestPair (local.get $vEastPair))
-      ;; From here on what reacts is in $uEast, the next level of what grows in $vEast.
+      ;; From here on $uEast holds the reacting part, and $vEast the next level of the grown substance.
       (local.set $uEast (f64x2.mul (f64x2.mul (local.get $u) (local.get $v)) (local.get $v)))
       (local.set $vEast (f64x2.add
         (f64x2.add (f64x2.mul (v128.const f64x2 0.5 0.5) (local.get $vAround)) (local.get $uEast))

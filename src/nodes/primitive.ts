@@ -1,7 +1,7 @@
 import { type JsonObject, LosslessNumber } from '../protocol/json.ts';
 import type { NodeDef } from './node.ts';
 
-/** v1's bounds, which no double holds. */
+/** v1's bounds, which a double cannot hold. */
 const LONG_RANGE = {
   min: new LosslessNumber('-9223372036854775807'),
   max: new LosslessNumber('9223372036854775807'),
@@ -17,7 +17,7 @@ const PRIMITIVES: readonly Primitive[] = [
   ['PrimitiveBoolean', 'Boolean', 'BOOLEAN', {}],
 ];
 
-/** The nodes that hand on one literal. */
+/** The nodes that pass on one literal. */
 export const PRIMITIVE_NODES: readonly NodeDef[] = PRIMITIVES.map(
   ([name, displayName, type, options]) => ({
     name,

@@ -1,9 +1,9 @@
 import { type ImageValue, type MaskValue, type NodeContext, NodeFailure } from './node.ts';
 
-/** The part of the context that an allocation needs: the job's memory meter. */
+/** The part of the context that an allocation needs: the reservation of the job's memory. */
 export type Reserver = Pick<NodeContext, 'reserve'>;
 
-/** The part that a loop over pixels or characters needs. */
+/** The part of the context that a loop over pixels or characters needs. */
 export type LoopContext = Pick<NodeContext, 'reserve' | 'check'>;
 
 export type Size = { readonly width: number; readonly height: number };
@@ -11,7 +11,7 @@ export type Size = { readonly width: number; readonly height: number };
 type ImageShape = Pick<ImageValue, 'batch' | 'height' | 'width' | 'channels'>;
 type MaskShape = Pick<MaskValue, 'batch' | 'height' | 'width'>;
 
-/** A black picture, paid for from the job's memory limit. */
+/** Returns a black picture. Its memory is reserved within the job's limit. */
 export const newImage = (
   context: Reserver,
   { batch, height, width, channels }: ImageShape,
@@ -25,8 +25,8 @@ export const newImage = (
 });
 
 /**
- * A picture of bytes, as files hold them. Its floats are computed on first use: a picture that is
- * only loaded, scaled as bytes and saved does not need them.
+ * Returns a picture of bytes, as files hold them. Its floats are computed on first use: a picture
+ * that is only loaded, scaled as bytes and saved does not need them.
  */
 export const byteImage = (
   context: Reserver,
@@ -46,15 +46,15 @@ export const byteImage = (
       return data;
     },
   };
-  // A spread with other pixels must not take the bytes along.
+  // Not enumerable: a spread with other pixels must not copy the bytes.
   return Object.defineProperty(image, 'bytes', { value: bytes });
 };
 
-/** The memory of such a picture: its bytes, and its floats once they are read. */
+/** Returns the memory of such a picture: its bytes, and its floats when they are read. */
 export const byteImageSize = ({ length }: Uint8Array): number =>
   length * (1 + Float32Array.BYTES_PER_ELEMENT);
 
-/** An empty mask, paid for from the job's memory limit. */
+/** Returns an empty mask. Its memory is reserved within the job's limit. */
 export const newMask = (context: Reserver, { batch, height, width }: MaskShape): MaskValue => ({
   kind: 'mask',
   batch,
@@ -63,7 +63,7 @@ export const newMask = (context: Reserver, { batch, height, width }: MaskShape):
   data: allocate(context, [batch, height, width]),
 });
 
-/** Sizes that come through links are not checked before. */
+/** Allocates. Sizes that come through links were not checked before. */
 const allocate = (context: Reserver, sizes: readonly number[]): Float32Array => {
   const negative = sizes.find((size) => size < 0);
   if (negative !== undefined)
@@ -76,14 +76,15 @@ const allocate = (context: Reserver, sizes: readonly number[]): Float32Array => 
   return new Float32Array(length);
 };
 
-/** One picture of a batch as a view: writing to it writes to the batch. */
+/** Returns one picture of a batch as a view: a write to it changes the batch. */
 export const frameOf = (value: ImageValue | MaskValue, index: number): Float32Array => {
   const size = value.data.length / value.batch;
   return value.data.subarray(index * size, (index + 1) * size);
 };
 
 /**
- * v1's rule for saving: multiply by 255 in single precision, clip, cut off the fraction.
+ * Converts levels as v1 does for saving: multiplies by 255 in single precision, clips, cuts off the
+ * fraction.
  * @internal
  */
 export const quantise = (values: Float32Array): Uint8Array => {
@@ -95,14 +96,14 @@ export const quantise = (values: Float32Array): Uint8Array => {
   return bytes;
 };
 
-/** The bytes of one picture of the batch as v1 saves them, height × width × channels. */
+/** Returns the bytes of one picture of the batch as v1 saves them: height × width × channels. */
 export const toBytes = (image: ImageValue, batchIndex: number): Uint8Array => {
   if (image.bytes === undefined) return quantise(frameOf(image, batchIndex));
   const size = image.bytes.length / image.batch;
   return image.bytes.subarray(batchIndex * size, (batchIndex + 1) * size);
 };
 
-/** A byte of a file as v1 loads it: one 255th in single precision. */
+/** Returns the level of a byte as v1 loads it: one 255th in single precision. */
 export const levelOf = (byte: number): number => Math.fround(byte / 255);
 
 const levelsOf = (bytes: Uint8Array): Float32Array => {
@@ -111,20 +112,23 @@ const levelsOf = (bytes: Uint8Array): Float32Array => {
   return levels;
 };
 
-/** Writes bytes as v1's float levels into a tensor, one for one. */
+/** Writes bytes as v1's float levels into a tensor. */
 export const fromBytes = (bytes: Uint8Array, target: Float32Array): void => {
   const levels = Float32Array.from({ length: 256 }, (_, byte) => byte / 255);
   for (let i = 0; i < bytes.length; i++) target[i] = levels[bytes[i] as number] as number;
 };
 
-/** Rounds half to even, as v1's arithmetic on sizes does. */
+/** Rounds half to even, as v1 does with sizes. */
 export const roundHalfEven = (value: number): number => {
   const floor = Math.floor(value);
   const rest = value - floor;
   return rest > 0.5 || (rest === 0.5 && floor % 2 !== 0) ? floor + 1 : floor;
 };
 
-/** The picture with that many channels: missing ones are added opaque (1), as v1 pads alpha. */
+/**
+ * Returns the picture with that many channels. Missing ones are added as opaque (1), as v1 pads
+ * alpha.
+ */
 export const fillAlpha = (context: Reserver, image: ImageValue, channels: number): ImageValue => {
   if (image.channels >= channels) return image;
   const filled = newImage(context, { ...image, channels });
@@ -138,7 +142,7 @@ export const fillAlpha = (context: Reserver, image: ImageValue, channels: number
   return filled;
 };
 
-/** Goes over the rows of all pictures of a batch; between two of them a job can be stopped. */
+/** Visits the rows of all pictures of a batch. Between two rows a job can be stopped. */
 export const eachRow = (
   context: Pick<NodeContext, 'check'>,
   { batch, height }: Pick<MaskShape, 'batch' | 'height'>,

@@ -20,7 +20,7 @@ type TypedNode<Required extends Specs, Optional extends Specs> = Omit<
 > & {
   readonly required: Required;
   readonly optional?: Optional;
-  /** `given`: the same values as they came, where an INT that no double holds is a bigint. */
+  /** `given`: the values before conversion, where an INT beyond a double is a bigint. */
   run(
     inputs: ValuesOf<Required> & Partial<ValuesOf<Optional>>,
     context: NodeContext,
@@ -29,8 +29,8 @@ type TypedNode<Required extends Specs, Optional extends Specs> = Omit<
 };
 
 /**
- * A node that gets its inputs as it declares them. v1 lets a value of another type into an input and
- * fails only at run time.
+ * A node that gets its inputs with their declared types. v1 lets a value of another type into an
+ * input and fails only at run time.
  */
 export function typedNode<const Required extends Specs, const Optional extends Specs = {}>(
   def: TypedNode<Required, Optional>,
@@ -40,7 +40,7 @@ export function typedNode<const Required extends Specs, const Optional extends S
   return {
     ...def,
     run(given, context) {
-      // Absent and null both count as not given.
+      // Absent and null both mean that no value was given.
       const present = optional.filter(([name]) => (given[name] ?? null) !== null);
       const values = [...required, ...present].map(([name, [type]]) => [
         name,
@@ -65,12 +65,12 @@ const reader =
 
 const readText = reader((value) => typeof value === 'string', 'a text');
 
-/** How the values of a type are read; choices, and all other types, are texts. */
+/** How the values of each type are read. Choices and all other types are texts. */
 const READERS = {
   IMAGE: reader(isKind('image'), 'an image'),
   MASK: reader(isKind('mask'), 'a mask'),
   BOOLEAN: reader((value) => typeof value === 'boolean', 'true or false'),
-  /** Cut towards zero as v1's `int()` does. */
+  /** Cuts off the fraction, as v1's `int()` does. */
   INT(name: string, value: Given): number {
     if (typeof value === 'bigint') return Number(value);
     return typeof value === 'number' && Number.isFinite(value)

@@ -2,20 +2,26 @@ import type { Sharp } from 'sharp';
 import { isPng, readPngChunks, writePng } from './png-chunks.ts';
 import { OutOfMemory } from '../node.ts';
 
-/** One decoded picture, 8 bits a channel, colours as stored (no profile applied, alpha not multiplied in). */
+/**
+ * One decoded picture with 8 bits a channel. Colours are as stored: no profile is applied, alpha is
+ * not multiplied in.
+ */
 export type Picture = {
   readonly width: number;
   readonly height: number;
-  /** The file has an alpha channel, or a palette with transparency; a colour key does not count. */
+  /**
+   * True when the file has an alpha channel, or a palette with transparency. A colour key does not
+   * count.
+   */
   readonly hasAlpha: boolean;
   readonly channels: 3 | 4;
   readonly bytes: Uint8Array;
 };
 
-/** Most pixels one file may decode to, all its frames together. */
+/** The most pixels that one file may decode to, all its frames together. */
 const MAX_PIXELS = 64 * 1024 * 1024;
 
-/** Refuses a size that would not fit, before anything is decoded. */
+/** Refuses a size above the limit before anything is decoded. */
 export function refuseTooManyPixels(pixels: number): void {
   if (pixels > MAX_PIXELS) {
     throw new OutOfMemory(
@@ -24,7 +30,9 @@ export function refuseTooManyPixels(pixels: number): void {
   }
 }
 
-/** Its pixels with an alpha each, opaque where it has none, or without. */
+/**
+ * Returns the pixels with an alpha value each, opaque where the picture has none; or without alpha.
+ */
 export function pixelsWith(
   wanted: Picture['channels'],
   { bytes, channels }: Pick<Picture, 'bytes' | 'channels'>,
@@ -39,7 +47,10 @@ export function pixelsWith(
   return pixels;
 }
 
-/** v1 loads a cut-off file as far as it goes, and applies no colour profile; pixels are counted below. */
+/**
+ * v1 loads an incomplete file as far as it goes, and applies no colour profile. The pixels are
+ * counted below.
+ */
 const OPTIONS = { failOn: 'none', ignoreIcc: true, limitInputPixels: false } as const;
 
 /** Decodes an ordinary still image: any format sharp reads, Exif orientation applied. */
@@ -61,7 +72,7 @@ export async function decodeStill(bytes: Uint8Array): Promise<Picture> {
   };
 }
 
-/** CMYK as v1 converts it: arithmetically, without a colour profile. */
+/** Converts CMYK as v1 does: by arithmetic, without a colour profile. */
 export async function decodeInks(image: Sharp): Promise<Picture> {
   const inks = image.pipelineColourspace('cmyk').toColourspace('cmyk').raw();
   const { data, info } = await inks.toBuffer({ resolveWithObject: true });
@@ -76,7 +87,7 @@ export async function decodeInks(image: Sharp): Promise<Picture> {
   return { width: info.width, height: info.height, hasAlpha: false, channels: 3, bytes };
 }
 
-/** Decodes an animation; sharp stacks its frames, already composed, into one tall picture. */
+/** Decodes an animation. sharp stacks its composed frames into one tall picture. */
 export async function decodePages(bytes: Uint8Array): Promise<readonly Picture[]> {
   const { default: sharp } = await import('sharp');
   const image = sharp(bytes, { ...OPTIONS, animated: true });
@@ -94,26 +105,28 @@ export async function decodePages(bytes: Uint8Array): Promise<readonly Picture[]
   }));
 }
 
-/** Ends a cut-off PNG properly, or the decoder would not give the rows that are there. */
+/** Completes a PNG that was cut off. Otherwise the decoder would not return its rows. */
 function completed(bytes: Uint8Array): Uint8Array {
   const chunks = isPng(bytes) ? readPngChunks(bytes) : [];
   if (chunks.length === 0 || chunks.at(-1)?.type === 'IEND') return bytes;
   return writePng([...chunks, { type: 'IEND', data: new Uint8Array() }]);
 }
 
-/** A grey or RGB PNG whose tRNS names one transparent colour: v1 sees no alpha band there. */
+/**
+ * True for a grey or RGB PNG whose tRNS names one transparent colour: v1 sees no alpha band there.
+ */
 function hasColourKey(bytes: Uint8Array): boolean {
   const colourType = isPng(bytes) ? bytes[25] : undefined;
   return colourType === 0 || colourType === 2;
 }
 
-/** GIF and animated WEBP always decode to four channels, even without transparency. */
+/** True when a pixel is transparent. GIF and animated WEBP always decode to four channels. */
 function hasTransparentPixel(rgba: Uint8Array): boolean {
   for (let i = 3; i < rgba.length; i += 4) if (rgba[i] !== 255) return true;
   return false;
 }
 
-/** The length of the header in which OS/2 has its sizes. */
+/** The length of the header that holds the sizes in OS/2 files. */
 const OS2_HEADER_BYTES = 12;
 
 /** Decodes a Windows bitmap, which sharp cannot. */

@@ -15,8 +15,8 @@ export type ImageFile = { readonly name: string; readonly bytes: Uint8Array };
 type Format = 'png' | 'jpeg' | 'webp' | 'gif' | 'bmp' | 'tiff' | 'avif';
 
 /**
- * Formats are recognised by content, never by name. SVG is missing on purpose: v1 does not accept
- * it as an image.
+ * The formats are recognised by content, never by name. SVG is left out on purpose: v1 does not
+ * accept it as an image.
  */
 const SIGNATURES: readonly (readonly [Format, RegExp])[] = [
   ['png', /^\x89PNG\r\n/],
@@ -28,14 +28,14 @@ const SIGNATURES: readonly (readonly [Format, RegExp])[] = [
   ['avif', /^[^]{4}ftypavi[fs]/],
 ];
 
-/** First picture of a file, upright. */
+/** Decodes the first picture of a file, upright. */
 export function decodeFirst(file: ImageFile): Promise<Picture> {
   return identified(file, async (format) =>
     format === 'bmp' ? decodeBmp(file.bytes) : decodeStill(file.bytes),
   );
 }
 
-/** Every frame of a file in order, those of animations composed; one for anything still. */
+/** Decodes every frame of a file in order, those of animations composed; a still file has one. */
 export function decodeFrames(file: ImageFile): Promise<readonly Picture[]> {
   return identified(file, async (format) => {
     if (format === 'bmp') return [await decodeBmp(file.bytes)];
@@ -62,7 +62,7 @@ async function identified<T>(file: ImageFile, decode: (format: Format) => Promis
   }
 }
 
-/** v1's own words for a file that is not an image. */
+/** Returns v1's error for a file that is not an image. */
 function unidentified(file: ImageFile, options?: ErrorOptions): NodeFailure {
   return new NodeFailure(
     'PIL.UnidentifiedImageError',
@@ -71,7 +71,7 @@ function unidentified(file: ImageFile, options?: ErrorOptions): NodeFailure {
   );
 }
 
-/** Where and how one frame goes onto the canvas: an fcTL chunk, with the frame's own image data. */
+/** How a frame is drawn onto the canvas: an fcTL chunk, with the frame's own image data. */
 type Frame = {
   readonly width: number;
   readonly height: number;
@@ -90,7 +90,7 @@ function isApng(bytes: Uint8Array): boolean {
   return isPng(bytes) && readPngChunks(bytes).some(({ type }) => type === 'acTL');
 }
 
-/** The composed frames of an animated PNG; sharp only sees its first picture. */
+/** Returns the composed frames of an animated PNG. sharp sees only its first picture. */
 async function decodeApng(bytes: Uint8Array): Promise<readonly Picture[]> {
   const chunks = readPngChunks(bytes);
   const header = chunks[0]?.data ?? new Uint8Array();
@@ -116,7 +116,10 @@ async function decodeApng(bytes: Uint8Array): Promise<readonly Picture[]> {
   return pictures;
 }
 
-/** An IDAT before the first fcTL is the still picture for viewers without animation, not a frame. */
+/**
+ * Reads the frames. An IDAT before the first fcTL is not a frame, but the still picture for viewers
+ * without animation.
+ */
 function readFrames(chunks: readonly PngChunk[]): Frame[] {
   const frames: Frame[] = [];
   for (const { type, data } of chunks) {
@@ -144,7 +147,7 @@ function sizeAt(data: Uint8Array, offset: number): { width: number; height: numb
   return { width: view.getUint32(offset), height: view.getUint32(offset + 4) };
 }
 
-/** The frame as a PNG file of its own, so that the ordinary decoder can read it. */
+/** Returns the frame as a PNG file of its own, so that the ordinary decoder can read it. */
 function frameFile(header: Uint8Array, shared: readonly PngChunk[], frame: Frame): Uint8Array {
   const own = Buffer.from(header);
   own.writeUInt32BE(frame.width, 0);
@@ -204,7 +207,7 @@ function disposeFrame(
   return result;
 }
 
-/** Without an alpha channel what no frame has covered is black, not transparent. */
+/** Makes a picture without an alpha channel opaque: areas that no frame has covered are black. */
 function opaqueUnlessAlpha(shown: Uint8Array, source: Picture): Uint8Array {
   if (source.hasAlpha) return shown;
   const result = shown.slice();

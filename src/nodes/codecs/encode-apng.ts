@@ -2,14 +2,17 @@ import type { ImageValue, NodeContext } from '../node.ts';
 import { textChunk, writePng, type PngChunk } from './png-chunks.ts';
 import { encodeChunks, latin1Key, type MetadataText } from './encode-png.ts';
 
-/** Most milliseconds an APNG frame can last with a denominator of 1000. */
+/** The most milliseconds that an APNG frame can last with a denominator of 1000. */
 const MAX_SHORT = 0xffff;
 
 type ApngFrame = { readonly pixels: readonly PngChunk[]; readonly durationMs: number };
 
 const END: PngChunk = { type: 'IEND', data: new Uint8Array() };
 
-/** An animated PNG, repeated for ever, its texts in `comf` chunks after the pixels as v1 writes them. */
+/**
+ * Encodes an animated PNG that repeats for ever. Its texts are in `comf` chunks behind the pixels,
+ * as v1 writes them.
+ */
 export async function encodeApng(
   images: ImageValue,
   context: Pick<NodeContext, 'check'>,
@@ -34,7 +37,10 @@ export async function encodeApng(
   return writePng([...header, ...animationChunks(images, frames), ...texts, END]);
 }
 
-/** Like v1's writer, a picture that equals the one before it only makes that one last longer. */
+/**
+ * Adds a frame. As with v1's writer, a picture that equals the previous one makes that one last
+ * longer.
+ */
 function addFrame(frames: ApngFrame[], frame: ApngFrame): void {
   const last = frames.at(-1);
   const bytes = ({ pixels }: ApngFrame): Buffer => Buffer.concat(pixels.map(({ data }) => data));
@@ -42,7 +48,7 @@ function addFrame(frames: ApngFrame[], frame: ApngFrame): void {
   else frames[frames.length - 1] = { ...last, durationMs: last.durationMs + frame.durationMs };
 }
 
-/** Like v1's writer, a single picture is an ordinary PNG. */
+/** Returns the animation chunks. As with v1's writer, a single picture is an ordinary PNG. */
 function animationChunks(images: ImageValue, frames: readonly ApngFrame[]): PngChunk[] {
   if (frames.length === 1) return frames.flatMap(({ pixels }) => pixels);
   let sequence = 0;

@@ -6,17 +6,17 @@ import { readPngChunks, textChunk, writePng, type PngChunk } from './png-chunks.
 import { toBytes } from '../tensor.ts';
 import { openPixels, layOut } from '../pixels.ts';
 
-/** One text a saved file carries: the prompt, or an entry of `extra_pnginfo`. */
+/** One text in a saved file: the prompt, or an entry of `extra_pnginfo`. */
 export type MetadataText = { readonly key: string; readonly text: string };
 
-/** How v1 writes pictures of each width of pixel. */
+/** The number of channels that v1 writes for each number of channels of a picture. */
 const CHANNELS: { readonly [channels: number]: 2 | 3 | 4 } = { 2: 2, 3: 3, 4: 4 };
 
-/** sharp adds a resolution v1 does not write. */
+/** The chunks that are kept. sharp adds a resolution that v1 does not write. */
 const KEPT_CHUNKS: readonly string[] = ['IHDR', 'IDAT', 'IEND'];
 
 /**
- * The metadata of v1 in every saved file, in its order: the prompt, then each `extra_pnginfo`
+ * Returns v1's metadata for every saved file, in its order: the prompt, then each `extra_pnginfo`
  * entry.
  */
 export function metadataTexts(
@@ -27,7 +27,7 @@ export function metadataTexts(
   return [...prompt, ...extra.map(([key, value]) => ({ key, text: pythonJson(value) }))];
 }
 
-/** One picture of a batch as a PNG file with `tEXt` chunks before the pixels. */
+/** Encodes one picture of a batch as a PNG file, with `tEXt` chunks before the pixels. */
 export async function encodePng(
   images: ImageValue,
   index: number,
@@ -38,14 +38,14 @@ export async function encodePng(
   return writePng([...(header ? [header] : []), ...texts, ...rest]);
 }
 
-/** Header, pixels and end of one picture of a batch. */
+/** Returns header, pixels and end of one picture of a batch. */
 export async function encodeChunks(
   images: ImageValue,
   index: number,
   compressionLevel: number,
 ): Promise<PngChunk[]> {
   const { width, height } = images;
-  // The words of v1's library; sizes that come through links are not checked before.
+  // The message is that of v1's library. Sizes that come through links were not checked before.
   if (width < 1 || height < 1) throw new NodeFailure('ValueError', 'cannot write empty image');
   const raw = { width, height, channels: savedChannels(images) };
   const bytes = toBytes(images, index);
@@ -57,14 +57,14 @@ export async function encodeChunks(
   return readPngChunks(await png.toBuffer()).filter(({ type }) => KEPT_CHUNKS.includes(type));
 }
 
-/** The pixel layout a picture is saved with; v1 fails on the same ones. */
+/** Returns the pixel layout for saving. v1 fails on the same layouts. */
 export function savedChannels({ channels }: ImageValue): 2 | 3 | 4 {
   const known = CHANNELS[channels];
   if (known !== undefined) return known;
   throw new NodeFailure('TypeError', `Cannot handle this data type: (1, 1, ${channels}), |u1`);
 }
 
-/** A keyword of a PNG text chunk; v1 fails on the same ones. */
+/** Returns a keyword of a PNG text chunk. v1 fails on the same keywords. */
 export function latin1Key(key: string): string {
   const kept = Buffer.from(key, 'latin1').toString('latin1') === key && !key.includes('\0');
   if (kept) return key;
@@ -74,7 +74,7 @@ export function latin1Key(key: string): string {
   );
 }
 
-/** Pixels as they go into a PNG file, eight bits a channel. */
+/** The pixels for a PNG file, with eight bits a channel. */
 type PngPixels = {
   readonly bytes: Uint8Array;
   readonly width: number;
@@ -85,25 +85,27 @@ type PngPixels = {
 /** PNG's number of each layout: grey with alpha, colours, colours with alpha. */
 const COLOUR_TYPE = { 2: 4, 3: 2, 4: 6 } as const;
 
-/** PNG's name for rows that hold what is left over the mean of the pixels to the left and above. */
+/** PNG's filter that stores the difference to the mean of the pixels to the left and above. */
 const AVERAGE = 3;
 
-/** Only repeats of the byte before are looked for: a quarter of the work where rows are left-overs. */
+/**
+ * Searches only for repeats of the previous byte, which is a quarter of the work for filtered rows.
+ */
 const RUNS = { strategy: constants.Z_RLE, memLevel: 9 } as const;
 
 const SAMPLE = { pieces: 8, bytes: 8 * 1024 } as const;
 
-/** Smaller pictures are packed at once: to choose a packer, or to start one, takes longer. */
+/** A smaller picture is packed at once: to choose or start a packer takes longer. */
 const SMALL_BYTES = SAMPLE.pieces * SAMPLE.bytes;
 
-/** The share that a search for repeats must save on the sample to be worth its time. */
+/** A search for repeats is used when it packs the sample to less than this share. */
 const WORTH_SEARCHING = 0.8;
 
 const deflated = promisify(deflate);
 
 /**
- * Header, pixels and end of a small or photograph-like picture; `undefined` where sharp's search for
- * repeats packs better.
+ * Returns header, pixels and end of a small or photograph-like picture. `undefined` when sharp's
+ * search for repeats packs better.
  * @internal
  */
 export async function packPixels(
@@ -136,7 +138,7 @@ function headerOf({ width, height, channels }: PngPixels): Buffer {
 }
 
 /**
- * The rows of a picture as they are packed, each behind the number of its filter.
+ * Returns the filtered rows of a picture, each behind the number of its filter.
  * @internal
  */
 export function rowsWithVectors(pixels: PngPixels): Uint8Array | undefined {
@@ -159,7 +161,7 @@ export function rowsWithVectors(pixels: PngPixels): Uint8Array | undefined {
 }
 
 /**
- * The same where no vector instructions can be had.
+ * Returns the same rows without vector instructions.
  * @internal
  */
 export function rowsPlainly({ bytes, width, height, channels }: PngPixels): Uint8Array {
@@ -188,7 +190,7 @@ function averageRow(row: Uint8Array, above: Uint8Array, { target, channels }: Ro
   }
 }
 
-/** Drawings, texts and tiles do; a few pieces from all over the picture tell. */
+/** True for drawings, texts and tiles: some pieces from all over the picture repeat themselves. */
 function repeatsItself(rows: Uint8Array, level: number): boolean {
   const step = Math.floor(rows.length / SAMPLE.pieces);
   const pieces = Array.from({ length: SAMPLE.pieces }, (_, i) =>

@@ -2,30 +2,38 @@ import type { ImageValue } from '../node.ts';
 import { savedChannels, type MetadataText } from './encode-png.ts';
 import { toBytes } from '../tensor.ts';
 
-/** Exif tags v1 writes its texts under: the prompt as Model, the others from Make downwards. */
+/**
+ * The first Exif tag that v1 uses for its texts: the prompt is Model, the others go from Make
+ * downwards.
+ */
 const FIRST_TAG = 0x0110;
 
-/** Type number of an ASCII value in an Exif directory. */
+/** The type number of an ASCII value in an Exif directory. */
 const ASCII = 2;
 
 const ENTRY_BYTES = 12;
 
 /**
- * The time of each frame until its own is written: sharp accepts 11 to 65,535 ms, v1's frame
- * rates ask for 1 ms to 100 seconds.
+ * A placeholder for the time of each frame: sharp accepts 11 to 65,535 ms, but v1's frame rates
+ * lead to 1 ms to 100 seconds.
  */
 const ENCODED_DELAY_MS = 100;
-/** Place of a frame's duration in its chunk, three bytes behind the head and the frame's rectangle. */
+/**
+ * The place of a frame's duration in its chunk: three bytes behind the head and the frame's
+ * rectangle.
+ */
 const DURATION_AT = 8 + 12;
 
 /**
- * The header before the directory: a marker, then byte order, magic number and offset, from which
- * offsets count.
+ * The header before the directory: a marker, then byte order, magic number and offset. Offsets
+ * count from the byte order.
  */
 const EXIF_HEAD = Buffer.from('457869660000' + '4d4d002a00000008', 'hex');
 const TIFF_HEAD_BYTES = 8;
 
-/** An animated WEBP, repeated for ever, its texts in Exif tags as v1 writes them. */
+/**
+ * Encodes an animated WEBP that repeats for ever. Its texts are in Exif tags, as v1 writes them.
+ */
 export async function encodeWebp(
   images: ImageValue,
   options: {
@@ -47,7 +55,7 @@ export async function encodeWebp(
   };
   const delay = Array.from({ length: batch }, () => ENCODED_DELAY_MS);
   const { default: sharp } = await import('sharp');
-  // sharp takes no quality of 0, which v1 allows.
+  // sharp accepts no quality of 0, which v1 allows.
   const webp = sharp(pixels, { raw, limitInputPixels: false }).webp({
     lossless,
     quality: Math.max(1, quality),
@@ -56,12 +64,12 @@ export async function encodeWebp(
     loop: 0,
   });
   if (texts.length === 0) return withDuration(await webp.toBuffer(), durationMs);
-  // sharp reserves an Exif chunk; its content is replaced, as sharp would change the texts.
+  // sharp reserves an Exif chunk. Its content is replaced, since sharp would change the texts.
   const file = await webp.withExif({ IFD0: { Model: 'x' } }).toBuffer();
   return withDuration(replaceExif(file, exifBlock(texts)), durationMs);
 }
 
-/** The encoder joins frames that are equal: one of them stands for the time of all. */
+/** Sets the durations. The encoder joins equal frames: one of them lasts as long as all. */
 function withDuration(file: Buffer, durationMs: number): Buffer {
   for (let at = 12; at + 8 <= file.length; at += 8 + padded(file.readUInt32LE(at + 4))) {
     if (file.toString('latin1', at, at + 4) !== 'ANMF') continue;
@@ -72,7 +80,7 @@ function withDuration(file: Buffer, durationMs: number): Buffer {
 }
 
 /**
- * An Exif block of ASCII tags, big-endian, spelled as v1's writer does.
+ * Returns an Exif block of ASCII tags, big-endian, written as v1's writer does.
  * @internal
  */
 export function exifBlock(texts: readonly MetadataText[]): Buffer {
@@ -97,7 +105,10 @@ export function exifBlock(texts: readonly MetadataText[]): Buffer {
   return Buffer.concat([EXIF_HEAD, count, ...entries, noNextDirectory, ...tail]);
 }
 
-/** A directory entry; a value of up to four bytes is stored in it, a longer one at an offset. */
+/**
+ * Returns a directory entry. A value of up to four bytes is stored in it, a longer one at an
+ * offset.
+ */
 function exifEntry(tag: number, data: Buffer, offset: number | undefined): Buffer {
   const entry = Buffer.alloc(ENTRY_BYTES);
   entry.writeUInt16BE(tag);
@@ -112,7 +123,7 @@ function asciiValue(key: string, text: string): Buffer {
   return Buffer.from(`${key}:${text}\0`.replaceAll(/[^\0-\u007f]/g, '?'), 'latin1');
 }
 
-/** Puts another payload into the EXIF chunk of a WEBP file. */
+/** Replaces the payload of the EXIF chunk of a WEBP file. */
 function replaceExif(file: Buffer, exif: Buffer): Buffer {
   const at = findChunk(file, 'EXIF');
   const head = Buffer.alloc(8);

@@ -2,14 +2,17 @@ import { crc32 } from 'node:zlib';
 
 const SIGNATURE = Buffer.from('89504e470d0a1a0a', 'hex');
 
-/** One chunk of a PNG file, length and checksum left off. */
+/** One chunk of a PNG file, without length and checksum. */
 export type PngChunk = { readonly type: string; readonly data: Uint8Array };
 
 export function isPng(bytes: Uint8Array): boolean {
   return bytes.length > SIGNATURE.length && SIGNATURE.equals(bytes.subarray(0, SIGNATURE.length));
 }
 
-/** The chunks of a PNG file in order; a cut-off last one as far as it goes. */
+/**
+ * Returns the chunks of a PNG file in order. An incomplete last chunk is returned as far as it
+ * goes.
+ */
 export function readPngChunks(bytes: Uint8Array): PngChunk[] {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const chunks: PngChunk[] = [];
@@ -24,12 +27,12 @@ export function readPngChunks(bytes: Uint8Array): PngChunk[] {
   return chunks;
 }
 
-/** A PNG file of these chunks, checksums computed. */
+/** Writes a PNG file of these chunks, with their checksums. */
 export function writePng(chunks: readonly PngChunk[]): Buffer {
   return Buffer.concat([SIGNATURE, ...chunks.flatMap(chunkParts)]);
 }
 
-/** A chunk of key and text, parted by a zero byte, as `tEXt` holds them. */
+/** Returns a chunk with a key, a zero byte and a text, as in `tEXt`. */
 export function textChunk(type: string, key: string, text: string): PngChunk {
   return { type, data: Buffer.from(`${key}\0${text}`, 'latin1') };
 }

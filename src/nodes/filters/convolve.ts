@@ -3,10 +3,12 @@ import { type LoopContext, eachRow, newImage } from '../tensor.ts';
 
 const { fround } = Math;
 
-/** Square weights and the same thing taken apart: `gain` × profile × profile, plus `own` for the pixel itself. */
+/**
+ * Square weights, and their factors: `gain` × profile × profile, plus `own` for the pixel itself.
+ */
 type Kernel = {
   readonly side: number;
-  /** `side` × `side`, row by row. */
+  /** `side` × `side` weights, row by row. */
   readonly weights: Float32Array;
   readonly profile: Float64Array;
   readonly gain: number;
@@ -18,8 +20,8 @@ const STREAMS = 4;
 const BLOCK = 16;
 
 /**
- * A sum in single precision in the order of the original's vector code: the rest that does not fill
- * eight lanes first, then lane by lane. The last bit of it decides whether white stays white when
+ * Returns a sum in single precision, in the order of the original's vector code: first the values
+ * that do not fill eight lanes, then lane by lane. Its last bit decides if white stays white when
  * saved.
  */
 const sumInLanes = (values: Float32Array): number => {
@@ -33,7 +35,10 @@ const sumInLanes = (values: Float32Array): number => {
   return sum;
 };
 
-/** One lane: four interleaved streams of blocks of sixteen; what is left over joins the first. */
+/**
+ * Sums one lane: four interleaved streams of blocks of sixteen. The remaining values join the first
+ * stream.
+ */
 const sumOfColumn = (column: Float32Array): number => {
   const even = Math.floor(column.length / STREAMS) * STREAMS;
   const [open, closed] = [new Float32Array(STREAMS), new Float32Array(STREAMS)];
@@ -50,8 +55,8 @@ const sumOfColumn = (column: Float32Array): number => {
 };
 
 /**
- * v1's Gaussian: distances run from -1 to 1 over the whole kernel, so sigma is in units of the
- * radius.
+ * Returns v1's Gaussian. Distances run from -1 to 1 over the whole kernel, so sigma is in units of
+ * the radius.
  */
 export const gaussian = (radius: number, sigma: number): Kernel => {
   const side = 2 * radius + 1;
@@ -68,7 +73,7 @@ export const gaussian = (radius: number, sigma: number): Kernel => {
   return { side, weights: weights.map((weight) => weight / sum), profile, gain: 1 / sum, own: 0 };
 };
 
-/** Evenly from -1 to 1, each half counted from its own end. */
+/** Returns places evenly from -1 to 1, each half counted from its own end. */
 const placesOf = (side: number): Float32Array => {
   const step = fround(2 / (side - 1));
   return Float32Array.from({ length: side }, (_, i) =>
@@ -76,7 +81,7 @@ const placesOf = (side: number): Float32Array => {
   );
 };
 
-/** The kernel that adds back what blurring takes away, `alpha` tenfold. */
+/** Returns the kernel that adds `alpha` times ten of the part that blurring removes. */
 export const sharpening = (blur: Kernel, alpha: number): Kernel => {
   const strength = fround(-alpha * 10);
   const weights = blur.weights.map((weight) => weight * strength);
@@ -86,12 +91,18 @@ export const sharpening = (blur: Kernel, alpha: number): Kernel => {
   return { ...blur, weights, gain: blur.gain * strength, own: 1 - sum };
 };
 
-/** Weight by weight up to this many products (about two seconds); beyond, rows and columns apart. */
+/**
+ * Up to this many products (about two seconds) every weight is applied; above, rows and columns
+ * separately.
+ */
 const DIRECT_PRODUCTS = 1e9;
 
 type Convolution = (context: LoopContext, image: ImageValue, kernel: Kernel) => ImageValue;
 
-/** Weighs every pixel's neighbourhood, mirrored at the borders without repeating the edge pixel. */
+/**
+ * Weighs the neighbourhood of every pixel. It is mirrored at the borders, without repeating the
+ * edge pixel.
+ */
 export const convolve: Convolution = (context, image, kernel) => {
   const radius = (kernel.side - 1) / 2;
   if (radius >= image.width || radius >= image.height) {
@@ -107,7 +118,7 @@ export const convolve: Convolution = (context, image, kernel) => {
 };
 
 /**
- * Every product in the original's order: equal to the last bit.
+ * Makes every product in the original's order: equal to the last bit.
  * @internal
  */
 export const convolveDirectly: Convolution = (context, image, kernel) => {
@@ -160,8 +171,9 @@ const mirrorLine = (
 };
 
 /**
- * Rows first, then columns: the same picture but for rounding, at a fraction of the work. White is
- * made to come out exactly as the direct way has it, or flat white would fall a level when saved.
+ * Convolves rows, then columns: the same picture except for rounding, with a fraction of the work.
+ * White is forced to the result of the direct way; otherwise plain white would fall by one level
+ * when saved.
  * @internal
  */
 export const convolveSeparably: Convolution = (context, image, kernel) => {

@@ -15,7 +15,7 @@ const POSTPROCESSING = {
 
 const { fround } = Math;
 
-/** How two levels mix, rounded to single precision after every step as tensor code rounds. */
+/** Mixes two levels, with rounding to single precision after every step as in tensor code. */
 type Mix = (a: number, b: number) => number;
 
 const screen: Mix = (a, b) => fround(1 - fround(fround(1 - a) * fround(1 - b)));
@@ -36,7 +36,7 @@ const softLightCurve = (a: number): number =>
     ? fround(fround(fround(fround(fround(16 * a) - 12) * a) + 4) * a)
     : fround(Math.sqrt(a));
 
-/** v1's blend modes in its own order; `difference` is signed, and what is below 0 is cut off. */
+/** v1's blend modes in its order. `difference` is signed; values below 0 are cut off. */
 const MIXES = {
   normal: (_a, b) => b,
   multiply: (a, b) => fround(a * b),
@@ -83,7 +83,7 @@ const blend = (
   return result;
 };
 
-/** Mixing two pictures. */
+/** Mixes two pictures. */
 const imageBlend = typedNode({
   ...POSTPROCESSING,
   name: 'ImageBlend',
@@ -96,7 +96,7 @@ const imageBlend = typedNode({
   run({ image1: first, image2, blend_factor: factor, blend_mode: mode }, context) {
     const mix = mixOf(mode);
     requireChannels(['image1', first], ['image2', image2]);
-    // v1 fits the second picture to the first: bicubic, the middle kept.
+    // v1 scales the second picture to the first, bicubic, and keeps its middle.
     const second = fitted(context, image2, first, { method: 'bicubic', crop: 'center' });
     return { outputs: [blend(context, [first, second], mix, factor)] };
   },
@@ -117,7 +117,7 @@ const imageBlur = typedNode({
   },
 });
 
-/** Sharpening: the picture minus its blur, clipped. */
+/** Sharpens: adds the difference between the picture and its blur, and clips. */
 const imageSharpen = typedNode({
   ...POSTPROCESSING,
   name: 'ImageSharpen',
@@ -146,13 +146,13 @@ const imageInvert = typedNode({
   outputs: [{ type: 'IMAGE' }],
   run({ image }, context) {
     const inverted = newImage(context, image);
-    // Alpha is turned too; v1 makes no exception for it.
+    // Alpha is inverted too: v1 makes no exception for it.
     for (let i = 0; i < image.data.length; i++) inverted.data[i] = 1 - (image.data[i] as number);
     return { outputs: [inverted] };
   },
 });
 
-/** Everything that changes a picture's colours and keeps its size. */
+/** The nodes that change a picture's colours and keep its size. */
 export const FILTER_NODES: readonly NodeDef[] = [
   imageInvert,
   imageBlend,

@@ -1,11 +1,13 @@
-/** A set of colours with how many pixels have each; positions index the colour table. */
+/**
+ * A set of colours, with the number of pixels of each. Positions are indexes of the colour table.
+ */
 type Box = {
   readonly colours: Int32Array;
   readonly pixels: number;
   children?: readonly [Box, Box];
 };
 
-/** Distinct colours of a picture, at most 65536: with more, lower bits are ignored. */
+/** The distinct colours of a picture, at most 65536. With more colours, lower bits are ignored. */
 type Histogram = {
   readonly shift: number;
   readonly colours: Int32Array;
@@ -14,13 +16,13 @@ type Histogram = {
 
 export type Palette = {
   readonly size: number;
-  /** Red, green, blue of each entry. */
+  /** Red, green and blue of each entry. */
   readonly data: Uint8Array;
 };
 
 const MOST_COLOURS = 65_536;
 
-/** Median cut over the pixels, as the original's imaging library cuts. */
+/** Cuts the colours by the median, in the way of the original's imaging library. */
 export const medianCut = (pixels: Uint8Array, wanted: number): Palette => {
   const histogram = histogramOf(pixels);
   const all = Int32Array.from(histogram.colours.keys());
@@ -54,7 +56,9 @@ const countColours = (pixels: Uint8Array, shift: number): Histogram => {
   };
 };
 
-/** Cuts the fullest box again and again until there are enough or only single colours are left. */
+/**
+ * Cuts the fullest box again and again, until there are enough boxes or each has a single colour.
+ */
 const splitBoxes = (root: Box, histogram: Histogram, wanted: number): void => {
   const heap = [root];
   for (let boxes = 1; boxes < wanted; boxes++) {
@@ -66,7 +70,7 @@ const splitBoxes = (root: Box, histogram: Histogram, wanted: number): void => {
   }
 };
 
-/** A binary heap by hand: which of two equally full boxes comes first decides the palette. */
+/** Adds a box to a binary heap. The order of two equally full boxes decides the palette. */
 const addBox = (heap: Box[], box: Box): void => {
   let place = heap.length;
   while (place > 0) {
@@ -97,7 +101,7 @@ const takeFullest = (heap: Box[]): Box | undefined => {
 };
 
 const RED_SHIFT = 16;
-/** Shift and weight of red, green and blue: the axis that looks longest to the eye is cut. */
+/** The shift and weight of red, green and blue: the axis that looks longest to the eye is cut. */
 const AXES = [
   { shift: RED_SHIFT, weight: 77 },
   { shift: 8, weight: 150 },
@@ -131,7 +135,10 @@ const spread = (box: Box, histogram: Histogram, shift: number): number => {
   return high - low;
 };
 
-/** The level from which on colours go to the upper half: downwards until half the pixels are passed. */
+/**
+ * Returns the level from which colours belong to the upper half. It goes down until half the pixels
+ * are passed.
+ */
 const cutLevel = (box: Box, histogram: Histogram, shift: number): number => {
   const counts = new Float64Array(256);
   for (const entry of box.colours) {
@@ -144,7 +151,7 @@ const cutLevel = (box: Box, histogram: Histogram, shift: number): number => {
     passed += counts[level] as number;
     if (passed * 2 > box.pixels) return level;
   }
-  // The lowest level alone is more than half: it becomes the lower box.
+  // The lowest level alone has more than half of the pixels, so it becomes the lower box.
   return lowest + 1;
 };
 
@@ -167,7 +174,9 @@ const averages = (pixels: Uint8Array, histogram: Histogram, boxes: readonly Box[
   return { size: boxes.length, data };
 };
 
-/** Nearest palette entry, looked up by the six highest bits of each channel as the original does. */
+/**
+ * Finds the nearest palette entry by the six highest bits of each channel, as the original does.
+ */
 export const nearestIn = (
   palette: Palette,
 ): ((red: number, green: number, blue: number) => number) => {

@@ -3,7 +3,7 @@ import { type NodeContext, NodeFailure } from '../node.ts';
 import { frameOf, fromBytes, newImage } from '../tensor.ts';
 import { typedNode } from '../typed-node.ts';
 
-/** RGB bytes of one picture. */
+/** The RGB bytes of one picture. */
 type Picture = { readonly width: number; readonly height: number; readonly data: Uint8Array };
 
 type Ditherer = (context: NodeContext, picture: Picture, palette: Palette) => Uint8Array;
@@ -23,7 +23,7 @@ const plain: Ditherer = (context, { width, height, data }, palette) => {
 
 const clip = (level: number): number => Math.min(255, Math.max(0, level));
 
-/** Floyd–Steinberg in whole sixteenths, left to right on every row. */
+/** Dithers by Floyd–Steinberg in whole sixteenths, left to right on every row. */
 const diffused: Ditherer = (context, { width, height, data }, palette) => {
   const nearest = nearestIn(palette);
   const result = new Uint8Array(data.length);
@@ -50,7 +50,7 @@ const diffused: Ditherer = (context, { width, height, data }, palette) => {
         state.right[c] = error * 7;
       }
     }
-    // The original leaves blue's remainders in all three channels past the last column.
+    // Behind the last column, the original leaves the remainders of blue in all three channels.
     below.set(
       [state.corner[2] as number, state.last[2] as number, state.last[2] as number],
       width * 3,
@@ -59,7 +59,7 @@ const diffused: Ditherer = (context, { width, height, data }, palette) => {
   return result;
 };
 
-/** Ordered dithering: a repeating pattern of offsets before the nearest colour is taken. */
+/** Dithers in order: a repeating pattern of offsets is added before the nearest colour is taken. */
 const ordered =
   (side: number): Ditherer =>
   (context, picture, palette) => {
@@ -75,7 +75,7 @@ const ordered =
     return plain(context, { ...picture, data: shifted }, palette);
   };
 
-/** The Bayer matrix of that side with values around zero, built by doubling. */
+/** Returns the Bayer matrix of that side, with values around zero, built by doubling. */
 const bayer = (side: number): Float32Array => {
   if (side === 1) return new Float32Array(1);
   const half = side / 2;
@@ -102,14 +102,14 @@ const findDitherer = (word: string): Ditherer => {
   throw new NodeFailure('ValueError', `Unknown dithering: ${word}`);
 };
 
-/** Cutting fractions off without clipping first: above 1 the byte wraps, as the original's cast does. */
+/** Cuts off fractions without clipping first: above 1 the byte wraps, as in the original's cast. */
 const truncateToBytes = (levels: Float32Array): Uint8Array => {
   const bytes = new Uint8Array(levels.length);
   for (let i = 0; i < levels.length; i++) bytes[i] = Math.fround((levels[i] as number) * 255);
   return bytes;
 };
 
-/** Fewer colours. */
+/** Reduces the number of colours. */
 export const imageQuantize = typedNode({
   name: 'ImageQuantize',
   category: 'image/postprocessing',

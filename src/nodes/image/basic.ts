@@ -56,7 +56,7 @@ const imageBatch = typedNode({
     const channels = Math.max(image1.channels, image2.channels);
     const first = fillAlpha(context, image1, channels);
     const second = fillAlpha(context, image2, channels);
-    // v1 fits the second picture to the first: bilinear, the middle kept.
+    // v1 scales the second picture to the first, bilinear, and keeps its middle.
     const level = fitted(context, second, first, { method: 'bilinear', crop: 'center' });
     return { outputs: [concatenate(context, first, level)] };
   },
@@ -93,7 +93,7 @@ const imageFromBatch = typedNode({
   },
   outputs: [{ type: 'IMAGE' }],
   run({ image, batch_index: index, length }, context) {
-    // Beyond the end v1 takes the last picture, and no more pictures than remain.
+    // Beyond the end v1 takes the last picture, and never more pictures than remain.
     const first = Math.min(image.batch - 1, index);
     const batch = Math.min(image.batch - first, length);
     const taken = newImage(context, { ...image, batch });
@@ -102,7 +102,7 @@ const imageFromBatch = typedNode({
   },
 });
 
-/** Making, measuring and stacking pictures. */
+/** The nodes that make, measure and stack pictures. */
 export const BASIC_NODES: readonly NodeDef[] = [
   emptyImage,
   getImageSize,

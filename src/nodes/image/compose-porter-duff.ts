@@ -5,13 +5,16 @@ import { typedNode } from '../typed-node.ts';
 
 const { fround, max, min } = Math;
 
-/** How much of a pixel the two layers cover. */
+/** The share of a pixel that each of the two layers covers. */
 type Coverage = { source: number; destination: number };
 
 type Mode = {
-  /** Resulting coverage. */
+  /** Returns the resulting coverage. */
   readonly alpha: (source: number, destination: number) => number;
-  /** Resulting level of one channel; levels are already multiplied by their layer's coverage. */
+  /**
+   * Returns the resulting level of one channel. Levels are multiplied by their layer's coverage
+   * already.
+   */
   readonly level: (source: number, destination: number, coverage: Coverage) => number;
 };
 
@@ -23,10 +26,10 @@ const product = (one: number, other: number): number => fround(one * other);
 
 const sum = (one: number, other: number): number => fround(one + other);
 
-/** Both layers together, without counting twice what they share. */
+/** Returns the coverage of both layers together, counting the shared part once. */
 const union = (one: number, other: number): number => fround(sum(one, other) - product(one, other));
 
-/** Each layer where the other one is not. */
+/** Returns the level of each layer where the other one is not. */
 const disjoint: Mode['level'] = (source, destination, coverage) =>
   sum(
     product(complement(coverage.destination), source),
@@ -40,7 +43,10 @@ const overlay: Mode['level'] = (source, destination, coverage) => {
   return fround(both - product(shades, fround(coverage.source - destination)));
 };
 
-/** The Porter–Duff operators and blend modes under the names drawing libraries give them; single precision throughout. */
+/**
+ * The Porter–Duff operators and blend modes under their usual names, in single precision
+ * throughout.
+ */
 const MODES = {
   ADD: { alpha: (s, d) => clip(sum(s, d)), level: (s, d) => clip(sum(s, d)) },
   CLEAR: { alpha: () => 0, level: () => 0 },
@@ -94,10 +100,10 @@ const modeOf = (name: string): Mode => {
   throw new NodeFailure('KeyError', `There is no compositing mode ${name}`);
 };
 
-/** Below this coverage a pixel has no colour any more. */
+/** Below this coverage a pixel has no colour. */
 const LEAST_ALPHA = fround(1e-5);
 
-/** Compositing two pictures whose masks say where they are transparent. */
+/** Composes two pictures whose masks say where they are transparent. */
 export const porterDuffImageComposite = typedNode({
   name: 'PorterDuffImageComposite',
   displayName: 'Porter-Duff Image Composite',
@@ -118,7 +124,7 @@ export const porterDuffImageComposite = typedNode({
     const source = fitted(context, inputs.source, destination, FIT);
     const sourceMask = fittedMask(context, inputs.source_alpha, destination, FIT);
     const mask = fittedMask(context, inputs.destination_alpha, destination, FIT);
-    // The shortest batch decides how many pictures come out.
+    // The shortest batch decides the number of resulting pictures.
     const batch = Math.min(...[source, sourceMask, destination, mask].map((one) => one.batch));
     const image = newImage(context, { ...destination, batch });
     const alpha = newMask(context, image);
@@ -149,5 +155,5 @@ const requireSameChannels = (source: ImageValue, destination: ImageValue): void 
   throw new NodeFailure('AssertionError', `${counts}: they must have as many`);
 };
 
-/** v1 fits everything to the destination picture: bicubic, the middle kept. */
+/** v1 scales everything to the destination picture, bicubic, and keeps the middle. */
 const FIT = { method: 'bicubic', crop: 'center' } as const;

@@ -32,10 +32,13 @@ const imageCompositeMasked = typedNode({
   },
 });
 
-/** Pictures and masks are stretched to the other one's sides. */
+/** Pictures and masks are stretched to the sides of the other one. */
 const STRETCHED = { method: 'bilinear', crop: 'disabled' } as const;
 
-/** A source or mask batch shorter than the target repeats; superfluous pictures are ignored. */
+/**
+ * Composes batches. A source or mask batch that is shorter than the target repeats; surplus
+ * pictures are ignored.
+ */
 const composite = (
   context: NodeContext,
   target: ImageValue,
@@ -109,7 +112,7 @@ const splitImageWithAlpha = typedNode({
   },
 });
 
-/** Everything that lays pictures over one another, or handles their transparency. */
+/** The nodes that lay pictures over one another, or handle their transparency. */
 export const COMPOSE_NODES: readonly NodeDef[] = [
   imageCompositeMasked,
   porterDuffImageComposite,

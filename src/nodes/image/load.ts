@@ -11,15 +11,15 @@ import type {
 import { byteImage, frameOf, levelOf, newMask } from '../tensor.ts';
 import { typedNode } from '../typed-node.ts';
 
-/** v1's mask for a file without alpha, whatever the picture's size. */
+/** v1's mask for a file without alpha, whatever the size of the picture. */
 const NO_MASK = { height: 64, width: 64 } as const;
 
 const CHANNELS = ['alpha', 'red', 'green', 'blue'] as const;
 
-/** Offset of each channel in the four bytes of a decoded pixel. */
+/** The offset of each channel in the four bytes of a decoded pixel. */
 const BYTE_OF: { readonly [channel: string]: number } = { red: 0, green: 1, blue: 2, alpha: 3 };
 
-/** The files a user may choose are filled in per user where `/object_info` is answered. */
+/** The files that a user may choose are added when `/object_info` is answered for that user. */
 const UPLOADED: InputSpec = [[], { image_upload: true }];
 
 const LOADS = { pythonModule: 'nodes', fileInputs: ['image'] } as const;
@@ -78,7 +78,10 @@ async function loadImage({ image }: Chosen, context: NodeContext): Promise<NodeR
   return { outputs: [toImage(context, pictures), toMask(context, pictures)] };
 }
 
-/** Unlike LoadImage this takes one frame only, and a file without alpha has an opaque one of its size. */
+/**
+ * Loads a mask. Unlike LoadImage it takes one frame only, and a file without alpha gives an opaque
+ * mask of its size.
+ */
 async function loadImageMask(
   { image, channel }: Chosen & { readonly channel: string },
   context: NodeContext,
@@ -98,7 +101,7 @@ async function readImage(name: string, context: NodeContext): Promise<ImageFile>
   return { name, bytes: await context.readFile(name) };
 }
 
-/** v1 skips frames that are not the size of the first. */
+/** Drops frames with another size than the first, as v1 does. */
 function sameSize(pictures: readonly Picture[]): readonly Picture[] {
   const first = pictures[0];
   return pictures.filter(({ width, height }) => width === first?.width && height === first.height);

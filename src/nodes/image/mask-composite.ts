@@ -5,7 +5,7 @@ import { typedNode } from '../typed-node.ts';
 
 type Operation = (destination: number, source: number) => number;
 
-/** Rounds a level as v1 does before the logical operations: half to even. */
+/** Rounds a level before the logical operations as v1 does: half to even. */
 const isSet = (level: number): boolean => Math.abs(level) > 0.5;
 
 const OPERATIONS: ReadonlyMap<string, Operation> = new Map([
@@ -19,7 +19,7 @@ const OPERATIONS: ReadonlyMap<string, Operation> = new Map([
 
 const OFFSET = ['INT', { default: 0, min: 0, max: 16384, step: 1 }] as const;
 
-/** Combining a mask with another one laid over a part of it. */
+/** Combines a mask with another one that is laid over a part of it. */
 export const maskComposite = typedNode({
   name: 'MaskComposite',
   category: 'mask',
@@ -34,7 +34,7 @@ export const maskComposite = typedNode({
   outputs: [{ type: 'MASK' }],
   run({ source, x, y, ...inputs }, context) {
     const destination = asMask(copyOf(context, asPicture(inputs.destination)));
-    // A word that only a link can bring changes nothing, as in v1.
+    // Other words can come through a link only. They change nothing, as in v1.
     const operation = OPERATIONS.get(inputs.operation) ?? ((level: number) => level);
     fittingBatches(destination, source);
     const { width, height, inTarget, inSource } = overlapOf(destination, source, { x, y });
@@ -49,7 +49,7 @@ export const maskComposite = typedNode({
         data[to + i] = operation(data[to + i] as number, source.data[from + i] as number);
       }
     });
-    // Also where nothing was laid over.
+    // The range is also enforced outside of the laid part.
     for (let i = 0; i < data.length; i++) data[i] = Math.min(1, Math.max(0, data[i] as number));
     return { outputs: [destination] };
   },

@@ -15,14 +15,15 @@ export const growMask = typedNode({
   outputs: [{ type: 'MASK' }],
   run({ mask, expand, tapered_corners: isTapered }, context) {
     const grown = newMask(context, mask);
-    // Narrowing is widening of the negative.
+    // To shrink is to grow the negative.
     const sign = expand < 0 ? -1 : 1;
     for (let i = 0; i < mask.data.length; i++) grown.data[i] = sign * (mask.data[i] as number);
     const across = newMask(context, { ...mask, batch: 1 }).data;
     const next = newMask(context, { ...mask, batch: 1 }).data;
     for (let i = 0; i < mask.batch; i++) {
       const levels = frameOf(grown, i);
-      // Every step each pixel takes the highest level among its neighbours: four if tapered, else eight.
+      // In every step each pixel takes the highest level of its neighbours: four if tapered, else
+      // eight.
       for (let step = 0; step < Math.abs(expand); step++) {
         spreadAcross(context, { ...mask, data: levels }, across);
         spreadDown(context, { ...mask, data: across }, isTapered ? levels : across, next);

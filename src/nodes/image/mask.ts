@@ -17,7 +17,7 @@ const COMMON = {
 
 const TO_MASK = { ...COMMON, outputs: [{ type: 'MASK' }] } as const;
 
-/** Fading a mask out towards its edges. */
+/** Fades a mask out towards its edges. */
 const featherMask = typedNode({
   ...TO_MASK,
   name: 'FeatherMask',
@@ -40,15 +40,18 @@ const featherMask = typedNode({
   },
 });
 
-/** Factors growing from the first position on; a feather longer than the mask is cut to its length. */
+/**
+ * Returns factors that grow from the first position on. A feather longer than the mask is cut to
+ * its length.
+ */
 const rampUp = (length: number, feather: number): Float32Array => {
   const size = Math.min(length, feather);
   return Float32Array.from({ length }, (_, i) => (i < size ? (i + 1) / size : 1));
 };
 
 /**
- * The same from the far end, as v1 counts there: its smallest factor falls on position 0 (which is
- * as far from the end as 0 is from 0), the next one on the last position.
+ * Returns the factors from the far end, as v1 counts there: the smallest falls on position 0 (which
+ * is as far from the end as 0 is from 0), the next one on the last position.
  */
 const rampDown = (length: number, feather: number): Float32Array => {
   const size = Math.min(length, feather);
@@ -108,7 +111,7 @@ const imageColorToMask = typedNode({
   },
 });
 
-/** Here v1 rounds, where saving cuts off. */
+/** Returns a byte. v1 rounds here, while saving cuts off. */
 const byteOf = (level: number): number =>
   roundHalfEven(fround(Math.min(1, Math.max(0, level)) * 255));
 
@@ -169,14 +172,14 @@ const cropMask = typedNode({
   name: 'CropMask',
   required: { mask: ['MASK'], x: OFFSET, y: OFFSET, width: SIDE, height: SIDE },
   run({ mask, x, y, width, height }, context) {
-    // Unlike ImageCrop's, a corner outside the mask is not moved back onto it.
+    // Unlike in ImageCrop, a corner outside the mask is not moved back onto it.
     const columns = spanWithin(mask.width, { start: x, end: x + width });
     const rows = spanWithin(mask.height, { start: y, end: y + height });
     return { outputs: [asMask(cutOut(context, asPicture(mask), { columns, rows }))] };
   },
 });
 
-/** Everything that makes, changes or converts masks. */
+/** The nodes that make, change or convert masks. */
 export const MASK_NODES: readonly NodeDef[] = [
   imageToMask,
   maskToImage,

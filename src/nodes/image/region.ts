@@ -1,22 +1,25 @@
 import { type ImageValue, type MaskValue, NodeFailure } from '../node.ts';
 import { type LoopContext, type Size, eachRow, newImage } from '../tensor.ts';
 
-/** Positions `start` up to but without `end`. */
+/** The positions from `start` up to, but not including, `end`. */
 export type Span = { readonly start: number; readonly end: number };
 
 export type Point = { readonly x: number; readonly y: number };
 
-/** The part of `0..length` a span names as v1 reads it: positions below 0 count from the end, the rest is cut off. */
+/**
+ * Returns the part of `0..length` that a span names, as v1 reads it: positions below 0 count from
+ * the end, the rest is cut off.
+ */
 export const spanWithin = (length: number, { start, end }: Span): Span => {
   const place = (position: number): number =>
     Math.min(length, Math.max(0, position < 0 ? position + length : position));
   return { start: place(start), end: Math.max(place(start), place(end)) };
 };
 
-/** A mask seen as a picture of one channel, sharing its data. */
+/** Returns a mask as a picture of one channel that shares its data. */
 export const asPicture = (mask: MaskValue): ImageValue => ({ ...mask, kind: 'image', channels: 1 });
 
-/** A picture of one channel seen as a mask, sharing its data. */
+/** Returns a picture of one channel as a mask that shares its data. */
 export const asMask = ({ batch, height, width, data }: ImageValue): MaskValue => ({
   kind: 'mask',
   batch,
@@ -25,7 +28,7 @@ export const asMask = ({ batch, height, width, data }: ImageValue): MaskValue =>
   data,
 });
 
-/** A mask in the three channels of a picture. */
+/** Returns a mask in the three channels of a picture. */
 export const greyPicture = (context: LoopContext, mask: MaskValue): ImageValue => {
   const image = newImage(context, { ...mask, channels: 3 });
   for (let i = 0; i < mask.data.length; i++) {
@@ -35,7 +38,10 @@ export const greyPicture = (context: LoopContext, mask: MaskValue): ImageValue =
   return image;
 };
 
-/** v1 drops the alpha of the second picture where the first has none, but fails the other way round. */
+/**
+ * Refuses a second picture with fewer channels: v1 drops the alpha of the second when the first has
+ * none, but fails in the opposite case.
+ */
 export const requireChannels = (
   [firstName, first]: readonly [string, ImageValue],
   [secondName, second]: readonly [string, ImageValue],
@@ -46,7 +52,10 @@ export const requireChannels = (
   throw new NodeFailure('RuntimeError', message);
 };
 
-/** The region of every picture of the batch; v1 hands on pictures without pixels, which no later node survives. */
+/**
+ * Cuts the region out of every picture of the batch. v1 returns pictures without pixels, on which
+ * every later node fails; here that is refused.
+ */
 export const cutOut = (
   context: LoopContext,
   image: ImageValue,
@@ -67,7 +76,7 @@ export const cutOut = (
   return part;
 };
 
-/** Copies every picture of `source` into the same picture of `target`; it must fit there. */
+/** Copies every picture of `source` into the same picture of `target`, where it must fit. */
 export const place = (
   context: LoopContext,
   target: ImageValue,
@@ -83,8 +92,8 @@ export const place = (
 };
 
 /**
- * The part of `source` that is visible on `target` when its corner is at `at`; it may be empty. v1
- * fails on negative offsets; here they cut off the other edge.
+ * Returns the part of `source` that is visible on `target` when its corner is at `at`; it may be
+ * empty. v1 fails on negative offsets; here they cut off the other edge.
  */
 export const overlapOf = (target: Size, source: Size, at: Point) => {
   const inTarget = { x: Math.max(0, at.x), y: Math.max(0, at.y) };
@@ -94,7 +103,7 @@ export const overlapOf = (target: Size, source: Size, at: Point) => {
   return { width: Math.max(0, width), height: Math.max(0, height), inTarget, inSource };
 };
 
-/** A copy to draw on. */
+/** Returns a copy to draw on. */
 export const copyOf = (context: LoopContext, image: ImageValue): ImageValue => {
   const copy = newImage(context, image);
   copy.data.set(image.data);

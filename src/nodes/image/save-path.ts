@@ -3,19 +3,19 @@ import { posix } from 'node:path';
 
 import { NodeFailure } from '../node.ts';
 
-/** Where a saved file goes, before it has its number: `<subfolder>/<stem>_<5 digits>_.png`. */
+/** The place of a saved file, before it has its number: `<subfolder>/<stem>_<5 digits>_.png`. */
 export type SavePath = { readonly subfolder: string; readonly stem: string };
 
 /** The values of the placeholders in a file name prefix. */
 export type PrefixFacts = { readonly width: number; readonly height: number; readonly now: Date };
 
-/** Longest file name the usual file systems take. */
+/** The longest file name that common file systems accept. */
 const MAX_NAME_BYTES = 255;
 
-/** Letters v1 draws the random part of a preview's name from. */
+/** The letters of the random part of a preview's name in v1. */
 const PREVIEW_LETTERS = 'abcdefghijklmnopqrstupvxyz';
 
-/** Resolves a `filename_prefix` as v1 does; refuses one that leads out of the output folder. */
+/** Resolves a `filename_prefix` as v1 does. Refuses one that leads out of the output folder. */
 export function savePath(prefix: string, facts: PrefixFacts): SavePath {
   const path = posix.normalize(fillPrefix(prefix, facts)).replace(/(?<=.)\/+$/, '');
   const { dir, base } = splitPath(path);
@@ -28,7 +28,7 @@ export function savePath(prefix: string, facts: PrefixFacts): SavePath {
   return { subfolder: dir, stem: base };
 }
 
-/** The name of one file; refuses names that a file system would not accept. */
+/** Returns the name of one file. Refuses names that a file system would not accept. */
 export function fileName(stem: string, counter: number, extension: string): string {
   const name = `${stem}_${String(counter).padStart(5, '0')}_.${extension}`;
   if (Buffer.byteLength(name) > MAX_NAME_BYTES) {
@@ -37,7 +37,10 @@ export function fileName(stem: string, counter: number, extension: string): stri
   return name;
 }
 
-/** The prefix of a preview's name, random so that a browser never shows an older one. */
+/**
+ * Returns the prefix of a preview's name. It is random, so that a browser never shows an older
+ * preview.
+ */
 export function previewPrefix(
   pick: (below: number) => number = (below) => randomInt(below),
 ): string {
@@ -45,7 +48,10 @@ export function previewPrefix(
   return `ComfyUI_temp_${letters.join('')}`;
 }
 
-/** v1 fills these in on the server; `%batch_num%` waits for the picture. */
+/**
+ * Fills in the placeholders that v1 fills in on the server. `%batch_num%` is filled for each
+ * picture.
+ */
 function fillPrefix(prefix: string, { width, height, now }: PrefixFacts): string {
   const values: readonly (readonly [string, number])[] = [
     ['%width%', width],

@@ -13,10 +13,10 @@ import { typedNode } from '../typed-node.ts';
 import { encodeApng } from '../codecs/encode-apng.ts';
 import { encodeWebp } from '../codecs/encode-webp.ts';
 
-/** zlib levels of v1: files that stay are packed harder than previews. */
+/** v1's zlib levels: files that stay are compressed more than previews. */
 const COMPRESSION = { saved: 4, preview: 1 } as const;
 
-/** The inputs and properties of all nodes that write pictures; the files contain the prompt. */
+/** The inputs and properties of all nodes that write pictures. Their files contain the prompt. */
 const SAVES = {
   hidden: { prompt: 'PROMPT', extra_pnginfo: 'EXTRA_PNGINFO' },
   outputs: [],
@@ -73,7 +73,7 @@ export const SAVE_NODES: readonly NodeDef[] = [
 type Destination = {
   readonly prefix: string;
   readonly temp: boolean;
-  /** It is new, by chance: no file has a number of it. */
+  /** True when the prefix is new and random: no file with it has a number. */
   readonly isNewPrefix?: boolean;
 };
 
@@ -95,7 +95,7 @@ async function saveStills(
   let counter = 0;
   for (let i = 0; i < images.batch; i++) {
     context.check();
-    // v1 counts on within a batch; another job may have taken numbers meanwhile.
+    // v1 counts on within a batch, but another job may have taken numbers meanwhile.
     counter++;
     if (!to.isNewPrefix)
       counter = Math.max(counter, await context.nextCounter({ temp: to.temp, subfolder }, stem));
@@ -108,7 +108,7 @@ async function saveStills(
   return { outputs: [], ui: { images: items } };
 }
 
-/** Each picture belongs to the progress message of its own step, which v1 counts from 0. */
+/** Sends pictures, each with the progress message of its own step. v1 counts the steps from 0. */
 async function sendImages(
   { images }: { readonly images: ImageValue },
   context: NodeContext,
@@ -134,7 +134,7 @@ const ANIMATED_INPUTS = {
   fps: ['FLOAT', { default: 6.0, min: 0.01, max: 1000.0, step: 0.01 }],
 } as const;
 
-/** The effort of the WEBP encoder, by v1's `method`. */
+/** The effort of the WEBP encoder for each value of v1's `method`. */
 const EFFORT: { readonly [method: string]: number } = { default: 4, fastest: 0, slowest: 6 };
 
 const ANIMATION = {
@@ -143,7 +143,7 @@ const ANIMATION = {
   pythonModule: 'comfy_extras.nodes_images',
 } as const;
 
-/** The nodes that write a batch as one moving picture. */
+/** The nodes that write a batch as one animated picture. */
 export const SAVE_ANIMATED_NODES: readonly NodeDef[] = [
   typedNode({
     ...ANIMATION,
@@ -180,7 +180,7 @@ type Animation = {
   readonly extension: 'webp' | 'png';
 };
 
-/** v1 leaves `%batch_num%` standing here: there is one file. */
+/** Saves an animation. v1 leaves `%batch_num%` unchanged here, since there is one file. */
 async function saveAnimation(
   context: NodeContext,
   { images, prefix, bytes, extension }: Animation,

@@ -29,13 +29,13 @@ const imageScale = typedNode({
   },
 });
 
-/** A side of 0 follows from the other one and the picture's proportions. */
+/** Returns both sides. A side of 0 follows from the other one and the picture's proportions. */
 const missingSide = (image: ImageValue, { width, height }: Size): Size => ({
   width: width || Math.max(1, roundHalfEven((image.width * height) / image.height)),
   height: height || Math.max(1, roundHalfEven((image.height * width) / image.width)),
 });
 
-/** Both sides times a factor, each rounded on its own. */
+/** Returns both sides times a factor, each rounded separately. */
 const scaledSize = (image: ImageValue, factor: number): Size => ({
   width: roundHalfEven(image.width * factor),
   height: roundHalfEven(image.height * factor),
@@ -101,7 +101,7 @@ const fittedSize = ({ width, height }: Size, largest: number): Size => ({
   height: height >= width ? largest : roundHalfEven((height / width) * largest),
 });
 
-/** Everything that changes a picture's size by resampling. */
+/** The nodes that change a picture's size by resampling. */
 export const SCALE_NODES: readonly NodeDef[] = [
   imageScale,
   imageScaleBy,

@@ -26,7 +26,7 @@ type Axis = 'width' | 'height';
 
 type Stitch = { readonly along: Axis; readonly colour: Colour };
 
-/** Joining two pictures side by side. */
+/** Joins two pictures side by side. */
 export const imageStitch = typedNode({
   name: 'ImageStitch',
   displayName: 'Image Stitch',
@@ -61,7 +61,7 @@ export const imageStitch = typedNode({
   },
 });
 
-/** The shorter batch repeats its last picture. */
+/** Repeats the last picture of the shorter batch. */
 const repeatLast = (context: NodeContext, image: ImageValue, batch: number): ImageValue => {
   if (image.batch === batch) return image;
   const longer = newImage(context, { ...image, batch });
@@ -70,7 +70,7 @@ const repeatLast = (context: NodeContext, image: ImageValue, batch: number): Ima
   return longer;
 };
 
-/** The second picture, keeping its proportions, takes the height (or width) of the first. */
+/** Scales the second picture to the height (or width) of the first, with its proportions. */
 const matchSize = (context: NodeContext, [first, second]: Pair, along: Axis): Pair => {
   const ratio = second.width / second.height;
   const size =
@@ -80,7 +80,10 @@ const matchSize = (context: NodeContext, [first, second]: Pair, along: Axis): Pa
   return [first, upscale(context, second, { ...size, method: 'lanczos', crop: 'disabled' })];
 };
 
-/** The smaller picture goes to the middle; the borders are white for a white gap and black for all others. */
+/**
+ * Puts the smaller picture into the middle. The borders are white for a white gap, and black for
+ * all others.
+ */
 const padAcross = (context: NodeContext, [first, second]: Pair, stitch: Stitch): Pair => {
   const across = stitch.along === 'width' ? 'height' : 'width';
   const wanted = Math.max(first[across], second[across]);
@@ -109,7 +112,7 @@ const join = (
   return joined;
 };
 
-/** Opaque, where there is alpha. */
+/** Fills a picture with a colour, opaque if it has alpha. */
 const paint = (context: NodeContext, image: ImageValue, colour: Colour): void => {
   const pixel = Float32Array.from({ length: image.channels }, (_, c) => colour[c] ?? 1);
   const row = new Float32Array(image.width * image.channels);

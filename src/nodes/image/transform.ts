@@ -43,7 +43,7 @@ const imagePadForOutpaint = typedNode({
   },
 });
 
-/** Alpha, if there is one, becomes grey in the margins like any other channel. */
+/** Pads in grey. Alpha, if there is any, becomes grey in the margins like the other channels. */
 const padInGrey = (context: NodeContext, image: ImageValue, margins: Margins): ImageValue => {
   const { left, top, right, bottom } = margins;
   const [width, height] = [image.width + left + right, image.height + top + bottom];
@@ -53,7 +53,10 @@ const padInGrey = (context: NodeContext, image: ImageValue, margins: Margins): I
   return padded;
 };
 
-/** One mask however many pictures: 1 in the margins, falling off inside the padded edges only. */
+/**
+ * Returns one mask for all pictures: 1 in the margins, and falling off inside the padded edges
+ * only.
+ */
 const outpaintMask = (
   context: NodeContext,
   image: ImageValue,
@@ -63,7 +66,7 @@ const outpaintMask = (
   const [width, height] = [image.width + left + right, image.height + top + bottom];
   const mask = newMask(context, { batch: 1, width, height });
   mask.data.fill(1);
-  // Both sides must be at least two feathers wide, or there is no feathering.
+  // Both sides must be at least two feathers wide; otherwise there is no feathering.
   const reach = feathering * 2 < Math.min(image.width, image.height) ? feathering : 0;
   const across = edgeDistances(image.width, left, right);
   const down = edgeDistances(image.height, top, bottom);
@@ -79,7 +82,10 @@ const outpaintMask = (
   return mask;
 };
 
-/** How far each position is from the padded ends; an end without padding is infinitely far. */
+/**
+ * Returns the distance of each position from the padded ends. An end without padding is infinitely
+ * far.
+ */
 const edgeDistances = (length: number, before: number, after: number): Float64Array =>
   Float64Array.from({ length }, (_, i) =>
     Math.min(before === 0 ? Infinity : i, after === 0 ? Infinity : length - i),
@@ -112,7 +118,7 @@ const resizeAndPadImage = typedNode({
   },
 });
 
-/** Everything that puts a picture on a larger sheet. */
+/** The nodes that put a picture on a larger area. */
 const PAD_NODES: readonly NodeDef[] = [imagePadForOutpaint, resizeAndPadImage];
 
 const imageCrop = typedNode({
@@ -127,7 +133,7 @@ const imageCrop = typedNode({
     y: ['INT', { default: 0, min: 0, max: 16384, step: 1 }],
   },
   run({ image, width, height, ...corner }, context) {
-    // A corner outside the picture is moved onto its last column or row, so that one pixel is left.
+    // A corner outside the picture is moved onto its last column or row, so that one pixel remains.
     const x = Math.min(corner.x, image.width - 1);
     const y = Math.min(corner.y, image.height - 1);
     const columns = spanWithin(image.width, { start: x, end: x + width });
@@ -136,7 +142,7 @@ const imageCrop = typedNode({
   },
 });
 
-/** How to read a picture, counted in its pixels, so as to fill another one row by row. */
+/** The steps through a picture, in pixels, that fill another one row by row. */
 type Walk = readonly [origin: number, perColumn: number, perRow: number];
 
 type Walks = ReadonlyMap<string, (size: Size) => Walk>;
@@ -146,7 +152,7 @@ const FLIPS: Walks = new Map<string, (size: Size) => Walk>([
   ['y-axis: horizontally', ({ width }) => [width - 1, -1, width]],
 ]);
 
-/** Clockwise. */
+/** The rotations, clockwise. */
 const ROTATIONS: Walks = new Map<string, (size: Size) => Walk>([
   ['none', ({ width }) => [0, 1, width]],
   ['90 degrees', ({ width, height }) => [(height - 1) * width, -width, 1]],
@@ -154,7 +160,10 @@ const ROTATIONS: Walks = new Map<string, (size: Size) => Walk>([
   ['270 degrees', ({ width }) => [width - 1, width, -1]],
 ]);
 
-/** Words that only a link can bring leave the picture as it is, as in v1. */
+/**
+ * Rearranges a picture. Other words can come through a link only; they leave the picture unchanged,
+ * as in v1.
+ */
 const rearrange = (
   context: NodeContext,
   image: ImageValue,
@@ -199,7 +208,7 @@ const imageRotate = typedNode({
   },
 });
 
-/** Everything that cuts, turns, pads or joins pictures. */
+/** The nodes that cut, turn, pad or join pictures. */
 export const TRANSFORM_NODES: readonly NodeDef[] = [
   imageCrop,
   imageFlip,

@@ -1,6 +1,6 @@
 import type { DescribedNode } from '../node.ts';
 
-/** Nodes between the loaders and the samplers of a graph. */
+/** The nodes between the loaders and the samplers of a graph. */
 export const LATENTS: readonly DescribedNode[] = [
   {
     name: 'CLIPTextEncode',

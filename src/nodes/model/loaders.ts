@@ -1,6 +1,6 @@
 import type { DescribedNode } from '../node.ts';
 
-/** Loaders, as a server without a model describes them. */
+/** The loaders, as a server without a model describes them. */
 export const LOADERS: readonly DescribedNode[] = [
   {
     name: 'CheckpointLoaderSimple',

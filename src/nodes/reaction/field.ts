@@ -3,15 +3,15 @@ import { type PixelRoom, layOut, openPixels } from '../pixels.ts';
 import type { Reserver, Size } from '../tensor.ts';
 
 /**
- * Two substances on a torus. Each array has a border of one cell on every side, which repeats the
- * opposite edge, so that the inner loop needs no case distinction.
+ * Two substances on a torus. Each array has a border of one cell on every side that repeats the
+ * opposite edge, so that the inner loop has no special cases.
  */
 export type Field = {
   readonly width: number;
   readonly height: number;
   readonly fed: Float32Array;
   readonly grown: Float32Array;
-  /** Its addresses in the memory that it shares with another field. */
+  /** The addresses in the memory that the field shares with another one. */
   readonly vectors?: {
     readonly code: PixelRoom['code'];
     readonly fed: number;
@@ -21,17 +21,20 @@ export type Field = {
 
 export type Rates = { readonly feed: number; readonly kill: number };
 
-/** The growing substance spreads half as fast as the fed one, which takes its neighbours' mean every time step. */
+/**
+ * The grown substance spreads half as fast as the fed one, which takes its neighbours' mean in
+ * every time step.
+ */
 const GROWN_SPREAD = 0.5;
 
-/** Less than this is nothing: the tail of spreading would end in numbers that processors are slow at. */
+/** Smaller values become 0: spreading would lead to numbers that are slow to compute with. */
 const LEAST_GROWN = 1e-12;
 
-/** One seed spot for about so many cells. */
+/** The number of cells for each seed spot. */
 const CELLS_PER_SPOT = 2048;
 const LEAST_SPOTS = 4;
 
-/** Two fields without any of the growing substance, one for each other time step. */
+/** Returns two fields without any of the grown substance, one for every other time step. */
 export const emptyFields = (context: Reserver, size: Size): readonly [Field, Field] => {
   const cells = (size.width + 2) * (size.height + 2);
   const length = cells * Float32Array.BYTES_PER_ELEMENT;
@@ -50,7 +53,7 @@ export const emptyFields = (context: Reserver, size: Size): readonly [Field, Fie
 const cellsAt = (room: PixelRoom | undefined, at: number, cells: number): Float32Array =>
   room ? new Float32Array(room.bytes.buffer, at, cells) : new Float32Array(cells);
 
-/** Strews round spots of the growing substance, as many as the area asks for. */
+/** Adds round spots of the grown substance, in proportion to the area. */
 export const sowSpots = (field: Field, random: () => number): void => {
   const spots = Math.max(LEAST_SPOTS, Math.round((field.width * field.height) / CELLS_PER_SPOT));
   for (let spot = 0; spot < spots; spot++) {
@@ -85,7 +88,9 @@ const wrap = (cells: Float32Array, { width, height }: Size): void => {
   cells.copyWithin((height + 1) * stride, stride, 2 * stride);
 };
 
-/** One time step of the Gray–Scott equations from one field into another of the same size. */
+/**
+ * Computes one time step of the Gray–Scott equations, from one field into another of the same size.
+ */
 export const react = (
   context: Pick<NodeContext, 'check'>,
   from: Field,
@@ -117,13 +122,13 @@ const reactRow = (from: Field, to: Field, rates: Rates, row: number): void => {
   );
 };
 
-/** The part of the growing substance that neither spreads nor is taken away. */
+/** Returns the part of the grown substance that neither spreads nor is removed. */
 const keptOf = ({ feed, kill }: Rates): number => 1 - GROWN_SPREAD - feed - kill;
 
 /**
- * The mean of the neighbours is weighted a fifth for each side, a twentieth for each corner; sums of
- * columns and middle cells slide along, so that every cell is read once per row. Levels are kept
- * between 0 and 1, so that no rates, however wild, can make the field run away.
+ * Computes one row. In the mean of the neighbours each side counts a fifth, each corner a
+ * twentieth. Sums of columns and middle cells are reused, so that every cell is read once for each
+ * row. Levels are kept between 0 and 1, so that no rates can make the field diverge.
  */
 const reactPlainly = ({ width, fed, grown }: Field, to: Field, rates: Rates, row: number): void => {
   const stride = width + 2;

@@ -5,7 +5,7 @@ import { emptyFields, type Field, type Rates, react, sowSpots } from './field.ts
 import { newImage, roundHalfEven, toBytes } from '../tensor.ts';
 import { typedNode } from '../typed-node.ts';
 
-/** From empty to fully grown: night blue, violet, teal, sand, cream. */
+/** The colours from empty to fully grown: night blue, violet, teal, sand, cream. */
 const PALETTE = [
   [0.043, 0.047, 0.145],
   [0.208, 0.141, 0.431],
@@ -15,10 +15,10 @@ const PALETTE = [
   [0.996, 0.961, 0.878],
 ] as const;
 
-/** A concentration few patterns exceed; it gets the last colour. */
+/** A concentration that few patterns exceed. It gets the last colour. */
 const FULLY_GROWN = 0.36;
 
-/** Colours the picture by how much has grown where. */
+/** Colours the picture by the concentration at each place. */
 const paintField = (
   context: Pick<NodeContext, 'check'>,
   { width, height, grown }: Field,
@@ -43,10 +43,10 @@ const paintPixel = (pixels: Float32Array, at: number, share: number): void => {
   }
 };
 
-/** Side of the box v1 fits previews into, scaling up as well as down. */
+/** The side of the box into which v1 scales previews, up as well as down. */
 const PREVIEW_BOX = 512;
 
-/** The first picture as a preview in v1's manner. */
+/** Returns the first picture as a preview, as v1 makes it. */
 const previewOf = async (image: ImageValue): Promise<Uint8Array> => {
   const { default: sharp } = await import('sharp');
   const { width, height } = image;
@@ -65,8 +65,8 @@ const previewOf = async (image: ImageValue): Promise<Uint8Array> => {
 const GOLDEN_GAMMA = 0x9e3779b97f4a7c15n;
 
 /**
- * SplitMix64 (Steele, Lea, Flood 2014): every one of the 2^64 seeds starts a sequence of
- * its own, evenly spread from 0 up to but without 1.
+ * SplitMix64 (Steele, Lea, Flood 2014). Every one of the 2^64 seeds starts a sequence of its own,
+ * evenly spread from 0 up to, but not including, 1.
  * @internal
  */
 export const splitMix64 = (seed: bigint): (() => number) => {
@@ -75,15 +75,18 @@ export const splitMix64 = (seed: bigint): (() => number) => {
     state = BigInt.asUintN(64, state + GOLDEN_GAMMA);
     let mixed = BigInt.asUintN(64, (state ^ (state >> 30n)) * 0xbf58476d1ce4e5b9n);
     mixed = BigInt.asUintN(64, (mixed ^ (mixed >> 27n)) * 0x94d049bb133111ebn);
-    // A double holds the upper 53 bits.
+    // A double can hold the upper 53 bits.
     return Number((mixed ^ (mixed >> 31n)) >> 11n) / 2 ** 53;
   };
 };
 
-/** Time steps of the simulation in one step of the node; even, so that a step ends in the field it began with. */
+/**
+ * The time steps of the simulation in one step of the node. Even, so that a step ends in the field
+ * in which it began.
+ */
 const TURNS_PER_STEP = 16;
 
-/** Four previews a second are enough to watch; each costs a picture to encode and to send. */
+/** Four previews a second are enough to watch, and each has to be encoded and sent. */
 const PREVIEW_INTERVAL_MS = 250;
 
 const SIDE = ['INT', { default: 256, min: 64, max: 2048, step: 8 }] as const;
@@ -123,7 +126,7 @@ export const createReactionDiffusion = (now: () => number): NodeDef =>
           throw new NodeFailure('ValueError', `${name} must be at least 1, not ${value}`);
       }
       const [field, spare] = emptyFields(context, { width, height });
-      // All 64 bits of the seed; a number that left the range through a link wraps around.
+      // All 64 bits of the seed count. A number that left the range through a link wraps around.
       const whole = typeof given['seed'] === 'bigint' ? given['seed'] : BigInt(seed);
       sowSpots(field, splitMix64(whole));
       const image = newImage(context, { width, height, batch: 1, channels: 3 });
@@ -147,7 +150,7 @@ const grow = async (context: NodeContext, growth: Growth): Promise<void> => {
   for (let step = 1; step <= steps; step++) {
     context.check();
     growStep(context, growth);
-    // The last one stays on the node in a front end: it shows the finished picture.
+    // The last preview stays on the node in a front end, so it shows the finished picture.
     if (now() - lastPreviewAtMs >= PREVIEW_INTERVAL_MS || step === steps) {
       lastPreviewAtMs = now();
       paintField(context, field, image);
@@ -166,7 +169,7 @@ const growStep = (context: NodeContext, { field, spare, rates }: Growth): void =
   }
 };
 
-/** Everything that makes pictures of nothing but numbers. */
+/** The nodes that make pictures from numbers only. */
 export const GENERATOR_NODES: readonly NodeDef[] = [
   createReactionDiffusion(() => performance.now()),
 ];

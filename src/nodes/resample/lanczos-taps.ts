@@ -7,20 +7,22 @@ const LOBES = 3;
 export const PRECISION_BITS = 22;
 export const PRECISION = 2 ** PRECISION_BITS;
 
-/** Bytes of one picture, rows × columns × channels. */
+/** The bytes of one picture: rows × columns × channels. */
 export type Bytes = Size & { readonly channels: number; readonly data: Uint8Array };
 
-/** Fixed-point weights: for each target position, `reach` of them from source position `first` on. */
+/**
+ * Fixed-point weights. Each target position has `reach` weights, from source position `first` on.
+ */
 export type Taps = {
   readonly first: Int32Array;
   readonly weights: Int32Array;
   readonly reach: number;
 };
 
-/** Frames of a batch, both sides of a square and job after job scale alike. */
+/** A cache: the frames of a batch, both sides of a square, and successive jobs scale alike. */
 const known = new LRUCache<string, Taps>({ max: 16 });
 
-/** A windowed sinc, widened when shrinking. */
+/** Returns a windowed sinc, which is wider when the picture shrinks. */
 export const lanczosTaps = (source: number, target: number): Taps => {
   const name = `${source} ${target}`;
   const taps = known.get(name) ?? makeTaps(source, target);
@@ -45,7 +47,7 @@ const makeTaps = (source: number, target: number): Taps => {
       lanczos((x + start - centre + 0.5) / stretch),
     );
     const sum = raw.reduce((total, weight) => total + weight, 0);
-    // All have the same number of weights; where fewer are due the others, in front, are zero.
+    // All positions have the same number of weights. Unneeded ones are zero and come first.
     first[i] = Math.max(0, end - reach);
     const skipped = start - (first[i] as number);
     for (const [k, weight] of raw.entries()) {

@@ -3,10 +3,10 @@ import type { LoopContext, Size } from '../tensor.ts';
 import { PIECE, type PixelRoom, layOut, openPixels } from '../pixels.ts';
 
 const MOST_CHANNELS = 4;
-/** Weights that are taken at a time. */
+/** The number of weights that are used at a time. */
 const STEP = 4;
 
-/** Scales one picture as `scalePlainly` does; `undefined`: it is for that one to do. */
+/** Scales one picture as `scalePlainly` does. `undefined`: that function has to do it. */
 export const scaleWithVectors = (
   context: LoopContext,
   source: Bytes,
@@ -51,7 +51,7 @@ type Work = PixelRoom & {
 const tapsOf = (source: number, target: number): Taps | undefined =>
   source === target ? undefined : lanczosTaps(source, target);
 
-/** The weights of each position with zeros behind them, up to a whole number of steps. */
+/** Returns the weights of each position, filled with zeros to a whole number of steps. */
 const inSteps = ({ weights, reach, first }: Taps): Int32Array => {
   const padded = Math.ceil(reach / STEP) * STEP;
   const result = new Int32Array(first.length * padded);
@@ -61,7 +61,7 @@ const inSteps = ({ weights, reach, first }: Taps): Int32Array => {
   return result;
 };
 
-/** Where in sixteen bytes the channels of each of four pixels are; nowhere: zero. */
+/** Returns where the channels of each of four pixels are in sixteen bytes; zero for none. */
 const masksOf = (channels: number): Uint8Array =>
   Uint8Array.from({ length: STEP * PIECE }, (_unused, i) => {
     const [pixel, lane] = [Math.floor(i / PIECE), i % PIECE];

@@ -3,7 +3,10 @@ import { type Bytes, PRECISION, PRECISION_BITS, lanczosTaps } from './lanczos-ta
 import { scaleWithVectors } from './lanczos-vectors.ts';
 import { type LoopContext, type Size, byteImage, toBytes } from '../tensor.ts';
 
-/** Windowed sinc over bytes, widened when shrinking (v1's `lanczos`, which leaves the float world for it). */
+/**
+ * Scales bytes with a windowed sinc, which is wider when the picture shrinks. v1's `lanczos`
+ * converts to bytes for it, too.
+ */
 export const resampleLanczos: Resampler = (context, image, size) => {
   const { batch, channels, height, width } = image;
   const frames = Array.from({ length: batch }, (_, index) => {
@@ -24,7 +27,7 @@ const resize = (context: LoopContext, source: Bytes, size: Size): Bytes => {
 const scale = (context: LoopContext, source: Bytes, size: Size): Bytes =>
   scaleWithVectors(context, source, size) ?? scalePlainly(context, source, size);
 
-/** Colours are scaled with alpha multiplied in, so that hidden colours do not bleed. */
+/** Multiplies colours by alpha before scaling, so that hidden colours do not spread. */
 const premultiplied = (data: Uint8Array): Uint8Array => {
   const result = data.slice();
   for (let i = 0; i < data.length; i++) {
@@ -45,7 +48,7 @@ const unpremultiplied = (data: Uint8Array): Uint8Array => {
 };
 
 /**
- * Scales one picture, columns first; used where the processor has no vector instructions.
+ * Scales one picture, columns first. Used when the processor has no vector instructions.
  * @internal
  */
 export const scalePlainly = (context: LoopContext, source: Bytes, size: Size): Bytes => {

@@ -5,8 +5,8 @@ import { type LoopContext, eachRow, newImage } from '../tensor.ts';
 const { fround } = Math;
 
 /**
- * For each target position: the source taps and their weights, in the order they are summed. The
- * original's compiled loops start with the second tap, and single precision shows it.
+ * For each target position: the source taps and their weights, in the order of their sum. The
+ * original's compiled loops start with the second tap, which is visible in single precision.
  */
 type Axis = {
   readonly taps: number;
@@ -14,7 +14,7 @@ type Axis = {
   readonly weights: Float32Array;
 };
 
-/** Makes the table that takes one side from its source length to its target length. */
+/** Makes the table for one side, from its source length to its target length. */
 type Tapper = (source: number, target: number) => Axis;
 
 const position = (i: number, scale: number): number => fround(scale * (i + 0.5) - 0.5);
@@ -25,7 +25,7 @@ const newAxis = (taps: number, target: number): Axis => ({
   weights: new Float32Array(target * taps),
 });
 
-/** Two taps: straight lines between pixel centres. */
+/** Returns two taps: straight lines between pixel centres. */
 const linearAxis: Tapper = (source, target) => {
   const scale = fround(source / target);
   const axis = newAxis(2, target);
@@ -41,7 +41,7 @@ const linearAxis: Tapper = (source, target) => {
 
 const CUBIC_STEPS = [0, -1, 1, 2] as const;
 
-/** Four taps: cubic convolution. */
+/** Returns four taps: cubic convolution. */
 const cubicAxis: Tapper = (source, target) => {
   const scale = fround(source / target);
   const axis = newAxis(4, target);
@@ -63,19 +63,22 @@ const cubicAxis: Tapper = (source, target) => {
   return axis;
 };
 
-/** Cubic convolution (Keys) with a = -0.75, for distances below 1. Every rounding counts. */
+/**
+ * Returns the weight of cubic convolution (Keys) with a = -0.75, for distances below 1. Every
+ * rounding counts.
+ */
 const innerWeight = (distance: number): number => {
   const x = fround(distance);
   return fround(fround(fround(1.25 * x - 2.25) * x) * x) + 1;
 };
 
-/** The same for distances from 1 to 2. */
+/** Returns the weight for distances from 1 to 2. */
 const outerWeight = (distance: number): number => {
   const x = fround(distance);
   return fround(fround(fround(-0.75 * x + 3.75) * x - 6) * x) + 3;
 };
 
-/** Above this sum of target sides the original takes its separable loop for colour pictures. */
+/** Above this sum of target sides the original uses its separable loop for colour pictures. */
 const SMALL_SIDES = 128;
 
 const separably =
@@ -124,7 +127,10 @@ const mixRows: Pass = (context, scaled, wide, { taps, indices, weights }) => {
   });
 };
 
-/** All four corners at once with products of weights: the original's loop for small or RGBA targets. */
+/**
+ * Sums all four corners at once, with products of weights: the original's loop for small or RGBA
+ * targets.
+ */
 const byCorners: Resampler = (context, image, size) => {
   const scaled = newImage(context, { ...image, ...size });
   const columns = linearAxis(image.width, size.width);
@@ -157,11 +163,15 @@ const byCorners: Resampler = (context, image, size) => {
 
 const linearly = separably(linearAxis);
 
-/** Straight lines between the four nearest pixels, without antialiasing (v1's `bilinear`). */
+/**
+ * Interpolates linearly between the four nearest pixels, without antialiasing (v1's `bilinear`).
+ */
 export const resampleBilinear: Resampler = (context, image, size) =>
   size.width + size.height <= SMALL_SIDES || image.channels > 3
     ? byCorners(context, image, size)
     : linearly(context, image, size);
 
-/** Cubic convolution over the sixteen nearest pixels, without antialiasing (v1's `bicubic`). */
+/**
+ * Uses cubic convolution over the sixteen nearest pixels, without antialiasing (v1's `bicubic`).
+ */
 export const resampleBicubic = separably(cubicAxis);

@@ -7,7 +7,7 @@ import { type LoopContext, type Size, eachRow, newImage, roundHalfEven } from '.
 
 type Window = { readonly start: number; readonly end: number };
 
-/** Every target pixel is the mean of the whole source pixels it touches (v1's `area`). */
+/** Makes every target pixel the mean of the whole source pixels that it touches (v1's `area`). */
 const resampleArea: Resampler = (context, image, size) => {
   const scaled = newImage(context, { ...image, ...size });
   const columns = windows(image.width, size.width);
@@ -27,7 +27,7 @@ const resampleArea: Resampler = (context, image, size) => {
           sum = Math.fround(sum + (image.data[at] as number));
         }
       }
-      // Two divisions, each rounded to single precision, as the original's pooling does.
+      // Two divisions, each rounded to single precision, as in the original's pooling.
       scaled.data[row * size.width * channels + i] = Math.fround(sum / height) / width;
     }
   });
@@ -40,7 +40,7 @@ const windows = (source: number, target: number): readonly Window[] =>
     end: Math.ceil(((i + 1) * source) / target),
   }));
 
-/** Every target pixel takes the source pixel its centre falls into (v1's `nearest-exact`). */
+/** Makes every target pixel the source pixel in which its centre is (v1's `nearest-exact`). */
 const resampleNearest: Resampler = (context, image, size) => {
   const scaled = newImage(context, { ...image, ...size });
   const columns = nearestIndices(image.width, size.width);
@@ -58,7 +58,10 @@ const resampleNearest: Resampler = (context, image, size) => {
   return scaled;
 };
 
-/** Single precision throughout: at half-way points the rounding decides which pixel is taken. */
+/**
+ * Returns the indexes in single precision: at half-way points the rounding decides which pixel is
+ * taken.
+ */
 const nearestIndices = (source: number, target: number): Int32Array => {
   const scale = Math.fround(source / target);
   return Int32Array.from({ length: target }, (_, i) =>
@@ -76,10 +79,10 @@ const RESAMPLERS = {
 
 export type ResampleMethod = keyof typeof RESAMPLERS;
 
-/** v1's methods in the order its nodes list them. */
+/** v1's methods, in the order in which its nodes list them. */
 export const RESAMPLE_METHODS = Object.keys(RESAMPLERS) as ResampleMethod[];
 
-/** The method of that name; v1 lets unknown words reach the node through links. */
+/** Returns the method of that name. In v1, unknown words can reach the node through links. */
 export const resampleMethod = (word: string): ResampleMethod => {
   if (Object.hasOwn(RESAMPLERS, word)) return word as ResampleMethod;
   throw new NodeFailure('NotImplementedError', `Unknown resampling method: ${word}`);
@@ -90,14 +93,17 @@ export type UpscaleOptions = Size & {
   readonly crop: 'disabled' | 'center';
 };
 
-/** v1's scaling of a picture to exactly that size, after cutting it to the new proportions if asked. */
+/**
+ * Scales a picture to exactly that size as v1 does. If asked, it is first cut to the new
+ * proportions.
+ */
 export const upscale = (
   context: LoopContext,
   image: ImageValue,
   options: UpscaleOptions,
 ): ImageValue => {
   const { width, height } = options;
-  // A size that is no number is less than 1, too.
+  // NaN is refused here, too.
   if (!(width >= 1 && height >= 1)) {
     const message = `Cannot scale to ${width} × ${height}: both sides must be at least 1`;
     throw new NodeFailure('RuntimeError', message);
@@ -108,7 +114,7 @@ export const upscale = (
 
 type Fit = Omit<UpscaleOptions, keyof Size>;
 
-/** A picture at the size of another one; it is itself where it has that size. */
+/** Returns a picture in the size of another one; the same object if it has that size. */
 export const fitted = (
   context: LoopContext,
   image: ImageValue,
@@ -119,7 +125,7 @@ export const fitted = (
     ? image
     : upscale(context, image, { ...fit, width, height });
 
-/** `fitted` for masks. */
+/** Does what `fitted` does, for masks. */
 export const fittedMask = (
   context: LoopContext,
   mask: MaskValue,

@@ -5,8 +5,8 @@ import { CHUNK_CHARS, chunksOf, createTextPieces, isInsidePair } from './pieces.
 type Watched = Reserver & Pick<NodeContext, 'check'>;
 
 /**
- * The letter whose lower case depends on its neighbours, and the characters that are skipped as
- * neighbours.
+ * Matches the letter whose lower case depends on its neighbours, and the characters that are
+ * skipped between them.
  */
 const DEPENDS = /^[\u03a3\p{Case_Ignorable}]$/u;
 const CASED = /\p{Cased}+/gu;
@@ -24,7 +24,7 @@ export function lowerCase(text: string, context: Watched): string {
   return pieces.text();
 }
 
-/** The first character in upper case, all others in lower case. */
+/** Returns the text with its first character in upper case and all others in lower case. */
 export function capitalCase(text: string, context: Watched): string {
   const first = firstChar(text);
   const pieces = createTextPieces(context);
@@ -33,7 +33,7 @@ export function capitalCase(text: string, context: Watched): string {
   return pieces.text();
 }
 
-/** Every run of letters that have a case begins with a capital. */
+/** Returns the text with a capital at the start of every run of letters. */
 export function titleCase(text: string, context: Watched): string {
   const pieces = createTextPieces(context);
   let isInRun = false;
@@ -58,7 +58,10 @@ function firstChar(text: string): string {
   return text.slice(0, isInsidePair(text, 1) ? 2 : 1);
 }
 
-/** The text in pieces whose lower case is that of the whole: cut where no sigma can look across. */
+/**
+ * Yields the text in pieces whose lower case is that of the whole: a sigma depends on its
+ * neighbours, so it is never cut from them.
+ */
 function* caseChunksOf(text: string, context: Watched): Generator<string> {
   for (let from = 0; from < text.length;) {
     context.check();

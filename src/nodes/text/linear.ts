@@ -8,7 +8,7 @@ import {
   translate,
 } from './regex.ts';
 
-/** White space as JavaScript's `\s` has it; RE2's own is ASCII only. */
+/** White space as in JavaScript's `\s`; RE2's own is ASCII only. */
 const SPACE =
   '\\t\\n\\x0b\\f\\r \\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}\\x{feff}';
 
@@ -40,13 +40,13 @@ const CLASS_ESCAPES: { readonly [letter: string]: string } = {
   s: SPACE,
 };
 
-/** The pattern, or its meaning on this text, is beyond what can be matched in linear time. */
+/** Thrown when the pattern, or its meaning for this text, cannot be matched in linear time. */
 class NotLinear extends Error {}
 
 /**
- * The pattern for RE2, which compares each character of a text at most once for each part of the
- * pattern; `undefined` when RE2 cannot match the same: lookaround, backreferences, large counts,
- * and on some texts `$` and word borders.
+ * Returns RE2 with the pattern: it compares each character of a text at most once for each part of
+ * the pattern. `undefined` when RE2 cannot match the same: lookaround, backreferences, large
+ * counts, and on some texts `$` and word borders.
  */
 export function linearEngine(
   pattern: PythonPattern,
@@ -55,7 +55,7 @@ export function linearEngine(
   const compiled = compile(pattern, text);
   if (!compiled) return undefined;
   const { regex, hasLineEnd } = compiled;
-  // Without groups to fill it is several hundred times as fast.
+  // Without groups, RE2 is several hundred times as fast.
   if (wanted === 'whether') return { next: () => (regex.test(text) ? SOMEWHERE : undefined) };
   const matcher = regex.matcher(text);
   const ownGroups = matcher.groupCount() + 1 - (hasLineEnd ? 1 : 0);
@@ -77,7 +77,7 @@ const SOMEWHERE: TextMatch = { index: 0, groups: [''], named: {} };
 
 type Compiled = {
   readonly regex: RE2JS;
-  /** Its last group is the line end that follows `$`: not a part of the match. */
+  /** True when the last group is the line end behind `$`, which is not part of the match. */
   readonly hasLineEnd: boolean;
 };
 
@@ -118,7 +118,9 @@ function dialectOf(
   };
 }
 
-/** RE2's word borders know ASCII letters only; in a text that has no others they are Python's. */
+/**
+ * Returns a word border. RE2's know ASCII letters only; in a text without others they are Python's.
+ */
 function wordBorder(letter: string, text: string): string {
   return /^[\0-\x7f]*$/.test(text) ? `\\${letter}` : notLinear();
 }
@@ -126,8 +128,9 @@ function wordBorder(letter: string, text: string): string {
 const LINE_END = '(\\n?\\z)';
 
 /**
- * Python's `$` matches at the end and before a last line end. RE2 has no such anchor, but
- * equivalents when a text has no other line end, or the pattern no other `$` than its end.
+ * Returns the end anchor. Python's `$` matches at the end and before a last line end. RE2 has no
+ * such anchor, but an equivalent exists when the text has no other line end, or the pattern no
+ * other `$` than its end.
  */
 function textEnd({ source, multiline }: PythonPattern, text: string): string | undefined {
   if (multiline) return '(?m:$)';
@@ -138,7 +141,7 @@ function textEnd({ source, multiline }: PythonPattern, text: string): string | u
   return isLast ? LINE_END : undefined;
 }
 
-/** Letters and digits are escapes that mean something else there. */
+/** Returns escaped punctuation. In RE2, escaped letters and digits have other meanings. */
 function punctuation(letter: string): string {
   return /[a-zA-Z0-9]/.test(letter) ? notLinear() : literal(letter);
 }

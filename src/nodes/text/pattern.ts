@@ -13,7 +13,7 @@ const SWITCHES = {
 
 type Mode = {
   readonly most: number;
-  /** The text that RegexExtract takes from a match; `undefined`: none. */
+  /** Returns the text that RegexExtract takes from a match; `undefined`: none. */
   readonly pick: (match: TextMatch, group: number) => Value | undefined;
 };
 
@@ -79,7 +79,7 @@ async function matches(inputs: Pattern, context: NodeContext): Promise<boolean> 
   return false;
 }
 
-/** Several matches are joined by newlines. */
+/** Extracts. Several matches are joined by newlines. */
 async function extract(
   inputs: Pattern & { readonly mode: string; readonly group_index: number },
   context: NodeContext,
@@ -102,7 +102,7 @@ async function extract(
   return pieces.text();
 }
 
-/** v1 counts a pattern that does not compile as one that finds nothing. */
+/** Yields no match for a pattern that does not compile, as v1 does. */
 async function* findNothingIfWrong<T>(found: AsyncGenerator<T>): AsyncGenerator<T> {
   try {
     yield* found;
@@ -141,14 +141,17 @@ async function replaced(inputs: Replacement, context: NodeContext): Promise<stri
   return pieces.text();
 }
 
-/** Python reads the replacement before it searches: a group that the pattern lacks is an error without a match, too. */
+/**
+ * Checks the replacement. Python reads it before the search, so a group that the pattern lacks is
+ * an error even without a match.
+ */
 async function checkTemplate(
   template: Template,
   { pattern, flags }: Search,
   context: NodeContext,
 ): Promise<void> {
   if (template.every((part) => 'text' in part)) return;
-  // It matches an empty text whatever the pattern is, and has all of its groups.
+  // This matches an empty text whatever the pattern is, and has all of its groups.
   const probe: Search = { pattern: `${pattern}|`, flags, text: '', most: 1, wanted: 'matches' };
   for await (const found of searchText(probe, context)) {
     for (const match of found) for (const _ of templateTexts(template, match));
@@ -163,10 +166,13 @@ function searchOf(
   return { pattern, flags: { caseInsensitive, multiline, dotall }, text, most, wanted };
 }
 
-/** A piece of a replacement: a literal text, or the text of a group. */
+/** A part of a replacement: a literal text, or the text of a group. */
 type Part = { readonly text: string } | { readonly group: string; readonly position: number };
 
-/** A Python replacement template (`\1`, `\g<name>`, `\n`), read once; throws SyntaxError for a wrong escape. */
+/**
+ * A Python replacement template (`\1`, `\g<name>`, `\n`), read once. A wrong escape throws
+ * SyntaxError.
+ */
 type Template = readonly Part[];
 
 function parseTemplate(template: string): Template {
@@ -187,7 +193,7 @@ function parseTemplate(template: string): Template {
   );
 }
 
-/** The replacement texts of a match; throws SyntaxError for a group that it does not have. */
+/** Yields the replacement texts of a match. Throws SyntaxError for a group that the match lacks. */
 function* templateTexts(template: Template, match: TextMatch): Generator<string> {
   for (const part of template) yield 'text' in part ? part.text : groupText(part, match);
 }

@@ -2,19 +2,19 @@ import { constants } from 'node:buffer';
 import { type NodeContext, OutOfMemory, BYTES_PER_CHAR } from '../node.ts';
 import type { Reserver } from '../tensor.ts';
 
-/** Characters that are processed between two checks of the stop flag. */
+/** The characters that are processed between two checks of the stop flag. */
 export const CHUNK_CHARS = 65_536;
 
-/** Pieces that are held apart; more are joined. */
+/** The maximum number of separate pieces. More pieces are joined. */
 const MAX_PIECES = 4096;
 
-/** Pays for a text before it is built; throws `OutOfMemory`. */
+/** Reserves the memory of a text before it is built. Throws `OutOfMemory`. */
 export function reserveText(context: Reserver, chars: number): void {
   context.reserve(chars * BYTES_PER_CHAR);
   refuseLongerThanAny(chars);
 }
 
-/** A text that is built piece by piece. The memory of each piece is reserved when it is added. */
+/** Builds a text piece by piece. The memory of each piece is reserved when it is added. */
 export function createTextPieces(context: Reserver) {
   const blocks: string[] = [];
   const pieces: string[] = [];
@@ -38,7 +38,7 @@ export function createTextPieces(context: Reserver) {
   };
 }
 
-/** The whole of a text in pieces that split no character. */
+/** Yields a text in pieces that split no character. */
 export function* chunksOf(text: string, context: Pick<NodeContext, 'check'>): Generator<string> {
   for (let from = 0; from < text.length;) {
     context.check();
@@ -49,14 +49,14 @@ export function* chunksOf(text: string, context: Pick<NodeContext, 'check'>): Ge
   }
 }
 
-/** Characters as Python counts them. */
+/** Counts characters as Python does. */
 export function countChars(text: string, context: Pick<NodeContext, 'check'>): number {
   let count = 0;
   for (const chunk of chunksOf(text, context)) count += charsIn(chunk);
   return count;
 }
 
-/** Where the character of that number begins, for a number that is not beyond the end. */
+/** Returns the offset of the character with this number, which must not be beyond the end. */
 export function offsetOf(text: string, chars: number, context: Pick<NodeContext, 'check'>): number {
   let offset = 0;
   let left = chars;

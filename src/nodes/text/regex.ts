@@ -1,16 +1,16 @@
 import { NodeFailure } from '../node.ts';
 
-/** The switches v1's regex nodes offer. */
+/** The flags that v1's regex nodes offer. */
 export type RegexFlags = {
   readonly caseInsensitive: boolean;
   readonly multiline: boolean;
   readonly dotall: boolean;
 };
 
-/** A Python pattern and its flags, those the pattern itself begins with included. */
+/** A Python pattern and its flags, including those at the start of the pattern. */
 export type PythonPattern = RegexFlags & { readonly source: string };
 
-/** A match of a pattern; group 0 is the whole of it. */
+/** A match of a pattern. Group 0 is the whole match. */
 export type TextMatch = {
   readonly index: number;
   readonly groups: readonly (string | undefined)[];
@@ -19,28 +19,28 @@ export type TextMatch = {
 
 /** Finds the matches of one pattern in one text. */
 export type Engine = {
-  /** The first match at or after an index. */
+  /** Returns the first match at or behind an index. */
   next(from: number): TextMatch | undefined;
 };
 
-/** How another engine spells the parts of a Python pattern that it does not share. */
+/** How another engine writes the parts of a Python pattern that differ. */
 export type Dialect = {
-  /** `\d` and the like, by the letter after the backslash. */
+  /** Writes `\d` and similar escapes, by the letter behind the backslash. */
   escape(letter: string): string;
-  /** The same inside `[…]`. */
+  /** Writes such an escape inside `[…]`. */
   classEscape(letter: string): string;
-  /** A character inside `[…]` that is literal. */
+  /** Writes a literal character inside `[…]`. */
   classChar(char: string): string;
   readonly anchors: { readonly [token in '.' | '^' | '$']: string };
   readonly namedGroup: string;
   namedReference(name: string): string;
 };
 
-/** Everything in a Python pattern that may need another spelling; the rest is copied. */
+/** Matches every part of a Python pattern that may have to be rewritten. The rest is copied. */
 const TOKEN =
   /(\(\?(?:>|\(|[a-zA-Z-]+[:)])|[*+?]\+|\{\d+(?:,\d*)?\}\+)|\\([^])|\[(\^?)(\]?(?:\\[^]|[^\]\\])*)\]|\(\?P<|\(\?P=(\w+)\)|\(\?#[^)]*\)|\{(\d*)(,?)(\d*)\}|[.^${}\]]/g;
 
-/** Takes the flags a pattern begins with (`(?i)`) to those that are switched on. */
+/** Adds the flags at the start of a pattern (`(?i)`) to those that are switched on. */
 export function pythonPattern(pattern: string, flags: RegexFlags): PythonPattern {
   const inline = /^\(\?([aimsu]+)\)/.exec(pattern);
   const letters = inline?.[1] ?? '';
@@ -52,7 +52,7 @@ export function pythonPattern(pattern: string, flags: RegexFlags): PythonPattern
   };
 }
 
-/** The pattern as another engine spells it. */
+/** Returns the pattern as another engine writes it. */
 export function translate(source: string, dialect: Dialect): string {
   return source.replaceAll(
     TOKEN,
@@ -69,14 +69,20 @@ export function translate(source: string, dialect: Dialect): string {
   );
 }
 
-/** Python lets any punctuation be escaped, JavaScript only its own syntax. */
+/**
+ * Returns an escaped literal. Python allows any escaped punctuation, JavaScript only its own
+ * syntax.
+ */
 export function literal(escaped: string): string {
   return /[\w^$\\.*+?()[\]{}|/-]/.test(escaped) && escaped !== '_'
     ? escapedSyntax(escaped)
     : escaped;
 }
 
-/** Groups and repetitions Python has and JavaScript has not: refused, never taken for another pattern. */
+/**
+ * Refuses groups and repetitions that Python has and JavaScript lacks: they must not be read as
+ * another pattern.
+ */
 function unsupported(token: string): NodeFailure {
   return new NodeFailure(
     'NotImplementedError',
@@ -88,7 +94,7 @@ function single(token: string, { anchors }: Dialect): string {
   return token === '.' || token === '^' || token === '$' ? anchors[token] : `\\${token}`;
 }
 
-/** `{,3}` counts from 0; braces that are not a count are literal. */
+/** Returns a repetition. `{,3}` counts from 0; braces without a count are literal. */
 function repetition(token: string, low: string, rest: string): string {
   if (low === '' && !/^,\d/.test(rest)) return token.replaceAll(/[{}]/g, '\\$&');
   return `{${low || '0'}${rest}}`;
@@ -101,12 +107,15 @@ function classBody(body: string, dialect: Dialect): string {
   );
 }
 
-/** A dash may be escaped within a class only; its code may be anywhere. */
+/**
+ * Returns an escaped character. A dash may be escaped inside a class only; its code is allowed
+ * anywhere.
+ */
 function escapedSyntax(char: string): string {
   return char === '-' ? '\\x2d' : `\\${char}`;
 }
 
-/** A Python escape outside a class that JavaScript lacks, or that means ASCII only there. */
+/** The Python escapes outside a class that JavaScript lacks, or that it limits to ASCII. */
 const ESCAPES: { readonly [letter: string]: string } = {
   A: '(?<![^])',
   Z: '(?![^])',
@@ -119,20 +128,20 @@ const ESCAPES: { readonly [letter: string]: string } = {
   B: '(?:(?<=[\\p{L}\\p{N}_])(?=[\\p{L}\\p{N}_])|(?<![\\p{L}\\p{N}_])(?![\\p{L}\\p{N}_]))',
 };
 
-/** The same inside `[…]`. */
+/** The same escapes inside `[…]`. */
 const CLASS_ESCAPES: { readonly [letter: string]: string } = {
   a: '\\x07',
   d: '\\p{Nd}',
   D: '\\P{Nd}',
   w: '\\p{L}\\p{N}_',
-  // All characters except letters, numbers and the underscore; a class has no way to exclude one
-  // character.
+  // All characters except letters, numbers and the underscore, since a class cannot exclude a
+  // single character.
   W: '\\p{C}\\p{M}\\p{S}\\p{Z}\\p{Pd}\\p{Ps}\\p{Pe}\\p{Pi}\\p{Pf}\\p{Po}\u203f\u2040\u2054\ufe33\ufe34\ufe4d-\ufe4f\uff3f',
 };
 
 /**
- * The pattern for JavaScript's own engine, which backtracks: fast for most patterns, for some it
- * takes too long to wait. Throws SyntaxError for a wrong pattern.
+ * Returns JavaScript's own engine, which backtracks: fast for most patterns, too slow for some.
+ * Throws SyntaxError for a wrong pattern.
  */
 export function backtrackingEngine(pattern: PythonPattern, text: string): Engine {
   const regex = regexOf(pattern);
@@ -150,7 +159,10 @@ function regexOf({ source, caseInsensitive, dotall, multiline }: PythonPattern):
   return new RegExp(translate(source, dialectOf({ dotall, multiline })), flags);
 }
 
-/** Python's only line end is `\n`; its `$` also matches before a last one. */
+/**
+ * Returns how JavaScript writes the pattern. Python's only line end is `\n`, and its `$` also
+ * matches before a last one.
+ */
 function dialectOf({ dotall, multiline }: Pick<PythonPattern, 'dotall' | 'multiline'>): Dialect {
   return {
     escape: (letter) => ESCAPES[letter] ?? literal(letter),

@@ -13,37 +13,37 @@ export type Search = {
   readonly pattern: string;
   readonly flags: RegexFlags;
   readonly text: string;
-  /** Matches that are wanted at most. */
+  /** The maximum number of matches that are wanted. */
   readonly most: number;
-  /** Only the existence of a match matters, not its index. */
+  /** `whether`: only the existence of a match matters, not its index. */
   readonly wanted: 'matches' | 'whether';
 };
 
-/** How long a search may take, on a short text; a long one has more time (`MS_PER_CHAR`). */
+/** How long a search may take for a short text. A long text has more time (`MS_PER_CHAR`). */
 export type SearchLimits = {
-  /** One match, while another engine could take over. */
+  /** The time for one match, while another engine could continue. */
   readonly quickMs: number;
-  /** One match of a pattern that no other engine can take. */
+  /** The time for one match of a pattern that no other engine can match. */
   readonly slowMs: number;
-  /** All matches of a text. */
+  /** The time for all matches of a text. */
   readonly totalMs: number;
 };
 
 const SEARCH_LIMITS: SearchLimits = { quickMs: 500, slowMs: 5000, totalMs: 60_000 };
 
 const MS_PER_CHAR = 1 / 10_000;
-/** Matches that are held at a time, and groups of all of them. */
+/** The matches that are kept at a time, and the groups of all of them. */
 const BATCH = 1000;
 const BATCH_GROUPS = 10_000;
 /** How long matches are collected between two checks of the job's stop flag. */
 const SLICE_MS = 50;
-/** Matches between two readings of the clock. */
+/** The number of matches between two reads of the clock. */
 const LOOK_EVERY = 64;
 
 /**
  * Finds the matches of a Python pattern in a text, some at a time. JavaScript's own engine has a
- * short time for each match. Then an engine that is linear in the text goes on; when that one
- * cannot match the pattern or the text, JavaScript's has a longer time and its end is a
+ * short time for each match. After that an engine continues that is linear in the text. When it
+ * cannot match the pattern or the text, JavaScript's engine has a longer time, and its end is a
  * `TimeoutError`. Throws SyntaxError for a wrong pattern.
  */
 export async function* searchText(
@@ -69,7 +69,7 @@ export async function* searchText(
   }
 }
 
-/** An engine, and how long it has for each match. */
+/** An engine, and its time for each match. */
 type Attempt = {
   readonly kind: 'first' | 'last';
   readonly pattern: PythonPattern;
@@ -114,7 +114,7 @@ function gather(
   }
 }
 
-/** Collects matches for a while. Matches found so far count even if this is interrupted. */
+/** Collects matches for a limited time. The matches so far count even after an interruption. */
 function fill(batch: TextMatch[], engine: Engine, span: Span): 'more' | 'over' {
   const untilMs = performance.now() + SLICE_MS;
   for (let at = span.from; batch.length < span.wanted; at = behind(batch.at(-1), span)) {
@@ -127,7 +127,7 @@ function fill(batch: TextMatch[], engine: Engine, span: Span): 'more' | 'over' {
   return 'more';
 }
 
-/** The index to search from after a match; after an empty one, one character on. */
+/** Returns the index to search from after a match; after an empty match, one character on. */
 function behind(match: TextMatch | undefined, { text, from }: Omit<Span, 'wanted'>): number {
   if (!match) return from;
   const length = match.groups[0]?.length ?? 0;
@@ -135,7 +135,7 @@ function behind(match: TextMatch | undefined, { text, from }: Omit<Span, 'wanted
   return match.index + ((text.codePointAt(match.index) ?? 0) > 0xffff ? 2 : 1);
 }
 
-/** Loaded only when it is needed: most patterns never do. */
+/** Opens the linear engine. It is loaded on demand, since most patterns never need it. */
 async function openLinear(
   pattern: PythonPattern,
   { text, wanted }: Search,
@@ -145,7 +145,7 @@ async function openLinear(
   return runTimed(() => linearEngine(pattern, { text, wanted }), slowMs);
 }
 
-/** A pattern so long that only to read it takes too long. */
+/** Runs a task within a time limit: a pattern may be so long that to read it takes too long. */
 function runTimed<T>(task: () => T, limitMs: number): T {
   try {
     return runWithDeadline(task, limitMs);
@@ -166,7 +166,7 @@ function tooSlow({ pattern, text }: Search): NodeFailure {
   );
 }
 
-/** The task took too long, or more of the stack than there is. */
+/** Thrown when a task took too long, or needed more stack than exists. */
 class DeadlineExceeded extends Error {
   override readonly name = 'DeadlineExceeded';
 }
@@ -175,7 +175,7 @@ type Runner = { readonly script: Script; readonly context: Context };
 let runner: Runner | undefined;
 
 /**
- * Runs a synchronous task; throws `DeadlineExceeded` when it is not over after `limitMs`, whatever
+ * Runs a synchronous task. Throws `DeadlineExceeded` when it is not over after `limitMs`, whatever
  * it is doing. Node's `vm` can end a running regular expression; nothing else in this thread can.
  */
 function runWithDeadline<T>(task: () => T, limitMs: number): T {

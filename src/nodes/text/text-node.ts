@@ -3,10 +3,13 @@ import { isJsonObject, type Json } from '../../protocol/json.ts';
 import { pythonFloat, pythonJson } from '../../protocol/python-json.ts';
 import { isInsidePair } from './pieces.ts';
 
-/** The input declaration nearly every text node has. */
+/** The declaration of an input in nearly every text node. */
 export const MULTILINE = ['STRING', { multiline: true }] as const;
 
-/** A running regular expression, or a loop inside V8, does not check the stop flag. */
+/**
+ * The grace period: a running regular expression, or a loop inside V8, does not check the stop
+ * flag.
+ */
 const TEXT_STOP_GRACE_MS = 500;
 
 /** The members that all text nodes share. */
@@ -34,14 +37,14 @@ export const PREVIEW_ANY: NodeDef = {
   }),
 };
 
-/** Every reader of the job gets the text: the part beyond the limit is left out. */
+/** Returns the text up to the limit: every reader of the job gets it. */
 function withinRoom(text: string, context: NodeContext): string {
   const room = context.reserveShown(text.length);
   if (room >= text.length) return text;
   return `${text.slice(0, isInsidePair(text, room) ? room - 1 : room)}… (shortened from ${text.length} characters)`;
 }
 
-/** As Python's `str()` shows plain values; other values as JSON. */
+/** Returns plain values as Python's `str()` shows them, others as JSON. */
 function shown(value: Value | Json, context: NodeContext): string {
   if (value === null) return 'None';
   if (typeof value === 'boolean') return value ? 'True' : 'False';
@@ -50,20 +53,20 @@ function shown(value: Value | Json, context: NodeContext): string {
   return isPixels(value) ? sizeOf(value) : pythonJson(value);
 }
 
-/** A whole number may be a FLOAT: only the type of its output distinguishes them. */
+/** True for a FLOAT. A whole number may be one: only the type of its output tells. */
 function isFloat(value: number, context: NodeContext): boolean {
   return context.inputTypes?.['source'] === 'FLOAT' || !Number.isInteger(value);
 }
 
 /**
- * An input of type `*` also accepts a literal object or array, which arrives as written in the
- * workflow.
+ * True for pixels. An input of type `*` also accepts a literal object or array, which arrives as it
+ * is in the workflow.
  */
 function isPixels(value: ImageValue | MaskValue | Json): value is ImageValue | MaskValue {
   return isJsonObject(value as Json) && (value as Partial<ImageValue>).data instanceof Float32Array;
 }
 
-/** v1 prints a picture's numbers; its size says more. */
+/** Returns the size of a picture. v1 prints its numbers, but the size says more. */
 function sizeOf({ kind, batch, height, width }: ImageValue | MaskValue): string {
   return `${kind} ${width}×${height}, batch of ${batch}`;
 }

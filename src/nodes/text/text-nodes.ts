@@ -34,7 +34,7 @@ const COMPARE: { readonly [mode: string]: (a: string, b: string) => boolean } = 
   Equal: (a, b) => a === b,
 };
 
-/** The nodes that make text of text; characters are code points, as in Python. */
+/** The nodes that make texts from texts. Characters are code points, as in Python. */
 export const TEXT_NODES: readonly NodeDef[] = [
   typedNode({
     ...TEXT,
@@ -132,7 +132,7 @@ function lowered([one, other]: Two, context: NodeContext): Two {
   return [lowerCase(one, context), lowerCase(other, context)];
 }
 
-/** The entry of the mode; v1 takes any text for one. */
+/** Returns the entry of the mode. v1 accepts any text as a mode. */
 function chosen<T>(mode: string, table: { readonly [mode: string]: T }): T | undefined {
   return Object.hasOwn(table, mode) ? table[mode] : undefined;
 }
@@ -174,7 +174,10 @@ function replaced({ string, find, replace }: Replacement, context: NodeContext):
     : replaceAll(string, { find, replace }, context);
 }
 
-/** Nothing is found before, between and after all characters. */
+/**
+ * Inserts a text before, between and behind all characters, which is how Python replaces an empty
+ * text.
+ */
 function spread(value: string, between: string, context: NodeContext): string {
   const places = countChars(value, context) + 1;
   reserveText(context, value.length + places * between.length);
@@ -205,7 +208,7 @@ function replaceAll(
   return pieces.text();
 }
 
-/** For a text that is paid for already. */
+/** Used for a text whose memory is already reserved. */
 const UNCOUNTED = { reserve: (): void => {} };
 
 function trimStart(value: string, context: NodeContext): string {
@@ -230,20 +233,21 @@ function trimmed(value: string, from: number, to: number, context: NodeContext):
   return value.slice(from, to);
 }
 
-/** Python also counts the four separators of ASCII as white space. */
+/** True for white space. Python also counts the four separators of ASCII. */
 function isWhite(char: string): boolean {
   return /\p{White_Space}/u.test(char) || (char >= '\x1c' && char <= '\x1f');
 }
 
 type Watched = Reserver & Pick<NodeContext, 'check'>;
 
-/** Answers where a text stands next, at or behind a place; -1: nowhere. */
+/** Returns where a text is found next, at or behind an index; -1: nowhere. */
 type Finder = (from: number) => number;
 
 /**
- * Looks for `find` in a text by the way of Knuth, Morris and Pratt: each character of the text is looked
- * at twice at most. `String.prototype.indexOf` compares every character of the one with every character
- * of the other where both repeat themselves, and nothing can end it meanwhile.
+ * Searches for `find` in a text by the algorithm of Knuth, Morris and Pratt, which reads each
+ * character of the text at most twice. `String.prototype.indexOf` compares every character of one
+ * text with every character of the other when both repeat themselves, and nothing can end it
+ * meanwhile.
  * @internal
  */
 export function createFinder(text: string, find: string, context: Watched): Finder {
@@ -262,7 +266,10 @@ export function createFinder(text: string, find: string, context: Watched): Find
   };
 }
 
-/** For each beginning of a text, how long the longest shorter beginning is that it ends with. */
+/**
+ * Returns, for each beginning of a text, the length of the longest shorter beginning with which it
+ * ends.
+ */
 function bordersOf(find: string, context: Watched): Int32Array {
   const borders = new Int32Array(find.length);
   let length = 0;
