@@ -7,14 +7,14 @@ import { type DialectRules, rulesFor } from './dialect.ts';
 import { type Fault, type V1Error, faultOf, promptRefusal, v1Json } from './errors.ts';
 import { routerRefusal } from './router-refusal.ts';
 
-/** The call that failed: what decides on the form of its error. */
+/** The facts about a failed call that decide the form of its error. */
 export type FailedCall = {
   readonly method: string;
   readonly url: string;
   readonly rules: Pick<DialectRules, 'apiErrors' | 'serviceFailure'>;
 };
 
-/** An error before it has a form. */
+/** An error before it has the form of an API. */
 export type FailedAnswer = Pick<V1Error, 'status' | 'fault'> &
   Partial<Pick<V1Error, 'headers' | 'blames'>>;
 
@@ -22,11 +22,14 @@ export type FailedAnswer = Pick<V1Error, 'status' | 'fault'> &
 export type ErrorReply = {
   readonly status: number;
   readonly headers: { readonly [name: string]: string };
-  /** Empty for `HEAD`, whose headers describe the body that others get. */
+  /** Empty for `HEAD`: its headers describe the body that other methods get. */
   readonly body: string;
 };
 
-/** The answer to a failed call, in the form that its caller parses: the router's, v2's, or that of its dialect. */
+/**
+ * Returns the answer to a failed call in the form that its caller parses: that of the model router,
+ * of v2, or of the call's dialect.
+ */
 export function errorReply(error: FailedAnswer, call: FailedCall): ErrorReply {
   const { status, headers, body } = replyInForm(error, call);
   const length = { 'Content-Length': String(Buffer.byteLength(body)) };
@@ -48,7 +51,7 @@ function replyInForm(error: FailedAnswer, call: FailedCall): ErrorReply {
 
 function v2Reply({ status, fault }: FailedAnswer, path: string): ErrorReply {
   const { code, message, rule } = fault;
-  // The contract knows no malformed id or hash: there is nothing of that name.
+  // The contract has no error for a malformed id or hash: it is an unknown name.
   const isMalformedName =
     rule === 'control_character' && hasControlCharacter(path, 'encoded again');
   const shownStatus = isMalformedName ? 404 : status;
@@ -81,7 +84,8 @@ function v1Body(fault: Fault, { method, url, rules }: FailedCall): Json | undefi
 type DocumentedForm = 'PromptErrorResponse' | 'text' | 'ErrorResponse';
 
 const HOSTED_BODIES = {
-  // `additionalProperties: true`. Its clients look for `error`.
+  // The schema allows more members (`additionalProperties: true`), and its clients look for
+  // `error`.
   PromptErrorResponse: ({ code, message, localBody: local }) => ({
     code,
     message,
@@ -91,7 +95,7 @@ const HOSTED_BODIES = {
   ErrorResponse: ({ code, message }) => ({ code, message }),
 } as const satisfies Record<DocumentedForm, (fault: Fault) => Json>;
 
-/** The schema that the hosted service's document names for the errors of a call. */
+/** Returns the schema that the hosted service's document names for the errors of a call. */
 function documentedForm(method: string, path: string): DocumentedForm {
   if (isSubmission(method, path)) return 'PromptErrorResponse';
   return /^\/userdata(\/|$)/.test(path) ? 'text' : 'ErrorResponse';
@@ -101,10 +105,15 @@ function isPromptRefusal(local: Json | undefined): local is JsonObject {
   return isJsonObject(local) && isJsonObject(local.error) && 'node_errors' in local;
 }
 
-/** Routes whose document names no error of the service: clients may try again after a 503. */
+/**
+ * Routes for which the document names no error of the service: clients may try again after a 503.
+ */
 const DOCUMENTED_WITHOUT_500 = /^\/(object_info|features|workflow_templates|system_stats)(\/|$)/;
 
-/** The status of an error. The hosted service is in trouble itself: it has no gateway to blame. */
+/**
+ * Returns the status of an error. In the hosted dialect the service itself has failed: there is no
+ * gateway.
+ */
 function v1Status({ status, blames }: FailedAnswer, { method, url, rules }: FailedCall): number {
   const isServiceError = blames === 'job service' && (status === 502 || status === 503);
   if (!isServiceError || rules.serviceFailure === 'gateway') return status;
@@ -116,7 +125,7 @@ function isSubmission(method: string, path: string): boolean {
   return method === 'POST' && path === '/prompt';
 }
 
-/** `--dialect hosted` holds for calls without the prefix as well. */
+/** Returns the path. `--dialect hosted` holds for calls without the prefix as well. */
 function pathOf(url: string): string {
   return readTarget(url).path.replace(/^\/api(?=\/)/, '');
 }
@@ -127,7 +136,7 @@ export function sendError(ctx: Koa.Context, error: FailedAnswer): void {
   const { status, headers, body } = errorReply(error, call);
   ctx.status = status;
   ctx.body = Buffer.from(body);
-  // Koa gives every body a type.
+  // Koa sets a type for every body.
   ctx.remove('Content-Type');
   ctx.set(headers);
 }

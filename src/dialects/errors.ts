@@ -82,12 +82,12 @@ export function plainError(code: string, message: string): Fault {
   return promptFault(promptRefusal(code, message));
 }
 
-/** A call that a rule refuses before it is read. */
+/** Returns the error of a call that a rule refuses before it is read. */
 export function ruleFault(rule: string, message: string): Fault {
   return { ...plainError(rule, message), rule };
 }
 
-/** A refused `POST /prompt`. */
+/** Returns the error of a refused `POST /prompt`. */
 export function promptFault(refusal: PromptRefusal): Fault {
   const { type, message } = refusal.error;
   return { code: type, message, localBody: refusal };
@@ -104,7 +104,7 @@ export function sendJson(ctx: Koa.Context, body: Json, status = 200): void {
   ctx.body = v1Json(body);
 }
 
-/** JSON as the original writes it. */
+/** Returns JSON as the original writes it. */
 export function v1Json(body: Json): string {
   return toPythonText(stringifyJson(body));
 }
@@ -116,7 +116,7 @@ export function sendEmpty(ctx: Koa.Context, status = 200): void {
   ctx.remove('Content-Type');
 }
 
-/** The text itself; one with a control character is a 400 that says which `field` it came in. */
+/** Returns the text. A control character in it is a 400 that names the `field`. */
 export function requirePrintable(text: string, field: string): string {
   if (!hasControlCharacter(text)) return text;
   const message = `"${field}" has a control character.`;

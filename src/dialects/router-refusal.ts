@@ -16,8 +16,8 @@ const BUCKETS: { readonly [status: number]: Bucket } = {
 };
 
 /**
- * Headers and body of a call that is refused before the router has seen it, in the router's form;
- * `undefined` when the path or the status is not one of these.
+ * Returns headers and body for a call that is refused before the model router has seen it, in the
+ * router's form. `undefined` when the path or the status does not belong to the router.
  */
 export function routerRefusal(url: string, status: number, detail: string) {
   const bucket = BUCKETS[status];

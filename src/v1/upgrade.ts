@@ -66,7 +66,8 @@ export function createUpgrade(
     onUpgrade?.(status, request);
     const id = requestId(request.headers['x-request-id']?.toString());
     const own = { 'X-Request-Id': id, 'X-Content-Type-Options': 'nosniff' };
-    // A peer that never closes its side would keep the connection, which no time limit of HTTP watches.
+    // A peer that never closes its side would keep the connection, which no time limit of HTTP
+    // watches.
     socket.once('finish', destroySocket);
     socket.end(closingAnswer(status, { ...own, ...headers }, body));
   };
@@ -212,7 +213,7 @@ async function checkBrownout(
   }
 }
 
-/** The answer in the dialect of the requested socket. */
+/** Returns the answer in the dialect of the requested socket. */
 function replyTo(
   { dialects }: UpgradeOptions,
   { method = '', url = '', headers }: IncomingMessage,

@@ -6,7 +6,7 @@ import type { GuardRefusal } from '../../auth/guard.ts';
 /** The most characters of a header that the log repeats. */
 const MAX_SHOWN_CHARS = 200;
 
-/** Says in the log which rule refused a request, and what it was that the rule did not like. */
+/** Logs which rule refused a request, and the value that broke the rule. */
 export function logRefusal(
   options: {
     readonly log: Pick<Logger, 'warn'>;
