@@ -10,7 +10,7 @@ export type ProcessCounts = {
 
 const ALONE: ProcessCounts = { countServers: async () => 1, countWorkers: async () => undefined };
 /** How long a count stays valid: the page asks several times a second. */
-const FRESH_MS = 5000;
+const VALID_MS = 5000;
 
 /** Counts processes by their connections to Redis. Without Redis, a server is alone. */
 export function createProcessCounts(
@@ -34,8 +34,8 @@ export function createProcessCounts(
   const countWorkers = async (): Promise<number | undefined> => (await workers())();
 
   return {
-    countServers: remembered(() => countServers().catch(() => 1), now),
-    countWorkers: remembered(() => countWorkers().catch(() => undefined), now),
+    countServers: cachedBriefly(() => countServers().catch(() => 1), now),
+    countWorkers: cachedBriefly(() => countWorkers().catch(() => undefined), now),
   };
 }
 
@@ -47,10 +47,10 @@ function lazily<T>(open: () => Promise<T>): () => Promise<T> {
 /**
  * Returns a function that asks at most once in five seconds, and gives the last answer in between.
  */
-export function remembered<T>(ask: () => Promise<T>, now: () => number): () => Promise<T> {
+export function cachedBriefly<T>(ask: () => Promise<T>, now: () => number): () => Promise<T> {
   let known: { readonly atMs: number; readonly value: Promise<T> } | undefined;
   return () => {
-    if (known === undefined || now() - known.atMs > FRESH_MS) known = { atMs: now(), value: ask() };
+    if (known === undefined || now() - known.atMs > VALID_MS) known = { atMs: now(), value: ask() };
     return known.value;
   };
 }

@@ -6,7 +6,7 @@ import { isStorageFull } from '../lib/storage-errors.ts';
 import type { RedisConnections } from '../redis/redis.ts';
 import type { JobQueueReason } from '../prompts/pending-reason.ts';
 import type { NeededParts, PartProblem } from '../v1/health.ts';
-import { remembered } from './process-counts.ts';
+import { cachedBriefly } from './process-counts.ts';
 import type { Services } from './services.ts';
 import type { Store } from './store.ts';
 
@@ -56,7 +56,7 @@ export function createJobQueueReason(
     queue
       ? ofQueue().catch(() => 'queue_unreachable' as const)
       : ofService().catch(() => 'upstream_unhealthy' as const);
-  return remembered(ask, now);
+  return cachedBriefly(ask, now);
 }
 
 /** Checks the shared queue. A queue without workers still takes jobs. */

@@ -93,7 +93,7 @@ export function createUploadCopies(options: UploadCopiesOptions): UploadCopies {
   const copiesStored = (): Promise<void> => inOrder(async () => {});
 
   /** Logs a failed copy. The upload itself succeeded, and a copy is not guaranteed. */
-  function notCopied(error: unknown): void {
+  function logNotCopied(error: unknown): void {
     log.warn({ event: 'uploads.not_kept', err: error }, 'an upload could not be copied');
   }
 
@@ -110,7 +110,7 @@ export function createUploadCopies(options: UploadCopiesOptions): UploadCopies {
       await linkOrCopy(file.path, path);
       return { ...file, path };
     } catch (error) {
-      notCopied(error);
+      logNotCopied(error);
       return undefined;
     }
   }
@@ -122,7 +122,7 @@ export function createUploadCopies(options: UploadCopiesOptions): UploadCopies {
         if (!(await ledger.assets.byHash(caller.user, file.hash))) await storeCopy(caller, upload);
       });
     } catch (error) {
-      notCopied(error);
+      logNotCopied(error);
     } finally {
       await rm(upload.file.path, { force: true });
     }

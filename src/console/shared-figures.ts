@@ -16,7 +16,7 @@ type StoredFigures = Omit<OtherServer, 'samples'> & { readonly sample: FigureSam
 type Known = {
   readonly figures: OtherServer;
   /** The time when its latest measurement was first read, by the clock of this process. */
-  readonly heardAtMs: number;
+  readonly readAtMs: number;
 };
 
 /** A server without a measurement for this long has stopped, or cannot reach Redis. */
@@ -63,7 +63,7 @@ export function createSharedFigures({ links, ...own }: SharedFiguresOptions) {
     known = new Map(
       found.map((one) => [one.server, withSample(known.get(one.server), one, nowMs)]),
     );
-    return [...known].filter(([, { heardAtMs }]) => isSilent(heardAtMs, nowMs)).map(([id]) => id);
+    return [...known].filter(([, { readAtMs }]) => isSilent(readAtMs, nowMs)).map(([id]) => id);
   }
 
   return {
@@ -71,13 +71,13 @@ export function createSharedFigures({ links, ...own }: SharedFiguresOptions) {
     exchange,
     others: (): readonly OtherServer[] =>
       [...known.values()]
-        .filter(({ heardAtMs }) => !isSilent(heardAtMs, lastMs))
+        .filter(({ readAtMs }) => !isSilent(readAtMs, lastMs))
         .map(({ figures }) => figures),
   };
 }
 
-function isSilent(heardAtMs: number, nowMs: number): boolean {
-  return nowMs - heardAtMs > SILENT_MS;
+function isSilent(readAtMs: number, nowMs: number): boolean {
+  return nowMs - readAtMs > SILENT_MS;
 }
 
 function withSample(
@@ -89,5 +89,5 @@ function withSample(
   const isSeen = samples.at(-1)?.at_ms === sample.at_ms;
   if (before !== undefined && isSeen) return before;
   const figures = { ...server, samples: [...samples.slice(1 - MAX_SAMPLES), sample] };
-  return { figures, heardAtMs: nowMs };
+  return { figures, readAtMs: nowMs };
 }

@@ -59,7 +59,7 @@ export function lastAnswer(socket: Duplex): ServerResponse | undefined {
  * loop. Their answers have this order anyway, and other clients are served in between. Node would
  * begin all of them at once.
  */
-export function inTurn(serve: RequestListener): RequestListener {
+export function serveInOrder(serve: RequestListener): RequestListener {
   return (request, response) => {
     const { socket } = request;
     const calls = callsOf.get(socket) ?? { last: response, waiting: 0 };

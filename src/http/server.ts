@@ -11,7 +11,7 @@ import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { closingAnswer, inTurn, lastAnswer } from './client-connection.ts';
+import { closingAnswer, serveInOrder, lastAnswer } from './client-connection.ts';
 import { type DialectOf, earlyRefusal } from './unserved/early-refusal.ts';
 import { answerUnreadable } from './unserved/unreadable-request.ts';
 import type { Logger } from '../observability/log.ts';
@@ -68,11 +68,11 @@ export function createHttpServer(
   const server: Server = tls
     ? createTlsServer({ ...limits, ...tls, handshakeTimeout: timeouts.headersMs })
     : createServer(limits);
-  server.on('request', inTurn(withReadableTarget(handler, dialectOf)));
+  server.on('request', serveInOrder(withReadableTarget(handler, dialectOf)));
   server.maxHeadersCount = 100;
   const { bodyIdleMs } = timeouts;
   server.on('request', createBodyTimeouts(server, { bodyIdleMs, dialectOf }));
-  server.on('checkExpectation', inTurn(createRefusal(UNKNOWN_EXPECTATION, dialectOf)));
+  server.on('checkExpectation', serveInOrder(createRefusal(UNKNOWN_EXPECTATION, dialectOf)));
   server.on('clientError', answerUnreadable({ log, dialectOf }));
   return server;
 }

@@ -42,11 +42,11 @@ export function createKeyedMutex(): KeyedMutex {
 
 function ignoreResult(): void {}
 
-/** The end of an attempt. `crowded`: the other side has no capacity for more. */
-export type AttemptEnd = 'passed' | 'crowded' | 'other';
+/** The end of an attempt. `no capacity`: the other side has no capacity for more. */
+export type AttemptEnd = 'passed' | 'no capacity' | 'other';
 
 /**
- * A semaphore whose limit follows the answers of the other side. After `crowded` one attempt at a
+ * A semaphore whose limit follows the answers of the other side. After `no capacity` one attempt at a
  * time is made, and each `passed` doubles the limit again, up to the maximum.
  */
 export type AdaptiveSemaphore = ReturnType<typeof createAdaptiveSemaphore>;
@@ -67,7 +67,7 @@ export function createAdaptiveSemaphore(max: number) {
 }
 
 function nextLimit(limit: number, max: number, end: AttemptEnd): number {
-  if (end === 'crowded') return 1;
+  if (end === 'no capacity') return 1;
   return end === 'passed' ? Math.min(max, limit * 2) : limit;
 }
 

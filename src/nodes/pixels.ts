@@ -33,7 +33,7 @@ type PixelCode = {
 /**
  * Vector instructions with a memory of their own, which is released after the call that opened it.
  */
-export type PixelRoom = { readonly code: PixelCode; readonly bytes: Uint8Array };
+export type PixelMemory = { readonly code: PixelCode; readonly bytes: Uint8Array };
 
 /**
  * The instructions read and write in blocks of this many bytes. The last block may go beyond the
@@ -43,7 +43,7 @@ export const PIECE = 16;
 
 const PAGE = 64 * 1024;
 /** The maximum size of such a memory. */
-const MOST_BYTES = 2 ** 31;
+const MAX_MEMORY_BYTES = 2 ** 31;
 
 /** The part of WebAssembly that is used. Node's types do not declare it. */
 type Wasm = {
@@ -62,9 +62,9 @@ let compiled: object | 'none' | undefined;
  * Opens a memory of this many bytes. `undefined`: the processor has no vector instructions, or the
  * memory cannot be allocated.
  */
-export const openPixels = (length: number): PixelRoom | undefined => {
+export const openPixels = (length: number): PixelMemory | undefined => {
   compiled ??= compile();
-  if (compiled === 'none' || length > MOST_BYTES) return undefined;
+  if (compiled === 'none' || length > MAX_MEMORY_BYTES) return undefined;
   const memory = new Memory({ initial: Math.ceil(length / PAGE) });
   const { exports } = new Instance(compiled, { env: { memory } });
   return { code: exports as PixelCode, bytes: new Uint8Array(memory.buffer) };

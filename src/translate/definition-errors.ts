@@ -2,7 +2,7 @@ import { type Json, type JsonObject, LosslessNumber, isJsonObject } from '../pro
 import { pythonRepr, pythonStr } from '../protocol/python-text.ts';
 import type { NodeErrorEntry, NodeErrors, ObjectInfo } from '../protocol/v1.ts';
 import type { Graph } from '../protocol/v2.ts';
-import { goodOutputs } from './prompt-refusal.ts';
+import { outputsWithoutErrors } from './prompt-refusal.ts';
 import { classOf, dependenciesFirst, linkSource, nodeOf } from './graph.ts';
 import { nodeErrorsOf } from './node-errors.ts';
 
@@ -25,7 +25,7 @@ export function partialNodeErrors(
     .map((id) => [id, errorsOf(graph, id, info)] as const)
     .filter(([, errors]) => errors.length > 0);
   const found = nodeErrorsOf(new Map(errorsByNode), graph, outputs);
-  return goodOutputs(found, outputs).length > 0 ? found : {};
+  return outputsWithoutErrors(found, outputs).length > 0 ? found : {};
 }
 
 function errorsOf(graph: Graph, id: string, info: ObjectInfo): readonly NodeErrorEntry[] {
@@ -55,13 +55,13 @@ function valueError(name: string, spec: Json, value: Json | undefined): NodeErro
   return limitError(spec, config, about);
 }
 
-type About = { readonly input_name: string; readonly received_value: Json };
+type InputFacts = { readonly input_name: string; readonly received_value: Json };
 
 /** Checks a value against a list of options. Only the engine knows which files exist. */
 function listError(
   type: readonly Json[],
   config: JsonObject,
-  about: About,
+  about: InputFacts,
 ): NodeErrorEntry | undefined {
   const { input_name: name, received_value: value } = about;
   if (UPLOADS.some((flag) => flag in config) || type.includes(value) || isFile(value))
@@ -81,7 +81,7 @@ function isFile(value: Json): boolean {
 function limitError(
   spec: readonly Json[],
   { min, max }: JsonObject,
-  about: About,
+  about: InputFacts,
 ): NodeErrorEntry | undefined {
   const value = numberOf(about.received_value);
   const [least, most] = [numberOf(min), numberOf(max)];

@@ -96,7 +96,10 @@ export function submitUnknown(error: V2Error, promptId: string): V1Refusal {
  * Returns the outputs without errors: v1 runs them and reports the others. A refusal that names no
  * node applies to all outputs.
  */
-export function goodOutputs(nodeErrors: NodeErrors, outputs: readonly string[]): readonly string[] {
+export function outputsWithoutErrors(
+  nodeErrors: NodeErrors,
+  outputs: readonly string[],
+): readonly string[] {
   const failed = Object.entries(nodeErrors);
   if (failed.length === 0) return [];
   const bad = new Set(failed.flatMap(([id, { dependent_outputs }]) => [id, ...dependent_outputs]));

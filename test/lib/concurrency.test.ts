@@ -93,7 +93,7 @@ describe('an adaptive semaphore', () => {
     const semaphore = createAdaptiveSemaphore(4);
     const started = await startedOf(semaphore, 8);
     expect(started()).toBe(4);
-    semaphore.release('crowded');
+    semaphore.release('no capacity');
     for (let i = 0; i < 2; i++) semaphore.release('other');
     await settled();
     expect(started()).toBe(4);
@@ -105,7 +105,7 @@ describe('an adaptive semaphore', () => {
   test('doubles its limit with every success, up to the maximum', async () => {
     const semaphore = createAdaptiveSemaphore(4);
     const started = await startedOf(semaphore, 40);
-    for (let i = 0; i < 4; i++) semaphore.release('crowded');
+    for (let i = 0; i < 4; i++) semaphore.release('no capacity');
     await settled();
     expect(started()).toBe(5);
     semaphore.release('passed');

@@ -4,7 +4,7 @@ import { scalePlainly } from '../../src/nodes/resample/lanczos.ts';
 import type { Bytes } from '../../src/nodes/resample/lanczos-taps.ts';
 import { scaleWithVectors } from '../../src/nodes/resample/lanczos-vectors.ts';
 import { rowsPlainly, rowsWithVectors } from '../../src/nodes/codecs/encode-png.ts';
-import { type Field, emptyFields, react, sowSpots } from '../../src/nodes/reaction/field.ts';
+import { type Field, emptyFields, react, addSpots } from '../../src/nodes/reaction/field.ts';
 import { seeded } from '../support/graphs/seeded.ts';
 
 const FREE = { reserve: () => {}, check: () => {} };
@@ -55,7 +55,7 @@ describe('vector instructions', () => {
     fc.assert(
       fc.property(side, side, rate, rate, fc.integer(), (width, height, feed, kill, seed) => {
         const [field, spare] = emptyFields(FREE, { width, height });
-        sowSpots(field, seeded(seed).random);
+        addSpots(field, seeded(seed).random);
         const [plain, plainSpare] = [plainly(field), plainly(spare)];
         for (let turn = 0; turn < 10; turn++) {
           react(FREE, field, spare, { feed, kill });

@@ -1,5 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { goodOutputs, refuseShape, toPromptRefusal } from '../../src/translate/prompt-refusal.ts';
+import {
+  outputsWithoutErrors,
+  refuseShape,
+  toPromptRefusal,
+} from '../../src/translate/prompt-refusal.ts';
 import type { Json, JsonObject } from '../../src/protocol/json.ts';
 import type { V2Error } from '../../src/protocol/job-api.ts';
 import { chain } from './script.ts';
@@ -256,7 +260,7 @@ describe('a partly good prompt', () => {
     [{ '1': failing() }, ['a', 'b']],
     [{}, []],
   ])('%j leaves %j', (nodeErrors, good) => {
-    expect(goodOutputs(nodeErrors, ['a', 'b'])).toEqual(good);
+    expect(outputsWithoutErrors(nodeErrors, ['a', 'b'])).toEqual(good);
   });
 });
 

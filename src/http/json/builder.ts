@@ -45,14 +45,14 @@ export async function buildJson(
 /** Joins the parts of a text. The innermost open container gets the content of the next part. */
 class PartJoiner {
   root: Json = null;
-  #spine: Container[] = [];
+  #openContainers: Container[] = [];
   #open: readonly OpenContainer[] = [];
   #lastMember: { readonly holder: Container | undefined; readonly name: string } | undefined;
   /**
    * A placeholder name for the member that continues in the next part. A client cannot have chosen
    * it.
    */
-  readonly #goesOn = randomUUID();
+  readonly #continuation = randomUUID();
 
   add(
     text: string,
@@ -63,21 +63,21 @@ class PartJoiner {
     const name = ({ nameAt, nameEnd }: OpenContainer): string =>
       JSON.parse(textOf(bytes(nameAt - offset, nameEnd - offset))) as string;
     this.#merge(parsePart(this.#opening() + text + closingBrackets(open), isExact));
-    this.#spine.length = stillOpen;
+    this.#openContainers.length = stillOpen;
     this.#open = open;
-    while (this.#spine.length < open.length) {
-      const holder = this.#spine.at(-1);
-      const at = open[this.#spine.length - 1];
-      this.#spine.push((holder && at ? lastOf(holder, at, name) : this.root) as Container);
+    while (this.#openContainers.length < open.length) {
+      const holder = this.#openContainers.at(-1);
+      const at = open[this.#openContainers.length - 1];
+      this.#openContainers.push((holder && at ? lastOf(holder, at, name) : this.root) as Container);
     }
-    const top = this.#spine.at(-1);
+    const top = this.#openContainers.at(-1);
     const innermost = open.at(-1);
     const isNamed = innermost !== undefined && innermost.nameAt >= offset;
     this.#lastMember = { holder: top, name: isNamed ? name(innermost) : '' };
   }
 
   addLast(text: string, isExact: boolean): void {
-    if (this.#spine.length > 0) this.#merge(parsePart(this.#opening() + text, isExact));
+    if (this.#openContainers.length > 0) this.#merge(parsePart(this.#opening() + text, isExact));
   }
 
   /** Sets the string that was left out at the end of the previous part. */
@@ -89,12 +89,12 @@ class PartJoiner {
   }
 
   #merge(part: Json): void {
-    if (this.#spine.length === 0) this.root = part;
+    if (this.#openContainers.length === 0) this.root = part;
     let value = part as Container;
-    const innermost = this.#spine.at(-1);
-    for (const target of this.#spine) {
-      const next = Array.isArray(value) ? value[0] : value[this.#goesOn];
-      if (target !== innermost && !Array.isArray(value)) delete value[this.#goesOn];
+    const innermost = this.#openContainers.at(-1);
+    for (const target of this.#openContainers) {
+      const next = Array.isArray(value) ? value[0] : value[this.#continuation];
+      if (target !== innermost && !Array.isArray(value)) delete value[this.#continuation];
       moveMembers(target, value, target === innermost ? 0 : 1);
       value = next as Container;
     }
@@ -104,7 +104,7 @@ class PartJoiner {
     const last = this.#open.length - 1;
     const names = this.#open.map(({ type }, i) => {
       if (type !== OPEN_OBJECT) return '[';
-      return i === last ? '{' : `{"${this.#goesOn}":`;
+      return i === last ? '{' : `{"${this.#continuation}":`;
     });
     return names.join('');
   }

@@ -232,7 +232,7 @@ export class JsonScanner {
         this.#endString(this.#offset + i + 1);
         return i + 1;
       } else if (i >= near) {
-        i = this.#leap(chunk, i) - 1;
+        i = this.#skipToQuote(chunk, i) - 1;
         near = i + SCAN_BYTES;
         continue;
       }
@@ -243,7 +243,7 @@ export class JsonScanner {
   }
 
   /** Skips from an unescaped character to the next quote, or behind an escaped one. */
-  #leap(chunk: Uint8Array, from: number): number {
+  #skipToQuote(chunk: Uint8Array, from: number): number {
     const found = chunk.indexOf(QUOTE, from);
     const end = found < 0 ? chunk.length : found;
     let slashes = 0;

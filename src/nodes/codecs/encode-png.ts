@@ -145,16 +145,16 @@ export function rowsWithVectors(pixels: PngPixels): Uint8Array | undefined {
   const { bytes, width, height, channels } = pixels;
   const stride = width * channels;
   const { at, end } = layOut({ row: stride, above: stride, target: stride });
-  const room = openPixels(end);
-  if (!room) return undefined;
+  const memory = openPixels(end);
+  if (!memory) return undefined;
   const rows = new Uint8Array(height * (stride + 1));
   let { row, above } = at;
   for (let y = 0; y < height; y++) {
     const begin = y * (stride + 1);
-    room.bytes.set(bytes.subarray(y * stride, (y + 1) * stride), row);
-    room.code.averages(row, above, at.target, channels, stride);
+    memory.bytes.set(bytes.subarray(y * stride, (y + 1) * stride), row);
+    memory.code.averages(row, above, at.target, channels, stride);
     rows[begin] = AVERAGE;
-    rows.set(room.bytes.subarray(at.target, at.target + stride), begin + 1);
+    rows.set(memory.bytes.subarray(at.target, at.target + stride), begin + 1);
     [row, above] = [above, row];
   }
   return rows;

@@ -1,5 +1,5 @@
 import type { NodeContext } from '../node.ts';
-import { type PixelRoom, layOut, openPixels } from '../pixels.ts';
+import { type PixelMemory, layOut, openPixels } from '../pixels.ts';
 import type { Reserver, Size } from '../tensor.ts';
 
 /**
@@ -13,7 +13,7 @@ export type Field = {
   readonly grown: Float32Array;
   /** The addresses in the memory that the field shares with another one. */
   readonly vectors?: {
-    readonly code: PixelRoom['code'];
+    readonly code: PixelMemory['code'];
     readonly fed: number;
     readonly grown: number;
   };
@@ -40,28 +40,28 @@ export const emptyFields = (context: Reserver, size: Size): readonly [Field, Fie
   const length = cells * Float32Array.BYTES_PER_ELEMENT;
   const { at, end } = layOut({ fed: length, grown: length, nextFed: length, nextGrown: length });
   context.reserve(end);
-  const room = openPixels(end);
+  const memory = openPixels(end);
   const emptyField = (fedAt: number, grownAt: number): Field => ({
     ...size,
-    fed: cellsAt(room, fedAt, cells).fill(1),
-    grown: cellsAt(room, grownAt, cells),
-    ...(room && { vectors: { code: room.code, fed: fedAt, grown: grownAt } }),
+    fed: cellsAt(memory, fedAt, cells).fill(1),
+    grown: cellsAt(memory, grownAt, cells),
+    ...(memory && { vectors: { code: memory.code, fed: fedAt, grown: grownAt } }),
   });
   return [emptyField(at.fed, at.grown), emptyField(at.nextFed, at.nextGrown)];
 };
 
-const cellsAt = (room: PixelRoom | undefined, at: number, cells: number): Float32Array =>
-  room ? new Float32Array(room.bytes.buffer, at, cells) : new Float32Array(cells);
+const cellsAt = (memory: PixelMemory | undefined, at: number, cells: number): Float32Array =>
+  memory ? new Float32Array(memory.bytes.buffer, at, cells) : new Float32Array(cells);
 
 /** Adds round spots of the grown substance, in proportion to the area. */
-export const sowSpots = (field: Field, random: () => number): void => {
+export const addSpots = (field: Field, random: () => number): void => {
   const spots = Math.max(LEAST_SPOTS, Math.round((field.width * field.height) / CELLS_PER_SPOT));
   for (let spot = 0; spot < spots; spot++) {
-    sowSpot(field, random);
+    addSpot(field, random);
   }
 };
 
-const sowSpot = ({ width, height, fed, grown }: Field, random: () => number): void => {
+const addSpot = ({ width, height, fed, grown }: Field, random: () => number): void => {
   const x = Math.floor(random() * width);
   const y = Math.floor(random() * height);
   const radius = 2 + Math.floor(random() * 5);

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { LosslessNumber } from '../../protocol/json.ts';
 import { NodeFailure, type ImageValue, type NodeContext, type NodeDef } from '../node.ts';
-import { emptyFields, type Field, type Rates, react, sowSpots } from './field.ts';
+import { emptyFields, type Field, type Rates, react, addSpots } from './field.ts';
 import { newImage, roundHalfEven, toBytes } from '../tensor.ts';
 import { typedNode } from '../typed-node.ts';
 
@@ -128,7 +128,7 @@ export const createReactionDiffusion = (now: () => number): NodeDef =>
       const [field, spare] = emptyFields(context, { width, height });
       // All 64 bits of the seed count. A number that left the range through a link wraps around.
       const whole = typeof given['seed'] === 'bigint' ? given['seed'] : BigInt(seed);
-      sowSpots(field, splitMix64(whole));
+      addSpots(field, splitMix64(whole));
       const image = newImage(context, { width, height, batch: 1, channels: 3 });
       await grow(context, { field, spare, rates, steps, image, now });
       return { outputs: [image] };

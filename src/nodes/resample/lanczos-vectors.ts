@@ -1,8 +1,8 @@
 import { type Bytes, type Taps, lanczosTaps } from './lanczos-taps.ts';
 import type { LoopContext, Size } from '../tensor.ts';
-import { PIECE, type PixelRoom, layOut, openPixels } from '../pixels.ts';
+import { PIECE, type PixelMemory, layOut, openPixels } from '../pixels.ts';
 
-const MOST_CHANNELS = 4;
+const MAX_CHANNELS = 4;
 /** The number of weights that are used at a time. */
 const STEP = 4;
 
@@ -13,7 +13,7 @@ export const scaleWithVectors = (
   size: Size,
 ): Bytes | undefined => {
   const { channels } = source;
-  if (channels > MOST_CHANNELS) return undefined;
+  if (channels > MAX_CHANNELS) return undefined;
   const length = size.width * channels;
   const across = tapsOf(source.width, size.width);
   const down = tapsOf(source.height, size.height);
@@ -30,20 +30,20 @@ export const scaleWithVectors = (
     across: weights.byteLength,
     down: down?.weights.byteLength ?? 0,
   });
-  const room = openPixels(end);
-  if (!room) return undefined;
+  const memory = openPixels(end);
+  if (!memory) return undefined;
   context.reserve(source.height * length + size.height * length);
-  const work: Work = { ...room, context, at };
+  const work: Work = { ...memory, context, at };
   if (across) widen(work, source, { first: across.first, weights, width: size.width });
-  else room.bytes.set(source.data, at.wide);
+  else memory.bytes.set(source.data, at.wide);
   const data = down
     ? lower(work, down, { length, height: size.height })
-    : room.bytes.slice(at.wide, at.wide + source.height * length);
+    : memory.bytes.slice(at.wide, at.wide + source.height * length);
   return { ...size, channels, data };
 };
 
 type Place = 'line' | 'wide' | 'row' | 'masks' | 'firsts' | 'across' | 'down';
-type Work = PixelRoom & {
+type Work = PixelMemory & {
   readonly context: LoopContext;
   readonly at: Readonly<Record<Place, number>>;
 };

@@ -38,7 +38,7 @@ const BATCH_GROUPS = 10_000;
 /** How long matches are collected between two checks of the job's stop flag. */
 const SLICE_MS = 50;
 /** The number of matches between two reads of the clock. */
-const LOOK_EVERY = 64;
+const MATCHES_PER_CLOCK_READ = 64;
 
 /**
  * Finds the matches of a Python pattern in a text, some at a time. JavaScript's own engine has a
@@ -63,7 +63,7 @@ export async function* searchText(
     const outcome = gather(batch, attempt, place);
     if (outcome === 'overdue') attempt = await openNext(attempt, search, timed);
     left = outcome === 'over' ? 0 : left - batch.length;
-    from = behind(batch.at(-1), place);
+    from = indexAfter(batch.at(-1), place);
     yield batch;
     if (left > 0 && performance.now() > endMs) throw tooSlow(search);
   }
@@ -117,18 +117,18 @@ function gather(
 /** Collects matches for a limited time. The matches so far count even after an interruption. */
 function fill(batch: TextMatch[], engine: Engine, span: Span): 'more' | 'over' {
   const untilMs = performance.now() + SLICE_MS;
-  for (let at = span.from; batch.length < span.wanted; at = behind(batch.at(-1), span)) {
+  for (let at = span.from; batch.length < span.wanted; at = indexAfter(batch.at(-1), span)) {
     const match = at <= span.text.length ? engine.next(at) : undefined;
     if (!match) return 'over';
     batch.push(match);
     if (batch.length * match.groups.length >= BATCH_GROUPS) return 'more';
-    if (batch.length % LOOK_EVERY === 0 && performance.now() > untilMs) return 'more';
+    if (batch.length % MATCHES_PER_CLOCK_READ === 0 && performance.now() > untilMs) return 'more';
   }
   return 'more';
 }
 
 /** Returns the index to search from after a match; after an empty match, one character on. */
-function behind(match: TextMatch | undefined, { text, from }: Omit<Span, 'wanted'>): number {
+function indexAfter(match: TextMatch | undefined, { text, from }: Omit<Span, 'wanted'>): number {
   if (!match) return from;
   const length = match.groups[0]?.length ?? 0;
   if (length > 0) return match.index + length;

@@ -126,9 +126,9 @@ function options(table: { readonly [mode: string]: unknown }) {
   return ['COMBO', { multiselect: false, options: Object.keys(table) }] as const;
 }
 
-type Two = readonly [string, string];
+type TextPair = readonly [string, string];
 
-function lowered([one, other]: Two, context: NodeContext): Two {
+function lowered([one, other]: TextPair, context: NodeContext): TextPair {
   return [lowerCase(one, context), lowerCase(other, context)];
 }
 
@@ -170,7 +170,7 @@ type Replacement = { readonly string: string; readonly find: string; readonly re
 
 function replaced({ string, find, replace }: Replacement, context: NodeContext): string {
   return find === ''
-    ? spread(string, replace, context)
+    ? insertAroundAll(string, replace, context)
     : replaceAll(string, { find, replace }, context);
 }
 
@@ -178,7 +178,7 @@ function replaced({ string, find, replace }: Replacement, context: NodeContext):
  * Inserts a text before, between and behind all characters, which is how Python replaces an empty
  * text.
  */
-function spread(value: string, between: string, context: NodeContext): string {
+function insertAroundAll(value: string, between: string, context: NodeContext): string {
   const places = countChars(value, context) + 1;
   reserveText(context, value.length + places * between.length);
   const pieces: string[] = [];
@@ -197,7 +197,7 @@ function replaceAll(
   for (let at = next(0); at >= 0; at = next(at + find.length)) count++;
   if (count === 0) return value;
   reserveText(context, value.length + count * (replace.length - find.length));
-  const pieces = createTextPieces(UNCOUNTED);
+  const pieces = createTextPieces(NO_RESERVATION);
   let from = 0;
   for (let at = next(0); at >= 0; at = next(from)) {
     pieces.add(value.slice(from, at));
@@ -209,7 +209,7 @@ function replaceAll(
 }
 
 /** Used for a text whose memory is already reserved. */
-const UNCOUNTED = { reserve: (): void => {} };
+const NO_RESERVATION = { reserve: (): void => {} };
 
 function trimStart(value: string, context: NodeContext): string {
   let from = 0;

@@ -14,7 +14,7 @@ export type QueuedSubmission = {
 };
 
 /** A slot in the outbox, held until the submission is added or given up. */
-export type Reservation = { giveBack(): void };
+export type Reservation = { release(): void };
 
 /** The waiting submissions of one user, in the order they run. */
 export class OutboxQueue {

@@ -59,7 +59,7 @@ export class Outbox {
   reserve(user: string): Reservation | undefined {
     const taken = this.#count(user) + this.#reservations.of(user).size;
     if (taken >= this.#options.outboxLimit) return undefined;
-    const reservation = { giveBack: () => this.#reservations.delete(user, reservation) };
+    const reservation = { release: () => this.#reservations.delete(user, reservation) };
     this.#reservations.add(user, reservation);
     return reservation;
   }
@@ -224,7 +224,7 @@ export class Outbox {
       case 'accepted':
         await linkJob(submission.prompt, result.plan, result.job);
         return 'done';
-      case 'crowded':
+      case 'no capacity':
         return { waitMs: retryAfterMs(retryPolicy, result.error), reason: 'no_room' };
       case 'unsent':
         return { waitMs: backoffMs(retryPolicy, failures), reason: 'unreachable' };
@@ -281,7 +281,7 @@ export class Outbox {
 
 /** True when this attempt certainly made no job, and a later one may. */
 function madeNoJob(result: RetryResult): boolean {
-  return result.kind === 'crowded' || result.kind === 'unsent' || isTemporary(result);
+  return result.kind === 'no capacity' || result.kind === 'unsent' || isTemporary(result);
 }
 
 /**

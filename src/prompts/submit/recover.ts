@@ -169,7 +169,7 @@ export class SubmissionRecovery {
       return true;
     }
     if (recovery.state === 'ended') return true;
-    const result = found === 'engine down' && !recovery.isEngineDown ? 'blind' : found;
+    const result = found === 'engine down' && !recovery.isEngineDown ? 'no answer' : found;
     return this.#actions[this.#nextAction(recovery, result)](recovery, result);
   }
 

@@ -7,9 +7,9 @@ export type ClientKnows = 'accepted' | 'unknown' | 'nothing';
  * The result of a search that found no job. `none`: there will never be a job. `not listed`: the
  * service's complete list lacks it, but a request may still be processed. `not seen`: the service
  * has no list, or no complete one. `engine down`: the service still answers that it cannot reach
- * its engine. `blind`: the service could not be asked.
+ * its engine. `no answer`: the service could not be asked.
  */
-export type JobNotFound = 'none' | 'not listed' | 'not seen' | 'engine down' | 'blind';
+export type JobNotFound = 'none' | 'not listed' | 'not seen' | 'engine down' | 'no answer';
 
 /**
  * `send`: under the same key. `send with new key`: under another one. The other actions end the
@@ -40,7 +40,7 @@ const RULES_AFTER_ERROR_ANSWER = {
   'not listed': ['soon', 'not taken'],
   'not seen': ['window', 'not known'],
   'engine down': ['soon', 'not known'],
-  blind: ['window', 'not known'],
+  'no answer': ['window', 'not known'],
 } as const satisfies Rules['unknown'];
 
 const SENT_UNTIL_THERE_IS_A_JOB = {
@@ -48,7 +48,7 @@ const SENT_UNTIL_THERE_IS_A_JOB = {
   'not listed': ['now', 'send'],
   'not seen': ['now', 'send'],
   'engine down': ['now', 'send'],
-  blind: ['now', 'send'],
+  'no answer': ['now', 'send'],
 } as const satisfies Rules['accepted'];
 
 /**
@@ -71,7 +71,7 @@ const RULES_WHILE_SEARCHING = {
     'not listed': ['in flight', 'send with new key'],
     'not seen': ['window', 'not known'],
     'engine down': ['never', 'send'],
-    blind: ['window', 'not known'],
+    'no answer': ['window', 'not known'],
   },
   unknown: RULES_AFTER_ERROR_ANSWER,
   nothing: {
@@ -79,7 +79,7 @@ const RULES_WHILE_SEARCHING = {
     'not listed': ['soon', 'not taken'],
     'not seen': ['window', 'not known'],
     'engine down': ['window', 'not known'],
-    blind: ['window', 'not known'],
+    'no answer': ['window', 'not known'],
   },
 } as const satisfies Rules;
 

@@ -37,7 +37,7 @@ export function createSubmissionRetry(options: SubmissionRetryOptions) {
         isClaimed: (jobId) => ledger.prompts.hasJob(jobId),
       });
       if (!found.ok && found.error.engineDown) return 'engine down';
-      if (!found.ok) return NO_JOB_LIST_STATUSES.has(found.error.status) ? 'not seen' : 'blind';
+      if (!found.ok) return NO_JOB_LIST_STATUSES.has(found.error.status) ? 'not seen' : 'no answer';
       if (found.value.job) return found.value.job;
       const facts = { event: 'submission.job_not_found', promptId: prompt.promptId };
       log.debug(facts, 'the search found no job of this prompt');

@@ -1,6 +1,6 @@
 import {
   type V1Refusal,
-  goodOutputs,
+  outputsWithoutErrors,
   toPromptRefusal,
   isCapacityRefusal,
 } from '../../translate/prompt-refusal.ts';
@@ -28,7 +28,7 @@ export type SendResult = { readonly plan: SubmissionPlan } & (
   /** The refusal is certain and permanent. */
   | { readonly kind: 'refused'; readonly error: V2Error; readonly refusal: V1Refusal }
   /** The refusal is certain but temporary; the key of `plan` is free. */
-  | { readonly kind: 'crowded'; readonly error: V2Error }
+  | { readonly kind: 'no capacity'; readonly error: V2Error }
   | { readonly kind: 'unsent'; readonly error: V2Error }
   /**
    * There may be a job. When an attempt has certainly reached the service, the plan must not be
@@ -78,7 +78,7 @@ export function createSubmissionSender({
       ? undefined
       : await renewAssets({ jobs, files, reupload }, caller, { resolvedFiles: placed, error });
     if (renewed) return { ...plan, placed: renewed, idempotencyKey: renewedKey(plan) };
-    const validOutputs = goodOutputs(refusal.body.node_errors, plan.outputs);
+    const validOutputs = outputsWithoutErrors(refusal.body.node_errors, plan.outputs);
     const isPartial = validOutputs.length > 0 && validOutputs.length < plan.outputs.length;
     return refusal.status === 400 && isPartial ? withOutputs(plan, validOutputs) : undefined;
   }
@@ -156,7 +156,7 @@ function classifyError(error: V2Error): Exclude<SendResult['kind'], 'accepted'> 
   if (error.outcome === 'unknown' || error.code === KEY_REUSED) return 'unknown';
   if (error.outcome === 'not_sent' || error.outcome === 'not_taken') return 'unsent';
   // v1 clients expect surplus jobs to wait in a queue; its own 429 means a subscription.
-  return isCapacityRefusal(error) ? 'crowded' : 'refused';
+  return isCapacityRefusal(error) ? 'no capacity' : 'refused';
 }
 
 function toSubmitRequest(plan: SubmissionPlan, graphJson?: string): SubmitRequest {

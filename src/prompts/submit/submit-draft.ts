@@ -78,7 +78,7 @@ export class DraftSubmitter {
       await this.#refusingStalled(recordPrompt(row, this.#options, 'before sending'));
       return await this.#putInOutbox(draft, reservation, 0);
     } finally {
-      reservation.giveBack();
+      reservation.release();
     }
   }
 
@@ -130,7 +130,7 @@ export class DraftSubmitter {
     switch (result.kind) {
       case 'accepted':
         return this.#linkJob(draft, result);
-      case 'crowded':
+      case 'no capacity':
         return this.#queueUntilCapacity(draft, result);
       case 'unsent':
         throw await this.#removeRefused(draft, unreachableUpstream());
@@ -168,7 +168,7 @@ export class DraftSubmitter {
   /** Queues the prompt because the upstream has no capacity. No other prompt of this user waits. */
   async #queueUntilCapacity(
     draft: SubmissionDraft,
-    { plan, error }: SendResultOf<'crowded'>,
+    { plan, error }: SendResultOf<'no capacity'>,
   ): Promise<Accepted> {
     const { outbox, ledger, retryPolicy } = this.#options;
     const reservation = outbox.reserve(draft.caller.user);
@@ -180,7 +180,7 @@ export class DraftSubmitter {
       const waitMs = retryAfterMs(retryPolicy, error);
       return await this.#putInOutbox({ ...draft, plan }, reservation, waitMs);
     } finally {
-      reservation.giveBack();
+      reservation.release();
     }
   }
 
@@ -190,7 +190,7 @@ export class DraftSubmitter {
     waitMs: number,
   ): Promise<Accepted> {
     const prompt = this.#track(draft, initialPromptId(draft));
-    reservation.giveBack();
+    reservation.release();
     const submission = { prompt, plan: draft.plan, clientKnows: 'accepted' } as const;
     await this.#options.outbox.add({ ...submission, mayHaveBeenSent: false }, waitMs);
     reached('after-outbox');

@@ -105,7 +105,7 @@ function identityOf(url: string, objects: Objects): BucketIdentity {
 }
 
 /** A single check that finds nothing may be a fault of the connection. */
-const LOOKS_BEFORE_LOSS = 2;
+const CHECKS_BEFORE_LOSS = 2;
 
 function watchBucket(identity: BucketIdentity, folderId: string, clock: Clock) {
   const ended = new AbortController();
@@ -122,7 +122,7 @@ async function watchUntilLost(
   folderId: string,
   { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
 ): Promise<Error | undefined> {
-  for (let losses = 0; losses < LOOKS_BEFORE_LOSS;) {
+  for (let losses = 0; losses < CHECKS_BEFORE_LOSS;) {
     try {
       await clock.sleep(WATCH_EVERY_MS, signal);
     } catch {

@@ -9,7 +9,7 @@ import { type StreamCandidate, RANK, type StreamSlots } from './stream-slots.ts'
 import { type CheckRate, type SilenceWatch, watchSilence } from './silence-watch.ts';
 import type { Snapshots } from './snapshots.ts';
 import { type StreamAttempt, readStreamOnce } from './read-stream.ts';
-import { Alarm } from './alarm.ts';
+import { InterruptibleSleep } from './interruptible-sleep.ts';
 import { StreamedJob } from './streamed-job.ts';
 
 export type FollowOptions = RemoteClient & {
@@ -40,7 +40,7 @@ export type FollowedJob = {
 export class JobFollower implements StreamCandidate {
   readonly #options: FollowOptions;
   readonly #job: FollowedJob;
-  readonly #alarm: Alarm;
+  readonly #pause: InterruptibleSleep;
   #stream: AbortController | undefined;
   #reconnectMs: number;
   #noStreamUntilMs = 0;
@@ -60,7 +60,7 @@ export class JobFollower implements StreamCandidate {
   constructor(options: FollowOptions, job: FollowedJob) {
     this.#options = options;
     this.#job = job;
-    this.#alarm = new Alarm(job.stop);
+    this.#pause = new InterruptibleSleep(job.stop);
     this.#streamedJob = StreamedJob.of(options.snapshots.latest(job.account, job.jobId));
     this.#reconnectMs = options.limits.reconnectMs.first;
   }
@@ -71,7 +71,7 @@ export class JobFollower implements StreamCandidate {
   }
 
   wake(): void {
-    this.#alarm.ring();
+    this.#pause.interrupt();
   }
 
   preempt(): void {
@@ -85,7 +85,7 @@ export class JobFollower implements StreamCandidate {
       while (stop.reason === undefined) {
         const waitMs = await this.#cycle();
         if (waitMs === undefined) return;
-        await this.#alarm.sleep(waitMs);
+        await this.#pause.sleep(waitMs);
       }
     } catch (error) {
       if (stop.reason === undefined) throw error;
@@ -113,7 +113,7 @@ export class JobFollower implements StreamCandidate {
   /** Reads the job now: another call has reported its end. */
   reportEnd(): void {
     this.#isEndReported = true;
-    this.#alarm.ring();
+    this.#pause.interrupt();
     this.#stream?.abort();
   }
 
@@ -244,14 +244,14 @@ export class JobFollower implements StreamCandidate {
 
   #waitAfter(attempt: StreamAttempt, livedMs: number): number {
     const { limits, clock, streamSlots } = this.#options;
-    if (attempt.kind === 'crowded') streamSlots.noteLimit(attempt.forMs);
+    if (attempt.kind === 'no capacity') streamSlots.noteLimit(attempt.forMs);
     // A second attempt would get the same event, so the job is polled meanwhile.
     const isTooLarge = attempt.kind === 'read' && attempt.end === 'too large';
     if (isTooLarge && this.#tooLargeCount++ > 0) {
-      this.#noStreamUntilMs = clock.now() + limits.oddStreamMs;
+      this.#noStreamUntilMs = clock.now() + limits.uncertainStreamMs;
     }
-    if (livedMs >= limits.healthyStreamMs) this.#reconnectMs = limits.reconnectMs.first;
-    return attempt.kind === 'crowded' ? this.#nextPollMs() : this.#nextReconnectMs();
+    if (livedMs >= limits.longStreamMs) this.#reconnectMs = limits.reconnectMs.first;
+    return attempt.kind === 'no capacity' ? this.#nextPollMs() : this.#nextReconnectMs();
   }
 
   /** How long no job of the account, or this job alone, must not be read. */

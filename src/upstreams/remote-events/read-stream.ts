@@ -16,7 +16,7 @@ import { isNodeUi } from '../remote/vendor-fields.ts';
 export type StreamAttempt =
   | { readonly kind: 'read'; readonly end: StreamEnd }
   /** The upstream has no more streams. Try again after `forMs`. */
-  | { readonly kind: 'crowded'; readonly forMs: number }
+  | { readonly kind: 'no capacity'; readonly forMs: number }
   /** There is no stream this time. The next poll shows the reason. */
   | { readonly kind: 'none' };
 
@@ -68,7 +68,7 @@ async function readStreamRefusal(
     const error = calls.recordRefusal(account, await readRefusal(answer));
     if (isAccountWide(error)) return { kind: 'none' };
     const forMs = retryAfterMs(error.retryAfterSeconds ?? DEFAULT_RETRY_SECONDS, limits);
-    return { kind: 'crowded', forMs };
+    return { kind: 'no capacity', forMs };
   }
   body.destroy();
   const isJson = /\bjson\b/i.test(headers['content-type'] ?? '');
@@ -76,7 +76,7 @@ async function readStreamRefusal(
   // such route.
   const hasNoStreams = status === 501 || status === 405 || (status === 404 && !isJson);
   if (hasNoStreams) capabilities.pollOnlyUntilMs = clock.now() + limits.pollOnlyMs;
-  else if (status < 400) capabilities.pollOnlyUntilMs = clock.now() + limits.oddStreamMs;
+  else if (status < 400) capabilities.pollOnlyUntilMs = clock.now() + limits.uncertainStreamMs;
   return { kind: 'none' };
 }
 

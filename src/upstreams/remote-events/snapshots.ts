@@ -220,7 +220,7 @@ export class Snapshots {
     const first = await this.#readOnce(account, jobId);
     const needsConfirmation = first.ok ? first.value.status === 'expired' : isGone(first.error);
     if (!needsConfirmation) return this.#accept(account, jobId, first);
-    await this.#client.clock.sleep(this.#client.limits.secondLookMs);
+    await this.#client.clock.sleep(this.#client.limits.confirmAfterMs);
     return this.confirm(account, jobId);
   }
 

@@ -53,7 +53,7 @@ export const DEFAULT_REMOTE_LIMITS = {
   /** How long a snapshot of a job answers every request. */
   snapshotMs: 1_000,
   /** `expired` and `404` count when the answer after this time is the same. */
-  secondLookMs: 500,
+  confirmAfterMs: 500,
 
   maxStreams: MAX_STREAMS,
   streamIdleTimeoutMs: 45_000,
@@ -67,11 +67,11 @@ export const DEFAULT_REMOTE_LIMITS = {
   streamChecks: { perSecond: 2, burst: 6 },
   reconnectMs: { first: 250, last: 5_000 },
   /** After a stream that lasted this long, the next wait is short again. */
-  healthyStreamMs: 10_000,
+  longStreamMs: 10_000,
   /** How long no stream is tried at an upstream without streams. */
   pollOnlyMs: 10 * MINUTE_MS,
   /** How long no stream is tried after an answer that may be a temporary page of a proxy. */
-  oddStreamMs: MINUTE_MS,
+  uncertainStreamMs: MINUTE_MS,
   pollMs: {
     watched: { first: 1_000, last: 1_000 },
     unwatched: { first: 2_000, last: 5_000 },

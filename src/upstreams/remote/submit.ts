@@ -201,7 +201,7 @@ async function attempt(
     const result = interpretAnswer(options, account, answer);
     if (result.kind === 'accepted') end = 'passed';
     if (result.kind === 'wait') {
-      end = 'crowded';
+      end = 'no capacity';
       gate.closeFor(result.forMs);
     }
     return result;

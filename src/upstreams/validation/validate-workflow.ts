@@ -95,8 +95,8 @@ function* refuseOutputs(workflow: Graph, validation: GraphValidation): Steps<Res
 type ValidLink = NodeValidation['links'][number];
 
 /** Returns the first link that leads to each node. */
-function firstLinks({ validations: verdicts }: GraphValidation): ReadonlyMap<string, ValidLink> {
-  const links = [...verdicts.values()].flatMap((nodeValidation) => nodeValidation.links);
+function firstLinks({ validations }: GraphValidation): ReadonlyMap<string, ValidLink> {
+  const links = [...validations.values()].flatMap((nodeValidation) => nodeValidation.links);
   return new Map(links.toReversed().map((link) => [link.link[0], link]));
 }
 
@@ -106,10 +106,10 @@ function firstLinks({ validations: verdicts }: GraphValidation): ReadonlyMap<str
  */
 function errorsOf(
   id: string,
-  { validations: verdicts, failingOutputs: failing }: GraphValidation,
+  { validations, failingOutputs: failing }: GraphValidation,
   linksByTarget: ReadonlyMap<string, ValidLink>,
 ): readonly NodeErrorEntry[] {
-  const nodeValidation = verdicts.get(id);
+  const nodeValidation = validations.get(id);
   if (!nodeValidation?.thrown) return nodeValidation?.errors ?? [];
   const { type, message } = nodeValidation.thrown;
   const traceback = [`  in the validation of node ${id}\n`];
@@ -139,11 +139,11 @@ function errorsOf(
 
 function* withCoerced(
   workflow: Graph,
-  verdicts: ReadonlyMap<string, NodeValidation>,
+  validations: ReadonlyMap<string, NodeValidation>,
 ): Steps<Graph> {
   const changed = new Map<string, GraphNode>();
   for (const [id, node] of Object.entries(workflow)) {
-    const coerced = verdicts.get(id)?.coerced ?? {};
+    const coerced = validations.get(id)?.coerced ?? {};
     const isChanged = Object.keys(coerced).some((input) => coerced[input] !== node.inputs[input]);
     if (isChanged) changed.set(id, { ...node, inputs: { ...node.inputs, ...coerced } });
     yield 1 + Object.keys(node.inputs ?? {}).length;

@@ -20,7 +20,7 @@ const REFUSAL = { status: 400, body: { error: {}, node_errors: {} } };
 type Result = (plan: SubmissionPlan) => SendResult;
 
 const accepted: Result = (plan) => ({ kind: 'accepted', plan, job: JOB, nodeErrors: {} });
-const busy: Result = (plan) => ({ kind: 'crowded', plan, error: BUSY_FOR_5_S });
+const busy: Result = (plan) => ({ kind: 'no capacity', plan, error: BUSY_FOR_5_S });
 const unreachable: Result = (plan) => ({ kind: 'unsent', plan, error });
 const unknown: Result = (plan) => ({ kind: 'unknown', plan, error, mayResend: false });
 const refused =
@@ -384,7 +384,7 @@ test('has as many slots as its limit, waiting and reserved ones together', async
   expect(reservation).toBeDefined();
   expect(outbox.reserve('ann')).toBeUndefined();
   expect(outbox.reserve('bob')).toBeDefined();
-  reservation?.giveBack();
+  reservation?.release();
   expect(outbox.reserve('ann')).toBeDefined();
 });
 

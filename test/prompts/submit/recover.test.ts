@@ -17,7 +17,7 @@ const job = { id: 'j' } as Job;
 const error = { status: 500, code: 'x', message: '', details: null };
 const ACCEPTED: RetryResult = { kind: 'accepted', plan: PLAN, job, nodeErrors: {} };
 const KEY_USED: RetryResult = { kind: 'unknown', plan: PLAN, error, mayResend: false };
-const CROWDED: RetryResult = { kind: 'crowded', plan: PLAN, error };
+const CROWDED: RetryResult = { kind: 'no capacity', plan: PLAN, error };
 const REFUSED = {
   kind: 'refused',
   plan: PLAN,
@@ -87,7 +87,7 @@ test('an accepted one without a job is sent again, until it has one', async () =
 });
 
 test('an accepted one is looked for again when the ledger could not be read', async () => {
-  const searches = [new Error('the ledger is away'), 'blind' as const, job];
+  const searches = [new Error('the ledger is away'), 'no answer' as const, job];
   expect(await outcomeOf('accepted', { searches, sends: [CROWDED] })).toEqual({
     outcome: 'has j',
     sent: 1,

@@ -43,7 +43,7 @@ test.each([
   ['unknown', 'engine down', 'no', 3 * SECOND, 'not known'],
   ['unknown', 'not seen', 'no', 3 * SECOND, 'wait'],
   ['unknown', 'not seen', 'no', WINDOW, 'not known'],
-  ['unknown', 'blind', 'no', WINDOW, 'not known'],
+  ['unknown', 'no answer', 'no', WINDOW, 'not known'],
   // It was told that the prompt is accepted: it is sent until it has a job.
   ['accepted', 'none', 'yes', 0, 'send'],
   ['accepted', 'none', 'no', 0, 'send with new key'],
@@ -51,7 +51,7 @@ test.each([
   ['accepted', 'not listed', 'no', 30 * SECOND, 'wait'],
   ['accepted', 'not listed', 'no', 61 * SECOND, 'send with new key'],
   ['accepted', 'engine down', 'no', 100 * WINDOW, 'wait'],
-  ['accepted', 'blind', 'no', WINDOW, 'not known'],
+  ['accepted', 'no answer', 'no', WINDOW, 'not known'],
   // It was told nothing, as the process died.
   ['nothing', 'none', 'yes', 0, 'send'],
   ['nothing', 'none', 'no', 0, 'remove'],
@@ -65,7 +65,7 @@ test.each([
 );
 
 test('no row but that of an accepted prompt sends under another key', () => {
-  const seen: JobNotFound[] = ['none', 'not listed', 'not seen', 'engine down', 'blind'];
+  const seen: JobNotFound[] = ['none', 'not listed', 'not seen', 'engine down', 'no answer'];
   for (const clientKnows of ['unknown', 'nothing'] as const)
     for (const what of seen)
       for (const key of ['yes', 'no'] as const)
@@ -89,7 +89,7 @@ describe('a prompt that is looked for and deleted', () => {
     const retryPolicy = { ...DEFAULT_RETRY_POLICY, searchMs: { first: 1, last: 1 } };
     const submissionRetry = {
       findJob: async (): Promise<JobSearchResult> =>
-        (looks.length > 1 ? looks.shift() : looks[0]) ?? 'blind',
+        (looks.length > 1 ? looks.shift() : looks[0]) ?? 'no answer',
       send: async () => {
         throw new Error('nothing is to be sent');
       },
@@ -129,12 +129,12 @@ describe('a prompt that is looked for and deleted', () => {
   }
 
   test('has ended at once, and the job that turns up later is cancelled, once', async () => {
-    const { ends, cancelled } = await withdrawn(['blind', 'engine down', 'not listed', late]);
+    const { ends, cancelled } = await withdrawn(['no answer', 'engine down', 'not listed', late]);
     expect([ends, cancelled]).toEqual([['canceled'], ['late']]);
   });
 
   test('has ended at once, and a job without its label is left alone', async () => {
-    const { ends, cancelled } = await withdrawn(['blind', { id: 'theirs' } as Job]);
+    const { ends, cancelled } = await withdrawn(['no answer', { id: 'theirs' } as Job]);
     expect([ends, cancelled]).toEqual([['canceled'], []]);
   });
 });

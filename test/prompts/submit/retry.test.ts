@@ -50,7 +50,7 @@ test.each<[string, object, string]>([
     { ok: false, error: { status: 503, engineDown: true } },
     'engine down',
   ],
-  ['a service that fails', { ok: false, error: { status: 500 } }, 'blind'],
+  ['a service that fails', { ok: false, error: { status: 500 } }, 'no answer'],
 ])('a search that finds %s', async (_, found, result) => {
   expect(await open(found).findJob()).toBe(result);
 });
@@ -83,7 +83,7 @@ test('nothing is sent after the lifetime of a key, nor for a prompt that is to e
 test('a refusal of the content is final only when the search could see jobs', async () => {
   const refusal = { status: 422, code: 'invalid_workflow' };
   expect((await open({}, refusal).send('not listed')).kind).toBe('refused');
-  expect((await open({}, refusal).send('blind')).kind).toBe('later');
+  expect((await open({}, refusal).send('no answer')).kind).toBe('later');
 });
 
 test('the wait after a capacity refusal stays within its bounds', () => {

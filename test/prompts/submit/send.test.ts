@@ -90,7 +90,7 @@ test.each<[string, Partial<V2Error>, string]>([
   ['an outcome the client cannot know', { outcome: 'unknown' }, 'unknown'],
   ['a key that was used before', { code: 'idempotency_key_reuse', status: 409 }, 'unknown'],
   ['an upstream that was not reached', { outcome: 'not_sent' }, 'unsent'],
-  ['a full queue', { status: 429, code: 'queue_full' }, 'crowded'],
+  ['a full queue', { status: 429, code: 'queue_full' }, 'no capacity'],
   ['a request that is wrong', { status: 400, code: 'invalid_request' }, 'refused'],
 ])('%s is classified', async (_, error, kind) => {
   const { sender } = open([errorOf(error)]);

@@ -96,7 +96,7 @@ async function submitted(result: object | Error, given: Given = {}) {
     },
     outbox: {
       hasWaiting: () => given.isBusy ?? false,
-      reserve: () => (given.isFull ? undefined : { giveBack() {} }),
+      reserve: () => (given.isFull ? undefined : { release() {} }),
       add: async (_: unknown, waitMs: number) => void events.push(`outbox, wait ${waitMs}`),
     },
     submissionRecovery: { recover: () => void events.push('recover') },
@@ -154,7 +154,7 @@ test.each<[string, object | Error, Given, string | number, string[]]>([
   ],
   [
     'refused for lack of capacity: it waits in the outbox',
-    { kind: 'crowded', error: { ...error, retryAfterSeconds: 3 } },
+    { kind: 'no capacity', error: { ...error, retryAfterSeconds: 3 } },
     {},
     'k',
     [
@@ -169,7 +169,7 @@ test.each<[string, object | Error, Given, string | number, string[]]>([
   ],
   [
     'refused for lack of capacity with a full outbox: it is refused',
-    { kind: 'crowded', error },
+    { kind: 'no capacity', error },
     { isFull: true },
     503,
     ['claim', 'insert submitting', 'send', 'remove', 'discard'],

@@ -13,7 +13,7 @@ export const FAST = {
   readRetryMs: 20,
   bodyIdleTimeoutMs: 3_000,
   snapshotMs: 20,
-  secondLookMs: 40,
+  confirmAfterMs: 40,
   refusedPauseMs: 1,
   pollMs: {
     watched: { first: 50, last: 50 },

@@ -1,22 +1,22 @@
 import type { StopRequest } from '../stop-request.ts';
 
 /**
- * A sleep that can be ended early. A call of `ring` while nothing sleeps ends the next sleep at
+ * A sleep that can be ended early. A call of `interrupt` while nothing sleeps ends the next sleep at
  * once.
  */
-export class Alarm {
+export class InterruptibleSleep {
   readonly #stop: StopRequest<'unread'>;
-  #hasRung = false;
+  #isInterrupted = false;
   #wake: (() => void) | undefined;
 
   /** Ends the sleep when `stop` is requested. The object must not outlive `stop`. */
   constructor(stop: StopRequest<'unread'>) {
     this.#stop = stop;
-    stop.onRequest(() => this.ring());
+    stop.onRequest(() => this.interrupt());
   }
 
-  ring(): void {
-    this.#hasRung = true;
+  interrupt(): void {
+    this.#isInterrupted = true;
     this.#wake?.();
   }
 
@@ -27,10 +27,10 @@ export class Alarm {
       this.#wake = () => {
         clearTimeout(timer);
         this.#wake = undefined;
-        this.#hasRung = false;
+        this.#isInterrupted = false;
         resolve();
       };
-      if (this.#hasRung || this.#stop.reason !== undefined) this.#wake();
+      if (this.#isInterrupted || this.#stop.reason !== undefined) this.#wake();
     });
   }
 }
