@@ -21,7 +21,7 @@ import { differencesOf, frameDifferences } from './differences.ts';
 import { apiOf, isOfPage, pictureIn } from './traffic/recorded-call.ts';
 import { createShowText, shortText, shownHeaders } from './traffic/shown-text.ts';
 import { frameEntry } from './traffic/frames.ts';
-import { type RecordedEntry, createTrafficStore } from './traffic-store.ts';
+import { type RecordedEntry, TrafficStore } from './traffic-store.ts';
 import { answerBody, eventEntry, requestBody, statusOfAnswer } from './traffic/v2-calls.ts';
 
 /**
@@ -41,7 +41,7 @@ type RecorderOptions = {
 const MAX_PROMPTS = 5000;
 
 export function createTrafficRecorder({ now, secrets, promptIdOf, isRemote }: RecorderOptions) {
-  const store = createTrafficStore({ now });
+  const store = new TrafficStore({ now });
   const callOfRequest = new WeakMap<IncomingMessage, RecordedEntry>();
   const callOfCaller = new WeakMap<Caller, RecordedEntry>();
   /** The callers of Holdover's own page, which are not recorded. */

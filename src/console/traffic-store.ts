@@ -45,131 +45,141 @@ export type TrafficScope = { readonly user: string; readonly isAll: boolean };
 /** A browser tab with an inspector. A user may have several. */
 type Reader = TrafficScope & { readonly reader?: string };
 
-export type TrafficStore = ReturnType<typeof createTrafficStore>;
-
 /**
  * Keeps entries in memory while a reader exists. When there are too many, the oldest are removed.
  */
-export function createTrafficStore({ now }: { readonly now: () => number }) {
-  const entries = new Map<number, RecordedEntry>();
+export class TrafficStore {
+  /** Tells this process from other servers. */
+  readonly server = randomBytes(6).toString('hex');
+  readonly #now: () => number;
+  readonly #entries = new Map<number, RecordedEntry>();
+  readonly #sizes = new WeakMap<RecordedEntry, number>();
   /** For each user, the time at which each reader's lease ends. */
-  const leases = new Map<string, Map<string, number>>();
-  const server = randomBytes(6).toString('hex');
-  let lastId = 0;
-  let revision = 0;
-  let bytes = 0;
-  let dropped = 0;
-  let timer: NodeJS.Timeout | undefined;
+  readonly #leases = new Map<string, Map<string, number>>();
+  #lastId = 0;
+  #revision = 0;
+  #bytes = 0;
+  #dropped = 0;
+  #timer: NodeJS.Timeout | undefined;
 
-  function sizeOf({ request, response, entry }: RecordedEntry): number {
-    const texts = (entry.text?.length ?? 0) + (entry.target?.length ?? 0);
-    return ENTRY_BYTES + texts + (request?.capturedBytes ?? 0) + (response?.capturedBytes ?? 0);
+  constructor({ now }: { readonly now: () => number }) {
+    this.#now = now;
   }
 
-  function remove(recorded: RecordedEntry): void {
-    if (!entries.delete(recorded.entry.id)) return;
-    bytes -= sizes.get(recorded) ?? 0;
+  /** True while a reader exists. Called for every call and frame. */
+  readonly isRecording = (): boolean => this.#timer !== undefined;
+
+  /** True when a reader may see traffic of this user. */
+  isWanted(user: string | undefined): boolean {
+    return this.#leases.has(ALL_USERS) || (user !== undefined && this.#leases.has(user));
+  }
+
+  /** Records from now on, for this reader. */
+  hold({ user, isAll, reader = '' }: Reader): void {
+    const name = isAll ? ALL_USERS : user;
+    const readers = this.#leases.get(name) ?? new Map<string, number>();
+    this.#leases.set(name, readers);
+    const isKnown = readers.has(reader) || readers.size < MAX_READERS;
+    readers.set(isKnown ? reader : '', this.#now() + LEASE_MS);
+    this.#timer ??= this.#startTimer();
+  }
+
+  /** Ends the lease of a reader that has left. */
+  release({ user, isAll, reader = '' }: Reader): void {
+    this.#leases.get(isAll ? ALL_USERS : user)?.delete(reader);
+    this.#expireLeases();
+  }
+
+  add(recorded: Omit<RecordedEntry, 'entry'> & { readonly entry: NewEntry }): RecordedEntry {
+    const unknown = { ms: null, prompt_id: null, job_id: null, cause_id: null } as const;
+    const at = { id: ++this.#lastId, revision: ++this.#revision, at_ms: this.#now() };
+    const entry: RecordedEntry['entry'] = { ...at, ...unknown, ...recorded.entry };
+    const stored: RecordedEntry = { ...recorded, entry };
+    this.#entries.set(entry.id, stored);
+    this.#measure(stored);
+    return stored;
+  }
+
+  /** Changes an entry. A removed entry stays removed. */
+  update(recorded: RecordedEntry, change: Partial<RecordedEntry['entry']>): void {
+    recorded.entry = { ...recorded.entry, ...change, revision: ++this.#revision };
+    if (this.#entries.has(recorded.entry.id)) this.#measure(recorded);
+  }
+
+  remove(recorded: RecordedEntry): void {
+    if (!this.#entries.delete(recorded.entry.id)) return;
+    this.#bytes -= this.#sizes.get(recorded) ?? 0;
     dropBodies(recorded);
   }
-  const sizes = new WeakMap<RecordedEntry, number>();
 
-  function measure(recorded: RecordedEntry): void {
+  clear(): void {
+    this.#entries.forEach(dropBodies);
+    this.#entries.clear();
+    this.#bytes = 0;
+    this.#dropped = 0;
+  }
+
+  find(id: number, { user, isAll }: TrafficScope): RecordedEntry | undefined {
+    const found = this.#entries.get(id);
+    return found && (isAll || found.user === user) ? found : undefined;
+  }
+
+  /** Returns all entries that the reader may see, oldest first. */
+  list({ user, isAll }: TrafficScope): readonly RecordedEntry[] {
+    return [...this.#entries.values()].filter((recorded) => isAll || recorded.user === user);
+  }
+
+  /** Returns the entries that changed after this revision, oldest first. Of many, only the newest. */
+  changedAfter(after: number, scope: TrafficScope) {
+    const changed = this.list(scope).filter(({ entry }) => entry.revision > after);
+    const [oldest] = this.#entries.keys();
+    return {
+      server: this.server,
+      revision: this.#revision,
+      entries: changed.slice(-MAX_ANSWERED).map((recorded) => ({
+        ...recorded.entry,
+        is_other_user: recorded.user !== scope.user,
+      })),
+      dropped: this.#dropped,
+      memory_bytes: this.#bytes,
+      oldest_id: oldest ?? this.#lastId + 1,
+    };
+  }
+
+  close(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.clear();
+  }
+
+  #measure(recorded: RecordedEntry): void {
     const size = sizeOf(recorded);
-    bytes += size - (sizes.get(recorded) ?? 0);
-    sizes.set(recorded, size);
-    for (const oldest of entries.values()) {
-      if (entries.size <= MAX_ENTRIES && bytes <= MAX_BYTES) return;
-      remove(oldest);
-      dropped++;
+    this.#bytes += size - (this.#sizes.get(recorded) ?? 0);
+    this.#sizes.set(recorded, size);
+    for (const oldest of this.#entries.values()) {
+      if (this.#entries.size <= MAX_ENTRIES && this.#bytes <= MAX_BYTES) return;
+      this.remove(oldest);
+      this.#dropped++;
     }
   }
 
-  function expireLeases(): void {
-    for (const [user, readers] of leases) {
-      for (const [reader, untilMs] of readers) if (untilMs <= now()) readers.delete(reader);
-      if (readers.size === 0) leases.delete(user);
+  #startTimer(): NodeJS.Timeout {
+    return setTimeout(() => this.#expireLeases(), LEASE_MS / 2).unref();
+  }
+
+  #expireLeases(): void {
+    for (const [user, readers] of this.#leases) {
+      for (const [reader, untilMs] of readers) if (untilMs <= this.#now()) readers.delete(reader);
+      if (readers.size === 0) this.#leases.delete(user);
     }
-    clearTimeout(timer);
-    timer = undefined;
-    if (leases.size > 0) timer = setTimeout(expireLeases, LEASE_MS / 2).unref();
-    else clear();
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    if (this.#leases.size > 0) this.#timer = this.#startTimer();
+    else this.clear();
   }
+}
 
-  function clear(): void {
-    entries.forEach(dropBodies);
-    entries.clear();
-    bytes = 0;
-    dropped = 0;
-  }
-
-  return {
-    /** True while a reader exists. Called for every call and frame. */
-    isRecording: (): boolean => timer !== undefined,
-    /** True when a reader may see traffic of this user. */
-    isWanted: (user: string | undefined): boolean =>
-      leases.has(ALL_USERS) || (user !== undefined && leases.has(user)),
-    /** Records from now on, for this reader. */
-    hold({ user, isAll, reader = '' }: Reader): void {
-      const name = isAll ? ALL_USERS : user;
-      const readers = leases.get(name) ?? new Map<string, number>();
-      leases.set(name, readers);
-      const isKnown = readers.has(reader) || readers.size < MAX_READERS;
-      readers.set(isKnown ? reader : '', now() + LEASE_MS);
-      timer ??= setTimeout(expireLeases, LEASE_MS / 2).unref();
-    },
-    /** Ends the lease of a reader that has left. */
-    release({ user, isAll, reader = '' }: Reader): void {
-      leases.get(isAll ? ALL_USERS : user)?.delete(reader);
-      expireLeases();
-    },
-    add(recorded: Omit<RecordedEntry, 'entry'> & { readonly entry: NewEntry }): RecordedEntry {
-      const unknown = { ms: null, prompt_id: null, job_id: null, cause_id: null } as const;
-      const made = { id: ++lastId, revision: ++revision, at_ms: now(), ...unknown };
-      const entry: RecordedEntry['entry'] = { ...made, ...recorded.entry };
-      const stored: RecordedEntry = { ...recorded, entry };
-      entries.set(entry.id, stored);
-      measure(stored);
-      return stored;
-    },
-    /** Changes an entry. A removed entry stays removed. */
-    update(recorded: RecordedEntry, change: Partial<RecordedEntry['entry']>): void {
-      recorded.entry = { ...recorded.entry, ...change, revision: ++revision };
-      if (entries.has(recorded.entry.id)) measure(recorded);
-    },
-    remove,
-    clear,
-    find(id: number, { user, isAll }: TrafficScope): RecordedEntry | undefined {
-      const found = entries.get(id);
-      return found && (isAll || found.user === user) ? found : undefined;
-    },
-    /** Returns all entries that the reader may see, oldest first. */
-    list: ({ user, isAll }: TrafficScope): readonly RecordedEntry[] =>
-      [...entries.values()].filter((recorded) => isAll || recorded.user === user),
-    /**
-     * Returns the entries that changed after this revision, oldest first. Of many, only the newest.
-     */
-    changedAfter(after: number, { user, isAll }: TrafficScope) {
-      const changed = [...entries.values()].filter(
-        (recorded) => recorded.entry.revision > after && (isAll || recorded.user === user),
-      );
-      const [oldest] = entries.keys();
-      return {
-        server,
-        revision,
-        entries: changed.slice(-MAX_ANSWERED).map((recorded) => ({
-          ...recorded.entry,
-          is_other_user: recorded.user !== user,
-        })),
-        dropped,
-        memory_bytes: bytes,
-        oldest_id: oldest ?? lastId + 1,
-      };
-    },
-    server,
-    close(): void {
-      clearTimeout(timer);
-      timer = undefined;
-      clear();
-    },
-  };
+function sizeOf({ request, response, entry }: RecordedEntry): number {
+  const texts = (entry.text?.length ?? 0) + (entry.target?.length ?? 0);
+  return ENTRY_BYTES + texts + (request?.capturedBytes ?? 0) + (response?.capturedBytes ?? 0);
 }

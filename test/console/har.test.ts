@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { bodyOf } from '../../src/console/traffic/captured-body.ts';
 import { frameEntry } from '../../src/console/traffic/frames.ts';
 import { harPieces } from '../../src/console/traffic/har.ts';
-import { createTrafficStore } from '../../src/console/traffic-store.ts';
+import { TrafficStore } from '../../src/console/traffic-store.ts';
 import { previewFrame } from '../../src/protocol/binary-frames.ts';
 
 const AT_MS = Date.UTC(2026, 0, 2);
@@ -19,7 +19,7 @@ const OPTIONS = {
 const json = (value: unknown) => bodyOf(Buffer.from(JSON.stringify(value)));
 
 function open() {
-  const store = createTrafficStore({ now: () => AT_MS });
+  const store = new TrafficStore({ now: () => AT_MS });
   store.hold(ONE);
   const frame = (payload: string | Buffer, direction: 'in' | 'out', sid = 'c') => {
     const { body, bodyType, contentStart, type, picture } = frameEntry({ payload });

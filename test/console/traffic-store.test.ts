@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { bodyOf } from '../../src/console/traffic/captured-body.ts';
-import { createTrafficStore } from '../../src/console/traffic-store.ts';
+import { TrafficStore } from '../../src/console/traffic-store.ts';
 
 const ENTRY = {
   kind: 'call',
@@ -18,7 +18,7 @@ afterEach(() => void vi.useRealTimers());
 describe('recorded traffic', () => {
   test('is nothing while no reader is there, and goes when the reader has gone', () => {
     vi.useFakeTimers();
-    const store = createTrafficStore({ now: Date.now });
+    const store = new TrafficStore({ now: Date.now });
     expect([store.isRecording(), store.isWanted('one')]).toEqual([false, false]);
     store.hold(ONE);
     expect([store.isRecording(), store.isWanted('one')]).toEqual([true, true]);
@@ -32,7 +32,7 @@ describe('recorded traffic', () => {
   });
 
   test('goes on while a user has another reader', () => {
-    const store = createTrafficStore({ now: () => 0 });
+    const store = new TrafficStore({ now: () => 0 });
     store.hold({ ...ONE, reader: 'a' });
     store.hold({ ...ONE, reader: 'b' });
     store.release({ ...ONE, reader: 'a' });
@@ -47,7 +47,7 @@ describe('recorded traffic', () => {
   });
 
   test('of a user is seen by that user and by the operator', () => {
-    const store = createTrafficStore({ now: () => 0 });
+    const store = new TrafficStore({ now: () => 0 });
     store.hold(ONE);
     expect(store.isWanted('two')).toBe(false);
     store.hold(ALL);
@@ -63,7 +63,7 @@ describe('recorded traffic', () => {
   });
 
   test('is answered once, and again when it changes', () => {
-    const store = createTrafficStore({ now: () => 0 });
+    const store = new TrafficStore({ now: () => 0 });
     store.hold(ONE);
     const first = store.add({ user: 'one', entry: ENTRY });
     store.add({ user: 'one', entry: ENTRY });
@@ -75,7 +75,7 @@ describe('recorded traffic', () => {
   });
 
   test('takes up no more than 32 MiB and 4,000 entries', () => {
-    const store = createTrafficStore({ now: () => 0 });
+    const store = new TrafficStore({ now: () => 0 });
     store.hold(ONE);
     for (let i = 0; i < 5000; i++) store.add({ user: 'one', entry: ENTRY });
     expect(store.changedAfter(0, ONE)).toMatchObject({ oldest_id: 1001, dropped: 1000 });
