@@ -8,7 +8,7 @@ import type { Config } from '../config/config.ts';
 import { packageVersion } from '../config/version.ts';
 import { createFigures } from '../console/figures.ts';
 import { createSharedFigures } from '../console/shared-figures.ts';
-import { type TrafficRecorder, createTrafficRecorder } from '../console/traffic-recorder.ts';
+import { TrafficRecorder } from '../console/traffic-recorder.ts';
 import { createBodies } from '../http/json-body.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import { createDeprecation } from '../migration/deprecation.ts';
@@ -65,7 +65,7 @@ export async function openServices(
   // Above this log level the traffic log costs nothing.
   const isTrafficLogged = log.isLevelEnabled('debug');
   const trafficLog = isTrafficLogged ? createTrafficLog({ log, secrets, promptIdOf }) : undefined;
-  const trafficRecorder = createTrafficRecorder({
+  const trafficRecorder = new TrafficRecorder({
     now: monotonicNow,
     secrets,
     promptIdOf,
