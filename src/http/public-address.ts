@@ -37,7 +37,7 @@ export function createPublicAddresses({
   readonly trustedProxies?: readonly string[];
 } = {}) {
   const forwardedOf = createForwardedReader(trustedProxies);
-  const fixed = publicUrl && addressOf(publicUrl, true);
+  const fixed = publicUrl && addressOf({ ...publicUrl, isStated: true });
   return {
     /** `undefined`: the call names no host. */
     of(call: Call): PublicAddress | undefined {
@@ -49,7 +49,7 @@ export function createPublicAddresses({
       const isStated = [forwarded?.scheme, forwarded?.host, forwarded?.prefix].some(
         (fact) => fact !== undefined,
       );
-      return addressOf({ origin, prefix: forwarded?.prefix ?? '' }, isStated);
+      return addressOf({ origin, prefix: forwarded?.prefix ?? '', isStated });
     },
     prefixOf: (call: Call) => fixed?.prefix ?? forwardedOf(call)?.prefix ?? '',
     /** The host by which trusted proxies were called; not checked. `undefined`: they state none. */
@@ -59,10 +59,7 @@ export function createPublicAddresses({
   };
 }
 
-function addressOf(
-  { origin, prefix }: Pick<PublicAddress, 'origin' | 'prefix'>,
-  isStated: boolean,
-): PublicAddress {
+function addressOf({ origin, prefix, isStated }: Omit<PublicAddress, 'base'>): PublicAddress {
   return { origin, prefix, base: origin + prefix, isStated };
 }
 

@@ -175,8 +175,8 @@ async function settle(call: SettledCall, options: SettleOptions): Promise<Reply>
   const written = await Promise.allSettled([record, hold?.settle(result.reply)]);
   const failure = written.find((each) => each.status === 'rejected');
   if (failure) throw new Unavailable('the call could not be recorded', { cause: failure.reason });
-  watchDelivery(ctx, (isPartlySent) => {
-    recordUndelivered({ requestId, isPartlySent, cents: result.cents, hold }, options).catch(
+  watchDelivery(ctx, (sent) => {
+    recordUndelivered({ requestId, sent, cents: result.cents, hold }, options).catch(
       (error: unknown) =>
         options.log.error(
           { event: 'models.record_failed', err: error, requestId },
@@ -187,15 +187,18 @@ async function settle(call: SettledCall, options: SettleOptions): Promise<Reply>
   return result.reply;
 }
 
+/** The part of an undelivered answer that was sent. */
+type SentPart = 'nothing' | 'a part';
+
 /**
  * Calls back when an answer did not arrive completely, and says if part of it was sent. Node emits
  * `finish` even for a broken connection, so that event counts only while the connection exists.
  */
-function watchDelivery(ends: CallConnection, onUndelivered: (isPartlySent: boolean) => void): void {
+function watchDelivery(ends: CallConnection, onUndelivered: (sent: SentPart) => void): void {
   const { req, res } = ends;
   let isDelivered = false;
   const reportUndelivered = (): void => {
-    if (!isDelivered) onUndelivered(res.headersSent);
+    if (!isDelivered) onUndelivered(res.headersSent ? 'a part' : 'nothing');
   };
   if (isClientGone(ends)) return reportUndelivered();
   res.once('finish', () => void (isDelivered = !req.socket.destroyed));
@@ -204,7 +207,7 @@ function watchDelivery(ends: CallConnection, onUndelivered: (isPartlySent: boole
 
 type UndeliveredAnswer = {
   readonly requestId: string;
-  readonly isPartlySent: boolean;
+  readonly sent: SentPart;
   readonly cents: number;
   readonly hold: KeyHold | undefined;
 };
@@ -214,13 +217,13 @@ type UndeliveredAnswer = {
  * free; if a part did, the key is used up.
  */
 async function recordUndelivered(
-  { requestId, isPartlySent, cents, hold }: UndeliveredAnswer,
+  { requestId, sent, cents, hold }: UndeliveredAnswer,
   options: SettleOptions,
 ): Promise<void> {
   const errorType = 'client_disconnected' satisfies Bucket;
-  const amended = { errorType, chargedCents: isPartlySent ? cents : 0 };
+  const amended = { errorType, chargedCents: sent === 'a part' ? cents : 0 };
   await Promise.all([
     options.modelCalls.amend(requestId, amended),
-    isPartlySent ? hold?.consume() : hold?.release(),
+    sent === 'a part' ? hold?.consume() : hold?.release(),
   ]);
 }

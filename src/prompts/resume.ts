@@ -18,6 +18,8 @@ export type ResumptionOptions = ResumePromptOptions &
 
 type PromptStep = { readonly prompt: LivePrompt; readonly run: NextStep };
 
+type NeededCredential = { readonly user: string; readonly needsSecrets: boolean };
+
 /**
  * Resumes the prompts of processes that have ended. Prompts with a job are followed again. Prompts
  * without one are submitted under the same idempotency key, or their job is searched for.
@@ -110,14 +112,15 @@ export class PromptResumption {
   #canProceed(prompt: LivePrompt): boolean {
     const { user } = prompt.caller;
     const needsSecrets = prompt.jobId === null && this.#needingOwnSecrets.has(prompt);
-    return this.#hasNeededCredential(user, needsSecrets);
+    return this.#hasNeededCredential({ user, needsSecrets });
   }
 
   #canResume(row: PromptRow): boolean {
-    return this.#hasNeededCredential(row.user, row.jobId === null && needsOwnSecrets(row));
+    const needsSecrets = row.jobId === null && needsOwnSecrets(row);
+    return this.#hasNeededCredential({ user: row.user, needsSecrets });
   }
 
-  #hasNeededCredential(user: string, needsSecrets: boolean): boolean {
+  #hasNeededCredential({ user, needsSecrets }: NeededCredential): boolean {
     const { keyring, needsCredential } = this.#options;
     if (!needsSecrets && !needsCredential(user)) return true;
     return keyring.callerOf(user).credential !== undefined;

@@ -212,12 +212,13 @@ export class Channel {
   #broadcast(frame: Frame, position: number): ReadonlySet<ReceiverGroup> {
     const encoded = encodeFrame(frame, this.#context.promptId);
     const groups = new Set<ReceiverGroup>();
+    const phase = this.#hasStarted ? 'started' : 'before start';
     for (const connection of this.#options.connections()) {
       if (!connection.isOpen() || this.#afterFetch?.has(connection)) continue;
       const scope = this.#scopeOf(connection);
       const group = this.#groupOf(connection, scope);
       if (this.#delivery.hadBefore(group, position)) continue;
-      if (!isInScope(scope, frame, this.#hasStarted)) continue;
+      if (!isInScope(scope, frame, phase)) continue;
       writeFrame(connection, encoded, scope, this.#context);
       if (!group) continue;
       this.#delivery.noteReached(connection.sid);

@@ -23,17 +23,20 @@ export function frameScopeFor(
   return promptWithClientId === 'all-sockets' || sid === clientId ? 'everything' : 'texts';
 }
 
+/** `started`: its `execution_start` was sent. */
+type PromptPhase = 'before start' | 'started';
+
 /**
  * True when the frame is in the scope. The original sends no frame of a prompt that was deleted
  * from the queue before its `execution_start`, so its interruption goes to no other socket.
  */
-export function isInScope(scope: FrameScope, frame: Frame, hasStarted: boolean): boolean {
+export function isInScope(scope: FrameScope, frame: Frame, phase: PromptPhase): boolean {
   if (scope === 'everything' || frame.kind === 'text') return true;
-  return scope === 'broadcasts' && isBroadcast(frame, hasStarted);
+  return scope === 'broadcasts' && isBroadcast(frame, phase);
 }
 
-function isBroadcast(frame: Frame, hasStarted: boolean): boolean {
+function isBroadcast(frame: Frame, phase: PromptPhase): boolean {
   if (frame.kind !== 'json') return true;
   const { type } = frame.message;
-  return type === 'progress_state' || (type === 'execution_interrupted' && hasStarted);
+  return type === 'progress_state' || (type === 'execution_interrupted' && phase === 'started');
 }

@@ -32,10 +32,10 @@ export function jobAtStatus(job: Job, status: JobStatus): Job | undefined {
     progress: null,
     outputs: [],
     error: null,
-    ...(job.metrics && { metrics: metricsAt(job.metrics, hasBegun) }),
+    ...(job.metrics && { metrics: metricsAt(job.metrics, status) }),
   };
 }
 
-function metricsAt(metrics: JobMetrics, hasBegun: boolean): JobMetrics {
-  return { ...metrics, execution_ms: null, ...(!hasBegun && { queue_ms: null }) };
+function metricsAt(metrics: JobMetrics, status: JobStatus): JobMetrics {
+  return { ...metrics, execution_ms: null, ...(status === 'queued' && { queue_ms: null }) };
 }

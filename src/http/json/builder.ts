@@ -23,11 +23,9 @@ const BYTE_ORDER_MARK = 0xfeff;
  * Builds a scanned text part by part and lets other work run between two parts. Numbers keep their
  * digits. Throws SyntaxError, or NotUtf8.
  */
-export async function buildJson(
-  { cuts, bytes, isExact }: Scan,
-  takeBytes: TakeBytes,
-): Promise<Json> {
-  if (cuts.length === 0) return parsePart(textOf(takeBytes(0, bytes)), isExact);
+export async function buildJson(scan: Scan, takeBytes: TakeBytes): Promise<Json> {
+  const { cuts, bytes } = scan;
+  if (cuts.length === 0) return parsePart(textOf(takeBytes(0, bytes)), scan);
   const joiner = new PartJoiner();
   let start = 0;
   for (const cut of cuts) {
@@ -38,7 +36,7 @@ export async function buildJson(
     if (cut.isLong) joiner.replaceLast(await longText(takeBytes(cut.end, cut.next)));
     start = cut.next;
   }
-  joiner.addLast(textOf(takeBytes(start, bytes)), isExact);
+  joiner.addLast(textOf(takeBytes(start, bytes)), scan);
   return joiner.root;
 }
 
@@ -54,15 +52,11 @@ class PartJoiner {
    */
   readonly #continuation = randomUUID();
 
-  add(
-    text: string,
-    { open, stillOpen, isExact }: Cut,
-    bytes: (start: number, end: number) => Buffer,
-    offset: number,
-  ): void {
+  add(text: string, cut: Cut, bytes: (start: number, end: number) => Buffer, offset: number): void {
     const name = ({ nameAt, nameEnd }: OpenContainer): string =>
       JSON.parse(textOf(bytes(nameAt - offset, nameEnd - offset))) as string;
-    this.#merge(parsePart(this.#opening() + text + closingBrackets(open), isExact));
+    const { open, stillOpen } = cut;
+    this.#merge(parsePart(this.#opening() + text + closingBrackets(open), cut));
     this.#openContainers.length = stillOpen;
     this.#open = open;
     while (this.#openContainers.length < open.length) {
@@ -76,8 +70,8 @@ class PartJoiner {
     this.#lastMember = { holder: top, name: isNamed ? name(innermost) : '' };
   }
 
-  addLast(text: string, isExact: boolean): void {
-    if (this.#openContainers.length > 0) this.#merge(parsePart(this.#opening() + text, isExact));
+  addLast(text: string, scan: Scan): void {
+    if (this.#openContainers.length > 0) this.#merge(parsePart(this.#opening() + text, scan));
   }
 
   /** Sets the string that was left out at the end of the previous part. */
@@ -136,7 +130,7 @@ function moveMembers(target: Container, from: Container, first: 0 | 1): void {
   for (const name of Object.keys(members)) setMember(target, name, members[name] ?? null);
 }
 
-function parsePart(text: string, isExact: boolean): Json {
+function parsePart(text: string, { isExact }: Pick<Scan, 'isExact'>): Json {
   if (isExact) return parseJson(text);
   const isMarked = text.charCodeAt(0) === BYTE_ORDER_MARK;
   return JSON.parse(isMarked ? text.slice(1) : text) as Json;
@@ -150,9 +144,9 @@ function textOf(bytes: Buffer): string {
 /** Returns the text of a string with its quotes. */
 async function longText(bytes: Buffer): Promise<string> {
   const pieces: string[] = [];
-  const isPlain = bytes.indexOf(BACKSLASH) < 0;
+  const pieceEnd = bytes.indexOf(BACKSLASH) < 0 ? plainPieceEnd : escapedPieceEnd;
   for (let start = 1; start < bytes.length - 1;) {
-    const end = Math.min(bytes.length - 1, pieceEnd(bytes, start, isPlain));
+    const end = Math.min(bytes.length - 1, pieceEnd(bytes, start));
     pieces.push(JSON.parse(`"${textOf(bytes.subarray(start, end))}"`) as string);
     start = end;
     await yieldToEventLoop();
@@ -160,16 +154,23 @@ async function longText(bytes: Buffer): Promise<string> {
   return pieces.join('');
 }
 
+/** Returns the end of a piece of a string without escapes, which is not inside a character. */
+function plainPieceEnd(bytes: Buffer, start: number): number {
+  return characterEnd(bytes, start + PIECE_BYTES);
+}
+
 /** Returns the end of a piece, which is not inside a character or an escape. */
-function pieceEnd(bytes: Buffer, start: number, isPlain: boolean): number {
-  let end = start + PIECE_BYTES;
-  if (!isPlain) {
-    end = start;
-    while (end < start + PIECE_BYTES) {
-      if (bytes[end] !== BACKSLASH) end++;
-      else end += bytes[end + 1] === 0x75 ? 6 : 2;
-    }
+function escapedPieceEnd(bytes: Buffer, start: number): number {
+  let end = start;
+  while (end < start + PIECE_BYTES) {
+    if (bytes[end] !== BACKSLASH) end++;
+    else end += bytes[end + 1] === 0x75 ? 6 : 2;
   }
+  return characterEnd(bytes, end);
+}
+
+function characterEnd(bytes: Buffer, at: number): number {
+  let end = at;
   while (((bytes[end] ?? 0) & 0xc0) === 0x80) end++;
   return end;
 }

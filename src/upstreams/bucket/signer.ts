@@ -35,7 +35,7 @@ export async function createSigner(options: {
   let offsetMs = 0;
   let current = await options.credentials();
 
-  function signerOf(request: UnsignedRequest, signQuery: boolean): AwsV4Signer {
+  function signerOf(request: UnsignedRequest, place: { readonly signQuery: boolean }): AwsV4Signer {
     const datetime = new Date(clock.now() + offsetMs).toISOString().replace(/[:-]|\.\d{3}/g, '');
     const { accessKeyId, secretAccessKey, sessionToken } = current;
     return new V4Signer({
@@ -48,7 +48,7 @@ export async function createSigner(options: {
       region,
       datetime,
       cache,
-      signQuery,
+      ...place,
     });
   }
 
@@ -66,7 +66,7 @@ export async function createSigner(options: {
     async sign(request: UnsignedRequest): Promise<SignedHeaders> {
       const used = await options.credentials();
       current = used;
-      const { headers } = await signerOf(request, false).sign();
+      const { headers } = await signerOf(request, { signQuery: false }).sign();
       const signed = Object.fromEntries((headers as Headers).entries());
       delete signed['host'];
       return { headers: signed, renew: () => renew(used) };
@@ -75,7 +75,8 @@ export async function createSigner(options: {
     async link(url: URL, lifetimeS: number): Promise<string> {
       current = await options.credentials();
       url.searchParams.set('X-Amz-Expires', String(lifetimeS));
-      const signed = await signerOf({ method: 'GET', url: url.href, headers: {} }, true).sign();
+      const request = { method: 'GET', url: url.href, headers: {} };
+      const signed = await signerOf(request, { signQuery: true }).sign();
       return signed.url.href;
     },
     /** Sets the clock to that of the bucket. */
