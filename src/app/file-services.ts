@@ -6,7 +6,7 @@ import { createUploadLimit } from '../http/upload-limit.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import { createSemaphore } from '../lib/concurrency.ts';
 import type { FileRouteServices } from '../v1/file-routes.ts';
-import type { Upstream } from './upstream-services.ts';
+import type { UpstreamServices } from './upstream-services.ts';
 import type { Auth } from './auth.ts';
 import type { Store } from './store.ts';
 import { createStoredLinks } from './stored-links.ts';
@@ -23,7 +23,7 @@ type FileParts = {
   readonly store: Store;
   readonly ledger: Ledger;
   readonly auth: Auth;
-  readonly upstream: Upstream;
+  readonly upstream: UpstreamServices;
   readonly now: () => number;
 };
 

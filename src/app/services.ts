@@ -1,7 +1,7 @@
 import { openTracing } from '../tracing/tracing.ts';
 import type { Logger } from '../observability/log.ts';
 import type { NodeLibrary } from './upstream.ts';
-import { type Upstream, openUpstreamServices } from './upstream-services.ts';
+import { type UpstreamServices, openUpstreamServices } from './upstream-services.ts';
 import { type Auth, createAuth, createHttpAccess } from './auth.ts';
 import { createIdentify } from '../auth/identity.ts';
 import type { Config } from '../config/config.ts';
@@ -213,7 +213,7 @@ type PromptParts = Omit<PromptServices, 'life'> & {
   readonly metrics: Metrics;
   readonly auth: Auth;
   readonly ledger: Ledger;
-  readonly upstream: Upstream;
+  readonly upstream: UpstreamServices;
   readonly sockets: Hub;
   readonly spans: PromptSpans | undefined;
 };

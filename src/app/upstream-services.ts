@@ -13,7 +13,7 @@ import type { Tracing } from '../tracing/tracing.ts';
 import type { Store } from './store.ts';
 import { type NodeLibrary, openUpstream } from './upstream.ts';
 
-export type Upstream = Awaited<ReturnType<typeof openUpstreamServices>>;
+export type UpstreamServices = Awaited<ReturnType<typeof openUpstreamServices>>;
 
 /** The options and services that the upstream is opened with. */
 type UpstreamParts = {

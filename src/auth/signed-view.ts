@@ -5,7 +5,7 @@ import type { FileRow } from '../ledger/ledger.ts';
 export const SIGNED_VIEW_PATH = '/signed/view';
 
 /** The content of a signed link: one file of one user, in one rendering. */
-export type Grant = Pick<FileRow, 'user' | 'type' | 'subfolder' | 'filename'> & {
+export type ViewGrant = Pick<FileRow, 'user' | 'type' | 'subfolder' | 'filename'> & {
   /** `preview` and `channel` as the client sent them. */
   readonly rendering: { readonly [parameter: string]: string };
 };
@@ -26,13 +26,13 @@ export function createViewSigner(options: {
   const signature = createLinkSignature(secret, 'signed view');
   return {
     /** Returns the query of a link that gives access to this file until it expires. */
-    sign(grant: Grant): string {
+    sign(grant: ViewGrant): string {
       const claims = claimsOf(grant, Math.ceil((now() + lifetimeMs) / 1000));
       claims.set('signature', signature.sign(claims.toString()));
       return claims.toString();
     },
     /** Returns the grant of the link; `undefined` when it was altered or has expired. */
-    verify(query: URLSearchParams): Grant | undefined {
+    verify(query: URLSearchParams): ViewGrant | undefined {
       const grant = grantOf(query);
       const expires = Number(query.get('expires'));
       const claims = claimsOf(grant, expires).toString();
@@ -44,7 +44,7 @@ export function createViewSigner(options: {
 
 /** Returns the claims. The file name comes first, since some clients derive a name from the URL. */
 function claimsOf(
-  { filename, subfolder, type, user, rendering }: Grant,
+  { filename, subfolder, type, user, rendering }: ViewGrant,
   expires: number,
 ): URLSearchParams {
   const renderingPairs = RENDERING_PARAMETERS.flatMap((key): [string, string][] => {
@@ -61,7 +61,7 @@ function claimsOf(
   ]);
 }
 
-function grantOf(query: URLSearchParams): Grant {
+function grantOf(query: URLSearchParams): ViewGrant {
   const text = (key: string) => query.get(key) ?? '';
   const rendering = RENDERING_PARAMETERS.flatMap((key) =>
     query.has(key) ? [[key, text(key)] as const] : [],

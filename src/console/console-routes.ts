@@ -12,7 +12,7 @@ import type { ListedStatus } from '../translate/status.ts';
 import type { SessionAnswer } from './api-types.ts';
 import { readLanguage, writeCode } from './job-code.ts';
 import { findPrompt, jobAnswer } from './job-detail.ts';
-import { type JobListQuery, createJobList } from './job-list.ts';
+import { type JobPageQuery, createJobList } from './job-list.ts';
 
 /** A call of `/holdover/api` with its caller. */
 export type ConsoleRequest = {
@@ -159,7 +159,7 @@ const STATUSES = [
 const DEFAULT_LIMIT = 50;
 const MAX_LIMIT = 500;
 
-function readListQuery(query: URLSearchParams): JobListQuery {
+function readListQuery(query: URLSearchParams): JobPageQuery {
   const limit = Number(query.get('limit') ?? DEFAULT_LIMIT);
   if (!Number.isInteger(limit) || limit < 1 || limit > MAX_LIMIT) {
     throw badRequest(`"limit" is a number from 1 to ${MAX_LIMIT}.`);

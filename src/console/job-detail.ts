@@ -13,7 +13,7 @@ import {
 import type { FileRef, HistoryEntry, HistoryMessage } from '../protocol/v1.ts';
 import type { Graph } from '../protocol/v2.ts';
 import type { JobAnswer, JobFile, JobSummary } from './api-types.ts';
-import { endedRuns, isGraph, liveRuns, nodesOf } from './job-nodes.ts';
+import { endedRuns, isGraph, liveRuns, jobNodesOf } from './job-nodes.ts';
 import { entryOf, liveSummary, summaryOfRow } from './job-summary.ts';
 
 type JobDetailServices = {
@@ -57,7 +57,7 @@ export function jobAnswer(
     job,
     pending: pendingReason && pendingAnswer(pendingReason),
     nodes: isGraph(graph)
-      ? nodesOf(graph, live ? liveRuns(live, nowMs) : endedRuns(row, entry))
+      ? jobNodesOf(graph, live ? liveRuns(live, nowMs) : endedRuns(row, entry))
       : [],
     inputs: submittedFiles(row).map((file) => ({
       node: file.nodeId,

@@ -6,7 +6,7 @@ import { liveWord, type ListedStatus, listedStatus } from '../translate/status.t
 import type { JobListAnswer, JobSummary } from './api-types.ts';
 import { createSummaries, endedStatus, liveSummary } from './job-summary.ts';
 
-export type JobListQuery = {
+export type JobPageQuery = {
   readonly limit: number;
   readonly cursor: string | undefined;
   /** Empty: all statuses. */
@@ -36,7 +36,7 @@ const ROWS_PER_TURN = 20;
 export function createJobList({ prompts, livePrompts }: JobListServices) {
   const summaries = createSummaries(prompts);
 
-  return async (user: string, query: JobListQuery): Promise<JobListAnswer> => {
+  return async (user: string, query: JobPageQuery): Promise<JobListAnswer> => {
     const listed = livePrompts.list(user);
     const ended = (await prompts.outlines(user)).toReversed();
     const endedKeys = new Set(ended.map(({ key }) => key));
@@ -125,11 +125,11 @@ function countByStatus(
   return counts;
 }
 
-function hasStatus({ statuses }: JobListQuery, status: ListedStatus): boolean {
+function hasStatus({ statuses }: JobPageQuery, status: ListedStatus): boolean {
   return statuses.length === 0 || statuses.includes(status);
 }
 
-function isWanted({ clientId, api, text }: JobListQuery, job: JobSummary): boolean {
+function isWanted({ clientId, api, text }: JobPageQuery, job: JobSummary): boolean {
   if (clientId !== undefined && (job.client_id ?? '') !== clientId) return false;
   if (api !== undefined && job.api !== api) return false;
   if (text === '') return true;

@@ -18,7 +18,10 @@ export function isGraph(graph: Graph | null): graph is Graph {
   return isJsonObject(graph as Json);
 }
 
-export function nodesOf(graph: Graph, { otherwise, states, ranMs }: NodeRuns): readonly JobNode[] {
+export function jobNodesOf(
+  graph: Graph,
+  { otherwise, states, ranMs }: NodeRuns,
+): readonly JobNode[] {
   return Object.entries(graph).map(([id, node]) => ({
     id,
     class_type: String(node.class_type),

@@ -10,8 +10,8 @@ import type { AnsweredHttpCall } from './traffic/answered-call.ts';
 import { captureRequest, captureResponse, textIn } from './traffic/captured-body.ts';
 import { differencesOf, frameDifferences } from './differences.ts';
 import { PortCallRecorder } from './traffic/record-port-calls.ts';
-import { apiOf, isOfPage, pictureIn } from './traffic/recorded-call.ts';
-import { type ShowText, createShowText, shortText, shownHeaders } from './traffic/shown-text.ts';
+import { apiOf, isOfPage, shownPictureType } from './traffic/recorded-call.ts';
+import { type ShowText, createShowText, lineText, shownHeaders } from './traffic/shown-text.ts';
 import { frameEntry } from './traffic/frames.ts';
 import { type RecordedEntry, TrafficStore } from './traffic-store.ts';
 
@@ -145,7 +145,7 @@ export class TrafficRecorder {
       status,
       request_bytes: recorded.request?.totalBytes ?? 0,
       response_bytes: recorded.response?.totalBytes ?? 0,
-      ...pictureIn(recorded.responseType),
+      ...shownPictureType(recorded.responseType),
       differences: differencesOf(
         { ...recorded.entry, status },
         { headers: request.headers, isRemote: this.#isRemote, body },
@@ -179,7 +179,7 @@ export class TrafficRecorder {
   }
 
   #short(text: string): string {
-    return shortText(this.#showText, text);
+    return lineText(this.#showText, text);
   }
 }
 

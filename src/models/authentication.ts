@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type Koa from 'koa';
 import type { Caller } from '../protocol/job-api.ts';
-import { type Grant, type ModelKeys, grantCovers } from './keys.ts';
+import { type KeyGrant, type ModelKeys, grantCovers } from './keys.ts';
 import type { ModelLimits } from './limits.ts';
 import { type ReplyError, replyError } from './reply.ts';
 import type { ModelDef } from './model-def.ts';
@@ -74,7 +74,7 @@ function presentedKey(headers: IncomingMessage['headers']): string | undefined {
 
 function authenticatedResult(
   caller: Caller,
-  grant: Grant,
+  grant: KeyGrant,
   limits: ModelAuthenticationOptions['limits'],
 ): ReturnType<AuthenticateModelCaller> {
   const modelCaller = {

@@ -8,7 +8,7 @@ import {
   type ModelPage,
 } from '../protocol/router.ts';
 import { type ModelDef, modelId } from './model-def.ts';
-import { type Reply, type ReplyError, replyError, replyJson } from './reply.ts';
+import { type RouterReply, type ReplyError, replyError, replyJson } from './reply.ts';
 
 /** True when a caller may see and run a model. */
 type MayUse = (id: string) => boolean;
@@ -27,7 +27,7 @@ export function createCatalog(models: readonly ModelDef[], cursors: Cursors) {
   return {
     find: (id: string): ModelDef | undefined => byId.get(id),
     /** Returns one page of the models that the caller may see. */
-    page(query: URLSearchParams, mayUse: MayUse): Reply {
+    page(query: URLSearchParams, mayUse: MayUse): RouterReply {
       const parsedQuery = readQuery(query, cursors);
       if ('bucket' in parsedQuery) return parsedQuery;
       const rest = ids.filter((id) => mayUse(id) && (!parsedQuery.after || id > parsedQuery.after));

@@ -11,7 +11,13 @@ import type { ModelLimits } from './limits.ts';
 import { type ModelDef, modelId } from './model-def.ts';
 import { type CallResult, createModelRunner } from './runner.ts';
 import { type Replays, fingerprintOf, type KeyHold } from './replays.ts';
-import { type Reply, type ReplyError, replyError, replyInvalid, Unavailable } from './reply.ts';
+import {
+  type RouterReply,
+  type ReplyError,
+  replyError,
+  replyInvalid,
+  Unavailable,
+} from './reply.ts';
 import { type Validate, createValidate } from './validate-input.ts';
 import type { Bucket } from '../protocol/router.ts';
 
@@ -48,14 +54,14 @@ export function createModelInvoker(options: InvokeOptions) {
   const validators = new Map<ModelDef, Validate>(options.models.map((m) => [m, createValidate(m)]));
   const calls = new Set<Promise<unknown>>();
 
-  const checkAndRun = async (call: ReadCall & { hold?: KeyHold }): Promise<Reply> => {
+  const checkAndRun = async (call: ReadCall & { hold?: KeyHold }): Promise<RouterReply> => {
     const record = (result: CallResult) => settle({ ...call, result }, options);
     const checked = (validators.get(call.def) as Validate)(call.body);
     if (!checked.ok) return await record({ reply: replyInvalid(checked.detail), cents: 0 });
     const isKeyed = call.key !== undefined;
     return await runner.run({ ...call, input: checked.input, isKeyed }, record);
   };
-  const serveKeyed = async (call: ReadCall & { key: string }): Promise<Reply> => {
+  const serveKeyed = async (call: ReadCall & { key: string }): Promise<RouterReply> => {
     const { ctx, key, model, requestId, text, modelCaller } = call;
     const fingerprint = fingerprintOf([ctx.method, model, ctx.querystring, text]);
     // The specification says (2): "Keys belong to a workspace". Without a keys file each key is a
@@ -76,14 +82,14 @@ export function createModelInvoker(options: InvokeOptions) {
       hold.end();
     }
   };
-  const refuse = async (request: RefusedCall, refusal: ReplyError): Promise<Reply> => {
+  const refuse = async (request: RefusedCall, refusal: ReplyError): Promise<RouterReply> => {
     const reply = isClientGone(request.ctx)
       ? replyError('client_disconnected', 'The caller closed the connection.')
       : refusal;
     const result = { reply, cents: 0 };
     return await settle({ startedAtMs: options.now(), ...request, result }, options);
   };
-  const serve = async (invocation: Invocation): Promise<Reply> => {
+  const serve = async (invocation: Invocation): Promise<RouterReply> => {
     const { ctx, def } = invocation;
     const startedCall = { ...invocation, model: modelId(def), startedAtMs: options.now() };
     const key = keyOf(ctx);
@@ -109,7 +115,7 @@ export function createModelInvoker(options: InvokeOptions) {
       input.release();
     }
   };
-  const trackCall = async (call: Promise<Reply>): Promise<Reply> => {
+  const trackCall = async (call: Promise<RouterReply>): Promise<RouterReply> => {
     calls.add(call);
     try {
       return await call;
@@ -118,12 +124,12 @@ export function createModelInvoker(options: InvokeOptions) {
     }
   };
   return {
-    call: (invocation: Invocation): Promise<Reply> => trackCall(serve(invocation)),
+    call: (invocation: Invocation): Promise<RouterReply> => trackCall(serve(invocation)),
     /** Records a call that is refused before its model is known. Returns the refusal. */
     refuse: (
       request: ModelRequest & { readonly model: string },
       refusal: ReplyError,
-    ): Promise<Reply> => trackCall(refuse(request, refusal)),
+    ): Promise<RouterReply> => trackCall(refuse(request, refusal)),
     /** Ends the running calls. Their keys are free again. */
     async close(): Promise<void> {
       runner.stop();
@@ -156,7 +162,7 @@ type SettledCall = ModelRequest & {
  * Records the end of a call and returns its answer, which is sent after that. Corrects the record
  * when the answer is lost.
  */
-async function settle(call: SettledCall, options: SettleOptions): Promise<Reply> {
+async function settle(call: SettledCall, options: SettleOptions): Promise<RouterReply> {
   const { ctx, model, requestId, modelCaller, startedAtMs, result, hold } = call;
   const record = options.modelCalls.insert({
     requestId,

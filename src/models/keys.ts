@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 import type { z } from 'zod';
 
 /** The rights of a key. An absent member has the default for all callers. */
-export type Grant = Readonly<Omit<KeysFile['keys'][number], 'key'>>;
+export type KeyGrant = Readonly<Omit<KeysFile['keys'][number], 'key'>>;
 
 /** The configured keys, of which only digests are kept. */
 export type ModelKeys = ReturnType<typeof readKeys>;
@@ -13,7 +13,7 @@ const DIGEST = /^sha256:[0-9a-f]{64}$/;
 /** Reads a keys file. Throws an error that says what to change and never shows a key. */
 export function readKeys(path: string) {
   const { prefix, keys } = parse(path);
-  const grants = new Map<string, Grant>();
+  const grants = new Map<string, KeyGrant>();
   for (const [at, { key, ...grant }] of keys.entries()) {
     if (!DIGEST.test(key) && !key.startsWith(prefix)) {
       throw new Error(`--model-keys ${path}: key ${at + 1} does not start with '${prefix}'`);
@@ -23,12 +23,12 @@ export function readKeys(path: string) {
   return {
     /** The prefix of all keys. Any other value is a token of an identity provider. */
     prefix,
-    find: (key: string): Grant | undefined => grants.get(digest(key)),
+    find: (key: string): KeyGrant | undefined => grants.get(digest(key)),
   };
 }
 
 /** True when a grant covers a model. */
-export function grantCovers({ models }: Pick<Grant, 'models'>, id: string): boolean {
+export function grantCovers({ models }: Pick<KeyGrant, 'models'>, id: string): boolean {
   if (models === undefined) return true;
   return models.some(
     (each) => each === id || (each.endsWith('/*') && id.startsWith(each.slice(0, -1))),

@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
 import type { ReplayHolder, ReplayRow, ReplayStore } from '../ledger/ledger.ts';
 import type { ModelLimits } from './limits.ts';
-import { type Reply, type ReplyError, Unavailable, replyError } from './reply.ts';
+import { type RouterReply, type ReplyError, Unavailable, replyError } from './reply.ts';
 
 /** A key that a running call holds. */
 export type KeyHold = {
   /** Before the answer is sent: stores it for replay, or frees the key. */
-  settle(reply: Reply): Promise<void>;
+  settle(reply: RouterReply): Promise<void>;
   /** Marks the key as used: the answer was sent, but did not arrive completely. */
   consume(): Promise<void>;
   release(): Promise<void>;
@@ -84,7 +84,7 @@ export function createReplays({ store, now, limits, isShared }: ReplaysOptions) 
       request: Omit<ReplayHolder, 'requestId'> & { requestId: string; fingerprint: string },
     ): Promise<
       | { readonly kind: 'held'; readonly hold: KeyHold }
-      | { readonly kind: 'reply'; readonly reply: Reply }
+      | { readonly kind: 'reply'; readonly reply: RouterReply }
     > {
       const row = { ...request, atMs: now() };
       running.set(request.requestId, row.atMs);
@@ -111,7 +111,7 @@ function isReleasing(status: number): boolean {
   return status >= 500 || RELEASING_STATUSES.includes(status);
 }
 
-function replyToRetry(row: ReplayRow, fingerprint: string): Reply {
+function replyToRetry(row: ReplayRow, fingerprint: string): RouterReply {
   if (row.fingerprint !== fingerprint) {
     return conflict('This Idempotency-Key was sent with a different request: use a new one.');
   }
@@ -145,7 +145,7 @@ function bucketOf({ body }: ReplayRow): ReplyError['bucket'] {
   return bucket ?? 'invalid_input';
 }
 
-function conflict(detail: string): Reply {
+function conflict(detail: string): RouterReply {
   return replyError('invalid_input', detail, { status: 409 });
 }
 

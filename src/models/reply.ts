@@ -8,7 +8,7 @@ import {
 } from '../protocol/router.ts';
 
 /** An answer of the router before it is written. With a `bucket` it is an error. */
-export type Reply = {
+export type RouterReply = {
   readonly status: number;
   readonly headers?: { readonly [name: string]: string };
   readonly contentType?: string;
@@ -17,7 +17,7 @@ export type Reply = {
 };
 
 /** An answer that is an error. */
-export type ReplyError = Reply & { readonly bucket: Bucket };
+export type ReplyError = RouterReply & { readonly bucket: Bucket };
 
 /**
  * Thrown when a service that the router needs does not answer. It may answer later, without a
@@ -30,7 +30,7 @@ export class Unavailable extends Error {
 const JSON_TYPE = 'application/json';
 
 /** Returns a JSON answer, which shared caches must not store. */
-export function replyJson(value: Json, headers: Reply['headers'] = {}): Reply {
+export function replyJson(value: Json, headers: RouterReply['headers'] = {}): RouterReply {
   return {
     status: 200,
     contentType: JSON_TYPE,
@@ -69,7 +69,7 @@ export function replyInvalid(detail: readonly ValidationDetail[]): ReplyError {
 }
 
 /** Writes an answer, with both names of each header. */
-export function writeReply(ctx: Koa.Context, requestId: string, reply: Reply): void {
+export function writeReply(ctx: Koa.Context, requestId: string, reply: RouterReply): void {
   const { status, body, bucket } = reply;
   const headers = { ...reply.headers, ...routerHeaders(requestId, bucket) };
   ctx.status = status;

@@ -21,7 +21,7 @@ import { type ModelDef, modelId } from './model-def.ts';
 import { createRateLimiter } from '../lib/rate-limiter.ts';
 import { createReplays } from './replays.ts';
 import {
-  type Reply,
+  type RouterReply,
   type ReplyError,
   Unavailable,
   replyError,
@@ -75,7 +75,7 @@ export function createModelRouter(options: ModelRouterOptions) {
     request: ModelRequest,
     id: string,
     subresource: string,
-  ): Promise<Reply> => {
+  ): Promise<RouterReply> => {
     const { ctx, modelCaller } = request;
     const def = findModel(id, modelCaller);
     if ('bucket' in def) {
@@ -96,7 +96,7 @@ export function createModelRouter(options: ModelRouterOptions) {
       ? showModel(def, ctx.path, options.addresses.of(ctx.req))
       : notAllowed('GET, HEAD, POST');
   };
-  const serve = async (ctx: Koa.Context, requestId: string): Promise<Reply> => {
+  const serve = async (ctx: Koa.Context, requestId: string): Promise<RouterReply> => {
     const known = authenticate(ctx.req);
     if (!known.ok) return known.refusal;
     const { modelCaller } = known;
@@ -160,25 +160,25 @@ export function createModelRouter(options: ModelRouterOptions) {
  * Shows a model. The address of its schema must be `https`, so it is left out on a plain
  * connection. The contract says: "Absent when no schema has been written for the model."
  */
-function showModel(def: ModelDef, path: string, address: PublicAddress | undefined): Reply {
+function showModel(def: ModelDef, path: string, address: PublicAddress | undefined): RouterReply {
   const url = `${address?.base}${path}/openapi.json`;
   const isShown = def.input !== undefined && url.startsWith('https:');
   return replyJson({ ...modelEntry(def), ...(isShown && { input_schema_url: url }) });
 }
 
-function tooMany({ requestsPerMinute }: ModelCaller, retryAfterSeconds: number): Reply {
+function tooMany({ requestsPerMinute }: ModelCaller, retryAfterSeconds: number): RouterReply {
   const detail = `The allowance of ${requestsPerMinute} requests in a rolling window of 60 seconds is spent.`;
   return replyError('rate_limited', detail, {
     headers: { 'Retry-After': String(retryAfterSeconds) },
   });
 }
 
-function notAllowed(methods: string): Reply {
+function notAllowed(methods: string): RouterReply {
   const more = { status: 405, headers: { Allow: methods } };
   return replyError('invalid_input', `Only ${methods} is possible here.`, more);
 }
 
-function failureReply(log: Logger, requestId: string, error: unknown): Reply {
+function failureReply(log: Logger, requestId: string, error: unknown): RouterReply {
   log.error({ event: 'models.call_failed', err: error, requestId }, 'could not serve a model call');
   // The contract has no bucket for a full disk. This is the nearest one, with the status that every
   // route uses.

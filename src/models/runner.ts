@@ -5,11 +5,11 @@ import type { Bucket } from '../protocol/router.ts';
 import { isClientGone } from '../http/client-connection.ts';
 import type { Invocation } from './authentication.ts';
 import { type ModelDef, modelId, type ModelCall, type ModelOutcome } from './model-def.ts';
-import { type Reply, replyError, replyInvalid, type ReplyError } from './reply.ts';
+import { type RouterReply, replyError, replyInvalid, type ReplyError } from './reply.ts';
 
 /** The reply to a call, and its cost. */
 export type CallResult = {
-  readonly reply: Reply;
+  readonly reply: RouterReply;
   readonly cents: number;
   readonly replayed?: boolean;
 };
@@ -56,7 +56,10 @@ export function createModelRunner(options: ModelRunnerOptions) {
      * Reserves a running call, runs the model on its validated input and records the result. The
      * cost counts as committed until it is recorded.
      */
-    async run(call: CheckedCall, record: (result: CallResult) => Promise<Reply>): Promise<Reply> {
+    async run(
+      call: CheckedCall,
+      record: (result: CallResult) => Promise<RouterReply>,
+    ): Promise<RouterReply> {
       const pricedCall = { ...call, cents: call.def.priceCents?.(call.input) ?? 0 };
       const admission = await admit(pricedCall, runningCalls, options);
       if (!admission.ok) return await record({ reply: admission.refusal, cents: 0 });
@@ -120,7 +123,7 @@ function resultOf(
   }
 }
 
-function stopReply(reason: StopReason, deadlineMs: number): Reply {
+function stopReply(reason: StopReason, deadlineMs: number): RouterReply {
   switch (reason) {
     case 'deadline': {
       const detail = `The call took longer than ${deadlineMs / 1000} seconds and was cancelled.`;

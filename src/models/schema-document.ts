@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { isCopyCurrent } from '../http/file-headers.ts';
 import { type JsonObject, stringifyJson } from '../protocol/json.ts';
 import { type ModelDef, modelId } from './model-def.ts';
-import type { Reply } from './reply.ts';
+import type { RouterReply } from './reply.ts';
 
 /** A model's schema document as it is served. */
 export type SchemaDocument = { readonly etag: string; readonly body: Buffer };
@@ -49,7 +49,7 @@ export function writeDocument(def: ModelDef): SchemaDocument {
 export function replyDocument(
   { etag, body }: SchemaDocument,
   request: Pick<IncomingMessage, 'headers'>,
-): Reply {
+): RouterReply {
   const headers = { ETag: etag, 'Cache-Control': 'private, must-revalidate' };
   if (isCopyCurrent(request, { etag })) return { status: 304, headers };
   return { status: 200, headers, contentType: 'application/json', body };

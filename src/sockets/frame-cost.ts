@@ -35,7 +35,7 @@ export function withoutPreview(frame: Frame): Frame | undefined {
 }
 
 /** Bytes that a kept frame counts for. */
-export function bytesOf(frame: Frame): number {
+export function frameBytes(frame: Frame): number {
   switch (frame.kind) {
     case 'json':
       return FRAME_BYTES + encodeMessage(frame.message).length;

@@ -1,7 +1,7 @@
 import {
   DROP_ORDER,
   type DropKind,
-  bytesOf,
+  frameBytes,
   dropKindOf,
   progressStateIn,
   withoutPreview,
@@ -176,7 +176,7 @@ export class UndeliveredFrames {
   #setFrame(item: Item, frame: Frame): void {
     this.#bytes -= item.bytes;
     item.frame = frame;
-    item.bytes = bytesOf(frame);
+    item.bytes = frameBytes(frame);
     this.#bytes += item.bytes;
   }
 

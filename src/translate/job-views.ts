@@ -97,8 +97,8 @@ function shownFiles(outputs: HistoryEntry['outputs']): readonly Shown[] {
 }
 
 /** The kinds of media by which `GET /api/jobs?output_type=` filters. */
-export const OUTPUT_TYPES = ['image', 'video', 'audio', '3d'] as const;
-export type OutputType = (typeof OUTPUT_TYPES)[number];
+export const MEDIA_KINDS = ['image', 'video', 'audio', '3d'] as const;
+export type MediaKind = (typeof MEDIA_KINDS)[number];
 
 /**
  * Returns the kinds of a job's outputs, by the names of the files, else by the names of their

@@ -1,8 +1,8 @@
 import type { Ledger, PromptOutline } from '../ledger/ledger.ts';
 import {
   type ItemView,
-  OUTPUT_TYPES,
-  type OutputType,
+  MEDIA_KINDS,
+  type MediaKind,
   jobItem,
   outputTypesOf,
 } from '../translate/job-views.ts';
@@ -171,9 +171,9 @@ function statusesOf(text: string | null): readonly ListedStatus[] {
   return LISTED_STATUSES.filter((known) => names.includes(known));
 }
 
-function outputTypeOf(text: string | null): OutputType | null {
+function outputTypeOf(text: string | null): MediaKind | null {
   if (text === null || text === '') return null;
-  const known = OUTPUT_TYPES.find((type) => type === text);
+  const known = MEDIA_KINDS.find((type) => type === text);
   if (known === undefined) throw badRequest(`Unknown output_type: ${text}`);
   return known;
 }

@@ -5,7 +5,7 @@ import type { Asset } from '../protocol/v2.ts';
 import { readIdempotencyKey, readObject, refuseBody } from './read-body.ts';
 import { sendContent } from './send-content.ts';
 import type { LinkRewriter } from './link-rewriter.ts';
-import type { Handler, Reply, V2RouteOptions } from './reply.ts';
+import type { Handler, HandlerReply, V2RouteOptions } from './reply.ts';
 import { readFromHash, readUpload } from './read-upload.ts';
 
 /** The maximum number of form fields. Tags are sent as repeated fields. */
@@ -14,7 +14,7 @@ const MAX_FORM_FIELDS = 64;
 /** The handlers of the asset operations. */
 export function createAssetHandlers(options: V2RouteOptions): Record<AssetOperation, Handler> {
   const { jobs, bodies } = options;
-  const assetReply = (status: 200 | 201, asset: Asset, links: LinkRewriter): Result<Reply> =>
+  const assetReply = (status: 200 | 201, asset: Asset, links: LinkRewriter): Result<HandlerReply> =>
     ok({ status, json: links.asset(asset) as Json });
   return {
     async upload({ ctx, caller, links }) {

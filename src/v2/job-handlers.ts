@@ -10,8 +10,8 @@ import { toListItem, readListQuery } from './list-query.ts';
 import { type EarlyEvents, createEarlyEvents } from './early-events.ts';
 import { jobAtStatus } from './job-at-status.ts';
 import type { LinkRewriter } from './link-rewriter.ts';
-import type { Handler, Reply, V2RouteOptions } from './reply.ts';
-import { readSubmission } from './read-submission.ts';
+import type { Handler, HandlerReply, V2RouteOptions } from './reply.ts';
+import { readJobSubmission } from './read-submission.ts';
 import { streamEvents } from './event-stream.ts';
 
 const DEFAULT_STREAM_CAP = 64;
@@ -34,7 +34,7 @@ export function createJobHandlers(options: V2RouteOptions): Record<JobOperation,
       if (!key.ok) return key;
       const body = await readObject(ctx, bodies, 'workflow');
       if (!body.ok) return body;
-      const request = readSubmission(body.value, key.value.idempotencyKey);
+      const request = readJobSubmission(body.value, key.value.idempotencyKey);
       if (!request.ok) return request;
       const submitted = await jobs.submit(caller, request.value);
       const { res: response } = ctx;
@@ -146,7 +146,7 @@ function reply<T>(
   answer: Result<T>,
   show: (value: T) => unknown,
   status = 200,
-): { ok: false; error: V2Error } | Result<Reply> {
+): { ok: false; error: V2Error } | Result<HandlerReply> {
   return answer.ok ? ok({ status, json: show(answer.value) as Json }) : answer;
 }
 

@@ -24,7 +24,7 @@ const LABEL_NAME = /^[A-Za-z0-9_.-]{1,40}$/;
 const DIRECTION_CONTROLS = /[\u202a-\u202e\u2066-\u2069]/u;
 
 /** Reads the body of `POST /jobs`. */
-export function readSubmission(
+export function readJobSubmission(
   body: JsonObject,
   idempotencyKey: string | undefined,
 ): Result<SubmitRequest> {

@@ -51,7 +51,7 @@ export type V2Request = {
 };
 
 /** The answer of a handler. `sent`: the handler has written the response itself. */
-export type Reply =
+export type HandlerReply =
   | {
       readonly status: number;
       readonly headers?: { readonly [name: string]: string };
@@ -60,7 +60,7 @@ export type Reply =
     }
   | 'sent';
 
-export type Handler = (request: V2Request) => Promise<Result<Reply>>;
+export type Handler = (request: V2Request) => Promise<Result<HandlerReply>>;
 
 /** Refuses a request that violates the contract. */
 export function badRequest<T>(message: string): Result<T> {
@@ -73,7 +73,7 @@ export function badField<T>(message: string): Result<T> {
 }
 
 /** Writes a handler's answer. */
-export function sendReply(ctx: Koa.Context, reply: Exclude<Reply, 'sent'>): void {
+export function sendReply(ctx: Koa.Context, reply: Exclude<HandlerReply, 'sent'>): void {
   ctx.status = reply.status;
   if (reply.json !== undefined) {
     ctx.set('Content-Type', 'application/json; charset=utf-8');
@@ -86,7 +86,7 @@ export function sendReply(ctx: Koa.Context, reply: Exclude<Reply, 'sent'>): void
 }
 
 /** Writes the error envelope; empty `details` become null. */
-export function sendError(ctx: Koa.Context, error: V2Error): void {
+export function sendV2Error(ctx: Koa.Context, error: V2Error): void {
   const { code, message, details } = error;
   const isEmpty = isJsonObject(details) && Object.keys(details).length === 0;
   const headers: { [name: string]: string } = {};

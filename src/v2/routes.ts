@@ -7,7 +7,13 @@ import { isSignedContent, isV2Path } from '../protocol/v2-paths.ts';
 import { createAssetHandlers } from './asset-handlers.ts';
 import { createJobHandlers } from './job-handlers.ts';
 import { type LinkRewriter, createLinkRewriter } from './link-rewriter.ts';
-import { type Handler, type Reply, type V2RouteOptions, sendError, sendReply } from './reply.ts';
+import {
+  type Handler,
+  type HandlerReply,
+  type V2RouteOptions,
+  sendV2Error,
+  sendReply,
+} from './reply.ts';
 
 const PREFIX = '/api/v2';
 
@@ -64,17 +70,17 @@ function createRouter(options: V2RouteOptions): Router {
       const { params } = routed;
       const linked = callerByLink(options, ctx, params);
       const caller = linked ?? identifyCaller(options, ctx);
-      if (caller === undefined) return sendError(ctx, unknownCaller(ctx));
+      if (caller === undefined) return sendV2Error(ctx, unknownCaller(ctx));
       // A signed link carries no credential: its reader need not be the owner of the account.
       const refusal = linked ? undefined : refuseRate(options, caller);
-      if (refusal) return sendError(ctx, refusal);
+      if (refusal) return sendV2Error(ctx, refusal);
       render(ctx, await handle({ ctx, caller, params, links: linksFor(options, ctx, caller) }));
     });
   }
   // Health needs no authentication.
   router.register(`${PREFIX}/health`, ['GET', 'HEAD'], async (routed) => {
     const health = await options.jobs.health();
-    const reply = health.ok ? ok<Reply>({ status: 200, json: health.value }) : health;
+    const reply = health.ok ? ok<HandlerReply>({ status: 200, json: health.value }) : health;
     render(routed as unknown as Koa.Context, reply);
   });
   return router;
@@ -135,7 +141,7 @@ const NO_SUCH_CONTENT = v2Error(
 const UNAUTHORIZED = v2Error(401, 'unauthorized', 'A valid key is needed: Authorization: Bearer.');
 
 function render(ctx: Koa.Context, answer: Awaited<ReturnType<Handler>>): void {
-  if (!answer.ok) sendError(ctx, answer.error);
+  if (!answer.ok) sendV2Error(ctx, answer.error);
   else if (answer.value !== 'sent') sendReply(ctx, answer.value);
 }
 
@@ -144,11 +150,11 @@ function refuseUnrouted(router: Router, ctx: Koa.Context): void {
   const layers = router.match(ctx.path, ctx.method).path;
   const allowed = new Set(layers.flatMap((layer) => layer.methods));
   if (allowed.size === 0) {
-    return sendError(ctx, v2Error(404, 'not_found', 'There is nothing here.'));
+    return sendV2Error(ctx, v2Error(404, 'not_found', 'There is nothing here.'));
   }
   ctx.set('Allow', [...allowed].toSorted().join(', '));
   const message = `${ctx.method} is not possible here.`;
-  sendError(ctx, v2Error(405, 'method_not_allowed', message));
+  sendV2Error(ctx, v2Error(405, 'method_not_allowed', message));
 }
 
 const FAILURE = {
@@ -163,5 +169,5 @@ const FAILURE = {
 function sendFailure(ctx: Koa.Context, error: unknown): void {
   if (ctx.res.headersSent) return void ctx.res.destroy();
   const { status, code, message, ...more } = storageProblem(error) ?? FAILURE;
-  sendError(ctx, v2Error(status, code, message, more));
+  sendV2Error(ctx, v2Error(status, code, message, more));
 }

@@ -9,7 +9,7 @@ import {
   ok,
   refuse,
 } from '../protocol/job-api.ts';
-import type { Reply, V2Request } from './reply.ts';
+import type { HandlerReply, V2Request } from './reply.ts';
 
 type Bytes = Extract<Content, { kind: 'bytes' }>;
 
@@ -31,7 +31,7 @@ type Open = (range?: ByteRange) => Promise<Result<Content>>;
 export async function sendContent(
   jobs: Pick<JobApi, 'content'>,
   { ctx, caller, params: { id = '' } }: V2Request,
-): Promise<Result<Reply>> {
+): Promise<Result<HandlerReply>> {
   const open: Open = (range) => jobs.content(caller, id, range);
   if (asksForAll(ctx)) return answer(ctx, await open());
   const shown = await openFirstByte(open);
@@ -56,7 +56,7 @@ async function openFirstByte(open: Open): Promise<Result<Content>> {
   return !content.ok && content.error.status === 416 ? await open() : content;
 }
 
-function answer(ctx: Koa.Context, content: Result<Content>): Result<Reply> {
+function answer(ctx: Koa.Context, content: Result<Content>): Result<HandlerReply> {
   if (!content.ok) return content;
   if (content.value.kind === 'redirect') {
     const headers = { Location: content.value.location, 'Cache-Control': 'no-store' };

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { type JobListQuery, createJobList } from '../../src/console/job-list.ts';
+import { type JobPageQuery, createJobList } from '../../src/console/job-list.ts';
 import { NEW_PROMPT, type PromptRow } from '../../src/ledger/columns.ts';
 import type { PromptOutline } from '../../src/ledger/ledger.ts';
 import { LivePrompt } from '../../src/prompts/live-prompts.ts';
 
-const QUERY: JobListQuery = {
+const QUERY: JobPageQuery = {
   limit: 50,
   cursor: undefined,
   statuses: [],
@@ -56,13 +56,13 @@ function listOf(count: number, live: readonly LivePrompt[] = []) {
   return {
     rows,
     reads: () => reads,
-    ask: (query: Partial<JobListQuery>) => list('local', { ...QUERY, ...query }),
+    ask: (query: Partial<JobPageQuery>) => list('local', { ...QUERY, ...query }),
   };
 }
 
 async function readAll(
   ask: ReturnType<typeof listOf>['ask'],
-  query: Partial<JobListQuery> = {},
+  query: Partial<JobPageQuery> = {},
 ): Promise<string[]> {
   const ids: string[] = [];
   let cursor: string | undefined;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { endedRuns, liveRuns, nodesOf } from '../../src/console/job-nodes.ts';
+import { endedRuns, liveRuns, jobNodesOf } from '../../src/console/job-nodes.ts';
 import type { NodeStateWord } from '../../src/console/api-types.ts';
 import type { LivePrompt } from '../../src/prompts/live-prompts.ts';
 import { parseJson } from '../../src/protocol/json.ts';
@@ -14,14 +14,14 @@ const GRAPH = parseJson(`{
 
 type Shown = readonly (readonly [NodeStateWord, number | null])[];
 
-const shown = (runs: Parameters<typeof nodesOf>[1]): Shown =>
-  nodesOf(GRAPH, runs).map(({ state, ran_ms: ranMs }) => [state, ranMs]);
+const shown = (runs: Parameters<typeof jobNodesOf>[1]): Shown =>
+  jobNodesOf(GRAPH, runs).map(({ state, ran_ms: ranMs }) => [state, ranMs]);
 
 const entryWith = (completed: boolean, messages: readonly unknown[]) =>
   ({ outputs: {}, status: { completed, messages } }) as unknown as HistoryEntry;
 
 test('links are told from values, and numbers keep their digits', () => {
-  const [load, blur, save] = nodesOf(GRAPH, liveRuns({ nodeRuns: null } as LivePrompt, 0));
+  const [load, blur, save] = jobNodesOf(GRAPH, liveRuns({ nodeRuns: null } as LivePrompt, 0));
   expect(load?.values).toEqual([
     { input: 'name', text: 'a.png' },
     { input: 'seed', text: '12345678901234567890' },
@@ -33,7 +33,7 @@ test('links are told from values, and numbers keep their digits', () => {
 
 test('a long text is cut', () => {
   const graph = { 1: { class_type: 'Text', inputs: { text: 'x'.repeat(100_000) } } } as Graph;
-  const [node] = nodesOf(graph, liveRuns({ nodeRuns: null } as LivePrompt, 0));
+  const [node] = jobNodesOf(graph, liveRuns({ nodeRuns: null } as LivePrompt, 0));
   expect(node?.values[0]?.text.length).toBeLessThan(400);
 });
 

@@ -3,7 +3,7 @@ import { jsonWithoutCredentials } from '../../src/console/traffic/shown-json.ts'
 import {
   createShowText,
   isSecretName,
-  shortText,
+  lineText,
   shownHeaders,
 } from '../../src/console/traffic/shown-text.ts';
 import { createSecretRedactor } from '../../src/observability/secret-redactor.ts';
@@ -74,7 +74,7 @@ test('headers that log in are removed, others and addresses in them stay', () =>
 test('a text is cut only after a key in it was removed', () => {
   const secrets = createSecretRedactor();
   secrets.add(SECRET);
-  const text = shortText(createShowText(secrets), `${'x'.repeat(155)}${SECRET}`);
+  const text = lineText(createShowText(secrets), `${'x'.repeat(155)}${SECRET}`);
   expect(text).toBe(`${'x'.repeat(155)}[remo`);
 });
 

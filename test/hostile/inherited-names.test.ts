@@ -4,7 +4,7 @@ import { toV1FileError } from '../../src/dialects/file-error.ts';
 import type { ObjectInfo } from '../../src/protocol/v1.ts';
 import type { Graph } from '../../src/protocol/v2.ts';
 import { partialNodeErrors } from '../../src/translate/definition-errors.ts';
-import { reasonOf } from '../../src/upstreams/bucket/errors.ts';
+import { refusalTextOf } from '../../src/upstreams/bucket/errors.ts';
 import { textOf } from '../../src/upstreams/bucket/xml.ts';
 import { toError } from '../../src/upstreams/remote-calls/errors.ts';
 
@@ -18,7 +18,7 @@ test.each(NAMES)('a refusal with the code %s', (code) => {
 
 test.each(NAMES)('an answer of a bucket with %s', (name) => {
   expect(textOf(`<Key>&${name};</Key>`, 'Key')).toBe(`&${name};`);
-  expect(reasonOf({ status: 400, code: name })).toBe(`it answers 400 ${name}`);
+  expect(refusalTextOf({ status: 400, code: name })).toBe(`it answers 400 ${name}`);
 });
 
 test.each(NAMES)('an input of a class with the name %s', (name) => {

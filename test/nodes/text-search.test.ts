@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
   backtrackingEngine,
-  type Engine,
+  type RegexEngine,
   type TextMatch,
   pythonPattern,
 } from '../../src/nodes/text/regex.ts';
@@ -27,7 +27,7 @@ async function search(pattern: string, text: string, more: Partial<Search> = {},
 }
 
 /** Whole matches and where they are. */
-function spansOf(engine: Engine, text: string): readonly (readonly [number, string])[] {
+function spansOf(engine: RegexEngine, text: string): readonly (readonly [number, string])[] {
   const spans: [number, string][] = [];
   for (let at = 0; at <= text.length;) {
     const match = engine.next(at);
@@ -87,7 +87,7 @@ describe('both engines', () => {
     fc.assert(
       fc.property(pattern, text, flags, (source, value, switches) => {
         const python = pythonPattern(source, switches);
-        let usual: Engine;
+        let usual: RegexEngine;
         try {
           usual = backtrackingEngine(python, value);
         } catch (error) {

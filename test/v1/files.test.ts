@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { createSemaphore } from '../../src/lib/concurrency.ts';
 import { contentTypeOf, dispositionOf, headersElsewhere } from '../../src/http/file-headers.ts';
-import { type Grant, createViewSigner } from '../../src/auth/signed-view.ts';
+import { type ViewGrant, createViewSigner } from '../../src/auth/signed-view.ts';
 import { type TestApp, multipart, createTestApp, place } from '../support/app/v1-routes.ts';
 
 describe('a file from upload to download', () => {
@@ -83,7 +83,7 @@ describe('a signed link', () => {
   const clock = { now: 1_000_000 };
   const signer = (secret = 'a') =>
     createViewSigner({ secret: Buffer.from(secret), lifetimeMs: 60_000, now: () => clock.now });
-  const grants = fc.record<Grant>({
+  const grants = fc.record<ViewGrant>({
     user: fc.string({ unit: 'binary-ascii' }),
     type: fc.constantFrom('input', 'output', 'temp'),
     subfolder: fc.string(),
@@ -116,7 +116,7 @@ describe('a signed link', () => {
   });
 
   test('does not let a value flow into its neighbour', () => {
-    const grant: Grant = {
+    const grant: ViewGrant = {
       user: 'u',
       type: 'input',
       subfolder: 'a',

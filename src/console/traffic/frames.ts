@@ -6,7 +6,7 @@ import {
 import { type Json, type JsonObject, isJsonObject, stringifyJson } from '../../protocol/json.ts';
 import { type CapturedBody, bodyOf } from './captured-body.ts';
 import { nodeCount } from '../node-count.ts';
-import { pictureIn } from './recorded-call.ts';
+import { shownPictureType } from './recorded-call.ts';
 
 type RecordedFrame = {
   readonly type: string;
@@ -57,7 +57,7 @@ function pictureEntry(
     type: type === 'binary 1' ? 'preview' : 'preview with metadata',
     text: nodeId === undefined ? '' : `node ${nodeId}`,
     bytes,
-    ...pictureIn(format ?? ''),
+    ...shownPictureType(format ?? ''),
     promptId,
     bodyType: format ?? 'application/octet-stream',
     contentStart: start,

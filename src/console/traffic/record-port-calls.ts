@@ -11,7 +11,7 @@ import { type FindPromptId, createTrafficLinks } from '../../observability/traff
 import { describeArguments } from '../../observability/v2-descriptions.ts';
 import type { Caller, JobApi, JobEvent, Result } from '../../protocol/job-api.ts';
 import type { RecordedEntry, TrafficStore } from '../traffic-store.ts';
-import { type ShowText, shortText } from './shown-text.ts';
+import { type ShowText, lineText } from './shown-text.ts';
 import { answerBody, eventEntry, requestBody, statusOfAnswer } from './v2-calls.ts';
 
 type PortCallRecorderOptions = {
@@ -154,7 +154,7 @@ export class PortCallRecorder {
         prompt_id: promptId,
         job_id: entry.job_id,
         cause_id: entry.id,
-        text: shortText(showText, text),
+        text: lineText(showText, text),
         ...described,
       },
     });

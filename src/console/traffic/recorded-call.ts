@@ -21,7 +21,7 @@ export function apiOf(url: string): 'v1' | 'v2' | 'other' {
 }
 
 /** Returns the type of a picture that may be shown. */
-export function pictureIn(contentType: string): { readonly picture?: string } {
+export function shownPictureType(contentType: string): { readonly picture?: string } {
   const [type = ''] = contentType.split(';', 1);
   return SHOWN_PICTURES.has(type) ? { picture: type } : {};
 }

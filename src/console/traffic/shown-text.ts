@@ -20,7 +20,7 @@ export function createShowText(secrets: Pick<SecretRedactor, 'redact'>): ShowTex
  * Returns a text for one line of the list. Its end is cut only after credentials were removed,
  * since half of a key is not recognized.
  */
-export function shortText(showText: ShowText, text: string): string {
+export function lineText(showText: ShowText, text: string): string {
   return showText(text.slice(0, MAX_SEARCHED_CHARS)).slice(0, MAX_TEXT_CHARS);
 }
 

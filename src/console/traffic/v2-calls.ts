@@ -2,7 +2,7 @@ import type { JobApi, JobEvent, Result, SubmitRequest } from '../../protocol/job
 import { jsonWeight } from '../../protocol/json-steps.ts';
 import { type Json, stringifyJson } from '../../protocol/json.ts';
 import { type CapturedBody, bodyOf } from './captured-body.ts';
-import { pictureIn } from './recorded-call.ts';
+import { shownPictureType } from './recorded-call.ts';
 
 type RequestPart = { readonly request?: CapturedBody; readonly requestType?: string };
 type AnswerPart = { readonly response?: CapturedBody; readonly responseType?: string };
@@ -95,7 +95,7 @@ export function eventEntry(event: JobEvent): EventEntry {
       type: 'preview',
       text: `node ${node}`,
       bytes: bytes.length,
-      ...pictureIn(type),
+      ...shownPictureType(type),
       body: bodyOf(Buffer.from(bytes)),
       bodyType: type,
     };

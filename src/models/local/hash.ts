@@ -3,7 +3,7 @@ import type { Sharp } from 'sharp';
 import { hashOf } from '../../lib/hash.ts';
 import type { JsonObject } from '../../protocol/json.ts';
 import { answerSchema, choice, fileField, inputSchema, textOf } from './file-schema.ts';
-import { openPicture } from './picture.ts';
+import { openInputPicture } from './picture.ts';
 import { type Files, InputError, type ThreadModel } from './thread-model.ts';
 
 const ALGORITHMS = ['blake3', 'sha256', 'sha512'] as const;
@@ -121,7 +121,7 @@ function withoutNoise(low: readonly number[]): number[] {
 async function bitsOf(files: Files, field: string, algorithm: string): Promise<Bits> {
   const bits = BITS[algorithm];
   if (bits === undefined) throw new Error(`no such hash: ${algorithm}`);
-  return await bits(await openPicture(files, field));
+  return await bits(await openInputPicture(files, field));
 }
 
 function toHex(bits: Bits): string {

@@ -17,7 +17,7 @@ import {
   IMAGE_TYPES,
   MAX_SIDE,
   encodeImage,
-  openPicture,
+  openInputPicture,
   writePicture,
 } from './picture.ts';
 
@@ -66,7 +66,7 @@ export const imageResize: ThreadModel = {
   async compute(input, files) {
     const [width, height] = [numberOf(input, 'width'), numberOf(input, 'height')];
     const fit = textOf(input, 'fit') as keyof FitEnum;
-    const picture = await openPicture(files, 'image');
+    const picture = await openInputPicture(files, 'image');
     if (fit === 'outside') await refuseTooLarge(picture, { width, height });
     const image = picture.resize({
       width,
@@ -90,7 +90,7 @@ export const imageBlur: ThreadModel = {
   }),
   output: IMAGE_ANSWER,
   async compute(input, files) {
-    const image = (await openPicture(files, 'image')).blur(numberOf(input, 'sigma'));
+    const image = (await openInputPicture(files, 'image')).blur(numberOf(input, 'sigma'));
     return await writePicture(image, input, 'image');
   },
 };
@@ -108,7 +108,7 @@ export const imageQuantize: ThreadModel = {
   }),
   output: fileAnswer('image', ['image/png'], IMAGE_FACTS),
   async compute(input, files) {
-    const image = await openPicture(files, 'image');
+    const image = await openInputPicture(files, 'image');
     const colours = numberOf(input, 'colors');
     const dither = numberOf(input, 'dither');
     return await encodeImage(image.png({ palette: true, colours, dither }), 'image');

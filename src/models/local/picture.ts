@@ -21,7 +21,7 @@ export const ENCODING = {
 } as const;
 
 /** Opens the picture of a field: upright, and its first frame only. */
-export async function openPicture(files: Files, field: string): Promise<Sharp> {
+export async function openInputPicture(files: Files, field: string): Promise<Sharp> {
   const bytes = files[field] ?? new Uint8Array();
   // `sharp` reports empty bytes as an error of its caller.
   if (bytes.length === 0) return throwUnreadable(field);

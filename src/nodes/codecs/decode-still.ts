@@ -6,7 +6,7 @@ import { OutOfMemory } from '../node.ts';
  * One decoded picture with 8 bits a channel. Colours are as stored: no profile is applied, alpha is
  * not multiplied in.
  */
-export type Picture = {
+export type DecodedPicture = {
   readonly width: number;
   readonly height: number;
   /**
@@ -34,8 +34,8 @@ export function refuseTooManyPixels(pixels: number): void {
  * Returns the pixels with an alpha value each, opaque where the picture has none; or without alpha.
  */
 export function pixelsWith(
-  wanted: Picture['channels'],
-  { bytes, channels }: Pick<Picture, 'bytes' | 'channels'>,
+  wanted: DecodedPicture['channels'],
+  { bytes, channels }: Pick<DecodedPicture, 'bytes' | 'channels'>,
 ): Uint8Array {
   if (channels === wanted) return bytes;
   const pixels = new Uint8Array((bytes.length / channels) * wanted).fill(255);
@@ -54,7 +54,7 @@ export function pixelsWith(
 const OPTIONS = { failOn: 'none', ignoreIcc: true, limitInputPixels: false } as const;
 
 /** Decodes an ordinary still image: any format sharp reads, Exif orientation applied. */
-export async function decodeStill(bytes: Uint8Array): Promise<Picture> {
+export async function decodeStill(bytes: Uint8Array): Promise<DecodedPicture> {
   const { default: sharp } = await import('sharp');
   const image = sharp(completed(bytes), OPTIONS);
   const { width, height, hasAlpha, space } = await image.metadata();
@@ -73,7 +73,7 @@ export async function decodeStill(bytes: Uint8Array): Promise<Picture> {
 }
 
 /** Converts CMYK as v1 does: by arithmetic, without a colour profile. */
-export async function decodeInks(image: Sharp): Promise<Picture> {
+export async function decodeInks(image: Sharp): Promise<DecodedPicture> {
   const inks = image.pipelineColourspace('cmyk').toColourspace('cmyk').raw();
   const { data, info } = await inks.toBuffer({ resolveWithObject: true });
   const bytes = new Uint8Array(info.width * info.height * 3);
@@ -88,7 +88,7 @@ export async function decodeInks(image: Sharp): Promise<Picture> {
 }
 
 /** Decodes an animation. sharp stacks its composed frames into one tall picture. */
-export async function decodePages(bytes: Uint8Array): Promise<readonly Picture[]> {
+export async function decodePages(bytes: Uint8Array): Promise<readonly DecodedPicture[]> {
   const { default: sharp } = await import('sharp');
   const image = sharp(bytes, { ...OPTIONS, animated: true });
   const { width, height, pageHeight = height } = await image.metadata();
@@ -130,7 +130,7 @@ function hasTransparentPixel(rgba: Uint8Array): boolean {
 const OS2_HEADER_BYTES = 12;
 
 /** Decodes a Windows bitmap, which sharp cannot. */
-export async function decodeBmp(bytes: Uint8Array): Promise<Picture> {
+export async function decodeBmp(bytes: Uint8Array): Promise<DecodedPicture> {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const isOfOs2 = view.getUint32(14, true) === OS2_HEADER_BYTES;
   const [columns, rows] = isOfOs2

@@ -1,6 +1,6 @@
 import {
   decodeBmp,
-  type Picture,
+  type DecodedPicture,
   decodePages,
   decodeStill,
   pixelsWith,
@@ -29,14 +29,14 @@ const SIGNATURES: readonly (readonly [Format, RegExp])[] = [
 ];
 
 /** Decodes the first picture of a file, upright. */
-export function decodeFirst(file: ImageFile): Promise<Picture> {
+export function decodeFirst(file: ImageFile): Promise<DecodedPicture> {
   return identified(file, async (format) =>
     format === 'bmp' ? decodeBmp(file.bytes) : decodeStill(file.bytes),
   );
 }
 
 /** Decodes every frame of a file in order, those of animations composed; a still file has one. */
-export function decodeFrames(file: ImageFile): Promise<readonly Picture[]> {
+export function decodeFrames(file: ImageFile): Promise<readonly DecodedPicture[]> {
   return identified(file, async (format) => {
     if (format === 'bmp') return [await decodeBmp(file.bytes)];
     if (format === 'png' && isApng(file.bytes)) return decodeApng(file.bytes);
@@ -45,7 +45,7 @@ export function decodeFrames(file: ImageFile): Promise<readonly Picture[]> {
   });
 }
 
-async function decodeAnimation(bytes: Uint8Array): Promise<readonly Picture[]> {
+async function decodeAnimation(bytes: Uint8Array): Promise<readonly DecodedPicture[]> {
   const { default: sharp } = await import('sharp');
   const { pages = 1 } = await sharp(bytes).metadata();
   return pages > 1 ? decodePages(bytes) : [await decodeStill(bytes)];
@@ -91,7 +91,7 @@ function isApng(bytes: Uint8Array): boolean {
 }
 
 /** Returns the composed frames of an animated PNG. sharp sees only its first picture. */
-async function decodeApng(bytes: Uint8Array): Promise<readonly Picture[]> {
+async function decodeApng(bytes: Uint8Array): Promise<readonly DecodedPicture[]> {
   const chunks = readPngChunks(bytes);
   const header = chunks[0]?.data ?? new Uint8Array();
   const { width, height } = sizeAt(header, 0);
@@ -100,7 +100,7 @@ async function decodeApng(bytes: Uint8Array): Promise<readonly Picture[]> {
   refuseTooManyPixels(width * height * frames.length);
   const shared = chunks.filter(({ type }) => type === 'PLTE' || type === 'tRNS');
   let canvas: Uint8Array = new Uint8Array(width * height * 4);
-  const pictures: Picture[] = [];
+  const pictures: DecodedPicture[] = [];
   for (const frame of frames) {
     const source = await decodeStill(frameFile(header, shared, frame));
     const shown = drawFrame(canvas, width, frame, pixelsWith(4, source));
@@ -208,7 +208,7 @@ function disposeFrame(
 }
 
 /** Makes a picture without an alpha channel opaque: areas that no frame has covered are black. */
-function opaqueUnlessAlpha(shown: Uint8Array, source: Picture): Uint8Array {
+function opaqueUnlessAlpha(shown: Uint8Array, source: DecodedPicture): Uint8Array {
   if (source.hasAlpha) return shown;
   const result = shown.slice();
   for (let i = 3; i < result.length; i += 4) result[i] = 255;

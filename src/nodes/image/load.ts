@@ -1,5 +1,5 @@
 import { decodeFirst, decodeFrames, type ImageFile } from '../codecs/decode.ts';
-import { pixelsWith, type Picture } from '../codecs/decode-still.ts';
+import { pixelsWith, type DecodedPicture } from '../codecs/decode-still.ts';
 import type {
   ImageValue,
   InputSpec,
@@ -102,19 +102,19 @@ async function readImage(name: string, context: NodeContext): Promise<ImageFile>
 }
 
 /** Drops frames with another size than the first, as v1 does. */
-function sameSize(pictures: readonly Picture[]): readonly Picture[] {
+function sameSize(pictures: readonly DecodedPicture[]): readonly DecodedPicture[] {
   const first = pictures[0];
   return pictures.filter(({ width, height }) => width === first?.width && height === first.height);
 }
 
-function toImage(context: NodeContext, pictures: readonly Picture[]): ImageValue {
+function toImage(context: NodeContext, pictures: readonly DecodedPicture[]): ImageValue {
   const { width = 0, height = 0 } = pictures[0] ?? {};
   const frames = pictures.map((picture) => pixelsWith(3, picture));
   const bytes = frames.length === 1 && frames[0] ? frames[0] : Buffer.concat(frames);
   return byteImage(context, { batch: pictures.length, height, width, channels: 3 }, bytes);
 }
 
-function toMask(context: NodeContext, pictures: readonly Picture[]): MaskValue {
+function toMask(context: NodeContext, pictures: readonly DecodedPicture[]): MaskValue {
   const hasAlpha = pictures.some((picture) => picture.hasAlpha);
   const { width, height } = hasAlpha && pictures[0] ? pictures[0] : NO_MASK;
   const mask = newMask(context, { batch: pictures.length, height, width });

@@ -1,7 +1,7 @@
 import { RE2JS, RE2JSException } from 're2js';
 import {
-  type Dialect,
-  type Engine,
+  type RegexDialect,
+  type RegexEngine,
   type PythonPattern,
   type TextMatch,
   literal,
@@ -51,7 +51,7 @@ class NotLinear extends Error {}
 export function linearEngine(
   pattern: PythonPattern,
   { text, wanted }: { readonly text: string; readonly wanted: 'matches' | 'whether' },
-): Engine | undefined {
+): RegexEngine | undefined {
   const compiled = compile(pattern, text);
   if (!compiled) return undefined;
   const { regex, hasLineEnd } = compiled;
@@ -98,7 +98,7 @@ function dialectOf(
   { dotall, multiline }: PythonPattern,
   text: string,
   end: string | undefined,
-): Dialect {
+): RegexDialect {
   return {
     escape(letter) {
       if (letter === 'b' || letter === 'B') return wordBorder(letter, text);

@@ -18,13 +18,13 @@ export type TextMatch = {
 };
 
 /** Finds the matches of one pattern in one text. */
-export type Engine = {
+export type RegexEngine = {
   /** Returns the first match at or behind an index. */
   next(from: number): TextMatch | undefined;
 };
 
 /** How another engine writes the parts of a Python pattern that differ. */
-export type Dialect = {
+export type RegexDialect = {
   /** Writes `\d` and similar escapes, by the letter behind the backslash. */
   escape(letter: string): string;
   /** Writes such an escape inside `[…]`. */
@@ -53,7 +53,7 @@ export function pythonPattern(pattern: string, flags: RegexFlags): PythonPattern
 }
 
 /** Returns the pattern as another engine writes it. */
-export function translate(source: string, dialect: Dialect): string {
+export function translate(source: string, dialect: RegexDialect): string {
   return source.replaceAll(
     TOKEN,
     (token, foreign, escaped, negated, body, backref, low, comma, high) => {
@@ -90,7 +90,7 @@ function unsupported(token: string): NodeFailure {
   );
 }
 
-function single(token: string, { anchors }: Dialect): string {
+function single(token: string, { anchors }: RegexDialect): string {
   return token === '.' || token === '^' || token === '$' ? anchors[token] : `\\${token}`;
 }
 
@@ -100,7 +100,7 @@ function repetition(token: string, low: string, rest: string): string {
   return `{${low || '0'}${rest}}`;
 }
 
-function classBody(body: string, dialect: Dialect): string {
+function classBody(body: string, dialect: RegexDialect): string {
   const opened = body.startsWith(']') ? `\\${body}` : body;
   return opened.replaceAll(/\\([^])|[^]/g, (char, letter?: string) =>
     letter === undefined ? dialect.classChar(char) : dialect.classEscape(letter),
@@ -143,7 +143,7 @@ const CLASS_ESCAPES: { readonly [letter: string]: string } = {
  * Returns JavaScript's own engine, which backtracks: fast for most patterns, too slow for some.
  * Throws SyntaxError for a wrong pattern.
  */
-export function backtrackingEngine(pattern: PythonPattern, text: string): Engine {
+export function backtrackingEngine(pattern: PythonPattern, text: string): RegexEngine {
   const regex = regexOf(pattern);
   return {
     next(from) {
@@ -163,7 +163,10 @@ function regexOf({ source, caseInsensitive, dotall, multiline }: PythonPattern):
  * Returns how JavaScript writes the pattern. Python's only line end is `\n`, and its `$` also
  * matches before a last one.
  */
-function dialectOf({ dotall, multiline }: Pick<PythonPattern, 'dotall' | 'multiline'>): Dialect {
+function dialectOf({
+  dotall,
+  multiline,
+}: Pick<PythonPattern, 'dotall' | 'multiline'>): RegexDialect {
   return {
     escape: (letter) => ESCAPES[letter] ?? literal(letter),
     classEscape: (letter) => CLASS_ESCAPES[letter] ?? literal(letter),

@@ -2,7 +2,7 @@ import { type Context, Script, createContext } from 'node:vm';
 import { type NodeContext, NodeFailure } from '../node.ts';
 import {
   backtrackingEngine,
-  type Engine,
+  type RegexEngine,
   type PythonPattern,
   type RegexFlags,
   type TextMatch,
@@ -73,7 +73,7 @@ export async function* searchText(
 type Attempt = {
   readonly kind: 'first' | 'last';
   readonly pattern: PythonPattern;
-  readonly engine: Engine;
+  readonly engine: RegexEngine;
   readonly limitMs: number;
 };
 
@@ -115,7 +115,7 @@ function gather(
 }
 
 /** Collects matches for a limited time. The matches so far count even after an interruption. */
-function fill(batch: TextMatch[], engine: Engine, span: Span): 'more' | 'over' {
+function fill(batch: TextMatch[], engine: RegexEngine, span: Span): 'more' | 'over' {
   const untilMs = performance.now() + SLICE_MS;
   for (let at = span.from; batch.length < span.wanted; at = indexAfter(batch.at(-1), span)) {
     const match = at <= span.text.length ? engine.next(at) : undefined;
@@ -140,7 +140,7 @@ async function openLinear(
   pattern: PythonPattern,
   { text, wanted }: Search,
   { slowMs }: SearchLimits,
-): Promise<Engine | undefined> {
+): Promise<RegexEngine | undefined> {
   const { linearEngine } = await import('./linear.ts');
   return runTimed(() => linearEngine(pattern, { text, wanted }), slowMs);
 }

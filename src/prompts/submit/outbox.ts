@@ -13,7 +13,12 @@ import { toStoredPlan } from './plan.ts';
 import type { SubmissionRecovery } from './recover.ts';
 import { backoffMs, retryAfterMs, withJitter } from './retry-policy.ts';
 import type { RetryResult, SubmissionRetry } from './retry.ts';
-import { type SendResult, type SendResultOf, type SubmissionSender, toJobError } from './send.ts';
+import {
+  type SendResult,
+  type SendResultOf,
+  type SubmissionSender,
+  refusalAsJobError,
+} from './send.ts';
 
 export type OutboxOptions = PromptContext & {
   readonly follower: Follower;
@@ -232,7 +237,7 @@ export class Outbox {
         return refusedForNow;
       case 'refused':
         if (isTemporary(result)) return refusedForNow;
-        await failWithoutJob(follower, submission, toJobError(result));
+        await failWithoutJob(follower, submission, refusalAsJobError(result));
         // The search before the attempt may have seen only a part of the jobs.
         if (submission.mayHaveBeenSent) lateJobs.cancelWhenFound(submission.prompt, result.plan);
         return 'done';

@@ -6,7 +6,7 @@ import type { LivePrompt } from '../live-prompts.ts';
 import type { Follower } from '../follow/follower.ts';
 import type { LateJobs } from './late-jobs.ts';
 import { failWithoutJob } from './fail-without-job.ts';
-import { toJobError } from './send.ts';
+import { refusalAsJobError } from './send.ts';
 import { withJitter } from './retry-policy.ts';
 import { type SubmissionPlan, withNewKey } from './plan.ts';
 import { LeadershipLost } from '../prompt-event-log.ts';
@@ -201,7 +201,7 @@ export class SubmissionRecovery {
     if (sent.kind === 'accepted') await this.#link(recovery, sent.plan, sent.job);
     if (sent.kind === 'refused' && recovery.state === 'searching') {
       recovery.state = 'ended';
-      await failWithoutJob(follower, recovery, toJobError(sent));
+      await failWithoutJob(follower, recovery, refusalAsJobError(sent));
       this.#cancelLateJob(recovery);
     }
     recovery.isEngineDown = sent.kind === 'unknown' && sent.error.engineDown === true;

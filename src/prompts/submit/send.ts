@@ -136,7 +136,7 @@ function withNodeErrors(sent: RefusedResult, nodeErrors: NodeErrors): RefusedRes
 }
 
 /** Returns the error of a prompt whose client cannot be told of the refusal any more. */
-export function toJobError({ error, refusal, plan }: RefusedResult): JobError {
+export function refusalAsJobError({ error, refusal, plan }: RefusedResult): JobError {
   return jobErrorOf(error, refusal, plan.graph);
 }
 

@@ -8,7 +8,7 @@ import {
   isAboutCredentials,
   isAbsence,
   mayPass,
-  reasonOf,
+  refusalTextOf,
 } from './errors.ts';
 import type { Signer } from './signer.ts';
 import { textOf } from './xml.ts';
@@ -174,7 +174,9 @@ export function createBucketClient(options: ClientOptions) {
           return { ...result, isRepeated: tries > 0 };
         }
         const { answer } = result;
-        failure = new BucketError(`the bucket ${bucket} refuses: ${reasonOf(answer)}`, { answer });
+        failure = new BucketError(`the bucket ${bucket} refuses: ${refusalTextOf(answer)}`, {
+          answer,
+        });
         mayHelp = await isWorthRepeating(result);
       } catch (cause) {
         failure = new BucketError(`${endpoint} cannot be reached: ${causeText(cause)}`, { cause });

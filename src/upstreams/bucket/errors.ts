@@ -91,7 +91,7 @@ export function isAboutCredentials({ code }: BucketAnswer): boolean {
 }
 
 /** Returns why a bucket refuses, in words for the operator. */
-export function reasonOf(answer: BucketAnswer): string {
+export function refusalTextOf(answer: BucketAnswer): string {
   const { status, code, region } = answer;
   if (region !== undefined) return `it is in the region ${region}: set --s3-region ${region}`;
   const known = REASONS.get(code);

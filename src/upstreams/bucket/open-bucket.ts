@@ -8,7 +8,7 @@ import type { Blobs } from '../blobs.ts';
 import { FOLDERS, createBucketBlobs } from './bucket-blobs.ts';
 import { type BucketClient, createBucketClient } from './client.ts';
 import { openCredentials } from './credentials.ts';
-import { BucketError, reasonOf } from './errors.ts';
+import { BucketError, refusalTextOf } from './errors.ts';
 import { type Objects, TRANSFER_SIZES, type TransferSizes, createObjects } from './objects.ts';
 import { createSigner } from './signer.ts';
 import { createStagedUploads } from './staged-uploads.ts';
@@ -80,7 +80,7 @@ async function requireAccess(client: BucketClient): Promise<void> {
 
 function reasonFor(cause: unknown): string {
   if (cause instanceof BucketError && cause.answer)
-    return `cannot be used: ${reasonOf(cause.answer)}`;
+    return `cannot be used: ${refusalTextOf(cause.answer)}`;
   const reason = cause instanceof Error ? cause.message : String(cause);
   return reason.startsWith('needs ') ? reason : `cannot be used: ${reason}`;
 }

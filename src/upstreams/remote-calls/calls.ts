@@ -12,7 +12,7 @@ import {
   type HttpRequest,
 } from './connections.ts';
 import {
-  type Reply,
+  type ServiceReply,
   readBody,
   retryAfterMs,
   toError,
@@ -32,7 +32,7 @@ type UpstreamCall = Pick<HttpRequest, 'method' | 'path'> & {
 
 /** The result of one attempt: a complete answer, or the reason why there is none. */
 export type CallOutcome =
-  | { readonly kind: 'reply'; readonly reply: Reply }
+  | { readonly kind: 'reply'; readonly reply: ServiceReply }
   | { readonly kind: 'lost'; readonly wasSent: boolean; readonly cause: Error };
 
 /** The parts of the client of one upstream that all other parts use. */
@@ -67,7 +67,7 @@ export function createCalls(
     return { kind: 'reply', reply: { status, headers, ...readBody(answer.text) } };
   }
 
-  function recordRefusal(account: Account, reply: Reply): V2Error {
+  function recordRefusal(account: Account, reply: ServiceReply): V2Error {
     const error = toError(reply, account.key);
     if (isAccountWide(error)) {
       account.gate.closeFor(retryAfterMs(readRetryAfter(reply.headers, Date.now()), limits));
@@ -82,7 +82,10 @@ export function createCalls(
     return error;
   }
 
-  async function callIdempotent(account: Account, call: UpstreamCall): Promise<Result<Reply>> {
+  async function callIdempotent(
+    account: Account,
+    call: UpstreamCall,
+  ): Promise<Result<ServiceReply>> {
     const deadlineMs = clock.now() + limits.readBudgetMs;
     let error: V2Error | undefined;
     for (let lostAttempts = 0; lostAttempts < 2;) {

@@ -9,7 +9,7 @@ import { redactError } from './redact.ts';
 import { readAtMost } from '../../lib/read-at-most.ts';
 
 /** A whole answer. `json` is absent when the body is not JSON. */
-export type Reply = {
+export type ServiceReply = {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly json?: Json;
@@ -40,7 +40,7 @@ const CODE_ALIASES: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** Returns a refusal as a value. A client never gets the text of a proxy's page. */
-export function toError(reply: Reply, secret?: string): V2Error {
+export function toError(reply: ServiceReply, secret?: string): V2Error {
   const { status, headers, json } = reply;
   const envelope = isJsonObject(json) ? (isJsonObject(json['error']) ? json['error'] : json) : {};
   const statedCode = textOf(envelope, 'code');
@@ -88,7 +88,7 @@ export function retryAfterMs(
   return Math.min(limits.maxRetryAfterMs, Math.max(limits.minRetryAfterMs, wanted));
 }
 
-function isProxyPage({ status, isPage }: Reply): boolean {
+function isProxyPage({ status, isPage }: ServiceReply): boolean {
   return isPage === true && PROXY_PAGE_STATUSES.has(status);
 }
 
@@ -117,7 +117,7 @@ export async function readRefusal(answer: {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly body: Readable;
-}): Promise<Reply> {
+}): Promise<ServiceReply> {
   const { status, headers, body } = answer;
   const timer = setTimeout(() => body.destroy(), READ_TIMEOUT_MS);
   try {
@@ -138,7 +138,7 @@ export async function readRefusal(answer: {
 }
 
 /** Returns the members of a reply that depend on its body. */
-export function readBody(text: string): Pick<Reply, 'json' | 'isPage'> {
+export function readBody(text: string): Pick<ServiceReply, 'json' | 'isPage'> {
   if (text === '') return { isPage: false };
   try {
     return { json: parseJson(text) };

@@ -16,7 +16,12 @@ import type { Asset } from '../../protocol/v2.ts';
 import type { Account } from '../remote-calls/accounts.ts';
 import { type RemoteClient, isAccountWide, pausedError } from '../remote-calls/calls.ts';
 import { tooLargePart } from '../remote-calls/connections.ts';
-import { tooLargeAnswer, unreachable, type Reply, invalidAnswer } from '../remote-calls/errors.ts';
+import {
+  tooLargeAnswer,
+  unreachable,
+  type ServiceReply,
+  invalidAnswer,
+} from '../remote-calls/errors.ts';
 import { type MultipartBody, uploadBody } from './multipart-body.ts';
 import { startUpload } from './started-upload.ts';
 import type { OutputIds } from './output-ids.ts';
@@ -237,7 +242,7 @@ function keyOf({ id }: Account, hash: string): string {
 }
 
 /** Returns the asset in an answer. */
-function assetOf(answer: Result<Reply>): Result<Asset> {
+function assetOf(answer: Result<ServiceReply>): Result<Asset> {
   if (!answer.ok) return answer;
   const asset = readAsset(answer.value.json);
   return asset ? ok(asset) : invalidAnswer();

@@ -31,7 +31,7 @@ type ContentRequest = {
 type Headers = Readonly<Record<string, string>>;
 
 /** Returns the bytes, or a link to them. The key is sent to the upstream itself only. */
-export async function openContent(
+export async function openRemoteContent(
   options: ContentOptions,
   request: ContentRequest,
 ): Promise<Result<Content>> {
@@ -139,7 +139,11 @@ async function openLink(
   let { location } = request;
 
   async function renew(): Promise<boolean> {
-    const answer = await openContent(options, { account, assetId, range: { start: 0, end: 0 } });
+    const answer = await openRemoteContent(options, {
+      account,
+      assetId,
+      range: { start: 0, end: 0 },
+    });
     if (answer.ok && answer.value.kind === 'bytes') answer.value.stream.destroy();
     if (!answer.ok || answer.value.kind !== 'redirect') return false;
     ({ location } = answer.value);

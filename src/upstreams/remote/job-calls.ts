@@ -3,7 +3,7 @@ import { type Result, type SubmitRequest, isGone, ok } from '../../protocol/job-
 import { type Json, isJsonObject } from '../../protocol/json.ts';
 import type { Job } from '../../protocol/v2.ts';
 import { type Account, withAccount } from '../remote-calls/accounts.ts';
-import { type Reply, invalidAnswer } from '../remote-calls/errors.ts';
+import { type ServiceReply, invalidAnswer } from '../remote-calls/errors.ts';
 import { redactError } from '../remote-calls/redact.ts';
 import { readJob, readWorkflow } from './schemas.ts';
 import type { SubmitFormat } from './submit-format.ts';
@@ -113,7 +113,7 @@ async function isHoldover({ calls, links, capabilities, limits, clock }: RemoteS
  * Returns the upstream that a service reports; `null` for none, `undefined` while it starts or is
  * unavailable.
  */
-function upstreamOf({ status, json, isPage }: Reply): Json | null | undefined {
+function upstreamOf({ status, json, isPage }: ServiceReply): Json | null | undefined {
   if (status >= 500 || status === 429 || isPage === true) return undefined;
   return isJsonObject(json) ? (json['upstream'] ?? null) : null;
 }

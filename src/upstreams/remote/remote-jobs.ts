@@ -12,7 +12,7 @@ import {
 import { createJobCalls } from './job-calls.ts';
 import { readJob } from './schemas.ts';
 import type { AssetCalls } from '../job-engine.ts';
-import { openContent } from '../remote-files/content.ts';
+import { openRemoteContent } from '../remote-files/content.ts';
 import { withAccount } from '../remote-calls/accounts.ts';
 
 /** The port for a remote v2 service. */
@@ -113,7 +113,7 @@ function createAssetCalls(services: RemoteServices): AssetCalls {
       forAccount(caller, (account) => assets.remove(account, assetId)),
     content: (caller, assetId, range) =>
       forAccount(caller, (account) =>
-        openContent(services, { account, assetId, ...(range && { range }) }),
+        openRemoteContent(services, { account, assetId, ...(range && { range }) }),
       ),
   };
 }

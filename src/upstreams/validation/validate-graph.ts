@@ -1,7 +1,7 @@
 import type { Steps } from '../../protocol/steps.ts';
 import type { Graph } from '../../protocol/v2.ts';
 import { targetsByFailingNode } from '../../translate/graph.ts';
-import { type NodeLibrary, type NodeValidation, validateNode } from './validate-node.ts';
+import { type ValidationContext, type NodeValidation, validateNode } from './validate-node.ts';
 
 /** The validation of all nodes that the outputs depend on. */
 export type GraphValidation = {
@@ -25,7 +25,7 @@ const NODE_WEIGHT = 10;
 export function* validateGraph(
   workflow: Graph,
   outputs: readonly string[],
-  library: NodeLibrary,
+  library: ValidationContext,
 ): Steps<GraphValidation> {
   const validations = new Map<string, NodeValidation>();
   const causes = new Map<string, string | undefined>();

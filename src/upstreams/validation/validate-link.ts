@@ -36,7 +36,7 @@ export function validateLink(
     typeof from === 'string' && Object.hasOwn(graph, from)
       ? (graph[from] as JsonObject)
       : undefined;
-  const def = source && nodes.get(classOf(source));
+  const def = source && nodes.get(classNameOf(source));
   if (!def) return { thrown: { type: 'KeyError', message: pythonRepr(shownValue(from)) } };
   const index = indexOf(slot);
   if (index === undefined) {
@@ -66,7 +66,7 @@ function indexOf(slot: Json): number | undefined {
 }
 
 /** Returns the class name of a node; empty when it has none. */
-export function classOf(node: JsonObject): string {
+export function classNameOf(node: JsonObject): string {
   const name = node['class_type'];
   return typeof name === 'string' ? name : '';
 }

@@ -10,7 +10,7 @@ import {
   type RawGraph,
   inputConfig,
   errorEntry,
-  classOf,
+  classNameOf,
   validateLink,
   isLinkShaped,
 } from './validate-link.ts';
@@ -35,7 +35,7 @@ export type NodeValidation = {
 const MAX_LISTED_OPTIONS = 20;
 
 /** The existing classes, and the known facts about the files that a graph names. */
-export type NodeLibrary = {
+export type ValidationContext = {
   readonly nodes: ReadonlyMap<string, NodeDef>;
   /** The unknown files by node. */
   readonly unknownFiles?: ReadonlyMap<string, readonly UnknownFile[]>;
@@ -51,10 +51,14 @@ export type UnknownFile = {
 /**
  * Checks the inputs of one node in the order of their declaration. Linked nodes are not checked.
  */
-export function validateNode(id: string, graph: RawGraph, library: NodeLibrary): NodeValidation {
+export function validateNode(
+  id: string,
+  graph: RawGraph,
+  library: ValidationContext,
+): NodeValidation {
   const node = graph[id] as JsonObject;
   const { nodes, unknownFiles } = library;
-  const def = nodes.get(classOf(node));
+  const def = nodes.get(classNameOf(node));
   const validation = {
     errors: [] as NodeErrorEntry[],
     coerced: {} as { [input: string]: Json },

@@ -13,7 +13,7 @@ import type { Graph, GraphNode } from '../../protocol/v2.ts';
 import { inputConfig, errorEntry } from './validate-link.ts';
 import { pythonStr } from '../../protocol/python-text.ts';
 import { shownText, shownValue } from './shown-value.ts';
-import type { NodeLibrary, NodeValidation, UnknownFile } from './validate-node.ts';
+import type { ValidationContext, NodeValidation, UnknownFile } from './validate-node.ts';
 import { type GraphValidation, outputsByFailingNode, validateGraph } from './validate-graph.ts';
 
 /**
@@ -22,7 +22,7 @@ import { type GraphValidation, outputsByFailingNode, validateGraph } from './val
  */
 export type ValidWorkflow = { readonly workflow: Graph; readonly outputs: readonly string[] };
 
-type Nodes = NodeLibrary['nodes'];
+type Nodes = ValidationContext['nodes'];
 
 type ValidationOptions = {
   readonly nodes: Nodes;

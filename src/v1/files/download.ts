@@ -61,7 +61,7 @@ export async function serveRendered(
  * Returns the upstream's link to a file; `undefined` if there is none. Throws when the file is
  * gone.
  */
-export async function locationOf(
+export async function upstreamLinkOf(
   jobs: ContentApi,
   { caller, row }: Omit<Download, 'ctx'>,
 ): Promise<string | undefined> {

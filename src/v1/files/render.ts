@@ -13,7 +13,7 @@ export type Rendering =
     };
 
 /** The new picture, or one sentence that says why there is none. */
-export type Picture =
+export type RenderedPicture =
   | { readonly ok: true; readonly bytes: Buffer; readonly contentType: string }
   | { readonly ok: false; readonly reason: string };
 
@@ -70,7 +70,7 @@ function readPreview(preview: string, channel: string): Rendering | null {
 }
 
 /** Renders the picture. The size never changes, and only the first frame is used. */
-export async function render(bytes: Buffer, rendering: Rendering): Promise<Picture> {
+export async function render(bytes: Buffer, rendering: Rendering): Promise<RenderedPicture> {
   return decode(bytes, async () => {
     const image = await drawRendering(bytes, rendering);
     const format = rendering.as === 'preview' ? rendering.format : 'png';
@@ -79,7 +79,10 @@ export async function render(bytes: Buffer, rendering: Rendering): Promise<Pictu
 }
 
 /** Runs a decoder on untrusted bytes. A failure is returned as a reason, not thrown. */
-export async function decode(bytes: Buffer, work: () => Promise<Picture>): Promise<Picture> {
+export async function decode(
+  bytes: Buffer,
+  work: () => Promise<RenderedPicture>,
+): Promise<RenderedPicture> {
   const head = bytes.toString('latin1', 0, 16);
   if (!SIGNATURES.some((signature) => signature.test(head))) {
     return { ok: false, reason: 'This is not a picture that can be shown.' };

@@ -32,7 +32,7 @@ import { readImageBytes } from '../../files/asset-content.ts';
 import { disconnectSignal } from '../../http/client-connection.ts';
 import { type Json, isJsonObject, parseJson } from '../../protocol/json.ts';
 import {
-  type Picture,
+  type RenderedPicture,
   type Pixels,
   decode,
   fromPixels,
@@ -197,11 +197,11 @@ export function readOriginalRef(text: string): OriginalRef | undefined {
  * opaque. The result is a PNG that keeps the original's text chunks. Nothing is resized.
  * @internal
  */
-export async function composeMask(original: Buffer, mask: Buffer): Promise<Picture> {
+export async function composeMask(original: Buffer, mask: Buffer): Promise<RenderedPicture> {
   return decode(original, () => decode(mask, () => compose(original, mask)));
 }
 
-async function compose(original: Buffer, mask: Buffer): Promise<Picture> {
+async function compose(original: Buffer, mask: Buffer): Promise<RenderedPicture> {
   const alphaChannel = await alphaOf(mask);
   const baseImage = await pixelsOf((await openPicture(original)).removeAlpha());
   if (baseImage.width !== alphaChannel.width || baseImage.height !== alphaChannel.height) {

@@ -4,7 +4,13 @@ import type { FileRow, FileStore } from '../../ledger/ledger.ts';
 import { hasControlCharacter } from '../../protocol/control-characters.ts';
 import type { Caller, JobApi } from '../../protocol/job-api.ts';
 import { type DialectRules, rulesFor, viewRuleFor } from '../../dialects/dialect.ts';
-import { type Download, locationOf, sendLocation, serveFile, serveRendered } from './download.ts';
+import {
+  type Download,
+  upstreamLinkOf,
+  sendLocation,
+  serveFile,
+  serveRendered,
+} from './download.ts';
 import { V1Error, emptyError, plainError } from '../../dialects/errors.ts';
 import type { Semaphore } from '../../lib/concurrency.ts';
 import { type Rendering, parseRendering } from './render.ts';
@@ -73,7 +79,7 @@ async function locationElsewhere(
   const { ctx, caller, row } = download;
   const fetchDest = ctx.get('Sec-Fetch-Dest').toLowerCase();
   const stored = await linkToStored?.(caller, { row, fetchDest });
-  return stored ?? (await locationOf(jobs, download));
+  return stored ?? (await upstreamLinkOf(jobs, download));
 }
 
 /** The rules of signed links, which are the same in both dialects. */
