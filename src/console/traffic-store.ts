@@ -129,7 +129,9 @@ export class TrafficStore {
     return [...this.#entries.values()].filter((recorded) => isAll || recorded.user === user);
   }
 
-  /** Returns the entries that changed after this revision, oldest first. Of many, only the newest. */
+  /**
+   * Returns the entries that changed after this revision, oldest first. Of many, only the newest.
+   */
   changedAfter(after: number, scope: TrafficScope) {
     const changed = this.list(scope).filter(({ entry }) => entry.revision > after);
     const [oldest] = this.#entries.keys();

@@ -29,11 +29,11 @@ const RULES = {
    */
   serviceFailure: ['gateway', 'documented'],
   /**
-   * `exception_type`: the word of the node's own language, or one of the six documented ones. Videos:
-   * among the `images` of a node, or in its `video`.
+   * The name in `exception_type`: the class of the node's own language, or one of the six
+   * documented ones. The place of videos: among the `images` of a node, or in its `video`.
    */
   results: ['own', 'documented'] satisfies [ResultForm, ResultForm],
-  /** Nodes of a `progress_state`: their progress, or their `class_type` too. */
+  /** The nodes of a `progress_state`: their progress, or their `class_type` too. */
   nodeStates: ['own', 'documented'],
   /**
    * The prompts that `GET /queue` shows as running: one, as the original runs one at a time, or

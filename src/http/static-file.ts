@@ -90,13 +90,19 @@ export function sendFile(ctx: Koa.Context, file: StaticFile): Promise<void> {
   });
 }
 
-/** `send` would answer no condition of a call that also has the `no-cache` which `fetch` adds to it. */
+/**
+ * Returns the request without `Cache-Control`: `fetch` adds `no-cache` to conditional calls, and
+ * `send` would then ignore their conditions.
+ */
 function withoutReload(request: IncomingMessage): IncomingMessage {
   const { 'cache-control': _, ...headers } = request.headers;
   return Object.create(request, { headers: { value: headers } }) as IncomingMessage;
 }
 
-/** The file was removed meanwhile, or the ranges or conditions of the request do not fit it. */
+/**
+ * Answers when the file was removed meanwhile, or when the ranges or conditions of the request do
+ * not fit it.
+ */
 function sendRefusal(ctx: Koa.Context, status: number, headers: { [name: string]: string }): void {
   if (ctx.res.headersSent) return void ctx.res.destroy();
   ctx.respond = true;

@@ -46,8 +46,8 @@ function ignoreResult(): void {}
 export type AttemptEnd = 'passed' | 'no capacity' | 'other';
 
 /**
- * A semaphore whose limit follows the answers of the other side. After `no capacity` one attempt at a
- * time is made, and each `passed` doubles the limit again, up to the maximum.
+ * A semaphore whose limit follows the answers of the other side. After `no capacity` one attempt at
+ * a time is made, and each `passed` doubles the limit again, up to the maximum.
  */
 export type AdaptiveSemaphore = ReturnType<typeof createAdaptiveSemaphore>;
 

@@ -61,8 +61,8 @@ export function v1FilesOf(
 }
 
 /**
- * The output of a node as the hosted service documents it: videos in a list of their own. Of files
- * that move, those are videos whose names are no picture's.
+ * Returns the output of a node as the hosted service documents it: with videos in a list of their
+ * own. An animated file is a video unless its name is that of a picture.
  */
 export function withVideoList(output: NodeOutput): NodeOutput {
   const { images = [], animated, video = [], ...more } = output;
@@ -76,7 +76,9 @@ export function withVideoList(output: NodeOutput): NodeOutput {
   };
 }
 
-/** All outputs of a job so far, by node: from the node's own output, else from its files. */
+/**
+ * Returns all outputs of a job so far, by node: from the node's own output, else from its files.
+ */
 export function v1OutputsOf(
   job: Pick<Job, 'outputs' | 'x_ui'>,
   files: KnownFiles,
@@ -114,7 +116,9 @@ function isVideoFile(item: Json, moves: boolean): boolean {
   return kind === 'video' || (moves && kind !== 'image');
 }
 
-/** Images delivered over the socket only are in no list. */
+/**
+ * True when an output is in v1's lists. Images that are sent over the socket only are in no list.
+ */
 export function isListed(output: Output): boolean {
   return output.x_websocket !== true;
 }

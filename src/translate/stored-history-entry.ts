@@ -11,9 +11,9 @@ import { type DocumentedException, exceptionTypes } from './exception-types.ts';
 import { withVideoList } from './outputs.ts';
 
 /**
- * The results a client understands: those of the local server, with the class of a failed node in
- * its own language, or those that the hosted service documents, with one of six names and videos in
- * a list of their own.
+ * The form of the results that a client understands. `own`: as the local server sends them, with
+ * the class of a failed node in its own language. `documented`: as the hosted service documents
+ * them, with one of six names and videos in a list of their own.
  */
 export type ResultForm = keyof ReturnType<typeof exceptionTypes>;
 
@@ -33,7 +33,7 @@ export function endOfStoredEntry(error: JobError | null): string {
   return error === null ? '}' : `,"${MEMBER_NAME}":"${exceptionTypes(error).documented}"}`;
 }
 
-/** The text of a stored history entry as a client is shown it. */
+/** Returns the text of a stored history entry as it is shown to a client. */
 export function shownEntry(stored: string, form: ResultForm): string {
   const documentedMember = DOCUMENTED_MEMBER.exec(stored.slice(-DOCUMENTED_MEMBER_CHARS));
   const own = documentedMember ? `${stored.slice(0, -documentedMember[0].length)}}` : stored;
@@ -43,7 +43,7 @@ export function shownEntry(stored: string, form: ResultForm): string {
   return documentedEntry(own, documentedMember?.[1] as DocumentedException | undefined);
 }
 
-/** In every output with a video. */
+/** A text that every output with a video contains. */
 const MOVES = '"animated":[true]';
 
 function documentedEntry(text: string, documented: DocumentedException | undefined): string {

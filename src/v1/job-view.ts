@@ -20,7 +20,9 @@ export function liveView(prompt: LivePrompt): JobView {
   };
 }
 
-/** A done prompt, its texts parsed, with results in the form that its client knows. */
+/**
+ * Returns an ended prompt with its texts parsed, and its results in the form that its client knows.
+ */
 export function endedView(row: PromptRow, form: ResultForm): JobView {
   const view = endedItemView(row, form);
   const graph = parseJson(row.graphJson) as Graph;
@@ -28,7 +30,7 @@ export function endedView(row: PromptRow, form: ResultForm): JobView {
   return { ...view, submitted: { ...view.submitted, graph, targets } };
 }
 
-/** The part of it that a list shows. */
+/** Returns the part of an ended prompt that a list shows. */
 export function endedItemView(row: PromptRow, form: ResultForm): ItemView {
   const { number, promptId, createdAtMs, startedAtMs, endedAtMs } = row;
   return {

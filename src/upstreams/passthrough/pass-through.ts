@@ -199,7 +199,7 @@ export function createPassThrough(options: PassThroughOptions) {
      * middleware.
      */
     router: (ctx: Koa.Context, next: Koa.Next) => passModels(ctx, () => passPartners(ctx, next)),
-    /** A small call that needs no middleware; `undefined` when the call is not one. */
+    /** Returns a small call that needs no middleware; `undefined` for other calls. */
     fastCall(exchange: ProxyExchange): FastProxyCall | undefined {
       const { req } = exchange;
       for (const dialect of [v2, models, partners]) {

@@ -26,10 +26,10 @@ export type CallObserver = {
   }): BodyCopy | undefined;
 };
 
-/** Returns what is added to the headers of an answer of this status. */
+/** Returns the headers that are added to an answer with this status. */
 type HeadersBeside = (headers: RawHeaders, status: number) => RawHeaders;
 
-/** The request that goes upstream. */
+/** The request that is sent upstream. */
 export type ProxyRequest = {
   /** Path and query, byte for byte. */
   readonly path: string;
@@ -39,7 +39,7 @@ export type ProxyRequest = {
    * already.
    */
   readonly extraHeaders: RawHeaders | undefined;
-  /** Headers an answer gets beside its own. */
+  /** Returns headers that an answer gets in addition to its own. */
   readonly headersBeside: HeadersBeside | undefined;
   /** Observes the call without changing it. */
   readonly observer: CallObserver | undefined;

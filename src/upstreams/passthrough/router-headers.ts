@@ -15,8 +15,8 @@ const BUCKET_OF_STATUS: ReadonlyMap<number, Bucket> = new Map([
 ]);
 
 /**
- * The headers that each answer of the router has, as far as this one lacks them: what stands between
- * the service and its router answers without.
+ * The headers that each answer of the router has, as far as this one lacks them: what stands
+ * between the service and its router answers without.
  */
 export function missingRouterHeaders(lines: RawHeaders, status: number): RawHeaders {
   const aliases = missingAliases(lines);

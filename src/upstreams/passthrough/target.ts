@@ -42,13 +42,13 @@ export function withJobId(target: string, jobId: string): string {
   );
 }
 
-/** The model router, and what it queues. */
+/** Returns the targets of the model router and of its queue. */
 export function modelTargetOf(mount: string, prefix: string): TargetOf {
   return (path) =>
     MODEL_PATHS.test(path) ? mount + prefix + path.slice('/v1/models'.length) : undefined;
 }
 
-/** The partner routes beside it. */
+/** Returns the targets of the partner routes beside the model router. */
 export function partnerTargetOf(mount: string): TargetOf {
   return (path) => (PARTNER_PATHS.test(path) ? mount + path : undefined);
 }

@@ -1,8 +1,8 @@
 import type { StopRequest } from '../stop-request.ts';
 
 /**
- * A sleep that can be ended early. A call of `interrupt` while nothing sleeps ends the next sleep at
- * once.
+ * A sleep that can be ended early. A call of `interrupt` while nothing sleeps ends the next sleep
+ * at once.
  */
 export class InterruptibleSleep {
   readonly #stop: StopRequest<'unread'>;

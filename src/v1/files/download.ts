@@ -125,7 +125,7 @@ function meetsPreconditions(ctx: Koa.Context, row: FileRow): boolean {
   return !(Date.parse(modifiedAt(row)) > unmodifiedSinceMs);
 }
 
-/** Stands for a size that is not known: 0 is also what one upstream says of every file. */
+/** Stands for an unknown size. 0 does not: one upstream reports 0 for every file. */
 const UNKNOWN_SIZE = Number.MAX_SAFE_INTEGER;
 
 /**
