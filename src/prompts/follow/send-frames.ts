@@ -53,7 +53,7 @@ export class FrameSender {
     return load().then((frame) => frame && channel.send(frame, position));
   }
 
-  /** `false`: no socket here waits for the result, and another process leads the prompt. */
+  /** False when no socket here waits for the result and another process leads the prompt. */
   #hasReceiver(): boolean {
     const { key, channel } = this.#prompt;
     return this.#options.promptEventLog.isLeader(key) || channel.hasListener();

@@ -133,7 +133,7 @@ async function run(node: PlannedNode, execution: Execution): Promise<NodeRecord>
   }
 }
 
-/** To hash or convert larger inputs takes longer than a message. */
+/** With larger inputs a node runs longer than a message takes. */
 const BRIEF_BYTES = 64 * 1024;
 
 function isBrief(def: NodeDef, inputs: ReadonlyMap<string, readonly Value[]>): boolean {
