@@ -19,7 +19,7 @@ const RULES = {
   promptWithClientId: ['its-sockets', 'all-sockets'],
   /** The frames that a socket gets of a prompt without `client_id`, and of a v2 job. */
   promptWithoutClientId: ['broadcasts', 'everything'],
-  /** Previews of samplers: as `--preview-method` and the prompt say, or always. */
+  /** The previews of samplers: as `--preview-method` and the prompt say, or always. */
   samplerPreviews: ['by-method', 'always'],
   /** The error bodies below `/api`. */
   apiErrors: ['as-recorded', 'code-and-message'],
