@@ -18,6 +18,12 @@ export type BodyMemoryOptions = {
 const MEMORY_PER_BODY_BYTE = 4;
 /** The bytes in memory for each byte of a prompt that waits or runs. */
 const MEMORY_PER_QUEUED_BYTE = 2;
+/**
+ * The part of V8's limit for the heap that holds young objects only; bodies are not among them. V8
+ * reports only the sum. Its part is 48 MiB up to Node 22.
+ */
+const YOUNG_OBJECTS_BYTES = 192 * 1024 * 1024;
+const YOUNG_OBJECTS_BYTES_BEFORE_24 = 48 * 1024 * 1024;
 /** The memory that the process needs without any body. */
 const BASE_MEMORY_BYTES = 96 * 1024 * 1024;
 /** Bodies up to this size have a reserve of their own. */
@@ -34,7 +40,9 @@ const RECHECK_MS = 100;
 export function bodyMemoryBytes(): number {
   const constrained = process.constrainedMemory() || Infinity;
   const machine = Math.min(constrained, totalmem());
-  const heap = Math.min(getHeapStatistics().heap_size_limit, machine * 0.75);
+  const [nodeMajor] = process.versions.node.split('.');
+  const young = Number(nodeMajor) < 24 ? YOUNG_OBJECTS_BYTES_BEFORE_24 : YOUNG_OBJECTS_BYTES;
+  const heap = Math.min(getHeapStatistics().heap_size_limit - young, machine * 0.75);
   return Math.max(32 * 1024 * 1024, (heap - BASE_MEMORY_BYTES) * 0.75);
 }
 
