@@ -6,7 +6,6 @@ import {
   Delivery,
   NO_GROUPS,
 } from './delivery.ts';
-import { CurrentFrames } from './current-frames.ts';
 import { type FrameScope, frameScopeFor, isInScope } from './frame-scope.ts';
 import { type Frame, activeNodeIn, encodeFrame } from './frame.ts';
 import type { PreviewMethod } from './preview-method.ts';
@@ -20,15 +19,14 @@ export type Address = {
   readonly promptId: string;
   /** The prompt's `extra_data.preview_method`. Without it, the server's setting applies. */
   readonly previewMethod?: PreviewMethod | undefined;
-  /** A job that was submitted through v2 has events of its own: none of its frames is kept. */
+  /**
+   * True for a job submitted through v2, which has events of its own: no frame of it is kept for a
+   * late socket.
+   */
   readonly isV2Job?: boolean;
 };
 
-/** Hosted clients open their socket after their `POST`; that of another one may have the frames. @internal */
-export const RECENT_MS = 3000;
-
 export type ChannelOptions = {
-  readonly now: () => number;
   /** The connections of the prompt's user. */
   readonly connections: () => Iterable<SocketConnection>;
   readonly previewMethod: PreviewMethod;
@@ -47,9 +45,8 @@ export class Channel {
   readonly #context: FrameContext;
   readonly #undelivered: UndeliveredFrames;
   readonly #delivery: Delivery;
-  readonly #current = new CurrentFrames();
-  /** Until then each new hosted socket gets all frames of a prompt without a client id. */
-  #recentUntilMs: number;
+  /** The running node with its latest step and preview, for sockets that start to watch. */
+  #currentFrames: Map<Frame['kind'], Frame> | undefined;
   #hasStarted = false;
   #isSuperseded = false;
   #isFetched = false;
@@ -57,6 +54,7 @@ export class Channel {
    * The sockets that connected after the result was fetched: they get no more frames of the prompt.
    */
   #afterFetch: WeakSet<SocketConnection> | undefined;
+  #activeNode: string | null = null;
   #nodeBeforeUndelivered: string | null = null;
 
   constructor(address: Address, options: ChannelOptions) {
@@ -69,13 +67,10 @@ export class Channel {
     };
     this.#undelivered = new UndeliveredFrames(options.onDrop);
     this.#delivery = new Delivery(clientId);
-    const isForAny = clientId === null && !address.isV2Job;
-    this.#recentUntilMs = isForAny ? options.now() + RECENT_MS : 0;
   }
 
   /** Sends a frame. `position`: where the frame is in the prompt's event log. */
   send(frame: Frame, position: number): void {
-    this.#endRecent();
     this.#rememberNodeBefore();
     this.#rememberCurrent(frame);
     this.#hasStarted ||= frame.kind === 'json' && frame.message.type === 'execution_start';
@@ -125,7 +120,7 @@ export class Channel {
   /** Sends a socket that has connected the frames it missed, or the running node. */
   replayTo(connection: SocketConnection): void {
     if (connection.watches) {
-      for (const frame of this.#current.all()) this.#write(connection, frame);
+      for (const frame of this.#currentFrames?.values() ?? []) this.#write(connection, frame);
     }
     const group = this.#groupOf(connection);
     if (this.#isFetched && group !== undefined) {
@@ -137,7 +132,7 @@ export class Channel {
     if (group === undefined || batch === undefined) return;
     const { frames, position } = batch;
     // A socket that returns to a run it already knows gets a bare `executing`, as in v1.
-    const node = frames.length === 0 ? this.#current.activeNode() : this.#nodeBeforeUndelivered;
+    const node = frames.length === 0 ? this.#activeNode : this.#nodeBeforeUndelivered;
     if (node !== null && group === 'client') {
       connection.sendText(encodeMessage({ type: 'executing', data: { node } }));
     }
@@ -146,15 +141,8 @@ export class Channel {
     if (position > 0) this.#options.onCaughtUp?.(group, position);
   }
 
-  /** True when frames are kept for sockets that may connect. */
   hasUnreceived(): boolean {
-    this.#endRecent();
     return this.#undelivered.size > 0;
-  }
-
-  /** Milliseconds in which each new hosted socket still gets all frames. */
-  recentForMs(): number {
-    return Math.max(0, this.#recentUntilMs - this.#options.now());
   }
 
   /** The bytes that are kept for sockets that may connect. */
@@ -170,13 +158,13 @@ export class Channel {
   /** Marks that the user has submitted another prompt after this one. */
   supersede(): void {
     this.#isSuperseded = true;
-    if (this.#isObsolete() && !this.#isRecent()) this.#undelivered.takeAll();
+    const isBroadcast = this.address.clientId === null;
+    if (isBroadcast && this.#delivery.isUnreached()) this.#undelivered.takeAll();
   }
 
   /** Marks that a client has fetched the result: late sockets get no frames of the prompt. */
   markFetched(): void {
     this.#isFetched = true;
-    this.#recentUntilMs = 0;
     this.#undelivered.takeAll();
   }
 
@@ -187,10 +175,7 @@ export class Channel {
 
   /** Skips frames that sockets of other processes got before this process followed the prompt. */
   skipReceived(upTo: ReceivedUpTo, subscribedSince: SubscribedSince): void {
-    if (subscribedSince === 'later') {
-      this.#recentUntilMs = 0;
-      this.#delivery.noteHadBefore(upTo);
-    }
+    if (subscribedSince === 'later') this.#delivery.noteHadBefore(upTo);
     this.discardReceived('client', upTo.client);
     this.discardReceived('hosted', upTo.hosted);
   }
@@ -201,8 +186,8 @@ export class Channel {
    */
   discardReceived(group: ReceiverGroup, upTo: number): void {
     this.#delivery.noteReceived(group, upTo);
-    const isForClient = group === 'hosted' && this.address.clientId !== null;
-    if (isForClient || this.#isRecent()) return this.#undelivered.markSentUpTo(upTo);
+    const isStillNeeded = group === 'hosted' && this.address.clientId !== null;
+    if (isStillNeeded) return this.#undelivered.markSentUpTo(upTo);
     const discarded = this.#undelivered.discardUpTo(upTo);
     if (!discarded) return;
     this.#nodeBeforeUndelivered = activeNodeIn(discarded) ?? this.#nodeBeforeUndelivered;
@@ -229,40 +214,23 @@ export class Channel {
 
   /** True when a socket may connect that needs the frame at this position. */
   #isNeeded(position: number, groups: ReadonlySet<ReceiverGroup>): boolean {
-    if (this.#isRecent()) return true;
-    if (this.#isFetched || this.address.isV2Job) return false;
-    return !this.#isObsolete() && this.#delivery.mayBeLacking(position, groups);
+    const { clientId, isV2Job } = this.address;
+    if (this.#isFetched || isV2Job) return false;
+    const isObsolete = clientId === null && this.#isSuperseded && this.#delivery.isUnreached();
+    return !isObsolete && this.#delivery.mayBeLacking(position, groups);
   }
 
-  /** Returns the frames for a socket that connects. `undefined`: it gets no frame of this prompt. */
+  /**
+   * Returns the frames for a socket that connects, by the rule of its dialect. `undefined`: the
+   * socket gets no frame of this prompt.
+   */
   #takeUndelivered(connection: SocketConnection, group: ReceiverGroup): FrameBatch | undefined {
-    this.#endRecent();
+    const isLastPrompt = this.#delivery.isUnreached() && !this.#isSuperseded;
     // A returning socket gets the frames that it missed, also of a prompt that is not the newest.
     const isReturning = this.#delivery.hasReached(connection.sid);
-    if (this.#isRecent() && !isReturning) return this.#undelivered.copyAll();
-    const isLastPrompt = this.#delivery.isUnreached() && !this.#isSuperseded;
     if (group !== 'client' && !isReturning && !isLastPrompt) return undefined;
-    const isForAny = this.address.clientId === null && !this.#isRecent();
-    const isLastReceiver = group === 'client' || isForAny;
+    const isLastReceiver = group === 'client' || this.address.clientId === null;
     return isLastReceiver ? this.#undelivered.takeAll() : this.#undelivered.takeUnsent();
-  }
-
-  #isRecent(): boolean {
-    return this.recentForMs() > 0;
-  }
-
-  /** True when no socket will get it: the user has submitted another prompt before one connected. */
-  #isObsolete(): boolean {
-    const isForAny = this.address.clientId === null;
-    return isForAny && this.#isSuperseded && this.#delivery.isUnreached();
-  }
-
-  /** Drops the frames that were kept for new sockets, once their time is over. */
-  #endRecent(): void {
-    if (this.#recentUntilMs === 0 || this.#isRecent()) return;
-    this.#recentUntilMs = 0;
-    this.#undelivered.dropSent();
-    if (this.#isObsolete()) this.#undelivered.takeAll();
   }
 
   #write(connection: SocketConnection, frame: Frame): void {
@@ -285,13 +253,28 @@ export class Channel {
   }
 
   #rememberNodeBefore(): void {
-    if (this.#undelivered.size === 0) this.#nodeBeforeUndelivered = this.#current.activeNode();
+    if (this.#undelivered.size === 0) this.#nodeBeforeUndelivered = this.#activeNode;
+  }
+
+  #setCurrent(frame: Frame): void {
+    this.#currentFrames ??= new Map();
+    this.#currentFrames.set(frame.kind, frame);
   }
 
   #rememberCurrent(frame: Frame): void {
-    if (!this.#current.remember(frame)) return;
-    for (const connection of this.#options.connections()) {
-      connection.discardPreview(this.#context.promptId);
+    const node = activeNodeIn(frame);
+    if (node !== undefined) {
+      this.#activeNode = node;
+      for (const connection of this.#options.connections()) {
+        connection.discardPreview(this.#context.promptId);
+      }
+    }
+    if (frame.kind === 'text') return;
+    if (frame.kind !== 'json') {
+      if (frame.picture?.kind !== 'result') this.#setCurrent(frame);
+    } else if (node !== undefined) {
+      this.#currentFrames?.clear();
+      if (node !== null) this.#setCurrent(frame);
     }
   }
 }

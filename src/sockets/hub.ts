@@ -82,7 +82,6 @@ export class Hub {
     this.channels = new OpenChannels({
       connectionsOf: (user) => this.#connections.of(user),
       previewMethod: options.previewMethod,
-      now: this.#now,
       maxReplayBytes: options.maxReplayBytes,
       log: options.log,
     });

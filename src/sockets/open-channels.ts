@@ -15,7 +15,6 @@ const RECOUNT_EVERY_BYTES = 4 * 1024 * 1024;
 type OpenChannelsOptions = {
   readonly connectionsOf: (user: string) => Iterable<SocketConnection>;
   readonly previewMethod: PreviewMethod;
-  readonly now: () => number;
   readonly maxReplayBytes?: number | undefined;
   readonly log?: Pick<Logger, 'warn'> | undefined;
 };
@@ -36,7 +35,6 @@ export class OpenChannels {
   /** Opens the channel of a new prompt. */
   open(address: Address, onCaughtUp?: (group: ReceiverGroup, position: number) => void): Channel {
     const channel = new Channel(address, {
-      now: this.#options.now,
       connections: () => this.#options.connectionsOf(address.user),
       previewMethod: this.#options.previewMethod,
       onCaughtUp,
@@ -52,16 +50,8 @@ export class OpenChannels {
    * while.
    */
   close(channel: Channel): void {
-    this.#keep(channel, REPLAY_MS);
-  }
-
-  #keep(channel: Channel, keptForMs: number): void {
     if (!channel.hasUnreceived()) return this.#remove(channel);
-    const recentMs = channel.recentForMs();
-    const timer =
-      recentMs > 0
-        ? setTimeout(() => this.#keep(channel, keptForMs - recentMs), recentMs)
-        : setTimeout(() => this.#remove(channel), keptForMs);
+    const timer = setTimeout(() => this.#remove(channel), REPLAY_MS);
     timer.unref();
     this.#closing.set(channel, timer);
   }

@@ -129,17 +129,6 @@ export class UndeliveredFrames {
     return toBatch(unsent);
   }
 
-  /** Returns all frames and keeps them: further sockets get them, too. */
-  copyAll(): FrameBatch {
-    for (const item of this.#items) item.isSent = true;
-    return toBatch(this.#items.filter(hasContent));
-  }
-
-  /** Drops the frames that some socket got. */
-  dropSent(): void {
-    for (const item of this.#items) if (item.isSent) this.#drop(item);
-  }
-
   /** Marks frames up to this position as sent to some socket. */
   markSentUpTo(upTo: number): void {
     for (const item of this.#items) if (item.position <= upTo) item.isSent = true;

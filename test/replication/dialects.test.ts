@@ -1,8 +1,6 @@
 // The two kinds of sockets on different processes: each receives, at once or later, the frames of its rule.
 import { randomUUID } from 'node:crypto';
-import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { RECENT_MS } from '../../src/sockets/channel.ts';
 import { finish, progressAt, staysRunning } from '../support/upstreams/job-scripts.ts';
 import { redisMissing } from '../support/processes/redis.ts';
 import {
@@ -127,7 +125,6 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
       await runWithoutSockets(who),
       await runWithoutSockets(who, { client_id: undefined }),
     ];
-    await delay(RECENT_MS);
     const late = await who.hosted(2);
     await late.untilDone(last);
     expect(startsAndEnds(late, last)).toEqual(WHOLE);

@@ -1,6 +1,6 @@
 // Which socket is sent what: a test for each cell of the rules about sockets in src/dialects/dialect.ts.
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { type Channel, RECENT_MS } from '../../src/sockets/channel.ts';
+import type { Channel } from '../../src/sockets/channel.ts';
 import type { Dialect } from '../../src/dialects/dialect.ts';
 import type { Frame } from '../../src/sockets/frame.ts';
 import { Hub } from '../../src/sockets/hub.ts';
@@ -291,33 +291,8 @@ describe('a late hosted socket', () => {
   test.each([null, 'other'])('is handed the last prompt of its user, of id %s', (id) => {
     run(submit(id), [START, NODE]);
     run(submit(id));
-    vi.advanceTimersByTime(RECENT_MS);
     expect(open().heard()).toEqual(WHOLE);
     expect(open().heard()).toEqual([]);
-  });
-
-  test('is handed all that was submitted a moment ago, as is every other one', () => {
-    const prompts = [submit(null), submit(null), submit(null)];
-    for (const prompt of prompts) run(prompt);
-    for (const id of ['one', 'two', 'three']) {
-      expect(open(id).heard()).toEqual([...WHOLE, ...WHOLE, ...WHOLE]);
-    }
-    hub.channels.discardFetched('u', [prompts[1]!.address.promptId]);
-    expect(open('four').heard()).toEqual([...WHOLE, ...WHOLE]);
-  });
-
-  test('is handed what was submitted a moment ago, also if another one heard it from its start', () => {
-    const first = open('first');
-    const channel = submit(null);
-    run(channel, [START, NODE]);
-    const second = open('second');
-    run(channel, [OUTPUT, CLOSING]);
-    const heard = ['execution_start', 'executing:1', 'executed:1', 'executing:null'];
-    expect([first.heard(), second.heard(), open('third').heard()]).toEqual([heard, heard, heard]);
-    expect(open('first').heard()).toEqual([]);
-    vi.advanceTimersByTime(RECENT_MS);
-    expect([open('second').heard(), open('fourth').heard()]).toEqual([[], []]);
-    expect(hub.channels.unreceivedBytes()).toBe(0);
   });
 
   test('is handed what the sockets of its id missed, also of an earlier prompt', () => {
@@ -328,7 +303,6 @@ describe('a late hosted socket', () => {
 
   test('is handed nothing of one that was superseded, even if its own was never received', () => {
     run(submit(null));
-    vi.advanceTimersByTime(RECENT_MS);
     hub.channels.supersedeOthers(
       hub.channels.open({ user: 'u', clientId: null, promptId: 'next' }),
     );
@@ -339,7 +313,6 @@ describe('a late hosted socket', () => {
     const older = submit(null);
     run(older, [START]);
     submit(null);
-    vi.advanceTimersByTime(RECENT_MS);
     const socket = open();
     run(older, [NODE]);
     expect(socket.heard()).toEqual(['executing:1']);
@@ -363,7 +336,6 @@ describe('a late hosted socket', () => {
     run(channel, [START, NODE]);
     first.close();
     submit(null);
-    vi.advanceTimersByTime(RECENT_MS);
     run(channel, [OUTPUT, CLOSING]);
     expect(open('another').heard()).toEqual([]);
     expect(open('returns').heard()).toEqual(['executed:1', 'executing:null']);
@@ -417,7 +389,6 @@ describe('notification', () => {
 test('nothing is kept of prompts that no socket may ask for', () => {
   run(submit(null));
   run(submit(null, { isV2Job: true }));
-  vi.advanceTimersByTime(RECENT_MS);
   expect(hub.channels.unreceivedBytes()).toBeGreaterThan(0);
   const channel = submit(null);
   expect(hub.channels.unreceivedBytes()).toBe(0);
