@@ -63,15 +63,18 @@ export async function receiveMultipart(
   }
   const boundary = boundaryOf(request.headers['content-type'] ?? '') ?? '';
   const filter = createBodyFilter(options.maxFileBytes, new HeaderRepair(boundary));
-  // The parser itself must not be destroyed inside its own events.
-  const form = createForm(options, (cause) => void filter.destroy(cause));
+  const stopped = new AbortController();
+  // The parser must not be destroyed inside its own events.
+  const form = createForm(options, (cause) => queueMicrotask(() => stopped.abort(cause)));
   form.attach(parser);
   const body = unpackedBody(request);
   let failure: unknown;
   try {
-    await Promise.all([pipeInto(body, filter), pipeline(filter, parser)]);
+    // The filter may have ended while the parser waits for a file that cannot be stored.
+    const parsed = pipeline(filter, parser, { signal: stopped.signal });
+    await Promise.all([pipeInto(body, filter), parsed]);
   } catch (error) {
-    failure = error;
+    failure = stopped.signal.aborted ? stopped.signal.reason : error;
     stopUnpacking(body, request);
   }
   return form.finish(failure);
