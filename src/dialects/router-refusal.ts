@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { type Bucket, isRouterPath, routerHeaders } from '../protocol/router.ts';
+import { type Bucket, MODEL_PATHS, isRouterPath, routerHeaders } from '../protocol/router.ts';
 import { readTarget } from '../protocol/request-target.ts';
 
 const BUCKETS: { readonly [status: number]: Bucket } = {
@@ -12,16 +12,21 @@ const BUCKETS: { readonly [status: number]: Bucket } = {
   417: 'invalid_input',
   431: 'invalid_input',
   500: 'internal_error',
+  503: 'service_unavailable',
   507: 'service_unavailable',
 };
+
+/** Of a path that no service is asked for: without one, a partner's path is any unknown path of v1. */
+const MODEL_BUCKETS: typeof BUCKETS = { 404: 'model_not_found', 405: 'invalid_input' };
 
 /**
  * Returns headers and body for a call that is refused before the model router has seen it, in the
  * router's form. `undefined` when the path or the status does not belong to the router.
  */
 export function routerRefusal(url: string, status: number, detail: string) {
-  const bucket = BUCKETS[status];
-  if (bucket === undefined || !isRouterTarget(url)) return undefined;
+  const { path } = readTarget(url);
+  const bucket = BUCKETS[status] ?? (MODEL_PATHS.test(path) ? MODEL_BUCKETS[status] : undefined);
+  if (bucket === undefined || !isRouterPath(path)) return undefined;
   const headers = {
     'Content-Type': 'application/json',
     'Cache-Control': 'no-store',

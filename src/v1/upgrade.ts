@@ -81,7 +81,7 @@ export function createUpgrade(
         // slots.
         if (!hasRoom(options, result)) {
           const headers = deprecationHeaders(options, request);
-          return refuse(request, socket, { status: 503, headers });
+          return refuse(request, socket, { ...noRoom(options), headers });
         }
         dropEmptyProtocols(request);
         // Frames are small and must not be delayed.
@@ -140,6 +140,20 @@ type Refusal = {
   readonly headers?: { readonly [name: string]: string };
 };
 
+const NO_KEY = 'A valid key is needed: X-API-Key, or Authorization: Bearer.';
+const LONG_CLIENT_ID = '"clientId" must be a text of at most 128 printable characters.';
+
+function refusalOf(status: number, message: string): Refusal {
+  return { status, fault: plainError(faultOf(status).code, message) };
+}
+
+function noRoom({ hub }: UpgradeOptions): Refusal {
+  return refusalOf(
+    503,
+    hub.isClosed() ? 'This server is stopping.' : 'There is no room for another WebSocket.',
+  );
+}
+
 async function checkUpgrade(
   options: UpgradeOptions,
   request: IncomingMessage,
@@ -150,8 +164,10 @@ async function checkUpgrade(
     logRefusal(options, request, refusal);
     return { status: refusal.status, fault: ruleFault(refusal.rule, refusal.message) };
   }
-  if (path !== '/ws' && path !== '/api/ws') return { status: 404 };
-  if (request.method !== 'GET') return { status: 405, headers: { Allow: 'GET,HEAD' } };
+  if (path !== '/ws' && path !== '/api/ws')
+    return refusalOf(404, 'There is no WebSocket at this path.');
+  if (request.method !== 'GET')
+    return { ...refusalOf(405, 'A WebSocket is opened with GET.'), headers: { Allow: 'GET,HEAD' } };
   const result = await checkCaller(options, request);
   if ('user' in result) return result;
   return { ...result, headers: { ...deprecationHeaders(options, request), ...result.headers } };
@@ -170,11 +186,12 @@ async function checkCaller(
 ): Promise<NewConnection | Refusal> {
   const { deprecation } = options;
   const caller = await options.authenticate(request);
-  if (caller === undefined) return { status: 401, headers: { 'WWW-Authenticate': 'Bearer' } };
+  if (caller === undefined)
+    return { ...refusalOf(401, NO_KEY), headers: { 'WWW-Authenticate': 'Bearer' } };
   const { user } = caller;
   const params = new URLSearchParams(readTarget(request.url ?? '').query);
   const clientId = params.get('clientId');
-  if (clientId !== null && !isUsableClientId(clientId)) return { status: 400 };
+  if (clientId !== null && !isUsableClientId(clientId)) return refusalOf(400, LONG_CLIENT_ID);
   const agent = agentOf(request);
   if (!isOwnCall(request)) {
     deprecation.countCall({ user, agent, clientId: clientId ?? '', route: 'GET /ws' });

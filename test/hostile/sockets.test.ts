@@ -54,6 +54,8 @@ async function ending(wire: Wire): Promise<Buffer> {
   return wire.received(0);
 }
 
+const NO_SOCKET = 'There is no WebSocket at this path.';
+
 describe('an upgrade is refused before it happens:', () => {
   test.each([
     ['POST', 405, { method: 'POST' }],
@@ -88,6 +90,18 @@ describe('an upgrade is refused before it happens:', () => {
     expect((await say(server.port, upgradeText(target))).status).toBe(status);
   });
 
+  test.each([
+    ['/ws', { method: 'POST' }, 'A WebSocket is opened with GET.'],
+    [
+      `/ws?clientId=${'x'.repeat(129)}`,
+      {},
+      '"clientId" must be a text of at most 128 printable characters.',
+    ],
+  ])('%.30s in words that name the reason', async (target, options, message) => {
+    const answer = await say(server.port, upgradeText(target, options));
+    expect(JSON.parse(answer.body)).toMatchObject({ error: { message } });
+  });
+
   test('405 says which methods there are, and HEAD gets no body', async () => {
     const post = await say(server.port, upgradeText('/ws', { method: 'POST' }));
     const head = await say(server.port, upgradeText('/ws', { method: 'HEAD' }));
@@ -96,7 +110,14 @@ describe('an upgrade is refused before it happens:', () => {
   });
 
   test.each([
-    ['/api/userdata/a?token=k', {}, 404, 'text/plain; charset=utf-8', 'Not Found.'],
+    ['/api/userdata/a?token=k', {}, 404, 'text/plain; charset=utf-8', NO_SOCKET],
+    [
+      '/v1/models',
+      {},
+      404,
+      'application/json',
+      { detail: NO_SOCKET, error_type: 'model_not_found' },
+    ],
     [
       '/api/v2/jobs',
       { Origin: 'https://evil' },
@@ -149,6 +170,14 @@ test.each([
   expect((await wire.received(0)).toString()).toContain(
     `"sid": ${toPythonText(JSON.stringify(sid))}`,
   );
+  wire.reset();
+});
+
+test('a whole address is one of /ws, as for calls', async () => {
+  const wire = await dial(server.port);
+  const host = `127.0.0.1:${server.port}`;
+  wire.send(upgradeText(`http://${host}/ws?clientId=whole`, { headers: { Host: host } }));
+  expect((await wire.until('"sid"')).raw).toContain('"sid": "whole"');
   wire.reset();
 });
 
