@@ -4,6 +4,7 @@ import { realpath, stat } from 'node:fs/promises';
 import { join, relative, sep } from 'node:path';
 import type Koa from 'koa';
 import send from 'send';
+import { toPlainRange } from './byte-ranges.ts';
 import { sendEmpty } from '../dialects/errors.ts';
 import { hasControlCharacter } from '../protocol/control-characters.ts';
 import { decodedPart } from '../protocol/request-target.ts';
@@ -64,12 +65,15 @@ export function fileOf(
   };
 }
 
-/** Streams a file, or the requested ranges of it, with its validators. The caller sets the type. */
+/** Streams a file, or the requested range of it, with its validators. The caller sets the type. */
 export function sendFile(ctx: Koa.Context, file: StaticFile): Promise<void> {
   ctx.status = 200;
   // Koa has set "OK". For other statuses Node supplies the text.
   ctx.res.statusMessage = '';
   ctx.set('ETag', file.etag);
+  const { headers } = ctx.req;
+  // The library sends the whole file for several ranges, and for what it cannot read.
+  if (headers.range) headers.range = toPlainRange(file.sizeBytes, headers.range);
   const urlPath = relative(file.root, file.path).split(sep).map(encodeURIComponent).join('/');
   const transfer = send(withoutReload(ctx.req), `/${urlPath}`, {
     root: file.root,

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type Koa from 'koa';
-import { parseRanges } from '../../http/byte-ranges.ts';
+import { parseRanges, readOneRange } from '../../http/byte-ranges.ts';
 import type { FileRow } from '../../ledger/ledger.ts';
 import type { ByteRange, Caller, Content, ContentBytes, JobApi } from '../../protocol/job-api.ts';
 import { V1Error, plainError, sendEmpty } from '../../dialects/errors.ts';
@@ -128,11 +128,6 @@ function meetsPreconditions(ctx: Koa.Context, row: FileRow): boolean {
 /** Stands for an unknown size. 0 does not: one upstream reports 0 for every file. */
 const UNKNOWN_SIZE = Number.MAX_SAFE_INTEGER;
 
-/**
- * One range in the form that v1 takes. v1 refuses several ranges, other units and unreadable ones.
- */
-const ONE_RANGE = /^bytes=\d*-\d*$/i;
-
 async function rangeOf(
   jobs: ContentApi,
   download: Download,
@@ -141,9 +136,9 @@ async function rangeOf(
   const condition = ctx.get('If-Range');
   if (condition !== '' && condition !== etagOf(row) && condition !== modifiedAt(row))
     return undefined;
-  const header = ctx.get('Range').toLowerCase();
-  if (header === '') return undefined;
-  if (!ONE_RANGE.test(header)) return 'unsatisfiable';
+  if (ctx.get('Range') === '') return undefined;
+  const header = readOneRange(ctx.get('Range'));
+  if (header === undefined) return 'unsatisfiable';
   const countsFromEnd = header.startsWith('bytes=-');
   const size = countsFromEnd ? await sizeOf(jobs, download) : row.sizeBytes || UNKNOWN_SIZE;
   if (size === Infinity) return undefined;
