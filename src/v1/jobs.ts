@@ -1,5 +1,6 @@
 import type { BodyReader } from '../http/json-body.ts';
 import type { Ledger } from '../ledger/ledger.ts';
+import type { Json } from '../protocol/json.ts';
 import { type JobView, jobDetail, jobStatus } from '../translate/job-views.ts';
 import type { LivePrompts } from '../prompts/live-prompts.ts';
 import { readJson, readIdList, requireObject } from './routing/body.ts';
@@ -80,9 +81,9 @@ async function cancelOne(services: JobServices, { ctx, caller, params }: V1Reque
 
 async function cancelMany(services: JobServices, { ctx, caller }: V1Request): Promise<void> {
   const body = requireObject(await readJson(ctx, services.bodies));
-  const ids = readIdList(body.job_ids, 'job_ids');
   const namesKnown = rulesFor(ctx).jobCancel === 'known-ids';
-  if (namesKnown) await requireKnown(services, caller.user, requireSome(ids));
+  const ids = namesKnown ? readSomeIds(body.job_ids) : readIdList(body.job_ids, 'job_ids');
+  if (namesKnown) await requireKnown(services, caller.user, ids);
   const found = ids.flatMap((id) => services.livePrompts.find(caller.user, id) ?? []);
   // A prompt may be named by its own id and by the id of its job.
   const prompts = [...new Set(found)];
@@ -95,7 +96,8 @@ async function cancelMany(services: JobServices, { ctx, caller }: V1Request): Pr
 /** The most jobs that the hosted service cancels in one call. */
 const MAX_HOSTED_IDS = 100;
 
-function requireSome(ids: readonly string[]): readonly string[] {
+function readSomeIds(value: Json | undefined): readonly string[] {
+  const ids = Array.isArray(value) ? readIdList(value, 'job_ids') : [];
   if (ids.length > 0 && ids.length <= MAX_HOSTED_IDS) return ids;
   const message = `"job_ids" must be a list of 1 to ${MAX_HOSTED_IDS} ids.`;
   throw new V1Error(400, plainError('invalid_request', message));

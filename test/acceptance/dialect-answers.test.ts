@@ -78,10 +78,12 @@ describe.each([
     const withUnknown = { job_ids: [id, 'none'] };
     if (isHosted) {
       expect(await post('/api/jobs/cancel', withUnknown)).toEqual(unknownJob);
-      expect(await post('/api/jobs/cancel', { job_ids: [] })).toEqual([
-        400,
-        '{"code": "invalid_request", "message": "\\"job_ids\\" must be a list of 1 to 100 ids."}',
-      ]);
+      for (const wrong of [[], null, 'none', 7, { none: 1 }]) {
+        expect(await post('/api/jobs/cancel', { job_ids: wrong })).toEqual([
+          400,
+          '{"code": "invalid_request", "message": "\\"job_ids\\" must be a list of 1 to 100 ids."}',
+        ]);
+      }
       const { status } = await getJson(`${server.url}/api/jobs/${id}`, headers);
       expect(status).toBe('in_progress');
       expect(await post('/api/jobs/cancel', { job_ids: [done, id] })).toEqual([
