@@ -15,10 +15,7 @@ type Members = { readonly [step: string | number]: Json } | undefined;
 type ViolationText = Pick<ValidationDetail, 'type' | 'msg' | 'ctx'>;
 type SchemaViolation = ErrorObject<string, Record<string, Json>>;
 
-/**
- * No model needs more fields, or items in one field. To validate very many would block the other
- * calls.
- */
+/** No model needs more fields, or items in one. Copying and validating very many would block the other calls. */
 const MAX_FIELDS = 256;
 /** Every possible field, and those that are missing or nested. */
 const MAX_DETAILS = 2 * MAX_FIELDS;
@@ -57,11 +54,9 @@ export function createValidate(def: ModelDef): Validate {
   // Compiled by the first call: for all models together this would be half of the time of a start.
   let check: ValidateFunction | undefined;
   const lists = listsOf(input);
-  return (body) => {
-    const plain = withPlainNumbers(body);
-    const tooMany = refuseTooMany(plain, lists);
-    return tooMany ?? validate((check ??= compiled(input)), plain, body);
-  };
+  return (body) =>
+    refuseTooMany(body, lists) ??
+    validate((check ??= compiled(input)), withPlainNumbers(body), body);
 }
 
 /** Returns the names of the fields that are lists. */

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { DEFAULT_MODEL_LIMITS } from '../../src/models/limits.ts';
+import { createValidate } from '../../src/models/validate-input.ts';
 import { BUCKET_STATUS, type Bucket } from '../../src/protocol/router.ts';
 import { type Wire, dial, requestText } from '../support/clients/raw-socket.ts';
 import { type OpenRouter, errorOf, model, openRouter, said, steppedModel } from './open.ts';
@@ -269,6 +270,15 @@ describe('422', () => {
       422,
       [{ loc: ['body', 'tags'], msg, type: 'too_long', ctx }],
     ]);
+  });
+
+  test('a flood of fields is refused before they are copied', () => {
+    const fields = Object.fromEntries(Array.from({ length: 300 }, (_, i) => [`f${i}`, 1]));
+    Object.defineProperty(fields, 'late', {
+      enumerable: true,
+      get: () => expect.unreachable('a field was read'),
+    });
+    expect(createValidate(strict)(fields)).toMatchObject({ ok: false });
   });
 
   test('a flood of unknown fields gets one entry', async () => {
