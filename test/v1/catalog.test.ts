@@ -209,6 +209,16 @@ describe('/settings', () => {
     expect(await json('/settings/Comfy.Charset')).toBe('lät');
   });
 
+  test('of megabytes are sent in pieces, so that other calls need not wait', async () => {
+    const value = JSON.stringify(Array.from({ length: 20_000 }, () => 'a saved value'));
+    const ids = ['a', 'b', 'c', 'd', 'e'];
+    for (const id of ids) await send('POST', `/settings/${id}`, value);
+    const { headers, body } = await app.ask('/settings');
+    expect(headers['content-length']).toBeUndefined();
+    const shown = value.replaceAll(',', ', ');
+    expect(body.toString()).toBe(`{${ids.map((id) => `"${id}": ${shown}`).join(', ')}}`);
+  });
+
   test.each(['Comfy.Never', '__proto__', 'toString'])(
     '%s, which was never set, is null',
     async (id) => {
@@ -239,6 +249,22 @@ test.each([
   ['[]', 400],
 ])('PATCH /internal/logs/subscribe %s → %i', async (body, status) => {
   expect((await send('PATCH', '/internal/logs/subscribe', body)).status).toBe(status);
+});
+
+test.each([
+  ['bytes=0-0', 206, 'bytes 0-0/10'],
+  ['Bytes=8-', 206, 'bytes 8-9/10'],
+  ['bytes=-99', 206, 'bytes 0-9/10'],
+  ['bytes=-0', 416, 'bytes */10'],
+  ['bytes=9-1', 416, 'bytes */10'],
+  ['bytes=0-1,3-4', 416, 'bytes */10'],
+  ['bytes=abc', 416, 'bytes */10'],
+  ['bytes=-', 416, 'bytes */10'],
+  ['items=0-1', 416, 'bytes */10'],
+])('a saved file with Range: %s → %i, as /view', async (range, status, contentRange) => {
+  await send('POST', '/userdata/ten.txt', '0123456789');
+  const answer = await app.ask('/userdata/ten.txt', { headers: { Range: range } });
+  expect([answer.status, answer.headers['content-range']]).toEqual([status, contentRange]);
 });
 
 test.each([

@@ -11,7 +11,7 @@ import {
   sendEmpty,
   requirePrintable,
 } from '../../dialects/errors.ts';
-import { sendJsonText } from '../../http/json-stream.ts';
+import { sendJsonPieces } from '../../http/json-stream.ts';
 import { type V1Request, type V1Route, routesOf } from '../routes.ts';
 
 /** Services of the settings routes. */
@@ -34,13 +34,21 @@ async function getSettings(
   { settings }: SettingServices,
   { ctx, caller }: V1Request,
 ): Promise<void> {
-  sendAll(ctx, await settings.all(caller.user));
+  await sendAll(ctx, await settings.all(caller.user));
 }
 
-function sendAll(ctx: Koa.Context, settingsOfUser: { readonly [id: string]: string }): void {
+function sendAll(
+  ctx: Koa.Context,
+  settingsOfUser: { readonly [id: string]: string },
+): Promise<void> {
   const entries = Object.entries(settingsOfUser);
   const members = entries.map(([id, text]) => `${JSON.stringify(id)}:${text}`);
-  sendJsonText(ctx, `{${members.join(',')}}`);
+  return sendText(ctx, `{${members.join(',')}}`);
+}
+
+/** A value may have megabytes: to space all of it at once would delay the other calls. */
+function sendText(ctx: Koa.Context, jsonText: string): Promise<void> {
+  return sendJsonPieces(ctx, [jsonText].values());
 }
 
 /** The original answers the bare value, `null` when there is none. */
@@ -51,13 +59,13 @@ async function getSetting(
   const settingsOfUser = await settings.all(caller.user);
   const { id = '' } = params;
   const text = Object.hasOwn(settingsOfUser, id) ? settingsOfUser[id] : undefined;
-  if (text !== undefined) return sendOne(ctx, text);
+  if (text !== undefined) return await sendOne(ctx, text);
   if (rulesFor(ctx).settings === 'wrapped') throw emptyError(404, 'There is no such setting.');
-  sendJsonText(ctx, 'null');
+  await sendText(ctx, 'null');
 }
 
-function sendOne(ctx: Koa.Context, text: string): void {
-  sendJsonText(ctx, rulesFor(ctx).settings === 'wrapped' ? `{"value":${text}}` : text);
+function sendOne(ctx: Koa.Context, text: string): Promise<void> {
+  return sendText(ctx, rulesFor(ctx).settings === 'wrapped' ? `{"value":${text}}` : text);
 }
 
 async function mergeSettings(services: SettingServices, { ctx, caller }: V1Request): Promise<void> {
@@ -71,7 +79,7 @@ async function mergeSettings(services: SettingServices, { ctx, caller }: V1Reque
     ([id, value]) => [requirePrintable(id, 'id'), stringifyJson(value)] as const,
   );
   const merged = await saveSettings(services, caller.user, Object.fromEntries(texts));
-  if (rulesFor(ctx).settings === 'wrapped') sendAll(ctx, merged);
+  if (rulesFor(ctx).settings === 'wrapped') await sendAll(ctx, merged);
   else sendEmpty(ctx);
 }
 
@@ -83,7 +91,7 @@ async function putSetting(
   const { id = '' } = params;
   const text = stringifyJson(value);
   await saveSettings(services, caller.user, Object.fromEntries([[id, text]]));
-  if (rulesFor(ctx).settings === 'wrapped') sendOne(ctx, text);
+  if (rulesFor(ctx).settings === 'wrapped') await sendOne(ctx, text);
   else sendEmpty(ctx);
 }
 
