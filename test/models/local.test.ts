@@ -357,6 +357,23 @@ describe('texts', () => {
     expect(json.sentences).toEqual([{ text, sentiment: json.sentiment }]);
   });
 
+  test.each(['text-sentiment', 'text-tokens'])(
+    '%s takes no text that costs minutes',
+    async (name) => {
+      for (const word of ['x', '-', 'http://a.b/', 'http://é/']) {
+        const { status, json } = await run(name, { text: word.repeat(2000) });
+        const msg = expect.stringMatching(/blank/);
+        expect([word, status, json.detail]).toEqual([
+          word,
+          422,
+          [{ loc: ['body', 'text'], type: 'value_error', msg }],
+        ]);
+      }
+      for (const text of [`${'x'.repeat(1000)} `.repeat(5), '漢'.repeat(5000)])
+        expect((await run(name, { text })).status).toBe(200);
+    },
+  );
+
   test('text-tokens tells parts of speech, lemmas and entities', async () => {
     const { json } = await run('text-tokens', { text: 'Foxes jumped on 3 May.' });
     expect(json.tokens[1]).toEqual({ text: 'jumped', type: 'word', pos: 'VERB', lemma: 'jump' });

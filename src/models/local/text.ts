@@ -1,3 +1,4 @@
+import type { JsonObject } from '../../protocol/json.ts';
 import { answerSchema, inputSchema, integer, numberOf, textOf } from './file-schema.ts';
 import { InputError, type ThreadModel } from './thread-model.ts';
 
@@ -5,8 +6,23 @@ const MAX_TEXT_CHARS = 200_000;
 const READ_WORDS_PER_MINUTE = 230;
 const TEXT = { type: 'string', maxLength: MAX_TEXT_CHARS, description: 'the text' } as const;
 const INTEGER = { type: 'integer' } as const;
+/** Without a blank between them: the language model takes the square of their number, and more, to find words there. */
+const MAX_ASCII_RUN = 1000;
+const ENGLISH_TEXT = {
+  ...TEXT,
+  description: `the text; at most ${MAX_ASCII_RUN} ASCII characters without a blank`,
+} as const;
 
 type Granularity = 'word' | 'sentence' | 'grapheme';
+
+/** The text of an input for the language model. */
+function englishText(input: JsonObject): string {
+  const text = textOf(input, 'text');
+  const runs = text.split(/\s+/).filter(({ length }) => length > MAX_ASCII_RUN);
+  if (runs.every((run) => run.replaceAll(/[^!-~]+/g, '').length <= MAX_ASCII_RUN)) return text;
+  const msg = `Most ASCII characters without a blank: ${MAX_ASCII_RUN}`;
+  throw new InputError('text', { type: 'value_error', msg });
+}
 
 function segments(text: string, locale: string, granularity: Granularity) {
   try {
@@ -92,7 +108,7 @@ export const textSentiment: ThreadModel = {
   model: 'text-sentiment',
   title: 'Sentiment of an English text',
   description: 'From -1 to 1, of the whole and of each sentence, by the wink-eng-lite model.',
-  input: inputSchema({ text: TEXT }),
+  input: inputSchema({ text: ENGLISH_TEXT }),
   output: {
     'application/json': answerSchema({
       sentiment: { type: 'number', minimum: -1, maximum: 1 },
@@ -101,7 +117,7 @@ export const textSentiment: ThreadModel = {
     }),
   },
   async compute(input, _files, { readEnglish }) {
-    const text = await readEnglish(textOf(input, 'text'));
+    const text = await readEnglish(englishText(input));
     const sentiment = text.sentiment();
     const label = sentiment > 0 ? 'positive' : sentiment < 0 ? 'negative' : 'neutral';
     return { kind: 'json', value: { sentiment, label, sentences: text.sentences() } };
@@ -112,7 +128,7 @@ export const textTokens: ThreadModel = {
   model: 'text-tokens',
   title: 'Tokens of an English text',
   description: 'Tokens with part of speech and lemma, and named entities, by wink-eng-lite.',
-  input: inputSchema({ text: TEXT }),
+  input: inputSchema({ text: ENGLISH_TEXT }),
   output: {
     'application/json': answerSchema({
       tokens: { type: 'array', items: { type: 'object' } },
@@ -120,7 +136,7 @@ export const textTokens: ThreadModel = {
     }),
   },
   async compute(input, _files, { readEnglish }) {
-    const text = await readEnglish(textOf(input, 'text'));
+    const text = await readEnglish(englishText(input));
     return { kind: 'json', value: { tokens: text.tokens(), entities: text.entities() } };
   },
 };
