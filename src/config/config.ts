@@ -110,7 +110,7 @@ function configFrom(flags: Flags, env: NodeJS.ProcessEnv) {
     corsOrigin: corsFlag === true ? '*' : originOf(corsFlag),
     logLevel: flags.logLevel,
     tracePrompt: flags.tracePrompt === '' ? undefined : flags.tracePrompt,
-    localToken: flags.localToken === '' ? undefined : flags.localToken,
+    localToken: localToken(flags.localToken),
     view: flags.view,
     dialect: flags.dialect,
     previewMethod: flags.previewMethod,
@@ -141,6 +141,14 @@ function configFrom(flags: Flags, env: NodeJS.ProcessEnv) {
     tls: readTls(flags),
     tracing: tracingSettings(env),
   });
+}
+
+/** Headers lose blanks around a key and cannot have such characters: nobody could show the token. */
+function localToken(text = ''): string | undefined {
+  if (text === text.trim() && !/\p{Cc}/u.test(text)) return text || undefined;
+  throw new InvalidSetting(
+    "option '--local-token' may have no blanks around it, and no control characters",
+  );
 }
 
 function requireListenAddress(listen: string): void {
