@@ -143,7 +143,10 @@ function configFrom(flags: Flags, env: NodeJS.ProcessEnv) {
   });
 }
 
-/** Headers lose blanks around a key and cannot have such characters: nobody could show the token. */
+/**
+ * Refuses a token that no caller could present: headers lose blanks around a key, and cannot have
+ * control characters.
+ */
 function localToken(text = ''): string | undefined {
   if (text === text.trim() && !/\p{Cc}/u.test(text)) return text || undefined;
   throw new InvalidSetting(
