@@ -6,27 +6,14 @@ import {
   LeadershipLost,
   PREVIEW_HEAD_BYTES,
 } from '../prompts/prompt-event-log.ts';
-import type { ReceiverGroup, SubscribedSince, ReceivedUpTo } from '../sockets/delivery.ts';
+import type { ReceiverGroup, SubscribedSince } from '../sockets/delivery.ts';
 import type { ProgressInput } from '../translate/progress-state.ts';
 import { type Json, parseJson, stringifyJson } from '../protocol/json.ts';
 import type { FileRef } from '../protocol/v1.ts';
+import type { PromptPartition, StoredEntry } from './partitions.ts';
 
 /** Writes and reads entries. */
-export type EntryStore = {
-  /** False: this process is not the leader any more. */
-  write(
-    stream: Pick<LogStream, 'key' | 'user' | 'token'>,
-    entry: { readonly n: number; readonly text: string; readonly picture?: Uint8Array },
-    isLast: boolean,
-  ): Promise<boolean>;
-  /** The entries after position `n`. */
-  after(
-    prompt: PromptOfUser,
-    n: number,
-  ): Promise<readonly { readonly n: number; readonly text: string }[]>;
-  /** The positions up to which sockets have received it. */
-  receivedUpTo(prompt: PromptOfUser): Promise<ReceivedUpTo>;
-};
+export type EntryStore = Pick<PromptPartition, 'write' | 'after' | 'receivedUpTo'>;
 
 /** The log of one prompt, as this process receives it. Runs everything of the prompt in order. */
 export class LogStream {
@@ -73,7 +60,7 @@ export class LogStream {
     }
     await this.#enqueue(async () => {
       this.#subscriber = subscriber;
-      subscriber.onSubscribed(await this.#store.receivedUpTo(this), since);
+      subscriber.onSubscribed(await this.#store.receivedUpTo(this.key), since);
       this.#lastRead = 0;
       await this.#readMissing();
     });
@@ -128,7 +115,7 @@ export class LogStream {
 
   /** Reads how far sockets have received it: messages of other processes about that were missed. */
   async readReceived(): Promise<void> {
-    const upTo = await this.#store.receivedUpTo(this);
+    const upTo = await this.#store.receivedUpTo(this.key);
     for (const group of ['client', 'hosted'] as const) this.receivedElsewhere(group, upTo[group]);
   }
 
@@ -153,7 +140,7 @@ export class LogStream {
     if (this.#token === undefined) throw new LeadershipLost();
     const n = this.#lastRead + 1;
     const isLast = entry.kind === 'recorded';
-    if (!(await this.#store.write(this, { n, ...encodeEntry(entry) }, isLast))) {
+    if (!(await this.#store.write(this, this.#token, { n, ...encodeEntry(entry) }, isLast))) {
       this.loseLead();
       throw new LeadershipLost();
     }
@@ -168,7 +155,7 @@ export class LogStream {
   }
 
   async #readMissing(): Promise<void> {
-    for (const { n, text } of await this.#store.after(this, this.#lastRead)) {
+    for (const { n, text } of await this.#store.after(this.key, this.#lastRead)) {
       await this.#apply(n, decodeEntry(text));
     }
   }
@@ -176,14 +163,11 @@ export class LogStream {
 
 function ignoreError(): void {}
 
-/** An entry as it is stored. The bytes of a preview are sent beside it, or not at all. */
-type EncodedEntry = { readonly text: string; readonly picture?: Uint8Array };
-
 type Preview = Extract<ProgressInput, { kind: 'event' }> & { readonly event: { event: 'preview' } };
 type WithFiles = Extract<ProgressInput, { files: unknown }>;
 
 /** @internal */
-export function encodeEntry(entry: PromptLogEntry): EncodedEntry {
+export function encodeEntry(entry: PromptLogEntry): Omit<StoredEntry, 'n'> {
   if (entry.kind !== 'input') return { text: JSON.stringify(entry) };
   const { input } = entry;
   if ('files' in input) return { text: encodeInput({ ...input, files: [...input.files] }) };

@@ -1,4 +1,5 @@
 import { type EntryStore, LogStream } from './log-stream.ts';
+import { ByUser } from '../sockets/by-user.ts';
 import { type PromptOfUser, LeadershipLost } from '../prompts/prompt-event-log.ts';
 
 /** Ended prompts are remembered this long, as their frames are. */
@@ -6,13 +7,13 @@ const ENDED_TTL_MS = 120_000;
 
 /** The logs of all prompts that this process knows. */
 export class LogStreams {
-  readonly #store: EntryStore;
+  readonly #storeOf: (prompt: PromptOfUser) => EntryStore;
   readonly #streams = new Map<string, LogStream>();
-  readonly #byUser = new Map<string, Set<LogStream>>();
+  readonly #byUser = new ByUser<LogStream>();
   readonly #endedSinceMs = new WeakMap<LogStream, number>();
 
-  constructor(store: EntryStore) {
-    this.#store = store;
+  constructor(storeOf: (prompt: PromptOfUser) => EntryStore) {
+    this.#storeOf = storeOf;
   }
 
   get(key: string): LogStream | undefined {
@@ -21,22 +22,17 @@ export class LogStreams {
 
   /** The log of this prompt, from now on known. */
   open(prompt: PromptOfUser): LogStream {
-    const { key, user } = prompt;
-    const known = this.#streams.get(key);
-    if (known) return known;
-    const stream = new LogStream(prompt, this.#store);
-    this.#streams.set(key, stream);
-    this.#byUser.set(user, (this.#byUser.get(user) ?? new Set()).add(stream));
+    const known = this.#streams.get(prompt.key);
+    const stream = known ?? new LogStream(prompt, this.#storeOf(prompt));
+    this.#streams.set(prompt.key, stream);
+    this.#byUser.add(stream.user, stream);
     return stream;
   }
 
   delete(key: string): void {
     const stream = this.#streams.get(key);
-    if (!stream) return;
+    if (stream) this.#byUser.delete(stream.user, stream);
     this.#streams.delete(key);
-    const ofUser = this.#byUser.get(stream.user);
-    ofUser?.delete(stream);
-    if (ofUser?.size === 0) this.#byUser.delete(stream.user);
   }
 
   /** The write token of a prompt that this process owns, for the ledger. */
@@ -54,7 +50,7 @@ export class LogStreams {
   }
 
   isOwned(key: string): boolean {
-    return this.#streams.get(key)?.token() !== undefined;
+    return this.get(key)?.token() !== undefined;
   }
 
   /** The logs that this process owns. */
@@ -63,7 +59,7 @@ export class LogStreams {
   }
 
   ofUser(user: string): readonly LogStream[] {
-    return [...(this.#byUser.get(user) ?? [])];
+    return [...this.#byUser.of(user)];
   }
 
   deleteOfUser(user: string): void {

@@ -15,13 +15,10 @@ import {
 } from '../prompts/prompt-event-log.ts';
 import type { ReceiverGroup } from '../sockets/delivery.ts';
 import { createDiscoveries } from './discoveries.ts';
-import { createEntryStore } from './entry-store.ts';
 import { FollowedUsers } from './followed-users.ts';
-import { type PromptPartition, PromptPartitions } from './partitions.ts';
+import { type PartitionHandlers, type PromptPartition, PromptPartitions } from './partitions.ts';
 import { keysAndTokens, LogStreams } from './log-streams.ts';
 import { LEASE_MS } from './scripts.ts';
-import type { SubscriptionHandlers } from './subscription.ts';
-import { createUserPrompts } from './user-prompts.ts';
 import { refuseFormerServers } from './former-servers.ts';
 
 type SharedEventLogOptions = {
@@ -59,7 +56,6 @@ export class SharedEventLog implements PromptEventLog {
   /** How many processes have sockets of a user, as the last entry of the user's prompts said. */
   readonly #watcherCounts = new LRUCache<string, number>(atMost(MAX_WATCHED_USERS));
   readonly #streams: LogStreams;
-  readonly #userPrompts: ReturnType<typeof createUserPrompts>;
   readonly #users: FollowedUsers;
   readonly #discoveries = createDiscoveries(async (key) => {
     await this.#handlers?.discover(key).catch(this.#logFailure('a prompt'));
@@ -73,28 +69,22 @@ export class SharedEventLog implements PromptEventLog {
 
   constructor(options: SharedEventLogOptions) {
     const { links, clock = monotonicClock } = options;
-    const redis = links.connect();
-    const partitions = new PromptPartitions(links, redis, this.#subscriptionHandlers());
     this.#options = options;
     this.#clock = clock;
-    this.#redis = redis;
+    this.#redis = links.connect();
+    const partitions = new PromptPartitions(links, this.#redis, this.#partitionHandlers());
+    const streams = new LogStreams((prompt) => partitions.of(prompt));
     this.#partitions = partitions;
-    const store = createEntryStore(redis, partitions, {
-      isWatched: (user) => this.isWatched(user),
-      onCount: (user, count) => void this.#watcherCounts.set(user, count),
-    });
-    this.#streams = new LogStreams(store);
-    this.leadership = this.#streams;
-    this.#userPrompts = createUserPrompts({
-      redis: links.commands,
+    this.#streams = streams;
+    this.leadership = streams;
+    this.#users = new FollowedUsers({
+      clock,
       partitions,
-      streams: this.#streams,
+      streams,
       handlers: () => this.#handlers,
       discover: (key) => this.#discoveries.run(key),
+      needed: () => new Set([...this.#localUsers, ...streams.owned().map(({ user }) => user)]),
     });
-    const needed = () =>
-      new Set([...this.#localUsers, ...this.#streams.owned().map((stream) => stream.user)]);
-    this.#users = new FollowedUsers({ ...this.#userPrompts, clock, needed });
   }
 
   async start(handlers: LogHandlers, live: readonly PromptOfUser[]): Promise<void> {
@@ -202,7 +192,7 @@ export class SharedEventLog implements PromptEventLog {
   watch(user: string, isThere: boolean): void {
     if (isThere) this.#localUsers.add(user);
     else this.#localUsers.delete(user);
-    this.#partitions.ofUser(user).subscription.watch(user, isThere);
+    this.#partitions.ofUser(user).watch(user, isThere);
   }
 
   isFollowed(user: string): boolean {
@@ -221,12 +211,12 @@ export class SharedEventLog implements PromptEventLog {
 
   async #catchUp(user: string): Promise<void> {
     await this.#partitions.ofUser(user).subscriber.ping();
-    await this.#userPrompts.whenRecovered(user);
+    await this.#users.whenRecovered(user);
     await this.#discoveries.whenDone();
     await Promise.all(this.#streams.ofUser(user).map((stream) => stream.whenIdle()));
   }
 
-  #subscriptionHandlers(): SubscriptionHandlers {
+  #partitionHandlers(): PartitionHandlers {
     return {
       onEntry: (key, n, text, picture) => this.#onEntry(key, n, text, picture),
       onReceived: (key, group, upTo, sender) => {
@@ -237,13 +227,15 @@ export class SharedEventLog implements PromptEventLog {
       onCancel: (key, sender) => {
         if (sender !== this.#options.instance) this.#handlers?.cancelRequested(key);
       },
+      isWatched: (user) => this.isWatched(user),
+      onWatcherCount: (user, count) => void this.#watcherCounts.set(user, count),
     };
   }
 
   #onReconnect(partition: PromptPartition): void {
     this.#delayTakeover();
     const users = this.#users.all().filter((user) => this.#partitions.ofUser(user) === partition);
-    this.#userPrompts.recover(users).catch(this.#logFailure('what was missed'));
+    this.#users.recover(users).catch(this.#logFailure('what was missed'));
   }
 
   #onEntry(key: string, n: number, text: string, picture: Uint8Array | undefined): void {
@@ -275,14 +267,12 @@ export class SharedEventLog implements PromptEventLog {
     this.#streams.removeEnded(this.#clock.now());
   });
 
-  readonly #resync = this.#repeated('what was missed', () => this.#resyncUsers(this.#users.all()));
+  readonly #resync = this.#repeated('what was missed', async () => {
+    for (const user of this.#users.all()) await this.#users.resync(user);
+  });
 
   #repeated(what: string, task: () => Promise<void>): () => Promise<void> {
     return coalesce(() => task().catch(this.#logFailure(what)));
-  }
-
-  async #resyncUsers(users: readonly string[]): Promise<void> {
-    for (const user of users) await this.#userPrompts.resync(user);
   }
 
   /** After an outage of Redis, live processes need time to renew their leases. */

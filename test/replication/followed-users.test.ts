@@ -4,23 +4,38 @@ import { FollowedUsers } from '../../src/replication/followed-users.ts';
 
 const IDLE_MS = 130_000;
 
-function open() {
+/** The users of a process; each has a prompt that the process does not show, with this log. */
+function open(stream?: { isUnknown(): boolean }) {
   const events: string[] = [];
+  const shown = new Set<string>();
   const needed = new Set<string>();
   let nowMs = 0;
   let failure: Error | undefined;
-  const users = new FollowedUsers({
-    clock: { now: () => nowMs },
-    open: async (user) => {
+  const partition = {
+    async follow(user: string) {
       events.push(`open ${user}`);
       if (failure) throw failure;
     },
-    close: (user) => void events.push(`close ${user}`),
+    unfollow: (user: string) => void events.push(`close ${user}`),
+    waitedFor: { recent: async () => [[], []], withEntries: async () => ['k'] },
+  };
+  const handlers = {
+    trackUser: async () => {},
+    liveKeys: async () => ['k'],
+    forgetUser: () => shown.clear(),
+  };
+  const users = new FollowedUsers({
+    clock: { now: () => nowMs },
+    partitions: { ofUser: () => partition },
+    streams: { get: () => stream, ofUser: () => [], deleteOfUser() {} },
+    handlers: () => handlers,
+    discover: async (key: string) => void shown.add(key),
     needed: () => needed,
-  });
+  } as never);
   return {
     users,
     events,
+    shown,
     needed,
     pass: (ms: number) => (nowMs += ms),
     fail: (error: Error | undefined) => (failure = error),
@@ -79,4 +94,55 @@ test('a failed attempt takes nothing from a user that is needed', async () => {
   fail(new Error('away'));
   await expect(users.follow('ann')).rejects.toThrow('away');
   expect(events).toEqual(['open ann']);
+});
+
+test('what was missed is shown', async () => {
+  const { users, shown } = open();
+  await users.follow('ann');
+  await users.resync('ann');
+  expect(shown).toEqual(new Set(['k']));
+});
+
+test.each([true, false])(
+  'a prompt whose log is open is shown when nothing subscribes to it: %s',
+  async (isUnknown) => {
+    const { users, shown } = open({ isUnknown: () => isUnknown });
+    await users.follow('ann');
+    await users.resync('ann');
+    expect(shown.has('k')).toBe(isUnknown);
+  },
+);
+
+test('what was missed of several users is read one after the other, and then nothing of them is missed', async () => {
+  const { users, shown } = open();
+  for (const user of ['ann', 'ben']) await users.follow(user);
+  const told: string[] = [];
+  const recovered = ['ann', 'ben', 'cas'].map(
+    (user) => () =>
+      users.whenRecovered(user).then(() => told.push(`${user}, shown: ${shown.size}`)),
+  );
+  const read = users.recover(['ann', 'ben']);
+  await Promise.all([...recovered.map((wait) => wait()), read]);
+  expect(told).toEqual(['cas, shown: 0', 'ann, shown: 1', 'ben, shown: 1']);
+});
+
+test('a wait for a user ends when what was missed cannot be read', async () => {
+  const { users } = open({
+    isUnknown: () => {
+      throw new Error('Redis is away');
+    },
+  });
+  const read = users.recover(['ann', 'ben']);
+  const waiting = users.whenRecovered('ben');
+  await expect(read).rejects.toThrow('Redis is away');
+  await waiting;
+});
+
+test('nothing is shown of a user who is not followed any more', async () => {
+  const { users, shown, pass } = open();
+  await users.follow('ann');
+  const read = users.resync('ann');
+  pass(IDLE_MS);
+  await Promise.all([users.update(), read]);
+  expect(shown).toEqual(new Set());
 });

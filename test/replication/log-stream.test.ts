@@ -19,7 +19,7 @@ function open(stored: PromptLogEntry[] = []) {
   const stream = new LogStream(
     { key: 'k', user: 'ann' },
     {
-      async write(_stream, { text }) {
+      async write(_prompt, _token, { text }) {
         if (!isOwner) return false;
         stored.push(JSON.parse(text) as PromptLogEntry);
         return true;
@@ -148,11 +148,11 @@ test('the end of a prompt whose entries are gone is applied once', async () => {
 });
 
 test('ended prompts are remembered for two minutes', async () => {
-  const streams = new LogStreams({
+  const streams = new LogStreams(() => ({
     write: async () => true,
     after: async () => [],
     receivedUpTo: async () => ({ client: 0, hosted: 0 }),
-  });
+  }));
   streams.open({ key: 'live', user: 'ann' }).startNew('token');
   await streams.open({ key: 'ended', user: 'ann' }).finish('removed');
   streams.removeEnded(0);
