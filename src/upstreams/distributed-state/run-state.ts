@@ -1,9 +1,8 @@
 import { MAX_ATTEMPTS } from '../jobs/job-lifecycle.ts';
-import { type EndPatch, type RunState, stateOf } from './run-fields.ts';
+import { type EndPatch, type RunState, encodeEvent, stateOf } from './run-codec.ts';
 import type { ScriptArgument } from '../../redis/redis-scripts.ts';
 import type { Redis } from '../../redis/redis.ts';
 import type { JobStatus } from '../../protocol/v2.ts';
-import { encodeEvent } from './event-codec.ts';
 import type { WriteResult } from '../jobs/job-run.ts';
 import type { QueueKeys } from './redis-keys.ts';
 import { defineQueueScripts } from './queue-scripts.ts';

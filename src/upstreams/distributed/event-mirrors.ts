@@ -5,13 +5,7 @@ import type { Logger } from '../../observability/log.ts';
 import type { Caller, JobEvent } from '../../protocol/job-api.ts';
 import { JobFeed } from '../job-feed.ts';
 import { IS_TERMINAL } from '../../protocol/v2.ts';
-import {
-  type StreamPosition,
-  decodeEvent,
-  decodePosition,
-  decodePublished,
-  isAfter,
-} from '../distributed-state/event-codec.ts';
+import { decodeEvent, decodePublished, idOf, positionOf } from '../distributed-state/run-codec.ts';
 
 /** How long the submitter of a job may take to ask for its events. */
 const SUBMITTER_MS = 30_000;
@@ -21,7 +15,10 @@ const CATCH_UP_MS = 15_000;
 /** Interval at which the positions of followed jobs that wait are read. */
 const POSITIONS_MS = 500;
 
-export type EventMirrorsOptions = EventMirrorSources & { readonly log: Logger };
+type EventMirrorsOptions = Pick<
+  SharedServices,
+  'redis' | 'keys' | 'pubsub' | 'runState' | 'queue'
+> & { readonly log: Logger };
 
 /** The events of jobs that other processes run, as feeds of this process. */
 export class EventMirrors {
@@ -56,14 +53,14 @@ export class EventMirrors {
     this.#submitted.delete(id);
     const mirror = this.#create(id);
     const events = mirror.feed.subscribe(signal);
-    this.#open(mirror).catch(this.#logFailure);
+    mirror.open().catch(this.#logFailure);
     return events;
   }
 
   /** Subscribes; the first events are the latest status and progress. */
   async subscribe(id: string, signal: AbortSignal): Promise<AsyncIterable<JobEvent>> {
     const mirror = this.#create(id);
-    await this.#open(mirror);
+    await mirror.open();
     return mirror.feed.subscribe(signal);
   }
 
@@ -78,23 +75,8 @@ export class EventMirrors {
     return mirror;
   }
 
-  /** A failure closes the mirror. */
-  async #open(mirror: EventMirror): Promise<void> {
-    await mirror.open().catch((error: unknown) => {
-      mirror.close();
-      throw error;
-    });
-  }
-
   #catchUpAll(): void {
-    for (const mirror of this.#mirrors) void this.#readMissed(mirror).catch(this.#logFailure);
-  }
-
-  /** When even the state of the run has expired, the end was missed: the reader asks for the job. */
-  async #readMissed(mirror: EventMirror): Promise<void> {
-    const { redis, keys } = this.#options;
-    await mirror.catchUp();
-    if ((await redis.exists(keys.run(mirror.id))) === 0) mirror.close();
+    for (const mirror of this.#mirrors) mirror.readMissed().catch(this.#logFailure);
   }
 
   async #readPositions(): Promise<void> {
@@ -111,25 +93,22 @@ export class EventMirrors {
     );
 }
 
-type EventMirrorSources = Pick<SharedServices, 'redis' | 'keys' | 'pubsub' | 'runState' | 'queue'>;
-
-const STREAM_START: StreamPosition = { fence: 0, n: 0 };
-
 /** The events of one job that another process runs, as a feed of this process. */
 class EventMirror {
   readonly id: string;
   readonly feed = new JobFeed({ status: 'queued' }, () => this.close());
-  /** Reads the events of the stream after the last known position. */
-  readonly catchUp = coalesce(() => this.#readStream());
-  /** The job is over, or its events are read no more. */
-  isClosed = false;
-  readonly #sources: EventMirrorSources;
+  readonly #options: EventMirrorsOptions;
   readonly #onClose: () => void;
-  #last = STREAM_START;
+  /** Reads the events of the stream after the last known position. */
+  readonly #catchUp = coalesce(() => this.#readStream());
+  /** The position of the last event. */
+  #last = 0;
+  /** The job is over, or its events are read no more. */
+  #isClosed = false;
 
-  constructor(id: string, sources: EventMirrorSources, onClose: () => void) {
+  constructor(id: string, options: EventMirrorsOptions, onClose: () => void) {
     this.id = id;
-    this.#sources = sources;
+    this.#options = options;
     this.#onClose = onClose;
   }
 
@@ -144,40 +123,49 @@ class EventMirror {
   }
 
   close(): void {
-    if (this.isClosed) return;
-    this.isClosed = true;
+    if (this.#isClosed) return;
+    this.#isClosed = true;
     this.feed.end();
-    const { pubsub, keys } = this.#sources;
+    const { pubsub, keys } = this.#options;
     pubsub.unsubscribe(keys.eventChannel(this.id), this.#onMessage);
     this.#onClose();
   }
 
-  /** Resolves once the mirror is subscribed and has read the stream. */
+  /** Resolves once the mirror is subscribed and has read the stream; a failure closes it. */
   async open(): Promise<void> {
-    const { keys, pubsub } = this.#sources;
-    await pubsub.subscribe(keys.eventChannel(this.id), this.#onMessage);
-    await this.catchUp();
-    if (!this.isClosed) await this.#compareStatus();
+    const { keys, pubsub } = this.#options;
+    try {
+      await pubsub.subscribe(keys.eventChannel(this.id), this.#onMessage);
+      await this.#catchUp();
+      if (!this.#isClosed) await this.#compareStatus();
+    } catch (error) {
+      this.close();
+      throw error;
+    }
+  }
+
+  /** When even the state of the run has expired, the end was missed: the reader asks for the job. */
+  async readMissed(): Promise<void> {
+    const { redis, keys } = this.#options;
+    await this.#catchUp();
+    if ((await redis.exists(keys.run(this.id))) === 0) this.close();
   }
 
   async #readStream(): Promise<void> {
-    const { redis, keys } = this.#sources;
-    const after = `(${this.#last.fence}-${this.#last.n}`;
-    const entries = await redis.xrange(keys.eventStream(this.id), after, '+');
-    for (const [at, [, text = '']] of entries) this.#apply(decodePosition(at), decodeEvent(text));
+    const { redis, keys } = this.#options;
+    const entries = await redis.xrange(keys.eventStream(this.id), `(${idOf(this.#last)}`, '+');
+    for (const [id, [, text = '']] of entries) this.#apply(positionOf(id), decodeEvent(text));
   }
 
   readonly #onMessage = (message: Buffer): void => {
-    const published = decodePublished(message);
-    if (published.kind === 'preview') return this.feed.emit(published.event);
-    const { position, event } = published;
-    const isNext = position.fence === this.#last.fence && position.n === this.#last.n + 1;
-    if (isNext) return this.#apply(position, event);
-    if (isAfter(position, this.#last)) void this.catchUp().catch(() => {});
+    const { position, event } = decodePublished(message);
+    if (position === undefined) this.feed.emit(event);
+    else if (position === this.#last + 1) this.#apply(position, event);
+    else if (position > this.#last) void this.#catchUp().catch(() => {});
   };
 
-  #apply(position: StreamPosition, event: JobEvent): void {
-    if (this.isClosed || !isAfter(position, this.#last)) return;
+  #apply(position: number, event: JobEvent): void {
+    if (this.#isClosed || position <= this.#last) return;
     this.#last = position;
     this.feed.emit(event);
     if (event.event === 'status' && IS_TERMINAL[event.data.status]) this.close();
@@ -185,14 +173,14 @@ class EventMirror {
 
   /** A worker may have taken the job without having published it yet. */
   async #compareStatus(): Promise<void> {
-    const { runState, queue } = this.#sources;
+    const { runState, queue } = this.#options;
     const last = this.#last;
     const [[run], [position = null]] = await Promise.all([
       runState.read([this.id]),
       queue.positions([this.id]),
     ]);
     // An event that came meanwhile is newer.
-    if (!run?.status || IS_TERMINAL[run.status] || this.isClosed || this.#last !== last) return;
+    if (!run?.status || IS_TERMINAL[run.status] || this.#isClosed || this.#last !== last) return;
     const { status } = run;
     if (status === this.feed.status()?.status && position === null) return;
     this.feed.emit({ event: 'status', data: { status, queue_position: position } });

@@ -2,7 +2,8 @@ import { reached } from '../../lib/crash-point.ts';
 import type { JobRow, Ledger } from '../../ledger/ledger.ts';
 import type { Logger } from '../../observability/log.ts';
 import { type JobStatus, IS_TERMINAL } from '../../protocol/v2.ts';
-import type { EndPatch, RunState } from '../distributed-state/run-fields.ts';
+import type { EndPatch, RunState } from '../distributed-state/run-codec.ts';
+import type { Claim } from '../distributed-state/run-state.ts';
 import { workerLost } from '../jobs/job-lifecycle.ts';
 import type { QueueStop } from '../jobs/job-queue.ts';
 import { JobRun } from '../jobs/job-run.ts';
@@ -25,34 +26,32 @@ const RETRY_MS = 1000;
 /** The unfinished jobs of several processes: in Redis, each run under a fence of its own. */
 export function createRedisRuns(options: RedisRunsOptions): RunStore {
   const { ledger, runState, eventMirrors, clock, log } = options;
-  const unfinished = async (id: string): Promise<JobRow | undefined> => {
-    const row = await ledger.jobs.get(id);
-    if (row && !isOver(row)) return row;
-    // The process that recorded its end may have died before it did this.
-    await runState.expire(id);
-    return undefined;
-  };
   const record = async (id: string, patch: EndPatch): Promise<void> => {
     await ledger.jobs.update(id, patch);
     await runState.expire(id);
   };
 
-  function startRun(
-    row: JobRow,
-    stop: StopRequest<QueueStop>,
-    fence: number,
-    attempts: number,
-  ): JobRun {
-    const publisher = new EventPublisher({
-      runState,
-      fencedJob: { id: row.id, fence },
-      job: () => run.job,
-      onResult: (result) => run.applyResult(result),
-      onError: (error) => run.onPublishError(error),
-    });
-    const begun = { status: 'running', startedAtMs: clock.now(), attempts, fence } as const;
-    const job: LiveJob = { ...jobFromRow(row), ...begun, feed: publisher };
-    const run = new JobRun({ job, stop, drain: () => publisher.drain(), log });
+  /** `undefined`: the job is over, from now on in the ledger as well. */
+  async function takeOver(id: string, claimJob: (id: string) => Promise<Claim>) {
+    const row = await ledger.jobs.get(id);
+    if (!row || isOver(row)) {
+      // The process that recorded its end may have died before it did this.
+      await runState.expire(id);
+      return undefined;
+    }
+    const claim = await claimJob(id);
+    reached('after-claim');
+    if (claim.kind !== 'ended')
+      return { ...claim, job: { ...jobFromRow(row), fence: claim.fence } };
+    await record(id, claim.patch);
+    return undefined;
+  }
+
+  function startRun(queued: LiveJob, stop: StopRequest<QueueStop>, attempts: number): JobRun {
+    const feed = new EventPublisher(runState, () => run);
+    const begun = { status: 'running', startedAtMs: clock.now(), attempts } as const;
+    const job: LiveJob = { ...queued, ...begun, feed };
+    const run = new JobRun({ job, stop, drain: () => feed.drain(), log });
     return run;
   }
 
@@ -66,29 +65,16 @@ export function createRedisRuns(options: RedisRunsOptions): RunStore {
       return () => {};
     },
     async claim(id, stop) {
-      const row = await unfinished(id);
-      if (!row) return { kind: 'over' };
-      const claim = await runState.claim(id, clock.now());
-      reached('after-claim');
-      if (claim.kind === 'ended') {
-        await record(id, claim.patch);
-        return { kind: 'over' };
-      }
-      const { kind, fence, attempts } = claim;
-      if (kind === 'run') return { kind, run: startRun(row, stop, fence, attempts) };
-      const job = { ...jobFromRow(row), fence };
+      const claim = await takeOver(id, () => runState.claim(id, clock.now()));
+      if (!claim) return { kind: 'over' };
+      const { kind, job, attempts } = claim;
+      if (kind === 'run') return { kind, run: startRun(job, stop, attempts) };
       if (kind === 'cancel') return { kind: 'end', job, end: { status: 'canceled' } };
       // The job did begin; the time of its last run is unknown.
       const end = workerLost(attempts);
       return { kind: 'end', job: { ...job, startedAtMs: clock.now() }, end };
     },
-    async seize(id) {
-      const row = await unfinished(id);
-      const claim = row && (await runState.seize(id));
-      if (claim?.kind === 'ended') await record(id, claim.patch);
-      if (!claim || claim.kind === 'ended') return undefined;
-      return { ...jobFromRow(row), fence: claim.fence };
-    },
+    seize: async (id) => (await takeOver(id, runState.seize))?.job,
     // The script that asks for it has put it on record.
     recordCancel: async () => {},
     async begin(job) {

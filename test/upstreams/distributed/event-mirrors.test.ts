@@ -3,7 +3,7 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import { silentLogger } from '../../../src/observability/log.ts';
 import type { JobEvent } from '../../../src/protocol/job-api.ts';
 import { EventMirrors } from '../../../src/upstreams/distributed/event-mirrors.ts';
-import { encodeEvent } from '../../../src/upstreams/distributed-state/event-codec.ts';
+import { encodeEvent } from '../../../src/upstreams/distributed-state/run-codec.ts';
 import { singlePartition } from '../../../src/redis/redis-partitions.ts';
 import { createQueueKeys } from '../../../src/upstreams/distributed-state/redis-keys.ts';
 

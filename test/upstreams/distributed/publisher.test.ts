@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { LiveJob } from '../../../src/upstreams/jobs/live-job.ts';
 import { EventPublisher } from '../../../src/upstreams/distributed/event-publisher.ts';
 import type { PublishItem } from '../../../src/upstreams/distributed-state/run-state.ts';
-import { stateOf } from '../../../src/upstreams/distributed-state/run-fields.ts';
+import { stateOf } from '../../../src/upstreams/distributed-state/run-codec.ts';
 import type { StoredOutput } from '../../../src/upstreams/jobs/worker-protocol.ts';
 import type { NodeUi } from '../../../src/protocol/v2.ts';
 
@@ -14,14 +14,8 @@ function open() {
   /** The hash of the run, and the bytes that were written into it. */
   const hash: Record<string, string> = { fence: '1' };
   const written = { bytes: 0 };
-  const publisher = new EventPublisher({
-    fencedJob: { id: 'j', fence: 1 },
-    job: () => job as unknown as LiveJob,
-    onResult() {},
-    onError(error) {
-      throw error;
-    },
-    runState: {
+  const publisher = new EventPublisher(
+    {
       async append(_held, items) {
         told.push(...items);
         for (const item of items) {
@@ -32,7 +26,14 @@ function open() {
         return 'ok';
       },
     },
-  });
+    () => ({
+      job: job as unknown as LiveJob,
+      applyResult() {},
+      onPublishError(error) {
+        throw error;
+      },
+    }),
+  );
   const finish = async (id: string): Promise<void> => {
     ui[id] = { text: [`text ${id}`] };
     const data = { node_id: id, phase: 'finished', ui: ui[id] } as const;

@@ -14,6 +14,14 @@ export type RunState = Partial<
   readonly end: EndPatch | undefined;
 };
 
+type PreviewEvent = Extract<JobEvent, { event: 'preview' }>;
+
+const LINE_END = 0x0a;
+/** The first byte of a published preview. */
+const PREVIEW = 0x70;
+/** More events than a run has. */
+const FENCE_UNIT = 2 ** 32;
+
 /** Before the number of an output, and before the id of a node that shows something. */
 const OUTPUT = 'output:';
 const UI = 'ui:';
@@ -54,4 +62,39 @@ export function fieldsOf(
 function valuesOf(fields: { readonly [name: string]: string }, prefix: string): [string, Json][] {
   const named = Object.entries(fields).filter(([name]) => name.startsWith(prefix));
   return named.map(([name, text]) => [name.slice(prefix.length), parseJson(text)]);
+}
+
+/** An event of a job as it is stored and published. */
+export function encodeEvent(event: Exclude<JobEvent, { event: 'preview' }>): string {
+  return stringifyJson(event);
+}
+
+export function decodeEvent(text: string): JobEvent {
+  return parseJson(text) as unknown as JobEvent;
+}
+
+/** A line of JSON, then the bytes of the picture: a preview is published, and in no stream. */
+export function encodePreview({ data: { bytes, ...head } }: PreviewEvent): Buffer {
+  return Buffer.concat([Buffer.from(`${stringifyJson(head)}\n`), bytes]);
+}
+
+/** A published event, and its position in the stream; a preview has none. */
+export function decodePublished(message: Buffer): { event: JobEvent; position?: number } {
+  const end = message.indexOf(LINE_END);
+  const head = message.toString('utf8', 1, end);
+  const body = message.subarray(end + 1);
+  if (message[0] !== PREVIEW)
+    return { event: decodeEvent(body.toString()), position: positionOf(head) };
+  const data = parseJson(head) as Omit<PreviewEvent['data'], 'bytes'>;
+  return { event: { event: 'preview', data: { ...data, bytes: body } } };
+}
+
+/** The position of an event from the id of its entry: the fence of the worker, then a number without gaps. */
+export function positionOf(id: string): number {
+  const [fence = 0, n = 0] = id.split('-').map(Number);
+  return fence * FENCE_UNIT + n;
+}
+
+export function idOf(position: number): string {
+  return `${Math.floor(position / FENCE_UNIT)}-${position % FENCE_UNIT}`;
 }
