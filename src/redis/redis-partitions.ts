@@ -21,6 +21,8 @@ export type RedisPartitions = {
   readonly queue: RedisPartition;
   /** Of the users. */
   readonly users: readonly RedisPartition[];
+  /** With what all keys begin: those that stand alone, and those of each partition. */
+  readonly starts: readonly string[];
   /** Which of them has this user. */
   readonly indexOf: (user: string) => number;
 };
@@ -39,7 +41,7 @@ export function singlePartition(prefix: string, database: number): RedisPartitio
   // Processes of earlier versions use the first database.
   const channels = database === 0 ? prefix : `${prefix}${database}:`;
   const only: RedisPartition = { prefix, channels, publish: 'PUBLISH' };
-  return { ...only, queue: only, users: [only], indexOf: () => 0 };
+  return { ...only, queue: only, users: [only], starts: [prefix], indexOf: () => 0 };
 }
 
 export function clusterPartitions(prefix: string): RedisPartitions {
@@ -47,11 +49,14 @@ export function clusterPartitions(prefix: string): RedisPartitions {
     const start = `${prefix}{${tag}}:`;
     return { prefix: start, channels: start, publish: 'SPUBLISH' };
   };
+  const queue = tagged('queue');
+  const users = CLUSTER_TAGS.map((tag) => tagged(String(tag)));
   return {
     prefix,
     channels: prefix,
-    queue: tagged('queue'),
-    users: CLUSTER_TAGS.map((tag) => tagged(String(tag))),
+    queue,
+    users,
+    starts: [prefix, ...[queue, ...users].map((partition) => partition.prefix)],
     indexOf: (user) =>
       createHash('sha256').update(user).digest().readUInt32BE(0) % CLUSTER_TAGS.length,
   };

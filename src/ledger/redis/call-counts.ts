@@ -1,6 +1,6 @@
 import { CALL_COUNT_COLUMNS } from '../columns.ts';
 import type { CallCount, CallStore } from '../ledger.ts';
-import { type LedgerConnection, joinKey } from './connection.ts';
+import type { LedgerConnection } from './connection.ts';
 import { createTable, newToken } from './table.ts';
 
 /** Counts of v1 calls by client. */
@@ -24,8 +24,7 @@ export function callCountStore(connection: LedgerConnection): CallStore {
 
 function argsOf(row: CallCount): (string | number)[] {
   const { user, agent, clientId, route, count, firstAtMs, lastAtMs } = row;
-  const id = joinKey(user, joinKey(agent, joinKey(clientId, route)));
-  return [id, user, agent, clientId, route, count, firstAtMs, lastAtMs];
+  return [user, agent, clientId, route, count, firstAtMs, lastAtMs];
 }
 
 /** The order of all lists of counts. */
@@ -37,19 +36,15 @@ function byClient(a: CallCount, b: CallCount): number {
 
 const add = `
 if not once(ARGV[1]) then return end
-for i = 2, #ARGV, 8 do
-  local id, key = ARGV[i], P .. 'call:' .. ARGV[i]
-  call('HSET', key, 'user', ARGV[i + 1], 'agent', ARGV[i + 2], 'clientId', ARGV[i + 3],
-    'route', ARGV[i + 4])
-  call('HINCRBY', key, 'count', ARGV[i + 5])
-  local held = call('HMGET', key, 'firstAtMs', 'lastAtMs')
-  if not held[1] or tonumber(ARGV[i + 6]) < tonumber(held[1]) then
-    call('HSET', key, 'firstAtMs', ARGV[i + 6])
-  end
-  if not held[2] or tonumber(ARGV[i + 7]) > tonumber(held[2]) then
-    call('HSET', key, 'lastAtMs', ARGV[i + 7])
-  end
-  call('ZADD', P .. 'calls:last', 'GT', ARGV[i + 7], id)
+for i = 2, #ARGV, 7 do
+  local user, agent, client, route, count, first, last = unpack(ARGV, i, i + 6)
+  local id = own(user, own(agent, own(client, route)))
+  local key = P .. 'call:' .. id
+  local from, to = unpack(call('HMGET', key, 'firstAtMs', 'lastAtMs'))
+  call('HINCRBY', key, 'count', count)
+  call('HSET', key, 'user', user, 'agent', agent, 'clientId', client, 'route', route,
+    'firstAtMs', math.min(first, from or first), 'lastAtMs', math.max(last, to or last))
+  call('ZADD', P .. 'calls:last', 'GT', last, id)
 end`;
 
 const expire = `dropBefore('calls:last', 'call', ARGV[1])`;

@@ -95,19 +95,22 @@ local function set(key, i)
   if #ARGV > i + 2 * n then call('HDEL', key, unpack(ARGV, i + 2 * n + 1)) end
 end
 -- indexes(put, id, ...) gets the fields of a row, and calls put(index, score, member) for each of its indexes.
-local function rowsOf(kind, fields, indexes)
+-- count(sign, id, ...) adds a row to sums, or takes it out.
+local function rowsOf(kind, fields, indexes, count)
   local rows = {}
   function rows.at(id) return P .. kind .. ':' .. id end
   function rows.values(id, ...) return unpack(call('HMGET', rows.at(id), ...)) end
-  local function each(id, put)
+  local function each(id, sign, put)
     local values = call('HMGET', rows.at(id), unpack(fields))
-    if values[1] then indexes(put, id, unpack(values)) end
+    if not values[1] then return end
+    indexes(put, id, unpack(values))
+    if count then count(sign, id, unpack(values)) end
   end
   function rows.list(id)
-    each(id, function(index, score, member) call('ZADD', P .. index, score, member) end)
+    each(id, 1, function(index, score, member) call('ZADD', P .. index, score, member) end)
   end
   function rows.unlist(id)
-    each(id, function(index, _, member) call('ZREM', P .. index, member) end)
+    each(id, -1, function(index, _, member) call('ZREM', P .. index, member) end)
   end
   function rows.insert(id, token, i)
     set(rows.at(id), i)

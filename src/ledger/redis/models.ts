@@ -53,16 +53,12 @@ export function modelCallStore(connection: LedgerConnection): ModelCallStore {
 }
 
 const REPLAYS = `
-local replays = rowsOf('replay', {'atMs'}, function(put, id, at) put('replays:age', at, id) end)
-local function size(id)
-  local state, body = replays.values(id, 'state', 'body')
-  return state == 'recorded' and body and #body or 0
-end
-local function count(bytes) if bytes ~= 0 then call('INCRBY', P .. 'replays:bytes', bytes) end end
-local function removeReplay(id)
-  count(-size(id))
-  replays.remove(id)
-end
+local replays = rowsOf('replay', {'atMs', 'state'},
+  function(put, id, at) put('replays:age', at, id) end,
+  function(sign, id, _, state)
+    local bytes = state == 'recorded' and call('HSTRLEN', P .. 'replay:' .. id, 'body') or 0
+    if bytes ~= 0 then call('INCRBY', P .. 'replays:bytes', sign * bytes) end
+  end)
 `;
 
 /** The scripts of the replay store; a holder that has lost its key changes nothing. */
@@ -72,31 +68,26 @@ local id, token, before, n = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[
 local holder, at = replays.values(id, 'token', 'atMs')
 if holder == token then return false end
 if at and tonumber(at) >= before then return call('HMGET', replays.at(id), unpack(ARGV, 5, 4 + n)) end
-removeReplay(id)
+replays.remove(id)
 replays.change(id, 5 + n)
 call('HSET', replays.at(id), 'token', token)
 return false`,
   settle: `${REPLAYS}
-local id = ARGV[1]
-if replays.values(id, 'requestId') ~= ARGV[2] then return end
-local before = size(id)
-replays.change(id, 3)
-count(size(id) - before)`,
+if replays.values(ARGV[1], 'requestId') == ARGV[2] then replays.change(ARGV[1], 3) end`,
   release: `${REPLAYS}
-if replays.values(ARGV[1], 'requestId') == ARGV[2] then removeReplay(ARGV[1]) end`,
+if replays.values(ARGV[1], 'requestId') == ARGV[2] then replays.remove(ARGV[1]) end`,
   expire: `${REPLAYS}
 for _, id in ipairs(call('ZRANGEBYSCORE', P .. 'replays:age', '-inf', '(' .. ARGV[1])) do
-  removeReplay(id)
+  replays.remove(id)
 end`,
 };
 
 const CALLS = `
-local calls = rowsOf('model-call', {'endedAtMs', 'chargedCents'},
-  function(put, id, ended, cents) if cents == '0' then put('model-calls:free', ended, id) end end)
-local function charge(id, sign)
-  local workspace, cents = calls.values(id, 'workspace', 'chargedCents')
-  if cents ~= '0' then call('HINCRBY', P .. 'model-calls:charged', workspace, sign * tonumber(cents)) end
-end
+local calls = rowsOf('model-call', {'endedAtMs', 'chargedCents', 'workspace'},
+  function(put, id, ended, cents) if cents == '0' then put('model-calls:free', ended, id) end end,
+  function(sign, _, _, cents, workspace)
+    if cents ~= '0' then call('HINCRBY', P .. 'model-calls:charged', workspace, sign * cents) end
+  end)
 `;
 
 /** The scripts of the store of audit records. */
@@ -105,13 +96,8 @@ const MODEL_CALL_SCRIPTS = {
 local id, token = ARGV[1], ARGV[2]
 if call('EXISTS', calls.at(id)) == 1 then return calls.values(id, 'token') ~= token and TAKEN end
 calls.change(id, 3)
-call('HSET', calls.at(id), 'token', token)
-charge(id, 1)`,
+call('HSET', calls.at(id), 'token', token)`,
   amend: `${CALLS}
-local id = ARGV[1]
-if call('EXISTS', calls.at(id)) == 0 then return end
-charge(id, -1)
-calls.change(id, 2)
-charge(id, 1)`,
+if calls.values(ARGV[1], 'workspace') then calls.change(ARGV[1], 2) end`,
   expire: `dropBefore('model-calls:free', 'model-call', ARGV[1])`,
 };

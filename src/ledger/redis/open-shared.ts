@@ -7,7 +7,7 @@ import { completesWithin } from '../../lib/completes-within.ts';
 import type { LedgerIdentity } from '../identity.ts';
 import { type WriteTokens, NO_LEADER } from './write-tokens.ts';
 import { checkClusterMode, checkNamedNodes } from './cluster-mode.ts';
-import { bindPartitions, idKeys } from './partition-ids.ts';
+import { bindPartitions, idKeys } from './stored-keys.ts';
 import { openRedisLedger } from './redis-ledger.ts';
 
 export type SharedRedis = ReturnType<typeof createSharedRedis>;

@@ -4,6 +4,37 @@ const KEYS_AT_A_TIME = 1000;
 /** Names of keys that a ledger has before anything is recorded in it. */
 const EMPTY_KEYS = ['id', 'schema', 'partitions'];
 
+const LOST = 'a node of the cluster has lost its data, or has those of another ledger';
+const ONE_REDIS =
+  'has the keys of a single Redis: start that one again, and copy it with "holdover migrate"';
+
+/** The keys with the id of the ledger: in a cluster each partition has one, too, as each may be lost. */
+export function idKeys({ partitions }: RedisConnections): readonly string[] {
+  return partitions.starts.map((start) => `${start}id`);
+}
+
+/** Gives all partitions the id of a new ledger; throws when one has not the id of this ledger. */
+export async function bindPartitions(links: RedisConnections, id: string): Promise<void> {
+  const { cluster, commands, prefix, partitions } = links;
+  if (!cluster) return;
+  const key = `${prefix}partitions`;
+  const count = String(partitions.users.length);
+  const readIds = () => Promise.all(idKeys(links).map((name) => commands.get(name)));
+  if ((await commands.get(key)) === null) {
+    const isUnused = await isUnusedRedis(links);
+    const [, ...tagged] = await readIds();
+    // Another process may have begun to use the ledger meanwhile.
+    if (!isUnused && (await commands.get(key)) === null) {
+      throw new Error(tagged.some((one) => one !== null) ? LOST : ONE_REDIS);
+    }
+    await Promise.all(idKeys(links).map((name) => commands.set(name, id, 'NX')));
+    await commands.set(key, count, 'NX');
+  }
+  const found = await commands.get(key);
+  if (found !== count) throw new Error(`has ${found} partitions instead of ${count}`);
+  if ((await readIds()).some((one) => one !== id)) throw new Error(LOST);
+}
+
 /** Each key that has a name like this; some may come twice. */
 export async function* keysLike(links: RedisConnections, match: string): AsyncGenerator<string> {
   for (const node of await nodesOf(links, 'master')) {
@@ -14,9 +45,9 @@ export async function* keysLike(links: RedisConnections, match: string): AsyncGe
 
 /** True when nothing of Holdover is in this Redis, or cluster, yet. */
 export async function isUnusedRedis(links: RedisConnections): Promise<boolean> {
-  const { users, queue } = links.partitions;
-  const starts = [links, queue, ...users].map(({ prefix }) => prefix);
-  const empty = new Set(starts.flatMap((start) => EMPTY_KEYS.map((name) => start + name)));
+  const empty = new Set(
+    links.partitions.starts.flatMap((start) => EMPTY_KEYS.map((name) => start + name)),
+  );
   for await (const key of keysLike(links, `${links.prefix}*`)) if (!empty.has(key)) return false;
   return true;
 }

@@ -8,9 +8,8 @@ export type QueueKeys = ReturnType<typeof createQueueKeys>;
 
 export function createQueueKeys({
   queue: { prefix, channels, publish },
-  prefix: start,
-  users,
-}: Pick<RedisPartitions, 'queue' | 'prefix' | 'users'>) {
+  starts,
+}: Pick<RedisPartitions, 'queue' | 'starts'>) {
   const run = (id: string): string => `${prefix}run:${id}`;
   const bullPrefix = `${prefix}bull`;
   const ofBull = `${bullPrefix}:${QUEUE_NAME}:`;
@@ -37,9 +36,7 @@ export function createQueueKeys({
     /** Announces bytes that were just moved into place and may not have a record yet. */
     pendingBlob: (hash: string): string => `${prefix}adopted:${hash}`,
     /** The id of the ledger, in each partition; missing in one that has lost its data. */
-    ledgerIds: [...new Set([start, prefix, ...users.map((user) => user.prefix)])].map(
-      (partition) => `${partition}id`,
-    ),
+    ledgerIds: starts.map((start) => `${start}id`),
     /** Prefix of the keys of BullMQ. */
     bullPrefix,
     /** Prefix of the keys of BullMQ's jobs, before the id. */
