@@ -1,8 +1,12 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 
-/** Below the range from which systems give ports to those who ask for any. */
-const PORTS = { first: 20_000, count: 12_000 } as const;
+/**
+ * Below the range from which systems give ports to those who ask for any. Each process that runs
+ * tests has a part of its own: one may take a port that another has found free.
+ */
+const PORTS = { first: 20_000, count: 1500, parts: 8 } as const;
+const PART = Number(process.env['VITEST_POOL_ID'] ?? 0) % PORTS.parts;
 
 /** Given to a program of this process that may not listen yet. */
 const given = new Set<number>();
@@ -13,7 +17,7 @@ const given = new Set<number>();
  */
 export async function freePort(): Promise<number> {
   for (;;) {
-    const port = PORTS.first + Math.floor(Math.random() * PORTS.count);
+    const port = PORTS.first + PORTS.count * PART + Math.floor(Math.random() * PORTS.count);
     if (given.has(port)) continue;
     given.add(port);
     if (await isFree(port)) return port;
