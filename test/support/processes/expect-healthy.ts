@@ -45,7 +45,17 @@ export function filesWith(dir: string, ...texts: readonly string[]): string[] {
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name))
     .filter((path) => {
-      const bytes = readFileSync(path);
+      const bytes = bytesIfThere(path);
       return texts.some((text) => bytes.includes(text));
     });
+}
+
+/** The server may remove a file between the listing and the reading. */
+function bytesIfThere(path: string): Buffer {
+  try {
+    return readFileSync(path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return Buffer.alloc(0);
+    throw error;
+  }
 }
