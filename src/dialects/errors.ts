@@ -82,6 +82,12 @@ export function plainError(code: string, message: string): Fault {
   return promptFault(promptRefusal(code, message));
 }
 
+/** The error of a call without a key that is known. */
+export const NO_VALID_KEY = plainError(
+  'unauthorized',
+  'A valid key is needed: X-API-Key, or Authorization: Bearer.',
+);
+
 /** Returns the error of a call that a rule refuses before it is read. */
 export function ruleFault(rule: string, message: string): Fault {
   return { ...plainError(rule, message), rule };

@@ -16,15 +16,14 @@ const BUCKETS: { readonly [status: number]: Bucket } = {
   507: 'service_unavailable',
 };
 
-/** Of a path that no service is asked for: without one, a partner's path is any unknown path of v1. */
-const MODEL_BUCKETS: typeof BUCKETS = { 404: 'model_not_found', 405: 'invalid_input' };
+/** Of the paths of models only: without a service, a partner's path is any unknown path of v1. */
+const MODEL_BUCKETS: typeof BUCKETS = { 405: 'invalid_input' };
 
 /**
  * Returns headers and body for a call that is refused before the model router has seen it, in the
  * router's form. `undefined` when the path or the status does not belong to the router.
  */
-export function routerRefusal(url: string, status: number, detail: string) {
-  const { path } = readTarget(url);
+export function routerRefusal(path: string, status: number, detail: string) {
   const bucket = BUCKETS[status] ?? (MODEL_PATHS.test(path) ? MODEL_BUCKETS[status] : undefined);
   if (bucket === undefined || !isRouterPath(path)) return undefined;
   const headers = {

@@ -7,8 +7,8 @@ import { type Logger, requestId } from '../observability/log.ts';
 import { readTarget } from '../protocol/request-target.ts';
 import type { BrownoutClient } from '../migration/brownout.ts';
 import { type Dialects, rulesOf } from '../dialects/dialect.ts';
-import { type ErrorReply, errorReply } from '../dialects/error-reply.ts';
-import { type Fault, V1Error, faultOf, plainError, ruleFault } from '../dialects/errors.ts';
+import { type FailedAnswer, type FailedCall, errorReply } from '../dialects/error-reply.ts';
+import { NO_VALID_KEY, V1Error, faultOf, plainError, ruleFault } from '../dialects/errors.ts';
 import type { Guard } from '../auth/guard.ts';
 import type { Hub, NewConnection } from '../sockets/hub.ts';
 import type { Authenticate } from '../auth/identity.ts';
@@ -62,7 +62,7 @@ export function createUpgrade(
 ): (request: IncomingMessage, socket: Duplex, head: Buffer) => void {
   const { log, hub, onUpgrade } = options;
   const refuse: Refuse = (request, socket, refusal) => {
-    const { status, headers, body } = replyTo(options, request, refusal);
+    const { status, headers, body } = errorReply(refusal, callOf(options, request));
     onUpgrade?.(status, request);
     const id = requestId(request.headers['x-request-id']?.toString());
     const own = { 'X-Request-Id': id, 'X-Content-Type-Options': 'nosniff' };
@@ -92,7 +92,7 @@ export function createUpgrade(
       },
       (error: unknown) => {
         log.error({ event: 'socket.upgrade_failed', err: error }, 'a WebSocket upgrade failed');
-        refuse(request, socket, { status: 500 });
+        refuse(request, socket, refusalOf(500));
       },
     );
   };
@@ -105,7 +105,7 @@ function dropEmptyProtocols({ headers }: IncomingMessage): void {
   if (headers['sec-websocket-protocol']?.trim() === '') delete headers['sec-websocket-protocol'];
 }
 
-type Refuse = (request: IncomingMessage, socket: Duplex, refusal: Refusal) => void;
+type Refuse = (request: IncomingMessage, socket: Duplex, refusal: FailedAnswer) => void;
 
 function createSocketServer(options: UpgradeOptions, refuse: Refuse): WebSocketServer {
   const server = new WebSocketServer({
@@ -134,20 +134,13 @@ function destroySocket(this: Duplex): void {
   this.destroy();
 }
 
-type Refusal = {
-  readonly status: number;
-  readonly fault?: Fault;
-  readonly headers?: { readonly [name: string]: string };
-};
-
-const NO_KEY = 'A valid key is needed: X-API-Key, or Authorization: Bearer.';
 const LONG_CLIENT_ID = '"clientId" must be a text of at most 128 printable characters.';
 
-function refusalOf(status: number, message: string): Refusal {
+function refusalOf(status: number, message = faultOf(status).message): FailedAnswer {
   return { status, fault: plainError(faultOf(status).code, message) };
 }
 
-function noRoom({ hub }: UpgradeOptions): Refusal {
+function noRoom({ hub }: UpgradeOptions): FailedAnswer {
   return refusalOf(
     503,
     hub.isClosed() ? 'This server is stopping.' : 'There is no room for another WebSocket.',
@@ -157,7 +150,7 @@ function noRoom({ hub }: UpgradeOptions): Refusal {
 async function checkUpgrade(
   options: UpgradeOptions,
   request: IncomingMessage,
-): Promise<NewConnection | Refusal> {
+): Promise<NewConnection | FailedAnswer> {
   const { path } = readTarget(request.url ?? '');
   const refusal = options.guard(request);
   if (refusal) {
@@ -183,11 +176,11 @@ function deprecationHeaders(
 async function checkCaller(
   options: UpgradeOptions,
   request: IncomingMessage,
-): Promise<NewConnection | Refusal> {
+): Promise<NewConnection | FailedAnswer> {
   const { deprecation } = options;
   const caller = await options.authenticate(request);
   if (caller === undefined)
-    return { ...refusalOf(401, NO_KEY), headers: { 'WWW-Authenticate': 'Bearer' } };
+    return { status: 401, fault: NO_VALID_KEY, headers: { 'WWW-Authenticate': 'Bearer' } };
   const { user } = caller;
   const params = new URLSearchParams(readTarget(request.url ?? '').query);
   const clientId = params.get('clientId');
@@ -220,7 +213,7 @@ function hasRoom(
 async function checkBrownout(
   deprecation: Deprecation,
   client: BrownoutClient,
-): Promise<Refusal | undefined> {
+): Promise<FailedAnswer | undefined> {
   try {
     await deprecation.checkBrownout('GET /ws', client);
     return undefined;
@@ -230,14 +223,10 @@ async function checkBrownout(
   }
 }
 
-/** Returns the answer in the dialect of the requested socket. */
-function replyTo(
+/** Returns the call as an error needs it: with the dialect of the requested socket. */
+function callOf(
   { dialects }: UpgradeOptions,
   { method = '', url = '', headers }: IncomingMessage,
-  { fault, ...refusal }: Refusal,
-): ErrorReply {
-  const { code, message } = faultOf(refusal.status);
-  const rules = rulesOf(dialects.ofSocket({ url, headers }));
-  const call = { method, url, rules };
-  return errorReply({ ...refusal, fault: fault ?? plainError(code, message) }, call);
+): FailedCall {
+  return { method, url, rules: rulesOf(dialects.ofSocket({ url, headers })) };
 }

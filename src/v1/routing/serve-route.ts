@@ -3,7 +3,7 @@ import type Koa from 'koa';
 import type { V1RouteName } from '../../migration/v1-routes.ts';
 import type { PublicAddresses } from '../../http/public-address.ts';
 import type { Caller } from '../../protocol/job-api.ts';
-import { V1Error, plainError } from '../../dialects/errors.ts';
+import { NO_VALID_KEY, V1Error } from '../../dialects/errors.ts';
 import type { Authenticate } from '../../auth/identity.ts';
 import type { Deprecation } from '../../migration/deprecation.ts';
 import { type V1Route, routeNameOf } from '../routes.ts';
@@ -89,12 +89,8 @@ export async function withCaller(
   const { authenticate, callLog, frontend } = options;
   const caller = await authenticate(ctx.req);
   if (caller === undefined) {
-    const body = plainError(
-      'unauthorized',
-      'A valid key is needed: X-API-Key, or Authorization: Bearer.',
-    );
     const challenge = frontend !== undefined && opensPage(ctx) ? BASIC_OR_BEARER : 'Bearer';
-    throw new V1Error(401, body, { headers: { 'WWW-Authenticate': challenge } });
+    throw new V1Error(401, NO_VALID_KEY, { headers: { 'WWW-Authenticate': challenge } });
   }
   ctx.state.caller = caller;
   callLog.begin(caller, ctx.state.v2Calls as string[], ctx.req);
