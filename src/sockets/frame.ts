@@ -75,9 +75,11 @@ function encodeJson(frame: Frame & { kind: 'json' }): EncodedFrame {
   const { type } = message;
   if (type === 'progress_state') return { kind: 'json', type, ...encodeState(message, classTypes) };
   const own = once(() => textOf(message));
-  const documented = documentedForm(frame);
-  const isSame = documented === message;
-  return { kind: 'json', type, own, documented: isSame ? own : once(() => textOf(documented)) };
+  const documented = once(() => {
+    const shown = documentedForm(frame);
+    return shown === message ? own() : textOf(shown);
+  });
+  return { kind: 'json', type, own, documented };
 }
 
 /** The message as the hosted service documents it; the same one where that has no other form. */

@@ -1,7 +1,14 @@
 import { lookup as mimeTypeOf } from 'mime-types';
 import { type Json, type JsonObject, isJsonObject } from '../protocol/json.ts';
 import type { FileRef, NodeOutput } from '../protocol/v1.ts';
-import type { Graph, Job, NodeUi, Output } from '../protocol/v2.ts';
+import {
+  type Graph,
+  type Job,
+  type NodeUi,
+  type Output,
+  type OutputType,
+  outputTypeOf,
+} from '../protocol/v2.ts';
 import { addTo, classOf, displayNode, soleSink } from './graph.ts';
 
 /**
@@ -66,9 +73,14 @@ export function v1FilesOf(
  */
 export function withVideoList(output: NodeOutput): NodeOutput {
   const { images = [], animated, video = [], ...more } = output;
-  const videos = images.filter((item) => isVideoFile(item, animated?.[0] === true));
+  const moves = animated?.[0] === true;
+  const isVideoFile = (item: Json): boolean => {
+    const kind = kindOfFile(item);
+    return kind === 'video' || (moves && kind !== undefined && kind !== 'image');
+  };
+  const videos = images.filter(isVideoFile);
   if (videos.length === 0) return output;
-  const pictures = images.filter((item) => !videos.includes(item));
+  const pictures = images.filter((item) => !isVideoFile(item));
   return {
     ...(pictures.length > 0 && { images: pictures }),
     ...more,
@@ -110,10 +122,10 @@ function isVideo({ content_type: contentType, type }: Output): boolean {
   return contentType.startsWith('video/') || type === 'video';
 }
 
-function isVideoFile(item: Json, moves: boolean): boolean {
-  if (!isJsonObject(item) || typeof item.filename !== 'string') return false;
-  const [kind] = (mimeTypeOf(item.filename) || '').split('/', 1);
-  return kind === 'video' || (moves && kind !== 'image');
+/** Returns the kind that the name of a file tells; `undefined` for an item that is no file. */
+function kindOfFile(item: Json): OutputType | undefined {
+  if (!isJsonObject(item) || typeof item.filename !== 'string') return undefined;
+  return outputTypeOf(mimeTypeOf(item.filename) || '');
 }
 
 /**
