@@ -1,4 +1,5 @@
 import { STATUS_CODES } from 'node:http';
+import { addTo } from '../../translate/graph.ts';
 import type { TrafficBody } from '../api-types.ts';
 import type { RecordedEntry } from '../traffic-store.ts';
 import { type CapturedBody, bytesOf, isCut } from './captured-body.ts';
@@ -65,11 +66,7 @@ function grouped<K>(
   keyOf: (entry: RecordedEntry) => K,
 ): ReadonlyMap<K, readonly RecordedEntry[]> {
   const groups = new Map<K, RecordedEntry[]>();
-  for (const entry of entries) {
-    const group = groups.get(keyOf(entry));
-    if (group) group.push(entry);
-    else groups.set(keyOf(entry), [entry]);
-  }
+  for (const entry of entries) addTo(groups, keyOf(entry), entry);
   return groups;
 }
 

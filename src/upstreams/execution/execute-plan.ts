@@ -7,6 +7,7 @@ import {
   type NodeDef,
 } from '../../nodes/node.ts';
 import { stringifyJson, type Json } from '../../protocol/json.ts';
+import { addTo } from '../../translate/graph.ts';
 import type { NodeRecord, NodeRecords } from './node-cache.ts';
 import { type MemoryMeter, buffersOf } from './memory-meter.ts';
 import type { MessageBatch } from './message-batch.ts';
@@ -256,11 +257,7 @@ export function createSchedule(
     const needs = new Set<string>();
     for (const { from } of node.links.values()) if (nodes.has(from)) needs.add(from);
     const waiting: Waiting = { node, rank: rank++, blockers: needs.size };
-    for (const id of needs) {
-      const theirs = dependents.get(id);
-      if (theirs) theirs.push(waiting);
-      else dependents.set(id, [waiting]);
-    }
+    for (const id of needs) addTo(dependents, id, waiting);
     if (needs.size === 0) release(waiting);
   }
   return {

@@ -25,12 +25,12 @@ const NODE_WEIGHT = 10;
 export function* validateGraph(
   workflow: Graph,
   outputs: readonly string[],
-  library: ValidationContext,
+  context: ValidationContext,
 ): Steps<GraphValidation> {
   const validations = new Map<string, NodeValidation>();
   const causes = new Map<string, string | undefined>();
   const validate = (id: string): NodeValidation => {
-    const validation = validateNode(id, workflow, library);
+    const validation = validateNode(id, workflow, context);
     validations.set(id, validation);
     if (!isValid(validation)) causes.set(id, id);
     return validation;

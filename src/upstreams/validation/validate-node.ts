@@ -54,10 +54,10 @@ export type UnknownFile = {
 export function validateNode(
   id: string,
   graph: RawGraph,
-  library: ValidationContext,
+  context: ValidationContext,
 ): NodeValidation {
   const node = graph[id] as JsonObject;
-  const { nodes, unknownFiles } = library;
+  const { nodes, unknownFiles } = context;
   const def = nodes.get(classNameOf(node));
   const validation = {
     errors: [] as NodeErrorEntry[],

@@ -10,6 +10,7 @@ import {
 } from '../../protocol/node-errors.ts';
 import type { NodeErrorEntry, NodeErrors } from '../../protocol/v1.ts';
 import type { Graph, GraphNode } from '../../protocol/v2.ts';
+import { addTo } from '../../translate/graph.ts';
 import { inputConfig, errorEntry } from './validate-link.ts';
 import { pythonStr } from '../../protocol/python-text.ts';
 import { shownText, shownValue } from './shown-value.ts';
@@ -40,19 +41,15 @@ export function* validateSteps(
   const found = findOutputs(workflow, nodes);
   if (!found.ok) return found;
   const outputs = found.value;
-  const library = { nodes, unknownFiles: byNode(unknownFiles) };
-  const validation = yield* validateGraph(workflow, outputs, library);
+  const context = { nodes, unknownFiles: byNode(unknownFiles) };
+  const validation = yield* validateGraph(workflow, outputs, context);
   if (validation.failingOutputs.size > 0) return yield* refuseOutputs(workflow, validation);
   return ok({ workflow: yield* withCoerced(workflow, validation.validations), outputs });
 }
 
 function byNode(files: readonly UnknownFile[]): ReadonlyMap<string, readonly UnknownFile[]> {
   const grouped = new Map<string, UnknownFile[]>();
-  for (const file of files) {
-    const known = grouped.get(file.nodeId);
-    if (known) known.push(file);
-    else grouped.set(file.nodeId, [file]);
-  }
+  for (const file of files) addTo(grouped, file.nodeId, file);
   return grouped;
 }
 
