@@ -80,20 +80,13 @@ export class UndeliveredFrames {
 
   /** True when frames that were added with a loader are not loaded. */
   hasUnloaded(): boolean {
-    return this.#items.some(({ loader }) => loader);
+    return this.#unloaded().length > 0;
   }
 
   /** Loads the frames that were added with a loader, including those that are added meanwhile. */
   async loadAll(): Promise<void> {
-    const next = (): Item | undefined => this.#items.find(({ loader }) => loader);
-    for (let item = next(); item; item = next()) {
-      const frame = await item.loader?.();
-      if (item.loader === undefined) continue;
-      item.loader = undefined;
-      const content = frame && withoutPreview(frame);
-      if (content) this.#fill(item, content);
-      else this.#size--;
-    }
+    for (let some = this.#unloaded(); some.length > 0; some = this.#unloaded())
+      for (const item of some) await this.#load(item);
   }
 
   /**
@@ -140,6 +133,19 @@ export class UndeliveredFrames {
       const isDetail = item.frame && (dropKindOf(item.frame) || progressStateIn(item.frame));
       if (item.loader || isDetail) this.#drop(item);
     }
+  }
+
+  #unloaded(): readonly Item[] {
+    return this.#items.filter(({ loader }) => loader);
+  }
+
+  async #load(item: Item): Promise<void> {
+    const frame = await item.loader?.();
+    if (item.loader === undefined) return;
+    item.loader = undefined;
+    const content = frame && withoutPreview(frame);
+    if (content) this.#fill(item, content);
+    else this.#size--;
   }
 
   #drop(item: Item): void {
