@@ -71,11 +71,8 @@ export function sendFile(ctx: Koa.Context, file: StaticFile): Promise<void> {
   // Koa has set "OK". For other statuses Node supplies the text.
   ctx.res.statusMessage = '';
   ctx.set('ETag', file.etag);
-  const { headers } = ctx.req;
-  // The library sends the whole file for several ranges, and for what it cannot read.
-  if (headers.range) headers.range = toPlainRange(file.sizeBytes, headers.range);
   const urlPath = relative(file.root, file.path).split(sep).map(encodeURIComponent).join('/');
-  const transfer = send(withoutReload(ctx.req), `/${urlPath}`, {
+  const transfer = send(requestFor(file, ctx.req), `/${urlPath}`, {
     root: file.root,
     dotfiles: 'allow',
     index: false,
@@ -95,11 +92,13 @@ export function sendFile(ctx: Koa.Context, file: StaticFile): Promise<void> {
 }
 
 /**
- * Returns the request without `Cache-Control`: `fetch` adds `no-cache` to conditional calls, and
- * `send` would then ignore their conditions.
+ * Returns the request as `send` has to read it. Without `Cache-Control`: `fetch` adds `no-cache` to
+ * conditional calls, and `send` would then ignore their conditions. With a range that it can read:
+ * it sends the whole file for several ranges, and for unreadable ones.
  */
-function withoutReload(request: IncomingMessage): IncomingMessage {
-  const { 'cache-control': _, ...headers } = request.headers;
+function requestFor({ sizeBytes }: StaticFile, request: IncomingMessage): IncomingMessage {
+  const { 'cache-control': _, range, ...others } = request.headers;
+  const headers = range ? { ...others, range: toPlainRange(sizeBytes, range) } : others;
   return Object.create(request, { headers: { value: headers } }) as IncomingMessage;
 }
 
