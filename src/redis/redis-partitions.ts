@@ -36,6 +36,11 @@ const CLUSTER_TAGS = [
   56, 41, 103, 114, 136, 4, 62, 75, 57, 40,
 ] as const;
 
+/** The keys with the id of the ledger: in a cluster each partition has one, too, as each may be lost. */
+export function ledgerIdKeys({ starts }: Pick<RedisPartitions, 'starts'>): readonly string[] {
+  return starts.map((start) => `${start}id`);
+}
+
 /** One Redis: no key has a tag. Channels are common to all its databases. */
 export function singlePartition(prefix: string, database: number): RedisPartitions {
   // Processes of earlier versions use the first database.

@@ -7,7 +7,8 @@ import { completesWithin } from '../../lib/completes-within.ts';
 import type { LedgerIdentity } from '../identity.ts';
 import { type WriteTokens, NO_LEADER } from './write-tokens.ts';
 import { checkClusterMode, checkNamedNodes } from './cluster-mode.ts';
-import { bindPartitions, idKeys } from './stored-keys.ts';
+import { ledgerIdKeys } from '../../redis/redis-partitions.ts';
+import { bindPartitions } from './stored-keys.ts';
 import { openRedisLedger } from './redis-ledger.ts';
 
 export type SharedRedis = ReturnType<typeof createSharedRedis>;
@@ -163,7 +164,7 @@ const POLL_MS = 5000;
  */
 function watchIdentity(links: RedisConnections, id: string) {
   const { commands } = links;
-  const keys = idKeys(links);
+  const keys = ledgerIdKeys(links.partitions);
   let reportLoss = (_loss: Error): void => {};
   const lost = new Promise<Error>((resolve) => (reportLoss = resolve));
   const check = (found: string | null): void => {

@@ -1,4 +1,5 @@
 import { type RedisConnections, nodesOf } from '../../redis/redis.ts';
+import { ledgerIdKeys } from '../../redis/redis-partitions.ts';
 
 const KEYS_AT_A_TIME = 1000;
 /** Names of keys that a ledger has before anything is recorded in it. */
@@ -8,18 +9,13 @@ const LOST = 'a node of the cluster has lost its data, or has those of another l
 const ONE_REDIS =
   'has the keys of a single Redis: start that one again, and copy it with "holdover migrate"';
 
-/** The keys with the id of the ledger: in a cluster each partition has one, too, as each may be lost. */
-export function idKeys({ partitions }: RedisConnections): readonly string[] {
-  return partitions.starts.map((start) => `${start}id`);
-}
-
 /** Gives all partitions the id of a new ledger; throws when one has not the id of this ledger. */
 export async function bindPartitions(links: RedisConnections, id: string): Promise<void> {
   const { cluster, commands, prefix, partitions } = links;
   if (!cluster) return;
   const key = `${prefix}partitions`;
   const count = String(partitions.users.length);
-  const readIds = () => Promise.all(idKeys(links).map((name) => commands.get(name)));
+  const readIds = () => Promise.all(ledgerIdKeys(partitions).map((name) => commands.get(name)));
   if ((await commands.get(key)) === null) {
     const isUnused = await isUnusedRedis(links);
     const [, ...tagged] = await readIds();
@@ -27,7 +23,7 @@ export async function bindPartitions(links: RedisConnections, id: string): Promi
     if (!isUnused && (await commands.get(key)) === null) {
       throw new Error(tagged.some((one) => one !== null) ? LOST : ONE_REDIS);
     }
-    await Promise.all(idKeys(links).map((name) => commands.set(name, id, 'NX')));
+    await Promise.all(ledgerIdKeys(partitions).map((name) => commands.set(name, id, 'NX')));
     await commands.set(key, count, 'NX');
   }
   const found = await commands.get(key);

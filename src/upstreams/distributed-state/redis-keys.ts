@@ -1,4 +1,4 @@
-import type { RedisPartitions } from '../../redis/redis-partitions.ts';
+import { type RedisPartitions, ledgerIdKeys } from '../../redis/redis-partitions.ts';
 
 /** The queue's name in the keys of BullMQ. */
 export const QUEUE_NAME = 'queued-jobs';
@@ -36,7 +36,7 @@ export function createQueueKeys({
     /** Announces bytes that were just moved into place and may not have a record yet. */
     pendingBlob: (hash: string): string => `${prefix}adopted:${hash}`,
     /** The id of the ledger, in each partition; missing in one that has lost its data. */
-    ledgerIds: starts.map((start) => `${start}id`),
+    ledgerIds: ledgerIdKeys({ starts }),
     /** Prefix of the keys of BullMQ. */
     bullPrefix,
     /** Prefix of the keys of BullMQ's jobs, before the id. */
