@@ -89,7 +89,10 @@ describe('the Kubernetes manifests', () => {
     expect(server.spec.strategy.rollingUpdate).toEqual({ maxUnavailable: 0, maxSurge: 1 });
     expect(containerOf(server).readinessProbe.httpGet.path).toBe('/readyz');
     expect(containerOf(server).livenessProbe.httpGet.path).toBe('/healthz');
-    expect(containerOf(server).lifecycle.preStop.exec.command).toEqual(['sleep', '5']);
+    const values = Object.fromEntries(
+      containerOf(server).env.map(({ name, value }: any) => [name, value]),
+    );
+    expect(Number(values.HOLDOVER_SHUTDOWN_DELAY)).toBe(5);
     expect(podOf(server).terminationGracePeriodSeconds).toBeGreaterThan(30);
   });
 
