@@ -6,8 +6,8 @@ import { accessOf } from './redis-cluster.ts';
 import type { RedisPartition } from './redis-partitions.ts';
 
 /**
- * Opens connections for messages. Those of a partition come from the node that has its keys, and
- * are sent to no other; those for all processes come from any node.
+ * Returns a function that opens a connection for messages. The messages of a partition are published only at the
+ * node that has its keys, so the connection is to that node. Without a partition it is to any node.
  */
 export function clusterSubscribers(cluster: Cluster, url: string) {
   const access = accessOf(url);
@@ -20,7 +20,7 @@ export function clusterSubscribers(cluster: Cluster, url: string) {
   };
 
   return (partition: RedisPartition | undefined) => {
-    const anyNode = inTurn(() => (knownNodes().length > 0 ? knownNodes() : redisNodes(url)));
+    const anyNode = roundRobin(() => (knownNodes().length > 0 ? knownNodes() : redisNodes(url)));
     if (!partition) return { redis: connectToEach(anyNode, access) };
     const slot = slotOf(partition.prefix);
     let node: RedisNode | undefined;
@@ -35,7 +35,7 @@ export function clusterSubscribers(cluster: Cluster, url: string) {
   };
 }
 
-/** A connection whose node is chosen anew each time it connects. */
+/** A connection that chooses its node each time it connects. */
 function connectToEach(
   nextNode: () => RedisNode,
   access: ReturnType<typeof accessOf>,
@@ -49,12 +49,12 @@ function connectToEach(
   return new Connection({ ...access, ...SUBSCRIBER_OPTIONS });
 }
 
-function inTurn(nodes: () => readonly RedisNode[]): () => RedisNode {
-  let turn = randomInt(2 ** 16);
+function roundRobin(nodes: () => readonly RedisNode[]): () => RedisNode {
+  let next = randomInt(2 ** 16);
   return () => {
     const all = nodes();
-    const node = all[turn++ % all.length];
-    if (!node) throw new Error('a cluster has no nodes');
+    const node = all[next++ % all.length];
+    if (!node) throw new Error('the cluster has no nodes');
     return node;
   };
 }

@@ -8,8 +8,9 @@ export type ConnectionOptions = Pick<
 
 const RECONNECT_DELAY_MS = { step: 50, last: 1000 } as const;
 
-export function reconnectDelayMs(times: number): number {
-  return Math.min(times * RECONNECT_DELAY_MS.step, RECONNECT_DELAY_MS.last);
+/** The delay before the attempt with this number, counted from 1. */
+export function reconnectDelayMs(attempt: number): number {
+  return Math.min(attempt * RECONNECT_DELAY_MS.step, RECONNECT_DELAY_MS.last);
 }
 
 /** Commands wait until the connection is open again. */
@@ -19,8 +20,8 @@ export const UNLIMITED_RETRIES = {
 } as const;
 
 /**
- * Of a connection for messages: one that does not answer is closed, and `RedisSubscriber` subscribes
- * again.
+ * Options of a connection for messages. A connection that does not answer is closed and opened again; then
+ * `RedisSubscriber` subscribes again.
  */
 export const SUBSCRIBER_OPTIONS = {
   ...UNLIMITED_RETRIES,
@@ -31,18 +32,18 @@ export const SUBSCRIBER_OPTIONS = {
 /** A connection to one Redis, or to one node of a cluster. */
 export class ReconnectingRedis extends Redis {
   override sendCommand(command: Command, ...more: [stream?: never]): unknown {
-    // The library sends a command that timed out all the same, once Redis is back.
+    // ioredis would send a command that has timed out when Redis is reachable again.
     if (command.isSettled) return command.promise;
     const reply = super.sendCommand(command, ...more);
-    // When the selected database is refused, the library continues in another one: waiting commands
-    // are not sent there.
+    // When Redis refuses the selected database, ioredis continues in database 0. Disconnect, so that the waiting
+    // commands are not sent there.
     if (command.name === 'select') {
       command.promise.catch(({ name }: Error) => name === 'ReplyError' && this.disconnect(true));
     }
     return reply;
   }
 
-  /** The queue's library takes connections of its own this way. */
+  /** BullMQ calls this to open connections of its own. */
   override duplicate<Given extends Partial<RedisOptions> | undefined = undefined>(
     overrides?: Given,
   ): ReturnType<typeof Redis.prototype.duplicate<Given>> {

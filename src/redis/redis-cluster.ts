@@ -3,33 +3,34 @@ import { redisNodes, splitHosts } from '../config/redis-hosts.ts';
 import { type ConnectionOptions, reconnectDelayMs } from './reconnecting-redis.ts';
 import type { ReplicatedWrites } from './replicated-writes.ts';
 
-/** The wait before a command is sent again while a node is away or another one takes over. */
+/** The delay before a command is sent again while a node is unreachable or its replica takes over. */
 const RETRY_DELAY_MS = 250;
-/** Two nodes may name each other for a moment. */
+/** While a slot moves, two nodes may redirect to each other for a moment. */
 const MOVED_DELAY_MS = 20;
-/** The time in which a node must say which slots there are. */
+/** A node must answer `CLUSTER SLOTS` within this time. */
 const SLOTS_TIMEOUT_MS = 4000;
-/** Commands are sent again until their time is over. */
+/** Commands are sent again until they time out. */
 const UNLIMITED = 2 ** 31;
 
 /**
- * Replies of a node that has too few replicas, and of one whose slot moves. The first key of a script exists
- * nowhere, so no script is run until the slot has moved: neither node has all of its keys.
+ * Replies of a node that has too few replicas, and of a node while it moves the slot away. Each is handled as
+ * `TRYAGAIN`. A script waits until its slot has moved, because until then neither node has all of its keys: its
+ * first key exists at neither node, so the node always replies `ASK`.
  */
-const NOT_NOW = /^(NOREPLICAS|ASK)\b/;
+const RETRYABLE = /^(NOREPLICAS|ASK)\b/;
 
-/** Commands that are answered when a replica has what they wrote. Scripts that only read are among them. */
+/** Commands whose caller gets the reply after a replica has the write. Scripts that only read are included. */
 const WRITES = new Set(['eval', 'evalsha', 'set', 'hset', 'del', 'incr', 'zadd', 'pexpire']);
 
 /**
- * A connection to a cluster. Commands are those for one Redis: each is sent to the node that has its
- * key. While nodes are away they wait, as those of `ReconnectingRedis` do.
+ * A connection to a cluster, with the commands of a connection to one Redis. Each command is sent to the node
+ * that has its key. While that node is unreachable the command waits, as in `ReconnectingRedis`.
  */
 export class ReconnectingCluster extends Cluster {
   readonly #url: string;
   readonly #options: ConnectionOptions;
   readonly #writes: ReplicatedWrites;
-  /** The node that each command was sent to last. */
+  /** The node to which each command was last sent. */
   readonly #sentTo = new WeakMap<Command, Redis>();
 
   constructor(url: string, options: ConnectionOptions, writes: ReplicatedWrites) {
@@ -47,7 +48,7 @@ export class ReconnectingCluster extends Cluster {
     this.#options = options;
     this.#writes = writes;
     this.on('+node', (node: Redis) => this.#watchCommands(node));
-    this.#staysEnded();
+    this.#keepEnded();
   }
 
   override sendCommand(command: Command, ...more: [stream?: never, node?: never]): unknown {
@@ -59,11 +60,11 @@ export class ReconnectingCluster extends Cluster {
   }
 
   override handleError(error: Error, ...more: [ttl: object, handlers: unknown]): void {
-    const reason = NOT_NOW.test(error.message) ? `TRYAGAIN ${error.message}` : error.message;
+    const reason = RETRYABLE.test(error.message) ? `TRYAGAIN ${error.message}` : error.message;
     super.handleError(new Error(reason, { cause: error }), ...more);
   }
 
-  /** Without a word of the replica the command is sent again, as without an answer. */
+  /** Resolves when a replica has the write. If that remains unknown, the command is sent again. */
   async #whenReplicated(command: Command, reply: unknown): Promise<unknown> {
     const answer = await reply;
     const node = this.#sentTo.get(command);
@@ -76,10 +77,10 @@ export class ReconnectingCluster extends Cluster {
   }
 
   /**
-   * After the end the library emits "close" again for the nodes that close late. Commands would then wait without an
-   * end, as they do for a connection that is opened again.
+   * After "end" ioredis emits "close" for each node that closes later, and sets the status to "close". In that status
+   * commands wait for a new connection, which never comes. So the status is set back to "end".
    */
-  #staysEnded(): void {
+  #keepEnded(): void {
     let hasEnded = false;
     this.on('connecting', () => (hasEnded = false));
     this.on('end', () => (hasEnded = true));
@@ -89,14 +90,14 @@ export class ReconnectingCluster extends Cluster {
   #watchCommands(node: Redis): void {
     const send = node.sendCommand.bind(node);
     node.sendCommand = (command, ...more) => {
-      // The library sends a command that timed out all the same, once the node is back.
+      // ioredis would send a command that has timed out when the node is reachable again.
       if (command.isSettled) return command.promise;
       this.#sentTo.set(command, node);
       return send(command, ...more);
     };
   }
 
-  /** The queue's library takes connections of its own this way. */
+  /** BullMQ calls this to open connections of its own. */
   override duplicate<Given extends DuplicateOptions = undefined>(
     _nodes?: unknown,
     overrides?: Given,
@@ -107,17 +108,17 @@ export class ReconnectingCluster extends Cluster {
   }
 }
 
-/** A command that was answered cannot be sent again itself. */
+/** A copy of a command that was answered: ioredis does not send the same object again. */
 function copyOf(command: Command): Command {
   const replyEncoding = Reflect.get(command, 'replyEncoding') as BufferEncoding | null;
   const args = [command.name, [...command.args], { replyEncoding }];
-  // A script has a class of its own.
+  // The command of a script is of a subclass.
   return Reflect.construct(command.constructor, args) as Command;
 }
 
 type DuplicateOptions = Parameters<typeof Cluster.prototype.duplicate>[1];
 
-/** The login of each node, and how its connections are encrypted. */
+/** The user name, password and TLS setting of a Redis address; they are the same for all nodes of a cluster. */
 export function accessOf(url: string): Pick<RedisOptions, 'username' | 'password' | 'tls'> {
   const { username, password, protocol } = new URL(`${splitHosts(url).login}host`);
   return {

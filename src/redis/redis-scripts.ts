@@ -9,25 +9,25 @@ type Script = <Reply = void>(...args: ScriptArgument[]) => Promise<Reply>;
 export type Scripts<Name extends string> = { readonly [name in Name]: Script };
 
 /**
- * Defines Lua scripts on a connection. Redis runs each of them whole or not at all. The client sends
- * the hash of a script, and its text when Redis does not know the hash, as after a restart.
+ * Defines Lua scripts on a connection and returns a function for each. Redis runs a script wholly or not at all.
+ * ioredis sends the hash of a script, and its text when Redis does not know the hash, for example after a restart.
  */
 export function defineScripts<Name extends string>(
   redis: Redis,
   scripts: { readonly [name in Name]: string },
   options: {
-    /** Distinguishes scripts of the same name on one connection. */
+    /** Distinguishes scripts that have the same name on one connection. */
     readonly namespace: string;
     /** Lua that precedes every script: its constants and local functions. */
     readonly prelude?: string;
     /**
-     * `KEYS[1]` of every call: a Redis Cluster runs the script where this text belongs. Without it each
-     * call begins with its own.
+     * `KEYS[1]` of every call: a Redis Cluster runs the script at the node that has the slot of this text. Without
+     * it, the first argument of each call is `KEYS[1]`.
      */
     readonly key?: string;
     /** `bytes`: texts of the reply are Buffers. */
     readonly reply?: 'text' | 'bytes';
-    /** Sends each call. */
+    /** Runs each call, for example to convert its errors. */
     readonly send?: <Reply>(call: () => Promise<Reply>) => Promise<Reply>;
   },
 ): Scripts<Name> {

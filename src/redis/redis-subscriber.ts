@@ -6,24 +6,24 @@ type MessageHandler = (message: Buffer, channel: string) => void;
 
 const PING_MS = 15_000;
 const RETRY_DELAY_MS = 100;
-/** Replies of a node that has not the channel's slot, or of a cluster that is about to be complete. */
-const NOT_HERE = /^(MOVED|ASK|CLUSTERDOWN|LOADING|TRYAGAIN|MASTERDOWN)\b/;
+/** Replies of a node that does not have the channel's slot, or that cannot serve it yet. */
+const WRONG_NODE = /^(MOVED|ASK|CLUSTERDOWN|LOADING|TRYAGAIN|MASTERDOWN)\b/;
 
-/** Subscriptions to published messages, for any number of handlers, on a connection of its own. */
+/** Subscribes to channels on a connection of its own; a channel may have any number of handlers. */
 export class RedisSubscriber {
   readonly #redis: Redis;
   readonly #log: Logger;
-  /** Asks a cluster: false when another node than the connected one has the channels now. */
+  /** False when the channels are at another node of the cluster than the connected one. */
   readonly #isAtOwner: (() => Promise<boolean>) | undefined;
   readonly #handlers = new Map<string, Set<MessageHandler>>();
   readonly #reconnectHandlers: (() => void)[] = [];
   readonly #pingTimer = setInterval(() => void this.#verify(), PING_MS).unref();
-  /** Number of the connection. */
-  #opened = 0;
+  /** How many times the connection has been opened. */
+  #connectCount = 0;
   #subscribedAgain = Promise.resolve();
   #isClosed = false;
 
-  /** With `isAtOwner` its channels are those that only the node with their slot has. */
+  /** With `isAtOwner` it subscribes to sharded channels, which only the node with their slot has. */
   constructor(redis: Redis, log: Logger, isAtOwner?: () => Promise<boolean>) {
     this.#redis = redis;
     this.#log = log;
@@ -31,16 +31,16 @@ export class RedisSubscriber {
     const event = isAtOwner ? 'smessageBuffer' : 'messageBuffer';
     redis.on(event, (channel: Buffer, message: Buffer) => this.#receive(String(channel), message));
     redis.on('ready', () => {
-      if (this.#opened++ > 0) this.#subscribedAgain = this.#subscribeAgain();
+      if (this.#connectCount++ > 0) this.#subscribedAgain = this.#subscribeAgain();
     });
-    // The node says that it has not the channels any more.
+    // The node no longer has the slot of the channels.
     redis.on('moved', () => redis.disconnect(true));
   }
 
-  /** Resolves when messages of the channel are received from now on. */
+  /** Resolves when Redis has confirmed the subscription: all later messages of the channel are received. */
   async subscribe(channel: string, onMessage: MessageHandler): Promise<void> {
     this.#handlers.set(channel, (this.#handlers.get(channel) ?? new Set()).add(onMessage));
-    // Also when other handlers exist: their subscription may not be confirmed yet.
+    // Needed even if the channel has other handlers: their subscription may not be confirmed yet.
     await this.#subscribe([channel]);
   }
 
@@ -54,14 +54,17 @@ export class RedisSubscriber {
     done.catch(ignoreError);
   }
 
-  /** Called after a lost connection, when its channels are subscribed again: messages may have been missed. */
+  /**
+   * `recheck` is called when the connection was lost and the channels are subscribed again. Messages may have been
+   * missed in between.
+   */
   onReconnect(recheck: () => void): void {
     this.#reconnectHandlers.push(recheck);
   }
 
   /**
-   * Resolves when all messages of its channels that were published before are received, or are missed and those who
-   * asked for it were told.
+   * Resolves when every message that was published before this call has been received. If the connection was lost, it
+   * resolves after the handlers of `onReconnect` were called.
    */
   async ping(): Promise<void> {
     await this.#redis.ping();
@@ -79,14 +82,14 @@ export class RedisSubscriber {
   }
 
   async #subscribe(channels: readonly string[]): Promise<void> {
-    const sentOn = this.#opened;
+    const sentOn = this.#connectCount;
     try {
       if (this.#isAtOwner) await this.#redis.ssubscribe(...channels);
       else await this.#redis.subscribe(...channels);
     } catch (error) {
-      if (this.#isClosed || !NOT_HERE.test((error as Error).message)) throw error;
+      if (this.#isClosed || !WRONG_NODE.test((error as Error).message)) throw error;
       await this.#isAtOwner?.();
-      if (this.#opened === sentOn) this.#redis.disconnect(true);
+      if (this.#connectCount === sentOn) this.#redis.disconnect(true);
       await delay(RETRY_DELAY_MS);
       await this.#subscribe(channels);
     }
@@ -104,14 +107,15 @@ export class RedisSubscriber {
     }
   }
 
-  /** A dead connection without pending commands would stay unnoticed for hours. */
+  /** Without a pending command, a dead connection would not be noticed for hours. */
   async #verify(): Promise<void> {
     this.#redis.ping().catch(ignoreError);
-    const verified = this.#opened;
+    const checked = this.#connectCount;
     const isElsewhere = (await this.#isAtOwner?.().catch(ignoreError)) === false;
-    if (isElsewhere && this.#opened === verified && !this.#isClosed) this.#redis.disconnect(true);
+    if (isElsewhere && this.#connectCount === checked && !this.#isClosed)
+      this.#redis.disconnect(true);
   }
 }
 
-/** The connection is opened again, and everything subscribed then. */
+/** Used where the error needs no handling: the connection is opened and its channels subscribed again. */
 function ignoreError(): void {}

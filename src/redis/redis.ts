@@ -16,20 +16,21 @@ import { splitHosts } from '../config/redis-hosts.ts';
 
 export type { Redis } from 'ioredis';
 
-/** Connections to the Redis or Valkey, or to the cluster of them, that several processes share. */
+/** The connections of this process to the Redis, Valkey or Redis Cluster that several processes share. */
 export type RedisConnections = ReturnType<typeof openRedis>;
 
-/** How long a call waits for an unavailable Redis, in milliseconds. */
+/** How long a call waits while Redis is unreachable. */
 export const COMMAND_TIMEOUT_MS = 20_000;
 
 const PREFIX = 'holdover:';
 
 const MAX_NODES = 1000;
-const COMPLAIN_EVERY_MS = 60_000;
+/** An unreachable node is logged at most once in this time. */
+const LOG_REPEAT_MS = 60_000;
 
 /**
- * Opens `redis://[user:password@]host:port[/db]`, or `rediss://`; with several hosts, between
- * commas, the cluster that they are nodes of. The password is never logged.
+ * Opens `redis://[user:password@]host:port[/db]`, or `rediss://` for TLS. Several hosts, separated by commas, are
+ * nodes of one cluster. The password is never logged.
  */
 export function openRedis(
   url: string,
@@ -72,30 +73,26 @@ export function openRedis(
   const openInCluster = cluster && clusterSubscribers(cluster, url);
   if (cluster) logNodes(cluster, log);
   return {
-    /**
-     * For commands with a waiting caller: while the connection is down they wait this long and no
-     * longer.
-     */
+    /** The connection for commands that a caller waits for. Each fails after `commandTimeoutMs`. */
     commands,
-    /** A connection of one's own, for blocking reads; closed with the others. */
+    /** Opens a separate connection, for example for blocking reads. `close` closes it too. */
     connect,
-    /** A connection for messages to all processes, or for those about the keys of a partition. */
+    /** Opens a connection for the messages of a partition; without one, for messages to all processes. */
     subscriber(partition?: RedisPartition): RedisSubscriber {
       if (!openInCluster)
         return new RedisSubscriber(logged(new ReconnectingRedis(url, SUBSCRIBER_OPTIONS)), log);
       const { redis, isAtOwner } = openInCluster(partition);
-      // The connection for commands reports the nodes that are away.
+      // The connection for commands logs the nodes that are unreachable.
       redis.on('error', () => {});
       opened.add(redis);
       return new RedisSubscriber(redis, log, isAtOwner);
     },
-    /** The cluster that the connections are to. */
+    /** `undefined`: the connections are to a single Redis. */
     cluster,
-    /** Where keys are, and with what they and the channels begin. */
     partitions,
-    /** Every key begins with this. */
+    /** Each key begins with this. */
     prefix: PREFIX,
-    /** Every channel begins with this. */
+    /** Each channel that belongs to no partition begins with this. */
     channels: partitions.channels,
     async close(): Promise<void> {
       for (const redis of opened) redis.disconnect();
@@ -104,30 +101,30 @@ export function openRedis(
   };
 }
 
-/** A node that is away is complained of once in a while. */
+/** Logs each unreachable node, at most once in `LOG_REPEAT_MS`. */
 function logNodes(cluster: ReconnectingCluster, log: Logger): void {
-  const complained = new LRUCache<string, true>({ max: MAX_NODES, ttl: COMPLAIN_EVERY_MS });
+  const recentlyLogged = new LRUCache<string, true>({ max: MAX_NODES, ttl: LOG_REPEAT_MS });
   cluster.on('node error', ({ message: reason }: Error, node: string) => {
-    // Those that do not answer at the start were complained of before.
-    if (cluster.status !== 'ready' || complained.has(node)) return;
-    complained.set(node, true);
+    // A node that does not answer at the start is logged by `checkNamedNodes`.
+    if (cluster.status !== 'ready' || recentlyLogged.has(node)) return;
+    recentlyLogged.set(node, true);
     const event = 'redis.node_unreachable';
     log.warn({ event, node, reason }, 'a node of the Redis Cluster cannot be reached');
   });
 }
 
-/** The one Redis, or the nodes of the cluster. `master`: those that have keys. */
+/** The single Redis, or the nodes of the cluster. `master`: only the nodes that serve keys, not their replicas. */
 export async function nodesOf(
   { cluster, commands }: Pick<RedisConnections, 'cluster' | 'commands'>,
   role: 'all' | 'master',
 ): Promise<readonly IoRedis[]> {
   if (!cluster) return [commands];
-  // Until then it does not know them.
+  // Before its first reply the client does not know the nodes.
   if (cluster.status !== 'ready') await commands.ping();
   return cluster.nodes(role);
 }
 
-/** Asks the one Redis, or every node of the cluster; rejects when one does not answer. */
+/** Calls `ask` for the single Redis, or for each node of the cluster; rejects when one call rejects. */
 export async function askNodes<Reply>(
   links: Pick<RedisConnections, 'cluster' | 'commands'>,
   ask: (node: IoRedis) => Promise<Reply>,
@@ -135,7 +132,7 @@ export async function askNodes<Reply>(
   return Promise.all((await nodesOf(links, 'all')).map(ask));
 }
 
-/** How many connections listen to a channel; each node of a cluster counts its own. */
+/** The number of connections that are subscribed to a channel, over all nodes. */
 export async function countSubscribers(
   links: Pick<RedisConnections, 'cluster' | 'commands'>,
   channel: string,
@@ -145,8 +142,8 @@ export async function countSubscribers(
 }
 
 /**
- * A connection that is silent for half of this time is closed, and its unanswered commands are sent
- * again.
+ * Options: a command fails after `timeoutMs`. A connection that is silent for half of it while commands wait is
+ * closed and opened again, and its unanswered commands are sent again.
  */
 export function withTimeouts(
   timeoutMs: number,

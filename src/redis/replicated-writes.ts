@@ -2,16 +2,16 @@ import type { Redis } from 'ioredis';
 import { coalesce } from '../lib/concurrency.ts';
 import type { Logger } from '../observability/log.ts';
 
-/** Other commands of the connection wait meanwhile. */
+/** The time limit of one `WAIT`. Other commands of the connection wait meanwhile. */
 const WAIT_MS = 500;
-/** How long the number of replicas that a node has given is used. */
+/** How long the number of replicas that a node has reported is used. */
 const KNOWN_FOR_MS = 1000;
-/** A replica that is further behind does not count, as with `min-replicas-to-write`. */
+/** A replica that is further behind is not counted, as with `min-replicas-to-write`. */
 const MAX_LAG_S = 10;
 
 /**
- * Waits for replicas, so that nothing that was answered is lost when one takes the place of its
- * node. One for all connections of a process.
+ * Waits until replicas have the writes of a node, so that no acknowledged write is lost when a replica takes over.
+ * All connections of a process share one object.
  */
 export class ReplicatedWrites {
   readonly #log: Logger;
@@ -23,12 +23,11 @@ export class ReplicatedWrites {
   }
 
   /**
-   * Resolves when a replica has all that this connection was answered, or when its node has no
-   * replica. Rejects when that remains unknown: then the node may be a replica itself by now, without
-   * what it had answered.
+   * Resolves when one replica has every write that Redis has answered on this connection, or when the node has no
+   * replica. Rejects when the node does not answer or has become a replica: then the writes may be lost.
    */
   async whenReplicated(node: Redis): Promise<void> {
-    // A wait that has begun may have begun before the command.
+    // `coalesce` starts another wait after a running one, which may have begun before the write.
     const wait = this.#waits.get(node) ?? coalesce(() => this.#wait(node));
     this.#waits.set(node, wait);
     await wait();
@@ -50,7 +49,7 @@ export class ReplicatedWrites {
       const event = 'redis.no_replica';
       this.#log.warn(
         { event, node: address },
-        'a node of the Redis Cluster has no replica now: writes are answered without one',
+        'a node of the Redis Cluster has no replica now: its writes are acknowledged without one',
       );
     }
     this.#replicas.set(address, { count, askedAtMs: performance.now() });
@@ -58,7 +57,7 @@ export class ReplicatedWrites {
   }
 }
 
-/** The replicas that keep up, by the section `replication` of INFO. */
+/** Counts the replicas that are at most `MAX_LAG_S` behind, from the section `replication` of INFO. */
 function countReplicas(info: string): number {
   if (!info.includes('role:master')) throw new Error('the node has become a replica');
   const lags = [...info.matchAll(/^slave\d+:.*state=online.*lag=(\d+)/gm)].map(([, lag]) => lag);

@@ -14,7 +14,7 @@ test('the partitions of a cluster have equal shares of its slots', () => {
   expect(shares).toEqual(users.map((_, i) => i));
 });
 
-test('users are spread over the partitions, and stay where they are', () => {
+test('users are spread over the partitions, and each stays in its partition', () => {
   const { users, indexOf } = clusterPartitions(PREFIX);
   const counts = users.map(() => 0);
   for (let i = 0; i < 32_000; i++) counts[indexOf(`user ${i}`)]!++;
@@ -40,7 +40,7 @@ test('all keys of the queue, and of BullMQ, have one tag', () => {
   expect(keys.bullPrefix).toBe('holdover:{queue}:bull');
 });
 
-test('no key of one Redis has a tag, and every key is where it was before', () => {
+test('no key of a single Redis has a tag, and every key has its earlier name', () => {
   const partitions = singlePartition(PREFIX, 0);
   const only = { prefix: PREFIX, channels: PREFIX, publish: 'PUBLISH' };
   expect(partitions).toMatchObject({ ...only, queue: only, users: [only] });

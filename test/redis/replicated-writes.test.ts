@@ -41,7 +41,7 @@ test.each([
   expect(calls).toEqual(['info']);
 });
 
-test('a replica has it: one WAIT is for all that were answered before it', async () => {
+test('one WAIT covers all writes that were answered before it', async () => {
   const { node, calls } = createNode([replica('online', 0)]);
   const writes = open();
   await Promise.all(Array.from({ length: 20 }, () => writes.whenReplicated(node)));
@@ -58,14 +58,14 @@ test('a call during a WAIT waits for another one', async () => {
   expect(calls).toEqual(['info', 'wait', 'wait']);
 });
 
-test('a replica that is slow is waited for, until it counts no more', async () => {
+test('a slow replica is waited for until it is no longer counted', async () => {
   const infos = [replica('online', 0), replica('online', 5), replica('online', 11)];
   const { node, calls } = createNode(infos, [0, 0]);
   await open().whenReplicated(node);
   expect(calls).toEqual(['info', 'wait', 'info', 'wait', 'info']);
 });
 
-test('a connection that was closed, or a node that is a replica now, says nothing', async () => {
+test('a closed connection, or a node that has become a replica, rejects', async () => {
   const closed = createNode([replica('online', 0)], [new Error('Connection is closed.')]);
   const writes = open();
   await expect(writes.whenReplicated(closed.node)).rejects.toThrow('closed');
