@@ -140,7 +140,7 @@ export interface PromptEventLog {
 /** Thrown when another process leads the prompt: this one must not append to its log. */
 export class LeadershipLost extends Error {
   constructor() {
-    super('another process looks after this prompt');
+    super('another process leads this prompt');
   }
 }
 

@@ -7,8 +7,8 @@ import type { LogStreams } from './log-streams.ts';
 import type { PromptPartitions } from './partitions.ts';
 
 /**
- * A user without a call, a socket or a prompt led here is followed this long: longer than the
- * frames of ended prompts are kept for late sockets.
+ * A user without a call, a socket or a prompt led here is followed for this long. It must be longer than the frames
+ * of ended prompts are kept for late sockets.
  */
 const IDLE_MS = 130_000;
 
@@ -17,26 +17,26 @@ type FollowedUsersOptions = {
   readonly partitions: Pick<PromptPartitions, 'ofUser'>;
   readonly streams: Pick<LogStreams, 'get' | 'ofUser' | 'deleteOfUser'>;
   readonly handlers: () => LogHandlers | undefined;
-  /** Shows a prompt that this process does not know. */
+  /** Reads a prompt that this process does not know. */
   readonly discover: (key: string) => Promise<void>;
-  /** Users that have a socket here, or a prompt that this process leads. */
+  /** The users that have a socket here, or a prompt that this process leads. */
   readonly needed: () => ReadonlySet<string>;
 };
 
 type FollowedUser = { whenKnown: Promise<void>; isKnown: boolean; usedAtMs: number };
 
-/** The users whose prompts this process receives: their prompts as they are stored, and as it knows them. */
+/** The users that this process follows: it has read their stored prompts, and receives the entries of their prompts. */
 export class FollowedUsers {
   readonly #options: FollowedUsersOptions;
   readonly #users = new Map<string, FollowedUser>();
-  /** Users whose messages were missed, until everything is read. */
-  readonly #missed = new Map<string, Promise<void>>();
+  /** Users whose messages were missed, until their prompts are read again. */
+  readonly #recovering = new Map<string, Promise<void>>();
 
   constructor(options: FollowedUsersOptions) {
     this.#options = options;
   }
 
-  /** Resolves when the prompts of the user are known. A failed attempt is made again by the next call. */
+  /** Starts to follow the user; resolves when the user's prompts are known. After a failure the next call tries again. */
   follow(user: string): Promise<void> {
     const followed = this.#users.get(user) ?? this.#start(user);
     followed.usedAtMs = this.#options.clock.now();
@@ -52,7 +52,7 @@ export class FollowedUsers {
     return [...this.#users.keys()];
   }
 
-  /** Follows all needed users, and stops to follow those that were not needed for a while. */
+  /** Follows all needed users, and stops following users that have not been needed for `IDLE_MS`. */
   async update(): Promise<void> {
     await Promise.all([...this.#options.needed()].map((user) => this.follow(user)));
     const needed = this.#options.needed();
@@ -62,12 +62,12 @@ export class FollowedUsers {
     }
   }
 
-  /** Compares with what is stored. */
+  /** Reads the stored prompts of the user, to find prompts and entries whose messages were missed. */
   async resync(user: string): Promise<void> {
     const { streams, discover } = this.#options;
     const [endedKeys] = await this.#recent(user);
     const liveKeys = (await this.#options.handlers()?.liveKeys(user)) ?? [];
-    // A prompt may have begun and ended meanwhile.
+    // A prompt may have begun and ended while this process received nothing.
     const unknown = [...endedKeys, ...liveKeys].filter(
       (key) => streams.get(key)?.isUnknown() ?? true,
     );
@@ -75,26 +75,26 @@ export class FollowedUsers {
     for (const stream of streams.ofUser(user)) {
       if (!stream.hasEnded()) await this.#catchUp(stream);
     }
-    // Nothing more is received of a user that was closed meanwhile.
-    if (!this.#users.has(user) && !this.#options.needed().has(user)) this.#forget(user);
+    // The user may no longer be followed: then no more entries are received.
+    if (!this.#users.has(user) && !this.#options.needed().has(user)) this.#removeUser(user);
   }
 
-  /** Messages about these users were missed: reads what they said, one user after the other. */
+  /** Call when messages about these users were missed. Reads their prompts again, one user after the other. */
   async recover(users: readonly string[]): Promise<void> {
     let last = Promise.resolve();
     for (const user of users) {
-      const read = last.then(() => this.#readMissed(user));
+      const read = last.then(() => this.#recoverUser(user));
       const settled = read.finally(() => {
-        if (this.#missed.get(user) === settled) this.#missed.delete(user);
+        if (this.#recovering.get(user) === settled) this.#recovering.delete(user);
       });
-      this.#missed.set(user, (last = settled));
+      this.#recovering.set(user, (last = settled));
     }
     await last;
   }
 
-  /** Resolves when nothing of this user is missed, or it cannot be read. */
+  /** Resolves when `recover` is done with this user, or has failed. */
   async whenRecovered(user: string): Promise<void> {
-    await this.#missed.get(user)?.catch(() => {});
+    await this.#recovering.get(user)?.catch(() => {});
   }
 
   #start(user: string): FollowedUser {
@@ -114,7 +114,7 @@ export class FollowedUsers {
     }
   }
 
-  /** Receives what happens from now on, then reads what is stored. */
+  /** Subscribes to the messages about the user, then reads the stored prompts. */
   async #track(user: string): Promise<void> {
     const { partitions, streams, handlers } = this.#options;
     const listening = partitions.ofUser(user).follow(user);
@@ -132,30 +132,30 @@ export class FollowedUsers {
   #stop(user: string): void {
     this.#users.delete(user);
     this.#options.partitions.ofUser(user).unfollow(user);
-    this.#forget(user);
+    this.#removeUser(user);
   }
 
-  #forget(user: string): void {
+  #removeUser(user: string): void {
     this.#options.handlers()?.forgetUser(user);
     this.#options.streams.deleteOfUser(user);
   }
 
-  /** Keys of prompts that ended a moment ago, and ids of prompts whose results were fetched. */
+  /** Keys of prompts that ended in the last two minutes, and ids of prompts whose results were fetched in that time. */
   #recent(user: string): Promise<[string[], string[]]> {
-    return this.#options.partitions.ofUser(user).waitedFor.recent(user);
+    return this.#options.partitions.ofUser(user).clientScripts.recent(user);
   }
 
   async #withEntries(user: string, keys: readonly string[]): Promise<readonly string[]> {
-    const { waitedFor } = this.#options.partitions.ofUser(user);
-    return keys.length === 0 ? [] : await waitedFor.withEntries<string[]>(...keys);
+    const { clientScripts } = this.#options.partitions.ofUser(user);
+    return keys.length === 0 ? [] : await clientScripts.withEntries<string[]>(...keys);
   }
 
-  async #readMissed(user: string): Promise<void> {
+  async #recoverUser(user: string): Promise<void> {
     await this.resync(user);
-    for (const stream of this.#options.streams.ofUser(user)) await stream.readReceived();
+    for (const stream of this.#options.streams.ofUser(user)) await stream.readReceivedPositions();
   }
 
-  /** A prompt may have ended while this process received nothing, longer ago than entries are kept. */
+  /** Reads missed entries. The prompt may have ended so long ago that its entries are gone: then the ledger has its end. */
   async #catchUp(stream: LogStream): Promise<void> {
     const { partitions, handlers } = this.#options;
     const { key, user } = stream;
@@ -164,7 +164,7 @@ export class FollowedUsers {
     await stream.catchUp();
     if (isLeased || stream.token() !== undefined || stream.hasEnded()) return;
     const end = await handlers()?.endOf(key);
-    if (end === 'none') await partition.waitedFor.register(key, user);
+    if (end === 'none') await partition.clientScripts.register(key, user);
     else if (end) await stream.finish(end);
   }
 }

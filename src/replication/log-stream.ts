@@ -12,10 +12,10 @@ import { type Json, parseJson, stringifyJson } from '../protocol/json.ts';
 import type { FileRef } from '../protocol/v1.ts';
 import type { PromptPartition, StoredEntry } from './partitions.ts';
 
-/** Writes and reads entries. */
+/** Stores and reads entries and received positions. */
 export type EntryStore = Pick<PromptPartition, 'write' | 'after' | 'receivedUpTo'>;
 
-/** The log of one prompt, as this process receives it. Runs everything of the prompt in order. */
+/** The event log of one prompt in this process. Handles its entries one after the other. */
 export class LogStream {
   readonly key: string;
   readonly user: string;
@@ -33,7 +33,7 @@ export class LogStream {
     this.#store = store;
   }
 
-  /** The token of the leader; `undefined`: this process is not the leader. */
+  /** The write token, if this process leads the prompt. */
   token(): string | undefined {
     return this.#token;
   }
@@ -42,18 +42,18 @@ export class LogStream {
     return this.#hasEnded;
   }
 
-  /** True when nothing here subscribes to it, nor is about to. */
+  /** True when the log has no subscriber here, and will get none from this process. */
   isUnknown(): boolean {
     return this.#subscriber === undefined && !this.#isNew;
   }
 
-  /** True when its subscriber got the last entry. */
+  /** True when the subscriber got the last entry. */
   hasAppliedEnd(): boolean {
     return this.#hasEnded && this.#subscriber !== undefined;
   }
 
   async subscribe(subscriber: LogSubscriber, since: SubscribedSince): Promise<void> {
-    // A new prompt of this process has no entries yet; one that it took over has.
+    // A new prompt of this process has no entries to read; a prompt that it took over has.
     if (this.#token !== undefined && this.#lastRead === 0) {
       this.#subscriber = subscriber;
       return;
@@ -66,13 +66,13 @@ export class LogStream {
     });
   }
 
-  /** The prompt is new, and this process owns it. */
+  /** Call when this process has claimed a new prompt, which it now leads. */
   startNew(token: string): void {
     this.#isNew = true;
     this.#token = token;
   }
 
-  /** Makes this process the leader, once all entries are applied; false when it is that already. */
+  /** Makes this process the leader after all entries are applied; false when it already leads with this token. */
   takeLead(token: string): Promise<boolean> {
     return this.#enqueue(async () => {
       if (this.#token === token) return false;
@@ -82,22 +82,23 @@ export class LogStream {
     });
   }
 
-  /** Another process owns it now, or may own it soon. */
+  /** Call when another process leads the prompt, or may do so soon. */
   loseLead(): void {
     if (this.#token === undefined) return;
     this.#token = undefined;
     this.#subscriber?.onLeadershipLost();
-    // Entries of the new leader were taken for echoes of our own: read them.
+    // Until now received entries were ignored as this process's own: read those of the new leader.
     this.catchUp().catch(ignoreError);
   }
 
+  /** Stores an entry, then applies it; rejects with `LeadershipLost` when this process does not lead the prompt. */
   async append(entry: PromptLogEntry): Promise<void> {
-    // Fail at once: entries of the new leader may wait for this caller.
+    // Fail without queueing: the entries of the new leader, ahead in the queue, may wait for this caller.
     if (this.#token === undefined) throw new LeadershipLost();
     await this.#enqueue(() => this.#append(entry));
   }
 
-  /** Receives an entry that another process wrote. */
+  /** Applies an entry that another process wrote; reads missed entries first. */
   receive(n: number, text: string, picture?: Uint8Array): Promise<void> {
     return this.#enqueue(async () => {
       if (n <= this.#lastRead || this.#token !== undefined) return;
@@ -113,13 +114,13 @@ export class LogStream {
     });
   }
 
-  /** Reads how far sockets have received it: messages of other processes about that were missed. */
-  async readReceived(): Promise<void> {
+  /** Reads the positions up to which sockets have received the log. Call when messages about them were missed. */
+  async readReceivedPositions(): Promise<void> {
     const upTo = await this.#store.receivedUpTo(this.key);
     for (const group of ['client', 'hosted'] as const) this.receivedElsewhere(group, upTo[group]);
   }
 
-  /** Applies the end of a prompt whose entries are gone. */
+  /** Applies the end of a prompt whose entries have expired. */
   finish(kind: 'recorded' | 'removed'): Promise<void> {
     return this.#enqueue(async () => {
       if (this.#hasEnded || this.#token !== undefined) return;
@@ -127,6 +128,7 @@ export class LogStream {
     });
   }
 
+  /** Call when sockets of another process have received the log up to this position. */
   receivedElsewhere(group: ReceiverGroup, upTo: number): void {
     this.#subscriber?.onReceivedElsewhere(group, upTo);
   }
@@ -180,7 +182,7 @@ export function encodeEntry(entry: PromptLogEntry): Omit<StoredEntry, 'n'> {
   };
 }
 
-/** Without the picture, its first bytes stand in for it: its step is sent all the same. */
+/** A preview without its picture gets the first bytes of it, so that its step is still counted. */
 function decodeEntry(text: string, picture?: Uint8Array): PromptLogEntry {
   const entry = parseJson(text) as unknown as PromptLogEntry;
   if (entry.kind !== 'input') return entry;

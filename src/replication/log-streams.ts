@@ -2,10 +2,10 @@ import { type EntryStore, LogStream } from './log-stream.ts';
 import { ByUser } from '../sockets/by-user.ts';
 import { type PromptOfUser, LeadershipLost } from '../prompts/prompt-event-log.ts';
 
-/** Ended prompts are remembered this long, as their frames are. */
+/** How long the log of an ended prompt is kept, which is as long as its frames. */
 const ENDED_TTL_MS = 120_000;
 
-/** The logs of all prompts that this process knows. */
+/** The event logs of all prompts that this process knows. */
 export class LogStreams {
   readonly #storeOf: (prompt: PromptOfUser) => EntryStore;
   readonly #streams = new Map<string, LogStream>();
@@ -20,7 +20,7 @@ export class LogStreams {
     return this.#streams.get(key);
   }
 
-  /** The log of this prompt, from now on known. */
+  /** The log of this prompt; created if it is not known. */
   open(prompt: PromptOfUser): LogStream {
     const known = this.#streams.get(prompt.key);
     const stream = known ?? new LogStream(prompt, this.#storeOf(prompt));
@@ -35,26 +35,26 @@ export class LogStreams {
     this.#streams.delete(key);
   }
 
-  /** The write token of a prompt that this process owns, for the ledger. */
+  /** The write token of a prompt, for the ledger; throws `LeadershipLost` when this process does not lead the prompt. */
   token(key: string): string {
     const token = this.get(key)?.token();
     if (token === undefined) throw new LeadershipLost();
     return token;
   }
 
-  /** A refused write ends the leadership at once, without waiting for the next renewal. */
+  /** Call when the ledger refused a write: ends the leadership before the next renewal, and returns the error to throw. */
   refused(key: string, token: string): Error {
     const stream = this.get(key);
     if (stream?.token() === token) stream.loseLead();
     return new LeadershipLost();
   }
 
-  isOwned(key: string): boolean {
+  isLed(key: string): boolean {
     return this.get(key)?.token() !== undefined;
   }
 
-  /** The logs that this process owns. */
-  owned(): readonly LogStream[] {
+  /** The logs of the prompts that this process leads. */
+  led(): readonly LogStream[] {
     return [...this.#streams.values()].filter((stream) => stream.token() !== undefined);
   }
 
@@ -66,7 +66,7 @@ export class LogStreams {
     for (const stream of this.ofUser(user)) this.delete(stream.key);
   }
 
-  /** Forgets prompts that ended a while ago. */
+  /** Removes prompts that ended more than `ENDED_TTL_MS` ago. */
   removeEnded(nowMs: number): void {
     for (const stream of this.#streams.values()) {
       if (!stream.hasEnded()) continue;
@@ -77,7 +77,7 @@ export class LogStreams {
   }
 }
 
-/** Keys and tokens of owned logs, alternating. */
-export function keysAndTokens(owned: readonly LogStream[]): string[] {
-  return owned.flatMap((stream) => [stream.key, stream.token() ?? '']);
+/** The arguments for a script about led prompts: key and token of each. */
+export function keysAndTokens(led: readonly LogStream[]): string[] {
+  return led.flatMap((stream) => [stream.key, stream.token() ?? '']);
 }

@@ -5,20 +5,20 @@ import type { PromptOfUser } from '../prompts/prompt-event-log.ts';
 import type { ReceivedUpTo, ReceiverGroup } from '../sockets/delivery.ts';
 import { type Scripts, defineReplicationScripts } from './scripts.ts';
 
-/** Handlers of the messages that processes send each other about prompts, and what they share of sockets. */
+/** Handles the messages that processes send each other about prompts and sockets. `upTo`: a position in the log. */
 export type PartitionHandlers = {
   readonly onEntry: (key: string, n: number, text: string, picture?: Uint8Array) => void;
   readonly onReceived: (key: string, group: ReceiverGroup, upTo: number, instance: string) => void;
   readonly onFetched: (user: string, promptId: string) => void;
   /** `sender`: empty for a process of an earlier version. */
   readonly onCancel: (key: string, sender: string) => void;
-  /** True when other processes may have sockets of the user: they get previews. */
+  /** True when other processes may have sockets of the user: then previews are published. */
   readonly isWatched: (user: string) => boolean;
-  /** So many processes have sockets of the user. */
+  /** `count`: the number of processes that have sockets of the user. */
   readonly onWatcherCount: (user: string, count: number) => void;
 };
 
-/** An entry as it is stored, and its position. The bytes of a preview are sent beside it, or not at all. */
+/** An entry as text, and its position in the log. The bytes of a preview are published with it, but not stored. */
 export type StoredEntry = {
   readonly n: number;
   readonly text: string;
@@ -26,60 +26,60 @@ export type StoredEntry = {
 };
 
 /**
- * The prompts of some users, whose keys are in one place. The event log of each is a stream whose ids are the
- * positions; messages about all come in the order in which their Redis has sent them.
+ * The prompts of the users in one partition. The event log of each prompt is a Redis stream whose ids begin with the
+ * position. Messages about all prompts of the partition are received in the order in which Redis sent them.
  */
 export class PromptPartition {
   readonly scripts: Scripts;
-  /** The same on the other connection: a client waits for these. */
-  readonly waitedFor: Scripts;
+  /** The same scripts on the connection with a time limit, for calls that a client waits for. */
+  readonly clientScripts: Scripts;
   readonly subscriber: RedisSubscriber;
   readonly #redis: Redis;
-  readonly #place: RedisPartition;
+  readonly #keys: RedisPartition;
   readonly #handlers: PartitionHandlers;
-  /** The picture of the next entry. */
+  /** The picture of the next received entry. */
   #picture: { readonly name: string; readonly bytes: Buffer } | undefined;
 
   constructor(
     links: RedisConnections,
     redis: Redis,
-    place: RedisPartition,
+    keys: RedisPartition,
     handlers: PartitionHandlers,
   ) {
-    this.scripts = defineReplicationScripts(redis, place);
-    this.waitedFor = defineReplicationScripts(links.commands, place);
-    this.subscriber = links.subscriber(place);
+    this.scripts = defineReplicationScripts(redis, keys);
+    this.clientScripts = defineReplicationScripts(links.commands, keys);
+    this.subscriber = links.subscriber(keys);
     this.#redis = redis;
-    this.#place = place;
+    this.#keys = keys;
     this.#handlers = handlers;
   }
 
-  /** Resolves when everything said of this user's prompts is received from now on. */
+  /** Resolves when all later messages about this user's prompts are received. */
   async follow(user: string): Promise<void> {
-    await this.subscriber.subscribe(`${this.#place.channels}prompts:${user}`, this.#receiveText);
+    await this.subscriber.subscribe(`${this.#keys.channels}prompts:${user}`, this.#receiveText);
   }
 
   unfollow(user: string): void {
-    this.subscriber.unsubscribe(`${this.#place.channels}prompts:${user}`, this.#receiveText);
+    this.subscriber.unsubscribe(`${this.#keys.channels}prompts:${user}`, this.#receiveText);
   }
 
   /** Starts or stops receiving previews of this user. */
   watch(user: string, isThere: boolean): void {
-    const channel = `${this.#place.channels}previews:${user}`;
+    const channel = `${this.#keys.channels}previews:${user}`;
     if (isThere) this.subscriber.subscribe(channel, this.#receivePicture).catch(ignoreError);
     else this.subscriber.unsubscribe(channel, this.#receivePicture);
   }
 
-  /** Appends an entry; false: the holder of this token is not the leader any more. */
+  /** Appends an entry; false when the token is no longer that of the leader. */
   async write(
     { key, user }: PromptOfUser,
     token: string,
     { n, text, picture }: StoredEntry,
     isLast: boolean,
   ): Promise<boolean> {
-    const shown = picture && this.#handlers.isWatched(user) ? picture : '';
+    const published = picture && this.#handlers.isWatched(user) ? picture : '';
     const last = isLast ? '1' : '0';
-    const reply = await this.scripts.append<number>(key, token, n, text, user, last, shown);
+    const reply = await this.scripts.append<number>(key, token, n, text, user, last, published);
     if (reply < 0) return false;
     this.#handlers.onWatcherCount(user, reply);
     return true;
@@ -87,21 +87,21 @@ export class PromptPartition {
 
   /** The entries after position `n`. */
   async after(key: string, n: number): Promise<readonly StoredEntry[]> {
-    const stream = `${this.#place.prefix}entries:${key}`;
+    const stream = `${this.#keys.prefix}entries:${key}`;
     const entries = await this.#redis.xrange(stream, `(${n}-0`, '+');
     return entries.map(([id, [, text = '']]) => ({ n: Number.parseInt(id, 10), text }));
   }
 
-  /** The positions up to which sockets have received it. */
+  /** The positions up to which sockets have received the log. */
   async receivedUpTo(key: string): Promise<ReceivedUpTo> {
-    const receivedUpTo = `${this.#place.prefix}received:${key}`;
+    const receivedUpTo = `${this.#keys.prefix}received:${key}`;
     const [client, hosted] = await this.#redis.mget(receivedUpTo, `${receivedUpTo}:hosted`);
     return { client: Number(client ?? 0), hosted: Number(hosted ?? 0) };
   }
 
-  /** True when a process leads it, or may soon. */
+  /** True when a process leads the prompt, or will take it over. */
   async isLeased(key: string): Promise<boolean> {
-    return (await this.#redis.zscore(`${this.#place.prefix}leases`, key)) !== null;
+    return (await this.#redis.zscore(`${this.#keys.prefix}leases`, key)) !== null;
   }
 
   readonly #receivePicture = (message: Buffer): void => {
@@ -119,7 +119,7 @@ export class PromptPartition {
       return this.#handlers.onReceived(key, group as ReceiverGroup, Number(upTo), instance);
     }
     if (!message.startsWith('f')) return this.#handlers.onCancel(key, upTo);
-    const user = channel.slice(`${this.#place.channels}prompts:`.length);
+    const user = channel.slice(`${this.#keys.channels}prompts:`.length);
     this.#handlers.onFetched(user, Buffer.from(key, 'base64url').toString());
   };
 
@@ -133,19 +133,19 @@ export class PromptPartition {
   }
 }
 
-/** Redis is unreachable: the subscription is renewed when it is back. */
+/** Used where Redis may be unreachable: `RedisSubscriber` subscribes again when it is reachable. */
 function ignoreError(): void {}
 
-/** All prompts, in their partitions. */
+/** All partitions of prompts: 32 in a Redis Cluster, otherwise one. */
 export class PromptPartitions {
   readonly all: readonly PromptPartition[];
   readonly #indexOf: (user: string) => number;
-  /** The partitions of prompts without a leader: of some the user is not known. */
+  /** The partitions of the prompts without a leader, by key. For some of these prompts the user is not known. */
   #vacant = new Map<string, PromptPartition>();
 
   constructor(links: RedisConnections, redis: Redis, handlers: PartitionHandlers) {
     const { users, indexOf } = links.partitions;
-    this.all = users.map((place) => new PromptPartition(links, redis, place, handlers));
+    this.all = users.map((keys) => new PromptPartition(links, redis, keys, handlers));
     this.#indexOf = indexOf;
   }
 
@@ -157,7 +157,7 @@ export class PromptPartitions {
     return (user === '' && this.#vacant.get(key)) || this.ofUser(user);
   }
 
-  /** The prompts without a leader. */
+  /** Keys of the prompts without a leader, oldest first. */
   async vacantKeys(): Promise<readonly string[]> {
     const vacant = new Map<string, PromptPartition>();
     await Promise.all(

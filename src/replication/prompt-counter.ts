@@ -1,6 +1,6 @@
 import type { RedisConnections } from '../redis/redis.ts';
 
-/** v1's priority counter, shared by all processes. */
+/** Opens the counter of v1's prompt numbers, which all processes share. It starts at `first` unless it exists. */
 export async function openSharedCounter(
   { commands, prefix }: RedisConnections,
   first: number,

@@ -3,31 +3,31 @@ import { type Scripts as DefinedScripts, defineScripts } from '../redis/redis-sc
 import type { Redis } from '../redis/redis.ts';
 import type { RedisPartition } from '../redis/redis-partitions.ts';
 
-/** How long a process that does not renew its leases counts as alive. */
+/** How long a lease is held without a renewal. */
 export const LEASE_MS = 5000;
-/** How long entries and received positions of an ended prompt are kept for late processes. */
+/** How long entries and received positions of an ended prompt are kept for processes that read them late. */
 const ENDED_TTL_MS = 120_000;
-/** Before its end the positions are kept longer than any pause of a job. */
+/** How long received positions of an unfinished prompt are kept: longer than a job is without events. */
 const RECEIVED_TTL_MS = 24 * 60 * 60_000;
 
-/** The same for all partitions of a cluster. */
+/** The text is the same for all partitions of a cluster, so that each node stores each script once. */
 const PRELUDE = ({ prefix, channels, publish }: RedisPartition) => `
 local P = KEYS[1]
 local C = P .. '${channels.slice(prefix.length)}'
 local PUBLISH, NUMSUB = '${publish}', '${publish === 'PUBLISH' ? 'NUMSUB' : 'SHARDNUMSUB'}'
 local call = redis.call
-local function at(key) return P .. 'entries:' .. key end
+local function entriesOf(key) return P .. 'entries:' .. key end
 ${leasesLua(PROMPT_LEASES)}
-local function mark(key, group) return P .. 'received:' .. key .. (group == 'client' and '' or ':' .. group) end
-local function free(key)
+local function receivedOf(key, group) return P .. 'received:' .. key .. (group == 'client' and '' or ':' .. group) end
+local function endPrompt(key)
   release(key)
-  for _, kept in ipairs({at(key), mark(key, 'client'), mark(key, 'hosted')}) do
-    call('PEXPIRE', kept, ${ENDED_TTL_MS})
+  for _, name in ipairs({entriesOf(key), receivedOf(key, 'client'), receivedOf(key, 'hosted')}) do
+    call('PEXPIRE', name, ${ENDED_TTL_MS})
   end
 end
-local function tell(user, message) call(PUBLISH, C .. 'prompts:' .. user, message) end
--- A set of what happened to the prompts of a user a moment ago.
-local function remember(set, member)
+local function publishTo(user, message) call(PUBLISH, C .. 'prompts:' .. user, message) end
+-- Adds to a set of recent members, which are kept for ${ENDED_TTL_MS} ms.
+local function addRecent(set, member)
   call('ZREMRANGEBYSCORE', set, '-inf', nowMs() - ${ENDED_TTL_MS})
   call('ZADD', set, nowMs(), member)
   call('PEXPIRE', set, ${ENDED_TTL_MS})
@@ -39,24 +39,24 @@ const SCRIPTS = {
   takeOver: `
 if not call('ZSCORE', LEASES, ARGV[1]) then return false end
 return takeIfFree(ARGV[1], ARGV[2], ${LEASE_MS})`,
-  // Run twice, the entry exists the second time; after the last entry the leader is gone as well.
+  // May run twice. The second time the entry exists; if it is the last entry, the prompt has no leader either.
   append: `
 local key, token, n, text, user, isLast, picture = unpack(ARGV)
-local known = #call('XRANGE', at(key), n .. '-0', n .. '-0') > 0
+local known = #call('XRANGE', entriesOf(key), n .. '-0', n .. '-0') > 0
 if not holds(key, token) then
   if known and isLast == '1' and holderOf(key) == '' then return 0 end
   return -1
 end
 if not known then
-  call('XADD', at(key), n .. '-0', 'e', text)
+  call('XADD', entriesOf(key), n .. '-0', 'e', text)
   if picture ~= '' then
     call(PUBLISH, C .. 'previews:' .. user, key .. ' ' .. n .. ' ' .. picture)
   end
-  tell(user, 'e ' .. key .. ' ' .. n .. ' ' .. text)
+  publishTo(user, 'e ' .. key .. ' ' .. n .. ' ' .. text)
 end
 if isLast == '1' then
-  free(key)
-  remember(P .. 'ended:' .. user, key)
+  endPrompt(key)
+  addRecent(P .. 'ended:' .. user, key)
 end
 return call('PUBSUB', NUMSUB, C .. 'previews:' .. user)[2]`,
   renew: `
@@ -70,9 +70,9 @@ return lost`,
 for i = 1, #ARGV, 2 do
   if holds(ARGV[i], ARGV[i + 1]) then call('ZADD', LEASES, 0, ARGV[i]) end
 end`,
-  drop: `if holds(ARGV[1], ARGV[2]) then free(ARGV[1]) end`,
+  drop: `if holds(ARGV[1], ARGV[2]) then endPrompt(ARGV[1]) end`,
   vacant: `return call('ZRANGE', LEASES, '-inf', nowMs(), 'BYSCORE')`,
-  // Keys and users, alternating. One that has ended since its record was read needs no leader any more.
+  // ARGV: key and user of each prompt. A prompt that has ended since its record was read needs no leader.
   register: `
 for i = 1, #ARGV, 2 do
   local hasEnded = call('ZSCORE', P .. 'ended:' .. ARGV[i + 1], ARGV[i])
@@ -80,16 +80,16 @@ for i = 1, #ARGV, 2 do
 end`,
   received: `
 local key, upTo, instance, group, user = unpack(ARGV)
-if tonumber(upTo) <= tonumber(call('GET', mark(key, group)) or 0) then return end
-local isLive = call('PTTL', at(key)) == -1
-call('SET', mark(key, group), upTo, 'PX', isLive and ${RECEIVED_TTL_MS} or ${ENDED_TTL_MS})
-tell(user, table.concat({'r', key, upTo, instance, group}, ' '))`,
-  cancel: `tell(ARGV[1], 'c ' .. ARGV[2] .. ' ' .. ARGV[3])`,
+if tonumber(upTo) <= tonumber(call('GET', receivedOf(key, group)) or 0) then return end
+local isLive = call('PTTL', entriesOf(key)) == -1
+call('SET', receivedOf(key, group), upTo, 'PX', isLive and ${RECEIVED_TTL_MS} or ${ENDED_TTL_MS})
+publishTo(user, table.concat({'r', key, upTo, instance, group}, ' '))`,
+  cancel: `publishTo(ARGV[1], 'c ' .. ARGV[2] .. ' ' .. ARGV[3])`,
   fetched: `
-local user, id, word = unpack(ARGV)
-remember(P .. 'fetched:' .. user, id)
-tell(user, 'f ' .. word)`,
-  /** The prompts of a user that ended, and those whose results were fetched, a moment ago. */
+local user, id, encodedId = unpack(ARGV)
+addRecent(P .. 'fetched:' .. user, id)
+publishTo(user, 'f ' .. encodedId)`,
+  // The keys of a user's prompts that ended, and the ids of those whose results were fetched, in the last two minutes.
   recent: `
 local since = nowMs() - ${ENDED_TTL_MS}
 return {
@@ -99,7 +99,7 @@ return {
   withEntries: `
 local found = {}
 for _, key in ipairs(ARGV) do
-  if call('EXISTS', at(key)) == 1 then found[#found + 1] = key end
+  if call('EXISTS', entriesOf(key)) == 1 then found[#found + 1] = key end
 end
 return found`,
 };

@@ -30,21 +30,20 @@ type SharedEventLogOptions = {
 };
 
 /**
- * Intervals of renewing leases, of looking for prompts without a leader, and of a comparison with
- * what is stored of the followed users.
+ * The intervals at which leases are renewed, prompts without a leader are looked for, and the stored prompts of the
+ * followed users are read again.
  */
 const INTERVAL_MS = { renew: LEASE_MS * 0.3, findVacant: 1000, resync: 30_000 } as const;
 const MAX_WATCHED_USERS = 100_000;
-/** A slower answer means that Redis was unreachable. */
+/** A slower reply means that Redis was unreachable. */
 const SLOW_REDIS_MS = 1000;
-/** A call waits this long at most, then it is answered from what is known. */
+/** A call waits for missed entries at most this long; then it is answered without them. */
 const CATCH_UP_TIMEOUT_MS = 2000;
 
 /**
- * The event log that several processes share, in one Redis or a cluster. The leader of a prompt appends
- * to its stream. The processes that follow its user receive the entries, and read the stream where
- * they missed some: those with a socket or a recent call of the user, or with a prompt of the user
- * that they lead.
+ * The event log that several processes share, in one Redis or a cluster. The leader of a prompt appends entries to
+ * its stream. The processes that follow the user receive the entries, and read missed ones from the stream. A process
+ * follows a user while it has a socket of the user, leads a prompt of the user, or had a recent call of the user.
  */
 export class SharedEventLog implements PromptEventLog {
   readonly #options: SharedEventLogOptions;
@@ -53,18 +52,18 @@ export class SharedEventLog implements PromptEventLog {
   readonly #partitions: PromptPartitions;
   /** The users that have sockets in this process. */
   readonly #localUsers = new Set<string>();
-  /** How many processes have sockets of a user, as the last entry of the user's prompts said. */
+  /** How many processes had sockets of a user when this process last appended an entry for the user. */
   readonly #watcherCounts = new LRUCache<string, number>(atMost(MAX_WATCHED_USERS));
   readonly #streams: LogStreams;
   readonly #users: FollowedUsers;
   readonly #discoveries = createDiscoveries(async (key) => {
-    await this.#handlers?.discover(key).catch(this.#logFailure('a prompt'));
+    await this.#handlers?.discover(key).catch(this.#logFailure('read a prompt'));
   });
   readonly #timers: NodeJS.Timeout[] = [];
   #handlers: LogHandlers | undefined;
   #takeoverAllowedAtMs = 0;
   #isClosed = false;
-  /** The write tokens of the prompts that this process owns. */
+  /** The write tokens of the prompts that this process leads. */
   readonly leadership: Pick<LogStreams, 'token' | 'refused'>;
 
   constructor(options: SharedEventLogOptions) {
@@ -83,7 +82,7 @@ export class SharedEventLog implements PromptEventLog {
       streams,
       handlers: () => this.#handlers,
       discover: (key) => this.#discoveries.run(key),
-      needed: () => new Set([...this.#localUsers, ...streams.owned().map(({ user }) => user)]),
+      needed: () => new Set([...this.#localUsers, ...streams.led().map(({ user }) => user)]),
     });
   }
 
@@ -115,17 +114,17 @@ export class SharedEventLog implements PromptEventLog {
   }
 
   async #giveBack(): Promise<void> {
-    await this.#partitions.each(this.#streams.owned(), ({ scripts }, some) =>
+    await this.#partitions.each(this.#streams.led(), ({ scripts }, some) =>
       scripts.giveBack(...keysAndTokens(some)),
     );
   }
 
-  /** If it succeeds late, its lease expires and the prompt is removed. */
+  /** If the claim succeeds after this has rejected, its lease expires and the prompt is removed. */
   async claim(prompt: PromptOfUser): Promise<void> {
-    const { waitedFor } = this.#partitions.of(prompt);
-    const token = await waitedFor.claim<string>(prompt.key, this.#options.instance);
+    const { clientScripts } = this.#partitions.of(prompt);
+    const token = await clientScripts.claim<string>(prompt.key, this.#options.instance);
     this.#streams.open(prompt).startNew(token);
-    this.#users.follow(prompt.user).catch(this.#logFailure('the prompts of a user'));
+    this.#users.follow(prompt.user).catch(this.#logFailure('follow a user'));
   }
 
   async takeOver(prompt: PromptOfUser): Promise<boolean> {
@@ -146,13 +145,13 @@ export class SharedEventLog implements PromptEventLog {
   }
 
   isLeader(key: string): boolean {
-    return this.#streams.isOwned(key);
+    return this.#streams.isLed(key);
   }
 
   subscribe(prompt: PromptOfUser, subscriber: LogSubscriber): void {
     const since = this.#discoveries.hasFirstEntry(prompt.key) ? 'its start' : 'later';
     const stream = this.#streams.open(prompt);
-    stream.subscribe(subscriber, since).catch(this.#logFailure('a prompt'));
+    stream.subscribe(subscriber, since).catch(this.#logFailure('read a prompt'));
   }
 
   hasAppliedEnd(key: string): boolean {
@@ -168,21 +167,23 @@ export class SharedEventLog implements PromptEventLog {
   markReceived(key: string, group: ReceiverGroup, position: number): void {
     const user = this.#streams.get(key)?.user;
     if (user === undefined) return;
-    // Sent before the frame, so that other processes know who has it.
+    // The message leaves before the frame, so that other processes do not send the frame again.
     const { scripts } = this.#partitions.ofUser(user);
     const sent = scripts.received(key, position, this.#options.instance, group, user);
-    sent.catch(this.#logFailure('a receipt'));
+    sent.catch(this.#logFailure('publish a received position'));
   }
 
   resultFetched(user: string, promptId: string): void {
     const { scripts } = this.#partitions.ofUser(user);
     const sent = scripts.fetched(user, promptId, Buffer.from(promptId).toString('base64url'));
-    sent.catch(this.#logFailure('a fetched result'));
+    sent.catch(this.#logFailure('publish that a result was fetched'));
   }
 
   async requestCancel({ key, user }: PromptOfUser): Promise<void> {
     const { scripts } = this.#partitions.ofUser(user);
-    await scripts.cancel(user, key, this.#options.instance).catch(this.#logFailure('a cancel'));
+    await scripts
+      .cancel(user, key, this.#options.instance)
+      .catch(this.#logFailure('publish a cancel'));
   }
 
   isWatched(user: string): boolean {
@@ -203,7 +204,7 @@ export class SharedEventLog implements PromptEventLog {
     return this.#users.follow(user);
   }
 
-  /** Waits until everything received so far is applied. */
+  /** Resolves when all entries that were published before this call are applied, or after `CATCH_UP_TIMEOUT_MS`. */
   async whenCaughtUp(user: string): Promise<void> {
     await this.#users.follow(user);
     await completesWithin(CATCH_UP_TIMEOUT_MS, this.#catchUp(user));
@@ -235,56 +236,57 @@ export class SharedEventLog implements PromptEventLog {
   #onReconnect(partition: PromptPartition): void {
     this.#delayTakeover();
     const users = this.#users.all().filter((user) => this.#partitions.ofUser(user) === partition);
-    this.#users.recover(users).catch(this.#logFailure('what was missed'));
+    this.#users.recover(users).catch(this.#logFailure('read missed entries'));
   }
 
   #onEntry(key: string, n: number, text: string, picture: Uint8Array | undefined): void {
     const stream = this.#streams.get(key);
     if (!stream || stream.isUnknown()) void this.#discoveries.run(key, n);
     else if (stream.token() === undefined) {
-      stream.receive(n, text, picture).catch(this.#logFailure('an entry'));
+      stream.receive(n, text, picture).catch(this.#logFailure('apply an entry'));
     }
   }
 
-  readonly #renew = this.#repeated('leases', async () => {
-    const owned = this.#streams.owned();
-    await this.#partitions.each(owned, async ({ scripts }, some) => {
+  readonly #renew = this.#repeated('renew leases', async () => {
+    const led = this.#streams.led();
+    await this.#partitions.each(led, async ({ scripts }, some) => {
       const lostKeys = await scripts.renew<string[]>(...keysAndTokens(some));
       for (const key of lostKeys) this.#streams.get(key)?.loseLead();
     });
   });
 
-  /** Apart from the leases: it waits for subscriptions. */
-  readonly #updateUsers = this.#repeated('the prompts of users', () => this.#users.update());
+  /** Not in `#renew`, because it waits for subscriptions. */
+  readonly #updateUsers = this.#repeated('follow the users', () => this.#users.update());
 
-  readonly #findVacant = this.#repeated('vacant prompts', async () => {
+  readonly #findVacant = this.#repeated('take over prompts without a leader', async () => {
     const askedAtMs = this.#clock.now();
     const keys = await this.#partitions.vacantKeys();
     if (this.#clock.now() - askedAtMs > SLOW_REDIS_MS) this.#delayTakeover();
     if (this.#clock.now() < this.#takeoverAllowedAtMs) return;
-    const vacantKeys = keys.filter((key) => !this.#streams.isOwned(key));
+    const vacantKeys = keys.filter((key) => !this.#streams.isLed(key));
     if (vacantKeys.length > 0) await this.#handlers?.takeOverVacant(vacantKeys);
     this.#streams.removeEnded(this.#clock.now());
   });
 
-  readonly #resync = this.#repeated('what was missed', async () => {
+  readonly #resync = this.#repeated('read missed entries', async () => {
     for (const user of this.#users.all()) await this.#users.resync(user);
   });
 
-  #repeated(what: string, task: () => Promise<void>): () => Promise<void> {
-    return coalesce(() => task().catch(this.#logFailure(what)));
+  /** A task that logs its failure; a call during a run leads to one more run. */
+  #repeated(action: string, task: () => Promise<void>): () => Promise<void> {
+    return coalesce(() => task().catch(this.#logFailure(action)));
   }
 
-  /** After an outage of Redis, live processes need time to renew their leases. */
+  /** Call after an outage of Redis: the live leaders need time to renew their leases. */
   #delayTakeover(): void {
     this.#takeoverAllowedAtMs = this.#clock.now() + LEASE_MS;
   }
 
-  #logFailure(what: string): (error: unknown) => void {
+  #logFailure(action: string): (error: unknown) => void {
     return (error) => {
       if (this.#isClosed) return;
-      const facts = { event: 'replication.failed', err: error, what };
-      this.#options.log.warn(facts, `could not share ${what}`);
+      const facts = { event: 'replication.failed', err: error, what: action };
+      this.#options.log.warn(facts, `could not ${action}`);
     };
   }
 }

@@ -24,17 +24,17 @@ type Message =
 
 type Envelope = Message & { readonly from: string };
 
-/** How long a client waits for the lines of a process that does not answer. */
+/** How long a call waits for the log lines of a process that does not answer. */
 const GATHER_TIMEOUT_MS = 500;
 
-/** The channel that each server listens on as long as it runs. */
+/** The name of the channel to which each server is subscribed while it runs. */
 export function logChannel(channels: string): string {
   return `${channels}logs`;
 }
 
 /**
- * One channel for all processes, and one for the answers to each. A process that starts asks the
- * others for their subscriptions.
+ * Opens the exchange of log lines between processes. All processes are subscribed to one channel, and each to a
+ * channel of its own for answers. A process that starts asks the others for their subscriptions.
  */
 export async function openSharedLog(options: Options): Promise<SharedLog> {
   const { links, instance, handlers, log } = options;
@@ -48,7 +48,7 @@ export async function openSharedLog(options: Options): Promise<SharedLog> {
     log.debug({ event: 'replication.log_failed', err: error }, 'could not share log lines');
   }
 
-  /** Sends nothing while Redis is unreachable: it would wait in memory. */
+  /** Sends nothing while Redis is unreachable, because the messages would wait in memory. */
   async function send(channel: string, message: Message): Promise<void> {
     if (commands.status !== 'ready') return;
     await commands.publish(channel, JSON.stringify({ ...message, from: instance }));
@@ -80,7 +80,7 @@ export async function openSharedLog(options: Options): Promise<SharedLog> {
     send(inbox(to), message).catch(logFailure);
   }
 
-  async function tell(message: Message): Promise<void> {
+  async function sendToAll(message: Message): Promise<void> {
     await completesWithin(GATHER_TIMEOUT_MS, send(all, message).catch(logFailure));
   }
 
@@ -97,14 +97,14 @@ export async function openSharedLog(options: Options): Promise<SharedLog> {
   }
 
   const onMessage = (text: Buffer): void => receive(JSON.parse(text.toString()) as Envelope);
-  // Messages were lost.
-  subscriber.onReconnect(() => void tell({ kind: 'join' }));
+  // Subscriptions of other processes may have been missed.
+  subscriber.onReconnect(() => void sendToAll({ kind: 'join' }));
   await Promise.all([all, inbox(instance)].map((name) => subscriber.subscribe(name, onMessage)));
-  await tell({ kind: 'join' });
+  await sendToAll({ kind: 'join' });
 
   return {
-    subscribe: (user, clientId) => tell({ kind: 'subscribe', user, clientId }),
-    unsubscribe: (user, clientId) => tell({ kind: 'unsubscribe', user, clientId }),
+    subscribe: (user, clientId) => sendToAll({ kind: 'subscribe', user, clientId }),
+    unsubscribe: (user, clientId) => sendToAll({ kind: 'unsubscribe', user, clientId }),
     publish: (user, entries) => void send(all, { kind: 'lines', user, entries }).catch(logFailure),
     async gather(user) {
       const id = randomUUID();

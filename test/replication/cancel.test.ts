@@ -76,7 +76,7 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
     }
   });
 
-  test('a job that takes its time to stop does not hold the call', async () => {
+  test('a call does not wait for a job that stops slowly', async () => {
     const who = createTestUser();
     answering('cancel', ({ id, server, json }) => json(200, server.jobs.get(id)));
     const promptId = await posted(who, 0, true);
@@ -84,7 +84,7 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
     replicas.upstream.change(promptId, { status: 'canceled' });
   });
 
-  test('a service that never shows the end it reported of holds the call for two seconds', async () => {
+  test('a call waits two seconds for a service that reports an end and never shows it', async () => {
     const who = createTestUser();
     const promptId = await posted(who, 0, true);
     answering('get', fault.hang());

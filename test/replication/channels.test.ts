@@ -45,7 +45,7 @@ describe.skipIf(redisMissing() !== '')(`two databases of one Redis${redisMissing
     return { links, promptEventLog, heard };
   }
 
-  test('have nothing to tell each other', async () => {
+  test('exchange no messages', async () => {
     const replicas = [await open(0), await open(1), await open(1)];
     for (const [i, { promptEventLog }] of replicas.entries()) {
       const key = `k${i}`;
@@ -65,7 +65,7 @@ describe.skipIf(redisMissing() !== '')(`two databases of one Redis${redisMissing
     expect(watchers).toEqual(['holdover:previews:ann', 1]);
   });
 
-  test('have queues that do not hear each other', async () => {
+  test('have separate queues', async () => {
     const [one, other] = [await open(0), await open(1)].map(({ links }) =>
       createQueueKeys(links.partitions),
     );

@@ -75,7 +75,7 @@ describe.skipIf(redisMissing() !== '')(`over a Redis Cluster${redisMissing()}`, 
     return Math.floor((Number(slot) * (links?.nodes('master').length ?? 1)) / 16_384);
   }
 
-  test('a process receives the entries of the users it follows, wherever they are', async () => {
+  test('a process receives the entries of the users it follows, at all nodes', async () => {
     const [leader, follower] = [await open(), await open()];
     await followAll(follower);
     const keys = await Promise.all(USERS.map((user) => begin(leader, user)));
@@ -86,7 +86,7 @@ describe.skipIf(redisMissing() !== '')(`over a Redis Cluster${redisMissing()}`, 
     await expect.poll(() => leader.told.has(`cancel ${keys[0]}`)).toBe(true);
   });
 
-  test('a socket elsewhere is known, so that it gets pictures', async () => {
+  test('a process knows of sockets at other processes, so that they get previews', async () => {
     const [leader, watcher] = [await open(), await open()];
     watcher.promptEventLog.watch('ann', true);
     await expect
@@ -97,7 +97,7 @@ describe.skipIf(redisMissing() !== '')(`over a Redis Cluster${redisMissing()}`, 
       .toBe(true);
   });
 
-  test('all nodes were away: everything is received again', async () => {
+  test('after an outage of all nodes everything is received again', async () => {
     const [leader, follower] = [await open(), await open()];
     await followAll(follower);
     await Promise.all(cluster.nodes.map((node) => node.kill9()));
@@ -107,7 +107,7 @@ describe.skipIf(redisMissing() !== '')(`over a Redis Cluster${redisMissing()}`, 
     await expect.poll(() => keys.filter((key) => !follower.told.has(key))).toEqual([]);
   });
 
-  test('one node is away: users of the others notice nothing, and its own are back with it', async () => {
+  test('an outage of one node affects only its own users, until it is back', async () => {
     const [leader, follower] = [await open(), await open()];
     await followAll(follower);
     const places = await Promise.all(USERS.map((user) => nodeOf(leader.links, user)));
@@ -148,7 +148,7 @@ describe.skipIf(redisMissing() !== '')(`over a Redis Cluster${redisMissing()}`, 
     }
   });
 
-  test('no script has touched keys of two places', () => {
+  test('no script has used keys of two slots', () => {
     expect(scripts.elsewhere()).toEqual([]);
     expect(scripts.commands()).toBeGreaterThan(500);
   });

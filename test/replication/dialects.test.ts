@@ -73,7 +73,7 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
     socket.outline(promptId).filter((name) => name === 'execution_start' || ENDS.includes(name));
   const WHOLE = ['execution_start', ...ENDS];
 
-  test('a local and a hosted socket hear the same run at once, both from its start', async () => {
+  test('a local and a hosted socket get the frames of the same run, both from its start', async () => {
     const who = someone();
     const sockets = [await who.local(1), await who.hosted(2), await who.hosted(1)];
     const promptId = await who.post(url(0));
@@ -85,7 +85,7 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
     }
   });
 
-  test('of a prompt without client_id a local socket elsewhere hears the broadcasts only', async () => {
+  test('a local socket at another server gets only the broadcasts of a prompt without client_id', async () => {
     const who = someone();
     const [local, hosted] = [await who.local(1), await who.hosted(2)];
     const promptId = await who.post(url(0), { client_id: undefined });
@@ -96,7 +96,7 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
     expect(local.outline(promptId)).toContain('progress_state');
   });
 
-  test('what a hosted socket received waits for the sockets of its id elsewhere', async () => {
+  test('frames that a hosted socket received are kept for sockets of its client id at other servers', async () => {
     const who = someone();
     const hosted = await who.hosted(1);
     const promptId = await who.post(url(0));
@@ -108,7 +108,7 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
     expect(startsAndEnds(await who.local(0), promptId)).toEqual([]);
   });
 
-  test('what a socket of its id received is not sent to a hosted one that comes elsewhere', async () => {
+  test('frames that a socket of the client id received are not sent to a hosted socket at another server', async () => {
     const who = someone();
     const local = await who.local(1);
     const promptId = await who.post(url(0));
@@ -119,7 +119,7 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
     }
   });
 
-  test('a hosted socket is handed the last prompt only, once, wherever it comes', async () => {
+  test('a late hosted socket gets the last prompt only, once, at any server', async () => {
     const who = someone();
     const [first, last] = [
       await runWithoutSockets(who),
@@ -133,7 +133,7 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
     expect(later.outline(last)).toEqual([]);
   });
 
-  test('a result that was fetched from one process is sent to no late socket of another', async () => {
+  test('a result that was fetched from one server is sent to no late socket of another', async () => {
     const who = someone();
     const [mine, none] = [
       await runWithoutSockets(who),

@@ -40,7 +40,7 @@ describe.skipIf(redisMissing() !== '')(`the same prompt_id twice${redisMissing()
   }
 
   test.each(['after-intent', 'after-submit', 'after-attach'])(
-    'its server died %s: another answers for it, and there is one job',
+    'its server died %s: another one answers the repeated call, and there is one job',
     async (moment) => {
       const who = createTestUser();
       const body = { prompt: flat(), prompt_id: randomUUID(), client_id: who.clientId };
@@ -65,14 +65,14 @@ describe.skipIf(redisMissing() !== '')(`the same prompt_id twice${redisMissing()
     await expectAnotherAtOnce(who, again);
   });
 
-  test('one that was answered is used again on purpose, at once', async () => {
+  test('an id whose prompt was answered can be used again at once', async () => {
     const who = createTestUser();
     const body = { prompt: flat(), prompt_id: randomUUID() };
     expect((await postPrompt(url(1), body, who)).status).toBe(200);
     await expectAnotherAtOnce(who, body);
   });
 
-  test('one that is refused elsewhere meanwhile is sent again', async () => {
+  test('a prompt that another server refused meanwhile is sent again', async () => {
     const who = createTestUser();
     const body = { prompt: flat(), prompt_id: randomUUID() };
     const asked = () => replicas.upstream.requests('submit').length;

@@ -47,7 +47,7 @@ describe.skipIf(redisMissing() !== '')(`the embedded engine on Redis${redisMissi
     expect(heard.slice(-2)).toEqual(['execution_success', 'executing:null']);
   });
 
-  test('what it was at when it was killed, it is at again, and runs to its end', async () => {
+  test('a server that was killed runs its job again, to its end', async () => {
     const who = createTestUser();
     const ids: string[] = [];
     for (const seed of [1, 2, 3]) {

@@ -49,7 +49,7 @@ describe.skipIf(redisMissing() !== '')(`a Redis that was emptied${redisMissing()
     await expectEnds(LATER, 'redis has the data of another ledger now');
   });
 
-  test('while they were cut off ends them as soon as they are back', async () => {
+  test('while its processes were disconnected ends them when they connect again', async () => {
     await admin.flushall();
     await admin.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
     await expectEnds(SOON, 'redis has lost the data of this ledger');

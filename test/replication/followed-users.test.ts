@@ -17,7 +17,7 @@ function open(stream?: { isUnknown(): boolean }) {
       if (failure) throw failure;
     },
     unfollow: (user: string) => void events.push(`close ${user}`),
-    waitedFor: { recent: async () => [[], []], withEntries: async () => ['k'] },
+    clientScripts: { recent: async () => [[], []], withEntries: async () => ['k'] },
   };
   const handlers = {
     trackUser: async () => {},
@@ -42,7 +42,7 @@ function open(stream?: { isUnknown(): boolean }) {
   };
 }
 
-test('a user is opened once, and known when that is done', async () => {
+test('a user is read once, and is known when that is done', async () => {
   const { users, events } = open();
   const first = users.follow('ann');
   expect(users.has('ann')).toBe(false);
@@ -50,7 +50,7 @@ test('a user is opened once, and known when that is done', async () => {
   expect([events, users.has('ann'), users.has('ben')]).toEqual([['open ann'], true, false]);
 });
 
-test('a user without calls is closed when all frames of ended prompts are gone', async () => {
+test('a user without calls is no longer followed when the frames of ended prompts have expired', async () => {
   const { users, events, pass } = open();
   await users.follow('ann');
   pass(IDLE_MS - 1);
@@ -64,7 +64,7 @@ test('a user without calls is closed when all frames of ended prompts are gone',
   expect([events, users.has('ann')]).toEqual([['open ann', 'close ann'], false]);
 });
 
-test('a user that is needed is opened, and stays', async () => {
+test('a needed user is followed, and stays followed', async () => {
   const { users, events, needed, pass } = open();
   needed.add('ann');
   await users.update();
@@ -77,7 +77,7 @@ test('a user that is needed is opened, and stays', async () => {
   expect(users.has('ann')).toBe(true);
 });
 
-test('a failed attempt is told to all that wait, and made again by the next call', async () => {
+test('a failed attempt rejects all calls that wait for it, and the next call tries again', async () => {
   const { users, events, fail } = open();
   fail(new Error('away'));
   const calls = [users.follow('ann'), users.follow('ann')];
@@ -88,7 +88,7 @@ test('a failed attempt is told to all that wait, and made again by the next call
   expect(users.has('ann')).toBe(true);
 });
 
-test('a failed attempt takes nothing from a user that is needed', async () => {
+test('a failed attempt removes nothing of a needed user', async () => {
   const { users, events, needed, fail } = open();
   needed.add('ann');
   fail(new Error('away'));
@@ -96,7 +96,7 @@ test('a failed attempt takes nothing from a user that is needed', async () => {
   expect(events).toEqual(['open ann']);
 });
 
-test('what was missed is shown', async () => {
+test('a missed prompt is discovered', async () => {
   const { users, shown } = open();
   await users.follow('ann');
   await users.resync('ann');
@@ -104,7 +104,7 @@ test('what was missed is shown', async () => {
 });
 
 test.each([true, false])(
-  'a prompt whose log is open is shown when nothing subscribes to it: %s',
+  'a prompt whose log is open is discovered when it has no subscriber: %s',
   async (isUnknown) => {
     const { users, shown } = open({ isUnknown: () => isUnknown });
     await users.follow('ann');
@@ -113,7 +113,7 @@ test.each([true, false])(
   },
 );
 
-test('what was missed of several users is read one after the other, and then nothing of them is missed', async () => {
+test('the prompts of several users are read again one after the other', async () => {
   const { users, shown } = open();
   for (const user of ['ann', 'ben']) await users.follow(user);
   const told: string[] = [];
@@ -126,7 +126,7 @@ test('what was missed of several users is read one after the other, and then not
   expect(told).toEqual(['cas, shown: 0', 'ann, shown: 1', 'ben, shown: 1']);
 });
 
-test('a wait for a user ends when what was missed cannot be read', async () => {
+test('a wait for a user ends when missed entries cannot be read', async () => {
   const { users } = open({
     isUnknown: () => {
       throw new Error('Redis is away');
@@ -138,7 +138,7 @@ test('a wait for a user ends when what was missed cannot be read', async () => {
   await waiting;
 });
 
-test('nothing is shown of a user who is not followed any more', async () => {
+test('nothing is kept of a user who is no longer followed', async () => {
   const { users, shown, pass } = open();
   await users.follow('ann');
   const read = users.resync('ann');

@@ -103,7 +103,7 @@ describe.skipIf(redisMissing() !== '')(`writes of a prompt's leader${redisMissin
     expect(await other.prompts.get(KEY)).toEqual(is);
   });
 
-  test.each(ACTS)('%s is done after another took over, by that one', async (_, act, is) => {
+  test.each(ACTS)('%s is done by the process that took over', async (_, act, is) => {
     await takenOver();
     await act(other.prompts);
     expect(await one.prompts.get(KEY)).toEqual(is);
@@ -118,49 +118,58 @@ describe.skipIf(redisMissing() !== '')(`writes of a prompt's leader${redisMissin
     },
   );
 
-  test.each(ACTS)('%s of one that another took over from changes nothing', async (_, act) => {
-    await takenOver();
-    const before = await everything();
-    await expect(act(one.prompts)).rejects.toThrow(LeadershipLost);
-    expect(await everything()).toEqual(before);
-    expect(one.promptEventLog.isLeader(KEY)).toBe(false);
-    await expect(act(one.prompts)).rejects.toThrow(LeadershipLost);
-  });
-
-  test.each(ACTS)('%s changes nothing of what another has ended meanwhile', async (_, act) => {
-    await takenOver();
-    await ended();
-    const before = await everything();
-    await expect(act(one.prompts)).rejects.toThrow(LeadershipLost);
-    expect(await everything()).toEqual(before);
-    expect(before[0]).toMatchObject(endOf('success'));
-  });
-
-  test.each(ACTS)('%s by a program that looks after nothing is refused', async (_, act) => {
-    const before = await everything();
-    await expect(act(openAlone())).rejects.toThrow('another process looks after this prompt');
-    expect(await everything()).toEqual(before);
-  });
-
-  test.each(ACTS)('%s that was done is not done again when another took over', async (_, act) => {
-    const lossy = await startLossy(server.port);
-    onTestFinished(() => lossy.close());
-    const away = openRedis(`redis://127.0.0.1:${lossy.port}`, { log });
-    onTestFinished(() => away.close());
-    const lost = open('lost', away);
-    await lost.promptEventLog.claim({ key: KEY, user: 'ann' });
-    await lost.promptEventLog.followUser('ann');
-    await lost.prompts.get(KEY);
-    let before: unknown;
-    lossy.loseNextAnswer(async () => {
+  test.each(ACTS)(
+    '%s by a process that lost the lead to another changes nothing',
+    async (_, act) => {
       await takenOver();
-      await other.prompts.finish(KEY, endOf('success'));
-      before = await everything();
-    });
-    await expect(act(lost.prompts)).rejects.toThrow(LeadershipLost);
-    expect(lossy.lost()).toBe(1);
+      const before = await everything();
+      await expect(act(one.prompts)).rejects.toThrow(LeadershipLost);
+      expect(await everything()).toEqual(before);
+      expect(one.promptEventLog.isLeader(KEY)).toBe(false);
+      await expect(act(one.prompts)).rejects.toThrow(LeadershipLost);
+    },
+  );
+
+  test.each(ACTS)(
+    '%s changes nothing of a prompt that another process has ended meanwhile',
+    async (_, act) => {
+      await takenOver();
+      await ended();
+      const before = await everything();
+      await expect(act(one.prompts)).rejects.toThrow(LeadershipLost);
+      expect(await everything()).toEqual(before);
+      expect(before[0]).toMatchObject(endOf('success'));
+    },
+  );
+
+  test.each(ACTS)('%s by a process that leads no prompt is refused', async (_, act) => {
+    const before = await everything();
+    await expect(act(openAlone())).rejects.toThrow('another process leads this prompt');
     expect(await everything()).toEqual(before);
   });
+
+  test.each(ACTS)(
+    '%s that was done is not done again after another process took over',
+    async (_, act) => {
+      const lossy = await startLossy(server.port);
+      onTestFinished(() => lossy.close());
+      const away = openRedis(`redis://127.0.0.1:${lossy.port}`, { log });
+      onTestFinished(() => away.close());
+      const lost = open('lost', away);
+      await lost.promptEventLog.claim({ key: KEY, user: 'ann' });
+      await lost.promptEventLog.followUser('ann');
+      await lost.prompts.get(KEY);
+      let before: unknown;
+      lossy.loseNextAnswer(async () => {
+        await takenOver();
+        await other.prompts.finish(KEY, endOf('success'));
+        before = await everything();
+      });
+      await expect(act(lost.prompts)).rejects.toThrow(LeadershipLost);
+      expect(lossy.lost()).toBe(1);
+      expect(await everything()).toEqual(before);
+    },
+  );
 
   test('a prompt is taken over once, however many calls of a process try to', async () => {
     await links.commands.zadd('holdover:leases', 0, KEY);
@@ -169,7 +178,7 @@ describe.skipIf(redisMissing() !== '')(`writes of a prompt's leader${redisMissin
     expect(taken.filter(Boolean)).toEqual([true]);
   });
 
-  test('all that is kept of a prompt for late processes expires soon after its end', async () => {
+  test('all keys of a prompt expire soon after its end', async () => {
     const { commands } = links;
     const day = 24 * 60 * 60_000;
     const groups = ['client', 'hosted'] as const;
@@ -213,7 +222,7 @@ describe.skipIf(redisMissing() !== '')(`writes of a prompt's leader${redisMissin
     expect(other.promptEventLog.isLeader(KEY)).toBe(true);
   });
 
-  test('a claim that others took for a dead one is no place for a prompt any more', async () => {
+  test('a prompt cannot be inserted under a claim that another process has taken over', async () => {
     await one.promptEventLog.claim({ key: 'late', user: 'ann' });
     await links.commands.zadd('holdover:leases', 0, 'late');
     expect(await other.promptEventLog.takeOver({ key: 'late', user: 'ann' })).toBe(true);
@@ -224,7 +233,7 @@ describe.skipIf(redisMissing() !== '')(`writes of a prompt's leader${redisMissin
     expect(one.promptEventLog.isLeader('late')).toBe(false);
   });
 
-  test('a cancel is asked for and history is deleted by any process', async () => {
+  test('any process may ask for a cancel and delete history', async () => {
     await takenOver();
     await one.prompts.askCancel(KEY, 7);
     expect(await other.prompts.get(KEY)).toMatchObject({ cancelAskedAtMs: 7 });

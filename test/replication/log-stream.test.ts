@@ -57,7 +57,7 @@ test('entries are applied once and in order; a gap is read from the store', asyn
   expect(stream.hasEnded()).toBe(true);
 });
 
-test('the owner writes entries, and ignores their echo', async () => {
+test('the leader writes entries, and ignores the messages about them', async () => {
   const { stream, stored, events, subscriber, receive } = open();
   stream.startNew('token');
   await stream.subscribe(subscriber, 'its start');
@@ -67,7 +67,7 @@ test('the owner writes entries, and ignores their echo', async () => {
   expect(stored).toEqual([ATTACHED]);
 });
 
-test('the last entry ends the ownership', async () => {
+test('the last entry ends the leadership', async () => {
   const { stream } = open();
   stream.startNew('token');
   await stream.append(RECORDED);
@@ -82,13 +82,13 @@ test('an end counts as applied when a subscriber got it', async () => {
   expect(stream.hasAppliedEnd()).toBe(true);
 });
 
-test('a process that does not own the prompt appends nothing', async () => {
+test('a process that does not lead the prompt appends nothing', async () => {
   const { stream, stored } = open();
   await expect(stream.append(ATTACHED)).rejects.toThrow(LeadershipLost);
   expect(stored).toEqual([]);
 });
 
-test('a refused write ends the ownership, and entries of the new owner are read', async () => {
+test('a refused write ends the leadership, and entries of the new leader are read', async () => {
   const { stream, stored, events, subscriber, loseAtRedis } = open();
   stream.startNew('token');
   await stream.subscribe(subscriber, 'its start');
@@ -99,7 +99,7 @@ test('a refused write ends the ownership, and entries of the new owner are read'
   expect(events).toEqual(['lost', '1 taken']);
 });
 
-test('a process reads what it missed before it owns the prompt', async () => {
+test('a process reads missed entries before it leads the prompt', async () => {
   const { stream, stored, events, subscriber } = open();
   await stream.subscribe(subscriber, 'its start');
   events.length = 0;
@@ -108,7 +108,7 @@ test('a process reads what it missed before it owns the prompt', async () => {
   expect([events, stream.token()]).toEqual([['1 attached'], 'token']);
 });
 
-test('a subscriber that comes after the lead was taken gets all entries, and the next ones', async () => {
+test('a subscriber that comes after the takeover gets all entries, and the next ones', async () => {
   const { stream, events, subscriber } = open([ATTACHED, RELEASED]);
   await stream.takeLead('token');
   expect(stream.isUnknown()).toBe(true);
@@ -118,23 +118,23 @@ test('a subscriber that comes after the lead was taken gets all entries, and the
   expect(events).toEqual(['client has 2, since later', '1 attached', '2 released', '3 recorded']);
 });
 
-test('a new prompt of this process is not unknown: it subscribes when its client can know it', () => {
+test('a new prompt of this process is known before it has a subscriber', () => {
   const { stream } = open();
   stream.startNew('token');
   expect(stream.isUnknown()).toBe(false);
 });
 
-test('a process takes the lead once for each token', async () => {
+test('a process takes over once for each token', async () => {
   const { stream } = open();
   const taken = await Promise.all([stream.takeLead('token'), stream.takeLead('token')]);
   expect(taken).toEqual([true, false]);
 });
 
-test('how far sockets of other processes have received it is read when that was missed', async () => {
+test('received positions of other processes are read when messages about them were missed', async () => {
   const { stream, events, subscriber } = open();
   await stream.subscribe(subscriber, 'its start');
   events.length = 0;
-  await stream.readReceived();
+  await stream.readReceivedPositions();
   expect(events).toEqual(['client received 2', 'hosted received 0']);
 });
 
@@ -147,7 +147,7 @@ test('the end of a prompt whose entries are gone is applied once', async () => {
   expect(events).toEqual(['1 removed']);
 });
 
-test('ended prompts are remembered for two minutes', async () => {
+test('logs of ended prompts are kept for two minutes', async () => {
   const streams = new LogStreams(() => ({
     write: async () => true,
     after: async () => [],
@@ -160,5 +160,5 @@ test('ended prompts are remembered for two minutes', async () => {
   expect(streams.get('ended')).toBeDefined();
   streams.removeEnded(121_000);
   expect(streams.get('ended')).toBeUndefined();
-  expect(keysAndTokens(streams.owned())).toEqual(['live', 'token']);
+  expect(keysAndTokens(streams.led())).toEqual(['live', 'token']);
 });

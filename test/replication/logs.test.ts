@@ -60,7 +60,7 @@ describe.skipIf(redisMissing() !== '')(`the log of replicas${redisMissing()}`, (
       .flatMap((frame) => (frame.kind === 'text' ? frame.data.entries : []))
       .map(({ m }: { m: string }) => m);
 
-  test('a socket at one has the lines of all, whichever took its subscription', async () => {
+  test('a socket at one replica gets the lines of all, whichever replica got its subscription', async () => {
     const [socket, others] = [await listen(1, 'far'), await listen(1, 'someone else')];
     await subscribe(0, 'far', true);
     await run(0, 'far', socket);
@@ -76,7 +76,7 @@ describe.skipIf(redisMissing() !== '')(`the log of replicas${redisMissing()}`, (
     expect(linesOf(socket)).toEqual([]);
   });
 
-  test('a replica that starts later knows who subscribed', async () => {
+  test('a replica that starts later knows the subscriptions', async () => {
     await subscribe(0, 'early', true);
     await start();
     const socket = await listen(2, 'early');
@@ -89,7 +89,7 @@ describe.skipIf(redisMissing() !== '')(`the log of replicas${redisMissing()}`, (
     return JSON.parse(answer.text);
   }
 
-  test('every replica shows what all have logged, in its order', async () => {
+  test('every replica shows the lines of all, in order', async () => {
     const socket = await listen(0, 'reader');
     for (const at of [0, 1]) await run(at, 'reader', socket);
     for (const at of [0, 1]) {
@@ -103,7 +103,7 @@ describe.skipIf(redisMissing() !== '')(`the log of replicas${redisMissing()}`, (
     expect(strangers.filter(({ m }) => !/^Holdover \S+ started\n$/.test(m))).toEqual([]);
   });
 
-  test('one that does not answer keeps no caller waiting for long', async () => {
+  test('a call does not wait long for a replica that does not answer', async () => {
     const silent = new Redis(redis.url);
     onTestFinished(() => silent.disconnect());
     await silent.subscribe('holdover:logs');

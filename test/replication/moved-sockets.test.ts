@@ -27,7 +27,7 @@ describe.skipIf(redisMissing() !== '')(`sockets that move${redisMissing()}`, () 
     expect(socket.heard()).toEqual(FRAMES);
   });
 
-  test('an end whose server died before its last frame is shown by the server that takes it over', async () => {
+  test('the server that takes a prompt over sends the last frame that the dead server did not send', async () => {
     const { server: leader, writing } = await openSlowWriter();
     const { server, reading } = await openSlowReader();
     const prompt = await leader.accept('without-last-frame');
@@ -44,7 +44,7 @@ describe.skipIf(redisMissing() !== '')(`sockets that move${redisMissing()}`, () 
     expect(socket.heard()).toEqual(FRAMES);
   });
 
-  test('frames received elsewhere while a server heard nothing are not sent again', async () => {
+  test('frames received at another server while this one was disconnected are not sent again', async () => {
     const [leader, other] = [await openPromptServer(redis.url), await openPromptServer(redis.url)];
     const socket = await leader.connect();
     const prompt = await leader.accept('received-unheard');

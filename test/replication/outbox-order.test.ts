@@ -44,22 +44,25 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
   test.each([
     { title: 'equal numbers', more: { number: 50 } },
     { title: 'numbers of their own', more: {} },
-  ])('$title: all show the same queue, and end the one the others show', async ({ more }) => {
-    for (let round = 0; round < ROUNDS; round++) {
-      const who = createTestUser();
-      await postTwelve(who, more);
-      const [one, ...others] = await Promise.all(REPLICAS.map((index) => shownAt(who, index)));
-      expect(one?.runs).toHaveLength(1);
-      expect(one?.waits).toHaveLength(11);
-      for (const other of others) expect(other).toEqual(one);
-      await call(1, '/interrupt', {});
-      expect(Object.keys(await who.get(`${url(2)}/history`))).toEqual(one?.runs);
-      await call(0, '/queue', { clear: true });
-      await call(0, '/history', { clear: true });
-    }
-  });
+  ])(
+    '$title: all servers show the same queue, and each can end the prompts of the others',
+    async ({ more }) => {
+      for (let round = 0; round < ROUNDS; round++) {
+        const who = createTestUser();
+        await postTwelve(who, more);
+        const [one, ...others] = await Promise.all(REPLICAS.map((index) => shownAt(who, index)));
+        expect(one?.runs).toHaveLength(1);
+        expect(one?.waits).toHaveLength(11);
+        for (const other of others) expect(other).toEqual(one);
+        await call(1, '/interrupt', {});
+        expect(Object.keys(await who.get(`${url(2)}/history`))).toEqual(one?.runs);
+        await call(0, '/queue', { clear: true });
+        await call(0, '/history', { clear: true });
+      }
+    },
+  );
 
-  test('equal numbers that wait for room are submitted as they came, wherever they lie', async () => {
+  test('prompts of equal numbers in the outboxes of several servers are submitted in the order of their arrival', async () => {
     const who = createTestUser();
     replicas.upstream.always('submit', fault.refuse(429, 'queue_full', { 'Retry-After': '0' }));
     const admit = () => replicas.upstream.always('submit', (exchange) => exchange.honestly());

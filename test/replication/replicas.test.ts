@@ -105,7 +105,7 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
     expectEndOnce(recorder, promptId);
   }
 
-  test('a prompt posted at one is received at another, and known to the third', async () => {
+  test('frames of a prompt posted at one replica are received at another, and the third knows the prompt', async () => {
     const who = createTestUser();
     const { recorder, promptId } = await begun(who, 0, 1);
     const queue = await who.get(`${url(2)}/queue`);
@@ -115,7 +115,7 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
     expect(history[promptId].status.status_str).toBe('success');
   });
 
-  test('frames are to the byte those of a single process, previews included', async () => {
+  test('frames are byte for byte those of a single process, previews included', async () => {
     const alone = await startInFront(replicas.upstream, { args: PREVIEWS });
     onTestFinished(() => alone.dispose());
     const run = async (prefix: string, post: string, ws: string): Promise<string[]> => {
@@ -141,7 +141,7 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
     expect(await run('together', url(2), wsUrl(2))).toEqual(expected);
   });
 
-  test('a socket behind the balancer that comes late gets what it missed, and none gets a frame twice', async () => {
+  test('a late socket behind the balancer gets the missed frames, and no socket gets a frame twice', async () => {
     const who = createTestUser();
     const promptId = await who.post(url(0));
     await jobOf(promptId);
@@ -198,11 +198,11 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
   test.each([
     ['killed', (holdover: Holdover): Promise<unknown> => holdover.kill9()],
     [
-      'told to stop',
+      'stopped by SIGTERM',
       async (holdover: Holdover): Promise<unknown> => expect(await holdover.terminate()).toBe(0),
     ],
   ])(
-    'the one that follows a job is %s: another goes on, and its client notices nothing',
+    'the replica that follows a job is %s: another one continues, and the client gets each frame once',
     async (_, leave) => {
       const who = createTestUser();
       const { recorder, promptId } = await begun(who, 0, 1);
@@ -213,7 +213,7 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
     },
   );
 
-  test('a client of the one that was killed comes back through the balancer for the rest', async () => {
+  test('a client of a killed replica gets the rest of the frames through the balancer', async () => {
     const who = createTestUser();
     const { recorder, promptId } = await begun(who, 0, 0);
     await replicas.holdover(0).kill9();
@@ -228,7 +228,7 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
     expectEndOnce(again, promptId);
   });
 
-  test('one that was as good as dead for a while says nothing more of what others took over', async () => {
+  test('a replica that was paused writes nothing more for prompts that others took over', async () => {
     const who = createTestUser();
     const { recorder, promptId } = await begun(who, 0, 0);
     const other = await who.listen(wsUrl(1));
@@ -249,28 +249,31 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
   test.each([
     { title: 'in history', forget: false },
     { title: 'deleted from it', forget: true },
-  ])('one that heard nothing until all was forgotten: it has ended, $title', async ({ forget }) => {
-    const who = createTestUser();
-    const promptId = await who.post(url(0));
-    await jobOf(promptId);
-    const { key, prefix, links } = await storedAt(promptId);
-    const { commands: redis } = links;
-    const idsAt = async (index: number) => {
-      const { queue_running, queue_pending } = await who.get(`${url(index)}/queue`);
-      return [...queue_running, ...queue_pending].map(([, id]: [number, string]) => id);
-    };
-    expect(await idsAt(2)).toContain(promptId);
-    const { pid } = replicas.holdover(2);
-    process.kill(pid, 'SIGSTOP');
-    onTestFinished(() => void process.kill(pid, 'SIGCONT'));
-    await askNodes(links, (node) => node.call('CLIENT', 'KILL', 'TYPE', 'pubsub'));
-    await end(promptId);
-    await expect.poll(() => idsAt(0), { timeout: 10_000 }).not.toContain(promptId);
-    await redis.del(`${prefix}entries:${key}`);
-    if (forget) await redis.del(`${prefix}prompt:${key}`);
-    process.kill(pid, 'SIGCONT');
-    await expect.poll(() => idsAt(2), { timeout: 20_000 }).not.toContain(promptId);
-  });
+  ])(
+    'a replica that was disconnected until all entries expired sees that the prompt has ended, $title',
+    async ({ forget }) => {
+      const who = createTestUser();
+      const promptId = await who.post(url(0));
+      await jobOf(promptId);
+      const { key, prefix, links } = await storedAt(promptId);
+      const { commands: redis } = links;
+      const idsAt = async (index: number) => {
+        const { queue_running, queue_pending } = await who.get(`${url(index)}/queue`);
+        return [...queue_running, ...queue_pending].map(([, id]: [number, string]) => id);
+      };
+      expect(await idsAt(2)).toContain(promptId);
+      const { pid } = replicas.holdover(2);
+      process.kill(pid, 'SIGSTOP');
+      onTestFinished(() => void process.kill(pid, 'SIGCONT'));
+      await askNodes(links, (node) => node.call('CLIENT', 'KILL', 'TYPE', 'pubsub'));
+      await end(promptId);
+      await expect.poll(() => idsAt(0), { timeout: 10_000 }).not.toContain(promptId);
+      await redis.del(`${prefix}entries:${key}`);
+      if (forget) await redis.del(`${prefix}prompt:${key}`);
+      process.kill(pid, 'SIGCONT');
+      await expect.poll(() => idsAt(2), { timeout: 20_000 }).not.toContain(promptId);
+    },
+  );
 
   test('entries that are delivered twice are received once', async () => {
     const who = createTestUser();
@@ -291,7 +294,7 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
   test.each([
     { title: 'killed and started again', away: () => replicas.redis.restart() },
     { title: 'silent for longer than any lease', away: pause },
-  ])('Redis is $title amid a run: the run goes on, once and in order', async ({ away }) => {
+  ])('Redis is $title during a run: the run continues, once and in order', async ({ away }) => {
     const who = createTestUser();
     const { recorder, promptId } = await begun(who, 0, 1);
     const gone = away();
@@ -306,7 +309,7 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
     expect(await who.post(url(2))).toBeTruthy();
   });
 
-  test('a picture that is a result waits, at all of them, for a socket that comes late', async () => {
+  test('a picture that is a result is kept at all replicas for a late socket', async () => {
     const who = createTestUser('key-of-dora');
     const promptId = await who.post(url(0));
     await jobOf(promptId);
@@ -348,7 +351,7 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
   });
 
   test.each([0, 2])(
-    'a cancel at %s that the service does not take yet is known to all of them at once',
+    'a cancel at %s that the service does not accept yet is known to all replicas at once',
     async (index) => {
       const who = createTestUser();
       const promptId = await who.post(url(0));
@@ -402,7 +405,7 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
   });
 
   describe('users with keys of their own', () => {
-    test('hear and see nothing of each other, wherever they are', async () => {
+    test('get no frames or records of each other, at any replica', async () => {
       const anna = createTestUser('key-of-anna');
       const ben = createTestUser('key-of-ben');
       const { promptId } = await begun(anna, 0, 1);
@@ -417,7 +420,7 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
       expect(await ben.get(`${url(2)}/queue`)).toEqual({ queue_running: [], queue_pending: [] });
     });
 
-    test('a job is taken over by one its user has called; keys are nowhere in Redis', async () => {
+    test('a job is taken over by a replica that its user has called; no key of a user is in Redis', async () => {
       const carla = createTestUser('key-of-carla');
       const { promptId } = await begun(carla, 0, 0);
       await replicas.holdover(0).kill9();

@@ -26,7 +26,7 @@ describe.skipIf(redisMissing() !== '')(`two replicas on one Redis${redisMissing(
     await redis?.dispose();
   });
 
-  test('an output link and a view link of one open at the other', async () => {
+  test('an output link and a view link of one server open at the other', async () => {
     const client = v2Client(one.url, ann);
     const { body: job } = await client.submit(flat({ color: 6 }));
     await client.events(job.id);

@@ -70,7 +70,7 @@ describe.skipIf(redisMissing() !== '')(`a Redis that stands still${redisMissing(
     await expect.poll(() => Promise.resolve(counter.next()).catch(() => 0)).toBeGreaterThan(7);
   });
 
-  test('gives no lease, and one that it gives later runs out', async () => {
+  test('gives no lease, and a lease that it gives later expires', async () => {
     const { promptEventLog } = open();
     await promptEventLog.start(sweepers(promptEventLog), []);
     await links.commands.ping();
@@ -83,7 +83,7 @@ describe.skipIf(redisMissing() !== '')(`a Redis that stands still${redisMissing(
     expect(await links.commands.hgetall('holdover:leaders')).toEqual({});
   }, 30_000);
 
-  test('is not left with the lease of a prompt it did not record', async () => {
+  test('does not keep the lease of a prompt that was not recorded', async () => {
     const { promptEventLog, ledger } = open();
     const claim = async (claimed: PromptOfUser): Promise<void> => {
       await promptEventLog.claim(claimed);

@@ -104,7 +104,7 @@ describe.skipIf(redisMissing() !== '')(`two replicas${redisMissing()}`, () => {
     },
     { title: 'broke off', said: fault.reset(), status: 200, at: 0 },
   ])(
-    'the service $title, as one learns that stood still: all is as the other one says it',
+    'the service $title, which a stalled server learns late: the result is that of the other server',
     async ({ heard = nothing, said = nothing, status, at }) => {
       const who = createTestUser(`key-${randomUUID()}`);
       const socket = await who.listen(replicas.holdover(at).wsUrl);
@@ -137,7 +137,7 @@ describe.skipIf(redisMissing() !== '')(`two replicas${redisMissing()}`, () => {
     },
   );
 
-  test('an outbox that sent what another one took over meanwhile goes on', async () => {
+  test('an outbox continues after it sent a prompt that another server took over meanwhile', async () => {
     const who = createTestUser(`key-${randomUUID()}`);
     const socket = await who.listen(replicas.holdover(0).wsUrl);
     const full = fault.refuse(429, 'queue_full', { 'Retry-After': '0' });

@@ -104,7 +104,7 @@ describe.skipIf(redisMissing() !== '')(`who receives entries${redisMissing()}`, 
     expect(late.told).toEqual(['fetched dan id of ended']);
   });
 
-  test('a prompt that ended since its record was read is not led again', async () => {
+  test('a prompt that ended after its record was read gets no leader', async () => {
     const leader = await open();
     await begin(leader, 'ended-since', 'fay');
     await begin(leader, 'live-still', 'fay');
