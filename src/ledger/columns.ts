@@ -10,15 +10,15 @@ export type Column<Value = unknown> = {
   readonly sql: string;
   /** SQL type of a column that the migrations do not create: SQLite adds it at the next start. */
   readonly added?: string;
-  /** Its value in a new row, where each new row has the same. */
+  /** The value of the property in new rows, if it is the same in all of them. */
   readonly first?: null;
-  /** The end of a prompt sets it. */
+  /** True for a property that the end of a prompt sets. */
   readonly atEnd?: true;
-  /** Never there: it tells the compiler the type of the property. */
+  /** Never set. Declares the type of the property to the compiler. */
   readonly value?: Value;
 };
 
-/** The columns of a record, by the property of its row; both ledgers are generated from it. */
+/** The columns of a record, by the property of its row. Both ledgers generate their commands from it. */
 export type Columns<Row> = { readonly [Name in keyof Row]-?: Column };
 
 /** The row that has these columns. */
@@ -37,27 +37,27 @@ type FirstValues<Map> = {
 };
 
 /**
- * The answer that the client got. `submitting`: none yet; `outbox`: accepted, it waits for capacity of the
- * upstream; `unknown`: it is not known if the upstream accepted it. If it may have been sent is another
- * matter, which the stored plan says.
+ * The answer that the client got. `submitting`: none yet; `outbox`: accepted, and the prompt waits for capacity of
+ * the upstream; `unknown`: Holdover does not know if the upstream accepted the prompt. The stored plan says if the
+ * prompt may have been sent.
  */
 type PromptState = 'submitting' | 'outbox' | 'unknown' | 'live' | 'done';
 
 /**
  * To add a property to a prompt's record, add one row, for example
  * `origin: { ...text<string | null>('origin'), added: 'TEXT', first: null }`. Both ledgers store and read
- * it, and `holdover migrate` copies it. `added` is the migration of SQLite: it adds the column to older files; Redis needs none. Older
- * rows have no value, so it must be nullable, or its `added` must have a default. With `first: null`
- * new rows begin without a value; the code that knows a value sets it. With `atEnd: true` that is the end
- * of the prompt (`prompts/state/outcome.ts`): both ledgers store it then. A text that may be long also
- * goes into the size of a history entry (`finish` in `sqlite/prompts.ts`, `addToHistory` in
+ * it, and `holdover migrate` copies it. `added` is the migration of SQLite, which adds the column to older files; Redis
+ * needs none. Older rows have no value: make the property nullable, or give `added` a default. With `first: null`
+ * new rows begin without a value; the code that knows the value sets it. With `atEnd: true` the end of the prompt
+ * sets it (`prompts/state/outcome.ts`), and both ledgers store it then. Also count a text that may be long
+ * in the size of a history entry (`finish` in `sqlite/prompts.ts`, `addToHistory` in
  * `redis/prompts-scripts.ts`), which `--history-size` limits.
  */
 export const PROMPT_COLUMNS = {
-  /** Internal, and its first v2 idempotency key. */
+  /** The internal id of the prompt, and its first v2 idempotency key. */
   key: text('key'),
   user: text('user'),
-  /** The id that the v1 client was given. */
+  /** The id that v1 clients know. */
   promptId: text('prompt_id'),
   jobId: text<string | null>('job_id'),
   number: number('number'),
@@ -69,7 +69,7 @@ export const PROMPT_COLUMNS = {
   targetsJson: text('targets_json'),
   state: text<PromptState>('state'),
   /**
-   * The stored plan, beside the graph: the data to submit it once more, and if it may have been sent
+   * The stored plan without the graph: the data to submit the prompt again, and if it may have been sent
    * (`prompts/submit/plan.ts`). It never contains secrets.
    */
   intentJson: text('intent_json'),
@@ -81,7 +81,7 @@ export const PROMPT_COLUMNS = {
   statusWord: { ...text<string | null>('status_word'), first: null, atEnd: true },
   startedAtMs: { ...number<number | null>('started_at_ms'), first: null, atEnd: true },
   endedAtMs: { ...number<number | null>('ended_at_ms'), first: null, atEnd: true },
-  /** When its nodes ran, once done: `NodeTimes` as JSON. */
+  /** The times at which its nodes ran, once done: `NodeTimes` as JSON. */
   nodeTimesJson: {
     ...text<string | null>('node_times_json'),
     added: 'TEXT',
@@ -101,7 +101,7 @@ export const END_NAMES = endNames(PROMPT_COLUMNS);
 /** The first values of the properties that a prompt gets later. */
 export const NEW_PROMPT = firstValues(PROMPT_COLUMNS);
 
-/** The properties of a done prompt that are not large, by which lists show it. */
+/** The small properties of a done prompt, which lists of prompts contain. */
 export const OUTLINE_NAMES = [
   'key',
   'promptId',
@@ -113,7 +113,7 @@ export const OUTLINE_NAMES = [
 
 /** A done prompt without its texts, which may be large. */
 export type PromptOutline = Pick<PromptRow, (typeof OUTLINE_NAMES)[number]> & {
-  /** Bytes of its stored texts; 0 when an earlier version wrote it without counting them. */
+  /** Bytes of its stored texts; 0 when an earlier version wrote the row and did not count them. */
   readonly storedBytes: number;
 };
 
@@ -151,7 +151,7 @@ export const JOB_COLUMNS = {
   extrasJson: text<string | null>('extras_json'),
 } as const;
 
-/** A job of the embedded engine. The JSON texts are the engine's own business. */
+/** A job of the embedded engine. Only the engine reads and writes the JSON texts. */
 export type JobRow = RowOf<typeof JOB_COLUMNS>;
 
 export const ASSET_COLUMNS = {
@@ -167,21 +167,22 @@ export const ASSET_COLUMNS = {
   jobId: text<string | null>('job_id'),
 } as const;
 
+/** A record of some bytes: an upload, or an output of a job. */
 export type AssetRow = RowOf<typeof ASSET_COLUMNS>;
 
 export const CLAIMED_ASSET_COLUMNS = {
   assetId: text('asset_id'),
   /** Equal when the same request is sent again. */
   fingerprint: text('fingerprint'),
-  /** True when the answer says that the bytes were new. */
+  /** The member `created_new` of the answer: true when the bytes were new. */
   createdNew: flag('created_new'),
   claimedAtMs: number('claimed_at_ms'),
 } as const;
 
-/** The first request that came with an idempotency key, and the asset it made. */
+/** The first request with an idempotency key, and the asset that it made. */
 export type ClaimedAsset = RowOf<typeof CLAIMED_ASSET_COLUMNS>;
 
-/** `reserved` while its call runs; `consumed`: done and charged, but the answer is not stored. */
+/** `reserved`: the call runs; `recorded`: the answer is stored; `consumed`: done and charged, without a stored answer. */
 type ReplayState = 'reserved' | 'recorded' | 'consumed';
 
 export const REPLAY_COLUMNS = {
@@ -191,14 +192,14 @@ export const REPLAY_COLUMNS = {
   fingerprint: text('fingerprint'),
   requestId: text('request_id'),
   state: text<ReplayState>('state'),
-  /** When it was reserved, then when it was answered. */
+  /** When the key was reserved; after the call, when it was answered. */
   atMs: number('at_ms'),
   status: number<number | null>('status'),
   contentType: text<string | null>('content_type'),
   body: bytes('body'),
 } as const;
 
-/** An `Idempotency-Key` of the model router, by workspace, and the answer to its call. */
+/** An `Idempotency-Key` of the model router, and the answer to its call. The scope is a workspace. */
 export type ReplayRow = RowOf<typeof REPLAY_COLUMNS>;
 
 export const MODEL_CALL_COLUMNS = {
@@ -209,20 +210,20 @@ export const MODEL_CALL_COLUMNS = {
   startedAtMs: number('started_at_ms'),
   endedAtMs: number('ended_at_ms'),
   status: number('status'),
-  /** `null`: it was answered with a result. */
+  /** `null`: the answer was a result. */
   errorType: text<string | null>('error_type'),
   chargedCents: number('charged_cents'),
   replayed: flag('replayed'),
 } as const;
 
-/** Audit record of one call of a model. */
+/** The audit record of one call of a model. */
 export type ModelCallRow = RowOf<typeof MODEL_CALL_COLUMNS>;
 
 export const CALL_COUNT_COLUMNS = {
   user: text('user'),
   agent: text('agent'),
   clientId: text('client_id'),
-  /** Method and pattern, `GET /history/:id`. */
+  /** Method and pattern of the path, for example `GET /history/:id`. */
   route: text('route'),
   count: number('count'),
   firstAtMs: number('first_at_ms'),

@@ -1,17 +1,18 @@
-/** Ties a ledger to the one data directory that holds the files it has recorded. */
+/** Ties a ledger to the one data folder that has the files it records. */
 export type LedgerIdentity = {
-  /** Created with the ledger; a different id means different records. */
+  /** Created with the ledger. A ledger with another id has other records. */
   readonly id: string;
-  /** `folder`: the ledger is a file in the data directory. */
+  /** `folder`: the ledger is a file in the data folder. `service`: it is in Redis. */
   readonly storedIn: 'folder' | 'service';
-  /**
-   * The ledger was written before ledgers stored their folder id: the files beside it are its own.
-   */
+  /** True for a ledger of a version that stored no folder id: then the files beside it belong to it. */
   readonly predatesFolders: boolean;
-  /** Id of the data directory; `undefined` for a ledger that is new. */
+  /** The id of the data folder; `undefined` for a new ledger. */
   folder(): Promise<string | undefined>;
-  /** Ties the ledger to a data directory unless it has one; returns the id of the one it has. */
+  /** Ties the ledger to a data folder unless it has one; returns the id of the folder that it has. */
   tie(folderId: string): Promise<string>;
-  /** The secret of all processes that share the ledger; absent when the data directory has it. */
+  /**
+   * Returns the secret of all processes that share the ledger; stores the proposal if there is none. Absent when the
+   * data folder has the secret.
+   */
   secret?(proposal: Buffer): Promise<Buffer>;
 };

@@ -3,22 +3,22 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { defineScripts } from '../redis/redis-scripts.ts';
 import type { Redis } from '../redis/redis.ts';
 
-/** The keys of one kind of leases, after the prefix of all keys. */
+/** The keys of one kind of lease, without the prefix of all keys. */
 type LeaseKeys = {
-  /** A sorted set: until when each lease is held. */
+  /** A sorted set: the time at which each lease ends, in milliseconds. */
   readonly leases: string;
-  /** A hash: the token of each holder. */
+  /** A hash: the last token of each lease. */
   readonly holders: string;
-  /** A counter: no token is used twice. */
+  /** A counter, so that no token is used twice. */
   readonly counter: string;
 };
 
-/** The leases of prompts: replication elects the leader of each. */
+/** The leases of prompts: the process that holds one is the leader of the prompt. */
 export const PROMPT_LEASES = { leases: 'leases', holders: 'leaders', counter: 'fence' } as const;
 
 /**
- * Lua functions about leases. An expired lease takes nothing away: only the next token does, so a
- * holder may write as long as its token is the last one. Expects `P`, the prefix of all keys.
+ * Lua functions for leases. A holder may write while its token is the last one: the end of the lease does not stop
+ * it, but the next token does. Expects `P`, the prefix of all keys.
  */
 export const leasesLua = ({ leases, holders, counter }: LeaseKeys): string => `
 local LEASES, HOLDERS = P .. '${leases}', P .. '${holders}'
@@ -35,7 +35,7 @@ local function take(key, instance, leaseMs)
   extend(key, leaseMs)
   return token
 end
--- Run twice, it succeeds the second time too.
+-- May run twice: the second time it returns the token of the first.
 local function takeIfFree(key, instance, leaseMs)
   local untilMs = redis.call('ZSCORE', LEASES, key)
   if not untilMs or tonumber(untilMs) <= nowMs() then return take(key, instance, leaseMs) end
@@ -49,8 +49,8 @@ end
 `;
 
 /**
- * Lua: the ledger in Redis refuses the writes of a process that does not lead the prompt. A write
- * without a token is allowed when the prompt has no leader. Expects `P`, the prefix of all keys.
+ * A Lua function: false for the write of a process that does not lead the prompt. A write without a token is allowed
+ * when the prompt has no leader. Expects `P`, the prefix of all keys.
  */
 export const MAY_WRITE_LUA = `
 local function mayWrite(key, token)
@@ -71,10 +71,10 @@ const SCRIPTS = {
 
 const POLL_MS = 100;
 
-/** Work that one process at a time does; the lease of a process that crashed ends after `leaseMs`. */
+/** Work that one process at a time may do. The lease of a process that crashed ends after `leaseMs`. */
 export type ProcessLease = { readonly name: string; readonly leaseMs: number };
 
-/** Leases of this process on work for all processes. `prefix`: of keys that are in one place. */
+/** Leases on work that one process does for all. `prefix`: the prefix of keys in one slot. */
 export function createProcessLeases(redis: Redis, prefix: string) {
   const scripts = defineScripts(redis, SCRIPTS, {
     namespace: 'process_leases',
@@ -83,7 +83,7 @@ export function createProcessLeases(redis: Redis, prefix: string) {
   });
   const instance = randomUUID();
 
-  /** Does the work unless another process does; false when it does. */
+  /** Runs the work and returns true; returns false when another process holds the lease. */
   async function tryWith(
     { name, leaseMs }: ProcessLease,
     work: () => Promise<void>,
@@ -100,7 +100,7 @@ export function createProcessLeases(redis: Redis, prefix: string) {
 
   return {
     tryWith,
-    /** Waits until no other process does such work, then does it. */
+    /** Waits until no other process holds the lease, then runs the work. */
     async with<T>(lease: ProcessLease, work: () => Promise<T>): Promise<T> {
       let result: { readonly value: T } | undefined;
       const run = async (): Promise<void> => void (result = { value: await work() });

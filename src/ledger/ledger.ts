@@ -16,10 +16,10 @@ import type {
 export type * from './columns.ts';
 
 /**
- * The records that must survive `kill -9`. Every promise resolves only when its change is as durable as
- * asked. A power cut may take a write that is not synced yet, and with it every later one, so that
- * the ledger is as it was at an earlier moment. The ledger in Redis has one
- * durability, that of Redis. Texts named `…Json` are stored as they are; no column ever holds a credential.
+ * The records that must survive `kill -9`. A promise resolves when its change has the requested durability. A power
+ * cut may lose a write that is not synced, and all later writes with it, so that the ledger is as it was at an earlier
+ * moment. The ledger in Redis ignores the requested durability and has that of Redis. Texts named `…Json` are stored
+ * unchanged. No column may contain a credential.
  */
 export interface Ledger {
   readonly prompts: PromptStore;
@@ -43,27 +43,27 @@ export type PromptOutcome = PromptEnd & {
   readonly statusWord: string;
   readonly startedAtMs: number | null;
   readonly endedAtMs: number;
-  /** Shorter texts that replace its graph and extra data in history. */
+  /** Shorter texts that replace the graph and extra data of the prompt in history. */
   readonly shortened?: Pick<PromptRow, 'graphJson' | 'extraDataJson'>;
 };
 
 /** The size limits of each user's history; the newest entry is always retained. */
 export type HistoryLimits = { readonly count: number; readonly bytes: number };
 
-/** The properties that a prompt gets from its job. */
+/** The properties that a prompt gets when its job is linked. */
 export type LinkedJob = Pick<PromptRow, 'promptId' | 'jobId' | 'targetsJson'> & {
   readonly graphJson?: string;
 };
 
-/** The plan by which a prompt is sent, as it is stored beside its graph. */
+/** The stored plan of a prompt: the content of its submission without the graph. */
 export type StoredPlan = Pick<PromptRow, 'intentJson' | 'targetsJson'>;
 
 /** Only the leader of a prompt may write its progress; writes of other processes are refused. */
 export interface PromptStore {
   insert(row: PromptRow): Promise<void>;
   /**
-   * The same, but resolves as soon as every later write of this process is stored after it. `stored`
-   * resolves or rejects when it is written, with the durability of the writes it is stored with.
+   * Like `insert`, but resolves as soon as it is certain that later writes of this process are stored after this
+   * one. `stored` settles when the row is written, with the durability of the writes in the same transaction.
    */
   insertBeforeLater(row: PromptRow): Promise<{ readonly stored: Promise<void> }>;
   /** For a prompt without a job: changes its state. */
@@ -71,22 +71,20 @@ export interface PromptStore {
   /** For a prompt without a job: changes how it is submitted. */
   setPlan(key: string, plan: StoredPlan): Promise<void>;
   askCancel(key: string, atMs: number): Promise<void>;
-  /**
-   * The v2 job exists: the prompt becomes `live`. Without a graph in the patch it keeps its own.
-   */
+  /** Links a v2 job: the prompt becomes `live`. It keeps its graph when the patch has none. */
   linkJob(key: string, patch: LinkedJob, durability?: Durability): Promise<void>;
-  /** The v2 job is gone and never began: the prompt becomes `outbox` again, with this plan. */
+  /** For a job that is lost and never began: the prompt becomes `outbox` again, with this plan. */
   unlinkJob(key: string, plan: StoredPlan): Promise<void>;
-  /** The v2 job has begun; only the first call has an effect. */
+  /** Records when the v2 job began; only the first call has an effect. */
   begin(key: string, atMs: number, durability?: Durability): Promise<void>;
-  /** Removes a prompt whose submission was definitively refused. */
+  /** Removes a prompt whose submission was refused for good. */
   remove(key: string): Promise<void>;
   finish(key: string, outcome: PromptOutcome, durability?: Durability): Promise<void>;
   /** Unfinished prompts, oldest first, of one user or of all. */
   live(user?: string): Promise<readonly PromptRow[]>;
   /** Keys of the unfinished prompts of a user, oldest first. */
   liveKeys(user: string): Promise<readonly string[]>;
-  /** The newest row of that id. */
+  /** The newest row with that id. */
   find(user: string, promptId: string): Promise<PromptRow | undefined>;
   findByJob(user: string, jobId: string): Promise<PromptRow | undefined>;
   /** True when a prompt of any user, live or done, has that job. */
@@ -96,16 +94,16 @@ export interface PromptStore {
     user: string,
     page: { maxItems?: number; offset?: number },
   ): Promise<readonly PromptRow[]>;
-  /** All done prompts in completion order; cheap enough to be polled. */
+  /** All done prompts in completion order. Front ends poll it, so it must be fast. */
   outlines(user: string): Promise<readonly PromptOutline[]>;
   get(key: string): Promise<PromptRow | undefined>;
   deleteHistory(user: string, promptIds: readonly string[]): Promise<void>;
   clearHistory(user: string): Promise<void>;
-  /** The history entries of done prompts of one user, in the order of the keys; null for those without one. */
+  /** The history entries of prompts of one user, in the order of the keys; null for a prompt that has none. */
   entries(keys: readonly string[]): Promise<readonly (string | null)[]>;
   /** Deletes the oldest done rows of each user whose history exceeds the limits. */
   pruneHistory(limits: HistoryLimits): Promise<void>;
-  /** Largest absolute `number` that may come from the counter, or -1: clients may send 1e300. */
+  /** The largest absolute `number` that may come from the counter, or -1. Numbers above 1e9, which clients send, are ignored. */
   highestNumber(): Promise<number>;
 }
 
@@ -119,7 +117,7 @@ export interface FileStore {
     name: Pick<FileRow, 'type' | 'subfolder' | 'filename'>,
   ): Promise<FileRow | undefined>;
   byAsset(user: string, assetId: string): Promise<FileRow | undefined>;
-  /** The newest of that name in any folder; of equal age, the one recorded last. */
+  /** The newest file of that name in any folder; among equally old files, the one that was recorded last. */
   newestNamed(user: string, name: Pick<FileRow, 'type' | 'filename'>): Promise<FileRow | undefined>;
   /** Newest first. */
   list(user: string, type: FileType): Promise<readonly FileRow[]>;
@@ -128,11 +126,11 @@ export interface FileStore {
 
 export interface JobStore {
   /**
-   * Claims the single-use key in the same transaction; `false`: it was used, nothing is inserted. A key
-   * that is the id of the job is used as soon as there is such a job.
+   * Inserts the job and claims the single-use key in one transaction. Returns false and inserts nothing when the key
+   * was used. A key that equals the id of the job counts as used once the job exists.
    */
   insert(row: JobRow, idempotencyKey?: string, durability?: Durability): Promise<boolean>;
-  /** With `files` the change is not synced before they are on the disk. */
+  /** With `files`, the change is not synced before these files are on the disk. */
   update(
     id: string,
     patch: Partial<Omit<JobRow, 'id' | 'user'>>,
@@ -140,19 +138,19 @@ export interface JobStore {
     files?: FilesOnDisk,
   ): Promise<void>;
   get(id: string): Promise<JobRow | undefined>;
-  /** Newest first, `before` is the id of the last row of the page before. */
+  /** Newest first. `before`: the id of the last row of the previous page. */
   list(user: string, page: { limit: number; before?: string }): Promise<readonly JobRow[]>;
-  /** `queued`, `running`, `canceling`, by `order`, then age. */
+  /** Jobs in the states `queued`, `running` and `canceling`, by `order`, then oldest first. */
   unfinished(): Promise<readonly JobRow[]>;
-  /** Terminal rows whose retention ended at or before `nowMs`. */
+  /** Ended jobs whose retention ended at or before `nowMs`. */
   expiredBy(nowMs: number): Promise<readonly JobRow[]>;
   remove(id: string): Promise<void>;
 }
 
 export interface AssetStore {
   /**
-   * Claims the key in the same transaction. When another request of the user has the key, returns
-   * that claim and inserts nothing.
+   * Inserts the asset and claims the key in one transaction. When another request of the user has claimed the key,
+   * returns that claim and inserts nothing.
    */
   insert(
     row: AssetRow,
@@ -163,42 +161,42 @@ export interface AssetStore {
   byHash(user: string, hash: string): Promise<AssetRow | undefined>;
   byFilePath(user: string, filePath: string): Promise<AssetRow | undefined>;
   ofJob(jobId: string): Promise<readonly AssetRow[]>;
-  /** Names of this user's job outputs that start with `prefix`; for v1's file counter. */
+  /** File paths of this user's job outputs that start with `prefix`, for the numbers in v1's file names. */
   outputPaths(user: string, prefix: string): Promise<readonly string[]>;
   expiredBy(nowMs: number): Promise<readonly AssetRow[]>;
   /** Oldest first, for the disk budget. */
   oldest(limit: number): Promise<readonly AssetRow[]>;
-  /** Also removes v1's names for it; the name of an output stays reserved, but is not listed. */
+  /** Also removes the v1 names of the asset. The name of an output stays reserved, but is not listed. */
   remove(id: string): Promise<void>;
-  /** How many records share these bytes. */
+  /** The number of records with these bytes. */
   countByHash(hash: string): Promise<number>;
-  /** Bytes on disk: each hash once. */
+  /** The bytes of all assets; bytes that several records share count once. */
   totalBytes(): Promise<number>;
 }
 
 export interface SettingStore {
   all(user: string): Promise<{ readonly [id: string]: string }>;
-  /** Shallow merge; values are JSON texts. */
+  /** Sets the given settings and keeps the others; values are JSON texts. */
   merge(user: string, settings: { readonly [id: string]: string }): Promise<void>;
 }
 
-/** A single-use key for one new asset, and which request it came with. */
+/** A single-use key for one new asset, and the fingerprint of its request. */
 export type AssetClaim = Pick<ClaimedAsset, 'fingerprint' | 'createdNew'> & {
   readonly key: string;
 };
 
 /** Single-use idempotency keys. */
 export interface KeyStore {
-  /** Of assets; the keys of jobs are apart from them. */
+  /** The claim of a key for an asset. A key for a job may have the same text. */
   ofAsset(user: string, key: string): Promise<ClaimedAsset | undefined>;
-  /** Of jobs and assets. */
+  /** Removes the keys of jobs and assets that were claimed before this time. */
   expire(claimedBeforeMs: number): Promise<void>;
 }
 
 export interface CallStore {
   /**
-   * Adds counts to those of the same client and route; keeps the earliest first call and the latest
-   * last call.
+   * Adds the counts to those of the same client and route. Keeps the earliest `firstAtMs` and the latest
+   * `lastAtMs`.
    */
   add(rows: readonly CallCount[]): Promise<void>;
   list(): Promise<readonly CallCount[]>;
@@ -213,13 +211,13 @@ type ReplayAnswer = {
   readonly body: Uint8Array;
 };
 
-/** Distinguishes a reservation from a later one of the same key. */
+/** Identifies a reservation: `requestId` distinguishes it from a later reservation of the same key. */
 export type ReplayHolder = Pick<ReplayRow, 'scope' | 'key' | 'requestId'>;
 
 export interface ReplayStore {
   /**
-   * Reserves a key that is free or was reserved before `freeBeforeMs`; otherwise returns the
-   * existing row.
+   * Reserves a key that is free or was reserved before `freeBeforeMs`, and returns `undefined`. Otherwise returns
+   * the existing row.
    */
   reserve(
     row: Pick<ReplayRow, 'scope' | 'key' | 'fingerprint' | 'requestId' | 'atMs'>,
@@ -230,13 +228,13 @@ export interface ReplayStore {
   release(holder: ReplayHolder): Promise<void>;
   /** Frees the keys reserved before this time. */
   expire(beforeMs: number): Promise<void>;
-  /** Bytes of all recorded answers. */
+  /** The bytes of all recorded answers. */
   recordedBytes(): Promise<number>;
 }
 
 export interface ModelCallStore {
   insert(row: ModelCallRow): Promise<void>;
-  /** The answer did not reach the caller, or not all of it. */
+  /** Changes the record of a call whose answer did not reach the caller completely. */
   amend(requestId: string, patch: Pick<ModelCallRow, 'errorType' | 'chargedCents'>): Promise<void>;
   get(requestId: string): Promise<ModelCallRow | undefined>;
   chargedCents(workspace: string): Promise<number>;

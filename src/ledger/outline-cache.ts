@@ -1,10 +1,10 @@
 import { LRUCache } from 'lru-cache';
 import type { PromptOutline } from './ledger.ts';
 
-/** The part of the history of a user that was read. `Mark`: up to where it was read. */
+/** Outlines read from the history of a user. `Mark`: the position up to which it was read. */
 type ReadOutlines<Mark> = {
   readonly mark: Mark;
-  /** All of them: some of those before the mark were removed, or there was no mark. */
+  /** True when `outlines` has the whole history: there was no earlier mark, or prompts before it were removed. */
   readonly isWhole: boolean;
   readonly outlines: readonly PromptOutline[];
 };
@@ -15,10 +15,10 @@ type CachedOutlines<Mark> = {
   readonly inOrder: readonly PromptOutline[];
 };
 
-/** Each may have as many outlines as history has entries. */
+/** Each cached user may have as many outlines as its history has entries. */
 const MAX_CACHED_USERS = 20;
 
-/** Outlines of done prompts. Front ends poll them; each poll reads only the new ones. */
+/** Caches the outlines of done prompts. Front ends poll them, and each poll reads only the new ones. */
 export function createOutlineCache<Mark>(
   readAfter: (user: string, mark?: Mark) => ReadOutlines<Mark> | Promise<ReadOutlines<Mark>>,
 ) {
@@ -27,12 +27,12 @@ export function createOutlineCache<Mark>(
     of: async (user: string): Promise<readonly PromptOutline[]> => {
       const before = cached.get(user);
       const reading = readAfter(user, before?.mark);
-      // At once where it can be: nothing is forgotten in between.
+      // SQLite reads at once. Do not await then: `invalidate` must not run between this read and the update below.
       const { mark, isWhole, outlines } = reading instanceof Promise ? await reading : reading;
       if (before && !isWhole && outlines.length === 0) return before.inOrder;
       const byKey: CachedOutlines<Mark>['byKey'] = (!isWhole && before?.byKey) || new Map();
       for (const outline of outlines) {
-        // One that ended again has its latest place.
+        // A prompt that ended twice has the position of its last end.
         byKey.delete(outline.key);
         byKey.set(outline.key, outline);
       }
@@ -40,8 +40,8 @@ export function createOutlineCache<Mark>(
       cached.set(user, { mark, byKey, inOrder });
       return inOrder;
     },
-    /** For a ledger whose marks do not tell removals: those of one user, or of all. */
-    forget(user?: string): void {
+    /** Removes the cached outlines of one user, or of all. Needed when the mark of a ledger does not show removals. */
+    invalidate(user?: string): void {
       if (user === undefined) cached.clear();
       else cached.delete(user);
     },

@@ -58,14 +58,14 @@ describe.skipIf(missing !== '')(`a Redis Cluster that is opened as ledger${missi
     await refused([here, there]).toThrow(`${there} is not a node of the cluster of ${here}`);
   });
 
-  test('a Redis that is in no cluster is refused beside its nodes, and beside itself', async () => {
+  test('a Redis that is in no cluster is refused beside nodes of the cluster, and when it is named twice', async () => {
     const alone = hostOf(single);
     const reason = `${alone}: ERR This instance has cluster support disabled`;
     await refused([...nodes(), alone]).toThrow(reason);
     await refused([alone, alone]).toThrow(reason);
   });
 
-  test('nodes that do not answer are refused, and one of several is complained of', async () => {
+  test('nodes that do not answer are refused; a single one of several is logged', async () => {
     await refused(['127.0.0.1:1', '127.0.0.1:2']).toThrow('ECONNREFUSED');
     const lines: string[] = [];
     const log = pino({ level: 'warn' }, { write: (line: string) => void lines.push(line) });
@@ -83,7 +83,7 @@ describe.skipIf(missing !== '')(`a Redis Cluster that is opened as ledger${missi
     await open();
   });
 
-  test('one whose slots are moved is refused', async () => {
+  test('one is refused while its slots are moved', async () => {
     const [first, second] = cluster.nodes.map((node) => [node]);
     const [id] = await tell(second ?? [], 'CLUSTER', 'MYID');
     await tell(first ?? [], 'CLUSTER', 'SETSLOT', '0', 'MIGRATING', String(id));

@@ -38,7 +38,7 @@ async function killAfter(child: ChildProcess, lines: number): Promise<string[]> 
   return said;
 }
 
-test('what was acknowledged before a kill -9 is there afterwards, five times over', async () => {
+test('acknowledged writes survive kill -9, five times in a row', async () => {
   const acknowledged: string[] = [];
   for (let round = 0; round < 5; round += 1) {
     const lines = 1 + Math.floor(Math.random() * 600);
@@ -56,7 +56,7 @@ test('what was acknowledged before a kill -9 is there afterwards, five times ove
   expect(acknowledged.length).toBeGreaterThanOrEqual(5);
 }, 30_000);
 
-test('another process is refused the file, until its holder is gone, however it went', async () => {
+test('another process is refused the file until its holder has ended in any way', async () => {
   const holder = startWriter('hold');
   const [line] = (await once(
     createInterface({ input: holder.stdout ?? process.stdin }),
@@ -71,7 +71,7 @@ test('another process is refused the file, until its holder is gone, however it 
   await ledger.close();
 }, 30_000);
 
-test('without room a write is refused with its cause, no other is half reported, and the ledger goes on', async () => {
+test('on a full disk a write is refused with its cause, no other write is half reported, and the ledger continues', async () => {
   const command = ['-c', LIMITED, process.execPath, WRITER, 'overfill', path];
   const { stdout } = await promisify(execFile)('sh', command);
   const { stored, refused, live } = JSON.parse(stdout) as {

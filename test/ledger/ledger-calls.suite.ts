@@ -42,7 +42,7 @@ export function callStoreSuite(ledgerOf: () => Ledger): void {
       expect(rows).toEqual(expect.arrayContaining([calls(), calls(other)]));
     });
 
-    test('what was last called before a moment is forgotten, and counted anew', async () => {
+    test('counts of clients whose last call is old are removed, and begin again', async () => {
       await ledger.calls.add([
         calls({ route: 'GET /ws', lastAtMs: 1999 }),
         calls({ lastAtMs: 2000 }),

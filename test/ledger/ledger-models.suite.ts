@@ -38,7 +38,7 @@ export function modelStoresSuite(ledgerOf: () => Ledger): void {
       ledger.replays.reserve({ ...ROW, requestId: 'r2', ...more }, freeBeforeMs);
     const unanswered = { status: null, contentType: null, body: null };
 
-    test('a key is reserved once by each scope; who comes later learns what holds it', async () => {
+    test('a key is reserved once in each scope; a later call gets the reservation', async () => {
       expect(await ledger.replays.reserve(ROW, 0)).toBeUndefined();
       expect(await again({ fingerprint: 'f2' })).toEqual({
         ...ROW,
@@ -56,7 +56,7 @@ export function modelStoresSuite(ledgerOf: () => Ledger): void {
       expect(held.slice(1).map((row) => row?.requestId)).toEqual(['r1', 'r1']);
     });
 
-    test('a recorded answer comes back to the byte', async () => {
+    test('a recorded answer is read back byte for byte', async () => {
       await ledger.replays.reserve(ROW, 0);
       await ledger.replays.record(HOLDER, ANSWER);
       const found = await again();
@@ -131,7 +131,7 @@ export function modelStoresSuite(ledgerOf: () => Ledger): void {
       expect(await ledger.modelCalls.chargedCents('unknown')).toBe(0);
     });
 
-    test('an answer that got lost is put right', async () => {
+    test('the record of an undelivered answer is corrected', async () => {
       await ledger.modelCalls.insert(modelCall('r1', { chargedCents: 5 }));
       await ledger.modelCalls.amend('r1', { errorType: 'client_disconnected', chargedCents: 0 });
       expect(await ledger.modelCalls.get('r1')).toEqual(
@@ -139,7 +139,7 @@ export function modelStoresSuite(ledgerOf: () => Ledger): void {
       );
     });
 
-    test('old records go, unless they were charged', async () => {
+    test('old records are removed, unless they were charged', async () => {
       await ledger.modelCalls.insert(modelCall('old', { endedAtMs: 999 }));
       await ledger.modelCalls.insert(modelCall('charged', { endedAtMs: 999, chargedCents: 1 }));
       await ledger.modelCalls.insert(modelCall('new', { endedAtMs: 1000 }));

@@ -189,7 +189,7 @@ export function ledgerSuite(
         expect((await ledger.prompts.get('a'))?.state).toBe('done');
       });
 
-      test('when a job began is written once, and its end overwrites it', async () => {
+      test('the begin of a job is written once, and the end of the prompt overwrites it', async () => {
         await ledger.prompts.insert(prompt('a'));
         const startedAtMs = async () => (await ledger.prompts.get('a'))?.startedAtMs;
         await ledger.prompts.begin('a', 5);
@@ -221,7 +221,7 @@ export function ledgerSuite(
         expect(await ledger.prompts.history('bob', {})).toEqual([]);
       });
 
-      test('a job is known to be taken by any user’s prompt, live or done, until that is forgotten', async () => {
+      test('a job counts as linked while a prompt of any user has it, live or done', async () => {
         await ledger.prompts.insert(prompt('none'));
         await ledger.prompts.insert(prompt('live', { user: 'bob' }));
         await ledger.prompts.linkJob('live', { promptId: 'j1', jobId: 'j1', targetsJson: '[]' });
@@ -246,13 +246,16 @@ export function ledgerSuite(
         expect(await ledger.prompts.highestNumber()).toBe(7);
       });
 
-      test.each([1e300, -1e17, 1.5e9])('the number %s is a wish, not a count', async (number) => {
-        await ledger.prompts.insert(prompt('a', { number: 3 }));
-        await ledger.prompts.insert(prompt('b', { number }));
-        expect(await ledger.prompts.highestNumber()).toBe(3);
-      });
+      test.each([1e300, -1e17, 1.5e9])(
+        'the number %s is not one of the counter',
+        async (number) => {
+          await ledger.prompts.insert(prompt('a', { number: 3 }));
+          await ledger.prompts.insert(prompt('b', { number }));
+          expect(await ledger.prompts.highestNumber()).toBe(3);
+        },
+      );
 
-      test('JSON texts come back to the letter', async () => {
+      test('JSON texts are read back unchanged', async () => {
         const graphJson = '{"seed": 18446744073709551615, "x": 5.0, "t": "é🦊\\u0000\\ud800"}';
         await ledger.prompts.insert(prompt('a', { graphJson }));
         expect((await ledger.prompts.find('ann', 'p-a'))?.graphJson).toBe(graphJson);
@@ -414,7 +417,7 @@ export function ledgerSuite(
         expect(keysOf(await ledger.prompts.history('ann', {}))).toEqual(['e', 'f']);
       });
 
-      test('the texts of entries come in the order they are asked for', async () => {
+      test('entries come in the order of the requested keys', async () => {
         await ended({ a: 10, b: 12 });
         await ledger.prompts.insert(prompt('live'));
         expect(await ledger.prompts.entries(['b', 'gone', 'live', 'a'])).toEqual([
@@ -450,7 +453,7 @@ export function ledgerSuite(
         for (const row of places) expect(await ledger.files.get(row.user, row)).toEqual(row);
       });
 
-      test('put replaces what had the name', async () => {
+      test('put replaces the file that had the name', async () => {
         await ledger.files.put(file('x.png'));
         await ledger.files.put(file('x.png', { assetId: 'new', hash: 'blake3:1' }));
         expect(await ledger.files.list('ann', 'input')).toEqual([
@@ -584,7 +587,7 @@ export function ledgerSuite(
         expect(await ledger.assets.byFilePath('bob', 'x.png')).toBeUndefined();
       });
 
-      test('output paths are those of jobs that start with the prefix, to the letter', async () => {
+      test('output paths are those of job outputs that start exactly with the prefix', async () => {
         const paths = ['out_1.png', 'out_2.png', 'out%.png', 'Out_3.png', 'ou.png', 'out🦊.png'];
         for (const filePath of paths)
           await ledger.assets.insert(asset(filePath, { filePath, jobId: 'j' }));
@@ -627,7 +630,7 @@ export function ledgerSuite(
         expect(await ledger.assets.totalBytes()).toBe(5);
       });
 
-      test('a removed asset takes its input and temp names along; its output name stays taken, unlisted', async () => {
+      test('the input and temp names of an asset are removed with it; its output name stays reserved, unlisted', async () => {
         await ledger.assets.insert(asset('gone'));
         await ledger.files.put(file('a.png', { assetId: 'gone' }));
         await ledger.files.put(file('t.png', { assetId: 'gone', type: 'temp' }));
@@ -664,7 +667,7 @@ export function ledgerSuite(
         expect(await ledger.jobs.insert(job('free'), 'k')).toBe(true);
       });
 
-      test('keys older than the given time are forgotten', async () => {
+      test('keys older than the given time are removed', async () => {
         await ledger.jobs.insert(job('1', { createdAtMs: 999 }), 'old');
         await ledger.jobs.insert(job('2', { createdAtMs: 1000 }), 'new');
         await ledger.keys.expire(1000);
@@ -672,7 +675,7 @@ export function ledgerSuite(
         expect(await ledger.jobs.insert(job('4'), 'new')).toBe(false);
       });
 
-      test('a key makes one asset of each user; who comes later is given the first', async () => {
+      test('a key makes one asset of each user; a later request gets the first asset', async () => {
         const insert = (id: string, user: string, claim = 'f') =>
           ledger.assets.insert(asset(id, { user, createdAtMs: 7 }), {
             key: 'k',
@@ -696,7 +699,7 @@ export function ledgerSuite(
         expect(await ledger.assets.insert(asset('free'), claim)).toBeUndefined();
       });
 
-      test('keys of assets older than the given time are forgotten', async () => {
+      test('keys of assets older than the given time are removed', async () => {
         const claim = (key: string) => ({ key, fingerprint: 'f', createdNew: true });
         await ledger.assets.insert(asset('1', { createdAtMs: 999 }), claim('old'));
         await ledger.assets.insert(asset('2', { createdAtMs: 1000 }), claim('new'));
@@ -733,7 +736,7 @@ export function ledgerSuite(
         await Promise.all([writing, finishing]);
       });
 
-      test('one that fails takes no other of its batch with it', async () => {
+      test('one that fails does not fail others of its batch', async () => {
         const results = await Promise.allSettled([
           ledger.prompts.insert(prompt('a')),
           ledger.prompts.insert(prompt('a')),
@@ -749,14 +752,14 @@ export function ledgerSuite(
         expect(keysOf(await ledger.prompts.live())).toEqual(['a', 'c']);
       });
 
-      test('a rejection carries what the store said as its cause', async () => {
+      test('a rejection has the error of the store as its cause', async () => {
         const failed = ledger.prompts.insert(prompt('b', { number: Number.NaN }));
         await expect(failed).rejects.toMatchObject({
           cause: expect.objectContaining({ message: expect.stringContaining('prompts.number') }),
         });
       });
 
-      test('are refused after closing, which may be done twice', async () => {
+      test('are refused after closing, and closing twice is allowed', async () => {
         await ledger.close();
         await ledger.close();
         await expect(ledger.prompts.insert(prompt('a'))).rejects.toThrow('could not be written');

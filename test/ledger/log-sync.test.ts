@@ -23,7 +23,7 @@ function open() {
   return { clock, log: createLogSync(path.join(dir, 'db'), { clock, syncFile }) };
 }
 
-test('a commit during a sync waits for the next one, with all others that came meanwhile', async () => {
+test('a commit during a sync waits for the next sync, with all other commits of that time', async () => {
   const { log } = open();
   const done: string[] = [];
   const first = log.sync().then(() => done.push('first'));
@@ -39,7 +39,7 @@ test('a commit during a sync waits for the next one, with all others that came m
   expect(syncs).toHaveLength(2);
 });
 
-test('ends of jobs share one sync, after a while; an earlier one is theirs, too', async () => {
+test('ends of jobs share one delayed sync; an earlier sync covers them, too', async () => {
   const { clock, log } = open();
   log.syncSoon();
   await clock.advance(SOON_MS - 1);

@@ -110,7 +110,7 @@ test('a long job that is sent again under its id keeps its texts', async () => {
   expect((await ledger.jobs.get('a'))?.workflowJson === LONG).toBe(true);
 });
 
-test('parts of a row that was never written go at the next start', async () => {
+test('parts of a row that was never written are removed at the next start', async () => {
   const inserted = ledger.prompts.insert(prompt('a', { graphJson: LONG }));
   await new Promise((resolve) => setTimeout(resolve, 5));
   await ledger.close();

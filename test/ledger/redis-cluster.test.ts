@@ -60,7 +60,7 @@ describe.skipIf(redisMissing() !== '')(`over a Redis Cluster${redisMissing()}`, 
     await Promise.all([one.close(), other.close()]);
   });
 
-  test('no script has touched keys of two places', () => {
+  test('no script has used keys of two slots', () => {
     expect(scripts.elsewhere()).toEqual([]);
     expect(scripts.commands()).toBeGreaterThan(1000);
   });

@@ -34,7 +34,7 @@ describe.skipIf(missing !== '')(`a Redis that is opened as ledger${missing}`, ()
     return { id: redis.identity.id, secret };
   }
 
-  test('that is durable is not complained of', async () => {
+  test('that is durable is opened without a warning', async () => {
     await opened();
     expect(lines).toEqual([]);
   });
@@ -56,7 +56,7 @@ describe.skipIf(missing !== '')(`a Redis that is opened as ledger${missing}`, ()
     ]);
   });
 
-  test('and does not tell its settings is opened with a hint', async () => {
+  test('and does not report its settings is opened with a log line', async () => {
     await guestWho('-config');
     await opened('guest:pw-canary@');
     expect(lines.map((line) => JSON.parse(line) as object)).toMatchObject([
@@ -65,7 +65,7 @@ describe.skipIf(missing !== '')(`a Redis that is opened as ledger${missing}`, ()
     expect(lines.join()).not.toContain('canary');
   });
 
-  test('gives all who come the same id and the same secret, to the byte', async () => {
+  test('gives all processes the same id and the same secret', async () => {
     const [first, ...more] = await Promise.all([opened(), opened(), opened()]);
     expect(first?.secret).toHaveLength(3);
     expect(more).toEqual([first, first]);
@@ -80,7 +80,7 @@ describe.skipIf(missing !== '')(`a Redis that is opened as ledger${missing}`, ()
     );
   });
 
-  test('and wants another password is refused, without showing the one it got', async () => {
+  test('and requires another password is refused, without a password in the error', async () => {
     await admin.commands.config('SET', 'requirepass', 'right');
     const error = await opened(':wrong-canary@').catch((cause: unknown) => cause as Error);
     expect(error).toMatchObject({
@@ -116,7 +116,7 @@ describe.skipIf(missing !== '')(`a Redis that is opened as ledger${missing}`, ()
     expect(await isEmpty()).toBe(true);
   });
 
-  test('and no longer lets a connection choose that comes back gets nothing from it', async () => {
+  test('and refuses the database to a connection that was lost gets no commands from it', async () => {
     await guestWho();
     const links = openRedis(`${server.url.replace('//', '//guest:pw-canary@')}/1`, {
       log: silentLogger(),

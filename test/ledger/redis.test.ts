@@ -62,7 +62,7 @@ describe.skipIf(missing !== '')(`over a real Redis${missing}`, () => {
   };
 
   describe('processes that share it', () => {
-    test('see what the others were sent, in one order', async () => {
+    test('see the writes of the others, in one order', async () => {
       await using(async (one) => {
         await using(async (other) => {
           await one.prompts.insert(prompt('a'));
@@ -89,7 +89,7 @@ describe.skipIf(missing !== '')(`over a real Redis${missing}`, () => {
     });
   });
 
-  test('what one process remembers of lists and outlines follows what others write', async () => {
+  test('cached lists and outlines of one process follow the writes of others', async () => {
     await using(async (ledger) => {
       await using(async (other) => {
         const outlined = async () => (await ledger.prompts.outlines('ann')).map(({ key }) => key);
@@ -115,7 +115,7 @@ describe.skipIf(missing !== '')(`over a real Redis${missing}`, () => {
     });
   });
 
-  test('a long history comes whole and in its order', async () => {
+  test('a long history is read completely and in order', async () => {
     await using(async (ledger) => {
       const keys = numbered(345);
       await finished(ledger, keys);
@@ -139,7 +139,7 @@ describe.skipIf(missing !== '')(`over a real Redis${missing}`, () => {
     expect((await links.commands.keys('*')).toSorted()).toEqual(kept);
   });
 
-  test('names made of the same letters in other places stay apart', async () => {
+  test('names that differ only in where a part ends stay separate', async () => {
     await using(async (ledger) => {
       const rows = [
         { ...NAME, user: 'a', subfolder: 'b:c', assetId: '1' },
@@ -159,8 +159,8 @@ describe.skipIf(missing !== '')(`over a real Redis${missing}`, () => {
     await using(async (again) => expect(await again.prompts.live()).toHaveLength(1));
   });
 
-  describe('a Redis that goes', () => {
-    test('by kill -9 has kept all that was acknowledged, and does the rest once it is back', async () => {
+  describe('an unavailable Redis', () => {
+    test('after kill -9 has all acknowledged writes, and does the pending ones once it is back', async () => {
       await using(async (ledger) => {
         const acknowledged: string[] = [];
         const writes = numbered(400).map(async (key) => {
@@ -180,7 +180,7 @@ describe.skipIf(missing !== '')(`over a real Redis${missing}`, () => {
     });
 
     test.each(['is gone', 'does not answer'])(
-      'and %s is waited for so long only; a write that was refused is not done later',
+      'that %s fails a write after the time limit, and the write is not done later',
       async (how) => {
         const ledger = openRedisLedger({ links, timeoutMs: 300 });
         await ledger.prompts.insert(prompt('before'));
@@ -200,7 +200,7 @@ describe.skipIf(missing !== '')(`over a real Redis${missing}`, () => {
     );
   });
 
-  test('what was not sent in time is not sent when Redis is back', async () => {
+  test('a write that was not sent in time is not sent when Redis is back', async () => {
     const ledger = openRedisLedger({ links, timeoutMs: 300 });
     await ledger.settings.all('unknown');
     await server.kill9();
@@ -210,7 +210,7 @@ describe.skipIf(missing !== '')(`over a real Redis${missing}`, () => {
     await ledger.close();
   });
 
-  describe('an act that Redis did and is sent again, since its answer was lost,', () => {
+  describe('a command that is sent again because its answer was lost', () => {
     let lossy: Lossy;
     let ledger: Ledger;
     let lossyLinks: RedisConnections;
@@ -270,7 +270,7 @@ describe.skipIf(missing !== '')(`over a real Redis${missing}`, () => {
       expect(keysOf(await ledger.prompts.history('ann', {}))).toEqual(['a', 'b']);
     });
 
-    test('does not wake a prompt that was finished in between', async () => {
+    test('does not change a prompt that was finished in between', async () => {
       const patch = { promptId: 'p', jobId: 'j', graphJson: '{}', targetsJson: '[]' };
       await ledger.prompts.insert(prompt('a'));
       lossy.loseNextAnswer(() => using((other) => other.prompts.finish('a', OUTCOME)));
@@ -279,7 +279,7 @@ describe.skipIf(missing !== '')(`over a real Redis${missing}`, () => {
       expect(await ledger.prompts.get('a')).toMatchObject({ state: 'done', jobId: 'j' });
     });
 
-    test('takes a key over that an older version claimed and made no job with', async () => {
+    test('takes over a key that an earlier version claimed without making a job', async () => {
       const key = { claimedAtMs: 1000, token: 'its' };
       await links.commands.hset(`${links.prefix}key:3:ann:k`, key);
       expect(await ledger.jobs.insert(job('soon', { createdAtMs: 2000 }), 'k')).toBe(false);

@@ -82,7 +82,7 @@ describe('reopening', () => {
     await copy.close();
   });
 
-  test('the folder is the owner’s alone, and so is every file in it', async () => {
+  test('only the owner can use the folder and the files in it', async () => {
     await using(async (ledger) => {
       await ledger.prompts.insert(prompt('a'));
       expect((await stat(join(dir, 'data'))).mode & 0o777).toBe(0o700);
@@ -104,7 +104,7 @@ describe('a file in use', () => {
     });
   });
 
-  test('stays refused however often it is tried, and is free once closed', async () => {
+  test('is refused again and again, and is free once closed', async () => {
     const ledger = openSqliteLedger({ path });
     for (let i = 0; i < 3; i += 1) expect(() => openSqliteLedger({ path })).toThrow('is in use');
     await ledger.close();
@@ -121,14 +121,11 @@ describe('migration', () => {
     });
   }
 
-  test.each(MIGRATIONS.map((_step, version) => version))(
-    'brings version %i forward',
-    async (version) => {
-      await writeVersion(version);
-      await using((ledger) => finished(ledger, ['a']));
-      expect(withDatabase(versionOf)).toBe(MIGRATIONS.length);
-    },
-  );
+  test.each(MIGRATIONS.map((_step, version) => version))('updates version %i', async (version) => {
+    await writeVersion(version);
+    await using((ledger) => finished(ledger, ['a']));
+    expect(withDatabase(versionOf)).toBe(MIGRATIONS.length);
+  });
 
   test('keeps what version 1 stored', async () => {
     await writeVersion(1);
@@ -140,7 +137,7 @@ describe('migration', () => {
     await using(async (ledger) => expect(await ledger.prompts.live()).toEqual([prompt('a')]));
   });
 
-  test('that fails leaves the old version whole', async () => {
+  test('that fails leaves the old version complete', async () => {
     await writeVersion(1);
     withDatabase((db) => db.exec('DROP INDEX prompts_live'));
     const before = withDatabase((db) => db.prepare('SELECT name FROM sqlite_schema').all());
@@ -151,7 +148,7 @@ describe('migration', () => {
     );
   });
 
-  test('of a file from the future is refused', async () => {
+  test('of a file of a newer version is refused', async () => {
     await writeVersion(MIGRATIONS.length);
     withDatabase((db) => db.exec('PRAGMA user_version = 99'));
     expect(() => openSqliteLedger({ path })).toThrow('written by a newer Holdover (schema 99)');

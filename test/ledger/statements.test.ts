@@ -79,13 +79,13 @@ describe('durability', () => {
     return promptStore(noted, createWriter(noted, log));
   }
 
-  test('what has to survive a power cut is synced after its commit, before it is acknowledged', async () => {
+  test('a write that must survive a power cut is synced after its commit, before it is acknowledged', async () => {
     const prompts = openSynced();
     await prompts.insert(prompt('a')).then(() => note('acknowledged'));
     expect(executed.slice(-3)).toEqual(['COMMIT', 'sync', 'acknowledged']);
   });
 
-  test('what has to survive kill -9 only is committed before it is acknowledged, and not synced', async () => {
+  test('a write that must survive only kill -9 is committed before it is acknowledged, and not synced', async () => {
     const prompts = openSynced();
     await prompts.insert(prompt('a'));
     executed.length = 0;
@@ -136,7 +136,7 @@ describe('durability', () => {
   });
 
   test.each(['soon', 'fsync'] as const)(
-    'a write with durability %s does not wait for the time of a transient one before it',
+    'a write with durability %s does not wait for the delay of an earlier transient write',
     async (durability) => {
       const writer = createWriter(noting(), log);
       vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
@@ -148,7 +148,7 @@ describe('durability', () => {
     },
   );
 
-  test('a transient write alone is committed after a while', async () => {
+  test('a transient write without others is committed after a delay', async () => {
     const prompts = openSynced();
     await prompts.insert(prompt('a'));
     executed.length = 0;
@@ -169,7 +169,7 @@ describe('durability', () => {
     expect((await prompts.history('ann', {})).map(({ key }) => key)).toEqual(['a']);
   });
 
-  test('what is committed is known, and that it is not', async () => {
+  test('`committed` resolves for committed writes, and rejects for failed ones', async () => {
     const noted = noting();
     const writer = createWriter(noted, log);
     await writer.committed();
@@ -182,7 +182,7 @@ describe('durability', () => {
     await expect(writer.committed()).rejects.toThrow('database or disk is full');
   });
 
-  test('when the sync fails its writer learns why', async () => {
+  test('when the sync fails, its write rejects with the reason', async () => {
     const prompts = openSynced();
     failOn = 'sync';
     await expect(prompts.insert(prompt('a'))).rejects.toThrow('database or disk is full');
@@ -206,7 +206,7 @@ describe('group commit', () => {
   });
 
   test.each(['COMMIT', 'BEGIN IMMEDIATE'])(
-    'when %s fails its writers are told why, and the next write works',
+    'when %s fails, its writes reject with the reason, and the next write works',
     async (sql) => {
       const prompts = openPrompts();
       failOn = sql;
@@ -223,7 +223,7 @@ describe('group commit', () => {
     },
   );
 
-  test('an outline read before its prompt failed to end is shown no more', async () => {
+  test('an outline that was read before the end of its prompt failed is not shown again', async () => {
     const prompts = openPrompts();
     await prompts.insert(prompt('a'));
     expect(await prompts.outlines('ann')).toEqual([]);
@@ -245,7 +245,7 @@ describe('group commit', () => {
     expect(await files.list('ann', 'input')).toEqual([]);
   });
 
-  test('a write of several statements that cannot begin costs its writer only', async () => {
+  test('a write of several statements that cannot begin fails alone', async () => {
     const prompts = openPrompts();
     failOn = 'SAVEPOINT one';
     const refused = prompts.deleteHistory('ann', ['p']);
@@ -257,7 +257,7 @@ describe('group commit', () => {
     expect(await prompts.live()).toEqual([prompt('a')]);
   });
 
-  test('a row that is refused costs its writer only', async () => {
+  test('a refused row fails alone', async () => {
     const prompts = openPrompts();
     const results = await Promise.allSettled(
       ['a', 'a', 'b'].map((key) => prompts.insert(prompt(key))),
@@ -266,7 +266,7 @@ describe('group commit', () => {
     expect(await prompts.live()).toEqual([prompt('a'), prompt('b')]);
   });
 
-  test('when the store ends the transaction itself, all of its writers learn it', async () => {
+  test('when the store ends the transaction itself, all of its writes reject', async () => {
     const prompts = openPrompts();
     const writer = createWriter(db);
     const early = writer.write(() => 'early');

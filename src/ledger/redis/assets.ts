@@ -13,7 +13,7 @@ export function assetStore(connection: LedgerConnection): AssetStore {
   const { of, all, sum, read, redis } = connection;
   return {
     async insert(row, claim) {
-      const prefix = table.placeNew(row.id, row.user);
+      const prefix = table.prefixOfNew(row.id, row.user);
       const { key, fingerprint = '', createdNew = false } = claim ?? {};
       const keyId = key === undefined ? '' : joinKey(row.user, key);
       const claimFields = claimed.fields({
@@ -45,7 +45,7 @@ export function assetStore(connection: LedgerConnection): AssetStore {
         .slice(0, limit);
     },
     remove: (id) => table.at(id, (prefix) => lua.remove(prefix, id)),
-    // The same bytes of users in two partitions count twice.
+    // Bytes that users of two partitions have in common are counted twice.
     countByHash: (hash) => sum((prefix) => read(() => redis.scard(`${prefix}assets:same:${hash}`))),
     totalBytes: () => sum((prefix) => connection.number(prefix, 'assets:bytes')),
   };
@@ -56,8 +56,8 @@ local assets = rowsOf('asset',
   {'user', 'hash', 'filePath', 'createdAtMs', 'expiresAtMs', 'jobId', 'seq'},
   function(put, id, user, hash, path, created, expires, job, seq)
     put('assets:age', created, member(seq, id))
-    put('assets:hash:' .. own(user, hash), seq, id)
-    put('assets:path:' .. own(user, path), seq, id)
+    put('assets:hash:' .. joinKey(user, hash), seq, id)
+    put('assets:path:' .. joinKey(user, path), seq, id)
     if expires then put('assets:expiry', expires, id) end
     if job then
       put('assets:job:' .. job, seq, id)
@@ -83,7 +83,7 @@ if call('EXISTS', same) == 0 then call('INCRBY', P .. 'assets:bytes', size) end
 call('SADD', same, id)
 return false`;
 
-// History still shows the name of an output: the name must never refer to another picture.
+// The name of an output stays reserved: history shows it, so it must never refer to another picture.
 const remove = `${ASSETS}${FILES}
 local id = ARGV[1]
 local user, hash, size, job = assets.values(id, 'user', 'hash', 'sizeBytes', 'jobId')
@@ -93,14 +93,14 @@ local same = P .. 'assets:same:' .. hash
 call('SREM', same, id)
 if call('EXISTS', same) == 0 then call('DECRBY', P .. 'assets:bytes', size) end
 assets.remove(id)
-for _, name in ipairs(call('ZRANGE', P .. 'files:asset:' .. own(user, id), 0, -1)) do
+for _, name in ipairs(call('ZRANGE', P .. 'files:asset:' .. joinKey(user, id), 0, -1)) do
   if files.values(name, 'type') == 'output' then
     files.unlist(name)
     call('HSET', files.at(name), 'assetId', '')
   else files.remove(name) end
 end`;
 
-// No UTF-8 text has this byte: the bound follows every text that starts with the prefix.
+// The byte 255 occurs in no UTF-8 text, so the upper bound comes after each text that starts with the prefix.
 const PATHS = `
 return call('ZRANGEBYLEX', P .. 'assets:outputs:' .. ARGV[1], '[' .. ARGV[2],
   '(' .. ARGV[2] .. '\\255')`;
@@ -115,7 +115,7 @@ export function keyStore(connection: LedgerConnection): KeyStore {
   };
 }
 
-/** The keys of assets. */
+/** The table of the idempotency keys of assets. */
 function assetKeyTable(connection: LedgerConnection): Table<ClaimedAsset> {
   return createTable<ClaimedAsset>(connection, 'asset-key', CLAIMED_ASSET_COLUMNS);
 }

@@ -10,10 +10,10 @@ export function callCountStore(connection: LedgerConnection): CallStore {
   const { of, all, everywhere } = connection;
   return {
     add(rows) {
-      const places = rows.map(({ user }) => of(user));
+      const prefixes = rows.map(({ user }) => of(user));
       return everywhere(async (prefix) => {
-        const own = rows.filter((_, i) => places[i] === prefix);
-        if (own.length > 0) await lua.add(prefix, newToken(), ...own.flatMap(argsOf));
+        const some = rows.filter((_, i) => prefixes[i] === prefix);
+        if (some.length > 0) await lua.add(prefix, newToken(), ...some.flatMap(argsOf));
       });
     },
     list: async () =>
@@ -27,7 +27,7 @@ function argsOf(row: CallCount): (string | number)[] {
   return [user, agent, clientId, route, count, firstAtMs, lastAtMs];
 }
 
-/** The order of all lists of counts. */
+/** Compares by user, agent, route and client, in the order of the SQLite ledger. */
 function byClient(a: CallCount, b: CallCount): number {
   const order = ({ user, agent, route, clientId }: CallCount) =>
     [user, agent, route, clientId].join('\0');
@@ -38,7 +38,7 @@ const add = `
 if not once(ARGV[1]) then return end
 for i = 2, #ARGV, 7 do
   local user, agent, client, route, count, first, last = unpack(ARGV, i, i + 6)
-  local id = own(user, own(agent, own(client, route)))
+  local id = joinKey(user, joinKey(agent, joinKey(client, route)))
   local key = P .. 'call:' .. id
   local from, to = unpack(call('HMGET', key, 'firstAtMs', 'lastAtMs'))
   call('HINCRBY', key, 'count', count)

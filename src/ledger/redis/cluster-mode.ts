@@ -7,13 +7,16 @@ import type { Logger } from '../../observability/log.ts';
 const SLOTS = 16_384;
 const ONE_NODE = 'is a node of a cluster: name several of its nodes, redis://HOST:PORT,HOST:PORT…';
 const INCOMPLETE = 'cannot be used: no node has some of the slots of the cluster';
-const DOWN = 'cannot be used: the cluster says that it is down (cluster_state:fail)';
+const DOWN = 'cannot be used: the cluster reports that it is down (cluster_state:fail)';
 const MOVING = 'cannot be used while slots of the cluster are moved: start again when that is done';
 
-/** A line of CLUSTER NODES about the node itself, with a slot that it gives away or gets. */
+/** Matches the line of CLUSTER NODES about the node itself when it is moving a slot to or from another node. */
 const MOVING_SLOT = /\bmyself\b.*\[\d+-[<>]-/;
 
-/** Throws when a named node answers, and is in no cluster, or in another one than the others. */
+/**
+ * Throws when no named node answers, or when one that answers is in no cluster, or in another cluster than the
+ * others. Logs the nodes that do not answer.
+ */
 export async function checkNamedNodes(
   url: string,
   { log, withinMs }: { readonly log: Logger; readonly withinMs: number },
@@ -28,10 +31,10 @@ export async function checkNamedNodes(
     log.warn({ event, ...answer }, 'a node of the Redis Cluster cannot be reached');
   }
   const [first] = answers;
-  const stranger = answers.find(({ id }) => !first?.nodes.includes(id));
-  if (first && stranger) {
+  const foreign = answers.find(({ id }) => !first?.nodes.includes(id));
+  if (first && foreign) {
     throw new Error(
-      `cannot be used: ${stranger.node} is not a node of the cluster of ${first.node}`,
+      `cannot be used: ${foreign.node} is not a node of the cluster of ${first.node}`,
     );
   }
 }
@@ -40,10 +43,14 @@ type NodeAnswer =
   | { readonly node: string; readonly id: string; readonly nodes: string }
   | { readonly node: string; readonly reason: string };
 
-/** Throws for a node that answers with a refusal. */
-async function askNode({ host, port }: RedisNode, url: string, ms: number): Promise<NodeAnswer> {
+/** Asks one node for its id and the nodes it knows. Throws when the node answers with an error. */
+async function askNode(
+  { host, port }: RedisNode,
+  url: string,
+  withinMs: number,
+): Promise<NodeAnswer> {
   const node = `${host}:${port}`;
-  const times = { connectTimeout: ms, commandTimeout: ms, enableReadyCheck: false };
+  const times = { connectTimeout: withinMs, commandTimeout: withinMs, enableReadyCheck: false };
   const once = { lazyConnect: true, retryStrategy: null, maxRetriesPerRequest: 0 };
   const redis = new Redis({ ...accessOf(url), host, port, ...times, ...once });
   let reason = 'it does not answer';
@@ -64,8 +71,7 @@ async function askNode({ host, port }: RedisNode, url: string, ms: number): Prom
 }
 
 /**
- * Throws when one Redis is named that is a node of a cluster, or when a cluster cannot have all
- * keys now.
+ * Throws when the single named Redis is a node of a cluster, or when the cluster cannot serve all slots now.
  */
 export async function checkClusterMode(links: RedisConnections): Promise<void> {
   const { cluster, commands } = links;
@@ -77,7 +83,7 @@ export async function checkClusterMode(links: RedisConnections): Promise<void> {
   const info = String(await cluster.cluster('INFO'));
   if (!info.includes(`cluster_slots_assigned:${SLOTS}`)) throw new Error(INCOMPLETE);
   if (info.includes('cluster_state:fail')) throw new Error(DOWN);
-  // A script would find some of its keys at one node and some at the other.
+  // While a slot moves, a script would find some of its keys at one node and some at another.
   const nodes = await askNodes(links, (node) => node.cluster('NODES').then(String, () => ''));
   if (nodes.some((lines) => MOVING_SLOT.test(lines))) throw new Error(MOVING);
 }

@@ -4,20 +4,20 @@ import type { Redis } from '../../redis/redis.ts';
 
 export type LedgerConnection = ReturnType<typeof createLedgerConnection>;
 
-/** Joins two parts of a key. Clients choose the parts: the length says where the first one ends. */
+/** Joins two parts of a key. Clients choose the parts, so the length of the first part comes before it. */
 export function joinKey(first: string, second: string): string {
   return `${Buffer.byteLength(first)}:${first}:${second}`;
 }
 
 /**
- * The ids in index members: where scores may tie, a member begins with a sequence number of 16
+ * The ids in the members of an index whose scores may be equal. There a member begins with a sequence number of 16
  * digits and a colon.
  */
 export function idsOf(members: readonly string[]): string[] {
   return members.map((member) => member.slice(17));
 }
 
-/** The connection of a ledger. Commands run in the order they are sent, awaited or not. */
+/** The connection of a ledger. Commands run in the order in which they are sent, awaited or not. */
 export function createLedgerConnection(
   redis: Redis,
   { users, indexOf }: Pick<RedisPartitions, 'users' | 'indexOf'>,
@@ -27,26 +27,26 @@ export function createLedgerConnection(
     Promise.all(prefixes.map(ask));
   return {
     redis,
-    /** With what the keys of each partition begin. */
+    /** The prefix of the keys of each partition. */
     prefixes,
-    /** With what those of a user begin. */
+    /** The prefix of the keys of a user. */
     of: (user: string): string => prefixes[indexOf(user)] as string,
-    /** Asks all partitions. */
+    /** Calls `ask` for each partition; the replies are in the order of `prefixes`. */
     all,
     everywhere: async (act: (prefix: string) => Promise<void>): Promise<void> =>
       void (await all(act)),
     sum: async (ask: (prefix: string) => Promise<number>): Promise<number> =>
       (await all(ask)).reduce((total, one) => total + one, 0),
-    /** Sends at once; an error says that the ledger could not be read, or written. */
+    /** Sends at once; an error gets the message that the ledger could not be read, or written. */
     read: <T>(send: () => Promise<T>): Promise<T> => withReason('read', send),
     write: async (send: () => Promise<unknown>): Promise<void> =>
       void (await withReason('written', send)),
-    /** A stored number; 0 when it is absent. */
+    /** A stored number; 0 when the key does not exist. */
     number: async (prefix: string, key: string): Promise<number> =>
       Number(await withReason('read', () => redis.get(`${prefix}${key}`))),
     /**
-     * Scripts, which run whole or not at all; each call names the partition first. Texts of a reply are
-     * Buffers.
+     * Defines scripts, which run wholly or not at all. The first argument of each call is the prefix of the
+     * partition. Texts in a reply are Buffers.
      */
     scripts: <Name extends string>(
       store: string,
@@ -62,7 +62,7 @@ export function createLedgerConnection(
   };
 }
 
-/** An error of ioredis contains its command with all arguments: only its message is passed on. */
+/** Passes on only the message of an ioredis error, because the error contains the command with all arguments. */
 async function withReason<T>(done: 'read' | 'written', send: () => Promise<T>): Promise<T> {
   try {
     return await send();
@@ -77,25 +77,24 @@ export function failure(done: 'read' | 'written', reason: string): Error {
 }
 
 /**
- * The prelude of every script. `set` stores the fields of a row from the arguments that `Table.fields`
- * makes; `rowsOf` gives the functions for the rows of a kind; `dropBefore` removes the rows of a kind
- * that have a lower score in an index that holds their ids; `once` is false for a command that Redis
- * ran before the connection broke and that is now sent again.
+ * The prelude of every script. `set` stores the fields of a row from the arguments that `Table.fields` makes. `rowsOf`
+ * returns the functions for the rows of a kind. `dropBefore` removes the rows of a kind whose score in an index is
+ * lower. `once` is false for a command that is sent again after a lost connection, if Redis ran it before.
  */
 const PRELUDE = `
 local P = KEYS[1]
 local call = redis.call
 local TAKEN = redis.error_reply('TAKEN another row has this id')
-local function own(a, b) return #a .. ':' .. a .. ':' .. b end
+local function joinKey(a, b) return #a .. ':' .. a .. ':' .. b end
 local function member(seq, id) return string.format('%016d', seq) .. ':' .. id end
-local function next() return call('INCR', P .. 'seq') end
+local function nextSeq() return call('INCR', P .. 'seq') end
 local function set(key, i)
   local n = tonumber(ARGV[i])
   if n > 0 then call('HSET', key, unpack(ARGV, i + 1, i + 2 * n)) end
   if #ARGV > i + 2 * n then call('HDEL', key, unpack(ARGV, i + 2 * n + 1)) end
 end
--- indexes(put, id, ...) gets the fields of a row, and calls put(index, score, member) for each of its indexes.
--- count(sign, id, ...) adds a row to sums, or takes it out.
+-- indexes(put, id, ...) gets the fields of a row, and calls put(index, score, member) for each index of the row.
+-- count(sign, id, ...) gets the fields too, and adds the row to sums (sign 1) or subtracts it (sign -1).
 local function rowsOf(kind, fields, indexes, count)
   local rows = {}
   function rows.at(id) return P .. kind .. ':' .. id end
@@ -114,7 +113,7 @@ local function rowsOf(kind, fields, indexes, count)
   end
   function rows.insert(id, token, i)
     set(rows.at(id), i)
-    call('HSET', rows.at(id), 'seq', next(), 'token', token)
+    call('HSET', rows.at(id), 'seq', nextSeq(), 'token', token)
     rows.list(id)
   end
   function rows.change(id, i)

@@ -4,10 +4,10 @@ import type { FileRow, FileStore, SettingStore } from '../ledger.ts';
 import { type LedgerConnection, idsOf, joinKey } from './connection.ts';
 import { createTable, newToken } from './table.ts';
 
-/** A list of files at a version; every change of the list increases the version. */
+/** A list of files and its version. Each change of the list increases the version. */
 type CachedList = { readonly version: string | null; readonly rows: readonly FileRow[] };
 
-/** Files in all cached lists of a process together. */
+/** The most files in all cached lists of a process together. */
 const MAX_CACHED_FILES = 100_000;
 
 /** v1 file names and the assets behind them. */
@@ -22,7 +22,7 @@ export function fileStore(connection: LedgerConnection): FileStore {
   const list: FileStore['list'] = async (user, type) => {
     const name = joinKey(user, type);
     const prefix = of(user);
-    // Read before the list: a change meanwhile is read again next time.
+    // Read the version before the list: then the next call reads a list again that changed in between.
     const version = await read(() => redis.hget(`${prefix}files:versions`, name));
     const cachedList = cached.get(name);
     if (cachedList?.version === version) return cachedList.rows;
@@ -38,7 +38,7 @@ export function fileStore(connection: LedgerConnection): FileStore {
     claim: async (row) => (await lua.claim<number>(...argsOf(row))) === 1,
     get: (user, name) => table.find(of(user), idOf(user, name)),
     byAsset: (user, assetId) => table.first(of(user), `files:asset:${joinKey(user, assetId)}`),
-    // There is no index of names. The list is cached, so Redis is seldom asked for it.
+    // There is no index of names. The list is cached, so it is seldom read from Redis.
     newestNamed: async (user, { type, filename }) =>
       (await list(user, type)).find((row) => row.filename === filename),
     list,
@@ -62,15 +62,15 @@ function idOf(user: string, name: Pick<FileRow, 'type' | 'subfolder' | 'filename
   return joinKey(user, joinKey(name.type, joinKey(name.subfolder, name.filename)));
 }
 
-/** Also used by the script that removes an asset. A name whose asset is gone is not listed. */
+/** Lua for the rows of files, also used by the script that removes an asset. A name without an asset is not listed. */
 export const FILES = `
 local function removed(asset) return P .. 'asset-removed:' .. asset end
 local files = rowsOf('file', {'user', 'type', 'assetId', 'modifiedAtMs', 'seq'},
   function(put, id, user, type, asset, modified, seq)
     if asset == '' then return end
-    call('HINCRBY', P .. 'files:versions', own(user, type), 1)
-    put('files:list:' .. own(user, type), modified, member(seq, id))
-    put('files:asset:' .. own(user, asset), seq, id)
+    call('HINCRBY', P .. 'files:versions', joinKey(user, type), 1)
+    put('files:list:' .. joinKey(user, type), modified, member(seq, id))
+    put('files:asset:' .. joinKey(user, asset), seq, id)
   end)
 `;
 
@@ -78,7 +78,7 @@ const put = `${FILES}
 files.remove(ARGV[1])
 files.insert(ARGV[1], ARGV[2], 3)`;
 
-// A claim that was sent again may arrive after its output was removed: that output gets no name.
+// A repeated claim may arrive after its output was removed: then the output gets no name.
 const claim = `${FILES}
 local id, token = ARGV[1], ARGV[2]
 local made, asset = files.values(id, 'token', 'assetId')

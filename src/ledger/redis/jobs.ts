@@ -10,7 +10,7 @@ export function jobStore(connection: LedgerConnection): JobStore {
   const { list } = connection.scripts('job-lists', { list: LIST }, 'read');
   return {
     async insert(row, key) {
-      const prefix = table.placeNew(row.id, row.user);
+      const prefix = table.prefixOfNew(row.id, row.user);
       const claim = key === undefined ? '' : joinKey(row.user, key);
       const args = [row.id, newToken(), claim, row.createdAtMs, ...table.fields(row)];
       return (await lua.insert<number>(prefix, ...args)) === 1;
@@ -24,7 +24,7 @@ export function jobStore(connection: LedgerConnection): JobStore {
     },
     async unfinished() {
       const lists = await connection.all((prefix) => table.numbered(prefix, 'jobs:unfinished'));
-      // In a list of one partition equal orders are as they came.
+      // The list of one partition has jobs of equal order in the order of their insertion.
       if (lists.length === 1) return lists.flat();
       return lists.flat().toSorted((a, b) => a.order - b.order || a.createdAtMs - b.createdAtMs);
     },
@@ -43,9 +43,7 @@ local jobs = rowsOf('job', {'user', 'status', 'order', 'expiresAtMs', 'seq'},
   end)
 `;
 
-/**
- * An older version claims a key and inserts its job within this time, unless it crashes in between.
- */
+/** An earlier version inserts the job within this time after it has claimed the key, unless it crashes in between. */
 const OLD_CLAIM_MS = 60_000;
 
 const insert = `${JOBS}
@@ -53,8 +51,8 @@ local id, token, claim, now = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 local made, user = jobs.values(id, 'token', 'user')
 if user then
   if made == token then return 1 end
-  -- A key that is the id of its job makes that job once.
-  return claim == own(user, id) and 0 or TAKEN
+  -- A key that equals the id of its job counts as used once the job exists.
+  return claim == joinKey(user, id) and 0 or TAKEN
 end
 if claim ~= '' then
   local key = P .. 'key:' .. claim

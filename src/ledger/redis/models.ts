@@ -33,7 +33,7 @@ export function replayStore(connection: LedgerConnection): ReplayStore {
   };
 }
 
-/** The audit records of the model router, in the partition of their request: later calls name nothing else. */
+/** The audit records of the model router. The partition is chosen by the request id, as some calls name nothing else. */
 export function modelCallStore(connection: LedgerConnection): ModelCallStore {
   const table = createTable<ModelCallRow>(connection, 'model-call', MODEL_CALL_COLUMNS);
   const lua = connection.scripts('model_calls', MODEL_CALL_SCRIPTS);
@@ -61,7 +61,7 @@ local replays = rowsOf('replay', {'atMs', 'state'},
   end)
 `;
 
-/** The scripts of the replay store; a holder that has lost its key changes nothing. */
+/** The scripts of the replay store. They change nothing for a request that no longer holds the key. */
 const REPLAY_SCRIPTS = {
   reserve: `${REPLAYS}
 local id, token, before, n = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])

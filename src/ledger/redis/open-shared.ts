@@ -13,15 +13,16 @@ import { openRedisLedger } from './redis-ledger.ts';
 
 export type SharedRedis = ReturnType<typeof createSharedRedis>;
 
+/** How long a start waits for the first reply of Redis. */
 const REACH_WITHIN_MS = 5000;
-/** A Redis with this key is being filled by a migration: no server may open it. */
+/** The key that exists during a migration into this Redis. While it exists, no server may open the ledger. */
 export const MIGRATION_KEY = 'migration';
-/** Longer than it takes to rename a dozen folders. */
+/** The lease of a start. It lasts longer than it takes to rename a dozen folders. */
 const START = { name: 'start', leaseMs: 30_000 };
-/** Version of the keys and their contents. */
+/** The version of the stored keys and values. */
 const SCHEMA = 1;
 
-/** Settings that make an acknowledged command survive a crash and eviction. */
+/** Settings of Redis with which an acknowledged command survives a crash and is never evicted. */
 const DURABLE_SETTINGS = {
   appendonly: 'yes',
   appendfsync: 'always',
@@ -29,8 +30,8 @@ const DURABLE_SETTINGS = {
 } as const;
 
 /**
- * Opens the ledger, or throws with one sentence an operator can act on: when Redis cannot be
- * reached within seconds, refuses access, or was written by a newer version.
+ * Opens the ledger. Throws an error with one sentence for the operator when Redis cannot be reached within
+ * `reachWithinMs`, refuses access, has an interrupted migration, or was written by a newer version.
  */
 export async function openSharedRedis(options: OpenOptions): Promise<SharedRedis> {
   const { url, log, reachWithinMs = REACH_WITHIN_MS } = options;
@@ -47,7 +48,7 @@ type OpenOptions = {
   readonly url: string;
   readonly log: Logger;
   readonly reachWithinMs?: number;
-  /** `holdover migrate` goes on with one that was interrupted. */
+  /** True for `holdover migrate`, which continues an interrupted migration. */
   readonly acceptMigration?: boolean;
 };
 
@@ -73,20 +74,20 @@ async function open(
 
 /** A ledger in Redis, and the other data that processes share there. */
 function createSharedRedis(links: RedisConnections, id: string) {
-  let lead = NO_LEADER;
+  let writeTokens = NO_LEADER;
   const watch = watchIdentity(links, id);
-  const ledger = openRedisLedger({ links, leadership: () => lead });
+  const ledger = openRedisLedger({ links, leadership: () => writeTokens });
   const leases = createProcessLeases(links.commands, links.partitions.queue.prefix);
   return {
     ledger,
     links,
     identity: redisIdentity(links, id),
-    /** Runs work that only one of the processes of this ledger may do at a time. */
+    /** Runs work of a start that only one process of this ledger may do at a time. */
     withStartLock: <T>(work: () => Promise<T>): Promise<T> => leases.with(START, work),
-    /** Resolves when Redis has lost data that was acknowledged to clients: this process must stop. */
+    /** Resolves when Redis has lost the data of this ledger: then this process must stop. */
     lost: watch.lost,
-    /** From now on prompts are written under these tokens. */
-    useWriteTokens: (given: WriteTokens): void => void (lead = given),
+    /** Makes later writes to prompts use these tokens. */
+    useWriteTokens: (given: WriteTokens): void => void (writeTokens = given),
     async close(): Promise<void> {
       watch.close();
       await ledger.close();
@@ -106,11 +107,11 @@ function redisIdentity(links: RedisConnections, id: string): LedgerIdentity {
   };
 }
 
-/** Sets a value unless it is set; all processes get the same value. */
+/** Sets a value unless it is set, and returns the stored one, which is the same for all processes. */
 async function setOnce({ commands, prefix }: RedisConnections, name: string, proposal: Buffer) {
   await commands.set(`${prefix}${name}`, proposal, 'NX');
   const value = await commands.getBuffer(`${prefix}${name}`);
-  if (value === null) throw new Error('forgets what was just written');
+  if (value === null) throw new Error('does not have a value that was just written to it');
   return value;
 }
 
@@ -119,12 +120,12 @@ async function connectWithin({ commands }: RedisConnections, withinMs: number): 
   commands.on('error', (error: NodeJS.ErrnoException) => {
     reason = error.message || (error.code ?? reason);
   });
-  // The client retries when access is refused, so the reason of an error event is reported as well.
-  const isThere = await completesWithin(withinMs, commands.ping()).catch((error: Error) => {
+  // When access is refused, ioredis emits an error event and tries again, so the error of the ping is not enough.
+  const isReachable = await completesWithin(withinMs, commands.ping()).catch((error: Error) => {
     reason = error.message;
     return false;
   });
-  if (!isThere) throw new Error(`cannot be used: ${reason}`);
+  if (!isReachable) throw new Error(`cannot be used: ${reason}`);
 }
 
 async function refuseNewer(links: RedisConnections): Promise<void> {
@@ -138,7 +139,7 @@ async function refuseMigration({ commands, prefix }: RedisConnections): Promise<
   throw new Error('has a migration that was interrupted: run "holdover migrate" again');
 }
 
-/** A hosted Redis may refuse CONFIG. */
+/** Warns of settings with which Redis may lose acknowledged data. A hosted Redis may refuse CONFIG: that is logged only. */
 async function warnOfLoss(node: Redis, log: Logger): Promise<void> {
   try {
     for (const [setting, should] of Object.entries(DURABLE_SETTINGS)) {
@@ -154,13 +155,13 @@ async function warnOfLoss(node: Redis, log: Logger): Promise<void> {
   }
 }
 
-/** Interval of the check. Until it notices the loss, clients may still get lost data. */
+/** The interval of the check for lost data. Until the check finds the loss, clients may get answers without that data. */
 const POLL_MS = 5000;
 
 /**
- * Watches the keys that identify the data in a Redis, or in each partition of a cluster. One that was emptied, or restarted without
- * its data, answers as if it had always been empty. `lost` resolves when the data are no longer
- * this ledger's; it never rejects.
+ * Reads the id of the ledger in Redis, or in each partition of a cluster, at an interval. This is needed because a
+ * Redis that has lost its data answers as if it had always been empty. `lost` resolves when an id is missing or is
+ * that of another ledger; it never rejects.
  */
 function watchIdentity(links: RedisConnections, id: string) {
   const { commands } = links;
@@ -171,7 +172,7 @@ function watchIdentity(links: RedisConnections, id: string) {
     if (found !== id) reportLoss(new Error(found === null ? EMPTIED : REPLACED));
   };
   const poll = (): void => {
-    // Errors of the connection are reported elsewhere.
+    // `openRedis` logs errors of the connection.
     for (const key of keys) commands.get(key).then(check, () => {});
   };
   const timer = setInterval(poll, POLL_MS).unref();

@@ -6,8 +6,8 @@ const PROMPTS = `${MAY_WRITE_LUA}
 local NOT_LEADER = ${NOT_LEADER}
 local prompts = rowsOf('prompt', {'user', 'promptId', 'jobId', 'seq', 'state'},
   function(put, key, user, promptId, job, seq, state)
-    put('prompts:id:' .. own(user, promptId), seq, key)
-    if job then put('prompts:job:' .. own(user, job), seq, key) end
+    put('prompts:id:' .. joinKey(user, promptId), seq, key)
+    if job then put('prompts:job:' .. joinKey(user, job), seq, key) end
     if state ~= 'done' then
       put('prompts:live', seq, key)
       put('prompts:live:' .. user, seq, key)
@@ -18,7 +18,7 @@ local function updateHistorySize(user)
   if n > 0 then call('ZADD', P .. 'prompts:crowd', n, user)
   else call('ZREM', P .. 'prompts:crowd', user) end
 end
--- Bytes of a prompt's texts as they were counted when it ended; an older version did not.
+-- The bytes of a prompt's texts, counted when it ended; 0 if an earlier version ended it.
 local function bytesOf(key, user)
   local outline = call('HGET', P .. 'prompts:outlines:' .. user, key)
   return outline and cjson.decode(outline)[7] or 0
@@ -31,7 +31,7 @@ end
 local function addToHistory(key)
   local user = prompts.values(key, 'user')
   local done = P .. 'prompts:done:' .. user
-  if not call('ZSCORE', done, key) then call('ZADD', done, next(), key) end
+  if not call('ZSCORE', done, key) then call('ZADD', done, nextSeq(), key) end
   local stored = 0
   for _, text in ipairs({'entryJson', 'graphJson', 'extraDataJson', 'nodeTimesJson'}) do
     stored = stored + call('HSTRLEN', prompts.at(key), text)
@@ -56,12 +56,12 @@ local function removePrompt(key)
 end
 `;
 
-/** Of the scripts that only the leader of a prompt may run. */
-const LED = `${PROMPTS}
+/** The beginning of the scripts that only the leader of a prompt may run. */
+const LEADER_ONLY = `${PROMPTS}
 local key, token = ARGV[1], ARGV[2]
 if not mayWrite(key, token) then return NOT_LEADER end`;
 
-/** Beyond this a number does not come from the counter: a client sent it to mean last or first. */
+/** A larger number does not come from the counter: a client sent it to be first or last in the queue. */
 const HIGHEST_COUNTED = 1e9;
 
 /** The scripts of the prompt store. */
@@ -79,37 +79,37 @@ local number = math.abs(tonumber(given))
 if number <= ${HIGHEST_COUNTED} then
   call('ZADD', P .. 'prompts:numbers', string.format('%.17g', number), key)
 end`,
-  // The insertion may arrive after the revocation: a stalled Redis may still have it in a buffer.
+  // The insertion may arrive after its revocation: a stalled Redis may still have it in a buffer.
   revoke: `${PROMPTS}
 local token, key = ARGV[1], ARGV[2]
 call('SET', P .. 'revoked:' .. token, 1, 'EX', 3600)
 if prompts.values(key, 'token') == token then removePrompt(key) end`,
   /**
-   * Changes the row of an unfinished prompt; `live`: only of one in this state, `unlinked`: only of one
-   * without a job. When sent twice, another process may have finished the prompt before the second time.
+   * Changes the row of an unfinished prompt. ARGV[3] `live`: only a prompt in that state; `unlinked`: only a prompt
+   * without a job. May be sent twice, and another process may have finished the prompt in between.
    */
-  update: `${LED}
+  update: `${LEADER_ONLY}
 local only, state, job = ARGV[3], prompts.values(key, 'state', 'jobId')
 if not state or state == 'done' then return end
 if only == 'live' and state ~= 'live' or only == 'unlinked' and job then return end
 prompts.change(key, 4)`,
-  begin: `${LED}
+  begin: `${LEADER_ONLY}
 local state = prompts.values(key, 'state')
 if state and state ~= 'done' then call('HSETNX', prompts.at(key), 'startedAtMs', ARGV[3]) end`,
   change: `${PROMPTS}
 local key = ARGV[1]
 if prompts.values(key, 'user') then set(prompts.at(key), 2) end`,
-  // When sent twice, the prompt keeps its position in history.
-  finish: `${LED}
+  // May be sent twice: the prompt keeps its position in history.
+  finish: `${LEADER_ONLY}
 if not prompts.values(key, 'user') then return end
 prompts.change(key, 3)
 addToHistory(key)`,
-  remove: `${LED}
+  remove: `${LEADER_ONLY}
 removePrompt(key)`,
   deleteHistory: `${PROMPTS}
 local user = ARGV[1]
 for i = 2, #ARGV do
-  for _, key in ipairs(call('ZRANGE', P .. 'prompts:id:' .. own(user, ARGV[i]), 0, -1)) do
+  for _, key in ipairs(call('ZRANGE', P .. 'prompts:id:' .. joinKey(user, ARGV[i]), 0, -1)) do
     if prompts.values(key, 'state') == 'done' then removePrompt(key) end
   end
 end`,
@@ -124,7 +124,7 @@ end
 local bytes = tonumber(ARGV[2])
 for _, user in ipairs(call('ZRANGEBYSCORE', P .. 'prompts:bytes', '(' .. ARGV[2], '+inf')) do
   local total = tonumber(call('ZSCORE', P .. 'prompts:bytes', user))
-  -- The newest stays however large it is.
+  -- The newest prompt is kept at any size.
   for _, key in ipairs(call('ZRANGE', P .. 'prompts:done:' .. user, 0, -2)) do
     if total <= bytes then break end
     total = total - bytesOf(key, user)
@@ -133,7 +133,7 @@ for _, user in ipairs(call('ZRANGEBYSCORE', P .. 'prompts:bytes', '(' .. ARGV[2]
 end`,
 };
 
-/** Those that only read. */
+/** The scripts of the prompt store that only read. */
 export const PROMPT_READS = {
   entries: `${PROMPTS}
 local out = {}
@@ -142,11 +142,11 @@ for i, key in ipairs(ARGV) do
   out[i] = state == 'done' and entry
 end
 return out`,
-  // Searched by user: a separate index would lack the prompts that older versions wrote.
+  // Searched user by user: an index by job alone would lack the prompts that earlier versions wrote.
   hasJob: `${PROMPTS}
 local job = ARGV[1]
 for _, user in ipairs(call('ZRANGE', P .. 'prompts:crowd', 0, -1)) do
-  if call('EXISTS', P .. 'prompts:job:' .. own(user, job)) == 1 then return 1 end
+  if call('EXISTS', P .. 'prompts:job:' .. joinKey(user, job)) == 1 then return 1 end
 end
 for _, key in ipairs(call('ZRANGE', P .. 'prompts:live', 0, -1)) do
   if prompts.values(key, 'jobId') == job then return 1 end

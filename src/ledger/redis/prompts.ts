@@ -37,12 +37,12 @@ export function promptStore(
     change: Partial<PromptRow>,
   ): Promise<void> => writeAsLeader('update', key, only, ...table.fields(change));
   async function insert(row: PromptRow): Promise<void> {
-    const prefix = table.placeNew(row.key, row.user);
-    const mark = newToken();
+    const prefix = table.prefixOfNew(row.key, row.user);
+    const token = newToken();
     const leader = writeTokens().token(row.key);
-    const inserted = lua.insert<unknown>(prefix, mark, row.key, leader, ...table.fields(row));
+    const inserted = lua.insert<unknown>(prefix, token, row.key, leader, ...table.fields(row));
     const reply = await inserted.catch((error: unknown) => {
-      void retryUntilSent(redis, () => lua.revoke(prefix, mark, row.key));
+      void retryUntilSent(redis, () => lua.revoke(prefix, token, row.key));
       throw error;
     });
     if (reply === NOT_LEADER) throw writeTokens().refused(row.key, leader);
@@ -108,7 +108,7 @@ export function promptStore(
 
 type Texts = readonly (Buffer | null)[];
 
-/** By their time; those of one list stay in their order, also when a clock was set back. */
+/** Merges lists by time. The rows of one list keep their order, also when a clock was set back. */
 function merged<Row extends { readonly createdAtMs: number }>(lists: readonly (readonly Row[])[]) {
   const timed = lists.flatMap((rows) => {
     let atMs = 0;
@@ -118,8 +118,8 @@ function merged<Row extends { readonly createdAtMs: number }>(lists: readonly (r
 }
 
 /**
- * A prompt that the client was refused must never run, but Redis may still insert it: repeats until
- * Redis confirms.
+ * Sends until Redis confirms. Used to revoke an insertion whose client got an error: the prompt must never run, but
+ * Redis may still insert it.
  */
 async function retryUntilSent(redis: Redis, send: () => Promise<void>): Promise<void> {
   while (redis.status !== 'end') {
@@ -132,12 +132,12 @@ async function retryUntilSent(redis: Redis, send: () => Promise<void>): Promise<
   }
 }
 
-/** `removals`: how often something was removed; in between a history only grows. `last`: a score. */
+/** `removals`: the number of removals so far; while it is the same, a history only grows. `last`: the highest score read. */
 type HistoryMark = { readonly removals: string; readonly last: string };
 
 function createOutlines(connection: LedgerConnection, { decode }: Table<PromptRow>) {
   const { since } = connection.scripts('outlines', { since: SINCE }, 'read');
-  /** A text has false for null, and its bytes behind the other members. */
+  /** Decodes a stored outline: its members in the order of `OUTLINE_NAMES`, false for null, then its bytes. */
   const outlineOf = (packed: readonly (string | number | false)[]) => {
     const cells = packed.map((cell) => (cell === false ? null : String(cell)));
     const storedBytes = Number(cells[OUTLINE_NAMES.length] ?? 0);
@@ -151,7 +151,7 @@ function createOutlines(connection: LedgerConnection, { decode }: Table<PromptRo
   });
 }
 
-// One text for each prompt, stored when it ends, instead of a read of every row.
+// Reads one text for each prompt, which was stored when the prompt ended, instead of every row.
 const SINCE = `
 local user, removals, last = unpack(ARGV)
 local done, out = P .. 'prompts:done:' .. user, {}

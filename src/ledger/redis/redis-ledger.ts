@@ -17,19 +17,19 @@ import { promptStore } from './prompts.ts';
 
 type RedisLedgerOptions = {
   readonly links: RedisConnections;
-  /** How long a call waits for an unavailable Redis, in milliseconds. */
+  /** How long a call waits while Redis is unreachable. */
   readonly timeoutMs?: number;
-  /** Called for each write, because leadership is established after the ledger is opened. */
+  /** Called for each write, because the tokens exist only after the ledger is opened. */
   readonly leadership?: () => WriteTokens;
 };
 
-/** How long closing waits for Redis to confirm pending writes. */
+/** How long `close` waits until Redis has confirmed pending writes. */
 const CLOSE_WITHIN_MS = 5000;
 
 /**
- * Opens the ledger in Redis, or in a cluster of them, which many processes may share. There each
- * partition has its share of the users, as a script touches the keys of one partition only; lists of all
- * users are read from all of them.
+ * Opens the ledger in Redis or in a Redis Cluster, which many processes may share. In a cluster each partition has
+ * the records of some of the users, because a script can use the keys of one partition only. Lists of all users are
+ * read from all partitions.
  */
 export function openRedisLedger(options: RedisLedgerOptions): Ledger {
   const { links, timeoutMs = COMMAND_TIMEOUT_MS, leadership = () => NO_LEADER } = options;
@@ -45,7 +45,7 @@ export function openRedisLedger(options: RedisLedgerOptions): Ledger {
     replays: replayStore(connection),
     modelCalls: modelCallStore(connection),
     calls: callCountStore(connection),
-    // A write resolves when Redis has it, as durable as its settings say.
+    // A write resolves when Redis has acknowledged it; its durability depends on the settings of Redis.
     committed: async () => {},
     synced: async () => {},
     close: () => close(redis),

@@ -2,14 +2,14 @@ import { type RedisConnections, nodesOf } from '../../redis/redis.ts';
 import { ledgerIdKeys } from '../../redis/redis-partitions.ts';
 
 const KEYS_AT_A_TIME = 1000;
-/** Names of keys that a ledger has before anything is recorded in it. */
+/** The names of the keys that a ledger without records has. */
 const EMPTY_KEYS = ['id', 'schema', 'partitions'];
 
-const LOST = 'a node of the cluster has lost its data, or has those of another ledger';
+const LOST = 'a node of the cluster has lost its data, or has the data of another ledger';
 const ONE_REDIS =
-  'has the keys of a single Redis: start that one again, and copy it with "holdover migrate"';
+  'has the keys of a single Redis: start that Redis again, and copy its ledger with "holdover migrate"';
 
-/** Gives all partitions the id of a new ledger; throws when one has not the id of this ledger. */
+/** Stores the id of a new ledger in all partitions. Throws when a partition does not have the id of this ledger. */
 export async function bindPartitions(links: RedisConnections, id: string): Promise<void> {
   const { cluster, commands, prefix, partitions } = links;
   if (!cluster) return;
@@ -31,7 +31,7 @@ export async function bindPartitions(links: RedisConnections, id: string): Promi
   if ((await readIds()).some((one) => one !== id)) throw new Error(LOST);
 }
 
-/** Each key that has a name like this; some may come twice. */
+/** The keys that match a pattern of `SCAN`; a key may come twice. */
 export async function* keysLike(links: RedisConnections, match: string): AsyncGenerator<string> {
   for (const node of await nodesOf(links, 'master')) {
     const found = node.scanStream({ match, count: KEYS_AT_A_TIME });
@@ -39,7 +39,7 @@ export async function* keysLike(links: RedisConnections, match: string): AsyncGe
   }
 }
 
-/** True when nothing of Holdover is in this Redis, or cluster, yet. */
+/** True when this Redis or cluster has no records of Holdover. */
 export async function isUnusedRedis(links: RedisConnections): Promise<boolean> {
   const empty = new Set(
     links.partitions.starts.flatMap((start) => EMPTY_KEYS.map((name) => start + name)),

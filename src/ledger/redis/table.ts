@@ -9,20 +9,17 @@ export type Table<Row> = ReturnType<typeof createTable<Row>>;
 
 type Cell = string | Uint8Array | null;
 
-/** Redis serves nothing else while it reads these, so they are few. */
+/** The limit is low because Redis runs no other command while it reads these rows. */
 const MAX_ROWS_PER_READ = 100;
-/** So many ids of each kind are remembered with the partition that has their row. */
-const MAX_REMEMBERED = 100_000;
+/** The most ids of each kind whose partition is cached. */
+const MAX_CACHED_PARTITIONS = 100_000;
 
-/**
- * Identifies a command, so that a script recognises it when it is sent again after a lost
- * connection.
- */
+/** A token for one command, by which a script recognises the command when it is sent again after a lost connection. */
 export function newToken(): string {
   return randomUUID();
 }
 
-/** Rows of one kind, each a hash; a null property has no field. `prefix`: the partition that has them. */
+/** The rows of one kind. Each is a hash, in which a null property has no field. `prefix`: that of the partition. */
 export function createTable<Row>(
   connection: LedgerConnection,
   kind: string,
@@ -39,14 +36,14 @@ export function createTable<Row>(
     return value instanceof Uint8Array ? Buffer.from(value) : String(value);
   }
 
-  /** A row from the reply of `HMGET` with these names. */
+  /** Makes a row from the reply of `HMGET` with these names; `undefined` when there is no such row. */
   function decode(cells: readonly Cell[] | null, some: readonly Name[] = names): Row | undefined {
     if (!cells || cells[0] === null) return undefined;
     const entries = some.map((name, i) => [name, decodeCell(columns[name].type, cells[i] ?? null)]);
     return Object.fromEntries(entries) as Row;
   }
 
-  /** In the order of the ids, without missing ones. */
+  /** The rows with these ids, in their order; missing rows are left out. */
   async function rows(prefix: string, ids: readonly string[]): Promise<Row[]> {
     const chunks: Promise<Cell[][]>[] = [];
     for (let i = 0; i < ids.length; i += MAX_ROWS_PER_READ) {
@@ -69,16 +66,16 @@ export function createTable<Row>(
   }
 
   return {
-    ...createPlaces(connection, find),
+    ...createRowFinder(connection, find),
     names,
     decode,
     rows,
     listed,
     find,
-    /** The same as `listed` of an index whose scores may tie: see `idsOf`. */
+    /** Like `listed`, for an index whose scores may be equal: see `idsOf`. */
     numbered: async (prefix: string, index: string, to?: number): Promise<Row[]> =>
       rows(prefix, idsOf(await members(prefix, index, 0, to))),
-    /** Those with an expiry at or before `nowMs`. */
+    /** The rows whose expiry is at or before `nowMs`. */
     expiredBy: async (nowMs: number): Promise<Row[]> => {
       const expired = await all(async (prefix) => {
         const index = `${prefix}${kind}s:expiry`;
@@ -86,7 +83,7 @@ export function createTable<Row>(
       });
       return expired.flat();
     },
-    /** The arguments for `set` of the scripts, for a whole row or a change of one. */
+    /** The arguments for the Lua function `set`, for a whole row or a change of one. */
     fields(values: Partial<Row>): ScriptArgument[] {
       const changed = names.filter((name) => values[name] !== undefined);
       const stored = changed.filter((name) => values[name] !== null);
@@ -97,42 +94,43 @@ export function createTable<Row>(
         ...removed,
       ];
     },
-    /** The first, or last, row of an index. */
+    /** The first row of an index, and the last one; `undefined` when the index is empty. */
     first: async (prefix: string, index: string) => (await listed(prefix, index, 0, 0))[0],
     last: async (prefix: string, index: string) => (await listed(prefix, index, -1, -1))[0],
   };
 }
 
-/** The partitions of rows by their ids: callers do not always know the user. */
-function createPlaces<Row>(
+/** Finds the partition of a row by its id, because callers do not always know the user. */
+function createRowFinder<Row>(
   { prefixes, of, all }: LedgerConnection,
   find: (prefix: string, id: string) => Promise<Row | undefined>,
 ) {
-  const known = new LRUCache<string, string>(atMost(MAX_REMEMBERED));
+  const cached = new LRUCache<string, string>(atMost(MAX_CACHED_PARTITIONS));
   const [only, ...others] = prefixes;
-  const placeOf = (id: string): string | undefined => (others.length === 0 ? only : known.get(id));
+  const knownPrefix = (id: string): string | undefined =>
+    others.length === 0 ? only : cached.get(id);
 
-  /** Reads the row; from now on it is found there. */
+  /** Reads the row, and caches its partition. */
   async function get(id: string): Promise<Row | undefined> {
-    const place = placeOf(id);
-    if (place !== undefined) return find(place, id);
+    const known = knownPrefix(id);
+    if (known !== undefined) return find(known, id);
     const found = await all((prefix) => find(prefix, id));
     const at = found.findIndex((row) => row !== undefined);
-    known.set(id, prefixes[at]);
+    cached.set(id, prefixes[at]);
     return found[at];
   }
 
   return {
     get,
-    /** The partition of a new row. */
-    placeNew(id: string, user: string): string {
-      if (others.length > 0) known.set(id, of(user));
+    /** The prefix of the partition of a new row. */
+    prefixOfNew(id: string, user: string): string {
+      if (others.length > 0) cached.set(id, of(user));
       return of(user);
     },
-    /** Acts where the row is; for one that does not exist anywhere: what is done there has no effect. */
+    /** Calls `act` with the prefix of the row's partition. For a row that does not exist this is any partition, so `act` must then have no effect. */
     async at<Reply>(id: string, act: (prefix: string) => Promise<Reply>): Promise<Reply> {
-      if (placeOf(id) === undefined) await get(id);
-      return act(placeOf(id) ?? of(''));
+      if (knownPrefix(id) === undefined) await get(id);
+      return act(knownPrefix(id) ?? of(''));
     },
   };
 }

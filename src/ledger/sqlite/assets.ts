@@ -45,7 +45,7 @@ export function assetStore(db: Database, writer: Writer, lists: FileListCache): 
     remove: (id) =>
       lists.change(() =>
         writer.write(() => {
-          sql.forgetInputs.run({ id });
+          sql.removeInputNames.run({ id });
           sql.clearOutputNames.run({ id });
           sql.remove.run(id);
         }),
@@ -55,7 +55,7 @@ export function assetStore(db: Database, writer: Writer, lists: FileListCache): 
   };
 }
 
-/** The first text after every text that starts with `prefix`: lets the index find a prefix. */
+/** A text that comes after all texts that start with `prefix`, so that the index can be searched for a prefix. */
 function afterPrefix(prefix: string): string {
   return `${prefix}\u{10ffff}`;
 }
@@ -77,8 +77,8 @@ function statements(db: Database) {
     expired: db.prepare(`SELECT ${COLUMNS} FROM assets WHERE expires_at_ms <= ?`),
     oldest: db.prepare(`SELECT ${COLUMNS} FROM assets ORDER BY created_at_ms, rowid LIMIT ?`),
     remove: db.prepare('DELETE FROM assets WHERE id = ?'),
-    forgetInputs: db.prepare(`DELETE FROM files WHERE ${named} AND type <> 'output'`),
-    // History still shows the name: it must never refer to another picture.
+    removeInputNames: db.prepare(`DELETE FROM files WHERE ${named} AND type <> 'output'`),
+    // The name stays reserved: history shows it, so it must never refer to another picture.
     clearOutputNames: db.prepare(`UPDATE files SET asset_id = '' WHERE ${named}`),
     count: db.prepare('SELECT count(*) AS n FROM assets WHERE hash = ?'),
     total: db.prepare(`SELECT coalesce(sum(size), 0) AS n FROM
@@ -103,7 +103,7 @@ export function keyStore(db: Database, writer: Writer): KeyStore {
   };
 }
 
-/** Looks a key of an asset up. */
+/** Returns a function that reads the claim of an asset's key. */
 function assetKeyLookup(db: Database): (user: string, key: string) => ClaimedAsset | undefined {
   const find = db.prepare(`SELECT ${KEYS.select()} FROM asset_keys WHERE user = ? AND key = ?`);
   return (user, key) => KEYS.row(find.get(user, key));

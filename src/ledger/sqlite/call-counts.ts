@@ -25,14 +25,12 @@ export function callCountStore(db: Database, writer: Writer): CallStore {
   };
 }
 
-/**
- * The counts of a ledger that another process may have open; `undefined` when there is no ledger.
- */
+/** Reads the counts of a ledger that another process may have open; `undefined` when there is no file. */
 export function readCallCounts(path: string): readonly CallCount[] | undefined {
   if (!existsSync(path)) return undefined;
   const db = new DatabaseSync(path, { readOnly: true });
   try {
-    // A ledger of an older version has no counts.
+    // A ledger of an earlier version has no such table.
     const table = db.prepare(`SELECT 1 FROM sqlite_schema WHERE name = 'v1_calls'`).get();
     return table === undefined ? [] : (db.prepare(LIST).all() as unknown as CallCount[]);
   } finally {

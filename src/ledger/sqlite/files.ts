@@ -43,7 +43,7 @@ export function fileStore(db: Database, writer: Writer, lists: FileListCache): F
   };
 }
 
-/** Front end settings, one row for each. */
+/** The settings of front ends, with one row for each setting. */
 export function settingStore(db: Database, writer: Writer): SettingStore {
   const all = db.prepare('SELECT id, value_json AS valueJson FROM settings WHERE user = ?');
   const put = db.prepare('INSERT OR REPLACE INTO settings (user, id, value_json) VALUES (?, ?, ?)');
@@ -61,13 +61,12 @@ export type FileListCache = ReturnType<typeof createFileListCache>;
 
 type ListKey = Pick<FileRow, 'user' | 'type'>;
 
-/** In all lists together. */
+/** The most files in all cached lists together. */
 const MAX_CACHED_FILES = 100_000;
 
 /**
- * Cached lists of files by user and type; a change invalidates its list.
- * Every request for the node definitions reads a list, and files change rarely. This process has
- * the database to itself.
+ * Caches lists of files by user and type, because every request for the node definitions reads one and files change
+ * rarely. A change invalidates its list. No other process writes to the database.
  */
 export function createFileListCache() {
   const cached = new LRUCache<string, readonly FileRow[]>({
@@ -75,7 +74,7 @@ export function createFileListCache() {
     sizeCalculation: (rows) => rows.length + 1,
   });
   const keyOf = (user: string, type: FileType): string => `${type} ${user}`;
-  const forget = (of: ListKey | undefined): void => {
+  const invalidate = (of: ListKey | undefined): void => {
     if (of) cached.delete(keyOf(of.user, of.type));
     else cached.clear();
   };
@@ -87,16 +86,16 @@ export function createFileListCache() {
       return rows;
     },
     /**
-     * Wraps a write to the table of files: it concerns one user and type, or any.
-     * The list is invalidated at once, and again when the write fails.
+     * Runs a write to the table of files, which changes the list of one user and type; without `of`, any list.
+     * The lists are invalidated at once, and again when the write fails.
      */
     async change<T>(write: () => Promise<T>, of?: ListKey): Promise<T> {
       const writing = write();
-      forget(of);
+      invalidate(of);
       try {
         return await writing;
       } catch (error) {
-        forget(of);
+        invalidate(of);
         throw error;
       }
     },

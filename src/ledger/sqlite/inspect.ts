@@ -6,13 +6,13 @@ import type { AssetRow, FileRow } from '../ledger.ts';
 import { isDamage } from './sqlite-ledger.ts';
 import type { Database } from './database.ts';
 
-/** Bytes that some asset record names: each hash once. */
+/** Bytes that at least one asset record names. Each hash is listed once. */
 export type RecordedBlob = { readonly hash: string; readonly sizeBytes: number };
 
-/** `empty`: a database without a single table, as SQLite sees a file of no bytes. */
+/** `empty`: a database without tables; for SQLite an empty file is one. */
 export type DatabaseState = 'ok' | 'absent' | 'empty' | 'damaged';
 
-/** The former name of some bytes: a v1 file name, or an output of a job. */
+/** A name that records have for some bytes: a v1 file name, or the outputs of a job. */
 export type RememberedName =
   | { readonly kind: 'file'; readonly row: FileRow }
   | { readonly kind: 'output'; readonly user: string; readonly outputsJson: string };
@@ -20,7 +20,7 @@ export type RememberedName =
 const MAX_ERRORS = 100;
 const BUSY_TIMEOUT_MS = 10_000;
 
-/** Reads the whole database, which another process may have open and write to. */
+/** Checks the whole database, to which another process may write meanwhile. Throws an error that is not damage. */
 export function inspectDatabase(path: string): {
   readonly state: DatabaseState;
   readonly errors: readonly string[];
@@ -45,14 +45,14 @@ export function inspectDatabase(path: string): {
 }
 
 /**
- * Writes a consistent copy to a new file, while another process may go on writing. `VACUUM INTO`
- * reads in one transaction: the copy is the database as of one moment, without its free pages.
+ * Writes a consistent copy to a new file, while another process may write to the database. `VACUUM INTO` reads in one
+ * transaction, so the copy is the database at one moment, without its free pages.
  */
 export function copyDatabase(from: string, to: string): void {
   withDatabase(from, (db) => db.prepare('VACUUM INTO ?').run(to));
 }
 
-/** The bytes that the records of a database name, in the order they were first recorded. */
+/** The bytes that the asset records name, in the order in which they were first recorded. */
 export function recordedBlobs(path: string): readonly RecordedBlob[] {
   return withDatabase(path, (db) => {
     const sql = `SELECT hash, max(size_bytes) AS sizeBytes FROM assets GROUP BY hash
@@ -61,7 +61,7 @@ export function recordedBlobs(path: string): readonly RecordedBlob[] {
   });
 }
 
-/** The records of some bytes, for reports to an operator. */
+/** The asset records with these hashes, for reports to an operator. */
 export function assetsOf(
   path: string,
   hashes: readonly string[],
@@ -76,8 +76,8 @@ export function assetsOf(
 }
 
 /**
- * The names of bytes whose asset record is missing, oldest first. Names of files that were removed
- * on purpose (`asset_id` is empty) are left out.
+ * The names of bytes whose asset record may be missing, oldest first: the outputs of all jobs, then the v1 names
+ * without an asset record. Files that were removed on purpose (`asset_id` is empty) are left out.
  */
 export function rememberedNames(path: string): readonly RememberedName[] {
   return withDatabase(path, (db) => {
@@ -96,7 +96,7 @@ export function rememberedNames(path: string): readonly RememberedName[] {
   });
 }
 
-/** The id of a ledger; `undefined` in one of an earlier version. */
+/** The id of a ledger; `undefined` for a ledger of an earlier version. */
 export function ledgerIdIn(path: string): string | undefined {
   return withDatabase(path, (db) => {
     if (!hasTable(db, 'identity')) return undefined;

@@ -9,12 +9,12 @@ import type { Database } from './database.ts';
 const SQL = sqlColumns<JobRow>(JOB_COLUMNS);
 const COLUMNS = SQL.select();
 
-/** As the index `jobs_by_expiry` has it. */
+/** Must equal the condition of the index `jobs_by_expiry`. */
 const ENDED = `status NOT IN ('queued', 'running', 'canceling')`;
 
 const LONG_COLUMNS = ['workflowJson', 'provenanceJson'] as const;
 
-/** Of long texts. */
+/** The owner of a job's long texts. */
 function ownerOf(jobId: string): string {
   return `job ${jobId}`;
 }
@@ -34,7 +34,7 @@ export function jobStore(db: Database, writer: Writer): JobStore {
     key: string | undefined,
     durability?: Durability,
   ): Promise<boolean> =>
-    // A key that is the id of its job is used once without a row of its own.
+    // A key that equals the id of its job needs no row of its own: the id is unique.
     key === row.id
       ? writer.writeOne(() => sql.insertNew.run(...SQL.values(row)).changes === 1, durability)
       : insertClaiming(row, key, durability);
@@ -55,7 +55,7 @@ export function jobStore(db: Database, writer: Writer): JobStore {
       if (!texts.isLong(row, LONG_COLUMNS)) return await insert(row, key, durability);
       const owner = ownerOf(row.id);
       const isFree = await insert(await texts.put(owner, row, LONG_COLUMNS), key, durability);
-      // The job that has the key may be the one with this id.
+      // The job that used the key may have this id: keep the texts to which its row refers.
       if (!isFree) await texts.dropOthers(owner, sql.get.get(row.id) as object | undefined);
       return isFree;
     },
@@ -72,7 +72,7 @@ export function jobStore(db: Database, writer: Writer): JobStore {
   };
 }
 
-/** The engine changes few combinations of columns: each gets its statement once. */
+/** Prepares one statement for each combination of columns; the engine changes few combinations. */
 function createUpdate(db: Database) {
   const prepared = new Map<string, ReturnType<Database['prepare']>>();
   return (id: string, patch: Partial<JobRow>): void => {
@@ -88,7 +88,7 @@ function statements(db: Database) {
   return {
     insert: db.prepare(`INSERT INTO jobs ${SQL.insert}`),
     insertNew: db.prepare(`INSERT INTO jobs ${SQL.insert} ON CONFLICT (id) DO NOTHING`),
-    // Versions that claimed a key first and inserted its job later left keys without a job behind.
+    // Earlier versions claimed a key first and inserted its job later, so a crash could leave a key without a job.
     claim: db.prepare(`INSERT INTO keys (user, key, claimed_at_ms, job_id)
       VALUES (:user, :key, :createdAtMs, :jobId) ON CONFLICT (user, key) DO UPDATE
       SET job_id = excluded.job_id, claimed_at_ms = excluded.claimed_at_ms WHERE job_id IS NULL`),

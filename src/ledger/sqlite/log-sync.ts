@@ -3,15 +3,15 @@ import { dirname } from 'node:path';
 import { type Clock, systemClock } from '../../lib/clock.ts';
 import { type FilesOnDisk, SOON_MS, syncPathNow } from '../../lib/durability.ts';
 
-/** The fsync of a database in WAL mode with `synchronous = NORMAL`, whose commits do without. */
+/** Syncs the log of a database in WAL mode with `synchronous = NORMAL`, where a commit makes no fsync. */
 export type LogSync = {
-  /** Resolves when everything that is committed now is on the disk. Other work goes on meanwhile. */
+  /** Resolves when everything that is committed now is on the disk. Does not block the event loop. */
   readonly sync: () => Promise<void>;
-  /** Syncs within `SOON_MS` what is committed now. */
+  /** Begins a sync of everything that is committed now within `SOON_MS`. */
   readonly syncSoon: () => void;
-  /** No sync begins before these files are on the disk. */
+  /** Delays the next sync until these files are on the disk. */
   readonly waitFor: (files: FilesOnDisk) => void;
-  /** Resolves when no sync runs any more. */
+  /** Ends the running sync and closes the log; never rejects because of a failed sync. */
   readonly close: () => Promise<void>;
 };
 
@@ -21,9 +21,9 @@ type LogSyncOptions = {
 };
 
 /**
- * `PRAGMA synchronous` cannot change within a transaction, and the first write of one does not know
- * whether a later one has to reach the disk. So the log is synced here, after its commit. No locks
- * are held on the log itself: closing it drops none.
+ * Syncs the log (`-wal`) of the database after commits. `PRAGMA synchronous` cannot do this: it cannot change within a
+ * transaction, and when a transaction begins it is unknown if one of its writes needs a sync. SQLite holds no locks on
+ * the log, so closing it here releases none.
  */
 export function createLogSync(
   databasePath: string,
@@ -51,7 +51,7 @@ export function createLogSync(
     });
   }
 
-  /** A commit may come too late for the sync that runs: it waits for the next one. */
+  /** A running sync may have begun before the last commit: then the next sync is waited for. */
   function sync(): Promise<void> {
     if (!running) return begin();
     next ??= running.catch(ignoreError).then(() => {
@@ -64,7 +64,7 @@ export function createLogSync(
   return {
     sync,
     syncSoon() {
-      // A failed sync fails the next write that waits for one.
+      // The error is ignored here: a write that waits for the next sync gets its error.
       cancelTimer ??= clock.callAfter(SOON_MS, () => void sync().catch(ignoreError));
     },
     waitFor: (more) => void files.push(more),
@@ -81,7 +81,7 @@ export function createLogSync(
 
 function ignoreError(): void {}
 
-/** SQLite creates the log anew after each orderly end, so its name has to reach the disk as well. */
+/** Opens the log and syncs its folder, because SQLite creates the log again after each orderly end. */
 function openLog(databasePath: string): number {
   const file = openSync(`${databasePath}-wal`, constants.O_RDWR);
   try {

@@ -3,16 +3,16 @@ import { yieldToEventLoop } from '../../lib/event-loop.ts';
 import type { Writer } from './writer.ts';
 import type { Database } from './database.ts';
 
-/** Characters written in one turn: two or three milliseconds. */
+/** The characters written in one turn of the event loop, which takes two or three milliseconds. */
 const PART_CHARS = 512 * 1024;
-/** No JSON text begins with this character. */
+/** Begins a reference to a long text. No JSON text begins with this character. */
 const REFERENCE_PREFIX = '@';
 
 type Names<Row> = readonly (keyof Row & string)[];
 
 /**
- * Texts too long to be written in one turn of the event loop, stored in parts beside their row. The
- * row has a reference in their place, and its removal removes them.
+ * Stores texts that are too long to be written in one turn of the event loop. They are stored in parts, in a table of
+ * their own. The row has references in their place; when it is removed, triggers remove its long texts.
  */
 export function longTexts(db: Database, writer: Writer) {
   const sql = {
@@ -44,33 +44,31 @@ export function longTexts(db: Database, writer: Writer) {
   return {
     isLong: <Row extends object>(row: Row, names: Names<Row>): boolean =>
       names.some((name) => isLongText(row[name])),
-    /** Stores the long texts of a row in parts; returns the row to be written after them. */
+    /** Stores the long texts of a row, and returns the row with references. Write that row afterwards. */
     async put<Row extends object>(owner: string, row: Row, names: Names<Row>): Promise<Row> {
-      const marked = { ...row };
+      const referring = { ...row };
       for (const name of names) {
         const text: unknown = row[name];
         if (!isLongText(text)) continue;
-        // Names are never reused: a row keeps its earlier text until the row itself is written.
+        // Do not use a name again: the row keeps its earlier text until the row itself is written.
         const stored = `${name}.${randomUUID()}`;
         await store(owner, stored, text);
-        Object.assign(marked, { [name]: REFERENCE_PREFIX + stored });
+        Object.assign(referring, { [name]: REFERENCE_PREFIX + stored });
       }
-      return marked;
+      return referring;
     },
-    /** The row with its texts, which are read on first use. */
+    /** Replaces references in the row by getters that read the long text. Changes the row and returns it. */
     withTexts<Row extends object>(owner: string, row: Row, names: Names<Row>): Row {
       for (const name of names) {
         const text: unknown = row[name];
         if (typeof text !== 'string' || !text.startsWith(REFERENCE_PREFIX)) continue;
-        // Most readers of a row use none of them.
+        // A getter, because most readers of a row use none of its long texts.
         const get = (): string => textOf(owner, text.slice(REFERENCE_PREFIX.length));
         Object.defineProperty(row, name, { get, enumerable: true, configurable: true });
       }
       return row;
     },
-    /**
-     * Removes the texts that the row no longer refers to; `undefined` when the row was not written.
-     */
+    /** Removes the long texts of the owner to which the row does not refer. `undefined`: the row was not written. */
     async dropOthers(owner: string, row: object | undefined): Promise<void> {
       const referenced = new Set(Object.values(row ?? {}));
       for (const { name } of sql.names.all(owner) as { name: string }[]) {
@@ -78,7 +76,7 @@ export function longTexts(db: Database, writer: Writer) {
           await writer.writeOne(() => void sql.drop.run(owner, name));
       }
     },
-    /** Removes texts that a crashed process wrote without a row. */
+    /** Removes long texts without a row, which a crashed process may have left. */
     dropOrphans: (): void => void sql.orphans.run(),
   };
 }
@@ -87,7 +85,7 @@ function isLongText(text: unknown): text is string {
   return typeof text === 'string' && text.length > 2 * PART_CHARS;
 }
 
-/** Does not split a surrogate pair, because SQLite stores UTF-8. */
+/** The end of the part that begins at `start`. It never splits a surrogate pair, because SQLite stores UTF-8. */
 function endOfPart(text: string, start: number): number {
   const end = Math.min(text.length, start + PART_CHARS);
   const last = text.charCodeAt(end - 1);

@@ -27,7 +27,7 @@ export function replayStore(db: Database, writer: Writer): ReplayStore {
   };
 }
 
-/** SQLite refuses parameters a statement does not name. */
+/** The parameters of `held`. SQLite refuses parameters that a statement does not name. */
 function pick({ scope, key, requestId }: Pick<ReplayRow, 'scope' | 'key' | 'requestId'>) {
   return { scope, key, requestId };
 }

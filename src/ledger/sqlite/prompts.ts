@@ -10,7 +10,7 @@ import type { Writer } from './writer.ts';
 const SQL = sqlColumns<PromptRow>(PROMPT_COLUMNS);
 const COLUMNS = SQL.select();
 
-/** Beyond this a number does not come from the counter: a client sent it to mean last or first. */
+/** A larger number does not come from the counter: a client sent it to be first or last in the queue. */
 const HIGHEST_COUNTED = 1e9;
 
 const SET_END = END_NAMES.map((name) => `${PROMPT_COLUMNS[name].sql} = :${name}`).join(', ');
@@ -21,7 +21,7 @@ const LONG_COLUMNS = ['graphJson', 'extraDataJson'] as const;
 /** The prompts of v1, unfinished and done. */
 export function promptStore(db: Database, writer: Writer): PromptStore {
   const texts = longTexts(db, writer);
-  /** Rows with their long texts. */
+  /** Prepares a query whose rows have their long texts. */
   const reader = (sql: string) => {
     const statement = db.prepare(sql);
     const rowOf = (found: unknown): PromptRow | undefined => {
@@ -33,9 +33,10 @@ export function promptStore(db: Database, writer: Writer): PromptStore {
       all: (...values: SqlValue[]) => statement.all(...values).flatMap((row) => rowOf(row) ?? []),
     };
   };
-  const marks = db.prepare(`SELECT substr(graph_json, 1, 100) AS graph,
+  const references = db.prepare(`SELECT substr(graph_json, 1, 100) AS graph,
     substr(extra_data_json, 1, 100) AS extraData FROM prompts WHERE key = ?`);
-  const dropReplaced = (key: string) => texts.dropOthers(key, marks.get(key) as object | undefined);
+  const dropReplaced = (key: string) =>
+    texts.dropOthers(key, references.get(key) as object | undefined);
   const parts = { db, writer, texts, reader, dropReplaced };
   return { ...liveStore(parts), ...lookups(parts), ...historyStore(parts) };
 }
@@ -50,11 +51,11 @@ type Parts = {
   readonly writer: Writer;
   readonly texts: ReturnType<typeof longTexts>;
   readonly reader: (sql: string) => Reader;
-  /** Removes the long texts that the row no longer refers to. */
+  /** Removes the long texts to which the row no longer refers. */
   readonly dropReplaced: (key: string) => Promise<void>;
 };
 
-/** Changes of prompts that have not ended. */
+/** The functions that change prompts that have not ended. */
 function liveStore({ db, writer, texts, dropReplaced }: Parts) {
   const writing = (sql: string) => {
     const statement = db.prepare(sql);
@@ -82,7 +83,7 @@ function liveStore({ db, writer, texts, dropReplaced }: Parts) {
   return {
     async insert(row) {
       const stored = withoutLongTexts(row);
-      // A read that comes next sees a short row, awaited or not.
+      // A row without long texts is written at once: the next read sees it, even if this call is not awaited.
       await insert(SQL.values(stored instanceof Promise ? await stored : stored));
     },
     async insertBeforeLater(row) {
@@ -102,6 +103,7 @@ function liveStore({ db, writer, texts, dropReplaced }: Parts) {
   } satisfies Partial<PromptStore>;
 }
 
+/** The functions that find prompts. */
 function lookups({ db, reader }: Parts) {
   const ended = `FROM prompts INDEXED BY prompts_done WHERE state = 'done'`;
   const live = reader(`SELECT ${COLUMNS} FROM prompts WHERE rowid IN (SELECT rowid FROM prompts
@@ -138,17 +140,17 @@ function lookups({ db, reader }: Parts) {
   } satisfies Partial<PromptStore>;
 }
 
-/** Done prompts: their end, and the history of their user. */
+/** The functions for done prompts: their end, and the history of their user. */
 function historyStore({ db, writer, reader, dropReplaced }: Parts) {
   const done = `FROM prompts WHERE user = ? AND state = 'done'`;
   const newest = reader(`SELECT ${COLUMNS} ${done} ORDER BY done_seq DESC LIMIT ?`);
   const page = reader(`SELECT ${COLUMNS} ${done} ORDER BY done_seq LIMIT ? OFFSET ?`);
   const sql = historyStatements(db, done);
   const outlines = createOutlines(db);
-  /** A failed write may have been read meanwhile. */
+  /** Invalidates the outlines after a failed write, because they may have been read with it. */
   const write = <T>(written: Promise<T>): Promise<T> =>
     written.catch((error: unknown) => {
-      outlines.forget();
+      outlines.invalidate();
       throw error;
     });
   return {
@@ -170,14 +172,14 @@ function historyStore({ db, writer, reader, dropReplaced }: Parts) {
       write(
         writer.write(() => {
           promptIds.forEach((id) => sql.deleteDone.run(user, id));
-          outlines.forget(user);
+          outlines.invalidate(user);
         }),
       ),
     clearHistory: (user) =>
       write(
         writer.write(() => {
           sql.clearDone.run(user);
-          outlines.forget(user);
+          outlines.invalidate(user);
         }),
       ),
     pruneHistory: ({ count, bytes }) =>
@@ -185,7 +187,7 @@ function historyStore({ db, writer, reader, dropReplaced }: Parts) {
         writer.write(() => {
           for (const { user } of sql.overLimits.all(count, bytes) as { user: string }[]) {
             sql.prune.run({ user, count, bytes });
-            outlines.forget(user);
+            outlines.invalidate(user);
           }
         }),
       ),
@@ -209,7 +211,7 @@ function historyStatements(db: Database, done: string) {
     clearDone: db.prepare(`DELETE ${done}`),
     overLimits: db.prepare(`SELECT user FROM prompts WHERE state = 'done'
       GROUP BY user HAVING count(*) > ? OR sum(stored_bytes) > ?`),
-    // Counted from the newest, which stays at any size.
+    // Counted from the newest prompt, which is kept at any size.
     prune: db.prepare(`DELETE FROM prompts WHERE user = :user AND state = 'done' AND done_seq <=
       (SELECT max(done_seq) FROM (SELECT done_seq,
           row_number() OVER newest AS place, sum(stored_bytes) OVER newest AS total

@@ -1,4 +1,4 @@
-/** Each step brings the schema one version further; a released step is never edited. */
+/** Never edit a released step. Each step changes the schema to the next version. */
 export const MIGRATIONS: readonly string[] = [
   `
   CREATE TABLE prompts (
@@ -52,14 +52,14 @@ export const MIGRATIONS: readonly string[] = [
     user TEXT NOT NULL, id TEXT NOT NULL, value_json TEXT NOT NULL, PRIMARY KEY (user, id)
   ) STRICT;
   `,
-  // In order of insertion, not by the clock: it may be set back while prompts and jobs are waiting.
+  // In order of insertion, not by time: the clock may be set back while prompts and jobs wait.
   `
   DROP INDEX jobs_by_user;
   CREATE INDEX jobs_by_user ON jobs (user);
   DROP INDEX prompts_live;
   CREATE INDEX prompts_live ON prompts (user) WHERE state <> 'done';
   `,
-  // Front ends poll the list of all jobs: it is read from the index alone, past the large texts.
+  // Front ends poll the list of all jobs. It is read from this index alone, without the large texts.
   `
   DROP INDEX prompts_done;
   CREATE INDEX prompts_done ON prompts (user, done_seq, key, prompt_id, status_word, created_at_ms,
@@ -93,7 +93,7 @@ export const MIGRATIONS: readonly string[] = [
     PRIMARY KEY (user, agent, client_id, route)
   ) STRICT;
   `,
-  // Every prompt starts without a job: the partial index saves one update.
+  // A new prompt has no job: with a partial index its insertion changes one index less.
   `
   DROP INDEX prompts_by_job;
   CREATE INDEX prompts_by_job ON prompts (user, job_id) WHERE job_id IS NOT NULL;
@@ -102,20 +102,20 @@ export const MIGRATIONS: readonly string[] = [
   `
   CREATE INDEX prompts_by_job_alone ON prompts (job_id) WHERE job_id IS NOT NULL;
   `,
-  // Each index costs every prompt a page of the log. Unfinished prompts are searched once, at a
-  // start, and a user's job by its id alone.
+  // Each index costs each prompt one page of the log. These two are not needed: unfinished prompts are searched once,
+  // at a start, and the job of a user is found by its id alone.
   `
   DROP INDEX prompts_live;
   DROP INDEX prompts_by_job;
   `,
-  // The version is still the one before this transaction: 0 in a database that is new.
+  // `user_version` is still the version before this transaction, which is 0 in a new database.
   `
   CREATE TABLE identity (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
   INSERT INTO identity VALUES ('id', lower(hex(randomblob(16))));
   INSERT INTO identity SELECT 'predates_folders', user_version FROM pragma_user_version
     WHERE user_version > 0;
   `,
-  // Bytes of the texts of a done prompt, in the index from which history is counted and listed.
+  // The bytes of the texts of a done prompt. They are in the index from which history is counted and listed.
   `
   ALTER TABLE prompts ADD COLUMN stored_bytes INTEGER NOT NULL DEFAULT 0;
   UPDATE prompts SET stored_bytes = length(CAST(entry_json AS BLOB))
@@ -125,8 +125,8 @@ export const MIGRATIONS: readonly string[] = [
   CREATE INDEX prompts_done ON prompts (user, done_seq, key, prompt_id, status_word, created_at_ms,
     started_at_ms, ended_at_ms, stored_bytes) WHERE state = 'done';
   `,
-  // The removal of a row removes its long texts. Texts that a crashed process wrote without a row
-  // are removed at a start.
+  // The triggers remove the long texts of a removed row. A start removes long texts without a row, which a crashed
+  // process may have left.
   `
   CREATE TABLE long_texts (
     owner TEXT NOT NULL, name TEXT NOT NULL, part INTEGER NOT NULL, text TEXT NOT NULL,

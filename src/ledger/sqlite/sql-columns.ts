@@ -3,13 +3,13 @@ import type { Database } from './database.ts';
 
 export type SqlValue = string | number | Uint8Array | null;
 
-/** The SQL of one kind of record, made from its columns. */
+/** Makes the parts of SQL statements for one kind of record from its columns. */
 export function sqlColumns<Row>(columns: Columns<Row>) {
   type Name = keyof Row & string;
   const names = Object.keys(columns) as Name[];
   const flags = names.filter((name) => columns[name].type === 'flag');
   const selected = (name: Name): string => `${columns[name].sql} AS "${name}"`;
-  // A loop and no callback: a prompt writes over a hundred values.
+  // A loop is faster than a callback here; a prompt writes over a hundred values.
   const valuesOf = (row: Partial<Row>, given: readonly Name[]): SqlValue[] => {
     const values: SqlValue[] = [];
     for (const name of given) {
@@ -20,12 +20,12 @@ export function sqlColumns<Row>(columns: Columns<Row>) {
   };
   const sqlNames = names.map((name) => columns[name].sql);
   return {
-    /** Columns under the names of their properties, for `SELECT`; all of them, or those named. */
+    /** The columns for `SELECT`, each under the name of its property: all of them, or the given ones. */
     select: (some: readonly Name[] = names): string => some.map(selected).join(', '),
     /** `(columns) VALUES (?, …)`, for an `INSERT` that runs with `values(row)`. */
     insert: `(${sqlNames.join(', ')}) VALUES (${names.map(() => '?').join(', ')})`,
     values: (row: Row): SqlValue[] => valuesOf(row, names),
-    /** `column = ?, …` for an `UPDATE`, and its values; properties that are `undefined` stay as they are. */
+    /** `column = ?, …` for an `UPDATE`, and its values. Properties that are `undefined` are not changed. */
     assignments(patch: Partial<Row>) {
       const given = names.filter((name) => patch[name] !== undefined);
       return {
@@ -33,7 +33,7 @@ export function sqlColumns<Row>(columns: Columns<Row>) {
         values: valuesOf(patch, given),
       };
     },
-    /** A selected row, its flags as booleans. */
+    /** Converts the flags of a selected row to booleans. */
     row(found: unknown): Row | undefined {
       if (found === undefined || flags.length === 0) return found as Row | undefined;
       const row = found as Record<string, unknown>;
@@ -42,7 +42,7 @@ export function sqlColumns<Row>(columns: Columns<Row>) {
   };
 }
 
-/** Adds the columns that a table of an earlier version does not have; older versions ignore them. */
+/** Adds the columns that a table of an earlier version lacks. Earlier versions ignore added columns. */
 export function addMissingColumns(
   db: Database,
   table: string,

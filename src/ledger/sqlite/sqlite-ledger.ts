@@ -1,5 +1,6 @@
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
+// This package has the API of node:sqlite, which Node 20 lacks. Import node:sqlite when Node 20 is no longer supported.
 import { DatabaseSync } from '@photostructure/sqlite';
 import type { Database } from './database.ts';
 import type { LedgerIdentity } from '../identity.ts';
@@ -17,21 +18,19 @@ import { JOB_COLUMNS, PROMPT_COLUMNS } from '../columns.ts';
 import { createLogSync } from './log-sync.ts';
 import { type Writer, createWriter } from './writer.ts';
 
-// The same API as node:sqlite, which Node 20 does not have: once it may go, this line is the change.
-
-/** A ledger and the identity that is stored in it. */
+/** A ledger with its identity, which is stored in the same file. */
 export type SqliteLedger = Ledger & { readonly identity: LedgerIdentity };
 
 const IN_MEMORY = ':memory:';
-/** How long a write waits for a person's backup or shell that holds the file. */
+/** How long a write waits for another program that has locked the file, for example a backup or a shell. */
 const BUSY_TIMEOUT_MS = 1000;
 const SQLITE_BUSY = 5;
-/** SQLITE_CORRUPT and SQLITE_NOTADB. */
+/** The codes SQLITE_CORRUPT and SQLITE_NOTADB. */
 const DAMAGED: readonly unknown[] = [11, 26];
 
 /**
- * Opens the ledger in one SQLite file, one process at a time. Throws with a sentence a person can
- * act on when the file is in use, damaged, or from a newer version; it is never recreated silently.
+ * Opens the ledger in one SQLite file, which one process at a time may use. Throws an error with a sentence for the
+ * operator when the file is in use, damaged, or of a newer version. Never replaces an existing file.
  */
 export function openSqliteLedger(options: { readonly path: string }): SqliteLedger {
   const { path } = options;
@@ -46,7 +45,7 @@ export function openSqliteLedger(options: { readonly path: string }): SqliteLedg
     const db = refuseNulTexts(
       new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS, enableForeignKeyConstraints: false }),
     );
-    // The lock is released last: until then no other process may use the file.
+    // Close the database before the lock, so that no other process uses the file until it is closed.
     opened.unshift(db);
     prepare(db);
     return createLedger(db, path, closeAll);
@@ -57,13 +56,13 @@ export function openSqliteLedger(options: { readonly path: string }): SqliteLedg
   }
 }
 
-/** The file is there, and cannot be read as a database. */
+/** The file exists and cannot be read as a database. */
 export class DamagedLedger extends Error {}
 
-/** This package leaves the code out where a statement fails while its rows are read. */
+/** Messages of damage. The package sets no code when a statement fails while its rows are read. */
 const DAMAGE = /^(database disk image is malformed|file is not a database)$/;
 
-/** True when SQLite says that the file is not as it wrote it. */
+/** True for an error with which SQLite reports a damaged file. */
 export function isDamage(cause: unknown): boolean {
   const { errcode, message = '' } = cause as { errcode?: unknown; message?: string };
   return DAMAGED.includes(errcode) || DAMAGE.test(message);
@@ -100,14 +99,14 @@ function createLedger(db: Database, path: string, closeAll: () => void): SqliteL
 }
 
 /**
- * Moves everything into the one file, so that it can be copied. Closing alone does not: this
- * package keeps the connection half open until its prepared statements are garbage collected.
+ * Moves the log into the main file, so that this file alone can be copied. Closing the database does not do this,
+ * because the package keeps the connection until its prepared statements are garbage collected.
  */
 function checkpoint(db: Database): void {
   try {
     db.exec('PRAGMA wal_checkpoint(TRUNCATE)');
   } catch {
-    // On a full disk the data stay in the -wal file, where the next start finds them.
+    // On a full disk the data stay in the -wal file, and the next start reads them there.
   }
 }
 
@@ -117,34 +116,34 @@ export class LedgerInUse extends Error {}
 /** Locks the database against other processes until the returned function is called. */
 export function lockDatabase(path: string): () => void {
   try {
-    const guard = lockFile(path);
-    return () => guard.close();
+    const lock = lockFile(path);
+    return () => lock.close();
   } catch (cause) {
     throw new Error(`the ledger ${path} ${failureReason(cause)}`, { cause });
   }
 }
 
 /**
- * Locks for one process at a time. The operating system releases the lock with the process, also
- * after kill -9.
+ * Locks the database for this process; closing the result releases the lock. The operating system releases it when
+ * the process ends, also after `kill -9`. Throws `LedgerInUse` when another process has the lock.
  */
 export function lockFile(path: string): Database {
   const lockPath = `${path}.lock`;
   createPrivate(lockPath);
-  const guard = new DatabaseSync(lockPath);
+  const lock = new DatabaseSync(lockPath);
   try {
-    guard.exec('BEGIN EXCLUSIVE');
-    return guard;
+    lock.exec('BEGIN EXCLUSIVE');
+    return lock;
   } catch (cause) {
-    guard.close();
-    const taken = (cause as { errcode?: unknown }).errcode === SQLITE_BUSY;
-    throw taken ? new LedgerInUse('the lock is taken', { cause }) : cause;
+    lock.close();
+    const isTaken = (cause as { errcode?: unknown }).errcode === SQLITE_BUSY;
+    throw isTaken ? new LedgerInUse('the lock is taken', { cause }) : cause;
   }
 }
 
 /**
- * Creates the file before SQLite would, with wider permissions that its -wal file would inherit. An
- * existing file is never opened here: closing it would drop the locks this process holds on it.
+ * Creates the file with mode 0600. SQLite would create it, and then its -wal file, with wider permissions. An
+ * existing file is not opened, because closing it would release the locks that this process holds on it.
  */
 function createPrivate(path: string): void {
   try {
@@ -162,11 +161,11 @@ function prepare(db: Database): void {
   };
   if (verdict !== 'ok') throw Object.assign(new Error(verdict), { errcode: DAMAGED[0] });
   migrate(db);
-  // From here on a commit reaches the operating system, and `createLogSync` the disk.
+  // With NORMAL a commit writes to the operating system only; `createLogSync` syncs to the disk.
   db.exec('PRAGMA synchronous = NORMAL');
 }
 
-/** Brings the schema forward in one transaction, so that a kill in between leaves the old one. */
+/** Updates the schema in one transaction, so that after a kill the earlier schema is complete. */
 function migrate(db: Database): void {
   const { user_version: version } = db.prepare('PRAGMA user_version').get() as {
     user_version: number;
@@ -189,7 +188,7 @@ function failureReason(cause: unknown): string {
   if (cause instanceof LedgerInUse) {
     return 'is in use by another Holdover: stop it, or use another --data-dir';
   }
-  // A check reports every fault on a line of its own.
+  // The check reports each fault on a line of its own: the first is enough.
   const reason = (cause instanceof Error ? cause.message : String(cause)).split('\n', 1)[0];
   if (!isDamage(cause)) return `cannot be opened: ${reason}`;
   return (
@@ -200,14 +199,14 @@ function failureReason(cause: unknown): string {
 
 type Method = (...parameters: unknown[]) => unknown;
 
-/** A text that the database would truncate. */
+/** A text contains a NUL character, at which the database would cut it. */
 class NulInText extends Error {
   override readonly name = 'NulInText';
 }
 
 /**
- * The database, with statements that refuse texts with a NUL. The package ends each text it hands to
- * SQLite at the first NUL, so that a write to `a\0b` replaces `a`.
+ * Makes the statements of the database refuse texts with a NUL character. The package passes each text to SQLite only
+ * up to the first NUL, so a write to `a\0b` would replace `a`.
  * @internal
  */
 export function refuseNulTexts(db: Database): Database {
@@ -226,7 +225,7 @@ export function refuseNulTexts(db: Database): Database {
   return db;
 }
 
-/** The package's own methods cannot be assigned to. */
+/** Replaces a method. The methods of the package cannot be assigned to. */
 function replace<T extends object>(object: T, name: keyof T, value: unknown): void {
   Object.defineProperty(object, name, { value });
 }
@@ -235,17 +234,17 @@ function refuseNul(parameters: readonly unknown[]): void {
   for (const value of parameters) {
     const isText = typeof value === 'string';
     if (isText ? value.includes('\0') : hasNulMember(value))
-      throw new NulInText('a text with a NUL cannot be recorded or looked for');
+      throw new NulInText('a text with a NUL character cannot be stored or searched for');
   }
 }
 
-/** Parameters are passed one by one, or by name. */
+/** True for an object of named parameters with a text that contains a NUL character. */
 function hasNulMember(value: unknown): boolean {
   if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value)) return false;
   return Object.values(value).some((member) => typeof member === 'string' && member.includes('\0'));
 }
 
-/** The row of the table `identity`. */
+/** The identity in the table `identity`, which has one row for each name. */
 function sqliteIdentity(db: Database, writer: Writer): LedgerIdentity {
   const select = db.prepare('SELECT value FROM identity WHERE name = ?');
   const insert = db.prepare('INSERT OR IGNORE INTO identity (name, value) VALUES (?, ?)');

@@ -13,22 +13,22 @@ type PendingWrite = Waiter & {
 };
 
 type WriteOptions = Pick<PendingWrite, 'durability' | 'files'> & {
-  readonly giveUp: (cause: unknown) => void;
+  readonly onFailure: (cause: unknown) => void;
 };
 
-/** Transient writes alone are committed after this time. */
+/** Transient writes are committed after this time if no other write comes. */
 const TRANSIENT_MS = 20;
 
 /**
- * Group commit: writes of one turn of the event loop share a transaction and at most one fsync. A
- * transient write is stored with the next write of another durability, and never after it: when its
- * transaction fails it is applied again in the next one. A database in memory has no log.
+ * Group commit: the writes of one turn of the event loop share a transaction and at most one fsync. A transient write
+ * is committed with the next write of another durability, never after it. When its transaction fails, it is applied
+ * again at the beginning of the next one. A database in memory has no `log`.
  */
 export function createWriter(db: Database, log?: Omit<LogSync, 'close'>) {
   const sql = { begin: db.prepare('BEGIN IMMEDIATE'), commit: db.prepare('COMMIT') };
   let batch: PendingWrite[] = [];
-  /** Transient writes of a transaction that failed. */
-  let lost: PendingWrite[] = [];
+  /** The transient writes of a failed transaction, which the next one applies again. */
+  let retried: PendingWrite[] = [];
   const waiters: Waiter[] = [];
   let isOpen = false;
   let immediate: NodeJS.Immediate | undefined;
@@ -38,12 +38,12 @@ export function createWriter(db: Database, log?: Omit<LogSync, 'close'>) {
     if (isOpen) return;
     sql.begin.run();
     isOpen = true;
-    applyLost();
+    applyRetried();
   }
 
-  /** A refused row is dropped; a full disk ends the transaction, and all of them wait for the next. */
-  function applyLost(): void {
-    for (let write = lost.shift(); write; write = lost.shift()) {
+  /** Drops a row that SQLite refuses. A full disk ends the transaction: then all of them wait for the next one. */
+  function applyRetried(): void {
+    for (let write = retried.shift(); write; write = retried.shift()) {
       batch.push(write);
       try {
         write.apply();
@@ -77,14 +77,14 @@ export function createWriter(db: Database, log?: Omit<LogSync, 'close'>) {
       sql.commit.run();
     } catch (cause) {
       rollBack(db);
-      return giveUpBatch(waiting, cause);
+      return failBatch(waiting, cause);
     }
     settleCommitted(waiting);
   }
 
-  function giveUpBatch(writes: readonly PendingWrite[], cause: unknown): void {
-    const again = writes.filter(({ durability }) => durability === 'transient');
-    lost = [...again, ...lost];
+  function failBatch(writes: readonly PendingWrite[], cause: unknown): void {
+    const transient = writes.filter(({ durability }) => durability === 'transient');
+    retried = [...transient, ...retried];
     rejectAll([...writes, ...waiters.splice(0)], cause);
   }
 
@@ -109,12 +109,9 @@ export function createWriter(db: Database, log?: Omit<LogSync, 'close'>) {
     for (const { settle } of writes) settle();
   }
 
-  /**
-   * A refused row fails only its own write; a full disk ends the transaction and fails all writes
-   * in it.
-   */
+  /** A refused row fails only its own write. A full disk ends the transaction, and fails all writes in it. */
   function rejectIfRolledBack(cause: unknown): void {
-    if (db.isOpen && !db.isTransaction) giveUpBatch(takeBatch(), cause);
+    if (db.isOpen && !db.isTransaction) failBatch(takeBatch(), cause);
   }
 
   function undo(cause: unknown): void {
@@ -124,7 +121,7 @@ export function createWriter(db: Database, log?: Omit<LogSync, 'close'>) {
 
   function enqueueWrite<T>(
     apply: () => T,
-    { durability, files, giveUp }: WriteOptions,
+    { durability, files, onFailure }: WriteOptions,
   ): Promise<T> {
     return new Promise((resolve, reject) => {
       try {
@@ -135,28 +132,28 @@ export function createWriter(db: Database, log?: Omit<LogSync, 'close'>) {
         if (durability === 'transient') resolve(value);
       } catch (cause) {
         rejectAll([{ reject }], cause);
-        giveUp(cause);
+        onFailure(cause);
       }
     });
   }
 
   return {
-    /** Commits what is pending. */
+    /** Commits the pending writes. */
     flush,
-    /** Resolves when what is applied now is committed. */
+    /** Resolves when all writes that are applied now are committed. */
     async committed(): Promise<void> {
-      if (!isOpen && lost.length === 0) return;
+      if (!isOpen && retried.length === 0) return;
       await new Promise<void>((settle, reject) => void waiters.push({ settle, reject }));
     },
-    /** The same as `write` for one statement, which SQLite itself applies wholly or not at all. */
+    /** Like `write`, for a single statement, which SQLite itself applies wholly or not at all. */
     writeOne: <T>(
       apply: () => T,
       durability: Durability = 'fsync',
       files?: FilesOnDisk,
-    ): Promise<T> => enqueueWrite(apply, { durability, files, giveUp: rejectIfRolledBack }),
-    /** Applies a write at once, visible to later reads; resolves when it is as durable as asked. */
+    ): Promise<T> => enqueueWrite(apply, { durability, files, onFailure: rejectIfRolledBack }),
+    /** Applies a write at once, so that later reads see it. Resolves when it has the requested durability. */
     write: <T>(apply: () => T, durability: Durability = 'fsync'): Promise<T> =>
-      enqueueWrite(() => inSavepoint(apply), { durability, files: undefined, giveUp: undo }),
+      enqueueWrite(() => inSavepoint(apply), { durability, files: undefined, onFailure: undo }),
   };
 
   function inSavepoint<T>(apply: () => T): T {
@@ -167,7 +164,7 @@ export function createWriter(db: Database, log?: Omit<LogSync, 'close'>) {
   }
 }
 
-/** SQLite may have rolled back already. The pending writes are lost either way and are rejected. */
+/** Rolls back, unless SQLite has already done so. The caller rejects the pending writes. */
 function rollBack(db: Database): void {
   try {
     if (db.isTransaction) db.exec('ROLLBACK');
