@@ -3,13 +3,16 @@ import type { Clock } from '../../lib/clock.ts';
 import type { RedisConnections } from '../../redis/redis.ts';
 import { QUEUE_NAME, createQueueKeys } from './redis-keys.ts';
 
-/** A reason why waiting jobs are not run; all servers see the same. */
+/** A reason why waiting jobs do not run. It is the same for all servers. */
 export type QueueObstacle = 'paused' | 'no_worker' | 'stalled';
 
-/** Jobs wait for so long while none runs, although there are workers. */
+/** The queue is stalled when jobs wait for this long and none runs, although there are workers. */
 const STALLED_AFTER_MS = 30_000;
 
-/** Reads what is in the way of the jobs of the shared queue; rejects when Redis does not answer. */
+/**
+ * Returns a function that reads why waiting jobs of the shared queue do not run. `undefined`: nothing prevents them.
+ * It rejects when Redis does not answer.
+ */
 export function createQueueCondition(
   links: QueueLinks,
   clock: Pick<Clock, 'now'>,
@@ -32,7 +35,7 @@ export function createQueueCondition(
   };
 }
 
-/** Counts the processes that wait for jobs of the shared queue; `undefined`: not known. */
+/** Returns a function that counts the workers of the shared queue. `undefined`: the number is not known. */
 export function createWorkerCount(links: QueueLinks): () => Promise<number | undefined> {
   const queue = openQueue(links);
   return () => workersOf(queue);
@@ -43,12 +46,12 @@ type QueueLinks = Pick<RedisConnections, 'commands' | 'partitions'>;
 function openQueue({ commands: connection, partitions }: QueueLinks): Queue {
   const { bullPrefix: prefix } = createQueueKeys(partitions);
   const queue = new Queue(QUEUE_NAME, { connection, prefix, skipMetasUpdate: true });
-  // The connection has listeners of its own.
+  // `openRedis` logs the errors of the connection.
   queue.on('error', () => {});
   return queue;
 }
 
-/** `undefined`: this Redis does not list its connections to this user. */
+/** The number of workers; `undefined` when Redis does not let this user list connections. */
 async function workersOf(queue: Queue): Promise<number | undefined> {
   try {
     return await queue.getWorkersCount();

@@ -2,29 +2,31 @@ import { type Scripts, defineScripts } from '../../redis/redis-scripts.ts';
 import type { Redis } from '../../redis/redis.ts';
 import type { QueueKeys } from './redis-keys.ts';
 
-/** So many jobs of each user have their exact place; those behind get it when they come there. */
+/** The number of jobs of each user that get their exact priority. Later jobs get it when they move up. */
 const PLACED_JOBS = 128;
-/** BullMQ keeps a priority in the high half of a score; the low half decides among equals. */
+/** BullMQ stores a priority in the high half of a score. The low half orders jobs of equal priority. */
 const PRIORITY_UNIT = 2 ** 32;
 const HIGHEST_PRIORITY = 2 ** 21 - 1;
-/** Digits before the colon and the id in a member of `jobsOf`. */
+/** The digits before the colon and the id in a member of `jobsOf`. */
 const ARRIVAL_DIGITS = 16;
-/** Entries of a job's stream: far more than a subscriber can be behind. */
+/** The most entries of a job's stream: many more than a subscriber can be behind. */
 const MAX_ENTRIES = 10_000;
 
 /**
- * The functions of all scripts of the queue. `arrange` gives each waiting job of a user its priority
- * in BullMQ: one more than the jobs of the user that run or wait before it.
+ * The Lua functions of all scripts of the queue. `arrange` sets the priority of each waiting job of a user in BullMQ:
+ * one more than the number of the user's jobs that run or wait before it.
  */
 const prelude = (keys: QueueKeys): string => `
 local call = redis.call
 local P, BULL, WAITING = '${keys.prefix}', '${keys.ofBull}', '${keys.waiting}'
 local TURNS = P .. 'queue:turns'
 local function runOf(id) return P .. 'run:' .. id end
--- The unfinished jobs of one user: 16 digits of arrival and a colon before the id.
+-- The unfinished jobs of one user, a sorted set by order. A member is the arrival in 16 digits, a colon and the id.
 local function jobsOf(user) return P .. 'queue:jobs-of:' .. user end
-local function waitsAnew(user) call('ZADD', TURNS, call('INCR', P .. 'queue:turn'), user) end
-local function placesOf(user)
+-- The user waits from now on: behind all users of the same priority.
+local function takeNewTurn(user) call('ZADD', TURNS, call('INCR', P .. 'queue:turn'), user) end
+-- The first jobs of a user: those that wait, as pairs of id and score, and the number of the others.
+local function firstJobsOf(user)
   local waiting, running = {}, 0
   for _, member in ipairs(call('ZRANGE', jobsOf(user), 0, ${PLACED_JOBS - 1})) do
     local id = string.sub(member, ${ARRIVAL_DIGITS + 2})
@@ -34,11 +36,11 @@ local function placesOf(user)
   return waiting, running
 end
 local function arrange(user)
-  local waiting, running = placesOf(user)
-  local since = tonumber(call('ZSCORE', TURNS, user) or 0) % ${PRIORITY_UNIT}
+  local waiting, running = firstJobsOf(user)
+  local turn = tonumber(call('ZSCORE', TURNS, user) or 0) % ${PRIORITY_UNIT}
   for k, job in ipairs(waiting) do
     local priority = math.min(running + k, ${HIGHEST_PRIORITY})
-    local score = priority * ${PRIORITY_UNIT} + since
+    local score = priority * ${PRIORITY_UNIT} + turn
     if job[2] ~= score then
       call('ZADD', WAITING, score, job[1])
       call('HSET', BULL .. job[1], 'priority', priority)
@@ -53,13 +55,14 @@ local function emit(id, fence, n, text)
   call('XADD', runOf(id) .. ':events', 'MAXLEN', '~', ${MAX_ENTRIES}, at, 'e', text)
   publish(id .. ':live', 'e' .. at .. '\\n' .. text)
 end
+-- The field 'told' is the number of the last event.
 local function emitNext(id, fence, text)
   emit(id, fence, tonumber(call('HGET', runOf(id), 'told') or 0) + 1, text)
 end
 local function isStale(id, fence)
   return call('HGET', runOf(id), 'fence') ~= fence or call('HEXISTS', runOf(id), 'end') == 1
 end
-local function dropState(run)
+local function removeProgress(run)
   call('HDEL', run, 'progress', 'cached', 'startedAtMs')
   for _, field in ipairs(call('HKEYS', run)) do
     if string.find(field, '^output:') or string.find(field, '^ui:') then call('HDEL', run, field) end
@@ -74,8 +77,8 @@ end
 
 const SCRIPTS = {
   /**
-   * A job enters the queue. Returns the priority to give it to BullMQ with: 0 for one that BullMQ has. One
-   * whose end is decided needs a worker to record that. ARGV id, user, order.
+   * Enters a job into the queue. Returns the priority with which to add it to BullMQ, or 0 if BullMQ has the job. A job
+   * whose end is decided is added too: a worker must record its end. ARGV id, user, order.
    */
   enter: `
 local id, user, order = unpack(ARGV)
@@ -89,26 +92,26 @@ if not place then
   local arrival = string.format('%0${ARRIVAL_DIGITS}d', call('INCR', P .. 'queue:entered'))
   place = arrival .. ':' .. id
   call('HSET', run, 'place', place)
-  if #placesOf(user) == 0 then waitsAnew(user) end
+  if #firstJobsOf(user) == 0 then takeNewTurn(user) end
 end
 call('ZADD', jobsOf(user), order, place)
 local known = call('GET', highest)
 if not known or tonumber(order) > tonumber(known) then call('SET', highest, order) end
 return math.min(call('ZCARD', jobsOf(user)), ${HIGHEST_PRIORITY})`,
-  /** BullMQ has got a job of this user, or has it back. ARGV user. */
+  /** Run this after a job of the user was added or returned to BullMQ. ARGV user. */
   arrange: 'arrange(ARGV[1])',
-  /** How many jobs of a user wait, among the first ones. ARGV user. */
-  waitingOf: 'return #placesOf(ARGV[1])',
+  /** The number of waiting jobs of a user, among the first `PLACED_JOBS`. ARGV user. */
+  waitingOf: 'return #firstJobsOf(ARGV[1])',
   /**
-   * A worker claims a job: later writes of an earlier worker have a stale fence. ARGV id, now, most
-   * attempts (empty: only to end it), worker.
+   * A worker claims a job under a new fence; later writes of an earlier worker are stale. ARGV id, now in milliseconds,
+   * the most attempts (empty: claim the job only to end it), worker.
    */
   claim: `
 local run = runOf(ARGV[1])
 local finish = call('HGET', run, 'end')
 if finish then return {'ended', finish} end
 local fence = call('HINCRBY', run, 'fence', 1)
-dropState(run)
+removeProgress(run)
 call('HSET', run, 'told', 0)
 if ARGV[3] == '' then return {'run', fence} end
 if call('HEXISTS', run, 'cancel') == 1 then return {'cancel', fence} end
@@ -117,8 +120,8 @@ if attempts >= tonumber(ARGV[3]) then return {'lost', fence, attempts} end
 call('HSET', run, 'status', 'running', 'startedAtMs', ARGV[2], 'worker', ARGV[4])
 return {'run', fence, attempts}`,
   /**
-   * The first node of a job begins: from now on a crash of its worker counts. It is counted once for
-   * each fence, however often the command is sent. ARGV id, fence.
+   * Counts an attempt when the first node of a job begins. It is counted once for each fence, even if the command is
+   * sent again. ARGV id, fence.
    */
   begin: `
 local id, fence = unpack(ARGV)
@@ -127,13 +130,13 @@ if call('HSETNX', runOf(id), 'begun:' .. fence, 1) == 1 then
   call('HINCRBY', runOf(id), 'attempts', 1)
 end
 return 'ok'`,
-  /** A worker that was considered dead is alive: its run does not count. ARGV id, its fence. */
+  /** A worker that seemed to be dead is alive: its attempt is not counted. ARGV id, the fence of that worker. */
   stillAlive: `
 local id, fence = unpack(ARGV)
 if call('HEXISTS', runOf(id), 'end') == 0 then undoBegin(id, fence) end`,
   /**
-   * The events of a running job, once and in order. ARGV id, fence, number of fields, fields and
-   * values, then (kind, n, text) each; a preview has no number.
+   * Stores and publishes events of a running job, each once and in order. ARGV id, fence, number of fields, fields and
+   * values, then kind, number and text of each event. The number of a preview is 0.
    */
   append: `
 local id, fence, run = ARGV[1], ARGV[2], runOf(ARGV[1])
@@ -151,7 +154,7 @@ for item = fieldsEnd + 1, #ARGV, 3 do
 end
 call('HSET', run, 'told', lastNumber)
 return call('HEXISTS', run, 'cancel') == 1 and 'cancel' or 'ok'`,
-  /** The end of a job, decided once. ARGV id, fence, status, end, status event. */
+  /** Decides the end of a job, once. ARGV id, fence, status, end, status event. */
   end: `
 local id, fence, status, patch, event = unpack(ARGV)
 local run = runOf(id)
@@ -164,12 +167,12 @@ emitNext(id, fence, event)
 if not place then return 'ok' end
 call('ZREM', jobsOf(user), place)
 if call('EXISTS', jobsOf(user)) == 0 then call('ZREM', TURNS, user)
-elseif before == 'running' then waitsAnew(user) end
+elseif before == 'running' then takeNewTurn(user) end
 arrange(user)
 return 'ok'`,
   /**
-   * A worker returns its job; when the process closes, the run does not count. Its user is next again,
-   * once BullMQ has the job back. ARGV id, fence, status event, attempts returned.
+   * A worker returns its job. The turn of its user becomes the first one, which `arrange` applies when BullMQ has the
+   * job. ARGV id, fence, status event, `1` if the attempt is not counted.
    */
   requeue: `
 local id, fence, event, returned = unpack(ARGV)
@@ -178,12 +181,12 @@ if isStale(id, fence) then return 'stale' end
 emitNext(id, fence, event)
 call('HINCRBY', run, 'fence', 1)
 if returned == '1' then undoBegin(id, fence) end
-dropState(run)
+removeProgress(run)
 call('HSET', run, 'status', 'queued')
 local user = call('HGET', run, 'user')
 if user then call('ZADD', TURNS, 0, user) end
 return 'ok'`,
-  /** A client asks to cancel a job; the worker that may run it is told. ARGV id. */
+  /** Records that a job is to be cancelled, and publishes this to the worker that claimed it last. ARGV id. */
   cancel: `
 local id = ARGV[1]
 if call('HEXISTS', runOf(id), 'end') == 1 then return 0 end
@@ -191,7 +194,7 @@ call('HSET', runOf(id), 'cancel', 1)
 local worker = call('HGET', runOf(id), 'worker')
 if worker then publish(worker .. ':cancel', id) end
 return 1`,
-  /** A counter above the floor that was never reserved before. ARGV counter, floor, lifetime. */
+  /** Reserves a number above the floor that was not reserved before. ARGV counter, floor, lifetime in milliseconds. */
   reserveCounter: `
 local last = tonumber(call('GET', ARGV[1]) or 0)
 local next = math.max(last, tonumber(ARGV[2])) + 1
@@ -199,9 +202,10 @@ call('SET', ARGV[1], next, 'PX', ARGV[3])
 return next`,
 };
 
+/** The scripts of the queue, as functions. */
 export type QueueScripts = Scripts<keyof typeof SCRIPTS>;
 
-/** The scripts of the distributed queue. */
+/** Defines the scripts of the queue on a connection. */
 export function defineQueueScripts(redis: Redis, keys: QueueKeys): QueueScripts {
   const options = { namespace: 'queue', key: keys.prefix, prelude: prelude(keys) };
   return defineScripts(redis, SCRIPTS, options);

@@ -6,6 +6,7 @@ export const QUEUE_NAME = 'queued-jobs';
 /** The Redis keys and channels that all processes share. */
 export type QueueKeys = ReturnType<typeof createQueueKeys>;
 
+/** Makes the keys and channels of the queue and its jobs. */
 export function createQueueKeys({
   queue: { prefix, channels, publish },
   starts,
@@ -14,32 +15,35 @@ export function createQueueKeys({
   const bullPrefix = `${prefix}bull`;
   const ofBull = `${bullPrefix}:${QUEUE_NAME}:`;
   return {
-    /** Every key begins with this. */
+    /** Each key begins with this. */
     prefix,
     /** The state of an unfinished job, a hash. */
     run,
-    /** Its events, a stream. */
+    /** The events of an unfinished job, a stream. */
     eventStream: (id: string): string => `${run(id)}:events`,
-    /** The channel of its events. */
+    /** The channel of the events of a job. */
     eventChannel: (id: string): string => `${channels}run:${id}:live`,
-    /** The channel of requests to cancel a job that a worker runs. */
+    /** The channel on which a worker gets the ids of jobs to cancel. */
     cancelChannel: (worker: string): string => `${channels}run:${worker}:cancel`,
-    /** Prefix of both, before the id of a job or worker. */
+    /** The prefix of both channels, before the id of a job or worker. */
     runChannels: `${channels}run:`,
-    /** The command that publishes there. */
+    /** The command that publishes on these channels. */
     publish,
     /** The highest `order` that ever entered the queue. */
     highestOrder: `${prefix}queue:highest`,
+    /** Exists while the next removal of bytes without a record is not due. */
     unrecordedSweep: `${prefix}queue:orphans`,
+    /** The last number in the names of a user's files that begin with `start`. */
     nameCounter: (user: string, start: string): string => `${prefix}names:counter:${user}:${start}`,
+    /** Reserves the path of a user's file until its record is written. */
     nameClaim: (user: string, path: string): string => `${prefix}names:claim:${user}:${path}`,
-    /** Announces bytes that were just moved into place and may not have a record yet. */
+    /** Exists for bytes that were just moved into place and may have no record yet. */
     pendingBlob: (hash: string): string => `${prefix}adopted:${hash}`,
-    /** The id of the ledger, in each partition; missing in one that has lost its data. */
+    /** The keys with the id of the ledger. The key is missing in a partition that has lost its data. */
     ledgerIds: ledgerIdKeys({ starts }),
-    /** Prefix of the keys of BullMQ. */
+    /** The prefix of all keys of BullMQ. */
     bullPrefix,
-    /** Prefix of the keys of BullMQ's jobs, before the id. */
+    /** The prefix of the keys of BullMQ's jobs, before the id. */
     ofBull,
     /** BullMQ's waiting jobs, a sorted set. */
     waiting: `${ofBull}prioritized`,

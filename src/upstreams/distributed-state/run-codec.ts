@@ -4,10 +4,10 @@ import type { JobEvent } from '../../protocol/job-api.ts';
 import type { JobStatus } from '../../protocol/v2.ts';
 import type { LiveJob } from '../jobs/live-job.ts';
 
-/** The changes that the end of a job makes to its row. */
+/** The changes that the end of a job makes to its row in the ledger. */
 export type EndPatch = Partial<Omit<JobRow, 'id' | 'user'>>;
 
-/** The state of an unfinished job, which its row does not have. */
+/** The state of a run, which the row of the job does not have. `end`: the end that is decided. */
 export type RunState = Partial<
   Pick<LiveJob, 'status' | 'startedAtMs' | 'progress' | 'outputs' | 'ui' | 'cachedNodes'>
 > & {
@@ -19,14 +19,14 @@ type PreviewEvent = Extract<JobEvent, { event: 'preview' }>;
 const LINE_END = 0x0a;
 /** The first byte of a published preview. */
 const PREVIEW = 0x70;
-/** More events than a run has. */
+/** A position is the fence times this, plus the number of the event. No run has so many events. */
 const FENCE_UNIT = 2 ** 32;
 
-/** Before the number of an output, and before the id of a node that shows something. */
+/** The names of hash fields begin with this: before the number of an output, or the id of a node with shown results. */
 const OUTPUT = 'output:';
 const UI = 'ui:';
 
-/** A state from the fields of its hash. */
+/** Decodes the state of a run from its hash; `undefined` when there is none. */
 export function stateOf(fields: { readonly [name: string]: string }): RunState | undefined {
   if (fields['fence'] === undefined) return undefined;
   const { status, startedAtMs, progress, cached, cancel, end } = fields;
@@ -44,7 +44,7 @@ export function stateOf(fields: { readonly [name: string]: string }): RunState |
   } as RunState;
 }
 
-/** The hash fields that an event changes: outputs and shown results have a field each. */
+/** The hash fields that an event changes, with their values. Each output and each shown result has a field. */
 export function fieldsOf(
   job: Pick<LiveJob, 'status' | 'progress' | 'outputs' | 'ui' | 'cachedNodes'>,
   { event, data }: JobEvent,
@@ -64,21 +64,22 @@ function valuesOf(fields: { readonly [name: string]: string }, prefix: string): 
   return named.map(([name, text]) => [name.slice(prefix.length), parseJson(text)]);
 }
 
-/** An event of a job as it is stored and published. */
+/** Encodes an event of a job, as it is stored and published. */
 export function encodeEvent(event: Exclude<JobEvent, { event: 'preview' }>): string {
   return stringifyJson(event);
 }
 
+/** Decodes an event of `encodeEvent`. */
 export function decodeEvent(text: string): JobEvent {
   return parseJson(text) as unknown as JobEvent;
 }
 
-/** A line of JSON, then the bytes of the picture: a preview is published, and in no stream. */
+/** Encodes a preview: a line of JSON, then the bytes of the picture. Previews are published, but not stored. */
 export function encodePreview({ data: { bytes, ...head } }: PreviewEvent): Buffer {
   return Buffer.concat([Buffer.from(`${stringifyJson(head)}\n`), bytes]);
 }
 
-/** A published event, and its position in the stream; a preview has none. */
+/** Decodes a published event and its position in the stream; a preview has no position. */
 export function decodePublished(message: Buffer): { event: JobEvent; position?: number } {
   const end = message.indexOf(LINE_END);
   const head = message.toString('utf8', 1, end);
@@ -89,12 +90,13 @@ export function decodePublished(message: Buffer): { event: JobEvent; position?: 
   return { event: { event: 'preview', data: { ...data, bytes: body } } };
 }
 
-/** The position of an event from the id of its entry: the fence of the worker, then a number without gaps. */
+/** The position of an event from the id `FENCE-N` of its stream entry. `N` has no gaps within a fence. */
 export function positionOf(id: string): number {
   const [fence = 0, n = 0] = id.split('-').map(Number);
   return fence * FENCE_UNIT + n;
 }
 
+/** The id of the stream entry at a position. */
 export function idOf(position: number): string {
   return `${Math.floor(position / FENCE_UNIT)}-${position % FENCE_UNIT}`;
 }

@@ -7,20 +7,23 @@ import type { WriteResult } from '../jobs/job-run.ts';
 import type { QueueKeys } from './redis-keys.ts';
 import { defineQueueScripts } from './queue-scripts.ts';
 
-/** How long subscribers can still read the end of a job. */
+/** How long subscribers can read the end of a job. */
 const ENDED_TTL_MS = 5 * 60_000;
 
-/** How a worker continues with a claimed job. Writes under an older fence are stale. */
+/**
+ * The result of a claim. `run`: run the job; `cancel`: it is to be cancelled; `lost`: too many workers died running
+ * it; `ended`: its end is decided and must be recorded. Writes under an older fence are stale.
+ */
 export type Claim =
   | { readonly kind: 'run' | 'cancel' | 'lost'; readonly fence: number; readonly attempts: number }
   | { readonly kind: 'ended'; readonly patch: EndPatch };
 
-/** A claimed job and its fencing token; without one it was never claimed. */
+/** A job and the fence of its claim; without a fence it was never claimed. */
 export type FencedJob = { readonly id: string; readonly fence?: number };
 
 /**
- * A message of a job: an event is stored in the stream under its number, with the fields of the run
- * that it changes; a preview is only published.
+ * A message of a job. `e`: an event, which is stored in the stream under its number, and the hash fields that it
+ * changes. `p`: a preview, which is only published.
  */
 export type PublishItem =
   | { readonly kind: 'e'; readonly n: number; readonly text: string; readonly fields: RunFields }
@@ -28,10 +31,13 @@ export type PublishItem =
 
 type RunFields = Readonly<Record<string, string>>;
 
-/** The runs of unfinished jobs, shared by all processes; every change is one script. */
+/** The states of runs, which all processes share. */
 export type RunStates = ReturnType<typeof createRunStates>;
 
-/** `worker`: the name under which this process claims jobs; requests to cancel them are sent to it. */
+/**
+ * Creates the functions for the states of runs in Redis; each change is one script. `worker`: the name under which
+ * this process claims jobs, and to which requests to cancel them are sent.
+ */
 export function createRunStates(redis: Redis, keys: QueueKeys, worker: string) {
   const scripts = defineQueueScripts(redis, keys);
   const write = (
@@ -42,13 +48,13 @@ export function createRunStates(redis: Redis, keys: QueueKeys, worker: string) {
   return {
     claim: async (id: string, nowMs: number): Promise<Claim> =>
       toClaim(await scripts.claim(id, nowMs, MAX_ATTEMPTS, worker)),
-    /** Claims a job only to end it, from any worker that may have it. */
+    /** Claims a job only to end it. A worker that has it can then write no more. */
     seize: async (id: string): Promise<Claim> => toClaim(await scripts.claim(id, 0, '')),
-    /** Counts the attempt: the first node begins. Durable once this resolves. */
+    /** Counts an attempt. Call it before the first node begins: the count is durable when this resolves. */
     begin: (job: FencedJob) => write('begin', job),
-    /** The worker that had this job under an earlier fence was slow, but did not crash. */
+    /** Takes back the attempt of a worker that had this job under an earlier fence and did not crash. */
     stillAlive: ({ id, fence = 0 }: FencedJob): Promise<void> => scripts.stillAlive(id, fence),
-    /** Publishes events and stores the fields they change. */
+    /** Stores and publishes events, and stores the fields that they change. */
     append(job: FencedJob, items: readonly PublishItem[]): Promise<WriteResult> {
       const changed = items.map((item) => (item.kind === 'e' ? item.fields : {}));
       const pairs = Object.entries(Object.assign({}, ...changed) as RunFields);
@@ -57,10 +63,10 @@ export function createRunStates(redis: Redis, keys: QueueKeys, worker: string) {
       );
       return write('append', job, pairs.length, ...pairs.flat(), ...args);
     },
-    /** Decides the end of a job; `ok` also when it was decided before. */
+    /** Decides the end of a job; `ok` also when an end was decided before. */
     end: (job: FencedJob, patch: EndPatch & { readonly status: string }) =>
       write('end', job, patch.status, JSON.stringify(patch), statusEvent(patch.status, null)),
-    /** A worker returns a claimed job, whose attempt does not count if it is returned too. */
+    /** Returns a claimed job to the queue. `attemptsReturned`: 1 if the attempt is not counted. */
     requeue: (job: FencedJob, attemptsReturned: 0 | 1) =>
       write('requeue', job, statusEvent('queued', 0), attemptsReturned),
     /** True while this claim of a job is the current one and the job has not ended. */
@@ -68,12 +74,12 @@ export function createRunStates(redis: Redis, keys: QueueKeys, worker: string) {
       const [current, end] = await redis.hmget(keys.run(id), 'fence', 'end');
       return Number(current) === fence && end === null;
     },
-    /** The end is in the ledger: the keys of the job expire soon. */
+    /** Call when the end is in the ledger: the keys of the job expire after five minutes. */
     async expire(id: string): Promise<void> {
       const all = [keys.run(id), keys.eventStream(id)];
       await Promise.all(all.map((key) => redis.pexpire(key, ENDED_TTL_MS)));
     },
-    /** States in the order of the ids; `undefined` for unknown jobs. */
+    /** The states of runs, in the order of the ids; `undefined` for unknown jobs. */
     async read(ids: readonly string[]): Promise<readonly (RunState | undefined)[]> {
       return (await Promise.all(ids.map((id) => redis.hgetall(keys.run(id))))).map(stateOf);
     },

@@ -7,15 +7,16 @@ import type { Redis } from '../../redis/redis.ts';
 import type { QueueKeys } from './redis-keys.ts';
 import { defineQueueScripts } from './queue-scripts.ts';
 
+/** How long a counter for file names is kept after its last use. */
 const COUNTER_TTL_MS = 24 * 60 * 60_000;
-/** Longer than it takes from a claimed name, or from stored bytes, to their record. */
+/** Longer than the time from a claimed name, or from stored bytes, to their record. */
 const CLAIM_TTL_MS = 60_000;
-/** Longer than a removal takes. */
+/** A removal that takes longer than this was interrupted. */
 const REMOVAL_MS = 60_000;
-/** Bytes that have waited this long for a record never get one. */
+/** Bytes without a record that are older than this will get none. */
 const UNRECORDED_AGE_MS = 60 * 60_000;
 
-/** File names for several processes. */
+/** Reserves names of output files for several processes. */
 export function createSharedOutputNames(redis: Redis, keys: QueueKeys): OutputNames {
   const scripts = defineQueueScripts(redis, keys);
   return {
@@ -26,11 +27,11 @@ export function createSharedOutputNames(redis: Redis, keys: QueueKeys): OutputNa
   };
 }
 
-/** Bytes that another process may start to use while this one removes them. */
+/** Blobs that several processes share: one may start to use bytes while another one removes them. */
 export type SharedBlobs = Blobs & {
-  /** Finishes removals that a crashed process began. */
+  /** Finishes the removals that a crashed process began. */
   finishRemovals(): Promise<void>;
-  /** Removes bytes for which a crashed process wrote no record, or removed it. */
+  /** Removes bytes without a record, which a crashed process has left. */
   removeUnrecorded(): Promise<void>;
 };
 
@@ -43,20 +44,20 @@ type SharedBlobsOptions = {
 };
 
 /**
- * Removal moves the bytes aside, counts their records again, then deletes them or moves them back.
- * It needs no lock that might outlive its process: a process that records the same bytes meanwhile
- * finds them again.
+ * Makes blobs safe for several processes. A removal moves the bytes aside, counts their records again, then deletes
+ * the bytes or moves them back. It needs no lock, which could outlive its process: a process that records the same
+ * bytes meanwhile gets them back.
  */
 export function createSharedBlobs(deps: SharedBlobsOptions): SharedBlobs {
   const { redis, keys, blobs, ledger, clock } = deps;
 
-  /** From now on no other process removes these bytes. */
+  /** Prevents other processes from removing these bytes for `CLAIM_TTL_MS`. */
   async function announce(hash: string): Promise<void> {
     await redis.set(keys.pendingBlob(hash), '1', 'PX', CLAIM_TTL_MS);
   }
 
   async function finishRemoval({ name, hash }: Pick<BlobAside, 'name' | 'hash'>): Promise<void> {
-    // In this order: `moveIntoPlace`, `put` and `isInPlace` announce the bytes first, and the record exists before
+    // Keep this order. `moveIntoPlace`, `put` and `isInPlace` announce the bytes first, and their record exists before
     // the announcement expires.
     const isWanted =
       (await redis.exists(keys.pendingBlob(hash))) === 1 ||

@@ -13,20 +13,20 @@ import { QUEUE_NAME } from '../distributed-state/redis-keys.ts';
 import { type QueueScripts, defineQueueScripts } from '../distributed-state/queue-scripts.ts';
 import { type BullOptions, BullWorker } from './bull-worker.ts';
 
-/** BullMQ's events are not read: each reader gets those of all jobs. */
+/** BullMQ's events are not read, because each reader would get those of all jobs. */
 const MAX_LOGGED_EVENTS = 0;
-/** A run that failed for an internal reason is repeated as often; the worker says how soon. */
+/** A run that fails for an internal reason is repeated up to this number; `BullWorker` sets the delays. */
 const MAX_RUNS = 100;
 
 export type BullJobQueueOptions = BullOptions & {
   readonly pubsub: Pick<RedisSubscriber, 'subscribe' | 'onReconnect'>;
   /** The name under which this process claims jobs. */
   readonly worker: string;
-  /** For calls of submissions. */
+  /** The time limit of calls that a submission waits for. */
   readonly timeoutMs?: number;
 };
 
-/** The queue that several processes share: jobs of BullMQ with the ids of ours. */
+/** The queue that several processes share. Each of its jobs is a BullMQ job with the same id. */
 export class BullJobQueue implements JobQueue {
   readonly #options: BullJobQueueOptions;
   readonly #scripts: QueueScripts;
@@ -55,14 +55,14 @@ export class BullJobQueue implements JobQueue {
     const added = entered.flatMap((job) => (job.opts.priority > 0 ? [job] : []));
     if (added.length === 0) return;
     reached('after-queue-entry');
-    // Not `addBulk`: its transaction is refused while a Redis Cluster moves the queue to another node.
+    // Do not use `addBulk`: a Redis Cluster refuses its transaction while the slot of the queue moves.
     await Promise.all(added.map(({ name, data, opts }) => this.#queue.add(name, data, opts)));
     await Promise.all(
       [...new Set(jobs.map(({ user }) => user))].map((user) => this.#arrange(user)),
     );
   }
 
-  /** BullMQ does not remove a job that a live worker has. */
+  /** False when a live worker has the job: then BullMQ does not remove it. */
   async remove(id: string): Promise<boolean> {
     return (await this.#queue.remove(id)) === 1;
   }
@@ -77,21 +77,21 @@ export class BullJobQueue implements JobQueue {
     if (only === undefined) return [];
     if (others.length === 0) return [await redis.zrank(keys.waiting, only)];
     const waiting = await redis.zrange(keys.waiting, 0, '-1');
-    const places = new Map(waiting.map((id, place) => [id, place]));
-    return ids.map((id) => places.get(id) ?? null);
+    const positions = new Map(waiting.map((id, position) => [id, position]));
+    return ids.map((id) => positions.get(id) ?? null);
   }
 
   waiting(): Promise<number> {
-    return this.#answer(this.#queue.getJobCountByTypes('wait', 'prioritized', 'delayed'));
+    return this.#withTimeout(this.#queue.getJobCountByTypes('wait', 'prioritized', 'delayed'));
   }
 
   waitingOf(user: string): Promise<number> {
-    return this.#answer(this.#scripts.waitingOf<number>(user));
+    return this.#withTimeout(this.#scripts.waitingOf<number>(user));
   }
 
   async nextOrder(): Promise<number> {
     const { redis, keys } = this.#options;
-    const highest = await this.#answer(redis.get(keys.highestOrder));
+    const highest = await this.#withTimeout(redis.get(keys.highestOrder));
     return highest === null ? 0 : Math.floor(Number(highest)) + 1;
   }
 
@@ -103,7 +103,7 @@ export class BullJobQueue implements JobQueue {
     });
     const { pubsub, keys } = this.#options;
     const onCancel = (id: Buffer): void => worker.stop(id.toString(), 'canceled');
-    // It subscribes by itself again after an error.
+    // After an error `pubsub` subscribes again by itself.
     const listening = pubsub
       .subscribe(keys.cancelChannel(this.#options.worker), onCancel)
       .catch(this.#logError);
@@ -127,14 +127,14 @@ export class BullJobQueue implements JobQueue {
     return this.#scripts.arrange(user);
   }
 
-  /** Nothing is on record yet: a caller does not wait for an unavailable Redis. */
-  async #answer<T>(reply: Promise<T>): Promise<T> {
+  /** Rejects after the time limit. The submission is not recorded yet, so its caller need not wait for Redis. */
+  async #withTimeout<T>(reply: Promise<T>): Promise<T> {
     const { timeoutMs = COMMAND_TIMEOUT_MS } = this.#options;
     if (await completesWithin(timeoutMs, reply)) return await reply;
     throw new Error('Command timed out');
   }
 
-  /** Messages were lost on the way. */
+  /** Stops the running jobs whose cancel message was missed. */
   async #cancelMissed(worker: BullWorker): Promise<void> {
     const { redis, keys } = this.#options;
     for (const id of worker.running()) {

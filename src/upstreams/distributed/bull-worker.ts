@@ -8,20 +8,20 @@ import type { JobQueueWorkerOptions, QueueStop, RunOutcome } from '../jobs/job-q
 import { QUEUE_NAME, type QueueKeys } from '../distributed-state/redis-keys.ts';
 
 /**
- * The interval at which locks are renewed. A lock renewed long before it expires survives some
- * seconds without Redis, so that no job is tried again because of that.
+ * The interval at which locks are renewed. It is much shorter than a lock, so that locks do not expire when Redis is
+ * unreachable for some seconds.
  */
 const RENEW_MS = 500;
-/** A returned job sends no notification: idle workers poll at this interval. */
+/** The interval at which idle workers poll, because BullMQ does not notify them of a returned job. */
 const IDLE_POLL_S = 1;
-/** A job whose workers die more often fails, even if none of its nodes has begun. */
+/** A job fails when more of its workers died, even if none of its nodes has begun. */
 const MAX_STALLS = 20;
 const RETRY_DELAY_MS = { first: 1000, last: 30_000 } as const;
 /** The same error is logged at most once in this time. */
 const LOG_REPEAT_MS = 30_000;
 const MAX_REASONS = 100;
 
-/** How soon other workers take over the jobs of a crashed worker. */
+/** The times after which other workers take over the jobs of a crashed worker: life of a lock, interval of the check. */
 export type TakeoverTimes = { readonly lockMs: number; readonly checkMs: number };
 
 export type BullOptions = {
@@ -34,13 +34,13 @@ export type BullOptions = {
 
 export type BullWorkerOptions = JobQueueWorkerOptions &
   BullOptions & {
-    /** A job of this user waits again. */
+    /** Called when a job of this user was returned to the queue. */
     onReturned(user: string): Promise<void>;
   };
 
 type BullJob = Job<{ readonly user: string }>;
 
-/** Runs the jobs that BullMQ hands out. */
+/** Runs the jobs that BullMQ assigns to this process. */
 export class BullWorker {
   readonly #options: BullWorkerOptions;
   readonly #worker: Worker<{ readonly user: string }, void>;
@@ -50,7 +50,7 @@ export class BullWorker {
 
   constructor(options: BullWorkerOptions) {
     this.#options = options;
-    // BullMQ makes a signal for a function with three parameters.
+    // BullMQ passes a signal only to a function that declares three parameters.
     this.#worker = new Worker(QUEUE_NAME, (job, token, signal) => this.#run(job, token, signal), {
       ...workerOptions(options),
       autorun: false,
@@ -71,12 +71,12 @@ export class BullWorker {
     });
   }
 
-  /** For a job that may run here. */
+  /** Stops a job if it runs here. */
   stop(id: string, reason: QueueStop): void {
     this.#worker.cancelJob(id, reason);
   }
 
-  /** The jobs that run here. */
+  /** The ids of the jobs that run here. */
   running(): readonly string[] {
     return [...this.#running];
   }
@@ -102,7 +102,7 @@ export class BullWorker {
     return await this.#options.run(id, stop).finally(() => this.#running.delete(id));
   }
 
-  /** BullMQ tries the job again later, unless it gives it up: at once when its workers died too often. */
+  /** Logs a failed run. Ends the job if BullMQ has given it up, after too many runs or deaths; otherwise BullMQ tries again. */
   async #onFailed(job: BullJob | undefined, error: Error): Promise<void> {
     const { log } = this.#options;
     log.error(
@@ -117,14 +117,16 @@ export class BullWorker {
   #onError({ name, message: reason }: Error): void {
     if (name === 'ReplyError') void this.#pause();
     if (!this.#recentlyLogged.has(reason)) {
-      // BullMQ tries again every second.
       const event = 'queue.unavailable';
       this.#options.log.warn({ event, reason }, 'the job queue reports an error');
     }
     this.#recentlyLogged.set(reason, true);
   }
 
-  /** BullMQ retries without a delay when Redis refuses a command, as a full Redis does: 9,000 times a second. */
+  /**
+   * Pauses the worker for a second. When Redis refuses a command, for example because it is full, BullMQ repeats it
+   * without a delay, 9,000 times a second.
+   */
   async #pause(): Promise<void> {
     if (this.#worker.isPaused()) return;
     await this.#worker.pause(true);
@@ -152,7 +154,7 @@ function retryDelayMs(failures: number): number {
   return Math.min(RETRY_DELAY_MS.first * 2 ** (failures - 1), RETRY_DELAY_MS.last);
 }
 
-/** The request that BullMQ makes with its signal. */
+/** Makes a stop request of BullMQ's signal; the reason of the signal is the reason to stop. */
 function stopRequestOf(signal: AbortSignal): StopRequest<QueueStop> {
   const stop = new StopRequest<QueueStop>();
   const request = (): void => stop.request(signal.reason as QueueStop);

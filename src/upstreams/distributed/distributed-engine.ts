@@ -9,8 +9,8 @@ import { createRedisRuns } from './redis-runs.ts';
 const CLOSE_WITHIN_MS = 10_000;
 
 /**
- * The embedded engine in several processes: this one accepts jobs, and runs them when `concurrency`
- * is not 0.
+ * Creates the embedded engine over Redis, which several processes share. This process accepts jobs, and runs jobs
+ * when `concurrency` is not 0.
  */
 export async function createDistributedEngine(deps: DistributedEngineOptions): Promise<Engine> {
   const shared = openSharedServices(deps);
@@ -26,7 +26,7 @@ export async function createDistributedEngine(deps: DistributedEngineOptions): P
     ...engine,
     async close() {
       eventMirrors.close();
-      // Commands wait for an unavailable Redis; closing does not.
+      // Closing has a time limit, because commands wait while Redis is unreachable.
       if (!(await completesWithin(CLOSE_WITHIN_MS, engine.close()))) {
         log.warn(
           { event: 'worker.close_timed_out' },

@@ -7,12 +7,12 @@ import { JobFeed } from '../job-feed.ts';
 import { IS_TERMINAL } from '../../protocol/v2.ts';
 import { decodeEvent, decodePublished, idOf, positionOf } from '../distributed-state/run-codec.ts';
 
-/** How long the submitter of a job may take to ask for its events. */
+/** The submitter of a job gets all its events if it asks for them within this time. */
 const SUBMITTER_MS = 30_000;
 const MAX_SUBMITTED = 10_000;
-/** Interval at which streams are read, in case a message was lost unnoticed. */
+/** The interval at which streams are read, in case a message was lost. */
 const CATCH_UP_MS = 15_000;
-/** Interval at which the positions of followed jobs that wait are read. */
+/** The interval at which the queue positions of waiting jobs are read. */
 const POSITIONS_MS = 500;
 
 type EventMirrorsOptions = Pick<
@@ -20,11 +20,11 @@ type EventMirrorsOptions = Pick<
   'redis' | 'keys' | 'pubsub' | 'runState' | 'queue'
 > & { readonly log: Logger };
 
-/** The events of jobs that other processes run, as feeds of this process. */
+/** Makes feeds in this process of the events of jobs that other processes run. */
 export class EventMirrors {
   readonly #options: EventMirrorsOptions;
   readonly #mirrors = new Set<EventMirror>();
-  /** Users by the jobs they have just submitted here. */
+  /** The submitter of each job that was just submitted here, by job id. */
   readonly #submitted = new LRUCache<string, string>({ max: MAX_SUBMITTED, ttl: SUBMITTER_MS });
   readonly #updatePositions = coalesce(() => this.#readPositions().catch(this.#logFailure));
   readonly #timers: readonly NodeJS.Timeout[];
@@ -38,12 +38,12 @@ export class EventMirrors {
     options.pubsub.onReconnect(() => this.#catchUpAll());
   }
 
-  /** The user has submitted a job here: the first subscription is to all its events. */
+  /** Call when the user has submitted a job here: its first subscription then gets all events. */
   submitted(user: string, id: string): void {
     this.#submitted.set(id, user);
   }
 
-  /** All events of a job, from its first, for the user who has just submitted it here; once. */
+  /** All events of a job for the user who has just submitted it here. `undefined` for other callers, and the second time. */
   ofSubmitter(
     caller: Caller,
     id: string,
@@ -57,7 +57,7 @@ export class EventMirrors {
     return events;
   }
 
-  /** Subscribes; the first events are the latest status and progress. */
+  /** Subscribes to a job. The first events are its latest status and progress. */
   async subscribe(id: string, signal: AbortSignal): Promise<AsyncIterable<JobEvent>> {
     const mirror = this.#create(id);
     await mirror.open();
@@ -93,17 +93,17 @@ export class EventMirrors {
     );
 }
 
-/** The events of one job that another process runs, as a feed of this process. */
+/** A feed in this process of the events of one job that another process runs. */
 class EventMirror {
   readonly id: string;
   readonly feed = new JobFeed({ status: 'queued' }, () => this.close());
   readonly #options: EventMirrorsOptions;
   readonly #onClose: () => void;
-  /** Reads the events of the stream after the last known position. */
+  /** Reads and applies the events after the last known position. */
   readonly #catchUp = coalesce(() => this.#readStream());
-  /** The position of the last event. */
+  /** The position of the last applied event. */
   #last = 0;
-  /** The job is over, or its events are read no more. */
+  /** True when the job has ended, or when its events are no longer read. */
   #isClosed = false;
 
   constructor(id: string, options: EventMirrorsOptions, onClose: () => void) {
@@ -144,7 +144,7 @@ class EventMirror {
     }
   }
 
-  /** When even the state of the run has expired, the end was missed: the reader asks for the job. */
+  /** Reads missed events. If the state of the run has expired, its end was missed: closes the feed, and its reader reads the job. */
   async readMissed(): Promise<void> {
     const { redis, keys } = this.#options;
     await this.#catchUp();
@@ -171,7 +171,7 @@ class EventMirror {
     if (event.event === 'status' && IS_TERMINAL[event.data.status]) this.close();
   }
 
-  /** A worker may have taken the job without having published it yet. */
+  /** Emits the status of the run, which may be newer than the last event: a worker may have claimed the job since. */
   async #compareStatus(): Promise<void> {
     const { runState, queue } = this.#options;
     const last = this.#last;
@@ -179,7 +179,7 @@ class EventMirror {
       runState.read([this.id]),
       queue.positions([this.id]),
     ]);
-    // An event that came meanwhile is newer.
+    // An event that was applied meanwhile is newer than this status.
     if (!run?.status || IS_TERMINAL[run.status] || this.#isClosed || this.#last !== last) return;
     const { status } = run;
     if (status === this.feed.status()?.status && position === null) return;

@@ -6,14 +6,14 @@ import type { JobRun } from '../jobs/job-run.ts';
 import { encodeEvent, encodePreview, fieldsOf } from '../distributed-state/run-codec.ts';
 import type { PublishItem, RunStates } from '../distributed-state/run-state.ts';
 
-/** Events sent in one script. */
+/** The most events that one script writes. */
 const MAX_BATCH = 200;
 
 type PublishedRun = Pick<JobRun, 'job' | 'applyResult' | 'onPublishError'>;
 
 /**
- * The feed of a job whose events are published to other processes. Writes them in order, and collects further ones
- * meanwhile: while Redis is unavailable all events and the latest previews wait.
+ * The feed of a job that publishes its events to other processes, in order. Events that come during a write are
+ * collected for the next one. While Redis is unreachable, all events and the latest previews are kept.
  */
 export class EventPublisher extends JobFeed {
   readonly #runState: Pick<RunStates, 'append'>;
@@ -30,7 +30,7 @@ export class EventPublisher extends JobFeed {
     }
   });
 
-  /** `run`: it hears of every batch. */
+  /** `run` gets the result of each batch. */
   constructor(runState: Pick<RunStates, 'append'>, run: () => PublishedRun) {
     super({ status: 'running' });
     this.#runState = runState;
@@ -42,7 +42,7 @@ export class EventPublisher extends JobFeed {
     this.#publish(event);
   }
 
-  /** Resolves when all events so far have been written, or never will be. */
+  /** Resolves when all events so far are written, or cannot be written. */
   drain(): Promise<void> {
     return this.#send();
   }

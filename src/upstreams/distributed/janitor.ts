@@ -8,10 +8,11 @@ import type { Logger } from '../../observability/log.ts';
 import { jobFromRow } from '../jobs/live-job.ts';
 
 const JANITOR = { name: 'janitor', leaseMs: 5 * 60_000 };
+/** The interval at which bytes without a record are removed. */
 const UNRECORDED_EVERY_MS = 60 * 60_000;
-/** So old may be what a sweep knows of unfinished jobs. */
+/** A sweep reads the unfinished jobs again when its list is this old. */
 const REREAD_MS = 1000;
-/** A job that reuses files about to expire has this long to extend their retention. */
+/** Files are removed this long after they expire, so that a job which reuses them can extend their retention. */
 const GRACE_MS = 60_000;
 
 export type JanitorOptions = Pick<
@@ -24,7 +25,7 @@ export type JanitorOptions = Pick<
   readonly log: Logger;
 };
 
-/** Cleans up for all processes, in one process at a time. */
+/** Removes expired data and repairs the queue, in one process at a time for all processes. */
 export class Janitor {
   readonly #options: JanitorOptions;
   readonly #leases: ReturnType<typeof createProcessLeases>;
@@ -39,8 +40,8 @@ export class Janitor {
   }
 
   /**
-   * Restores the queue, then cleans up at an interval. The process that starts may be the one that
-   * crashed; the lock of a crashed janitor lasts for minutes.
+   * Restores the queue at once, then cleans up at an interval. The queue does not wait for the lease: the lease of a
+   * crashed janitor lasts for minutes.
    */
   start(): void {
     this.#periodicTask.start(async () =>
@@ -54,7 +55,7 @@ export class Janitor {
 
   async #run(): Promise<void> {
     const { redis, keys } = this.#options;
-    // In an emptied Redis, or node of a cluster, no file has a record: all files would be removed.
+    // Stop if an id of the ledger is missing: Redis has lost its records, and all files would be removed.
     const ids = await Promise.all(keys.ledgerIds.map((key) => redis.get(key)));
     if (ids.some((id) => id === null || id !== ids[0])) return;
     await this.#leases.tryWith(JANITOR, () => this.#cleanUp());
@@ -62,7 +63,7 @@ export class Janitor {
 
   async #cleanUp(): Promise<void> {
     const { redis, keys, ledger, blobs, queue } = this.#options;
-    // A process that crashed between the ledger and the queue left a job without a queue entry.
+    // A process that crashed between the two writes has left a job in the ledger that is not in the queue.
     await queue.add(await ledger.jobs.unfinished());
     await this.#sweep();
     await blobs.finishRemovals();
@@ -72,7 +73,7 @@ export class Janitor {
 
   async #sweep(): Promise<void> {
     const { jobFiles, ledger, assetBudgetBytes, clock } = this.#options;
-    // Jobs are submitted while files are removed.
+    // Jobs may be submitted during the sweep, so their list is read again.
     const unfinished = new LRUCache({
       max: 1,
       ttl: REREAD_MS,
@@ -92,7 +93,7 @@ export class Janitor {
   }
 }
 
-/** Ids of jobs, and of the assets they read. */
+/** The ids of the jobs, and of the assets that they read. */
 function idsOf(rows: readonly JobRow[]) {
   return {
     jobs: new Set(rows.map(({ id }) => id)),

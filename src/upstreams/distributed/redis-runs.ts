@@ -20,10 +20,10 @@ export type RedisRunsOptions = Pick<SharedServices, 'runState' | 'queue' | 'cloc
   readonly log: Logger;
 };
 
-/** Delay between attempts to requeue a job while Redis refuses writes. */
+/** The delay between attempts to requeue a job while Redis refuses writes. */
 const RETRY_MS = 1000;
 
-/** The unfinished jobs of several processes: in Redis, each run under a fence of its own. */
+/** The state of unfinished jobs in Redis, for several processes. Each run has a fence of its own. */
 export function createRedisRuns(options: RedisRunsOptions): RunStore {
   const { ledger, runState, eventMirrors, clock, log } = options;
   const record = async (id: string, patch: EndPatch): Promise<void> => {
@@ -31,11 +31,11 @@ export function createRedisRuns(options: RedisRunsOptions): RunStore {
     await runState.expire(id);
   };
 
-  /** `undefined`: the job is over, from now on in the ledger as well. */
+  /** Claims a job. `undefined`: the job has ended, and its end is in the ledger. */
   async function takeOver(id: string, claimJob: (id: string) => Promise<Claim>) {
     const row = await ledger.jobs.get(id);
     if (!row || isOver(row)) {
-      // The process that recorded its end may have died before it did this.
+      // The process that recorded the end may have died before its keys were set to expire.
       await runState.expire(id);
       return undefined;
     }
@@ -70,21 +70,22 @@ export function createRedisRuns(options: RedisRunsOptions): RunStore {
       const { kind, job, attempts } = claim;
       if (kind === 'run') return { kind, run: startRun(job, stop, attempts) };
       if (kind === 'cancel') return { kind: 'end', job, end: { status: 'canceled' } };
-      // The job did begin; the time of its last run is unknown.
+      // The job has begun, but the time at which its last run began is not known.
       const end = workerLost(attempts);
       return { kind: 'end', job: { ...job, startedAtMs: clock.now() }, end };
     },
     seize: async (id) => (await takeOver(id, runState.seize))?.job,
-    // The script that asks for it has put it on record.
+    // The script `cancel` has recorded it.
     recordCancel: async () => {},
     async begin(job) {
       if ((await runState.begin(job)) === 'stale')
         throw new Error('another worker took this job over');
     },
     isCurrent: (job) => runState.isCurrent(job),
-    // Decided in Redis for all processes, then stored. After a crash in between the next claimant stores it.
+    // The end is decided in Redis, then stored in the ledger. After a crash in between, the next worker that claims
+    // the job stores it.
     async end(job, ended) {
-      // Redis does not wait for this disk.
+      // Wait for the files first: a write to Redis does not depend on this disk.
       await job.filesOnDisk?.();
       const patch = await toEndPatch(ended);
       const result = await runState.end(job, patch);
@@ -94,12 +95,12 @@ export function createRedisRuns(options: RedisRunsOptions): RunStore {
       reached('after-job-end');
       return result;
     },
-    // Unpublished events use up an attempt, as a crash does. A process that closes leaves a job that
-    // Redis does not take back to others.
+    // A run with unpublished events counts as an attempt, as a crash does. A process that closes does not try again:
+    // other processes take the job over.
     async requeue(run) {
       while (!run.isLost) {
         try {
-          // A `stale` reply to a repeated command does not mean that another process has the job.
+          // The result is ignored: a repeated command gets `stale` although no other process has the job.
           return void (await runState.requeue(run.job, run.isUnpublished ? 0 : 1));
         } catch (error) {
           if (run.isClosing) throw error;
@@ -111,18 +112,18 @@ export function createRedisRuns(options: RedisRunsOptions): RunStore {
   };
 }
 
-/** The ledger's rows, with the current state of unfinished jobs. */
+/** The states of rows of the ledger, with the current state and queue position of unfinished jobs. */
 async function statesOf(rows: readonly JobRow[], { runState, queue }: RedisRunsOptions) {
   const live = rows.filter((row) => !isOver(row)).map(({ id }) => id);
   const [runs, positions] = await Promise.all([runState.read(live), queue.positions(live)]);
-  const at = new Map(live.map((id, i) => [id, i]));
+  const indexes = new Map(live.map((id, i) => [id, i]));
   return rows.map((row) => {
-    const i = at.get(row.id) ?? -1;
+    const i = indexes.get(row.id) ?? -1;
     return currentState(row, runs[i], positions[i] ?? null);
   });
 }
 
-/** Until the end is stored in the row, the run state is newer than the row. */
+/** The state of a job. Until the end is stored in the row, the state of the run is newer than the row. */
 function currentState(row: JobRow, run: RunState | undefined, position: number | null) {
   if (run === undefined) return { ...jobStateOf(row), position: null };
   const { end, ...state } = run;

@@ -10,22 +10,22 @@ import { createSharedBlobs, createSharedOutputNames } from '../distributed-state
 import { createQueueKeys } from '../distributed-state/redis-keys.ts';
 import { createRunStates } from '../distributed-state/run-state.ts';
 
+/** A connection that is silent for this long while commands wait is closed and opened again. */
 const SOCKET_TIMEOUT_MS = 10_000;
 
 const TAKEOVER: TakeoverTimes = { lockMs: 6000, checkMs: 1000 };
 
 export type DistributedEngineOptions = Omit<EngineOptions, 'clock' | 'spoolDir'> & {
   readonly links: RedisConnections;
-  /** A folder where only this process writes incomplete files. */
+  /** The folder for incomplete files of this process alone. */
   readonly spoolDir: string;
   readonly clock?: Clock;
   readonly takeover?: Partial<TakeoverTimes>;
 };
 
-/** Opens what all parts of this process use of the shared Redis and data folder. */
+/** Opens the services over the shared Redis and files that all parts of this process use. */
 export function openSharedServices(deps: DistributedEngineOptions) {
   const { links, ledger, limits, log, nodes, clock = systemClock } = deps;
-  // A connection that stays silent with commands pending is closed and opened again.
   const redis = links.connect({ socketTimeout: SOCKET_TIMEOUT_MS });
   const keys = createQueueKeys(links.partitions);
   const blobs = createSharedBlobs({ redis, keys, blobs: deps.blobs, ledger, clock });

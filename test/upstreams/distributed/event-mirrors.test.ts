@@ -101,7 +101,7 @@ test('published events arrive in order, and the end closes the subscription', as
   expect(handlers.has(KEYS.eventChannel('j'))).toBe(false);
 });
 
-test('a status that was read before an event came is not shown after it', async () => {
+test('a status that was read before an event is not emitted after it', async () => {
   // A worker takes the job while its place is read.
   const readsPlaces = async (): Promise<void> => write(running as never);
   const { mirrors, write } = open([null], { run: { status: 'queued' }, readsPlaces });
@@ -120,7 +120,7 @@ test('a gap in the numbers is filled from the stream', async () => {
   expect(await texts).toEqual(['queued', 'running', '1', '2', 'succeeded']);
 });
 
-test('after a lost connection the stream has what was not published', async () => {
+test('after a lost connection missed events are read from the stream', async () => {
   const { mirrors, write, reconnect } = open();
   const texts = textsOf(await mirrors.subscribe('j', never));
   for (const event of [running, step(1), ended]) write(event as never, 'lost');
@@ -128,7 +128,7 @@ test('after a lost connection the stream has what was not published', async () =
   expect(await texts).toEqual(['queued', 'running', '1', 'succeeded']);
 });
 
-test('after a lost connection the events of a job that ended long ago are over', async () => {
+test('after a lost connection the feed of a job that ended long ago is closed', async () => {
   const { mirrors, write, reconnect, expire } = open();
   const texts = textsOf(await mirrors.subscribe('j', never));
   write(running as never);
@@ -137,7 +137,7 @@ test('after a lost connection the events of a job that ended long ago are over',
   expect(await texts).toEqual(['queued', 'running']);
 });
 
-test('a move of the queue is shown to jobs that wait, within half a second', async () => {
+test('waiting jobs get their new queue position within half a second', async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
   onTestFinished(() => void vi.useRealTimers());
   const { mirrors, write } = open([4]);
@@ -148,7 +148,7 @@ test('a move of the queue is shown to jobs that wait, within half a second', asy
   expect(await texts).toEqual(['queued', 'queued 4', 'succeeded']);
 });
 
-test('all events are for the submitter alone, and once', async () => {
+test('only the submitter gets all events, and once', async () => {
   const { mirrors, write } = open();
   mirrors.submitted('anna', 'j');
   write(running as never);
@@ -159,7 +159,7 @@ test('all events are for the submitter alone, and once', async () => {
   expect(events && (await textsOf(events))).toEqual(['queued', 'running', 'succeeded']);
 });
 
-test('a mirror goes with its last subscriber', async () => {
+test('a mirror is closed with its last subscriber', async () => {
   const { mirrors, handlers, write } = open();
   const stops = [new AbortController(), new AbortController()];
   const all = await Promise.all(stops.map(({ signal }) => mirrors.subscribe('j', signal)));

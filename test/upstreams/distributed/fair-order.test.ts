@@ -42,7 +42,7 @@ describe.skipIf(redisMissing() !== '')(`turns over Redis${redisMissing()}`, () =
     return { ...services, add, take, remove };
   }
 
-  test('a free worker is for the user who has none, and users take turns', async () => {
+  test('a free worker runs a job of the user who has none running, and users take turns', async () => {
     const { queue, add, take } = await openTurns();
     for (const id of ['a1', 'a2', 'a3', 'a4']) await add(id, 'anna');
     const first = await take();
@@ -58,7 +58,7 @@ describe.skipIf(redisMissing() !== '')(`turns over Redis${redisMissing()}`, () =
     expect([(await take())?.id, (await take())?.id]).toEqual(['b1', 'a3']);
   });
 
-  test('whatever comes and goes, it is as in a single process, and as was shown', async () => {
+  test('random jobs run in the order of a single process, and in the order that was shown', async () => {
     const act = fc.oneof(
       {
         weight: 3,
@@ -104,7 +104,7 @@ describe.skipIf(redisMissing() !== '')(`turns over Redis${redisMissing()}`, () =
     );
   });
 
-  test('what is over is forgotten', async () => {
+  test('the state of ended jobs is removed', async () => {
     const { links, keys, add, take, remove } = await openTurns();
     for (const id of ['a', 'b']) await add(id, 'anna');
     const job = await take();

@@ -68,13 +68,13 @@ async function removedFiles(ids: (key: string) => string | null): Promise<readon
   return removed;
 }
 
-test('files over budget that a job reads which was submitted meanwhile stay', async () => {
+test('files over the budget stay when a job that reads them was submitted meanwhile', async () => {
   expect(await removedFiles(() => 'an id')).toEqual(['a', 'c']);
 });
 
 test.each([
   ['has lost its data', null],
-  ['has those of another ledger', 'another id'],
+  ['has the data of another ledger', 'another id'],
 ])('no file is removed while a node of the cluster %s', async (_, id) => {
   expect(await removedFiles((key) => (key === 'p:{25}:id' ? id : 'an id'))).toEqual([]);
 });
@@ -84,7 +84,7 @@ const redis = redisMissing() === '' ? useRedis() : undefined;
 test.skipIf(!redis).each([
   ['that was emptied removes no file', undefined, [HEX, STRANGE]],
   [
-    'that is whole removes what it owed a record for too long, and nothing else',
+    'that is complete removes bytes that have had no record for too long, and no others',
     'an id',
     [STRANGE],
   ],

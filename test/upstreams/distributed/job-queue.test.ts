@@ -44,7 +44,7 @@ describe.skipIf(redisMissing() !== '')(`the queue of BullMQ${redisMissing()}`, (
 
   jobQueueSuite('in one process', () => openQueue());
 
-  test('a submission does not wait for a Redis that stands still', async () => {
+  test('a submission does not wait for a stalled Redis', async () => {
     const queue = await openQueue({ timeoutMs: 200 });
     expect(await queue.waitingOf('ann')).toBe(0);
     redis().pause();
@@ -81,7 +81,7 @@ describe.skipIf(redisMissing() !== '')(`the queue of BullMQ${redisMissing()}`, (
     await expect.poll(() => new Set(reasons())).toEqual(new Set(['canceled', 'runs']));
   });
 
-  test('a worker that was never started may be without its messages', async () => {
+  test('a worker that was never started may lack its subscription', async () => {
     const queue = await openQueue({
       pubsub: {
         subscribe: () => Promise.reject(new Error('Connection is closed.')),
@@ -115,7 +115,7 @@ describe.skipIf(redisMissing() !== '')(`the queue of BullMQ${redisMissing()}`, (
     await expect.poll(() => begun).toEqual(['a', 'b', 'a']);
   });
 
-  test('a job whose workers die again and again is given up, even if none began a node', async () => {
+  test('a job whose workers die repeatedly fails, even if none began a node', async () => {
     const { queue, redis: raw, keys } = openServices(await openQueueSetup(redis()));
     await queue.add([{ id: 'a', user: 'anna', order: 0 }]);
     // As twenty workers leave it, and one more that took it.

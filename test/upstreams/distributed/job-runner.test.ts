@@ -87,7 +87,7 @@ const output = (id: string) => ({ id, job_id: 'j' }) as never;
 
 const succeeded = async (): Promise<JobEnd> => ({ status: 'succeeded' });
 
-test('an end is decided in Redis, stored in the ledger, and strays are removed', async () => {
+test('an end is decided in Redis and stored in the ledger, and unused files are removed', async () => {
   const { acts, run } = open();
   const outcome = await run(async (job) => {
     job.outputs.push(output('kept'));
@@ -149,7 +149,7 @@ test('events that could not be published use up the attempt', async () => {
   expect(acts.at(-1)).toBe('requeue 0');
 });
 
-test('a lost run removes what it made itself, and nothing that it took over', async () => {
+test('a lost run removes the files it made, and no others', async () => {
   const { acts, run, stop } = open();
   const outcome = await run(async (job) => {
     job.outputs.push(output('mine'), { id: 'reused', job_id: 'other' } as never);
@@ -171,7 +171,7 @@ test('a stale reply to an event loses the lease, a cancel stops the job', async 
   expect([canceled.isLost, canceled.job.status]).toEqual([false, 'canceling']);
 });
 
-test('a job whose workers crashed too often says how often', () => {
+test('the error of a job whose workers crashed too often says how often', () => {
   expect(workerLost(3)).toMatchObject({
     status: 'failed',
     error: { code: 'worker_lost', message: 'the server died 3 times while running this job' },

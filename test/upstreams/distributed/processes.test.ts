@@ -148,7 +148,7 @@ describe.skipIf(redisMissing() !== '')(`workers on one Redis${redisMissing()}`, 
     expect(await getJson(`${front.url}/queue`)).toEqual({ queue_running: [], queue_pending: [] });
   });
 
-  test('what a killed worker was running ends at another, once', async () => {
+  test('a job of a killed worker ends at another one, once', async () => {
     const dying = await worker();
     const socket = await listen();
     const id = await send(lasting({ prefix: 'killed' }));
@@ -158,7 +158,7 @@ describe.skipIf(redisMissing() !== '')(`workers on one Redis${redisMissing()}`, 
     await expectOneEnd(socket, id);
   });
 
-  test('what a killed worker was running is taken up within seconds', async () => {
+  test('a job of a killed worker is taken over within seconds', async () => {
     const dying = await worker({});
     const socket = await listen();
     const id = await send(lasting({ prefix: 'soon' }));
@@ -174,7 +174,7 @@ describe.skipIf(redisMissing() !== '')(`workers on one Redis${redisMissing()}`, 
     await expectOneEnd(socket, id);
   });
 
-  test('a worker that slept through its lock says no more of the job another took over', async () => {
+  test('a worker that was paused longer than its lock writes nothing for the job that another took over', async () => {
     const asleep = await worker();
     const socket = await listen();
     const id = await send(lasting({ prefix: 'slept' }));
@@ -192,7 +192,7 @@ describe.skipIf(redisMissing() !== '')(`workers on one Redis${redisMissing()}`, 
     expect((await historyOf(id)).outputs['9'].images).toHaveLength(1);
   });
 
-  test('a worker that is told to stop hands its job back at once', async () => {
+  test('a worker that gets SIGTERM returns its job at once', async () => {
     const deprecation = await worker(NEVER);
     const socket = await listen();
     const id = await send(lasting({ prefix: 'handed' }));
@@ -214,7 +214,7 @@ describe.skipIf(redisMissing() !== '')(`workers on one Redis${redisMissing()}`, 
     await expectOneEnd(socket, waiting);
   });
 
-  test('a server that is killed finds the prompt again that a worker has run meanwhile', async () => {
+  test('a server that was killed finds the prompt that a worker has run meanwhile', async () => {
     await worker();
     const socket = await listen();
     const id = await send(lasting({ prefix: 'alone' }));

@@ -44,7 +44,7 @@ function open() {
   return { told, hash, written, job, publisher, finish };
 }
 
-test('what a job shows is on record with each event', async () => {
+test('the shown results of a job are stored with each event', async () => {
   const { hash, job, finish, publisher } = open();
   for (let i = 1; i <= 500; i++) {
     await finish(String(i));
@@ -54,7 +54,7 @@ test('what a job shows is on record with each event', async () => {
   expect(stateOf(hash)?.ui).toEqual(job.ui);
 });
 
-test('outputs are on record in their order, ten of them too', async () => {
+test('outputs are stored in order, also when there are ten', async () => {
   const { hash, job, publisher } = open();
   for (let i = 0; i < 12; i++) {
     job.outputs.push({ id: `a${i}`, job_id: 'j' } as StoredOutput);
@@ -64,7 +64,7 @@ test('outputs are on record in their order, ten of them too', async () => {
   expect(stateOf(hash)?.outputs).toEqual(job.outputs);
 });
 
-test('a large job writes each result once, not the whole for each node', async () => {
+test('a large job writes each result once, not all results for each node', async () => {
   const { told, written, job, finish, publisher } = open();
   for (let i = 1; i <= 4000; i++) await finish(String(i));
   await publisher.drain();

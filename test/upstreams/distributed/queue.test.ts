@@ -19,7 +19,7 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
   const waitingOnly = { limits: { concurrency: 0 } };
   const submit = { workflow: TINY_WORKFLOWS.saving(1), extraData: {} };
 
-  test('runs the lowest order first, and tells each caller its place', async () => {
+  test('runs the lowest order first, and reports the position of each job', async () => {
     const setup = await openQueueSetup(redis());
     const front = await startQueued(setup, waitingOnly);
     const ids: string[] = [];
@@ -35,7 +35,7 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
     expect(times).toEqual(times.toSorted());
   });
 
-  test('a process without workers or followers hears nothing of jobs', async () => {
+  test('a process without workers or subscriptions gets no messages about jobs', async () => {
     const setup = await openQueueSetup(redis());
     const { links, keys } = openServices(setup);
     const kind = links.cluster ? 'SHARDCHANNELS' : 'CHANNELS';
@@ -52,7 +52,7 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
     await expect.poll(listeners).toEqual([expect.stringMatching(/:cancel$/)]);
   });
 
-  test('tells large numbers apart that differ a little', async () => {
+  test('distinguishes large numbers that differ a little', async () => {
     const { queue } = openServices(await openQueueSetup(redis()));
     const orders = [1500.5, 1500.25, 1e15 + 1, 1e15, -1e15];
     for (const order of orders) await queue.add([{ id: `at${order}`, user: 'anna', order }]);
@@ -60,7 +60,7 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
     expect(positions).toEqual([2, 1, 4, 3, 0]);
   });
 
-  test('refuses more than may wait, wherever they were accepted', async () => {
+  test('refuses jobs beyond the limit, also those of other processes', async () => {
     const setup = await openQueueSetup(redis());
     const limits = { concurrency: 0, maxQueued: 2 };
     const fronts = [await startQueued(setup, { limits }), await startQueued(setup, { limits })];
@@ -70,7 +70,7 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
     }
   });
 
-  test('another process shows a listener who comes late where the job is', async () => {
+  test('a late subscriber at another process gets the current state of the job', async () => {
     const setup = await openQueueSetup(redis());
     const here = await startQueued(setup);
     const there = await startQueued(setup, waitingOnly);
@@ -85,7 +85,7 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
     expect((await rest).at(-1)).toMatchObject({ data: { status: 'canceled' } });
   });
 
-  test('files that are made at the same time have names of their own', async () => {
+  test('files that are made at the same time have different names', async () => {
     const setup = await openQueueSetup(redis());
     const front = await startQueued(setup, waitingOnly);
     const seeds = [1, 2, 3, 4, 5, 6];
@@ -101,7 +101,7 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
     expect(new Set(names).size).toBe(seeds.length);
   });
 
-  test('a job whose place was lost between ledger and queue gets it back', async () => {
+  test('a job in the ledger that is not in the queue is added again', async () => {
     const setup = await openQueueSetup(redis());
     const front = await startQueued(setup, waitingOnly);
     const { id } = value(await front.submit(ANNA, submit));
@@ -146,7 +146,7 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
     await expect.poll(() => queue.waiting()).toBe(0);
   });
 
-  test('a job no worker survives fails with worker_lost', async () => {
+  test('a job that kills every worker fails with worker_lost', async () => {
     const setup = await openQueueSetup(redis());
     const front = await startQueued(setup, waitingOnly);
     const { id } = value(await front.submit(ANNA, submit));
@@ -163,7 +163,7 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
     expect(job).toMatchObject({ error: { code: 'worker_lost' }, started_at: expect.any(String) });
   });
 
-  test('workers that die before its first node begins cost a job nothing', async () => {
+  test('workers that die before the first node begins use up no attempt', async () => {
     const setup = await openQueueSetup(redis());
     const front = await startQueued(setup, waitingOnly);
     const { id } = value(await front.submit(ANNA, submit));
@@ -176,7 +176,7 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
     expect((await events).at(-1)).toMatchObject({ data: { status: 'succeeded' } });
   });
 
-  test('a run counts once however often its begin is reported, and not when its worker lives', async () => {
+  test('a run is counted once even if its begin is sent again, and not when its worker is alive', async () => {
     const setup = await openQueueSetup(redis());
     const { runs, queue, redis: raw, keys } = openServices(setup);
     const tries = () => raw.hget(keys.run('a'), 'attempts');
@@ -197,7 +197,7 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
     expect(await tries()).toBe('1');
   });
 
-  test('a Redis that is away for some seconds costs no job a try', async () => {
+  test('an outage of Redis of some seconds uses up no attempt', async () => {
     const setup = await openQueueSetup(redis());
     const front = await startQueued(setup);
     await startQueued(setup);
@@ -218,7 +218,7 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
     expect((await rest).at(-1)).toMatchObject({ data: { status: 'canceled' } });
   }, 30_000);
 
-  test('a job whose worker Redis takes no writes from goes back, and is run again soon', async () => {
+  test('a job is returned and run again soon when Redis refuses the writes of its worker', async () => {
     const setup = await openQueueSetup(redis());
     const front = await startQueued(setup, waitingOnly);
     await startQueued(setup);
@@ -242,7 +242,7 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
     expect((await rest).at(-1)).toMatchObject({ data: { status: 'succeeded' } });
   }, 40_000);
 
-  test('what is given back has its try back, unless it was not received', async () => {
+  test('a returned job gets its attempt back, unless its events were not published', async () => {
     const setup = await openQueueSetup(redis());
     const { runs, queue, redis: raw, keys } = openServices(setup);
     await queue.add([{ id: 'a', user: 'anna', order: 0 }]);
@@ -283,7 +283,7 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
     expect(state).not.toHaveProperty('progress');
   });
 
-  test('what a run has made so far is read as a whole, and the next run begins without it', async () => {
+  test('the results of a run so far are read together, and the next run begins without them', async () => {
     const setup = await openQueueSetup(redis());
     const { runs, queue } = openServices(setup);
     await queue.add([{ id: 'a', user: 'anna', order: 0 }]);

@@ -95,7 +95,7 @@ describe.skipIf(redisMissing() !== '')(`two workers on one Redis${redisMissing()
     await alice.untilDone(running[1]!, 60_000);
   });
 
-  test('let go of a pattern that takes for ever when it is interrupted', async () => {
+  test('end an endless regular expression when it is interrupted', async () => {
     const id = await send(matching(backtracking), BOB);
     await bob.until(
       (frame) => frame.kind === 'text' && frame.data.prompt_id === id && frame.data.node === '1',
