@@ -73,7 +73,10 @@ test('an engine closes although the ends of its jobs cannot be stored', async ()
   const full = Object.assign(new Error('no space'), { code: 'ENOSPC' });
   const update = vi.spyOn(ledger.jobs, 'update').mockRejectedValue(full);
   value(await engine.submit(ANNA, { workflow: fine, extraData: {} }));
-  await vi.waitFor(() => expect(update.mock.calls.at(-1)?.[1]).toHaveProperty('completedAtMs'));
+  await vi.waitFor(
+    () => expect(update.mock.calls.at(-1)?.[1] ?? {}).toHaveProperty('completedAtMs'),
+    { timeout: 10_000 },
+  );
   const closed = engine.close().then(() => 'closed');
   expect(await Promise.race([closed, sleep(3000, 'hangs')])).toBe('closed');
 });
