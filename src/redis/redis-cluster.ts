@@ -90,6 +90,9 @@ export class ReconnectingCluster extends Cluster {
   #watchCommands(node: Redis): void {
     const send = node.sendCommand.bind(node);
     node.sendCommand = (command, ...more) => {
+      // ioredis sends READONLY to replicas, which then run scripts instead of naming their node: a script that reads
+      // would get old data, and one that writes would be refused.
+      if (command.name === 'readonly') command.resolve('OK');
       // ioredis would send a command that has timed out when the node is reachable again.
       if (command.isSettled) return command.promise;
       this.#sentTo.set(command, node);

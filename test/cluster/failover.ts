@@ -52,6 +52,24 @@ describe.skipIf(missing !== '')(`the ledger over nodes with a replica${missing}`
     expect(isLate).toBe(true);
   });
 
+  test('a replica runs no script, not even one that only reads: its data may be old', async () => {
+    const links = openRedis(cluster.url, { log: silentLogger() });
+    onTestFinished(links.close);
+    await links.commands.ping();
+    const read = "return redis.call('GET', KEYS[1])";
+    // The nodes may still learn of each other, and connections are then opened anew.
+    const answers = async () => {
+      links.cluster?.refreshSlotsCache();
+      const replicas = links.cluster?.nodes('slave') ?? [];
+      const { users } = links.partitions;
+      const asked = replicas.flatMap((replica) =>
+        users.map(({ prefix }) => replica.eval(read, 1, prefix).catch(String)),
+      );
+      return [replicas.length, ...new Set((await Promise.all(asked)).map(kindOf))];
+    };
+    await expect.poll(answers, { timeout: 30_000 }).toEqual([3, 'ReplyError: MOVED']);
+  });
+
   test('a node dies while its replica is behind: nothing that was answered is lost', async () => {
     const ledger = openLedger();
     const [user = ''] = usersOfFirst();
@@ -74,3 +92,7 @@ describe.skipIf(missing !== '')(`the ledger over nodes with a replica${missing}`
     expect(answered).toHaveLength(writing.length);
   });
 });
+
+function kindOf(answer: unknown): unknown {
+  return typeof answer === 'string' ? answer.split(' ').slice(0, 2).join(' ') : answer;
+}
