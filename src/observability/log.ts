@@ -31,10 +31,23 @@ export function createLogger({
       level: tracePrompt === undefined ? level : 'debug',
       base: null,
       redact: { paths: SECRET_PATHS, censor: '[removed]' },
+      serializers: { err: serializeError },
       hooks: { streamWrite: redactLine },
     },
     batchedDestination(2, isWritten),
   );
+}
+
+/**
+ * Returns the fields of an error for the log. An error of ioredis contains its command with all arguments, which are
+ * data of users and whole scripts: the command is left out.
+ * @internal
+ */
+export function serializeError(error: unknown): unknown {
+  const fields: unknown = pino.stdSerializers.err(error as Error);
+  if (typeof fields !== 'object' || fields === null) return fields;
+  const { command: _, ...others } = fields as { readonly command?: unknown };
+  return others;
 }
 
 /** Messages of libraries may contain addresses and headers: credentials are removed from every line. */

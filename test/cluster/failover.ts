@@ -54,7 +54,7 @@ describe.skipIf(missing !== '')(`the ledger over nodes with a replica${missing}`
 
   test('a replica runs no script, not even one that only reads: its data may be old', async () => {
     const links = openRedis(cluster.url, { log: silentLogger() });
-    onTestFinished(links.close);
+    onTestFinished(() => links.close());
     await links.commands.ping();
     const read = "return redis.call('GET', KEYS[1])";
     // The nodes may still learn of each other, and connections are then opened anew.
