@@ -1,40 +1,18 @@
 import type { DescribedNode } from '../node.ts';
+import { described } from './described.ts';
 
 /** The loaders, as a server without a model describes them. */
 export const LOADERS: readonly DescribedNode[] = [
+  described(['CheckpointLoaderSimple', 'Load Checkpoint'], 'loaders', ['MODEL', 'CLIP', 'VAE'], {
+    ckpt_name: [[], {}],
+  }),
+  described(['UNETLoader', 'Load Diffusion Model'], 'advanced/loaders', ['MODEL'], {
+    unet_name: [[]],
+    weight_dtype: [['default', 'fp8_e4m3fn', 'fp8_e4m3fn_fast', 'fp8_e5m2']],
+  }),
+  described(['VAELoader', 'Load VAE'], 'loaders', ['VAE'], { vae_name: [['pixel_space']] }),
   {
-    name: 'CheckpointLoaderSimple',
-    displayName: 'Load Checkpoint',
-    category: 'loaders',
-    pythonModule: 'nodes',
-    required: { ckpt_name: [[], {}] },
-    outputs: [{ type: 'MODEL' }, { type: 'CLIP' }, { type: 'VAE' }],
-  },
-  {
-    name: 'UNETLoader',
-    displayName: 'Load Diffusion Model',
-    category: 'advanced/loaders',
-    pythonModule: 'nodes',
-    required: {
-      unet_name: [[]],
-      weight_dtype: [['default', 'fp8_e4m3fn', 'fp8_e4m3fn_fast', 'fp8_e5m2']],
-    },
-    outputs: [{ type: 'MODEL' }],
-  },
-  {
-    name: 'VAELoader',
-    displayName: 'Load VAE',
-    category: 'loaders',
-    pythonModule: 'nodes',
-    required: { vae_name: [['pixel_space']] },
-    outputs: [{ type: 'VAE' }],
-  },
-  {
-    name: 'CLIPLoader',
-    displayName: 'Load CLIP',
-    category: 'advanced/loaders',
-    pythonModule: 'nodes',
-    required: {
+    ...described(['CLIPLoader', 'Load CLIP'], 'advanced/loaders', ['CLIP'], {
       clip_name: [[]],
       type: [
         [
@@ -56,78 +34,42 @@ export const LOADERS: readonly DescribedNode[] = [
           'hunyuan_image',
         ],
       ],
-    },
+    }),
     optional: { device: [['default', 'cpu'], { advanced: true }] },
-    outputs: [{ type: 'CLIP' }],
   },
   {
-    name: 'DualCLIPLoader',
-    category: 'advanced/loaders',
-    pythonModule: 'nodes',
-    required: {
+    ...described(['DualCLIPLoader'], 'advanced/loaders', ['CLIP'], {
       clip_name1: [[]],
       clip_name2: [[]],
       type: [['sdxl', 'sd3', 'flux', 'hunyuan_video', 'hidream', 'hunyuan_image']],
-    },
+    }),
     optional: { device: [['default', 'cpu'], { advanced: true }] },
-    outputs: [{ type: 'CLIP' }],
   },
-  {
-    name: 'LoraLoader',
-    displayName: 'Load LoRA',
-    category: 'loaders',
-    pythonModule: 'nodes',
-    required: {
-      model: ['MODEL', {}],
-      clip: ['CLIP', {}],
-      lora_name: [[], {}],
-      strength_model: ['FLOAT', { default: 1, min: -100, max: 100, step: 0.01 }],
-      strength_clip: ['FLOAT', { default: 1, min: -100, max: 100, step: 0.01 }],
-    },
-    outputs: [{ type: 'MODEL' }, { type: 'CLIP' }],
-  },
-  {
-    name: 'LoraLoaderModelOnly',
-    category: 'loaders',
-    pythonModule: 'nodes',
-    required: {
-      model: ['MODEL'],
-      lora_name: [[]],
-      strength_model: ['FLOAT', { default: 1, min: -100, max: 100, step: 0.01 }],
-    },
-    outputs: [{ type: 'MODEL' }],
-  },
-  {
-    name: 'ControlNetLoader',
-    displayName: 'Load ControlNet Model',
-    category: 'loaders',
-    pythonModule: 'nodes',
-    required: { control_net_name: [[]] },
-    outputs: [{ type: 'CONTROL_NET' }],
-  },
-  {
-    name: 'CLIPVisionLoader',
-    displayName: 'Load CLIP Vision',
-    category: 'loaders',
-    pythonModule: 'nodes',
-    required: { clip_name: [[]] },
-    outputs: [{ type: 'CLIP_VISION' }],
-  },
-  {
-    name: 'StyleModelLoader',
-    displayName: 'Load Style Model',
-    category: 'loaders',
-    pythonModule: 'nodes',
-    required: { style_model_name: [[]] },
-    outputs: [{ type: 'STYLE_MODEL' }],
-  },
-  {
-    name: 'UpscaleModelLoader',
-    displayName: 'Load Upscale Model',
-    category: 'loaders',
-    pythonModule: 'comfy_extras.nodes_upscale_model',
-    style: 'v3',
-    required: { model_name: ['COMBO', { multiselect: false, options: [] }] },
-    outputs: [{ type: 'UPSCALE_MODEL' }],
-  },
+  described(['LoraLoader', 'Load LoRA'], 'loaders', ['MODEL', 'CLIP'], {
+    model: ['MODEL', {}],
+    clip: ['CLIP', {}],
+    lora_name: [[], {}],
+    strength_model: ['FLOAT', { default: 1, min: -100, max: 100, step: 0.01 }],
+    strength_clip: ['FLOAT', { default: 1, min: -100, max: 100, step: 0.01 }],
+  }),
+  described(['LoraLoaderModelOnly'], 'loaders', ['MODEL'], {
+    model: ['MODEL'],
+    lora_name: [[]],
+    strength_model: ['FLOAT', { default: 1, min: -100, max: 100, step: 0.01 }],
+  }),
+  described(['ControlNetLoader', 'Load ControlNet Model'], 'loaders', ['CONTROL_NET'], {
+    control_net_name: [[]],
+  }),
+  described(['CLIPVisionLoader', 'Load CLIP Vision'], 'loaders', ['CLIP_VISION'], {
+    clip_name: [[]],
+  }),
+  described(['StyleModelLoader', 'Load Style Model'], 'loaders', ['STYLE_MODEL'], {
+    style_model_name: [[]],
+  }),
+  described(
+    ['UpscaleModelLoader', 'Load Upscale Model'],
+    { category: 'loaders', pythonModule: 'comfy_extras.nodes_upscale_model', style: 'v3' },
+    ['UPSCALE_MODEL'],
+    { model_name: ['COMBO', { multiselect: false, options: [] }] },
+  ),
 ];

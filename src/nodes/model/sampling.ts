@@ -1,5 +1,6 @@
 import { LosslessNumber } from '../../protocol/json.ts';
 import type { DescribedNode } from '../node.ts';
+import { described } from './described.ts';
 
 const SAMPLERS = [
   'euler',
@@ -60,63 +61,54 @@ const MAX_SEED = new LosslessNumber('18446744073709551615');
 
 /** Samplers and schedulers. */
 export const SAMPLING: readonly DescribedNode[] = [
-  {
-    name: 'KSampler',
-    category: 'sampling',
-    pythonModule: 'nodes',
-    required: {
-      model: ['MODEL', {}],
-      seed: ['INT', { default: 0, min: 0, max: MAX_SEED, control_after_generate: true }],
-      steps: ['INT', { default: 20, min: 1, max: 10000 }],
-      cfg: ['FLOAT', { default: 8, min: 0, max: 100, step: 0.1, round: 0.01 }],
-      sampler_name: [SAMPLERS, {}],
-      scheduler: [SCHEDULERS, {}],
-      positive: ['CONDITIONING', {}],
-      negative: ['CONDITIONING', {}],
-      latent_image: ['LATENT', {}],
-      denoise: ['FLOAT', { default: 1, min: 0, max: 1, step: 0.01 }],
+  described(['KSampler'], 'sampling', ['LATENT'], {
+    model: ['MODEL', {}],
+    seed: ['INT', { default: 0, min: 0, max: MAX_SEED, control_after_generate: true }],
+    steps: ['INT', { default: 20, min: 1, max: 10000 }],
+    cfg: ['FLOAT', { default: 8, min: 0, max: 100, step: 0.1, round: 0.01 }],
+    sampler_name: [SAMPLERS, {}],
+    scheduler: [SCHEDULERS, {}],
+    positive: ['CONDITIONING', {}],
+    negative: ['CONDITIONING', {}],
+    latent_image: ['LATENT', {}],
+    denoise: ['FLOAT', { default: 1, min: 0, max: 1, step: 0.01 }],
+  }),
+  described(['KSamplerAdvanced', 'KSampler (Advanced)'], 'sampling', ['LATENT'], {
+    model: ['MODEL'],
+    add_noise: [['enable', 'disable']],
+    noise_seed: ['INT', { default: 0, min: 0, max: MAX_SEED, control_after_generate: true }],
+    steps: ['INT', { default: 20, min: 1, max: 10000 }],
+    cfg: ['FLOAT', { default: 8, min: 0, max: 100, step: 0.1, round: 0.01 }],
+    sampler_name: [SAMPLERS],
+    scheduler: [SCHEDULERS],
+    positive: ['CONDITIONING'],
+    negative: ['CONDITIONING'],
+    latent_image: ['LATENT'],
+    start_at_step: ['INT', { default: 0, min: 0, max: 10000 }],
+    end_at_step: ['INT', { default: 10000, min: 0, max: 10000 }],
+    return_with_leftover_noise: [['disable', 'enable']],
+  }),
+  described(
+    ['KSamplerSelect'],
+    {
+      category: 'sampling/custom_sampling/samplers',
+      pythonModule: 'comfy_extras.nodes_custom_sampler',
     },
-    outputs: [{ type: 'LATENT' }],
-  },
-  {
-    name: 'KSamplerAdvanced',
-    displayName: 'KSampler (Advanced)',
-    category: 'sampling',
-    pythonModule: 'nodes',
-    required: {
-      model: ['MODEL'],
-      add_noise: [['enable', 'disable']],
-      noise_seed: ['INT', { default: 0, min: 0, max: MAX_SEED, control_after_generate: true }],
-      steps: ['INT', { default: 20, min: 1, max: 10000 }],
-      cfg: ['FLOAT', { default: 8, min: 0, max: 100, step: 0.1, round: 0.01 }],
-      sampler_name: [SAMPLERS],
-      scheduler: [SCHEDULERS],
-      positive: ['CONDITIONING'],
-      negative: ['CONDITIONING'],
-      latent_image: ['LATENT'],
-      start_at_step: ['INT', { default: 0, min: 0, max: 10000 }],
-      end_at_step: ['INT', { default: 10000, min: 0, max: 10000 }],
-      return_with_leftover_noise: [['disable', 'enable']],
+    ['SAMPLER'],
+    { sampler_name: [SAMPLERS] },
+  ),
+  described(
+    ['BasicScheduler'],
+    {
+      category: 'sampling/custom_sampling/schedulers',
+      pythonModule: 'comfy_extras.nodes_custom_sampler',
     },
-    outputs: [{ type: 'LATENT' }],
-  },
-  {
-    name: 'KSamplerSelect',
-    category: 'sampling/custom_sampling/samplers',
-    pythonModule: 'comfy_extras.nodes_custom_sampler',
-    required: { sampler_name: [SAMPLERS] },
-    outputs: [{ type: 'SAMPLER' }],
-  },
-  {
-    name: 'BasicScheduler',
-    category: 'sampling/custom_sampling/schedulers',
-    pythonModule: 'comfy_extras.nodes_custom_sampler',
-    required: {
+    ['SIGMAS'],
+    {
       model: ['MODEL'],
       scheduler: [SCHEDULERS],
       steps: ['INT', { default: 20, min: 1, max: 10000 }],
       denoise: ['FLOAT', { default: 1, min: 0, max: 1, step: 0.01 }],
     },
-    outputs: [{ type: 'SIGMAS' }],
-  },
+  ),
 ];
