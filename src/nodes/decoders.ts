@@ -1,2 +1,4 @@
-/** Pictures that sharp does not decode as v1 does, for code that shows them outside a run. */
+/** The parts of the picture formats that code outside a run needs. */
+export { pictureFormatOf } from './codecs/decode.ts';
 export { decodeBmp, decodeInks } from './codecs/decode-still.ts';
+export { isPng, readPngChunks, writePng } from './codecs/png-chunks.ts';

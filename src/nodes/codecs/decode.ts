@@ -28,6 +28,12 @@ const SIGNATURES: readonly (readonly [Format, RegExp])[] = [
   ['avif', /^[^]{4}ftypavi[fs]/],
 ];
 
+/** Returns the format of a picture that can be decoded. A document or an SVG has none. */
+export function pictureFormatOf(bytes: Uint8Array): Format | undefined {
+  const head = Buffer.from(bytes.subarray(0, 16)).toString('latin1');
+  return SIGNATURES.find(([, pattern]) => pattern.test(head))?.[0];
+}
+
 /** Decodes the first picture of a file, upright. */
 export function decodeFirst(file: ImageFile): Promise<DecodedPicture> {
   return identified(file, async (format) =>
@@ -52,8 +58,7 @@ async function decodeAnimation(bytes: Uint8Array): Promise<readonly DecodedPictu
 }
 
 async function identified<T>(file: ImageFile, decode: (format: Format) => Promise<T>): Promise<T> {
-  const head = Buffer.from(file.bytes.subarray(0, 16)).toString('latin1');
-  const format = SIGNATURES.find(([, pattern]) => pattern.test(head))?.[0];
+  const format = pictureFormatOf(file.bytes);
   if (format === undefined) throw unidentified(file);
   try {
     return await decode(format);

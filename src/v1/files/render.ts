@@ -1,6 +1,6 @@
 import type { Sharp } from 'sharp';
 import type { DialectRules } from '../../dialects/dialect.ts';
-import { decodeBmp, decodeInks } from '../../nodes/decoders.ts';
+import { decodeBmp, decodeInks, pictureFormatOf } from '../../nodes/decoders.ts';
 
 /** A way in which `/view` shows a picture other than its own bytes. */
 export type Rendering =
@@ -28,19 +28,6 @@ export type Pixels = {
 const MAX_PIXELS = 64 * 1024 * 1024;
 const MAX_SECONDS = 5;
 const DEFAULT_QUALITY = 90;
-
-/**
- * The first bytes of the formats that are decoded. An SVG or a document never reaches the decoder.
- */
-const SIGNATURES: readonly RegExp[] = [
-  /^\x89PNG\r\n/,
-  /^\xff\xd8\xff/,
-  /^GIF8[79]a/,
-  /^RIFF[^]{4}WEBP/,
-  /^(II\*\0|MM\0\*)/,
-  /^[^]{4}ftypavi[fs]/,
-  /^BM/,
-];
 
 /**
  * Reads `preview` and `channel` as v1 does. Unknown formats are WEBP; the last part of `preview` is
@@ -83,10 +70,8 @@ export async function decode(
   bytes: Buffer,
   work: () => Promise<RenderedPicture>,
 ): Promise<RenderedPicture> {
-  const head = bytes.toString('latin1', 0, 16);
-  if (!SIGNATURES.some((signature) => signature.test(head))) {
+  if (pictureFormatOf(bytes) === undefined)
     return { ok: false, reason: 'This is not a picture that can be shown.' };
-  }
   try {
     return await work();
   } catch (error) {
@@ -96,7 +81,7 @@ export async function decode(
 
 /** Opens untrusted bytes within the limits. Colours stay as stored: profiles are not applied. */
 export async function openPicture(bytes: Buffer): Promise<Sharp> {
-  if (bytes.toString('latin1', 0, 2) === 'BM') return openDecoded(await decodeBmp(bytes));
+  if (pictureFormatOf(bytes) === 'bmp') return openDecoded(await decodeBmp(bytes));
   const image = await openFile(bytes);
   const { space } = await image.metadata();
   if (space === 'cmyk') return openDecoded(await decodeInks(image));

@@ -29,6 +29,7 @@ import {
   withForm,
 } from './upload-form.ts';
 import { readImageBytes } from '../../files/asset-content.ts';
+import { isPng, readPngChunks, writePng } from '../../nodes/decoders.ts';
 import { disconnectSignal } from '../../http/client-connection.ts';
 import { type Json, isJsonObject, parseJson } from '../../protocol/json.ts';
 import {
@@ -172,12 +173,7 @@ type OriginalRef = {
 
 /** v1's compression level for these files. */
 const COMPRESSION_LEVEL = 4;
-const PNG_SIGNATURE = Buffer.from('89504e470d0a1a0a', 'hex');
 const TEXT_CHUNKS = new Set(['tEXt', 'zTXt', 'iTXt']);
-/**
- * The end of the header: the signature, then the header chunk (length, name, 13 bytes, checksum).
- */
-const HEADER_END = 8 + 4 + 4 + 13 + 4;
 
 /**
  * Reads `original_ref`. An absent folder means the root, an absent type means `output`.
@@ -226,24 +222,10 @@ async function alphaOf(mask: Buffer): Promise<Pixels> {
 
 /** Copies the text chunks unchanged behind the header, where v1 writes them. */
 function withTextChunksOf(original: Buffer, composed: Buffer): Buffer {
-  if (!original.subarray(0, PNG_SIGNATURE.length).equals(PNG_SIGNATURE)) return composed;
-  return Buffer.concat([
-    composed.subarray(0, HEADER_END),
-    ...textChunksOf(original),
-    composed.subarray(HEADER_END),
-  ]);
-}
-
-function textChunksOf(composed: Buffer): Buffer[] {
-  const chunks: Buffer[] = [];
-  for (let at = PNG_SIGNATURE.length; at + 12 <= composed.length;) {
-    const end = at + 12 + composed.readUInt32BE(at);
-    if (end <= composed.length && TEXT_CHUNKS.has(composed.toString('latin1', at + 4, at + 8))) {
-      chunks.push(composed.subarray(at, end));
-    }
-    at = end;
-  }
-  return chunks;
+  if (!isPng(original)) return composed;
+  const texts = readPngChunks(original).filter(({ type }) => TEXT_CHUNKS.has(type));
+  const chunks = readPngChunks(composed);
+  return writePng([...chunks.slice(0, 1), ...texts, ...chunks.slice(1)]);
 }
 
 function parseJsonOrUndefined(text: string): Json | undefined {
