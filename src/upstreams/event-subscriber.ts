@@ -3,19 +3,19 @@ import { UnreadEvents } from './unread-events.ts';
 
 const END: IteratorResult<JobEvent, undefined> = { value: undefined, done: true };
 
-/** The feed of the subscriber until it ends. */
+/** The feed that the subscriber leaves at its end. */
 type SubscribedFeed = { remove(subscriber: EventSubscriber): void };
 
 /** Holds the unread events of a slow subscriber, as many as `UnreadEvents` keeps. */
 export class EventSubscriber implements AsyncIterableIterator<JobEvent> {
   readonly #unread = new UnreadEvents();
-  readonly #feed: SubscribedFeed;
+  readonly #feed: SubscribedFeed | undefined;
   readonly #signal: AbortSignal;
   /** Resolves the read of a reader that waits for an event. */
   #deliver: ((result: IteratorResult<JobEvent, undefined>) => void) | undefined;
   #isEnded = false;
 
-  constructor(feed: SubscribedFeed, signal: AbortSignal) {
+  constructor(signal: AbortSignal, feed?: SubscribedFeed) {
     this.#feed = feed;
     this.#signal = signal;
     signal.addEventListener('abort', this);
@@ -36,7 +36,7 @@ export class EventSubscriber implements AsyncIterableIterator<JobEvent> {
   end(): void {
     this.#isEnded = true;
     this.#signal.removeEventListener('abort', this);
-    this.#feed.remove(this);
+    this.#feed?.remove(this);
     this.#deliver?.(END);
     this.#deliver = undefined;
   }

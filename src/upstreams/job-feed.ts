@@ -65,7 +65,7 @@ export class JobFeed {
    * reading. A feed that has ended gives only its last status.
    */
   subscribe(signal: AbortSignal): AsyncIterable<JobEvent> {
-    const subscriber = new EventSubscriber(this, signal);
+    const subscriber = new EventSubscriber(signal, this);
     const isOver = this.#isEnded && !this.#held;
     const latest = isOver ? [this.#status] : [this.#status, this.#progress, this.#preview];
     for (const event of latest) if (event) subscriber.push(event);

@@ -5,7 +5,7 @@ import { yieldEvery } from '../lib/event-loop.ts';
 import type { JobEvent } from '../protocol/job-api.ts';
 import { type Json, stringifyJson } from '../protocol/json.ts';
 import { IS_TERMINAL } from '../protocol/v2.ts';
-import { UnreadEvents } from '../upstreams/unread-events.ts';
+import { EventSubscriber } from '../upstreams/event-subscriber.ts';
 
 /** A comment line, which shows proxies and readers that the stream is alive. */
 const KEEP_ALIVE = ': keep-alive\n\n';
@@ -35,7 +35,7 @@ export async function streamEvents(
   events: AsyncIterable<JobEvent>,
   options: StreamOptions,
 ): Promise<void> {
-  const backlog = createEventBacklog();
+  const backlog = new EventSubscriber(options.signal);
   response.write(KEEP_ALIVE);
   const ended = new AbortController();
   void sendKeepAlives(response, options, ended.signal);
@@ -77,14 +77,15 @@ function dataOf(event: JobEvent): Json {
 }
 
 async function fillBacklog(
-  backlog: EventBacklog,
+  backlog: EventSubscriber,
   events: AsyncIterable<JobEvent>,
   response: ServerResponse,
 ): Promise<void> {
   const pause = yieldEvery(EVENTS_PER_TURN);
   try {
     for await (const event of events) {
-      if (!backlog.push(event)) return void response.destroy();
+      backlog.push(event);
+      if (backlog.isOverLimit()) return void response.destroy();
       await pause();
       if (event.event === 'status' && IS_TERMINAL[event.data.status]) return;
     }
@@ -95,7 +96,7 @@ async function fillBacklog(
 
 async function writeBacklog(
   response: ServerResponse,
-  backlog: EventBacklog,
+  backlog: EventSubscriber,
   options: StreamOptions,
 ): Promise<void> {
   const pause = yieldEvery(EVENTS_PER_TURN);
@@ -129,38 +130,4 @@ function previewData(data: Extract<JobEvent, { event: 'preview' }>['data']): Jso
   const { bytes, ...rest } = data;
   const { buffer, byteOffset, byteLength } = bytes;
   return { ...rest, data_base64: Buffer.from(buffer, byteOffset, byteLength).toString('base64') };
-}
-
-/** The events that a reader has not received yet. */
-type EventBacklog = AsyncIterable<JobEvent> & {
-  /** Adds an event. False when the reader is too far behind. */
-  push(event: JobEvent): boolean;
-  /** Ends the events. Those that wait are still read. */
-  end(): void;
-};
-
-/** Creates a backlog that keeps as many events as `UnreadEvents`, in order. */
-function createEventBacklog(): EventBacklog {
-  const unread = new UnreadEvents();
-  let isEnded = false;
-  let wake: () => void = () => {};
-  return {
-    push(event) {
-      unread.push(event);
-      wake();
-      return !unread.isOverLimit();
-    },
-    end() {
-      isEnded = true;
-      wake();
-    },
-    async *[Symbol.asyncIterator]() {
-      for (;;) {
-        const event = unread.shift();
-        if (event) yield event;
-        else if (isEnded) return;
-        else await new Promise<void>((resolve) => (wake = resolve));
-      }
-    },
-  };
 }
