@@ -25,6 +25,26 @@ export const BUCKET_STATUS = {
 /** Why a call was not answered with a result. */
 export type Bucket = keyof typeof BUCKET_STATUS;
 
+/** The buckets of errors by their status, as clients read a bare status. */
+const BUCKET_OF_STATUS: { readonly [status: number]: Bucket } = {
+  401: 'unauthorized',
+  402: 'insufficient_credits',
+  403: 'forbidden',
+  404: 'model_not_found',
+  429: 'concurrency_limit_exceeded',
+  499: 'client_disconnected',
+  502: 'provider_error',
+  503: 'service_unavailable',
+  504: 'provider_timeout',
+  // A full disk clears without any change by the caller, as a 503 does.
+  507: 'service_unavailable',
+};
+
+/** Returns the bucket of an error that names none. */
+export function bucketOfStatus(status: number): Bucket {
+  return BUCKET_OF_STATUS[status] ?? (status < 500 ? 'invalid_input' : 'internal_error');
+}
+
 /** Paths of models: the contract uses `/v1`, today's clients use `/v2`. */
 export const MODEL_PATHS = /^\/v[12]\/models(?=\/|$)/;
 

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type Koa from 'koa';
+import { NO_VALID_KEY } from '../../dialects/errors.ts';
 import { type Bucket, routerHeaders } from '../../protocol/router.ts';
 import { exposeHeaders } from './answer-head.ts';
 
@@ -11,7 +12,7 @@ export type WriteFailure = (ctx: Koa.Context, failure: ProxyFailure) => void;
 
 /** The texts for both formats. They do not name the upstream. */
 const MESSAGES = {
-  unauthorized: 'A valid key is needed: X-API-Key, or Authorization: Bearer.',
+  unauthorized: NO_VALID_KEY.message,
   foreign_key:
     'All callers of this server share one account of the service behind it, and nobody may see ' +
     'what belongs to others: a call with a key of its own is not passed on.',
