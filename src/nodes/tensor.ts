@@ -9,7 +9,7 @@ export type LoopContext = Pick<NodeContext, 'reserve' | 'check'>;
 export type Size = { readonly width: number; readonly height: number };
 
 type ImageShape = Pick<ImageValue, 'batch' | 'height' | 'width' | 'channels'>;
-type MaskShape = Pick<MaskValue, 'batch' | 'height' | 'width'>;
+export type MaskShape = Pick<MaskValue, 'batch' | 'height' | 'width'>;
 
 /** Returns a black picture. Its memory is reserved within the job's limit. */
 export const newImage = (

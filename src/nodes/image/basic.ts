@@ -1,3 +1,4 @@
+import { SIDE } from './region.ts';
 import { fitted } from '../resample/resample.ts';
 import type { ImageValue, NodeContext, NodeDef } from '../node.ts';
 import { fillAlpha, frameOf, levelOf, newImage } from '../tensor.ts';
@@ -12,8 +13,8 @@ const emptyImage = typedNode({
   isBriefWhenSmall: true,
   category: 'image',
   required: {
-    width: ['INT', { default: 512, min: 1, max: 16384, step: 1 }],
-    height: ['INT', { default: 512, min: 1, max: 16384, step: 1 }],
+    width: SIDE,
+    height: SIDE,
     batch_size: ['INT', { default: 1, min: 1, max: 4096 }],
     color: ['INT', { default: 0, min: 0, max: 0xffffff, step: 1, display: 'color' }],
   },

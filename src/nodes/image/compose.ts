@@ -1,13 +1,11 @@
 import { porterDuffImageComposite } from './compose-porter-duff.ts';
 import type { ImageValue, MaskValue, NodeContext, NodeDef } from '../node.ts';
-import { copyOf, overlapOf, type Point, requireChannels } from './region.ts';
+import { OFFSET, type Point, copyOf, eachCoveredRow, requireChannels } from './region.ts';
 import { fitted, fittedMask } from '../resample/resample.ts';
-import { type Size, eachRow, newImage, newMask } from '../tensor.ts';
+import { newImage, newMask } from '../tensor.ts';
 import { typedNode } from '../typed-node.ts';
 
 const { fround } = Math;
-
-const OFFSET = ['INT', { default: 0, min: 0, max: 16384, step: 1 }] as const;
 
 const imageCompositeMasked = typedNode({
   name: 'ImageCompositeMasked',
@@ -44,14 +42,11 @@ const composite = (
   target: ImageValue,
   { source, at, mask }: { source: ImageValue; at: Point; mask: MaskValue | undefined },
 ): void => {
-  const { inTarget, inSource, width, height } = overlapOf(target, source, at);
-  eachRow(context, { batch: target.batch, height }, (row) => {
-    const [frame, line] = [Math.floor(row / height), row % height];
-    const y = inSource.y + line;
-    let to = pixelAt(target, frame, { x: inTarget.x, y: inTarget.y + line }) * target.channels;
-    let from = pixelAt(source, frame % source.batch, { x: inSource.x, y }) * source.channels;
-    const maskFrom = mask ? pixelAt(mask, frame % mask.batch, { x: inSource.x, y }) : 0;
-    for (let x = 0; x < width; x++, to += target.channels, from += source.channels) {
+  eachCoveredRow(context, { target, source, at }, (row) => {
+    let to = row.to * target.channels;
+    let from = row.from(source) * source.channels;
+    const maskFrom = mask ? row.from(mask) : 0;
+    for (let x = 0; x < row.width; x++, to += target.channels, from += source.channels) {
       const share = mask ? (mask.data[maskFrom + x] as number) : 1;
       const rest = fround(1 - share);
       for (let c = 0; c < target.channels; c++) {
@@ -61,9 +56,6 @@ const composite = (
     }
   });
 };
-
-const pixelAt = ({ height, width }: Size, frame: number, { x, y }: Point): number =>
-  (frame * height + y) * width + x;
 
 const COMPOSITING = {
   category: 'mask/compositing',

@@ -1,6 +1,5 @@
 import { type MaskValue, NodeFailure } from '../node.ts';
-import { asMask, asPicture, copyOf, overlapOf } from './region.ts';
-import { eachRow } from '../tensor.ts';
+import { OFFSET, asMask, asPicture, copyOf, eachCoveredRow } from './region.ts';
 import { typedNode } from '../typed-node.ts';
 
 type Operation = (destination: number, source: number) => number;
@@ -16,8 +15,6 @@ const OPERATIONS: ReadonlyMap<string, Operation> = new Map([
   ['or', (destination, source) => Number(isSet(destination) || isSet(source))],
   ['xor', (destination, source) => Number(isSet(destination) !== isSet(source))],
 ]);
-
-const OFFSET = ['INT', { default: 0, min: 0, max: 16384, step: 1 }] as const;
 
 /** Combines a mask with another one that is laid over a part of it. */
 export const maskComposite = typedNode({
@@ -37,14 +34,10 @@ export const maskComposite = typedNode({
     // Other words can come through a link only. They change nothing, as in v1.
     const operation = OPERATIONS.get(inputs.operation) ?? ((level: number) => level);
     fittingBatches(destination, source);
-    const { width, height, inTarget, inSource } = overlapOf(destination, source, { x, y });
     const { data } = destination;
-    eachRow(context, { batch: destination.batch, height }, (row) => {
-      const [frame, line] = [Math.floor(row / height), row % height];
-      const targetLine = frame * destination.height + inTarget.y + line;
-      const to = targetLine * destination.width + inTarget.x;
-      const sourceLine = (frame % source.batch) * source.height + inSource.y + line;
-      const from = sourceLine * source.width + inSource.x;
+    const covered = { target: destination, source, at: { x, y } };
+    eachCoveredRow(context, covered, ({ width, to, from: fromIn }) => {
+      const from = fromIn(source);
       for (let i = 0; i < width; i++) {
         data[to + i] = operation(data[to + i] as number, source.data[from + i] as number);
       }

@@ -1,14 +1,11 @@
 import { type MaskValue, type NodeContext, type NodeDef, NodeFailure } from '../node.ts';
 import { maskComposite } from './mask-composite.ts';
 import { growMask } from './mask-grow.ts';
-import { asMask, asPicture, cutOut, greyPicture, spanWithin } from './region.ts';
+import { OFFSET, SIDE, asMask, asPicture, cutOut, greyPicture, spanWithin } from './region.ts';
 import { newMask, roundHalfEven } from '../tensor.ts';
 import { typedNode } from '../typed-node.ts';
 
 const { fround } = Math;
-
-const SIDE = ['INT', { default: 512, min: 1, max: 16384, step: 1 }] as const;
-const OFFSET = ['INT', { default: 0, min: 0, max: 16384, step: 1 }] as const;
 
 const COMMON = {
   category: 'mask',

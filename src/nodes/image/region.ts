@@ -1,5 +1,5 @@
 import { type ImageValue, type MaskValue, NodeFailure } from '../node.ts';
-import { type LoopContext, type Size, eachRow, newImage } from '../tensor.ts';
+import { type LoopContext, type MaskShape, type Size, eachRow, newImage } from '../tensor.ts';
 
 /** The positions from `start` up to, but not including, `end`. */
 export type Span = { readonly start: number; readonly end: number };
@@ -91,17 +91,44 @@ export const place = (
   });
 };
 
+/** One row in which the upper picture covers the lower one. */
+type CoveredRow = {
+  readonly width: number;
+  /** The first pixel that is covered. */
+  readonly to: number;
+  /** Returns the pixel above it, of the upper picture or of one of its size. Its batch repeats. */
+  readonly from: (upper: MaskShape) => number;
+};
+
 /**
- * Returns the part of `source` that is visible on `target` when its corner is at `at`; it may be
- * empty. v1 fails on negative offsets; here they cut off the other edge.
+ * Visits the rows of `target` that `source` covers when its corner is at `at`; there may be none.
+ * v1 fails on negative offsets; here they cut off the other edge.
  */
-export const overlapOf = (target: Size, source: Size, at: Point) => {
+export const eachCoveredRow = (
+  context: LoopContext,
+  { target, source, at }: { target: MaskShape; source: MaskShape; at: Point },
+  act: (row: CoveredRow) => void,
+): void => {
   const inTarget = { x: Math.max(0, at.x), y: Math.max(0, at.y) };
   const inSource = { x: Math.max(0, -at.x), y: Math.max(0, -at.y) };
   const width = Math.min(target.width - inTarget.x, source.width - inSource.x);
   const height = Math.min(target.height - inTarget.y, source.height - inSource.y);
-  return { width: Math.max(0, width), height: Math.max(0, height), inTarget, inSource };
+  eachRow(context, { batch: target.batch, height }, (row) => {
+    const [frame, line] = [Math.floor(row / height), row % height];
+    const to = pixelAt(target, frame, { x: inTarget.x, y: inTarget.y + line });
+    const above = { x: inSource.x, y: inSource.y + line };
+    act({ width, to, from: (upper) => pixelAt(upper, frame % upper.batch, above) });
+  });
 };
+
+const pixelAt = ({ height, width }: Size, frame: number, { x, y }: Point): number =>
+  (frame * height + y) * width + x;
+
+/** A place in a picture. */
+export const OFFSET = ['INT', { default: 0, min: 0, max: 16384, step: 1 }] as const;
+
+/** A side of a picture. */
+export const SIDE = ['INT', { default: 512, min: 1, max: 16384, step: 1 }] as const;
 
 /** Returns a copy to draw on. */
 export const copyOf = (context: LoopContext, image: ImageValue): ImageValue => {

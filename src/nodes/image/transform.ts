@@ -5,7 +5,7 @@ import {
   NodeFailure,
   type MaskValue,
 } from '../node.ts';
-import { cutOut, spanWithin, place } from './region.ts';
+import { OFFSET, SIDE, cutOut, spanWithin, place } from './region.ts';
 import { type Size, eachRow, newImage, newMask } from '../tensor.ts';
 import { typedNode } from '../typed-node.ts';
 import { imageStitch } from './transform-stitch.ts';
@@ -96,8 +96,8 @@ const resizeAndPadImage = typedNode({
   name: 'ResizeAndPadImage',
   required: {
     image: ['IMAGE'],
-    target_width: ['INT', { default: 512, min: 1, max: 16384, step: 1 }],
-    target_height: ['INT', { default: 512, min: 1, max: 16384, step: 1 }],
+    target_width: SIDE,
+    target_height: SIDE,
     padding_color: [['white', 'black']],
     interpolation: [['area', 'bicubic', 'nearest-exact', 'bilinear', 'lanczos']],
   },
@@ -127,10 +127,10 @@ const imageCrop = typedNode({
   displayName: 'Image Crop',
   required: {
     image: ['IMAGE'],
-    width: ['INT', { default: 512, min: 1, max: 16384, step: 1 }],
-    height: ['INT', { default: 512, min: 1, max: 16384, step: 1 }],
-    x: ['INT', { default: 0, min: 0, max: 16384, step: 1 }],
-    y: ['INT', { default: 0, min: 0, max: 16384, step: 1 }],
+    width: SIDE,
+    height: SIDE,
+    x: OFFSET,
+    y: OFFSET,
   },
   run({ image, width, height, ...corner }, context) {
     // A corner outside the picture is moved onto its last column or row, so that one pixel remains.
