@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { mkdir, open, readFile, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
+import { mkdir, readFile, readdir, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createMutex } from '../lib/concurrency.ts';
 import type { Logger } from '../observability/log.ts';
@@ -82,13 +82,8 @@ async function writeEntry(options: {
   // Whole or not at all.
   const temporaryPath = `${options.path}.${randomUUID()}`;
   try {
-    const file = await open(temporaryPath, 'wx', 0o600);
-    try {
-      await file.writev([Buffer.from(`${JSON.stringify({ from, validators })}\n`), bytes]);
-      await file.sync();
-    } finally {
-      await file.close();
-    }
+    const content = [`${JSON.stringify({ from, validators })}\n`, bytes];
+    await writeFile(temporaryPath, content, { mode: 0o600, flush: true });
     await rename(temporaryPath, options.path);
   } catch (error) {
     // A disk that is full would stay so.
