@@ -1,4 +1,5 @@
-import { type Json, isJsonObject } from './json.ts';
+import { type Json, type JsonObject, isJsonObject } from './json.ts';
+import { pythonRepr, pythonStr } from './python-text.ts';
 import type { NodeErrorEntry, NodeErrors } from './v1.ts';
 
 /**
@@ -58,6 +59,40 @@ const BY_REASON: ReadonlyMap<string, Type> = new Map<string, Type>([
   ...Object.entries(TYPE_ALIASES),
   ...(Object.keys(TYPES) as Type[]).map((type): [string, Type] => [TYPES[type].reason, type]),
 ]);
+
+/** v1 prints a count in place of a longer list of options. */
+const MAX_LISTED_OPTIONS = 20;
+
+/** Returns one error as v1 lists it. */
+export function errorEntry(
+  type: string,
+  message: string,
+  details: string,
+  info: JsonObject,
+): NodeErrorEntry {
+  return { type, message, details, extra_info: info };
+}
+
+/** Returns the error of a value that is none of the options. */
+export function notInListError(
+  name: string,
+  [options, config]: readonly [readonly Json[], JsonObject],
+  value: Json,
+): NodeErrorEntry {
+  const isLong = options.length > MAX_LISTED_OPTIONS;
+  const list = isLong ? `(list of length ${options.length})` : pythonRepr(options as Json);
+  return errorEntry(
+    'value_not_in_list',
+    'Value not in list',
+    // v1 puts every value in quotes.
+    `${name}: '${pythonStr(value)}' not in ${list}`,
+    {
+      input_name: name,
+      input_config: isLong ? null : [options as Json, config],
+      received_value: value,
+    },
+  );
+}
 
 /**
  * Returns the members of a refusal's `details` that are about nodes: `node_errors` in the

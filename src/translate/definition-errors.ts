@@ -1,13 +1,12 @@
 import { type Json, type JsonObject, LosslessNumber, isJsonObject } from '../protocol/json.ts';
-import { pythonRepr, pythonStr } from '../protocol/python-text.ts';
+import { pythonStr } from '../protocol/python-text.ts';
 import type { NodeErrorEntry, NodeErrors, ObjectInfo } from '../protocol/v1.ts';
 import type { Graph } from '../protocol/v2.ts';
 import { outputsWithoutErrors } from './prompt-refusal.ts';
-import { classOf, dependenciesFirst, linkSource, nodeOf } from './graph.ts';
+import { classOf, dependenciesFirst, linkOf, nodeOf } from './graph.ts';
+import { errorEntry, notInListError } from '../protocol/node-errors.ts';
 import { nodeErrorsOf } from './node-errors.ts';
 
-/** v1 prints a count in place of a longer list of options. */
-const LONG_LIST = 20;
 const UPLOADS = ['image_upload', 'audio_upload', 'video_upload', 'file_upload', 'remote'];
 
 /**
@@ -36,7 +35,7 @@ function errorsOf(graph: Graph, id: string, info: ObjectInfo): readonly NodeErro
   const missing = Object.keys(required)
     .filter((name) => !Object.hasOwn(inputs, name))
     .map((name) =>
-      entry('required_input_missing', 'Required input is missing', name, { input_name: name }),
+      errorEntry('required_input_missing', 'Required input is missing', name, { input_name: name }),
     );
   const wrong = Object.entries({ ...required, ...optional }).flatMap(([name, spec]) =>
     Object.hasOwn(inputs, name) ? (valueError(name, spec, inputs[name]) ?? []) : [],
@@ -45,8 +44,7 @@ function errorsOf(graph: Graph, id: string, info: ObjectInfo): readonly NodeErro
 }
 
 function valueError(name: string, spec: Json, value: Json | undefined): NodeErrorEntry | undefined {
-  if (!Array.isArray(spec) || value === undefined || linkSource(value) !== undefined)
-    return undefined;
+  if (!Array.isArray(spec) || value === undefined || linkOf(value) !== undefined) return undefined;
   const [type = null, options = {}] = spec as readonly Json[];
   const config = isJsonObject(options) ? options : {};
   const about = { input_name: name, received_value: value };
@@ -66,11 +64,7 @@ function listError(
   const { input_name: name, received_value: value } = about;
   if (UPLOADS.some((flag) => flag in config) || type.includes(value) || isFile(value))
     return undefined;
-  const isLong = type.length > LONG_LIST;
-  const list = isLong ? `(list of length ${type.length})` : pythonRepr(type as Json);
-  const details = `${name}: '${pythonStr(value)}' not in ${list}`;
-  const input_config: Json = isLong ? null : [type as Json, config];
-  return entry('value_not_in_list', 'Value not in list', details, { ...about, input_config });
+  return notInListError(name, [type, config], value);
 }
 
 /** True for a name of a file. Loaders without an upload flag list files, too. */
@@ -90,11 +84,11 @@ function limitError(
   const shown = pythonStr(about.received_value);
   if (least !== undefined && value < least) {
     const message = `Value ${shown} smaller than min of ${pythonStr(min as Json)}`;
-    return entry('value_smaller_than_min', message, about.input_name, more);
+    return errorEntry('value_smaller_than_min', message, about.input_name, more);
   }
   if (most !== undefined && value > most) {
     const message = `Value ${shown} bigger than max of ${pythonStr(max as Json)}`;
-    return entry('value_bigger_than_max', message, about.input_name, more);
+    return errorEntry('value_bigger_than_max', message, about.input_name, more);
   }
   return undefined;
 }
@@ -102,13 +96,4 @@ function limitError(
 function numberOf(value: Json | undefined): number | undefined {
   if (typeof value === 'number') return value;
   return value instanceof LosslessNumber ? Number(value.toString()) : undefined;
-}
-
-function entry(
-  type: string,
-  message: string,
-  details: string,
-  extra_info: JsonObject,
-): NodeErrorEntry {
-  return { type, message, details, extra_info };
 }

@@ -10,11 +10,14 @@ export function nodeOf(graph: Graph, id: string): GraphNode | undefined {
   return Object.hasOwn(graph, id) ? graph[id] : undefined;
 }
 
-/** Returns the node that a link `[nodeId, slot]` comes from. */
-export function linkSource(value: Json): string | undefined {
+/** The node and output slot that a linked input takes its value from. */
+export type Link = { readonly from: string; readonly slot: number };
+
+/** Reads v1's notation of a link, `[nodeId, slot]`. */
+export function linkOf(value: Json | undefined): Link | undefined {
   if (!Array.isArray(value) || value.length !== 2) return undefined;
   const [from, slot] = value as readonly Json[];
-  return typeof from === 'string' && typeof slot === 'number' ? from : undefined;
+  return typeof from === 'string' && typeof slot === 'number' ? { from, slot } : undefined;
 }
 
 /**
@@ -39,7 +42,7 @@ export function dependenciesFirst(graph: Graph, targets: readonly string[]): rea
 function linkedNodes(graph: Graph, id: string): readonly string[] {
   const found: string[] = [];
   for (const value of Object.values(nodeOf(graph, id)?.inputs ?? {})) {
-    const from = linkSource(value);
+    const from = linkOf(value)?.from;
     if (from !== undefined && nodeOf(graph, from)) found.push(from);
   }
   return found;

@@ -8,7 +8,7 @@ import {
 import type { NodeErrorEntry, NodeErrors, PromptRefusal } from '../protocol/v1.ts';
 import { runSteps } from '../protocol/steps.ts';
 import type { Graph } from '../protocol/v2.ts';
-import { addTo, classOf, dependentOutputs, linkSource, nodeOf } from './graph.ts';
+import { addTo, classOf, dependentOutputs, linkOf, nodeOf } from './graph.ts';
 
 /** Facts about a refused submission that only the caller knows. */
 export type MissingContext = {
@@ -126,7 +126,7 @@ function toEntry({ field, reason }: ContractNodeError, inputs: JsonObject): Node
     const extra_info = field === '' ? {} : { input_name: field };
     return { ...OWN_REFUSAL, details, extra_info };
   }
-  const isReported = value !== undefined && linkSource(value) === undefined;
+  const isReported = value !== undefined && linkOf(value) === undefined;
   const extra_info = {
     ...(field !== '' && { input_name: field }),
     ...(isReported && { received_value: value }),

@@ -2,7 +2,7 @@ import type { Json } from '../../protocol/json.ts';
 import type { V1Message } from '../../protocol/v1.ts';
 import type { Job, JobError } from '../../protocol/v2.ts';
 import { exceptionTypes, tracebackLines } from '../exception-types.ts';
-import { classOf, linkSource, nodeOf } from '../graph.ts';
+import { classOf, linkOf, nodeOf } from '../graph.ts';
 import { shortIds, shortInputs, shortLines, shortText } from '../frame-limits.ts';
 import { v1OutputsOf } from '../outputs.ts';
 import type { ProgressInput } from '../progress-state.ts';
@@ -139,7 +139,7 @@ function literalInputs(
   nodeId: string,
 ): { readonly [name: string]: readonly Json[] } {
   const inputs = Object.entries(nodeOf(update.state.graph, nodeId)?.inputs ?? {});
-  const literal = inputs.filter(([, value]) => linkSource(value) === undefined);
+  const literal = inputs.filter(([, value]) => linkOf(value) === undefined);
   return Object.fromEntries(literal.map(([name, value]) => [name, [value]]));
 }
 

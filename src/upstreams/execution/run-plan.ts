@@ -1,12 +1,9 @@
 import { createHash } from 'node:crypto';
-import { dependenciesFirst } from '../../translate/graph.ts';
+import { type Link, dependenciesFirst, linkOf } from '../../translate/graph.ts';
 import type { InputSpec, NodeDef } from '../../nodes/node.ts';
 import { type Json, stringifyJson } from '../../protocol/json.ts';
 import type { Graph, GraphNode } from '../../protocol/v2.ts';
 import type { ReadableFile } from '../jobs/worker-protocol.ts';
-
-/** The node and output slot that a linked input takes its value from. */
-type Link = { readonly from: string; readonly slot: number };
 
 export type PlannedNode = {
   readonly id: string;
@@ -19,14 +16,6 @@ export type PlannedNode = {
 
 /** The nodes that the targets depend on, each after the nodes that it needs. */
 export type RunPlan = ReadonlyMap<string, PlannedNode>;
-
-/** Reads v1's notation of a link, `[nodeId, slot]`. */
-function linkOf(value: Json | undefined): Link | undefined {
-  if (!Array.isArray(value) || value.length !== 2) return undefined;
-  const [from, slot] = value as readonly Json[];
-  if (typeof from !== 'string' || typeof slot !== 'number') return undefined;
-  return { from, slot };
-}
 
 /**
  * Returns the inputs of a node. A node without inputs is valid if its dependent does not declare

@@ -14,6 +14,7 @@ import { ANNOTATED_NAME, MAX_NAME_CHARS } from '../../protocol/v1.ts';
 import type { Graph, GraphNode } from '../../protocol/v2.ts';
 import { dependenciesFirst } from '../../translate/graph.ts';
 import { unwrap } from '../validation/coerce-literal.ts';
+import type { UnknownFile } from '../validation/validate-node.ts';
 import { inputsOf } from '../execution/run-plan.ts';
 import type { ReadableFile } from './worker-protocol.ts';
 
@@ -38,11 +39,7 @@ export type ResolvedWorkflow = {
    */
   readonly missing: readonly string[];
   /** Plain names without a file, in the file inputs of nodes that the targets depend on. */
-  readonly unknownFiles: readonly {
-    readonly nodeId: string;
-    readonly input: string;
-    readonly value: string;
-  }[];
+  readonly unknownFiles: readonly UnknownFile[];
 };
 
 type Resolution = {
@@ -50,7 +47,7 @@ type Resolution = {
   /** The asset of each name: two assets may have the same path. */
   readonly names: Map<string, string>;
   readonly missing: string[];
-  readonly unknownFiles: { nodeId: string; input: string; value: string }[];
+  readonly unknownFiles: UnknownFile[];
 };
 
 /** The weight of one file look-up, in values. */

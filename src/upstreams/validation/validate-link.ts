@@ -2,17 +2,8 @@ import type { InputSpec, NodeDef } from '../../nodes/node.ts';
 import type { Json, JsonObject } from '../../protocol/json.ts';
 import { pythonRepr, pythonType } from '../../protocol/python-text.ts';
 import type { NodeErrorEntry } from '../../protocol/v1.ts';
+import { errorEntry } from '../../protocol/node-errors.ts';
 import { shownValue } from './shown-value.ts';
-
-/**
- * True for a list in the form of a link. A wrapped list of that form becomes a link when it is
- * unwrapped: execution sees no difference.
- */
-export function isLinkShaped(value: Json): boolean {
-  if (!Array.isArray(value) || value.length !== 2) return false;
-  const [from, slot] = value as readonly Json[];
-  return typeof from === 'string' && typeof slot === 'number';
-}
 
 /** Checks a link against the node and the slot that it comes from. */
 export function validateLink(
@@ -94,14 +85,4 @@ export type InputValidation =
 /** Returns `[type, options]`, always with options: v1 shows `{}` where a node declared none. */
 export function inputConfig([type, options = {}]: InputSpec): Json {
   return [type as Json, options];
-}
-
-/** Returns one error as v1 lists it. */
-export function errorEntry(
-  type: string,
-  message: string,
-  details: string,
-  info: JsonObject,
-): NodeErrorEntry {
-  return { type, message, details, extra_info: info };
 }

@@ -1,18 +1,18 @@
 import type { InputSpec, NodeDef } from '../../nodes/node.ts';
 import { isAssetRef } from '../../protocol/asset-refs.ts';
 import { type Json, type JsonObject, isJsonObject } from '../../protocol/json.ts';
-import { pythonRepr, pythonStr, pythonType } from '../../protocol/python-text.ts';
+import { pythonStr, pythonType } from '../../protocol/python-text.ts';
 import type { NodeErrorEntry } from '../../protocol/v1.ts';
+import { errorEntry, notInListError } from '../../protocol/node-errors.ts';
+import { linkOf } from '../../translate/graph.ts';
 import { coerce, compareNumbers, numberText, unwrap } from './coerce-literal.ts';
 import { shownText, shownValue } from './shown-value.ts';
 import {
   type InputValidation,
   type RawGraph,
   inputConfig,
-  errorEntry,
   classNameOf,
   validateLink,
-  isLinkShaped,
 } from './validate-link.ts';
 
 /**
@@ -30,9 +30,6 @@ export type NodeValidation = {
   }[];
   readonly thrown?: { readonly type: string; readonly message: string };
 };
-
-/** v1 prints a count in place of a longer list of options. */
-const MAX_LISTED_OPTIONS = 20;
 
 /** The existing classes, and the known facts about the files that a graph names. */
 export type ValidationContext = {
@@ -80,7 +77,8 @@ export function validateNode(
     }
     const value = inputs[input] as Json;
     const literal = Array.isArray(value) ? { value } : validateLiteral(input, spec, value, def);
-    const isLink = Array.isArray(value) || ('value' in literal && isLinkShaped(literal.value));
+    // A wrapped list in the form of a link becomes a link: execution sees no difference.
+    const isLink = Array.isArray(value) || ('value' in literal && linkOf(literal.value));
     const found = isLink
       ? validateLink(input, spec, unwrap(value) as readonly Json[], { graph, nodes })
       : literal;
@@ -124,7 +122,7 @@ function fileFault(def: NodeDef, inputs: JsonObject): Thrown | undefined {
     const value = unwrap(inputs[input] ?? null);
     if (typeof value === 'string' || isAssetRef(value)) continue;
     // The value of a link is not known yet.
-    const type = pythonType(isLinkShaped(value) ? null : value);
+    const type = pythonType(linkOf(value) ? null : value);
     return { type: 'AttributeError', message: `'${type}' object has no attribute 'endswith'` };
   }
   return undefined;
@@ -206,22 +204,7 @@ function listError(
   value: Json,
 ): NodeErrorEntry | undefined {
   if (typeof type === 'string' || type.some((option) => option === value)) return undefined;
-  const isLong = type.length > MAX_LISTED_OPTIONS;
-  const list = isLong ? `(list of length ${type.length})` : pythonRepr(type as Json);
-  const config: Json = isLong ? null : [type as Json, options];
-  const shown = shownValue(value);
-  const info = { input_name: input, input_config: config, received_value: shown };
-  return errorEntry(
-    'value_not_in_list',
-    'Value not in list',
-    `${input}: ${quoteText(shown)} not in ${list}`,
-    info,
-  );
-}
-
-/** Puts a value in quotes, as v1 does with every value. */
-function quoteText(value: Json): string {
-  return `'${pythonStr(value)}'`;
+  return notInListError(input, [type, options], shownValue(value));
 }
 
 function customErrors(def: NodeDef, inputs: JsonObject): NodeErrorEntry[] {

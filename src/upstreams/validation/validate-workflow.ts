@@ -11,7 +11,8 @@ import {
 import type { NodeErrorEntry, NodeErrors } from '../../protocol/v1.ts';
 import type { Graph, GraphNode } from '../../protocol/v2.ts';
 import { addTo } from '../../translate/graph.ts';
-import { inputConfig, errorEntry } from './validate-link.ts';
+import { errorEntry } from '../../protocol/node-errors.ts';
+import { inputConfig } from './validate-link.ts';
 import { pythonStr } from '../../protocol/python-text.ts';
 import { shownText, shownValue } from './shown-value.ts';
 import type { ValidationContext, NodeValidation, UnknownFile } from './validate-node.ts';
