@@ -1,4 +1,4 @@
-import { type Json, type JsonObject, isJsonObject } from './json.ts';
+import { type Json, type JsonObject, isJsonObject, mapParts } from './json.ts';
 
 /** True for an object in the place of a file: an `AssetRef` with any content in `info`. */
 export function isAssetRef(value: Json): boolean {
@@ -26,10 +26,6 @@ export function findAssetRefs(value: Json, found: JsonObject[]): number {
 
 /** Returns the value with its references replaced. */
 export function mapAssetRefs(value: Json, change: (ref: JsonObject) => Json): Json {
-  if (Array.isArray(value))
-    return (value as readonly Json[]).map((item) => mapAssetRefs(item, change));
-  if (!isJsonObject(value)) return value;
-  if (isAssetRef(value)) return change(value);
-  const entries = Object.entries(value).map(([key, item]) => [key, mapAssetRefs(item, change)]);
-  return Object.fromEntries(entries) as Json;
+  if (isAssetRef(value)) return change(value as JsonObject);
+  return mapParts(value, (part) => mapAssetRefs(part, change));
 }

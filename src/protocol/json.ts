@@ -127,6 +127,18 @@ export function setMember<T>(holder: { [name: string]: T }, name: string, value:
   }
 }
 
+/** Returns a list or an object with its parts changed, and any other value as it is. */
+export function mapParts(
+  value: Json,
+  change: (part: Json) => Json,
+  rename = (name: string): string => name,
+): Json {
+  if (isList(value)) return value.map(change);
+  if (!isJsonObject(value)) return value;
+  const members = Object.entries(value).map(([name, part]) => [rename(name), change(part)]);
+  return Object.fromEntries(members) as JsonObject;
+}
+
 export function isJsonObject(value: Json | undefined): value is JsonObject {
   return (
     typeof value === 'object' &&

@@ -1,4 +1,4 @@
-import { type Json, type JsonObject, isJsonObject, stringifyJson } from '../protocol/json.ts';
+import { type Json, type JsonObject, mapParts, stringifyJson } from '../protocol/json.ts';
 import type { Graph } from '../protocol/v2.ts';
 import type { Submitted } from './history.ts';
 
@@ -25,11 +25,7 @@ export function withinLimit(
 }
 
 function shortenTexts(value: Json): Json {
-  if (typeof value === 'string') return shortText(value);
-  if (Array.isArray(value)) return value.map(shortenTexts);
-  if (!isJsonObject(value)) return value;
-  const members = Object.entries(value).map(([name, member]) => [name, shortenTexts(member)]);
-  return Object.fromEntries(members) as JsonObject;
+  return typeof value === 'string' ? shortText(value) : mapParts(value, shortenTexts);
 }
 
 function shortText(text: string): string {

@@ -1,5 +1,5 @@
 import type { JobEvent, V2Error } from '../../protocol/job-api.ts';
-import { type Json, isJsonObject } from '../../protocol/json.ts';
+import { type Json, mapParts } from '../../protocol/json.ts';
 import type { Job } from '../../protocol/v2.ts';
 
 /** Secrets that were sent with a call and may be repeated in its answers. */
@@ -18,13 +18,10 @@ function redactText(text: string, secrets: Secrets): string {
 
 /** Returns a value without the secrets in its texts and in the names of its members. */
 function redact(value: Json, secrets: Secrets): Json {
-  if (typeof value === 'string') return redactText(value, secrets);
-  if (Array.isArray(value)) return value.map((item) => redact(item, secrets));
-  if (!isJsonObject(value)) return value;
-  const entries = Object.entries(value);
-  return Object.fromEntries(
-    entries.map(([name, item]) => [redactText(name, secrets), redact(item, secrets)]),
-  );
+  const clear = (text: string): string => redactText(text, secrets);
+  return typeof value === 'string'
+    ? clear(value)
+    : mapParts(value, (part) => redact(part, secrets), clear);
 }
 
 export function redactError(error: V2Error, secrets: Secrets): V2Error {
@@ -60,8 +57,5 @@ const EVENTS_WITH_TEXT: ReadonlySet<JobEvent['event']> = new Set(['progress', 'x
 
 /** Redacts members. Names of the contract stay unchanged, even when they equal a key. */
 function redactMembers<T extends object>(value: T, secrets: Secrets): T {
-  const entries = Object.entries(value);
-  return Object.fromEntries(
-    entries.map(([name, item]) => [name, redact(item as Json, secrets)]),
-  ) as T;
+  return mapParts(value as Json, (part) => redact(part, secrets)) as T;
 }

@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto';
-import { type Json, isJsonObject } from '../../protocol/json.ts';
+import { type Json, mapParts } from '../../protocol/json.ts';
 import { uploadFolder, uploadFoldersIn } from '../../protocol/upload-folders.ts';
 import type { Graph } from '../../protocol/v2.ts';
 import { mapFileRefs } from './file-references.ts';
@@ -80,10 +80,5 @@ export function withoutFoldersIn(value: Json): Json {
       typeof item === 'string' && items.length > 1 && uploadFoldersIn(item).length > 0;
     return items.filter((item) => !isChoice(item)).map(withoutFoldersIn);
   }
-  if (!isJsonObject(value)) return value;
-  const entries = Object.entries(value).map(([name, member]) => [
-    withoutFolders(name),
-    withoutFoldersIn(member),
-  ]);
-  return Object.fromEntries(entries) as Json;
+  return mapParts(value, withoutFoldersIn, withoutFolders);
 }
