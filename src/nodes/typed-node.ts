@@ -51,6 +51,16 @@ export function typedNode<const Required extends Specs, const Optional extends S
   };
 }
 
+/** Returns the entry that an input names. In v1, other words can come through a link. */
+export function entryOf<T>(
+  table: { readonly [name: string]: T },
+  name: string,
+  failure: readonly [type: string, message: string],
+): T {
+  if (Object.hasOwn(table, name)) return table[name] as T;
+  throw new NodeFailure(failure[0], `${failure[1]} ${name}`);
+}
+
 type Given = Value | undefined;
 
 const isKind =

@@ -1,7 +1,7 @@
 import { imageQuantize } from './quantize.ts';
 import { type NodeDef, type ImageValue, type NodeContext, NodeFailure } from '../node.ts';
 import { eachRow, newImage } from '../tensor.ts';
-import { typedNode } from '../typed-node.ts';
+import { entryOf, typedNode } from '../typed-node.ts';
 import { convolve, gaussian, sharpening } from './convolve.ts';
 import { requireChannels } from '../image/region.ts';
 import { fitted } from '../resample/resample.ts';
@@ -37,18 +37,13 @@ const softLightCurve = (a: number): number =>
     : fround(Math.sqrt(a));
 
 /** v1's blend modes in its order. `difference` is signed; values below 0 are cut off. */
-const MIXES = {
+const MIXES: { readonly [mode: string]: Mix } = {
   normal: (_a, b) => b,
   multiply: (a, b) => fround(a * b),
   screen,
   overlay,
   soft_light: softLight,
   difference: (a, b) => fround(a - b),
-} as const satisfies { readonly [mode: string]: Mix };
-
-const mixOf = (mode: string): Mix => {
-  if (Object.hasOwn(MIXES, mode)) return MIXES[mode as keyof typeof MIXES];
-  throw new NodeFailure('ValueError', `Unsupported blend mode: ${mode}`);
 };
 
 const requireSameBatch = (first: ImageValue, second: ImageValue): number => {
@@ -94,7 +89,7 @@ const imageBlend = typedNode({
     blend_mode: ['COMBO', { multiselect: false, options: Object.keys(MIXES) }],
   },
   run({ image1: first, image2, blend_factor: factor, blend_mode: mode }, context) {
-    const mix = mixOf(mode);
+    const mix = entryOf(MIXES, mode, ['ValueError', 'Unsupported blend mode:']);
     requireChannels(['image1', first], ['image2', image2]);
     // v1 scales the second picture to the first, bicubic, and keeps its middle.
     const second = fitted(context, image2, first, { method: 'bicubic', crop: 'center' });

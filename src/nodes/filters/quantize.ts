@@ -1,7 +1,7 @@
 import { medianCut, nearestIn, type Palette } from './palette.ts';
 import { type NodeContext, NodeFailure } from '../node.ts';
 import { frameOf, fromBytes, newImage } from '../tensor.ts';
-import { typedNode } from '../typed-node.ts';
+import { entryOf, typedNode } from '../typed-node.ts';
 
 /** The RGB bytes of one picture. */
 type Picture = { readonly width: number; readonly height: number; readonly data: Uint8Array };
@@ -88,18 +88,13 @@ const bayer = (side: number): Float32Array => {
   });
 };
 
-const DITHERERS = {
+const DITHERERS: { readonly [dither: string]: Ditherer } = {
   none: plain,
   'floyd-steinberg': diffused,
   'bayer-2': ordered(2),
   'bayer-4': ordered(4),
   'bayer-8': ordered(8),
   'bayer-16': ordered(16),
-} as const satisfies { readonly [dither: string]: Ditherer };
-
-const findDitherer = (word: string): Ditherer => {
-  if (Object.hasOwn(DITHERERS, word)) return DITHERERS[word as keyof typeof DITHERERS];
-  throw new NodeFailure('ValueError', `Unknown dithering: ${word}`);
 };
 
 /** Cuts off fractions without clipping first: above 1 the byte wraps, as in the original's cast. */
@@ -122,7 +117,7 @@ export const imageQuantize = typedNode({
   },
   outputs: [{ type: 'IMAGE' }],
   run({ image, colors: colours, dither: word }, context) {
-    const dither = findDitherer(word);
+    const dither = entryOf(DITHERERS, word, ['ValueError', 'Unknown dithering:']);
     if (image.channels !== 3) {
       throw new NodeFailure('ValueError', `ImageQuantize needs 3 channels, got ${image.channels}`);
     }

@@ -1,7 +1,7 @@
 import { NodeFailure, type ImageValue } from '../node.ts';
 import { fitted, fittedMask } from '../resample/resample.ts';
 import { newImage, newMask } from '../tensor.ts';
-import { typedNode } from '../typed-node.ts';
+import { entryOf, typedNode } from '../typed-node.ts';
 
 const { fround, max, min } = Math;
 
@@ -47,7 +47,7 @@ const overlay: Mode['level'] = (source, destination, coverage) => {
  * The Porter–Duff operators and blend modes under their usual names, in single precision
  * throughout.
  */
-const MODES = {
+const MODES: { readonly [name: string]: Mode } = {
   ADD: { alpha: (s, d) => clip(sum(s, d)), level: (s, d) => clip(sum(s, d)) },
   CLEAR: { alpha: () => 0, level: () => 0 },
   DARKEN: { alpha: union, level: (s, d, coverage) => sum(disjoint(s, d, coverage), min(s, d)) },
@@ -89,16 +89,10 @@ const MODES = {
     alpha: (s, d) => sum(product(complement(d), s), product(complement(s), d)),
     level: disjoint,
   },
-} as const satisfies { readonly [name: string]: Mode };
+};
 
 /** The names in v1's order. */
 const MODE_NAMES = Object.keys(MODES);
-
-/** The mode of that name. */
-const modeOf = (name: string): Mode => {
-  if (Object.hasOwn(MODES, name)) return MODES[name as keyof typeof MODES];
-  throw new NodeFailure('KeyError', `There is no compositing mode ${name}`);
-};
 
 /** Below this coverage a pixel has no colour. */
 const LEAST_ALPHA = fround(1e-5);
@@ -119,7 +113,7 @@ export const porterDuffImageComposite = typedNode({
   },
   outputs: [{ type: 'IMAGE' }, { type: 'MASK' }],
   run({ destination, ...inputs }, context) {
-    const mode = modeOf(inputs.mode);
+    const mode = entryOf(MODES, inputs.mode, ['KeyError', 'There is no compositing mode']);
     requireSameChannels(inputs.source, destination);
     const source = fitted(context, inputs.source, destination, FIT);
     const sourceMask = fittedMask(context, inputs.source_alpha, destination, FIT);

@@ -1,23 +1,17 @@
-import { type ImageValue, type NodeContext, NodeFailure } from '../node.ts';
+import { type ImageValue, type NodeContext } from '../node.ts';
 import { place } from './region.ts';
 import { upscale } from '../resample/resample.ts';
 import { eachRow, fillAlpha, frameOf, newImage } from '../tensor.ts';
-import { typedNode } from '../typed-node.ts';
+import { entryOf, typedNode } from '../typed-node.ts';
 
 type Colour = readonly [number, number, number];
 
-const COLOURS: ReadonlyMap<string, Colour> = new Map([
-  ['white', [1, 1, 1]],
-  ['black', [0, 0, 0]],
-  ['red', [1, 0, 0]],
-  ['green', [0, 1, 0]],
-  ['blue', [0, 0, 1]],
-]);
-
-const colourOf = (name: string): Colour => {
-  const colour = COLOURS.get(name);
-  if (colour) return colour;
-  throw new NodeFailure('KeyError', `There is no spacing colour ${name}`);
+const COLOURS: { readonly [name: string]: Colour } = {
+  white: [1, 1, 1],
+  black: [0, 0, 0],
+  red: [1, 0, 0],
+  green: [0, 1, 0],
+  blue: [0, 0, 1],
 };
 
 type Pair = readonly [ImageValue, ImageValue];
@@ -38,14 +32,17 @@ export const imageStitch = typedNode({
     direction: [['right', 'down', 'left', 'up'], { default: 'right' }],
     match_image_size: ['BOOLEAN', { default: true }],
     spacing_width: ['INT', { default: 0, min: 0, max: 1024, step: 2 }],
-    spacing_color: [[...COLOURS.keys()], { default: 'white' }],
+    spacing_color: [Object.keys(COLOURS), { default: 'white' }],
   },
   optional: { image2: ['IMAGE'] },
   outputs: [{ type: 'IMAGE' }],
   run({ image1: given, image2: other, direction, ...inputs }, context) {
     if (!other) return { outputs: [given] };
     const along = direction === 'left' || direction === 'right' ? 'width' : 'height';
-    const colour = colourOf(inputs.spacing_color);
+    const colour = entryOf(COLOURS, inputs.spacing_color, [
+      'KeyError',
+      'There is no spacing colour',
+    ]);
     const batch = Math.max(given.batch, other.batch);
     const pair = [repeatLast(context, given, batch), repeatLast(context, other, batch)] as const;
     const [first, second] = inputs.match_image_size

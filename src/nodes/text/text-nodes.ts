@@ -45,14 +45,28 @@ export const TEXT_NODES: readonly NodeDef[] = [
       string_b: MULTILINE,
       delimiter: ['STRING', { default: '', multiline: false }],
     },
-    run: (inputs, context) => ({ outputs: [concatenated(inputs, context)] }),
+    run({ string_a: a, string_b: b, delimiter }, context) {
+      reserveText(context, a.length + delimiter.length + b.length);
+      return { outputs: [[a, b].join(delimiter)] };
+    },
   }),
   typedNode({
     ...TEXT,
     name: 'StringSubstring',
     displayName: 'Substring',
     required: { string: MULTILINE, start: ['INT', {}], end: ['INT', {}] },
-    run: (inputs, context) => ({ outputs: [substring(inputs, context)] }),
+    run({ string, ...bounds }, context) {
+      const chars = countChars(string, context);
+      // They count as in a Python slice.
+      const place = (index: number): number =>
+        Math.min(chars, index < 0 ? Math.max(0, chars + index) : index);
+      const [start, end] = [place(bounds.start), place(bounds.end)];
+      if (start >= end) return { outputs: [''] };
+      const from = offsetOf(string, start, context);
+      const to = offsetOf(string, end, context);
+      reserveText(context, to - from);
+      return { outputs: [string.slice(from, to)] };
+    },
   }),
   typedNode({
     ...TEXT,
@@ -85,7 +99,13 @@ export const TEXT_NODES: readonly NodeDef[] = [
     name: 'StringReplace',
     displayName: 'Replace',
     required: { string: MULTILINE, find: MULTILINE, replace: MULTILINE },
-    run: (inputs, context) => ({ outputs: [replaced(inputs, context)] }),
+    run: ({ string, find, replace }, context) => ({
+      outputs: [
+        find === ''
+          ? insertAroundAll(string, replace, context)
+          : replaceAll(string, { find, replace }, context),
+      ],
+    }),
   }),
   typedNode({
     ...TEXT,
@@ -135,43 +155,6 @@ function lowered([one, other]: TextPair, context: NodeContext): TextPair {
 /** Returns the entry of the mode. v1 accepts any text as a mode. */
 function chosen<T>(mode: string, table: { readonly [mode: string]: T }): T | undefined {
   return Object.hasOwn(table, mode) ? table[mode] : undefined;
-}
-
-type Concatenation = {
-  readonly string_a: string;
-  readonly string_b: string;
-  readonly delimiter: string;
-};
-
-function concatenated(
-  { string_a: a, string_b: b, delimiter }: Concatenation,
-  context: NodeContext,
-): string {
-  reserveText(context, a.length + delimiter.length + b.length);
-  return [a, b].join(delimiter);
-}
-
-type Slice = { readonly string: string; readonly start: number; readonly end: number };
-
-/** `start` and `end` count as in a Python slice. */
-function substring({ string, ...bounds }: Slice, context: NodeContext): string {
-  const chars = countChars(string, context);
-  const [start, end] = [bounds.start, bounds.end].map((index) =>
-    Math.min(chars, index < 0 ? Math.max(0, chars + index) : index),
-  ) as [number, number];
-  if (start >= end) return '';
-  const from = offsetOf(string, start, context);
-  const to = offsetOf(string, end, context);
-  reserveText(context, to - from);
-  return string.slice(from, to);
-}
-
-type Replacement = { readonly string: string; readonly find: string; readonly replace: string };
-
-function replaced({ string, find, replace }: Replacement, context: NodeContext): string {
-  return find === ''
-    ? insertAroundAll(string, replace, context)
-    : replaceAll(string, { find, replace }, context);
 }
 
 /**
