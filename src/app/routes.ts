@@ -15,7 +15,7 @@ import { monotonicClock } from '../lib/clock.ts';
 import { promptRoutes } from '../v1/prompt.ts';
 import { queueRoutes } from '../v1/queue.ts';
 import { type V1Route, whenReady } from '../v1/routes.ts';
-import { PLAIN_SOCKET_ROUTES } from '../v1/upgrade.ts';
+import { plainSocketRoutes } from '../v1/upgrade.ts';
 import { openConsole } from './console.ts';
 import { mountEmbeddedV2 } from './mount-v2.ts';
 import { PASS_THROUGH_ROUTES } from './request-entry.ts';
@@ -67,7 +67,7 @@ export function v1Routes(services: Services, { frontend }: Mounts): readonly V1R
       historyRoutes({ ledger, bodies, markFetched }),
     ),
     ...fileRoutes(files.routes),
-    ...PLAIN_SOCKET_ROUTES,
+    ...plainSocketRoutes(undefined),
     ...catalogRoutes({
       definitions: upstream.definitions,
       files: files.names,

@@ -1,6 +1,6 @@
 import type Koa from 'koa';
 import { V1Error, emptyError, faultOf, sendJson } from '../dialects/errors.ts';
-import { type V1Request, type V1Route, routesOf } from './routes.ts';
+import { routesFor } from './routes.ts';
 import { isFileType } from '../files/safe-name.ts';
 import { SIGNED_VIEW_PATH } from '../auth/signed-view.ts';
 import { type UploadServices, uploadImage, uploadMask } from './files/upload.ts';
@@ -10,18 +10,27 @@ import { type ViewServices, serveSignedView, view } from './files/view.ts';
 export type FileRouteServices = UploadServices & ViewServices;
 
 /** Uploads, downloads and listings of the old API. */
-export function fileRoutes(services: FileRouteServices): readonly V1Route[] {
-  return routesOf(services, {
-    'POST /upload/image': uploadImage,
-    'POST /upload/mask': uploadMask,
-    'GET /view': view,
-    /**
-     * Answers for headers of model files. There are no models here, so each call gets v1's error.
-     */
-    'GET /view_metadata/:folder': refuseModelMetadata,
-    'GET /internal/files/:type': listFiles,
-  });
-}
+export const fileRoutes = routesFor<FileRouteServices>({
+  'POST /upload/image': uploadImage,
+  'POST /upload/mask': uploadMask,
+  'GET /view': view,
+  /**
+   * Answers for headers of model files. There are no models here, so each call gets v1's error.
+   */
+  'GET /view_metadata/:folder'() {
+    throw emptyError(404, 'There is no such model file.');
+  },
+  /** Newest first, top level only. */
+  async 'GET /internal/files/:type'(services, { ctx, caller, params }) {
+    const { type = '' } = params;
+    if (!isFileType(type)) throw new V1Error(400, faultOf(400, { error: WRONG_TYPE }, WRONG_TYPE));
+    const rows = await services.files.list(caller.user, type);
+    sendJson(
+      ctx,
+      rows.filter((row) => row.subfolder === '').map((row) => row.filename),
+    );
+  },
+});
 
 /**
  * Serves signed links. They need no credential and ignore one, so this runs before authentication.
@@ -36,22 +45,4 @@ export function signedViewMiddleware(services: ViewServices): Koa.Middleware {
   };
 }
 
-function refuseModelMetadata(): never {
-  throw emptyError(404, 'There is no such model file.');
-}
-
 const WRONG_TYPE = 'Invalid directory type';
-
-/** Newest first, top level only. */
-async function listFiles(
-  services: FileRouteServices,
-  { ctx, caller, params }: V1Request,
-): Promise<void> {
-  const { type = '' } = params;
-  if (!isFileType(type)) throw new V1Error(400, faultOf(400, { error: WRONG_TYPE }, WRONG_TYPE));
-  const rows = await services.files.list(caller.user, type);
-  sendJson(
-    ctx,
-    rows.filter((row) => row.subfolder === '').map((row) => row.filename),
-  );
-}

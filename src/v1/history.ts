@@ -10,7 +10,7 @@ import { V1Error, plainError, sendEmpty, sendJson } from '../dialects/errors.ts'
 import type { MarkFetched } from '../prompts/mark-fetched.ts';
 import { sendJsonPieces } from '../http/json-stream.ts';
 import { findEndedPrompt, parseEntry } from './job-view.ts';
-import { type V1Request, type V1Route, routesOf } from './routes.ts';
+import { type V1Request, routesFor } from './routes.ts';
 
 type HistoryServices = {
   readonly ledger: Ledger;
@@ -19,74 +19,62 @@ type HistoryServices = {
 };
 
 /** `/history` and the hosted API's `/api/history_v2`. */
-export function historyRoutes(services: HistoryServices): readonly V1Route[] {
-  return routesOf(services, {
-    'GET /history': listHistory,
-    'GET /history/:id': getHistory,
-    'POST /history': editHistory,
-    'GET /api/history_v2': listHistoryV2,
-    'GET /api/history_v2/:id': getHistoryV2,
-  });
-}
-
-async function listHistory(
-  { ledger, markFetched }: HistoryServices,
-  request: V1Request,
-): Promise<void> {
-  const { ctx, caller, query } = request;
-  const page = {
-    maxItems: integerParam(query, 'max_items'),
-    offset: integerParam(query, 'offset'),
-  };
-  const shown = paginate(await ledger.prompts.outlines(caller.user), page);
-  markFetched(request, 'listed', idsOf(shown));
-  await sendJsonPieces(ctx, historyChunks(ledger, shown, rulesFor(ctx).results));
-}
-
-/**
- * Answers `{}` for an unknown id, and for a prompt that has not ended: a client that polls takes
- * the key for the end.
- */
-async function getHistory(services: HistoryServices, request: V1Request): Promise<void> {
-  const { ctx, params } = request;
-  const { id = '' } = params;
-  const stored = (await fetchEnded(services, request))?.entryJson ?? null;
-  const text = stored === null ? null : shownEntry(stored, rulesFor(ctx).results);
-  const pieces = text === null ? ['{}'] : [`{${JSON.stringify(id)}:`, text, '}'];
-  await sendJsonPieces(ctx, pieces.values());
-}
-
-async function editHistory(
-  { ledger, bodies }: HistoryServices,
-  { ctx, caller }: V1Request,
-): Promise<void> {
-  const body = requireObject(await readJson(ctx, bodies));
-  if (isTruthyInPython(body.clear)) await ledger.prompts.clearHistory(caller.user);
-  const ids = readNamedIds(body.delete, 'delete');
-  if (ids.length > 0) {
-    const rows = await Promise.all(ids.map((id) => findEndedPrompt(ledger, caller.user, id)));
-    const knownIds = rows.flatMap((row) => (row ? [row.promptId] : []));
-    await ledger.prompts.deleteHistory(caller.user, [...new Set([...ids, ...knownIds])]);
-  }
-  sendEmpty(ctx);
-}
+export const historyRoutes = routesFor<HistoryServices>({
+  async 'GET /history'({ ledger, markFetched }, request) {
+    const { ctx, caller, query } = request;
+    const page = {
+      maxItems: integerParam(query, 'max_items'),
+      offset: integerParam(query, 'offset'),
+    };
+    const shown = paginate(await ledger.prompts.outlines(caller.user), page);
+    markFetched(request, 'listed', idsOf(shown));
+    await sendJsonPieces(ctx, historyChunks(ledger, shown, rulesFor(ctx).results));
+  },
+  /**
+   * Answers `{}` for an unknown id, and for a prompt that has not ended: a client that polls takes
+   * the key for the end.
+   */
+  async 'GET /history/:id'(services, request) {
+    const { ctx, params } = request;
+    const { id = '' } = params;
+    const stored = (await fetchEnded(services, request))?.entryJson ?? null;
+    const text = stored === null ? null : shownEntry(stored, rulesFor(ctx).results);
+    const pieces = text === null ? ['{}'] : [`{${JSON.stringify(id)}:`, text, '}'];
+    await sendJsonPieces(ctx, pieces.values());
+  },
+  async 'POST /history'({ ledger, bodies }, { ctx, caller }) {
+    const body = requireObject(await readJson(ctx, bodies));
+    if (isTruthyInPython(body.clear)) await ledger.prompts.clearHistory(caller.user);
+    const ids = readNamedIds(body.delete, 'delete');
+    if (ids.length > 0) {
+      const rows = await Promise.all(ids.map((id) => findEndedPrompt(ledger, caller.user, id)));
+      const knownIds = rows.flatMap((row) => (row ? [row.promptId] : []));
+      await ledger.prompts.deleteHistory(caller.user, [...new Set([...ids, ...knownIds])]);
+    }
+    sendEmpty(ctx);
+  },
+  /** Lists the entries, newest first. */
+  async 'GET /api/history_v2'({ ledger, markFetched }, request) {
+    const { ctx, caller, query } = request;
+    const all = (await ledger.prompts.outlines(caller.user)).toReversed();
+    const offset = Math.max(0, integerParam(query, 'offset') ?? 0);
+    const count = integerParam(query, 'max_items') ?? all.length;
+    const shown = all.slice(offset, offset + Math.max(0, count));
+    markFetched(request, 'listed', idsOf(shown));
+    await sendJsonPieces(ctx, historyV2Chunks(ledger, shown, rulesFor(ctx).results));
+  },
+  async 'GET /api/history_v2/:id'(services, request) {
+    const { ctx, params } = request;
+    const { id = '' } = params;
+    const row = await fetchEnded(services, request);
+    if (!row)
+      throw new V1Error(404, plainError('not_found', `No finished prompt has the id ${id}.`));
+    sendJson(ctx, { [id]: historyV2Detail(parseEntry(row, rulesFor(ctx).results)) });
+  },
+});
 
 function idsOf(outlines: readonly PromptOutline[]): readonly string[] {
   return outlines.map(({ promptId }) => promptId);
-}
-
-/** Lists the entries, newest first. */
-async function listHistoryV2(
-  { ledger, markFetched }: HistoryServices,
-  request: V1Request,
-): Promise<void> {
-  const { ctx, caller, query } = request;
-  const all = (await ledger.prompts.outlines(caller.user)).toReversed();
-  const offset = Math.max(0, integerParam(query, 'offset') ?? 0);
-  const count = integerParam(query, 'max_items') ?? all.length;
-  const shown = all.slice(offset, offset + Math.max(0, count));
-  markFetched(request, 'listed', idsOf(shown));
-  await sendJsonPieces(ctx, historyV2Chunks(ledger, shown, rulesFor(ctx).results));
 }
 
 function historyV2Chunks(
@@ -98,14 +86,6 @@ function historyV2Chunks(
     stringifyJson(historyV2Item(outline, parseEntry({ entryJson }, form))),
   );
   return between('{"history":[', batches, ']}');
-}
-
-async function getHistoryV2(services: HistoryServices, request: V1Request): Promise<void> {
-  const { ctx, params } = request;
-  const { id = '' } = params;
-  const row = await fetchEnded(services, request);
-  if (!row) throw new V1Error(404, plainError('not_found', `No finished prompt has the id ${id}.`));
-  sendJson(ctx, { [id]: historyV2Detail(parseEntry(row, rulesFor(ctx).results)) });
 }
 
 /** The ended prompt that a client asks for by its id. */

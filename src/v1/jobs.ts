@@ -10,7 +10,7 @@ import { V1Error, faultOf, plainError, sendEmpty, sendJson } from '../dialects/e
 import type { MarkFetched } from '../prompts/mark-fetched.ts';
 import { findEndedPrompt, endedView, liveView } from './job-view.ts';
 import { listJobs } from './job-list.ts';
-import { type V1Request, type V1Route, routesOf } from './routes.ts';
+import { type V1Request, routesFor } from './routes.ts';
 
 type JobServices = {
   readonly cancel: Cancel['cancel'];
@@ -21,76 +21,64 @@ type JobServices = {
 };
 
 /** `/api/jobs…` of newer front ends and `/api/job/{id}/status` of the hosted API. */
-export function jobRoutes(services: JobServices): readonly V1Route[] {
-  return routesOf(services, {
-    'GET /api/jobs': listJobs,
-    'GET /api/jobs/:id': getJob,
-    'DELETE /api/jobs/:id': deleteJob,
-    'POST /api/jobs/cancel': cancelMany,
-    'POST /api/jobs/:id/cancel': cancelOne,
-    'GET /api/job/:id/status': getJobStatus,
-  });
-}
-
-async function getJob(services: JobServices, request: V1Request): Promise<void> {
-  const { ctx } = request;
-  const view = await fetchView(services, request);
-  if (!view) throw jobNotFound();
-  sendJson(ctx, jobDetail(view));
-}
-
-/** Deletes a job that has ended, as `POST /history` does. */
-async function deleteJob(
-  { livePrompts, ledger }: JobServices,
-  { ctx, caller: { user }, params: { id = '' } }: V1Request,
-): Promise<void> {
-  const ended = await findEndedPrompt(ledger, user, id);
-  if (ended) {
-    await ledger.prompts.deleteHistory(user, [ended.promptId]);
-    return sendEmpty(ctx, 204);
-  }
-  if (!livePrompts.find(user, id)) throw jobNotFound();
-  throw new V1Error(409, plainError('job_not_ended', 'The job has not ended: cancel it first.'));
-}
+export const jobRoutes = routesFor<JobServices>({
+  'GET /api/jobs': listJobs,
+  async 'GET /api/jobs/:id'(services, request) {
+    const { ctx } = request;
+    const view = await fetchView(services, request);
+    if (!view) throw jobNotFound();
+    sendJson(ctx, jobDetail(view));
+  },
+  /** Deletes a job that has ended, as `POST /history` does. */
+  async 'DELETE /api/jobs/:id'(
+    { livePrompts, ledger },
+    { ctx, caller: { user }, params: { id = '' } },
+  ) {
+    const ended = await findEndedPrompt(ledger, user, id);
+    if (ended) {
+      await ledger.prompts.deleteHistory(user, [ended.promptId]);
+      return sendEmpty(ctx, 204);
+    }
+    if (!livePrompts.find(user, id)) throw jobNotFound();
+    throw new V1Error(409, plainError('job_not_ended', 'The job has not ended: cancel it first.'));
+  },
+  async 'POST /api/jobs/cancel'(services, { ctx, caller }) {
+    const body = requireObject(await readJson(ctx, services.bodies));
+    const namesKnown = rulesFor(ctx).jobCancel === 'known-ids';
+    const ids = namesKnown ? readSomeIds(body.job_ids) : readIdList(body.job_ids, 'job_ids');
+    if (namesKnown) await requireKnown(services, caller.user, ids);
+    const found = ids.flatMap((id) => services.livePrompts.find(caller.user, id) ?? []);
+    // A prompt may be named by its own id and by the id of its job.
+    const prompts = [...new Set(found)];
+    const cancelledIds = prompts.map(({ promptId }) => promptId);
+    ctx.state.promptIds = cancelledIds;
+    await services.cancel(prompts, caller);
+    sendJson(ctx, { cancelled: namesKnown ? cancelledIds : prompts.length > 0 });
+  },
+  /**
+   * Cancels one job. For an unknown id the answer is `cancelled: false`; the hosted service answers
+   * that the id is unknown.
+   */
+  async 'POST /api/jobs/:id/cancel'(services, { ctx, caller, params }) {
+    const { id = '' } = params;
+    const prompt = services.livePrompts.find(caller.user, id);
+    if (!prompt && rulesFor(ctx).jobCancel === 'known-ids')
+      await requireKnown(services, caller.user, [id]);
+    if (prompt) await services.cancel([prompt], caller);
+    sendJson(ctx, { cancelled: prompt !== undefined });
+  },
+  async 'GET /api/job/:id/status'(services, request) {
+    const { ctx } = request;
+    const view = await fetchView(services, request);
+    if (!view) throw new V1Error(404, plainError('not_found', JOB_NOT_FOUND));
+    sendJson(ctx, jobStatus(view));
+  },
+});
 
 const JOB_NOT_FOUND = 'Job not found';
 
 function jobNotFound(): V1Error {
   return new V1Error(404, faultOf(404, { error: JOB_NOT_FOUND }, JOB_NOT_FOUND));
-}
-
-async function getJobStatus(services: JobServices, request: V1Request): Promise<void> {
-  const { ctx } = request;
-  const view = await fetchView(services, request);
-  if (!view) throw new V1Error(404, plainError('not_found', JOB_NOT_FOUND));
-  sendJson(ctx, jobStatus(view));
-}
-
-/**
- * Cancels one job. For an unknown id the answer is `cancelled: false`; the hosted service answers
- * that the id is unknown.
- */
-async function cancelOne(services: JobServices, { ctx, caller, params }: V1Request): Promise<void> {
-  const { id = '' } = params;
-  const prompt = services.livePrompts.find(caller.user, id);
-  if (!prompt && rulesFor(ctx).jobCancel === 'known-ids')
-    await requireKnown(services, caller.user, [id]);
-  if (prompt) await services.cancel([prompt], caller);
-  sendJson(ctx, { cancelled: prompt !== undefined });
-}
-
-async function cancelMany(services: JobServices, { ctx, caller }: V1Request): Promise<void> {
-  const body = requireObject(await readJson(ctx, services.bodies));
-  const namesKnown = rulesFor(ctx).jobCancel === 'known-ids';
-  const ids = namesKnown ? readSomeIds(body.job_ids) : readIdList(body.job_ids, 'job_ids');
-  if (namesKnown) await requireKnown(services, caller.user, ids);
-  const found = ids.flatMap((id) => services.livePrompts.find(caller.user, id) ?? []);
-  // A prompt may be named by its own id and by the id of its job.
-  const prompts = [...new Set(found)];
-  const cancelledIds = prompts.map(({ promptId }) => promptId);
-  ctx.state.promptIds = cancelledIds;
-  await services.cancel(prompts, caller);
-  sendJson(ctx, { cancelled: namesKnown ? cancelledIds : prompts.length > 0 });
 }
 
 /** The most jobs that the hosted service cancels in one call. */

@@ -4,7 +4,7 @@ import { readJson } from './routing/body.ts';
 import { V1Error, plainError, sendEmpty, sendJson, requirePrintable } from '../dialects/errors.ts';
 import { type LogBuffer, type LogEntry, MAX_ENTRIES } from '../observability/log-buffer.ts';
 import { type LogFeed, TERMINAL_SIZE, type SharedLog } from '../observability/log-subscriptions.ts';
-import { type V1Request, type V1Route, routesOf } from './routes.ts';
+import { routesFor } from './routes.ts';
 
 /** Services of the log routes. */
 export type LogServices = {
@@ -17,23 +17,30 @@ export type LogServices = {
 const MAX_CLIENT_ID_CHARS = 128;
 
 /** The log of this server and of the servers beside it, as far as it is about the caller. */
-export function logRoutes(services: LogServices): readonly V1Route[] {
-  return routesOf(services, {
-    'GET /internal/logs': getLogText,
-    'GET /internal/logs/raw': getLogEntries,
-    'PATCH /internal/logs/subscribe': subscribe,
-  });
-}
-
-/** Sends the log as one JSON string, as v1 does. */
-async function getLogText(services: LogServices, { ctx, caller }: V1Request): Promise<void> {
-  const lines = (await collectEntries(services, caller.user)).map(({ t, m }) => `${t} - ${m}`);
-  sendJson(ctx, lines.join(''));
-}
-
-async function getLogEntries(services: LogServices, { ctx, caller }: V1Request): Promise<void> {
-  sendJson(ctx, { entries: await collectEntries(services, caller.user), size: TERMINAL_SIZE });
-}
+export const logRoutes = routesFor<LogServices>({
+  /** Sends the log as one JSON string, as v1 does. */
+  async 'GET /internal/logs'(services, { ctx, caller }) {
+    const lines = (await collectEntries(services, caller.user)).map(({ t, m }) => `${t} - ${m}`);
+    sendJson(ctx, lines.join(''));
+  },
+  async 'GET /internal/logs/raw'(services, { ctx, caller }) {
+    sendJson(ctx, { entries: await collectEntries(services, caller.user), size: TERMINAL_SIZE });
+  },
+  async 'PATCH /internal/logs/subscribe'(services, { ctx, caller }) {
+    const body = await readJson(ctx, services.bodies);
+    if (!isJsonObject(body) || !('clientId' in body) || !('enabled' in body)) {
+      throw new V1Error(400, plainError('missing_key', 'clientId and enabled are both needed.'));
+    }
+    const { clientId, enabled } = body;
+    if (typeof clientId !== 'string' || clientId.length > MAX_CLIENT_ID_CHARS) {
+      throw new V1Error(400, plainError('invalid_client_id', 'clientId is the id of a socket.'));
+    }
+    requirePrintable(clientId, 'clientId');
+    if (enabled) await services.logFeed.subscribe(caller.user, clientId);
+    else await services.logFeed.unsubscribe(caller.user, clientId);
+    sendEmpty(ctx);
+  },
+});
 
 async function collectEntries(
   { logBuffer, sharedLog }: LogServices,
@@ -41,19 +48,4 @@ async function collectEntries(
 ): Promise<LogEntry[]> {
   const all = [...(await sharedLog.gather(user)), ...logBuffer.entries(user)];
   return all.toSorted((a, b) => (a.t < b.t ? -1 : Number(a.t > b.t))).slice(-MAX_ENTRIES);
-}
-
-async function subscribe(services: LogServices, { ctx, caller }: V1Request): Promise<void> {
-  const body = await readJson(ctx, services.bodies);
-  if (!isJsonObject(body) || !('clientId' in body) || !('enabled' in body)) {
-    throw new V1Error(400, plainError('missing_key', 'clientId and enabled are both needed.'));
-  }
-  const { clientId, enabled } = body;
-  if (typeof clientId !== 'string' || clientId.length > MAX_CLIENT_ID_CHARS) {
-    throw new V1Error(400, plainError('invalid_client_id', 'clientId is the id of a socket.'));
-  }
-  requirePrintable(clientId, 'clientId');
-  if (enabled) await services.logFeed.subscribe(caller.user, clientId);
-  else await services.logFeed.unsubscribe(caller.user, clientId);
-  sendEmpty(ctx);
 }

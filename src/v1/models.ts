@@ -3,7 +3,7 @@ import type { Caller } from '../protocol/job-api.ts';
 import { type Json, isJsonObject } from '../protocol/json.ts';
 import { rulesFor } from '../dialects/dialect.ts';
 import { emptyError, sendJson } from '../dialects/errors.ts';
-import { type V1Request, type V1Route, routesOf } from './routes.ts';
+import { type V1Request, routesFor } from './routes.ts';
 
 /** The source of the names of models. */
 export type ModelServices = { readonly definitions: Pick<DefinitionSource, 'info'> };
@@ -37,39 +37,27 @@ const NOT_MODELS = new Set(['configs', 'custom_nodes']);
 const EXPERIMENT_FOLDERS = FOLDER_NAMES.filter((name) => !NOT_MODELS.has(name));
 
 /** Lists of models, read from the node definitions: the files themselves are at the upstream. */
-export function modelRoutes(services: ModelServices): readonly V1Route[] {
-  return routesOf(services, {
-    'GET /models': (_, { ctx }) => sendJson(ctx, FOLDER_NAMES),
-    'GET /models/:folder': listModelFiles,
-    'GET /experiment/models': (_, { ctx }) => sendJson(ctx, HOSTED_FOLDERS),
-    'GET /experiment/models/:folder': listModelFileDetails,
-  });
-}
+export const modelRoutes = routesFor<ModelServices>({
+  'GET /models': (_, { ctx }) => sendJson(ctx, FOLDER_NAMES),
+  async 'GET /models/:folder'(services, { ctx, caller, params }) {
+    sendJson(ctx, await modelFilesIn(services, caller, folderOf(FOLDER_NAMES, params)));
+  },
+  'GET /experiment/models': (_, { ctx }) => sendJson(ctx, HOSTED_FOLDERS),
+  /** Lists the files without sizes and times, which are known only where the files are. */
+  async 'GET /experiment/models/:folder'(services, { ctx, caller, params }) {
+    const files = await modelFilesIn(services, caller, folderOf(EXPERIMENT_FOLDERS, params));
+    if (files.length === 0 && rulesFor(ctx).emptyModelFolder === 'not-found') {
+      throw emptyError(404, 'There is no model in this folder.');
+    }
+    sendJson(
+      ctx,
+      files.map((name) => ({ name, pathIndex: 0 })),
+    );
+  },
+});
 
 /** The folders in the form of the hosted API. Paths of this machine are not shown. */
 const HOSTED_FOLDERS: Json = EXPERIMENT_FOLDERS.map((name) => ({ name, folders: [name] }));
-
-async function listModelFiles(
-  services: ModelServices,
-  { ctx, caller, params }: V1Request,
-): Promise<void> {
-  sendJson(ctx, await modelFilesIn(services, caller, folderOf(FOLDER_NAMES, params)));
-}
-
-/** Lists the files without sizes and times, which are known only where the files are. */
-async function listModelFileDetails(
-  services: ModelServices,
-  { ctx, caller, params }: V1Request,
-): Promise<void> {
-  const files = await modelFilesIn(services, caller, folderOf(EXPERIMENT_FOLDERS, params));
-  if (files.length === 0 && rulesFor(ctx).emptyModelFolder === 'not-found') {
-    throw emptyError(404, 'There is no model in this folder.');
-  }
-  sendJson(
-    ctx,
-    files.map((name) => ({ name, pathIndex: 0 })),
-  );
-}
 
 function folderOf(folders: readonly string[], { folder = '' }: V1Request['params']): string {
   if (!folders.includes(folder)) throw emptyError(404, 'There is no such folder.');

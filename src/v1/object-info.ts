@@ -9,7 +9,7 @@ import { encodingsFor } from '../http/content-encoding.ts';
 import { V1Error, plainError, sendEmpty } from '../dialects/errors.ts';
 import { sendJsonText } from '../http/json-stream.ts';
 import { type UserObjectInfo, createUserObjectInfo } from '../definitions/user-object-info.ts';
-import type { V1Request, V1Route } from './routes.ts';
+import { type V1Request, type V1Route, routesFor } from './routes.ts';
 
 /** Services of the `/object_info` routes. */
 export type ObjectInfoServices = {
@@ -22,32 +22,43 @@ export function objectInfoRoutes({
   definitions: source,
   files,
 }: ObjectInfoServices): readonly V1Route[] {
-  const userObjectInfo = createUserObjectInfo({ files });
-  return [
-    {
-      method: 'GET',
-      path: '/object_info',
-      handle: (request) => sendWhole({ source, userObjectInfo }, request),
-    },
-    {
-      method: 'GET',
-      path: '/object_info/:name',
-      async handle(request) {
-        const { ctx, caller, params } = request;
-        const known = await fetchDefinitions(source, request);
-        ctx.set(headersOf(known));
-        const served = await userObjectInfo.oneClass(
-          known.forPrograms ?? known.definitions,
-          caller.user,
-          params['name'] ?? '',
-        );
-        ctx.set('ETag', served.etag);
-        if (matchesEtag(ctx.get('If-None-Match'), served.etag)) return sendEmpty(ctx, 304);
-        sendJsonText(ctx, served.body);
-      },
-    },
-  ];
+  return routesOf({ source, userObjectInfo: createUserObjectInfo({ files }) });
 }
+
+type ObjectInfo = { readonly source: DefinitionSource; readonly userObjectInfo: UserObjectInfo };
+
+const routesOf = routesFor<ObjectInfo>({
+  /** Sends every class, or 304 when the client's copy is current. */
+  async 'GET /object_info'({ source, userObjectInfo }, request) {
+    const { ctx, caller } = request;
+    const known = await fetchDefinitions(source, request);
+    const definitions = shownDefinitions(known, ctx);
+    const variant = await userObjectInfo.everyClass(definitions, caller.user);
+    const { etag } = variant;
+    const [encoding] = encodingsFor(ctx);
+    ctx.set({ ...headersOf(known), Vary: known.forPrograms ? VARIES_BY : 'Accept-Encoding' });
+    if (matchesEtag(ctx.get('If-None-Match'), etag)) {
+      ctx.set('ETag', encoding === undefined ? etag : etag.replace(/"$/, `-${encoding}"`));
+      return sendEmpty(ctx, 304);
+    }
+    const served = encoding === undefined ? variant : await variant.compressed(encoding);
+    ctx.set('ETag', served.etag);
+    if (encoding !== undefined) ctx.set('Content-Encoding', encoding);
+    ctx.set('Content-Type', 'application/json; charset=utf-8');
+    ctx.body = served.body;
+  },
+  async 'GET /object_info/:name'({ source, userObjectInfo }, request) {
+    const { ctx, caller, params } = request;
+    const known = await fetchDefinitions(source, request);
+    ctx.set(headersOf(known));
+    const shown = known.forPrograms ?? known.definitions;
+    const { name = '' } = params;
+    const served = await userObjectInfo.oneClass(shown, caller.user, name);
+    ctx.set('ETag', served.etag);
+    if (matchesEtag(ctx.get('If-None-Match'), served.etag)) return sendEmpty(ctx, 304);
+    sendJsonText(ctx, served.body);
+  },
+});
 
 /**
  * Returns the definitions to show. Front ends, and a Holdover in front of this one, offer every
@@ -64,31 +75,6 @@ function shownDefinitions(
 const VARIES_BY = 'Accept-Encoding, User-Agent, Sec-Fetch-Site, Sec-Fetch-Dest, Comfy-User';
 
 type Available = DefinitionsResult & { readonly ok: true };
-
-type ObjectInfo = { readonly source: DefinitionSource; readonly userObjectInfo: UserObjectInfo };
-
-/** Sends every class, or 304 when the client's copy is current. */
-async function sendWhole(
-  { source, userObjectInfo }: ObjectInfo,
-  request: V1Request,
-): Promise<void> {
-  const { ctx, caller } = request;
-  const known = await fetchDefinitions(source, request);
-  const definitions = shownDefinitions(known, ctx);
-  const variant = await userObjectInfo.everyClass(definitions, caller.user);
-  const { etag } = variant;
-  const [encoding] = encodingsFor(ctx);
-  ctx.set({ ...headersOf(known), Vary: known.forPrograms ? VARIES_BY : 'Accept-Encoding' });
-  if (matchesEtag(ctx.get('If-None-Match'), etag)) {
-    ctx.set('ETag', encoding === undefined ? etag : etag.replace(/"$/, `-${encoding}"`));
-    return sendEmpty(ctx, 304);
-  }
-  const served = encoding === undefined ? variant : await variant.compressed(encoding);
-  ctx.set('ETag', served.etag);
-  if (encoding !== undefined) ctx.set('Content-Encoding', encoding);
-  ctx.set('Content-Type', 'application/json; charset=utf-8');
-  ctx.body = served.body;
-}
 
 /**
  * Reads the definitions. `Cache-Control: no-cache`, which a front end sends on reload, asks the

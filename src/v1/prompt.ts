@@ -10,7 +10,7 @@ import type { Caller } from '../protocol/job-api.ts';
 import { readJson } from './routing/body.ts';
 import { rulesFor } from '../dialects/dialect.ts';
 import { sendJson } from '../dialects/errors.ts';
-import { type V1Request, type V1Route, routesOf } from './routes.ts';
+import { routesFor } from './routes.ts';
 import { type SharedCounter, readSubmission, usesCounter } from '../prompts/submission.ts';
 
 /**
@@ -32,34 +32,25 @@ type PromptRouteServices = {
 };
 
 /** `POST /prompt` submits a workflow; `GET /prompt` returns the number of prompts left. */
-export function promptRoutes(services: PromptRouteServices): readonly V1Route[] {
-  return routesOf(services, {
-    'POST /prompt': submit,
-    'GET /prompt': getPromptCount,
-  });
-}
-
-async function getPromptCount(
-  services: PromptRouteServices,
-  { ctx, caller }: V1Request,
-): Promise<void> {
-  const { length } = await promptsInQueue(services, caller.user);
-  sendJson(ctx, { exec_info: { queue_remaining: length } });
-}
-
-async function submit(services: PromptRouteServices, { ctx, caller }: V1Request): Promise<void> {
-  const body = await readJson(ctx, services.bodies, 'prompt');
-  const count = usesCounter(body) ? await services.counter.next() : 0;
-  const { subfolder } = rulesFor(ctx);
-  const submission = { subfolder, ...readSubmission(body, count) };
-  // The usage counter reads this.
-  ctx.state.clientId = submission.clientId ?? '';
-  if (submission.promptId !== undefined) services.onSubmission?.(caller, submission.promptId);
-  const accepted = await services.acceptor.accept(caller, submission);
-  ctx.state.promptIds = [accepted.promptId];
-  releaseAfter(ctx.res, accepted, services.clock);
-  sendJson(ctx, toAnswer(accepted));
-}
+export const promptRoutes = routesFor<PromptRouteServices>({
+  async 'POST /prompt'(services, { ctx, caller }) {
+    const body = await readJson(ctx, services.bodies, 'prompt');
+    const count = usesCounter(body) ? await services.counter.next() : 0;
+    const { subfolder } = rulesFor(ctx);
+    const submission = { subfolder, ...readSubmission(body, count) };
+    // The usage counter reads this.
+    ctx.state.clientId = submission.clientId ?? '';
+    if (submission.promptId !== undefined) services.onSubmission?.(caller, submission.promptId);
+    const accepted = await services.acceptor.accept(caller, submission);
+    ctx.state.promptIds = [accepted.promptId];
+    releaseAfter(ctx.res, accepted, services.clock);
+    sendJson(ctx, toAnswer(accepted));
+  },
+  async 'GET /prompt'(services, { ctx, caller }) {
+    const { length } = await promptsInQueue(services, caller.user);
+    sendJson(ctx, { exec_info: { queue_remaining: length } });
+  },
+});
 
 /**
  * Releases the frames after the answer. The prompt of a client that disconnects runs all the same.

@@ -17,7 +17,7 @@ import { sendEmpty, sendJson, requirePrintable } from '../dialects/errors.ts';
 import { byCreation } from '../prompts/queue-order.ts';
 import { sendJsonPieces } from '../http/json-stream.ts';
 import { toJsonText } from '../lib/lazy-json.ts';
-import { type V1Request, type V1Route, routesOf } from './routes.ts';
+import { routesFor } from './routes.ts';
 
 type QueueServices = {
   readonly livePrompts: LivePrompts;
@@ -29,21 +29,70 @@ type QueueServices = {
 };
 
 /** `/queue`, `/interrupt` and `/free`: v1's routes for showing and stopping jobs. */
-export function queueRoutes(services: QueueServices): readonly V1Route[] {
-  return routesOf(services, {
-    'GET /queue': getQueue,
-    'POST /queue': editQueue,
-    'POST /interrupt': interruptPrompts,
-    'POST /free': freeMemory,
-  });
-}
-
-async function getQueue(services: QueueServices, { ctx, caller }: V1Request): Promise<void> {
-  const rules = rulesFor(ctx);
-  const { running, pending } = queueOf(await promptsInQueue(services, caller.user), rules);
-  const lists = [running.map(weakRef), pending.map(weakRef)] as const;
-  await sendJsonPieces(ctx, queuePieces(lists, tupleForm(rules.queueItem)));
-}
+export const queueRoutes = routesFor<QueueServices>({
+  async 'GET /queue'(services, { ctx, caller }) {
+    const rules = rulesFor(ctx);
+    const { running, pending } = queueOf(await promptsInQueue(services, caller.user), rules);
+    const lists = [running.map(weakRef), pending.map(weakRef)] as const;
+    await sendJsonPieces(ctx, queuePieces(lists, tupleForm(rules.queueItem)));
+  },
+  /**
+   * Deletes prompts. The hosted service cancels pending and running jobs (spec 3). The original
+   * cancels only pending ones: its clients read the queue again and interrupt the prompts that still
+   * run.
+   */
+  async 'POST /queue'(services, { ctx, caller }) {
+    const body = requireObject(await readJson(ctx, services.bodies));
+    const rules = rulesFor(ctx);
+    const inQueue = await promptsInQueue(services, caller.user);
+    const { pending } = queueOf(inQueue, rules);
+    const isPending = (prompt: LivePrompt) => isNotStarted(prompt) || pending.includes(prompt);
+    const cancelsAll = rules.queueDelete === 'pending-and-running';
+    const namedIds = new Set([
+      ...readNamedIds(body.delete, 'delete'),
+      ...readNamedIds(body.cancel, 'cancel'),
+    ]);
+    const selected = inQueue.filter((prompt) =>
+      isNamed(namedIds, prompt)
+        ? cancelsAll || isPending(prompt)
+        : isTruthyInPython(body.clear) && isPending(prompt),
+    );
+    ctx.state.promptIds = selected.map(({ promptId }) => promptId);
+    await services.cancel(selected, caller);
+    if (rules.queueAnswer === 'empty') return sendEmpty(ctx);
+    const deleted = selected.map(({ promptId }) => promptId);
+    sendJson(ctx, { deleted, cleared: isTruthyInPython(body.clear) });
+  },
+  /**
+   * Interrupts a named prompt if it runs, or waits here for its job. Without a name it interrupts the
+   * running ones. The answer is always 200, also when idle.
+   */
+  async 'POST /interrupt'(services, { ctx, caller }) {
+    // v1 takes an empty or unreadable body as `{}` here and only here.
+    const body = requireObject((await readJsonOrUndefined(ctx, services.bodies)) ?? {});
+    const running = services.livePrompts.interruptible(caller.user);
+    const interruptible = services.livePrompts
+      .list(caller.user)
+      .filter((prompt) => prompt.jobId === null || running.includes(prompt));
+    if (typeof body.prompt_id === 'string') requirePrintable(body.prompt_id, 'prompt_id');
+    const namedIds = new Set([body.prompt_id]);
+    const selected = isTruthyInPython(body.prompt_id)
+      ? interruptible.filter((prompt) => isNamed(namedIds, prompt))
+      : running;
+    ctx.state.promptIds = selected.map(({ promptId }) => promptId);
+    await services.cancel(selected, caller);
+    sendEmpty(ctx);
+  },
+  /**
+   * Frees memory: `free_memory` makes the next prompt compute all nodes anew. There are no models to
+   * unload.
+   */
+  async 'POST /free'(services, { ctx, caller }) {
+    const body = requireObject(await readJson(ctx, services.bodies));
+    if (isTruthyInPython(body.free_memory)) services.forgetResults?.(caller.user);
+    sendEmpty(ctx);
+  },
+});
 
 type QueueLists = {
   readonly running: readonly LivePrompt[];
@@ -130,68 +179,6 @@ function* itemPieces(prompts: readonly WeakPrompt[], tuple: TupleOf): Generator<
   }
 }
 
-/**
- * Deletes prompts. The hosted service cancels pending and running jobs (spec 3). The original
- * cancels only pending ones: its clients read the queue again and interrupt the prompts that still
- * run.
- */
-async function editQueue(services: QueueServices, { ctx, caller }: V1Request): Promise<void> {
-  const body = requireObject(await readJson(ctx, services.bodies));
-  const rules = rulesFor(ctx);
-  const inQueue = await promptsInQueue(services, caller.user);
-  const { pending } = queueOf(inQueue, rules);
-  const isPending = (prompt: LivePrompt) => isNotStarted(prompt) || pending.includes(prompt);
-  const cancelsAll = rules.queueDelete === 'pending-and-running';
-  const namedIds = new Set([
-    ...readNamedIds(body.delete, 'delete'),
-    ...readNamedIds(body.cancel, 'cancel'),
-  ]);
-  const selected = inQueue.filter((prompt) =>
-    isNamed(namedIds, prompt)
-      ? cancelsAll || isPending(prompt)
-      : isTruthyInPython(body.clear) && isPending(prompt),
-  );
-  ctx.state.promptIds = selected.map(({ promptId }) => promptId);
-  await services.cancel(selected, caller);
-  if (rules.queueAnswer === 'empty') return sendEmpty(ctx);
-  const deleted = selected.map(({ promptId }) => promptId);
-  sendJson(ctx, { deleted, cleared: isTruthyInPython(body.clear) });
-}
-
 function isNamed(ids: ReadonlySet<unknown>, { promptId, jobId }: LivePrompt): boolean {
   return ids.has(promptId) || (jobId !== null && ids.has(jobId));
-}
-
-/**
- * Interrupts a named prompt if it runs, or waits here for its job. Without a name it interrupts the
- * running ones. The answer is always 200, also when idle.
- */
-async function interruptPrompts(
-  services: QueueServices,
-  { ctx, caller }: V1Request,
-): Promise<void> {
-  // v1 takes an empty or unreadable body as `{}` here and only here.
-  const body = requireObject((await readJsonOrUndefined(ctx, services.bodies)) ?? {});
-  const running = services.livePrompts.interruptible(caller.user);
-  const interruptible = services.livePrompts
-    .list(caller.user)
-    .filter((prompt) => prompt.jobId === null || running.includes(prompt));
-  if (typeof body.prompt_id === 'string') requirePrintable(body.prompt_id, 'prompt_id');
-  const namedIds = new Set([body.prompt_id]);
-  const selected = isTruthyInPython(body.prompt_id)
-    ? interruptible.filter((prompt) => isNamed(namedIds, prompt))
-    : running;
-  ctx.state.promptIds = selected.map(({ promptId }) => promptId);
-  await services.cancel(selected, caller);
-  sendEmpty(ctx);
-}
-
-/**
- * Frees memory: `free_memory` makes the next prompt compute all nodes anew. There are no models to
- * unload.
- */
-async function freeMemory(services: QueueServices, { ctx, caller }: V1Request): Promise<void> {
-  const body = requireObject(await readJson(ctx, services.bodies));
-  if (isTruthyInPython(body.free_memory)) services.forgetResults?.(caller.user);
-  sendEmpty(ctx);
 }

@@ -30,21 +30,19 @@ export function routeNameOf({ method, path }: V1Route): V1RouteName {
   return `${method} ${path}` as V1RouteName;
 }
 
-/** The routes of a family: each name with its handler, which gets the services of the family. */
-export function routesOf<Services>(
-  services: Services,
-  handlers: {
-    readonly [name in V1RouteName]?: (
-      services: Services,
-      request: V1Request,
-    ) => Promise<void> | void;
-  },
-): readonly V1Route[] {
-  return Object.entries(handlers).map(([name, handler]) => {
-    const [method, path] = name.split(' ');
-    const handle = (request: V1Request) => handler(services, request);
-    return { method, path, handle } as V1Route;
-  });
+/**
+ * Returns the function that makes the routes of a family: each name with its handler, which gets
+ * the services of the family.
+ */
+export function routesFor<Services>(handlers: {
+  readonly [name in V1RouteName]?: (services: Services, request: V1Request) => Promise<void> | void;
+}): (services: Services) => readonly V1Route[] {
+  return (services) =>
+    Object.entries(handlers).map(([name, handler]) => {
+      const [method, path] = name.split(' ');
+      const handle = (request: V1Request) => handler(services, request);
+      return { method, path, handle } as V1Route;
+    });
 }
 
 /** Returns the paths at which the route is served. */

@@ -1,7 +1,7 @@
 import type { Caller } from '../protocol/job-api.ts';
 import type { Json, JsonObject } from '../protocol/json.ts';
 import { sendJson } from '../dialects/errors.ts';
-import { type V1Request, type V1Route, routesOf } from './routes.ts';
+import { type V1Request, routesFor } from './routes.ts';
 import { freemem, totalmem } from 'node:os';
 
 /** The answers to a front end that asks about the server when it starts. */
@@ -17,25 +17,22 @@ export type ServerInfoOptions = {
 };
 
 /** Routes a front end calls at its start: what the server is, can and contains. */
-export function serverInfoRoutes(options: ServerInfoOptions): readonly V1Route[] {
-  return routesOf(options, {
-    'GET /features': ({ features }, { ctx }) => sendJson(ctx, features),
-    'GET /system_stats': ({ version }, { ctx }) => sendJson(ctx, systemStats(version)),
-    'GET /extensions': async ({ extensions }, { ctx }) =>
-      sendJson(ctx, (await extensions?.()) ?? []),
-    'GET /workflow_templates': async ({ workflowTemplates }, { ctx, caller }) =>
-      sendJson(ctx, (await workflowTemplates?.(caller)) ?? {}),
-    /** Hosted front ends ask if the account may be used. */
-    'GET /api/user': (_, { ctx, caller }) => sendJson(ctx, { id: caller.user, status: 'active' }),
-    // Constant answers: there are no custom node packs that could add anything.
-    'GET /embeddings': (_, { ctx }) => sendJson(ctx, []),
-    'GET /i18n': sendEmptyObject,
-    'GET /global_subgraphs': sendEmptyObject,
-    'GET /node_replacements': sendEmptyObject,
-    // Paths of this machine are not shown to clients.
-    'GET /internal/folder_paths': sendEmptyObject,
-  });
-}
+export const serverInfoRoutes = routesFor<ServerInfoOptions>({
+  'GET /features': ({ features }, { ctx }) => sendJson(ctx, features),
+  'GET /system_stats': ({ version }, { ctx }) => sendJson(ctx, systemStats(version)),
+  'GET /extensions': async ({ extensions }, { ctx }) => sendJson(ctx, (await extensions?.()) ?? []),
+  'GET /workflow_templates': async ({ workflowTemplates }, { ctx, caller }) =>
+    sendJson(ctx, (await workflowTemplates?.(caller)) ?? {}),
+  /** Hosted front ends ask if the account may be used. */
+  'GET /api/user': (_, { ctx, caller }) => sendJson(ctx, { id: caller.user, status: 'active' }),
+  // Constant answers: there are no custom node packs that could add anything.
+  'GET /embeddings': (_, { ctx }) => sendJson(ctx, []),
+  'GET /i18n': sendEmptyObject,
+  'GET /global_subgraphs': sendEmptyObject,
+  'GET /node_replacements': sendEmptyObject,
+  // Paths of this machine are not shown to clients.
+  'GET /internal/folder_paths': sendEmptyObject,
+});
 
 function sendEmptyObject(_: unknown, { ctx }: V1Request): void {
   sendJson(ctx, {});

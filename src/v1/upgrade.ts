@@ -14,7 +14,7 @@ import type { Hub, NewConnection } from '../sockets/hub.ts';
 import type { Authenticate } from '../auth/identity.ts';
 import type { Deprecation } from '../migration/deprecation.ts';
 import { logRefusal } from './routing/log-refusal.ts';
-import { routesOf } from './routes.ts';
+import { routesFor } from './routes.ts';
 import {
   agentOf,
   isBrowser,
@@ -50,8 +50,8 @@ type UpgradeOptions = {
 };
 
 /** A plain `GET /ws`: a 400 with a message, so that the client learns what is missing. */
-export const PLAIN_SOCKET_ROUTES = routesOf(undefined, {
-  'GET /ws': () => {
+export const plainSocketRoutes = routesFor({
+  'GET /ws'() {
     throw new V1Error(400, 'This path speaks WebSocket: the request has no upgrade header.');
   },
 });

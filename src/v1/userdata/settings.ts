@@ -12,7 +12,7 @@ import {
   requirePrintable,
 } from '../../dialects/errors.ts';
 import { sendJsonPieces } from '../../http/json-stream.ts';
-import { type V1Request, type V1Route, routesOf } from '../routes.ts';
+import { routesFor } from '../routes.ts';
 
 /** Services of the settings routes. */
 export type SettingServices = { readonly settings: SettingStore; readonly bodies: BodyReader };
@@ -21,21 +21,42 @@ export type SettingServices = { readonly settings: SettingStore; readonly bodies
 const SETTINGS_LIMIT = { count: 10_000, chars: 16 * 1024 * 1024 } as const;
 
 /** A user's settings: one flat object of JSON values, merged shallowly. */
-export function settingRoutes(services: SettingServices): readonly V1Route[] {
-  return routesOf(services, {
-    'GET /settings': getSettings,
-    'GET /settings/:id': getSetting,
-    'POST /settings': mergeSettings,
-    'POST /settings/:id': putSetting,
-  });
-}
-
-async function getSettings(
-  { settings }: SettingServices,
-  { ctx, caller }: V1Request,
-): Promise<void> {
-  await sendAll(ctx, await settings.all(caller.user));
-}
+export const settingRoutes = routesFor<SettingServices>({
+  async 'GET /settings'({ settings }, { ctx, caller }) {
+    await sendAll(ctx, await settings.all(caller.user));
+  },
+  /** The original answers the bare value, `null` when there is none. */
+  async 'GET /settings/:id'({ settings }, { ctx, caller, params }) {
+    const settingsOfUser = await settings.all(caller.user);
+    const { id = '' } = params;
+    const text = Object.hasOwn(settingsOfUser, id) ? settingsOfUser[id] : undefined;
+    if (text !== undefined) return await sendOne(ctx, text);
+    if (rulesFor(ctx).settings === 'wrapped') throw emptyError(404, 'There is no such setting.');
+    await sendText(ctx, 'null');
+  },
+  async 'POST /settings'(services, { ctx, caller }) {
+    const given = await readJson(ctx, services.bodies);
+    if (!isJsonObject(given)) {
+      throw new V1Error(400, plainError('invalid_settings', 'Settings are a JSON object.'));
+    }
+    // Checked before each setting is checked and written: a body may have 500,000.
+    if (Object.keys(given).length > SETTINGS_LIMIT.count) throw settingsFull();
+    const texts = Object.entries(given).map(
+      ([id, value]) => [requirePrintable(id, 'id'), stringifyJson(value)] as const,
+    );
+    const merged = await saveSettings(services, caller.user, Object.fromEntries(texts));
+    if (rulesFor(ctx).settings === 'wrapped') await sendAll(ctx, merged);
+    else sendEmpty(ctx);
+  },
+  async 'POST /settings/:id'(services, { ctx, caller, params }) {
+    const value = await readJson(ctx, services.bodies);
+    const { id = '' } = params;
+    const text = stringifyJson(value);
+    await saveSettings(services, caller.user, Object.fromEntries([[id, text]]));
+    if (rulesFor(ctx).settings === 'wrapped') await sendOne(ctx, text);
+    else sendEmpty(ctx);
+  },
+});
 
 function sendAll(
   ctx: Koa.Context,
@@ -51,48 +72,8 @@ function sendText(ctx: Koa.Context, jsonText: string): Promise<void> {
   return sendJsonPieces(ctx, [jsonText].values());
 }
 
-/** The original answers the bare value, `null` when there is none. */
-async function getSetting(
-  { settings }: SettingServices,
-  { ctx, caller, params }: V1Request,
-): Promise<void> {
-  const settingsOfUser = await settings.all(caller.user);
-  const { id = '' } = params;
-  const text = Object.hasOwn(settingsOfUser, id) ? settingsOfUser[id] : undefined;
-  if (text !== undefined) return await sendOne(ctx, text);
-  if (rulesFor(ctx).settings === 'wrapped') throw emptyError(404, 'There is no such setting.');
-  await sendText(ctx, 'null');
-}
-
 function sendOne(ctx: Koa.Context, text: string): Promise<void> {
   return sendText(ctx, rulesFor(ctx).settings === 'wrapped' ? `{"value":${text}}` : text);
-}
-
-async function mergeSettings(services: SettingServices, { ctx, caller }: V1Request): Promise<void> {
-  const given = await readJson(ctx, services.bodies);
-  if (!isJsonObject(given)) {
-    throw new V1Error(400, plainError('invalid_settings', 'Settings are a JSON object.'));
-  }
-  // Checked before each setting is checked and written: a body may have 500,000.
-  if (Object.keys(given).length > SETTINGS_LIMIT.count) throw settingsFull();
-  const texts = Object.entries(given).map(
-    ([id, value]) => [requirePrintable(id, 'id'), stringifyJson(value)] as const,
-  );
-  const merged = await saveSettings(services, caller.user, Object.fromEntries(texts));
-  if (rulesFor(ctx).settings === 'wrapped') await sendAll(ctx, merged);
-  else sendEmpty(ctx);
-}
-
-async function putSetting(
-  services: SettingServices,
-  { ctx, caller, params }: V1Request,
-): Promise<void> {
-  const value = await readJson(ctx, services.bodies);
-  const { id = '' } = params;
-  const text = stringifyJson(value);
-  await saveSettings(services, caller.user, Object.fromEntries([[id, text]]));
-  if (rulesFor(ctx).settings === 'wrapped') await sendOne(ctx, text);
-  else sendEmpty(ctx);
 }
 
 /**

@@ -5,7 +5,7 @@ import type { SpooledFile } from '../../protocol/job-api.ts';
 import { V1Error, emptyError, sendEmpty, sendJson } from '../../dialects/errors.ts';
 import { bodyErrorText } from '../routing/body.ts';
 import { setCacheHeaders } from '../routing/serve-route.ts';
-import { type V1Request, type V1Route, routesOf } from '../routes.ts';
+import { type V1Request, routesFor } from '../routes.ts';
 import { PICTURE, fileHeaders, isCopyCurrent } from '../../http/file-headers.ts';
 import { fileOf, sendFile } from '../../http/static-file.ts';
 import { refusedByHeaders, stopUnpacking, unpackedBody } from '../../http/unpacked-body.ts';
@@ -33,30 +33,71 @@ export type UserDataServices = {
  * Workflows and other files that a front end stores for each user. The name is one encoded segment
  * of the path.
  */
-export function userDataRoutes(services: UserDataServices): readonly V1Route[] {
-  return [
-    ...userDataListings(services.userData),
-    ...routesOf(services, {
-      'GET /userdata/:file': getFile,
-      'POST /userdata/:file': putFile,
-      'DELETE /userdata/:file': deleteFile,
-      'POST /userdata/:file/move/:dest': moveFile,
-    }),
-  ];
-}
-
-async function getFile(
-  { userData }: UserDataServices,
-  { ctx, caller, params }: V1Request,
-): Promise<void> {
-  const path = pathOf(params['file']);
-  const status = await userData.look(caller.user, path);
-  if (status.kind !== 'file') throw emptyError(404, FILE_NOT_FOUND);
-  ctx.set(headersOf(path));
-  setCacheHeaders(ctx);
-  if (userData.content) return sendObject(ctx, status, await userData.content(caller.user, path));
-  await sendFile(ctx, fileOf(userData.folderFor(caller.user), status.path, status.stats));
-}
+export const userDataRoutes = routesFor<UserDataServices>({
+  async 'GET /userdata'({ userData }, { ctx, caller, query }) {
+    const dir = query.get('dir');
+    if (dir === null || dir === '') throw new V1Error(400, 'Directory not provided');
+    if (withinRoot(dir) === undefined) throw new V1Error(403, 'Invalid directory');
+    const path = await folderOf(userData, caller.user, dir);
+    if (path === 'a file') return sendJson(ctx, []);
+    if (path === undefined) throw new V1Error(404, 'Directory not found');
+    const depth = isTrue(query, 'recurse') ? 'all' : 'this folder';
+    const entries = await userData.list(caller.user, path.inside, { depth });
+    sendJson(ctx, entries.filter(isVisible).map(entryForm(query)));
+  },
+  async 'GET /v2/userdata'({ userData }, { ctx, caller, query }) {
+    const requestedPath = query.get('path') ?? '';
+    if (withinRoot(requestedPath) === undefined) throw new V1Error(400, 'Invalid path requested');
+    const path = await folderOf(userData, caller.user, requestedPath);
+    if (path === undefined && requestedPath === '') return sendJson(ctx, []);
+    if (path === 'a file') throw new V1Error(400, 'Requested path is not a directory');
+    if (path === undefined) throw new V1Error(404, 'Requested path not found');
+    const entries = await userData.list(caller.user, path.inside, { depth: 'all' });
+    const folders = entries.filter(({ isFolder }) => isFolder).toSorted(byName);
+    const files = entries.filter(({ isFolder }) => !isFolder).toSorted(byName);
+    sendJson(
+      ctx,
+      [...folders, ...files].map((entry) => treeRowOf(path.inside, entry)),
+    );
+  },
+  async 'GET /userdata/:file'({ userData }, { ctx, caller, params }) {
+    const path = pathOf(params['file']);
+    const status = await userData.look(caller.user, path);
+    if (status.kind !== 'file') throw emptyError(404, FILE_NOT_FOUND);
+    ctx.set(headersOf(path));
+    setCacheHeaders(ctx);
+    if (userData.content) return sendObject(ctx, status, await userData.content(caller.user, path));
+    await sendFile(ctx, fileOf(userData.folderFor(caller.user), status.path, status.stats));
+  },
+  async 'POST /userdata/:file'(services, request) {
+    const { ctx, caller, params, query } = request;
+    const path = pathOf(params['file']);
+    const how = { overwrite: query.get('overwrite') !== 'false' };
+    const status = await services.userData.look(caller.user, path);
+    // Refused before the body is read. `put` checks again when the file is moved into place.
+    if (status.kind === 'file' && !how.overwrite) throw unchangedError('exists');
+    const file = await receiveBody(services, request);
+    try {
+      sendFileInfo(ctx, query, {
+        path,
+        status: await services.userData.put(caller.user, path, file, how),
+      });
+    } finally {
+      await rm(file.path, { force: true });
+    }
+  },
+  async 'DELETE /userdata/:file'({ userData }, { ctx, caller, params }) {
+    const unchanged = await userData.remove(caller.user, pathOf(params['file']));
+    if (unchanged) throw emptyError(404, FILE_NOT_FOUND);
+    sendEmpty(ctx, 204);
+  },
+  async 'POST /userdata/:file/move/:dest'({ userData }, { ctx, caller, params, query }) {
+    const from = pathOf(params['file']);
+    const path = pathOf(params['dest']);
+    const how = { overwrite: query.get('overwrite') !== 'false' };
+    sendFileInfo(ctx, query, { path, status: await userData.move(caller.user, from, path, how) });
+  },
+});
 
 /** Sends the whole file with a validator: front ends read such a file with one call. */
 function sendObject(
@@ -76,43 +117,6 @@ function sendObject(
   }
   ctx.set('Content-Length', String(stats.size));
   ctx.body = stream;
-}
-
-async function putFile(services: UserDataServices, request: V1Request): Promise<void> {
-  const { ctx, caller, params, query } = request;
-  const path = pathOf(params['file']);
-  const how = { overwrite: query.get('overwrite') !== 'false' };
-  const status = await services.userData.look(caller.user, path);
-  // Refused before the body is read. `put` checks again when the file is moved into place.
-  if (status.kind === 'file' && !how.overwrite) throw unchangedError('exists');
-  const file = await receiveBody(services, request);
-  try {
-    sendFileInfo(ctx, query, {
-      path,
-      status: await services.userData.put(caller.user, path, file, how),
-    });
-  } finally {
-    await rm(file.path, { force: true });
-  }
-}
-
-async function deleteFile(
-  { userData }: UserDataServices,
-  { ctx, caller, params }: V1Request,
-): Promise<void> {
-  const unchanged = await userData.remove(caller.user, pathOf(params['file']));
-  if (unchanged) throw emptyError(404, FILE_NOT_FOUND);
-  sendEmpty(ctx, 204);
-}
-
-async function moveFile(
-  { userData }: UserDataServices,
-  { ctx, caller, params, query }: V1Request,
-): Promise<void> {
-  const from = pathOf(params['file']);
-  const path = pathOf(params['dest']);
-  const how = { overwrite: query.get('overwrite') !== 'false' };
-  sendFileInfo(ctx, query, { path, status: await userData.move(caller.user, from, path, how) });
 }
 
 /** Answers with the path, or with the facts of the file when the client asked for them. */
@@ -182,14 +186,6 @@ function headersOf(path: string): { readonly [header: string]: string } {
   return PICTURE.test(path) ? { ...headers, 'Cache-Control': 'private, no-cache' } : headers;
 }
 
-/** The two listings of a user's files: v1's first one, and its newer one of the same name. */
-function userDataListings(userData: UserDataStore): readonly V1Route[] {
-  return routesOf(userData, {
-    'GET /userdata': listFiles,
-    'GET /v2/userdata': listTree,
-  });
-}
-
 /** Returns the fields that v1 gives for a file. Times are in seconds, as in Python. */
 function fileInfoOf(path: string, stats: FileStats): JsonObject {
   return {
@@ -198,37 +194,6 @@ function fileInfoOf(path: string, stats: FileStats): JsonObject {
     modified: stats.mtimeMs / 1000,
     created: stats.ctimeMs / 1000,
   };
-}
-
-async function listFiles(
-  userData: UserDataStore,
-  { ctx, caller, query }: V1Request,
-): Promise<void> {
-  const dir = query.get('dir');
-  if (dir === null || dir === '') throw new V1Error(400, 'Directory not provided');
-  if (withinRoot(dir) === undefined) throw new V1Error(403, 'Invalid directory');
-  const path = await folderOf(userData, caller.user, dir);
-  if (path === 'a file') return sendJson(ctx, []);
-  if (path === undefined) throw new V1Error(404, 'Directory not found');
-  const depth = isTrue(query, 'recurse') ? 'all' : 'this folder';
-  const entries = await userData.list(caller.user, path.inside, { depth });
-  sendJson(ctx, entries.filter(isVisible).map(entryForm(query)));
-}
-
-async function listTree(userData: UserDataStore, { ctx, caller, query }: V1Request): Promise<void> {
-  const requestedPath = query.get('path') ?? '';
-  if (withinRoot(requestedPath) === undefined) throw new V1Error(400, 'Invalid path requested');
-  const path = await folderOf(userData, caller.user, requestedPath);
-  if (path === undefined && requestedPath === '') return sendJson(ctx, []);
-  if (path === 'a file') throw new V1Error(400, 'Requested path is not a directory');
-  if (path === undefined) throw new V1Error(404, 'Requested path not found');
-  const entries = await userData.list(caller.user, path.inside, { depth: 'all' });
-  const folders = entries.filter(({ isFolder }) => isFolder).toSorted(byName);
-  const files = entries.filter(({ isFolder }) => !isFolder).toSorted(byName);
-  sendJson(
-    ctx,
-    [...folders, ...files].map((entry) => treeRowOf(path.inside, entry)),
-  );
 }
 
 /** Returns the path of an existing folder. A client may have put a slash at its end. */

@@ -2,22 +2,18 @@ import { randomUUID } from 'node:crypto';
 import type { BodyReader } from '../../http/json-body.ts';
 import { V1Error, plainError, requirePrintable, sendJson } from '../../dialects/errors.ts';
 import { readJson, requireObject } from '../routing/body.ts';
-import { type V1Request, type V1Route, routesOf } from '../routes.ts';
+import { routesFor } from '../routes.ts';
 
 type UserServices = { readonly bodies: BodyReader };
 
 /** The user list of v1. It is fixed, since each key is a user and no accounts are kept. */
-export function userRoutes(services: UserServices): readonly V1Route[] {
-  return routesOf(services, {
-    'GET /users': (_, { ctx }) => sendJson(ctx, { storage: 'server', migrated: true }),
-    'POST /users': nameUser,
-  });
-}
-
-/** Returns the id of a new account. The original looks at accounts in its multi-user mode only. */
-async function nameUser({ bodies }: UserServices, { ctx }: V1Request): Promise<void> {
-  const { username } = requireObject(await readJson(ctx, bodies));
-  const name = typeof username === 'string' ? requirePrintable(username, 'username').trim() : '';
-  if (name === '') throw new V1Error(400, plainError('no_username', 'A "username" is missing.'));
-  sendJson(ctx, `${name.replaceAll(/[^a-zA-Z0-9\-_]+/g, '-')}_${randomUUID()}`);
-}
+export const userRoutes = routesFor<UserServices>({
+  'GET /users': (_, { ctx }) => sendJson(ctx, { storage: 'server', migrated: true }),
+  /** Returns the id of a new account. The original looks at accounts in its multi-user mode only. */
+  async 'POST /users'({ bodies }, { ctx }) {
+    const { username } = requireObject(await readJson(ctx, bodies));
+    const name = typeof username === 'string' ? requirePrintable(username, 'username').trim() : '';
+    if (name === '') throw new V1Error(400, plainError('no_username', 'A "username" is missing.'));
+    sendJson(ctx, `${name.replaceAll(/[^a-zA-Z0-9\-_]+/g, '-')}_${randomUUID()}`);
+  },
+});
