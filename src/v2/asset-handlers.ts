@@ -5,19 +5,19 @@ import type { Asset } from '../protocol/v2.ts';
 import { readIdempotencyKey, readObject, refuseBody } from './read-body.ts';
 import { sendContent } from './send-content.ts';
 import type { LinkRewriter } from './link-rewriter.ts';
-import type { Handler, HandlerReply, V2RouteOptions } from './reply.ts';
+import type { HandlerReply, Handlers, V2RouteOptions } from './reply.ts';
 import { readFromHash, readUpload } from './read-upload.ts';
 
 /** The maximum number of form fields. Tags are sent as repeated fields. */
 const MAX_FORM_FIELDS = 64;
 
-/** The handlers of the asset operations. */
-export function createAssetHandlers(options: V2RouteOptions): Record<AssetOperation, Handler> {
+/** The handlers of the asset operations, by the names of their routes. */
+export function createAssetHandlers(options: V2RouteOptions): Handlers {
   const { jobs, bodies } = options;
   const assetReply = (status: 200 | 201, asset: Asset, links: LinkRewriter): Result<HandlerReply> =>
     ok({ status, json: links.asset(asset) as Json });
   return {
-    async upload({ ctx, caller, links }) {
+    async 'POST /assets'({ ctx, caller, links }) {
       const key = readIdempotencyKey(ctx);
       if (!key.ok) return key;
       const created = await withReceivedForm<Result<Asset>>(
@@ -40,7 +40,7 @@ export function createAssetHandlers(options: V2RouteOptions): Record<AssetOperat
       if (!created.ok) return created;
       return assetReply(created.value.created_new === false ? 200 : 201, created.value, links);
     },
-    async fromHash({ ctx, caller, links }) {
+    async 'POST /assets/from-hash'({ ctx, caller, links }) {
       const key = readIdempotencyKey(ctx);
       if (!key.ok) return key;
       const body = await readObject(ctx, bodies);
@@ -52,23 +52,21 @@ export function createAssetHandlers(options: V2RouteOptions): Record<AssetOperat
       // 201: "Asset minted over the existing blob." `created_new` is false: it speaks of the blob.
       return created.ok ? assetReply(201, created.value, links) : asBlobNotFound(created);
     },
-    async byHash({ caller, params: { hash = '' } }) {
+    async 'HEAD /assets/by-hash/:hash'({ caller, params: { hash = '' } }) {
       const exists = await jobs.hasBlob(caller, hash);
       return exists.ok ? ok({ status: exists.value ? 200 : 404 }) : exists;
     },
-    async get({ caller, params: { id = '' }, links }) {
+    async 'GET /assets/:id'({ caller, params: { id = '' }, links }) {
       const asset = await jobs.asset(caller, id);
       return asset.ok ? ok({ status: 200, json: links.asset(asset.value) as Json }) : asset;
     },
-    async remove({ caller, params: { id = '' } }) {
+    async 'DELETE /assets/:id'({ caller, params: { id = '' } }) {
       const removed = await jobs.deleteAsset(caller, id);
       return removed.ok ? ok({ status: 204 }) : removed;
     },
-    content: (request) => sendContent(jobs, request),
+    'GET /assets/:id/content': (request) => sendContent(jobs, request),
   };
 }
-
-type AssetOperation = 'upload' | 'fromHash' | 'byHash' | 'get' | 'remove' | 'content';
 
 /**
  * Turns the refusal of a request that names no bytes into "not found": the contract documents no

@@ -10,7 +10,7 @@ import { toListItem, readListQuery } from './list-query.ts';
 import { type EarlyEvents, createEarlyEvents } from './early-events.ts';
 import { jobAtStatus } from './job-at-status.ts';
 import type { LinkRewriter } from './link-rewriter.ts';
-import type { Handler, HandlerReply, V2RouteOptions } from './reply.ts';
+import type { Handler, HandlerReply, Handlers, V2RouteOptions } from './reply.ts';
 import { readJobSubmission } from './read-submission.ts';
 import { streamEvents } from './event-stream.ts';
 
@@ -24,12 +24,12 @@ const STREAM_HEADERS = {
   'X-Accel-Buffering': 'no',
 };
 
-/** The handlers of the job operations. */
-export function createJobHandlers(options: V2RouteOptions): Record<JobOperation, Handler> {
+/** The handlers of the job operations, by the names of their routes. */
+export function createJobHandlers(options: V2RouteOptions): Handlers {
   const { jobs, bodies } = options;
   const earlyEvents = createEarlyEvents(jobs, options.clock);
   return {
-    async submit({ ctx, caller, links }) {
+    async 'POST /jobs'({ ctx, caller, links }) {
       const key = readIdempotencyKey(ctx);
       if (!key.ok) return key;
       const body = await readObject(ctx, bodies, 'workflow');
@@ -49,7 +49,7 @@ export function createJobHandlers(options: V2RouteOptions): Record<JobOperation,
       }
       return reply(submitted, links.job, 201);
     },
-    async list({ ctx, caller, links }) {
+    async 'GET /jobs'({ ctx, caller, links }) {
       const query = readListQuery(ctx.querystring);
       if (!query.ok) return query;
       const page = await jobs.list(caller, query.value);
@@ -58,7 +58,7 @@ export function createJobHandlers(options: V2RouteOptions): Record<JobOperation,
         jobs: value.jobs.map((job) => toListItem(links.job(job))),
       }));
     },
-    async get({ ctx, caller, params, links }) {
+    async 'GET /jobs/:id'({ ctx, caller, params, links }) {
       const job = await jobs.get(caller, idOf(params));
       if (job.ok && IS_TERMINAL[job.value.status]) {
         const jobId = job.value.id;
@@ -67,20 +67,18 @@ export function createJobHandlers(options: V2RouteOptions): Record<JobOperation,
       }
       return reply(job, links.job);
     },
-    workflow: async ({ caller, params }) =>
+    'GET /jobs/:id/workflow': async ({ caller, params }) =>
       reply(await jobs.workflow(caller, idOf(params)), unchanged),
-    cancel: async ({ caller, params, links }) =>
+    'POST /jobs/:id/cancel': async ({ caller, params, links }) =>
       reply(await jobs.cancel(caller, idOf(params)), links.job),
     /** The embedded engine captures no logs, so the list of every job is empty. */
-    async logs({ caller, params }) {
+    async 'GET /jobs/:id/logs'({ caller, params }) {
       const job = await jobs.get(caller, idOf(params));
       return job.ok ? ok({ status: 204 }) : job;
     },
-    events: createEventsHandler(options, earlyEvents),
+    'GET /jobs/:id/events': createEventsHandler(options, earlyEvents),
   };
 }
-
-type JobOperation = 'submit' | 'list' | 'get' | 'workflow' | 'cancel' | 'logs' | 'events';
 
 function createEventsHandler(options: V2RouteOptions, earlyEvents: EarlyEvents): Handler {
   const { jobs, streamCap = DEFAULT_STREAM_CAP, keepAliveMs, clock = systemClock } = options;

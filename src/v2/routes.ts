@@ -42,23 +42,11 @@ type V2Route = { readonly method: string; readonly path: string; readonly handle
  * @internal
  */
 export function v2Routes(options: V2RouteOptions): readonly V2Route[] {
-  const jobs = createJobHandlers(options);
-  const assets = createAssetHandlers(options);
-  return [
-    { method: 'POST', path: '/jobs', handle: jobs.submit },
-    { method: 'GET', path: '/jobs', handle: jobs.list },
-    { method: 'GET', path: '/jobs/:id', handle: jobs.get },
-    { method: 'GET', path: '/jobs/:id/workflow', handle: jobs.workflow },
-    { method: 'GET', path: '/jobs/:id/events', handle: jobs.events },
-    { method: 'GET', path: '/jobs/:id/logs', handle: jobs.logs },
-    { method: 'POST', path: '/jobs/:id/cancel', handle: jobs.cancel },
-    { method: 'POST', path: '/assets', handle: assets.upload },
-    { method: 'POST', path: '/assets/from-hash', handle: assets.fromHash },
-    { method: 'HEAD', path: '/assets/by-hash/:hash', handle: assets.byHash },
-    { method: 'GET', path: '/assets/:id', handle: assets.get },
-    { method: 'DELETE', path: '/assets/:id', handle: assets.remove },
-    { method: 'GET', path: '/assets/:id/content', handle: assets.content },
-  ];
+  const handlers = { ...createJobHandlers(options), ...createAssetHandlers(options) };
+  return Object.entries(handlers).map(([name, handle]) => {
+    const [method = '', path = ''] = name.split(' ');
+    return { method, path, handle };
+  });
 }
 
 function createRouter(options: V2RouteOptions): Router {

@@ -31,27 +31,18 @@ export function createRunReporter(job: LiveJob, clock: Clock) {
     const withStep = stored.x_websocket === true && { x_with_step: true };
     emit({ event: 'output', data: { ...showOutput(stored, job.id, clock.now()), ...withStep } });
   };
-  const begin = ({ cached, total, done }: Extract<WorkerEvent, { type: 'begin' }>): void => {
-    job.cachedNodes = cached;
-    Object.assign(state, { total, done });
-    emit({
-      event: 'status',
-      data: { status: job.status, queue_position: null, x_cached_nodes: cached },
-    });
-    progress();
-  };
-  const finished = (message: Extract<WorkerEvent, { type: 'finished' }>): void => {
-    for (const stored of message.reused ?? []) output(stored);
-    const ui = message.uiJson === undefined ? undefined : (parseJson(message.uiJson) as NodeUi);
-    if (ui) setMember(job.ui, message.nodeId, ui);
-    state.done++;
-    const shown = ui ? { ui } : message.reused && { ui: null };
-    emit({ event: 'x_node', data: { node_id: message.nodeId, phase: 'finished', ...shown } });
-  };
   const handlers: {
     readonly [K in WorkerEvent['type']]: (message: Extract<WorkerEvent, { type: K }>) => void;
   } = {
-    begin,
+    begin({ cached, total, done }) {
+      job.cachedNodes = cached;
+      Object.assign(state, { total, done });
+      emit({
+        event: 'status',
+        data: { status: job.status, queue_position: null, x_cached_nodes: cached },
+      });
+      progress();
+    },
     started({ nodeId, classType }) {
       state.node = { id: nodeId, classType };
       emit({ event: 'x_node', data: { node_id: nodeId, phase: 'started' } });
@@ -60,7 +51,14 @@ export function createRunReporter(job: LiveJob, clock: Clock) {
     step: ({ step, steps }) => progress({ step, steps }),
     preview: ({ data }) => emit({ event: 'preview', data }),
     text: ({ nodeId, text }) => emit({ event: 'x_text', data: { node_id: nodeId, text } }),
-    finished,
+    finished(message) {
+      for (const stored of message.reused ?? []) output(stored);
+      const ui = message.uiJson === undefined ? undefined : (parseJson(message.uiJson) as NodeUi);
+      if (ui) setMember(job.ui, message.nodeId, ui);
+      state.done++;
+      const shown = ui ? { ui } : message.reused && { ui: null };
+      emit({ event: 'x_node', data: { node_id: message.nodeId, phase: 'finished', ...shown } });
+    },
   };
   return {
     apply: (message: WorkerEvent): void =>
