@@ -12,7 +12,7 @@ import { createProgress } from './progress.ts';
 
 type Settings = DataLocation & { readonly keep?: number };
 
-/** `holdover backup DIR`: one more backup of a data folder, while its server runs or not. */
+/** `holdover backup DIR`: backs up a data folder, which a server may use meanwhile. Resolves with the exit code. */
 export function backupCommand(argv: readonly string[]): Promise<number> {
   const command = new Command('holdover backup')
     .description(
@@ -42,7 +42,7 @@ async function runBackup(command: Command): Promise<number> {
         openRecords() {
           if (!redis) requireSound(databasePath(dataDir), DAMAGE_ADVICE);
           const records = recordedFiles(dataDir, redis);
-          // A database stays in its folder, out of date, when its records have been moved into a Redis.
+          // An outdated database is left in the folder when the records were moved into Redis.
           if (isRecordedBy(records, recordedBy)) return records;
           throw new Error(
             `the files of --data-dir ${dataDir} were recorded by another ledger: give the --ledger of their servers`,
@@ -59,7 +59,8 @@ async function runBackup(command: Command): Promise<number> {
   return result.missing.length === 0 ? 0 : 1;
 }
 
-const DAMAGE_ADVICE = 'holdover check says more, holdover restore puts an earlier backup back';
+const DAMAGE_ADVICE =
+  'run holdover check to see the damage, or holdover restore to restore a backup';
 
 function textOf(result: BackupResult, into: string, { ledger }: Settings): string {
   const { name, files, copied, missing, removed } = result;
@@ -77,8 +78,8 @@ function textOf(result: BackupResult, into: string, { ledger }: Settings): strin
 }
 
 const REDIS =
-  'The records are in Redis and not in this backup. Save them first, with redis-cli --rdb or the ' +
-  'snapshots of your service: files that come later are then in the backup, too.';
+  'The records are in Redis and not in this backup. Save them before each backup, with redis-cli --rdb ' +
+  'or the snapshots of your service: a backup that is older than the records lacks files that they name.';
 
 function atLeastOne(text: string): number {
   if (/^[1-9]\d{0,5}$/.test(text)) return Number(text);

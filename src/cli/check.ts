@@ -24,7 +24,10 @@ type Settings = DataLocation & {
   readonly json?: boolean;
 };
 
-/** `holdover check`: whether all that is on record is there, whole. Exit code 1: something is wrong. */
+/**
+ * `holdover check`: checks that every file on record exists and is undamaged. Resolves with the exit code: 1 when
+ * there is a problem.
+ */
 export function checkCommand(argv: readonly string[]): Promise<number> {
   const command = new Command('holdover check')
     .description(
@@ -41,23 +44,23 @@ async function run(command: Command): Promise<number> {
   const settings = command.opts<Settings>();
   const dataDir = resolve(settings.dataDir);
   if (!existsSync(dataDir)) throw new Error(`there is no data folder ${dataDir}`);
-  const lookAgain = (): Promise<CheckReport> =>
+  const checkAgain = (): Promise<CheckReport> =>
     withRedis(settings, (redis) =>
       runCheck(settings, dataDir, recordedFiles(dataDir, redis), redis),
     );
-  const { before, adopted } = await withRedis(settings, async (redis) => {
+  const { before, restored } = await withRedis(settings, async (redis) => {
     const recorded = recordedFiles(dataDir, redis);
     if (settings.repair === true) await refuseUse(dataDir, redis);
     const found = await runCheck(settings, dataDir, recorded, redis);
-    if (settings.repair !== true) return { before: found, adopted: [] };
-    return { before: found, adopted: await repair(settings, found, recorded) };
+    if (settings.repair !== true) return { before: found, restored: [] };
+    return { before: found, restored: await repair(settings, found, recorded) };
   });
-  const report = settings.repair === true ? await lookAgain() : before;
+  const report = settings.repair === true ? await checkAgain() : before;
   const sound = isSound(report);
   process.stdout.write(
     settings.json === true
-      ? `${JSON.stringify({ ok: sound, ...report, adopted }, null, 2)}\n`
-      : checkText({ ...report, adopted, sound }),
+      ? `${JSON.stringify({ ok: sound, ...report, adopted: restored }, null, 2)}\n`
+      : checkText({ ...report, restored, sound }),
   );
   return sound ? 0 : 1;
 }
@@ -87,7 +90,10 @@ async function runCheck(
   }
 }
 
-/** A ledger that is absent is made anew, and one of other files is tied to those that are here. */
+/**
+ * Records the files that have no record, and returns the new records. Creates an absent ledger, and binds a ledger of
+ * other files to these files.
+ */
 async function repair(
   settings: Settings,
   { ledger: { state }, belongs, orphans }: CheckReport,
@@ -119,7 +125,7 @@ async function refuseUse(dataDir: string, redis: SharedRedis | undefined): Promi
     const { refuseRedisInUse } = await import('./migrate/redis-records.ts');
     return await refuseRedisInUse(redis.links);
   }
-  // Servers whose ledger is in Redis, while no --ledger is given.
+  // Servers with a ledger in Redis may use this folder, even when no --ledger is given here.
   refuseSharedUse(dataDir, Date.now());
   if (isInUse(dataDir)) throw new Error(inUseText(dataDir));
 }
@@ -132,13 +138,13 @@ function isInUse(dataDir: string): boolean {
 }
 
 type ShownReport = CheckReport & {
-  readonly adopted: readonly RestoredRecord[];
+  readonly restored: readonly RestoredRecord[];
   readonly sound: boolean;
 };
 
-/** The result of a check for people; every file is named. */
+/** Returns the report as text. It lists every file that has a problem. */
 function checkText(report: ShownReport): string {
-  const { dataDir, recorded, trouble, orphans, adopted, sound } = report;
+  const { dataDir, recorded, trouble, orphans, restored, sound } = report;
   const lines = [
     `Data folder ${printableName(dataDir)}`,
     ...ledgerLines(report),
@@ -146,11 +152,11 @@ function checkText(report: ShownReport): string {
     ...secretLines(report),
     ...(report.unfinishedRestore ? [UNFINISHED_RESTORE_TEXT] : []),
     ...(recorded === null
-      ? ['Files were not compared: the ledger cannot say which there should be.']
+      ? ['Files were not compared: the ledger cannot be read.']
       : [`Files on record: ${recorded.files} (${megabytes(recorded.bytes)}).`]),
-    ...listed('Files on record that are not there as they should be', trouble.map(troubleLine)),
+    ...listed('Files on record that are missing, damaged or unreadable', trouble.map(troubleLine)),
     ...(trouble.length > 0 ? [BACKUP_ADVICE] : []),
-    ...listed('Put on record again', adopted.map(adoptedLine)),
+    ...listed('Put on record again', restored.map(restoredLine)),
     ...listed('Files without a record', orphans.map(orphanLine)),
     ...(orphans.some(({ whole }) => whole) ? [REPAIR_ADVICE] : []),
     sound ? 'Everything is as it should be.' : 'Something is wrong.',
@@ -159,15 +165,15 @@ function checkText(report: ShownReport): string {
 }
 
 const UNFINISHED_RESTORE_TEXT =
-  'A restore was interrupted while files took their places: run holdover restore with --replace.';
+  'A restore was interrupted while it moved files: run holdover restore with --replace.';
 const OTHER_LEDGER =
-  'The files were recorded by another ledger: give the --ledger of their servers, put it back, or let --repair tie ' +
-  'this one to them.';
+  'The files were recorded by another ledger: give the --ledger of their servers, restore that ledger, or use ' +
+  '--repair to bind this one to them.';
 const BACKUP_ADVICE =
   'A backup may have them: each backup has the same folders, so that single files can be copied back.';
 const REPAIR_ADVICE =
-  'holdover check --repair puts them on record again: under their names where a job or a name ' +
-  'still tells them, otherwise in the folder "recovered" of the outputs.';
+  'holdover check --repair puts them on record again: under their names if the ledger still has those, ' +
+  'otherwise in the folder "recovered" of the outputs.';
 
 function ledgerLines({ ledger: { kind, state, errors } }: CheckReport): readonly string[] {
   if (kind === 'redis') return ['Ledger: in Redis.'];
@@ -179,12 +185,11 @@ function ledgerLines({ ledger: { kind, state, errors } }: CheckReport): readonly
   ];
 }
 
-const ABSENT = 'Give the --ledger of the servers, or put a backup back with holdover restore.';
+const ABSENT = 'Give the --ledger of the servers, or restore a backup with holdover restore.';
 const ADVICE = {
   absent: ABSENT,
   empty: ABSENT,
-  damaged:
-    'Put a backup back with holdover restore: nothing can be repaired in a damaged database.',
+  damaged: 'Restore a backup with holdover restore: a damaged database cannot be repaired.',
 } as const;
 
 function secretLines({ secret }: CheckReport): readonly string[] {
@@ -207,7 +212,7 @@ function orphanLine({ path, sizeBytes, whole }: Orphan): string {
   return `  ${path} (${megabytes(sizeBytes)}${whole ? '' : ', damaged'})`;
 }
 
-function adoptedLine({ hash, user, filePath, as }: RestoredRecord): string {
+function restoredLine({ hash, user, filePath, as }: RestoredRecord): string {
   const how = as === 'remembered' ? '' : ', its own name is not known';
   return `  ${printableName(filePath)} of ${printableName(user)} (${hash}${how})`;
 }

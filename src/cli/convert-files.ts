@@ -11,16 +11,16 @@ import type { Caller, JobApi, SpooledFile } from '../protocol/job-api.ts';
 type UploadOptions = {
   readonly jobs: Pick<JobApi, 'createAsset'>;
   readonly caller: Caller;
-  /** v1's input folder. */
+  /** The input folder of the v1 server. */
   readonly inputDir: string;
   readonly spoolDir: string;
   readonly onUpload: (path: string, assetId: string) => void;
 };
 
-/** A file a workflow names, where it is here. */
+/** A file that a workflow names, and its path on this machine. */
 type LocalFile = { readonly mention: FileMention; readonly path: string };
 
-/** Uploads the files a workflow names, each once; nothing leaves unless all of them are there. */
+/** Uploads each file that a workflow names once. Throws before the first upload when a file is missing. */
 export async function uploadFiles(
   options: UploadOptions,
   mentions: readonly FileMention[],
@@ -42,7 +42,10 @@ export async function uploadFiles(
   return resolvedFiles;
 }
 
-/** A workflow from elsewhere must not make us send files of ours: it names inputs, and nothing above them. */
+/**
+ * Finds a file inside the input folder only: a workflow of another person must not upload other files of this
+ * machine.
+ */
 async function findLocalFile(
   inputDir: string,
   mention: FileMention,
@@ -76,7 +79,7 @@ async function uploadFile(options: UploadOptions, { mention, path }: LocalFile) 
   return { assetId: answer.value.id, hash: file.hash };
 }
 
-/** A copy, since the upload removes the spooled file. */
+/** Copies the file, because the upload removes the spooled file. */
 async function spoolFile(path: string, dir: string): Promise<SpooledFile> {
   const spoolResult = await spoolStream(createReadStream(path), { dir, maxBytes: Infinity });
   if (!spoolResult.ok) throw new Error(`${path}: ${spoolResult.message}`);

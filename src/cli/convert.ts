@@ -36,16 +36,16 @@ type Settings = Pick<Flags, (typeof SERVER_OPTIONS)[number]> & {
   readonly out?: string;
 };
 
-/** Where v2 is and how it is talked to. */
+/** The v2 service to upload to. */
 type UpstreamTarget = {
   readonly url: string;
   readonly key: string | undefined;
   readonly assetMode: Flags['upstreamAssets'];
 };
 
-/** Flags it shares with the server. */
+/** Flags that the command shares with the server. */
 const SERVER_OPTIONS = ['upstream', 'upstreamKey', 'upstreamAssets', 'objectInfo'] as const;
-/** A Holdover as it starts when nothing is said. */
+/** The address of a Holdover with default settings. */
 const RUNNING_HOLDOVER = 'http://127.0.0.1:8188';
 const CALLER = { user: 'convert' };
 
@@ -87,7 +87,7 @@ async function convert(file: string, settings: Settings): Promise<void> {
   }
 }
 
-/** Looked at before anything is uploaded for a submission that could not be written. */
+/** Throws when the file cannot be written. Called before the uploads, so that none is made in vain. */
 async function requireWritable(out: string): Promise<void> {
   const known = await stat(out).catch(() => undefined);
   const folder = known ? undefined : await stat(dirname(out)).catch(() => undefined);
@@ -132,7 +132,10 @@ async function submissionOf(prompt: ConvertiblePrompt, context: ConvertContext):
   }
 }
 
-/** The definitions, which say which inputs are files; where the upstream has none, those of the embedded library. */
+/**
+ * Returns the node definitions, which say which inputs are files. Without definitions of the upstream, returns the
+ * embedded ones.
+ */
 async function loadDefinitions({ settings, target, workDir }: ConvertContext): Promise<ObjectInfo> {
   const embedded = objectInfo([...ALL_NODES.values()]);
   const named = objectInfoSource(settings.objectInfo);
@@ -155,7 +158,7 @@ async function loadDefinitions({ settings, target, workDir }: ConvertContext): P
   }
 }
 
-/** v2 takes a graph whole: of a partial one, what its targets need. */
+/** Returns the nodes that the targets of a partial prompt need, because v2 runs whole graphs. */
 function requestedPart(
   { graph, partialTargets }: ConvertiblePrompt,
   info: ObjectInfo,
@@ -183,7 +186,7 @@ function print(text: string): void {
   process.stderr.write(`${text}\n`);
 }
 
-/** A v1 prompt, and what of it a v2 submission has no place for. */
+/** A v1 prompt, and notes on its fields that v2 does not have. */
 type ConvertiblePrompt = Pick<Submission, 'graph' | 'partialTargets'> & {
   readonly leftOut: readonly string[];
 };
@@ -192,7 +195,7 @@ const HOW_TO_EXPORT =
   'it is a workflow as the editor saves it, and v2 runs the API format: in the editor, ' +
   'Workflow > Export (API), or "Save (API Format)" of older ones';
 
-/** Fields without a counterpart in v2, and what v2 has instead. */
+/** Fields that v2 does not have, and what v2 has in their place. */
 const NO_V2_FIELD: Readonly<Record<string, string>> = {
   client_id: 'v2 has no sockets: follow the job by its id',
   prompt_id: 'v2 gives the job its id',
@@ -200,7 +203,7 @@ const NO_V2_FIELD: Readonly<Record<string, string>> = {
   front: 'v2 has no order of its own',
 };
 
-/** Reads a body of `POST /prompt`, or a bare graph in API format. */
+/** Reads a body of `POST /prompt`, or a bare graph in API format. Throws when the text is neither. */
 export function readPrompt(text: string): ConvertiblePrompt {
   const body = parseObject(text);
   if (isEditorFormat(body)) throw new Error(HOW_TO_EXPORT);

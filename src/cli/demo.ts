@@ -9,20 +9,20 @@ import { packageUrl } from '../lib/package-url.ts';
 import { ownUserAgent } from '../lib/own-user-agent.ts';
 import { DemoError, runError, uploadError } from './demo/errors.ts';
 
-/** Beside where it was started: the package may be read-only, or inside `node_modules`. */
+/** In the working directory, because the package may be read-only or inside `node_modules`. */
 const OUTPUT_FOLDER = pathToFileURL(join(process.cwd(), 'demo-output/'));
 const IMAGE = packageUrl('fixtures/demo/evening-hills.jpg');
 const WORKFLOW = packageUrl('fixtures/workflows/demo.json');
 const CLIENT_ID = 'holdover-demo';
-/** The usage report of a ledger that the demo runs on leaves it out. */
+/** The usage report leaves out calls with this agent. */
 const headers = { 'User-Agent': ownUserAgent('demo') };
 const PREVIEW_IMAGE_OFFSET = 8;
 
 type FileRef = { filename: string; subfolder: string; type: string };
 
 /**
- * `npm run demo`: runs the main job once, as a v1 client would (upload, socket, prompt, previews,
- * result). An error that the user can mend is printed as one sentence, with exit code 1.
+ * `npm run demo`: uploads an image and runs one workflow as a v1 client (socket, prompt, previews, result). Prints an
+ * error that the user can correct as one sentence, and sets exit code 1.
  */
 export async function demoCommand(args: readonly string[]): Promise<void> {
   try {
@@ -73,7 +73,7 @@ async function upload(url: string): Promise<string> {
   return ((await response.json()) as { name: string }).name;
 }
 
-/** Posts the prompt and follows it to v1's last word, `executing` with node null. */
+/** Posts the prompt and follows it until v1's last message, `executing` with node null. */
 async function runWorkflow(
   url: string,
 ): Promise<{ files: FileRef[]; preview: Buffer | undefined }> {
@@ -83,7 +83,7 @@ async function runWorkflow(
   });
   const frames = followFrames(socket, JSON.parse(workflow) as Workflow);
   await once(socket, 'open');
-  // The seed is 2^64-1: the workflow is spliced in as text, so that no digit is lost on the way.
+  // The workflow is inserted as text, because JSON.parse would lose digits of its seed, 2^64-1.
   const otherFields = `"client_id":"${CLIENT_ID}","extra_data":{"preview_method":"auto"}`;
   const body = `{${otherFields},"prompt":${workflow}}`;
   const response = await fetch(`${url}/prompt`, { method: 'POST', body, headers });
@@ -124,7 +124,7 @@ function followFrames(
       if (message.type === 'executing' && message.data.node === null) resolve();
     });
   });
-  // Before it is awaited another error may end the demo, and with it the connection.
+  // Another error may close the connection before `done` is awaited.
   done.catch(() => {});
   return { done, preview: () => preview, reason: () => reason };
 }

@@ -28,7 +28,7 @@ import { printableName } from './printable-name.ts';
 import { createProgress, totalOf } from './progress.ts';
 import { runCommand } from './shared-options.ts';
 
-/** Flags the import shares with the server. */
+/** Flags that the import shares with the server, and its own. */
 type Settings = Pick<Flags, (typeof SERVER_OPTIONS)[number]> & { readonly user: string };
 
 const SERVER_OPTIONS = [
@@ -91,7 +91,7 @@ async function run(command: Command): Promise<number> {
   }
 }
 
-/** Servers that share the ledger may be removing the same bytes at the moment. */
+/** With Redis, returns blobs that are safe to write while servers that share the ledger remove blobs. */
 async function blobsOf({ links, ledger, files: { blobs } }: Store): Promise<Blobs> {
   if (links === undefined) return blobs;
   const { createSharedBlobs } = await import('../upstreams/distributed-state/shared-blobs.ts');

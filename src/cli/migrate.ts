@@ -16,7 +16,10 @@ type Settings = DataLocation & {
   readonly toFiles?: string;
 };
 
-/** `holdover migrate`: copies a ledger into another one, or its files. Resolves with the exit code. */
+/**
+ * `holdover migrate`: copies the records of a ledger into another ledger, or its files to another place. Resolves
+ * with the exit code.
+ */
 export function migrateCommand(argv: readonly string[]): Promise<number> {
   const command = new Command('holdover migrate')
     .description(

@@ -1,12 +1,12 @@
-/** Control characters that a terminal would act on. */
+/** Characters that a terminal does not print, or that are commands for it. */
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029]/gu;
 
-/** A file's name as a terminal can show it, whatever is in it. */
+/** Returns a text that is safe to print on a terminal: control characters are escaped. */
 export function printableName(name: string): string {
   return name.replace(UNPRINTABLE, (char) => `\\u{${char.codePointAt(0)?.toString(16)}}`);
 }
 
-/** A size for people. */
+/** Returns a size as text, for example `1.5 MB` (1 MB is 2^20 bytes). */
 export function megabytes(bytes: number): string {
   return `${(bytes / 2 ** 20).toFixed(1)} MB`;
 }

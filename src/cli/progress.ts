@@ -1,22 +1,22 @@
 import { SingleBar } from 'cli-progress';
 import { megabytes } from './printable-name.ts';
 
-/** The work: files that are read, or records of a ledger. */
+/** The whole work: files to read, or records of a ledger. */
 type ProgressTotal =
   | { readonly files: number; readonly bytes: number }
   | { readonly records: number };
 
-/** The work of reading these files. */
+/** Returns the number of files and their size. */
 export function totalOf(files: readonly { readonly sizeBytes: number }[]) {
   return { files: files.length, bytes: files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0) };
 }
 
-/** Called when the size of a part of the work is known; what it returns is called after each item. */
+/** Called when the size of a part of the work is known. The caller calls the returned function after each item. */
 export type StartProgress = (total: ProgressTotal) => (bytes: number) => void;
 
 type Shown = { show(text: string, value: number): void; stop(): void };
 
-/** Tells people how far it is: a bar on a terminal; elsewhere a line now and then. */
+/** Shows the progress of a command: as a bar on a terminal, otherwise as a line every two seconds. */
 export function createProgress(out: NodeJS.WriteStream = process.stderr) {
   let shown: Shown | undefined;
   const stop = (): void => shown?.stop();
@@ -38,11 +38,11 @@ function bar(stream: NodeJS.WriteStream, total: ProgressTotal): Shown {
     stream,
     format: '{bar} {percentage}%  {done}  {eta_formatted} left',
     barsize: 20,
-    // The terminal stays as it is: Ctrl-C would not put it back.
+    // Do not turn line wrapping off: Ctrl-C would leave the terminal without it.
     linewrap: true,
     etaBuffer: 200,
   });
-  // A folder of empty files has a length, too.
+  // Each file counts for one, so that empty files also move the bar.
   const length = 'records' in total ? total.records : total.bytes + total.files;
   shown.start(length, 0, { done: textOf(total, 0, 0) });
   return { show: (done, value) => shown.update(value, { done }), stop: () => shown.stop() };

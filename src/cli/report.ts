@@ -11,7 +11,7 @@ import { runCommand, withRedis } from './shared-options.ts';
 
 type Flags = { readonly dataDir: string; readonly ledger: string; readonly json?: boolean };
 
-/** `holdover report`: lists the clients that still use v1; the server may be running. Resolves with the exit code. */
+/** `holdover report`: lists the clients that still use v1. A server may run meanwhile. Resolves with the exit code. */
 export function reportCommand(argv: readonly string[]): Promise<number> {
   const command = new Command('holdover report')
     .description('Shows which clients still call v1, what they call, and what v2 has in its place.')

@@ -14,7 +14,7 @@ type Settings = Omit<DataLocation, 'ledger'> & {
   readonly replace?: boolean;
 };
 
-/** `holdover restore DIR`: puts a backup into a data folder that no server uses. */
+/** `holdover restore DIR`: restores a backup into a data folder that no server uses. Resolves with the exit code. */
 export function restoreCommand(argv: readonly string[]): Promise<number> {
   const command = new Command('holdover restore')
     .description(
@@ -59,12 +59,12 @@ function textOf(
 ): string {
   const { files, missing, createdAt } = manifest;
   const lines = [
-    ...passedOver.map((why) => `Passed over: ${printableName(why)}.`),
+    ...passedOver.map((why) => `Skipped: ${printableName(why)}.`),
     `Restored ${name} (made ${createdAt}) into ${printableName(dataDir)}: ${files.length} files.`,
     ...(url === undefined
       ? []
       : [`Uploads, outputs and saved files are in ${url}: start with --files ${url}.`]),
-    ...(aside === undefined ? [] : [`What was there before is in ${printableName(aside)}.`]),
+    ...(aside === undefined ? [] : [`The former content is in ${printableName(aside)}.`]),
     ...missing.map(({ hash, why }) => `Was lost before the backup was made: ${hash} (${why}).`),
     ...(manifest.ledger === 'redis' ? [REDIS] : []),
   ];
@@ -72,5 +72,5 @@ function textOf(
 }
 
 const REDIS =
-  'The records are in Redis: put back its snapshot that was saved before this backup, and then ' +
+  'The records are in Redis: restore the Redis snapshot that was saved before this backup, then ' +
   'start the servers.';

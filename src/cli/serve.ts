@@ -5,7 +5,7 @@ import { createLogger, logProcessErrors } from '../observability/log.ts';
 import { withoutCredentialsIn } from '../protocol/url-credentials.ts';
 import { stopSignal } from './stop-signal.ts';
 
-/** Runs the server until a signal or a fault ends the process. */
+/** Runs the server until a signal or an error ends the process. */
 export async function serve(argv: readonly string[]): Promise<void> {
   const parsed = parseConfig(argv, process.env);
   if (parsed.kind === 'exit') {
@@ -20,7 +20,7 @@ export async function serve(argv: readonly string[]): Promise<void> {
   logProcessErrors(log);
 
   try {
-    // Help and refusals need nothing of it.
+    // Loaded late: help and invalid flags do not need it.
     const { startServer } = await import('../app/server.ts');
     const server = await startServer(parsed.config, log);
     void stopSignal().then(async (signal) => {
@@ -29,7 +29,7 @@ export async function serve(argv: readonly string[]): Promise<void> {
       process.exit(0);
     });
     void server.lost.then((error) => {
-      // Not in good order: what is still to be written belongs to nothing any more.
+      // Do not close the server: the storage that it would write to is lost.
       log.fatal({ event: 'storage.lost', err: error }, `stopping: ${error.message}`);
       process.exit(1);
     });
@@ -37,7 +37,7 @@ export async function serve(argv: readonly string[]): Promise<void> {
     process.stdout.write(`To see the GUI go to: ${server.url}\n`);
     saveCompiledCode();
     delayOptimization();
-    // Not in a test's server, which often ends before that pays.
+    // Tests turn this off: their servers often end too soon to profit from it.
     if (process.env['HOLDOVER_WARM_UP'] !== 'off') collectAfterStart();
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);

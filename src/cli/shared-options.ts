@@ -14,15 +14,15 @@ import type { OpenedBucket } from '../upstreams/bucket/open-bucket.ts';
 import { createFolderBlobs } from '../upstreams/folder/folder-blobs.ts';
 import { printableName } from './printable-name.ts';
 
-/** Settings a command shares with the server whose data it is about. */
+/** The settings by which a command finds the data of a server. */
 export type DataLocation = Pick<Flags, 'dataDir' | 'ledger' | (typeof FILES_FLAGS)[number]>;
 
-/** Parses and runs; gives the exit code: 2 is for what cannot be meant, 1 for what went wrong. */
+/** Parses the arguments and runs the command. Returns the exit code: 2 for invalid arguments, 1 for any other error. */
 export async function runCommand(
   command: Command,
   argv: readonly string[],
   run: (command: Command) => Promise<number>,
-  /** How a message is made fit for a terminal. */
+  /** Makes an error message safe to print on a terminal. */
   shown: (message: string) => string = printableName,
 ): Promise<number> {
   try {
@@ -37,7 +37,9 @@ export async function runCommand(
   }
 }
 
-/** Works with the Redis of these settings; `undefined` is given when the ledger is a database. */
+/**
+ * Calls `work` with the Redis of these settings, or with `undefined` when the ledger is SQLite. Closes it afterwards.
+ */
 export async function withRedis<T>(
   { ledger }: Pick<DataLocation, 'ledger'>,
   work: (redis: SharedRedis | undefined) => Promise<T>,
@@ -53,15 +55,15 @@ export async function withRedis<T>(
   }
 }
 
-/** The stored bytes of these settings, and the ledger that recorded them as far as they tell. */
+/** The stored files, and the id of the ledger that recorded them, if it is known. */
 export type OpenedFiles = {
   readonly blobs: Blobs;
   readonly recordedBy: string | undefined;
-  /** `undefined`: the bytes are in the data directory. */
+  /** `undefined` when the files are in the data directory. */
   readonly bucket: OpenedBucket | undefined;
 };
 
-/** Works with the stored bytes of these settings. */
+/** Calls `work` with the stored files of these settings. Closes them afterwards. */
 export async function withFiles<T>(
   location: Omit<DataLocation, 'ledger'>,
   work: (files: OpenedFiles) => Promise<T>,

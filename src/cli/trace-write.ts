@@ -20,7 +20,7 @@ type OutputFolder = {
   readonly calls: readonly V1Call[];
 };
 
-/** Puts the code into a folder, with the workflows and the files it needs. */
+/** Writes the code into a folder, with its workflows and input files. */
 export async function writeCode(
   code: SessionCode,
   { dir, sessionRecorder, calls }: OutputFolder,
@@ -40,7 +40,7 @@ export async function writeCode(
   }
 }
 
-/** Prints the code so that it stands alone, but for the files the script uploaded. */
+/** Prints the code with its workflows inside it. It still needs the files that the script uploaded. */
 export function printCode({ plan, languages, baseUrl }: SessionCode): void {
   for (const language of languages) {
     const title = languages.length > 1 ? `==> ${CODE_FILES[language]} <==\n` : '';
@@ -49,10 +49,10 @@ export function printCode({ plan, languages, baseUrl }: SessionCode): void {
   }
   if (plan.files.length === 0) return;
   const files = plan.files.map(({ path }) => path).join(', ');
-  process.stderr.write(`The code reads ${files}: say --out DIR to have them written.\n`);
+  process.stderr.write(`The code reads ${files}: give --out DIR to write them.\n`);
 }
 
-/** The v1 calls of a session and what they became, the same ones in a row counted. */
+/** Returns a table of the v1 calls of a session and their v2 calls. Equal calls in a row share a line with a count. */
 export function callTable(calls: readonly V1Call[]): string {
   const rows: { text: string; times: number }[] = [];
   for (const { method, target, status, v2 } of calls) {

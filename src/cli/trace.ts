@@ -24,7 +24,7 @@ type TraceOptions = {
 /** Defaults that differ from those of the server. */
 const TRACE_DEFAULTS = { port: 0, logLevel: 'warn' } as const;
 
-/** `holdover trace -- COMMAND`: writes a v1 session down as v2 code. Resolves with the exit code. */
+/** `holdover trace -- COMMAND`: writes a v1 session as v2 code. Resolves with the exit code. */
 export async function traceCommand(argv: readonly string[]): Promise<number> {
   let commandLine: Command | undefined;
   const parsed = parseConfig(
@@ -99,7 +99,7 @@ async function runTrace(config: Config, options: TraceOptions): Promise<number> 
   try {
     const code = await runScript(options.command, {
       url: server.url,
-      // Standard output is for the code, unless that goes into files.
+      // Without --out, standard output has the code and nothing else.
       output: options.out === undefined ? 'to standard error' : 'as it is',
     });
     await writeSession(sessionRecorder, { config, options });
@@ -130,10 +130,10 @@ async function writeSession(
   else await writeCode(code, { dir: options.out, sessionRecorder, calls: session.calls });
 }
 
-/** Where `holdover` serves v2 when nothing else is said. */
+/** The address of a Holdover with default settings. */
 const DEFAULT_ADDRESS = 'http://127.0.0.1:8188';
 
-/** As the SDKs want it: they append `/api/v2` themselves. */
+/** Returns the base URL for the SDKs, which append `/api/v2` themselves. */
 function addressOf(url: string): string {
   const { origin, pathname } = new URL(url);
   return origin + pathname.replace(/\/+$/, '').replace(/\/api\/v2$/, '');
@@ -141,11 +141,11 @@ function addressOf(url: string): string {
 
 type CommandRun = {
   readonly url: string;
-  /** Where what the command prints goes. */
+  /** Where the standard output of the command goes. */
   readonly output: 'as it is' | 'to standard error';
 };
 
-/** Runs a v1 script against a server, or waits for Ctrl-C when there is none; gives the exit code. */
+/** Runs a v1 script against a server. Without a script, waits for Ctrl-C. Returns the exit code. */
 async function runScript(command: readonly string[], run: CommandRun): Promise<number> {
   const stopped = stopSignal();
   const [program, ...args] = command.map((part) => withAddress(part, run.url));
@@ -155,7 +155,7 @@ async function runScript(command: readonly string[], run: CommandRun): Promise<n
     stdio: ['inherit', stdout, 'inherit'],
     env: { ...process.env, ...addresses(run.url) },
   });
-  // A terminal sends Ctrl-C to both; a signal sent to this process alone is passed on to the script.
+  // A terminal sends Ctrl-C to both processes. A signal to this process alone must be forwarded.
   void stopped.then((signal) => child.kill(signal));
   const [code, signal] = (await once(child, 'exit').catch((cause: unknown) => {
     throw new Error(`${program} cannot be run`, { cause });

@@ -16,7 +16,7 @@ import { withoutCredentialsIn } from '../protocol/url-credentials.ts';
 import { runCommand } from './shared-options.ts';
 import { stopSignal } from './stop-signal.ts';
 
-/** Settings of the server that mean the same to a process that only runs jobs. */
+/** The settings of the server that also apply to a worker. */
 const OPTIONS = [
   'ledger',
   'workerLimits',
@@ -32,7 +32,7 @@ const OPTIONS = [
 
 type Settings = Pick<Flags, (typeof OPTIONS)[number]>;
 
-/** `holdover worker`: takes jobs from the queue until a signal stops it; resolves with the exit code. */
+/** `holdover worker`: runs jobs of the queue until a signal stops it. Resolves with the exit code. */
 export function workerCommand(argv: readonly string[]): Promise<number> {
   const command = new Command('holdover worker').description(
     'Runs jobs of a Holdover whose ledger is in Redis; answers no calls of clients.',

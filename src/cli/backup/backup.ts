@@ -29,30 +29,32 @@ const IDENTITY_FILES = ['secret.key', 'folder.id', 'ledger.id'] as const;
 
 export type BackupOptions = {
   readonly dataDir: string;
-  /** Has the files in place of the data folder; `undefined`: they are in the folder. */
+  /** The bucket that has the files; `undefined` when they are in the data folder. */
   readonly bucket?: BucketFiles | undefined;
-  /** Folder of backups; each call makes one more in it. */
+  /** The folder of backups. Each call adds a backup to it. */
   readonly into: string;
-  /** Throws when they cannot be backed up. */
+  /** Opens the records of the ledger. Throws when they cannot be backed up. */
   readonly openRecords: () => RecordedFiles;
-  /** Complete backups to keep; `undefined`: all. */
+  /** The number of complete backups to keep; `undefined` keeps all. */
   readonly keep: number | undefined;
   readonly now: () => number;
   readonly progress: StartProgress;
-  /** Tests let the process die there. */
+  /** Called at each crash point, where tests end the process. */
   readonly reached: (moment: CrashPoint) => void;
 };
 
 export type BackupResult = Awaited<ReturnType<typeof backUpLocked>>;
 
 const MAX_CONCURRENT = 8;
-/** Each takes the records anew because bytes they named were removed meanwhile. */
+/** How often the records are copied. They are copied again when files that they name were removed meanwhile. */
 const MAX_PASSES = 10;
 
 /**
- * Backs up a data folder that is in use. Bytes come before the records that name them, and go after
- * them: so most bytes are copied first, then the records, then the bytes that came meanwhile. Bytes
- * that were removed meanwhile are no longer on record, which taking the records anew shows.
+ * Backs up a data folder, which a server may use meanwhile. Throws when the backup cannot be finished.
+ *
+ * A server writes a file before it records it, and removes the record before the file. So most files are copied first,
+ * then the records, then the files that were added meanwhile. A file that was removed meanwhile is no longer on record:
+ * the records are copied again, and then no longer name it.
  */
 export async function backUp(options: BackupOptions): Promise<BackupResult> {
   const into = resolve(options.into);
@@ -110,7 +112,10 @@ async function backUpLocked(options: OpenedBackup) {
   return { name, files: files.length, copied: blobs.copied, missing, removed };
 }
 
-/** Uses files again that an earlier process left there, where they are whole. */
+/**
+ * Makes the folder of the unfinished backup. Keeps intact blobs that an earlier process left there, and removes the
+ * rest.
+ */
 async function prepare(partial: string): Promise<void> {
   mkdirSync(partial, { recursive: true, mode: 0o700 });
   for (const name of readdirSync(partial)) {
@@ -128,12 +133,15 @@ async function prepare(partial: string): Promise<void> {
   mkdirSync(copyingFolder(partial), { mode: 0o700 });
 }
 
-/** For files that have not got their place yet. */
+/** The folder for files while they are copied. */
 function copyingFolder(partial: string): string {
   return join(partial, 'copying');
 }
 
-/** All that clients may change under the same name: read again each time. */
+/**
+ * Copies the ids, the secret and the user data. Clients can change these under the same name, so they are read each
+ * time.
+ */
 async function copySmallFiles(
   { dataDir, bucket, into }: BackupOptions,
   last: Backup | undefined,
@@ -158,7 +166,7 @@ async function copySmallFiles(
     const copy = { ...manifestFields(copied), path: path.split(sep).join('/') };
     const previous = previousFiles.get(copy.path);
     const isSame = previous?.hash === copy.hash;
-    // Files from a bucket have the times of their copies.
+    // The time of a file from a bucket is the time of its copy, so the time in the previous backup is kept.
     const file = isSame && inBucket.has(path) ? previous : copy;
     if (last && isSame) await linkUnchanged(last, partial, file);
     listed.push(file);
@@ -166,7 +174,7 @@ async function copySmallFiles(
   return listed.toSorted((a, b) => (a.path < b.path ? -1 : 1));
 }
 
-/** The same bytes as in the backup before take no room twice. */
+/** Replaces a copy by a hard link to the same file of the previous backup, which saves space. */
 async function linkUnchanged(last: Backup, partial: string, file: ListedFile): Promise<void> {
   const previousPath = join(last.path, file.path);
   const link = join(copyingFolder(partial), randomUUID());
@@ -177,7 +185,10 @@ async function linkUnchanged(last: Backup, partial: string, file: ListedFile): P
   await rm(link, { force: true });
 }
 
-/** Until the records name no bytes that were removed while they were copied. */
+/**
+ * Copies the records and all files that they name. Repeats this while files disappear, at most `MAX_PASSES` times.
+ * Returns the files on record, and by hash why some could not be copied.
+ */
 async function copyBlobs(
   { records, progress, reached }: OpenedBackup,
   partial: string,
@@ -223,7 +234,7 @@ function listBlobs(named: readonly RecordedBlob[], blobs: BlobCopier): readonly 
   return named.flatMap(({ hash }) => blobs.has(hash) ?? []);
 }
 
-/** Bytes that were on record when the backup began, and no longer when the records were taken. */
+/** Removes files that were on record when the backup began, but not when the records were copied. */
 async function removeUnlisted(partial: string, listed: ReadonlySet<string>): Promise<void> {
   await rm(copyingFolder(partial), { recursive: true, force: true });
   for (const path of await filesBelow(partial)) {
@@ -231,7 +242,7 @@ async function removeUnlisted(partial: string, listed: ReadonlySet<string>): Pro
   }
 }
 
-/** The database was written by SQLite, which does not sync a copy; links are in folders only. */
+/** Syncs the database, which SQLite does not sync when it copies, and the folders, where the hard links are. */
 async function syncAll(partial: string): Promise<void> {
   const database = join(partial, 'holdover.db');
   if (existsSync(database)) await syncPath(database);
@@ -247,7 +258,7 @@ async function removeOld(into: string, keep: number | undefined): Promise<readon
   return old.map(({ name }) => name);
 }
 
-/** The secret is made once for a data folder; over a Redis its `folder.id` is. */
+/** Returns the hash that identifies the data folder: that of its secret, or with Redis that of its `folder.id`. */
 function sourceOf(smallFiles: readonly ListedFile[], dataDir: string): string {
   const hashes = ['secret.key', 'folder.id'].flatMap(
     (name) => smallFiles.find(({ path }) => path === name)?.hash ?? [],

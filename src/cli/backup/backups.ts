@@ -3,7 +3,7 @@ import { rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Manifest, readManifest } from './manifest.ts';
 
-/** A backup in a folder of backups; each is a whole data folder, and a manifest. */
+/** A complete backup: a whole data folder with a manifest. */
 export type Backup = {
   readonly name: string;
   readonly path: string;
@@ -13,11 +13,11 @@ export type Backup = {
 /** A backup that cannot be used, and why. */
 export type UnusableBackup = { readonly name: string; readonly why: string };
 
-/** `0007-2026-11-22T17-40-01Z`: counted, because clocks are set back now and then. */
+/** For example `0007-2026-11-22T17-40-01Z`. The number gives the order, because a clock may be set back. */
 const BACKUP_NAME = /^(\d{4,})-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\dZ$/;
-/** The one that is being made, or was when its process died. */
+/** The backup that is being made, or that a process left unfinished. */
 const PARTIAL_NAME = 'partial';
-/** Held while a backup is made. */
+/** The lock that a process holds while it makes a backup. */
 export const BACKUP_LOCK = 'backup';
 const OWN_NAMES = /^(partial|backup\.lock(-journal)?|lost\+found)$/;
 
@@ -25,17 +25,17 @@ export function partialPath(folder: string): string {
   return join(folder, PARTIAL_NAME);
 }
 
-/** Makes a folder for backups; throws when it has anything else in it. */
+/** Makes the folder of backups if it is absent. Throws when it contains anything other than backups. */
 export function openBackupFolder(folder: string): void {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const others = readdirSync(folder).filter(
     (name) => !OWN_NAMES.test(name) && !BACKUP_NAME.test(name),
   );
   if (others.length === 0) return;
-  throw new Error(`${folder} has other things in it than backups: give a folder of its own`);
+  throw new Error(`${folder} contains other files than backups: give a folder for backups only`);
 }
 
-/** Oldest first. */
+/** Returns the backups in a folder, oldest first, and those that cannot be used. */
 export function backupsIn(folder: string): {
   readonly complete: readonly Backup[];
   readonly unusable: readonly UnusableBackup[];
@@ -56,7 +56,7 @@ export function backupsIn(folder: string): {
   return { complete, unusable };
 }
 
-/** Gives the finished backup its name. */
+/** Gives the finished backup its name, and returns that name. */
 export async function finishPartial(folder: string, atMs: number): Promise<string> {
   const last = Math.max(0, ...namesIn(folder).map(numberOf));
   const time = new Date(atMs).toISOString().slice(0, 19).replaceAll(':', '-');
@@ -65,7 +65,10 @@ export async function finishPartial(folder: string, atMs: number): Promise<strin
   return name;
 }
 
-/** First of all it stops being a complete one. */
+/**
+ * Removes a backup. Removes its manifest first: a backup without one counts as incomplete, so half a backup is never
+ * used.
+ */
 export async function removeBackup({ path }: Backup): Promise<void> {
   await rm(join(path, 'manifest.json'), { force: true });
   await rm(path, { recursive: true, force: true });

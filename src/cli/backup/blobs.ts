@@ -8,16 +8,16 @@ import type { Backup } from './backups.ts';
 import type { ListedFile } from './manifest.ts';
 import { blobPath } from './records.ts';
 
-/** Brings content-addressed files into one backup. */
+/** Copies content-addressed files into one backup. */
 export type BlobCopier = ReturnType<typeof createBlobCopier>;
 
-/** `last`, a complete backup beside it, has what is the same: it is linked, as no backup ever changes. */
+/** A file that the previous backup has is linked, not copied: backups never change. */
 export function createBlobCopier(places: {
   readonly dataDir: string;
   readonly bucket?: BucketFiles | undefined;
   readonly partial: string;
   readonly previous: Backup | undefined;
-  /** For files on their way. */
+  /** The folder for files while they are copied. */
   readonly dir: string;
 }) {
   const { dataDir, bucket, partial, previous, dir } = places;
@@ -46,7 +46,7 @@ export function createBlobCopier(places: {
   return {
     copied,
     has: (hash: string) => listed.get(hash),
-    /** Puts the bytes into the backup, once; why not, when they are not to be had. */
+    /** Copies a file into the backup, unless it is there. Returns the reason when it cannot be copied. */
     async copy({ hash }: RecordedBlob): Promise<string | undefined> {
       if (listed.has(hash)) return undefined;
       const path = blobPath(hash).split(sep).join('/');
@@ -59,7 +59,7 @@ export function createBlobCopier(places: {
   };
 }
 
-/** The entry of copied bytes in a manifest. */
+/** Returns the entry of a copied file in the manifest, without its path. */
 export function manifestFields(
   copied: Extract<CopyResult, { ok: true }>,
 ): Omit<ListedFile, 'path'> {

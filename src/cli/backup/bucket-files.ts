@@ -9,11 +9,11 @@ import { WrongBytes } from '../../upstreams/bucket/errors.ts';
 import type { OpenedBucket } from '../../upstreams/bucket/open-bucket.ts';
 import type { CopyResult } from './copy.ts';
 
-/** The files of a bucket by the paths that a data folder has them at. */
+/** The files of a bucket, by their paths in a data folder. */
 export type BucketFiles = {
-  /** Paths of the files that clients may change under the same name, and of the ids. */
+  /** Lists the paths of the user data and of the ids. Clients can change user data under the same name. */
   listSmall(): Promise<readonly string[]>;
-  /** Copies one to its place: whole, on disk and with the expected bytes, or not at all. */
+  /** Copies one file. `to` is written only when the copy is complete, synced to the disk, and has the expected hash. */
   copyTo(
     path: string,
     to: string,
@@ -24,7 +24,7 @@ export type BucketFiles = {
 const IDS = ['folder.id', 'ledger.id'];
 
 export function filesOfBucket({ blobs, objects }: OpenedBucket): BucketFiles {
-  /** False: there is no such object. */
+  /** Returns false when the object does not exist. */
   async function download(path: string, hash: string | undefined, to: string): Promise<boolean> {
     if (hash !== undefined) return await blobs.copyTo(hash, to);
     const stream = await objects.open(path);

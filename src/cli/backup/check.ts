@@ -10,7 +10,7 @@ import { WrongBytes } from '../../upstreams/bucket/errors.ts';
 import { type StartProgress, totalOf } from '../progress.ts';
 import { type RecordedFiles, blobPath, isRecordedBy } from './records.ts';
 
-/** Bytes on record that are not as they should be, and the names clients know them by. */
+/** A file on record that is missing or damaged, and the names under which clients know it. */
 export type DamagedFile = {
   readonly hash: string;
   readonly path: string;
@@ -18,7 +18,7 @@ export type DamagedFile = {
   readonly names: readonly { readonly user: string; readonly filePath: string }[];
 };
 
-/** A file no record names. `whole`: its bytes are those of its name, so that it can be recorded again. */
+/** A file without a record. When `whole` is true, its bytes have the hash in its name, and it can be recorded again. */
 export type Orphan = {
   readonly hash: string;
   readonly path: string;
@@ -34,12 +34,12 @@ export type CheckReport = {
     readonly state: DatabaseState;
     readonly errors: readonly string[];
   };
-  /** True when the ledger is the one that recorded the files here. */
+  /** True when this ledger recorded these files. */
   readonly belongs: boolean;
-  /** `elsewhere`: a shared ledger has it. */
+  /** `elsewhere` when Redis has the secret. */
   readonly secret: 'ok' | 'absent' | 'damaged' | 'elsewhere';
   readonly unfinishedRestore: boolean;
-  /** `null`: the ledger cannot say what is on record. */
+  /** `null` when the ledger cannot be read. */
   readonly recorded: { readonly files: number; readonly bytes: number } | null;
   readonly trouble: readonly DamagedFile[];
   readonly orphans: readonly Orphan[];
@@ -48,10 +48,10 @@ export type CheckReport = {
 export type CheckOptions = {
   readonly dataDir: string;
   readonly blobs: Pick<Blobs, 'list' | 'open'>;
-  /** The ledger that recorded the files here, as far as they tell. */
+  /** The id of the ledger that recorded these files; `undefined` when it is not known. */
   readonly recordedBy: string | undefined;
   readonly recorded: RecordedFiles;
-  /** A server puts a file in its place a moment before it records it. */
+  /** True while a server runs. It writes a file shortly before it records it, so recent files are no orphans. */
   readonly inUse: boolean;
   readonly now: () => number;
   readonly progress: StartProgress;
@@ -61,7 +61,7 @@ const MAX_CONCURRENT = 4;
 /** The age up to which a running server may still record a file. */
 const RECENT_MS = 60_000;
 
-/** Reads everything there is and changes nothing; a server may be running meanwhile. */
+/** Checks all files against the records. Changes nothing; a server may run meanwhile. */
 export async function check(options: CheckOptions): Promise<CheckReport> {
   const { dataDir, recorded } = options;
   const { state, errors } = recorded.inspect();
@@ -72,14 +72,14 @@ export async function check(options: CheckOptions): Promise<CheckReport> {
     secret: recorded.kind === 'redis' ? ('elsewhere' as const) : secretIn(dataDir),
     unfinishedRestore: existsSync(join(dataDir, UNFINISHED_RESTORE)),
   };
-  // Compared with records that cannot be read, every file would look like one without a record.
+  // When the records cannot be read, every file would seem to have no record.
   if (state === 'damaged') return { ...common, recorded: null, trouble: [], orphans: [] };
   const named = state === 'ok' ? await recorded.list() : [];
   const found = await compare(options, named, state);
   return { ...common, recorded: totalOf(named), ...found };
 }
 
-/** True when there is nothing to do for a person. */
+/** Returns true when the report shows no problem. */
 export function isSound(report: CheckReport): boolean {
   const { ledger, belongs, secret, unfinishedRestore, trouble, orphans } = report;
   const hasSecret = secret === 'ok' || secret === 'elsewhere';
@@ -112,7 +112,7 @@ async function compare(
     if (orphan) orphans.push(orphan);
     reportProgress(0);
   });
-  // A server that runs meanwhile has removed some, and recorded others.
+  // A server that runs may have removed and recorded files since the first list.
   const after = state === 'ok' ? new Set((await recorded.list()).map(({ hash }) => hash)) : null;
   const stillRecorded = [...damage].filter(([hash]) => after?.has(hash));
   return {
@@ -134,7 +134,7 @@ async function inspectBlob(
     for await (const chunk of stream as AsyncIterable<Buffer>) hasher.update(chunk);
     return hasher.digest() === hash ? undefined : 'damaged';
   } catch (error) {
-    // Nothing is known of files in a bucket that is away.
+    // The state of files is unknown while the bucket cannot be reached.
     if (isStorageUnavailable(error)) throw error;
     return error instanceof WrongBytes ? 'damaged' : 'unreadable';
   } finally {

@@ -7,17 +7,17 @@ import { moveIntoPlace } from '../../lib/rename-new.ts';
 import { isWithin, realPathOf } from '../../config/shared-folders.ts';
 import { LedgerInUse, lockFile } from '../../ledger/sqlite/sqlite-ledger.ts';
 
-/** Bytes that were read: how many, and their hash. */
+/** The size and the hash of bytes that were read. */
 type HashedBytes = { readonly hash: string; readonly sizeBytes: number };
 
 export type CopyResult =
   | (HashedBytes & { readonly ok: true; readonly modifiedAtMs: number })
-  /** `absent`: there is no such file; else why its bytes were not taken. */
+  /** `absent` when the file does not exist; any other value is the reason why it was not copied. */
   | { readonly ok: false; readonly why: 'absent' | 'not the bytes of its name' | 'unreadable' };
 
 /**
- * Copies a file to its place: whole, on disk and with the expected bytes, or not at all. `dir` is for
- * files on their way.
+ * Copies a file. `to` is written only when the copy is complete, synced to the disk, and has the expected hash. `dir`
+ * is the folder for the copy until then. Throws when the copy cannot be written.
  */
 export async function copyTo(
   from: string,
@@ -32,7 +32,7 @@ export async function copyTo(
     const error = await copyFrom(from, path);
     if (error) return { ok: false, why: error.code === 'ENOENT' ? 'absent' : 'unreadable' };
     await chmod(path, 0o600);
-    // The copy is read, not the original, so that the stored bytes are the verified ones.
+    // Hash the copy and not the original, so that the stored bytes are verified.
     const read = await hashFile(path);
     if (options.hash !== undefined && read.hash !== options.hash) {
       return { ok: false, why: 'not the bytes of its name' };
@@ -45,7 +45,7 @@ export async function copyTo(
   }
 }
 
-/** A second name for a file that no process ever changes in place; false where that cannot be. */
+/** Makes a hard link to a file that no process changes in place. Returns false when that is not possible. */
 export async function linkTo(from: string, to: string, sizeBytes: number): Promise<boolean> {
   try {
     await mkdir(dirname(to), { recursive: true, mode: 0o700 });
@@ -53,14 +53,14 @@ export async function linkTo(from: string, to: string, sizeBytes: number): Promi
     await link(from, to);
     return true;
   } catch {
-    // No hard links on this file system, too many of one file, or the older file is gone.
+    // The file system has no hard links, the file has too many, or the older file is gone.
     return false;
   }
 }
 
 /**
- * Copies a file; a file system that can share blocks until one of the two changes does so. An error
- * reading the original is returned, and no copy is left; an error writing the copy is thrown.
+ * Copies a file. On file systems with copy-on-write the two share their blocks. Returns an error of reading the
+ * original, and leaves no copy then. Throws an error of writing the copy.
  */
 export async function copyFrom(
   from: string,
@@ -79,13 +79,13 @@ export async function copyFrom(
   }
 }
 
-/** For `catch`: a file that is not there is no error. */
+/** For `catch`: returns `undefined` when the file does not exist, and throws any other error. */
 export function undefinedIfAbsent(error: unknown): undefined {
   if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
   throw error;
 }
 
-/** Plain files only, by their path below the folder. */
+/** Returns the plain files below a folder, as paths relative to it. Returns none when the folder does not exist. */
 export async function filesBelow(folder: string): Promise<readonly string[]> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(
     (error: NodeJS.ErrnoException) => {
@@ -98,7 +98,7 @@ export async function filesBelow(folder: string): Promise<readonly string[]> {
     .map((entry) => join(entry.parentPath, entry.name).slice(folder.length + 1));
 }
 
-/** Locks for this process; `undefined`: another one has the lock. */
+/** Takes the lock. Returns `undefined` when another process has it. */
 export function tryLock(path: string): ReturnType<typeof lockFile> | undefined {
   try {
     return lockFile(path);
@@ -112,9 +112,11 @@ export function inUseText(dataDir: string): string {
   return `the data folder ${dataDir} is in use by a running Holdover: stop it first`;
 }
 
-/** A backup inside of what it saves would go with it. */
+/** Throws when one folder is inside the other: a backup inside the data folder would be lost with it. */
 export function refuseNested(backups: string, dataDir: string): void {
   const [one, other] = [realPathOf(resolve(backups)), realPathOf(resolve(dataDir))];
   if (!isWithin(one, other) && !isWithin(other, one)) return;
-  throw new Error(`backups (${backups}) and data folder (${dataDir}) must not be in one another`);
+  throw new Error(
+    `backups (${backups}) and data folder (${dataDir}) must be separate: one is inside the other`,
+  );
 }

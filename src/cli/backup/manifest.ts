@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { hashOf } from '../../lib/hash.ts';
 
 const HASH = z.string().regex(/^blake3:[0-9a-f]{64}$/);
-/** Below the folder and nowhere else, whatever wrote the manifest. */
+/** A path below the folder of the backup. The check does not trust the manifest. */
 const PATH = z
   .string()
   .min(1)
@@ -25,11 +25,11 @@ const MANIFEST = z.object({
   format: z.literal(1),
   holdover: z.string(),
   createdAt: z.string(),
-  /** Identifies the data folder: backups of another one are refused in the same folder. */
+  /** Identifies the data folder. A folder of backups takes those of one data folder only. */
   source: z.string(),
   ledger: z.enum(['sqlite', 'redis']),
   files: z.array(LISTED_FILE),
-  /** On record, but lost or damaged in the data folder when the backup was made. */
+  /** Files on record that were missing or damaged in the data folder when the backup was made. */
   missing: z.array(MISSING_FILE),
 });
 
@@ -45,7 +45,7 @@ export type Manifest = Omit<Readonly<z.infer<typeof MANIFEST>>, 'files' | 'missi
 
 const MANIFEST_NAME = 'manifest.json';
 
-/** Whole and on disk, or not there. */
+/** Writes the manifest. After a crash the file is complete or absent. */
 export async function writeManifest(folder: string, manifest: Manifest): Promise<void> {
   const path = join(folder, MANIFEST_NAME);
   const temporaryPath = `${path}.new`;
@@ -60,7 +60,10 @@ export async function writeManifest(folder: string, manifest: Manifest): Promise
   renameSync(temporaryPath, path);
 }
 
-/** Throws with what is wrong with it, to follow the name of the folder. */
+/**
+ * Reads the manifest. Throws when it is unusable; the message continues a sentence that begins with the name of the
+ * folder.
+ */
 export function readManifest(folder: string): Manifest {
   let text: string;
   try {

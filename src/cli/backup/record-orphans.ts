@@ -7,24 +7,26 @@ import type { AssetRow, FileRow, Ledger } from '../../ledger/ledger.ts';
 import type { RememberedName } from '../../ledger/sqlite/inspect.ts';
 import type { Orphan } from './check.ts';
 
-/** How a file without a record is on record from now on. */
+/** The record that a file without one was given. */
 export type RestoredRecord = {
   readonly hash: string;
   readonly user: string;
   readonly filePath: string;
-  /** `remembered`: under the id and the name it had; `new name`: both were gone with the record. */
+  /** `remembered` when the former id and name were known; `new name` when they were lost. */
   readonly as: 'remembered' | 'new name';
 };
 
 type RecordOrphansOptions = {
   readonly blobs: Pick<Blobs, 'open'>;
   readonly ledger: Pick<Ledger, 'assets' | 'files' | 'jobs'>;
-  /** Whose those are that no record of any kind knows. */
+  /** The user who gets the files whose former owner is not known. */
   readonly user: string;
   readonly now: () => number;
 };
 
-/** First bytes → extension: all that is left of a name. Offsets are those of the formats. */
+/**
+ * Known first bytes of files: hex digits, their offset in bytes, extension, content type. Used when the name is lost.
+ */
 const SIGNATURES: readonly (readonly [string, number, string, string])[] = [
   ['89504e470d0a1a0a', 0, '.png', 'image/png'],
   ['ffd8ff', 0, '.jpg', 'image/jpeg'],
@@ -40,7 +42,7 @@ const SIGNATURES: readonly (readonly [string, number, string, string])[] = [
 const SIGNATURE_BYTES = 12;
 const UNKNOWN = ['.bin', 'application/octet-stream'] as const;
 
-/** Enters files without a record into the ledger; damaged ones are left as they are. */
+/** Records files that have no record in the ledger, and returns the new records. Skips damaged files. */
 export async function recordOrphans(
   options: RecordOrphansOptions,
   orphans: readonly Orphan[],
@@ -60,7 +62,10 @@ type FormerRecord = Pick<AssetRow, 'id' | 'user' | 'contentType' | 'filePath' | 
   readonly hash: string;
 };
 
-/** By hash; the jobs say more of an asset than the v1 names do. */
+/**
+ * Groups the former records by hash. The first record of an asset id is used: jobs, which know more, come before v1
+ * names.
+ */
 function formerRecords(remembered: readonly RememberedName[]): ReadonlyMap<string, FormerRecord[]> {
   const byHash = new Map<string, FormerRecord[]>();
   for (const one of remembered) {
@@ -109,7 +114,7 @@ async function restoreRecord(
   const { hash, sizeBytes, modifiedAtMs } = orphan;
   const job = former.jobId === null ? undefined : await ledger.jobs.get(former.jobId);
   const row = { ...former, sizeBytes, createdAtMs: modifiedAtMs };
-  // The output of a job that is there goes with that job; all else stays until it is removed.
+  // The output of a job that still exists is removed with the job; other files stay until a client removes them.
   await ledger.assets.insert(job ? { ...importedAsset(row), jobId: job.id } : importedAsset(row));
   return { hash, user: former.user, filePath: former.filePath, as: 'remembered' };
 }

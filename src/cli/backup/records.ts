@@ -15,26 +15,26 @@ import {
 } from '../../ledger/sqlite/inspect.ts';
 import { databasePath } from '../../data-folder/data-dir.ts';
 
-/** Where the bytes of a hash are below a data folder, or a backup of one. */
+/** Returns the path of a blob, relative to its data folder or backup. */
 export function blobPath(hash: string): string {
   const hex = hash.slice('blake3:'.length);
   return join('blobs', hex.slice(0, 2), hex);
 }
 
-/** The files of a data folder as its ledger, which may be in use, records them. */
+/** The records of the files in a data folder. A server may use the ledger meanwhile. */
 export type RecordedFiles = {
   readonly kind: 'sqlite' | 'redis';
   inspect(): { readonly state: DatabaseState; readonly errors: readonly string[] };
-  /** `undefined` of a ledger that was written by an earlier version. */
+  /** Returns the id of the ledger; `undefined` when an earlier version wrote the ledger. */
   id(): string | undefined;
-  /** The bytes that are on record now. */
+  /** Returns the files that are on record now. */
   list(): Promise<readonly RecordedBlob[]>;
   owners(
     hashes: readonly string[],
   ): Promise<readonly Pick<AssetRow, 'user' | 'filePath' | 'hash'>[]>;
-  /** Names of bytes whose own record is gone; a Redis cannot be asked for them. */
+  /** Returns names that other records have for files whose own record is gone. Returns none with Redis. */
   remembered(): readonly RememberedName[];
-  /** Puts the records as of one moment into a folder; gives the bytes those name. */
+  /** Copies the records, as they are at one moment, into a folder. Returns the files that this copy names. */
   save(folder: string): Promise<readonly RecordedBlob[]>;
 };
 
@@ -42,7 +42,7 @@ export function recordedFiles(dataDir: string, redis: SharedRedis | undefined): 
   return redis ? recordedInRedis(redis.ledger, redis.identity.id) : recordedInDatabase(dataDir);
 }
 
-/** False when another ledger recorded the files; those that an earlier version wrote do not say. */
+/** Returns false when another ledger recorded the files. Returns true when an earlier version stored no id. */
 export function isRecordedBy(
   recorded: Pick<RecordedFiles, 'id'>,
   recordedBy: string | undefined,
@@ -64,20 +64,20 @@ function recordedInDatabase(dataDir: string): RecordedFiles {
       const copy = databasePath(folder);
       await rm(copy, { force: true });
       copyDatabase(path, copy);
-      requireSound(copy, 'the copy was not written as it should be');
+      requireSound(copy, 'it was not copied correctly');
       return recordedBlobs(copy);
     },
   };
 }
 
-/** Throws when a database is not there, or damaged. */
+/** Throws when a database is absent or damaged. */
 export function requireSound(path: string, advice: string): void {
   const { state, errors } = inspectDatabase(path);
   if (state === 'ok') return;
   throw new Error(`the ledger ${path} is ${state} (${errors[0]}): ${advice}`);
 }
 
-/** The records of a Redis ledger stay in Redis and are backed up by its own means. */
+/** The records of a Redis ledger stay in Redis, and are backed up with Redis. */
 function recordedInRedis({ assets }: Pick<Ledger, 'assets'>, id: string): RecordedFiles {
   const rows = (): Promise<readonly AssetRow[]> => assets.oldest(Number.MAX_SAFE_INTEGER);
   const list = async (): Promise<readonly RecordedBlob[]> => {

@@ -8,15 +8,15 @@ import { type FilesPlace, isInBucket, placeInBucket, removeCopying } from '../fi
 import type { StartProgress } from '../progress.ts';
 import type { Backup } from './backups.ts';
 
-/** Paths of a backup that are in a bucket, and not in a data folder beside one. */
+/** Returns true for files of a backup that belong into a bucket, not into the data folder. */
 export function belongsInBucket(path: string): boolean {
   return isInBucket(path) || path === 'folder.id' || path === 'ledger.id';
 }
 
-/** Files of a backup on their way into a bucket, which no server may use before `finish`. */
+/** Files that were copied into a bucket. No server may use the bucket before `finish`. */
 export type FilesInBucket = { readonly url: string; finish(): Promise<void> };
 
-/** Copies the files of a backup into a bucket that has none, and verifies them. */
+/** Copies the files of a backup into an empty bucket, and verifies them. */
 export async function restoreIntoBucket(
   backup: Backup,
   bucket: OpenedBucket,

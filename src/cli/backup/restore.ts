@@ -17,31 +17,31 @@ import { blobPath } from './records.ts';
 import { belongsInBucket, restoreIntoBucket } from './restore-files.ts';
 
 export type RestoreOptions = {
-  /** Folder of backups. */
+  /** The folder of backups. */
   readonly from: string;
-  /** Name of the backup; `undefined`: the newest complete one. */
+  /** The name of the backup; `undefined` chooses the newest complete one. */
   readonly at: string | undefined;
   readonly dataDir: string;
-  /** Takes the files in place of the data folder. */
+  /** The bucket to copy the files into; `undefined` puts them into the data folder. */
   readonly bucket?: OpenedBucket | undefined;
-  /** Present content of the data folder: refused, or moved to a folder of its own inside of it. */
+  /** Says if existing content of the data folder is an error, or is moved into a new folder inside it. */
   readonly existing: 'refuse' | 'move aside';
   readonly now: () => number;
   readonly progress: StartProgress;
-  /** Tests let the process die there. */
+  /** Called at each crash point, where tests end the process. */
   readonly reached: (moment: CrashPoint) => void;
 };
 
 export type RestoreResult = Awaited<ReturnType<typeof restore>>;
 
 const MAX_CONCURRENT = 8;
-/** The copy while it is made: nothing of the data folder has been touched so far. */
+/** The folder for the copy. While it exists, the content of the data folder is unchanged. */
 const COPYING_FOLDER = 'restore-copying';
 const LOCK_FILE = 'holdover.db.lock';
 
 /**
- * Puts a backup into a data folder that no process uses. It is copied and verified as a whole first;
- * only then is anything moved, and nothing is ever deleted.
+ * Restores a backup into a data folder that no process uses. Copies and verifies the whole backup before it moves
+ * existing content, and never deletes that content. Throws when the backup cannot be restored.
  */
 export async function restore(options: RestoreOptions) {
   const { from, at, now } = options;
@@ -98,7 +98,7 @@ function findBackup(from: string, at: string): Backup {
   throw new Error(`there is no backup ${at}; there are: ${names}`);
 }
 
-/** Names in a data folder, without those an earlier, unfinished restore only copied. */
+/** Returns the names in a data folder, without locks and without copies of an unfinished restore. */
 function contentOf(root: string): readonly string[] {
   const ownNames =
     /^(restore-copying|copying|holdover\.db\.lock(-journal)?|lost\+found|set-aside)$/;
@@ -107,8 +107,8 @@ function contentOf(root: string): readonly string[] {
 
 function notEmptyText(root: string): string {
   return (
-    `the data folder ${root} is not empty: give another --data-dir, or say --replace to move ` +
-    'what is in it into its folder set-aside'
+    `the data folder ${root} is not empty: give another --data-dir, or use --replace to move ` +
+    'its content into its folder set-aside'
   );
 }
 
@@ -138,7 +138,7 @@ async function copyVerified(
   for (const folder of await foldersOf(copying)) await syncPath(folder);
 }
 
-/** All bytes it names are in the backup, or were lost before it was made. */
+/** Throws when the database is damaged, or names files that are neither in the backup nor listed as missing. */
 function verifyDatabase(folder: string, name: string, manifest: Manifest): void {
   const database = databasePath(folder);
   const { state, errors } = inspectDatabase(database);
@@ -151,7 +151,7 @@ function verifyDatabase(folder: string, name: string, manifest: Manifest): void 
   ]);
   const missingBlobs = recordedBlobs(database).filter(({ hash }) => !known.has(blobPath(hash)));
   if (missingBlobs.length === 0) return;
-  throw new Error(`the backup ${name} lacks ${missingBlobs.length} files its records name`);
+  throw new Error(`the backup ${name} lacks ${missingBlobs.length} files that its records name`);
 }
 
 async function foldersOf(root: string): Promise<readonly string[]> {
@@ -159,7 +159,10 @@ async function foldersOf(root: string): Promise<readonly string[]> {
   return [...new Set(files.map((path) => join(root, path, '..'))), root];
 }
 
-/** Renames within one folder, which also works where that is a mounted volume. */
+/**
+ * Moves the copy into place, and existing content into a new folder, which it returns. All renames stay inside the data
+ * folder, because that may be a mounted volume.
+ */
 async function swapContent(
   root: string,
   existingContent: readonly string[],

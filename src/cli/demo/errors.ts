@@ -1,18 +1,18 @@
-/** Something a person can do something about: one sentence, no stack. */
+/** An error that the user can correct. It is printed without a stack. */
 export class DemoError extends Error {}
 
 const NO_KEY =
-  'The upstream does not take this key, or wants one: put it into HOLDOVER_UPSTREAM_KEY, ' +
+  'The upstream needs a key, or refused this one: put it into HOLDOVER_UPSTREAM_KEY, ' +
   'or into a file for --upstream-key.';
 
-/** The error shown when the upload was refused. */
+/** Returns the error to show when the upload was refused. */
 export function uploadError(status: number, answer: string): DemoError {
   if (status === 401) return new DemoError(NO_KEY);
   if (status >= 500) return new DemoError(`The upstream cannot be used now: ${reasonIn(answer)}`);
   return new DemoError(`The picture was refused with ${status}: ${reasonIn(answer)}`);
 }
 
-/** The error shown when the workflow was refused. */
+/** Returns the error to show when the workflow was refused. */
 export function runError(
   status: number,
   { answer, workflow }: { readonly answer: string; readonly workflow: string },
@@ -25,13 +25,13 @@ export function runError(
   if (status === 400 && missingClass !== undefined) {
     return new DemoError(
       `This upstream cannot run the demo's workflow: it has no node class ${missingClass}. ` +
-        'Workflows of classes it has will run.',
+        'Workflows of other node classes can run.',
     );
   }
   return new DemoError(`The workflow was refused with ${status}: ${reasonIn(answer)}`);
 }
 
-/** v1 answers refusals in JSON with a message, or in plain text. */
+/** Returns the message of a refusal, which v1 sends as JSON or as plain text. */
 function reasonIn(answer: string): string {
   try {
     const { error, message } = JSON.parse(answer) as {

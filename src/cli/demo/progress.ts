@@ -1,15 +1,15 @@
 import { Presets, SingleBar } from 'cli-progress';
 
-/** A graph in API format, as far as the demo reads it. */
+/** The part of a graph in API format that the demo reads. */
 export type Workflow = { [id: string]: { class_type: string } };
 
-/** A text frame of the socket, as far as the demo reads it. */
+/** The part of a text frame that the demo reads. */
 export type Message = {
   type: string;
   data: { node?: string | null; value?: number; max?: number; exception_message?: string };
 };
 
-/** One bar for the whole run; a node counts for one, a node with steps moves it step by step. */
+/** Shows one bar for the whole run. Each node counts for one; a node with steps moves the bar at each step. */
 export function createProgress(workflow: Workflow): (message: Message) => void {
   const total = Object.keys(workflow).length;
   const bar = new SingleBar(

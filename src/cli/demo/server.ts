@@ -11,7 +11,10 @@ import { packageUrl } from '../../lib/package-url.ts';
 
 type AnsweredRequest = { msg: string; method: string; url: string; status: number; v2: string[] };
 
-/** A real server process on a free port, and the v1 calls it has answered; its log lists the v2 calls it made. */
+/**
+ * Starts a server process on a free port. `requests` has the v1 calls that it answered with their v2 calls, from its
+ * log.
+ */
 export async function startServer(args: readonly string[]) {
   const dataDir = await mkdtemp(join(tmpdir(), 'holdover-demo-'));
   const main = fileURLToPath(packageUrl('dist/main.js'));

@@ -4,25 +4,29 @@ import { reached } from '../../lib/crash-point.ts';
 import { type StartProgress, totalOf } from '../progress.ts';
 import type { FilesPlace, PlacedFile } from './places.ts';
 
-/** The source of a copy: it lists and hands out files, and is never written. */
+/** The source of a copy, which is only read. */
 export type FilesSource = Pick<FilesPlace, 'name' | 'list' | 'withFile'>;
 
 export type CopyOptions = {
   readonly from: FilesSource;
   readonly to: FilesPlace;
-  /** The same each time the copy is made again: the target takes no other one meanwhile. */
+  /**
+   * Identifies the copy. Give the same id to continue after an interruption; the target refuses another one until
+   * then.
+   */
   readonly id: string;
   /** Called once for copying and once for verifying. */
   readonly progress: StartProgress;
 };
 
 const MAX_CONCURRENT = 8;
-/** Their name is the hash of their bytes. */
+/** Matches the path of a file whose name is the hash of its bytes. */
 const NAMED_BY_HASH = /^blobs(?:-leaving)?\/(?:[0-9a-f]{2}\/)?([0-9a-f]{64})(?:\.|$)/;
 
 /**
- * Copies all files into a place that has none, and verifies them. May be repeated after an interruption
- * at any moment; until `finishCopy` no server starts on the target. Returns the number of files.
+ * Copies all files into an empty place, and verifies them. Returns the number of files. Call it again after an
+ * interruption. No server starts on the target before `finishCopy`. Throws when the target is not empty or a file is
+ * damaged.
  */
 export async function copyFiles(options: CopyOptions): Promise<number> {
   const { from, to, id } = options;
@@ -35,7 +39,7 @@ export async function copyFiles(options: CopyOptions): Promise<number> {
   return files.length;
 }
 
-/** From now on servers may start on the target. */
+/** Completes a copy: servers can then start on the target. */
 export async function finishCopy(to: FilesPlace): Promise<void> {
   await to.remove(UNFINISHED_COPY);
 }
@@ -60,7 +64,7 @@ async function copyEach(
   const there = new Map<string, number>();
   for (const { path, sizeBytes } of await to.list()) {
     if (wanted.has(path)) there.set(path, sizeBytes);
-    // The source had it when the copy was interrupted, and has removed it since.
+    // The source has removed this file since the copy was interrupted.
     else await to.remove(path);
   }
   const hashes = new Map<string, string>();
@@ -81,7 +85,7 @@ async function copyEach(
   return hashes;
 }
 
-/** `undefined`: its bytes are not those of its name. */
+/** Copies a file and returns its hash; `undefined` when that is not the expected one. */
 async function copyOne(
   from: FilesSource,
   to: FilesPlace,
@@ -89,7 +93,7 @@ async function copyOne(
   named: string | undefined,
 ): Promise<string | undefined> {
   return await from.withFile(path, async (file) => {
-    if (file === undefined) throw new Error(`${from.name} lost ${path} meanwhile`);
+    if (file === undefined) throw new Error(`${path} was removed from ${from.name} meanwhile`);
     const { hash } = file;
     if (named !== undefined && named !== hash) return undefined;
     await to.put(path, file);
@@ -109,7 +113,7 @@ async function verify(
   await forEachConcurrently(MAX_CONCURRENT, files, async ({ path, sizeBytes }) => {
     if ((await to.hashOf(path)) !== hashes.get(path)) {
       await to.remove(path);
-      throw new Error(`${to.name} has other bytes at ${path}: run the command again`);
+      throw new Error(`${path} in ${to.name} differs from its source: run the command again`);
     }
     onFile(sizeBytes);
   });

@@ -11,50 +11,50 @@ import type { SpooledFile } from '../../protocol/job-api.ts';
 import type { OpenedBucket } from '../../upstreams/bucket/open-bucket.ts';
 import { filesBelow, undefinedIfAbsent } from '../backup/copy.ts';
 
-/** A file by its path, which is the same in a folder and in a bucket. */
+/** A file. Its path is the same in a data folder and in a bucket. */
 export type PlacedFile = {
   readonly path: string;
   readonly sizeBytes: number;
-  /** Of its bytes, where that is on record. */
+  /** The hash of its bytes, if it is on record. */
   readonly hash?: string;
 };
 
 type SmallFile = 'folder.id' | 'ledger.id' | typeof UNFINISHED_COPY;
 
-/** Where the files of a ledger are: a data folder, or a bucket. */
+/** The place of the files of a ledger: a data folder or a bucket. */
 export type FilesPlace = {
-  /** As an operator names it. */
+  /** The name in messages: a flag and its value. */
   readonly name: string;
-  /** It belongs to a ledger, whether that has files or not. */
+  /** Resolves with true when the place belongs to a ledger, which may have no files yet. */
   isTaken(): Promise<boolean>;
   list(): Promise<readonly PlacedFile[]>;
-  /** Works with the bytes as a file on this machine; `undefined` is given when there are none. */
+  /** Calls `work` with the bytes as a local file, or with `undefined` when the file does not exist. */
   withFile<T>(path: string, work: (file: SpooledFile | undefined) => Promise<T>): Promise<T>;
-  /** The hash of the bytes, which are read; `undefined`: there are none. */
+  /** Reads the file and returns its hash; `undefined` when it does not exist. */
   hashOf(path: string): Promise<string | undefined>;
-  /** Puts a file there as a whole or not at all; a folder takes over the file itself. */
+  /** Stores a file completely or not at all. A data folder moves the given file, a bucket copies it. */
   put(path: string, file: SpooledFile): Promise<void>;
   remove(path: string): Promise<void>;
   readSmall(name: SmallFile): Promise<string | undefined>;
   writeSmall(name: SmallFile, text: string): Promise<void>;
 };
 
-/** The folders of a data folder and of a bucket that have files of users. */
+/** The folders with files of users. They have the same names in a data folder and in a bucket. */
 const FOLDERS = ['blobs', 'blobs-unrecorded', 'blobs-leaving', 'userdata'] as const;
 
-/** Of the paths in a data folder: those that are in a bucket instead. */
+/** Returns true for the paths in a data folder whose files are in the bucket, when there is one. */
 export function isInBucket(path: string): boolean {
   return FOLDERS.some((folder) => path.startsWith(`${folder}/`));
 }
 
-/** For files on their way into a folder, or out of a bucket. */
+/** The folder for files that are being copied out of a bucket. */
 const COPYING_FOLDER = 'copying';
 
 export function placeInFolder(root: string): FilesPlace {
   const pathOf = (path: string): string => join(root, ...path.split('/'));
   return {
     name: `--data-dir ${root}`,
-    // A data folder is that of its ledger, wherever the files are.
+    // A data folder belongs to its ledger also while its files are in a bucket.
     isTaken: async () => false,
     async list() {
       const files: PlacedFile[] = [];
@@ -117,12 +117,12 @@ export function placeInBucket(
   };
 }
 
-/** Removes what an interrupted copy has left beside its files. */
+/** Removes the temporary files of a copy. */
 export function removeCopying(dataDir: string): void {
   rmSync(join(dataDir, COPYING_FOLDER), { recursive: true, force: true });
 }
 
-/** Other programs may write into a bucket: no key leads out of the folder. */
+/** Returns the key as a path. Throws when the path would leave the folder: other programs may write into a bucket. */
 function plainPath(key: string): string {
   const isPlain = key.split('/').every((part) => part !== '' && part !== '.' && part !== '..');
   if (isPlain && !/[\\\0]/.test(key)) return key;

@@ -6,14 +6,14 @@ import type { SpooledFile } from '../../protocol/job-api.ts';
 import { copyFrom } from '../backup/copy.ts';
 import { type FoundFile, reasonOf } from './scan.ts';
 
-/** A copy of a file as it was when it was found, or in a few words why there is none. */
+/** A copy of a file as the scan found it, or the reason why there is none. */
 type Copied =
   | { readonly ok: true; readonly file: SpooledFile }
   | { readonly ok: false; readonly why: string };
 
 export type FileCopier = (found: FoundFile) => Promise<Copied>;
 
-/** Copies files into a folder, never touching the original. */
+/** Returns a function that copies files into a folder. It never changes the original. */
 export function createFileCopier(dir: string): FileCopier {
   return async (found) => {
     const path = join(dir, randomUUID());
@@ -23,7 +23,7 @@ export function createFileCopier(dir: string): FileCopier {
     const file = { path, ...(await hashFile(path)) };
     if (await isUnchanged(found, file)) return { ok: true, file };
     await rm(path, { force: true });
-    return { ok: false, why: 'changed, or broke off, while it was read' };
+    return { ok: false, why: 'changed while it was read, or was not read to its end' };
   };
 }
 

@@ -17,14 +17,14 @@ import { safeName } from '../../files/safe-name.ts';
 import { megabytes } from '../printable-name.ts';
 import { totalOf } from '../progress.ts';
 
-/** A file of v1's `input` or `output`, and what v1 clients call it. */
+/** A file in `input` or `output` of the v1 server. */
 type FileToImport = FoundFile & { readonly type: 'input' | 'output' };
 
 /** The outcome of importing the files. */
 export type FilesImportResult = {
   files: number;
   bytes: number;
-  /** Taken over by an earlier import. */
+  /** The number of files that an earlier import took, or that were uploaded. */
   known: number;
   readonly leftOut: LeftOut[];
   readonly failed: LeftOut[];
@@ -39,12 +39,12 @@ type FilesImportOptions = {
   readonly onFile: (file: FoundFile) => void;
 };
 
-/** Each file is fsynced; meanwhile others are read. */
+/** Several files at once, because each waits for a sync to the disk. */
 const MAX_CONCURRENT = 8;
-/** Recorded together: what a kill costs is to copy so much again. */
+/** The size of a batch, whose files are recorded together. After a kill at most one batch is copied again. */
 const BATCH = { files: 64, bytes: 256 * 1024 * 1024 } as const;
 
-/** Takes files into the ledger, each whole or not at all; those it has are not read again. */
+/** Imports files into the ledger, each completely or not at all. Does not read files again that the ledger has. */
 export async function importFiles(
   options: FilesImportOptions,
   files: readonly FileToImport[],
@@ -77,19 +77,21 @@ function* batchesOf(files: readonly FileToImport[]): Generator<readonly FileToIm
   yield batch;
 }
 
-/** True when the row is this file: imported earlier, or uploaded. */
+/** Returns true when the row records this file, by its size and time. */
 function isSameFile(row: FileRow | undefined, found: FoundFile): boolean {
   return row?.sizeBytes === found.sizeBytes && row.modifiedAtMs === found.modifiedAtMs;
 }
 
-/** Bytes that have their place, and no record yet. */
+/** A file whose bytes are stored, but not recorded yet. */
 type Copy = { readonly file: FileToImport; readonly copy: SpooledFile };
 
 function nameOf({ type, subfolder, filename }: FileToImport): string {
   return posix.join(type, subfolder, filename);
 }
 
-/** The bytes of a file that is new here. */
+/**
+ * Stores the bytes of a file. Returns the copy to record; `undefined` when the file is known, left out or unreadable.
+ */
 async function importBytes(
   { ledger, blobs, copy, user }: FilesImportOptions,
   file: FileToImport,
@@ -114,7 +116,7 @@ const NAME_TAKEN = 'the name means another file here';
 
 type NamedFile = { readonly existing: FileRow; readonly name: string; readonly file: SpooledFile };
 
-/** A name keeps the file it already has. */
+/** Compares a file with the one that has its name here. The name keeps its file. */
 async function compareExisting(
   { existing, name, file }: NamedFile,
   result: FilesImportResult,
@@ -125,9 +127,10 @@ async function compareExisting(
 }
 
 /**
- * All writes begin in the same turn of the event loop: one transaction in a database. In a shared
- * ledger a kill may leave a record without a name, which the next sweep may take. Returns those that
- * have their names: a server may have given a name to another file since.
+ * Records copies and returns those that got their names. A server may have given a name to another file meanwhile.
+ *
+ * All writes begin in the same turn of the event loop, so SQLite makes one transaction of them. In Redis a kill may
+ * leave a record without a name; a later sweep may remove it.
  */
 async function record(
   options: FilesImportOptions,
@@ -160,13 +163,13 @@ async function recordOne(
   return isNamed;
 }
 
-/** How much is taken. */
+/** The settings that limit an import. */
 export type ImportLimits = Pick<Flags, 'maxUploadSize' | 'diskBudget' | 'userdataQuota'>;
 
-/** The share of the budget to leave free; with less, new results soon remove each other. */
+/** The share of the budget to leave free. With less, new results are soon removed to make space for newer ones. */
 const MIN_FREE_SHARE = 0.2;
 
-/** Files of `input` and `output`, and what is to be said of the rest. */
+/** The files of `input` and `output` to import, and those that are left out. */
 export type FilesToImport = Omit<Scan, 'found'> & { readonly found: readonly FileToImport[] };
 
 export async function scanFiles(
@@ -187,7 +190,10 @@ export async function scanFiles(
   };
 }
 
-/** Imported files are never removed automatically, so all of them must fit and leave some space. */
+/**
+ * Returns warnings when the imported files leave little of the disk budget, and throws when they exceed it. Imported
+ * files are never removed automatically.
+ */
 export async function budgetWarnings(
   {
     settings,
@@ -206,22 +212,22 @@ export async function budgetWarnings(
   if (neededBytes > budgetBytes) {
     throw new InvalidSetting(
       `with these files ${megabytes(neededBytes)} would be stored, and --disk-budget is ` +
-        `${settings.diskBudget} MB: give it at least ${advisedMegabytes} here, and the server as well`,
+        `${settings.diskBudget} MB: set it to at least ${advisedMegabytes} here and for the server`,
     );
   }
   if (neededBytes <= budgetBytes * (1 - MIN_FREE_SHARE)) return [];
   return [
-    `Of --disk-budget (${settings.diskBudget} MB) little is left for new results, which go first ` +
+    `Little of --disk-budget (${settings.diskBudget} MB) is left for new results, which are removed first ` +
       `when it is used up: start the server with at least --disk-budget ${advisedMegabytes}.`,
   ];
 }
 
-/** Beyond its quota a user could save nothing more. */
+/** Throws when the files exceed the quota of a user, who then could save no more files. */
 export function refuseQuota({ found }: Scan, { userdataQuota }: ImportLimits): void {
   const { bytes } = totalOf(found);
   if (bytes <= userdataQuota * MEBIBYTE) return;
   throw new InvalidSetting(
     `the user's files are ${megabytes(bytes)}, and --userdata-quota is ${userdataQuota} MB: ` +
-      'give it more, here and for the server',
+      'set it higher, here and for the server',
   );
 }

@@ -7,7 +7,7 @@ import { megabytes, printableName } from '../printable-name.ts';
 export type ImportOutcome = {
   readonly source: string;
   readonly dataDir: string;
-  /** `undefined`: the files of jobs lie with a remote service. */
+  /** `undefined` when a remote service has the inputs and outputs. */
   readonly files: FilesImportResult | undefined;
   readonly account: Account;
   readonly user: UserImportResult;
@@ -15,7 +15,7 @@ export type ImportOutcome = {
   readonly warnings: readonly string[];
 };
 
-/** The text printed at the end; it lists everything that was left out. */
+/** Returns the text that is printed at the end. It lists everything that was left out. */
 export function reportText(outcome: ImportOutcome): string {
   const { source, dataDir, files, account, user, others, warnings } = outcome;
   const lines = [
@@ -34,7 +34,7 @@ export function reportText(outcome: ImportOutcome): string {
   return `${lines.join('\n')}\n`;
 }
 
-/** Files that another run may be able to import. */
+/** Returns the files that could not be read. Another run may import them. */
 export function failuresOf({
   files,
   user,
@@ -43,7 +43,7 @@ export function failuresOf({
 }
 
 const REMOTE_UPSTREAM =
-  'Inputs and outputs were left: with a remote upstream they lie there. Start the server with ' +
+  'Inputs and outputs were left: a remote upstream has its own. Start the server with ' +
   '--input-directory, and inputs are uploaded when a prompt names them.';
 
 function filesLine({ files, bytes, known }: FilesImportResult): string {

@@ -3,28 +3,28 @@ import { readdir, realpath, stat } from 'node:fs/promises';
 import { join, sep } from 'node:path';
 import { safeFolder } from '../../files/safe-name.ts';
 
-/** A file of the v1 server that can be taken over. */
+/** A file of the v1 server that can be imported. */
 export type FoundFile = {
-  /** Where it really is. */
+  /** The real path, after links are resolved. */
   readonly path: string;
-  /** Below the folder that was scanned. */
+  /** The folder of the file, relative to the scanned folder. */
   readonly subfolder: string;
   readonly filename: string;
   readonly sizeBytes: number;
   readonly modifiedAtMs: number;
 };
 
-/** Something that is not taken over, and in a few words why. */
+/** A file or folder that is not imported, and the reason in a few words. */
 export type LeftOut = { readonly name: string; readonly why: string };
 
 export type Scan = {
   readonly found: readonly FoundFile[];
   readonly leftOut: readonly LeftOut[];
-  /** Files that could not be read: another run may. */
+  /** Files that could not be read. Another run may be able to. */
   readonly failed: readonly LeftOut[];
 };
 
-/** Which names are imported; a folder is checked with its whole path. */
+/** The rules that decide which files are imported. */
 export type ScanRules = {
   readonly maxBytes: number;
   readonly isKeptName: (name: string) => boolean;
@@ -33,8 +33,8 @@ export type ScanRules = {
 type ScanLists = { found: FoundFile[]; leftOut: LeftOut[]; failed: LeftOut[] };
 
 /**
- * Everything below a folder, in the order of the names. Links are followed to files of the same
- * folder only. A folder that is not there is empty.
+ * Finds all files below a folder, in the order of their names. Follows a link only to a file below the same folder.
+ * Returns nothing when the folder does not exist.
  */
 export async function scan(root: string, label: string, rules: ScanRules): Promise<Scan> {
   const lists: ScanLists = { found: [], leftOut: [], failed: [] };
@@ -53,13 +53,13 @@ export async function scan(root: string, label: string, rules: ScanRules): Promi
   return lists;
 }
 
-/** The reason of a file system error, in a few words. */
+/** Returns the reason of a file system error in a few words. */
 export function reasonOf(error: unknown): string {
   const { code, message } = error as NodeJS.ErrnoException;
   return code === undefined ? message : `cannot be read (${code})`;
 }
 
-/** The folder itself may be a link to another disk. */
+/** Returns the real path of the folder, which may be a link to another disk. */
 async function realRoot(
   root: string,
   label: string,
@@ -88,7 +88,7 @@ type EntryContext = {
   readonly entry: Dirent;
 };
 
-/** Notes what is there; true for a folder whose entries are to be looked at. */
+/** Adds an entry to its list. Returns true for a folder, which the caller must scan. */
 async function scanEntry(at: EntryContext, rules: ScanRules, lists: ScanLists): Promise<boolean> {
   const { folder, entry } = at;
   const path = joinBelow(folder, entry.name);
@@ -110,7 +110,7 @@ async function scanEntry(at: EntryContext, rules: ScanRules, lists: ScanLists): 
   return false;
 }
 
-/** The longest a path may be is the same for all of its kinds. */
+/** Checks the length of a folder's path. Leading dots are allowed here, so they are replaced for the check. */
 function isPossibleFolder(path: string): boolean {
   return safeFolder(path.replaceAll(/(^|\/)\.+/g, '$1_')) !== undefined;
 }

@@ -11,7 +11,7 @@ import type { UserFiles } from './user-files.ts';
 /** The outcome of importing the settings and saved files of one user. */
 export type UserImportResult = {
   settings: number;
-  /** Settings and files that are there already, perhaps in another version. */
+  /** The number of settings that the user already has here, perhaps with another value. */
   keptSettings: number;
   files: number;
   known: number;
@@ -24,7 +24,7 @@ type UserImportOptions = {
   readonly copy: FileCopier;
   readonly user: string;
   readonly userFiles: UserFiles;
-  /** Name of the v1 server's folder in the report. */
+  /** The name of the user's folder in the report. */
   readonly label: string;
   readonly onFile: (file: FoundFile) => void;
 };
@@ -32,10 +32,10 @@ type UserImportOptions = {
 const SETTINGS = 'comfy.settings.json';
 const MOST_SETTINGS_BYTES = 16 * 1024 * 1024;
 
-/** A user of the v1 server, and the name people gave to them. */
+/** A user of the v1 server: the name of the folder, and the name that people see. */
 export type Account = { readonly id: string; readonly name: string };
 
-/** Users with a folder of their own; without multi-user mode there is `default` alone. */
+/** Returns the users that have a folder. Without multi-user mode this is only `default`. */
 export async function accountsIn(folder: string): Promise<readonly Account[]> {
   const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
   const names = await namesIn(folder);
@@ -44,14 +44,14 @@ export async function accountsIn(folder: string): Promise<readonly Account[]> {
     .map(({ name: id }) => ({ id, name: names.get(id) ?? id }));
 }
 
-/** Files of a user, without the settings, which are no file here. */
+/** Finds the files of a user. Leaves out the settings, which the ledger has here. */
 export async function scanUserFolder(folder: string, label: string): Promise<Scan> {
   const scanned = await scan(folder, label, { maxBytes: Infinity, isKeptName });
   const found = scanned.found.filter((file) => pathOf(file) !== SETTINGS);
   return { ...scanned, found };
 }
 
-/** Brings settings and files; what the user has here already stays as it is. */
+/** Imports the settings and files of a user. Never changes settings and files that the user already has here. */
 export async function importUser(
   deps: UserImportOptions,
   folder: string,
@@ -88,7 +88,10 @@ async function importSettings(
   await settings.merge(user, Object.fromEntries(newSettings));
 }
 
-/** Values as JSON texts, or why they cannot be had; none when there is no such file. */
+/**
+ * Returns the settings as JSON texts, by id, or the reason why they cannot be read. Returns none when the file does
+ * not exist.
+ */
 async function readSettings(path: string): Promise<{ readonly [id: string]: string } | string> {
   try {
     const stats = await lstat(path).catch(() => undefined);
@@ -125,7 +128,7 @@ async function importFile(
   result.files++;
 }
 
-/** Front ends store lists of their own under names that begin with a dot. */
+/** Returns true for a safe name. It may begin with a dot: front ends store lists under such names. */
 function isKeptName(name: string): boolean {
   return safeName(name.replace(/^\.+/, '')) !== undefined;
 }
@@ -134,7 +137,7 @@ function pathOf({ subfolder, filename }: FoundFile): string {
   return subfolder === '' ? filename : `${subfolder}/${filename}`;
 }
 
-/** `users.json` is written in multi-user mode: id → name. */
+/** Returns the names of users by their ids, from `users.json`, which exists in multi-user mode only. */
 async function namesIn(folder: string): Promise<ReadonlyMap<string, string>> {
   try {
     const value = parseJson(await readFile(join(folder, 'users.json'), 'utf8'));

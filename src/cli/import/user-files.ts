@@ -9,16 +9,19 @@ import type { SpooledFile } from '../../protocol/job-api.ts';
 import type { Objects } from '../../upstreams/bucket/objects.ts';
 import type { FoundFile } from './scan.ts';
 
-/** The saved files of one user, to which others are added; paths are below the user's folder. */
+/** The saved files of one user. Paths are relative to the user's folder. */
 export type UserFiles = {
   look(path: string): Promise<PathStatus>;
-  /** True when the file that is at the path is the one that was found. */
+  /** Resolves with true when the file at this path equals the found file. */
   isSame(path: string, there: FileStats, found: FoundFile): Promise<boolean>;
-  /** Takes over a copy of the file that was found. */
+  /** Moves a copy of the found file to this path. */
   put(path: string, copy: SpooledFile, found: FoundFile): Promise<void>;
 };
 
-/** The files are in the data directory, with the times they had. */
+/**
+ * Stores the files in the data directory. They keep their modification times, by which a later import recognises
+ * them.
+ */
 export function userFilesInFolder(root: string, user: string): UserFiles {
   const folder = createUserDataStore({ root, quotaBytes: Infinity }).folderFor(user);
   return {
@@ -34,7 +37,7 @@ export function userFilesInFolder(root: string, user: string): UserFiles {
   };
 }
 
-/** An object has the time of its upload, so that only its bytes can tell whether it is the same. */
+/** Stores the files in a bucket. The time of an object is that of its upload, so files are compared by their bytes. */
 export function userFilesInBucket(objects: Objects, user: string): UserFiles {
   const store = createBucketUserData({ objects, quotaBytes: Infinity });
   const keyOf = (path: string): string => `${store.folderFor(user)}/${path}`;

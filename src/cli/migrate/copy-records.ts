@@ -17,19 +17,19 @@ export type LedgerSide = {
   readonly records: LedgerRecords;
 };
 
-/** How many rows of a kind there are, and one hash over those of each user in their order. */
+/** The number of rows of a kind, and a hash of them. */
 type Tally = { readonly rows: number; readonly hash: string };
 
 const KINDS = Object.keys(RECORD_KINDS) as RecordKind[];
 
-/** The number of records of a ledger. */
+/** Returns the number of records in a ledger. */
 export async function countRecords({ records }: LedgerSide): Promise<number> {
   let rows = 0;
   for (const kind of KINDS) for await (const _row of records.read(kind)) rows += 1;
   return rows;
 }
 
-/** Copies every record that the target does not have. `onRow`: called after each. */
+/** Copies every record that the target does not have. Calls `onRow` after each record of the source. */
 export async function copyRecords(
   from: LedgerSide,
   to: LedgerSide,
@@ -45,7 +45,7 @@ export async function copyRecords(
   }
 }
 
-/** The kinds in which two ledgers differ, in words; empty: they hold the same. */
+/** Returns one sentence for each kind of records that differs between the ledgers; none when they are equal. */
 export async function differences(from: LedgerSide, to: LedgerSide): Promise<readonly string[]> {
   const found: string[] = [];
   for (const kind of KINDS) {
@@ -65,7 +65,10 @@ async function idsOf({ records }: LedgerSide, kind: RecordKind): Promise<Readonl
   return ids;
 }
 
-/** In a cluster each user's rows have an order, and no row has one among those of other users. */
+/**
+ * Hashes the rows of each user in their order, then the users by id: in a cluster the rows of different users have no
+ * order.
+ */
 async function tallyOf({ records }: LedgerSide, kind: RecordKind): Promise<Tally> {
   const ofUsers = new Map<string, Hash>();
   let rows = 0;
@@ -82,7 +85,7 @@ async function tallyOf({ records }: LedgerSide, kind: RecordKind): Promise<Tally
   return { rows, hash: whole.digest('hex') };
 }
 
-/** A row as a text that is the same for both kinds of ledgers. */
+/** Returns a row as text, which is equal for SQLite and Redis. */
 function textOf<Kind extends RecordKind>(kind: Kind, row: RecordRows[Kind]): string {
   const values = row as { readonly [name: string]: unknown };
   return JSON.stringify(
@@ -120,7 +123,10 @@ async function writeRow<Kind extends RecordKind>(
   await WRITERS[kind](to, row);
 }
 
-/** A replay that is only reserved may be about to be recorded, and a prompt to be finished. */
+/**
+ * Returns false for a row that an interrupted copy may not have finished: a reserved replay, or a prompt that is not
+ * done.
+ */
 function isWhole<Kind extends RecordKind>(kind: Kind, row: RecordRows[Kind]): boolean {
   if (kind === 'prompts') return (row as RecordRows['prompts']).state === 'done';
   return kind !== 'replays' || (row as RecordRows['replays']).state !== 'reserved';
@@ -134,7 +140,7 @@ async function writeReplay({ replays }: Ledger, row: RecordRows['replays']): Pro
   await replays.record(row, { atMs, status, contentType, body });
 }
 
-/** History is in the order of its ends, so a done prompt is inserted and then finished. */
+/** Writes a prompt. A done prompt is inserted and then finished, because history is in the order of ends. */
 async function writePrompt({ prompts }: Ledger, row: RecordRows['prompts']): Promise<void> {
   const { entryJson, statusWord, startedAtMs, endedAtMs } = row;
   const isThere = (await prompts.get(row.key)) !== undefined;

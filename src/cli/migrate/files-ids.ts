@@ -4,13 +4,13 @@ import { bucketOf, refuseOtherPlace } from '../../data-folder/data-dir.ts';
 import { openBucketOf } from '../../app/stored-files.ts';
 import { silentLogger } from '../../observability/log.ts';
 
-/** The ids beside the files of a ledger, which stay where they are while their ledger is migrated. */
+/** The ids that are stored with the files of a ledger. A migration of the ledger does not move the files. */
 export type FilesIds = {
-  /** As an operator names the place of the files. */
+  /** The place of the files in messages: a flag and its value. */
   readonly place: string;
   readonly folderId: string | undefined;
   readonly ledgerId: string | undefined;
-  /** From now on this ledger has recorded the files. */
+  /** Stores this ledger as the one that recorded the files. */
   giveTo(ledgerId: string): Promise<void>;
   close(): Promise<void>;
 };

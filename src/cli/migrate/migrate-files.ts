@@ -22,8 +22,9 @@ export type FilesMigrationOptions = {
 type Places = { readonly from: FilesPlace; readonly to: FilesPlace };
 
 /**
- * Copies the files of a ledger from its data folder into a bucket, or back, and verifies them. The source
- * stays as it is. May be repeated after an interruption at any moment. Returns the number of files.
+ * Copies the files of a ledger from its data folder into a bucket, or back, and verifies them. Returns the number of
+ * files. Does not change the source. Call it again after an interruption. Throws when the files and the ledger do not
+ * belong together.
  */
 export async function migrateFiles(options: FilesMigrationOptions): Promise<number> {
   const { dataDir, bucket: source, env } = options;
@@ -67,7 +68,10 @@ async function copyOf(
   }
 }
 
-/** In this order: servers may use the source until `placeBucketOf`, and the target after `finishCopy`. */
+/**
+ * Gives the files to the ledger. The order matters: servers may use the source until `placeBucketOf`, and the target
+ * after `finishCopy`.
+ */
 async function giveTo(
   { dataDir, bucket, to: kind }: FilesMigrationOptions,
   { identity }: OpenSide,
@@ -81,7 +85,7 @@ async function giveTo(
   await finishCopy(to);
 }
 
-/** Refuses a source that has not the files of the ledger, or has not all of them. */
+/** Throws when the source does not have all files of the ledger. */
 async function refuseOtherFiles(
   { dataDir, bucket, to: kind }: FilesMigrationOptions,
   { identity }: OpenSide,

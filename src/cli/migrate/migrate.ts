@@ -10,14 +10,14 @@ export type MigrationOptions = {
   readonly from: LedgerSource;
   readonly to: LedgerSource;
   readonly dataDir: string;
-  /** Where the files of the ledger are, and stay. */
+  /** The place of the files of the ledger. They are not moved. */
   readonly files: FilesSource;
   readonly progress: StartProgress;
 };
 
 /**
- * Copies all records of a ledger into another one and gives it the files of the first. May
- * be repeated after an interruption at any moment. Returns the number of records.
+ * Copies all records of a ledger into another one, and binds the files to that one. Returns the number of records.
+ * Call it again after an interruption. Throws when the ledgers and files do not belong together.
  */
 export async function migrate(options: MigrationOptions): Promise<number> {
   const files = await openFilesIds(options.files, options.dataDir);
@@ -69,14 +69,14 @@ async function copy(
   const { folderId } = files;
   if (folderId !== undefined) await target.identity.tie(folderId);
   const { id } = target.identity;
-  // The files first: a ledger in Redis may be opened as soon as it is placed.
+  // Bind the files first: servers can open a ledger in Redis as soon as it is placed.
   await files.giveTo(id);
   reached('migrate-placed');
   await target.place();
   return records;
 }
 
-/** Refuses ledgers and files that do not belong together, and a target that has other records. */
+/** Throws when ledgers and files do not belong together, or the target has other records. */
 async function refuseMismatch(
   source: OpenSide,
   target: TargetSide,

@@ -10,7 +10,7 @@ import { syncPathNow } from '../../lib/durability.ts';
 import { silentLogger } from '../../observability/log.ts';
 import type { LedgerSide } from './copy-records.ts';
 
-/** A ledger that is read, or filled, while no server has it open. */
+/** The source or the target of a migration. No server may have it open. */
 export type OpenSide = LedgerSide & {
   readonly identity: LedgerIdentity;
   /** Throws when a server has opened the ledger meanwhile. */
@@ -18,18 +18,18 @@ export type OpenSide = LedgerSide & {
   close(): Promise<void>;
 };
 
-/** The ledger that is filled. */
+/** The target of a migration. */
 export type TargetSide = OpenSide & {
-  /** Nothing of another ledger is in it. */
+  /** True when it has no records. */
   readonly isUnused: boolean;
   takeSecret(secret: Buffer | undefined): Promise<void>;
-  /** Makes it the ledger that servers open. */
+  /** Completes the target: servers can then open it. */
   place(): Promise<void>;
 };
 
 /** The name of a database until it is complete. */
 const PARTIAL = '.migrating';
-/** A copy of the source, so that nothing of the source changes, not even its schema. */
+/** The name of a copy of the source. The copy is opened, so that not even the schema of the source changes. */
 const SNAPSHOT = '.migration-source';
 
 export async function openSource(source: LedgerSource, dataDir: string): Promise<OpenSide> {
@@ -60,7 +60,7 @@ export async function openTarget(target: LedgerSource, dataDir: string): Promise
   if (existsSync(path)) {
     throw new Error(`--to is not empty: move ${path} away (with its -wal) if it is an old one`);
   }
-  // Until it has its name no server may make a database of that name.
+  // The lock keeps servers from creating a database of this name before the copy has it.
   const unlock = lockDatabase(path);
   const partial = `${path}${PARTIAL}`;
   const side = openSqliteSide(partial);
@@ -84,7 +84,7 @@ export async function openTarget(target: LedgerSource, dataDir: string): Promise
   };
 }
 
-/** Closing moves the log of a database into it; only then the file alone is the database. */
+/** Throws when the log of a closed database is not empty: then the file alone is not the whole database. */
 function requireNoLog(path: string): void {
   const bytes = statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0;
   if (bytes > 0) throw new Error(`${path}-wal is not empty: run "holdover migrate" again`);
@@ -105,7 +105,7 @@ function openSqliteSide(path: string): OpenSide {
       isOpen = false;
       records.close();
       await ledger.close();
-      // The lock of this name is of no use any more.
+      // The lock file of the partial database is no longer used.
       rmSync(`${path}.lock`, { force: true });
     },
   };
@@ -140,14 +140,14 @@ async function openRedisTarget(url: string): Promise<TargetSide> {
   };
 }
 
-/** The secret that users and signed links of a ledger depend on. */
+/** Returns the secret of a ledger, from which the ids of users and signed links are derived. */
 export async function secretOf(
   { identity }: OpenSide,
   dataDir: string,
 ): Promise<Buffer | undefined> {
   const inFolder = secretIn(dataDir);
   if (identity.secret === undefined) return inFolder;
-  // Every ledger in Redis that was ever opened has one: the proposal is not used.
+  // Each ledger in Redis that was opened has a secret, and ignores the proposed one.
   return identity.secret(inFolder ?? randomBytes(SECRET_BYTES));
 }
 

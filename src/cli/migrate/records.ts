@@ -36,7 +36,7 @@ type SettingRow = {
   readonly valueJson: string;
 };
 
-/** All that a ledger records, by kind. */
+/** The rows of a ledger by their kind. */
 export type RecordRows = {
   readonly settings: SettingRow;
   readonly calls: CallCount;
@@ -64,7 +64,7 @@ type Kinds = {
 
 const OWNER = { user: { type: 'text', sql: 'user' }, key: { type: 'text', sql: 'key' } } as const;
 
-/** The columns of each kind and those that identify a row, in the order in which kinds are copied. */
+/** For each kind, its columns and the properties that identify a row. Kinds are copied in this order. */
 export const RECORD_KINDS = {
   settings: {
     columns: {
@@ -92,22 +92,22 @@ export const RECORD_KINDS = {
   prompts: { columns: PROMPT_COLUMNS, id: ['key'] },
 } as const satisfies Kinds;
 
-/** The ids of a row as one text. */
+/** Returns the properties that identify a row, as one text. */
 export function recordId<Kind extends RecordKind>(kind: Kind, row: RecordRows[Kind]): string {
   const values = row as { readonly [name: string]: unknown };
   return JSON.stringify(RECORD_KINDS[kind].id.map((name) => values[name]));
 }
 
 /**
- * All records of a ledger that no server has open. Records that have an order (assets, files,
- * jobs, prompts) are read in it: done prompts first, as history shows them; the others by id.
+ * All records of a ledger that no server has open. Assets, files and jobs are read in their order; so are prompts,
+ * done ones first in the order of history. Other kinds are read by id.
  */
 export interface LedgerRecords {
   read<Kind extends RecordKind>(kind: Kind): AsyncIterable<RecordRows[Kind]>;
   writeKey<Kind extends KeyKind>(kind: Kind, row: RecordRows[Kind]): Promise<void>;
-  /** The id of the ledger whose records are being copied into this one. */
+  /** Returns the id of the ledger whose records are being copied into this one, if there is one. */
   source(): Promise<string | undefined>;
   setSource(ledgerId: string): Promise<void>;
-  /** The copy is complete: servers may open the ledger. */
+  /** Completes the copy: servers can then open the ledger. */
   release(): Promise<void>;
 }

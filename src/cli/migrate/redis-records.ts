@@ -16,7 +16,7 @@ import {
 import { keysLike } from '../../ledger/redis/stored-keys.ts';
 import { createTable } from '../../ledger/redis/table.ts';
 
-/** Keys of each kind begin with this; each is a hash. */
+/** The first part of the keys of each kind. Each key has a Redis hash. */
 const NAMES = {
   settings: 'settings',
   calls: 'call',
@@ -30,7 +30,7 @@ const NAMES = {
   prompts: 'prompt',
 } as const satisfies { readonly [kind in RecordKind]: string };
 
-/** Kinds whose rows have the number `seq`; in a cluster each partition counts its own. */
+/** The kinds whose rows have a number `seq`. In a cluster each partition counts for itself. */
 const NUMBERED: ReadonlySet<RecordKind> = new Set(['assets', 'files', 'jobs']);
 const ROWS_AT_A_TIME = 100;
 const KEYS_AT_A_TIME = 1000;
@@ -71,7 +71,7 @@ export function redisLedgerRecords(links: RedisConnections): LedgerRecords {
   };
 }
 
-/** Reads the rows whose keys begin with this. */
+/** Reads the rows of one partition: their keys begin with this prefix. */
 function partitionReader(connection: LedgerConnection, prefix: string) {
   const { redis } = connection;
 
@@ -86,7 +86,9 @@ function partitionReader(connection: LedgerConnection, prefix: string) {
     return ids.toSorted((a, b) => (numbers.get(a) ?? 0) - (numbers.get(b) ?? 0));
   }
 
-  /** Done prompts of each user as history has them, then the others as they came. */
+  /**
+   * Returns the done prompts of each user in the order of history, then all others in the order of their submission.
+   */
   async function promptIds(users: readonly string[]): Promise<string[]> {
     const ids: string[] = [];
     for (const user of users.toSorted())
@@ -99,7 +101,7 @@ function partitionReader(connection: LedgerConnection, prefix: string) {
     return Object.entries(values).map(([id, valueJson]) => ({ user, id, valueJson }));
   }
 
-  /** Reads rows of a kind by their ids. */
+  /** Returns a function that reads rows of a kind by their ids. */
   function rowsReader(kind: RecordKind): (ids: readonly string[]) => Promise<object[]> {
     if (kind === 'settings')
       return async (users) => (await Promise.all(users.map(settingsOf))).flat();
@@ -114,7 +116,9 @@ function partitionReader(connection: LedgerConnection, prefix: string) {
 
   return {
     prefix,
-    /** `ids`: of rows, or of the users with done prompts. */
+    /**
+     * Reads the rows of a kind. `ids` are those of the rows; for prompts, those of the users that have done prompts.
+     */
     async *read(kind: RecordKind, ids: readonly string[]): AsyncGenerator<object[]> {
       const wanted = kind === 'prompts' ? await promptIds(ids) : ids;
       const inOrder = NUMBERED.has(kind) ? await byNumber(NAMES[kind], wanted) : wanted;
@@ -124,7 +128,7 @@ function partitionReader(connection: LedgerConnection, prefix: string) {
   };
 }
 
-/** For each prefix of a partition: the rests of the keys that go on with this name. */
+/** Returns the ids of all keys with this name, by the prefix of their partition. */
 async function idsOf(
   links: RedisConnections,
   name: string,
@@ -139,7 +143,7 @@ async function idsOf(
   return new Map([...found].map(([start, ids]) => [start, [...ids]]));
 }
 
-/** Throws when a server or worker listens to the channels of this Redis. */
+/** Throws when a server or worker subscribes to channels of this Redis. */
 export async function refuseRedisInUse(links: RedisConnections): Promise<void> {
   const kinds = links.cluster ? ['CHANNELS', 'SHARDCHANNELS'] : ['CHANNELS'];
   const listened = await askNodes(links, (node) =>
@@ -154,10 +158,10 @@ function sorted<Kind extends RecordKind>(kind: Kind, rows: readonly object[]): R
   return withIds.toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, row]) => row);
 }
 
-/** Columns that are in the id. */
+/** The columns that are part of the key, and not in its hash. */
 const KEY_OWNER = { user: true, key: true } as const;
 
-/** The two parts that `joinKey` joined. */
+/** Splits an id that `joinKey` made. */
 function ownerIn(id: string): { readonly user: string; readonly key: string } {
   const bytes = Buffer.from(id);
   const colon = bytes.indexOf(':');

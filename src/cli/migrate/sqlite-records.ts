@@ -12,10 +12,10 @@ import { sqlColumns } from '../../ledger/sqlite/sql-columns.ts';
 import { createWriter } from '../../ledger/sqlite/writer.ts';
 
 const BUSY_TIMEOUT_MS = 10_000;
-/** In the table `identity`. */
+/** The name of the source's id in the table `identity`. */
 const SOURCE = 'migrated_from';
 
-/** Rowids in order; those of all other kinds are read by id. */
+/** The tables and order of the kinds that have an order. Other kinds are read by id. */
 const ORDERED: { readonly [kind in RecordKind]?: readonly string[] } = {
   assets: ['assets ORDER BY rowid'],
   files: ['files ORDER BY rowid'],
@@ -40,12 +40,12 @@ const TABLES = {
   prompts: 'prompts',
 } as const satisfies { readonly [kind in RecordKind]: string };
 
-/** A second connection to the database of a ledger that this process has locked. */
+/** Opens a second connection to the database of a ledger. This process must have its lock. */
 export function openSqliteRecords(path: string): LedgerRecords & { close(): void } {
   const db = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS });
   const texts = longTexts(db, createWriter(db));
 
-  /** With its long texts, which are stored beside it. */
+  /** Returns the row with its long texts, which the table `long_texts` has. */
   function whole(kind: RecordKind, row: object): object {
     if (kind === 'prompts') {
       const { key } = row as RecordRows['prompts'];
@@ -80,7 +80,7 @@ export function openSqliteRecords(path: string): LedgerRecords & { close(): void
     async setSource(ledgerId) {
       db.prepare('INSERT OR REPLACE INTO identity VALUES (?, ?)').run(SOURCE, ledgerId);
     },
-    // Servers find it by its name, which it gets once it is complete.
+    // Nothing to do: servers find the database by its name, which it gets at the end.
     release: async () => {},
     close: () => db.close(),
   };

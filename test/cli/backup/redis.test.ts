@@ -50,7 +50,10 @@ describe.skipIf(missing !== '')(`with a ledger in Redis${missing}`, () => {
     await rm(dataDir, { recursive: true });
 
     const restored = await own.restore(into, dataDir);
-    expect([restored.code, restored.stdout]).toEqual([0, expect.stringContaining('put back')]);
+    expect([restored.code, restored.stdout]).toEqual([
+      0,
+      expect.stringContaining('restore the Redis snapshot'),
+    ]);
     const again = await own.serve(dataDir, { env: env() });
     expect(await own.serverStateOf(again)).toEqual(before);
     expect((await checkNow(dataDir)).code).toBe(0);

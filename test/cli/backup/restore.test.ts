@@ -103,7 +103,7 @@ describe('into a folder', () => {
   test('around or inside of the backups: refused', async () => {
     for (const target of [join(into, 'data'), into, join(into, '..')]) {
       const { code, stderr } = await own.restore(into, target, { args: ['--replace'] });
-      expect([code, stderr]).toEqual([1, expect.stringContaining('in one another')]);
+      expect([code, stderr]).toEqual([1, expect.stringContaining('one is inside the other')]);
     }
   });
 });

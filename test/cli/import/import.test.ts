@@ -229,7 +229,7 @@ describe('before it begins', () => {
     await truncate(join(source, 'output/large.bin'), 20 * 1024 * 1024);
     const refused = await importFrom(source, dataDir, { args: ['--disk-budget', '16'] });
     expect(refused.code).toBe(2);
-    expect(refused.stderr).toContain('--disk-budget is 16 MB: give it at least 25 here');
+    expect(refused.stderr).toContain('--disk-budget is 16 MB: set it to at least 25 here');
     const tight = await importFrom(source, dataDir, { args: ['--disk-budget', '21'] });
     expect(tight.code).toBe(0);
     expect(tight.stdout).toContain('start the server with at least --disk-budget 25');
@@ -245,9 +245,7 @@ describe('before it begins', () => {
       args: ['--upstream', 'http://127.0.0.1:9'],
     });
     expect(code).toBe(0);
-    expect(stdout).toContain(
-      'Inputs and outputs were left: with a remote upstream they lie there.',
-    );
+    expect(stdout).toContain('Inputs and outputs were left: a remote upstream has its own.');
     expect(stdout).toContain('1 setting;');
     expect((await recorded(dataDir)).names).toEqual([]);
   });
