@@ -2,23 +2,23 @@ import { randomUUID } from 'node:crypto';
 import type { LedgerIdentity } from '../ledger/identity.ts';
 import { type BindOptions, LedgerLacksFiles } from './bind-ledger.ts';
 
-/** The ids in a bucket that holds the files of a ledger. */
+/** Reads and writes the ids in a bucket with the files of a ledger. */
 export type BucketIdentity = {
-  /** As the operator names it: `s3://BUCKET/PREFIX`. */
+  /** The value of `--files`: `s3://BUCKET/PREFIX`. */
   readonly url: string;
   holdsFiles(): Promise<boolean>;
   readId(name: IdName | typeof UNFINISHED_COPY): Promise<string | undefined>;
-  /** Writes an id unless there is one. */
+  /** Writes an id, unless the bucket already has one. */
   createId(name: IdName, id: string): Promise<void>;
   writeId(name: IdName, id: string): Promise<void>;
 };
 
 type IdName = 'folder.id' | 'ledger.id';
 
-/** Files are being copied there: not all of them may be in place. Its text names the copy. */
+/** The name of a small file that exists while files are copied into a place. Its text is the id of the copy. */
 export const UNFINISHED_COPY = 'copy-unfinished';
 
-/** Why a place with an unfinished copy is refused. */
+/** Returns the text of the error about a place with an unfinished copy. */
 export function unfinishedCopyText(place: string): string {
   return (
     `${place} has a copy of files that was interrupted: run the same "holdover migrate" or ` +
@@ -27,20 +27,20 @@ export function unfinishedCopyText(place: string): string {
 }
 
 export type BindBucketOptions = BindOptions & {
-  /** The id of a data directory that holds no files: its ledger may take a bucket instead. */
+  /** The id of a data directory without files. A ledger that is bound to it may be bound to a bucket instead. */
   readonly unusedFolderId?: string | undefined;
 };
 
 /**
- * Ties a ledger and a bucket to each other, as `bindDataDir` does with a folder, and returns the id of the
- * bucket. Throws with a sentence a person can act on.
+ * Binds a ledger and a bucket to each other, as `bindDataDir` does with a folder. Returns the id of the bucket.
+ * Throws an error that says what to do. Throws `LedgerLacksFiles` when the ledger is new and the bucket has files.
  */
 export async function bindBucket(
   bucket: BucketIdentity,
   ledger: LedgerIdentity,
   { acceptFiles = false, unusedFolderId }: BindBucketOptions = {},
 ): Promise<string> {
-  // In this order: another process ties the ledger before it writes files.
+  // Look for files before reading the bound id: another process binds the ledger before it writes files.
   const hasFiles = await bucket.holdsFiles();
   const boundId = await ledger.folder();
   const recordedBy = await bucket.readId('ledger.id');
@@ -70,8 +70,8 @@ function wrongBucketText({ url }: BucketIdentity, { storedIn }: LedgerIdentity):
 
 function newLedgerText({ url }: BucketIdentity): string {
   return (
-    `--files ${url} holds files, and this ledger is new: put the ledger back that recorded them, ` +
-    'let "holdover check --repair" record them anew, or use another PREFIX'
+    `--files ${url} holds files, and this ledger is new: restore the ledger that recorded them, ` +
+    'record them again with "holdover check --repair", or use another PREFIX'
   );
 }
 

@@ -8,27 +8,29 @@ import type { LedgerIdentity } from '../ledger/identity.ts';
 import { holdsFiles, findSetAside } from './set-aside.ts';
 
 export type BindOptions = {
-  /** A new ledger takes the files that are there for its own, as `holdover check --repair` needs it. */
+  /** True to bind a new ledger to existing files, as `holdover check --repair` does. */
   readonly acceptFiles?: boolean;
 };
 
-/** The ledger is new, and the data directory holds files that an earlier one recorded. */
+/** Thrown when the ledger is new and the data directory has files that another ledger recorded. */
 export class LedgerLacksFiles extends Error {}
 
 const ID_CHARS = randomUUID().length;
-/** Where there are no hard links, another process sees the file empty for an instant. */
+/**
+ * How long to wait for another process to write an id. On file systems without hard links the file is empty at first.
+ */
 const ID_WRITE_TIMEOUT_MS = 2000;
 
 /**
- * Ties a ledger and a data directory to each other, or throws with a sentence a person can act on: with
- * files of another ledger nothing could be served. `LedgerLacksFiles`: no ledger is there that recorded them.
+ * Binds a ledger and a data directory to each other. Throws an error that says what to do when the directory has
+ * files of another ledger, and `LedgerLacksFiles` when the ledger is new.
  */
 export async function bindDataDir(
   root: string,
   ledger: LedgerIdentity,
   { acceptFiles = false }: BindOptions = {},
 ): Promise<void> {
-  // In this order: another process ties the ledger before it writes files.
+  // Look for files before reading the bound id: another process binds the ledger before it writes files.
   const hasFiles = holdsFiles(root);
   const boundFolderId = await ledger.folder();
   const recordedBy = readIdIn(root, 'ledger.id');
@@ -53,17 +55,17 @@ type BoundFolder = {
 function refuseOtherFolder({ root, ledger, boundFolderId, hasFiles }: BoundFolder): void {
   const folderIdFound = readIdIn(root, 'folder.id');
   if (folderIdFound === boundFolderId) return;
-  // A database that was moved alone takes the folder it lies in; of a shared one it may be the wrong folder.
+  // A database that was moved without its files is bound to its new folder. With Redis the folder may be the wrong one.
   if (ledger.storedIn === 'folder' && (folderIdFound === undefined || !hasFiles)) return;
   throw new Error(wrongFolderText(root, ledger, boundFolderId));
 }
 
-/** The ids of a data folder and of the ledger that recorded its files. */
+/** Returns the id of a data folder, and the id of the ledger that recorded its files. */
 export function idsOfFolder(root: string) {
   return { folderId: readIdIn(root, 'folder.id'), ledgerId: readIdIn(root, 'ledger.id') };
 }
 
-/** From now on this ledger has recorded the files of the folder. */
+/** Stores this ledger as the one that recorded the files of the folder. */
 export function giveFolderTo(root: string, ledgerId: string): void {
   writeFileAtomically(join(root, 'ledger.id'), ledgerId);
 }
@@ -73,7 +75,10 @@ function readIdIn(root: string, name: string): string | undefined {
   return existsSync(path) ? readFileSync(path, 'utf8') : undefined;
 }
 
-/** One of the processes that start on an empty folder creates its id; the others wait for it. */
+/**
+ * Returns the id of a folder. When several processes start on an empty folder, one creates the id and the others wait
+ * for it.
+ */
 async function folderIdIn(root: string, boundFolderId: string | undefined): Promise<string> {
   const path = join(root, 'folder.id');
   if (boundFolderId !== undefined && readIdIn(root, 'folder.id') !== boundFolderId)
@@ -83,21 +88,24 @@ async function folderIdIn(root: string, boundFolderId: string | undefined): Prom
     const id = readFileSync(path, 'utf8');
     if (id.length === ID_CHARS) return id;
   }
-  throw new Error(`${path} is damaged: put a copy of it back`);
+  throw new Error(`${path} is damaged: restore it from a copy`);
 }
 
-/** Why a data directory is refused whose files no ledger knows, and the ways out. */
+/**
+ * Returns the text of the error about a data directory whose files no ledger has recorded, with the possible
+ * solutions.
+ */
 export function newLedgerText(root: string, storedIn: LedgerIdentity['storedIn']): string {
   const ledger = storedIn === 'folder' ? 'the ledger in it' : 'this --ledger';
   return (
     `--data-dir ${root} holds files, and ${ledger} is new${formerLedgerHint(root, storedIn)}: ` +
-    'put the ledger back that recorded them ("holdover restore" does from a backup), ' +
-    'let "holdover check --repair" record them anew, or start once with --start-anew, ' +
-    `which moves them aside into ${join(root, 'set-aside')} and removes nothing`
+    'restore the ledger that recorded them (from a backup with "holdover restore"), ' +
+    'record them again with "holdover check --repair", or start once with --start-anew, ' +
+    `which moves them into ${join(root, 'set-aside')} and removes nothing`
   );
 }
 
-/** Ids of Redis ledgers are UUIDs, those of databases are not. */
+/** Says which kind of ledger recorded the files: ids of Redis ledgers are UUIDs, ids of databases are not. */
 function formerLedgerHint(root: string, storedIn: LedgerIdentity['storedIn']): string {
   const recordedBy = readIdIn(root, 'ledger.id');
   const isInRedis = recordedBy?.includes('-');
@@ -130,7 +138,7 @@ function wrongFolderText(
   );
 }
 
-/** The same unless another process has written it by then; on disk when this resolves. */
+/** Writes a file, unless another process has written it. Resolves when the file is on the disk. */
 async function writeNewFile(path: string, content: string): Promise<void> {
   const temporaryPath = `${path}.${randomUUID()}`;
   try {
@@ -142,7 +150,7 @@ async function writeNewFile(path: string, content: string): Promise<void> {
   }
 }
 
-/** Writes a small file whole or not at all: a kill half-way leaves no file that cannot be used. */
+/** Writes a small file completely or not at all, also when the process is killed. */
 export function writeFileAtomically(path: string, content: string | Buffer): void {
   const temporaryPath = `${path}.${randomUUID()}`;
   writeFileSync(temporaryPath, content, { mode: 0o600, flush: true });

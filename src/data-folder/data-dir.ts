@@ -12,12 +12,15 @@ import type { LedgerIdentity } from '../ledger/identity.ts';
 import { syncPathNow } from '../lib/durability.ts';
 import { holdsFiles } from './set-aside.ts';
 
-/** Where things are below `--data-dir`. */
+/** The paths and ids of an opened `--data-dir`. */
 export type DataDir = Awaited<ReturnType<typeof openDataDir>>;
 
 export const SECRET_BYTES: number = 32;
 
-/** Opens the data directory of a ledger; refuses one that holds files of another ledger, or of none. */
+/**
+ * Opens the data directory of a ledger. Throws an error that says what to do when its files belong to another ledger
+ * or to none.
+ */
 export async function openDataDir(
   root: string,
   ledger: LedgerIdentity,
@@ -29,24 +32,27 @@ export async function openDataDir(
     : await bindFilesInFolder(root, ledger, options);
   return {
     root,
-    /** The id of the bucket with its files; `undefined`: they are in this directory. */
+    /** The id of the bucket with its files; `undefined` when they are in this directory. */
     bucketId: filesId,
     database: databasePath(root),
     spool: join(root, 'spool'),
     userData: join(root, 'userdata'),
-    /** Copies of node definitions, for the time after a restart. */
+    /** The folder with copies of node definitions, which are used after a restart. */
     objectInfo: join(root, 'object-info'),
-    /** Signs download links and derives user ids from keys; made once, readable by the owner only. */
+    /**
+     * Signs download links, and derives user ids from keys. It is created once; only the owner of the file can read
+     * it.
+     */
     secret: await loadSecret(root, ledger),
   };
 }
 
 export type OpenDirOptions = BindOptions & {
-  /** Has the files in place of the directory. */
+  /** The bucket that has the files; absent when the directory has them. */
   readonly bucket?: BucketIdentity | undefined;
 };
 
-/** Names the bucket with the files of this directory, so that no start forgets it. */
+/** The name of the file with the URL of the bucket, so that a start without `--files` is refused. */
 const BUCKET_FILE = 'files.url';
 
 async function bindFilesInFolder(
@@ -61,8 +67,8 @@ async function bindFilesInFolder(
 }
 
 /**
- * Refuses files that are not where they belong, or not all of them: the directory when a bucket has its files, and a
- * bucket whose files have been copied into the directory since.
+ * Throws when the files are in the other place, or incomplete: when no bucket is given and one has the files, and
+ * when a bucket is given but its files were copied into the directory.
  */
 export async function refuseOtherPlace(
   root: string,
@@ -83,13 +89,13 @@ export async function refuseOtherPlace(
     throw new Error(`the files of --data-dir ${root} are in that folder: leave --files out`);
 }
 
-/** The bucket that has the files of a data directory; `undefined`: none is named there. */
+/** Returns the URL of the bucket that has the files of a data directory; `undefined` when the directory has them. */
 export function bucketOf(root: string): string | undefined {
   const path = join(root, BUCKET_FILE);
   return existsSync(path) ? readFileSync(path, 'utf8') : undefined;
 }
 
-/** Names the bucket that has the files from now on; `undefined`: the directory has them. */
+/** Stores the URL of the bucket that has the files; `undefined` when the directory has them. */
 export function placeBucketOf(root: string, url: string | undefined): void {
   const path = join(root, BUCKET_FILE);
   if (url !== undefined) writeFileAtomically(path, url);
@@ -109,7 +115,7 @@ async function bindFilesInBucket(
   return id;
 }
 
-/** Makes the folder unless it is there. */
+/** Creates the data directory if it does not exist. Throws when it cannot be used. */
 export function makeDataDir(root: string): void {
   try {
     mkdirSync(join(root, 'spool'), { recursive: true, mode: 0o700 });
@@ -119,10 +125,10 @@ export function makeDataDir(root: string): void {
   }
 }
 
-/** The verified copy of a backup, while its files take their places in the data directory. */
+/** The folder with the verified copy of a backup, while its files are moved into the data directory. */
 export const UNFINISHED_RESTORE: string = 'restore-unfinished';
 
-/** Some files may be those of the backup, others not yet. */
+/** Throws when a restore was interrupted: then only some files are those of the backup. */
 export function refuseUnfinishedRestore(root: string): void {
   if (!existsSync(join(root, UNFINISHED_RESTORE))) return;
   throw new Error(
@@ -131,23 +137,24 @@ export function refuseUnfinishedRestore(root: string): void {
   );
 }
 
-/** Where the ledger of a data directory is. */
+/** Returns the path of the database of a data directory. */
 export function databasePath(root: string): string {
   return join(root, 'holdover.db');
 }
 
 async function loadSecret(root: string, ledger: LedgerIdentity): Promise<Buffer> {
   if (ledger.secret === undefined) return readSecret(root);
-  // A shared ledger that takes over the data of a single process keeps its users and its links.
+  // A ledger in Redis that takes over the data of one process also takes its secret, so that users and links stay
+  // valid.
   return ledger.secret(existsSync(secretPath(root)) ? readSecret(root) : randomBytes(SECRET_BYTES));
 }
 
-/** Stores the secret of a ledger that other processes shared in the folder of one process. */
+/** Writes the secret of a Redis ledger into the folder of a process with its own database. */
 export function placeSecret(root: string, secret: Buffer): void {
   writeFileAtomically(secretPath(root), secret);
 }
 
-/** The secret in the folder; `undefined`: there is none. */
+/** Returns the secret in the folder; `undefined` when there is none. Throws when it is damaged. */
 export function secretIn(root: string): Buffer | undefined {
   return existsSync(secretPath(root)) ? readSecret(root) : undefined;
 }

@@ -9,13 +9,16 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 
-/** Where the files of an earlier ledger are, below the data directory. */
+/** The folder for the files of earlier ledgers, below the data directory. */
 const SET_ASIDE: string = 'set-aside';
 const WAL_FILE = 'holdover.db-wal';
-/** Folders of a data directory that hold files of users. */
+/** The folders of a data directory that hold files of users. */
 const USER_FILE_FOLDERS = ['blobs', 'blobs-leaving', 'userdata'];
 const UNRECORDED_FOLDER = 'blobs-unrecorded';
-/** Everything of one ledger. Running processes notice a moved `folder.id` and stop. */
+/**
+ * The files and folders of one ledger, in the order in which they are moved. Running processes notice a moved
+ * `folder.id` and stop.
+ */
 const MOVED_NAMES = [
   'folder.id',
   'ledger.id',
@@ -25,10 +28,10 @@ const MOVED_NAMES = [
   UNRECORDED_FOLDER,
   ...USER_FILE_FOLDERS,
 ];
-/** Users keep their identity, and the folder that is set aside is a whole data directory. */
+/** Copied and not moved: users keep their ids, and the folder that is set aside is a complete data directory. */
 const COPIED_NAMES = ['secret.key'];
 
-/** True when files of users are in a data directory. */
+/** Returns true when a data directory contains files of users. */
 export function holdsFiles(root: string): boolean {
   return USER_FILE_FOLDERS.some((name) => hasFile(join(root, name)));
 }
@@ -39,7 +42,7 @@ function hasFile(folder: string): boolean {
   return entries.some((entry) => (entry.isDirectory() ? hasFile(join(folder, entry.name)) : true));
 }
 
-/** True when a database is gone whose last transactions, or whose files, are still there. */
+/** Returns true when the database is missing, but its last transactions or files exist. */
 export function lacksDatabase(root: string): boolean {
   if (sizeOf(join(root, 'holdover.db')) > 0) return false;
   return holdsFiles(root) || sizeOf(join(root, WAL_FILE)) > 0;
@@ -49,7 +52,7 @@ function sizeOf(path: string): number {
   return lstatSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }
 
-/** Moves ledger and files of a data directory into a dated folder of it, and gives that folder. */
+/** Moves the ledger and the files of a data directory into a new dated folder inside it. Returns that folder. */
 export function setAside(root: string, now: Date): string {
   const folder = makeAsideFolder(root, now);
   for (const name of COPIED_NAMES) {
@@ -59,7 +62,7 @@ export function setAside(root: string, now: Date): string {
   return folder;
 }
 
-/** Moves only what is left of a database that is gone: its last transactions. */
+/** Moves the last transactions of a missing database into a new dated folder. */
 export function setWalAside(root: string, now: Date): void {
   if (sizeOf(join(root, WAL_FILE)) > 0) moveInto(makeAsideFolder(root, now), root, [WAL_FILE]);
 }
@@ -70,7 +73,7 @@ function moveInto(folder: string, root: string, names: readonly string[]): void 
   }
 }
 
-/** A new folder of a data directory, for what must not be removed. */
+/** Creates a dated folder in `set-aside` and returns its path. */
 export function makeAsideFolder(root: string, now: Date): string {
   const time = now
     .toISOString()
@@ -88,7 +91,7 @@ function unusedName(path: string): string {
   }
 }
 
-/** The folder that was set aside with this id. */
+/** Returns the folder with this id that was set aside, if there is one. */
 export function findSetAside(root: string, folderId: string): string | undefined {
   const parent = join(root, SET_ASIDE);
   if (!existsSync(parent)) return undefined;

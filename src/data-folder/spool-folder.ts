@@ -1,23 +1,29 @@
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** A folder for files on their way, of one process. */
+/** The folder of one process for files while they are received. */
 export type SpoolFolder = { readonly path: string; close(): void };
 
 const HOUR_MS = 60 * 60_000;
-/** A living process touches its folder every hour; clocks that are set by a day must not end it. */
+/**
+ * The age at which a folder is removed. A running process touches its folder every hour; the rest allows for clocks
+ * that are set.
+ */
 const ABANDONED_AFTER_MS = 7 * 24 * HOUR_MS;
-/** A process that has not touched its folder for so long does not use the data directory any more. */
+/** A process that has not touched its folder for this long no longer uses the data directory. */
 const IDLE_PROCESS_MS = 24 * HOUR_MS;
 
-/** For a process that is alone: whatever lies there belonged to one that is dead. */
+/** Opens the folder of a process that is alone. Removes its content, which an earlier process left. */
 export function openSpool(path: string): SpoolFolder {
   rmSync(path, { recursive: true, force: true });
   mkdirSync(path, { recursive: true, mode: 0o700 });
   return { path, close: () => {} };
 }
 
-/** One process's own among those of others, whose folders go when they are long dead. */
+/**
+ * Opens a folder for this process beside those of other processes. Removes the folders of processes that ended long
+ * ago.
+ */
 export function openSharedSpool(parent: string, instance: string): SpoolFolder {
   const path = join(parent, instance);
   mkdirSync(path, { recursive: true, mode: 0o700 });
@@ -33,7 +39,10 @@ export function openSharedSpool(parent: string, instance: string): SpoolFolder {
   };
 }
 
-/** By the clock of the file system, which has just made a folder: it may be another machine's. */
+/**
+ * Removes abandoned folders. The time of the new folder serves as the current time, because the file system may have
+ * another clock.
+ */
 function removeAbandoned(parent: string, ownName: string): void {
   const nowMs = lastTouchedMs(join(parent, ownName));
   for (const name of readdirSync(parent)) {
@@ -44,7 +53,7 @@ function removeAbandoned(parent: string, ownName: string): void {
   }
 }
 
-/** Another process may remove it at the same time. */
+/** Returns infinity when another process has just removed the folder. */
 function lastTouchedMs(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? Infinity;
 }
@@ -54,11 +63,11 @@ function touch(path: string): void {
   try {
     utimesSync(path, now, now);
   } catch {
-    // The disk may be away for a while; an hour later it is tried again.
+    // The disk may be unavailable for a while. The next attempt is in an hour.
   }
 }
 
-/** Over a Redis ledger there is no lock, as many processes use the folder. */
+/** Throws when processes with a Redis ledger use the folder. They take no lock, because several may use it. */
 export function refuseSharedUse(root: string, nowMs: number): void {
   if (!existsSync(join(root, 'folder.id'))) return;
   const spool = join(root, 'spool');
@@ -70,6 +79,6 @@ export function refuseSharedUse(root: string, nowMs: number): void {
   if (inUse.length === 0) return;
   throw new Error(
     `${inUse.length} Holdover processes use ${root}, or were killed within the last day: stop ` +
-      `them first, and remove what is in ${spool} if none is left`,
+      `them first; if none runs, remove the content of ${spool}`,
   );
 }

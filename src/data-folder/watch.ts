@@ -4,18 +4,18 @@ import { join } from 'node:path';
 type Identity = { readonly dev: number; readonly ino: number };
 
 const CHECK_INTERVAL_MS = 1000;
-/** Other errors pass: a network disk that does not answer for a moment is still the same. */
+/** The errors that mean that a file is gone. Others are ignored: a network disk may not answer for a moment. */
 const ABSENT_CODES: ReadonlySet<unknown> = new Set(['ENOENT', 'ENOTDIR', 'ESTALE']);
 
-/** The data directory is not the one this process opened. */
+/** Thrown when the data directory is not the one that this process opened. */
 class DataDirLost extends Error {}
 
 type WatchOptions = { readonly openFiles?: readonly string[]; readonly hasId?: boolean };
 
 /**
- * Watches the directory, its `folder.id`, and files of it that this process has open. The directory
- * is held open as well, so that the system cannot give its number to another one. A directory whose files
- * are in a bucket has no `folder.id`.
+ * Watches the directory, its `folder.id`, and the files in it that this process has open. Keeps the directory open,
+ * so that the system cannot give its inode number to another one. Set `hasId` to false when the files are in a
+ * bucket: then there is no `folder.id`.
  */
 export function watchDataDir(root: string, { openFiles = [], hasId = true }: WatchOptions = {}) {
   const handle = openSync(root, 'r');
@@ -49,9 +49,12 @@ export function watchDataDir(root: string, { openFiles = [], hasId = true }: Wat
 
   const timer = setInterval(checkAll, CHECK_INTERVAL_MS).unref();
   return {
-    /** Resolves when the directory is gone, or another one is in its place; never rejects. */
+    /** Resolves when the directory is gone or was replaced. Never rejects. */
     lost,
-    /** Throws when it is; nothing may be promised to a client then. Costs microseconds. */
+    /**
+     * Throws when the directory is gone or was replaced. Call it before a change is acknowledged; it takes
+     * microseconds.
+     */
     check(this: void): void {
       try {
         check();
@@ -67,7 +70,10 @@ export function watchDataDir(root: string, { openFiles = [], hasId = true }: Wat
   };
 }
 
-/** Uses no file handle: closing one of the database would drop the locks of SQLite. */
+/**
+ * Reads the identity of a file without opening it: to close a handle of the database would release the locks of
+ * SQLite.
+ */
 function identityOf(path: string): Identity {
   const { dev, ino } = statSync(path);
   return { dev, ino };

@@ -7,20 +7,20 @@ import { linkOrRenameNew } from '../lib/rename-new.ts';
 import { safeFolder, safeName } from '../files/safe-name.ts';
 import { lstatOrUndefined, statPath } from '../files/folder-paths.ts';
 
-/** A file below the folder, as v1 names it. */
+/** The v1 name of a file in the folder. */
 export type FileName = { readonly subfolder: string; readonly filename: string };
 
-/** A plain folder that other programs of this machine read and write, too. */
+/** A plain folder that other programs of this machine also read and write. */
 export type Folder = Awaited<ReturnType<typeof openFolder>>;
 
 type FileContent = {
   readonly source: Readable;
-  /** Tells it from what other servers write to the folder. */
+  /** Makes the name of the temporary file differ from those of other servers. */
   readonly tag: string;
-  /** Absent: unknown. */
+  /** The expected size; `undefined` when it is not known. */
   readonly sizeBytes: number | undefined;
   readonly modifiedAtMs: number;
-  /** `keep`: an existing file of the name stays. */
+  /** With `keep`, an existing file of this name is not replaced. */
   readonly existing: 'keep' | 'replace';
 };
 
@@ -28,42 +28,42 @@ const READ_FLAGS = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0);
 const WRITE_FLAGS =
   constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | (constants.O_NOFOLLOW ?? 0);
 
-/** Opens a folder, which appears when it is not there. */
+/** Opens a folder. Creates it if it does not exist. */
 export async function openFolder(path: string) {
   await mkdir(path, { recursive: true });
   const root = await realpath(path);
   const pathOf = ({ subfolder, filename }: FileName): string => join(root, subfolder, filename);
   return {
-    /** Tells it from other folders. */
+    /** Identifies the folder by its real path. */
     id: createHash('sha256').update(root).digest('hex').slice(0, 16),
     root,
-    /** A file that is named by its whole path, as v1 takes one, by its name in the folder. */
+    /** Returns the name relative to the folder. v1 also accepts names with an absolute path. */
     nameOf: (name: FileName) => nameBelow([root, resolve(path)], name),
-    /** True when the folder can be read: a disk may be unmounted for a while. */
+    /** Returns true when the folder can be read. Its disk may be unmounted for a while. */
     isAvailable: async () => (await lstatOrUndefined(root))?.isDirectory() === true,
-    /** A file of that name; links are never followed. */
+    /** Returns the stats of a file; `undefined` when it does not exist. Never follows links. */
     async look(name: FileName): Promise<Stats | undefined> {
       if (!isSafe(name)) return undefined;
       const place = await statPath(root, join(name.subfolder, name.filename));
       return place.kind === 'file' ? place.stats : undefined;
     },
-    /** True when anything has that name, a link or folder included. */
+    /** Returns true when a file, link or folder has this name. */
     exists: async (name: FileName) => (await lstatOrUndefined(pathOf(name))) !== undefined,
     open: (name: FileName) => open(pathOf(name), READ_FLAGS),
     list: () => listFilesBelow(root),
-    /** Names directly in a subfolder. */
+    /** Returns the names directly in a subfolder. */
     async listNames(subfolder: string): Promise<readonly string[]> {
       if (safeFolder(subfolder) === undefined) return [];
       const place = await statPath(root, subfolder);
       return place.kind === 'folder' ? await readdir(place.path) : [];
     },
-    /** Writes a file, whole or not at all. */
+    /** Writes a file completely or not at all. Returns `taken` when the name exists and must be kept. */
     place: (name: FileName, content: FileContent) =>
       place({ root, target: pathOf(name), name }, content),
   };
 }
 
-/** The same name where it leads elsewhere, which no file has. */
+/** Returns the name relative to a root, or unchanged when it is outside of all roots; then no file has it. */
 function nameBelow(roots: readonly string[], name: FileName): FileName {
   if (!isAbsolute(name.subfolder)) return name;
   const subfolder = roots
@@ -72,7 +72,9 @@ function nameBelow(roots: readonly string[], name: FileName): FileName {
   return subfolder === undefined ? name : { ...name, subfolder };
 }
 
-/** True when a file is the one a row records: size and modification time agree. */
+/**
+ * Returns true when a file has the size and modification time that a row records. A recorded size of 0 means unknown.
+ */
 export function matchesRow(
   row: { readonly sizeBytes: number; readonly modifiedAtMs: number },
   stats: Stats,
@@ -93,7 +95,7 @@ async function place(
 ): Promise<'placed' | 'taken'> {
   try {
     await requireSubfolder(root, name);
-    // The same for every try, so that a crash leaves at most the one the next try writes over.
+    // The name is the same for every attempt, so that the next attempt replaces the file that a crash leaves.
     const partialPath = join(root, name.subfolder, `.holdover-${digestOf(name, content.tag)}.part`);
     try {
       await write(partialPath, content);
@@ -108,7 +110,10 @@ async function place(
   }
 }
 
-/** A link on the way would lead out of the folder. */
+/**
+ * Creates the subfolder if it does not exist. Throws when a part of its path is a link, which may lead out of the
+ * folder.
+ */
 async function requireSubfolder(root: string, { subfolder, filename }: FileName): Promise<void> {
   const { kind } = isSafe({ subfolder, filename }) ? await statPath(root, subfolder) : BLOCKED;
   if (kind === 'absent') await mkdir(join(root, subfolder), { recursive: true });
@@ -125,7 +130,7 @@ async function write(
   try {
     await writeFile(handle, source);
     const { size } = await handle.stat();
-    if (sizeBytes !== undefined && size !== sizeBytes) throw new Error('the file broke off');
+    if (sizeBytes !== undefined && size !== sizeBytes) throw new Error('the file is incomplete');
     const modified = modifiedAtMs / 1000;
     await handle.utimes(modified, modified);
     await handle.sync();
@@ -147,10 +152,12 @@ type FolderFile = {
   readonly stats: Stats;
 };
 
-/** Listing a folder that is a whole disk would block every caller. */
+/** The listing ends after this many files, because a very large folder would block all callers. */
 const MAX_ENTRIES = 100_000;
 
-/** Plain files with safe names, in this folder and below; links and what cannot be read are not there. */
+/**
+ * Returns the plain files with safe names in this folder and below. Leaves out links, and files that cannot be read.
+ */
 async function listFilesBelow(root: string): Promise<readonly FolderFile[]> {
   const found: FolderFile[] = [];
   const folders = [''];
@@ -169,7 +176,7 @@ async function listFilesBelow(root: string): Promise<readonly FolderFile[]> {
   return found;
 }
 
-/** `undefined` when the file was removed meanwhile. */
+/** Returns a file of a listing; `undefined` when it was removed meanwhile. */
 async function fileAt(
   root: string,
   subfolder: string,

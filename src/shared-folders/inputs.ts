@@ -9,11 +9,11 @@ import { type Folder, type FileName, matchesRow } from './folder.ts';
 import { type FolderWriter, folderUser } from './writer.ts';
 import { pathKeyOf } from './pending-file.ts';
 
-/** Inputs of the local user as the folder has them. */
+/** The inputs of the local user, read from the folder. */
 type Inputs = {
-  /** The functions of the user's store that differ from the ledger's. */
+  /** The functions that replace those of the ledger for this user. */
   readonly store: Partial<FileStore>;
-  /** Gives the upstream a file once more that it does not have any longer; the new asset's id. */
+  /** Uploads a file again that the upstream has lost. Returns the id of the new asset. */
   reupload(name: FileName): Promise<string | undefined>;
 };
 
@@ -27,14 +27,14 @@ type InputFolderOptions = {
 };
 
 /**
- * The folder counts, the ledger remembers: a file is read and stored when it is first asked for by
- * name, and again when it has changed; a name whose file was removed is gone.
+ * Creates the inputs of a folder. The folder decides which files exist; the ledger caches their assets. A file is read
+ * and stored when it is first requested by name, and again when it has changed.
  */
 export function createInputs(options: InputFolderOptions): Inputs {
   const { folder, writer, files, user } = options;
   const reading = new Map<string, Promise<FileRow>>();
 
-  /** Two that ask at the same time get the same asset. */
+  /** Reads a file. Concurrent requests for one name get the same asset. */
   function readOnce(name: FileName): Promise<FileRow> {
     const key = `${name.subfolder}/${name.filename}`;
     const task =
@@ -50,24 +50,24 @@ export function createInputs(options: InputFolderOptions): Inputs {
     if (row === undefined) return stats && (await readOnce(name));
     if (stats && matchesRow(row, stats)) return row;
     if ((await writer.isPending(row)) && isOlderOrAbsent(row, stats)) return row;
-    // A file that is no longer pending may have been written since.
+    // The file may have been written between the two checks.
     const found = await folder.look(name);
     if (found) return matchesRow(row, found) ? row : await readOnce(name);
     return (await folder.isAvailable()) ? undefined : row;
   }
 
-  /** Records a name that no other process is about to write. */
+  /** Records a name. Call it only when no other process has a pending file of this name. */
   async function recordName(row: FileRow): Promise<boolean> {
     if (await folder.exists(row)) return false;
     if ((await files.get(user, row)) === undefined) return files.claim(row);
-    // The record of a file that was removed from the folder makes way.
+    // Replace the record of a file that was removed from the folder.
     return files.put(row).then(() => true);
   }
 
   async function list(): Promise<readonly FileRow[]> {
     const rows = await files.list(user, 'input');
     if (!(await folder.isAvailable())) return rows;
-    // In this order: a file that is no longer pending is in the folder.
+    // Read the pending keys before the folder: a file that is no longer pending is then found in the folder.
     const pendingKeys = await writer.pendingKeys();
     const rowsByKey = new Map(rows.map((row) => [pathKeyOf(row), row]));
     const presentRows = (await folder.list()).map((entry) => {
@@ -87,7 +87,7 @@ export function createInputs(options: InputFolderOptions): Inputs {
     newestNamed: async (_, { filename }) => (await list()).find((row) => row.filename === filename),
     async put(row) {
       const stats = await folder.look(row);
-      // The record of a file that lies there changes, not the file.
+      // The folder already has this file, so only its record changes.
       if (stats && matchesRow(row, stats)) return files.put(row);
       await writer.writeAfter(row, 'newer', () => files.put(row).then(() => true));
     },
@@ -106,7 +106,7 @@ export function createInputs(options: InputFolderOptions): Inputs {
   };
 }
 
-/** Uploads from before the folder was named appear in it; once for each folder. */
+/** Adds the uploads from before the folder was configured to it, once for each folder. */
 export async function shareExisting({
   folder,
   writer,
@@ -126,14 +126,14 @@ export async function shareExisting({
   ]);
 }
 
-/** Notes that a folder has got what was there before; no file is called so. */
+/** The record that earlier uploads were added to a folder. No file can have this name. */
 const SHARED_NOTE = { type: 'temp', subfolder: '', filename: '/shared' } as const;
 
 function inputName({ subfolder, filename }: FileName) {
   return { type: 'input', subfolder, filename } as const;
 }
 
-/** True when the folder has an older file than the row, or none. */
+/** Returns true when the file in the folder is not newer than the row, or absent. */
 function isOlderOrAbsent(row: FileRow, stats: Stats | undefined): boolean {
   return stats === undefined || !isNewer(row, stats);
 }
@@ -142,7 +142,7 @@ function isNewer(row: FileRow, stats: Stats): boolean {
   return Math.round(stats.mtimeMs) > row.modifiedAtMs;
 }
 
-/** The row of a file that was not read yet: its bytes are only in the folder. */
+/** Returns the row of a file that was not read yet. It has no asset and no hash. */
 function unreadRow(user: string, { subfolder, filename }: FileName, stats: Stats): FileRow {
   return {
     ...inputName({ subfolder, filename }),
@@ -173,7 +173,10 @@ async function readFile(
 
 type SpooledInput = { readonly stats: Stats; readonly file: SpooledFile };
 
-/** A file that grows while it is read has another size or time afterwards, and is read again when asked for. */
+/**
+ * Copies a file into the spool folder. If the file changes meanwhile, its size or time changes, and the next request
+ * reads it again.
+ */
 async function spoolInput(folder: Folder, name: FileName, dir: string): Promise<SpooledInput> {
   const handle = await folder.open(name);
   const stats = await handle.stat();

@@ -7,7 +7,10 @@ import { counterIn } from '../translate/free-names.ts';
 import { createInputs, shareExisting } from './inputs.ts';
 import { type FolderWriter, openFolderWriter } from './writer.ts';
 
-/** The shared folders of this machine and the user whose files are in them; other users' files are in the ledger only. */
+/**
+ * The shared folders of this machine, and the user whose files they have. Files of other users are only in the
+ * ledger.
+ */
 type SharedFolderDisks = Awaited<ReturnType<typeof openFolderDisks>>;
 
 type CounterQuestion = {
@@ -16,7 +19,7 @@ type CounterQuestion = {
   readonly prefix: string;
 };
 
-/** One user's files, shared through the plain folders with other programs. */
+/** The files of one user, which plain folders share with other programs. */
 export type SharedFolders = Awaited<ReturnType<typeof openSharedFolders>>;
 
 type SharedFoldersOptions = {
@@ -41,7 +44,10 @@ export async function openFolderDisks(
     user,
     input: await openIfNamed(directories.inputDirectory),
     output,
-    /** The highest number that v1's file counter would find in the folder. */
+    /**
+     * Returns the highest number that v1's file counter would find in the folder; 0 for other users and temporary
+     * files.
+     */
     highestNumber: async (asker: string, counterQuestion: CounterQuestion): Promise<number> =>
       output && asker === user && !counterQuestion.temp
         ? highestNumberIn(output, counterQuestion)
@@ -57,7 +63,7 @@ export async function openSharedFolders(deps: SharedFoldersOptions) {
   const stores: StoresByType = { input: inputs?.store, output: outputs?.store };
   const writers = [outputs?.writer, inputs?.writer].filter((writer) => writer !== undefined);
   return {
-    /** The ledger, in which the names of that user's files are the folders'. */
+    /** The ledger. For this user, its files are those of the folders. */
     ledger: { ...ledger, files: withFolderStores(files, disks.user, stores) } satisfies Ledger,
     reupload: async (user: string, name: FileName & Pick<FileRow, 'type'>) =>
       user === disks.user && name.type === 'input' ? inputs?.reupload(name) : undefined,
@@ -82,10 +88,10 @@ async function openOutputs({ disks, ledger, ...deps }: FolderOptions) {
   return { writer, store: outputStore(ledger.files, writer, deps.folder) };
 }
 
-/** An output store that also writes to the folder; reads come from the ledger. */
+/** Returns the store of outputs: it writes to the ledger and the folder, and reads from the ledger. */
 function outputStore(files: FileStore, writer: FolderWriter, folder: Folder): Partial<FileStore> {
   return {
-    /** An upload that is to overwrite, as on the v1 server. */
+    /** Overwrites an existing file, as the v1 server does. */
     put: async (row) =>
       void (await writer.writeAfter(row, 'newer', () => files.put(row).then(() => true))),
     claim: async (row) =>

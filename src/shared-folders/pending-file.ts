@@ -7,8 +7,8 @@ import { type JobApi, isGone } from '../protocol/job-api.ts';
 import { type Folder, type FileName, matchesRow } from './folder.ts';
 
 /**
- * The rule for a name that is taken. `keep-both`: the file is written under v1's
- * next name; `theirs`: it is not written; `newer`: the one that was changed last stays.
+ * The rule for a name that exists. `keep-both`: the file is written under the next name of v1; `theirs`: the file is
+ * not written; `newer`: the file with the later modification time is kept.
  */
 export type ConflictRule = 'keep-both' | 'theirs' | 'newer';
 
@@ -28,7 +28,7 @@ export function pathKeyOf({ subfolder, filename }: FileName): string {
   return subfolder === '' ? filename : `${subfolder}/${filename}`;
 }
 
-/** Writes a pending file. Returns when it is no longer pending, written or not. */
+/** Writes a pending file, or skips it by its rule. Throws when it must be tried again. */
 export async function writePendingFile(
   services: FolderWriteServices,
   { row, rule }: PendingFile,
@@ -75,7 +75,7 @@ async function copyContent(
   });
 }
 
-/** Waits for an answer, but not when the server stops: what was asked may never answer. */
+/** Waits for an answer. Rejects when the server stops, because the answer may never arrive. */
 async function orAborted<T>(signal: AbortSignal, answer: Promise<T>): Promise<T> {
   let stop = (): void => {};
   const stopped = new Promise<never>((_, reject) => {

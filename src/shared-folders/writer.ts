@@ -11,18 +11,21 @@ import {
   writePendingFile,
 } from './pending-file.ts';
 
-/** Writes pending files to a folder, at once or as soon as its disk allows, also after a restart. */
+/** Writes pending files to a folder. Failed writes are repeated, also after a restart. */
 export type FolderWriter = Awaited<ReturnType<typeof openFolderWriter>>;
 
 type FolderWriterOptions = FolderWriteServices & { readonly files: FileStore };
 
 type RecordName = (isOurs: Promise<boolean>) => Promise<boolean>;
 
-/** How long a client waits for a file to be there; v1 writes it before it says so. */
+/** The maximum time that a client waits until its file is in the folder. v1 writes the file before it answers. */
 const MAX_WAIT_MS = 30_000;
 const RETRY_MS = { first: 5_000, last: 5 * 60_000 } as const;
 
-/** Pending files are rows of an impossible user, so that they are in one ledger with the files. */
+/**
+ * Opens a writer. Its pending files are rows of a user that cannot exist, so that the ledger with the files also has
+ * them.
+ */
 export async function openFolderWriter(deps: FolderWriterOptions) {
   const { folder, files, log } = deps;
   const folderOwner = folderUser(folder);
@@ -33,7 +36,7 @@ export async function openFolderWriter(deps: FolderWriterOptions) {
   let retryMs: number = RETRY_MS.first;
   let timer: NodeJS.Timeout | undefined;
 
-  /** One write at a time for each name; the second one writes the file pending by then. */
+  /** Makes one write at a time for each name. A second one writes the file that is pending when it begins. */
   function writeInOrder(key: string): Promise<void> {
     const write = inKeyOrder(key, () => tryWrite(key));
     writes.add(write);
@@ -48,7 +51,7 @@ export async function openFolderWriter(deps: FolderWriterOptions) {
       await removePending(pendingFile);
     } catch (error) {
       if (stopController.signal.aborted) return;
-      // It goes to the end: the next attempt starts with the others.
+      // Move the file to the end, so that the next attempt starts with the others.
       if (pending.get(key) === pendingFile && pending.delete(key)) pending.set(key, pendingFile);
       const { code, message } = error as NodeJS.ErrnoException;
       const file = { folder: pendingFile.row.type, file: key };
@@ -74,7 +77,7 @@ export async function openFolderWriter(deps: FolderWriterOptions) {
   }
 
   async function writeAll(): Promise<void> {
-    // A disk that is full is not asked again for each of them.
+    // Stop at the first failure: on a full disk all of them would fail.
     for (const key of pending.keys()) {
       await writeInOrder(key);
       if (timer !== undefined) return;
@@ -93,13 +96,13 @@ export async function openFolderWriter(deps: FolderWriterOptions) {
     return files.put(pendingRow(pendingFile));
   }
 
-  /** Two processes with a pending file of one name would overwrite each other. */
+  /** Returns false when another process has a pending file of this name: one would overwrite the other. */
   function claimPending(pendingFile: PendingFile): Promise<boolean> {
     pending.set(pathKeyOf(pendingFile.row), pendingFile);
     return files.claim(pendingRow(pendingFile));
   }
 
-  /** Keeps it pending when a newer file of the name is pending by now, here or at another process. */
+  /** Removes a file from the pending ones, unless a newer file of this name is pending here or at another process. */
   async function removePending(pendingFile: PendingFile): Promise<void> {
     const { row } = pendingFile;
     const savedRow = await files.get(folderOwner, row);
@@ -114,10 +117,10 @@ export async function openFolderWriter(deps: FolderWriterOptions) {
       pendingFile.rule === 'newer'
         ? savePending(pendingFile).then(() => true)
         : claimPending(pendingFile);
-    // Both writes may begin in the same turn of the event loop: one transaction.
+    // Both writes begin in the same turn of the event loop if possible, and then are one transaction.
     const [isOurs, isRecorded] = await Promise.all([saving, record(saving)]);
     reached('folder-owed');
-    // A file whose name was refused is not pending.
+    // A file is pending exactly when its name was recorded.
     if (isRecorded && !isOurs) await savePending(pendingFile);
     else if (!isRecorded && isOurs) await removePending(pendingFile);
     else if (!isRecorded && pending.get(pathKeyOf(pendingFile.row)) === pendingFile)
@@ -126,15 +129,16 @@ export async function openFolderWriter(deps: FolderWriterOptions) {
   }
 
   return {
-    /** True while any process has the file pending. After `false` it is in the folder, or was removed. */
+    /** Returns true while a process has to write the file. After `false` it is in the folder, or was removed. */
     isPending: async (row: Pick<FileRow, 'type' | 'subfolder' | 'filename'>) =>
       pending.has(pathKeyOf(row)) || (await files.get(folderOwner, row)) !== undefined,
-    /** The keys of all pending files. */
+    /** Returns the keys of the pending files of all processes. */
     pendingKeys: async (): Promise<ReadonlySet<string>> =>
       new Set([...pending.keys(), ...(await loadPending(files, folderOwner)).keys()]),
     /**
-     * Makes a file pending from the moment its name is recorded; false when `record` refused the name. It may
-     * wait until it is certain that no other process has a pending file of that name; `newer` never waits.
+     * Records the name of a file with `record`, and writes the file. Returns false when `record` refused the name.
+     * Except with the rule `newer`, `record` may wait until it is known that no other process has a pending file of
+     * this name.
      */
     async writeAfter(row: FileRow, rule: ConflictRule, record: RecordName): Promise<boolean> {
       const key = pathKeyOf(row);
@@ -153,12 +157,12 @@ export async function openFolderWriter(deps: FolderWriterOptions) {
         throw error;
       }
     },
-    /** Makes files pending that have their names already. */
+    /** Makes files pending whose names are already recorded. */
     addPending: async (rows: readonly FileRow[], rule: ConflictRule) =>
       void (await Promise.all(rows.map((row) => savePending({ row, rule })))),
     /** Starts writing the pending files of earlier processes. */
     start: () => void writeAll(),
-    /** Files that are not written by now stay pending. */
+    /** Stops all writes. Files that are not written stay pending. */
     async close() {
       stopController.abort();
       clearTimeout(timer);
@@ -167,7 +171,7 @@ export async function openFolderWriter(deps: FolderWriterOptions) {
   };
 }
 
-/** The user under which a folder's pending files and notes are stored. */
+/** Returns the user of the rows for a folder's pending files and notes. */
 export function folderUser({ id }: Pick<Folder, 'id'>): string {
   return `folder ${id}`;
 }

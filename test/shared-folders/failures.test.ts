@@ -91,7 +91,7 @@ test('a file that breaks off is not there at all', async () => {
   const content = { tag: 't', sizeBytes: 10, modifiedAtMs: 1000, existing: 'replace' } as const;
   const source = Readable.from([Buffer.from('half')]);
   const placed = folder.place({ subfolder: '', filename: 'a.txt' }, { ...content, source });
-  await expect(placed).rejects.toThrow('broke off');
+  await expect(placed).rejects.toThrow('is incomplete');
   expect(await filesIn(root)).toEqual([]);
 });
 
