@@ -11,10 +11,10 @@ export type BrownoutEffect =
   | { readonly kind: 'refused'; readonly untilMs: number }
   | { readonly kind: 'delayed'; readonly delayMs: number };
 
-/** A brownout without an end has a window each hour, so that `Retry-After` has an end to name. */
+/** The length of the windows of a brownout without an end. `Retry-After` needs the end of a window. */
 const HOUR_MS = 60 * 60_000;
 
-/** The combined effect of the active brownouts on a client; a refusal counts before any delay. */
+/** Returns the combined effect of the active brownouts on a client. A refusal has priority over a delay. */
 export function effectOf(
   brownouts: readonly Brownout[],
   client: BrownoutClient,
@@ -35,8 +35,8 @@ export function effectOf(
 }
 
 /**
- * True when this brownout affects some call of a client. One without an end affects other clients each
- * hour, and so for all that it names.
+ * Returns true when a brownout affects a client at some time. A brownout without an end chooses other clients each
+ * hour, so it affects all clients that it names.
  */
 function affects(brownout: Brownout, client: BrownoutClient): boolean {
   const { fromMs = 0, toMs } = brownout;
@@ -52,7 +52,7 @@ function isSelected(brownout: Brownout, { user, agent }: BrownoutClient, nowMs: 
   if (client !== undefined && !agent.toLowerCase().includes(client.toLowerCase())) return false;
   if (percent >= 100) return true;
   const { startMs } = windowOf(brownout, nowMs);
-  // The same clients for the whole window, others in the next one.
+  // The hash chooses the same clients for a whole window, and others in the next one.
   const digest = createHash('sha256').update(`${startMs}\0${user}\0${agent}`).digest();
   return (digest.readUInt32BE(0) / 2 ** 32) * 100 < percent;
 }
@@ -66,14 +66,14 @@ function windowOf(
   return { startMs, endMs: startMs + HOUR_MS };
 }
 
-/** Open sockets are told of a brownout this long before it begins. */
+/** The time between the notice to open sockets and the brownout. */
 const NOTICE_MS = 10 * 60_000;
-/** Timers end early, to notice when the clock is set; longer ones would also overflow. */
+/** The maximum time of a timer. Short timers notice when the clock is set; very long ones would overflow. */
 const MAX_TIMER_MS = 60_000;
 
 type ScheduledBrownout = Brownout & { readonly fromMs: number };
 
-/** The text about the next brownout for this client; `undefined`: there is none. */
+/** Returns the text about the next brownout that affects a client; `undefined` when there is none. */
 export function announcementFor(
   brownouts: readonly Brownout[],
   client: BrownoutClient,
@@ -93,7 +93,7 @@ export function scheduleAnnouncements(deps: {
   readonly notifyClients: NotifyClients;
 }): () => void {
   const { brownouts, now, notifyClients } = deps;
-  // A socket that opens later gets the text when it connects.
+  // Sockets get the text of a brownout whose notice is due when they connect.
   const waiting = new Set(upcoming(brownouts, now()).filter((brownout) => waitMs(brownout) > 0));
   let timer: NodeJS.Timeout | undefined;
 
@@ -123,7 +123,7 @@ export function scheduleAnnouncements(deps: {
   return () => clearTimeout(timer);
 }
 
-/** Brownouts that have not begun, the next one first. */
+/** Returns the brownouts that have not begun, the next one first. */
 function upcoming(brownouts: readonly Brownout[], nowMs: number): readonly ScheduledBrownout[] {
   return brownouts
     .filter((brownout): brownout is ScheduledBrownout => (brownout.fromMs ?? -Infinity) > nowMs)

@@ -8,12 +8,15 @@ import {
   stepLines,
 } from './session-plan.ts';
 
-/** The session as a bash script around curl and jq. */
+/** Returns a session as a bash script, which uses curl and jq. */
 export function curlCode(plan: Plan, options: CodeOptions): string {
   return `${head(plan, options)}\n${stepLines(plan, options, WRITERS).join('\n')}`;
 }
 
-/** Secrets reach curl and the request body by pipes: arguments of a process are seen by all. */
+/**
+ * Returns the functions of the script. They pass secrets through pipes, because all users can see the arguments of a
+ * process.
+ */
 function head({ notes }: Plan, { baseUrl }: CodeOptions): string {
   return `#!/usr/bin/env bash
 # A v1 session as v2 calls. Usage: bash session.sh [FOLDER FOR THE DOWNLOADS]
@@ -107,13 +110,13 @@ fi
   ],
 };
 
-/** The pipe that submits a workflow, and the lines that go before it and after it. */
+/** Returns the pipe that submits a workflow, and the lines before and after it. */
 function submissionCode(workflow: WorkflowFile, workflows: CodeOptions['workflows']) {
   const read = workflows === 'inside' ? '' : ` < ${shell(workflow.path)}`;
   const heredoc = workflows === 'inside' ? ` << 'WORKFLOW'` : '';
   const text = workflows === 'inside' ? `\n${workflow.text}WORKFLOW\n` : '';
   const substitutions = workflow.inputs.map(
-    ({ placeholder: mark }, at) => ` -e "s|\\"${sedText(mark)}\\"|$ref_${at}|"`,
+    ({ placeholder }, at) => ` -e "s|\\"${sedText(placeholder)}\\"|$ref_${at}|"`,
   );
   const filter = substitutions.length === 0 ? `cat${read}` : `sed${substitutions.join('')}${read}`;
   return {
@@ -141,7 +144,10 @@ function shellInside(text: string): string {
   return text.replaceAll(/[\\"$`}]/g, (char) => encodeURIComponent(char));
 }
 
-/** Marks are made of letters, digits and `@/._-` (`safePath` in plan-session.ts); the dot is all that sed minds. */
-function sedText(mark: string): string {
-  return mark.replaceAll('.', '[.]');
+/**
+ * Escapes a placeholder for sed. It has letters, digits and `@/._-` only (`safePath` in plan-session.ts), so only the
+ * dot is special.
+ */
+function sedText(placeholder: string): string {
+  return placeholder.replaceAll('.', '[.]');
 }

@@ -15,16 +15,16 @@ import { V1Error, plainError } from '../dialects/errors.ts';
 export type Deprecation = ReturnType<typeof createDeprecation>;
 
 type DeprecationOptions = {
-  /** RFC 9745. */
+  /** The value of the header `Deprecation` (RFC 9745). */
   readonly deprecatedAtMs: number;
-  /** RFC 8594. */
+  /** The value of the header `Sunset` (RFC 8594). */
   readonly sunsetAtMs: number | undefined;
   readonly brownouts: readonly Brownout[];
   readonly now: () => number;
   readonly countCall: UsageCounter['count'];
 };
 
-/** The headers a page of another origin may read. */
+/** The headers that a page of another origin may read. */
 export const DEPRECATION_HEADERS = 'Deprecation, Sunset, Link';
 
 export function createDeprecation({
@@ -39,12 +39,9 @@ export function createDeprecation({
     ...(sunsetAtMs !== undefined && { Sunset: new Date(sunsetAtMs).toUTCString() }),
   };
   return {
-    /** Counts a call, whatever its outcome. */
+    /** Counts a call. Failed and refused calls also count. */
     countCall,
-    /**
-     * Headers of every answer of a route; they change nothing else of it. `prefix`: the public path
-     * in front of the server's own.
-     */
+    /** Returns the headers for every answer of a route. `prefix` is the public path in front of the server's own. */
     headersFor(
       route: V1RouteName,
       params: Readonly<Record<string, string>>,
@@ -55,7 +52,7 @@ export function createDeprecation({
         ? commonHeaders
         : { ...commonHeaders, Link: `<${prefix}${link}>; rel="successor-version"` };
     },
-    /** The notice about the next brownout that affects a client; `undefined`: there is none. */
+    /** Returns the notice about the next brownout that affects a client; `undefined` when there is none. */
     nextBrownoutNotice: (client: BrownoutClient) => announcementFor(brownouts, client, now()),
     /** Notifies connected clients shortly before each brownout. Returns a function that stops it. */
     startAnnouncing: (notifyClients: NotifyClients) =>
@@ -70,7 +67,7 @@ export function createDeprecation({
   };
 }
 
-/** Temporary, so a 503 and not the 410 of the day itself. */
+/** Returns the refusal of a call. Its status is 503, not 410, because a brownout is temporary. */
 function brownoutError(route: V1RouteName, untilMs: number, nowMs: number): V1Error {
   const { call } = V1_ROUTES[route];
   const instead = call === null ? 'v2 has nothing in its place yet' : `v2 has ${call} in its place`;

@@ -8,7 +8,7 @@ type EventOf<Kind> = SessionEvent & { readonly kind: Kind };
 /** The member of `extra_data` that the official v2 clients can send. */
 const PARTNER_KEY = 'api_key_comfy_org';
 
-/** The v2 steps that do what a client did in v1. */
+/** Returns the v2 steps that do the same as a recorded v1 session. */
 export function planFrom(session: Session): Plan {
   const planner = createPlanner(session);
   for (const event of session.events) planner[event.kind](event as never);
@@ -18,11 +18,11 @@ export function planFrom(session: Session): Plan {
 function createPlanner(session: Session) {
   const steps: Step[] = [];
   const files = new Map<string, LocalFile>();
-  /** Job id to the variable that holds the job. */
+  /** For each job id, the variable of the job in the code. */
   const jobs = new Map<string, string>();
   const awaitedJobs = new Set<string>();
   const savedOutputs = new Set<string>();
-  /** Asset id of an upload to the output it has the bytes of. */
+  /** For the asset id of an upload, the id of the output with the same bytes. */
   const reuploads = new Map<string, string>();
   const uploadedHashes = new Set<string>();
   const notes = new Set<string>();
@@ -30,7 +30,7 @@ function createPlanner(session: Session) {
   const outputNameOf = createLocalNames();
   const outputsOf = (jobId: string) => session.jobs.get(jobId)?.outputs ?? [];
 
-  /** Bytes of an earlier output need no upload: the next job takes the output itself. */
+  /** Plans an upload, unless an earlier output has the same bytes: then later jobs use that output. */
   function upload(event: EventOf<'upload'>): void {
     const { assetId, hash } = event;
     const output = hash === undefined || uploadedHashes.has(hash) ? undefined : outputWith(hash);
@@ -56,7 +56,7 @@ function createPlanner(session: Session) {
     return file;
   }
 
-  /** Waits for a job once, when its end was recorded. */
+  /** Plans to wait for a job, once, if its end was recorded. */
   function wait(jobId: string): void {
     const job = jobs.get(jobId);
     const ended = session.jobs.get(jobId)?.status;
@@ -103,7 +103,7 @@ function createPlanner(session: Session) {
     const key = `${assetId} ${filename}`;
     if (!place || savedOutputs.has(key)) return;
     wait(place.jobId);
-    // Waiting may have saved it: it came over the socket, too.
+    // `wait` also saves the outputs that v1 sent over the socket.
     if (savedOutputs.has(key)) return;
     savedOutputs.add(key);
     steps.push({ kind: 'download', place, path: outputNameOf(filename) });
@@ -131,7 +131,7 @@ function createPlanner(session: Session) {
     steps.push({ kind: 'cancel', job });
   }
 
-  /** A job that ran for a while before it was cancelled runs as long in v2. */
+  /** Plans a pause before a cancel, so that the job runs as long in v2 as it did in v1. */
   function pauseBefore(event: EventOf<'cancel'>, job: string): void {
     const known = session.jobs.get(event.jobId);
     const queuedMs = known?.queuedMs ?? null;
@@ -166,7 +166,7 @@ function secretLeftOut(secret: string): string {
   return `extra_data.${commentSafe(secret)}: the SDKs have no way to send it; it is left out.`;
 }
 
-/** Names come from clients: in a comment they stay on their line. */
+/** Makes a text of a client safe for a comment: it stays on one line. */
 function commentSafe(text: string): string {
   return JSON.stringify(text)
     .slice(1, -1)
@@ -175,7 +175,7 @@ function commentSafe(text: string): string {
 }
 
 /**
- * Gives each file beside the code a name of its own: `cat.png`, `cat-2.png` …
+ * Returns a function that gives each file beside the code a unique name: `cat.png`, `cat-2.png` …
  * @internal
  */
 export function createLocalNames(): (requested: string) => string {
@@ -193,14 +193,14 @@ export function createLocalNames(): (requested: string) => string {
 }
 
 /**
- * Where an uploaded file lies beside the code.
+ * Returns the path of an uploaded file, relative to the code.
  * @internal
  */
 export function inputPathOf(filePath: string): string {
   return posix.join('inputs', safePath(filePath));
 }
 
-/** Names come from clients: nothing climbs out of its folder, or means something to a shell or to sed. */
+/** Makes a path of a client safe: it stays inside its folder, and has no special characters of a shell or sed. */
 function safePath(path: string): string {
   const parts = path.split(/[\\/]/).map((part) => part.replaceAll(/[^\p{L}\p{N}_.-]/gu, '_'));
   const safe = parts.map((part) => part.replace(/^[.-]+/, '_')).filter((part) => part !== '');

@@ -11,7 +11,10 @@ import {
 
 const INDENT = '    ';
 
-/** The session as a program for `comfy-sdk`, whose integers have no end: workflows pass unharmed. */
+/**
+ * Returns a session as a program for `comfy-sdk`. Integers of Python have any length, so workflows need no special
+ * code.
+ */
 export function pythonCode(plan: Plan, options: CodeOptions): string {
   const steps = stepLines(plan, options, WRITERS);
   const body = steps.length === 0 ? ['pass'] : steps;
@@ -77,7 +80,7 @@ const WRITERS: StepWriters = {
   download: ({ place, path }) => [`${outputCode(place)}.to_file(OUT / ${text(path)})`],
 };
 
-/** Files go by their base name; what lay in a folder has to say so. */
+/** Returns the code that reads a file. The SDK sends only its base name, so another `file_path` is given explicitly. */
 function assetCode({ path, filePath, contentType }: LocalFile): string {
   if (posix.basename(path) === filePath) return `client.assets.from_file(HERE / ${text(path)})`;
   const more = `filename=${text(filePath)}, content_type=${text(contentType)}`;
@@ -105,7 +108,7 @@ function outputCode({ job, node, index }: OutputRef): string {
   return `${job}.get_outputs(${text(node)})[${index}]`;
 }
 
-/** JSON never has three quotes in a row. */
+/** Returns a workflow as a raw text in triple quotes. JSON never contains three quotes in a row. */
 function workflowConstant(workflow: WorkflowFile): string {
   return `\n${nameOf(workflow)} = r"""${workflow.text}"""\n`;
 }

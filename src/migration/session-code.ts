@@ -3,11 +3,11 @@ import type { Plan, CodeOptions } from './session-plan.ts';
 import { pythonCode } from './python-code.ts';
 import { typescriptCode } from './typescript-code.ts';
 
-/** In which tongue a session is written down. */
+/** The languages in which a session can be written. */
 export const LANGUAGES = ['curl', 'python', 'typescript'] as const;
 export type Language = (typeof LANGUAGES)[number];
 
-/** File names follow the runners: Node takes `.mts` for a module in any folder. */
+/** The name of the code file of each language. Node runs `.mts` as a module in any folder. */
 export const CODE_FILES = {
   curl: 'session.sh',
   python: 'session.py',
@@ -20,7 +20,7 @@ const WRITERS = {
   typescript: typescriptCode,
 } as const satisfies Record<Language, (plan: Plan, options: CodeOptions) => string>;
 
-/** A session as a program that does the same in v2. */
+/** Returns a program that does the same in v2 as the session did in v1. */
 export function codeOf(language: Language, plan: Plan, options: CodeOptions): string {
   return WRITERS[language](plan, options);
 }

@@ -1,20 +1,20 @@
 import type { JobStatus } from '../protocol/v2.ts';
 
-/** A file the client sent, stored beside the code. */
+/** A file that the client uploaded. It is stored beside the code. */
 export type LocalFile = {
   readonly assetId: string;
   readonly variable: string;
-  /** Relative to the code. */
+  /** The path relative to the code. */
   readonly path: string;
-  /** The `file_path` v2 gets. */
+  /** The `file_path` that v2 gets. */
   readonly filePath: string;
   readonly contentType: string;
 };
 
-/** An output of an earlier job: the `index`th of its node. */
+/** An output of an earlier job. `index` counts the outputs of its node from 0. */
 export type OutputRef = { readonly job: string; readonly node: string; readonly index: number };
 
-/** A file an input of a workflow names; `mark` stands for it in the workflow's text. */
+/** A file that an input of a workflow names. `placeholder` replaces it in the text of the workflow. */
 export type FileInput = {
   readonly node: string;
   readonly input: string;
@@ -24,7 +24,7 @@ export type FileInput = {
     | { readonly kind: 'output'; readonly place: OutputRef };
 };
 
-/** A workflow as it lies beside the code. */
+/** A workflow, and the path of its file beside the code. */
 export type WorkflowFile = {
   readonly path: string;
   readonly text: string;
@@ -33,7 +33,7 @@ export type WorkflowFile = {
   readonly hasExactNumbers: boolean;
 };
 
-/** One thing the v2 code does. */
+/** One step of the v2 code. */
 export type Step =
   | { readonly kind: 'upload'; readonly file: LocalFile }
   | {
@@ -42,9 +42,9 @@ export type Step =
       readonly workflow: WorkflowFile;
       readonly needsPartnerKey: boolean;
     }
-  /** v1 refused this workflow, and v2 does. */
+  /** v1 refused this workflow, and v2 refuses it too. */
   | { readonly kind: 'refused'; readonly name: string; readonly workflow: WorkflowFile }
-  /** Goes on as soon as the job no longer waits in the queue. */
+  /** Waits until the job has left the queue. */
   | { readonly kind: 'until-running'; readonly job: string }
   | { readonly kind: 'pause'; readonly seconds: number }
   | { readonly kind: 'cancel'; readonly job: string }
@@ -53,7 +53,7 @@ export type Step =
 
 type StepOf<Kind> = Step & { readonly kind: Kind };
 
-/** A session as v2 steps, in their order. */
+/** A session as v2 steps, in order. */
 export type Plan = {
   readonly steps: readonly Step[];
   readonly files: readonly LocalFile[];
@@ -62,11 +62,11 @@ export type Plan = {
   readonly notes: readonly string[];
 };
 
-/** Where the code finds what it needs. */
+/** The places of the service, the files and the workflows. */
 export type CodeOptions = {
-  /** Address of the v2 service; `COMFY_BASE_URL` overrides it when the code runs. */
+  /** The address of the v2 service. `COMFY_BASE_URL` overrides it when the code runs. */
   readonly baseUrl: string;
-  /** Files lie `beside` the code, or workflows stand `inside` it. */
+  /** Workflows are in files `beside` the code, or `inside` the code. */
   readonly workflows: 'beside' | 'inside';
 };
 
@@ -75,7 +75,7 @@ type StepWriter<One> = (step: One, program: Program) => readonly string[];
 /** Writes a step of each kind in one language. */
 export type StepWriters = { readonly [Kind in Step['kind']]: StepWriter<StepOf<Kind>> };
 
-/** The lines of all steps. */
+/** Returns the lines of all steps. */
 export function stepLines(
   { steps, usedSocket }: Plan,
   { workflows }: CodeOptions,

@@ -18,7 +18,7 @@ import type { Caller, Content, JobApi, Result } from '../protocol/job-api.ts';
 /** Records a session: the v1 calls of a client and the v2 calls they became. */
 export type SessionRecorder = ReturnType<typeof createSessionRecorder>;
 
-/** A v1 call while it is answered. */
+/** A v1 call that is being answered. */
 type RecordedCall = { readonly method: string; readonly url: URL; readonly v2: string[] };
 
 type SessionDraft = {
@@ -27,10 +27,10 @@ type SessionDraft = {
   readonly owners: Map<string, Caller>;
   readonly jobs: Map<string, Caller>;
   readonly secrets: Set<string>;
-  /** When each job was submitted, and the latest event of all. */
+  /** The time at which each job was submitted. */
   readonly submittedAtMs: Map<string, number>;
   lastEventAtMs: number;
-  /** Refusals, and the v1 call that ended in each. */
+  /** The refusals, with the v1 call of each. */
   readonly refusals: Map<SessionEvent, RecordedCall | undefined>;
   readonly now: () => number;
   usedSocket: boolean;
@@ -69,7 +69,7 @@ export function createSessionRecorder({
         draft.calls.push({ method: call.method, target, status, v2: call.v2 });
       }
     },
-    /** The same port; every call on it is recorded. */
+    /** Returns the same port, whose calls are recorded. */
     wrap(jobs: JobApi): JobApi {
       watchedJobs = jobs;
       return recordingJobs(jobs, { draft, currentCall: () => callStorage.getStore() });
@@ -78,17 +78,17 @@ export function createSessionRecorder({
     onUpgrade({ url = '' }: { readonly url?: string | undefined }): void {
       if (/^(\/api)?\/ws(\?|$)/.test(url)) draft.usedSocket = true;
     },
-    /** The session so far; reads how its jobs ended. */
+    /** Returns the session so far, with the ends of its jobs, which it reads from the port. */
     async session(): Promise<Session> {
       const { calls, events, usedSocket } = draft;
       return { calls, events, usedSocket, jobs: await endedJobs(draft, watchedJobs) };
     },
-    /** The bytes of a file of the session, read with its owner's key. */
+    /** Reads a file of the session with the key of its owner. */
     async content(assetId: string): Promise<Result<Content> | undefined> {
       const caller = draft.owners.get(assetId);
       return caller && watchedJobs?.content(caller, assetId);
     },
-    /** Keys that were used; nothing that is written may hold them. */
+    /** Returns the keys that were used. Remove them from everything that is written. */
     secrets: (): readonly string[] => [...draft.secrets],
   };
 }
@@ -98,7 +98,7 @@ type RecorderContext = {
   readonly currentCall: () => RecordedCall | undefined;
 };
 
-/** The same port; what it is asked is noted under the call it is asked for. */
+/** Returns the same port. Its calls are recorded with the v1 call that caused them. */
 function recordingJobs(jobs: JobApi, { draft, currentCall }: RecorderContext): JobApi {
   const record = createRecorders(draft);
   return interceptCalls(jobs, async (method, act, [first, ...args]) => {
@@ -124,7 +124,7 @@ type ArgsOf<Method extends keyof JobApi> =
 type ValueOf<Method extends keyof JobApi> =
   Awaited<ReturnType<JobApi[Method]>> extends Result<infer Value> ? Value : never;
 
-/** One recorder for each v2 call that is a part of the session. */
+/** Returns a function that records the v2 calls that belong to the session. */
 function createRecorders(draft: SessionDraft) {
   const { owners } = draft;
 
@@ -207,7 +207,7 @@ function createRecorders(draft: SessionDraft) {
     addEvent({ kind: 'cancel', jobId, pausedMs: nowMs - draft.lastEventAtMs, sinceSubmitMs });
   }
 
-  /** The call that was refused went on with a part of the workflow, and that was accepted. */
+  /** Removes the workflow from a refusal when the same v1 call submitted a part of it later, which v2 accepted. */
   function withoutWorkflow(event: SessionEvent, call: RecordedCall): SessionEvent {
     if (event.kind !== 'refused' || draft.refusals.get(event) !== call) return event;
     return { kind: 'refused', code: event.code, message: event.message };
@@ -224,7 +224,7 @@ function createRecorders(draft: SessionDraft) {
   return (method: keyof JobApi, answered: AnsweredJobCall): void => byMethod[method]?.(answered);
 }
 
-/** How what v1 writes into saved files differs from what v2 got. */
+/** Returns the differences between the graph that v1 writes into saved files and the one that v2 got. */
 function savedFileDifferences(
   prompt: Json | undefined,
   workflow: Graph,
@@ -255,7 +255,7 @@ function* referencesIn(workflow: object): Generator<string> {
   }
 }
 
-/** The jobs and their ends, also of those the client did not wait for; jobs that are gone are left out. */
+/** Returns the end of each job, also when the client did not wait for it. Leaves out jobs that no longer exist. */
 async function endedJobs(
   draft: SessionDraft,
   watchedJobs: JobApi | undefined,

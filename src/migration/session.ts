@@ -1,9 +1,9 @@
 import type { Graph, Job, JobStatus } from '../protocol/v2.ts';
 
-/** One v1 call a client made, and the v2 calls it became. */
+/** A v1 call of a client, and its v2 calls. */
 export type V1Call = {
   readonly method: string;
-  /** Path and query, without any token. */
+  /** The path and query, without tokens. */
   readonly target: string;
   readonly status: number;
   readonly v2: readonly string[];
@@ -14,60 +14,60 @@ export type SessionEvent =
   | {
       readonly kind: 'upload';
       readonly assetId: string;
-      /** As v1 names it in an input: `sub/cat.png`. */
+      /** The name in a v1 input, for example `sub/cat.png`. */
       readonly path: string;
       readonly contentType: string;
-      /** Hash of its bytes, where v2 gives it. */
+      /** The hash of its bytes, if v2 returns it. */
       readonly hash?: string | undefined;
     }
   | {
       readonly kind: 'submit';
       readonly jobId: string;
-      /** As v2 got it, references to files included. */
+      /** The workflow that v2 got, with its references to files. */
       readonly workflow: Graph;
-      /** Names of the secrets that went along; their values are nowhere here. */
+      /** The names of the secrets that were sent, without their values. */
       readonly secrets: readonly string[];
-      /** The client sent `extra_pnginfo`, which v2 has no field for. */
+      /** True when the client sent `extra_pnginfo`, for which v2 has no field. */
       readonly hasExtraPngInfo: boolean;
-      /** v1 wrote more nodes into saved files than v2 got: those that no chosen output needs. */
+      /** True when v1 wrote nodes into saved files that v2 did not get, because no chosen output needs them. */
       readonly isPartial: boolean;
-      /** An input was written as `cat.png [input]`, and v1 wrote it so into saved files. */
+      /** True when an input has the form `cat.png [input]`, which v1 wrote into saved files. */
       readonly namesFolder: boolean;
     }
   | {
       readonly kind: 'refused';
       readonly code: string;
       readonly message: string;
-      /** As v2 got it; absent where the refusal was none of the workflow itself. */
+      /** The workflow that v2 got; absent when the refusal was not about the workflow. */
       readonly workflow?: Graph | undefined;
     }
   | {
       readonly kind: 'cancel';
       readonly jobId: string;
-      /** Time since the event before this one. */
+      /** The time since the previous event. */
       readonly pausedMs: number;
-      /** Time since the job was submitted. */
+      /** The time since the job was submitted. */
       readonly sinceSubmitMs: number;
     }
   | {
       readonly kind: 'download';
       readonly assetId: string;
       readonly filename: string;
-      /** `preview` or `channel`: v1 drew the picture anew. */
+      /** The parameters `preview` and `channel` of the call, with which v1 converts the picture. */
       readonly rendering: string | undefined;
     };
 
 /** The end of a job of the session. */
 export type SessionJob = {
   readonly status: JobStatus;
-  /** How long it waited until it ran; `null`: it never ran. */
+  /** How long the job waited until it ran; `null` when it never ran. */
   readonly queuedMs: number | null;
   readonly outputs: readonly {
     readonly id: string;
     readonly nodeId: string;
     readonly name: string;
     readonly hash?: string | null;
-    /** v1 delivered it over the socket. */
+    /** True when v1 sent the output over the socket. */
     readonly isStreamed: boolean;
   }[];
 };

@@ -9,7 +9,7 @@ import {
   stepLines,
 } from './session-plan.ts';
 
-/** The session as a program for `@comfyorg/sdk`. */
+/** Returns a session as a program for `@comfyorg/sdk`. */
 export function typescriptCode(plan: Plan, options: CodeOptions): string {
   const steps = stepLines(plan, options, WRITERS);
   return `${head(plan, options)}\n${steps.map((line) => `${line}\n`).join('')}`;
@@ -36,7 +36,10 @@ const client = new Comfy(process.env.COMFY_API_KEY ? { apiKey: process.env.COMFY
 ${exact ? EXACT : ''}`;
 }
 
-/** The SDK copies the graph, and a copied raw number is none; a function that makes one survives. */
+/**
+ * The SDK copies the graph, which would lose a raw number. It keeps an object with `toJSON`, which makes the raw
+ * number later.
+ */
 const EXACT = `
 /** Numbers a double cannot hold go out digit by digit as they are in the workflow. */
 function exactly(_key: string, value: unknown, context?: { source?: string }): unknown {
@@ -87,7 +90,7 @@ const WRITERS: StepWriters = {
   download: ({ place, path }) => [`await ${outputCode(place)}.toFile(join(out, ${text(path)}));`],
 };
 
-/** Files go by their base name; what lay in a folder has to say so. */
+/** Returns the code that reads a file. The SDK sends only its base name, so another `file_path` is given explicitly. */
 function assetCode({ path, filePath, contentType }: LocalFile): string {
   if (posix.basename(path) === filePath) return `client.assets.fromFile(here(${text(path)}))`;
   const more = `{ filename: ${text(filePath)}, contentType: ${text(contentType)} }`;

@@ -2,11 +2,11 @@ import type { CallCount, CallStore } from '../ledger/ledger.ts';
 import type { Logger } from '../observability/log.ts';
 import type { V1RouteName } from './v1-routes.ts';
 
-/** One call of v1; no body, no key, no path. */
+/** The counted facts about a v1 call. They contain no body, key or path. */
 export type CountedCall = {
   readonly user: string;
   readonly agent: string;
-  /** Empty: the call names none. */
+  /** Empty when the call names no client id. */
   readonly clientId: string;
   readonly route: V1RouteName;
 };
@@ -20,11 +20,14 @@ type MutableCallCount = { -readonly [name in keyof CallCount]: CallCount[name] }
 /** The name under which further clients are counted together. */
 export const OTHER_CLIENTS = '(others)';
 
-/** A kill -9 loses the counts since the last flush; they are statistics, not acknowledged data. */
+/**
+ * The time between writes. A `kill -9` loses the counts since the last one: they are statistics, not acknowledged
+ * data.
+ */
 const FLUSH_INTERVAL_MS = 3000;
 const DAY_MS = 24 * 60 * 60_000;
 const RETENTION_MS = 90 * DAY_MS;
-/** Upper bounds, so that made-up names cannot fill the disk. */
+/** The maximum numbers of clients and of their ids, so that invented names cannot fill the disk. */
 const LIMITS = { clients: 1000, idsOfClient: 20 } as const;
 
 export async function openUsageCounter({
@@ -79,7 +82,7 @@ export async function openUsageCounter({
     }
   }
 
-  /** Writes down what was counted so far. */
+  /** Writes the counts to the ledger. */
   function flush(): Promise<void> {
     const rows = [...pending.values()];
     pending = new Map();
@@ -91,7 +94,7 @@ export async function openUsageCounter({
   timer.unref();
   return {
     flush,
-    /** In memory only: what a call costs is not to be seen. */
+    /** Counts a call in memory, so that calls do not wait for the ledger. */
     count(this: void, call: CountedCall): void {
       const { user, agent, clientId, route } = capped(call);
       const key = `${user}\0${agent}\0${clientId}\0${route}`;
@@ -111,5 +114,5 @@ export async function openUsageCounter({
   };
 }
 
-/** A traced session shows how a program could do without v1; it is no use of v1. */
+/** Used while a session is traced: its calls prepare a migration, and do not count as use of v1. */
 export function ignoreUsage(): void {}

@@ -1,9 +1,9 @@
 import type { ReportedCall, ReportedClient } from './usage-report.ts';
 
-const NO_CLIENTS = 'Nobody has called v1 so far.\n';
+const NO_CLIENTS = 'No client has called v1 so far.\n';
 const IDS_SHOWN = 3;
 
-/** The report for people, in a terminal. */
+/** Returns the report as text for a terminal. */
 export function reportText(clients: readonly ReportedClient[]): string {
   return clients.length === 0 ? NO_CLIENTS : clients.map(clientText).join('\n');
 }
@@ -23,12 +23,12 @@ function clientText(client: ReportedClient): string {
   ].join('\n');
 }
 
-/** The program, and what its sockets call themselves. */
+/** Returns the name of the program, with the `User-Agent` of its sockets if it differs. */
 function titleOf({ agent, socket_agents: socketAgents }: ReportedClient): string {
   return socketAgents.length === 0 ? agent : `${agent}, sockets by ${socketAgents.join(', ')}`;
 }
 
-/** Differences of v2 calls that otherwise do the same. */
+/** Returns a note for each route whose v2 call does the same with an exception. */
 function notesOn(routes: readonly ReportedCall[]): string[] {
   return routes.flatMap(({ route, fit, lacks }) =>
     fit === 'same' && lacks !== null ? [`${route}, unless it needs ${lacks}`] : [],

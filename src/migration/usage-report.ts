@@ -7,7 +7,7 @@ export type ReportedCall = {
   readonly route: string;
   readonly calls: number;
   readonly last_seen: string;
-  /** The v2 call in its place, or `null`. */
+  /** The v2 call that replaces it; `null` when there is none. */
   readonly v2: string | null;
   readonly fit: Successor['fit'];
   readonly lacks: string | null;
@@ -20,14 +20,14 @@ type Verdict = 'ready' | 'ready with changes' | 'needs v1';
 export type ReportedClient = {
   readonly user: string;
   readonly agent: string;
-  /** The `User-Agent` of its WebSocket library, where it differs. */
+  /** The `User-Agent` of its WebSocket libraries, if it differs. */
   readonly socket_agents: readonly string[];
   readonly client_ids: readonly string[];
   readonly calls: number;
   readonly first_seen: string;
   readonly last_seen: string;
   readonly verdict: Verdict;
-  /** Why it is not simply ready. */
+  /** The reasons why the verdict is not `ready`. */
   readonly because: readonly string[];
   readonly routes: readonly ReportedCall[];
 };
@@ -38,7 +38,7 @@ const UNKNOWN_ROUTE: Successor = {
   lacks: 'a route this version does not know',
 };
 
-/** The clients that called v1, the one seen last first. */
+/** Returns the clients that called v1, the one with the latest call first. */
 export function reportOf(rows: readonly CallCount[]): readonly ReportedClient[] {
   return clientsIn(rows)
     .map(clientOf)
@@ -80,7 +80,7 @@ function verdictOn(routes: readonly ReportedCall[]): Pick<ReportedClient, 'verdi
   return { verdict: withChanges.length > 0 ? 'ready with changes' : 'ready', because };
 }
 
-/** Calls that v2 lacks the same of are named together. */
+/** Returns one reason for each feature that v2 lacks, with the calls that need it. */
 function reasonsFor(calls: readonly ReportedCall[]): readonly string[] {
   return groupBy(calls, ({ lacks }) => lacks ?? '').map(
     (group) => `${group.map(({ route }) => route).join(', ')}: ${group[0].lacks ?? ''}`,
@@ -109,11 +109,11 @@ function isoTime(ms: number): string {
   return new Date(ms).toISOString();
 }
 
-/** Calls of one client: a user's program, by its `User-Agent`, and the WebSocket library it uses. */
+/** The calls of one client: a user's program, by its `User-Agent`, with the calls of its WebSocket library. */
 type ClientRows = {
   readonly user: string;
   readonly agent: string;
-  /** `User-Agent` of its sockets, where that is another one. */
+  /** The `User-Agent` of its sockets, if it differs. */
   readonly socketAgents: readonly string[];
   readonly rows: readonly [CallCount, ...CallCount[]];
 };
@@ -121,10 +121,9 @@ type ClientRows = {
 type ClientGroup = { readonly user: string; readonly agent: string; readonly rows: CallCount[] };
 
 /**
- * Tells clients apart by user and `User-Agent`. A script's WebSocket library names itself, or says
- * nothing, while its HTTP library says something else: an agent that opened sockets only belongs to
- * the program of the same user that called with the same client id, or, where no id tells, to the
- * user's only program.
+ * Groups calls by user and `User-Agent`. The WebSocket library of a script often sends another `User-Agent` than its
+ * HTTP library. So an agent that only opened sockets belongs to the program of the same user with the same client id,
+ * or, if no id matches, to the user's only program.
  */
 function clientsIn(rows: readonly CallCount[]): readonly ClientRows[] {
   const groups = groupBy(rows, ({ user, agent }) => `${user}\0${agent}`).map(
@@ -167,7 +166,8 @@ function ownersIn(
     for (const { clientId } of group.rows) if (isDistinct(clientId)) byId.set(clientId, group);
   }
   const owners = new Set(sockets.flatMap(({ clientId }) => byId.get(clientId) ?? []));
-  // Ids from the twenty-first on are counted together: they are whose the first twenty were.
+  // Further client ids are counted together (`OTHER_CLIENTS`). They belong to the owner of the known ids if there is
+  // only one.
   const [only] = owners.size === 1 ? owners : programs.length === 1 ? programs : [];
   return ({ clientId }) => byId.get(clientId) ?? only;
 }

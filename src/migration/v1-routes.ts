@@ -3,11 +3,11 @@ export type Successor = {
   /** The v2 call, or `null` when there is none. */
   readonly call: string | null;
   /**
-   * Its address for this very call, when the address of the v1 call suffices; `:id` is the v1
-   * route's own.
+   * The path of the v2 call for a given v1 call, if the v1 address determines it. `:id` is the parameter of the v1
+   * route.
    */
   readonly link?: string;
-  /** `same`: it does what v1 did; `changes`: the client must work differently; `none`: only v1 can. */
+  /** `same`: it does the same as v1; `changes`: the client must work differently; `none`: v2 has no replacement. */
   readonly fit: 'same' | 'changes' | 'none';
   /** The feature that v2 lacks. */
   readonly lacks?: string;
@@ -140,15 +140,15 @@ export const V1_ROUTES = {
   'PATCH /internal/logs/subscribe': logs,
 } as const satisfies { readonly [route: string]: Successor };
 
-/** Method and path of a v1 route: `GET /x` also stands for `GET /api/x`. */
+/** The method and path of a v1 route. `GET /x` also stands for `GET /api/x`. */
 export type V1RouteName = keyof typeof V1_ROUTES;
 
-/** True when a text names a v1 route: an older or newer Holdover may have others. */
+/** Returns true when a text names a v1 route. Stored names may be those of an older or newer Holdover. */
 export function isRouteName(name: string): name is V1RouteName {
   return Object.hasOwn(V1_ROUTES, name);
 }
 
-/** The replacement's address for one call; `undefined` when the v1 address does not suffice. */
+/** Returns the path of the v2 call for one v1 call; `undefined` when the v1 address does not determine it. */
 export function successorLink(
   name: V1RouteName,
   params: { readonly [name: string]: string },

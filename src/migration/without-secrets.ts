@@ -5,14 +5,13 @@ import type { Session, SessionEvent } from './session.ts';
 
 type CleanText = (text: string) => string;
 
-/** Anything shorter is no key, and may be part of any word. */
+/** Shorter texts are not removed: they are no keys, and may be parts of words. */
 const MIN_SECRET_CHARS = 6;
 const REDACTED = 'KEY-LEFT-OUT';
 
 /**
- * The same session with no key in what its client said: a graph may have one among its inputs, where
- * it looks like any other text. The structure of a graph stays: its keys and links, the
- * classes of its nodes and the ids of files.
+ * Returns the session with all keys removed from texts of the client, also from the inputs of graphs. Keeps the
+ * structure of graphs: the ids, classes and links of nodes, the names of inputs and the ids of files.
  */
 export function withoutSecrets(session: Session, secrets: readonly string[]): Session {
   const clean = createCleaner(secrets);

@@ -2,10 +2,10 @@ import { type Json, LosslessNumber, isJsonObject, prettyJson } from '../protocol
 import type { Graph } from '../protocol/v2.ts';
 import type { FileInput, WorkflowFile } from './session-plan.ts';
 
-/** The file a workflow's asset reference names. */
+/** The file that an asset reference in a workflow names. */
 export type ReferenceInfo = { readonly id: string; readonly filePath: string | undefined };
 
-/** The workflow with a mark in place of each file reference. */
+/** Returns the text of a workflow, with a placeholder in place of each file reference. */
 export function workflowText(
   workflow: Graph,
   sourceOf: (info: ReferenceInfo) => FileInput['from'],
@@ -30,8 +30,8 @@ export function workflowText(
 }
 
 /**
- * `@inputs/cat.png`, with more `@` while the workflow says so itself. The workflow is read once: it may
- * be long, and have thousands of references.
+ * Returns a function that makes placeholders such as `@inputs/cat.png`, with more `@` when the workflow contains that
+ * text. Reads the workflow only once, because it may be long and have thousands of references.
  */
 function placeholderAllocator(workflow: Graph): (from: FileInput['from']) => string {
   const used = new Set<string>();
@@ -46,7 +46,7 @@ function placeholderAllocator(workflow: Graph): (from: FileInput['from']) => str
   };
 }
 
-/** Texts and names that may be taken for a placeholder. */
+/** Collects the texts and names that could be mistaken for a placeholder. */
 function collectMarked(value: Json, found: Set<string>): void {
   if (typeof value === 'string') {
     if (value.startsWith('@')) found.add(value);
