@@ -9,7 +9,7 @@ import { packageUrl } from '../lib/package-url.ts';
 import { ownUserAgent } from '../lib/own-user-agent.ts';
 import { DemoError, runError, uploadError } from './demo/errors.ts';
 
-/** In the working directory, because the package may be read-only or inside `node_modules`. */
+/** The output folder is in the working directory, because the package may be read-only or inside `node_modules`. */
 const OUTPUT_FOLDER = pathToFileURL(join(process.cwd(), 'demo-output/'));
 const IMAGE = packageUrl('fixtures/demo/evening-hills.jpg');
 const WORKFLOW = packageUrl('fixtures/workflows/demo.json');

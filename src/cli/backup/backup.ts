@@ -43,10 +43,14 @@ export type BackupOptions = {
   readonly reached: (moment: CrashPoint) => void;
 };
 
+/** The finished backup: its name, the number of files, the copied ones, missing ones, and removed older backups. */
 export type BackupResult = Awaited<ReturnType<typeof backUpLocked>>;
 
 const MAX_CONCURRENT = 8;
-/** How often the records are copied. They are copied again when files that they name were removed meanwhile. */
+/**
+ * The maximum number of times that the records are copied. They are copied again when files that they name were
+ * removed.
+ */
 const MAX_PASSES = 10;
 
 /**

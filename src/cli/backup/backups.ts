@@ -21,6 +21,7 @@ const PARTIAL_NAME = 'partial';
 export const BACKUP_LOCK = 'backup';
 const OWN_NAMES = /^(partial|backup\.lock(-journal)?|lost\+found)$/;
 
+/** Returns the path of the unfinished backup. */
 export function partialPath(folder: string): string {
   return join(folder, PARTIAL_NAME);
 }

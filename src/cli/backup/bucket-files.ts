@@ -23,6 +23,7 @@ export type BucketFiles = {
 
 const IDS = ['folder.id', 'ledger.id'];
 
+/** Returns the files of an opened bucket. */
 export function filesOfBucket({ blobs, objects }: OpenedBucket): BucketFiles {
   /** Returns false when the object does not exist. */
   async function download(path: string, hash: string | undefined, to: string): Promise<boolean> {

@@ -27,6 +27,7 @@ export type Orphan = {
   readonly whole: boolean;
 };
 
+/** The result of a check. Its members are those of `holdover check --json`. */
 export type CheckReport = {
   readonly dataDir: string;
   readonly ledger: {

@@ -10,6 +10,7 @@ import { LedgerInUse, lockFile } from '../../ledger/sqlite/sqlite-ledger.ts';
 /** The size and the hash of bytes that were read. */
 type HashedBytes = { readonly hash: string; readonly sizeBytes: number };
 
+/** The facts about a copied file, or the reason why it was not copied. */
 export type CopyResult =
   | (HashedBytes & { readonly ok: true; readonly modifiedAtMs: number })
   /** `absent` when the file does not exist; any other value is the reason why it was not copied. */
@@ -108,6 +109,7 @@ export function tryLock(path: string): ReturnType<typeof lockFile> | undefined {
   }
 }
 
+/** Returns the text of the error about a data folder that a server uses. */
 export function inUseText(dataDir: string): string {
   return `the data folder ${dataDir} is in use by a running Holdover: stop it first`;
 }

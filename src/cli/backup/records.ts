@@ -38,6 +38,7 @@ export type RecordedFiles = {
   save(folder: string): Promise<readonly RecordedBlob[]>;
 };
 
+/** Returns the records of a ledger: that in Redis if it is given, otherwise the database in the data folder. */
 export function recordedFiles(dataDir: string, redis: SharedRedis | undefined): RecordedFiles {
   return redis ? recordedInRedis(redis.ledger, redis.identity.id) : recordedInDatabase(dataDir);
 }

@@ -50,6 +50,7 @@ export function isInBucket(path: string): boolean {
 /** The folder for files that are being copied out of a bucket. */
 const COPYING_FOLDER = 'copying';
 
+/** Returns the files in a data folder as a place. */
 export function placeInFolder(root: string): FilesPlace {
   const pathOf = (path: string): string => join(root, ...path.split('/'));
   return {
@@ -79,6 +80,7 @@ export function placeInFolder(root: string): FilesPlace {
   };
 }
 
+/** Returns the files in a bucket as a place. Temporary files go into the data folder. */
 export function placeInBucket(
   { objects, identity }: Pick<OpenedBucket, 'objects' | 'identity'>,
   dataDir: string,

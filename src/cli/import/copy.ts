@@ -11,6 +11,7 @@ type Copied =
   | { readonly ok: true; readonly file: SpooledFile }
   | { readonly ok: false; readonly why: string };
 
+/** Copies one file. Never throws when the original cannot be read. */
 export type FileCopier = (found: FoundFile) => Promise<Copied>;
 
 /** Returns a function that copies files into a folder. It never changes the original. */

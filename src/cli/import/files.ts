@@ -172,6 +172,7 @@ const MIN_FREE_SHARE = 0.2;
 /** The files of `input` and `output` to import, and those that are left out. */
 export type FilesToImport = Omit<Scan, 'found'> & { readonly found: readonly FileToImport[] };
 
+/** Finds the files of `input` and `output` of a v1 server that can be imported. */
 export async function scanFiles(
   source: string,
   { maxUploadSize }: ImportLimits,

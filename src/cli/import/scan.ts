@@ -17,6 +17,7 @@ export type FoundFile = {
 /** A file or folder that is not imported, and the reason in a few words. */
 export type LeftOut = { readonly name: string; readonly why: string };
 
+/** The result of a scan. */
 export type Scan = {
   readonly found: readonly FoundFile[];
   readonly leftOut: readonly LeftOut[];

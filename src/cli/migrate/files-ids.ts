@@ -15,6 +15,7 @@ export type FilesIds = {
   close(): Promise<void>;
 };
 
+/** Opens the ids of the files in the data directory or the bucket. Throws when the files are in the other place. */
 export async function openFilesIds(files: FilesSource, dataDir: string): Promise<FilesIds> {
   const named = bucketOf(dataDir);
   if (named !== undefined && (files.kind === 'folder' || bucketUrl(files) !== named))

@@ -32,6 +32,7 @@ const PARTIAL = '.migrating';
 /** The name of a copy of the source. The copy is opened, so that not even the schema of the source changes. */
 const SNAPSHOT = '.migration-source';
 
+/** Opens the source of a migration. Locks a database; for Redis call `refuseUse`. Throws when there is no database. */
 export async function openSource(source: LedgerSource, dataDir: string): Promise<OpenSide> {
   if (source.kind === 'redis') return openRedisSide(source.url, { acceptMigration: false });
   const path = databasePath(dataDir);
@@ -54,6 +55,7 @@ export async function openSource(source: LedgerSource, dataDir: string): Promise
   };
 }
 
+/** Opens the target of a migration. Locks a database; for Redis call `refuseUse`. Throws when a database exists. */
 export async function openTarget(target: LedgerSource, dataDir: string): Promise<TargetSide> {
   if (target.kind === 'redis') return openRedisTarget(target.url);
   const path = databasePath(dataDir);
