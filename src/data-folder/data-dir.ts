@@ -15,6 +15,7 @@ import { holdsFiles } from './set-aside.ts';
 /** The paths and ids of an opened `--data-dir`. */
 export type DataDir = Awaited<ReturnType<typeof openDataDir>>;
 
+/** The length of the secret in `secret.key`. */
 export const SECRET_BYTES: number = 32;
 
 /**

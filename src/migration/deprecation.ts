@@ -27,6 +27,7 @@ type DeprecationOptions = {
 /** The headers that a page of another origin may read. */
 export const DEPRECATION_HEADERS = 'Deprecation, Sunset, Link';
 
+/** Creates the headers, notices and brownouts for v1 clients, as configured. */
 export function createDeprecation({
   deprecatedAtMs,
   sunsetAtMs,

@@ -36,6 +36,7 @@ type SessionDraft = {
   usedSocket: boolean;
 };
 
+/** Creates a recorder. Give it the port (`wrap`), the v1 calls (`serve`) and the sockets (`onUpgrade`). */
 export function createSessionRecorder({
   now = monotonicNow,
 }: { readonly now?: () => number } = {}) {

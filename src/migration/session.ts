@@ -72,6 +72,7 @@ export type SessionJob = {
   }[];
 };
 
+/** Returns the facts about a job that a session needs. */
 export function endedJob({ status, outputs, created_at, started_at }: Job): SessionJob {
   return {
     status,

@@ -30,6 +30,7 @@ const RETENTION_MS = 90 * DAY_MS;
 /** The maximum numbers of clients and of their ids, so that invented names cannot fill the disk. */
 const LIMITS = { clients: 1000, idsOfClient: 20 } as const;
 
+/** Opens the counter. It writes its counts every three seconds, and removes counts after 90 days. */
 export async function openUsageCounter({
   calls,
   log,

@@ -30,6 +30,7 @@ type SharedFoldersOptions = {
   readonly log: Logger;
 };
 
+/** Opens the folders of `--input-directory` and `--output-directory`, if they are set. */
 export async function openFolderDisks(
   user: string,
   directories: {
@@ -55,6 +56,7 @@ export async function openFolderDisks(
   };
 }
 
+/** Opens the shared folders over a ledger. Nothing is written to them before `start`. */
 export async function openSharedFolders(deps: SharedFoldersOptions) {
   const { disks, ledger } = deps;
   const { files } = ledger;
