@@ -26,7 +26,7 @@ type RestoreServices = {
   readonly prompts: Pick<Ledger['prompts'], 'findByJob'>;
 };
 
-/** A prompt that ends behind this position of its file stays unchanged. */
+/** The number of first bytes that are searched. A prompt that ends after them is not changed. */
 const HEAD_BYTES = 1024 * 1024;
 
 /**
@@ -92,7 +92,7 @@ function piped(source: Readable, transform: Transform): Readable {
   return transform;
 }
 
-/** Holds back no more than the first bytes, until the prompt is found or known to be absent. */
+/** Delays only the first bytes of a file, until the prompt is found or known to be absent. */
 function namesRestored(restore: Restore): Transform {
   let heldChunks: Buffer[] | undefined = [];
   let heldBytes = 0;
@@ -179,9 +179,9 @@ type TextRange = {
 };
 
 /**
- * Finds a `tEXt` chunk by its keyword in the first bytes of a PNG file. A number says how many
- * first bytes are needed to continue. `undefined`: not a PNG file, no such chunk before the pixels,
- * or a damaged one.
+ * Finds a `tEXt` chunk by its keyword in the first bytes of a PNG file. Returns a number when it needs that many
+ * first bytes to continue. Returns `undefined` when the file is not a PNG file, has no such chunk before the pixels,
+ * or is damaged.
  * @internal
  */
 export function findPngText(head: Buffer, keyword: string): TextRange | number | undefined {

@@ -9,7 +9,9 @@ import { type FileStoringServices, storeBytes, contentTypeFor } from '../files/s
 
 const EXAMPLE = packageUrl('fixtures/inputs/example.png');
 const NAME = { type: 'input', subfolder: '', filename: 'example.png' } as const;
-/** Older than every upload, since lists of files begin with the newest. */
+/**
+ * The modification time of the example. It is older than every upload, because lists of files begin with the newest.
+ */
 const MODIFIED_AT_MS = Date.UTC(2026, 0, 1);
 
 type ExampleServices = {
@@ -50,7 +52,7 @@ function addExample(
   const storing = new Map<string, Promise<FileRow | undefined>>();
   const lists = new WeakMap<readonly FileRow[], readonly FileRow[]>();
 
-  /** Two requests at the same time get the same asset. */
+  /** Stores the example for a user. Concurrent requests get the same asset. */
   function store(user: string): Promise<FileRow | undefined> {
     const task =
       storing.get(user) ?? storeExample(files, user, services).finally(() => storing.delete(user));

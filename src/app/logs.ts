@@ -23,6 +23,7 @@ export type Logs = {
 
 const START_LINE = `Holdover ${packageVersion()} started`;
 
+/** Opens the logs of a process. Lines of the operator log also go into the log panel of v1 clients. */
 export function openLogs(
   operatorLog: Logger,
   options: { readonly now: () => number } & Parameters<typeof createLogFeed>[0],

@@ -4,7 +4,7 @@ import type { RedisConnections } from '../redis/redis.ts';
 export type ProcessCounts = {
   /** Counts the servers, including this one. */
   readonly countServers: () => Promise<number>;
-  /** Counts the processes that wait for jobs of the queue; `undefined`: not known. */
+  /** Counts the processes that wait for jobs of the queue; `undefined` when the number is not known. */
   readonly countWorkers: () => Promise<number | undefined>;
 };
 

@@ -10,10 +10,11 @@ import { cachedBriefly } from './process-counts.ts';
 import type { Services } from './services.ts';
 import type { Store } from './store.ts';
 
-/** The key of no prompt. A read of it shows that the ledger can be read. */
+/** A key that no prompt has. Reading it shows that the ledger can be read. */
 const NO_PROMPT = 'readyz';
 /**
- * Longer than for other parts: a bucket is farther away, and its client retries for some seconds.
+ * The time limit for checking a bucket. It is longer than for other parts, because the client of a bucket retries for
+ * some seconds.
  */
 const BUCKET_TIMEOUT_MS = 3000;
 

@@ -11,14 +11,14 @@ type RequestEntryOptions = {
   /** Serves all other calls, and reports what went wrong. */
   readonly serveWithApp: RequestListener;
   readonly passThrough: PassThrough | undefined;
-  /** Returns why a request must be refused; `undefined`: it is accepted. */
+  /** Returns the reason to refuse a request; `undefined` when it is accepted. */
   readonly guard: (request: IncomingMessage) => object | undefined;
   readonly corsOrigin: string | undefined;
-  /** Present: each call must be recorded, so none takes the fast path. */
+  /** If present, each call is recorded, and none takes the fast path. */
   readonly sessionRecorder: object | undefined;
-  /** Present: each call is traced, so none takes the fast path. */
+  /** If present, each call is logged, and none takes the fast path. */
   readonly trafficLog: object | undefined;
-  /** Present: each call is a span, so none takes the fast path. */
+  /** If present, each call is a span, and none takes the fast path. */
   readonly tracing: object | undefined;
   /** Records each call while it is on. Then no call takes the fast path. */
   readonly trafficRecorder: Pick<TrafficRecorder, 'isRecording' | 'beginCall'>;

@@ -27,7 +27,7 @@ export type Mounts = {
   readonly frontend: Frontend | undefined;
   readonly models: LazyModelRouter | undefined;
   readonly passThrough: PassThrough | undefined;
-  /** True when the process will stop soon. */
+  /** Returns true when the process will stop soon. */
   readonly isStopping: () => boolean;
 };
 

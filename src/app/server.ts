@@ -232,7 +232,7 @@ async function untilAnswered(server: Server, changesUnderWay: () => number): Pro
 }
 
 /**
- * Closes the services in this order: callers first, then the services for them, the ledger last.
+ * Closes the services in order: first those that callers use, then those that they need, and the ledger last.
  */
 async function closeServices(services: Services, { passThrough, models }: Mounts): Promise<void> {
   const { upstream, prompts, usageCounter, tracing, store } = services;

@@ -138,9 +138,9 @@ export async function openServices(
     }),
     usageCounter,
     sessionRecorder,
-    /** `undefined`: the log level does not need traffic lines. */
+    /** `undefined` when the log level needs no traffic lines. */
     trafficLog,
-    /** `undefined`: no traces are made. */
+    /** `undefined` when tracing is off. */
     tracing,
     trafficRecorder,
     figures,
@@ -156,8 +156,8 @@ export async function openServices(
 }
 
 /**
- * Logs a line each time a prompt begins to wait for another reason. `undefined`: the level does not
- * need it.
+ * Returns a function that logs a line each time a prompt begins to wait for another reason; `undefined` when the log
+ * level does not need it.
  */
 function logPending(log: Logger) {
   if (!log.isLevelEnabled('debug')) return undefined;

@@ -23,10 +23,10 @@ import type { Logger } from '../observability/log.ts';
 /** The ledger and the data directory, of this process alone or shared. */
 export type Store = {
   readonly ledger: Ledger;
-  /** Its `spool` belongs to this process and was empty when it was opened. */
+  /** The data directory. Its `spool` belongs to this process, and was empty when it was opened. */
   readonly dir: DataDir;
   readonly files: StoredFiles;
-  /** The connections to the Redis that processes share. `undefined`: this process is alone. */
+  /** The connections to the Redis that processes share; `undefined` when this process is alone. */
   readonly links: RedisConnections | undefined;
   /**
    * Makes the ledger write prompts with the write tokens of this process, if other processes exist.
@@ -44,9 +44,9 @@ export type Store = {
 };
 
 export type StoreOptions = Pick<Config, 'ledger' | 'dataDir' | 'files'> & {
-  /** Moves files that no ledger knows, and a damaged ledger, aside instead of refusing to start. */
+  /** True to set unrecorded files and a damaged ledger aside, instead of refusing to start. */
   readonly startAnew?: boolean;
-  /** Ties a new ledger to the existing files, of which it has no records. */
+  /** True to bind a new ledger to existing files, of which it has no records. */
   readonly acceptFiles?: boolean;
 };
 

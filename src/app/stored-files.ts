@@ -10,7 +10,7 @@ import { createFolderBlobs } from '../upstreams/folder/folder-blobs.ts';
 /** The place of the bytes of files: below the data directory, or in a bucket. */
 export type StoredFiles = {
   readonly blobs: Blobs;
-  /** `undefined`: the files are below the data directory. */
+  /** `undefined` when the files are below the data directory. */
   readonly bucket: OpenedBucket | undefined;
   /** Resolves when the files are gone, or were replaced by those of another ledger. */
   readonly lost: Promise<Error>;

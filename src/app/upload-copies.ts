@@ -38,21 +38,22 @@ type UploadCopiesOptions = {
   readonly ledger: Pick<Ledger, 'assets' | 'files'>;
   readonly blobs: Blobs;
   readonly spoolDir: string;
-  /** Above this size the oldest copies are removed. */
+  /** The maximum size of all copies. Above it the oldest are removed. */
   readonly budgetBytes: number;
   readonly log: Logger;
   readonly now: () => number;
 };
 
-/** Tells copies from the assets of an embedded engine that used the data directory before. */
+/** The prefix of the ids of copies. An embedded engine that used the data directory before has assets without it. */
 const COPY_ID_PREFIX = 'kept-';
 const BATCH = 100;
 /** The codes with which the service, or the engine behind it, cannot deliver the file now. */
 const UNAVAILABLE_CODES = new Set(['upstream_unreachable', 'upstream_error']);
 
+/** Wraps a service: each upload to it is also copied into the data directory. */
 export function createUploadCopies(options: UploadCopiesOptions): UploadCopies {
   const { jobs, ledger, blobs, spoolDir, log, now } = options;
-  // One change after the other, so that a copy that is being written is not removed.
+  // Changes are made one after the other, so that a copy that is being written is not removed.
   const inOrder = createMutex();
 
   async function storeCopy(
@@ -97,9 +98,7 @@ export function createUploadCopies(options: UploadCopiesOptions): UploadCopies {
     log.warn({ event: 'uploads.not_kept', err: error }, 'an upload could not be copied');
   }
 
-  /**
-   * Gives the bytes of an upload a second name. `undefined` when a copy exists, or cannot be made.
-   */
+  /** Links or copies the bytes of an upload to a new path. Returns `undefined` when a copy exists, or that fails. */
   async function linkUpload(
     { user }: Caller,
     { file }: AssetUpload,

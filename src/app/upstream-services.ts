@@ -24,7 +24,7 @@ type UpstreamParts = {
   readonly store: Store;
   /** Called after each call on the upstream. */
   readonly onCall: Metrics['onUpstreamCall'];
-  /** True when a socket waits for frames of this job. */
+  /** Returns true when a socket waits for frames of this job. */
   readonly isWatched: (user: string, jobId: string) => boolean;
   readonly trafficLog: Pick<TrafficLog, 'wrap'> | undefined;
   readonly tracing: Pick<Tracing, 'wrap' | 'headers' | 'record' | 'runs'> | undefined;

@@ -26,10 +26,10 @@ export type OpenedUpstream = JobRunner & {
 type JobRunner = {
   readonly jobs: JobApi;
   readonly reupload?: UploadCopies['reupload'];
-  /** True when the upstream accepts this caller's key. */
+  /** Returns true when the upstream accepts this caller's key. */
   readonly acceptsCaller: (caller: Caller) => Promise<boolean>;
   /**
-   * True when the jobs of this user can be followed only after the user has called, since keys are
+   * Returns true when the jobs of this user can be followed only after the user has called, since keys are
    * never stored.
    */
   readonly needsCredential: (user: string) => boolean;
@@ -77,6 +77,7 @@ type OpenUpstreamOptions = {
   readonly tracing: Pick<Tracing, 'headers' | 'record' | 'runs'> | undefined;
 };
 
+/** Opens the configured upstream and the shared folders. No job runs before `start`. */
 export async function openUpstream(options: OpenUpstreamOptions): Promise<OpenedUpstream> {
   const { config, dir, keylessUser } = options;
   const { upstream } = config;

@@ -65,7 +65,7 @@ export type JobNode = {
   readonly class_type: string;
   readonly title: string;
   readonly state: NodeStateWord;
-  /** How long the node ran, or has run so far, in milliseconds; `null`: not known. */
+  /** How long the node ran, or has run so far, in milliseconds; `null` when it is not known. */
   readonly ran_ms: number | null;
   /** The inputs of the node that are not links. Long values are cut. */
   readonly values: readonly { readonly input: string; readonly text: string }[];
@@ -84,7 +84,7 @@ export type JobFile = FileRef & { readonly node: string; readonly list: string }
 /** `GET /holdover/api/job?id=` */
 export type JobAnswer = {
   readonly job: JobSummary;
-  /** Why the job has not started; `null`: it has, or its end was requested. */
+  /** The reason why the job has not started; `null` when it has started, or its end was requested. */
   readonly pending: {
     readonly reason: PendingReason;
     readonly text: string;
@@ -130,7 +130,7 @@ export type TrafficEntry = {
   readonly revision: number;
   readonly kind: 'call' | 'frame' | 'v2_call' | 'v2_event';
   readonly at_ms: number;
-  /** The time from start to end; `null`: it has not ended, or has no duration. */
+  /** The time from start to end; `null` when the entry has not ended, or has no duration. */
   readonly ms: number | null;
   readonly prompt_id: string | null;
   readonly job_id: string | null;
@@ -185,7 +185,7 @@ export type TrafficAnswer = {
 export type TrafficBody = {
   readonly content_type: string;
   readonly bytes: number;
-  /** `null`: the body is not text. */
+  /** The body as text; `null` when it is not text. */
   readonly text: string | null;
   /** True when only the beginning of the body was recorded. */
   readonly is_cut: boolean;
@@ -210,7 +210,7 @@ export type DifferenceRow = {
   readonly why: string;
 };
 
-/** One measurement of the server. `null`: not measured, or there is nothing to measure. */
+/** One measurement of the server. A member is `null` when it was not measured, or nothing could be measured. */
 export type FigureSample = {
   readonly at_ms: number;
   readonly queued: number;
@@ -255,8 +255,7 @@ export type ServerAnswer = {
   /** The other servers whose figures are known. `samples` and `limits` are of this server. */
   readonly others: readonly OtherServer[];
   /**
-   * The number of processes that run jobs, where they share a queue. `null`: this process or a
-   * service runs them.
+   * The number of processes that run jobs of a shared queue; `null` when this process or a service runs the jobs.
    */
   readonly workers: number | null;
   readonly sample_interval_ms: number;

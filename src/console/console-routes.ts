@@ -22,7 +22,7 @@ export type ConsoleRequest = {
   readonly query: URLSearchParams;
 };
 
-/** Answers one path. `undefined`: it has written the answer itself. */
+/** Answers one path. Returns the body; `undefined` when it has written the answer itself. */
 type ConsoleHandler = (request: ConsoleRequest) => Promise<object | undefined> | object;
 
 /** Paths below `/holdover/api/`, with their method. */

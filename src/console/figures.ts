@@ -19,7 +19,7 @@ export const STARTED_AT_MS = Date.now() - process.uptime() * 1000;
 export const SAMPLE_INTERVAL_MS = 10_000;
 /** The samples of one hour. */
 export const MAX_SAMPLES = 360;
-/** The interval for the disk: to sum all files takes time. */
+/** The interval for measuring the disk. It is longer, because summing the sizes of all files takes time. */
 const DISK_EVERY_MS = 60_000;
 
 export type Figures = ReturnType<typeof createFigures>;
@@ -62,7 +62,7 @@ export function createFigures(sources: FigureSources) {
   };
 }
 
-/** The ledger, or the Redis that all servers share, is unavailable: the figures then have a gap. */
+/** Ignores an error: while the ledger or the shared Redis is unavailable, the figures have a gap. */
 function ignoreError(): void {}
 
 const NO_RATES = {
@@ -90,7 +90,7 @@ function ratesBetween(from: Measured, to: Measured) {
 
 /**
  * Returns the time within which this share of the requests was answered, from cumulative buckets.
- * Between two bounds, requests count as evenly distributed. `null`: there were no requests.
+ * Between two bounds, requests count as evenly distributed. Returns `null` when there were no requests.
  * @internal
  */
 export function quantileMs(

@@ -25,6 +25,7 @@ type CodeRequest = {
   readonly baseUrl: string;
 };
 
+/** Returns the language with this name; `undefined` when there is none. */
 export function readLanguage(text: string | null): Language | undefined {
   return LANGUAGES.find((language) => language === text);
 }

@@ -9,7 +9,7 @@ import { createSummaries, endedStatus, liveSummary } from './job-summary.ts';
 export type JobPageQuery = {
   readonly limit: number;
   readonly cursor: string | undefined;
-  /** Empty: all statuses. */
+  /** The wanted statuses; empty for all. */
   readonly statuses: readonly ListedStatus[];
   readonly clientId: string | undefined;
   readonly api: 'v1' | 'v2' | undefined;

@@ -18,6 +18,7 @@ export function isGraph(graph: Graph | null): graph is Graph {
   return isJsonObject(graph as Json);
 }
 
+/** Returns the nodes of a graph with their states, times, values and links. */
 export function jobNodesOf(
   graph: Graph,
   { otherwise, states, ranMs }: NodeRuns,

@@ -20,7 +20,7 @@ export type StoredFacts = Pick<
 
 const MAX_CACHED = 5000;
 const RELEASE_AFTER_IDLE_MS = 5 * 60_000;
-/** A larger entry is not parsed for a list. */
+/** The maximum size of an entry that is parsed for a list. */
 const MAX_PARSED_BYTES = 1024 * 1024;
 
 /** Makes summaries of ended prompts, and caches them while lists are requested. */
@@ -39,7 +39,7 @@ export function createSummaries(prompts: Pick<PromptStore, 'get'>) {
   }
 
   return {
-    /** `undefined`: the prompt was deleted meanwhile. */
+    /** Returns the summary of an ended prompt; `undefined` when it was deleted meanwhile. */
     async ended(outline: PromptOutline): Promise<JobSummary | undefined> {
       releaseLater();
       const facts = cache.get(outline.key) ?? (await read(outline));
@@ -73,6 +73,7 @@ export function summaryOfRow(row: PromptRow): JobSummary {
   return endedSummary(row, factsOf(row, 0));
 }
 
+/** Returns the status that lists show for an ended prompt. */
 export function endedStatus({
   statusWord,
 }: Pick<PromptOutline, 'statusWord'>): JobSummary['status'] {
@@ -98,6 +99,7 @@ function factsOf(row: PromptRow, storedBytes: number): StoredFacts {
   };
 }
 
+/** Returns the history entry of a prompt; `null` when the row has none. */
 export function entryOf(row: Pick<PromptRow, 'entryJson'>): HistoryEntry | null {
   return parseJson(shownEntry(row.entryJson ?? 'null', 'own')) as unknown as HistoryEntry | null;
 }
@@ -150,8 +152,8 @@ export function liveSummary(prompt: LivePrompt, position: number | null): JobSum
 }
 
 /**
- * Returns the facts about a graph. To read an unloaded graph loads it, and thousands may wait, so a
- * large one is shown without its name.
+ * Returns the facts about the graph of a live prompt. Thousands of prompts may wait with unloaded graphs, so a large
+ * unloaded graph is not parsed, and the prompt is shown without its name.
  */
 function liveGraphFacts({ lazy, promptId }: LivePrompt): Pick<JobSummary, 'name' | 'node_count'> {
   const { graph, extraData } = lazy;

@@ -19,7 +19,7 @@ type TrafficServices = {
   readonly facts: Pick<SessionAnswer, 'version' | 'upstream' | 'upstream_kind'>;
 };
 
-/** The members of entries that hold no text of a client or a service. */
+/** The members of entries that contain no text of a client or a service. */
 const OWN_WORDS: ReadonlySet<string> = new Set(['api', 'direction', 'kind', 'picture', 'server']);
 
 /** The routes of the inspector. Callers see their own traffic; `scope=all` is for the operator. */
@@ -67,7 +67,7 @@ export function trafficHandlers(services: TrafficServices): ConsoleHandlers {
         throw new V1Error(404, plainError('not_found', 'There is no picture.'));
       }
       request.ctx.status = 200;
-      // The page knows the type of the bytes; no other program must show them.
+      // The page knows the type of the bytes. The general type keeps other programs from showing them.
       request.ctx.set('Content-Type', 'application/octet-stream');
       request.ctx.body = picture;
       return undefined;

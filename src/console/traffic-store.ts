@@ -5,7 +5,7 @@ import type { TrafficEntry } from './api-types.ts';
 /** An entry, its user, and the content of its detail. */
 export type RecordedEntry = {
   entry: Omit<TrafficEntry, 'is_other_user'>;
-  /** `undefined`: the caller is not known, so only the operator sees the call. */
+  /** `undefined` when the caller is not known. Then only the operator sees the call. */
   user: string | undefined;
   requestHeaders?: readonly (readonly [string, string])[];
   responseHeaders?: readonly (readonly [string, string])[];
@@ -35,7 +35,7 @@ const ENTRY_BYTES = 1200;
 /** A reader that does not ask again within this time has left. */
 const LEASE_MS = 90_000;
 const ALL_USERS = '*';
-/** The maximum number of readers of a user; further ones share the last place. */
+/** The maximum number of readers of a user. Further ones share one lease. */
 const MAX_READERS = 20;
 const MAX_ANSWERED = 1000;
 
@@ -49,7 +49,7 @@ type Reader = TrafficScope & { readonly reader?: string };
  * Keeps entries in memory while a reader exists. When there are too many, the oldest are removed.
  */
 export class TrafficStore {
-  /** Tells this process from other servers. */
+  /** The id of this process among the servers. */
   readonly server = randomBytes(6).toString('hex');
   readonly #now: () => number;
   readonly #entries = new Map<number, RecordedEntry>();
@@ -69,12 +69,12 @@ export class TrafficStore {
   /** True while a reader exists. Called for every call and frame. */
   readonly isRecording = (): boolean => this.#timer !== undefined;
 
-  /** True when a reader may see traffic of this user. */
+  /** Returns true when a reader may see traffic of this user. */
   isWanted(user: string | undefined): boolean {
     return this.#leases.has(ALL_USERS) || (user !== undefined && this.#leases.has(user));
   }
 
-  /** Records from now on, for this reader. */
+  /** Starts recording for this reader, or renews its lease. */
   hold({ user, isAll, reader = '' }: Reader): void {
     const name = isAll ? ALL_USERS : user;
     const readers = this.#leases.get(name) ?? new Map<string, number>();
@@ -130,7 +130,7 @@ export class TrafficStore {
   }
 
   /**
-   * Returns the entries that changed after this revision, oldest first. Of many, only the newest.
+   * Returns the entries that changed after this revision, oldest first. If there are many, returns only the newest.
    */
   changedAfter(after: number, scope: TrafficScope) {
     const changed = this.list(scope).filter(({ entry }) => entry.revision > after);

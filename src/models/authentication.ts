@@ -15,7 +15,7 @@ export type ModelCaller = {
   readonly inFlight: number;
   readonly committedCents: number;
   readonly requestsPerMinute: number;
-  /** `undefined`: credits are not counted. */
+  /** The most that the workspace may be charged in total, in US cents; `undefined` for no limit. */
   readonly creditsCents: number | undefined;
 };
 

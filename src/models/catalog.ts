@@ -10,13 +10,13 @@ import {
 import { type ModelDef, modelId } from './model-def.ts';
 import { type RouterReply, type ReplyError, replyError, replyJson } from './reply.ts';
 
-/** True when a caller may see and run a model. */
+/** Returns true when a caller may see and run a model. */
 type MayUse = (id: string) => boolean;
 
 const DEFAULT_LIMIT = 20;
 const MAX_LIMIT = 100;
 const MAX_SUGGESTIONS = 3;
-/** A wrong id that differs in a larger share of its length is no misspelling. */
+/** The maximum share of its characters in which a wrong id may differ from the suggested one. */
 const MAX_DISTANCE_SHARE = 0.6;
 
 /** The models that can run here, in the order of their ids. */
@@ -52,7 +52,7 @@ export function modelEntry(def: ModelDef): ModelEntry {
   return { id: modelId(def), provider, model, billing };
 }
 
-/** True when these segments have the form of a model id. */
+/** Returns true when these segments have the form of a model id. */
 function isModelId(provider: string, model: string): boolean {
   return (
     provider.length <= MAX_PROVIDER_CHARS &&

@@ -27,7 +27,7 @@ export function readKeys(path: string) {
   };
 }
 
-/** True when a grant covers a model. */
+/** Returns true when a grant covers a model. */
 export function grantCovers({ models }: Pick<KeyGrant, 'models'>, id: string): boolean {
   if (models === undefined) return true;
   return models.some(
@@ -47,15 +47,15 @@ function fileSchema() {
   const entry = z.strictObject({
     key: z.string().min(1),
     workspace: z.string().min(1).max(128),
-    /** False: the router is not enabled for this workspace. */
+    /** False when the router is not enabled for this workspace. */
     enabled: z.boolean().optional(),
-    /** Model ids, or `provider/*`. Absent: all models. */
+    /** Model ids, or `provider/*`; absent for all models. */
     models: z.array(z.string()).optional(),
     in_flight: count.optional(),
     committed_cents: count.optional(),
     requests_per_minute: count.min(1).optional(),
     /**
-     * The most that the workspace may be charged in total, in US cents. Absent: nothing is counted.
+     * The most that the workspace may be charged in total, in US cents; absent for no limit.
      */
     credits_cents: count.optional(),
   });

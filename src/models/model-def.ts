@@ -35,7 +35,10 @@ export type ModelDef = {
   readonly input?: JsonObject;
   /** The JSON Schema of the answer for each content type. */
   readonly output: { readonly [contentType: string]: JsonObject };
-  /** Returns the price that the call commits its workspace to, in US cents. Absent: 0. */
+  /**
+   * Returns the price of the call, in US cents, which is reserved while the call runs. Without this function the
+   * price is 0.
+   */
   priceCents?(input: JsonObject): number;
   run(call: ModelCall): Promise<ModelOutcome>;
 };

@@ -41,7 +41,7 @@ export type ModelRouterOptions = {
   readonly secret: Buffer;
   /** Returns the user of a key; `undefined` when this server does not know the key. */
   readonly callerOf: (key: string) => Caller | undefined;
-  /** The file of keys. Absent: every credential may call. */
+  /** The path of the keys file. Without one, every credential may call. */
   readonly keysFile?: string | undefined;
   readonly limits: ModelLimits;
   readonly bodies: BodyReader;

@@ -76,7 +76,7 @@ export function createModelRunner(options: ModelRunnerOptions) {
   };
 }
 
-/** Admits a call, or refuses it. Credits are checked first: waiting does not bring them back. */
+/** Admits a call, or refuses it. Checks the credits first, because waiting does not add credits. */
 async function admit(
   { modelCaller, cents }: PricedCall,
   runningCalls: RunningCalls,

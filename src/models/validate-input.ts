@@ -15,9 +15,12 @@ type Members = { readonly [step: string | number]: Json } | undefined;
 type ViolationText = Pick<ValidationDetail, 'type' | 'msg' | 'ctx'>;
 type SchemaViolation = ErrorObject<string, Record<string, Json>>;
 
-/** No model needs more fields, or items in one. Copying and validating very many would block the other calls. */
+/**
+ * The maximum number of fields, and of items in one. No model needs more, and to validate very many would block other
+ * calls.
+ */
 const MAX_FIELDS = 256;
-/** Every possible field, and those that are missing or nested. */
+/** The maximum number of errors in an answer. It allows for all fields, and as many missing or nested ones. */
 const MAX_DETAILS = 2 * MAX_FIELDS;
 const MAX_ECHO_CHARS = 1024;
 
@@ -77,7 +80,7 @@ function validate(check: ValidateFunction, input: Json, body: Json): Validated {
   for (const violation of (check.errors ?? []) as SchemaViolation[]) {
     const detail = detailOf(violation, body);
     const location = JSON.stringify(detail.loc);
-    // One error for each field: the first one has to be mended first.
+    // Only the first error of each field: it must be corrected first.
     if (!byLocation.has(location) && byLocation.size < MAX_DETAILS)
       byLocation.set(location, detail);
   }

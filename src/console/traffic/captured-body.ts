@@ -14,16 +14,19 @@ function emptyBody(): CapturedBody {
   return { pieces: [], capturedBytes: 0, totalBytes: 0 };
 }
 
+/** Returns a body that was received as a whole. */
 export function bodyOf(bytes: Buffer): CapturedBody {
   const body = emptyBody();
   addPiece(body, bytes);
   return body;
 }
 
+/** Returns true when only the beginning of a body was recorded. */
 export function isCut({ capturedBytes, totalBytes }: CapturedBody): boolean {
   return capturedBytes < totalBytes;
 }
 
+/** Returns the recorded bytes of a body. */
 export function bytesOf({ pieces }: CapturedBody): Buffer {
   return Buffer.concat(pieces);
 }

@@ -15,6 +15,7 @@ export type CallFacts = {
   readonly body: () => string;
 };
 
+/** The facts about a frame that was sent to a v1 client. */
 export type FrameFacts = {
   readonly type: string;
   readonly text: string;
@@ -22,6 +23,7 @@ export type FrameFacts = {
   readonly isRemote: boolean;
 };
 
+/** Returns true for the calls and frames in which a difference is visible. */
 export type Rule = {
   readonly call?: (facts: CallFacts) => boolean;
   readonly frame?: (facts: FrameFacts) => boolean;

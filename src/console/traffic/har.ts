@@ -229,8 +229,7 @@ function binaryData(
 }
 
 /**
- * Returns the picture in an entry. `undefined`: only its beginning was recorded, or its bytes
- * contain a key.
+ * Returns the picture in an entry; `undefined` when only its beginning was recorded, or its bytes contain a key.
  */
 export function pictureIn(recorded: RecordedEntry, showText: ShowText): Buffer | undefined {
   const { contentStart = 0 } = recorded;
@@ -240,7 +239,7 @@ export function pictureIn(recorded: RecordedEntry, showText: ShowText): Buffer |
   return hasNoKey(bytes, showText) ? bytes.subarray(contentStart) : undefined;
 }
 
-/** True when no text in a picture has a key. Pictures carry the graph that made them. */
+/** Returns true when no text in a picture has a key. Pictures carry the graph that made them. */
 function hasNoKey(bytes: Buffer, showText: ShowText): boolean {
   const text = bytes.toString('latin1');
   return showText(text) === text;

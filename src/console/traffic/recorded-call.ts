@@ -4,7 +4,7 @@ import { readTarget } from '../../protocol/request-target.ts';
 import { isRouterPath } from '../../protocol/router.ts';
 import { isV2Path } from '../../protocol/v2-paths.ts';
 
-/** True for the page's own calls, except those of its sample, which calls as a client does. */
+/** Returns true for the page's own calls, except those of its sample, which calls as a client does. */
 export function isOfPage({ headers, url = '' }: IncomingMessage): boolean {
   if (headers['holdover-page'] === 'sample') return false;
   const isWatcher = headers.upgrade !== undefined && /[?&]watch=1(&|$)/.test(url);

@@ -8,8 +8,7 @@ import { jsonWithoutCredentials } from './shown-json.ts';
 import { REMOVED, type ShowText, isSecretName } from './shown-text.ts';
 
 /**
- * Returns a body of an entry without credentials, as the inspector shows it; `null`: there is no
- * body.
+ * Returns a body of an entry without credentials, as the inspector shows it; `null` when there is no body.
  */
 export function shownBody(
   recorded: RecordedEntry,
@@ -57,7 +56,7 @@ function withoutTail(text: string, body: CapturedBody): string {
   return text.slice(0, Math.max(lastEnd, text.length - MAX_TAIL_CHARS));
 }
 
-/** True for a setting such as `/settings/Comfy.ApiKey`, whose body is the value alone. */
+/** Returns true for a setting such as `/settings/Comfy.ApiKey`, whose body is the value alone. */
 function namesSecret(target: string): boolean {
   const [path = ''] = target.split('?', 1);
   try {
@@ -80,7 +79,7 @@ function unpacked(body: CapturedBody, encoding: string): Buffer | undefined {
   }
 }
 
-/** True for text. A body without a type counts as text, since v1 clients send JSON without one. */
+/** Returns true for text. A body without a type counts as text, since v1 clients send JSON without one. */
 function isText(contentType: string): boolean {
   return contentType === '' || /json|^text\/|xml|urlencoded|event-stream/.test(contentType);
 }

@@ -6,8 +6,7 @@ const MAX_LEVELS = 6;
 
 /**
  * Returns JSON without the members that name a credential, at any depth, also in texts that are
- * JSON themselves. Without such a member the text stays unchanged. `undefined`: the text is not
- * JSON.
+ * JSON themselves. Without such a member the text stays unchanged. Returns `undefined` when the text is not JSON.
  */
 export function jsonWithoutCredentials(text: string, level = 0): string | undefined {
   let value: Json;
@@ -47,7 +46,7 @@ function shownString(text: string, found: Found, level: number): string {
   return shown;
 }
 
-/** True for a value that says there is no credential. */
+/** Returns true for a value that says there is no credential. */
 function isHarmless(value: Json): boolean {
   return value === null || value === '' || typeof value === 'boolean';
 }

@@ -1,6 +1,7 @@
 import type { SecretRedactor } from '../../observability/secret-redactor.ts';
 import { isCredentialMember, withoutCredentialsIn } from '../../protocol/url-credentials.ts';
 
+/** The text that replaces a credential. */
 export const REMOVED = '[removed]';
 
 /** Returns a text without credentials, as the inspector shows it. */
@@ -51,7 +52,7 @@ const SECRET_HEADER = /(^|-)(auth|session|sid|sig|key|assertion|protocol)$/i;
 const HANDSHAKE_HEADER = 'sec-websocket-key';
 
 /**
- * True when a member of JSON, or a part of a form, with this name holds a credential. The inspector
+ * Returns true when a member of JSON, or a part of a form, with this name holds a credential. The inspector
  * removes more than the log.
  */
 export function isSecretName(name: string): boolean {

@@ -105,7 +105,7 @@ async function storeFile(
   return answerJson(stringifyJson({ [name]: { ...described, asset_id: id, url, hash } }));
 }
 
-/** The failures that other providers have and these models never do. */
+/** Failures of other providers, which local models never have. */
 const FAILURES: { readonly [outcome: string]: readonly [Bucket, string] } = {
   content_policy_violation: ['content_policy_violation', 'The input was refused, as it asked for.'],
   provider_error: ['provider_error', 'The model failed, as it was asked to.'],

@@ -3,7 +3,7 @@ import type { JsonObject } from '../../protocol/json.ts';
 import { type Files, InputError, type ModelProduct } from './thread-model.ts';
 import { choice, integer } from './file-schema.ts';
 
-/** The formats that are decoded. Documents that could name other files are not among them. */
+/** The formats that are decoded. Documents that could name other files, such as SVG, are not allowed. */
 const DECODABLE_FORMATS = new Set(['jpeg', 'png', 'webp', 'gif', 'tiff', 'heif']);
 const MAX_PIXELS = 40_000_000;
 /** The longest side of a picture that a model makes. */

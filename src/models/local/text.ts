@@ -6,7 +6,10 @@ const MAX_TEXT_CHARS = 200_000;
 const READ_WORDS_PER_MINUTE = 230;
 const TEXT = { type: 'string', maxLength: MAX_TEXT_CHARS, description: 'the text' } as const;
 const INTEGER = { type: 'integer' } as const;
-/** Without a blank between them: the language model takes the square of their number, and more, to find words there. */
+/**
+ * The maximum number of characters without a blank between them. The language model takes at least quadratic time to
+ * find words in such a text.
+ */
 const MAX_ASCII_RUN = 1000;
 const ENGLISH_TEXT = {
   ...TEXT,

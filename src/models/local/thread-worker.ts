@@ -44,7 +44,7 @@ function decode(field: string, text: string): Uint8Array {
 }
 
 /**
- * True for complete base64: four characters are three bytes, and one alone at the end is invalid.
+ * Returns true for complete base64: four characters are three bytes, and one alone at the end is invalid.
  */
 function isCompleteBase64(base64: string): boolean {
   const chars = /^[A-Za-z0-9+/_-]*(?=={0,2}$)/.exec(base64)?.[0].length;

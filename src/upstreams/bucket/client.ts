@@ -16,7 +16,7 @@ import { textOf } from './xml.ts';
 /** One call to a bucket. */
 export type BucketCall = {
   readonly method: 'GET' | 'HEAD' | 'PUT' | 'POST' | 'DELETE';
-  /** The key without the prefix. Absent: the call is about the bucket itself. */
+  /** The key without the prefix; absent when the call is about the bucket itself. */
   readonly key?: string;
   readonly query?: Readonly<Record<string, string>>;
   readonly headers?: Readonly<Record<string, string>>;
@@ -30,6 +30,7 @@ export type BucketCall = {
   readonly retryForMs?: number;
 };
 
+/** An answer of a bucket that is not an error. Read its body, or call `dump`. */
 export type BucketReply = {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
@@ -72,7 +73,7 @@ const RETRY_FOR_MS = 5000;
 const RETRY_DELAY_MS = { first: 100, longest: 5000 };
 const MAX_ERROR_BYTES = 64 * 1024;
 
-/** Opens a pool. `connections`: the maximum number at a time; `null`: no limit. */
+/** Opens a pool. `connections` is the maximum number at a time; `null` for no limit. */
 function openPool(endpoint: string, connections: number | null): Pool {
   return new Pool(new URL(endpoint).origin, {
     connect: { timeout: TIMEOUTS_MS.connect },
@@ -83,6 +84,7 @@ function openPool(endpoint: string, connections: number | null): Pool {
   });
 }
 
+/** Creates a client. Its calls are signed, and repeated after temporary errors. */
 export function createBucketClient(options: ClientOptions) {
   const { bucket, prefix, endpoint, publicEndpoint, signer, deadlineClock: clock, log } = options;
   const calls = openPool(endpoint, CONNECTIONS);
@@ -138,7 +140,7 @@ export function createBucketClient(options: ClientOptions) {
     return { answer, renew: signed.renew };
   }
 
-  /** True when a repeated call may succeed. */
+  /** Returns true when a repeated call may succeed. */
   async function isWorthRepeating({ answer, renew }: Refusal): Promise<boolean> {
     const serverMs = Date.parse(answer.date ?? '');
     if (answer.code === 'RequestTimeTooSkewed' && Number.isFinite(serverMs)) {
@@ -239,7 +241,7 @@ const NO_BODY: BucketReply['body'] = {
   async *[Symbol.asyncIterator]() {},
 };
 
-/** True for a call that sends bytes, or makes the bucket join some: it takes longer. */
+/** Returns true for a call that sends bytes, or makes the bucket join some. Such a call takes longer. */
 function movesBytes({ body, headers = {} }: BucketCall): boolean {
   return (body?.length ?? 0) > 0 || 'x-amz-copy-source' in headers;
 }

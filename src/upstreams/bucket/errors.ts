@@ -62,6 +62,7 @@ const PASSING_CODES: ReadonlySet<string> = new Set([
 ]);
 const PASSING_STATUSES: ReadonlySet<number> = new Set([408, 429, 500, 502, 503, 504]);
 
+/** Returns true for a temporary error, after which the call may be repeated. */
 export function mayPass({ status, code }: BucketAnswer): boolean {
   return PASSING_STATUSES.has(status) || PASSING_CODES.has(code);
 }
@@ -69,7 +70,7 @@ export function mayPass({ status, code }: BucketAnswer): boolean {
 const ABSENCE_CODES: ReadonlySet<string> = new Set(['', 'NoSuchKey', 'NoSuchUpload', 'NotFound']);
 
 /**
- * True when an object or an upload does not exist. A missing bucket or user is an error; the answer
+ * Returns true when an object or an upload does not exist. A missing bucket or user is an error; the answer
  * to HEAD does not tell which of these is missing.
  */
 export function isAbsence({ status, code }: BucketAnswer): boolean {
@@ -85,7 +86,7 @@ const CREDENTIAL_CODES: ReadonlySet<string> = new Set([
   'XAdminUserNotFound',
 ]);
 
-/** True when newer credentials may help. */
+/** Returns true when newer credentials may help. */
 export function isAboutCredentials({ code }: BucketAnswer): boolean {
   return CREDENTIAL_CODES.has(code);
 }

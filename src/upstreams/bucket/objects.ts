@@ -15,6 +15,7 @@ export type ListedObject = {
   readonly modifiedAtMs: number;
 };
 
+/** A part of an upload. Parts are numbered from 1. */
 export type UploadedPart = { readonly number: number; readonly etag: string };
 
 /**
@@ -42,6 +43,7 @@ const COPIES_AT_A_TIME = 4;
 /** The options of a call that say how long it is repeated. */
 export type Patience = Pick<BucketCall, 'retryForMs'>;
 
+/** Creates the objects of a bucket over its client. */
 export function createObjects(client: BucketClient, sizes: TransferSizes) {
   const { partBytes, copyPartBytes } = sizes;
   const inMemory = createSemaphore(MAX_PARTS_IN_MEMORY);
@@ -57,7 +59,7 @@ export function createObjects(client: BucketClient, sizes: TransferSizes) {
     return { sizeBytes: Number(headers['content-length']), modifiedAtMs };
   }
 
-  /** Returns the size of an object; `undefined`: it does not exist. */
+  /** Returns the size of an object; `undefined` when it does not exist. */
   const head = async (key: string, patience?: Patience): Promise<number | undefined> =>
     (await stat(key, patience))?.sizeBytes;
 
@@ -189,7 +191,9 @@ export function createObjects(client: BucketClient, sizes: TransferSizes) {
         await handle.close();
       }
     },
-    /** Copies within the bucket; its server moves the bytes. `false`: the object does not exist. */
+    /**
+     * Copies an object within the bucket, whose server moves the bytes. Returns false when the object does not exist.
+     */
     async copy(from: string, to: string): Promise<boolean> {
       const sizeBytes = await head(from);
       if (sizeBytes === undefined) return false;

@@ -137,7 +137,7 @@ async function watchUntilLost(
 }
 
 /**
- * True when the bucket still has this id. A bucket that refuses or does not answer is unavailable,
+ * Returns true when the bucket still has this id. A bucket that refuses or does not answer is unavailable,
  * not lost.
  */
 async function isSame(identity: BucketIdentity, folderId: string): Promise<boolean> {

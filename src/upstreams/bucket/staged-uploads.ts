@@ -10,7 +10,7 @@ import type { Objects, PartsUpload, UploadedPart } from './objects.ts';
 export type StagedUploads = {
   readonly start: StartUpload;
   /**
-   * Puts a file under its key if its upload was started. `false`: the file must be sent from its
+   * Puts a file under its key if its upload was started. Resolves with false when the file must be sent from its
    * beginning.
    */
   finish(file: SpooledFile, key: string): Promise<boolean>;
@@ -21,6 +21,7 @@ export type StagedUploads = {
 /** The maximum number of parts of one file at a time. */
 const PARTS_AT_A_TIME = 3;
 
+/** Creates the staged uploads of a bucket. */
 export function createStagedUploads(
   objects: Objects,
   { stagingFolder, partBytes }: { readonly stagingFolder: string; readonly partBytes: number },
