@@ -72,9 +72,7 @@ function nameBelow(roots: readonly string[], name: FileName): FileName {
   return subfolder === undefined ? name : { ...name, subfolder };
 }
 
-/**
- * Returns true when a file has the size and modification time that a row records. A recorded size of 0 means unknown.
- */
+/** Returns true when a file has the modification time and the size of a row. A row of size 0 matches any size. */
 export function matchesRow(
   row: { readonly sizeBytes: number; readonly modifiedAtMs: number },
   stats: Stats,
