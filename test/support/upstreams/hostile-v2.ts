@@ -386,7 +386,14 @@ async function tell(res: ServerResponse, job: WireJob, said: Said): Promise<void
 function countStream({ streams }: HostileV2, res: ServerResponse): void {
   streams.open += 1;
   streams.most = Math.max(streams.most, streams.open);
-  res.once('close', () => void (streams.open -= 1));
+  let isOpen = true;
+  const close = (): void => {
+    if (isOpen) streams.open -= 1;
+    isOpen = false;
+  };
+  // The client may open its next stream before "close" comes.
+  res.once('prefinish', close);
+  res.once('close', close);
 }
 
 const DIGITS = Buffer.from('0123456789');
