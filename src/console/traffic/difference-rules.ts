@@ -44,12 +44,6 @@ function onlyWhere<Rules extends { readonly [row: string]: Rule }>(
   return Object.fromEntries(limited) as { readonly [Row in keyof Rules]: Rule };
 }
 
-/**
- * A difference that no single call or frame shows: it takes several, or the files and pictures of a
- * run.
- */
-const NOT_SHOWN: Rule = {};
-
 const isPrompt = ({ method, path }: CallFacts): boolean => method === 'POST' && path === '/prompt';
 const isUpload = ({ path }: CallFacts): boolean => path.startsWith('/upload/');
 const isHistory = ({ path }: CallFacts): boolean => /^\/history(_v2)?(\/|$)/.test(path);
@@ -69,7 +63,7 @@ const MANY_NODES = 100;
 /** The texts of longer frames are cut. */
 const LONG_FRAME_BYTES = 900_000;
 
-/** Every row of docs/differences.md, and the calls and frames in which it is visible. */
+/** The rows of docs/differences.md that a call or a frame shows, and the calls and frames that show each. */
 export const DIFFERENCE_RULES = {
   'no-client-id': { call: (facts) => isAccepted(facts) && !facts.body().includes('"client_id"') },
   'shared-ids': { call: ({ path }) => path === '/ws' },
@@ -83,7 +77,6 @@ export const DIFFERENCE_RULES = {
     call: ({ path, headers }) =>
       path === '/ws' && headers['sec-websocket-extensions'] !== undefined,
   },
-  'slow-sockets': NOT_SHOWN,
   'large-graphs': {
     frame: ({ type, text }) => type === 'progress_state' && Number.parseInt(text, 10) >= MANY_NODES,
   },
@@ -92,15 +85,12 @@ export const DIFFERENCE_RULES = {
   'v2-jobs': { call: ({ path, method }) => path === '/queue' && method === 'GET' },
   users: { call: ({ path }) => path === '/users' },
   'equal-numbers': { call: (facts) => isAccepted(facts) && facts.body().includes('"number"') },
-  'turn-order': NOT_SHOWN,
   'parallel-prompts': { call: ({ path, method }) => path === '/queue' && method === 'GET' },
-  'one-at-a-time': NOT_SHOWN,
   'interrupt-inside': { call: ({ path }) => path === '/interrupt' },
   free: { call: ({ path }) => path === '/free' },
   'preview-names': {
     call: ({ path, query }) => path === '/view' && /(^|&)type=temp(&|$)/.test(query),
   },
-  'partial-cache': NOT_SHOWN,
   'identical-node-meta': { call: ({ path }) => /^\/history(_v2)?\/./.test(path) },
   'current-inputs': { frame: ({ type }) => type === 'execution_error' },
   wording: { call: isRefused, frame: ({ type }) => type === 'execution_error' },
@@ -109,13 +99,9 @@ export const DIFFERENCE_RULES = {
     frame: ({ type }) => type === 'execution_error',
   },
   'unknown-class': { call: (facts) => isObjectInfo(facts) || isRefused(facts) },
-  gray16: NOT_SHOWN,
-  'python-regex': NOT_SHOWN,
   'text-limits': { frame: ({ type, text }) => type === 'execution_error' && /Timeout/.test(text) },
   'picture-formats': { call: ({ path, query }) => path === '/view' && query.includes('preview=') },
   pixels: { call: ({ path, status }) => path === '/view' && status === 200 },
-  expansion: NOT_SHOWN,
-  'user-turns': NOT_SHOWN,
   restart: { call: (facts) => isHistory(facts) && facts.method === 'GET' },
   'history-size': { call: isHistory },
   'bad-input': {
@@ -163,9 +149,6 @@ export const DIFFERENCE_RULES = {
   userdata: { call: isUserdata },
   'plain-folders': { call: ({ path }) => path.startsWith('/internal/files') },
   'system-stats': { call: ({ path }) => path === '/system_stats' },
-  // Every answer has it: to name it each time would hide the other rows.
-  headers: NOT_SHOWN,
-  'deprecation-headers': NOT_SHOWN,
   brownout: { call: ({ status }) => status === 503 },
   'definition-texts': { call: isObjectInfo },
   'display-name': { call: isObjectInfo },
@@ -193,8 +176,6 @@ export const DIFFERENCE_RULES = {
     'remote-auth-token': {
       call: (facts) => isPrompt(facts) && facts.body().includes('"auth_token_comfy_org"'),
     },
-    'v2-jobs-remote': NOT_SHOWN,
-    'example-input': NOT_SHOWN,
     'others-files': { call: isRefused },
   }),
   ...onlyWhere(({ isHosted = false }) => isHosted, {
@@ -226,26 +207,7 @@ export const DIFFERENCE_RULES = {
     'hosted-exceptions': { call: ({ path }) => /^\/(jobs|history_v2)\/./.test(path) },
     'hosted-userdata': { call: isUserdata },
     'hosted-ids': { call: (facts) => isPrompt(facts) && /"prompt_id"/.test(facts.body()) },
-    'hosted-runs': NOT_SHOWN,
   }),
-  // The rows below compare Holdover with the published documents, not with a server.
-  'contract-graphs': NOT_SHOWN,
-  'contract-content-type': NOT_SHOWN,
-  'contract-event-stream': NOT_SHOWN,
-  'contract-job-list': NOT_SHOWN,
-  'contract-keys': NOT_SHOWN,
-  'contract-texts': NOT_SHOWN,
-  'contract-forms': NOT_SHOWN,
-  'contract-definitions': NOT_SHOWN,
-  'contract-lenient': NOT_SHOWN,
-  'contract-job-statuses': NOT_SHOWN,
-  'contract-methods': NOT_SHOWN,
-  // Calls of the router are not calls of v1.
-  'router-freed-keys': NOT_SHOWN,
-  'router-timeout-billing': NOT_SHOWN,
-  'router-deadline': NOT_SHOWN,
-  'router-provider-keys': NOT_SHOWN,
-  'router-statuses': NOT_SHOWN,
 } as const satisfies { readonly [row: string]: Rule };
 
 export type DifferenceName = keyof typeof DIFFERENCE_RULES;
