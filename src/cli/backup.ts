@@ -4,9 +4,10 @@ import { isRecordedBy, recordedFiles, requireSound } from './backup/records.ts';
 import { databasePath } from '../data-folder/data-dir.ts';
 import { reached } from '../lib/crash-point.ts';
 import { addServerOptions } from '../config/flags.ts';
-import { FILES_FLAGS } from '../config/files.ts';
+import { FILES_FLAGS, filesSource } from '../config/files.ts';
 import { filesOfBucket } from './backup/bucket-files.ts';
-import { type DataLocation, runCommand, withFiles, withRedis } from './shared-options.ts';
+import { withFiles } from './files/with-files.ts';
+import { type DataLocation, runCommand, withRedis } from './shared-options.ts';
 import { megabytes, printableName } from './printable-name.ts';
 import { createProgress } from './progress.ts';
 
@@ -33,8 +34,9 @@ async function runBackup(command: Command): Promise<number> {
   const into = command.args[0] ?? '';
   const progress = createProgress();
   const { dataDir, keep } = settings;
+  const files = filesSource(settings, process.env);
   const result = await withRedis(settings, async (redis) =>
-    withFiles(settings, ({ bucket, recordedBy }) =>
+    withFiles({ dataDir, files }, ({ bucket, recordedBy }) =>
       backUp({
         dataDir,
         bucket: bucket && filesOfBucket(bucket),

@@ -14,7 +14,8 @@ import { openStore } from '../app/store.ts';
 import { silentLogger } from '../observability/log.ts';
 import { LOCAL_USER } from '../auth/identity.ts';
 import { addServerOptions } from '../config/flags.ts';
-import { type DataLocation, runCommand, withFiles, withRedis } from './shared-options.ts';
+import { type FilesLocation, withFiles } from './files/with-files.ts';
+import { type DataLocation, runCommand, withRedis } from './shared-options.ts';
 import { megabytes, printableName } from './printable-name.ts';
 import { createProgress } from './progress.ts';
 
@@ -42,52 +43,48 @@ export function checkCommand(argv: readonly string[]): Promise<number> {
 
 async function run(command: Command): Promise<number> {
   const settings = command.opts<Settings>();
+  const { json = false } = settings;
   const dataDir = resolve(settings.dataDir);
   if (!existsSync(dataDir)) throw new Error(`there is no data folder ${dataDir}`);
-  const checkAgain = (): Promise<CheckReport> =>
-    withRedis(settings, (redis) =>
-      runCheck(settings, dataDir, recordedFiles(dataDir, redis), redis),
-    );
-  const { before, restored } = await withRedis(settings, async (redis) => {
+  const location = { dataDir, files: filesSource(settings, process.env) };
+  return withRedis(settings, async (redis) => {
     const recorded = recordedFiles(dataDir, redis);
-    if (settings.repair === true) await refuseUse(dataDir, redis);
-    const found = await runCheck(settings, dataDir, recorded, redis);
-    if (settings.repair !== true) return { before: found, restored: [] };
-    return { before: found, restored: await repair(settings, found, recorded) };
+    const checkNow = (): Promise<CheckReport> => runCheck(location, recorded, redis);
+    let restored: readonly RestoredRecord[] = [];
+    if (settings.repair === true) {
+      await refuseUse(dataDir, redis);
+      restored = await repair(settings, await checkNow(), recorded);
+    }
+    const report = await checkNow();
+    const sound = isSound(report);
+    process.stdout.write(
+      json
+        ? `${JSON.stringify({ ok: sound, ...report, adopted: restored }, null, 2)}\n`
+        : checkText({ ...report, restored, sound }),
+    );
+    return sound ? 0 : 1;
   });
-  const report = settings.repair === true ? await checkAgain() : before;
-  const sound = isSound(report);
-  process.stdout.write(
-    settings.json === true
-      ? `${JSON.stringify({ ok: sound, ...report, adopted: restored }, null, 2)}\n`
-      : checkText({ ...report, restored, sound }),
-  );
-  return sound ? 0 : 1;
 }
 
 async function runCheck(
-  settings: DataLocation,
-  dataDir: string,
+  location: FilesLocation,
   recorded: RecordedFiles,
   redis: SharedRedis | undefined,
 ): Promise<CheckReport> {
+  const { dataDir } = location;
   const progress = createProgress();
   const inUse = redis !== undefined || isInUse(dataDir);
-  try {
-    return await withFiles({ ...settings, dataDir }, ({ blobs, recordedBy }) =>
-      check({
-        dataDir,
-        blobs,
-        recordedBy,
-        recorded,
-        inUse,
-        now: Date.now,
-        progress: progress.start,
-      }),
-    );
-  } finally {
-    progress.stop();
-  }
+  return withFiles(location, ({ blobs, recordedBy }) =>
+    check({
+      dataDir,
+      blobs,
+      recordedBy,
+      recorded,
+      inUse,
+      now: Date.now,
+      progress: progress.start,
+    }),
+  ).finally(progress.stop);
 }
 
 /**

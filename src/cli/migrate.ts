@@ -96,7 +96,6 @@ async function runFiles(
     ledger: ledgerSource(settings.ledger),
     bucket,
     to: to.kind,
-    env: process.env,
     progress: progress.start,
   }).finally(progress.stop);
   const flag = to.kind === 'bucket' ? `with --files ${bucketUrl(to)}` : 'without --files';

@@ -5,6 +5,7 @@ import { addServerOptions } from '../config/flags.ts';
 import { type DataLocation, runCommand } from './shared-options.ts';
 import { openBucketOf } from '../app/stored-files.ts';
 import { FILES_FLAGS, filesSource } from '../config/files.ts';
+import { withOpen } from './with-open.ts';
 import { silentLogger } from '../observability/log.ts';
 import { printableName } from './printable-name.ts';
 import { createProgress } from './progress.ts';
@@ -31,8 +32,8 @@ export function restoreCommand(argv: readonly string[]): Promise<number> {
 async function runRestore(command: Command): Promise<number> {
   const settings = command.opts<Settings>();
   const progress = createProgress();
-  const bucket = await openBucketOf(filesSource(settings, process.env), silentLogger());
-  try {
+  const files = filesSource(settings, process.env);
+  return withOpen(await openBucketOf(files, silentLogger()), async (bucket) => {
     const result = await restore({
       from: command.args[0] ?? '',
       at: settings.at,
@@ -42,14 +43,10 @@ async function runRestore(command: Command): Promise<number> {
       now: Date.now,
       progress: progress.start,
       reached,
-    });
-    progress.stop();
+    }).finally(progress.stop);
     process.stdout.write(textOf(result, settings, bucket?.identity.url));
     return 0;
-  } finally {
-    progress.stop();
-    await bucket?.close();
-  }
+  });
 }
 
 function textOf(

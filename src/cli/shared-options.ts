@@ -1,17 +1,11 @@
-import { join } from 'node:path';
 import { type Command, CommanderError } from 'commander';
-import { openBucketOf } from '../app/stored-files.ts';
-import { type FILES_FLAGS, filesSource } from '../config/files.ts';
+import type { FILES_FLAGS } from '../config/files.ts';
 import { type LedgerSource, ledgerSource } from '../config/ledger.ts';
 import type { Flags } from '../config/flags.ts';
 import { InvalidSetting } from '../config/invalid-setting.ts';
-import { idsOfFolder } from '../data-folder/bind-ledger.ts';
-import { refuseOtherPlace } from '../data-folder/data-dir.ts';
 import type { SharedRedis } from '../ledger/redis/open-shared.ts';
+import { withOpen } from './with-open.ts';
 import { silentLogger } from '../observability/log.ts';
-import type { Blobs } from '../upstreams/blobs.ts';
-import type { OpenedBucket } from '../upstreams/bucket/open-bucket.ts';
-import { createFolderBlobs } from '../upstreams/folder/folder-blobs.ts';
 import { printableName } from './printable-name.ts';
 
 /** The settings by which a command finds the data of a server. */
@@ -47,37 +41,5 @@ export async function withRedis<T>(
   const source: LedgerSource = ledgerSource(ledger);
   if (source.kind === 'sqlite') return work(undefined);
   const { openSharedRedis } = await import('../ledger/redis/open-shared.ts');
-  const redis = await openSharedRedis({ url: source.url, log: silentLogger() });
-  try {
-    return await work(redis);
-  } finally {
-    await redis.close();
-  }
-}
-
-/** The stored files, and the id of the ledger that recorded them, if it is known. */
-export type OpenedFiles = {
-  readonly blobs: Blobs;
-  readonly recordedBy: string | undefined;
-  /** `undefined` when the files are in the data directory. */
-  readonly bucket: OpenedBucket | undefined;
-};
-
-/** Calls `work` with the stored files of these settings. Closes them afterwards. */
-export async function withFiles<T>(
-  location: Omit<DataLocation, 'ledger'>,
-  work: (files: OpenedFiles) => Promise<T>,
-): Promise<T> {
-  const { dataDir } = location;
-  const bucket = await openBucketOf(filesSource(location, process.env), silentLogger());
-  try {
-    await refuseOtherPlace(dataDir, bucket?.identity);
-    const blobs = bucket?.blobs ?? createFolderBlobs(join(dataDir, 'blobs'));
-    const recordedBy = bucket
-      ? await bucket.identity.readId('ledger.id')
-      : idsOfFolder(dataDir).ledgerId;
-    return await work({ blobs, recordedBy, bucket });
-  } finally {
-    await bucket?.close();
-  }
+  return withOpen(await openSharedRedis({ url: source.url, log: silentLogger() }), work);
 }

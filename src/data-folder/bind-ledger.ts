@@ -65,11 +65,6 @@ export function idsOfFolder(root: string) {
   return { folderId: readIdIn(root, 'folder.id'), ledgerId: readIdIn(root, 'ledger.id') };
 }
 
-/** Stores this ledger as the one that recorded the files of the folder. */
-export function giveFolderTo(root: string, ledgerId: string): void {
-  writeFileAtomically(join(root, 'ledger.id'), ledgerId);
-}
-
 function readIdIn(root: string, name: string): string | undefined {
   const path = join(root, name);
   return existsSync(path) ? readFileSync(path, 'utf8') : undefined;

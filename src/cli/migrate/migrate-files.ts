@@ -3,6 +3,7 @@ import type { LedgerSource } from '../../config/ledger.ts';
 import { UNFINISHED_COPY } from '../../data-folder/bind-bucket.ts';
 import { bucketOf, makeDataDir, placeBucketOf } from '../../data-folder/data-dir.ts';
 import { reached } from '../../lib/crash-point.ts';
+import { withOpen } from '../with-open.ts';
 import { silentLogger } from '../../observability/log.ts';
 import { type OpenedBucket, openBucket } from '../../upstreams/bucket/open-bucket.ts';
 import { copyFiles, finishCopy } from '../files/copy-files.ts';
@@ -15,7 +16,6 @@ export type FilesMigrationOptions = {
   readonly ledger: LedgerSource;
   readonly bucket: BucketSource;
   readonly to: 'bucket' | 'folder';
-  readonly env: NodeJS.ProcessEnv;
   readonly progress: StartProgress;
 };
 
@@ -27,18 +27,13 @@ type Places = { readonly from: FilesPlace; readonly to: FilesPlace };
  * belong together.
  */
 export async function migrateFiles(options: FilesMigrationOptions): Promise<number> {
-  const { dataDir, bucket: source, env } = options;
-  const bucket = await openBucket({ source, env, log: silentLogger() });
-  try {
-    const ledger = await openSource(options.ledger, dataDir);
-    try {
-      return await copyOf(options, ledger, placesOf(options, bucket));
-    } finally {
-      await ledger.close();
-    }
-  } finally {
-    await bucket.close();
-  }
+  const { dataDir, bucket: source } = options;
+  const bucket = await openBucket({ source, env: process.env, log: silentLogger() });
+  return withOpen(bucket, async () =>
+    withOpen(await openSource(options.ledger, dataDir), (ledger) =>
+      copyOf(options, ledger, placesOf(options, bucket)),
+    ),
+  );
 }
 
 function placesOf({ dataDir, to }: FilesMigrationOptions, opened: OpenedBucket): Places {

@@ -1,17 +1,17 @@
-import type { FilesSource } from '../../config/files.ts';
+import { bucketUrl } from '../../config/files.ts';
 import type { LedgerSource } from '../../config/ledger.ts';
+import { bucketOf } from '../../data-folder/data-dir.ts';
 import { reached } from '../../lib/crash-point.ts';
+import { withOpen } from '../with-open.ts';
+import type { FilesPlace } from '../files/places.ts';
+import { type FilesLocation, withFiles } from '../files/with-files.ts';
 import type { StartProgress } from '../progress.ts';
-import { type FilesIds, openFilesIds } from './files-ids.ts';
 import { copyRecords, countRecords, differences } from './copy-records.ts';
 import { type OpenSide, type TargetSide, openSource, openTarget, secretOf } from './open-sides.ts';
 
-export type MigrationOptions = {
+export type MigrationOptions = FilesLocation & {
   readonly from: LedgerSource;
   readonly to: LedgerSource;
-  readonly dataDir: string;
-  /** The place of the files of the ledger. They are not moved. */
-  readonly files: FilesSource;
   readonly progress: StartProgress;
 };
 
@@ -20,39 +20,35 @@ export type MigrationOptions = {
  * Call it again after an interruption. Throws when the ledgers and files do not belong together.
  */
 export async function migrate(options: MigrationOptions): Promise<number> {
-  const files = await openFilesIds(options.files, options.dataDir);
-  try {
-    return await migrateBeside(files, options);
-  } finally {
-    await files.close();
-  }
+  const { dataDir, from, to } = options;
+  refuseOtherBucket(options);
+  return withFiles(options, async ({ place }) =>
+    withOpen(await openSource(from, dataDir), async (source) => {
+      await source.refuseUse();
+      return withOpen(await openTarget(to, dataDir), async (target) => {
+        await refuseMismatch(source, target, place);
+        return await copy({ source, target, place }, options);
+      });
+    }),
+  );
 }
 
-async function migrateBeside(files: FilesIds, options: MigrationOptions): Promise<number> {
-  const { dataDir } = options;
-  const source = await openSource(options.from, dataDir);
-  try {
-    await source.refuseUse();
-    const target = await openTarget(options.to, dataDir);
-    try {
-      await refuseMismatch(source, target, files);
-      return await copy({ source, target, files }, options);
-    } finally {
-      await target.close();
-    }
-  } finally {
-    await source.close();
-  }
+/** The files of the ledger stay where they are. */
+function refuseOtherBucket({ files, dataDir }: FilesLocation): void {
+  const named = bucketOf(dataDir);
+  if (named !== undefined && (files.kind === 'folder' || bucketUrl(files) !== named))
+    throw new Error(`the files of --data-dir ${dataDir} are in a bucket: give --files ${named}`);
 }
 
 type Parties = {
   readonly source: OpenSide;
   readonly target: TargetSide;
-  readonly files: FilesIds;
+  /** Has the files of the ledger, and stays as it is but for the id of the ledger. */
+  readonly place: FilesPlace;
 };
 
 async function copy(
-  { source, target, files }: Parties,
+  { source, target, place }: Parties,
   { dataDir, progress }: MigrationOptions,
 ): Promise<number> {
   const secret = await secretOf(source, dataDir);
@@ -66,11 +62,11 @@ async function copy(
   await source.refuseUse();
   reached('migrate-verified');
   await target.takeSecret(secret);
-  const { folderId } = files;
+  const folderId = await place.readSmall('folder.id');
   if (folderId !== undefined) await target.identity.tie(folderId);
   const { id } = target.identity;
   // Bind the files first: servers can open a ledger in Redis as soon as it is placed.
-  await files.giveTo(id);
+  await place.writeSmall('ledger.id', id);
   reached('migrate-placed');
   await target.place();
   return records;
@@ -80,8 +76,9 @@ async function copy(
 async function refuseMismatch(
   source: OpenSide,
   target: TargetSide,
-  { place, folderId, ledgerId }: FilesIds,
+  place: FilesPlace,
 ): Promise<void> {
+  const ledgerId = await place.readSmall('ledger.id');
   const sourceId = source.identity.id;
   const targetId = target.identity.id;
   if (sourceId === targetId) throw new Error('--from and --to are the same ledger');
@@ -95,10 +92,10 @@ async function refuseMismatch(
   }
   const isTargets = begun === sourceId && ledgerId === targetId;
   if (ledgerId !== undefined && ledgerId !== sourceId && !isTargets) {
-    throw new Error(`${place} has files of another ledger than --from`);
+    throw new Error(`${place.name} has files of another ledger than --from`);
   }
   const tied = await source.identity.folder();
-  if (tied !== undefined && tied !== folderId) {
-    throw new Error(`--from belongs to another folder than ${place}`);
+  if (tied !== undefined && tied !== (await place.readSmall('folder.id'))) {
+    throw new Error(`--from belongs to another folder than ${place.name}`);
   }
 }
