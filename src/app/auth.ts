@@ -15,40 +15,23 @@ export type Auth = ReturnType<typeof createAuth>;
 
 type AuthParts = {
   readonly config: Config;
-  readonly access: HttpAccess;
   readonly identify: Identify;
   /** Gets each key that is sent, so that no log line shows it. */
   readonly secrets: Pick<SecretRedactor, 'add'>;
   readonly runner: OpenedUpstream;
 };
 
-/** Identifies callers, and checks the host and origin of their calls. */
-export function createAuth({ config, access, identify, secrets, runner }: AuthParts) {
+/** Identifies callers, finds the public address of each call, and refuses calls by their host and origin. */
+export function createAuth({ config, identify, secrets, runner }: AuthParts) {
+  const { listen, corsOrigin, proxy } = config;
   const keyring = createKeyring();
+  const addresses = createPublicAddresses(proxy);
+  const ownPaths = new Set([...pagePaths(), ...CONSOLE_PATHS]);
   const identifyCaller: Identify = (request) => {
     const caller = identify(request);
     secrets.add(caller?.credential);
     return caller;
   };
-  return {
-    ...access,
-    identify: identifyCaller,
-    authenticate: createAuthenticate({
-      identify: identifyCaller,
-      acceptsCaller: runner.acceptsCaller,
-      onCaller: (caller) => keyring.remember(caller),
-    }),
-    keyring,
-    dialects: createDialects(config.dialect),
-  };
-}
-
-type HttpAccess = ReturnType<typeof createHttpAccess>;
-
-/** The public address of each call, and the guard that refuses calls. */
-export function createHttpAccess({ listen, corsOrigin, proxy }: Config) {
-  const addresses = createPublicAddresses(proxy);
-  const ownPaths = new Set([...pagePaths(), ...CONSOLE_PATHS]);
   return {
     addresses,
     guard: createGuard({
@@ -62,5 +45,13 @@ export function createHttpAccess({ listen, corsOrigin, proxy }: Config) {
       addresses,
       isOwnPath: (path, prefix) => ownPaths.has(path) || OWN_SEGMENTS.has(prefix.slice(1)),
     }),
+    identify: identifyCaller,
+    authenticate: createAuthenticate({
+      identify: identifyCaller,
+      acceptsCaller: runner.acceptsCaller,
+      onCaller: (caller) => keyring.remember(caller),
+    }),
+    keyring,
+    dialects: createDialects(config.dialect),
   };
 }

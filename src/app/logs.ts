@@ -1,25 +1,10 @@
 import { packageVersion } from '../config/version.ts';
-import { type LogBuffer, createLogBuffer } from '../observability/log-buffer.ts';
-import {
-  type LogFeed,
-  createLogFeed,
-  type SharedLog,
-  createLocalSharedLog,
-} from '../observability/log-subscriptions.ts';
+import { createLogBuffer } from '../observability/log-buffer.ts';
+import { createLogFeed } from '../observability/log-subscriptions.ts';
 import { type Logger, withoutRedaction } from '../observability/log.ts';
-import { openSharedLogOf } from './replication.ts';
-import type { Store } from './store.ts';
 
 /** The log, and the part of it that v1 clients see in their log panel. */
-export type Logs = {
-  readonly log: Logger;
-  /** Writes the line of each request. */
-  readonly requestLog: Logger;
-  readonly buffer: LogBuffer;
-  readonly feed: LogFeed;
-  /** The log lines of all processes. Until `connectLogs`, only those of this process. */
-  shared: SharedLog;
-};
+export type Logs = ReturnType<typeof openLogs>;
 
 const START_LINE = `Holdover ${packageVersion()} started`;
 
@@ -27,7 +12,7 @@ const START_LINE = `Holdover ${packageVersion()} started`;
 export function openLogs(
   operatorLog: Logger,
   options: { readonly now: () => number } & Parameters<typeof createLogFeed>[0],
-): Logs {
+) {
   const feed = createLogFeed({ sendTo: options.sendTo });
   const buffer = createLogBuffer({
     now: options.now,
@@ -36,14 +21,9 @@ export function openLogs(
   });
   return {
     log: buffer.wrap(operatorLog),
+    /** Writes the line of each request. */
     requestLog: buffer.wrap(withoutRedaction(operatorLog)),
     buffer,
     feed,
-    shared: createLocalSharedLog(),
   };
-}
-
-/** Connects the log panel with the other processes of this ledger, if there are any. */
-export async function connectLogs(logs: Logs, store: Store): Promise<void> {
-  logs.shared = await openSharedLogOf(store, logs);
 }

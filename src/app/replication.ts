@@ -1,12 +1,7 @@
+import type { Logs } from './logs.ts';
 import type { Store } from './store.ts';
 import type { Logger } from '../observability/log.ts';
 import type { Hub } from '../sockets/hub.ts';
-import type { LogBuffer } from '../observability/log-buffer.ts';
-import {
-  type LogFeed,
-  type SharedLog,
-  createLocalSharedLog,
-} from '../observability/log-subscriptions.ts';
 import { type PromptEventLog, createLocalEventLog } from '../prompts/prompt-event-log.ts';
 import type { SharedCounter } from '../prompts/submission.ts';
 import type { Prompts } from '../prompts/prompts.ts';
@@ -23,21 +18,15 @@ export async function openPromptEventLog(
   return promptEventLog;
 }
 
-/** Opens the log lines for clients: of this process alone, or of all processes of this ledger. */
-export async function openSharedLogOf(
+/** Connects the log panel with the other processes of this ledger, if there are any. */
+export async function connectLogs(
   { links, instance }: Store,
-  {
-    feed,
-    buffer,
-    log,
-  }: { readonly feed: LogFeed; readonly buffer: LogBuffer; readonly log: Logger },
-): Promise<SharedLog> {
-  if (!links) return createLocalSharedLog();
+  { feed, buffer, log }: Logs,
+): Promise<void> {
+  if (!links) return;
   const { openSharedLog } = await import('../replication/shared-log-lines.ts');
   const handlers = { ...feed.handlers, entries: (user: string) => buffer.entries(user) };
-  const shared = await openSharedLog({ links, instance, handlers, log });
-  feed.connect(shared);
-  return shared;
+  feed.connect(await openSharedLog({ links, instance, handlers, log }));
 }
 
 /**

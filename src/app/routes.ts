@@ -82,7 +82,6 @@ export function v1Routes(services: Services, { frontend }: Mounts): readonly V1R
       extensions: frontend?.extensions,
       workflowTemplates: frontend?.workflowTemplates,
       logBuffer: logs.buffer,
-      sharedLog: logs.shared,
       logFeed: logs.feed,
     }),
   ];

@@ -55,7 +55,6 @@ export async function startServer(
     passThrough: await openPassThrough(services),
     isStopping: () => isStopping,
   };
-  watchServices(services);
   const server = createServer(services, mounts);
   await ledger.prompts.pruneHistory(config.history);
   await prompts.life.resume();
@@ -85,17 +84,6 @@ export async function startServer(
       server.closeAllConnections();
     },
   };
-}
-
-function watchServices({ metrics, prompts, sockets, upstream }: Services): void {
-  metrics.watch({
-    livePrompts: {
-      countByState: () => prompts.live.countByState(({ key }) => prompts.eventLog.isLeader(key)),
-    },
-    prompts: prompts.life,
-    hub: sockets,
-    upstream: upstream.runner,
-  });
 }
 
 function createServer(services: Services, mounts: Mounts): Server {

@@ -2,7 +2,7 @@ import { openTracing } from '../tracing/tracing.ts';
 import type { Logger } from '../observability/log.ts';
 import type { NodeLibrary } from './upstream.ts';
 import { type UpstreamServices, openUpstreamServices } from './upstream-services.ts';
-import { type Auth, createAuth, createHttpAccess } from './auth.ts';
+import { type Auth, createAuth } from './auth.ts';
 import { createIdentify } from '../auth/identity.ts';
 import type { Config } from '../config/config.ts';
 import { packageVersion } from '../config/version.ts';
@@ -14,7 +14,7 @@ import type { Ledger } from '../ledger/ledger.ts';
 import { createDeprecation } from '../migration/deprecation.ts';
 import type { SessionRecorder } from '../migration/session-recorder.ts';
 import { ignoreUsage, openUsageCounter } from '../migration/usage-counter.ts';
-import { type Metrics, createMetrics } from '../observability/metrics.ts';
+import { type MeteredServices, type Metrics, createMetrics } from '../observability/metrics.ts';
 import { createSecretRedactor } from '../observability/secret-redactor.ts';
 import {
   type FrameObserver,
@@ -32,8 +32,8 @@ import { Hub } from '../sockets/hub.ts';
 import { monotonicClock, monotonicNow, systemClock } from '../lib/clock.ts';
 import { withExampleInput } from './example-input.ts';
 import { openFileServices } from './file-services.ts';
-import { type Logs, connectLogs, openLogs } from './logs.ts';
-import { openPromptCounter, openPromptEventLog } from './replication.ts';
+import { type Logs, openLogs } from './logs.ts';
+import { connectLogs, openPromptCounter, openPromptEventLog } from './replication.ts';
 import { openStore } from './store.ts';
 
 /** The parts that take prompts from their `POST` to their history. */
@@ -72,8 +72,7 @@ export async function openServices(
     isRemote: config.upstream.kind === 'remote',
   });
   const sockets = createSockets(config, { live, eventLog, log, trafficLog, trafficRecorder });
-  await connectLogs(logs, store);
-  const access = createHttpAccess(config);
+  await connectLogs(store, logs);
   const identify = createIdentify({ secret: store.dir.secret, localToken: config.localToken });
   const metrics = createMetrics({
     version: packageVersion(),
@@ -98,7 +97,7 @@ export async function openServices(
   });
   const { runner } = upstream;
   const identifyTraced = tracing?.requests.withContext(identify) ?? identify;
-  const auth = createAuth({ config, access, identify: identifyTraced, secrets, runner });
+  const auth = createAuth({ config, identify: identifyTraced, secrets, runner });
   const usageCounter = await openUsageCounter({ calls: store.ledger.calls, log, now });
   const ledger = withExampleInput({ config, runner: upstream.runner, spoolDir: store.dir.spool });
   const counter = await openPromptCounter({ links: store.links, ledger });
@@ -108,20 +107,23 @@ export async function openServices(
     server: trafficRecorder.store.server,
     version: packageVersion(),
   });
-  const figures = createFigures({
-    now,
-    totals: () => metrics.totals(),
-    countByState: () => live.countByState(({ key }) => eventLog.isLeader(key)),
-    outboxDepth: () => life.outboxDepth(),
-    sockets: () => sockets.count(),
-    openStreams: () => upstream.runner.openStreams(),
-    memoryBytes: () => process.memoryUsage.rss(),
-    diskBytes: () => ledger.assets.totalBytes(),
-    onSample: sharedFigures.exchange,
-  });
   const spans = tracing?.prompts;
   const parts = { config, logs, metrics, auth, ledger, upstream, sockets, spans, ...prompts };
   const life = openPrompts(parts);
+  const metered: MeteredServices = {
+    livePrompts: { countByState: () => live.countByState(({ key }) => eventLog.isLeader(key)) },
+    prompts: life,
+    hub: sockets,
+    upstream: runner,
+  };
+  metrics.watch(metered);
+  const figures = createFigures({
+    now,
+    totals: () => metrics.totals(),
+    services: metered,
+    diskBytes: () => ledger.assets.totalBytes(),
+    onSample: sharedFigures.exchange,
+  });
   return {
     config,
     now,
@@ -130,9 +132,7 @@ export async function openServices(
     store,
     bodies: createBodies(config, live, log),
     deprecation: createDeprecation({
-      deprecatedAtMs: config.deprecationSettings.deprecatedAtMs,
-      sunsetAtMs: config.deprecationSettings.sunsetAtMs,
-      brownouts: config.deprecationSettings.brownouts,
+      ...config.deprecationSettings,
       now,
       countCall: sessionRecorder ? ignoreUsage : usageCounter.count,
     }),

@@ -1,14 +1,11 @@
-import type { MetricTotals } from '../observability/metrics.ts';
+import type { MeteredServices, MetricTotals } from '../observability/metrics.ts';
 import type { FigureSample } from './api-types.ts';
 
 type FigureSources = {
   readonly now: () => number;
   readonly totals: () => Promise<MetricTotals>;
-  readonly countByState: () => Readonly<Record<string, number>>;
-  readonly outboxDepth: () => number;
-  readonly sockets: () => number;
-  readonly openStreams: () => number;
-  readonly memoryBytes: () => number;
+  /** Those that are measured for `/metrics`. */
+  readonly services: MeteredServices;
   readonly diskBytes: () => Promise<number>;
   /** Exchanges a measurement with the other servers. */
   readonly onSample: (sample: FigureSample) => Promise<void>;
@@ -26,6 +23,7 @@ export type Figures = ReturnType<typeof createFigures>;
 
 /** Measures the server every ten seconds, and keeps the samples of an hour. */
 export function createFigures(sources: FigureSources) {
+  const { livePrompts, prompts, hub, upstream } = sources.services;
   const samples: FigureSample[] = [];
   let last: { readonly atMs: number; readonly totals: MetricTotals } | undefined;
   let disk = { atMs: -Infinity, bytes: 0 };
@@ -36,17 +34,17 @@ export function createFigures(sources: FigureSources) {
     const totals = await sources.totals();
     const atMs = sources.now();
     if (atMs - disk.atMs >= DISK_EVERY_MS) disk = { atMs, bytes: await sources.diskBytes() };
-    const states = sources.countByState();
+    const states = livePrompts.countByState();
     const rates = last === undefined ? NO_RATES : ratesBetween(last, { atMs, totals });
     last = { atMs, totals };
     const sample: FigureSample = {
       at_ms: atMs,
       queued: (states['waiting'] ?? 0) + (states['queued'] ?? 0),
       running: (states['running'] ?? 0) + (states['ending'] ?? 0),
-      outbox: sources.outboxDepth(),
-      sockets: sources.sockets(),
-      upstream_streams: sources.openStreams(),
-      memory_bytes: sources.memoryBytes(),
+      outbox: prompts.outboxDepth(),
+      sockets: hub.count(),
+      upstream_streams: upstream.openStreams(),
+      memory_bytes: process.memoryUsage.rss(),
       disk_bytes: disk.bytes,
       ...rates,
     };

@@ -23,14 +23,15 @@ export function createLogFeed(options: {
   const subscriptions = new LRUCache<string, Subscription>({ max: MAX_SUBSCRIPTIONS });
   const pending = new Map<string, LogEntry[]>();
   let timer: NodeJS.Timeout | undefined;
-  let sharedLog = createLocalSharedLog();
+  /** `undefined`: this process is alone. */
+  let sharedLog: SharedLog | undefined;
 
   function flush(): void {
     timer = undefined;
     const lines = [...pending];
     pending.clear();
     for (const [user, entries] of lines)
-      if (sendToSubscribers(user, entries) > 0) sharedLog.publish(user, entries);
+      if (sendToSubscribers(user, entries) > 0) sharedLog?.publish(user, entries);
   }
 
   /** Sends entries to the subscribed sockets here; returns the number of subscriptions at all processes. */
@@ -61,12 +62,15 @@ export function createLogFeed(options: {
     /** Resolves when all processes know. */
     async subscribe(user: string, clientId: string): Promise<void> {
       add(user, clientId);
-      await sharedLog.subscribe(user, clientId);
+      await sharedLog?.subscribe(user, clientId);
     },
     async unsubscribe(user: string, clientId: string): Promise<void> {
       remove(user, clientId);
-      await sharedLog.unsubscribe(user, clientId);
+      await sharedLog?.unsubscribe(user, clientId);
     },
+    /** The last lines of all other processes, in no order. */
+    gather: async (user: string): Promise<readonly LogEntry[]> =>
+      (await sharedLog?.gather(user)) ?? [],
     /** Connects to the logs of other processes. */
     connect: (other: SharedLog) => void (sharedLog = other),
     handlers: {
@@ -86,7 +90,7 @@ export function createLogFeed(options: {
     },
     close(): void {
       clearTimeout(timer);
-      sharedLog.close();
+      sharedLog?.close();
     },
   };
 }
@@ -116,15 +120,4 @@ export interface SharedLog {
   /** The last lines of all other processes, in no order. */
   gather(user: string): Promise<readonly LogEntry[]>;
   close(): void;
-}
-
-/** For a process that is alone. */
-export function createLocalSharedLog(): SharedLog {
-  return {
-    async subscribe() {},
-    async unsubscribe() {},
-    publish() {},
-    gather: async () => [],
-    close() {},
-  };
 }

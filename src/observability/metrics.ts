@@ -4,7 +4,7 @@ import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom
 import type { AnsweredCall } from './call-log.ts';
 
 /** Where things are counted that are looked up at each scrape. */
-type MeteredServices = {
+export type MeteredServices = {
   /** Prompts between their `POST` and their history, by state. */
   readonly livePrompts: { countByState(): Readonly<Record<string, number>> };
   readonly hub: { count(): number; pendingBytes(): number; droppedFrames(): number };

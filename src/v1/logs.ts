@@ -3,14 +3,13 @@ import { isJsonObject } from '../protocol/json.ts';
 import { readJson } from './routing/body.ts';
 import { V1Error, plainError, sendEmpty, sendJson, requirePrintable } from '../dialects/errors.ts';
 import { type LogBuffer, type LogEntry, MAX_ENTRIES } from '../observability/log-buffer.ts';
-import { type LogFeed, TERMINAL_SIZE, type SharedLog } from '../observability/log-subscriptions.ts';
+import { type LogFeed, TERMINAL_SIZE } from '../observability/log-subscriptions.ts';
 import { routesFor } from './routes.ts';
 
 /** Services of the log routes. */
 export type LogServices = {
   readonly logBuffer: Pick<LogBuffer, 'entries'>;
-  readonly sharedLog: Pick<SharedLog, 'gather'>;
-  readonly logFeed: Pick<LogFeed, 'subscribe' | 'unsubscribe'>;
+  readonly logFeed: Pick<LogFeed, 'subscribe' | 'unsubscribe' | 'gather'>;
   readonly bodies: BodyReader;
 };
 
@@ -43,9 +42,9 @@ export const logRoutes = routesFor<LogServices>({
 });
 
 async function collectEntries(
-  { logBuffer, sharedLog }: LogServices,
+  { logBuffer, logFeed }: LogServices,
   user: string,
 ): Promise<LogEntry[]> {
-  const all = [...(await sharedLog.gather(user)), ...logBuffer.entries(user)];
+  const all = [...(await logFeed.gather(user)), ...logBuffer.entries(user)];
   return all.toSorted((a, b) => (a.t < b.t ? -1 : Number(a.t > b.t))).slice(-MAX_ENTRIES);
 }

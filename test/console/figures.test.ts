@@ -22,11 +22,12 @@ test('an hour is remembered, with rates between two samples', async () => {
   const figures = createFigures({
     now: () => nowMs,
     totals: async () => ({ ended, requests: new Map([[Infinity, ended * 2]]) }),
-    countByState: () => ({ waiting: 1, queued: 2, running: 3, ending: 1 }),
-    outboxDepth: () => 4,
-    sockets: () => 5,
-    openStreams: () => 6,
-    memoryBytes: () => 7,
+    services: {
+      livePrompts: { countByState: () => ({ waiting: 1, queued: 2, running: 3, ending: 1 }) },
+      prompts: { outboxDepth: () => 4 },
+      hub: { count: () => 5, pendingBytes: () => 0, droppedFrames: () => 0 },
+      upstream: { openStreams: () => 6 },
+    },
     diskBytes: async () => 8,
     onSample: async ({ ended_per_minute: rate }) => void shared.push(rate),
   });

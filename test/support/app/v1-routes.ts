@@ -7,7 +7,6 @@ import { join } from 'node:path';
 import { createUploadLimit } from '../../../src/http/upload-limit.ts';
 import { createBodyReader } from '../../../src/http/json-body.ts';
 import { createPublicAddresses } from '../../../src/http/public-address.ts';
-import { createLocalSharedLog } from '../../../src/observability/log-subscriptions.ts';
 import { createApp } from '../../../src/v1/app.ts';
 import { createDialects } from '../../../src/dialects/dialect.ts';
 import { type CatalogServices, catalogRoutes } from '../../../src/v1/catalog.ts';
@@ -79,8 +78,7 @@ export async function createTestApp(
     features: {},
     version: '1.2.3',
     logBuffer: { entries: () => [] },
-    logFeed: { subscribe: async () => {}, unsubscribe: async () => {} },
-    sharedLog: createLocalSharedLog(),
+    logFeed: { subscribe: async () => {}, unsubscribe: async () => {}, gather: async () => [] },
     userData: createUserDataStore({ root: join(dir, 'userdata'), quotaBytes: 1024 * 1024 }),
     ...change,
   };
