@@ -62,16 +62,9 @@ export function createUploadCopies(options: UploadCopiesOptions): UploadCopies {
   ): Promise<void> {
     await blobs.moveIntoPlace(file);
     const { hash, sizeBytes } = file;
-    const row = {
-      id: `${COPY_ID_PREFIX}${randomUUID()}`,
-      user,
-      hash,
-      sizeBytes,
-      contentType,
-      filePath,
-    };
-    const absentFields = { tagsJson: null, expiresAtMs: null, jobId: null };
-    await ledger.assets.insert({ ...row, ...absentFields, createdAtMs: now() });
+    const id = `${COPY_ID_PREFIX}${randomUUID()}`;
+    const row = { id, user, hash, sizeBytes, contentType, filePath, createdAtMs: now() };
+    await ledger.assets.insert({ ...row, tagsJson: null, expiresAtMs: null, jobId: null });
     await blobs.markRecorded(hash);
     await enforceBudget();
   }

@@ -5,22 +5,14 @@ import { type Flags, addServerOptions } from '../config/flags.ts';
 import { FILES_FLAGS, filesSource } from '../config/files.ts';
 import { InvalidSetting } from '../config/invalid-setting.ts';
 import { ledgerSource } from '../config/ledger.ts';
-import type { DataDir } from '../data-folder/data-dir.ts';
 import type { Blobs } from '../upstreams/blobs.ts';
-import type { Ledger } from '../ledger/ledger.ts';
 import { type Store, openStore } from '../app/store.ts';
 import { systemClock } from '../lib/clock.ts';
+import { withOpen } from './with-open.ts';
 import { createLogger } from '../observability/log.ts';
 import { LOCAL_USER } from '../auth/identity.ts';
 import { createFileCopier } from './import/copy.ts';
-import {
-  type FilesImportResult,
-  importFiles,
-  type FilesToImport,
-  budgetWarnings,
-  refuseQuota,
-  scanFiles,
-} from './import/files.ts';
+import { importFiles, budgetWarnings, refuseQuota, scanFiles } from './import/files.ts';
 import { type ImportOutcome, failuresOf, reportText } from './import/report.ts';
 import { type Account, accountsIn, importUser, scanUserFolder } from './import/user-data.ts';
 import { type UserFiles, userFilesInBucket, userFilesInFolder } from './import/user-files.ts';
@@ -64,31 +56,13 @@ async function run(command: Command): Promise<number> {
   }
   const accounts = await accountsIn(join(source, 'user'));
   const account = findAccount(accounts, settings.user);
-  const { dataDir } = settings;
   const files = filesSource(settings, process.env);
-  const places = { ledger: ledgerSource(settings.ledger), dataDir, files };
-  const store = await openStore(places, createLogger({ level: 'warn' }));
-  const { dir, ledger } = store;
-  const { bucket } = store.files;
-  const userFiles = bucket
-    ? userFilesInBucket(bucket.objects, LOCAL_USER)
-    : userFilesInFolder(dir.userData, LOCAL_USER);
-  try {
-    const outcome = await importAll({
-      source,
-      settings,
-      dir,
-      ledger,
-      blobs: await blobsOf(store),
-      userFiles,
-      account,
-      accounts,
-    });
+  const places = { ledger: ledgerSource(settings.ledger), dataDir: settings.dataDir, files };
+  return withOpen(await openStore(places, createLogger({ level: 'warn' })), async (store) => {
+    const outcome = await importAll({ source, settings, account, accounts }, store);
     process.stdout.write(reportText(outcome));
     return failuresOf(outcome).length === 0 ? 0 : 1;
-  } finally {
-    await store.close();
-  }
+  });
 }
 
 /** With Redis, returns blobs that are safe to write while servers that share the ledger remove blobs. */
@@ -110,62 +84,48 @@ function findAccount(accounts: readonly Account[], id: string): Account {
 type ImportTask = {
   readonly source: string;
   readonly settings: Settings;
-  readonly dir: DataDir;
-  readonly ledger: Ledger;
-  readonly blobs: Blobs;
-  readonly userFiles: UserFiles;
   readonly account: Account;
   readonly accounts: readonly Account[];
 };
 
-async function importAll(task: ImportTask): Promise<ImportOutcome> {
-  const { source, settings, dir, ledger, blobs, userFiles, account, accounts } = task;
+async function importAll(
+  { source, settings, account, accounts }: ImportTask,
+  store: Store,
+): Promise<ImportOutcome> {
+  const { dir, ledger } = store;
+  const { dataDir } = settings;
   const isRemote = settings.upstream !== 'embedded';
-  const files = isRemote ? undefined : await scanFiles(source, settings);
-  const warnings = await budgetWarnings({ ...task, user: LOCAL_USER }, files?.found ?? []);
+  const scannedFiles = isRemote ? undefined : await scanFiles(source, settings);
+  const found = scannedFiles?.found ?? [];
+  const warnings = await budgetWarnings({ settings, ledger, user: LOCAL_USER }, found);
   const userFolder = join(source, 'user', account.id);
   const label = `user/${account.id}`;
   const scanned = await scanUserFolder(userFolder, label);
   refuseQuota(scanned, settings);
-  const all = [...(files?.found ?? []), ...scanned.found];
   const progress = createProgress();
-  const onBytes = progress.start(totalOf(all));
-  const commonOptions = {
+  const onBytes = progress.start(totalOf([...found, ...scanned.found]));
+  const common = {
     copy: createFileCopier(dir.spool),
     user: LOCAL_USER,
     onFile: (file: { readonly sizeBytes: number }) => onBytes(file.sizeBytes),
   };
   try {
-    const importResult =
-      files && (await importFiles({ ...commonOptions, ledger, blobs, now: Date.now }, files.found));
-    const user = await importUser(
-      { ...commonOptions, settings: ledger.settings, userFiles, label },
-      userFolder,
-      scanned,
-    );
+    const blobs = await blobsOf(store);
+    const files =
+      scannedFiles &&
+      (await importFiles({ ...common, ledger, blobs, now: Date.now }, scannedFiles));
+    const userFiles = userFilesOf(store);
+    const options = { ...common, settings: ledger.settings, userFiles, label };
+    const user = await importUser(options, userFolder, scanned);
     const others = accounts.filter(({ id }) => id !== account.id);
-    const { dataDir } = settings;
-    return {
-      source,
-      dataDir,
-      files: importResult && mergeResults(importResult, files),
-      account,
-      user,
-      others,
-      warnings,
-    };
+    return { source, dataDir, files, account, user, others, warnings };
   } finally {
     progress.stop();
   }
 }
 
-function mergeResults(
-  importResult: FilesImportResult,
-  { leftOut, failed }: FilesToImport,
-): FilesImportResult {
-  return {
-    ...importResult,
-    leftOut: [...leftOut, ...importResult.leftOut],
-    failed: [...failed, ...importResult.failed],
-  };
+function userFilesOf({ dir, files: { bucket } }: Store): UserFiles {
+  return bucket
+    ? userFilesInBucket(bucket.objects, LOCAL_USER)
+    : userFilesInFolder(dir.userData, LOCAL_USER);
 }

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { constants } from 'node:fs';
 import { chmod, copyFile, link, lstat, mkdir, rm, utimes, readdir } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
+import { undefinedIfAbsent } from '../../lib/absent-file.ts';
 import { hashFile } from '../../lib/hash.ts';
 import { moveIntoPlace } from '../../lib/rename-new.ts';
 import { isWithin, realPathOf } from '../../config/shared-folders.ts';
@@ -25,7 +26,7 @@ export async function copyTo(
   to: string,
   options: { readonly dir: string; readonly hash?: string },
 ): Promise<CopyResult> {
-  const stats = await lstat(from).catch(undefinedIfAbsent);
+  const stats = await undefinedIfAbsent(lstat(from));
   if (stats === undefined) return { ok: false, why: 'absent' };
   if (!stats.isFile()) return { ok: false, why: 'unreadable' };
   const path = join(options.dir, randomUUID());
@@ -74,27 +75,18 @@ export async function copyFrom(
     await rm(to, { force: true });
     const error = cause as NodeJS.ErrnoException;
     const isAbsent =
-      error.code === 'ENOENT' && (await lstat(from).catch(undefinedIfAbsent)) === undefined;
+      error.code === 'ENOENT' && (await undefinedIfAbsent(lstat(from))) === undefined;
     if (isAbsent || error.code === 'EIO' || error.code === 'EACCES') return error;
     throw error;
   }
 }
 
-/** For `catch`: returns `undefined` when the file does not exist, and throws any other error. */
-export function undefinedIfAbsent(error: unknown): undefined {
-  if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-  throw error;
-}
-
 /** Returns the plain files below a folder, as paths relative to it. Returns none when the folder does not exist. */
 export async function filesBelow(folder: string): Promise<readonly string[]> {
-  const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(
-    (error: NodeJS.ErrnoException) => {
-      if (error.code === 'ENOENT') return [];
-      throw error;
-    },
+  const entries = await undefinedIfAbsent(
+    readdir(folder, { recursive: true, withFileTypes: true }),
   );
-  return entries
+  return (entries ?? [])
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name).slice(folder.length + 1));
 }

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { posix } from 'node:path';
 import { readAtMost } from '../../lib/read-at-most.ts';
+import type { Output } from '../../protocol/v2.ts';
 import type { Blobs } from '../../upstreams/blobs.ts';
 import { importedAsset } from '../../upstreams/imported-asset.ts';
 import type { AssetRow, FileRow, Ledger } from '../../ledger/ledger.ts';
@@ -83,23 +84,13 @@ function fromFile({ user, type, subfolder, filename, assetId, hash, contentType 
   return [{ id: assetId, user, hash: hash ?? '', contentType, filePath, jobId: null }];
 }
 
-type Output = {
-  readonly id: string;
-  readonly hash?: string;
-  readonly name: string;
-  readonly job_id: string;
-  readonly content_type: string;
-  readonly x_subfolder?: string;
-  readonly x_temp?: boolean;
-};
-
 function fromJob({
   user,
   outputsJson,
 }: RememberedName & { kind: 'output' }): readonly FormerRecord[] {
   return (JSON.parse(outputsJson) as readonly Output[]).flatMap((output) => {
-    const { id, hash, name, job_id: jobId, content_type: contentType } = output;
-    if (hash === undefined) return [];
+    const { id, hash, name, job_id: jobId = null, content_type: contentType } = output;
+    if (hash === null || hash === undefined) return [];
     const folder = output.x_temp === true ? 'temp' : 'output';
     const filePath = posix.join(folder, output.x_subfolder ?? '', name);
     return [{ id, user, hash, contentType, filePath, jobId }];

@@ -5,11 +5,12 @@ import { join, sep } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { UNFINISHED_COPY } from '../../data-folder/bind-bucket.ts';
 import { writeFileAtomically } from '../../data-folder/bind-ledger.ts';
+import { undefinedIfAbsent } from '../../lib/absent-file.ts';
 import { hashFile, hashOfStream } from '../../lib/hash.ts';
 import { moveIntoPlace } from '../../lib/rename-new.ts';
 import type { SpooledFile } from '../../protocol/job-api.ts';
 import type { OpenedBucket } from '../../upstreams/bucket/open-bucket.ts';
-import { filesBelow, undefinedIfAbsent } from '../backup/copy.ts';
+import { filesBelow } from '../backup/copy.ts';
 
 /** A file. Its path is the same in a data folder and in a bucket. */
 export type PlacedFile = {
@@ -67,10 +68,10 @@ export function placeInFolder(root: string): FilesPlace {
       return files;
     },
     async withFile(path, work) {
-      const found = await hashFile(pathOf(path)).catch(undefinedIfAbsent);
+      const found = await undefinedIfAbsent(hashFile(pathOf(path)));
       return await work(found && { path: pathOf(path), ...found });
     },
-    hashOf: async (path) => (await hashFile(pathOf(path)).catch(undefinedIfAbsent))?.hash,
+    hashOf: async (path) => (await undefinedIfAbsent(hashFile(pathOf(path))))?.hash,
     put: async (path, file) => void (await moveIntoPlace(file, pathOf(path))),
     remove: (path) => rm(pathOf(path), { force: true }),
     async readSmall(name) {

@@ -47,10 +47,16 @@ const BATCH = { files: 64, bytes: 256 * 1024 * 1024 } as const;
 /** Imports files into the ledger, each completely or not at all. Does not read files again that the ledger has. */
 export async function importFiles(
   options: FilesImportOptions,
-  files: readonly FileToImport[],
+  { found, leftOut, failed }: FilesToImport,
 ): Promise<FilesImportResult> {
-  const result: FilesImportResult = { files: 0, bytes: 0, known: 0, leftOut: [], failed: [] };
-  for (const batch of batchesOf(files)) {
+  const result: FilesImportResult = {
+    files: 0,
+    bytes: 0,
+    known: 0,
+    leftOut: [...leftOut],
+    failed: [...failed],
+  };
+  for (const batch of batchesOf(found)) {
     const copies: Copy[] = [];
     await forEachConcurrently(MAX_CONCURRENT, batch, async (file) => {
       const copy = await importBytes(options, file, result);

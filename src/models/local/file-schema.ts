@@ -1,4 +1,4 @@
-import type { Json, JsonObject } from '../../protocol/json.ts';
+import type { JsonObject } from '../../protocol/json.ts';
 
 /** Returns the schema of an input field that takes a file. */
 export function fileField(what: string): JsonObject {
@@ -75,33 +75,25 @@ export function textOf(input: JsonObject, name: string): string {
   return input[name] as string;
 }
 
+type Range = { readonly min: number; readonly max: number; readonly default?: number };
+
 /** Returns the schema of an integer within bounds. Without a default it is required. */
-export function integer(
-  range: { min: number; max: number; default?: number },
-  description: string,
-) {
-  return number('integer', range, description);
-}
+export const integer = numberWithin('integer');
 
 /** Returns the schema of a number within bounds. Without a default it is required. */
-export function decimal(
-  range: { min: number; max: number; default?: number },
-  description: string,
-) {
-  return number('number', range, description);
-}
+export const decimal = numberWithin('number');
 
 /** Returns the schema of a choice of several words. The first is the default. */
 export function choice(options: readonly string[], description: string): JsonObject {
   return { type: 'string', enum: [...options], default: options[0] ?? '', description };
 }
 
-function number(
-  type: 'integer' | 'number',
-  range: { min: number; max: number; default?: number },
-  description: string,
-): JsonObject {
-  const given: { readonly default?: Json } =
-    range.default === undefined ? {} : { default: range.default };
-  return { type, minimum: range.min, maximum: range.max, ...given, description };
+function numberWithin(type: 'integer' | 'number') {
+  return ({ min: minimum, max: maximum, ...more }: Range, description: string): JsonObject => ({
+    type,
+    minimum,
+    maximum,
+    ...more,
+    description,
+  });
 }

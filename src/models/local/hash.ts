@@ -3,8 +3,8 @@ import type { Sharp } from 'sharp';
 import { hashOf } from '../../lib/hash.ts';
 import type { JsonObject } from '../../protocol/json.ts';
 import { answerSchema, choice, fileField, inputSchema, textOf } from './file-schema.ts';
-import { openInputPicture } from './picture.ts';
-import { type Files, InputError, type ThreadModel } from './thread-model.ts';
+import { openInputPicture, throwUnreadable } from './picture.ts';
+import type { Files, ThreadModel } from './thread-model.ts';
 
 const ALGORITHMS = ['blake3', 'sha256', 'sha512'] as const;
 
@@ -89,12 +89,7 @@ async function greyLevels(image: Sharp, width: number, height: number): Promise<
     .greyscale()
     .raw()
     .toBuffer()
-    .catch(() => {
-      throw new InputError('image', {
-        type: 'image_load_error',
-        msg: 'The picture cannot be read',
-      });
-    });
+    .catch(() => throwUnreadable('image'));
 }
 
 /** Returns the lowest 8 × 8 frequencies of a square picture (DCT-II), without scale factors. */

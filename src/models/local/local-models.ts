@@ -27,17 +27,13 @@ export function localModels(options: LocalModelOptions): readonly ModelDef[] {
 }
 
 function toModelDef(def: ThreadModel, options: LocalModelOptions): ModelDef {
-  const { model, title, description, input, output } = def;
+  const { files = [], compute: _, ...facts } = def;
+  const { model } = facts;
   return {
-    provider: 'local',
-    model,
-    title,
-    description,
-    input,
-    output,
-    billing: { charges_on_policy_rejection: 'no' },
+    ...LOCAL,
+    ...facts,
     async run(call) {
-      const read = await readAssets(def.files ?? [], call, options);
+      const read = await readAssets(files, call, options);
       if (!read.ok) return { kind: 'invalid', detail: [read.detail] };
       const end = await options.threads.run(
         { model, input: call.input, files: read.files },
@@ -48,6 +44,9 @@ function toModelDef(def: ThreadModel, options: LocalModelOptions): ModelDef {
     },
   };
 }
+
+/** The members that all models of this machine have in common. */
+const LOCAL = { provider: 'local', billing: { charges_on_policy_rejection: 'no' } } as const;
 
 const BUSY: ModelOutcome = {
   kind: 'failed',
@@ -117,13 +116,12 @@ const FAILURES: { readonly [outcome: string]: readonly [Bucket, string] } = {
  * @internal
  */
 export const delay: ModelDef = {
-  provider: 'local',
+  ...LOCAL,
   model: 'delay',
   title: 'Wait',
   description:
     'Waits, then answers with what it was given, or fails as asked. For trying out time-outs, ' +
     'replays and limits; a price given here counts against the spend ceiling.',
-  billing: { charges_on_policy_rejection: 'no' },
   input: inputSchema(
     {
       seconds: decimal({ min: 0, max: 3600, default: 1 }, 'how long to wait'),
@@ -155,11 +153,10 @@ export const delay: ModelDef = {
 
 /** Returns its input. It has no schema, like models for which none has been written. */
 const echo: ModelDef = {
-  provider: 'local',
+  ...LOCAL,
   model: 'echo',
   title: 'Echo',
   description: 'Answers with what it was given: any JSON object, as no input schema is written.',
-  billing: { charges_on_policy_rejection: 'no' },
   output: { 'application/json': { type: 'object' } },
   run: async ({ body }) => answerJson(stringifyJson(body)),
 };

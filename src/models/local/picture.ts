@@ -59,6 +59,7 @@ export async function encodeImage(image: Sharp, field: string): Promise<ModelPro
   return { kind: 'file', bytes: data, contentType: `image/${format}`, facts: { width, height } };
 }
 
-function throwUnreadable(field: string): never {
+/** Refuses a picture that cannot be read. */
+export function throwUnreadable(field: string): never {
   throw new InputError(field, { type: 'image_load_error', msg: 'The picture cannot be read' });
 }

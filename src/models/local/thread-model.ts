@@ -28,7 +28,11 @@ export type ThreadModel = {
   readonly output: { readonly [contentType: string]: JsonObject };
   /** The input fields that hold a file: base64, a `data:` URL, or the id of an asset. */
   readonly files?: readonly string[];
-  compute(input: JsonObject, files: Files, context: ThreadContext): Promise<ModelProduct>;
+  readonly compute: (
+    input: JsonObject,
+    files: Files,
+    context: ThreadContext,
+  ) => Promise<ModelProduct>;
 };
 
 /** A task for a worker thread. Files that came as assets are beside the input. */
