@@ -5,7 +5,7 @@ import { Command } from 'commander';
 import { type Flags, addServerOptions } from '../config/flags.ts';
 import { InvalidSetting } from '../config/invalid-setting.ts';
 import { withoutLogin } from '../config/parse-values.ts';
-import { objectInfoSource, upstreamOf } from '../config/upstream.ts';
+import { type Upstream, objectInfoSource, upstreamOf } from '../config/upstream.ts';
 import { ALL_NODES } from '../nodes/library.ts';
 import { objectInfo } from '../nodes/object-info.ts';
 import { openDefinitions } from '../definitions/open-definitions.ts';
@@ -37,11 +37,7 @@ type Settings = Pick<Flags, (typeof SERVER_OPTIONS)[number]> & {
 };
 
 /** The v2 service to upload to. */
-type UpstreamTarget = {
-  readonly url: string;
-  readonly key: string | undefined;
-  readonly assetMode: Flags['upstreamAssets'];
-};
+type UpstreamTarget = Upstream & { readonly kind: 'remote' };
 
 /** Flags that the command shares with the server. */
 const SERVER_OPTIONS = ['upstream', 'upstreamKey', 'upstreamAssets', 'objectInfo'] as const;
@@ -63,11 +59,8 @@ export function convertCommand(argv: readonly string[]): Promise<number> {
 }
 
 async function run(command: Command): Promise<number> {
-  await convert(command.args[0] ?? '', command.opts<Settings>());
-  return 0;
-}
-
-async function convert(file: string, settings: Settings): Promise<void> {
+  const [file = ''] = command.args;
+  const settings = command.opts<Settings>();
   const target = targetOf(settings);
   const text = await readFile(file, 'utf8').catch((cause: unknown) => {
     throw new Error(`${file} cannot be read`, { cause });
@@ -82,6 +75,7 @@ async function convert(file: string, settings: Settings): Promise<void> {
     const submission = prettyJson({ workflow });
     if (settings.out === undefined) process.stdout.write(submission);
     else await writeFile(settings.out, submission);
+    return 0;
   } finally {
     await rm(workDir, { recursive: true, force: true });
   }
@@ -117,14 +111,9 @@ async function submissionOf(prompt: ConvertiblePrompt, context: ConvertContext):
     log: silentLogger(),
   });
   try {
-    const uploadOptions = {
-      jobs,
-      caller: CALLER,
-      inputDir,
-      spoolDir: workDir,
-      onUpload: printUpload,
-    };
-    const resolvedFiles = await uploadFiles(uploadOptions, fileMentions(graph, info));
+    const onUpload = (path: string, id: string): void => print(`uploaded ${path} as ${id}`);
+    const options = { jobs, caller: CALLER, inputDir, spoolDir: workDir, onUpload };
+    const resolvedFiles = await uploadFiles(options, fileMentions(graph, info));
     const workflow = insertAssetReferences(graph, resolvedFiles);
     return inAssetMode(workflow, assetMode === 'string' ? 'string' : 'object') as Json;
   } finally {
@@ -141,7 +130,7 @@ async function loadDefinitions({ settings, target, workDir }: ConvertContext): P
   const named = objectInfoSource(settings.objectInfo);
   const source = await openDefinitions({
     source: named,
-    upstream: { kind: 'remote', ...target },
+    upstream: target,
     embedded,
     cacheDir: join(workDir, 'object-info'),
     log: silentLogger(),
@@ -176,10 +165,6 @@ function targetOf(settings: Settings): UpstreamTarget {
   const target = upstreamOf(flags as unknown as Flags, process.env);
   if (target.kind === 'embedded') throw new InvalidSetting('there is no upstream');
   return target;
-}
-
-function printUpload(path: string, assetId: string): void {
-  print(`uploaded ${path} as ${assetId}`);
 }
 
 function print(text: string): void {

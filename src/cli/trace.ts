@@ -10,7 +10,7 @@ import { startServer } from '../app/server.ts';
 import { LANGUAGES, type Language } from '../migration/session-code.ts';
 import { planFrom } from '../migration/plan-session.ts';
 import { withoutSecrets } from '../migration/without-secrets.ts';
-import { type SessionRecorder, createSessionRecorder } from '../migration/session-recorder.ts';
+import { SessionRecorder } from '../migration/session-recorder.ts';
 import { createLogger } from '../observability/log.ts';
 import { stopSignal } from './stop-signal.ts';
 import { callTable, printCode, writeCode } from './trace-write.ts';
@@ -92,7 +92,7 @@ function describeCommand(command: Command): Command {
 }
 
 async function runTrace(config: Config, options: TraceOptions): Promise<number> {
-  const sessionRecorder = createSessionRecorder();
+  const sessionRecorder = new SessionRecorder();
   const log = createLogger({ level: config.logLevel });
   const server = await startServer(config, log, { nodes: ALL_NODES, sessionRecorder });
   process.stderr.write(`holdover trace: listening on ${server.url}\n`);

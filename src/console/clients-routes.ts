@@ -32,13 +32,7 @@ export function clientsHandlers(services: ClientsServices): ConsoleHandlers {
       return { clients: reportOf(isAll ? rows : rows.filter(({ user }) => user === caller.user)) };
     },
     async 'GET clients/code'({ ctx, caller, query }) {
-      const language = readLanguage(query.get('language'));
-      if (language === undefined) {
-        throw new V1Error(
-          400,
-          plainError('invalid_request', '"language" is curl, python or typescript.'),
-        );
-      }
+      const language = readLanguage(query);
       const rows = await promptsOf(
         services.prompts,
         caller.user,

@@ -140,8 +140,7 @@ export function jobHandlers(services: ConsoleServices): ConsoleHandlers {
       return jobAnswer(found, { nowMs: services.now(), pendingReason });
     },
     async 'GET job/code'(request) {
-      const language = readLanguage(request.query.get('language'));
-      if (language === undefined) throw badRequest('"language" is curl, python or typescript.');
+      const language = readLanguage(request.query);
       const { row } = await find(request);
       const baseUrl = addresses.of(request.ctx.req)?.base ?? '';
       return writeCode(services, { caller: request.caller, rows: [row], language, baseUrl });

@@ -1,3 +1,4 @@
+import { V1Error, plainError } from '../dialects/errors.ts';
 import type { PromptRow } from '../ledger/ledger.ts';
 import { planFrom } from '../migration/plan-session.ts';
 import { CODE_FILES, LANGUAGES, type Language, codeOf } from '../migration/session-code.ts';
@@ -25,9 +26,14 @@ type CodeRequest = {
   readonly baseUrl: string;
 };
 
-/** Returns the language with this name; `undefined` when there is none. */
-export function readLanguage(text: string | null): Language | undefined {
-  return LANGUAGES.find((language) => language === text);
+/** Returns the language that the query names. Throws a 400 when there is none. */
+export function readLanguage(query: URLSearchParams): Language {
+  const found = LANGUAGES.find((language) => language === query.get('language'));
+  if (found) return found;
+  throw new V1Error(
+    400,
+    plainError('invalid_request', '"language" is curl, python or typescript.'),
+  );
 }
 
 /**

@@ -6,7 +6,7 @@ import type { Figures } from './figures.ts';
 
 export type Limit = ServerAnswer['limits'][number];
 
-type LimitSources = {
+export type LimitSources = {
   readonly config: Pick<
     Config,
     'queueLimit' | 'maxSockets' | 'diskBudgetBytes' | 'outboxLimit' | 'upstream' | 'dataDir'

@@ -1,25 +1,14 @@
 import { hostname } from 'node:os';
-import type { Config } from '../config/config.ts';
 import type { AssetStore } from '../ledger/ledger.ts';
 import type { Caller, JobApi } from '../protocol/job-api.ts';
 import type { OtherServer, ServerAnswer, SessionAnswer } from './api-types.ts';
 import { type ConsoleHandlers, requireOperator } from './console-routes.ts';
 import { type Figures, SAMPLE_INTERVAL_MS, STARTED_AT_MS } from './figures.ts';
-import { limitsOf } from './server-limits.ts';
-import { type DiscoveredUpstream, warningsOf } from './server-warnings.ts';
+import { type LimitSources, limitsOf } from './server-limits.ts';
+import { type DiscoveredUpstream, type WarningSources, warningsOf } from './server-warnings.ts';
 
 type ServerServices = {
-  readonly config: Pick<
-    Config,
-    | 'concurrency'
-    | 'dataDir'
-    | 'deprecationSettings'
-    | 'diskBudgetBytes'
-    | 'maxSockets'
-    | 'outboxLimit'
-    | 'queueLimit'
-    | 'upstream'
-  >;
+  readonly config: LimitSources['config'] & WarningSources['config'];
   readonly now: () => number;
   readonly figures: Figures;
   readonly facts: Pick<SessionAnswer, 'version' | 'upstream' | 'upstream_kind'>;

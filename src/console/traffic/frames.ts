@@ -8,16 +8,20 @@ import { type CapturedBody, bodyOf } from './captured-body.ts';
 import { nodeCount } from '../node-count.ts';
 import { shownPictureType } from './recorded-call.ts';
 
-type RecordedFrame = {
+/** A frame of a socket, or an event of a stream. */
+export type RecordedMessage = {
   readonly type: string;
-  /** The members that tell frames of one type apart. The text may be long. */
+  /** The members that tell messages of one type apart. The text may be long. */
   readonly text: string;
   readonly bytes: number;
   readonly picture?: string;
-  readonly promptId: string | undefined;
-  /** The whole frame. */
+  /** The whole message. */
   readonly body: CapturedBody;
   readonly bodyType: string;
+};
+
+type RecordedFrame = RecordedMessage & {
+  readonly promptId: string | undefined;
   /** The byte of the body at which its picture or text starts. */
   readonly contentStart: number;
 };

@@ -2,6 +2,7 @@ import type { JobApi, JobEvent, Result, SubmitRequest } from '../../protocol/job
 import { jsonWeight } from '../../protocol/json-steps.ts';
 import { type Json, stringifyJson } from '../../protocol/json.ts';
 import { type CapturedBody, bodyOf } from './captured-body.ts';
+import type { RecordedMessage } from './frames.ts';
 import { shownPictureType } from './recorded-call.ts';
 
 type RequestPart = { readonly request?: CapturedBody; readonly requestType?: string };
@@ -78,17 +79,8 @@ function isLarge(value: Json): boolean {
   return jsonWeight(value, MAX_WEIGHT) > MAX_WEIGHT;
 }
 
-type EventEntry = {
-  readonly type: string;
-  readonly text: string;
-  readonly bytes: number;
-  readonly picture?: string;
-  readonly body: CapturedBody;
-  readonly bodyType: string;
-};
-
 /** Returns the entry of an event; for a preview, with its picture. */
-export function eventEntry(event: JobEvent): EventEntry {
+export function eventEntry(event: JobEvent): RecordedMessage {
   if (event.event === 'preview') {
     const { bytes, content_type: type, node_id: node } = event.data;
     return {

@@ -28,7 +28,7 @@ test('a name that a server gives to an upload meanwhile stays with the upload', 
       now: () => 3,
       onFile: () => {},
     } as never,
-    found as never,
+    { found, leftOut: [], failed: [] } as never,
   );
   expect(result).toMatchObject({
     files: 1,
