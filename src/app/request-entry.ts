@@ -2,10 +2,8 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import type { TrafficRecorder } from '../console/traffic-recorder.ts';
 import type { PublicAddresses } from '../http/public-address.ts';
 import type { Metrics } from '../observability/metrics.ts';
-import type { RawHeaders } from '../upstreams/passthrough/headers.ts';
 import type { FastProxyCall, PassThrough } from '../upstreams/passthrough/pass-through.ts';
 import { type Logger, logRequest, requestId } from '../observability/log.ts';
-import type { Caller } from '../protocol/job-api.ts';
 
 type RequestEntryOptions = {
   /** Serves all other calls, and reports what went wrong. */
@@ -46,7 +44,8 @@ export function createRequestEntry({
   ...options
 }: RequestEntryOptions): RequestListener {
   const { sessionRecorder, trafficLog, tracing, corsOrigin } = options;
-  const needsApp = [sessionRecorder, trafficLog, tracing, corsOrigin].some(isPresent);
+  const observers = [sessionRecorder, trafficLog, tracing, corsOrigin];
+  const needsApp = observers.some((observer) => observer !== undefined);
   if (passThrough === undefined || needsApp) return recordAndServe;
   return (req, res) => {
     if (trafficRecorder.isRecording()) return recordAndServe(req, res);
@@ -68,12 +67,9 @@ export function createRequestEntry({
     const startedAt = performance.now();
     const id = requestId(req.headers['x-request-id']?.toString());
     const client = options.addresses.clientOf(req);
-    const caller = await tryAnswer(fastCall, [
-      'X-Request-Id',
-      id,
-      'X-Content-Type-Options',
-      'nosniff',
-    ]);
+    const own = ['X-Request-Id', id, 'X-Content-Type-Options', 'nosniff'];
+    // The app finds the reason of an error, and answers with it.
+    const caller = await fastCall.send(own).catch(() => undefined);
     if (caller === undefined) return serveWithApp(req, res);
     const { method = '', url = '' } = req;
     const status = res.headersSent ? res.statusCode : CLIENT_CLOSED_REQUEST;
@@ -87,19 +83,3 @@ export function createRequestEntry({
  * The status in the log for a client that disconnected before its answer, as other servers use it.
  */
 const CLIENT_CLOSED_REQUEST = 499;
-
-async function tryAnswer(
-  fastCall: FastProxyCall,
-  extraHeaders: RawHeaders,
-): Promise<Caller | undefined> {
-  try {
-    return await fastCall.send(extraHeaders);
-  } catch {
-    // The app finds the reason, and answers with it.
-    return undefined;
-  }
-}
-
-function isPresent(value: unknown): boolean {
-  return value !== undefined;
-}

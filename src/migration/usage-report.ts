@@ -45,14 +45,16 @@ export function reportOf(rows: readonly CallCount[]): readonly ReportedClient[] 
     .toSorted((a, b) => b.last_seen.localeCompare(a.last_seen));
 }
 
-function clientOf({ user, agent, socketAgents, rows }: ClientRows): ReportedClient {
+function clientOf({ user, agent, rows }: ClientGroup): ReportedClient {
+  const socketAgents = new Set(rows.filter(isSocket).map((row) => row.agent));
+  socketAgents.delete(agent);
   const routes = groupBy(rows, ({ route }) => route)
     .map(callOf)
     .toSorted((a, b) => b.calls - a.calls);
   return {
     user,
     agent,
-    socket_agents: socketAgents,
+    socket_agents: [...socketAgents],
     client_ids: [...new Set(rows.map(({ clientId }) => clientId))].filter((id) => id !== ''),
     calls: sum(rows),
     first_seen: isoTime(Math.min(...rows.map(({ firstAtMs }) => firstAtMs))),
@@ -110,14 +112,6 @@ function isoTime(ms: number): string {
 }
 
 /** The calls of one client: a user's program, by its `User-Agent`, with the calls of its WebSocket library. */
-type ClientRows = {
-  readonly user: string;
-  readonly agent: string;
-  /** The `User-Agent` of its sockets, if it differs. */
-  readonly socketAgents: readonly string[];
-  readonly rows: readonly [CallCount, ...CallCount[]];
-};
-
 type ClientGroup = { readonly user: string; readonly agent: string; readonly rows: CallCount[] };
 
 /**
@@ -125,7 +119,7 @@ type ClientGroup = { readonly user: string; readonly agent: string; readonly row
  * HTTP library. So an agent that only opened sockets belongs to the program of the same user with the same client id,
  * or, if no id matches, to the user's only program.
  */
-function clientsIn(rows: readonly CallCount[]): readonly ClientRows[] {
+function clientsIn(rows: readonly CallCount[]): readonly ClientGroup[] {
   const groups = groupBy(rows, ({ user, agent }) => `${user}\0${agent}`).map(
     (calls): ClientGroup => ({ user: calls[0].user, agent: calls[0].agent, rows: calls }),
   );
@@ -148,7 +142,7 @@ function clientsIn(rows: readonly CallCount[]): readonly ClientRows[] {
     ...programs.map((group) => ({ ...group, rows: owned.get(group) ?? [] })),
     ...ownerless,
   ];
-  return all.flatMap(clientRowsOf);
+  return all.filter(({ rows: calls }) => calls.length > 0);
 }
 
 function isSocket({ route }: CallCount): boolean {
@@ -178,12 +172,4 @@ function isDistinct(clientId: string): boolean {
 
 function lastCallMsOf(rows: readonly CallCount[]): number {
   return Math.max(...rows.map(({ lastAtMs }) => lastAtMs));
-}
-
-function clientRowsOf({ user, agent, rows }: ClientGroup): readonly ClientRows[] {
-  const [first, ...rest] = rows;
-  if (first === undefined) return [];
-  const agents = new Set(rows.filter(isSocket).map((row) => row.agent));
-  agents.delete(agent);
-  return [{ user, agent, socketAgents: [...agents], rows: [first, ...rest] }];
 }

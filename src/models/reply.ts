@@ -29,8 +29,10 @@ export class Unavailable extends Error {
 
 const JSON_TYPE = 'application/json';
 
+type Headers = NonNullable<RouterReply['headers']>;
+
 /** Returns a JSON answer, which shared caches must not store. */
-export function replyJson(value: Json, headers: RouterReply['headers'] = {}): RouterReply {
+export function replyJson(value: Json, headers: Headers = {}): RouterReply {
   return {
     status: 200,
     contentType: JSON_TYPE,
@@ -46,26 +48,14 @@ export function replyJson(value: Json, headers: RouterReply['headers'] = {}): Ro
 export function replyError(
   bucket: Bucket,
   detail: string,
-  more: { readonly status?: number; readonly headers?: { readonly [name: string]: string } } = {},
+  { status = BUCKET_STATUS[bucket], headers }: { status?: number; headers?: Headers } = {},
 ): ReplyError {
-  return {
-    status: more.status ?? BUCKET_STATUS[bucket],
-    contentType: JSON_TYPE,
-    body: stringifyJson({ detail, error_type: bucket }),
-    headers: { 'Cache-Control': 'no-store', ...more.headers },
-    bucket,
-  };
+  return { ...replyJson({ detail, error_type: bucket }, headers), status, bucket };
 }
 
 /** Returns the 422, whose bucket is in the header only. */
 export function replyInvalid(detail: readonly ValidationDetail[]): ReplyError {
-  return {
-    status: 422,
-    contentType: JSON_TYPE,
-    body: stringifyJson({ detail: detail as Json }),
-    headers: { 'Cache-Control': 'no-store' },
-    bucket: 'invalid_input',
-  };
+  return { ...replyJson({ detail: detail as Json }), status: 422, bucket: 'invalid_input' };
 }
 
 /** Writes an answer, with both names of each header. */
