@@ -1,3 +1,4 @@
+import { lazily } from '../lib/concurrency.ts';
 import type { RedisConnections } from '../redis/redis.ts';
 
 /** The processes that share a ledger. */
@@ -31,17 +32,12 @@ export function createProcessCounts(
     const { createWorkerCount } = await import('../upstreams/distributed-state/queue-condition.ts');
     return createWorkerCount(links);
   });
-  const countWorkers = async (): Promise<number | undefined> => (await workers())();
+  const countWorkers = async (): Promise<number | undefined> => (await workers.get())();
 
   return {
     countServers: cachedBriefly(() => countServers().catch(() => 1), now),
     countWorkers: cachedBriefly(() => countWorkers().catch(() => undefined), now),
   };
-}
-
-function lazily<T>(open: () => Promise<T>): () => Promise<T> {
-  let opened: Promise<T> | undefined;
-  return () => (opened ??= open());
 }
 
 /**

@@ -184,3 +184,19 @@ export function coalesce(task: () => Promise<void>): () => Promise<void> {
         return (last = task());
       }));
 }
+
+/** Opens something when it is first needed. After a failure the next call tries again. */
+export function lazily<T>(open: () => Promise<T>) {
+  let opened: Promise<T> | undefined;
+  return {
+    get(): Promise<T> {
+      opened ??= open().catch((error: unknown) => {
+        opened = undefined;
+        throw error;
+      });
+      return opened;
+    },
+    /** Returns it if it was needed before, otherwise `undefined`. */
+    known: () => opened,
+  };
+}

@@ -1,3 +1,4 @@
+import { lazily } from '../lib/concurrency.ts';
 import { MODEL_PATHS } from '../protocol/router.ts';
 import type { ModelRouter } from './router.ts';
 
@@ -8,26 +9,19 @@ export type LazyModelRouter = ModelRouter & { open(): Promise<void> };
  * Creates a router that loads later: its modules are a fifth of all, and would slow every start.
  */
 export function createLazyModelRouter(load: () => Promise<ModelRouter>): LazyModelRouter {
-  let opened: Promise<ModelRouter> | undefined;
-  const clearFailed = (): void => (opened = undefined);
-  const router = (): Promise<ModelRouter> => {
-    if (opened) return opened;
-    opened = load();
-    // Loading may fail, for example without free file descriptors. The next call tries again.
-    opened.catch(clearFailed);
-    return opened;
-  };
+  // Loading may fail, for example without free file descriptors.
+  const router = lazily(load);
   return {
     async middleware(ctx, next) {
       if (!MODEL_PATHS.test(ctx.path)) return await next();
-      const { middleware } = await router();
+      const { middleware } = await router.get();
       await middleware(ctx, next);
     },
     async open() {
-      await router();
+      await router.get();
     },
     async close() {
-      const known = await opened?.catch(() => undefined);
+      const known = await router.known()?.catch(() => undefined);
       await known?.close();
     },
   };

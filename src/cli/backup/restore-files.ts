@@ -13,15 +13,15 @@ export function belongsInBucket(path: string): boolean {
   return isInBucket(path) || path === 'folder.id' || path === 'ledger.id';
 }
 
-/** Files that were copied into a bucket. No server may use the bucket before `finish`. */
-export type FilesInBucket = { readonly url: string; finish(): Promise<void> };
-
-/** Copies the files of a backup into an empty bucket, and verifies them. */
+/**
+ * Copies the files of a backup into an empty bucket, and verifies them. No server may use the bucket before the
+ * returned function has finished the copy.
+ */
 export async function restoreIntoBucket(
   backup: Backup,
   bucket: OpenedBucket,
   { dataDir, progress }: { readonly dataDir: string; readonly progress: StartProgress },
-): Promise<FilesInBucket> {
+): Promise<() => Promise<void>> {
   const to = placeInBucket(bucket, dataDir);
   const { source, createdAt } = backup.manifest;
   try {
@@ -29,7 +29,7 @@ export async function restoreIntoBucket(
   } finally {
     removeCopying(dataDir);
   }
-  return { url: bucket.identity.url, finish: () => finish(backup, to) };
+  return () => finish(backup, to);
 }
 
 async function finish({ path, manifest }: Backup, to: FilesPlace): Promise<void> {

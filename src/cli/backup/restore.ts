@@ -57,12 +57,12 @@ export async function restore(options: RestoreOptions) {
     refuseSharedUse(root, now());
     if (existingContent.length > 0 && options.existing === 'refuse')
       throw new Error(notEmptyText(root));
-    const files =
-      options.bucket &&
-      (await restoreIntoBucket(chosen, options.bucket, { ...options, dataDir: root }));
-    await copyVerified(chosen, root, { ...options, bucketUrl: files?.url });
+    const { bucket } = options;
+    const finishBucket =
+      bucket && (await restoreIntoBucket(chosen, bucket, { ...options, dataDir: root }));
+    await copyVerified(chosen, root, options);
     const aside = await swapContent(root, existingContent, options);
-    await files?.finish();
+    await finishBucket?.();
     isDone = true;
     const { name, manifest } = chosen;
     // `aside` is where the former content of the data folder is, if there was any.
@@ -79,17 +79,16 @@ export async function restore(options: RestoreOptions) {
 
 function chooseBackup(from: string, at: string | undefined) {
   if (!existsSync(from)) throw new Error(`there is no folder ${from}`);
-  const { complete, unusable } = backupsIn(from);
-  if (at !== undefined) return { chosen: findBackup(from, at), passedOver: [] };
-  const chosen = complete.at(-1);
-  const reasons = unusable.map(({ name, why }) => `${name} ${why}`);
+  const backups = backupsIn(from);
+  if (at !== undefined) return { chosen: findBackup(backups, at), passedOver: [] };
+  const chosen = backups.complete.at(-1);
+  const reasons = backups.unusable.map(({ name, why }) => `${name} ${why}`);
   if (chosen) return { chosen, passedOver: reasons };
   const why = reasons.length > 0 ? reasons.join('; ') : 'it has no backup at all';
   throw new Error(`${from} has nothing to restore: ${why}`);
 }
 
-function findBackup(from: string, at: string): Backup {
-  const { complete, unusable } = backupsIn(from);
+function findBackup({ complete, unusable }: ReturnType<typeof backupsIn>, at: string): Backup {
   const chosen = complete.find(({ name }) => name === at);
   if (chosen) return chosen;
   const why = unusable.find(({ name }) => name === at)?.why;
@@ -115,16 +114,13 @@ function notEmptyText(root: string): string {
 async function copyVerified(
   { path, name, manifest }: Backup,
   root: string,
-  { bucketUrl, progress, reached }: RestoreOptions & { readonly bucketUrl: string | undefined },
+  { bucket, progress, reached }: RestoreOptions,
 ): Promise<void> {
   const copying = join(root, COPYING_FOLDER);
   await rm(copying, { recursive: true, force: true });
   const dir = join(copying, 'on-their-way');
   mkdirSync(dir, { recursive: true, mode: 0o700 });
-  const files =
-    bucketUrl === undefined
-      ? manifest.files
-      : manifest.files.filter((file) => !belongsInBucket(file.path));
+  const files = manifest.files.filter((file) => !bucket || !belongsInBucket(file.path));
   const onFile = progress(totalOf(files));
   await forEachConcurrently(MAX_CONCURRENT, files, async ({ path: file, hash, sizeBytes }) => {
     const copied = await copyTo(join(path, file), join(copying, file), { dir, hash });
@@ -133,7 +129,7 @@ async function copyVerified(
     reached('restore-file');
   });
   await rm(dir, { recursive: true });
-  if (bucketUrl !== undefined) placeBucketOf(copying, bucketUrl);
+  if (bucket) placeBucketOf(copying, bucket.identity.url);
   if (manifest.ledger === 'sqlite') verifyDatabase(copying, name, manifest);
   for (const folder of await foldersOf(copying)) await syncPath(folder);
 }

@@ -50,8 +50,7 @@ async function copyOf(
   const { dataDir, progress } = options;
   const { from, to } = places;
   await ledger.refuseUse();
-  await refuseOtherFiles(options, ledger, places);
-  const folderId = await idOf(from, 'folder.id');
+  const folderId = await requireFiles(options, ledger, places);
   makeDataDir(dataDir);
   try {
     const files = await copyFiles({ from, to, id: folderId, progress });
@@ -80,12 +79,12 @@ async function giveTo(
   await finishCopy(to);
 }
 
-/** Throws when the source does not have all files of the ledger. */
-async function refuseOtherFiles(
+/** Returns the id of the source. Throws when the source does not have all files of the ledger. */
+async function requireFiles(
   { dataDir, bucket, to: kind }: FilesMigrationOptions,
   { identity }: OpenSide,
   { from, to }: Places,
-): Promise<void> {
+): Promise<string> {
   const url = bucketUrl(bucket);
   const named = bucketOf(dataDir);
   const isBound = kind === 'bucket' ? named === url : named === undefined;
@@ -101,10 +100,5 @@ async function refuseOtherFiles(
   const isItsOwn = recordedBy === identity.id && folderId === (await identity.folder());
   if (!isItsOwn || folderId === undefined)
     throw new Error(`${from.name} does not have the files of this ledger`);
-}
-
-async function idOf(place: FilesPlace, name: 'folder.id'): Promise<string> {
-  const id = await place.readSmall(name);
-  if (id === undefined) throw new Error(`${place.name} has no ${name}`);
-  return id;
+  return folderId;
 }

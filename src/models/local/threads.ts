@@ -1,4 +1,5 @@
 import type { Tinypool } from 'tinypool';
+import { lazily } from '../../lib/concurrency.ts';
 import { packageUrl } from '../../lib/package-url.ts';
 import type { Logger } from '../../observability/log.ts';
 import type { ModelLimits } from '../limits.ts';
@@ -16,28 +17,22 @@ export function createThreads(options: {
   readonly log: Pick<Logger, 'error'>;
 }) {
   const { threads, maxWaiting } = options.limits;
-  let pool: Promise<Tinypool> | undefined;
+  // Loading may fail, for example without free file descriptors.
+  const pool = lazily(() => openPool(threads, options.log));
   let tasks = 0;
-  const open = (): Promise<Tinypool> =>
-    openPool(threads, options.log).catch((error: unknown) => {
-      // Loading may fail, for example without free file descriptors. The next task tries again.
-      pool = undefined;
-      throw error;
-    });
   return {
     /** Runs a task. `busy`: too many tasks wait already. An abort ends the thread of the task. */
     async run(task: Task, signal: AbortSignal): Promise<TaskEnd | 'busy'> {
       if (tasks >= threads + maxWaiting) return 'busy';
-      pool ??= open();
       tasks++;
       try {
-        return (await (await pool).run(task, { signal, name: 'runTask' })) as TaskEnd;
+        return (await (await pool.get()).run(task, { signal, name: 'runTask' })) as TaskEnd;
       } finally {
         tasks--;
       }
     },
     async close(): Promise<void> {
-      await (await pool)?.destroy();
+      await (await pool.known())?.destroy();
     },
   };
 }

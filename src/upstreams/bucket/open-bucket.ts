@@ -109,25 +109,18 @@ const CHECKS_BEFORE_LOSS = 2;
 
 function watchBucket(identity: BucketIdentity, folderId: string, clock: Clock) {
   const ended = new AbortController();
-  const lost = new Promise<Error>((resolve) => {
-    void watchUntilLost(identity, folderId, { clock, signal: ended.signal }).then((error) => {
-      if (error) resolve(error);
-    });
-  });
+  const lost = watchUntilLost(identity, folderId, { clock, signal: ended.signal });
   return { lost, close: () => ended.abort() };
 }
 
+/** Does not resolve any more once the watch has ended. */
 async function watchUntilLost(
   identity: BucketIdentity,
   folderId: string,
   { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
-): Promise<Error | undefined> {
+): Promise<Error> {
   for (let losses = 0; losses < CHECKS_BEFORE_LOSS;) {
-    try {
-      await clock.sleep(WATCH_EVERY_MS, signal);
-    } catch {
-      return undefined;
-    }
+    await clock.sleep(WATCH_EVERY_MS, signal).catch(() => new Promise(() => {}));
     losses = (await isSame(identity, folderId)) ? 0 : losses + 1;
   }
   return new Error(
