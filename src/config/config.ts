@@ -86,8 +86,7 @@ function configFrom(flags: Flags, env: NodeJS.ProcessEnv) {
     throw new InvalidSetting("option '--data-dir' needs the name of a folder");
   const ledger = ledgerSource(flags.ledger);
   requireConcurrency(flags.concurrency, ledger);
-  const { enableCorsHeader: corsFlag } = flags;
-  if (typeof corsFlag === 'string') requireOrigin(corsFlag);
+  const origin = corsOrigin(flags.enableCorsHeader);
   return Object.freeze({
     listen,
     port: flags.port,
@@ -107,7 +106,7 @@ function configFrom(flags: Flags, env: NodeJS.ProcessEnv) {
     /** Of one graph. */
     maxNodes: flags.maxNodes,
     /** `undefined`: the origin check is on; else the value of `Access-Control-Allow-Origin`. */
-    corsOrigin: corsFlag === true ? '*' : originOf(corsFlag),
+    corsOrigin: origin,
     logLevel: flags.logLevel,
     tracePrompt: flags.tracePrompt === '' ? undefined : flags.tracePrompt,
     localToken: localToken(flags.localToken),
@@ -167,17 +166,15 @@ function refuseInsecureBind(listen: string, flags: Flags): void {
   );
 }
 
-/** Requests are compared with it: anything but an origin would refuse every page. */
-function requireOrigin(text: string): void {
-  if (text === '*' || (URL.canParse(text) && /^https?:$/.test(new URL(text).protocol))) return;
+/** An origin as browsers write it: they compare the answer with it character by character. */
+function corsOrigin(text: Flags['enableCorsHeader']): string | undefined {
+  if (text === undefined) return undefined;
+  if (text === true || text === '*') return '*';
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url && /^https?:$/.test(url.protocol)) return url.origin;
   throw new InvalidSetting(
     `option '--enable-cors-header' needs * or an origin such as http://localhost:3000, not '${text}'`,
   );
-}
-
-/** As browsers write it: they compare the answer character by character. */
-function originOf(text: string | undefined): string | undefined {
-  return text === undefined || text === '*' ? text : new URL(text).origin;
 }
 
 /** For commander a switch is on as soon as its variable exists, whatever that says. */

@@ -93,14 +93,8 @@ export function createModelInvoker(options: InvokeOptions) {
     const { ctx, def } = invocation;
     const startedCall = { ...invocation, model: modelId(def), startedAtMs: options.now() };
     const key = keyOf(ctx);
-    if (key !== undefined && (key === '' || key.length > MAX_KEY_CHARS)) {
-      const detail = `Idempotency-Key must have 1 to ${MAX_KEY_CHARS} characters.`;
-      return await refuse(startedCall, replyError('invalid_input', detail));
-    }
-    if (key !== undefined && hasControlCharacter(key)) {
-      const detail = 'Idempotency-Key has a control character.';
-      return await refuse(startedCall, replyError('invalid_input', detail));
-    }
+    const fault = key === undefined ? undefined : faultOfKey(key);
+    if (fault) return await refuse(startedCall, replyError('invalid_input', fault));
     const input = await readInput(ctx);
     if (!input.ok) return await refuse(startedCall, input.refusal);
     try {
@@ -138,16 +132,18 @@ export function createModelInvoker(options: InvokeOptions) {
   };
 }
 
+function faultOfKey(key: string): string | undefined {
+  if (key === '' || key.length > MAX_KEY_CHARS)
+    return `Idempotency-Key must have 1 to ${MAX_KEY_CHARS} characters.`;
+  return hasControlCharacter(key) ? 'Idempotency-Key has a control character.' : undefined;
+}
+
 function keyOf(ctx: Koa.Context): string | undefined {
   const key = ctx.req.headers['idempotency-key'];
   return Array.isArray(key) ? key.join(', ') : key;
 }
 
-type SettleOptions = {
-  readonly modelCalls: ModelCallStore;
-  readonly now: () => number;
-  readonly log: Logger;
-};
+type SettleOptions = Pick<InvokeOptions, 'modelCalls' | 'now' | 'log'>;
 
 type SettledCall = ModelRequest & {
   /** The requested id; a model with it may not exist. */
@@ -182,12 +178,11 @@ async function settle(call: SettledCall, options: SettleOptions): Promise<Router
   const failure = written.find((each) => each.status === 'rejected');
   if (failure) throw new Unavailable('the call could not be recorded', { cause: failure.reason });
   watchDelivery(ctx, (sent) => {
-    recordUndelivered({ requestId, sent, cents: result.cents, hold }, options).catch(
-      (error: unknown) =>
-        options.log.error(
-          { event: 'models.record_failed', err: error, requestId },
-          'could not record an undelivered answer',
-        ),
+    recordUndelivered(call, sent, options).catch((error: unknown) =>
+      options.log.error(
+        { event: 'models.record_failed', err: error, requestId },
+        'could not record an undelivered answer',
+      ),
     );
   });
   return result.reply;
@@ -211,25 +206,19 @@ function watchDelivery(ends: CallConnection, onUndelivered: (sent: SentPart) => 
   res.once('close', reportUndelivered);
 }
 
-type UndeliveredAnswer = {
-  readonly requestId: string;
-  readonly sent: SentPart;
-  readonly cents: number;
-  readonly hold: KeyHold | undefined;
-};
-
 /**
  * Records an undelivered answer. If no byte reached the caller, nothing is charged and the key is
  * free; if a part did, the key is used up.
  */
 async function recordUndelivered(
-  { requestId, sent, cents, hold }: UndeliveredAnswer,
-  options: SettleOptions,
+  { requestId, result, hold }: SettledCall,
+  sent: SentPart,
+  { modelCalls }: SettleOptions,
 ): Promise<void> {
   const errorType = 'client_disconnected' satisfies Bucket;
-  const amended = { errorType, chargedCents: sent === 'a part' ? cents : 0 };
+  const amended = { errorType, chargedCents: sent === 'a part' ? result.cents : 0 };
   await Promise.all([
-    options.modelCalls.amend(requestId, amended),
+    modelCalls.amend(requestId, amended),
     sent === 'a part' ? hold?.consume() : hold?.release(),
   ]);
 }

@@ -4,7 +4,7 @@ import type { Json, JsonObject } from '../protocol/json.ts';
 import type { Bucket } from '../protocol/router.ts';
 import { isClientGone } from '../http/client-connection.ts';
 import type { Invocation } from './authentication.ts';
-import { type ModelDef, modelId, type ModelCall, type ModelOutcome } from './model-def.ts';
+import { type ModelDef, modelId, type ModelOutcome } from './model-def.ts';
 import { type RouterReply, replyError, replyInvalid, type ReplyError } from './reply.ts';
 
 /** The reply to a call, and its cost. */
@@ -36,17 +36,28 @@ type PricedCall = CheckedCall & { readonly cents: number };
 export function createModelRunner(options: ModelRunnerOptions) {
   const runningCalls = createRunningCalls();
   const stops = new Set<AbortController>();
+  /**
+   * Runs a model until it answers or is stopped. An answer that is ready at that moment still counts.
+   */
   const runUntilEnd = async (pricedCall: PricedCall): Promise<RunEnd> => {
     const { ctx, def, modelCaller, input, body } = pricedCall;
     const stop = new AbortController();
-    const abortDisconnected = (): void => stop.abort('disconnected' satisfies StopReason);
+    const { signal } = stop;
+    const abortFor = (reason: StopReason) => (): void => stop.abort(reason);
+    const abortDisconnected = abortFor('disconnected');
     stops.add(stop);
     ctx.res.once('close', abortDisconnected);
     if (isClientGone(ctx)) abortDisconnected();
+    const timer = setTimeout(abortFor('deadline'), options.deadlineMs);
     try {
-      const call = { input, body, caller: modelCaller.caller };
-      return await runModel({ def, call, stop, deadlineMs: options.deadlineMs });
+      const call = { input, body, caller: modelCaller.caller, signal };
+      const run = async (): Promise<RunEnd> => await def.run(call);
+      return await Promise.race([
+        run().catch((cause: unknown) => crashOrStop(signal, cause)),
+        whenStopped(signal),
+      ]);
     } finally {
+      clearTimeout(timer);
       ctx.res.off('close', abortDisconnected);
       stops.delete(stop);
     }
@@ -157,30 +168,6 @@ type RunEnd =
   | ModelOutcome
   | { readonly kind: 'stopped'; readonly reason: StopReason }
   | { readonly kind: 'crashed'; readonly cause: unknown };
-
-type Run = {
-  readonly def: ModelDef;
-  readonly call: Omit<ModelCall, 'signal'>;
-  readonly stop: AbortController;
-  readonly deadlineMs: number;
-};
-
-/**
- * Runs a model until it answers or is stopped. An answer that is ready at that moment still counts.
- */
-async function runModel({ def, call, stop, deadlineMs }: Run): Promise<RunEnd> {
-  const { signal } = stop;
-  const timer = setTimeout(() => stop.abort('deadline' satisfies StopReason), deadlineMs);
-  try {
-    const run = async (): Promise<RunEnd> => await def.run({ ...call, signal });
-    return await Promise.race([
-      run().catch((cause: unknown) => crashOrStop(signal, cause)),
-      whenStopped(signal),
-    ]);
-  } finally {
-    clearTimeout(timer);
-  }
-}
 
 /** Resolves one event loop iteration later, so that an answer at the same moment has priority. */
 function whenStopped(signal: AbortSignal): Promise<RunEnd> {

@@ -107,7 +107,7 @@ async function backUpLocked(options: OpenedBackup) {
   });
   const common = { format: 1, holdover: packageVersion(), ledger: records.kind } as const;
   const createdAt = new Date(createdAtMs).toISOString();
-  await writeManifest(partial, { ...common, createdAt, source, files, missing });
+  writeManifest(partial, { ...common, createdAt, source, files, missing });
   reached('backup-listed');
   await syncPath(partial);
   const name = await finishPartial(into, createdAtMs);

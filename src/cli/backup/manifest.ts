@@ -1,7 +1,7 @@
-import { readFileSync, renameSync } from 'node:fs';
-import { open } from 'node:fs/promises';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { writeFileAtomically } from '../../data-folder/bind-ledger.ts';
 import { hashOf } from '../../lib/hash.ts';
 
 const HASH = z.string().regex(/^blake3:[0-9a-f]{64}$/);
@@ -46,18 +46,10 @@ export type Manifest = Omit<Readonly<z.infer<typeof MANIFEST>>, 'files' | 'missi
 const MANIFEST_NAME = 'manifest.json';
 
 /** Writes the manifest. After a crash the file is complete or absent. */
-export async function writeManifest(folder: string, manifest: Manifest): Promise<void> {
-  const path = join(folder, MANIFEST_NAME);
-  const temporaryPath = `${path}.new`;
-  const handle = await open(temporaryPath, 'w', 0o600);
-  try {
-    const hash = hashOf(Buffer.from(JSON.stringify(manifest)));
-    await handle.writeFile(`${JSON.stringify({ hash, manifest })}\n`);
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-  renameSync(temporaryPath, path);
+export function writeManifest(folder: string, manifest: Manifest): void {
+  const hash = hashOf(Buffer.from(JSON.stringify(manifest)));
+  const text = `${JSON.stringify({ hash, manifest })}\n`;
+  writeFileAtomically(join(folder, MANIFEST_NAME), text);
 }
 
 /**
