@@ -33,9 +33,11 @@ export function inputSchema(
   return { type: 'object', additionalProperties: false, required, properties };
 }
 
-/** Returns the schema of an answer object with these fields. */
-export function answerSchema(properties: { readonly [name: string]: JsonObject }): JsonObject {
-  return { type: 'object', required: Object.keys(properties), properties };
+type Outputs = { readonly [contentType: string]: JsonObject };
+
+/** Returns the schema of an answer in JSON: an object with these fields. */
+export function jsonAnswer(properties: { readonly [name: string]: JsonObject }): Outputs {
+  return { 'application/json': { type: 'object', required: Object.keys(properties), properties } };
 }
 
 /** Returns the schema of an answer with a file under `name`, as JSON and as bytes. */
@@ -43,7 +45,7 @@ export function fileAnswer(
   name: 'image' | 'audio',
   contentTypes: readonly string[],
   facts: { readonly [name: string]: JsonObject },
-): { readonly [contentType: string]: JsonObject } {
+): Outputs {
   const text: JsonObject = { type: 'string' };
   const file: JsonObject = {
     type: 'object',
@@ -58,11 +60,8 @@ export function fileAnswer(
       hash: text,
     },
   };
-  const bare: [string, JsonObject][] = contentTypes.map((type) => [type, {} as JsonObject]);
-  return {
-    'application/json': answerSchema({ [name]: file }),
-    ...(Object.fromEntries(bare) as { [type: string]: JsonObject }),
-  };
+  const bare = Object.fromEntries(contentTypes.map((type) => [type, {}])) as Outputs;
+  return { ...jsonAnswer({ [name]: file }), ...bare };
 }
 
 /** Returns a number of an input; the schema ensures its type. */

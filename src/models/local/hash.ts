@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Sharp } from 'sharp';
 import { hashOf } from '../../lib/hash.ts';
 import type { JsonObject } from '../../protocol/json.ts';
-import { answerSchema, choice, fileField, inputSchema, textOf } from './file-schema.ts';
+import { choice, fileField, inputSchema, jsonAnswer, textOf } from './file-schema.ts';
 import { openInputPicture, throwUnreadable } from './picture.ts';
 import type { Files, ThreadModel } from './thread-model.ts';
 
@@ -38,12 +38,10 @@ export const digest: ThreadModel = {
     ),
     oneOf: [{ required: ['text'] }, { required: ['data'] }],
   },
-  output: {
-    'application/json': answerSchema({
-      size_bytes: { type: 'integer' },
-      digests: { type: 'object', additionalProperties: { type: 'string' } },
-    }),
-  },
+  output: jsonAnswer({
+    size_bytes: { type: 'integer' },
+    digests: { type: 'object', additionalProperties: { type: 'string' } },
+  }),
   async compute(input, files) {
     const bytes = files.data ?? Buffer.from(textOf(input, 'text'));
     const names = input.algorithms as readonly Algorithm[];

@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../protocol/json.ts';
-import { answerSchema, inputSchema, integer, numberOf, textOf } from './file-schema.ts';
+import { inputSchema, integer, jsonAnswer, numberOf, textOf } from './file-schema.ts';
 import { InputError, type ThreadModel } from './thread-model.ts';
 
 const MAX_TEXT_CHARS = 200_000;
@@ -77,18 +77,16 @@ export const textStatistics: ThreadModel = {
     language: { type: 'string', maxLength: 35, default: 'en', description: 'BCP 47 tag' },
     top: integer({ min: 0, max: 100, default: 10 }, 'how many of the most frequent words'),
   }),
-  output: {
-    'application/json': answerSchema({
-      characters: INTEGER,
-      bytes: INTEGER,
-      words: INTEGER,
-      distinct_words: INTEGER,
-      sentences: INTEGER,
-      lines: INTEGER,
-      reading_seconds: INTEGER,
-      top_words: { type: 'array', items: { type: 'object' } },
-    }),
-  },
+  output: jsonAnswer({
+    characters: INTEGER,
+    bytes: INTEGER,
+    words: INTEGER,
+    distinct_words: INTEGER,
+    sentences: INTEGER,
+    lines: INTEGER,
+    reading_seconds: INTEGER,
+    top_words: { type: 'array', items: { type: 'object' } },
+  }),
   async compute(input) {
     const [text, language] = [textOf(input, 'text'), textOf(input, 'language')];
     const counts = countWords(text, language);
@@ -112,13 +110,11 @@ export const textSentiment: ThreadModel = {
   title: 'Sentiment of an English text',
   description: 'From -1 to 1, of the whole and of each sentence, by the wink-eng-lite model.',
   input: inputSchema({ text: ENGLISH_TEXT }),
-  output: {
-    'application/json': answerSchema({
-      sentiment: { type: 'number', minimum: -1, maximum: 1 },
-      label: { type: 'string', enum: ['positive', 'neutral', 'negative'] },
-      sentences: { type: 'array', items: { type: 'object' } },
-    }),
-  },
+  output: jsonAnswer({
+    sentiment: { type: 'number', minimum: -1, maximum: 1 },
+    label: { type: 'string', enum: ['positive', 'neutral', 'negative'] },
+    sentences: { type: 'array', items: { type: 'object' } },
+  }),
   async compute(input, _files, { readEnglish }) {
     const text = await readEnglish(englishText(input));
     const sentiment = text.sentiment();
@@ -132,12 +128,10 @@ export const textTokens: ThreadModel = {
   title: 'Tokens of an English text',
   description: 'Tokens with part of speech and lemma, and named entities, by wink-eng-lite.',
   input: inputSchema({ text: ENGLISH_TEXT }),
-  output: {
-    'application/json': answerSchema({
-      tokens: { type: 'array', items: { type: 'object' } },
-      entities: { type: 'array', items: { type: 'object' } },
-    }),
-  },
+  output: jsonAnswer({
+    tokens: { type: 'array', items: { type: 'object' } },
+    entities: { type: 'array', items: { type: 'object' } },
+  }),
   async compute(input, _files, { readEnglish }) {
     const text = await readEnglish(englishText(input));
     return { kind: 'json', value: { tokens: text.tokens(), entities: text.entities() } };
