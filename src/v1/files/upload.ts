@@ -220,10 +220,13 @@ async function alphaOf(mask: Buffer): Promise<Pixels> {
   return pixelsOf((await fromPixels(await rgbaOf(mask))).extractChannel(3));
 }
 
-/** Copies the text chunks unchanged behind the header, where v1 writes them. */
+/** Copies the text chunks behind the header, where v1 writes them. */
 function withTextChunksOf(original: Buffer, composed: Buffer): Buffer {
   if (!isPng(original)) return composed;
-  const texts = readPngChunks(original).filter(({ type }) => TEXT_CHUNKS.has(type));
+  // The last chunk is the end of the picture, or may be incomplete.
+  const texts = readPngChunks(original)
+    .slice(0, -1)
+    .filter(({ type }) => TEXT_CHUNKS.has(type));
   const chunks = readPngChunks(composed);
   return writePng([...chunks.slice(0, 1), ...texts, ...chunks.slice(1)]);
 }
