@@ -1,7 +1,7 @@
 import type Koa from 'koa';
 import type { Authenticate } from '../auth/identity.ts';
 import type { OperatorAccess, OperatorCheck } from '../auth/operator.ts';
-import { V1Error, plainError, sendJson } from '../dialects/errors.ts';
+import { V1Error, invalidRequest, plainError, sendJson } from '../dialects/errors.ts';
 import type { PublicAddresses } from '../http/public-address.ts';
 import type { PromptStore } from '../ledger/ledger.ts';
 import type { LivePrompts } from '../prompts/live-prompts.ts';
@@ -161,13 +161,14 @@ const MAX_LIMIT = 500;
 function readListQuery(query: URLSearchParams): JobPageQuery {
   const limit = Number(query.get('limit') ?? DEFAULT_LIMIT);
   if (!Number.isInteger(limit) || limit < 1 || limit > MAX_LIMIT) {
-    throw badRequest(`"limit" is a number from 1 to ${MAX_LIMIT}.`);
+    throw invalidRequest(`"limit" is a number from 1 to ${MAX_LIMIT}.`);
   }
   const names = (query.get('status') ?? '').split(',').filter((name) => name !== '');
   const statuses = STATUSES.filter((status) => names.includes(status));
-  if (statuses.length < names.length) throw badRequest(`"status" is of ${STATUSES.join(', ')}.`);
+  if (statuses.length < names.length)
+    throw invalidRequest(`"status" is of ${STATUSES.join(', ')}.`);
   const api = query.get('api') ?? undefined;
-  if (api !== undefined && api !== 'v1' && api !== 'v2') throw badRequest('"api" is v1 or v2.');
+  if (api !== undefined && api !== 'v1' && api !== 'v2') throw invalidRequest('"api" is v1 or v2.');
   return {
     limit,
     statuses,
@@ -176,8 +177,4 @@ function readListQuery(query: URLSearchParams): JobPageQuery {
     clientId: query.get('client_id') ?? undefined,
     text: query.get('text')?.trim() ?? '',
   };
-}
-
-function badRequest(message: string): V1Error {
-  return new V1Error(400, plainError('invalid_request', message));
 }

@@ -1,4 +1,4 @@
-import { V1Error, plainError } from '../dialects/errors.ts';
+import { invalidRequest } from '../dialects/errors.ts';
 import type { PromptRow } from '../ledger/ledger.ts';
 import { planFrom } from '../migration/plan-session.ts';
 import { CODE_FILES, LANGUAGES, type Language, codeOf } from '../migration/session-code.ts';
@@ -30,10 +30,7 @@ type CodeRequest = {
 export function readLanguage(query: URLSearchParams): Language {
   const found = LANGUAGES.find((language) => language === query.get('language'));
   if (found) return found;
-  throw new V1Error(
-    400,
-    plainError('invalid_request', '"language" is curl, python or typescript.'),
-  );
+  throw invalidRequest('"language" is curl, python or typescript.');
 }
 
 /**

@@ -82,6 +82,11 @@ export function plainError(code: string, message: string): Fault {
   return promptFault(promptRefusal(code, message));
 }
 
+/** Returns the 400 of a call whose query or body cannot be used. */
+export function invalidRequest(message: string): V1Error {
+  return new V1Error(400, plainError('invalid_request', message));
+}
+
 /** The error of a call without a key that is known. */
 export const NO_VALID_KEY = plainError(
   'unauthorized',

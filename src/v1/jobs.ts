@@ -6,7 +6,14 @@ import type { LivePrompts } from '../prompts/live-prompts.ts';
 import { readJson, readIdList, requireObject } from './routing/body.ts';
 import type { Cancel } from '../prompts/cancel.ts';
 import { rulesFor } from '../dialects/dialect.ts';
-import { V1Error, faultOf, plainError, sendEmpty, sendJson } from '../dialects/errors.ts';
+import {
+  V1Error,
+  faultOf,
+  invalidRequest,
+  plainError,
+  sendEmpty,
+  sendJson,
+} from '../dialects/errors.ts';
 import type { MarkFetched } from '../prompts/mark-fetched.ts';
 import { findEndedPrompt, endedView, liveView } from './job-view.ts';
 import { listJobs } from './job-list.ts';
@@ -87,8 +94,7 @@ const MAX_HOSTED_IDS = 100;
 function readSomeIds(value: Json | undefined): readonly string[] {
   const ids = Array.isArray(value) ? readIdList(value, 'job_ids') : [];
   if (ids.length > 0 && ids.length <= MAX_HOSTED_IDS) return ids;
-  const message = `"job_ids" must be a list of 1 to ${MAX_HOSTED_IDS} ids.`;
-  throw new V1Error(400, plainError('invalid_request', message));
+  throw invalidRequest(`"job_ids" must be a list of 1 to ${MAX_HOSTED_IDS} ids.`);
 }
 
 /** Refuses the call when one of the ids names no job. Then nothing is cancelled. */

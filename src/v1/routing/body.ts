@@ -6,6 +6,7 @@ import {
   type Fault,
   V1Error,
   faultOf,
+  invalidRequest,
   plainError,
   requirePrintable,
   retryAfterHeader,
@@ -67,10 +68,7 @@ const MAX_IDS = 10_000;
 export function readIdList(value: Json | undefined, name: string): readonly string[] {
   if (value === undefined || value === null) return [];
   if (!Array.isArray(value) || value.length > MAX_IDS) {
-    throw new V1Error(
-      400,
-      plainError('invalid_request', `"${name}" must be a list of at most ${MAX_IDS} ids.`),
-    );
+    throw invalidRequest(`"${name}" must be a list of at most ${MAX_IDS} ids.`);
   }
   const ids = (value as readonly Json[]).flatMap((id) => (isContainer(id) ? [] : String(id)));
   return [...new Set(ids.map((id) => requirePrintable(id, name)))];
@@ -92,7 +90,7 @@ function isContainer(value: Json): value is JsonObject | readonly Json[] {
 /** Returns the body as a JSON object; any other value is refused with 400. */
 export function requireObject(value: Json): JsonObject {
   if (isJsonObject(value)) return value;
-  throw new V1Error(400, plainError('invalid_request', 'The body must be a JSON object.'));
+  throw invalidRequest('The body must be a JSON object.');
 }
 
 /** The form of an integer that Python's `int()` reads. */
@@ -109,5 +107,5 @@ export function integerParam(query: URLSearchParams, name: string): number | und
   if (text === null) return undefined;
   // Clients in typed languages send their largest number to mean "all".
   if (PYTHON_INTEGER.test(text)) return clamped(Number(text.replaceAll('_', '')));
-  throw new V1Error(400, plainError('invalid_request', `"${name}" must be an integer.`));
+  throw invalidRequest(`"${name}" must be an integer.`);
 }
