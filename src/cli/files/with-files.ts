@@ -9,20 +9,24 @@ import type { OpenedBucket } from '../../upstreams/bucket/open-bucket.ts';
 import { createFolderBlobs } from '../../upstreams/folder/folder-blobs.ts';
 import { type FilesPlace, placeInBucket, placeInFolder } from './places.ts';
 
+/** The settings that say where the files of a ledger are. */
 export type FilesLocation = { readonly dataDir: string; readonly files: FilesSource };
 
-/** The files of a ledger where they are. */
+/** The files of a ledger, in the data directory or in a bucket. */
 export type OpenedFiles = {
   readonly place: FilesPlace;
-  /** Those that are named by the hash of their bytes. */
+  /** The bytes of uploads and outputs. */
   readonly blobs: Blobs;
-  /** The ledger that recorded them, as far as they tell. */
+  /** The id of the ledger that recorded the files, if it is known. */
   readonly recordedBy: string | undefined;
-  /** `undefined`: they are in the data directory. */
+  /** `undefined` when the files are in the data directory. */
   readonly bucket: OpenedBucket | undefined;
 };
 
-/** Works with the files of these settings; refuses a place that has not the files, or not all of them. */
+/**
+ * Calls `work` with the files of these settings, and closes them afterwards. Throws when the files are in another
+ * place, or are not complete there.
+ */
 export async function withFiles<T>(
   { dataDir, files }: FilesLocation,
   work: (opened: OpenedFiles) => Promise<T>,

@@ -22,15 +22,16 @@ export type MigrationOptions = FilesLocation & {
 export async function migrate(options: MigrationOptions): Promise<number> {
   const { dataDir, from, to } = options;
   refuseOtherBucket(options);
-  return withFiles(options, async ({ place }) =>
-    withOpen(await openSource(from, dataDir), async (source) => {
+  return withFiles(options, async ({ place, recordedBy }) => {
+    const files = { place, recordedBy, folderId: await place.readSmall('folder.id') };
+    return withOpen(await openSource(from, dataDir), async (source) => {
       await source.refuseUse();
       return withOpen(await openTarget(to, dataDir), async (target) => {
-        await refuseMismatch(source, target, place);
-        return await copy({ source, target, place }, options);
+        await refuseMismatch({ source, target, files });
+        return await copy({ source, target, files }, options);
       });
-    }),
-  );
+    });
+  });
 }
 
 /** The files of the ledger stay where they are. */
@@ -43,12 +44,19 @@ function refuseOtherBucket({ files, dataDir }: FilesLocation): void {
 type Parties = {
   readonly source: OpenSide;
   readonly target: TargetSide;
-  /** Has the files of the ledger, and stays as it is but for the id of the ledger. */
+  readonly files: FilesOfLedger;
+};
+
+/** The files of the ledger. Only the id of their ledger is changed. */
+type FilesOfLedger = {
   readonly place: FilesPlace;
+  readonly folderId: string | undefined;
+  /** The id of the ledger that recorded the files, if it is known. */
+  readonly recordedBy: string | undefined;
 };
 
 async function copy(
-  { source, target, place }: Parties,
+  { source, target, files }: Parties,
   { dataDir, progress }: MigrationOptions,
 ): Promise<number> {
   const secret = await secretOf(source, dataDir);
@@ -62,7 +70,7 @@ async function copy(
   await source.refuseUse();
   reached('migrate-verified');
   await target.takeSecret(secret);
-  const folderId = await place.readSmall('folder.id');
+  const { place, folderId } = files;
   if (folderId !== undefined) await target.identity.tie(folderId);
   const { id } = target.identity;
   // Bind the files first: servers can open a ledger in Redis as soon as it is placed.
@@ -73,12 +81,8 @@ async function copy(
 }
 
 /** Throws when ledgers and files do not belong together, or the target has other records. */
-async function refuseMismatch(
-  source: OpenSide,
-  target: TargetSide,
-  place: FilesPlace,
-): Promise<void> {
-  const ledgerId = await place.readSmall('ledger.id');
+async function refuseMismatch({ source, target, files }: Parties): Promise<void> {
+  const { place, folderId, recordedBy } = files;
   const sourceId = source.identity.id;
   const targetId = target.identity.id;
   if (sourceId === targetId) throw new Error('--from and --to are the same ledger');
@@ -90,12 +94,12 @@ async function refuseMismatch(
   if (begun === undefined && !target.isUnused) {
     throw new Error('--to is not empty: give an empty ledger, or move the old one away');
   }
-  const isTargets = begun === sourceId && ledgerId === targetId;
-  if (ledgerId !== undefined && ledgerId !== sourceId && !isTargets) {
+  const isTargets = begun === sourceId && recordedBy === targetId;
+  if (recordedBy !== undefined && recordedBy !== sourceId && !isTargets) {
     throw new Error(`${place.name} has files of another ledger than --from`);
   }
   const tied = await source.identity.folder();
-  if (tied !== undefined && tied !== (await place.readSmall('folder.id'))) {
+  if (tied !== undefined && tied !== folderId) {
     throw new Error(`--from belongs to another folder than ${place.name}`);
   }
 }
