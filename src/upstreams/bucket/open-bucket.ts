@@ -109,18 +109,26 @@ const CHECKS_BEFORE_LOSS = 2;
 
 function watchBucket(identity: BucketIdentity, folderId: string, clock: Clock) {
   const ended = new AbortController();
-  const lost = watchUntilLost(identity, folderId, { clock, signal: ended.signal });
+  const lost = new Promise<Error>((resolve) => {
+    void watchUntilLost(identity, folderId, { clock, signal: ended.signal }).then((error) => {
+      if (error) resolve(error);
+    });
+  });
   return { lost, close: () => ended.abort() };
 }
 
-/** Does not resolve any more once the watch has ended. */
+/** Returns the error of a lost bucket; `undefined` when the watch was ended. */
 async function watchUntilLost(
   identity: BucketIdentity,
   folderId: string,
   { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
-): Promise<Error> {
+): Promise<Error | undefined> {
   for (let losses = 0; losses < CHECKS_BEFORE_LOSS;) {
-    await clock.sleep(WATCH_EVERY_MS, signal).catch(() => new Promise(() => {}));
+    try {
+      await clock.sleep(WATCH_EVERY_MS, signal);
+    } catch {
+      return undefined;
+    }
     losses = (await isSame(identity, folderId)) ? 0 : losses + 1;
   }
   return new Error(
