@@ -67,7 +67,7 @@ export function v1Routes(services: Services, { frontend }: Mounts): readonly V1R
       historyRoutes({ ledger, bodies, markFetched }),
     ),
     ...fileRoutes(files.routes),
-    ...plainSocketRoutes(undefined),
+    ...plainSocketRoutes(),
     ...catalogRoutes({
       definitions: upstream.definitions,
       files: files.names,

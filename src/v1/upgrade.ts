@@ -50,7 +50,7 @@ type UpgradeOptions = {
 };
 
 /** A plain `GET /ws`: a 400 with a message, so that the client learns what is missing. */
-export const plainSocketRoutes = routesFor({
+export const plainSocketRoutes = routesFor<void>({
   'GET /ws'() {
     throw new V1Error(400, 'This path speaks WebSocket: the request has no upgrade header.');
   },

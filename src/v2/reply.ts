@@ -63,7 +63,9 @@ export type HandlerReply =
 export type Handler = (request: V2Request) => Promise<Result<HandlerReply>>;
 
 /** Handlers by the names of their routes: method and path below the prefix. */
-export type Handlers = { readonly [route: string]: Handler };
+export type Handlers = {
+  readonly [route in `${'GET' | 'HEAD' | 'POST' | 'DELETE'} /${string}`]: Handler;
+};
 
 /** Refuses a request that violates the contract. */
 export function badRequest<T>(message: string): Result<T> {
