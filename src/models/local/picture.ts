@@ -59,7 +59,7 @@ export async function encodeImage(image: Sharp, field: string): Promise<ModelPro
   return { kind: 'file', bytes: data, contentType: `image/${format}`, facts: { width, height } };
 }
 
-/** Refuses a picture that cannot be read. */
+/** Throws the error of a picture that cannot be read. */
 export function throwUnreadable(field: string): never {
   throw new InputError(field, { type: 'image_load_error', msg: 'The picture cannot be read' });
 }
